@@ -1,0 +1,58 @@
+// Element types and their promotion.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "rushlight/export.h"
+
+namespace rushlight {
+
+// The order is part of the ABI and of saved operator tables: append only.
+enum class DType : uint8_t {
+    Bool, UInt8, Int8, Int16, Int32, Int64, Float16, BFloat16, Float32, Float64,
+    UInt16, UInt32, UInt64, Complex64, Complex128,
+};
+inline constexpr int kNumDTypes = 15;
+
+enum class DTypeCategory : uint8_t { Bool, Integral, Floating, Complex };
+
+inline constexpr uint8_t kItemSize[kNumDTypes] = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8, 2, 4, 8, 8, 16};
+
+constexpr size_t itemsize(DType t) { return kItemSize[static_cast<int>(t)]; }
+
+constexpr DTypeCategory category(DType t) {
+    switch (t) {
+        case DType::Bool: return DTypeCategory::Bool;
+        case DType::Float16: case DType::BFloat16: case DType::Float32: case DType::Float64:
+            return DTypeCategory::Floating;
+        case DType::Complex64: case DType::Complex128: return DTypeCategory::Complex;
+        default: return DTypeCategory::Integral;
+    }
+}
+constexpr bool is_floating(DType t) { return category(t) == DTypeCategory::Floating; }
+constexpr bool is_complex(DType t) { return category(t) == DTypeCategory::Complex; }
+constexpr bool is_integral(DType t, bool with_bool = false) {
+    return category(t) == DTypeCategory::Integral || (with_bool && t == DType::Bool);
+}
+constexpr bool is_differentiable(DType t) { return is_floating(t) || is_complex(t); }
+
+/// The name without a prefix: "float32".
+RL_API const char* name(DType t);
+
+/// The smallest dtype that holds both, by PyTorch's lattice (int + float16 = float16, uint8 + int8 = int16, ...).
+RL_API DType promote(DType a, DType b);
+
+/// Whether a value of `from` may be written into `to` by an in-place or out= operator: a category never narrows
+/// (complex to float, float to integer, integer to bool).
+constexpr bool can_cast(DType from, DType to) { return category(from) <= category(to); }
+
+/// The type in which kernels compute: float16 and bfloat16 through float32, all else as it is.
+constexpr DType compute_dtype(DType t) {
+    return t == DType::Float16 || t == DType::BFloat16 ? DType::Float32 : t;
+}
+
+RL_API DType default_dtype();
+RL_API void set_default_dtype(DType t);
+
+}  // namespace rushlight

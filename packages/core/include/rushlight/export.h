@@ -1,0 +1,14 @@
+// Symbol visibility of librushlight: everything is hidden but what carries RL_API.
+#pragma once
+
+#define RL_API __attribute__((visibility("default")))
+
+// A variable per thread, reached without a call: librushlight is always loaded by the dynamic linker's
+// static TLS surplus, so the initial-exec model holds.
+#define RL_TLS_MODEL __attribute__((tls_model("initial-exec")))
+
+#if defined(__CUDACC__)
+#define RL_HD __host__ __device__
+#else
+#define RL_HD
+#endif
