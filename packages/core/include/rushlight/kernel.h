@@ -27,6 +27,16 @@ struct View {
     int64_t stride(int d) const { return strides[d < 0 ? d + ndim : d]; }
 };
 
+/// A list of integers among a kernel's parameters (stride, padding).
+struct Ints {
+    const int64_t* data;
+    int64_t size;
+
+    int64_t operator[](int64_t i) const { return data[i]; }
+    const int64_t* begin() const { return data; }
+    const int64_t* end() const { return data + size; }
+};
+
 /// A number, a string or a list of integers among a kernel's arguments.
 struct Param {
     enum class Kind : uint8_t { None, Bool, Int, Float, String, Ints } kind;
@@ -41,6 +51,7 @@ struct Param {
     int64_t as_int() const { return kind == Kind::Float ? static_cast<int64_t>(floating) : integer; }
     double as_float() const { return kind == Kind::Float ? floating : static_cast<double>(integer); }
     bool as_bool() const { return as_float() != 0; }
+    Ints as_ints() const { return {ints, static_cast<int64_t>(length)}; }
 };
 
 /// Counter-based random numbers: value i of this call is philox(seed, offset, i).
