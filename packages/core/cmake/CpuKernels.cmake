@@ -1,0 +1,46 @@
+# CPU kernels are compiled once per capability, with RUSHLIGHT_CPU naming the namespace that holds the copy.
+# The library's own sources learn what exists from RUSHLIGHT_HAVE_AVX2 and RUSHLIGHT_HAVE_AVX512, and choose at run time.
+include_guard(GLOBAL)
+
+# Kernels vectorise at -O3. No -ffast-math: it would switch the whole process to flush-to-zero when the library loads. What
+# is given up by hand is errno and traps, which no kernel reads.
+set(kernel_options -fopenmp-simd -fno-math-errno -fno-trapping-math)
+if(NOT RUSHLIGHT_SANITIZE)
+    list(APPEND kernel_options -O3)
+endif()
+set(capability_avx2 -march=x86-64-v3)
+set(capability_avx512 -march=x86-64-v4 -mprefer-vector-width=512)
+
+if(RUSHLIGHT_ARCH STREQUAL "native")
+    include(CheckCXXSourceRuns)
+    check_cxx_source_runs(
+        "int main() { __builtin_cpu_init(); return __builtin_cpu_supports(\"x86-64-v4\") ? 0 : 1; }" RUSHLIGHT_CPU_IS_V4)
+    if(RUSHLIGHT_CPU_IS_V4)
+        set(RUSHLIGHT_CAPABILITIES avx512)
+    else()
+        set(RUSHLIGHT_CAPABILITIES avx2)
+    endif()
+else()
+    set(RUSHLIGHT_CAPABILITIES avx2 avx512)
+endif()
+
+# rushlight_cpu_kernels(<library> <sources>...)
+#
+# Note [Weak symbols of kernels]
+# An inline function or template that a kernel file shares with the rest is a weak symbol, compiled once per capability under
+# one name, and the linker keeps the first it meets. Were that the AVX-512 copy, baseline code would execute it on a CPU
+# without AVX-512. So the capabilities are linked last, in rising order, and tools/check_symbols.py looks at the result.
+function(rushlight_cpu_kernels library)
+    foreach(capability IN LISTS RUSHLIGHT_CAPABILITIES)
+        set(objects ${library}_${capability})
+        add_library(${objects} OBJECT ${ARGN})
+        rushlight_native_target(${objects})
+        target_compile_options(${objects} PRIVATE ${kernel_options} ${capability_${capability}})
+        target_compile_definitions(${objects} PRIVATE RUSHLIGHT_CPU=${capability})
+        target_include_directories(${objects} PRIVATE $<TARGET_PROPERTY:${library},INCLUDE_DIRECTORIES>)
+        add_dependencies(${objects} ${library}_abi)
+        target_sources(${library} PRIVATE $<TARGET_OBJECTS:${objects}>)
+        string(TOUPPER ${capability} upper)
+        target_compile_definitions(${library} PRIVATE RUSHLIGHT_HAVE_${upper}=1)
+    endforeach()
+endfunction()
