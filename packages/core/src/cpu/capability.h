@@ -6,7 +6,7 @@
 // file through one table of function pointers. Nothing else may be emitted under a name that both copies share: the
 // linker would keep either one, and an AVX2 machine could run AVX-512 code. So these files use no standard container
 // or algorithm, and what they share with the rest of the library is `static`, a template over a local type, or marked
-// always_inline. tools/symbols.py looks for offenders in the object files.
+// always_inline.
 #pragma once
 
 #include <atomic>
