@@ -1,0 +1,138 @@
+// Host memory for storages, and the seam through which another allocator serves it.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "rushlight/export.h"
+
+namespace rushlight {
+
+namespace detail {
+
+inline constexpr size_t kSmallGrain = 64;
+inline constexpr size_t kSmallLimit = 4096;
+
+struct FreeBlock {
+    FreeBlock* next;
+};
+
+// Only the owning thread writes; `count` is read by others for statistics, hence the relaxed stores.
+struct SmallBin {
+    FreeBlock* head;
+    uint32_t count;
+    uint32_t capacity;  // a full bin, and any bin of a thread that has no cache yet, takes the slow way
+};
+
+struct SmallCache {
+    SmallBin bins[kSmallLimit / kSmallGrain + 1];  // bin i: blocks of i * 64 bytes; bin 0 stays empty and full
+};
+
+// Never null: before a thread's first block it points at one shared, empty cache of capacity zero. So neither a
+// new thread, nor a sanitizer's build (where it stays there for good), costs the fast path a branch.
+extern RL_API __thread SmallCache* small_cache RL_TLS_MODEL;
+
+RL_API void* allocate_slow(size_t nbytes);
+RL_API void release_slow(void* data, size_t nbytes) noexcept;
+
+}  // namespace detail
+
+/// 64-byte aligned memory, uninitialised; nullptr for zero bytes. Raises OutOfMemory.
+inline void* cpu_allocate(size_t nbytes) {
+    if (__builtin_expect(nbytes <= detail::kSmallLimit, 1)) {
+        detail::SmallBin& bin = detail::small_cache->bins[(nbytes + detail::kSmallGrain - 1) / detail::kSmallGrain];
+        if (detail::FreeBlock* block = bin.head; __builtin_expect(block != nullptr, 1)) {
+            bin.head = block->next;
+            __atomic_store_n(&bin.count, bin.count - 1, __ATOMIC_RELAXED);
+            return block;
+        }
+    }
+    return detail::allocate_slow(nbytes);
+}
+
+/// Gives back what `cpu_allocate(nbytes)` gave, on any thread.
+inline void cpu_release(void* data, size_t nbytes) noexcept {
+    if (__builtin_expect(nbytes <= detail::kSmallLimit, 1)) {
+        detail::SmallBin& bin = detail::small_cache->bins[(nbytes + detail::kSmallGrain - 1) / detail::kSmallGrain];
+        if (__builtin_expect(bin.count < bin.capacity, 1)) {
+            auto* block = static_cast<detail::FreeBlock*>(data);
+            block->next = bin.head;
+            bin.head = block;
+            __atomic_store_n(&bin.count, bin.count + 1, __ATOMIC_RELAXED);
+            return;
+        }
+    }
+    detail::release_slow(data, nbytes);
+}
+
+// --- The seam -------------------------------------------------------------------------------------------------
+
+/// An allocator of host memory. `allocate` returns 64-byte aligned memory, or nullptr when there is none; it is
+/// asked for at least one byte. Both functions are called from any thread, without any lock held, and must not
+/// throw. The struct and what `self` points at must outlive every block that was made through it.
+struct AllocatorInterface {
+    uint32_t struct_size;
+    void* self;
+    void* (*allocate)(void* self, size_t nbytes);
+    void (*release)(void* self, void* data, size_t nbytes);
+};
+
+/// Serves all new storages from `allocator` (nullptr: the default one); returns the former, nullptr for the
+/// default. Blocks that exist keep the allocator that made them.
+RL_API const AllocatorInterface* set_allocator(const AllocatorInterface* allocator);
+
+/// A block that remembers its maker; `release` is null for the default allocator.
+struct Allocation {
+    void* data;
+    void (*release)(void* self, void* data, size_t nbytes);
+    void* self;
+};
+
+namespace detail {
+extern RL_API std::atomic<const AllocatorInterface*> custom_allocator;
+RL_API Allocation allocate_custom(const AllocatorInterface& allocator, size_t nbytes);
+}  // namespace detail
+
+/// Memory for a storage from whichever allocator is in charge.
+inline Allocation allocate(size_t nbytes) {
+    const AllocatorInterface* custom = detail::custom_allocator.load(std::memory_order_acquire);
+    if (__builtin_expect(custom != nullptr, 0)) return detail::allocate_custom(*custom, nbytes);
+    return {cpu_allocate(nbytes), nullptr, nullptr};
+}
+
+inline void release(const Allocation& allocation, size_t nbytes) noexcept {
+    if (__builtin_expect(allocation.release != nullptr, 0)) {
+        allocation.release(allocation.self, allocation.data, nbytes);
+    } else {
+        cpu_release(allocation.data, nbytes);
+    }
+}
+
+// --- What the default allocator holds -------------------------------------------------------------------------
+
+struct MemoryStatistics {
+    uint64_t allocated_bytes, allocated_bytes_peak;  // in blocks that someone owns
+    uint64_t active_bytes, active_bytes_peak;        // those, and released ones that a device may still read
+    uint64_t reserved_bytes, reserved_bytes_peak;    // taken from the system
+    uint64_t allocation_count, release_count;        // blocks; of small ones only those that passed the slow way
+    uint64_t map_count, unmap_count;                 // calls of the system
+    uint64_t retry_count, failure_count;             // requests that emptied the cache first; that raised
+    uint64_t limit_bytes;
+};
+
+RL_API MemoryStatistics memory_statistics();
+RL_API void reset_peak_memory_statistics();
+
+/// Segments and blocks as JSON text, for tools that draw memory.
+RL_API std::string memory_snapshot();
+
+/// Gives every unused segment back to the system.
+RL_API void empty_cache();
+
+/// The most that may be reserved; 0 restores the default, which is the smaller of the control group's limit and
+/// the machine's memory. Returns the former limit.
+RL_API uint64_t set_memory_limit(uint64_t nbytes);
+
+}  // namespace rushlight

@@ -1,0 +1,187 @@
+// The caching allocator's bookkeeping: blocks, the bins of free ones, and the table from addresses to live ones.
+// All of it lies beside the memory it describes, which the host may be unable to read.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace rushlight::detail {
+
+struct Segment;
+
+enum class BlockState : uint8_t { Free, Live, Pending };  // Pending: released, but other streams may still use it
+
+struct Block {
+    char* data;
+    size_t size;
+    Segment* segment;
+    Block *left, *right;        // neighbours in the segment
+    Block *previous, *next;     // in the bin, while free
+    uint64_t freed_ms;
+    std::vector<uint64_t> used_on;  // streams other than the block's own
+    uint32_t pending_events;
+    BlockState state;
+    bool discarded;             // free, and its physical memory has been given back
+};
+
+/// What the driver mapped in one go.
+struct Segment {
+    char* data;
+    size_t size;
+    struct FreeBins* bins;
+    uint64_t stream;
+    bool small;
+    bool inherited;             // from the parent of a fork: its blocks are never handed out again
+    Block* first;
+    Segment *previous, *next;
+};
+
+/// Free blocks by size: sixteen bins to each power of two, and a bitmap of the bins that hold something.
+struct FreeBins {
+    static constexpr int kSteps = 4, kOrders = 48, kBins = kOrders << kSteps;
+
+    static int index(size_t size) {
+        int order = std::bit_width(size) - 1;
+        int step = static_cast<int>(size >> (order >= kSteps ? order - kSteps : 0)) & ((1 << kSteps) - 1);
+        int i = (order << kSteps) | step;
+        return i < kBins ? i : kBins - 1;
+    }
+
+    void insert(Block* block) {
+        int i = index(block->size);
+        block->previous = nullptr;
+        block->next = bins[i];
+        if (block->next) block->next->previous = block;
+        bins[i] = block;
+        occupied[i / 64] |= uint64_t{1} << (i % 64);
+    }
+
+    void remove(Block* block) {
+        int i = index(block->size);
+        (block->previous ? block->previous->next : bins[i]) = block->next;
+        if (block->next) block->next->previous = block->previous;
+        if (!bins[i]) occupied[i / 64] &= ~(uint64_t{1} << (i % 64));
+    }
+
+    /// The best fit of the request's own bin, else of the next bin that holds anything.
+    Block* find(size_t size) const {
+        for (int i = index(size); i < kBins; ++i) {
+            uint64_t word = occupied[i / 64] >> (i % 64);
+            if (!word) {
+                i |= 63;
+                continue;
+            }
+            i += std::countr_zero(word);
+            Block* best = nullptr;
+            for (Block* block = bins[i]; block; block = block->next) {
+                if (block->size == size) return block;
+                if (block->size > size && (!best || block->size < best->size)) best = block;
+            }
+            if (best) return best;
+        }
+        return nullptr;
+    }
+
+    void clear() {
+        bins.fill(nullptr);
+        occupied.fill(0);
+    }
+
+    std::array<Block*, kBins> bins = {};
+    std::array<uint64_t, kBins / 64> occupied = {};
+};
+
+/// Live blocks by address: open addressing with linear probing, at most half full.
+class BlockTable {
+  public:
+    BlockTable() : slots_(64) {}
+
+    /// Makes room for one more, so that `insert` cannot fail.
+    void reserve() {
+        if ((size_ + 1) * 2 <= slots_.size()) return;
+        std::vector<Block*> old(slots_.size() * 2);
+        old.swap(slots_);
+        --shift_;
+        for (Block* block : old) {
+            if (block) place(block);
+        }
+    }
+    void insert(Block* block) {
+        place(block);
+        ++size_;
+    }
+    Block* find(const void* data) const {
+        for (size_t i = home(data); slots_[i]; i = next(i)) {
+            if (slots_[i]->data == data) return slots_[i];
+        }
+        return nullptr;
+    }
+    Block* take(const void* data) {
+        size_t i = home(data);
+        while (slots_[i] && slots_[i]->data != data) i = next(i);
+        Block* found = slots_[i];
+        if (!found) return nullptr;
+        // Close the gap: an entry moves back unless it would land before its home.
+        for (size_t j = next(i); slots_[j]; j = next(j)) {
+            size_t distance_home = (j - home(slots_[j]->data)) & (slots_.size() - 1);
+            size_t distance_gap = (j - i) & (slots_.size() - 1);
+            if (distance_home >= distance_gap) {
+                slots_[i] = slots_[j];
+                i = j;
+            }
+        }
+        slots_[i] = nullptr;
+        --size_;
+        return found;
+    }
+
+  private:
+    size_t home(const void* data) const {
+        return (reinterpret_cast<uintptr_t>(data) >> 6) * 0x9E3779B97F4A7C15u >> shift_;
+    }
+    size_t next(size_t i) const { return (i + 1) & (slots_.size() - 1); }
+    void place(Block* block) {
+        size_t i = home(block->data);
+        while (slots_[i]) i = next(i);
+        slots_[i] = block;
+    }
+
+    std::vector<Block*> slots_;
+    size_t size_ = 0;
+    int shift_ = 58;  // 64 - log2(slots)
+};
+
+/// Block objects, made in chunks and reused.
+class BlockStore {
+  public:
+    /// Makes room for `n` more, so that `take` cannot fail.
+    void reserve(size_t n) {
+        while (count_ < n) {
+            chunks_.push_back(std::make_unique<Block[]>(64));
+            for (size_t i = 0; i < 64; ++i) give(&chunks_.back()[i]);
+        }
+    }
+    Block* take() {
+        Block* block = unused_;
+        unused_ = block->next;
+        --count_;
+        *block = Block{};
+        return block;
+    }
+    void give(Block* block) {
+        block->next = unused_;
+        unused_ = block;
+        ++count_;
+    }
+
+  private:
+    std::vector<std::unique_ptr<Block[]>> chunks_;
+    Block* unused_ = nullptr;
+    size_t count_ = 0;
+};
+
+}  // namespace rushlight::detail

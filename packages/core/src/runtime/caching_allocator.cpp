@@ -1,0 +1,358 @@
+#include "caching_allocator.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <new>
+
+// Note [Caching]
+// The driver maps segments; a segment is a chain of blocks; free neighbours are joined at once, so two free blocks
+// never touch. Free blocks lie in bins, one set of bins for each stream and size range: a block that is reused on
+// its own stream needs no waiting, for the stream runs the new work behind the old. A block that other streams
+// used too is held back after its release until an event on each of those streams has passed.
+//
+// A request is served from the bins, else by a new segment, else by a new segment after unused ones were given
+// back, else it fails. Segments that stay unused are given back too; there is no thread for that, the clock is
+// read when a block is released.
+//
+// After a fork the child keeps inherited segments only for the blocks that are alive in them: a write to memory
+// that parent and child share copies a page, which is dearer than a fresh one.
+
+namespace rushlight::detail {
+
+struct CachingAllocator::Pool {
+    StreamId stream;
+    bool small;
+    FreeBins bins;
+};
+
+namespace {
+
+constexpr size_t round_up(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
+
+void raise_peak(uint64_t& peak, uint64_t value) { peak = std::max(peak, value); }
+
+bool whole_segment(const Block* block) { return !block->left && !block->right; }
+
+}  // namespace
+
+CachingAllocator::CachingAllocator(Driver& driver, const CachingConfig& config)
+    : driver_(driver), config_(config), limit_(config.limit) {}
+
+CachingAllocator::~CachingAllocator() {
+    for (const Pending& p : pending_) {
+        driver_.wait(p.event);
+        driver_.destroy(p.event);
+    }
+    while (Segment* segment = segments_) {
+        segments_ = segment->next;
+        driver_.unmap(segment->data, segment->size);
+        delete segment;
+    }
+}
+
+CachingAllocator::Pool& CachingAllocator::pool(StreamId stream, bool small) {
+    for (auto& p : pools_) {
+        if (p->stream == stream && p->small == small) return *p;
+    }
+    pools_.push_back(std::make_unique<Pool>(Pool{stream, small, {}}));
+    return *pools_.back();
+}
+
+void* CachingAllocator::allocate(size_t nbytes, StreamId stream) noexcept try {
+    if (nbytes == 0 || nbytes > SIZE_MAX / 2) return nullptr;
+    size_t size = round_up(nbytes, config_.rounding);
+    std::lock_guard lock(mutex_);
+    // All bookkeeping memory first: from here on only the driver can fail.
+    store_.reserve(2);
+    live_.reserve();
+    if (inherited_unused_) drop_inherited();
+    if (!pending_.empty()) settle(false);
+
+    Pool& from = pool(stream, size <= config_.small_limit);
+    Block* block = find(from, size);
+    if (!block) block = map_segment(from, size);
+    if (!block) {
+        ++statistics_.failure_count;
+        return nullptr;
+    }
+    unlist(block);
+    split(block, size);
+    block->state = BlockState::Live;
+    block->discarded = false;
+    live_.insert(block);
+    ++statistics_.allocation_count;
+    statistics_.allocated_bytes += block->size;
+    statistics_.active_bytes += block->size;
+    raise_peak(statistics_.allocated_bytes_peak, statistics_.allocated_bytes);
+    raise_peak(statistics_.active_bytes_peak, statistics_.active_bytes);
+    return block->data;
+} catch (const std::bad_alloc&) {
+    return nullptr;
+}
+
+Block* CachingAllocator::find(Pool& from, size_t size) { return from.bins.find(size); }
+
+Block* CachingAllocator::map_segment(Pool& into, size_t size) {
+    size_t exact = round_up(size, config_.large_rounding);
+    size_t usual = into.small                     ? config_.small_segment
+                   : size <= config_.medium_limit ? config_.medium_segment
+                                                  : exact;
+    if (Block* block = new_segment(into, usual)) return block;
+    // Full. Blocks that wait for other streams come first: one of them may fit.
+    ++statistics_.retry_count;
+    settle(true);
+    if (Block* block = find(into, size)) return block;
+    unmap_unused(usual);
+    if (Block* block = new_segment(into, usual)) return block;
+    unmap_unused(SIZE_MAX);
+    if (Block* block = new_segment(into, usual)) return block;
+    return exact < usual ? new_segment(into, exact) : nullptr;
+}
+
+Block* CachingAllocator::new_segment(Pool& into, size_t nbytes) {
+    if (nbytes > limit_ || statistics_.reserved_bytes > limit_ - nbytes) return nullptr;
+    auto segment = std::make_unique<Segment>();
+    void* data = driver_.map(nbytes);
+    if (!data) return nullptr;
+    ++statistics_.map_count;
+    statistics_.reserved_bytes += nbytes;
+    raise_peak(statistics_.reserved_bytes_peak, statistics_.reserved_bytes);
+
+    Block* block = store_.take();
+    *segment = {static_cast<char*>(data), nbytes, &into.bins, into.stream, into.small, false, block, nullptr, segments_};
+    if (segments_) segments_->previous = segment.get();
+    block->data = segment->data;
+    block->size = nbytes;
+    block->segment = segments_ = segment.release();
+    block->state = BlockState::Free;
+    block->discarded = true;
+    block->freed_ms = driver_.now_ms();
+    list(block);
+    return block;
+}
+
+/// Cuts a block down to `size` where the rest is worth keeping: in segments of small blocks any that could serve a
+/// small request, elsewhere any that is too big for one.
+void CachingAllocator::split(Block* block, size_t size) {
+    size_t rest = block->size - size;
+    if (rest < (block->segment->small ? config_.rounding : config_.small_limit + 1)) return;
+    Block* right = store_.take();
+    right->data = block->data + size;
+    right->size = rest;
+    right->segment = block->segment;
+    right->left = block;
+    right->right = block->right;
+    if (right->right) right->right->left = right;
+    right->state = BlockState::Free;
+    right->freed_ms = block->freed_ms;
+    right->discarded = block->discarded;
+    block->size = size;
+    block->right = right;
+    list(right);
+}
+
+bool CachingAllocator::release(void* data) noexcept {
+    std::lock_guard lock(mutex_);
+    Block* block = live_.take(data);
+    if (!block) return false;
+    ++statistics_.release_count;
+    statistics_.allocated_bytes -= block->size;
+    if (block->used_on.empty()) {
+        make_free(block);
+    } else {
+        block->state = BlockState::Pending;
+        block->pending_events = static_cast<uint32_t>(block->used_on.size());
+        for (StreamId stream : block->used_on) pending_.push_back({driver_.record(stream), block, stream});
+        block->used_on.clear();
+    }
+    if (uint64_t now = driver_.now_ms(); now >= next_decay_) decay(now);
+    return true;
+}
+
+void CachingAllocator::record_use(void* data, StreamId stream) noexcept {
+    std::lock_guard lock(mutex_);
+    Block* block = live_.find(data);
+    if (!block || block->segment->stream == stream) return;
+    auto& streams = block->used_on;
+    if (std::find(streams.begin(), streams.end(), stream) == streams.end()) streams.push_back(stream);
+}
+
+void CachingAllocator::make_free(Block* block) {
+    statistics_.active_bytes -= block->size;
+    block->state = BlockState::Free;
+    block->discarded = false;
+    block->freed_ms = driver_.now_ms();
+    if (Block* left = block->left; left && left->state == BlockState::Free) {
+        unlist(left);
+        block = absorb(left, block);
+    }
+    if (Block* right = block->right; right && right->state == BlockState::Free) {
+        unlist(right);
+        block = absorb(block, right);
+    }
+    list(block);
+    if (block->segment->inherited && whole_segment(block)) unmap(block);
+}
+
+Block* CachingAllocator::absorb(Block* left, Block* right) {
+    left->size += right->size;
+    left->freed_ms = std::max(left->freed_ms, right->freed_ms);
+    left->discarded = left->discarded && right->discarded;
+    left->right = right->right;
+    if (left->right) left->right->left = left;
+    store_.give(right);
+    return left;
+}
+
+void CachingAllocator::list(Block* block) {
+    if (!block->segment->inherited) block->segment->bins->insert(block);
+}
+
+void CachingAllocator::unlist(Block* block) {
+    if (!block->segment->inherited) block->segment->bins->remove(block);
+}
+
+/// Gives a free block's segment, which is all its own, back to the driver.
+void CachingAllocator::unmap(Block* block) {
+    Segment* segment = block->segment;
+    unlist(block);
+    store_.give(block);
+    (segment->previous ? segment->previous->next : segments_) = segment->next;
+    if (segment->next) segment->next->previous = segment->previous;
+    ++statistics_.unmap_count;
+    statistics_.reserved_bytes -= segment->size;
+    driver_.unmap(segment->data, segment->size);
+    delete segment;
+}
+
+/// Gives unused segments back until `wanted` bytes are; first one that is big enough alone, if there is one.
+void CachingAllocator::unmap_unused(size_t wanted) {
+    Segment* fitting = nullptr;
+    auto unused = [](const Segment* s) { return s->first->state == BlockState::Free && whole_segment(s->first); };
+    for (Segment* s = segments_; s; s = s->next) {
+        if (unused(s) && s->size >= wanted && (!fitting || s->size < fitting->size)) fitting = s;
+    }
+    if (fitting) return unmap(fitting->first);
+    size_t freed = 0;
+    for (Segment* s = segments_; s && freed < wanted;) {
+        Segment* following = s->next;
+        if (unused(s)) {
+            freed += s->size;
+            unmap(s->first);
+        }
+        s = following;
+    }
+}
+
+/// Frees blocks whose foreign streams have come past their release. Marks of one stream pass in order.
+void CachingAllocator::settle(bool wait) {
+    std::vector<StreamId> blocked;
+    for (auto it = pending_.begin(); it != pending_.end();) {
+        bool behind = std::find(blocked.begin(), blocked.end(), it->stream) != blocked.end();
+        if (wait) {
+            driver_.wait(it->event);
+        } else if (behind || !driver_.reached(it->event)) {
+            if (!behind) blocked.push_back(it->stream);
+            ++it;
+            continue;
+        }
+        driver_.destroy(it->event);
+        if (--it->block->pending_events == 0) make_free(it->block);
+        it = pending_.erase(it);
+    }
+}
+
+void CachingAllocator::decay(uint64_t now) {
+    next_decay_ = now + std::max<uint64_t>(config_.decay_ms / 4, 1);
+    if (now < config_.decay_ms) return;
+    uint64_t deadline = now - config_.decay_ms;
+    for (Segment* s = segments_; s;) {
+        Segment* following = s->next;
+        for (Block* block = s->inherited ? nullptr : s->first; block; block = block->right) {
+            if (block->state != BlockState::Free || block->freed_ms > deadline) continue;
+            if (whole_segment(block)) {
+                unmap(block);
+                break;
+            }
+            // Part of a segment: only whole huge pages, so that the rest keeps its own.
+            auto begin = round_up(reinterpret_cast<uintptr_t>(block->data), config_.large_rounding);
+            auto end = reinterpret_cast<uintptr_t>(block->data + block->size) / config_.large_rounding *
+                       config_.large_rounding;
+            if (!block->discarded && begin < end) driver_.discard(reinterpret_cast<void*>(begin), end - begin);
+            block->discarded = true;
+        }
+        s = following;
+    }
+}
+
+void CachingAllocator::empty_cache() noexcept {
+    std::lock_guard lock(mutex_);
+    settle(true);
+    if (inherited_unused_) drop_inherited();
+    unmap_unused(SIZE_MAX);
+}
+
+void CachingAllocator::after_fork_in_child() noexcept {
+    for (auto& p : pools_) p->bins.clear();
+    for (Segment* s = segments_; s; s = s->next) s->inherited = true;
+    for (const Pending& p : pending_) {  // the device's work belongs to the parent
+        if (--p.block->pending_events == 0) {
+            statistics_.active_bytes -= p.block->size;
+            p.block->state = BlockState::Free;
+        }
+    }
+    pending_.clear();
+    inherited_unused_ = true;  // unmapped later: most children call exec first
+    mutex_.unlock();
+}
+
+void CachingAllocator::drop_inherited() {
+    inherited_unused_ = false;
+    for (Segment* s = segments_; s;) {
+        Segment* following = s->next;
+        if (s->inherited && s->first->state == BlockState::Free && whole_segment(s->first)) unmap(s->first);
+        s = following;
+    }
+}
+
+MemoryStatistics CachingAllocator::statistics() noexcept {
+    std::lock_guard lock(mutex_);
+    MemoryStatistics result = statistics_;
+    result.limit_bytes = limit_;
+    return result;
+}
+
+void CachingAllocator::reset_peaks() noexcept {
+    std::lock_guard lock(mutex_);
+    statistics_.allocated_bytes_peak = statistics_.allocated_bytes;
+    statistics_.active_bytes_peak = statistics_.active_bytes;
+    statistics_.reserved_bytes_peak = statistics_.reserved_bytes;
+}
+
+uint64_t CachingAllocator::set_limit(uint64_t nbytes) noexcept {
+    std::lock_guard lock(mutex_);
+    std::swap(limit_, nbytes);
+    return nbytes;
+}
+
+std::string CachingAllocator::snapshot() {
+    static constexpr const char* kStates[] = {"free", "live", "pending"};
+    std::lock_guard lock(mutex_);
+    std::string text = "[";
+    char line[160];
+    for (Segment* s = segments_; s; s = s->next) {
+        std::snprintf(line, sizeof line, "%s\n{\"address\": %zu, \"size\": %zu, \"stream\": %llu, \"pool\": \"%s\", \"blocks\": [",
+                      s == segments_ ? "" : ",", reinterpret_cast<size_t>(s->data), s->size,
+                      static_cast<unsigned long long>(s->stream), s->small ? "small" : "large");
+        text += line;
+        for (Block* b = s->first; b; b = b->right) {
+            std::snprintf(line, sizeof line, "%s{\"address\": %zu, \"size\": %zu, \"state\": \"%s\"}", b->left ? ", " : "",
+                          reinterpret_cast<size_t>(b->data), b->size, kStates[static_cast<int>(b->state)]);
+            text += line;
+        }
+        text += "]}";
+    }
+    return text + "]";
+}
+
+}  // namespace rushlight::detail

@@ -1,0 +1,113 @@
+// The caching allocator of every device: host memory, CUDA and a test's fake device differ only in their driver.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "block_table.h"
+#include "rushlight/allocator.h"
+
+namespace rushlight::detail {
+
+/// A queue of work on a device; 0 is the device's default one, and the host's only one.
+using StreamId = uint64_t;
+
+/// What a device does for the allocator. Functions are called under the allocator's lock: they may not call back.
+class Driver {
+  public:
+    using Event = void*;
+
+    virtual ~Driver() = default;
+    /// Memory of the device, or nullptr when there is none left.
+    virtual void* map(size_t nbytes) noexcept = 0;
+    virtual void unmap(void* data, size_t nbytes) noexcept = 0;
+    /// Gives a range's physical memory back and keeps its addresses, where the device can.
+    virtual void discard(void*, size_t) noexcept {}
+    virtual uint64_t now_ms() noexcept = 0;
+
+    /// A mark behind all work that is queued on `stream` now. Only asked of drivers with several streams.
+    virtual Event record(StreamId) noexcept { return nullptr; }
+    virtual bool reached(Event) noexcept { return true; }
+    virtual void wait(Event) noexcept {}
+    virtual void destroy(Event) noexcept {}
+};
+
+struct CachingConfig {
+    size_t rounding = 512;                    // block sizes are multiples of it; a power of two
+    size_t small_limit = size_t{1} << 20;     // requests up to here share segments of `small_segment`
+    size_t small_segment = size_t{2} << 20;
+    size_t medium_limit = size_t{10} << 20;   // up to here, segments of `medium_segment`
+    size_t medium_segment = size_t{20} << 20;
+    size_t large_rounding = size_t{2} << 20;  // above, a segment of their own, rounded up to this
+    uint64_t decay_ms = 10'000;               // how long a segment stays unused before the system gets it back
+    uint64_t limit = UINT64_MAX;              // of reserved bytes
+};
+
+/// See Note [Caching] in caching_allocator.cpp. Thread-safe.
+class CachingAllocator {
+  public:
+    CachingAllocator(Driver& driver, const CachingConfig& config);
+    ~CachingAllocator();
+    CachingAllocator(const CachingAllocator&) = delete;
+    CachingAllocator& operator=(const CachingAllocator&) = delete;
+
+    /// Memory for use on `stream`, or nullptr when neither the cache nor the driver has it.
+    void* allocate(size_t nbytes, StreamId stream = 0) noexcept;
+    /// False when `data` is no live block of this allocator.
+    [[nodiscard]] bool release(void* data) noexcept;
+    /// Work on `stream`, which is not the block's own, uses it: after its release the block waits for that work.
+    void record_use(void* data, StreamId stream) noexcept;
+
+    void empty_cache() noexcept;
+    MemoryStatistics statistics() noexcept;
+    void reset_peaks() noexcept;
+    std::string snapshot();
+    uint64_t set_limit(uint64_t nbytes) noexcept;
+
+    void before_fork() noexcept { mutex_.lock(); }
+    void after_fork_in_parent() noexcept { mutex_.unlock(); }
+    void after_fork_in_child() noexcept;
+
+  private:
+    struct Pool;
+
+    Pool& pool(StreamId stream, bool small);
+    Block* find(Pool& pool, size_t size);
+    Block* map_segment(Pool& pool, size_t size);
+    Block* new_segment(Pool& pool, size_t nbytes);
+    void split(Block* block, size_t size);
+    void make_free(Block* block);
+    Block* absorb(Block* left, Block* right);
+    void list(Block* block);
+    void unlist(Block* block);
+    void unmap(Block* block);
+    void unmap_unused(size_t wanted);
+    void settle(bool wait);
+    void decay(uint64_t now);
+    void drop_inherited();
+
+    Driver& driver_;
+    const CachingConfig config_;
+    std::mutex mutex_;
+    std::vector<std::unique_ptr<Pool>> pools_;
+    BlockTable live_;
+    BlockStore store_;
+    Segment* segments_ = nullptr;
+    struct Pending {
+        Driver::Event event;
+        Block* block;
+        StreamId stream;
+    };
+    std::deque<Pending> pending_;
+    uint64_t limit_;
+    uint64_t next_decay_ = 0;
+    bool inherited_unused_ = false;
+    MemoryStatistics statistics_ = {};
+};
+
+}  // namespace rushlight::detail

@@ -1,0 +1,194 @@
+// The default allocator of host memory: small blocks, and the caching allocator over huge pages.
+#include <pthread.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "caching_allocator.h"
+#include "limits.h"
+#include "pages.h"
+#include "rushlight/allocator.h"
+#include "rushlight/error.h"
+#include "small_blocks.h"
+
+namespace rushlight {
+namespace detail {
+
+namespace {
+
+class HostDriver final : public Driver {
+  public:
+    void* map(size_t nbytes) noexcept override { return map_pages(nbytes, true); }
+    void unmap(void* data, size_t nbytes) noexcept override { unmap_pages(data, nbytes); }
+    void discard(void* data, size_t nbytes) noexcept override { discard_pages(data, nbytes); }
+    uint64_t now_ms() noexcept override { return coarse_clock_ms(); }
+};
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kSanitized = true;
+#else
+constexpr bool kSanitized = false;
+#endif
+
+/// Where blocks come from: RUSHLIGHT_CPU_ALLOCATOR=caching|malloc. Memory checkers see the bounds and the owner of
+/// a block only when it is malloc's, so that is the default under a sanitizer.
+struct HostAllocator {
+    HostDriver driver;
+    CachingAllocator large{driver, {.rounding = kSmallGrain, .limit = memory_available_to_process()}};
+    bool use_malloc = kSanitized;
+    std::atomic<uint64_t> malloc_bytes{0}, malloc_peak{0}, malloc_count{0}, malloc_releases{0};
+
+    HostAllocator() {
+        if (const char* choice = std::getenv("RUSHLIGHT_CPU_ALLOCATOR"); choice && *choice) {
+            use_malloc = std::strcmp(choice, "malloc") == 0;
+            RL_CHECK(use_malloc || std::strcmp(choice, "caching") == 0, throw_value,
+                     "RUSHLIGHT_CPU_ALLOCATOR: got '%s', needs 'caching' or 'malloc'", choice);
+        }
+    }
+};
+
+void register_fork_handlers();
+
+// Never destroyed: static destructors of others still release blocks.
+HostAllocator& host() {
+    alignas(HostAllocator) static char storage[sizeof(HostAllocator)];
+    static HostAllocator* instance = [] {
+        auto* made = new (storage) HostAllocator;
+        if (!made->use_malloc) register_fork_handlers();
+        return made;
+    }();
+    return *instance;
+}
+
+void register_fork_handlers() {
+    pthread_atfork(
+        [] {
+            host().large.before_fork();
+            small_blocks::before_fork();
+        },
+        [] {
+            small_blocks::after_fork_in_parent();
+            host().large.after_fork_in_parent();
+        },
+        [] {
+            small_blocks::after_fork_in_child();
+            host().large.after_fork_in_child();
+        });
+}
+
+void* allocate_malloc(HostAllocator& h, size_t nbytes) {
+    void* data = nullptr;
+    if (posix_memalign(&data, kSmallGrain, nbytes) != 0) return nullptr;
+    ++h.malloc_count;
+    uint64_t now = h.malloc_bytes += nbytes, peak = h.malloc_peak;
+    while (peak < now && !h.malloc_peak.compare_exchange_weak(peak, now)) {}
+    return data;
+}
+
+[[noreturn, gnu::cold]] void out_of_memory(size_t nbytes) {
+    constexpr double kMiB = 1 << 20;
+    MemoryStatistics s = memory_statistics();
+    throw_out_of_memory(
+        "cpu: out of memory: a block of %.1f MiB does not fit: %.1f MiB are in use, %.1f MiB are cached, the limit is %.1f MiB\n"
+        "Hint: drop tensors that are no longer needed or use smaller batches; set_memory_limit() moves the limit",
+        static_cast<double>(nbytes) / kMiB, static_cast<double>(s.allocated_bytes) / kMiB,
+        static_cast<double>(s.reserved_bytes - s.allocated_bytes) / kMiB, static_cast<double>(s.limit_bytes) / kMiB);
+}
+
+}  // namespace
+
+void* allocate_slow(size_t nbytes) {
+    if (nbytes == 0) return nullptr;
+    HostAllocator& h = host();
+    void* data = h.use_malloc                ? allocate_malloc(h, nbytes)
+                 : nbytes <= kSmallLimit ? small_blocks::allocate(nbytes)
+                                             : h.large.allocate(nbytes);
+    if (__builtin_expect(!data, 0)) out_of_memory(nbytes);
+    return data;
+}
+
+void release_slow(void* data, size_t nbytes) noexcept {
+    if (!data) return;
+    HostAllocator& h = host();
+    if (h.use_malloc) {
+        ++h.malloc_releases;
+        h.malloc_bytes -= nbytes;
+        std::free(data);
+    } else if (nbytes <= kSmallLimit) {
+        small_blocks::release(data, nbytes);
+    } else if (!h.large.release(data)) {
+        // Going on would hand the same memory to two owners.
+        std::fprintf(stderr, "rushlight: cpu_release(%p, %zu): not a live block\n", data, nbytes);
+        std::abort();
+    }
+}
+
+std::atomic<const AllocatorInterface*> custom_allocator{nullptr};
+
+Allocation allocate_custom(const AllocatorInterface& allocator, size_t nbytes) {
+    Allocation result{nullptr, allocator.release, allocator.self};
+    if (nbytes == 0) return {nullptr, nullptr, nullptr};
+    result.data = allocator.allocate(allocator.self, nbytes);
+    RL_CHECK(result.data, throw_out_of_memory, "cpu: the allocator set by set_allocator() has no %zu bytes", nbytes);
+    if (reinterpret_cast<uintptr_t>(result.data) % kSmallGrain != 0) {
+        allocator.release(allocator.self, result.data, nbytes);
+        throw_runtime("cpu: the allocator set by set_allocator() gave %p, needs a multiple of %zu", result.data, kSmallGrain);
+    }
+    return result;
+}
+
+}  // namespace detail
+
+const AllocatorInterface* set_allocator(const AllocatorInterface* allocator) {
+    RL_CHECK(!allocator || (allocator->struct_size >= sizeof(AllocatorInterface) && allocator->allocate && allocator->release),
+             throw_value, "set_allocator(allocator): got a struct of %u bytes or without functions, needs %zu bytes and both",
+             allocator->struct_size, sizeof(AllocatorInterface));
+    return detail::custom_allocator.exchange(allocator, std::memory_order_acq_rel);
+}
+
+MemoryStatistics memory_statistics() {
+    detail::HostAllocator& h = detail::host();
+    MemoryStatistics s = h.large.statistics();
+    if (h.use_malloc) {
+        s.allocated_bytes = s.active_bytes = s.reserved_bytes = h.malloc_bytes;
+        s.allocated_bytes_peak = s.active_bytes_peak = s.reserved_bytes_peak = h.malloc_peak;
+        s.allocation_count = h.malloc_count;
+        s.release_count = h.malloc_releases;
+        return s;
+    }
+    detail::small_blocks::Usage small = detail::small_blocks::usage();
+    s.allocated_bytes += small.allocated_bytes;
+    s.active_bytes += small.allocated_bytes;
+    s.reserved_bytes += small.reserved_bytes;
+    // Small blocks are not followed one by one: their part of a peak is what they hold now.
+    s.allocated_bytes_peak += small.allocated_bytes;
+    s.active_bytes_peak += small.allocated_bytes;
+    s.reserved_bytes_peak += small.reserved_bytes;
+    s.allocation_count += small.refill_count;
+    s.release_count += small.flush_count;
+    s.map_count += small.map_count;
+    s.unmap_count += small.unmap_count;
+    return s;
+}
+
+void reset_peak_memory_statistics() {
+    detail::HostAllocator& h = detail::host();
+    h.large.reset_peaks();
+    h.malloc_peak = h.malloc_bytes.load();
+}
+
+std::string memory_snapshot() { return detail::host().large.snapshot(); }
+
+void empty_cache() {
+    if (detail::host().use_malloc) return;
+    detail::small_blocks::empty_cache();
+    detail::host().large.empty_cache();
+}
+
+uint64_t set_memory_limit(uint64_t nbytes) {
+    return detail::host().large.set_limit(nbytes ? nbytes : detail::memory_available_to_process());
+}
+
+}  // namespace rushlight

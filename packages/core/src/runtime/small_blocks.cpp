@@ -1,0 +1,350 @@
+#include "small_blocks.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <mutex>
+#include <new>
+
+#include "pages.h"
+
+// Note [Small blocks]
+// A region is 2 MiB of memory at a multiple of 2 MiB, so a block finds its region by masking its address and its
+// slab by a shift. The region's first bytes hold the descriptors of its 32 slabs; a slab serves one size class
+// until all of its blocks are back, then any. One mutex guards everything here: threads come for batches.
+//
+// After a fork the child must not write into memory that it shares with its parent, or each write copies a page.
+// So it forgets all free blocks, and its bins get capacity zero, which sends every release through `release`
+// below, where a block from an inherited region is recognised by the region's generation and dropped. The fast
+// path knows nothing of this.
+
+namespace rushlight::detail {
+
+namespace {
+
+constexpr size_t kClasses = kSmallLimit / kSmallGrain + 1;
+constexpr size_t kRegionSize = kHugePage;
+constexpr size_t kSlabSize = size_t{64} << 10;
+constexpr size_t kSlabs = kRegionSize / kSlabSize;
+
+struct Region;
+
+struct Slab {
+    FreeBlock* free;      // returned blocks
+    uint32_t free_count;  // length of `free`
+    uint32_t carved;      // blocks handed out at least once
+    uint32_t capacity;    // blocks that fit
+    uint32_t size_class;  // 0: the slab is empty
+    Slab *previous, *next;  // among the slabs of its class that have something to give, or the empty ones
+    char* start;
+    uint64_t empty_since_ms;  // 0: its pages are discarded
+
+    bool exhausted() const { return free == nullptr && carved == capacity; }
+    bool unused() const { return free_count == carved; }
+};
+
+struct Region {
+    uint64_t generation;
+    Region *previous, *next;
+    uint32_t used_slabs;
+    Slab slabs[kSlabs];
+};
+constexpr size_t kHeader = (sizeof(Region) + kSmallGrain - 1) / kSmallGrain * kSmallGrain;
+
+Region* region_of(const void* data) {
+    return reinterpret_cast<Region*>(reinterpret_cast<uintptr_t>(data) & ~(kRegionSize - 1));
+}
+Slab* slab_of(const void* data) {
+    return &region_of(data)->slabs[(reinterpret_cast<uintptr_t>(data) & (kRegionSize - 1)) / kSlabSize];
+}
+
+template <class Node>
+void push(Node*& list, Node* node) {
+    node->previous = nullptr;
+    node->next = list;
+    if (list) list->previous = node;
+    list = node;
+}
+template <class Node>
+void unlink(Node*& list, Node* node) {
+    (node->previous ? node->previous->next : list) = node->next;
+    if (node->next) node->next->previous = node->previous;
+}
+
+struct ThreadCache : SmallCache {
+    ThreadCache *previous, *next;
+};
+
+constexpr uint32_t bin_capacity(size_t size_class) {
+    return std::clamp<uint32_t>(static_cast<uint32_t>(kSlabSize / (size_class * kSmallGrain)), 16, 256);
+}
+
+struct Center {
+    std::mutex mutex;
+    Slab* available[kClasses] = {};
+    Slab* empty = nullptr;
+    Region* regions = nullptr;
+    ThreadCache* threads = nullptr;
+    uint64_t generation = 1;  // of the process; a fork's child adds one
+    uint64_t handed_out_bytes = 0;
+    small_blocks::Usage counters = {};
+
+    FreeBlock* take(size_t size_class, uint32_t wanted, uint32_t& got);
+    void put(FreeBlock* blocks, size_t size_class);
+    Slab* fresh_slab(size_t size_class);
+    void retire(Slab* slab);
+    void unmap_unused_regions();
+    bool inherited(const void* data) const { return region_of(data)->generation != generation; }
+};
+
+// Never destroyed: static destructors of others still release blocks.
+Center& center() {
+    alignas(Center) static char storage[sizeof(Center)];
+    static Center* instance = new (storage) Center;
+    return *instance;
+}
+
+Slab* Center::fresh_slab(size_t size_class) {
+    if (!empty) {
+        auto* region = static_cast<Region*>(map_pages(kRegionSize, false));
+        if (!region) return nullptr;
+        new (region) Region{};
+        region->generation = generation;
+        push(regions, region);
+        ++counters.map_count;
+        counters.reserved_bytes += kRegionSize;
+        for (size_t i = kSlabs; i-- > 0;) {
+            region->slabs[i].start = reinterpret_cast<char*>(region) + (i == 0 ? kHeader : i * kSlabSize);
+            push(empty, &region->slabs[i]);
+        }
+    }
+    Slab* slab = empty;
+    unlink(empty, slab);
+    size_t room = kSlabSize - (slab == &region_of(slab)->slabs[0] ? kHeader : 0);
+    slab->free = nullptr;
+    slab->free_count = slab->carved = 0;
+    slab->size_class = static_cast<uint32_t>(size_class);
+    slab->capacity = static_cast<uint32_t>(room / (size_class * kSmallGrain));
+    ++region_of(slab)->used_slabs;
+    push(available[size_class], slab);
+    return slab;
+}
+
+FreeBlock* Center::take(size_t size_class, uint32_t wanted, uint32_t& got) {
+    FreeBlock* list = nullptr;
+    size_t size = size_class * kSmallGrain;
+    for (got = 0; got < wanted;) {
+        Slab* slab = available[size_class];
+        // A partial batch is enough: a new slab is opened only for the first block.
+        if (!slab && (got > 0 || !(slab = fresh_slab(size_class)))) break;
+        while (got < wanted && !slab->exhausted()) {
+            FreeBlock* block = slab->free;
+            if (block) {
+                slab->free = block->next;
+                --slab->free_count;
+            } else {
+                block = reinterpret_cast<FreeBlock*>(slab->start + size * slab->carved++);
+            }
+            block->next = list;
+            list = block;
+            ++got;
+        }
+        if (slab->exhausted()) unlink(available[size_class], slab);
+    }
+    handed_out_bytes += got * size;
+    return list;
+}
+
+void Center::put(FreeBlock* blocks, size_t size_class) {
+    while (blocks) {
+        FreeBlock* block = blocks;
+        blocks = block->next;
+        Slab* slab = slab_of(block);
+        if (slab->exhausted()) push(available[size_class], slab);
+        block->next = slab->free;
+        slab->free = block;
+        ++slab->free_count;
+        handed_out_bytes -= size_class * kSmallGrain;
+        if (slab->unused()) retire(slab);
+    }
+}
+
+void Center::retire(Slab* slab) {
+    unlink(available[slab->size_class], slab);
+    slab->size_class = 0;
+    slab->empty_since_ms = coarse_clock_ms();
+    push(empty, slab);
+    --region_of(slab)->used_slabs;
+}
+
+void Center::unmap_unused_regions() {
+    for (Region* region = regions; region;) {
+        Region* following = region->next;
+        if (region->used_slabs == 0) {
+            for (Slab& slab : region->slabs) unlink(empty, &slab);
+            unlink(regions, region);
+            ++counters.unmap_count;
+            counters.reserved_bytes -= kRegionSize;
+            unmap_pages(region, kRegionSize);
+        }
+        region = following;
+    }
+}
+
+SmallCache no_cache = {};  // every bin empty and of capacity zero
+
+pthread_key_t thread_key;
+
+void forget_thread(void* cache);
+
+ThreadCache* this_thread_cache() {
+    if (small_cache != &no_cache) return static_cast<ThreadCache*>(small_cache);
+    static const int made = pthread_key_create(&thread_key, forget_thread);
+    if (made != 0) return nullptr;
+    auto* cache = static_cast<ThreadCache*>(std::calloc(1, sizeof(ThreadCache)));
+    if (!cache) return nullptr;
+    if (pthread_setspecific(thread_key, cache) != 0) {
+        std::free(cache);
+        return nullptr;
+    }
+    Center& c = center();
+    std::lock_guard lock(c.mutex);
+    if (c.generation == 1) {
+        for (size_t i = 1; i < kClasses; ++i) cache->bins[i].capacity = bin_capacity(i);
+    }
+    push(c.threads, cache);
+    small_cache = cache;
+    return cache;
+}
+
+void flush(ThreadCache* cache) {
+    Center& c = center();
+    for (size_t i = 1; i < kClasses; ++i) {
+        SmallBin& bin = cache->bins[i];
+        c.put(bin.head, i);
+        bin.head = nullptr;
+        __atomic_store_n(&bin.count, 0, __ATOMIC_RELAXED);
+    }
+}
+
+// Runs after the thread's C++ destructors. A block released later than this makes a new cache, and the system
+// calls this function again.
+void forget_thread(void* cache) {
+    small_cache = &no_cache;
+    auto* thread = static_cast<ThreadCache*>(cache);
+    Center& c = center();
+    {
+        std::lock_guard lock(c.mutex);
+        flush(thread);
+        unlink(c.threads, thread);
+    }
+    std::free(thread);
+}
+
+}  // namespace
+
+__thread SmallCache* small_cache RL_TLS_MODEL = &no_cache;
+
+namespace small_blocks {
+
+void* allocate(size_t nbytes) noexcept {
+    size_t size_class = (nbytes + kSmallGrain - 1) / kSmallGrain;
+    ThreadCache* cache = this_thread_cache();
+    Center& c = center();
+    std::lock_guard lock(c.mutex);
+    uint32_t got = 0;
+    FreeBlock* list = c.take(size_class, cache ? bin_capacity(size_class) / 2 : 1, got);
+    ++c.counters.refill_count;
+    if (!list) return nullptr;
+    if (cache) {
+        cache->bins[size_class].head = list->next;
+        __atomic_store_n(&cache->bins[size_class].count, got - 1, __ATOMIC_RELAXED);
+    }
+    return list;
+}
+
+void release(void* data, size_t nbytes) noexcept {
+    size_t size_class = (nbytes + kSmallGrain - 1) / kSmallGrain;
+    auto* block = static_cast<FreeBlock*>(data);
+    ThreadCache* cache = this_thread_cache();
+    Center& c = center();
+    if (c.inherited(data)) return;
+    if (!cache) {
+        std::lock_guard lock(c.mutex);
+        block->next = nullptr;
+        c.put(block, size_class);
+        return;
+    }
+    SmallBin& bin = cache->bins[size_class];
+    uint32_t count = bin.count, capacity = bin_capacity(size_class);
+    if (count >= capacity) {  // the colder half goes back
+        FreeBlock* last_kept = bin.head;
+        for (uint32_t i = 1; i < capacity / 2; ++i) last_kept = last_kept->next;
+        FreeBlock* cold = last_kept->next;
+        last_kept->next = nullptr;
+        count = capacity / 2;
+        std::lock_guard lock(c.mutex);
+        ++c.counters.flush_count;
+        c.put(cold, size_class);
+    }
+    block->next = bin.head;
+    bin.head = block;
+    __atomic_store_n(&bin.count, count + 1, __ATOMIC_RELAXED);
+}
+
+void empty_cache() noexcept {
+    Center& c = center();
+    std::lock_guard lock(c.mutex);
+    if (small_cache != &no_cache) flush(static_cast<ThreadCache*>(small_cache));
+    c.unmap_unused_regions();
+}
+
+void decay(uint64_t deadline_ms) noexcept {
+    Center& c = center();
+    std::lock_guard lock(c.mutex);
+    for (Slab* slab = c.empty; slab; slab = slab->next) {
+        bool first = slab == &region_of(slab)->slabs[0];  // shares its pages with the descriptors
+        if (first || slab->empty_since_ms == 0 || slab->empty_since_ms > deadline_ms) continue;
+        discard_pages(slab->start, kSlabSize);
+        slab->empty_since_ms = 0;
+    }
+}
+
+Usage usage() noexcept {
+    Center& c = center();
+    std::lock_guard lock(c.mutex);
+    Usage result = c.counters;
+    uint64_t cached = 0;
+    for (ThreadCache* thread = c.threads; thread; thread = thread->next) {
+        for (size_t i = 1; i < kClasses; ++i) {
+            cached += __atomic_load_n(&thread->bins[i].count, __ATOMIC_RELAXED) * i * kSmallGrain;
+        }
+    }
+    // Other threads go on while we count, so the difference may be off by what they move meanwhile.
+    result.allocated_bytes = cached < c.handed_out_bytes ? c.handed_out_bytes - cached : 0;
+    return result;
+}
+
+void before_fork() noexcept { center().mutex.lock(); }
+void after_fork_in_parent() noexcept { center().mutex.unlock(); }
+
+void after_fork_in_child() noexcept {
+    Center& c = center();
+    ++c.generation;
+    std::fill(std::begin(c.available), std::end(c.available), nullptr);
+    c.empty = nullptr;
+    c.regions = nullptr;
+    c.handed_out_bytes = 0;
+    c.counters.reserved_bytes = 0;
+    c.threads = nullptr;
+    if (small_cache != &no_cache) {
+        auto* cache = static_cast<ThreadCache*>(small_cache);
+        for (SmallBin& bin : cache->bins) bin = {};
+        push(c.threads, cache);
+    }
+    c.mutex.unlock();
+}
+
+}  // namespace small_blocks
+}  // namespace rushlight::detail
