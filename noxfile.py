@@ -1,0 +1,206 @@
+"""Everything that is done with this repository: `python3 noxfile.py -s tests`, or `nox -s tests` with nox.
+
+`python3 noxfile.py -l` lists the sessions. The file installs nox into a private environment by itself;
+environments, build folders and caches lie in .nox/, wheels in dist/. Variables that are looked at:
+
+* RUSHLIGHT_ARCH: `native` (kernels for this machine only, the default here) or `portable` (as published);
+* RUSHLIGHT_SINCE=<commit>: `tests` runs only packages that changed since then, and what depends on them;
+* RUSHLIGHT_CCACHE=0: do without ccache though it is installed.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent
+sys.path.insert(0, str(ROOT / "tools"))
+
+if __name__ == "__main__":
+    from nox_support.bootstrap import run_nox
+
+    run_nox(ROOT / "noxfile.py", sys.argv[1:])
+
+import nox  # noqa: E402
+from nox_support import develop  # noqa: E402
+from nox_support.environments import build_tool, install, install_tools  # noqa: E402
+from nox_support.graph import Graph, dependency_group  # noqa: E402
+from nox_support.wheels import Builder, BuildError, budgets  # noqa: E402
+
+nox.needs_version = ">=2025.2.9"
+nox.options.sessions = ["tests"]
+nox.options.reuse_venv = "yes"
+nox.options.error_on_missing_interpreters = True
+
+GRAPH = Graph()
+PYTEST = ("python", "-P", "-m", "pytest", "-c", str(ROOT / "pyproject.toml"))
+
+
+def builder(variant: str | None = None) -> Builder:
+    return Builder(GRAPH, variant or os.environ.get("RUSHLIGHT_ARCH", "native"))
+
+
+def everything() -> list:
+    return list(GRAPH.packages.values())
+
+
+@nox.session
+def wheels(session: nox.Session) -> None:
+    """Build every package's wheel into dist/, in order, and show its CPU seconds against its budget."""
+    portable = builder("portable")
+    try:
+        made = portable.wheels(everything())
+    except BuildError as error:
+        session.error(str(error))
+    allowed = budgets(GRAPH)
+    for wheel in made:
+        how = "built" if wheel.package in portable.built else "kept "
+        size = wheel.path.stat().st_size / 1e6
+        over = "  OVER BUDGET" if wheel.cpu_seconds > allowed[wheel.package] else ""
+        print(
+            f"{how} {wheel.path.name:<64} {size:6.1f} MB  {wheel.cpu_seconds:7.1f} of"
+            f" {allowed[wheel.package]:5.0f} CPU seconds{over}"
+        )
+    total = sum(wheel.cpu_seconds for wheel in made)
+    print(f"all packages: {total:.0f} CPU seconds; the budget is {sum(allowed.values()):.0f}")
+
+
+@nox.session
+@nox.parametrize("package", [nox.param(short, id=short) for short in GRAPH.packages])
+def tests(session: nox.Session, package: str) -> None:
+    """Run a package's tests where only its declared dependencies and its `test` extra are installed."""
+    since = os.environ.get("RUSHLIGHT_SINCE")
+    if since and package not in GRAPH.changed_since(since):
+        session.skip(f"{package} and what it depends on have not changed since {since}")
+    install(session, builder(), [GRAPH[package]], extra="test")
+    session.run(
+        *PYTEST, f"--rootdir={GRAPH[package].folder}", str(GRAPH[package].folder / "tests"), *session.posargs
+    )
+
+
+@nox.session
+def demo(session: nox.Session) -> None:
+    """Train the convolutional network of the paper's Listing 1 on real handwritten digits."""
+    install(session, builder(), [GRAPH["rushlight"]], requirements=dependency_group("demo"))
+    session.run("python", "-P", "docs/examples/digits.py", *session.posargs)
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Check style and format: ruff for Python, clang-format for C++; `-- --fix` mends what it can."""
+    install_tools(session, dependency_group("lint"))
+    fix = "--fix" in session.posargs
+    session.run("ruff", "check", *(["--fix"] if fix else []), ".")
+    session.run("ruff", "format", *([] if fix else ["--check"]), ".")
+    session.run("python", "tools/check_format.py", *(["--fix"] if fix else []))
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """Check annotations with mypy: every package against the installed stubs of the others."""
+    install(session, builder(), everything(), requirements=dependency_group("types"))
+    session.run("mypy", *session.posargs)
+
+
+@nox.session
+def arrows(session: nox.Session) -> None:
+    """Check who may import whom, and what the built libraries export and need."""
+    install_tools(session, dependency_group("arrows"))
+    session.run("python", "tools/check_arrows.py")
+    libraries = builder()
+    try:
+        libraries.wheels(everything())
+    except BuildError as error:
+        session.error(str(error))
+    folders = [str(libraries.build_folder(package)) for package in everything() if package.native]
+    session.run("python", "tools/check_symbols.py", *folders)
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """Run the documentation: every example in docs/ is executed."""
+    install(session, builder(), [GRAPH["rushlight"]], requirements=dependency_group("docs"))
+    session.run(*PYTEST, "--rootdir=docs", "docs", *session.posargs)
+
+
+@nox.session
+def bench(session: nox.Session) -> None:
+    """Measure against the peers: arguments after `--` go to `python -m benchmarks`."""
+    install(session, builder(), [GRAPH["rushlight"]], requirements=dependency_group("bench"))
+    session.run("python", "-m", "benchmarks", *session.posargs)
+
+
+@nox.session
+def swap(session: nox.Session) -> None:
+    """Run the second implementation of every seam through the tests of the first."""
+    install(session, builder(), [GRAPH["rushlight"], GRAPH["testing"]], extra="test")
+    session.run(*PYTEST, "--rootdir=packages", "-m", "swap", *_test_folders(), *session.posargs)
+
+
+@nox.session
+def sanitize(session: nox.Session) -> None:
+    """Run the tests of core and autograd that are marked `sanitize` under ASan and UBSan."""
+    sanitized = [GRAPH["core"], GRAPH["autograd"]]
+    install(session, builder("sanitize"), sanitized, extra="test")
+    libraries = [_compiler_file(session, name) for name in ("libasan.so", "libubsan.so", "libstdc++.so")]
+    session.run(
+        *PYTEST, "--rootdir=packages", "-m", "sanitize", "-p", "no:cacheprovider",
+        *[str(package.folder / "tests") for package in sanitized], *session.posargs,
+        env={
+            # Python itself is not instrumented, so the runtime comes in first; and libstdc++, or the runtime
+            # does not see `throw`.
+            "LD_PRELOAD": " ".join(libraries),
+            "PYTHONMALLOC": "malloc",
+            # The interpreter keeps much until its end; leaks are looked for by the tests' own counts.
+            "ASAN_OPTIONS": "detect_leaks=0:strict_init_order=1:detect_stack_use_after_return=1",
+            "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
+        },
+    )  # fmt: skip
+
+
+@nox.session
+def embed(session: nox.Session) -> None:
+    """Compile a C++ program against the installed core and autograd, run it, see that it has no Python."""
+    install(session, builder(), [GRAPH["autograd"]])
+    source = GRAPH["autograd"].folder / "tests" / "embed"
+    build = Path(session.create_tmp()) / "embed"
+    cmake = build_tool(builder(), "cmake")
+    prefix = next(Path(session.virtualenv.location).glob("lib/python*/site-packages"))
+    session.run(
+        cmake, "-S", str(source), "-B", str(build), "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}",
+        f"-DCMAKE_MAKE_PROGRAM={build_tool(builder(), 'ninja')}", external=True,
+    )  # fmt: skip
+    session.run(cmake, "--build", str(build), external=True)
+    session.run("python", "tools/check_embed.py", str(build / "embed"))
+
+
+@nox.session(name="cuda-build")
+def cuda_build(session: nox.Session) -> None:
+    """Compile the CUDA plug-in on a machine without a GPU."""
+    if "cuda" not in GRAPH.packages:
+        session.error(
+            "there is no packages/cuda: the CUDA plug-in has not been written, so nothing was compiled"
+        )
+    try:
+        builder("portable").wheels([GRAPH["cuda"]])
+    except BuildError as error:
+        session.error(str(error))
+
+
+@nox.session(venv_backend="none")
+def dev(session: nox.Session) -> None:
+    """Make or refresh .venv: all packages editable, C++ rebuilt in seconds by running this again."""
+    try:
+        develop.refresh(GRAPH, ROOT / ".venv")
+    except BuildError as error:
+        session.error(str(error))
+
+
+def _test_folders() -> list[str]:
+    return [str(package.folder / "tests") for package in everything() if (package.folder / "tests").is_dir()]
+
+
+def _compiler_file(session: nox.Session, name: str) -> str:
+    compiler = os.environ.get("CXX", "g++")
+    return str(session.run(compiler, f"-print-file-name={name}", external=True, silent=True)).strip()

@@ -1,0 +1,26 @@
+"""Runs a C++ program after checking that nothing it loads is Python: `check_embed.py <program>`."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+
+def main(program: str) -> int:
+    libraries = subprocess.run(["ldd", program], check=True, capture_output=True, text=True).stdout
+    print(libraries, end="")
+    python = [line.strip() for line in libraries.splitlines() if "libpython" in line]
+    missing = [line.strip() for line in libraries.splitlines() if "not found" in line]
+    if python or missing:
+        print(
+            "the program needs what it must not, or cannot find what it needs:", *python, *missing, sep="\n  "
+        )
+        return 1
+    if "librushlight.so" not in libraries or "librushlight_autograd.so" not in libraries:
+        print("the program was not linked against librushlight.so and librushlight_autograd.so")
+        return 1
+    return subprocess.run([program]).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

@@ -1,0 +1,112 @@
+"""The daily loop: an editable tree in .venv whose C++ is rebuilt by a plain `cmake --build`.
+
+Editable installs put the Python files in place. The native parts are then installed once as symbolic links
+into the build folder, so that a later build is enough: nothing is copied, and headers keep the times that the
+compiler's dependency files compare.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from nox_support.graph import Graph, Package, dependency_group
+from nox_support.wheels import (
+    WORK,
+    BuildError,
+    ccache_settings,
+    check_toolchain,
+    requirements_of_build,
+    toolchain,
+    tree_hash,
+)
+
+BUILD = WORK / "build" / "dev"
+
+
+def refresh(graph: Graph, home: Path) -> None:
+    """Brings the environment and the native libraries up to date."""
+    check_toolchain()
+    python = home / "bin" / "python"
+    if not python.exists():
+        subprocess.run([sys.executable, "-m", "venv", str(home)], check=True)
+    environment = _environment(home)
+    _install_tools(graph, home, environment)
+    for package in graph.packages.values():
+        stamp = BUILD / f"{package.short}.installed"
+        wanted = _key(package, home)
+        if not stamp.exists() or stamp.read_text() != wanted:
+            print(f"installing {package.name}, editable", flush=True)
+            stamp.unlink(missing_ok=True)
+            _install_editable(package, python, environment)
+            stamp.write_text(wanted)
+        elif package.native:
+            _run(["cmake", "--build", str(BUILD / package.short)], environment)
+    print(f"\n. {home.name}/bin/activate      then: pytest packages/core/tests")
+    print("after editing C++:        nox -s dev, or cmake --build .nox/build/dev/core")
+
+
+def _install_editable(package: Package, python: Path, environment: dict[str, str]) -> None:
+    folder = BUILD / package.short
+    command = [str(python), "-m", "pip", "install", "-q", "--no-build-isolation", "--no-deps"]
+    command += ["--editable", str(package.folder)]
+    if not package.native:
+        _run(command, environment)
+        return
+    _run([*command, "-C", f"build-dir={folder}", "-C", "cmake.build-type=Release"], environment)
+    # The editable install copied what CMake installs; the links take the copies' places.
+    purelib = subprocess.run(
+        [str(python), "-c", "import sysconfig; print(sysconfig.get_path('platlib'))"],
+        check=True, capture_output=True, text=True,
+    ).stdout.strip()  # fmt: skip
+    module = package.name.replace("-", "_")
+    links = dict(environment, CMAKE_INSTALL_MODE="ABS_SYMLINK_OR_COPY")
+    _run(["cmake", "--install", str(folder), "--prefix", str(Path(purelib) / module)], links)
+
+
+def _install_tools(graph: Graph, home: Path, environment: dict[str, str]) -> None:
+    ours = graph.packages.values()
+    wanted = set(requirements_of_build(graph))
+    for package in ours:
+        wanted.update(
+            text for text in [*package.dependencies, *package.extra("test")] if not graph.ours([text])
+        )
+    for group in ("lint", "types", "arrows", "docs"):
+        wanted.update(dependency_group(group))
+    stamp = home / "installed.txt"
+    text = "\n".join(sorted(wanted))
+    if not stamp.exists() or stamp.read_text() != text:
+        _run([str(home / "bin" / "python"), "-m", "pip", "install", "-q", *sorted(wanted)], environment)
+        stamp.write_text(text)
+
+
+def _key(package: Package, home: Path) -> str:
+    """What makes a new editable install necessary: the frame of a package, not its sources."""
+    parts = [str(home), tree_hash(package.folder / "pyproject.toml")]
+    if package.native:
+        parts += [toolchain(), *_python_files(package)]
+    return "\n".join(parts)
+
+
+def _python_files(package: Package) -> list[str]:
+    """An editable import hook of scikit-build-core is a list of files, so a new one needs a new install."""
+    return sorted(str(path.relative_to(package.folder)) for path in (package.folder / "python").rglob("*.py"))
+
+
+def _environment(home: Path) -> dict[str, str]:
+    BUILD.mkdir(parents=True, exist_ok=True)
+    environment = dict(os.environ, RUSHLIGHT_ARCH="native", RUSHLIGHT_SANITIZE="", VIRTUAL_ENV=str(home))
+    environment["PATH"] = os.pathsep.join([str(home / "bin"), os.environ.get("PATH", "")])
+    environment["CMAKE_GENERATOR"] = "Ninja"
+    environment["CMAKE_BUILD_PARALLEL_LEVEL"] = str(len(os.sched_getaffinity(0)))
+    return environment | ccache_settings()
+
+
+def _run(command: list[str], environment: dict[str, str]) -> None:
+    # The first word is looked up in the environment's own PATH, not in this process's.
+    program = shutil.which(command[0], path=environment["PATH"]) or command[0]
+    if subprocess.run([program, *command[1:]], env=environment).returncode:
+        raise BuildError(f"failed: {' '.join(command)}")

@@ -1,0 +1,82 @@
+"""Fills a session's environment with wheels of ours and what they declare, and with nothing else."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+import nox
+
+from nox_support.graph import Package
+from nox_support.wheels import Builder, BuildError, Wheel, build_python
+
+
+def install(
+    session: nox.Session,
+    builder: Builder,
+    packages: Iterable[Package],
+    *,
+    extra: str | None = None,
+    requirements: Iterable[str] = (),
+) -> list[Wheel]:
+    """Installs the packages' wheels, their dependencies, their `extra` and other requirements.
+
+    A stamp remembers what is installed: when only our own wheels have changed, they alone are replaced.
+    """
+    packages = list(packages)
+    needed = builder.graph.closure(packages, extra)
+    try:
+        wheels = builder.wheels(needed)
+    except BuildError as error:
+        session.error(str(error))
+    by_short = {wheel.package: wheel for wheel in wheels}
+
+    extras = {package.short: f"[{extra}]" if extra and package in packages else "" for package in needed}
+    files = [by_short[package.short].file + extras[package.short] for package in needed]
+    declared = [text for package in needed for text in package.dependencies]
+    declared += [text for package in packages for text in (package.extra(extra) if extra else [])]
+    state = {
+        "declared": sorted({*declared, *requirements}),
+        "wheels": {package.short: by_short[package.short].sha256 for package in needed},
+    }
+
+    stamp = Path(session.virtualenv.location) / "rushlight-installed.json"
+    before = json.loads(stamp.read_text()) if stamp.exists() else {}
+    if before == state:
+        return wheels
+    stamp.unlink(missing_ok=True)
+    pip = ["python", "-m", "pip", "install", "-q", "--disable-pip-version-check"]
+    if before.get("declared") != state["declared"] or set(before.get("wheels", {})) != set(state["wheels"]):
+        # An environment that held more than is declared today could hide a missing declaration.
+        if before:
+            session.run("python", "-m", "pip", "uninstall", "-q", "-y", *_installed(session), silent=True)
+        session.run(*pip, *files, *requirements)
+    else:
+        changed = [
+            short for short, digest in state["wheels"].items() if before["wheels"].get(short) != digest
+        ]
+        session.run(*pip, "--no-deps", "--force-reinstall", *[by_short[short].file for short in changed])
+    stamp.write_text(json.dumps(state, indent=1))
+    return wheels
+
+
+def install_tools(session: nox.Session, requirements: list[str]) -> None:
+    """Installs requirements that are not ours, once."""
+    stamp = Path(session.virtualenv.location) / "tools-installed.txt"
+    text = hashlib.sha256("\n".join(requirements).encode()).hexdigest()
+    if not stamp.exists() or stamp.read_text() != text:
+        session.run("python", "-m", "pip", "install", "-q", "--disable-pip-version-check", *requirements)
+        stamp.write_text(text)
+
+
+def build_tool(builder: Builder, name: str) -> str:
+    """The path of a program in the build environment, such as cmake."""
+    return str(Path(build_python(builder.graph)).parent / name)
+
+
+def _installed(session: nox.Session) -> list[str]:
+    listed = session.run("python", "-m", "pip", "list", "--format=json", silent=True, log=False)
+    names = [entry["name"] for entry in json.loads(str(listed).splitlines()[0])]
+    return [name for name in names if name.lower() not in ("pip", "setuptools", "wheel")]

