@@ -27,6 +27,14 @@ struct View {
     int64_t stride(int d) const { return strides[d < 0 ? d + ndim : d]; }
 };
 
+/// A list of tensors among a kernel's outputs or inputs.
+struct Views {
+    const View* data;
+    int64_t size;
+
+    const View& operator[](int64_t i) const { return data[i]; }
+};
+
 /// A list of integers among a kernel's parameters (stride, padding).
 struct Ints {
     const int64_t* data;

@@ -25,10 +25,10 @@ bool processor_has_avx512() {
 }
 
 bool build_has(Capability c) {
-#if defined(RUSHLIGHT_BUILD_AVX2)
+#if defined(RUSHLIGHT_HAVE_AVX2)
     if (c == Capability::AVX2) return true;
 #endif
-#if defined(RUSHLIGHT_BUILD_AVX512)
+#if defined(RUSHLIGHT_HAVE_AVX512)
     if (c == Capability::AVX512) return true;
 #endif
     return false;

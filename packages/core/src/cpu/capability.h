@@ -14,10 +14,10 @@
 
 #include "rushlight/export.h"
 
-// A build for one machine compiles one copy only and says which; a portable build compiles both.
-#if !defined(RUSHLIGHT_BUILD_AVX2) && !defined(RUSHLIGHT_BUILD_AVX512)
-#define RUSHLIGHT_BUILD_AVX2 1
-#define RUSHLIGHT_BUILD_AVX512 1
+// The build says which copies exist (CpuKernels.cmake); a build for one machine has one.
+#if !defined(RUSHLIGHT_HAVE_AVX2) && !defined(RUSHLIGHT_HAVE_AVX512)
+#define RUSHLIGHT_HAVE_AVX2 1
+#define RUSHLIGHT_HAVE_AVX512 1
 #endif
 
 namespace rushlight::cpu {
@@ -48,12 +48,12 @@ const Table& select(const Table& avx2, const Table& avx512) {
 
 // RUSHLIGHT_KERNEL_TABLE(PoolKernels, pool_kernels), in namespace rushlight::cpu, declares the table that
 // kernels/pool.cpp defines and a function pool_kernels() that returns the copy to use.
-#if defined(RUSHLIGHT_BUILD_AVX2) && defined(RUSHLIGHT_BUILD_AVX512)
+#if defined(RUSHLIGHT_HAVE_AVX2) && defined(RUSHLIGHT_HAVE_AVX512)
 #define RUSHLIGHT_KERNEL_TABLE(Table, table)                      \
     namespace avx2 { extern const Table table##_table; }          \
     namespace avx512 { extern const Table table##_table; }        \
     inline const Table& table() { return select(avx2::table##_table, avx512::table##_table); }
-#elif defined(RUSHLIGHT_BUILD_AVX512)
+#elif defined(RUSHLIGHT_HAVE_AVX512)
 #define RUSHLIGHT_KERNEL_TABLE(Table, table)                      \
     namespace avx512 { extern const Table table##_table; }        \
     inline const Table& table() { return avx512::table##_table; }
