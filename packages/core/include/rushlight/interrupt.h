@@ -1,0 +1,32 @@
+// The way out of long work: whoever owns the process's signals says whether to stop.
+#pragma once
+
+#include <atomic>
+
+#include "rushlight/export.h"
+
+namespace rushlight {
+
+/// Says whether the user wants the running work to stop. Called from any thread, often, without a lock held; must be
+/// cheap and must not throw.
+using InterruptHook = bool (*)();
+
+/// Installs the hook (nullptr: none) and returns the former one.
+RL_API InterruptHook set_interrupt_hook(InterruptHook hook);
+
+namespace detail {
+extern RL_API std::atomic<InterruptHook> interrupt_hook;
+[[noreturn, gnu::cold]] RL_API void throw_interrupted();
+}  // namespace detail
+
+inline bool interrupted() {
+    InterruptHook hook = detail::interrupt_hook.load(std::memory_order_relaxed);
+    return __builtin_expect(hook != nullptr, 0) && hook();
+}
+
+/// Raises Interrupted when the hook says so. Long kernels poll it between blocks, the engine between nodes.
+inline void check_interrupted() {
+    if (__builtin_expect(interrupted(), 0)) detail::throw_interrupted();
+}
+
+}  // namespace rushlight

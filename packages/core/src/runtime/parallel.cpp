@@ -1,0 +1,188 @@
+#include "rushlight/parallel.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <exception>
+#include <mutex>
+
+// GCC's OpenMP runtime is opaque to the thread sanitizer, which would report every region; there, and in a build
+// without OpenMP, teams are plain threads.
+#if defined(_OPENMP) && !defined(__SANITIZE_THREAD__)
+#define RL_OPENMP_TEAMS 1
+#include <omp.h>
+#else
+#define RL_OPENMP_TEAMS 0
+#include <thread>
+#include <vector>
+#endif
+
+#include "limits.h"
+#include "rushlight/error.h"
+
+// Note [Threads]
+// libgomp keeps one team for each thread that opens regions, and ends and remakes threads when a region asks for
+// fewer or more than the last. So every region of a thread asks for the same number, and those without a share of
+// the work wait at the barrier. The processors are lent: a region takes all spare threads or, when another thread's
+// region has them, runs alone on its own.
+//
+// fork() copies the forking thread but not its team, and the next region would wait for it for ever. So in the
+// child that thread computes alone for good, vendor code included. Threads that the child starts have no team yet
+// and may make one.
+
+namespace rushlight {
+
+namespace {
+
+std::atomic<int> limit{0};     // num_threads(); 0: not asked for yet
+std::atomic<int> lent{0};      // threads lent beyond the borrowers themselves
+thread_local bool working = false;       // inside a region
+thread_local bool team_is_gone = false;  // this thread came through a fork
+
+int default_threads() {
+    if (const char* wish = std::getenv("OMP_NUM_THREADS")) {
+        char* rest = nullptr;
+        long n = std::strtol(wish, &rest, 10);  // a list "4,2" is for nested regions: the first is ours
+        if (rest != wish && n >= 1 && n <= 1 << 16) return static_cast<int>(n);
+    }
+    return detail::processors_available_to_process();
+}
+
+// From the start: the thread may have a team that other users of the same OpenMP runtime made.
+[[gnu::constructor]] void watch_forks() {
+    pthread_atfork(nullptr, nullptr, [] {
+        lent = 0;
+        team_is_gone = true;
+    });
+}
+
+int borrow() {
+    if (working || team_is_gone) return 0;
+    int spare = num_threads() - 1;
+    if (spare <= 0) return 0;
+    int none = 0;
+    return lent.compare_exchange_strong(none, spare, std::memory_order_acq_rel) ? spare : 0;
+}
+
+void give_back(int extra) {
+    if (extra > 0) lent.store(0, std::memory_order_release);
+}
+
+/// Keeps the exception of the lowest range.
+class FirstError {
+  public:
+    void keep(int64_t at) {
+        std::lock_guard lock(mutex_);
+        if (!error_ || at < at_) {
+            error_ = std::current_exception();
+            at_ = at;
+        }
+        any_.store(true, std::memory_order_relaxed);
+    }
+    bool any() const { return any_.load(std::memory_order_relaxed); }
+    void rethrow() {
+        if (error_) std::rethrow_exception(std::move(error_));
+    }
+
+  private:
+    std::mutex mutex_;
+    std::exception_ptr error_;
+    int64_t at_ = 0;
+    std::atomic<bool> any_{false};
+};
+
+/// Runs `member(i)` for i in 0 .. threads-1, each on its own thread, 0 on this one.
+template <class F>
+void run_team(int threads, F&& member) {
+#if RL_OPENMP_TEAMS
+#pragma omp parallel num_threads(threads)
+    {
+        working = true;
+        // The runtime may give fewer threads than asked for.
+        for (int i = omp_get_thread_num(); i < threads; i += omp_get_num_threads()) member(i);
+        working = false;
+    }
+#else
+    auto work = [&member](int i) {
+        working = true;
+        member(i);
+        working = false;
+    };
+    std::vector<std::thread> team;
+    for (int i = 1; i < threads; ++i) team.emplace_back(work, i);
+    work(0);
+    for (std::thread& thread : team) thread.join();
+#endif
+}
+
+}  // namespace
+
+int num_threads() {
+    int n = limit.load(std::memory_order_relaxed);
+    if (__builtin_expect(n == 0, 0)) {
+        int expected = 0;
+        n = default_threads();
+        if (!limit.compare_exchange_strong(expected, n)) n = expected;
+    }
+    return n;
+}
+
+void set_num_threads(int n) {
+    RL_CHECK(n >= 1, throw_value, "set_num_threads(n): got %d, needs at least 1", n);
+    limit.store(n, std::memory_order_relaxed);
+}
+
+bool in_parallel() { return working; }
+
+ThreadLease::ThreadLease() : extra_(borrow()) {
+#if RL_OPENMP_TEAMS
+    omp_set_num_threads(1 + extra_);
+#endif
+}
+
+ThreadLease::~ThreadLease() { give_back(extra_); }
+
+namespace detail {
+
+void run_ranges(int64_t begin, int64_t end, int64_t grain, RangeBody body, void* context) {
+    int extra = borrow();
+    if (extra == 0) return body(context, begin, end);
+    int64_t length = end - begin;
+    int64_t parts = std::min<int64_t>(1 + extra, (length + std::max<int64_t>(grain, 1) - 1) / std::max<int64_t>(grain, 1));
+    int64_t part = (length + parts - 1) / parts;
+    FirstError error;
+    run_team(1 + extra, [&](int i) {
+        int64_t lo = begin + i * part, hi = std::min(lo + part, end);
+        if (lo >= hi) return;
+        try {
+            body(context, lo, hi);
+        } catch (...) {
+            error.keep(i);
+        }
+    });
+    give_back(extra);
+    error.rethrow();
+}
+
+void run_chunks(int64_t count, RangeBody body, void* context) {
+    int extra = borrow();
+    if (extra == 0) return body(context, 0, count);
+    std::atomic<int64_t> next{0};
+    FirstError error;
+    run_team(1 + extra, [&](int) {
+        for (int64_t i; !error.any() && (i = next.fetch_add(1, std::memory_order_relaxed)) < count;) {
+            try {
+                body(context, i, i + 1);
+            } catch (...) {
+                error.keep(i);
+            }
+        }
+    });
+    give_back(extra);
+    error.rethrow();
+}
+
+}  // namespace detail
+}  // namespace rushlight
