@@ -45,31 +45,32 @@ def refresh(graph: Graph, home: Path) -> None:
             stamp.write_text(wanted)
         elif package.native:
             _run(["cmake", "--build", str(BUILD / package.short)], environment)
+        if package.native:
+            _link(package, home, environment)
     print(f"\n. {home.name}/bin/activate      then: pytest packages/core/tests")
     print("after editing C++:        nox -s dev, or cmake --build .nox/build/dev/core")
 
 
 def _install_editable(package: Package, python: Path, environment: dict[str, str]) -> None:
-    folder = BUILD / package.short
     command = [str(python), "-m", "pip", "install", "-q", "--no-build-isolation", "--no-deps"]
     command += ["--editable", str(package.folder)]
-    if not package.native:
-        _run(command, environment)
-        return
-    _run([*command, "-C", f"build-dir={folder}", "-C", "cmake.build-type=Release"], environment)
-    # The editable install copied what CMake installs; the links take the copies' places.
-    purelib = subprocess.run(
-        [str(python), "-c", "import sysconfig; print(sysconfig.get_path('platlib'))"],
-        check=True, capture_output=True, text=True,
-    ).stdout.strip()  # fmt: skip
-    module = package.name.replace("-", "_")
-    links = dict(environment, CMAKE_INSTALL_MODE="ABS_SYMLINK_OR_COPY")
-    _run(["cmake", "--install", str(folder), "--prefix", str(Path(purelib) / module)], links)
+    if package.native:
+        command += ["-C", f"build-dir={BUILD / package.short}"]
+    _run(command, environment)
+
+
+def _link(package: Package, home: Path, environment: dict[str, str]) -> None:
+    """Puts links in place of the copies that the editable install made, and adds those of new files."""
+    (site,) = home.glob("lib/python*/site-packages")
+    command = ["cmake", "--install", str(BUILD / package.short)]
+    command += ["--prefix", str(site / package.name.replace("-", "_"))]
+    _run(command, environment | {"CMAKE_INSTALL_MODE": "ABS_SYMLINK_OR_COPY"}, quiet=True)
 
 
 def _install_tools(graph: Graph, home: Path, environment: dict[str, str]) -> None:
     ours = graph.packages.values()
-    wanted = set(requirements_of_build(graph))
+    # Under isolation hatchling asks for `editables` by itself.
+    wanted = {*requirements_of_build(graph), "editables"}
     for package in ours:
         wanted.update(
             text for text in [*package.dependencies, *package.extra("test")] if not graph.ours([text])
@@ -105,8 +106,9 @@ def _environment(home: Path) -> dict[str, str]:
     return environment | ccache_settings()
 
 
-def _run(command: list[str], environment: dict[str, str]) -> None:
+def _run(command: list[str], environment: dict[str, str], quiet: bool = False) -> None:
     # The first word is looked up in the environment's own PATH, not in this process's.
     program = shutil.which(command[0], path=environment["PATH"]) or command[0]
-    if subprocess.run([program, *command[1:]], env=environment).returncode:
+    output = subprocess.DEVNULL if quiet else None
+    if subprocess.run([program, *command[1:]], env=environment, stdout=output).returncode:
         raise BuildError(f"failed: {' '.join(command)}")

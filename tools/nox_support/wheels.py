@@ -99,7 +99,7 @@ class Builder:
     def _build(self, package: Package, key: str) -> Wheel:
         if package.native:
             check_toolchain()
-        print(f"building {package.name} ({self.variant})", flush=True)
+        print(f"building {package.name}{f' ({self.variant})' if package.native else ''}", flush=True)
         before = cpu_seconds_of_children()
         fresh = self.folder / f"{package.short}-wheel"
         shutil.rmtree(fresh, ignore_errors=True)
@@ -212,7 +212,7 @@ def check_toolchain() -> None:
     header = Path(sysconfig.get_paths()["include"]) / "Python.h"
     if not header.exists():
         raise BuildError(
-            f"the headers of this Python are missing: no {header}\nOn Debian and Ubuntu: apt install python3-dev"
+            f"this Python has no headers: {header} is missing\nOn Debian and Ubuntu: apt install python3-dev"
         )
 
 
