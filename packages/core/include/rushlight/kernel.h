@@ -73,7 +73,8 @@ struct KernelContext {
     void* (*scratch)(KernelContext*, size_t nbytes);  // 64-byte aligned; raises when memory is out
     void* stream;                                     // of the device; null on the CPU
     PhiloxKey random;                                 // of operators that are marked `random`
-    void* impl;
+    void* impl;                                       // of whoever made the context
+    int32_t device;                                   // its index; 0 on the CPU
 };
 
 /// One call of one kernel. Tensors are the outputs, then the inputs, in the order of the schema.
