@@ -67,9 +67,13 @@ def wheels(session: nox.Session) -> None:
 
 
 @nox.session
-@nox.parametrize("package", [nox.param(short, id=short) for short in GRAPH.packages])
+@nox.parametrize("package", [nox.param(short, id=short) for short in [*GRAPH.packages, "tools"]])
 def tests(session: nox.Session, package: str) -> None:
     """Run a package's tests where only its declared dependencies and its `test` extra are installed."""
+    if package == "tools":
+        install_tools(session, dependency_group("tools"))
+        session.run(*PYTEST, "--rootdir=tools", "tools/tests", *session.posargs)
+        return
     since = os.environ.get("RUSHLIGHT_SINCE")
     if since and package not in GRAPH.changed_since(since):
         session.skip(f"{package} and what it depends on have not changed since {since}")
