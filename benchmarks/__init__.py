@@ -1,0 +1,1 @@
+"""Benchmarks of rushlight against its peers: ``python -m benchmarks``. Packages never import this."""

@@ -1,0 +1,117 @@
+"""The command line: ``python -m benchmarks overhead import --json bench-out/figures.json``."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from pathlib import Path
+from typing import Any
+
+from . import environment, report
+from .options import Options
+
+SUITES = {
+    "overhead": ("overhead", "calls on tiny tensors"),
+    "ops": ("ops", "operators by size and thread count"),
+    "import": ("imports", "import time in fresh interpreters"),
+    "size": ("size", "installed bytes with dependencies"),
+    "build": ("build", "seconds per package of a clean build"),
+    "memory": ("memory", "peak memory of training a small network"),
+    "profiler": ("profiler", "cost of the profiler while it is off"),
+}
+DEFAULT = ("overhead", "import", "size", "build")
+
+
+def parse(arguments: list[str]) -> tuple[list[str], Options, argparse.Namespace]:
+    """The chosen suites, the options, and what concerns only the output."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="Benchmarks against a peer, measured in the same run, as ratios: below 1 is faster.",
+        epilog="suites:\n" + "\n".join(f"  {name:10}{text}" for name, (_, text) in SUITES.items()),
+    )
+    parser.add_argument("suites", nargs="*", metavar="SUITE", help=f"default: {' '.join(DEFAULT)}")
+    parser.add_argument("--module", default="rushlight", help="library under test (default: %(default)s)")
+    parser.add_argument("--peer", default="torch", help="library to compare with (default: %(default)s)")
+    parser.add_argument("--threads", default="1", help="thread counts, such as 1,2 (default: %(default)s)")
+    parser.add_argument("--cpus", help="processors to use, such as 0,1 (default: the highest-numbered)")
+    parser.add_argument("--clock", choices=("cpu", "wall"), help="default: cpu for one thread, wall for more")
+    parser.add_argument("--match", default="", help="only rows whose name contains this text")
+    parser.add_argument("--quick", action="store_true", help="fewer rounds; a look, not a figure to quote")
+    parser.add_argument("--python", default=sys.executable, help="interpreter with the module (import, size)")
+    parser.add_argument(
+        "--peer-python", default=sys.executable, help="interpreter with the peer (import, size)"
+    )
+    parser.add_argument("--profiler", default="rushlight_profiler", help="package the profiler suite imports")
+    parser.add_argument(
+        "--build-times", type=Path, default=Path("dist/build-times.json"), help="log of the wheels"
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures as JSON")
+    parser.add_argument("--check", action="store_true", help="exit with 1 on a failed row or missed target")
+    given = parser.parse_args(arguments)
+    suites = given.suites or list(DEFAULT)
+    if unknown := [name for name in suites if name not in SUITES]:
+        parser.error(f"no such suite: {', '.join(unknown)} (choose from {', '.join(SUITES)})")
+    options = Options(
+        module=given.module,
+        peer=given.peer,
+        threads=_integers(parser, "--threads", given.threads),
+        quick=given.quick,
+        clock=given.clock,
+        match=given.match,
+        cpus=_integers(parser, "--cpus", given.cpus, least=0) if given.cpus else None,
+        python=given.python,
+        peer_python=given.peer_python,
+        profiler=given.profiler,
+        build_times=given.build_times,
+    )
+    return suites, options, given
+
+
+def _integers(parser: argparse.ArgumentParser, option: str, text: str, least: int = 1) -> tuple[int, ...]:
+    try:
+        values = tuple(int(part) for part in text.split(","))
+    except ValueError:
+        parser.error(f"{option} takes integers separated by commas, got {text!r}")
+    if min(values) < least:
+        parser.error(f"{option} takes integers of at least {least}, got {text!r}")
+    return values
+
+
+def main(arguments: list[str]) -> int:
+    """Runs the suites one after the other, prints each table as it comes, and writes the JSON at the end."""
+    suites, options, output = parse(arguments)
+    machine = environment.describe()
+    shown = (
+        machine["processor"],
+        f"{machine['processors']} processors",
+        machine["python"],
+        f"load {machine['load']}",
+    )
+    print(", ".join(shown))
+    results: list[dict[str, Any]] = []
+    for name in suites:
+        module = importlib.import_module(f".suites.{SUITES[name][0]}", __package__)
+        print(f"\n{name} ...", file=sys.stderr, flush=True)
+        try:
+            result = module.run(options)
+            text = module.render(result)
+        except (RuntimeError, ValueError, ImportError) as error:
+            # One suite that cannot run (a package missing, say) must not cost the figures of the others.
+            result = {"suite": name, "problem": str(error).strip()}
+            text = f"{name}: {result['problem']}"
+        results.append(result)
+        print(f"\n{text}", flush=True)
+    if output.json is not None:
+        settings = {"quick": options.quick, "threads": list(options.threads), "match": options.match}
+        report.write(output.json, report.document(machine, settings, results))
+    found = report.problems(results)
+    if output.check and found:
+        print("\nnot as promised:\n" + "\n".join(f"  {problem}" for problem in found), file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,36 @@
+"""Rows: what is measured, declared as data.
+
+A row names a statement and the setup that makes its operands. The same text runs against every library: the
+name ``torch`` is bound to the library under test, which is what ``import rushlight as torch`` does for a
+program.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a table.
+
+    name: unique within its suite. statement: the code that is timed. setup: runs once per library, before
+    the timing; sees ``torch`` (the library), ``np`` (NumPy), ``data`` (see `harness.data`) and ``fill``.
+    result: an expression whose value must agree between the libraries; by default the statement itself when
+    it is an expression. None of the timing happens before that check passes. target: the ratio to the peer
+    that this project promises, if it promised one. numpy, numpy_setup: the same work in NumPy, where NumPy
+    can do it. peer_setup: the setup that puts the peer in its best configuration, where that differs from
+    its defaults. rtol, atol: how closely the results must agree.
+    """
+
+    name: str
+    statement: str
+    setup: str = ""
+    result: str | None = None
+    target: float | None = None
+    numpy: str | None = None
+    numpy_setup: str = ""
+    peer_setup: str | None = None
+    rtol: float = 1e-4
+    atol: float = 1e-5
+    group: str = ""

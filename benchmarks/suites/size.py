@@ -1,0 +1,137 @@
+"""size: the bytes that an installation takes, dependencies included."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from collections.abc import Iterable
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from packaging.requirements import Requirement
+
+from ..options import Options
+from ..report import number, table
+
+TARGET_MB = 90.0
+
+
+def run(options: Options) -> dict[str, Any]:
+    """Megabytes (10^6 bytes) of a distribution and of everything it requires, by the installer's records."""
+    closures = {
+        "subject": _closure(options.module, options.python),
+        "peer": _closure(options.peer, options.peer_python),
+    }
+    total = {key: sum(sizes.values()) / 1e6 for key, sizes in closures.items()}
+    return {
+        "suite": "size",
+        "module": options.module,
+        "peer": options.peer,
+        "mb": {
+            key: {name: round(size / 1e6, 3) for name, size in _largest_first(sizes)}
+            for key, sizes in closures.items()
+        },
+        "total_mb": {key: round(value, 2) for key, value in total.items()},
+        "ratio": total["subject"] / total["peer"],
+        "target_mb": TARGET_MB,
+        "verdict": "met" if total["subject"] <= TARGET_MB else "not met",
+    }
+
+
+def _largest_first(sizes: dict[str, int]) -> list[tuple[str, int]]:
+    return sorted(sizes.items(), key=lambda item: -item[1])
+
+
+def _closure(module: str, python: str) -> dict[str, int]:
+    path = json.loads(
+        subprocess.run(
+            [python, "-P", "-c", "import json, sys; print(json.dumps(sys.path))"],
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+    )
+    return closure_sizes(module.replace("_", "-"), [entry for entry in path if entry])
+
+
+def closure_sizes(distribution: str, path: list[str]) -> dict[str, int]:
+    """Bytes per distribution for a distribution and its requirements, found on path.
+
+    Raises RuntimeError for a distribution that is not installed, or installed in editable mode, where the
+    files on record are not the files in use.
+    """
+    sizes: dict[str, int] = {}
+    pending: list[tuple[str, frozenset[str]]] = [(distribution, frozenset())]
+    seen: set[tuple[str, frozenset[str]]] = set()
+    counted: set[str] = set()
+    while pending:
+        name, extras = pending.pop()
+        if (normalized(name), extras) in seen:
+            continue
+        seen.add((normalized(name), extras))
+        found = _find(name, path)
+        if normalized(name) not in sizes:
+            sizes[normalized(name)] = _installed_bytes(found, counted)
+        pending.extend(_requirements(found.requires or [], extras))
+    return sizes
+
+
+def normalized(name: str) -> str:
+    """A distribution's name as the packaging standard compares it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _find(name: str, path: list[str]) -> metadata.Distribution:
+    for candidate in metadata.distributions(name=name, path=path):
+        origin = json.loads(candidate.read_text("direct_url.json") or "{}")
+        if origin.get("dir_info", {}).get("editable"):
+            raise RuntimeError(
+                f"size: {name} is an editable install\nhint: install its wheel and measure that"
+            )
+        return candidate
+    raise RuntimeError(
+        f"size: the distribution {name} is not installed\n"
+        "hint: name its environment's interpreter with --python or --peer-python"
+    )
+
+
+def _requirements(lines: Iterable[str], extras: frozenset[str]) -> list[tuple[str, frozenset[str]]]:
+    """The requirements whose markers hold here, for any of the wanted extras."""
+    wanted = []
+    for line in lines:
+        requirement = Requirement(line)
+        marker = requirement.marker
+        if marker is None or any(marker.evaluate({"extra": extra}) for extra in extras or {""}):
+            wanted.append((requirement.name, frozenset(requirement.extras)))
+    return wanted
+
+
+def _installed_bytes(distribution: metadata.Distribution, counted: set[str]) -> int:
+    """Sum of the recorded files; a file that two distributions record counts once."""
+    total = 0
+    for entry in distribution.files or []:
+        file = os.path.realpath(str(distribution.locate_file(entry)))
+        if file not in counted and Path(file).is_file():
+            counted.add(file)
+            total += os.path.getsize(file)
+    return total
+
+
+def render(result: dict[str, Any]) -> str:
+    """One table per library, then the totals."""
+    parts = ["size"]
+    for key, name in (("subject", result["module"]), ("peer", result["peer"])):
+        body = [[package, f"{size:.2f}"] for package, size in result["mb"][key].items()]
+        parts.append(
+            table(
+                [f"{name} and what it requires", "MB"], [*body, ["total", f"{result['total_mb'][key]:.1f}"]]
+            )
+        )
+    parts.append(
+        f"{result['total_mb']['subject']:.1f} MB against {result['total_mb']['peer']:.1f} MB, "
+        f"ratio {number(result['ratio'])}; target {result['target_mb']:.0f} MB: {result['verdict']}"
+    )
+    return "\n\n".join(parts)

@@ -1,0 +1,314 @@
+"""Rows, suites and output: with made-up libraries, logs and installations in place of real ones."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks import environment, process, report
+from benchmarks.__main__ import main, parse
+from benchmarks.options import Options
+from benchmarks.rows import Row, ops, overhead
+from benchmarks.suites import build, imports, micro, profiler, size
+
+
+class FakeTensor:
+    """As much of a tensor as the rows of these tests use."""
+
+    def __init__(self, values: Any) -> None:
+        self.values = np.array(values)
+
+    def __add__(self, other: FakeTensor) -> FakeTensor:
+        return FakeTensor(self.values + other.values)
+
+    def detach(self) -> FakeTensor:
+        return self
+
+    def numpy(self) -> np.ndarray[Any, Any]:
+        return self.values
+
+
+def fake_library(name: str, **extra: Any) -> ModuleType:
+    module = ModuleType(name)
+    threads = [0]
+    module.__dict__.update(
+        {
+            "__version__": "1.0",
+            "tensor": FakeTensor,
+            "set_num_threads": lambda count: threads.__setitem__(0, count),
+            "get_num_threads": lambda: threads[0],
+        }
+        | extra
+    )
+    return module
+
+
+@pytest.fixture
+def libraries(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(
+        sys.modules, "fake_ours", fake_library("fake_ours", twice=lambda a: FakeTensor(a.values * 2))
+    )
+    wrong = fake_library("fake_theirs", twice=lambda a: FakeTensor(a.values * 3), only_theirs=lambda a: a)
+    monkeypatch.setitem(sys.modules, "fake_theirs", wrong)
+
+
+def measure(rows: list[Row]) -> list[Any]:
+    sent: list[Any] = []
+    plan = Options(quick=True).plan(1)
+    micro.measure(sent.append, rows, "fake_ours", "fake_theirs", 1, plan, "cpu")
+    return sent
+
+
+def test_a_failing_row_costs_only_itself(libraries: None) -> None:
+    setup = "a = torch.tensor(data(16)); b = torch.tensor(data(16))"
+    sent = measure(
+        [
+            Row("wrong", "torch.twice(a)", setup),
+            Row("missing", "torch.only_theirs(a)", setup),
+            Row("right", "a + b", setup, numpy="a + b", numpy_setup="a = data(16); b = data(16)"),
+        ]
+    )
+    assert sent[0] == ("versions", {"fake_ours": "1.0", "fake_theirs": "1.0", "numpy": np.__version__})
+    wrong, missing, right = (value for _, value in sent[1:])
+    assert wrong["problem"].startswith("WrongResultError: wrong: result 0 differs by up to")
+    assert missing["problem"].startswith("AttributeError")
+    assert "problem" not in right
+    assert right["ratio"]["value"] > 0
+    assert right["numpy_ratio"]["value"] > 0
+
+
+def test_failed_rows_keep_the_geometric_mean_from_being_met() -> None:
+    mean = {"value": 0.2, "low": 0.2, "high": 0.2}
+    ok, failed = {"name": "a"}, {"name": "b", "problem": "missing"}
+    result = {"runs": [{"threads": 1, "geometric_mean": dict(mean), "rows": [ok]}]}
+    assert micro.judge_mean(result, 0.3)["runs"][0]["geometric_mean_verdict"] == "met"
+    result = {"runs": [{"threads": 1, "geometric_mean": dict(mean), "rows": [ok, failed]}]}
+    assert micro.judge_mean(result, 0.3)["runs"][0]["geometric_mean_verdict"].startswith("not met")
+
+
+def test_peer_may_have_a_setup_of_its_own(libraries: None) -> None:
+    row = Row(
+        "best", "a + b", "a = b = torch.tensor(data(4))", peer_setup="a = b = torch.tensor(data(4) * 2)"
+    )
+    assert measure([row])[1][1]["problem"].startswith("WrongResultError")
+
+
+def test_names_are_unique_and_every_row_compiles() -> None:
+    for rows in (overhead.ROWS, ops.ROWS):
+        names = [row.name for row in rows]
+        assert len(set(names)) == len(names)
+        for row in rows:
+            for code in (row.setup, row.statement, row.numpy_setup, row.numpy or "", row.peer_setup or ""):
+                compile(code, row.name, "exec")
+
+
+def test_overhead_holds_the_promised_targets() -> None:
+    targets = sorted(row.target for row in overhead.ROWS if row.target is not None)
+    assert len(targets) == len(overhead.ROWS) == 15
+    assert targets == sorted([0.22, 0.12, 0.3, 0.25, 0.25, 0.3, 0.4, 0.3, 0.3, 0.5, 0.4, 0.3, 0.4, 0.3, 0.3])
+
+
+def _die(send: process.Send) -> None:
+    send("before")
+    os.kill(os.getpid(), 9)
+
+
+def _raise(send: process.Send) -> None:
+    raise KeyError("lost")
+
+
+def _echo(send: process.Send, value: int) -> None:
+    send(value + 1)
+
+
+def test_processes_report_values_errors_and_deaths() -> None:
+    assert process.fresh(_echo, 41) == 42
+    with pytest.raises(RuntimeError, match="KeyError: 'lost'"):
+        list(process.stream(_raise))
+    received = []
+    with pytest.raises(process.CrashedError, match="exit code -9"):
+        for value in process.stream(_die):
+            received.append(value)
+    assert received == ["before"]
+
+
+def test_a_crashing_row_is_skipped_and_the_rest_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    def stream(function: Any, rows: list[Row], *rest: Any) -> Any:
+        for row in list(rows):
+            if row.name == "bad":
+                raise process.CrashedError("the process ended with exit code -11")
+            yield "row", {"name": row.name, "group": "", "ratio": {"value": 0.5}, "paired": [0.5, 0.5]}
+
+    monkeypatch.setattr(process, "stream", stream)
+    rows = [Row(name, "pass") for name in ("one", "bad", "two")]
+    (run,) = micro.run_rows("overhead", rows, Options())["runs"]
+    assert [row["name"] for row in run["rows"]] == ["one", "bad", "two"]
+    assert run["rows"][1]["problem"] == "crashed: the process ended with exit code -11"
+    assert run["geometric_mean"]["value"] == pytest.approx(0.5)
+
+
+def test_no_matching_row_is_an_error() -> None:
+    with pytest.raises(ValueError, match="no row's name contains 'zzz'"):
+        micro.run_rows("overhead", overhead.ROWS, Options(match="zzz"))
+
+
+IMPORTTIME = """\
+import time: self [us] | cumulative | imported package
+import time:       100 |        100 |   encodings.aliases
+import time:       500 |       2000 | site
+import time:       250 |        250 |     json.decoder
+import time:      1000 |       1000 |     numpy.core
+import time:      4000 |       5000 |   rushlight_core._C
+import time:      2000 |       2000 |   rushlight_core
+import time:       750 |       9000 | rushlight
+"""
+
+
+def test_import_time_is_split_by_package() -> None:
+    split = imports.parse_importtime(IMPORTTIME)
+    assert split == {"(standard library)": 0.25, "numpy": 1.0, "rushlight_core": 6.0, "rushlight": 0.75}
+
+
+def test_import_of_a_real_module_and_of_a_missing_one() -> None:
+    cpu, wall, whole = imports.start(sys.executable, "json")
+    assert 0 < cpu <= whole
+    assert wall > 0
+    with pytest.raises(RuntimeError, match="import no_such_module_here ended with exit code 1"):
+        imports.start(sys.executable, "no_such_module_here")
+
+
+def _install(site: Path, name: str, files: dict[str, int], requires: list[str], direct_url: str = "") -> None:
+    info = site / f"{name.replace('-', '_')}-1.0.dist-info"
+    info.mkdir(parents=True)
+    records = []
+    for file, length in files.items():
+        (site / file).parent.mkdir(parents=True, exist_ok=True)
+        (site / file).write_bytes(b"x" * length)
+        records.append(f"{file},,")
+    lines = [
+        "Metadata-Version: 2.1",
+        f"Name: {name}",
+        "Version: 1.0",
+        *(f"Requires-Dist: {line}" for line in requires),
+    ]
+    (info / "METADATA").write_text("\n".join(lines) + "\n")
+    if direct_url:
+        (info / "direct_url.json").write_text(direct_url)
+    (info / "RECORD").write_text("\n".join(records) + "\n")
+
+
+def test_size_follows_requirements_markers_and_extras(tmp_path: Path) -> None:
+    _install(tmp_path, "top", {"top/a.py": 100, "shared.txt": 7}, [
+        "Mid_Dle[fast]>=1", "absent; python_version < '3'", "optional; extra == 'all'",
+    ])  # fmt: skip
+    _install(tmp_path, "mid-dle", {"mid/b.py": 20, "shared.txt": 7}, ["quick; extra == 'fast'", "top"])
+    _install(tmp_path, "quick", {"quick.py": 3}, [])
+    assert size.closure_sizes("top", [str(tmp_path)]) == {"top": 107, "mid-dle": 20, "quick": 3}
+
+
+def test_size_refuses_what_it_cannot_measure(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match="nothing-here is not installed"):
+        size.closure_sizes("nothing-here", [str(tmp_path)])
+    _install(
+        tmp_path, "dev", {"dev.py": 1}, [], direct_url='{"url": "file:///x", "dir_info": {"editable": true}}'
+    )
+    with pytest.raises(RuntimeError, match="editable"):
+        size.closure_sizes("dev", [str(tmp_path)])
+
+
+def test_build_log(tmp_path: Path) -> None:
+    log = tmp_path / "build-times.json"
+    assert "build the wheels first" in build.run(Options(build_times=log))["problem"]
+    log.write_text('{"core": {"cpu_s": 400, "wall_s": 210.5}, "nn": {"cpu_s": 2, "wall_s": 2.5}}')
+    result = build.run(Options(build_times=log))
+    assert result["total"] == {"cpu_s": 402.0, "wall_s": 213.0}
+    assert result["verdict"] == "met"
+    assert "| core " in build.render(result)
+    for text in ("[]", "{", '{"core": 3}', '{"core": {"cpu_s": 1}}'):
+        log.write_text(text)
+        assert "is not a build log" in build.run(Options(build_times=log))["problem"]
+
+
+def test_profiler_verdict_compares_with_the_control() -> None:
+    rows = overhead.ROWS[:2]
+    control = [[0.0, 0.01], [0.01, 0.0], [-0.01, 0.0], [0.0, -0.01]]
+    same = profiler.summarize(Options(), rows, {"imported": control, "control": control})
+    assert same["verdict"].startswith("met")
+    slower = [[0.2, 0.2]] * 4
+    assert profiler.summarize(Options(), rows, {"imported": slower, "control": control})[
+        "verdict"
+    ].startswith("not met")
+    assert "geometric mean" in profiler.render(same)
+
+
+def test_confinement_is_undone() -> None:
+    before = os.sched_getaffinity(0)
+    with environment.confined(1) as chosen:
+        assert os.sched_getaffinity(0) == set(chosen) == {max(before)}
+        assert os.environ["OMP_NUM_THREADS"] == "1"
+    assert os.sched_getaffinity(0) == before
+    with pytest.raises(ValueError, match="processors"), environment.confined(len(before) + 1):
+        pass
+
+
+def test_description_names_no_host_and_no_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LD_PRELOAD", "/secret/place/libmalloc.so")
+    text = json.dumps(environment.describe())
+    assert "libmalloc.so" in text
+    for private in ("/secret", os.uname().nodename, str(Path.home()) + "/"):
+        assert private not in text
+
+
+def test_table_is_aligned_markdown() -> None:
+    assert report.table(["row", "ratio"], [["a + b", "0.20"], ["c"]]) == (
+        "| row   | ratio |\n| ----- | ----: |\n| a + b |  0.20 |\n| c     |       |"
+    )
+
+
+def test_report_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    file = tmp_path / "new" / "figures.json"
+    report.write(file, report.document({"processor": "x"}, {}, [{"suite": "size"}]))
+    assert json.loads(file.read_text())["results"] == [{"suite": "size"}]
+    with pytest.raises(TypeError):
+        report.write(file, {"bad": object()})
+    assert json.loads(file.read_text())["results"] == [{"suite": "size"}]
+    assert [entry.name for entry in file.parent.iterdir()] == ["figures.json"]
+
+
+def test_problems_name_what_was_not_kept() -> None:
+    results: list[dict[str, Any]] = [
+        {"suite": "overhead", "runs": [{"rows": [
+            {"name": "a + b", "verdict": "not met"},
+            {"name": "sum", "verdict": "met?"},
+            {"name": "cat", "problem": "AttributeError: cat"},
+        ], "geometric_mean_verdict": "not met"}]},
+        {"suite": "build", "problem": "there is no log"},
+    ]  # fmt: skip
+    assert report.problems(results) == [
+        "overhead / a + b: target not met",
+        "overhead / cat: AttributeError: cat",
+        "overhead: geometric_mean not met",
+        "build: there is no log",
+    ]
+
+
+def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    suites, options, _ = parse(["ops", "--threads", "1,2", "--cpus", "0,1", "--quick"])
+    assert (suites, options.threads, options.cpus, options.quick) == (["ops"], (1, 2), (0, 1), True)
+    for wrong in (["nonsense"], ["--threads", "0"], ["--threads", "two"]):
+        with pytest.raises(SystemExit):
+            parse(wrong)
+    log = tmp_path / "build-times.json"
+    log.write_text('{"core": {"cpu_s": 4000, "wall_s": 2100}}')
+    arguments = ["build", "--build-times", str(log), "--json", str(tmp_path / "out.json")]
+    assert main(arguments) == 0
+    assert main([*arguments, "--check"]) == 1
+    assert json.loads((tmp_path / "out.json").read_text())["results"][0]["verdict"] == "not met"
+    assert "build: target not met" in capsys.readouterr().err
