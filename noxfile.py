@@ -26,11 +26,12 @@ import nox  # noqa: E402
 from nox_support import develop  # noqa: E402
 from nox_support.environments import build_tool, install, install_tools  # noqa: E402
 from nox_support.graph import Graph, dependency_group  # noqa: E402
-from nox_support.wheels import Builder, BuildError, budgets  # noqa: E402
+from nox_support.wheels import WORK, Builder, BuildError, budgets  # noqa: E402
 
 nox.needs_version = ">=2025.2.9"
 nox.options.sessions = ["tests"]
 nox.options.reuse_venv = "yes"
+nox.options.envdir = str(WORK / "sessions")
 nox.options.error_on_missing_interpreters = True
 
 GRAPH = Graph()

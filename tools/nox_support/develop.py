@@ -31,8 +31,11 @@ def refresh(graph: Graph, home: Path) -> None:
     """Brings the environment and the native libraries up to date."""
     check_toolchain()
     python = home / "bin" / "python"
-    if not python.exists():
+    version = home / "python-version.txt"
+    if not version.exists() or version.read_text() != sys.version:
+        shutil.rmtree(home, ignore_errors=True)
         subprocess.run([sys.executable, "-m", "venv", str(home)], check=True)
+        version.write_text(sys.version)
     environment = _environment(home)
     _install_tools(graph, home, environment)
     for package in graph.packages.values():
@@ -48,7 +51,9 @@ def refresh(graph: Graph, home: Path) -> None:
         if package.native:
             _link(package, home, environment)
     print(f"\n. {home.name}/bin/activate      then: pytest packages/core/tests")
-    print("after editing C++:        nox -s dev, or cmake --build .nox/build/dev/core")
+    print(
+        f"after editing C++:        nox -s dev, or cmake --build {(BUILD / 'core').relative_to(graph.root)}"
+    )
 
 
 def _install_editable(package: Package, python: Path, environment: dict[str, str]) -> None:

@@ -27,7 +27,8 @@ from pathlib import Path
 
 from nox_support.graph import ROOT, Graph, Package
 
-WORK = ROOT / ".nox"
+# Everything that is made, apart by Python version: the same tree may be tested with several.
+WORK = ROOT / ".nox" / "py{}.{}".format(*sys.version_info[:2])
 VARIANTS = {
     "portable": {"RUSHLIGHT_ARCH": "portable", "RUSHLIGHT_SANITIZE": ""},
     "native": {"RUSHLIGHT_ARCH": "native", "RUSHLIGHT_SANITIZE": ""},
@@ -91,6 +92,7 @@ class Builder:
             wheel = Wheel(**json.loads(record.read_text()))
             if wheel.key == key and wheel.path.exists() and file_hash(wheel.path) == wheel.sha256:
                 return wheel
+            wheel.path.unlink(missing_ok=True)
         wheel = self._build(package, key)
         record.write_text(json.dumps(asdict(wheel), indent=1))
         self.built.append(package.short)
@@ -117,12 +119,10 @@ class Builder:
         if status.returncode:
             raise BuildError(f"{package.name} did not build. The end of {log}:\n{_end_of(log)}")
         (made,) = fresh.glob("*.whl")
-        for old in self.output.glob(f"{made.name.split('-')[0]}-*.whl"):
-            old.unlink()
         path = shutil.move(made, self.output / made.name)
         fresh.rmdir()
         if package.native:
-            self._unpack(path)
+            self._unpack(path, package.name.replace("-", "_"))
         return Wheel(package.short, str(path), key, file_hash(path), cpu_seconds_of_children() - before)
 
     def _build_environment(self) -> dict[str, str]:
@@ -137,12 +137,15 @@ class Builder:
         environment.update(ccache_settings())
         return environment
 
-    def _unpack(self, wheel: Path) -> None:
+    def _unpack(self, wheel: Path, module: str) -> None:
         with zipfile.ZipFile(wheel) as archive:
-            for entry in archive.infolist():
-                target = self.sdk / entry.filename
+            files = {self.sdk / entry.filename: entry for entry in archive.infolist() if not entry.is_dir()}
+            for old in (self.sdk / module).rglob("*"):
+                if old.is_file() and old not in files:
+                    old.unlink()
+            for target, entry in files.items():
                 content = archive.read(entry)
-                if entry.is_dir() or (target.exists() and target.read_bytes() == content):
+                if target.exists() and target.read_bytes() == content:
                     continue
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.unlink(missing_ok=True)
@@ -176,7 +179,7 @@ def requirements_of_build(graph: Graph) -> list[str]:
 
 def build_python(graph: Graph) -> str:
     """The Python of the build environment, which follows the pyprojects' build requirements."""
-    home = WORK / "build-env-py{}.{}".format(*sys.version_info[:2])
+    home = WORK / "build-env"
     python = home / "bin" / "python"
     wanted = sys.version + "\n" + "\n".join(requirements_of_build(graph))
     stamp = home / "installed.txt"
