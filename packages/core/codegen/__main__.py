@@ -1,0 +1,61 @@
+"""Command line: `generate` (the build calls it) and `explain` (for whoever wants to know what is behind an operator)."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+if __package__ in (None, ""):  # run as a file, by the build
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+    __package__ = "codegen"
+    import codegen  # noqa: F401
+
+from .emit_headers import emit_headers  # noqa: E402
+from .emit_kernels import emit_kernels  # noqa: E402
+from .emit_python import emit_python  # noqa: E402
+from .emit_table import emit_table  # noqa: E402
+from .loader import EntryError, load_ops  # noqa: E402
+from .writer import GENERATED, write_all  # noqa: E402
+
+
+def generate(ops_folder: Path, out: Path) -> None:
+    """Writes every generated file of core below `out`, and sources.cmake, which lists them."""
+    ops = load_ops(ops_folder)
+    files = {**emit_headers(ops), **emit_table(ops), **emit_kernels(ops), **emit_python(ops)}
+    groups = {"LIB": "lib/", "KERNEL": "kernels/", "PYTHON": "python/"}
+    lines = [f"# {GENERATED}"]
+    for group, folder in groups.items():
+        names = sorted(name for name in files if name.startswith(folder) and name.endswith(".cpp"))
+        quoted = "".join(f'\n    "${{CMAKE_CURRENT_LIST_DIR}}/{name}"' for name in names)
+        lines.append(f"set(RUSHLIGHT_GENERATED_{group}_SOURCES{quoted})")
+    files["sources.cmake"] = "\n".join(lines) + "\n"
+    write_all(out, files)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="rushlight_core.codegen", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    default_ops = Path(__file__).resolve().parent.parent / "ops"
+    command = commands.add_parser("generate", help="write the generated sources")
+    command.add_argument("--ops", type=Path, default=default_ops)
+    command.add_argument("--out", type=Path, required=True)
+    command = commands.add_parser("explain", help="print every file and symbol behind an operator")
+    command.add_argument("name")
+    command.add_argument("--ops", type=Path, default=default_ops)
+    args = parser.parse_args()
+    try:
+        if args.command == "generate":
+            generate(args.ops, args.out)
+        else:
+            from .explain import explain
+
+            print(explain(args.name, load_ops(args.ops)))
+    except EntryError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

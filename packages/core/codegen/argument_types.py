@@ -1,0 +1,57 @@
+"""Argument types: how each is written in a signature, in C++ and in a Python stub."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Type:
+    """One row of the table below."""
+
+    name: str  # in signatures
+    cpp: str  # as a parameter
+    tag: str  # rushlight::python::ArgType of the Python parser
+    getter: str  # the parser's accessor
+    stub: str  # in .pyi files
+    is_tensor: bool = False  # takes part in dispatch
+
+    @property
+    def optional(self) -> bool:
+        return self.name.endswith("?")
+
+
+_ROWS = [
+    Type("Tensor", "const Tensor&", "Tensor", "tensor", "Tensor", True),
+    Type("Tensor?", "const Tensor&", "OptTensor", "tensor", "Tensor | None", True),
+    Type("Tensor[]", "TensorList", "TensorList", "tensors", "Sequence[Tensor]", True),
+    Type("Tensor?[]", "TensorList", "OptTensorList", "tensors", "Sequence[Tensor | None]", True),
+    Type("TensorOrScalar", "const TensorOrScalar&", "TensorOrScalar", "tensor_or_scalar", "Tensor | Number", True),
+    Type("Scalar", "Scalar", "Scalar", "scalar", "Number"),
+    Type("Scalar?", "std::optional<Scalar>", "OptScalar", "opt_scalar", "Number | None"),
+    Type("int", "int64_t", "Int", "integer", "int"),
+    Type("int?", "std::optional<int64_t>", "OptInt", "opt_integer", "int | None"),
+    Type("int[]", "IntList", "IntList", "ints", "int | Sequence[int]"),
+    Type("int[]?", "std::optional<IntList>", "OptIntList", "opt_ints", "int | Sequence[int] | None"),
+    Type("bool", "bool", "Bool", "boolean", "bool"),
+    Type("bool?", "std::optional<bool>", "OptBool", "opt_boolean", "bool | None"),
+    Type("float", "double", "Float", "floating", "float"),
+    Type("float?", "std::optional<double>", "OptFloat", "opt_floating", "float | None"),
+    Type("str", "std::string_view", "Str", "string", "str"),
+    Type("str?", "std::optional<std::string_view>", "OptStr", "opt_string", "str | None"),
+    Type("dtype", "DType", "DType", "dtype", "dtype"),
+    Type("dtype?", "std::optional<DType>", "OptDType", "opt_dtype", "dtype | None"),
+    Type("device?", "std::optional<Device>", "OptDevice", "opt_device", "DeviceLike | None"),
+    Type("Generator?", "Generator*", "OptGenerator", "generator", "Generator | None"),
+]
+TYPES = {t.name: t for t in _ROWS}
+
+# What a functor can be compiled for: rushlight::cpu::Types of src/cpu/kernels/pointwise_loop.h.
+TYPE_LISTS = {
+    "All": ("bool", "uint8", "int8", "int16", "int32", "int64", "float32", "float64"),
+    "Numbers": ("uint8", "int8", "int16", "int32", "int64", "float32", "float64"),
+    "Floats": ("float32", "float64"),
+    "Integers": ("uint8", "int8", "int16", "int32", "int64"),
+    "IntegersAndBool": ("bool", "uint8", "int8", "int16", "int32", "int64"),
+    "Bools": ("bool",),
+}

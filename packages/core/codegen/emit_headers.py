@@ -1,0 +1,45 @@
+"""rushlight/ops/<name>.h: the C++ face of each operator, one header per name."""
+
+from __future__ import annotations
+
+from itertools import groupby
+
+from .model import Form, Op
+from .writer import GENERATED
+
+
+def by_base(ops: list[Op]) -> dict[str, list[Op]]:
+    """Overloads of one name together, in file order."""
+    return {k: list(g) for k, g in groupby(sorted(ops, key=lambda o: o.base), key=lambda o: o.base)}
+
+
+def emit_headers(ops: list[Op]) -> dict[str, str]:
+    """File name to text, for every header."""
+    files = {}
+    for base, group in by_base(ops).items():
+        forms = [f for op in group for f in op.forms()]
+        lines = [f"// {GENERATED}", "#pragma once", "", '#include "rushlight/dispatch.h"', "", "namespace rushlight {"]
+        lines += [f"extern RL_API Operator {f.symbol};" for f in forms]
+        lines += ["", "namespace ops {", ""]
+        for form in forms:
+            lines += _function(form)
+        lines += ["}  // namespace ops", "}  // namespace rushlight", ""]
+        files[f"include/rushlight/ops/{base}.h"] = "\n".join(lines)
+    return files
+
+
+def _function(form: Form) -> list[str]:
+    schema = form.schema
+    plain = form.kind in ("Functional", "InPlace")
+    call = ", ".join(filter(None, [form.symbol, schema.cpp_arguments()]))
+    comment = form.op.doc.strip().split("\n")[0] if plain else f"See {form.op.base}; {_FORM_NOTES[form.kind]}."
+    return [
+        f"/// {comment}",
+        f"inline {schema.cpp_return} {form.function}({schema.cpp_parameters(defaults=plain)}) {{",
+        f"    return Call<{schema.cpp_signature}>::call({call});",
+        "}",
+        "",
+    ]
+
+
+_FORM_NOTES = {"Out": "writes into what is given", "Aux": "with the hidden results that formulas use"}

@@ -1,0 +1,32 @@
+"""CPU loops: the instantiation of every functor and reducer, compiled once per CPU capability."""
+
+from __future__ import annotations
+
+from .emit_table import loop_name
+from .model import Op
+from .writer import GENERATED, shards
+
+SHARD = 16
+
+
+def emit_kernels(ops: list[Op]) -> dict[str, str]:
+    """File name to text: kernels/pointwise_N.cpp and kernels/reduce_N.cpp."""
+    files = {}
+    for kind, header, table, maker, folder in (
+        ("pointwise", "cpu/kernels/pointwise_loop.h", "LoopTable", "loops", "functors"),
+        ("reduce", "cpu/kernels/reduce_loop.h", "ReduceTable", "reducers", "reducers"),
+    ):
+        chosen = [op for op in ops if op.kind == kind]
+        for number, group in enumerate(shards(chosen, SHARD)):
+            lines = [f"// {GENERATED}", f'#include "{header}"']
+            lines += [f'#include "ops/{folder}/{family}.h"' for family in sorted({op.family for op in group})]
+            lines += ["", "namespace rushlight::cpu::RUSHLIGHT_CPU {", ""]
+            for op in group:
+                functor = op.body or "".join(part.capitalize() for part in op.name.replace(".", "_").split("_"))
+                lines.append(f"extern const {table} {loop_name(op)}_table;")
+                lines.append(
+                    f"const {table} {loop_name(op)}_table = {maker}<{folder}::{functor}>({op.types or 'All'}{{}});"
+                )
+            lines += ["", "}  // namespace rushlight::cpu::RUSHLIGHT_CPU", ""]
+            files[f"kernels/{kind}_{number}.cpp"] = "\n".join(lines)
+    return files

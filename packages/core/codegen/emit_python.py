@@ -1,0 +1,267 @@
+"""Python bindings: for every name its signatures, a vectorcall function, method and number slots."""
+
+from __future__ import annotations
+
+from .emit_headers import by_base
+from .model import Form, Op
+from .schema import Argument, cpp_default
+from .writer import GENERATED, shards
+
+SHARD = 60
+
+_COMPARISONS = {"lt": "Py_LT", "le": "Py_LE", "eq": "Py_EQ", "ne": "Py_NE", "gt": "Py_GT", "ge": "Py_GE"}
+
+
+def emit_python(ops: list[Op]) -> dict[str, str]:
+    """File name to text: python/bindings_N.cpp and the tables that the module and the type read."""
+    names = {**by_base(ops), **_inplace_names(ops)}
+    names = {name: group for name, group in names.items() if any(not _hidden(op) for op in group)}
+    items = sorted(names.items())
+    files = {}
+    for number, group in enumerate(shards(items, SHARD)):
+        files[f"python/bindings_{number}.cpp"] = _shard(group)
+    files["python/tables.cpp"] = _tables(items, ops)
+    return files
+
+
+def _hidden(op: Op) -> bool:
+    return "hidden" in op.variants
+
+
+def _inplace_names(ops: list[Op]) -> dict[str, list[Op]]:
+    """Names with a trailing underscore, for the derived in-place forms."""
+    names: dict[str, list[Op]] = {}
+    for op in ops:
+        if "inplace" in op.variants and not op.is_inplace:
+            names.setdefault(op.base + "_", []).append(op)
+    return names
+
+
+def _form_of(op: Op, name: str) -> Form:
+    natural = op.forms()[0]
+    if name == natural.function:
+        return natural
+    return next(f for f in op.forms() if f.kind == "InPlace")
+
+
+def is_function(op: Op, name: str) -> bool:
+    return "function" in op.variants
+
+
+def is_method(op: Op, name: str) -> bool:
+    return "method" in op.variants
+
+
+def _self_index(op: Op) -> int:
+    """Which argument a method's object is: the one called input, as in where(condition, input, other)."""
+    return next((i for i, a in enumerate(op.schema.arguments) if a.name in ("input", "self")), 0)
+
+
+def _shard(items: list[tuple[str, list[Op]]]) -> str:
+    headers = sorted({op.header for _, group in items for op in group})
+    lines = [f"// {GENERATED}", '#include "python/arguments.h"', '#include "python/results.h"']
+    lines += ['#include "python/tables.h"'] + [f'#include "{h}"' for h in headers]
+    lines += ["", "namespace rushlight::python {"]
+    for name, group in items:
+        lines += _binding(name, [op for op in group if not _hidden(op)])
+    seen = set()
+    for name, group in items:
+        for op in group:
+            if op.dunder and name == op.base and op.dunder not in seen:
+                seen.add(op.dunder)
+                lines += _dunder(op)
+    lines += ["", "}  // namespace rushlight::python", ""]
+    return "\n".join(lines)
+
+
+def _spec(a: Argument, op: Op) -> str:
+    alias = next((other for other, own in op.aliases.items() if own == a.name), "")
+    if a.name == "input" and not alias:
+        alias = "self"
+    flags = "|".join(
+        flag
+        for flag, on in (
+            ("ArgSpec::kDefaulted", not a.required),
+            ("ArgSpec::kKeywordOnly", a.keyword_only),
+            ("ArgSpec::kVarargs", a.varargs),
+        )
+        if on
+    )
+    alias_text = f'"{alias}"' if alias else "nullptr"
+    return f'{{"{a.name}", {alias_text}, ArgType::{a.type.tag}, {a.fill}, {flags or 0}}}'
+
+
+def _binding(name: str, group: list[Op]) -> list[str]:
+    lines = ["", f"// --- {name}"]
+    signatures = []
+    for i, op in enumerate(group):
+        form = _form_of(op, name)
+        arguments = list(form.schema.arguments)
+        specs = [_spec(a, op) for a in arguments]
+        has_out = form.kind == "Functional" and "out" in op.variants
+        if has_out:
+            specs.append('{"out", nullptr, ArgType::Out, 0, ArgSpec::kDefaulted|ArgSpec::kKeywordOnly}')
+        if specs:
+            lines.append(f"constexpr ArgSpec {name}_{i}[] = {{{', '.join(specs)}}};")
+        specs_name = f"{name}_{i}" if specs else "nullptr"
+        text = form.schema.text(name).replace('"', '\\"')
+        signatures.append(f'{{"{text}", {specs_name}, {len(specs)}, {_self_index(op)}}}')
+        fields = [r.name for r in form.schema.returns]
+        if len(fields) > 1 and all(fields):
+            quoted = ", ".join(f'"{f}"' for f in fields)
+            lines.append(f'ResultFields {name}_{i}_fields{{"{name}", {{{quoted}}}}};')
+    lines.append(f"constexpr Signature {name}_signatures[] = {{{', '.join(signatures)}}};")
+    lines += [
+        f"static PyObject* {name}_parsed(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {{",
+        "    RL_PY_TRY",
+        "    Parser p;",
+        f'    switch (p.parse("{name}", {name}_signatures, {len(group)}, self, args, nargs, kwnames)) {{',
+    ]
+    for i, op in enumerate(group):
+        form = _form_of(op, name)
+        lines.append(f"        case {i}: {{")
+        lines += [f"            {line}" for line in _case(name, i, op, form)]
+        lines.append("        }")
+    lines += ["    }", "    return nullptr;", "    RL_PY_CATCH", "}"]
+    if any(is_function(op, name) for op in group):
+        lines += [
+            f"PyObject* {name}_function(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {{",
+            f"    return {name}_parsed(nullptr, args, nargs, kwnames);",
+            "}",
+        ]
+    if any(is_method(op, name) for op in group):
+        lines += [
+            f"PyObject* {name}_method(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {{",
+            f"    return {name}_parsed(self, args, nargs, kwnames);",
+            "}",
+        ]
+    return lines
+
+
+def _case(name: str, i: int, op: Op, form: Form) -> list[str]:
+    given = []
+    for j, a in enumerate(form.schema.arguments):
+        get = f"p.{a.type.getter}({j})"
+        optional_tensor = a.type.name in ("Tensor?", "Generator?")
+        given.append(get if a.required or optional_tensor else f"p.has({j}) ? {get} : {_default(a)}")
+    fields = [r.name for r in form.schema.returns]
+    extra = f", {name}_{i}_fields" if len(fields) > 1 and all(fields) else ""
+    lines = []
+    if form.kind == "Functional" and "out" in op.variants:
+        j = len(form.schema.arguments)
+        outs = [f"p.out({j}, {k}, {len(fields)})" for k in range(len(fields))]
+        lines.append(f"if (p.has({j})) return wrap(ops::{op.base}_out({', '.join(given + outs)}){extra});")
+    call = f"ops::{form.function}({', '.join(given)})"
+    if not form.schema.returns:
+        return [*lines, f"{call};", "Py_RETURN_NONE;"]
+    return [*lines, f"return wrap({call}{extra});"]
+
+
+def _default(a: Argument) -> str:
+    text = cpp_default(a)
+    return f"{a.type.cpp}({text})" if a.type.name not in ("TensorOrScalar",) else f"TensorOrScalar({text})"
+
+
+# --- number slots ---
+
+
+def _dunder(op: Op) -> list[str]:
+    tensors = [a for a in op.schema.arguments if a.type.is_tensor]
+    if len(tensors) == 1:
+        return [
+            "",
+            f"PyObject* nb_{op.dunder}(PyObject* a) {{",
+            f"    RL_PY_TRY return wrap(ops::{op.base}(unwrap(a)));",
+            "    RL_PY_CATCH",
+            "}",
+        ]
+    both = all(a.type.name == "TensorOrScalar" for a in tensors[:2])
+    kind = "Operand" if both else "TensorOperand"
+    first = "l" if tensors[0].type.name == "TensorOrScalar" else "l.tensor()"
+    second = "r" if tensors[1].type.name == "TensorOrScalar" else "r.tensor()"
+    lines = [
+        "",
+        f"PyObject* nb_{op.dunder}(PyObject* a, PyObject* b) {{",
+        "    RL_PY_TRY",
+        f"    {kind if first == 'l' else 'TensorOperand'} l(a);",
+        f"    {kind if second == 'r' and both else ('Operand' if second == 'r' else 'TensorOperand')} r(b);",
+        "    if (!l || !r) Py_RETURN_NOTIMPLEMENTED;",
+        f"    return wrap(ops::{op.base}({first}, {second}));",
+        "    RL_PY_CATCH",
+        "}",
+    ]
+    if "inplace" in op.variants and op.dunder not in _COMPARISONS:
+        lines += [
+            f"PyObject* nb_inplace_{op.dunder}(PyObject* a, PyObject* b) {{",
+            "    RL_PY_TRY",
+            f"    {'Operand' if second == 'r' else 'TensorOperand'} r(b);",
+            "    if (!r) Py_RETURN_NOTIMPLEMENTED;",
+            f"    return wrap(ops::{op.base}_(unwrap(a), {second}));",
+            "    RL_PY_CATCH",
+            "}",
+        ]
+    return lines
+
+
+def _tables(items: list[tuple[str, list[Op]]], ops: list[Op]) -> str:
+    functions, methods = [], []
+    for name, group in items:
+        visible = [op for op in group if not _hidden(op)]
+        if any(is_function(op, name) for op in visible):
+            functions.append((name, visible))
+        if any(is_method(op, name) for op in visible):
+            methods.append((name, visible))
+    declare = "(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);"
+    lines = [f"// {GENERATED}", '#include "python/tables.h"', "", "namespace rushlight::python {", ""]
+    lines += [f"PyObject* {name}_function{declare}" for name, _ in functions]
+    lines += [f"PyObject* {name}_method{declare}" for name, _ in methods]
+    for kind, entries in (("function", functions), ("method", methods)):
+        lines += ["", f"PyMethodDef generated_{kind}s[] = {{"]
+        for name, group in entries:
+            doc = _doc(name, group)
+            lines.append(
+                f'    {{"{name}", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>({name}_{kind})), '
+                f"METH_FASTCALL | METH_KEYWORDS, {doc}}},"
+            )
+        lines += ["    {nullptr, nullptr, 0, nullptr}};"]
+    lines += _slots(ops)
+    lines += ["", "}  // namespace rushlight::python", ""]
+    return "\n".join(lines)
+
+
+def _doc(name: str, group: list[Op]) -> str:
+    text = "\n".join(_form_of(op, name).schema.text(name) for op in group)
+    text += "\n\n" + group[0].doc.strip()
+    if group[0].example:
+        text += "\n\nExample::\n\n    " + group[0].example.strip().replace("\n", "\n    ")
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
+
+
+def _slots(ops: list[Op]) -> list[str]:
+    chosen: dict[str, Op] = {}
+    for op in ops:
+        if op.dunder:
+            chosen.setdefault(op.dunder, op)
+    lines = [""]
+    for slot, op in chosen.items():
+        unary = sum(a.type.is_tensor for a in op.schema.arguments) == 1
+        lines.append(f"PyObject* nb_{slot}({'PyObject*' if unary else 'PyObject*, PyObject*'});")
+        if "inplace" in op.variants and not unary and slot not in _COMPARISONS:
+            lines.append(f"PyObject* nb_inplace_{slot}(PyObject*, PyObject*);")
+    lines += ["", "void fill_number_slots(PyNumberMethods& slots) {"]
+    for slot, op in chosen.items():
+        if slot in _COMPARISONS:
+            continue
+        unary = sum(a.type.is_tensor for a in op.schema.arguments) == 1
+        lines.append(f"    slots.nb_{slot} = nb_{slot};")
+        if "inplace" in op.variants and not unary:
+            lines.append(f"    slots.nb_inplace_{slot} = nb_inplace_{slot};")
+    lines += ["}", "", "PyObject* compare(PyObject* a, PyObject* b, int how) {", "    switch (how) {"]
+    for slot in chosen:
+        if slot in _COMPARISONS:
+            lines.append(f"        case {_COMPARISONS[slot]}: return nb_{slot}(a, b);")
+    lines += ["    }", "    Py_RETURN_NOTIMPLEMENTED;", "}"]
+    return lines
+
+

@@ -1,0 +1,262 @@
+"""The operator table: for every form its base function, thunk and Operator, in shards of some 30 operators."""
+
+from __future__ import annotations
+
+from .model import Form, Op
+from .schema import Argument, cpp_name
+from .writer import GENERATED, shards
+
+SHARD = 30
+
+
+def emit_table(ops: list[Op]) -> dict[str, str]:
+    """File name to text: lib/table_N.cpp and the list of all operators."""
+    files = {}
+    for number, group in enumerate(shards(ops, SHARD)):
+        files[f"lib/table_{number}.cpp"] = _shard(group)
+    forms = sorted((f for op in ops for f in op.forms()), key=lambda f: f.name)
+    lines = [f"// {GENERATED}", '#include "dispatch/table.h"', '#include "rushlight/dispatch.h"', ""]
+    lines += ["namespace rushlight {"]
+    lines += [f"extern RL_API Operator {f.symbol};" for f in forms]
+    lines += ["", "static Operator* const all[] = {"]
+    lines += [f"    &{f.symbol}," for f in forms]
+    lines += ["};", "std::span<Operator* const> operator_table() { return all; }", "}  // namespace rushlight", ""]
+    files["lib/table.cpp"] = "\n".join(lines)
+    return files
+
+
+def _shard(ops: list[Op]) -> str:
+    kinds = {op.kind for op in ops}
+    includes = {"dispatch/boxing.h", "ops/forms.h"} | {op.header for op in ops}
+    if "pointwise" in kinds:
+        includes |= {"ops/pointwise.h", "cpu/capability.h"}
+    if "reduce" in kinds:
+        includes |= {"ops/reduce.h", "cpu/capability.h"}
+    for op in ops:
+        folder = {"view": "views", "custom": "rules", "composite": "composites", "direct": "direct"}.get(op.kind)
+        if folder:
+            includes.add(f"ops/{folder}.h")
+        if op.kind == "custom":
+            includes |= {"ops/launch.h", "cpu/entry_points.h"}
+    lines = [f"// {GENERATED}"] + [f'#include "{name}"' for name in sorted(includes)]
+    lines += ["", "namespace rushlight {", ""]
+    loops = [op for op in ops if op.kind in ("pointwise", "reduce")]
+    if loops:
+        lines.append("namespace cpu {")
+        for op in loops:
+            table = "LoopTable" if op.kind == "pointwise" else "ReduceTable"
+            lines.append(f"RUSHLIGHT_KERNEL_TABLE({table}, {loop_name(op)})")
+        lines += ["}  // namespace cpu", ""]
+    lines.append("namespace {")
+    for op in ops:
+        lines += ["", f"// --- {op.name} ({op.source.name}:{op.line})"]
+        lines += _EMITTERS[op.kind](op)
+    lines += ["", "}  // namespace", ""]
+    for op in ops:
+        for form in op.forms():
+            lines += _operator(form)
+    lines += ["", "}  // namespace rushlight", ""]
+    return "\n".join(lines)
+
+
+def loop_name(op: Op) -> str:
+    return f"{op.name.replace('.', '_')}_loops"
+
+
+def _operator(form: Form) -> list[str]:
+    boxing = f"detail::Boxing<{form.schema.cpp_signature}>"
+    slots = f"&{_slots(form.op)}" if form.op.kind in ("pointwise", "reduce", "custom") else "nullptr"
+    return [
+        f'Operator {form.symbol}{{"{form.name}", "{_escape(form.text)}", {form.hash:#x}ULL, Form::{form.table_form},',
+        f"    reinterpret_cast<void*>(&{_base(form)}), &{boxing}::boxed, reinterpret_cast<void*>(&{boxing}::box), {slots}}};",
+    ]
+
+
+def _escape(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')
+
+
+def _slots(op: Op) -> str:
+    return f"{op.name.replace('.', '_')}_kernels"
+
+
+def _base(form: Form) -> str:
+    return form.symbol.removeprefix("op_") + "_base"
+
+
+def _function(form: Form, body: list[str]) -> list[str]:
+    schema = form.schema
+    head = f"{schema.cpp_return} {_base(form)}({schema.cpp_parameters()}) {{"
+    return [head, *(f"    {line}" for line in body), "}"]
+
+
+def _form(op: Op, kind: str) -> Form | None:
+    return next((f for f in op.forms() if f.kind == kind), None)
+
+
+def _call(form: Form) -> str:
+    """The functional base, with this form's own arguments."""
+    return f"{_base(form)}({form.op.schema.cpp_arguments()})"
+
+
+def _written_forms(op: Op, copy: str) -> list[str]:
+    """In-place and out= forms of operators that make their result first: it is copied over."""
+    lines: list[str] = []
+    natural = op.forms()[0]
+    if (form := _form(op, "InPlace")) and form is not natural and not op.is_inplace:
+        first = cpp_name(op.schema.arguments[0].name)
+        lines += _function(form, [f'return {copy}_inplace("{op.base}", {first}, {_call(natural)});'])
+    if form := _form(op, "Out"):
+        outs = ", ".join(cpp_name(r.name or "out") for r in op.schema.returns)
+        lines += _function(form, [f'return {copy}_out("{op.base}", {_call(natural)}, {outs});'])
+    return lines
+
+
+# --- pointwise and reduce ---
+
+
+def _scalar(a: Argument) -> str:
+    name = cpp_name(a.name)
+    return name if a.type.name == "Scalar" else f"Scalar({name})"
+
+
+def _pointwise(op: Op) -> list[str]:
+    inputs = [a for a in op.schema.arguments if a.type.is_tensor]
+    params = [a for a in op.schema.arguments if not a.type.is_tensor]
+    own = op.name.replace(".", "_")
+    bits = sum(1 << i for i, a in enumerate(inputs) if a.name in op.bool_inputs)
+    castable = sum(1 << i for i, a in enumerate(params) if a.name in op.castable)
+    names = ", ".join(f'"{a.name}"' for a in inputs)
+    setup = [f"const TensorOrScalar inputs[] = {{{', '.join(cpp_name(a.name) for a in inputs)}}};"]
+    if params:
+        setup.append(f"const Scalar params[] = {{{', '.join(map(_scalar, params))}}};")
+    given = "params" if params else "nullptr"
+    lines = [
+        f"KernelSlots {_slots(op)}{{}};",
+        f"const char* const {own}_names[] = {{{names}}};",
+        f'const PointwiseDesc {own}_desc{{"{op.base}", {own}_names, {len(inputs)}, {bits}, {len(params)}, {castable},',
+        f"    PointwiseDesc::Compute::{op.compute}, PointwiseDesc::Result::{op.result}, cpu::{loop_name(op)}, &{_slots(op)}}};",
+    ]
+    for form in op.forms():
+        if form.kind == "Functional":
+            body = [*setup, f"return pointwise({own}_desc, inputs, {given});"]
+        else:
+            out = cpp_name(inputs[0].name) if form.kind == "InPlace" else "out"
+            body = [*setup, f"return pointwise_into({own}_desc, inputs, {given}, {out}, Form::{form.kind});"]
+        lines += _function(form, body)
+    return lines
+
+
+def _reduce(op: Op) -> list[str]:
+    own = op.name.replace(".", "_")
+    names = {a.name for a in op.schema.arguments}
+    known = {"input", "dim", "keepdim", "dtype"}
+    dim = next((a for a in op.schema.arguments if a.name == "dim"), None)
+    if dim is None:
+        dims = "std::nullopt"
+    elif dim.type.name == "int":
+        dims = "IntList(&dim, 1)"
+    elif dim.type.name == "int?":
+        dims = "dim ? std::optional<IntList>(IntList(&*dim, 1)) : std::nullopt"
+    else:
+        dims = "dim"
+    params = [a for a in op.schema.arguments if a.name not in known]
+    setup, given = [], "nullptr"
+    if params:
+        setup = [f"const Scalar params[] = {{{', '.join(map(_scalar, params))}}};"]
+        given = "params"
+    arguments = (
+        f"{own}_desc, input, {dims}, {'keepdim' if 'keepdim' in names else 'false'}, "
+        f"{'dtype' if 'dtype' in names else 'std::nullopt'}, {given}"
+    )
+    lines = [
+        f"KernelSlots {_slots(op)}{{}};",
+        f'const ReduceDesc {own}_desc{{"{op.base}", ReduceDesc::Compute::{op.compute}, ReduceDesc::Result::{op.result},',
+        f"    cpu::{loop_name(op)}, &{_slots(op)}}};",
+    ]
+    lines += _function(op.forms()[0], [*setup, f"return reduce({arguments});"])
+    return lines + _written_forms(op, "copy")
+
+
+# --- views, custom kernels, and functions written by hand ---
+
+
+def _view(op: Op) -> list[str]:
+    first = cpp_name(op.schema.arguments[0].name)
+    body = [f"return take_view({first}, views::{op.body_name}({op.schema.cpp_arguments()}));"]
+    return _function(op.forms()[0], body)
+
+
+def _by_hand(op: Op) -> list[str]:
+    folder = "composites" if op.kind == "composite" else "direct"
+    body = [f"return {folder}::{op.body_name}({op.schema.cpp_arguments()});"]
+    return _function(op.forms()[0], body) + _written_forms(op, "op_copy" if op.kind == "composite" else "copy")
+
+
+_PARAM_GETTERS = {
+    "int": "as_int()",
+    "bool": "as_bool()",
+    "float": "as_float()",
+    "Scalar": "as_float()",
+    "int[]": "as_ints()",
+    "str": "as_string()",
+}
+
+
+def _custom(op: Op) -> list[str]:
+    kernel = op.kernel or op.body_name
+    tensors = [a for a in op.schema.arguments if a.type.is_tensor]
+    params = [a for a in op.schema.arguments if not a.type.is_tensor and a.type.name in _PARAM_GETTERS]
+    count = len(op.schema.returns) + len(op.aux)
+    lists = [a for a in tensors if a.type.name.endswith("[]")]
+
+    # The thunk: from the uniform KernelArgs to the kernel's own parameters.
+    lines = [f"void {kernel}_thunk(const KernelArgs& k) {{"]
+    given = ["*k.context"] + [f"k.out({i})" for i in range(count)]
+    at, at_param = "0", 0
+    for a in tensors:
+        if a in lists:
+            size = f"k.params[{at_param}].as_int()"
+            given.append(f"Views{{&k.in({at}), {size}}}")
+            at, at_param = f"{at} + {size}", at_param + 1
+        else:
+            given.append(f"k.in({at})")
+            at = f"{at} + 1"
+    given += [f"k.params[{at_param + i}].{_PARAM_GETTERS[p.type.name]}" for i, p in enumerate(params)]
+    lines += [f"    cpu::{kernel}({', '.join(given)});", "}"]
+    lines.append(f"KernelSlots {_slots(op)}{{{{{kernel}_thunk}}}};")
+
+    def body(aux: bool) -> list[str]:
+        generator = next((a.name for a in op.schema.arguments if a.type.name == "Generator?"), "nullptr")
+        text = [f"auto outs = rules::{op.body_name}({op.schema.cpp_arguments()});"]
+        if op.aux and not aux:
+            text.append(f"outs.drop_from({len(op.schema.returns)});")
+        text.append(f'Launch launch("{op.base}", {_slots(op)});')
+        text += [f"launch.{'inputs' if a in lists else 'input'}({cpp_name(a.name)});" for a in tensors]
+        text += [f"launch.param({cpp_name(a.name)});" for a in params]
+        if op.random:
+            text.append(f"launch.random({generator});")
+        text += [f"launch.write({cpp_name(name)});" for name in op.writes]
+        shown = count if aux or not op.aux else len(op.schema.returns)
+        if shown:
+            text.append("auto results = launch.run(outs);")
+            results = [f"std::move(results[{i}])" for i in range(shown)]
+            text.append(f"return {results[0] if shown == 1 else '{' + ', '.join(results) + '}'};")
+        else:
+            text.append("launch.run(outs);")
+        return text
+
+    lines += _function(op.forms()[0], body(False))
+    if form := _form(op, "Aux"):
+        lines += _function(form, body(True))
+    return lines + _written_forms(op, "copy")
+
+
+_EMITTERS = {
+    "pointwise": _pointwise,
+    "reduce": _reduce,
+    "view": _view,
+    "custom": _custom,
+    "composite": _by_hand,
+    "direct": _by_hand,
+}

@@ -1,0 +1,107 @@
+"""YAML to model. Every key is known or an error, and every error names file and line."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+
+import yaml
+
+from .model import KINDS, Op, Sample
+from .schema import SchemaError, parse_schema
+from .argument_types import TYPE_LISTS
+
+
+class EntryError(ValueError):
+    """An entry that cannot be used: "ops/arithmetic.yaml:12: add: unknown key 'functr'"."""
+
+
+VARIANTS = {"function", "method", "inplace", "out", "nn", "hidden"}
+_KEYS = {f.name for f in fields(Op)} - {"name", "schema", "family", "source", "line"} | {"op", "signature"}
+
+
+def construct_with_lines(node: yaml.Node) -> object:
+    """Plain Python data, except that mappings carry the line they start at under the key "__line__"."""
+    if isinstance(node, yaml.MappingNode):
+        data: dict[str, object] = {}
+        for key_node, value_node in node.value:
+            key = str(key_node.value)
+            if key in data:
+                raise EntryError(f"line {key_node.start_mark.line + 1}: key {key!r} stands twice")
+            data[key] = construct_with_lines(value_node)
+        data["__line__"] = node.start_mark.line + 1
+        return data
+    if isinstance(node, yaml.SequenceNode):
+        return [construct_with_lines(item) for item in node.value]
+    return yaml.safe_load(yaml.serialize(node))
+
+
+def load_entries(folder: Path) -> list[tuple[Path, dict[str, object]]]:
+    """All entries of a folder's YAML files, in the order of file names and lines."""
+    entries = []
+    for path in sorted(folder.glob("*.yaml")):
+        try:
+            node = yaml.compose(path.read_text())
+        except yaml.YAMLError as error:
+            raise EntryError(f"{path}: {error}") from None
+        if node is None:
+            continue
+        data = construct_with_lines(node)
+        if not isinstance(data, list):
+            raise EntryError(f"{path}:1: the file must be a list of entries")
+        entries += [(path, entry) for entry in data]
+    return entries
+
+
+def load_ops(folder: Path) -> list[Op]:
+    """Reads every operator below `folder`."""
+    ops = [_op(path, entry) for path, entry in load_entries(folder)]
+    seen: dict[str, Op] = {}
+    for op in ops:
+        if op.name in seen:
+            other = seen[op.name]
+            raise EntryError(f"{op.source}:{op.line}: {op.name} stands in {other.source}:{other.line} already")
+        seen[op.name] = op
+    return ops
+
+
+def _op(path: Path, entry: dict[str, object]) -> Op:
+    line = int(entry.pop("__line__"))  # type: ignore[call-overload]
+    name = entry.get("op")
+
+    def fail(text: str) -> EntryError:
+        return EntryError(f"{path}:{line}: {name}: {text}")
+
+    if not isinstance(name, str):
+        raise fail("an entry begins with `op: name`")
+    for key in entry:
+        if key not in _KEYS:
+            raise fail(f"unknown key {key!r}; known are {', '.join(sorted(_KEYS))}")
+    for key in ("signature", "kind", "doc"):
+        if key not in entry:
+            raise fail(f"key {key!r} is missing")
+    if entry["kind"] not in KINDS:
+        raise fail(f"unknown kind {entry['kind']!r}; known are {', '.join(KINDS)}")
+    try:
+        schema = parse_schema(str(entry["signature"]))
+    except (SchemaError, ValueError, SyntaxError) as error:
+        raise fail(str(error)) from None
+    values: dict[str, object] = {k: v for k, v in entry.items() if k not in ("op", "signature")}
+    variants = frozenset(values.get("variants", ("function", "method")))  # type: ignore[arg-type]
+    if variants - VARIANTS:
+        raise fail(f"unknown variants {sorted(variants - VARIANTS)}; known are {sorted(VARIANTS)}")
+    values["variants"] = variants
+    if "types" in values and values["types"] not in TYPE_LISTS:
+        raise fail(f"unknown types {values['types']!r}; known are {', '.join(TYPE_LISTS)}")
+    for key in ("bool_inputs", "castable", "aux", "writes"):
+        values[key] = tuple(values.get(key, ()))  # type: ignore[arg-type]
+    for key in ("bool_inputs", "castable", "writes"):
+        for argument in values[key]:  # type: ignore[attr-defined]
+            if argument not in [a.name for a in schema.arguments]:
+                raise fail(f"{key} names {argument!r}, which is no argument")
+    for key in ("samples", "errors"):
+        texts = values.get(key, [])
+        values[key] = tuple(Sample(str(text), line) for text in texts)  # type: ignore[union-attr]
+    aliases = values.get("aliases", {})
+    aliases.pop("__line__", None)  # type: ignore[union-attr]
+    return Op(name=name, schema=schema, family=path.stem, source=path, line=line, **values)  # type: ignore[arg-type]

@@ -1,0 +1,154 @@
+"""What an operator is, once its YAML entry has been read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from .schema import Argument, Schema
+from .argument_types import TYPES
+
+KINDS = {
+    # kind: keys that only it may have; the hand-written C++ function it calls
+    "pointwise": "functor of src/ops/functors/, run by the pointwise engine",
+    "reduce": "reducer of src/cpu/kernels/, run by the reduction engine",
+    "view": "rule in src/ops/views/: geometry in, geometry out",
+    "custom": "rule in src/ops/rules/ (shapes and dtypes) and a kernel on raw views in src/cpu/",
+    "composite": "body in src/ops/composites/, made of operators",
+    "direct": "body in src/ops/direct/: makes its own tensors; for creation, copies and results of unknown size",
+}
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Arguments of one generated test, as Python source over the helpers of rushlight_testing.samples."""
+
+    text: str
+    line: int
+
+
+@dataclass(frozen=True)
+class Op:
+    """One overload. `name` is "sum.dim": operator and overload; users see "sum"."""
+
+    name: str
+    schema: Schema
+    kind: str
+    doc: str
+    family: str
+    source: Path
+    line: int
+    variants: frozenset[str] = frozenset({"function", "method"})
+    dunder: str = ""  # number slot of Python: add, multiply, ...
+    example: str = ""
+    body: str = ""  # functor, reducer, rule or body; the name by default
+    kernel: str = ""  # typed CPU kernel of kind custom; "" = the body's name
+    types: str = ""  # entry of TYPE_LISTS, kind pointwise and reduce
+    compute: str = "Common"  # pointwise: Common or CommonFloat
+    result: str = "Compute"  # pointwise: Compute or Bool
+    bool_inputs: tuple[str, ...] = ()
+    castable: tuple[str, ...] = ()
+    aux: tuple[str, ...] = ()  # hidden results, made when a formula asks
+    aliases: dict[str, str] = field(default_factory=dict, hash=False)  # other names of arguments: axis -> dim
+    random: bool = False
+    synchronises: bool = False
+    writes: tuple[str, ...] = ()  # arguments that are written besides the result
+    differentiable: bool = True
+    oracle: str = ""
+    samples: tuple[Sample, ...] = ()
+    errors: tuple[Sample, ...] = ()
+
+    @property
+    def base(self) -> str:
+        """The name that users call."""
+        return self.name.split(".")[0]
+
+    @property
+    def symbol(self) -> str:
+        """Of the Operator variable in C++."""
+        return "op_" + self.name.replace(".", "_")
+
+    @property
+    def body_name(self) -> str:
+        return self.body or self.name.replace(".", "_")
+
+    @property
+    def header(self) -> str:
+        return f"rushlight/ops/{self.base}.h"
+
+    @property
+    def tensors(self) -> tuple[Argument, ...]:
+        return tuple(a for a in self.schema.arguments if a.type.is_tensor)
+
+    @property
+    def is_inplace(self) -> bool:
+        """The natural form writes its first argument (copy_, zero_): there is no functional form to derive from."""
+        return self.base.endswith("_") and not self.base.endswith("__")
+
+    # --- derived forms: each is an Op of its own in the table ---
+
+    def forms(self) -> list[Form]:
+        result = [Form(self, "InPlace" if self.is_inplace else "Functional")]
+        if "inplace" in self.variants and not self.is_inplace:
+            result.append(Form(self, "InPlace"))
+        if "out" in self.variants:
+            result.append(Form(self, "Out"))
+        if self.aux:
+            result.append(Form(self, "Aux"))
+        return result
+
+
+@dataclass(frozen=True)
+class Form:
+    """An operator in one form: functional, in-place, out= or with its auxiliary results."""
+
+    op: Op
+    kind: str  # Functional, InPlace, Out, Aux
+
+    @property
+    def name(self) -> str:
+        base, _, overload = self.op.name.partition(".")
+        if self.kind == "InPlace" and not self.op.is_inplace:
+            base += "_"
+        if self.kind in ("Out", "Aux"):
+            overload = (overload + "_" if overload else "") + self.kind.lower()
+        return base + ("." + overload if overload else "")
+
+    @property
+    def symbol(self) -> str:
+        return "op_" + self.name.replace(".", "_")
+
+    @property
+    def function(self) -> str:
+        """The C++ function in rushlight::ops."""
+        suffix = {"Functional": "", "InPlace": "" if self.op.is_inplace else "_", "Out": "_out", "Aux": "_aux"}
+        return self.op.base + suffix[self.kind]
+
+    @property
+    def schema(self) -> Schema:
+        schema = self.op.schema
+        if self.kind == "InPlace" and not self.op.is_inplace:
+            first = replace(schema.arguments[0], type=TYPES["Tensor"], write=True)
+            return replace(schema, arguments=(first, *schema.arguments[1:]))
+        if self.kind == "Out":
+            extra = tuple(
+                Argument(r.name or "out", TYPES["Tensor"], keyword_only=True, write=True) for r in schema.returns
+            )
+            return replace(schema, arguments=schema.arguments + extra)
+        if self.kind == "Aux":
+            from .schema import Return
+
+            return replace(schema, returns=schema.returns + tuple(Return("Tensor", n) for n in self.op.aux))
+        return schema
+
+    @property
+    def table_form(self) -> str:
+        return "Functional" if self.kind == "Aux" else self.kind
+
+    @property
+    def text(self) -> str:
+        return self.schema.text(self.name)
+
+    @property
+    def hash(self) -> int:
+        return self.schema.hash(self.name)

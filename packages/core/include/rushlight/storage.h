@@ -1,0 +1,68 @@
+// The memory behind tensors: who owns it, how often it was written, whether it may be written.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "rushlight/device.h"
+#include "rushlight/intrusive.h"
+
+namespace rushlight {
+
+enum class StorageKind : uint8_t {
+    Cached,   // from our allocator
+    Foreign,  // somebody else's memory, kept alive through `release`
+    Pinned,   // page-locked, for transfers
+    Shared,   // a mapping that other processes see
+    Mapped,   // a file
+};
+
+/// How a storage gives its memory back. `context` is whatever the maker needs; null functions do nothing.
+using ReleaseFn = void (*)(void* context, void* data, size_t nbytes);
+
+class RL_API Storage : public RefCounted {
+  public:
+    /// Fresh memory of the device, not initialised. Meta storages have a size and no memory.
+    static Ref<Storage> allocate(size_t nbytes, Device device);
+    /// Wraps memory that exists; `release` runs once, when the last reference is gone, on any thread.
+    static Ref<Storage> wrap(void* data, size_t nbytes, Device device, StorageKind kind, ReleaseFn release,
+                             void* context);
+    static void destroy(Storage* storage);
+
+    /// Null for an empty storage, on the meta device, and while the memory is packed (see `packed`).
+    void* data() const { return data_; }
+    size_t nbytes() const { return nbytes_; }
+    Device device() const { return device_; }
+    StorageKind kind() const { return kind_; }
+    /// Read-only memory makes read-only tensors: every in-place write raises.
+    bool read_only() const { return read_only_; }
+    void set_read_only() { read_only_ = true; }
+
+    /// Counts the writes; shared by all tensors over this memory.
+    uint32_t version() const { return version_.load(std::memory_order_relaxed); }
+    void bump_version() { version_.fetch_add(1, std::memory_order_relaxed); }
+
+    /// Grows or shrinks the memory in place of the old one, keeping the common prefix (cached storages only).
+    void resize(size_t nbytes);
+
+    /// Reserved for memory in a vendor's blocked layout (design section 4): null while strided.
+    void* packed() const { return packed_; }
+
+    ~Storage() = default;
+
+  private:
+    Storage() = default;
+
+    void* data_ = nullptr;
+    size_t nbytes_ = 0;
+    ReleaseFn release_ = nullptr;  // null for Cached
+    void* context_ = nullptr;
+    void* packed_ = nullptr;
+    std::atomic<uint32_t> version_{0};
+    Device device_{};
+    StorageKind kind_ = StorageKind::Cached;
+    bool read_only_ = false;
+};
+
+}  // namespace rushlight

@@ -1,0 +1,237 @@
+// Tensor: a typed, strided view of a storage. This header knows no operator; those are in rushlight/ops/.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "rushlight/device.h"
+#include "rushlight/dtype.h"
+#include "rushlight/error.h"
+#include "rushlight/intrusive.h"
+#include "rushlight/kernel.h"
+#include "rushlight/scalar.h"
+#include "rushlight/storage.h"
+
+namespace rushlight {
+
+inline constexpr int kMaxDims = 64;
+inline constexpr int kInlineDims = 4;
+
+using IntList = std::span<const int64_t>;
+
+// Note [Key]
+// One 64-bit word per tensor answers what dispatch asks: bits 0-15 are the stages that want to see its operators,
+// 16-23 the dtype, 24-31 the device type, 32-39 the device index, 40-63 the flags below.
+using StageMask = uint32_t;
+enum class Stage : uint8_t { Autograd, Dual, Batch, Autocast, Tracer, Profiler, Python };
+inline constexpr int kNumStages = 7;
+constexpr StageMask bit(Stage s) { return StageMask{1} << static_cast<int>(s); }
+
+enum class Flag : uint8_t {
+    Contiguous = 40,   // row-major without gaps
+    Dense,             // some permutation of it is contiguous
+    NonLeaf,           // made by an operator of a graph
+    DetachedView,      // a view made while gradients were off: in-place operators may not record through it
+    Inference,         // made in inference mode: may never enter a graph
+    NeedsRetain,       // retain_grad() was asked for
+};
+constexpr uint64_t bit(Flag f) { return uint64_t{1} << static_cast<int>(f); }
+
+class TensorImpl;
+class Tensor;
+
+/// Where a view begins and how it walks its storage, in elements.
+struct Geometry {
+    std::vector<int64_t> sizes, strides;
+    int64_t offset = 0;
+};
+
+/// Functions through which the owner of per-tensor state (autograd) takes part in a tensor's life.
+struct MetaTable {
+    void (*destroy)(void* meta);
+    // For Python's collector: visits the Python objects that `meta` alone keeps alive.
+    int (*traverse)(void* meta, int (*visit)(void* object, void* argument), void* argument);
+    void (*clear)(void* meta);
+};
+/// One provider per process; a second call raises.
+RL_API void set_meta_table(const MetaTable& table);
+/// Null while there is no provider.
+RL_API const MetaTable* meta_table_or_null();
+
+/// Functions through which the language bindings keep a tensor's wrapper object.
+struct WrapperTable {
+    /// The dying tensor gives up the wrapper that it kept alive; the function may take hold of the tensor again.
+    void (*release)(void* wrapper, TensorImpl* impl);
+};
+RL_API void set_wrapper_table(const WrapperTable& table);
+
+class RL_API TensorImpl final : public RefCounted {
+  public:
+    static void destroy(TensorImpl* impl);
+
+    DType dtype() const { return static_cast<DType>((key_ >> 16) & 0xff); }
+    DeviceType device_type() const { return static_cast<DeviceType>((key_ >> 24) & 0xff); }
+    Device device() const { return {device_type(), static_cast<int8_t>((key_ >> 32) & 0xff)}; }
+    bool has(Flag f) const { return key_ & bit(f); }
+    void set(Flag f, bool on = true) { key_ = on ? key_ | bit(f) : key_ & ~bit(f); }
+    /// Stages of the tensor and, for a view, of its base: Note [Views and their root].
+    StageMask stages() const { return static_cast<StageMask>((key_ | root_->key_) & 0xffff); }
+    StageMask own_stages() const { return static_cast<StageMask>(key_ & 0xffff); }
+    void set_stage(Stage s, bool on) { key_ = on ? key_ | bit(s) : key_ & ~uint64_t{bit(s)}; }
+
+    int ndim() const { return ndim_; }
+    int64_t numel() const { return numel_; }
+    IntList sizes() const { return {geometry_, static_cast<size_t>(ndim_)}; }
+    IntList strides() const { return {geometry_ + ndim_, static_cast<size_t>(ndim_)}; }
+    int64_t size(int d) const { return geometry_[d]; }
+    int64_t stride(int d) const { return geometry_[ndim_ + d]; }
+    int64_t offset() const { return offset_; }
+    bool contiguous() const { return has(Flag::Contiguous); }
+    Geometry geometry() const;
+
+    Storage* storage() const { return storage_; }
+    /// The first element; null for an empty tensor and on the meta device.
+    void* data() const {
+        char* base = static_cast<char*>(storage_->data());
+        return base ? base + offset_ * static_cast<int64_t>(itemsize(dtype())) : nullptr;
+    }
+    View view() const {
+        return {data(), geometry_, geometry_ + ndim_, numel_, ndim_, dtype(), contiguous()};
+    }
+
+    // Note [Views and their root]
+    // A view remembers the tensor that it was taken from, directly or through other views: its root, which is the
+    // tensor itself when it is no view. An in-place operator on the root may give it a history later; because the
+    // mask reads own | root, the view's next operator enters autograd then, and finds out that its own history is
+    // older than the root's.
+    TensorImpl* root() const { return root_; }
+    bool is_view() const { return root_ != this; }
+
+    void* meta() const { return meta_; }
+    void set_meta(void* meta) { meta_ = meta; }
+    TensorImpl* grad() const { return grad_; }
+    void set_grad(Ref<TensorImpl> grad);
+
+    // The wrapper slot, for the bindings alone. `owned`: the tensor keeps its wrapper alive, not the reverse.
+    void* wrapper() const { return wrapper_; }
+    bool owns_wrapper() const { return owns_wrapper_; }
+    void set_wrapper(void* wrapper, bool owned) {
+        wrapper_ = wrapper;
+        owns_wrapper_ = owned;
+    }
+
+    /// Points this tensor at other memory and geometry (`set_`, `.data =`, resizing an out= argument).
+    void assign(Ref<Storage> storage, IntList sizes, IntList strides, int64_t offset, DType dtype);
+
+  private:
+    friend class Tensor;
+    friend struct TensorFactory;
+    TensorImpl() = default;
+    ~TensorImpl() = default;
+    void set_geometry(const int64_t* sizes, const int64_t* strides, int ndim);
+    void classify();
+
+    uint8_t ndim_ = 0;
+    bool owns_wrapper_ = false;
+    uint64_t key_ = 0;
+    TensorImpl* root_ = nullptr;
+    Storage* storage_ = nullptr;
+    int64_t offset_ = 0;
+    int64_t numel_ = 0;
+    int64_t* geometry_ = nullptr;  // ndim sizes, then ndim strides
+    void* wrapper_ = nullptr;
+    void* meta_ = nullptr;
+    TensorImpl* grad_ = nullptr;
+    int64_t inline_geometry_[2 * kInlineDims];
+};
+
+/// A reference to a TensorImpl; may be undefined (an absent optional).
+class RL_API Tensor {
+  public:
+    Tensor() = default;
+    explicit Tensor(Ref<TensorImpl> impl) : impl_(std::move(impl)) {}
+    static Tensor share(TensorImpl* impl) { return Tensor(Ref<TensorImpl>::share(impl)); }
+
+    bool defined() const { return static_cast<bool>(impl_); }
+    TensorImpl* impl() const { return impl_.get(); }
+    TensorImpl* release() { return impl_.release(); }
+    bool is_same(const Tensor& other) const { return impl_ == other.impl_; }
+
+    DType dtype() const { return impl_->dtype(); }
+    Device device() const { return impl_->device(); }
+    int64_t dim() const { return impl_->ndim(); }
+    int64_t numel() const { return impl_->numel(); }
+    IntList sizes() const { return impl_->sizes(); }
+    IntList strides() const { return impl_->strides(); }
+    std::vector<int64_t> shape() const { return {sizes().begin(), sizes().end()}; }
+    int64_t size(int64_t d) const;
+    bool is_contiguous() const { return impl_->contiguous(); }
+    bool is_floating_point() const { return is_floating(dtype()); }
+    uint32_t version() const { return impl_->storage()->version(); }
+    template <class T>
+    T* data() const { return static_cast<T*>(impl_->data()); }
+
+    /// True for a leaf that was asked to, and for what was computed from one while gradients were on.
+    bool requires_grad() const {
+        return (impl_->stages() & bit(Stage::Autograd)) && !impl_->has(Flag::DetachedView);
+    }
+    /// Only floating-point and complex leaves may; else RuntimeError.
+    void set_requires_grad(bool on) const;
+    bool is_leaf() const { return !impl_->has(Flag::NonLeaf) && !(impl_->is_view() && requires_grad()); }
+    Tensor grad() const { return share(impl_->grad()); }
+
+    friend bool operator==(const Tensor&, const Tensor&) = delete;
+
+  private:
+    Ref<TensorImpl> impl_;
+};
+
+using TensorList = std::span<const Tensor>;
+
+/// An argument that is a tensor or a number.
+class TensorOrScalar {
+  public:
+    TensorOrScalar(const Tensor& t) : tensor_(&t) {}
+    TensorOrScalar(Scalar s) : scalar_(s) {}
+    TensorOrScalar(double s) : scalar_(s) {}
+    TensorOrScalar(int s) : scalar_(s) {}
+
+    bool is_tensor() const { return tensor_ != nullptr; }
+    /// Borrowed from the caller: valid during the call only.
+    const Tensor& tensor() const { return *tensor_; }
+    Scalar scalar() const { return scalar_; }
+
+  private:
+    const Tensor* tensor_ = nullptr;
+    Scalar scalar_;
+};
+
+// Making tensors without operators: nothing here is recorded by any stage.
+
+/// Fresh, row-major, uninitialised. Sizes must not be negative and must not overflow: RuntimeError.
+RL_API Tensor make_tensor(IntList sizes, DType dtype, Device device = {});
+/// Fresh and uninitialised, with the geometry of `like`, which must be dense.
+RL_API Tensor make_like(const Tensor& like, DType dtype);
+/// Fresh, with the given strides (dense: any permutation; or general non-negative).
+RL_API Tensor make_strided(IntList sizes, IntList strides, DType dtype, Device device = {});
+/// A tensor over an existing storage; bounds are checked.
+RL_API Tensor make_over(Ref<Storage> storage, IntList sizes, IntList strides, int64_t offset, DType dtype);
+/// A view of `base` in the sense of Note [Views and their root]; the geometry is trusted.
+RL_API Tensor make_view(const Tensor& base, IntList sizes, IntList strides, int64_t offset);
+/// Shares memory and version but no history: `detach`.
+RL_API Tensor make_alias(const Tensor& base);
+/// A 0-d CPU tensor.
+RL_API Tensor make_scalar(Scalar value, DType dtype);
+
+/// Defaults of list arguments: kInts<0, 1>.
+template <int64_t... values>
+inline constexpr int64_t kIntsData[] = {values...};
+template <int64_t... values>
+inline const IntList kInts{kIntsData<values...>, sizeof...(values)};
+
+/// "(3, 4)", as Python writes it.
+RL_API std::string to_string(IntList sizes);
+
+}  // namespace rushlight

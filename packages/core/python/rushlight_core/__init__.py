@@ -1,0 +1,1 @@
+from rushlight_core._C import *

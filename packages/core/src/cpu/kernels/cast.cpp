@@ -1,0 +1,63 @@
+// Conversion between every pair of dtypes.
+#include "cpu/pointwise_driver.h"
+#include "rushlight/half.h"
+
+namespace rushlight::cpu::RUSHLIGHT_CPU {
+namespace {
+
+template <class To, class From>
+inline To convert(From v) {
+    if constexpr (std::is_same_v<To, bool>) {
+        return static_cast<bool>(v != From(0));
+    } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
+        // Out of range is undefined in C++: go through int64, whose conversion the hardware saturates.
+        return static_cast<To>(static_cast<int64_t>(v));
+    } else {
+        return static_cast<To>(v);
+    }
+}
+// Half types convert through float.
+template <class To, class From>
+inline To cast_element(From v) {
+    constexpr bool from_half = std::is_same_v<From, Half> || std::is_same_v<From, BFloat16>;
+    constexpr bool to_half = std::is_same_v<To, Half> || std::is_same_v<To, BFloat16>;
+    if constexpr (std::is_same_v<To, From>) return v;
+    else if constexpr (from_half && to_half) return To(static_cast<float>(v));
+    else if constexpr (from_half) return convert<To>(static_cast<float>(v));
+    else if constexpr (to_half) return To(static_cast<float>(v));
+    else return convert<To>(v);
+}
+
+template <class To, class From>
+void cast(char* const* data, const int64_t* s, int64_t n, const Scalar*) {
+    if (s[0] == static_cast<int64_t>(sizeof(To)) && s[1] == static_cast<int64_t>(sizeof(From))) {
+        To* out = reinterpret_cast<To*>(data[0]);
+        const From* in = reinterpret_cast<const From*>(data[1]);
+#pragma GCC ivdep
+        for (int64_t i = 0; i < n; ++i) out[i] = cast_element<To>(in[i]);
+        return;
+    }
+    for (int64_t i = 0; i < n; ++i)
+        *reinterpret_cast<To*>(data[0] + i * s[0]) =
+            cast_element<To>(*reinterpret_cast<const From*>(data[1] + i * s[1]));
+}
+
+template <class To>
+constexpr void row(LoopFn* r) {
+    r[0] = cast<To, bool>, r[1] = cast<To, uint8_t>, r[2] = cast<To, int8_t>, r[3] = cast<To, int16_t>;
+    r[4] = cast<To, int32_t>, r[5] = cast<To, int64_t>, r[6] = cast<To, Half>, r[7] = cast<To, BFloat16>;
+    r[8] = cast<To, float>, r[9] = cast<To, double>;
+}
+constexpr CastTable make() {
+    CastTable t{};
+    row<bool>(t.loop[0]), row<uint8_t>(t.loop[1]), row<int8_t>(t.loop[2]), row<int16_t>(t.loop[3]);
+    row<int32_t>(t.loop[4]), row<int64_t>(t.loop[5]), row<Half>(t.loop[6]), row<BFloat16>(t.loop[7]);
+    row<float>(t.loop[8]), row<double>(t.loop[9]);
+    return t;
+}
+}  // namespace
+
+extern const CastTable cast_loops_table;
+const CastTable cast_loops_table = make();
+
+}  // namespace rushlight::cpu::RUSHLIGHT_CPU

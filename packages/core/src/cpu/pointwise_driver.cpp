@@ -1,0 +1,130 @@
+#include "cpu/pointwise_driver.h"
+
+#include <algorithm>
+
+#include "cpu/capability.h"
+#include "rushlight/parallel.h"
+
+namespace rushlight::cpu {
+RUSHLIGHT_KERNEL_TABLE(CastTable, cast_loops)
+
+LoopFn cast_loop(DType to, DType from) {
+    LoopFn loop = cast_loops().loop[static_cast<int>(to)][static_cast<int>(from)];
+    RL_CHECK(loop, throw_not_implemented, "conversion from %s to %s is not supported yet", name(from), name(to));
+    return loop;
+}
+
+void coalesce(PointwisePlan& plan) {
+    int kept = 0;
+    for (int d = 0; d < plan.ndim; ++d) {
+        if (plan.sizes[d] == 1) continue;
+        bool merge = kept > 0;
+        for (int i = 0; i < plan.num_operands && merge; ++i)
+            merge = plan.strides[i][kept - 1] == plan.strides[i][d] * plan.sizes[d];
+        int into = merge ? kept - 1 : kept++;
+        plan.sizes[into] = merge ? plan.sizes[into] * plan.sizes[d] : plan.sizes[d];
+        for (int i = 0; i < plan.num_operands; ++i) plan.strides[i][into] = plan.strides[i][d];
+    }
+    if (kept == 0) {
+        plan.sizes[0] = 1;
+        for (int i = 0; i < plan.num_operands; ++i) plan.strides[i][0] = 0;
+        kept = 1;
+    }
+    plan.ndim = kept;
+}
+
+namespace {
+
+// Elements converted at a time: all operands' blocks stay in the first-level cache.
+constexpr int64_t kBlock = 512;
+
+// One run of the innermost dimension.
+struct Inner {
+    const PointwisePlan& plan;
+    bool cast[kMaxOperands];
+    LoopFn to_loop[kMaxOperands];  // input: memory -> loop; output: loop -> memory
+    bool any = false;
+
+    explicit Inner(const PointwisePlan& p) : plan(p) {
+        for (int i = 0; i < p.num_operands; ++i) {
+            cast[i] = p.dtype[i] != p.loop_dtype[i];
+            any |= cast[i];
+            to_loop[i] = !cast[i] ? nullptr
+                         : i == 0 ? cast_loop(p.dtype[0], p.loop_dtype[0])
+                                  : cast_loop(p.loop_dtype[i], p.dtype[i]);
+        }
+    }
+
+    void operator()(char* const* data, const int64_t* strides, int64_t n) const {
+        if (!any) return plan.loop(data, strides, n, plan.params);
+        alignas(64) char buffer[kMaxOperands][kBlock * 16];
+        for (int64_t at = 0; at < n; at += kBlock) {
+            int64_t count = std::min(kBlock, n - at);
+            char* block[kMaxOperands];
+            int64_t step[kMaxOperands];
+            for (int i = 0; i < plan.num_operands; ++i) {
+                char* here = data[i] + at * strides[i];
+                block[i] = cast[i] ? buffer[i] : here;
+                step[i] = cast[i] ? static_cast<int64_t>(itemsize(plan.loop_dtype[i])) : strides[i];
+                if (cast[i] && i > 0) {
+                    char* pair[2] = {buffer[i], here};
+                    int64_t pair_steps[2] = {step[i], strides[i]};
+                    to_loop[i](pair, pair_steps, count, nullptr);
+                }
+            }
+            plan.loop(block, step, count, plan.params);
+            if (cast[0]) {
+                char* pair[2] = {data[0] + at * strides[0], buffer[0]};
+                int64_t pair_steps[2] = {strides[0], step[0]};
+                to_loop[0](pair, pair_steps, count, nullptr);
+            }
+        }
+    }
+};
+
+}  // namespace
+
+void run(const PointwisePlan& plan) {
+    int64_t total = 1;
+    for (int d = 0; d < plan.ndim; ++d) total *= plan.sizes[d];
+    if (total == 0) return;
+    Inner inner(plan);
+    const int last = plan.ndim - 1;
+    const int64_t row = plan.sizes[last];
+
+    // Elements [begin, end) in row-major order of the plan's sizes.
+    auto body = [&](int64_t begin, int64_t end) {
+        int64_t index[kMaxDims];
+        char* data[kMaxOperands];
+        int64_t steps[kMaxOperands];
+        int64_t rest = begin;
+        for (int d = last; d >= 0; --d) {
+            index[d] = rest % plan.sizes[d];
+            rest /= plan.sizes[d];
+        }
+        for (int i = 0; i < plan.num_operands; ++i) {
+            data[i] = plan.data[i];
+            for (int d = 0; d <= last; ++d) data[i] += index[d] * plan.strides[i][d];
+            steps[i] = plan.strides[i][last];
+        }
+        while (begin < end) {
+            int64_t n = std::min(row - index[last], end - begin);
+            inner(data, steps, n);
+            begin += n;
+            if (begin >= end) break;
+            // On to the next row: back to column 0, then carry.
+            for (int i = 0; i < plan.num_operands; ++i) data[i] -= index[last] * steps[i];
+            index[last] = 0;
+            for (int d = last - 1; d >= 0; --d) {
+                for (int i = 0; i < plan.num_operands; ++i) data[i] += plan.strides[i][d];
+                if (++index[d] < plan.sizes[d]) break;
+                for (int i = 0; i < plan.num_operands; ++i) data[i] -= plan.sizes[d] * plan.strides[i][d];
+                index[d] = 0;
+            }
+        }
+    };
+    if (total <= kGrain) body(0, total);
+    else parallel_for(0, total, kGrain, body);
+}
+
+}  // namespace rushlight::cpu

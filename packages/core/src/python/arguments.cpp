@@ -1,0 +1,354 @@
+#include "python/arguments.h"
+
+#include <cstring>
+#include <string>
+
+namespace rushlight::python {
+namespace {
+
+const char* describe(ArgType type) {
+    switch (type) {
+        case ArgType::Tensor: return "Tensor";
+        case ArgType::OptTensor: return "Tensor or None";
+        case ArgType::TensorList: return "sequence of Tensors";
+        case ArgType::OptTensorList: return "sequence of Tensors or Nones";
+        case ArgType::TensorOrScalar: return "Tensor or Number";
+        case ArgType::Scalar: return "Number";
+        case ArgType::OptScalar: return "Number or None";
+        case ArgType::Int: return "int";
+        case ArgType::OptInt: return "int or None";
+        case ArgType::IntList: return "int or sequence of ints";
+        case ArgType::OptIntList: return "int, sequence of ints or None";
+        case ArgType::Bool: return "bool";
+        case ArgType::OptBool: return "bool or None";
+        case ArgType::Float: return "float";
+        case ArgType::OptFloat: return "float or None";
+        case ArgType::Str: return "str";
+        case ArgType::OptStr: return "str or None";
+        case ArgType::DType: return "dtype";
+        case ArgType::OptDType: return "dtype or None";
+        case ArgType::OptDevice: return "device, str or None";
+        case ArgType::OptGenerator: return "Generator or None";
+        case ArgType::Out: return "Tensor or tuple of Tensors";
+    }
+    return "";
+}
+
+bool is_optional(ArgType type) {
+    switch (type) {
+        case ArgType::OptTensor: case ArgType::OptScalar: case ArgType::OptInt: case ArgType::OptIntList:
+        case ArgType::OptBool: case ArgType::OptFloat: case ArgType::OptStr: case ArgType::OptDType:
+        case ArgType::OptDevice: case ArgType::OptGenerator: case ArgType::Out: return true;
+        default: return false;
+    }
+}
+
+// NumPy's scalars are numbers that are no sequences; its arrays are both.
+bool numpy_scalar(PyObject* o, Scalar& out) {
+    PyTypeObject* type = Py_TYPE(o);
+    if (std::strncmp(type->tp_name, "numpy.", 6) != 0 || PySequence_Check(o)) return false;
+    if (std::strncmp(type->tp_name + 6, "bool", 4) == 0) {
+        out = Scalar(PyObject_IsTrue(o) == 1);
+        return true;
+    }
+    if (PyIndex_Check(o)) {
+        int64_t v;
+        if (!to_int(o, v)) return false;
+        out = Scalar(v);
+        return true;
+    }
+    if (!type->tp_as_number || !type->tp_as_number->nb_float) return false;
+    double v = PyFloat_AsDouble(o);
+    if (v == -1 && PyErr_Occurred()) {
+        PyErr_Clear();
+        return false;
+    }
+    out = Scalar(v);
+    return true;
+}
+
+}  // namespace
+
+bool to_int(PyObject* o, int64_t& out) {
+    if (!PyLong_Check(o)) {
+        if (!PyIndex_Check(o)) return false;
+        Object index = Object::steal(PyNumber_Index(o));
+        return to_int(index.get(), out);
+    }
+    int overflow = 0;
+    long long v = PyLong_AsLongLongAndOverflow(o, &overflow);
+    RL_CHECK(!overflow, throw_runtime, "an integer argument does not fit 64 bits");
+    out = v;
+    return true;
+}
+
+bool to_scalar(PyObject* o, Scalar& out) {
+    if (PyFloat_CheckExact(o)) {
+        out = Scalar(PyFloat_AS_DOUBLE(o));
+        return true;
+    }
+    if (PyBool_Check(o)) {
+        out = Scalar(o == Py_True);
+        return true;
+    }
+    if (PyLong_Check(o)) {
+        int64_t v;
+        to_int(o, v);
+        out = Scalar(v);
+        return true;
+    }
+    if (PyFloat_Check(o)) {
+        out = Scalar(PyFloat_AS_DOUBLE(o));
+        return true;
+    }
+    return numpy_scalar(o, out);
+}
+
+const Tensor& Parser::undefined() {
+    static const Tensor none;
+    return none;
+}
+
+void Parser::push_int(int64_t v) {
+    if (more_ints_.empty()) {
+        if (num_ints_ < kMaxDims) {
+            ints_[num_ints_++] = v;
+            return;
+        }
+        more_ints_.assign(ints_, ints_ + num_ints_);
+    }
+    more_ints_.push_back(v);
+    ++num_ints_;
+}
+
+bool Parser::convert_ints(const ArgSpec& spec, PyObject* o, int i) {
+    uint32_t begin = num_ints_;
+    if (PyTuple_Check(o) || PyList_Check(o)) {
+        Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
+        for (Py_ssize_t k = 0; k < n; ++k) {
+            PyObject* item = PySequence_Fast_GET_ITEM(o, k);
+            int64_t v;
+            if (PyBool_Check(item) || !to_int(item, v)) return false;
+            push_int(v);
+        }
+        // (3,) for int[2] is the same as 3.
+        if (spec.fill > 1 && n == 1)
+            for (int k = 1; k < spec.fill; ++k) push_int(ints_data()[begin]);
+        if (spec.fill > 1 && n != 1 && n != 0 && n != spec.fill) return false;
+    } else {
+        int64_t v;
+        if (PyBool_Check(o) || PyFloat_Check(o) || !to_int(o, v)) return false;
+        for (int k = 0; k < (spec.fill ? spec.fill : 1); ++k) push_int(v);
+    }
+    slot_[i].list = {begin, num_ints_ - begin};
+    return true;
+}
+
+bool Parser::convert_tensors(PyObject* o, int i, bool optional) {
+    if (!PyTuple_Check(o) && !PyList_Check(o)) return false;
+    Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
+    auto begin = static_cast<uint32_t>(tensors_.size());
+    tensors_.reserve(begin + static_cast<size_t>(n));
+    for (Py_ssize_t k = 0; k < n; ++k) {
+        PyObject* item = PySequence_Fast_GET_ITEM(o, k);
+        if (is_tensor(item)) tensors_.push_back(unwrap(item));
+        else if (optional && item == Py_None) tensors_.emplace_back();
+        else return false;
+    }
+    slot_[i].list = {begin, static_cast<uint32_t>(n)};
+    return true;
+}
+
+bool Parser::convert(const ArgSpec& spec, PyObject* o, int i) {
+    if (o == Py_None && is_optional(spec.type)) return true;
+    Slot& slot = slot_[i];
+    switch (spec.type) {
+        case ArgType::Tensor: case ArgType::OptTensor: return is_tensor(o);
+        case ArgType::TensorList: return convert_tensors(o, i, false);
+        case ArgType::OptTensorList: return convert_tensors(o, i, true);
+        case ArgType::TensorOrScalar: return is_tensor(o) || to_scalar(o, slot.scalar);
+        case ArgType::Scalar: case ArgType::OptScalar: {
+            if (!is_tensor(o)) return to_scalar(o, slot.scalar);
+            // A 0-d tensor outside of any graph is as good as its value.
+            const Tensor& t = unwrap(o);
+            if (t.dim() != 0 || t.requires_grad()) return false;
+            Object number = Object::steal(PyObject_CallMethod(o, "item", nullptr));
+            return to_scalar(number.get(), slot.scalar);
+        }
+        case ArgType::Int: case ArgType::OptInt:
+            return !PyBool_Check(o) && !PyFloat_Check(o) && to_int(o, slot.integer);
+        case ArgType::IntList: case ArgType::OptIntList: return convert_ints(spec, o, i);
+        case ArgType::Bool: case ArgType::OptBool: {
+            if (PyBool_Check(o)) {
+                slot.integer = o == Py_True;
+                return true;
+            }
+            Scalar s;
+            if (!numpy_scalar(o, s) || !s.is_bool()) return false;
+            slot.integer = s.to<bool>();
+            return true;
+        }
+        case ArgType::Float: case ArgType::OptFloat: return !is_tensor(o) && to_scalar(o, slot.scalar);
+        case ArgType::Str: case ArgType::OptStr: {
+            if (!PyUnicode_Check(o)) return false;
+            Py_ssize_t size;
+            const char* data = PyUnicode_AsUTF8AndSize(o, &size);
+            if (!data) throw PythonError();
+            slot.text = {data, static_cast<size_t>(size)};
+            return true;
+        }
+        case ArgType::DType: case ArgType::OptDType: return to_dtype(o, slot.dtype);
+        case ArgType::OptDevice: return to_device(o, slot.device);
+        case ArgType::OptGenerator: return PyObject_TypeCheck(o, GeneratorType);
+        case ArgType::Out:
+            return is_tensor(o) || convert_tensors(o, i, false);
+    }
+    return false;
+}
+
+const Tensor& Parser::out(int i, int k, int count) const {
+    if (is_tensor(object_[i])) {
+        RL_CHECK(count == 1, throw_type, "out= must be a tuple of %d Tensors, not one Tensor", count);
+        return unwrap(object_[i]);
+    }
+    RL_CHECK(slot_[i].list.size == static_cast<uint32_t>(count), throw_type,
+             "out= must be %d Tensor(s), got a tuple of %u", count, slot_[i].list.size);
+    return tensors_[slot_[i].list.begin + static_cast<uint32_t>(k)];
+}
+
+bool Parser::bind(const Signature& s, PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames,
+                  Failure& failure) {
+    for (int i = 0; i < s.count; ++i) object_[i] = nullptr;
+    num_ints_ = 0;
+    more_ints_.clear();
+    tensors_.clear();
+    if (self) object_[s.self] = self;
+
+    Py_ssize_t at = 0;
+    for (int i = 0; i < s.count && at < nargs; ++i) {
+        const ArgSpec& spec = s.args[i];
+        if (object_[i]) continue;  // a method's object
+        if (spec.flags & ArgSpec::kKeywordOnly) break;
+        PyObject* o = args[at];
+        if (spec.flags & ArgSpec::kVarargs && (nargs - at > 1 || PyLong_Check(o))) {
+            // view(2, 3): the rest of the positional arguments is the list.
+            uint32_t begin = num_ints_;
+            for (; at < nargs; ++at) {
+                int64_t v;
+                if (PyBool_Check(args[at]) || PyFloat_Check(args[at]) || !to_int(args[at], v)) {
+                    failure = {Failure::Type, i, static_cast<int>(at), args[at]};
+                    return false;
+                }
+                push_int(v);
+            }
+            slot_[i].list = {begin, num_ints_ - begin};
+            object_[i] = o;
+            break;
+        }
+        if (!convert(spec, o, i)) {
+            failure = {Failure::Type, i, static_cast<int>(at), o};
+            return false;
+        }
+        object_[i] = o;
+        ++at;
+    }
+    if (at < nargs) {
+        failure = {Failure::TooMany, 0, 0, nullptr};
+        return false;
+    }
+    Py_ssize_t nkw = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
+    for (Py_ssize_t k = 0; k < nkw; ++k) {
+        PyObject* key = PyTuple_GET_ITEM(kwnames, k);
+        int found = -1;
+        for (int i = 0; i < s.count && found < 0; ++i) {
+            const ArgSpec& spec = s.args[i];
+            if (PyUnicode_CompareWithASCIIString(key, spec.name) == 0 ||
+                (spec.alias && PyUnicode_CompareWithASCIIString(key, spec.alias) == 0))
+                found = i;
+        }
+        if (found < 0) {
+            failure = {Failure::Unknown, 0, 0, key};
+            return false;
+        }
+        if (object_[found]) {
+            failure = {Failure::Twice, found, 0, key};
+            return false;
+        }
+        PyObject* o = args[nargs + k];
+        if (s.args[found].type == ArgType::Out && o == Py_None) continue;
+        if (!convert(s.args[found], o, found)) {
+            failure = {Failure::Type, found, -1, o};
+            return false;
+        }
+        object_[found] = o;
+    }
+    for (int i = 0; i < s.count; ++i) {
+        if (object_[i] || s.args[i].flags & ArgSpec::kDefaulted) continue;
+        if (s.args[i].flags & ArgSpec::kVarargs) {  // view(): an empty list
+            slot_[i].list = {num_ints_, 0};
+            continue;
+        }
+        failure = {Failure::Missing, i, 0, nullptr};
+        return false;
+    }
+    return true;
+}
+
+int Parser::parse(const char* name, const Signature* signatures, int count, PyObject* self, PyObject* const* args,
+                  Py_ssize_t nargs, PyObject* kwnames) {
+    constexpr int kMaxSignatures = 8;
+    Failure failures[kMaxSignatures];
+    for (int i = 0; i < count; ++i)
+        if (bind(signatures[i], self, args, nargs, kwnames, failures[i])) return i;
+    fail(name, signatures, count, failures, self, args, nargs, kwnames);
+}
+
+void Parser::fail(const char* name, const Signature* signatures, int count, const Failure* failures, PyObject* self,
+                  PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+    auto utf8 = [](PyObject* text) {
+        const char* data = PyUnicode_AsUTF8(text);
+        return data ? data : "?";
+    };
+    auto reason = [&](const Signature& s, const Failure& f) -> std::string {
+        std::string text;
+        const char* arg = s.count ? s.args[f.arg].name : "";
+        switch (f.kind) {
+            case Failure::Type: {
+                text = std::string("argument '") + arg + "'";
+                if (f.position >= 0) text += " (position " + std::to_string(f.position + 1) + ")";
+                text += std::string(" must be ") + describe(s.args[f.arg].type) + ", not " + Py_TYPE(f.object)->tp_name;
+                break;
+            }
+            case Failure::Missing: text = std::string("missing argument '") + arg + "'"; break;
+            case Failure::TooMany:
+                text = "takes fewer positional arguments: " + std::to_string(nargs + (self != nullptr)) + " were given";
+                break;
+            case Failure::Unknown: text = std::string("got an unexpected keyword argument '") + utf8(f.object) + "'"; break;
+            case Failure::Twice: text = std::string("got two values for argument '") + arg + "'"; break;
+            case Failure::None: break;
+        }
+        return text;
+    };
+    if (count == 1)
+        throw_type("%s(): %s\nhint: the signature is %s", name, reason(signatures[0], failures[0]).c_str(),
+                   signatures[0].text);
+    std::string text = "no signature fits the arguments (";
+    bool first = true;
+    auto add = [&](PyObject* o) {
+        text += (first ? "" : ", ") + std::string(Py_TYPE(o)->tp_name);
+        first = false;
+    };
+    if (self) add(self);
+    for (Py_ssize_t i = 0; i < nargs; ++i) add(args[i]);
+    for (Py_ssize_t k = 0; kwnames && k < PyTuple_GET_SIZE(kwnames); ++k) {
+        text += (first ? "" : ", ") + std::string(utf8(PyTuple_GET_ITEM(kwnames, k))) + "=";
+        first = true;
+        add(args[nargs + k]);
+    }
+    text += "); it has";
+    for (int i = 0; i < count; ++i)
+        text += std::string("\n  ") + signatures[i].text + ": " + reason(signatures[i], failures[i]);
+    throw_type("%s(): %s", name, text.c_str());
+}
+
+}  // namespace rushlight::python

@@ -1,0 +1,149 @@
+// From Python's arguments to C++ values: one table-driven parser for all operators.
+//
+// Values borrow from the caller's arguments, which live until the call is over; nothing is allocated but for lists.
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "python/python.h"
+
+namespace rushlight::python {
+
+enum class ArgType : uint8_t {
+    Tensor, OptTensor, TensorList, OptTensorList, TensorOrScalar, Scalar, OptScalar, Int, OptInt, IntList, OptIntList,
+    Bool, OptBool, Float, OptFloat, Str, OptStr, DType, OptDType, OptDevice, OptGenerator, Out,
+};
+
+struct ArgSpec {
+    static constexpr uint8_t kDefaulted = 1, kKeywordOnly = 2, kVarargs = 4;
+    const char* name;
+    const char* alias;  // another spelling, or null
+    ArgType type;
+    uint8_t fill;  // of int[n]: one int stands for n equal ones
+    uint8_t flags;
+};
+
+struct Signature {
+    const char* text;
+    const ArgSpec* args;
+    uint8_t count;
+    uint8_t self;  // which argument a method's object is
+};
+
+/// A Python, NumPy or 0-d number.
+bool to_scalar(PyObject* o, Scalar& out);
+/// An exact integer; raises RuntimeError when it does not fit 64 bits.
+bool to_int(PyObject* o, int64_t& out);
+
+class Parser {
+  public:
+    static constexpr int kMaxArgs = 24;
+
+    /// The index of the first signature that fits. Raises TypeError that says what did not.
+    int parse(const char* name, const Signature* signatures, int count, PyObject* self, PyObject* const* args,
+              Py_ssize_t nargs, PyObject* kwnames);
+
+    bool has(int i) const { return object_[i] != nullptr; }
+
+    const Tensor& tensor(int i) const { return given(i) ? unwrap(object_[i]) : undefined(); }
+    TensorOrScalar tensor_or_scalar(int i) const {
+        return is_tensor(object_[i]) ? TensorOrScalar(unwrap(object_[i])) : TensorOrScalar(slot_[i].scalar);
+    }
+    TensorList tensors(int i) const { return {tensors_.data() + slot_[i].list.begin, slot_[i].list.size}; }
+    Scalar scalar(int i) const { return slot_[i].scalar; }
+    std::optional<Scalar> opt_scalar(int i) const { return opt(i, slot_[i].scalar); }
+    int64_t integer(int i) const { return slot_[i].integer; }
+    std::optional<int64_t> opt_integer(int i) const { return opt(i, slot_[i].integer); }
+    IntList ints(int i) const { return {ints_data() + slot_[i].list.begin, slot_[i].list.size}; }
+    std::optional<IntList> opt_ints(int i) const { return given(i) ? std::optional(ints(i)) : std::nullopt; }
+    bool boolean(int i) const { return slot_[i].integer != 0; }
+    std::optional<bool> opt_boolean(int i) const { return opt(i, slot_[i].integer != 0); }
+    double floating(int i) const { return slot_[i].scalar.to<double>(); }
+    std::optional<double> opt_floating(int i) const { return opt(i, slot_[i].scalar.to<double>()); }
+    std::string_view string(int i) const { return {slot_[i].text.data, slot_[i].text.size}; }
+    std::optional<std::string_view> opt_string(int i) const { return opt(i, string(i)); }
+    DType dtype(int i) const { return slot_[i].dtype; }
+    std::optional<DType> opt_dtype(int i) const { return opt(i, slot_[i].dtype); }
+    std::optional<Device> opt_device(int i) const { return opt(i, slot_[i].device); }
+    Generator* generator(int i) const {
+        return given(i) ? reinterpret_cast<PyGenerator*>(object_[i])->generator.get() : nullptr;
+    }
+    /// The k-th of `count` tensors of out=.
+    const Tensor& out(int i, int k, int count) const;
+
+  private:
+    struct List {
+        uint32_t begin, size;
+    };
+    union Slot {
+        Slot() {}
+        int64_t integer;
+        Scalar scalar;
+        List list;
+        struct {
+            const char* data;
+            size_t size;
+        } text;
+        DType dtype;
+        Device device;
+    };
+    struct Failure {
+        enum Kind { None, Type, Missing, TooMany, Unknown, Twice } kind = None;
+        int arg = 0;
+        int position = 0;
+        PyObject* object = nullptr;  // the value or the keyword, borrowed
+    };
+
+    bool given(int i) const { return object_[i] && object_[i] != Py_None; }
+    template <class T>
+    std::optional<T> opt(int i, T value) const {
+        return given(i) ? std::optional<T>(value) : std::nullopt;
+    }
+    static const Tensor& undefined();
+    const int64_t* ints_data() const { return more_ints_.empty() ? ints_ : more_ints_.data(); }
+    void push_int(int64_t v);
+
+    bool bind(const Signature& s, PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames,
+              Failure& failure);
+    bool convert(const ArgSpec& spec, PyObject* o, int i);
+    bool convert_ints(const ArgSpec& spec, PyObject* o, int i);
+    bool convert_tensors(PyObject* o, int i, bool optional);
+    [[noreturn]] void fail(const char* name, const Signature* signatures, int count, const Failure* failures,
+                           PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames);
+
+    PyObject* object_[kMaxArgs];
+    Slot slot_[kMaxArgs];
+    int64_t ints_[kMaxDims];
+    uint32_t num_ints_ = 0;
+    std::vector<int64_t> more_ints_;
+    std::vector<Tensor> tensors_;
+};
+
+/// One side of a number slot: a tensor or a number.
+class Operand {
+  public:
+    explicit Operand(PyObject* o)
+        : tensor_(is_tensor(o) ? &unwrap(o) : nullptr), ok_(tensor_ || to_scalar(o, scalar_)) {}
+    explicit operator bool() const { return ok_; }
+    operator TensorOrScalar() const { return tensor_ ? TensorOrScalar(*tensor_) : TensorOrScalar(scalar_); }
+
+  private:
+    const Tensor* tensor_;
+    Scalar scalar_;
+    bool ok_;
+};
+
+/// One side of a number slot that must be a tensor.
+class TensorOperand {
+  public:
+    explicit TensorOperand(PyObject* o) : tensor_(is_tensor(o) ? &unwrap(o) : nullptr) {}
+    explicit operator bool() const { return tensor_; }
+    const Tensor& tensor() const { return *tensor_; }
+
+  private:
+    const Tensor* tensor_;
+};
+
+}  // namespace rushlight::python

@@ -1,0 +1,36 @@
+// What this module offers to other extension modules: include/rushlight/python.h.
+#include "rushlight/python.h"
+
+#include "python/python.h"
+
+namespace rushlight::python {
+namespace {
+
+void* api_wrap(TensorImpl* impl) {
+    try {
+        return wrap(Tensor::share(impl));
+    } catch (...) {
+        return translate_exception();
+    }
+}
+TensorImpl* api_unwrap(void* object) {
+    auto* o = static_cast<PyObject*>(object);
+    return is_tensor(o) ? unwrap(o).impl() : nullptr;
+}
+void api_set_error() { translate_exception(); }
+
+PythonApi api{sizeof(PythonApi), RUSHLIGHT_ABI, nullptr, nullptr, api_wrap, api_unwrap, api_set_error};
+
+}  // namespace
+
+int add_capsule(PyObject* module) {
+    api.instance = instance();
+    api.tensor_type = TensorType;
+    PyObject* capsule = PyCapsule_New(&api, kPythonCapsule, nullptr);
+    if (!capsule) return -1;
+    int result = PyModule_AddObjectRef(module, "_capsule", capsule);
+    Py_DECREF(capsule);
+    return result;
+}
+
+}  // namespace rushlight::python

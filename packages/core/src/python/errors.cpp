@@ -1,0 +1,35 @@
+#include "python/python.h"
+
+namespace rushlight::python {
+
+PyObject* translate_exception() {
+    try {
+        throw;
+    } catch (const PythonError&) {
+        // set already
+    } catch (const Error& e) {
+        PyObject* type = PyExc_RuntimeError;
+        switch (e.kind()) {
+            case ErrorKind::Runtime: type = PyExc_RuntimeError; break;
+            case ErrorKind::Value: type = PyExc_ValueError; break;
+            case ErrorKind::Type: type = PyExc_TypeError; break;
+            case ErrorKind::Index: type = PyExc_IndexError; break;
+            case ErrorKind::NotImplemented: type = PyExc_NotImplementedError; break;
+            case ErrorKind::OutOfMemory: type = PyExc_MemoryError; break;
+            case ErrorKind::Buffer: type = PyExc_BufferError; break;
+            case ErrorKind::Interrupted:
+                // The signal handler has usually set the error that the user expects.
+                if (PyErr_Occurred() || PyErr_CheckSignals()) return nullptr;
+                type = PyExc_KeyboardInterrupt;
+                break;
+        }
+        PyErr_SetString(type, e.what());
+    } catch (const std::bad_alloc&) {
+        PyErr_NoMemory();
+    } catch (const std::exception& e) {
+        PyErr_SetString(PyExc_RuntimeError, e.what());
+    }
+    return nullptr;
+}
+
+}  // namespace rushlight::python

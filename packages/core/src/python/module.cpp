@@ -1,0 +1,32 @@
+// rushlight_core._C: the extension module.
+#include "python/tables.h"
+#include "rushlight/abi.h"
+
+namespace rushlight::python {
+namespace {
+
+int execute(PyObject* module) {
+    if (add_small_types(module) < 0 || add_tensor_type(module) < 0 || add_creation(module) < 0 ||
+        add_interchange(module) < 0 || add_modes(module) < 0 || add_capsule(module) < 0 ||
+        add_introspection(module) < 0)
+        return -1;
+    if (PyModule_AddStringConstant(module, "__version__", RUSHLIGHT_VERSION) < 0 ||
+        PyModule_AddStringConstant(module, "_abi", RUSHLIGHT_ABI) < 0)
+        return -1;
+    return PyModule_AddFunctions(module, generated_functions);
+}
+
+PyModuleDef definition = {PyModuleDef_HEAD_INIT, "rushlight_core._C", "The tensor library of rushlight.", -1,
+                          nullptr, nullptr, nullptr, nullptr, nullptr};
+
+}  // namespace
+}  // namespace rushlight::python
+
+PyMODINIT_FUNC PyInit__C() {
+    PyObject* module = PyModule_Create(&rushlight::python::definition);
+    if (module && rushlight::python::execute(module) < 0) {
+        Py_DECREF(module);
+        return nullptr;
+    }
+    return module;
+}

@@ -1,0 +1,130 @@
+// The Python headers, errors in both directions, and the object types of this module.
+#pragma once
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "rushlight/random.h"
+#include "rushlight/tensor.h"
+
+namespace rushlight::python {
+
+/// Thrown where a Python error is set already.
+struct PythonError {};
+
+/// Inside a catch block: sets the Python error that corresponds to the C++ one, and returns nullptr.
+PyObject* translate_exception();
+
+#define RL_PY_TRY try {
+#define RL_PY_CATCH                                       \
+    }                                                     \
+    catch (...) {                                         \
+        return ::rushlight::python::translate_exception(); \
+    }
+#define RL_PY_CATCH_INT                                   \
+    }                                                     \
+    catch (...) {                                         \
+        ::rushlight::python::translate_exception();        \
+        return -1;                                        \
+    }
+
+/// An owned reference.
+class Object {
+  public:
+    Object() = default;
+    /// Takes over a new reference; null means that a Python error is set, which is thrown.
+    static Object steal(PyObject* p) {
+        if (!p) throw PythonError();
+        return Object(p);
+    }
+    static Object borrow(PyObject* p) { return Object(Py_XNewRef(p)); }
+    Object(Object&& other) noexcept : p_(std::exchange(other.p_, nullptr)) {}
+    Object(const Object& other) : p_(Py_XNewRef(other.p_)) {}
+    Object& operator=(Object other) noexcept {
+        std::swap(p_, other.p_);
+        return *this;
+    }
+    ~Object() { Py_XDECREF(p_); }
+    PyObject* get() const { return p_; }
+    PyObject* release() { return std::exchange(p_, nullptr); }
+    explicit operator bool() const { return p_ != nullptr; }
+
+  private:
+    explicit Object(PyObject* p) : p_(p) {}
+    PyObject* p_ = nullptr;
+};
+
+// --- Tensor (tensor_type.cpp) ---
+
+struct PyTensor {
+    PyObject_HEAD
+    Tensor tensor;  // undefined while the tensor owns its wrapper: Note [Wrappers]
+    PyObject* dict;
+    PyObject* weakrefs;
+};
+extern PyTypeObject* TensorType;
+
+inline bool is_tensor(PyObject* o) {
+    return Py_TYPE(o) == TensorType || PyType_IsSubtype(Py_TYPE(o), TensorType);
+}
+/// The tensor of an object that is known to be one.
+inline const Tensor& unwrap(PyObject* o) { return reinterpret_cast<PyTensor*>(o)->tensor; }
+/// The tensor's wrapper, a new reference; None for an undefined tensor.
+PyObject* wrap(Tensor t);
+/// A new wrapper of a subclass. The tensor must not have one yet.
+PyObject* wrap_as(PyTypeObject* type, Tensor t);
+
+// --- dtype, device, Size, Generator (small_types.cpp) ---
+
+struct PyDType {
+    PyObject_HEAD
+    DType dtype;
+};
+struct PyDevice {
+    PyObject_HEAD
+    Device device;
+};
+struct PyGenerator {
+    PyObject_HEAD
+    Ref<Generator> generator;
+};
+extern PyTypeObject* DTypeType;
+extern PyTypeObject* DeviceType_;
+extern PyTypeObject* GeneratorType;
+extern PyTypeObject* SizeType;
+PyObject* wrap(DType t);
+PyObject* wrap(Device d);
+PyObject* wrap_generator(Ref<Generator> g);
+/// torch.Size: a tuple of ints.
+PyObject* wrap_size(IntList sizes);
+/// A dtype object, or one of Python's bool, int and float; false where it is neither.
+bool to_dtype(PyObject* o, DType& out);
+bool to_device(PyObject* o, Device& out);
+
+// Each part of the module adds its names; -1 with a Python error set where it fails.
+int add_small_types(PyObject* module);
+int add_tensor_type(PyObject* module);
+int add_creation(PyObject* module);
+int add_interchange(PyObject* module);
+int add_modes(PyObject* module);
+int add_capsule(PyObject* module);
+int add_introspection(PyObject* module);
+
+/// Methods and properties that are written by hand; each table ends with a null name.
+extern PyMethodDef tensor_methods[];
+extern PyMethodDef interchange_methods[];
+extern PyGetSetDef tensor_properties[];
+extern PyMappingMethods tensor_mapping;
+extern PyBufferProcs tensor_buffer;
+PyObject* get_item(PyObject* self, PyObject* index);
+int set_item(PyObject* self, PyObject* index, PyObject* value);
+PyObject* tensor_power(PyObject* base, PyObject* exponent, PyObject* modulus);
+int tensor_bool(PyObject* self);
+PyObject* tensor_int(PyObject* self);
+PyObject* tensor_float(PyObject* self);
+PyObject* tensor_index(PyObject* self);
+
+/// The value of a tensor of one element.
+Scalar item(const Tensor& t);
+
+}  // namespace rushlight::python

@@ -1,0 +1,33 @@
+#include "python/results.h"
+
+#include <string>
+
+namespace rushlight::python {
+
+PyObject* ResultFields::make() {
+    if (!type_) {
+        static std::vector<PyStructSequence_Field> fields;  // read while the type is made only
+        fields.clear();
+        for (const char* name : fields_) fields.push_back({name, nullptr});
+        fields.push_back({nullptr, nullptr});
+        // The type keeps this name.
+        auto* name = new std::string(std::string("rushlight.return_types.") + op_);
+        PyStructSequence_Desc desc{name->c_str(), nullptr, fields.data(), static_cast<int>(fields_.size())};
+        type_ = PyStructSequence_NewType(&desc);
+        if (!type_) throw PythonError();
+    }
+    return PyStructSequence_New(type_);
+}
+
+PyObject* wrap(const std::vector<Tensor>& list) {
+    Object tuple = Object::steal(PyTuple_New(static_cast<Py_ssize_t>(list.size())));
+    for (size_t i = 0; i < list.size(); ++i) PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), wrap(list[i]));
+    return tuple.release();
+}
+
+PyObject* wrap(Scalar s) {
+    if (s.is_bool()) return wrap(s.to<bool>());
+    return s.is_floating() ? wrap(s.to<double>()) : wrap(s.to<int64_t>());
+}
+
+}  // namespace rushlight::python

@@ -1,0 +1,310 @@
+// dtype, device, Size and Generator: the small objects around a tensor.
+#include <cstring>
+#include <string>
+
+#include "python/arguments.h"
+
+namespace rushlight::python {
+
+PyTypeObject* DTypeType = nullptr;
+PyTypeObject* DeviceType_ = nullptr;
+PyTypeObject* GeneratorType = nullptr;
+PyTypeObject* SizeType = nullptr;
+
+namespace {
+
+PyObject* dtype_objects[kNumDTypes];
+
+DType dtype_of(PyObject* self) { return reinterpret_cast<PyDType*>(self)->dtype; }
+Device device_of(PyObject* self) { return reinterpret_cast<PyDevice*>(self)->device; }
+Generator& generator_of(PyObject* self) { return *reinterpret_cast<PyGenerator*>(self)->generator; }
+
+PyTypeObject* make_type(PyType_Spec& spec) { return reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec)); }
+
+void plain_dealloc(PyObject* self) {
+    PyTypeObject* type = Py_TYPE(self);
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+
+// --- dtype ---
+
+PyObject* dtype_repr(PyObject* self) { return PyUnicode_FromFormat("torch.%s", name(dtype_of(self))); }
+PyObject* dtype_reduce(PyObject* self, PyObject*) { return PyUnicode_FromString(name(dtype_of(self))); }
+PyObject* dtype_itemsize(PyObject* self, void*) { return PyLong_FromSize_t(itemsize(dtype_of(self))); }
+PyObject* dtype_is_floating(PyObject* self, void*) { return PyBool_FromLong(is_floating(dtype_of(self))); }
+PyObject* dtype_is_complex(PyObject* self, void*) { return PyBool_FromLong(is_complex(dtype_of(self))); }
+PyObject* dtype_is_signed(PyObject* self, void*) {
+    switch (dtype_of(self)) {
+        case DType::Bool: case DType::UInt8: case DType::UInt16: case DType::UInt32: case DType::UInt64:
+            Py_RETURN_FALSE;
+        default: Py_RETURN_TRUE;
+    }
+}
+PyMethodDef dtype_methods[] = {{"__reduce__", dtype_reduce, METH_NOARGS, nullptr}, {nullptr, nullptr, 0, nullptr}};
+PyGetSetDef dtype_properties[] = {{"itemsize", dtype_itemsize, nullptr, "Bytes of one element.", nullptr},
+                                  {"is_floating_point", dtype_is_floating, nullptr, nullptr, nullptr},
+                                  {"is_complex", dtype_is_complex, nullptr, nullptr, nullptr},
+                                  {"is_signed", dtype_is_signed, nullptr, nullptr, nullptr},
+                                  {nullptr, nullptr, nullptr, nullptr, nullptr}};
+
+// --- device ---
+
+PyObject* device_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
+    static const char* names[] = {"type", "index", nullptr};
+    PyObject* type;
+    PyObject* index = Py_None;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:device", const_cast<char**>(names), &type, &index))
+        return nullptr;
+    RL_PY_TRY
+    Device device;
+    RL_CHECK(to_device(type, device), throw_type, "device(type): must be a str or a device, not %s",
+             Py_TYPE(type)->tp_name);
+    if (index != Py_None) {
+        int64_t i;
+        RL_CHECK(to_int(index, i) && i >= 0 && i < 128, throw_runtime, "device(type, index): index must be 0 to 127");
+        RL_CHECK(device.index < 0, throw_runtime, "device(type, index): the type string has an index already");
+        device.index = static_cast<int8_t>(i);
+    }
+    return wrap(device);
+    RL_PY_CATCH
+}
+PyObject* device_repr(PyObject* self) {
+    Device d = device_of(self);
+    std::string type = name(Device{d.type, -1});
+    if (d.index < 0) return PyUnicode_FromFormat("device(type='%s')", type.c_str());
+    return PyUnicode_FromFormat("device(type='%s', index=%d)", type.c_str(), int(d.index));
+}
+PyObject* device_str(PyObject* self) { return PyUnicode_FromString(name(device_of(self)).c_str()); }
+PyObject* device_type(PyObject* self, void*) {
+    return PyUnicode_FromString(name(Device{device_of(self).type, -1}).c_str());
+}
+PyObject* device_index(PyObject* self, void*) {
+    int index = device_of(self).index;
+    if (index < 0) Py_RETURN_NONE;
+    return PyLong_FromLong(index);
+}
+PyObject* device_compare(PyObject* a, PyObject* b, int how) {
+    if (!PyObject_TypeCheck(b, DeviceType_) || (how != Py_EQ && how != Py_NE)) Py_RETURN_NOTIMPLEMENTED;
+    return PyBool_FromLong((device_of(a) == device_of(b)) == (how == Py_EQ));
+}
+Py_hash_t device_hash(PyObject* self) {
+    Device d = device_of(self);
+    return static_cast<Py_hash_t>(d.type) * 256 + d.index + 2;
+}
+PyObject* device_reduce(PyObject* self, PyObject*) {
+    return Py_BuildValue("O(s)", DeviceType_, name(device_of(self)).c_str());
+}
+PyMethodDef device_methods[] = {{"__reduce__", device_reduce, METH_NOARGS, nullptr}, {nullptr, nullptr, 0, nullptr}};
+PyGetSetDef device_properties[] = {{"type", device_type, nullptr, nullptr, nullptr},
+                                   {"index", device_index, nullptr, nullptr, nullptr},
+                                   {nullptr, nullptr, nullptr, nullptr, nullptr}};
+
+// --- Generator ---
+
+PyObject* generator_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
+    static const char* names[] = {"device", nullptr};
+    PyObject* device = Py_None;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:Generator", const_cast<char**>(names), &device)) return nullptr;
+    RL_PY_TRY
+    Device d;
+    if (device != Py_None) {
+        RL_CHECK(to_device(device, d), throw_type, "Generator(device): must be a device");
+        RL_CHECK(d.type == DeviceType::CPU, throw_runtime, "Generator(device): only 'cpu' is supported, got '%s'",
+                 name(d).c_str());
+    }
+    return wrap_generator(Generator::make());
+    RL_PY_CATCH
+}
+void generator_dealloc(PyObject* self) {
+    reinterpret_cast<PyGenerator*>(self)->generator.~Ref<Generator>();
+    plain_dealloc(self);
+}
+PyObject* generator_manual_seed(PyObject* self, PyObject* seed) {
+    RL_PY_TRY
+    // As in PyTorch, a negative seed stands for the unsigned number of the same bits.
+    uint64_t value = PyLong_AsUnsignedLongLongMask(seed);
+    if (PyErr_Occurred()) return nullptr;
+    generator_of(self).manual_seed(value);
+    return Py_NewRef(self);
+    RL_PY_CATCH
+}
+PyObject* generator_seed(PyObject* self, PyObject*) {
+    RL_PY_TRY return PyLong_FromUnsignedLongLong(generator_of(self).seed());
+    RL_PY_CATCH
+}
+PyObject* generator_initial_seed(PyObject* self, PyObject*) {
+    RL_PY_TRY return PyLong_FromUnsignedLongLong(generator_of(self).initial_seed());
+    RL_PY_CATCH
+}
+PyObject* generator_get_state(PyObject* self, PyObject*) {
+    RL_PY_TRY
+    auto state = generator_of(self).get_state();
+    auto n = static_cast<int64_t>(state.size());
+    Tensor t = make_tensor(IntList(&n, 1), DType::UInt8);
+    std::memcpy(t.data<uint8_t>(), state.data(), state.size());
+    return wrap(std::move(t));
+    RL_PY_CATCH
+}
+PyObject* generator_set_state(PyObject* self, PyObject* state) {
+    RL_PY_TRY
+    RL_CHECK(is_tensor(state), throw_type, "set_state(state): must be a uint8 Tensor, not %s", Py_TYPE(state)->tp_name);
+    const Tensor& t = unwrap(state);
+    RL_CHECK(t.dtype() == DType::UInt8 && t.dim() == 1 && t.is_contiguous() && t.device().type == DeviceType::CPU,
+             throw_type, "set_state(state): must be a contiguous 1-D uint8 Tensor on the CPU");
+    generator_of(self).set_state({t.data<uint8_t>(), static_cast<size_t>(t.numel())});
+    return Py_NewRef(self);
+    RL_PY_CATCH
+}
+PyObject* generator_device(PyObject*, void*) { return wrap(Device{}); }
+PyMethodDef generator_methods[] = {
+    {"manual_seed", generator_manual_seed, METH_O, "Sets the seed and starts the sequence again; returns self."},
+    {"seed", generator_seed, METH_NOARGS, "Takes a seed from the system and returns it."},
+    {"initial_seed", generator_initial_seed, METH_NOARGS, "The seed that the sequence started with."},
+    {"get_state", generator_get_state, METH_NOARGS, "The state, as a uint8 tensor."},
+    {"set_state", generator_set_state, METH_O, "Continues from a state of get_state()."},
+    {nullptr, nullptr, 0, nullptr}};
+PyGetSetDef generator_properties[] = {{"device", generator_device, nullptr, nullptr, nullptr},
+                                      {nullptr, nullptr, nullptr, nullptr, nullptr}};
+
+// --- Size ---
+
+PyObject* size_numel(PyObject* self, PyObject*) {
+    RL_PY_TRY
+    int64_t n = 1;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(self); ++i) {
+        int64_t v;
+        RL_CHECK(to_int(PyTuple_GET_ITEM(self, i), v), throw_type, "Size holds integers only");
+        n *= v;
+    }
+    return PyLong_FromLongLong(n);
+    RL_PY_CATCH
+}
+PyObject* size_repr(PyObject* self) {
+    std::string text = "torch.Size([";
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(self); ++i) {
+        PyObject* part = PyObject_Repr(PyTuple_GET_ITEM(self, i));
+        if (!part) return nullptr;
+        text += (i ? ", " : "") + std::string(PyUnicode_AsUTF8(part));
+        Py_DECREF(part);
+    }
+    return PyUnicode_FromString((text + "])").c_str());
+}
+PyMethodDef size_methods[] = {{"numel", size_numel, METH_NOARGS, "The product of the sizes."},
+                              {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace
+
+PyObject* wrap(DType t) { return Py_NewRef(dtype_objects[static_cast<int>(t)]); }
+
+PyObject* wrap(Device d) {
+    auto* self = PyObject_New(PyDevice, DeviceType_);
+    if (!self) throw PythonError();
+    self->device = d;
+    return reinterpret_cast<PyObject*>(self);
+}
+
+PyObject* wrap_generator(Ref<Generator> g) {
+    auto* self = PyObject_New(PyGenerator, GeneratorType);
+    if (!self) throw PythonError();
+    new (&self->generator) Ref<Generator>(std::move(g));
+    return reinterpret_cast<PyObject*>(self);
+}
+
+PyObject* wrap_size(IntList sizes) {
+    Object tuple = Object::steal(SizeType->tp_alloc(SizeType, static_cast<Py_ssize_t>(sizes.size())));
+    for (size_t i = 0; i < sizes.size(); ++i) {
+        PyObject* v = PyLong_FromLongLong(sizes[i]);
+        if (!v) throw PythonError();
+        PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), v);
+    }
+    return tuple.release();
+}
+
+bool to_dtype(PyObject* o, DType& out) {
+    if (Py_TYPE(o) == DTypeType) out = dtype_of(o);
+    else if (o == reinterpret_cast<PyObject*>(&PyFloat_Type)) out = default_dtype();
+    else if (o == reinterpret_cast<PyObject*>(&PyLong_Type)) out = DType::Int64;
+    else if (o == reinterpret_cast<PyObject*>(&PyBool_Type)) out = DType::Bool;
+    else return false;
+    return true;
+}
+
+bool to_device(PyObject* o, Device& out) {
+    if (Py_TYPE(o) == DeviceType_) {
+        out = device_of(o);
+        return true;
+    }
+    if (!PyUnicode_Check(o)) return false;
+    Py_ssize_t size;
+    const char* text = PyUnicode_AsUTF8AndSize(o, &size);
+    if (!text) throw PythonError();
+    out = parse_device({text, static_cast<size_t>(size)});
+    return true;
+}
+
+int add_small_types(PyObject* module) {
+    static PyType_Slot dtype_slots[] = {{Py_tp_repr, (void*)dtype_repr},
+                                        {Py_tp_methods, dtype_methods},
+                                        {Py_tp_getset, dtype_properties},
+                                        {Py_tp_dealloc, (void*)plain_dealloc},
+                                        {0, nullptr}};
+    static PyType_Spec dtype_spec{"rushlight_core.dtype", sizeof(PyDType), 0,
+                                  Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, dtype_slots};
+    static PyType_Slot device_slots[] = {{Py_tp_new, (void*)device_new},
+                                         {Py_tp_repr, (void*)device_repr},
+                                         {Py_tp_str, (void*)device_str},
+                                         {Py_tp_methods, device_methods},
+                                         {Py_tp_getset, device_properties},
+                                         {Py_tp_richcompare, (void*)device_compare},
+                                         {Py_tp_hash, (void*)device_hash},
+                                         {Py_tp_dealloc, (void*)plain_dealloc},
+                                         {0, nullptr}};
+    static PyType_Spec device_spec{"rushlight_core.device", sizeof(PyDevice), 0, Py_TPFLAGS_DEFAULT, device_slots};
+    static PyType_Slot generator_slots[] = {{Py_tp_new, (void*)generator_new},
+                                            {Py_tp_dealloc, (void*)generator_dealloc},
+                                            {Py_tp_methods, generator_methods},
+                                            {Py_tp_getset, generator_properties},
+                                            {0, nullptr}};
+    static PyType_Spec generator_spec{"rushlight_core.Generator", sizeof(PyGenerator), 0, Py_TPFLAGS_DEFAULT,
+                                      generator_slots};
+    static PyType_Slot size_slots[] = {{Py_tp_base, &PyTuple_Type},
+                                       {Py_tp_repr, (void*)size_repr},
+                                       {Py_tp_methods, size_methods},
+                                       {0, nullptr}};
+    static PyType_Spec size_spec{"rushlight_core.Size", 0, 0, Py_TPFLAGS_DEFAULT, size_slots};
+
+    DTypeType = make_type(dtype_spec);
+    DeviceType_ = make_type(device_spec);
+    GeneratorType = make_type(generator_spec);
+    SizeType = make_type(size_spec);
+    if (!DTypeType || !DeviceType_ || !GeneratorType || !SizeType) return -1;
+    for (int i = 0; i < kNumDTypes; ++i) {
+        auto* self = PyObject_New(PyDType, DTypeType);
+        if (!self) return -1;
+        self->dtype = static_cast<DType>(i);
+        dtype_objects[i] = reinterpret_cast<PyObject*>(self);
+        if (PyModule_AddObjectRef(module, name(self->dtype), dtype_objects[i]) < 0) return -1;
+    }
+    constexpr struct {
+        const char* name;
+        DType dtype;
+    } aliases[] = {{"float", DType::Float32}, {"double", DType::Float64}, {"half", DType::Float16},
+                   {"int", DType::Int32},     {"long", DType::Int64},     {"short", DType::Int16}};
+    for (auto& alias : aliases)
+        if (PyModule_AddObjectRef(module, alias.name, dtype_objects[static_cast<int>(alias.dtype)]) < 0) return -1;
+    if (PyModule_AddObjectRef(module, "dtype", reinterpret_cast<PyObject*>(DTypeType)) < 0 ||
+        PyModule_AddObjectRef(module, "device", reinterpret_cast<PyObject*>(DeviceType_)) < 0 ||
+        PyModule_AddObjectRef(module, "Generator", reinterpret_cast<PyObject*>(GeneratorType)) < 0 ||
+        PyModule_AddObjectRef(module, "Size", reinterpret_cast<PyObject*>(SizeType)) < 0)
+        return -1;
+    try {
+        Object g = Object::steal(wrap_generator(Ref<Generator>::share(&default_generator())));
+        return PyModule_AddObjectRef(module, "default_generator", g.get());
+    } catch (...) {
+        translate_exception();
+        return -1;
+    }
+}
+
+}  // namespace rushlight::python

@@ -1,0 +1,290 @@
+// Methods and properties of Tensor that are no operators: what it is, where it is, what it holds.
+#include <cstring>
+
+#include "python/arguments.h"
+#include "python/results.h"
+#include "rushlight/dispatch.h"
+#include "ops/pointwise.h"
+#include "rushlight/half.h"
+
+namespace rushlight::python {
+
+Scalar item(const Tensor& t) {
+    RL_CHECK(t.numel() == 1, throw_runtime,
+             "item(): a tensor of shape %s has %lld elements, only one can become a Python number\n"
+             "hint: use tolist(), or index it first",
+             to_string(t.sizes()).c_str(), (long long)t.numel());
+    RL_CHECK(t.device().type != DeviceType::Meta, throw_runtime, "item(): a tensor on the meta device has no values");
+    if (t.device().type != DeviceType::CPU) {
+        Tensor host = make_tensor({}, t.dtype());
+        copy_into(host, t);
+        return item(host);
+    }
+    const void* p = t.impl()->data();
+    switch (t.dtype()) {
+        case DType::Bool: return Scalar(*static_cast<const bool*>(p));
+        case DType::UInt8: return Scalar(int64_t{*static_cast<const uint8_t*>(p)});
+        case DType::Int8: return Scalar(int64_t{*static_cast<const int8_t*>(p)});
+        case DType::Int16: return Scalar(int64_t{*static_cast<const int16_t*>(p)});
+        case DType::Int32: return Scalar(int64_t{*static_cast<const int32_t*>(p)});
+        case DType::Int64: return Scalar(*static_cast<const int64_t*>(p));
+        case DType::Float16: return Scalar(double{static_cast<float>(*static_cast<const Half*>(p))});
+        case DType::BFloat16: return Scalar(double{static_cast<float>(*static_cast<const BFloat16*>(p))});
+        case DType::Float32: return Scalar(double{*static_cast<const float*>(p)});
+        case DType::Float64: return Scalar(*static_cast<const double*>(p));
+        default: throw_not_implemented("item(): dtype %s is not supported yet", name(t.dtype()));
+    }
+}
+
+int tensor_bool(PyObject* self) {
+    RL_PY_TRY
+    const Tensor& t = unwrap(self);
+    RL_CHECK(t.numel() == 1, throw_runtime,
+             "bool(): the truth of a tensor of shape %s is ambiguous\nhint: use any() or all()",
+             to_string(t.sizes()).c_str());
+    return item(t).to<bool>();
+    RL_PY_CATCH_INT
+}
+PyObject* tensor_int(PyObject* self) {
+    RL_PY_TRY
+    Scalar s = item(unwrap(self));
+    return s.is_floating() ? PyLong_FromDouble(s.to<double>()) : wrap(s.to<int64_t>());
+    RL_PY_CATCH
+}
+PyObject* tensor_float(PyObject* self) {
+    RL_PY_TRY return wrap(item(unwrap(self)).to<double>());
+    RL_PY_CATCH
+}
+PyObject* tensor_index(PyObject* self) {
+    RL_PY_TRY
+    const Tensor& t = unwrap(self);
+    RL_CHECK(is_integral(t.dtype(), true) && t.numel() == 1, throw_type,
+             "only an integer tensor of one element can be an index, got %s of shape %s", name(t.dtype()),
+             to_string(t.sizes()).c_str());
+    return wrap(item(t).to<int64_t>());
+    RL_PY_CATCH
+}
+
+namespace {
+
+Py_ssize_t length(PyObject* self) {
+    RL_PY_TRY
+    const Tensor& t = unwrap(self);
+    RL_CHECK(t.dim() > 0, throw_type, "len(): a 0-d tensor has no length");
+    return t.sizes()[0];
+    RL_PY_CATCH_INT
+}
+
+PyObject* tolist_of(const Tensor& t, int d, const char* data) {
+    if (d == t.dim()) {
+        int64_t offset = (data - static_cast<const char*>(t.impl()->storage()->data())) /
+                         static_cast<int64_t>(itemsize(t.dtype()));
+        return wrap(item(make_over(Ref<Storage>::share(t.impl()->storage()), {}, {}, offset, t.dtype())));
+    }
+    int64_t n = t.sizes()[d];
+    Object list = Object::steal(PyList_New(n));
+    int64_t step = t.strides()[d] * static_cast<int64_t>(itemsize(t.dtype()));
+    for (int64_t i = 0; i < n; ++i) PyList_SET_ITEM(list.get(), i, tolist_of(t, d + 1, data + i * step));
+    return list.release();
+}
+
+#define RL_METHOD(name) PyObject* name(PyObject* self, PyObject*)
+#define RL_GETTER(name) PyObject* name(PyObject* self, void*)
+
+RL_METHOD(method_item) {
+    RL_PY_TRY return wrap(item(unwrap(self)));
+    RL_PY_CATCH
+}
+RL_METHOD(method_tolist) {
+    RL_PY_TRY
+    const Tensor& t = unwrap(self);
+    RL_CHECK(t.device().type == DeviceType::CPU, throw_runtime, "tolist(): the tensor is on %s\nhint: use .cpu() first",
+             name(t.device()).c_str());
+    return tolist_of(t, 0, static_cast<const char*>(t.impl()->data()));
+    RL_PY_CATCH
+}
+PyObject* method_size(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+    RL_PY_TRY
+    static constexpr ArgSpec specs[] = {{"self", nullptr, ArgType::Tensor, 0, 0},
+                                        {"dim", nullptr, ArgType::OptInt, 0, ArgSpec::kDefaulted}};
+    static constexpr Signature signature{"size(int? dim=None) -> Size or int", specs, 2, 0};
+    Parser p;
+    p.parse("size", &signature, 1, self, args, nargs, kwnames);
+    auto dim = p.has(1) ? p.opt_integer(1) : std::nullopt;
+    return dim ? wrap(unwrap(self).size(*dim)) : wrap_size(unwrap(self).sizes());
+    RL_PY_CATCH
+}
+PyObject* method_stride(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+    RL_PY_TRY
+    static constexpr ArgSpec specs[] = {{"self", nullptr, ArgType::Tensor, 0, 0},
+                                        {"dim", nullptr, ArgType::OptInt, 0, ArgSpec::kDefaulted}};
+    static constexpr Signature signature{"stride(int? dim=None) -> tuple or int", specs, 2, 0};
+    Parser p;
+    p.parse("stride", &signature, 1, self, args, nargs, kwnames);
+    const Tensor& t = unwrap(self);
+    if (auto dim = p.has(1) ? p.opt_integer(1) : std::nullopt) {
+        t.size(*dim);  // checks the range
+        return wrap(t.strides()[static_cast<size_t>(*dim < 0 ? *dim + t.dim() : *dim)]);
+    }
+    Object tuple = Object::steal(PyTuple_New(t.dim()));
+    for (int64_t d = 0; d < t.dim(); ++d) PyTuple_SET_ITEM(tuple.get(), d, wrap(t.strides()[d]));
+    return tuple.release();
+    RL_PY_CATCH
+}
+RL_METHOD(method_dim) { return PyLong_FromLongLong(unwrap(self).dim()); }
+RL_METHOD(method_numel) { return PyLong_FromLongLong(unwrap(self).numel()); }
+RL_METHOD(method_element_size) { return PyLong_FromSize_t(itemsize(unwrap(self).dtype())); }
+RL_METHOD(method_storage_offset) { return PyLong_FromLongLong(unwrap(self).impl()->offset()); }
+RL_METHOD(method_data_ptr) { return PyLong_FromVoidPtr(unwrap(self).impl()->data()); }
+RL_METHOD(method_is_floating_point) { return PyBool_FromLong(is_floating(unwrap(self).dtype())); }
+RL_METHOD(method_is_complex) { return PyBool_FromLong(is_complex(unwrap(self).dtype())); }
+RL_METHOD(method_is_inference) { return PyBool_FromLong(unwrap(self).impl()->has(Flag::Inference)); }
+PyObject* method_requires_grad_(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+    RL_PY_TRY
+    static constexpr ArgSpec specs[] = {{"self", nullptr, ArgType::Tensor, 0, 0},
+                                        {"requires_grad", nullptr, ArgType::Bool, 0, ArgSpec::kDefaulted}};
+    static constexpr Signature signature{"requires_grad_(bool requires_grad=True) -> Tensor", specs, 2, 0};
+    Parser p;
+    p.parse("requires_grad_", &signature, 1, self, args, nargs, kwnames);
+    unwrap(self).set_requires_grad(p.has(1) ? p.boolean(1) : true);
+    return Py_NewRef(self);
+    RL_PY_CATCH
+}
+// _make_subclass(cls, data, require_grad=False): an object of a subclass over the memory of `data`.
+PyObject* make_subclass(PyObject*, PyObject* args, PyObject* kwargs) {
+    static const char* names[] = {"cls", "data", "require_grad", nullptr};
+    PyObject *cls, *data;
+    int require_grad = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|p:_make_subclass", const_cast<char**>(names), &cls, &data,
+                                     &require_grad))
+        return nullptr;
+    RL_PY_TRY
+    RL_CHECK(PyType_Check(cls), throw_type, "_make_subclass(cls, data): cls must be a type, not %s",
+             Py_TYPE(cls)->tp_name);
+    RL_CHECK(is_tensor(data), throw_type, "_make_subclass(cls, data): data must be a Tensor, not %s",
+             Py_TYPE(data)->tp_name);
+    Tensor t = make_alias(unwrap(data));
+    if (require_grad) t.set_requires_grad(true);
+    return wrap_as(reinterpret_cast<PyTypeObject*>(cls), std::move(t));
+    RL_PY_CATCH
+}
+
+RL_GETTER(get_shape) {
+    RL_PY_TRY return wrap_size(unwrap(self).sizes());
+    RL_PY_CATCH
+}
+RL_GETTER(get_dtype) { return wrap(unwrap(self).dtype()); }
+RL_GETTER(get_device) {
+    RL_PY_TRY return wrap(unwrap(self).device());
+    RL_PY_CATCH
+}
+RL_GETTER(get_ndim) { return PyLong_FromLongLong(unwrap(self).dim()); }
+RL_GETTER(get_requires_grad) { return PyBool_FromLong(unwrap(self).requires_grad()); }
+int set_requires_grad(PyObject* self, PyObject* value, void*) {
+    RL_PY_TRY
+    RL_CHECK(value && PyBool_Check(value), throw_type, "requires_grad must be a bool");
+    unwrap(self).set_requires_grad(value == Py_True);
+    return 0;
+    RL_PY_CATCH_INT
+}
+RL_GETTER(get_is_leaf) { return PyBool_FromLong(unwrap(self).is_leaf()); }
+RL_GETTER(get_grad) {
+    RL_PY_TRY return wrap(unwrap(self).grad());
+    RL_PY_CATCH
+}
+int set_grad(PyObject* self, PyObject* value, void*) {
+    RL_PY_TRY
+    const Tensor& t = unwrap(self);
+    if (!value || value == Py_None) {
+        t.impl()->set_grad(nullptr);
+        return 0;
+    }
+    RL_CHECK(is_tensor(value), throw_type, "grad must be a Tensor or None, not %s", Py_TYPE(value)->tp_name);
+    const Tensor& g = unwrap(value);
+    RL_CHECK(!g.is_same(t), throw_runtime, "a tensor cannot be its own grad");
+    RL_CHECK(g.dtype() == t.dtype() && g.device() == t.device(), throw_runtime,
+             "grad must have the tensor's dtype and device (%s on %s), got %s on %s", name(t.dtype()),
+             name(t.device()).c_str(), name(g.dtype()), name(g.device()).c_str());
+    RL_CHECK(std::equal(g.sizes().begin(), g.sizes().end(), t.sizes().begin(), t.sizes().end()), throw_runtime,
+             "grad must have the tensor's shape %s, got %s", to_string(t.sizes()).c_str(),
+             to_string(g.sizes()).c_str());
+    t.impl()->set_grad(Ref<TensorImpl>::share(g.impl()));
+    return 0;
+    RL_PY_CATCH_INT
+}
+RL_GETTER(get_version) { return PyLong_FromUnsignedLong(unwrap(self).version()); }
+RL_GETTER(get_itemsize) { return PyLong_FromSize_t(itemsize(unwrap(self).dtype())); }
+RL_GETTER(get_nbytes) {
+    const Tensor& t = unwrap(self);
+    return PyLong_FromLongLong(t.numel() * static_cast<int64_t>(itemsize(t.dtype())));
+}
+RL_GETTER(get_base) {
+    RL_PY_TRY
+    TensorImpl* impl = unwrap(self).impl();
+    return wrap(impl->is_view() ? Tensor::share(impl->root()) : Tensor());
+    RL_PY_CATCH
+}
+RL_GETTER(get_is_cpu) { return PyBool_FromLong(unwrap(self).device().type == DeviceType::CPU); }
+RL_GETTER(get_is_cuda) { return PyBool_FromLong(unwrap(self).device().type == DeviceType::CUDA); }
+RL_GETTER(get_is_meta) { return PyBool_FromLong(unwrap(self).device().type == DeviceType::Meta); }
+RL_GETTER(get_data) {
+    RL_PY_TRY return wrap(make_alias(unwrap(self)));
+    RL_PY_CATCH
+}
+int set_data(PyObject* self, PyObject* value, void*) {
+    RL_PY_TRY
+    RL_CHECK(value && is_tensor(value), throw_type, "data must be a Tensor");
+    TensorImpl* to = unwrap(self).impl();
+    TensorImpl* from = unwrap(value).impl();
+    to->assign(Ref<Storage>::share(from->storage()), from->sizes(), from->strides(), from->offset(), from->dtype());
+    return 0;
+    RL_PY_CATCH_INT
+}
+RL_GETTER(get_read_only) { return PyBool_FromLong(unwrap(self).impl()->storage()->read_only()); }
+
+#define RL_FAST(f) reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f)), METH_FASTCALL | METH_KEYWORDS
+
+}  // namespace
+
+PyMappingMethods tensor_mapping{length, get_item, set_item};
+
+PyMethodDef tensor_methods[] = {
+    {"item", method_item, METH_NOARGS, "The value of a tensor of one element, as a Python number."},
+    {"tolist", method_tolist, METH_NOARGS, "The values as nested lists; of a 0-d tensor its number."},
+    {"size", RL_FAST(method_size), "The shape, or the size of one dimension."},
+    {"stride", RL_FAST(method_stride), "Elements between neighbours along each dimension, or along one."},
+    {"dim", method_dim, METH_NOARGS, "The number of dimensions."},
+    {"ndimension", method_dim, METH_NOARGS, "The number of dimensions."},
+    {"numel", method_numel, METH_NOARGS, "The number of elements."},
+    {"nelement", method_numel, METH_NOARGS, "The number of elements."},
+    {"element_size", method_element_size, METH_NOARGS, "Bytes of one element."},
+    {"storage_offset", method_storage_offset, METH_NOARGS, "Elements before the first, in the storage."},
+    {"data_ptr", method_data_ptr, METH_NOARGS, "The address of the first element."},
+    {"is_floating_point", method_is_floating_point, METH_NOARGS, nullptr},
+    {"is_complex", method_is_complex, METH_NOARGS, nullptr},
+    {"is_inference", method_is_inference, METH_NOARGS, "Whether it was made in inference mode."},
+    {"requires_grad_", RL_FAST(method_requires_grad_), "Sets requires_grad in place; returns self."},
+    {"_make_subclass", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(make_subclass)),
+     METH_VARARGS | METH_KEYWORDS | METH_STATIC, "_make_subclass(cls, data, require_grad=False)"},
+    {nullptr, nullptr, 0, nullptr}};
+
+PyGetSetDef tensor_properties[] = {
+    {"shape", get_shape, nullptr, "The sizes, a torch.Size.", nullptr},
+    {"dtype", get_dtype, nullptr, "The element type.", nullptr},
+    {"device", get_device, nullptr, "Where the memory is.", nullptr},
+    {"ndim", get_ndim, nullptr, "The number of dimensions.", nullptr},
+    {"requires_grad", get_requires_grad, set_requires_grad, "Whether operators on it are recorded.", nullptr},
+    {"is_leaf", get_is_leaf, nullptr, "Whether no operator of a graph made it.", nullptr},
+    {"grad", get_grad, set_grad, "The gradient that backward() has accumulated, or None.", nullptr},
+    {"data", get_data, set_data, "The same memory outside of any graph.", nullptr},
+    {"_version", get_version, nullptr, "How often the storage was written.", nullptr},
+    {"itemsize", get_itemsize, nullptr, "Bytes of one element.", nullptr},
+    {"nbytes", get_nbytes, nullptr, "Bytes of all elements.", nullptr},
+    {"_base", get_base, nullptr, "The tensor that this is a view of, or None.", nullptr},
+    {"_read_only", get_read_only, nullptr, "Whether in-place writes raise.", nullptr},
+    {"is_cpu", get_is_cpu, nullptr, nullptr, nullptr},
+    {"is_cuda", get_is_cuda, nullptr, nullptr, nullptr},
+    {"is_meta", get_is_meta, nullptr, nullptr, nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+
+}  // namespace rushlight::python

@@ -1,0 +1,261 @@
+// Tensor, the Python type: how wrappers live and die.
+//
+// Note [Wrappers]
+// A tensor (TensorImpl) has at most one wrapper (PyTensor) at a time. Normally the wrapper owns the tensor, and dies when
+// Python lets go of it; if C++ still holds the tensor, a new wrapper is made when it comes back. That would lose what
+// Python has hung on the wrapper: a __dict__, weak references, a subclass. Such a wrapper does not die while the
+// tensor lives: in its dealloc it comes back to life with one reference, which the tensor owns (`owns_wrapper`), and its
+// own reference to the tensor is dropped. When the tensor is handed to Python again the ownership turns round again,
+// and when the tensor dies it gives the wrapper a last chance to run its finalizers (`release_wrapper`).
+#include <vector>
+
+#include "python/tables.h"
+
+#include <structmember.h>  // the names without Py_ until 3.12
+
+namespace rushlight::python {
+
+PyTypeObject* TensorType = nullptr;
+
+namespace {
+
+// Plain wrappers are recycled: making one costs no allocation. Only with the GIL, which guards the list.
+#ifndef Py_GIL_DISABLED
+constexpr int kMaxFree = 256;
+PyTensor* free_list[kMaxFree];
+int num_free = 0;
+#endif
+
+// While a dying tensor's wrapper is finalised, it must not hand itself back to the tensor.
+thread_local TensorImpl* dying = nullptr;
+
+PyTensor* allocate_plain() {
+#ifndef Py_GIL_DISABLED
+    if (num_free > 0) [[likely]] {
+        PyTensor* self = free_list[--num_free];
+        PyObject_Init(reinterpret_cast<PyObject*>(self), TensorType);
+        return self;
+    }
+#endif
+    PyTensor* self = PyObject_GC_New(PyTensor, TensorType);
+    if (!self) throw PythonError();
+    new (&self->tensor) Tensor();
+    self->dict = nullptr;
+    self->weakrefs = nullptr;
+    return self;
+}
+
+bool keeps_state(PyTensor* self) {
+    return self->dict || self->weakrefs || Py_TYPE(self) != TensorType;
+}
+
+void tensor_dealloc(PyObject* object) {
+    auto* self = reinterpret_cast<PyTensor*>(object);
+    TensorImpl* impl = self->tensor.impl();
+    if (impl && keeps_state(self) && impl != dying && impl->use_count() > 1) {
+        Py_SET_REFCNT(object, 1);
+        impl->set_wrapper(self, true);
+        Tensor last = std::move(self->tensor);
+        return;
+    }
+    if (PyObject_GC_IsTracked(object)) PyObject_GC_UnTrack(object);
+    if (self->weakrefs) PyObject_ClearWeakRefs(object);
+    if (impl) {
+        impl->set_wrapper(nullptr, false);
+        Tensor last = std::move(self->tensor);
+    }
+    Py_CLEAR(self->dict);
+    PyTypeObject* type = Py_TYPE(object);
+#ifndef Py_GIL_DISABLED
+    if (type == TensorType && num_free < kMaxFree) [[likely]] {
+        free_list[num_free++] = self;
+        Py_DECREF(type);
+        return;
+    }
+#endif
+    self->tensor.~Tensor();
+    type->tp_free(object);
+    Py_DECREF(type);
+}
+
+int tensor_traverse(PyObject* object, visitproc visit, void* arg) {
+    auto* self = reinterpret_cast<PyTensor*>(object);
+    Py_VISIT(Py_TYPE(object));
+    Py_VISIT(self->dict);
+    // What hangs on the tensor is Python's to collect only when nobody else holds the tensor.
+    TensorImpl* impl = self->tensor.impl();
+    if (impl && impl->use_count() == 1) {
+        if (const MetaTable* meta = meta_table_or_null(); meta && impl->meta()) {
+            struct Call {
+                visitproc visit;
+                void* arg;
+            } call{visit, arg};
+            return meta->traverse(
+                impl->meta(),
+                [](void* o, void* c) {
+                    auto* call = static_cast<Call*>(c);
+                    return call->visit(static_cast<PyObject*>(o), call->arg);
+                },
+                &call);
+        }
+    }
+    return 0;
+}
+
+int tensor_clear(PyObject* object) {
+    auto* self = reinterpret_cast<PyTensor*>(object);
+    Py_CLEAR(self->dict);
+    TensorImpl* impl = self->tensor.impl();
+    if (impl && impl->use_count() == 1) {
+        if (const MetaTable* meta = meta_table_or_null(); meta && impl->meta()) meta->clear(impl->meta());
+    }
+    return 0;
+}
+
+// An attribute of its own makes a wrapper worth collecting.
+int tensor_setattro(PyObject* object, PyObject* name, PyObject* value) {
+    int result = PyObject_GenericSetAttr(object, name, value);
+    if (result == 0 && reinterpret_cast<PyTensor*>(object)->dict && !PyObject_GC_IsTracked(object))
+        PyObject_GC_Track(object);
+    return result;
+}
+
+// A tensor dies that kept its wrapper alive: the wrapper owns it once more, for the time of its finalizers.
+void release_wrapper(void* wrapper, TensorImpl* impl) {
+    if (!Py_IsInitialized()) return;  // after the interpreter's end wrappers leak
+    PyGILState_STATE state = PyGILState_Ensure();
+    auto* self = static_cast<PyTensor*>(wrapper);
+    self->tensor = Tensor::share(impl);
+    TensorImpl* outer = std::exchange(dying, impl);
+    Py_DECREF(reinterpret_cast<PyObject*>(self));
+    dying = outer;
+    PyGILState_Release(state);
+}
+
+PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+    // Tensor(data), Tensor(*sizes), Tensor(): the legacy constructor, in creation.cpp under another name.
+    static PyObject* legacy = nullptr;
+    if (!legacy) {
+        PyObject* module = PyImport_ImportModule("rushlight_core._creation");
+        if (!module) return nullptr;
+        legacy = PyObject_GetAttrString(module, "legacy_tensor");
+        Py_DECREF(module);
+        if (!legacy) return nullptr;
+    }
+    PyObject* made = PyObject_Call(legacy, args, kwargs);
+    if (!made || type == TensorType) return made;
+    RL_PY_TRY
+    Object owner = Object::steal(made);
+    return wrap_as(type, make_alias(unwrap(made)));
+    RL_PY_CATCH
+}
+
+}  // namespace
+
+PyObject* wrap(Tensor t) {
+    TensorImpl* impl = t.impl();
+    if (!impl) Py_RETURN_NONE;
+    if (auto* existing = static_cast<PyTensor*>(impl->wrapper())) {
+        if (impl->owns_wrapper()) {
+            impl->set_wrapper(existing, false);
+            existing->tensor = std::move(t);
+            return reinterpret_cast<PyObject*>(existing);  // the tensor's reference becomes the caller's
+        }
+        return Py_NewRef(reinterpret_cast<PyObject*>(existing));
+    }
+    PyTensor* self = allocate_plain();
+    impl->set_wrapper(self, false);
+    self->tensor = std::move(t);
+    return reinterpret_cast<PyObject*>(self);
+}
+
+PyObject* wrap_as(PyTypeObject* type, Tensor t) {
+    RL_CHECK(PyType_IsSubtype(type, TensorType), throw_type, "%s is not a subclass of Tensor", type->tp_name);
+    if (type == TensorType) return wrap(std::move(t));
+    RL_CHECK(!t.impl()->wrapper(), throw_runtime, "this tensor already is a Python object of another class");
+    auto* self = reinterpret_cast<PyTensor*>(type->tp_alloc(type, 0));
+    if (!self) throw PythonError();
+    new (&self->tensor) Tensor();
+    t.impl()->set_wrapper(self, false);
+    self->tensor = std::move(t);
+    return reinterpret_cast<PyObject*>(self);
+}
+
+int add_tensor_type(PyObject* module) {
+    static PyNumberMethods numbers{};
+    fill_number_slots(numbers);
+    std::vector<PyMethodDef> methods;
+    for (PyMethodDef* table : {generated_methods, tensor_methods, interchange_methods})
+        for (PyMethodDef* m = table; m->ml_name; ++m) methods.push_back(*m);
+    methods.push_back({nullptr, nullptr, 0, nullptr});
+    static std::vector<PyMethodDef> kept;  // the type refers to it
+    kept = std::move(methods);
+    static PyMemberDef members[] = {
+        {"__dictoffset__", T_PYSSIZET, offsetof(PyTensor, dict), READONLY, nullptr},
+        {"__weaklistoffset__", T_PYSSIZET, offsetof(PyTensor, weakrefs), READONLY, nullptr},
+        {nullptr, 0, 0, 0, nullptr}};
+
+    std::vector<PyType_Slot> slots = {
+        {Py_tp_doc, const_cast<char*>("A typed, multi-dimensional array. See rushlight_core.tensor.")},
+        {Py_tp_new, reinterpret_cast<void*>(tensor_new)},
+        {Py_tp_dealloc, reinterpret_cast<void*>(tensor_dealloc)},
+        {Py_tp_traverse, reinterpret_cast<void*>(tensor_traverse)},
+        {Py_tp_clear, reinterpret_cast<void*>(tensor_clear)},
+        {Py_tp_setattro, reinterpret_cast<void*>(tensor_setattro)},
+        {Py_tp_richcompare, reinterpret_cast<void*>(compare)},
+        {Py_tp_hash, reinterpret_cast<void*>(PyBaseObject_Type.tp_hash)},
+        {Py_tp_methods, kept.data()},
+        {Py_tp_members, members},
+        {Py_tp_getset, tensor_properties},
+        {Py_mp_length, reinterpret_cast<void*>(tensor_mapping.mp_length)},
+        {Py_mp_subscript, reinterpret_cast<void*>(tensor_mapping.mp_subscript)},
+        {Py_mp_ass_subscript, reinterpret_cast<void*>(tensor_mapping.mp_ass_subscript)},
+        {Py_bf_getbuffer, reinterpret_cast<void*>(tensor_buffer.bf_getbuffer)},
+        {Py_bf_releasebuffer, reinterpret_cast<void*>(tensor_buffer.bf_releasebuffer)},
+    };
+    auto number = [&](int slot, auto function) {
+        if (function) slots.push_back({slot, reinterpret_cast<void*>(function)});
+    };
+    number(Py_nb_add, numbers.nb_add);
+    number(Py_nb_subtract, numbers.nb_subtract);
+    number(Py_nb_multiply, numbers.nb_multiply);
+    number(Py_nb_true_divide, numbers.nb_true_divide);
+    number(Py_nb_floor_divide, numbers.nb_floor_divide);
+    number(Py_nb_remainder, numbers.nb_remainder);
+    number(Py_nb_matrix_multiply, numbers.nb_matrix_multiply);
+    number(Py_nb_negative, numbers.nb_negative);
+    number(Py_nb_positive, numbers.nb_positive);
+    number(Py_nb_absolute, numbers.nb_absolute);
+    number(Py_nb_invert, numbers.nb_invert);
+    number(Py_nb_and, numbers.nb_and);
+    number(Py_nb_or, numbers.nb_or);
+    number(Py_nb_xor, numbers.nb_xor);
+    number(Py_nb_lshift, numbers.nb_lshift);
+    number(Py_nb_rshift, numbers.nb_rshift);
+    number(Py_nb_inplace_add, numbers.nb_inplace_add);
+    number(Py_nb_inplace_subtract, numbers.nb_inplace_subtract);
+    number(Py_nb_inplace_multiply, numbers.nb_inplace_multiply);
+    number(Py_nb_inplace_true_divide, numbers.nb_inplace_true_divide);
+    number(Py_nb_inplace_floor_divide, numbers.nb_inplace_floor_divide);
+    number(Py_nb_inplace_remainder, numbers.nb_inplace_remainder);
+    number(Py_nb_inplace_and, numbers.nb_inplace_and);
+    number(Py_nb_inplace_or, numbers.nb_inplace_or);
+    number(Py_nb_inplace_xor, numbers.nb_inplace_xor);
+    number(Py_nb_inplace_lshift, numbers.nb_inplace_lshift);
+    number(Py_nb_inplace_rshift, numbers.nb_inplace_rshift);
+    slots.push_back({Py_nb_power, reinterpret_cast<void*>(tensor_power)});
+    slots.push_back({Py_nb_bool, reinterpret_cast<void*>(tensor_bool)});
+    slots.push_back({Py_nb_int, reinterpret_cast<void*>(tensor_int)});
+    slots.push_back({Py_nb_float, reinterpret_cast<void*>(tensor_float)});
+    slots.push_back({Py_nb_index, reinterpret_cast<void*>(tensor_index)});
+    slots.push_back({0, nullptr});
+    static PyType_Spec spec{"rushlight_core.Tensor", sizeof(PyTensor), 0,
+                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots.data()};
+    TensorType = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+    spec.slots = nullptr;
+    if (!TensorType) return -1;
+    set_wrapper_table({release_wrapper});
+    return PyModule_AddObjectRef(module, "Tensor", reinterpret_cast<PyObject*>(TensorType));
+}
+
+}  // namespace rushlight::python

@@ -1,0 +1,69 @@
+#include "rushlight/storage.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "rushlight/allocator.h"
+#include "rushlight/backend.h"
+#include "rushlight/error.h"
+#include "tensor/object_pool.h"
+
+namespace rushlight {
+namespace {
+using Pool = ObjectPool<sizeof(Storage), alignof(Storage)>;
+}
+
+Ref<Storage> Storage::allocate(size_t nbytes, Device device) {
+    void* data = nullptr;
+    ReleaseFn release = nullptr;
+    void* context = nullptr;
+    if (device.type == DeviceType::CPU) {
+        data = cpu_allocate(nbytes);
+    } else if (device.type != DeviceType::Meta) {
+        data = backend_allocate(device, nbytes, &release, &context);
+    }
+    auto* storage = new (Pool::allocate()) Storage();
+    storage->data_ = data;
+    storage->nbytes_ = nbytes;
+    storage->device_ = device;
+    storage->release_ = release;
+    storage->context_ = context;
+    return Ref<Storage>::adopt(storage);
+}
+
+Ref<Storage> Storage::wrap(void* data, size_t nbytes, Device device, StorageKind kind, ReleaseFn release,
+                           void* context) {
+    auto* storage = new (Pool::allocate()) Storage();
+    storage->data_ = data;
+    storage->nbytes_ = nbytes;
+    storage->device_ = device;
+    storage->kind_ = kind;
+    storage->release_ = release;
+    storage->context_ = context;
+    return Ref<Storage>::adopt(storage);
+}
+
+void Storage::destroy(Storage* storage) {
+    if (storage->release_) {
+        storage->release_(storage->context_, storage->data_, storage->nbytes_);
+    } else if (storage->kind_ == StorageKind::Cached && storage->device_.type == DeviceType::CPU) {
+        cpu_release(storage->data_, storage->nbytes_);
+    }
+    storage->~Storage();
+    Pool::release(storage);
+}
+
+void Storage::resize(size_t nbytes) {
+    RL_CHECK(kind_ == StorageKind::Cached && !release_, throw_runtime,
+             "resize: this tensor's memory belongs to somebody else (NumPy, DLPack, a file or shared memory)\n"
+             "hint: clone() it first");
+    if (device_.type == DeviceType::CPU) {
+        void* fresh = cpu_allocate(nbytes);
+        if (data_) std::memcpy(fresh, data_, std::min(nbytes, nbytes_));
+        cpu_release(data_, nbytes_);
+        data_ = fresh;
+    }
+    nbytes_ = nbytes;
+}
+
+}  // namespace rushlight

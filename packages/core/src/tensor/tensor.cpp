@@ -1,0 +1,312 @@
+#include "rushlight/tensor.h"
+
+#include <cstring>
+
+#include "rushlight/dispatch.h"
+#include "tensor/object_pool.h"
+
+namespace rushlight {
+namespace {
+using Pool = ObjectPool<sizeof(TensorImpl), alignof(TensorImpl)>;
+
+MetaTable meta_table{};
+bool meta_table_set = false;
+WrapperTable wrapper_table{};
+
+uint64_t device_bits(Device d) {
+    return (static_cast<uint64_t>(d.type) << 24) | (static_cast<uint64_t>(static_cast<uint8_t>(d.index)) << 32);
+}
+
+// The product of sizes, or a typed error: sizes come from users.
+int64_t checked_numel(IntList sizes) {
+    RL_CHECK(sizes.size() <= kMaxDims, throw_runtime, "a tensor has at most %d dimensions, got %zu", kMaxDims,
+             sizes.size());
+    int64_t numel = 1;
+    bool overflow = false, empty = false;
+    for (int64_t n : sizes) {
+        RL_CHECK(n >= 0, throw_runtime, "a dimension cannot be negative: got shape %s", to_string(sizes).c_str());
+        empty |= n == 0;
+        overflow |= __builtin_mul_overflow(numel, n, &numel);
+    }
+    if (empty) return 0;
+    RL_CHECK(!overflow, throw_runtime, "the number of elements of shape %s overflows a 64-bit integer",
+             to_string(sizes).c_str());
+    return numel;
+}
+
+size_t checked_nbytes(int64_t numel, DType dtype, IntList sizes) {
+    int64_t nbytes;
+    RL_CHECK(!__builtin_mul_overflow(numel, static_cast<int64_t>(itemsize(dtype)), &nbytes), throw_runtime,
+             "the bytes of shape %s of %s overflow a 64-bit integer", to_string(sizes).c_str(), name(dtype));
+    return static_cast<size_t>(nbytes);
+}
+
+// Elements from the first to one past the last that the geometry reaches; 0 when it is empty.
+int64_t extent(IntList sizes, IntList strides) {
+    int64_t last = 0;
+    for (size_t d = 0; d < sizes.size(); ++d) {
+        if (sizes[d] == 0) return 0;
+        int64_t step;
+        RL_CHECK(strides[d] >= 0, throw_runtime, "strides cannot be negative: got %s", to_string(strides).c_str());
+        bool overflow = __builtin_mul_overflow(sizes[d] - 1, strides[d], &step);
+        overflow |= __builtin_add_overflow(last, step, &last);
+        RL_CHECK(!overflow, throw_runtime, "shape %s with strides %s reaches beyond a 64-bit integer",
+                 to_string(sizes).c_str(), to_string(strides).c_str());
+    }
+    return last + 1;
+}
+
+}  // namespace
+
+void set_meta_table(const MetaTable& table) {
+    RL_CHECK(!meta_table_set, throw_runtime,
+             "a provider of per-tensor state (autograd) is attached already: a process has one");
+    meta_table = table;
+    meta_table_set = true;
+}
+const MetaTable* meta_table_or_null() { return meta_table_set ? &meta_table : nullptr; }
+void set_wrapper_table(const WrapperTable& table) { wrapper_table = table; }
+
+std::string to_string(IntList sizes) {
+    std::string text = "(";
+    for (size_t d = 0; d < sizes.size(); ++d) text += (d ? ", " : "") + std::to_string(sizes[d]);
+    return text + (sizes.size() == 1 ? ",)" : ")");
+}
+
+struct TensorFactory {
+    static TensorImpl* make(Storage* storage, uint64_t key, int64_t offset) {
+        auto* impl = new (Pool::allocate()) TensorImpl();
+        impl->key_ = key;
+        impl->root_ = impl;
+        impl->storage_ = storage;
+        impl->offset_ = offset;
+        impl->geometry_ = impl->inline_geometry_;
+        return impl;
+    }
+    // Sizes only: row-major strides, so nothing has to be classified.
+    static Tensor fresh(IntList sizes, DType dtype, Device device) {
+        int64_t numel = checked_numel(sizes);
+        Ref<Storage> storage = Storage::allocate(checked_nbytes(numel, dtype, sizes), device);
+        uint64_t key = (static_cast<uint64_t>(dtype) << 16) | device_bits(device) | bit(Flag::Contiguous) |
+                       bit(Flag::Dense);
+        if (dispatch_state.inference) [[unlikely]]
+            key |= bit(Flag::Inference);
+        TensorImpl* impl = make(storage.release(), key, 0);
+        impl->numel_ = numel;
+        int n = static_cast<int>(sizes.size());
+        impl->ndim_ = static_cast<uint8_t>(n);
+        if (n > kInlineDims) impl->geometry_ = new int64_t[2 * n];
+        int64_t step = 1;
+        for (int d = n - 1; d >= 0; --d) {
+            impl->geometry_[d] = sizes[d];
+            impl->geometry_[n + d] = step;
+            step *= sizes[d] > 1 ? sizes[d] : 1;
+        }
+        return Tensor(Ref<TensorImpl>::adopt(impl));
+    }
+    static Tensor like(const Tensor& base, DType dtype) {
+        TensorImpl* from = base.impl();
+        size_t nbytes = static_cast<size_t>(from->numel_) * itemsize(dtype);
+        Ref<Storage> storage = Storage::allocate(nbytes, from->device());
+        uint64_t key = (from->key_ & ((uint64_t{0xffff} << 24) | bit(Flag::Contiguous) | bit(Flag::Dense))) |
+                       (static_cast<uint64_t>(dtype) << 16);
+        if (dispatch_state.inference) [[unlikely]]
+            key |= bit(Flag::Inference);
+        TensorImpl* impl = make(storage.release(), key, 0);
+        impl->numel_ = from->numel_;
+        impl->ndim_ = from->ndim_;
+        if (impl->ndim_ > kInlineDims) impl->geometry_ = new int64_t[2 * impl->ndim_];
+        for (int i = 0; i < 2 * impl->ndim_; ++i) impl->geometry_[i] = from->geometry_[i];
+        return Tensor(Ref<TensorImpl>::adopt(impl));
+    }
+    static Tensor over(Ref<Storage> storage, IntList sizes, IntList strides, int64_t offset, DType dtype) {
+        uint64_t key = (static_cast<uint64_t>(dtype) << 16) | device_bits(storage->device());
+        if (dispatch_state.inference) [[unlikely]]
+            key |= bit(Flag::Inference);
+        TensorImpl* impl = make(storage.release(), key, offset);
+        Tensor result(Ref<TensorImpl>::adopt(impl));
+        impl->set_geometry(sizes.data(), strides.data(), static_cast<int>(sizes.size()));
+        return result;
+    }
+    static Tensor view(const Tensor& base, IntList sizes, IntList strides, int64_t offset) {
+        TensorImpl* from = base.impl();
+        constexpr uint64_t kKeep = uint64_t{0xffffff} << 16;  // dtype and device
+        uint64_t key = from->key_ & kKeep;
+        key |= from->key_ & bit(Flag::Inference);
+        from->storage_->retain();
+        TensorImpl* impl = make(from->storage_, key, offset);
+        if (dispatch_state.grad_mode && !dispatch_state.inference) [[likely]] {
+            impl->root_ = from->root_;
+            impl->root_->retain();
+        } else {
+            impl->key_ |= bit(Flag::DetachedView);
+        }
+        Tensor result(Ref<TensorImpl>::adopt(impl));
+        impl->set_geometry(sizes.data(), strides.data(), static_cast<int>(sizes.size()));
+        return result;
+    }
+    static Tensor alias(const Tensor& base) {
+        TensorImpl* from = base.impl();
+        uint64_t key = from->key_ & ((uint64_t{0xffffff} << 16) | bit(Flag::Inference));
+        from->storage_->retain();
+        TensorImpl* impl = make(from->storage_, key, from->offset_);
+        Tensor result(Ref<TensorImpl>::adopt(impl));
+        impl->set_geometry(from->geometry_, from->geometry_ + from->ndim_, from->ndim_);
+        return result;
+    }
+};
+
+void TensorImpl::set_geometry(const int64_t* sizes, const int64_t* strides, int ndim) {
+    if (geometry_ != inline_geometry_) delete[] geometry_;
+    geometry_ = inline_geometry_;
+    if (ndim > kInlineDims) geometry_ = new int64_t[2 * ndim];
+    ndim_ = static_cast<uint8_t>(ndim);
+    int64_t numel = 1;
+    for (int d = 0; d < ndim; ++d) {
+        geometry_[d] = sizes[d];
+        geometry_[ndim + d] = strides[d];
+        numel *= sizes[d];
+    }
+    numel_ = numel;
+    classify();
+}
+
+// Sets Contiguous and Dense from the geometry.
+void TensorImpl::classify() {
+    const int64_t *n = geometry_, *s = geometry_ + ndim_;
+    key_ &= ~(bit(Flag::Contiguous) | bit(Flag::Dense));
+    int64_t step = 1;
+    bool contiguous = true;
+    for (int d = ndim_ - 1; d >= 0; --d) {
+        if (n[d] != 1) {
+            contiguous &= s[d] == step;
+            step *= n[d];
+        }
+    }
+    if (contiguous || numel_ == 0) {
+        key_ |= bit(Flag::Contiguous) | bit(Flag::Dense);
+        return;
+    }
+    // Dense: sorted by stride, each stride is the product of the sizes inside it.
+    int order[kMaxDims], m = 0;
+    for (int d = 0; d < ndim_; ++d) {
+        if (n[d] == 1) continue;
+        int i = m++;
+        for (; i > 0 && s[order[i - 1]] > s[d]; --i) order[i] = order[i - 1];
+        order[i] = d;
+    }
+    step = 1;
+    for (int i = 0; i < m; ++i) {
+        if (s[order[i]] != step) return;
+        step *= n[order[i]];
+    }
+    key_ |= bit(Flag::Dense);
+}
+
+void TensorImpl::destroy(TensorImpl* impl) {
+    // A wrapper that the tensor keeps alive goes first: while it dies, Python code may still look at the tensor.
+    if (impl->owns_wrapper_) [[unlikely]] {
+        impl->retain();
+        impl->owns_wrapper_ = false;
+        wrapper_table.release(impl->wrapper_, impl);
+        if (!impl->drop()) return;  // somebody took hold of the tensor meanwhile
+    }
+    if (impl->meta_) meta_table.destroy(impl->meta_);
+    if (impl->grad_ && impl->grad_->drop()) destroy(impl->grad_);
+    if (impl->root_ != impl && impl->root_->drop()) destroy(impl->root_);
+    if (impl->storage_ && impl->storage_->drop()) Storage::destroy(impl->storage_);
+    if (impl->geometry_ != impl->inline_geometry_) delete[] impl->geometry_;
+    impl->~TensorImpl();
+    Pool::release(impl);
+}
+
+Geometry TensorImpl::geometry() const {
+    return {{sizes().begin(), sizes().end()}, {strides().begin(), strides().end()}, offset_};
+}
+
+void TensorImpl::set_grad(Ref<TensorImpl> grad) {
+    TensorImpl* old = grad_;
+    grad_ = grad.release();
+    if (old && old->drop()) destroy(old);
+}
+
+void TensorImpl::assign(Ref<Storage> storage, IntList sizes, IntList strides, int64_t offset, DType dtype) {
+    key_ = (key_ & ~(uint64_t{0xffffff} << 16)) | (static_cast<uint64_t>(dtype) << 16) |
+           device_bits(storage->device());
+    Storage* old = storage_;
+    storage_ = storage.release();
+    offset_ = offset;
+    set_geometry(sizes.data(), strides.data(), static_cast<int>(sizes.size()));
+    if (old->drop()) Storage::destroy(old);
+}
+
+int64_t Tensor::size(int64_t d) const {
+    int64_t n = dim();
+    RL_CHECK(d >= -n && d < n, throw_index, "size(dim): dim must be in [%lld, %lld], got %lld", (long long)-n,
+             (long long)n - 1, (long long)d);
+    return impl_->size(static_cast<int>(d < 0 ? d + n : d));
+}
+
+void Tensor::set_requires_grad(bool on) const {
+    TensorImpl* impl = impl_.get();
+    RL_CHECK(!on || is_differentiable(dtype()), throw_runtime,
+             "requires_grad_(True): only floating point and complex tensors can require gradients, this one is %s",
+             name(dtype()));
+    RL_CHECK(on || is_leaf(), throw_runtime,
+             "requires_grad_(False): this tensor was computed from others that require gradients\n"
+             "hint: use detach() for a tensor outside the graph");
+    RL_CHECK(!on || !impl->has(Flag::Inference) || dispatch_state.inference, throw_runtime,
+             "requires_grad_(True): this tensor was made in inference_mode\nhint: clone() it outside of it first");
+    if (!is_leaf()) return;
+    if (on) impl->set(Flag::DetachedView, false);
+    impl->set_stage(Stage::Autograd, on);
+}
+
+Tensor make_tensor(IntList sizes, DType dtype, Device device) { return TensorFactory::fresh(sizes, dtype, device); }
+
+Tensor make_like(const Tensor& like, DType dtype) { return TensorFactory::like(like, dtype); }
+
+Tensor make_strided(IntList sizes, IntList strides, DType dtype, Device device) {
+    checked_numel(sizes);
+    size_t nbytes = checked_nbytes(extent(sizes, strides), dtype, sizes);
+    return TensorFactory::over(Storage::allocate(nbytes, device), sizes, strides, 0, dtype);
+}
+
+Tensor make_over(Ref<Storage> storage, IntList sizes, IntList strides, int64_t offset, DType dtype) {
+    checked_numel(sizes);
+    int64_t need = extent(sizes, strides);
+    RL_CHECK(offset >= 0, throw_runtime, "the storage offset must not be negative, got %lld", (long long)offset);
+    int64_t end = 0;
+    bool overflow = __builtin_add_overflow(offset, need, &end);
+    RL_CHECK(need == 0 || (!overflow && checked_nbytes(end, dtype, sizes) <= storage->nbytes()), throw_runtime,
+             "shape %s with strides %s at offset %lld needs more than the %zu bytes of the storage",
+             to_string(sizes).c_str(), to_string(strides).c_str(), (long long)offset, storage->nbytes());
+    return TensorFactory::over(std::move(storage), sizes, strides, offset, dtype);
+}
+
+Tensor make_view(const Tensor& base, IntList sizes, IntList strides, int64_t offset) {
+    return TensorFactory::view(base, sizes, strides, offset);
+}
+
+Tensor make_alias(const Tensor& base) { return TensorFactory::alias(base); }
+
+Tensor make_scalar(Scalar value, DType dtype) {
+    Tensor t = make_tensor({}, dtype);
+    switch (dtype) {
+        case DType::Bool: *t.data<bool>() = value.to<bool>(); break;
+        case DType::UInt8: *t.data<uint8_t>() = value.to<uint8_t>(); break;
+        case DType::Int8: *t.data<int8_t>() = value.to<int8_t>(); break;
+        case DType::Int16: *t.data<int16_t>() = value.to<int16_t>(); break;
+        case DType::Int32: *t.data<int32_t>() = value.to<int32_t>(); break;
+        case DType::Int64: *t.data<int64_t>() = value.to<int64_t>(); break;
+        default: {
+            float v = value.to<float>();
+            if (dtype == DType::Float64) *t.data<double>() = value.to<double>();
+            else if (dtype == DType::Float32) *t.data<float>() = v;
+            else throw_not_implemented("a scalar tensor of dtype %s is not supported yet", name(dtype));
+        }
+    }
+    return t;
+}
+
+}  // namespace rushlight
