@@ -19,6 +19,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import time
 import tomllib
 import zipfile
 from collections.abc import Iterable, Iterator
@@ -45,13 +46,14 @@ class BuildError(Exception):
 
 @dataclass
 class Wheel:
-    """A wheel that stands ready, and what its last build cost."""
+    """A wheel that stands ready, and what its last clean build cost."""
 
     package: str
     file: str
     key: str
     sha256: str
     cpu_seconds: float
+    wall_seconds: float
 
     @property
     def path(self) -> Path:
@@ -88,12 +90,15 @@ class Builder:
     def _wheel(self, package: Package) -> Wheel:
         key = self._key(package)
         record = self.folder / f"{package.short}.json"
-        if record.exists():
-            wheel = Wheel(**json.loads(record.read_text()))
-            if wheel.key == key and wheel.path.exists() and file_hash(wheel.path) == wheel.sha256:
-                return wheel
-            wheel.path.unlink(missing_ok=True)
+        before = read_record(record)
+        if before and before.key == key and before.path.exists() and file_hash(before.path) == before.sha256:
+            return before
+        incremental = self.build_folder(package).exists()
         wheel = self._build(package, key)
+        if before and before.path != wheel.path:
+            before.path.unlink(missing_ok=True)
+        if before and incremental:
+            wheel.cpu_seconds, wheel.wall_seconds = before.cpu_seconds, before.wall_seconds
         record.write_text(json.dumps(asdict(wheel), indent=1))
         self.built.append(package.short)
         return wheel
@@ -102,7 +107,7 @@ class Builder:
         if package.native:
             check_toolchain()
         print(f"building {package.name}{f' ({self.variant})' if package.native else ''}", flush=True)
-        before = cpu_seconds_of_children()
+        cpu, wall = cpu_seconds_of_children(), time.monotonic()
         fresh = self.folder / f"{package.short}-wheel"
         shutil.rmtree(fresh, ignore_errors=True)
         command = [build_python(self.graph), "-m", "pip", "wheel", "--no-build-isolation", "--no-deps", "-v"]
@@ -123,7 +128,8 @@ class Builder:
         fresh.rmdir()
         if package.native:
             self._unpack(path, package.name.replace("-", "_"))
-        return Wheel(package.short, str(path), key, file_hash(path), cpu_seconds_of_children() - before)
+        cost = cpu_seconds_of_children() - cpu, time.monotonic() - wall
+        return Wheel(package.short, str(path), key, file_hash(path), *cost)
 
     def _build_environment(self) -> dict[str, str]:
         environment = dict(os.environ, **self.environment)
@@ -228,6 +234,13 @@ def ccache_settings() -> dict[str, str]:
         "CMAKE_C_COMPILER_LAUNCHER": "ccache",
         "CCACHE_BASEDIR": str(ROOT),
     }
+
+
+def read_record(path: Path) -> Wheel | None:
+    try:
+        return Wheel(**json.loads(path.read_text()))
+    except (FileNotFoundError, ValueError, TypeError):  # none yet, or that of another version of this file
+        return None
 
 
 # --- small things ---------------------------------------------------------------------------------
