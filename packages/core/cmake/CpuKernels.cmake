@@ -1,5 +1,5 @@
 # CPU kernels are compiled once per capability, with RUSHLIGHT_CPU naming the namespace that holds the copy.
-# The library's own sources learn what exists from RUSHLIGHT_HAVE_AVX2 and RUSHLIGHT_BUILD_AVX512, and choose at run time.
+# The library's own sources learn what exists from RUSHLIGHT_HAVE_AVX2 and RUSHLIGHT_HAVE_AVX512, and choose at run time.
 include_guard(GLOBAL)
 
 # Kernels vectorise at -O3. No -ffast-math: it would switch the whole process to flush-to-zero when the library loads. What
