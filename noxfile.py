@@ -186,6 +186,20 @@ def embed(session: nox.Session) -> None:
     session.run("python", "tools/check_embed.py", str(build / "embed"))
 
 
+@nox.session
+def isolated(session: nox.Session) -> None:
+    """Build and install core and autograd as a stranger's pip does: each in an environment of its own."""
+    folder = Path(session.create_tmp()).resolve()
+    for package in GRAPH.closure([GRAPH["autograd"]]):
+        session.run(
+            "python", "-m", "pip", "wheel", "-q", "--no-deps", "--find-links", str(folder), "--wheel-dir", str(folder),
+            str(package.folder), *(["-C", f"build-dir={folder / 'build' / package.short}"] if package.native else []),
+            env={"RUSHLIGHT_ARCH": "native"},
+        )  # fmt: skip
+    session.run("python", "-m", "pip", "install", "-q", *[str(wheel) for wheel in folder.glob("*.whl")])
+    session.run("python", "-P", "-c", "import rushlight_autograd")
+
+
 @nox.session(name="cuda-build")
 def cuda_build(session: nox.Session) -> None:
     """Compile the CUDA plug-in on a machine without a GPU."""
