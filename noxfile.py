@@ -186,16 +186,15 @@ def embed(session: nox.Session) -> None:
     session.run("python", "tools/check_embed.py", str(build / "embed"))
 
 
-@nox.session
+@nox.session(reuse_venv=False)
 def isolated(session: nox.Session) -> None:
     """Build and install core and autograd as a stranger's pip does: each in an environment of its own."""
     folder = Path(session.create_tmp()).resolve()
     for package in GRAPH.closure([GRAPH["autograd"]]):
-        session.run(
-            "python", "-m", "pip", "wheel", "-q", "--no-deps", "--find-links", str(folder), "--wheel-dir", str(folder),
-            str(package.folder), *(["-C", f"build-dir={folder / 'build' / package.short}"] if package.native else []),
-            env={"RUSHLIGHT_ARCH": "native"},
-        )  # fmt: skip
+        command = ["python", "-m", "pip", "wheel", "-q", "--no-deps", "--find-links", str(folder)]
+        command += ["--wheel-dir", str(folder), str(package.folder)]
+        command += ["-C", f"build-dir={folder / 'build' / package.short}"]
+        session.run(*command, env={"RUSHLIGHT_ARCH": "native"})
     session.run("python", "-m", "pip", "install", "-q", *[str(wheel) for wheel in folder.glob("*.whl")])
     session.run("python", "-P", "-c", "import rushlight_autograd")
 
