@@ -1,4 +1,4 @@
-"""Makes `benchmarks` importable however the tests are started: it is a folder here, not an installed package."""
+"""Makes `benchmarks` importable however the tests are started: it is a folder, not an installed package."""
 
 from __future__ import annotations
 

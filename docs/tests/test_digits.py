@@ -1,0 +1,71 @@
+"""The digits example, cut short: what it leaves behind, and that it says when it missed its accuracy."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLE = Path(__file__).resolve().parents[1] / "examples" / "digits.py"
+
+
+def digits(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-P", str(EXAMPLE), *arguments],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+@pytest.fixture(scope="module")
+def one_epoch(tmp_path_factory: pytest.TempPathFactory) -> tuple[subprocess.CompletedProcess[str], Path]:
+    folder = tmp_path_factory.mktemp("digits")
+    return digits("--epochs", "1", "--seed", "3", "--out", "out", folder=folder), folder / "out"
+
+
+def test_missed_accuracy_is_said_and_fails(one_epoch: tuple[subprocess.CompletedProcess[str], Path]) -> None:
+    ended, _ = one_epoch
+    assert ended.returncode == 1, ended.stderr
+    # One epoch is far from enough for 97 %, yet far better than guessing.
+    reached = re.search(r"digits: test accuracy ([\d.]+)% is below 97%", ended.stderr)
+    assert reached, ended.stderr
+    assert 60 < float(reached[1]) < 97
+
+
+def test_checkpoint_scores_what_the_network_scored(
+    one_epoch: tuple[subprocess.CompletedProcess[str], Path],
+) -> None:
+    ended, out = one_epoch
+    trained = re.search(r"test accuracy ([\d.]+%)", ended.stdout)
+    loaded = re.search(r"loaded again: ([\d.]+%)", ended.stdout)
+    assert trained
+    assert loaded
+    assert trained[1] == loaded[1]
+    assert (out / "digits.pt").stat().st_size > 4 * (128 * 9 + 128 + 128 * 36 * 10 + 10)
+
+
+def test_figure_is_an_image(one_epoch: tuple[subprocess.CompletedProcess[str], Path]) -> None:
+    _, out = one_epoch
+    assert (out / "digits.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_trace_holds_the_step(one_epoch: tuple[subprocess.CompletedProcess[str], Path]) -> None:
+    _, out = one_epoch
+    trace = json.loads((out / "trace.json").read_text())
+    events = trace["traceEvents"] if isinstance(trace, dict) else trace
+    names = " ".join(str(event.get("name")) for event in events)
+    for operator in ("conv", "relu", "softmax", "mm"):
+        assert operator in names.lower()
+    assert all(event["dur"] >= 0 for event in events if event.get("ph") == "X")
+
+
+def test_epochs_must_be_positive(tmp_path: Path) -> None:
+    ended = digits("--epochs", "0", folder=tmp_path)
+    assert ended.returncode == 2
+    assert "--epochs must be at least 1" in ended.stderr
