@@ -6,7 +6,7 @@ are the 1797 scanned digits of the UCI repository that scikit-learn ships, 8 x 8
 
     python docs/examples/digits.py --out demo-out
 
-Change the import below to `import torch` and it runs there too.
+With `torch` for `rushlight` in the imports it runs on PyTorch too.
 """
 
 from __future__ import annotations
