@@ -1,0 +1,59 @@
+// What kernels do with operands that do not lie as they like them: copies in scratch memory, in another order or dtype.
+#pragma once
+
+#include "cpu/capability.h"
+#include "rushlight/kernel.h"
+
+namespace rushlight::cpu {
+
+/// `count` elements of scratch memory.
+template <class T>
+T* scratch(KernelContext& ctx, int64_t count) {
+    return static_cast<T*>(ctx.scratch(&ctx, sizeof(T) * static_cast<size_t>(count)));
+}
+
+/// A row-major view of new scratch memory with v's sizes.
+View scratch_like(KernelContext& ctx, const View& v, DType dtype);
+
+/// v itself where it is row-major and of `dtype`, else a copy in scratch memory. Undefined views stay undefined.
+View contiguous_in(KernelContext& ctx, const View& v, DType dtype);
+inline View contiguous_in(KernelContext& ctx, const View& v) {
+    return v.contiguous || !v.defined() ? v : contiguous_in(ctx, v, v.dtype);
+}
+
+/// Copies values between views of equal sizes, converting between floating dtypes. `out` is row-major.
+void copy_to(const View& out, const View& in);
+
+/// float16 and bfloat16 are computed through float32.
+inline bool is_reduced(DType t) { return t == DType::Float16 || t == DType::BFloat16; }
+
+/// An output of a reduced dtype, computed in float32: hand `view()` to the float32 kernel, then `finish()`.
+class WidenedOut {
+  public:
+    WidenedOut(KernelContext& ctx, const View& out)
+        : out_(out), wide_(out.defined() && is_reduced(out.dtype) ? scratch_like(ctx, out, DType::Float32) : out) {}
+    const View& view() const { return wide_; }
+    void finish() const {
+        if (out_.defined() && wide_.data != out_.data) copy_to(out_, wide_);
+    }
+
+  private:
+    View out_, wide_;
+};
+
+/// The float32 copy of a view of reduced dtype; any other view as it is.
+inline View widened(KernelContext& ctx, const View& v) {
+    return v.defined() && is_reduced(v.dtype) ? contiguous_in(ctx, v, DType::Float32) : v;
+}
+
+/// Copies of strided memory into row-major memory.
+struct CopyKernels {
+    // out[i] = in[...] over `ndim` sizes, last fastest; strides of `in` count elements.
+    void (*copy_strided)(void* out, const void* in, DType dtype, int ndim, const int64_t* sizes, const int64_t* strides);
+    // Between row-major arrays of floating dtypes.
+    void (*convert)(void* out, DType out_dtype, const void* in, DType in_dtype, int64_t n);
+};
+
+RUSHLIGHT_KERNEL_TABLE(CopyKernels, copy_kernels)
+
+}  // namespace rushlight::cpu

@@ -1,0 +1,57 @@
+// The matrix product on raw pointers, below the operators of matmul.h.
+#pragma once
+
+#include <cstdint>
+
+#include "cpu/capability.h"
+#include "rushlight/kernel.h"
+
+namespace rushlight::cpu {
+
+/// c = alpha a b + beta init, where a is (m, k), b is (k, n), c is (m, n). Strides count elements; columns of c are
+/// adjacent. Without `init` (null) c is only written. `init` may be c itself, or broadcast by zero strides.
+template <class T>
+struct Gemm {
+    int64_t m, n, k;
+    const T* a;
+    int64_t a_row, a_col;
+    const T* b;
+    int64_t b_row, b_col;
+    T* c;
+    int64_t c_row;
+    T alpha;
+    T beta;
+    const T* init;
+    int64_t init_row;
+    int64_t init_col;  // 0 or 1
+};
+
+/// The same of integers of any size, modulo 2^bits, for a batch; c is row-major.
+struct IntegerGemm {
+    int64_t count, m, n, k;
+    const void* a;
+    int64_t a_batch, a_row, a_col;
+    const void* b;
+    int64_t b_batch, b_row, b_col;
+    void* c;
+    int64_t alpha, beta;
+    const void* init;
+    int64_t init_batch, init_row, init_col;
+};
+
+struct GemmKernels {
+    // Uses all threads of the caller, and scratch memory for large products only.
+    void (*gemm_f32)(KernelContext&, const Gemm<float>&);
+    void (*gemm_f64)(KernelContext&, const Gemm<double>&);
+    // `count` products whose operands lie at the given distances.
+    void (*batched_f32)(KernelContext&, const Gemm<float>&, int64_t count, int64_t a, int64_t b, int64_t c, int64_t init);
+    void (*batched_f64)(KernelContext&, const Gemm<double>&, int64_t count, int64_t a, int64_t b, int64_t c,
+                        int64_t init);
+    float (*dot_f32)(int64_t n, const float* x, int64_t x_stride, const float* y, int64_t y_stride);
+    double (*dot_f64)(int64_t n, const double* x, int64_t x_stride, const double* y, int64_t y_stride);
+    void (*integer)(const IntegerGemm&, DType);
+};
+
+RUSHLIGHT_KERNEL_TABLE(GemmKernels, gemm_kernels)
+
+}  // namespace rushlight::cpu

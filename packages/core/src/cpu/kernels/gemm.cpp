@@ -1,0 +1,455 @@
+// The matrix product: four ways, chosen by shape and strides alone, so that the result depends on neither the number
+// of threads nor the machine's load.
+//
+//   in place   a and b are read where they lie; for small products
+//   stream     few rows of a: b is read once, row after row
+//   dot        both operands run along k (x times a transposed weight) and one side is short
+//   packed     everything else: blocks of a and panels of b are copied into cache in the order of use (the blocking is
+//              that of Goto and van de Geijn, "Anatomy of high-performance matrix multiplication", 2008)
+#include "cpu/gemm.h"
+
+#include "cpu/contiguous.h"
+#include "cpu/kernels/gemm_micro.h"
+#include "cpu/kernels/gemm_pack.h"
+#include "rushlight/parallel.h"
+
+namespace rushlight::cpu::RUSHLIGHT_CPU {
+namespace {
+
+constexpr int64_t kFlopsPerThread = 1 << 18;  // multiply-adds below which a second thread costs more than it gives
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t min(int64_t a, int64_t b) { return a < b ? a : b; }
+int64_t max(int64_t a, int64_t b) { return a > b ? a : b; }
+
+template <class T>
+Epilogue<T> epilogue_at(const Gemm<T>& g, int64_t row, int64_t column) {
+    const T* init = g.init == nullptr ? nullptr : g.init + row * g.init_row + column * g.init_col;
+    return {g.alpha, g.beta, init, g.init_row, g.init_col};
+}
+
+// --- in place ---------------------------------------------------------------------------------------------------------
+
+template <class T>
+void in_place(const Gemm<T>& g) {
+    constexpr int kL = kLanes<T>;
+    const int64_t blocks = ceil_div(g.m, kStridedRows);
+    for (int64_t i0 = 0, left = blocks; left > 0; --left) {
+        const int64_t rows = ceil_div(g.m - i0, left);  // even blocks: 9 rows are 5 + 4, not 8 + 1
+        const int64_t widest = max_vectors(static_cast<int>(rows));
+        for (int64_t j0 = 0; j0 < g.n; j0 += widest * kL) {
+            const int64_t columns = min(g.n - j0, widest * kL), vectors = ceil_div(columns, kL);
+            TileArgs<T> t{g.k, g.a + i0 * g.a_row, g.a_row, g.a_col, g.b + j0, g.b_row, g.c + i0 * g.c_row + j0, g.c_row,
+                          columns - (vectors - 1) * kL, epilogue_at(g, i0, j0), nullptr, 0};
+            tiles<T, false>.fn[rows - 1][vectors - 1](t);
+        }
+        i0 += rows;
+    }
+}
+
+// --- streaming --------------------------------------------------------------------------------------------------------
+
+constexpr int kStreams = 8;             // rows of b read side by side
+constexpr int64_t kStreamRows = 8;      // of a
+constexpr int64_t kStreamColumns = 512; // of sums, held in the first-level cache
+constexpr int64_t kStreamDepth = 2048;  // steps along k after which sums go to memory: shorter sums round less
+
+// Adds kStreams steps along k to the sums of kRows rows. x holds the elements of a: kStreams for each row.
+template <class T, int kRows>
+void stream_rows(const Gemm<T>& g, const T* b, int64_t count, const T* x, T* total, int64_t columns) {
+    constexpr int kL = kLanes<T>;
+    auto step = [&](int64_t j, auto read) {
+        Vec<T> bv[kStreams];
+#pragma GCC unroll 8
+        for (int p = 0; p < kStreams; ++p) {
+            bv[p] = p < count ? read(b + p * g.b_row + j) : Vec<T>{};
+            __builtin_prefetch(b + (kStreams + p) * g.b_row + j);
+        }
+#pragma GCC unroll 8
+        for (int i = 0; i < kRows; ++i) {
+            Vec<T> s = load(total + i * kStreamColumns + j);
+#pragma GCC unroll 8
+            for (int p = 0; p < kStreams; ++p) s += x[i * kStreams + p] * bv[p];
+            store(total + i * kStreamColumns + j, s);
+        }
+    };
+    int64_t j = 0;
+    for (; j + kL <= columns; j += kL) step(j, [](const T* q) { return load(q); });
+    if (j < columns) step(j, [lanes = Lanes<T>(columns - j)](const T* q) { return load(q, lanes); });
+}
+
+// Steps [k_begin, k_end) of columns [j0, j0 + columns): eight rows of b at a time, each read in order, as the prefetchers
+// like it.
+template <class T>
+void stream_block(const Gemm<T>& g, int64_t j0, int64_t columns, int64_t k_begin, int64_t k_end) {
+    constexpr int kL = kLanes<T>;
+    alignas(64) T total[kStreamRows * kStreamColumns];
+    alignas(64) T x[kStreamRows * kStreams];
+    for (int64_t i = 0; i < g.m; ++i) {
+        for (int64_t j = 0; j < columns; j += kL) store(total + i * kStreamColumns + j, Vec<T>{});
+    }
+    for (int64_t k = k_begin; k < k_end; k += kStreams) {
+        const int64_t count = min(kStreams, k_end - k);
+        for (int64_t i = 0; i < g.m; ++i) {
+            for (int64_t p = 0; p < kStreams; ++p) {
+                x[i * kStreams + p] = p < count ? g.a[i * g.a_row + (k + p) * g.a_col] : T(0);
+            }
+        }
+        const T* b = g.b + k * g.b_row + j0;
+        int64_t i = 0;
+        if (g.m >= 8) stream_rows<T, 8>(g, b, count, x, total, columns), i += 8;
+        if (g.m & 4) stream_rows<T, 4>(g, b, count, x + i * kStreams, total + i * kStreamColumns, columns), i += 4;
+        if (g.m & 2) stream_rows<T, 2>(g, b, count, x + i * kStreams, total + i * kStreamColumns, columns), i += 2;
+        if (g.m & 1) stream_rows<T, 1>(g, b, count, x + i * kStreams, total + i * kStreamColumns, columns);
+    }
+    for (int64_t i = 0; i < g.m; ++i) {
+        Epilogue<T> e = epilogue_at(g, i, j0);
+        T* c = g.c + i * g.c_row + j0;
+        if (k_begin > 0) e = {g.alpha, T(1), c, g.c_row, 1};
+        for (int64_t j = 0; j < columns; j += kL) {
+            const Lanes<T> lanes(min(kL, columns - j));
+            store(c + j, finish(e, load(total + i * kStreamColumns + j), 0, j, lanes), lanes);
+        }
+    }
+}
+
+template <class T>
+void stream(const Gemm<T>& g) {
+    for (int64_t j = 0; j < g.n; j += kStreamColumns) {
+        for (int64_t k = 0; k < g.k; k += kStreamDepth) {
+            stream_block(g, j, min(kStreamColumns, g.n - j), k, min(g.k, k + kStreamDepth));
+        }
+    }
+}
+
+// --- dot --------------------------------------------------------------------------------------------------------------
+
+constexpr int64_t kDotDepth = 1024;  // steps along k after which sums go to memory, so that the short side stays in cache
+
+template <class T>
+void dot_blocks(const Gemm<T>& g) {
+    // Several blocks of rows read the same columns again and again: wider tiles of fewer rows need less bandwidth.
+    const int64_t most = g.m <= kDotRows ? kDotRows : kDotRows / 2;
+    const int64_t rows = ceil_div(g.m, ceil_div(g.m, most)), columns = max_dot_columns(static_cast<int>(rows));
+    for (int64_t k = 0; k < g.k; k += kDotDepth) {
+        auto tile_at = [&](int64_t i, int64_t j) {
+            const int64_t r = min(rows, g.m - i), n = min(columns, g.n - j);
+            DotArgs<T> t{min(kDotDepth, g.k - k), g.a + i * g.a_row + k, g.a_row, g.b + j * g.b_col + k, g.b_col,
+                         g.c + i * g.c_row + j, g.c_row, epilogue_at(g, i, j)};
+            if (k > 0) t.epilogue = {g.alpha, T(1), t.c, g.c_row, 1};
+            dot_tiles<T>.fn[r - 1][n - 1](t);
+        };
+        // The short side is walked inside, so that the long one is read once.
+        if (g.m <= g.n) {
+            for (int64_t j = 0; j < g.n; j += columns) {
+                for (int64_t i = 0; i < g.m; i += rows) tile_at(i, j);
+            }
+        } else {
+            for (int64_t i = 0; i < g.m; i += rows) {
+                for (int64_t j = 0; j < g.n; j += columns) tile_at(i, j);
+            }
+        }
+    }
+}
+
+// --- packed -----------------------------------------------------------------------------------------------------------
+
+constexpr int64_t kDepth = 384;                   // steps along k: longer, and c is read and written less often
+constexpr int64_t kBlockRows = 24 * kPackedRows;  // rows of a: a packed block stays in the second-level cache
+constexpr int64_t kGroup = 4;                     // panels of b packed together, so that its rows are read in longer runs
+
+template <class T>
+constexpr int64_t kPanel = kPackedVectors * kLanes<T>;
+
+// Elements of scratch memory for one packed product: a block of a and a group of panels of b.
+template <class T>
+int64_t scratch_size(const Gemm<T>& g) {
+    return (min(g.m, kBlockRows) + kGroup * kPanel<T>) * min(g.k, kDepth);
+}
+
+// The panels of a block of a: as many rows each as the registers hold, evenly.
+struct Panels {
+    int64_t count, rows, longer;  // the first `longer` panels have `rows`, the others one less
+    explicit Panels(int64_t m) {
+        count = ceil_div(m, kPackedRows);
+        rows = ceil_div(m, count);
+        longer = m - count * (rows - 1);
+    }
+    int64_t begin(int64_t p) const { return p <= longer ? p * rows : longer * rows + (p - longer) * (rows - 1); }
+    int64_t size(int64_t p) const { return p < longer ? rows : rows - 1; }
+};
+
+// A block of the product: rows of a, all of n, some of k.
+template <class T>
+struct Block {
+    Gemm<T> g;  // moved to the block's first row and step; the epilogue is that of this step
+    Panels panels;
+    T* a;  // packed
+
+    Block(const Gemm<T>& whole, int64_t i, int64_t rows, int64_t k, int64_t depth, T* packed)
+        : g(whole), panels(rows), a(packed) {
+        g.m = rows;
+        g.k = depth;
+        g.a += i * g.a_row + k * g.a_col;
+        g.b += k * g.b_row;
+        g.c += i * g.c_row;
+        if (k > 0) {
+            g.beta = T(1);
+            g.init = g.c;
+            g.init_row = g.c_row;
+            g.init_col = 1;
+        } else if (g.init != nullptr) {
+            g.init += i * g.init_row;
+        }
+    }
+
+    void pack() const {
+        for (int64_t p = 0; p < panels.count; ++p) {
+            const int64_t row = panels.begin(p), rows = panels.size(p);
+            pack_panel<T, false>(a + row * g.k, rows, g.a + row * g.a_row, g.a_row, g.a_col, rows, g.k);
+        }
+    }
+
+    // `buffer` holds one group of panels of b.
+    void multiply(T* buffer) const {
+        constexpr int kL = kLanes<T>;
+        constexpr int64_t kWidth = kPanel<T>;
+        const int64_t panel_size = kWidth * g.k;
+        for (int64_t j_begin = 0; j_begin < g.n; j_begin += kGroup * kWidth) {
+            const int64_t j_end = min(g.n, j_begin + kGroup * kWidth);
+            pack_group(j_begin, j_end, buffer);
+            // Meanwhile the next group is fetched, line after line: few rows of a do not hide the time that takes.
+            constexpr int64_t kLine = 64 / sizeof(T);
+            int64_t next = g.b_col == 1 ? j_end : g.n;
+            const int64_t next_end = min(g.n, j_end + kGroup * kWidth);
+            for (int64_t p = 0; p < panels.count; ++p) {
+                const int64_t row = panels.begin(p), rows = panels.size(p);
+                for (int64_t j = j_begin; j < j_end; j += kWidth) {
+                    const int64_t columns = min(kWidth, j_end - j), vectors = ceil_div(columns, kL);
+                    TileArgs<T> t{g.k, a + row * g.k, 1, rows, buffer + (j - j_begin) / kWidth * panel_size, kWidth,
+                                  g.c + row * g.c_row + j, g.c_row, columns - (vectors - 1) * kL, epilogue_at(g, row, j),
+                                  g.b, 0};
+                    if (next < next_end) {
+                        t.next = g.b + next;
+                        t.next_row = g.b_row;
+                        next += kLine;
+                    }
+                    tiles<T, true>.fn[rows - 1][vectors - 1](t);
+                }
+            }
+        }
+    }
+
+    void pack_group(int64_t j_begin, int64_t j_end, T* buffer) const {
+        constexpr int64_t kWidth = kPanel<T>;
+        // Rows that run along n are packed a few steps at a time across the group: one pass over the memory of b.
+        const int64_t chunk = g.b_col == 1 ? 8 : g.k;
+        for (int64_t k = 0; k < g.k; k += chunk) {
+            for (int64_t j = j_begin; j < j_end; j += kWidth) {
+                T* panel = buffer + (j - j_begin) * g.k + k * kWidth;
+                pack_panel<T, true>(panel, kWidth, g.b + k * g.b_row + j * g.b_col, g.b_col, g.b_row,
+                                    min(kWidth, j_end - j), min(chunk, g.k - k));
+            }
+        }
+    }
+};
+
+template <class T>
+void packed(const Gemm<T>& g, T* scratch) {
+    const int64_t k_blocks = ceil_div(g.k, kDepth), m_blocks = ceil_div(g.m, kBlockRows);
+    const int64_t depth = ceil_div(g.k, k_blocks), height = ceil_div(g.m, m_blocks);
+    for (int64_t k = 0; k < g.k; k += depth) {
+        for (int64_t i = 0; i < g.m; i += height) {
+            const Block<T> block(g, i, min(height, g.m - i), k, min(depth, g.k - k), scratch);
+            block.pack();
+            block.multiply(scratch + height * depth);
+        }
+    }
+}
+
+// --- the choice -------------------------------------------------------------------------------------------------------
+
+enum class Way { InPlace, Stream, Dot, Packed };
+
+template <class T>
+Way choose(const Gemm<T>& g) {
+    if (g.b_col == 1) {
+        const bool cached = g.n * g.k <= (1 << 20) / static_cast<int64_t>(sizeof(T));
+        if (cached && g.m > 2 && (g.m <= kStridedRows || g.m * g.n * g.k <= 48 * 48 * 48)) return Way::InPlace;
+        if (g.m <= 2 || (!cached && g.m <= kStreamRows)) return Way::Stream;
+    } else if (g.b_row == 1 && g.a_col == 1) {
+        if (g.m <= 4 || (g.m <= 32 && g.k >= 64) || (g.n <= 16 && g.k >= 64)) return Way::Dot;
+    }
+    return Way::Packed;
+}
+
+template <class T>
+void set_to_init(const Gemm<T>& g) {
+    constexpr int kL = kLanes<T>;
+    for (int64_t i = 0; i < g.m; ++i) {
+        const Epilogue<T> e = epilogue_at(g, i, 0);
+        for (int64_t j = 0; j < g.n; j += kL) {
+            const Lanes<T> lanes(min(kL, g.n - j));
+            store(g.c + i * g.c_row + j, finish(e, Vec<T>{}, 0, j, lanes), lanes);
+        }
+    }
+}
+
+template <class T>
+void one_thread(Way way, const Gemm<T>& g, T* scratch) {
+    switch (way) {
+        case Way::InPlace: return in_place(g);
+        case Way::Stream: return stream(g);
+        case Way::Dot: return dot_blocks(g);
+        case Way::Packed: return packed(g, scratch);
+    }
+}
+
+// Rows [i0, i1) and columns [j0, j1) of the product.
+template <class T>
+Gemm<T> part(const Gemm<T>& g, int64_t i0, int64_t i1, int64_t j0, int64_t j1) {
+    Gemm<T> p = g;
+    p.m = i1 - i0;
+    p.n = j1 - j0;
+    p.a += i0 * g.a_row;
+    p.b += j0 * g.b_col;
+    p.c += i0 * g.c_row + j0;
+    if (g.init != nullptr) p.init += i0 * g.init_row + j0 * g.init_col;
+    return p;
+}
+
+// How many ways to split rows and columns so that `workers` parts copy and read least.
+struct Grid {
+    int64_t rows = 1, columns = 1;
+    Grid(int64_t workers, int64_t m, int64_t n) {
+        int64_t best = -1;
+        for (int64_t c = 1; c <= workers; ++c) {
+            const int64_t r = workers / c;
+            const int64_t height = ceil_div(ceil_div(m, r), 8) * 8, width = ceil_div(ceil_div(n, c), 64) * 64;
+            const int64_t cost = height * width + 16 * (height + width);
+            if (best < 0 || cost < best) {
+                best = cost;
+                rows = r;
+                columns = c;
+            }
+        }
+    }
+};
+
+template <class T>
+void gemm_one(KernelContext& ctx, const Gemm<T>& g) {
+    if (g.m == 0 || g.n == 0) return;
+    if (g.k == 0) return set_to_init(g);
+    const Way way = choose(g);
+    const int64_t work = g.m * g.n * g.k;
+    const int64_t workers = work < 2 * kFlopsPerThread ? 1 : min(num_threads(), work / kFlopsPerThread);
+    const int64_t size = way == Way::Packed ? scratch_size(g) : 0;
+    T* scratch = size == 0 ? nullptr : cpu::scratch<T>(ctx, size * workers);
+    if (workers == 1) return one_thread(way, g, scratch);
+    // Each part is a product of its own, by the same way and with the same steps along k: no thread waits for another,
+    // and the sums do not depend on the split.
+    const Grid grid(workers, g.m, g.n);
+    parallel_for(0, grid.rows * grid.columns, 1, [&](int64_t first, int64_t last) {
+        for (int64_t w = first; w < last; ++w) {
+            const int64_t r = w / grid.columns, c = w % grid.columns, lines = ceil_div(g.n, kLanes<T>);
+            const int64_t j0 = lines * c / grid.columns * kLanes<T>, j1 = lines * (c + 1) / grid.columns * kLanes<T>;
+            one_thread(way, part(g, g.m * r / grid.rows, g.m * (r + 1) / grid.rows, j0, min(g.n, j1)), scratch + w * size);
+        }
+    });
+}
+
+template <class T>
+Gemm<T> at(const Gemm<T>& g, int64_t i, int64_t a, int64_t b, int64_t c, int64_t init) {
+    Gemm<T> one = g;
+    one.a += i * a;
+    one.b += i * b;
+    one.c += i * c;
+    if (g.init != nullptr) one.init += i * init;
+    return one;
+}
+
+template <class T>
+void batched(KernelContext& ctx, const Gemm<T>& g, int64_t count, int64_t a, int64_t b, int64_t c, int64_t init) {
+    if (g.m == 0 || g.n == 0) return;
+    const int64_t work = g.m * g.n * g.k;
+    // Few large products: each uses all threads. Many small ones: each thread takes some.
+    if (g.k == 0 || count == 1 || work >= 64 * kFlopsPerThread) {
+        for (int64_t i = 0; i < count; ++i) gemm_one(ctx, at(g, i, a, b, c, init));
+        return;
+    }
+    const Way way = choose(g);
+    const int64_t size = way == Way::Packed ? scratch_size(g) : 0;
+    const int64_t workers = max(1, min(min(num_threads(), count), count * work / kFlopsPerThread));
+    T* scratch = size == 0 ? nullptr : cpu::scratch<T>(ctx, size * workers);
+    parallel_for(0, workers, 1, [&](int64_t first, int64_t last) {
+        for (int64_t w = first; w < last; ++w) {
+            for (int64_t i = count * w / workers; i < count * (w + 1) / workers; ++i) {
+                one_thread(way, at(g, i, a, b, c, init), scratch + w * size);
+            }
+        }
+    });
+}
+
+template <class T>
+T dot(int64_t n, const T* x, int64_t x_stride, const T* y, int64_t y_stride) {
+    if (x_stride != 1 || y_stride != 1) {
+        T total = T(0);
+        for (int64_t i = 0; i < n; ++i) total += x[i * x_stride] * y[i * y_stride];
+        return total;
+    }
+    constexpr int kL = kLanes<T>;
+    Vec<T> s[4] = {};
+    int64_t i = 0;
+    for (; i + 4 * kL <= n; i += 4 * kL) {
+#pragma GCC unroll 4
+        for (int p = 0; p < 4; ++p) s[p] += load(x + i + p * kL) * load(y + i + p * kL);
+    }
+    for (; i < n; i += kL) {
+        const Lanes<T> lanes(min(kL, n - i));
+        s[0] += load(x + i, lanes) * load(y + i, lanes);
+    }
+    return sum((s[0] + s[1]) + (s[2] + s[3]));
+}
+
+// --- integers ---------------------------------------------------------------------------------------------------------
+
+// T is unsigned: two's complement makes the product of signed integers the same bits, and wraps without overflow.
+template <class T>
+void integer_rows(const IntegerGemm& g, int64_t row_begin, int64_t row_end) {
+    const T alpha = static_cast<T>(g.alpha), beta = static_cast<T>(g.beta);
+    for (int64_t row = row_begin; row < row_end; ++row) {
+        const int64_t batch = row / g.m, i = row % g.m;
+        const T* a = static_cast<const T*>(g.a) + batch * g.a_batch + i * g.a_row;
+        const T* b = static_cast<const T*>(g.b) + batch * g.b_batch;
+        T* c = static_cast<T*>(g.c) + row * g.n;
+        const T* init = static_cast<const T*>(g.init) + (g.init == nullptr ? 0 : batch * g.init_batch + i * g.init_row);
+        for (int64_t j = 0; j < g.n; ++j) c[j] = g.init == nullptr ? T(0) : static_cast<T>(beta * init[j * g.init_col]);
+        for (int64_t k = 0; k < g.k; ++k) {
+            const T x = static_cast<T>(alpha * a[k * g.a_col]);
+            const T* b_row = b + k * g.b_row;
+            if (g.b_col == 1) {
+                for (int64_t j = 0; j < g.n; ++j) c[j] = static_cast<T>(c[j] + x * b_row[j]);
+            } else {
+                for (int64_t j = 0; j < g.n; ++j) c[j] = static_cast<T>(c[j] + x * b_row[j * g.b_col]);
+            }
+        }
+    }
+}
+
+void integer(const IntegerGemm& g, DType dtype) {
+    parallel_for(0, g.count * g.m, max(1, kFlopsPerThread / (g.n * g.k + 1)), [&](int64_t first, int64_t last) {
+        switch (itemsize(dtype)) {
+            case 1: return integer_rows<uint8_t>(g, first, last);
+            case 2: return integer_rows<uint16_t>(g, first, last);
+            case 4: return integer_rows<uint32_t>(g, first, last);
+            default: return integer_rows<uint64_t>(g, first, last);
+        }
+    });
+}
+
+}  // namespace
+
+const GemmKernels gemm_kernels_table = {gemm_one<float>, gemm_one<double>, batched<float>, batched<double>,
+                                        dot<float>,      dot<double>,      integer};
+
+}  // namespace rushlight::cpu::RUSHLIGHT_CPU

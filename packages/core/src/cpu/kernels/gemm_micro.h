@@ -1,0 +1,262 @@
+// Register-blocked inner kernels of the matrix product. Each computes one small tile of c over a range of k and holds it
+// in registers meanwhile; a tile of `rows` by `vectors` takes rows * vectors accumulators, `vectors` registers for b and
+// one for an element of a.
+#pragma once
+
+#include "cpu/gemm.h"
+#include "cpu/kernels/simd.h"
+
+namespace rushlight::cpu::RUSHLIGHT_CPU {
+
+/// How a finished tile becomes c: alpha * tile + beta * init.
+template <class T>
+struct Epilogue {
+    T alpha, beta;
+    const T* init;  // at the tile's first element; may be null
+    int64_t init_row;
+    int64_t init_col;  // 0 or 1
+};
+
+template <class T>
+RL_INLINE Vec<T> finish(const Epilogue<T>& e, Vec<T> v, int64_t row, int64_t column, Lanes<T> lanes) {
+    v *= e.alpha;
+    if (e.init == nullptr) return v;
+    const T* init = e.init + row * e.init_row;
+    return e.init_col == 0 ? v + broadcast<T>(e.beta * *init) : v + e.beta * load(init + column, lanes);
+}
+
+/// The widest tile of `rows` rows that the registers hold.
+constexpr int max_vectors(int rows) {
+    int v = (kRegisters - 1) / (rows + 1);
+    return v < 6 ? v : 6;
+}
+
+// --- outer products: vectors run along n ------------------------------------------------------------------------------
+
+// Rows of the tile when a and b are packed, and when they are read in place (more pointers, fewer rows).
+inline constexpr int kPackedRows = kRegisters == 32 ? 14 : 6;
+inline constexpr int kPackedVectors = 2;
+inline constexpr int kStridedRows = kRegisters == 32 ? 8 : 4;
+
+template <class T>
+struct TileArgs {
+    int64_t k;
+    const T* a;
+    int64_t a_row, a_col;  // packed: 1 and the tile's rows
+    const T* b;
+    int64_t b_row;
+    T* c;
+    int64_t c_row;
+    int64_t last;  // columns in the last vector
+    Epilogue<T> epilogue;
+    const T* next;  // packed: memory that will be packed soon, one line for each step along k
+    int64_t next_row;
+};
+template <class T>
+using TileFn = void (*)(const TileArgs<T>&);
+
+template <class T, int kRows, int kVectors, bool kPacked>
+void tile(const TileArgs<T>& t) {
+    using V = Vec<T>;
+    constexpr int kL = kLanes<T>;
+    const Lanes<T> lanes(t.last);
+    const int64_t a_row = kPacked ? 1 : t.a_row, a_col = kPacked ? kRows : t.a_col, b_row = t.b_row;
+    const T* a = t.a;
+    const T* b = t.b;
+    if constexpr (kPacked) {  // the tile of c is wanted after all of k: time enough to fetch it
+        for (int i = 0; i < kRows; ++i) {
+            for (int j = 0; j < kVectors; ++j) __builtin_prefetch(t.c + i * t.c_row + j * kL, 1);
+        }
+    }
+    V acc[kRows][kVectors] = {};
+    const T* next = t.next;
+    for (int64_t k = t.k; k > 0; --k) {
+        if constexpr (kPacked) {
+            __builtin_prefetch(next, 0, 2);
+            next += t.next_row;
+        }
+        V bv[kVectors];
+#pragma GCC unroll 16
+        for (int j = 0; j < kVectors; ++j) {
+            // A packed b is padded with zeros; in place, what lies beyond the last column is not ours.
+            bv[j] = kPacked || j + 1 < kVectors ? load(b + j * kL) : load(b + j * kL, lanes);
+        }
+#pragma GCC unroll 16
+        for (int i = 0; i < kRows; ++i) {
+            V av = broadcast<T>(a[i * a_row]);
+#pragma GCC unroll 16
+            for (int j = 0; j < kVectors; ++j) acc[i][j] += av * bv[j];
+        }
+        a += a_col;
+        b += b_row;
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < kRows; ++i) {
+#pragma GCC unroll 16
+        for (int j = 0; j < kVectors; ++j) {
+            T* c = t.c + i * t.c_row + j * kL;
+            const Lanes<T> these = j + 1 < kVectors ? Lanes<T>(kL) : lanes;
+            V v = finish(t.epilogue, acc[i][j], i, j * kL, these);
+            if (j + 1 < kVectors || t.last == kL) {
+                store(c, v);
+            } else {
+                store(c, v, lanes);
+            }
+        }
+    }
+}
+
+// --- inner products: vectors run along k ------------------------------------------------------------------------------
+
+inline constexpr int kDotRows = kStridedRows;
+inline constexpr int kDotColumns = 8;
+
+/// Tiles of a (rows of `a`) times the transpose of b (rows of `b`), both with adjacent elements along k.
+template <class T>
+struct DotArgs {
+    int64_t k;
+    const T* a;
+    int64_t a_row;
+    const T* b;
+    int64_t b_col;
+    T* c;
+    int64_t c_row;
+    Epilogue<T> epilogue;
+};
+template <class T>
+using DotFn = void (*)(const DotArgs<T>&);
+
+namespace detail {
+
+// Adds neighbouring pairs of vectors so that after log2(lanes) steps lane l of r[0] is the sum of vector l.
+template <class T, int S, int kCount>
+RL_INLINE void add_pairs(Vec<T>* r) {
+    constexpr int kL = kLanes<T>;
+    using Index = Vec<typename IndexOf<T>::type>;
+    Index low, high;
+#pragma GCC unroll 16
+    for (int l = 0; l < kL; ++l) {
+        low[l] = (l & S) ? kL + l - S : l;
+        high[l] = (l & S) ? kL + l : l + S;
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < kCount / 2; ++i) {
+        Vec<T> a = r[2 * i], b = r[2 * i + 1];
+        r[i] = __builtin_shuffle(a, b, low) + __builtin_shuffle(a, b, high);
+    }
+}
+
+}  // namespace detail
+
+/// Lane l is the sum of r[l]; destroys r.
+template <class T>
+RL_INLINE Vec<T> sums(Vec<T>* r) {
+    constexpr int kL = kLanes<T>;
+    detail::add_pairs<T, 1, kL>(r);
+    detail::add_pairs<T, 2, kL / 2>(r);
+    if constexpr (kL > 4) detail::add_pairs<T, 4, kL / 4>(r);
+    if constexpr (kL > 8) detail::add_pairs<T, 8, kL / 8>(r);
+    return r[0];
+}
+
+template <class T, int kRows, int kColumns>
+void dot_tile(const DotArgs<T>& t) {
+    using V = Vec<T>;
+    constexpr int kL = kLanes<T>;
+    constexpr int kCount = kRows * kColumns, kPadded = (kCount + kL - 1) / kL * kL;
+    V acc[kPadded] = {};
+    int64_t k = 0;
+    for (; k + kL <= t.k; k += kL) {
+        V bv[kColumns];
+#pragma GCC unroll 16
+        for (int j = 0; j < kColumns; ++j) {
+            bv[j] = load(t.b + j * t.b_col + k);
+            // The rows that the next tile reads: their start would otherwise wait for memory.
+            __builtin_prefetch(t.b + (kColumns + j) * t.b_col + k, 0, 2);
+        }
+#pragma GCC unroll 16
+        for (int i = 0; i < kRows; ++i) {
+            V av = load(t.a + i * t.a_row + k);
+#pragma GCC unroll 16
+            for (int j = 0; j < kColumns; ++j) acc[i * kColumns + j] += av * bv[j];
+        }
+    }
+    if (k < t.k) {
+        const Lanes<T> lanes(t.k - k);
+        V bv[kColumns];
+#pragma GCC unroll 16
+        for (int j = 0; j < kColumns; ++j) bv[j] = load(t.b + j * t.b_col + k, lanes);
+#pragma GCC unroll 16
+        for (int i = 0; i < kRows; ++i) {
+            V av = load(t.a + i * t.a_row + k, lanes);
+#pragma GCC unroll 16
+            for (int j = 0; j < kColumns; ++j) acc[i * kColumns + j] += av * bv[j];
+        }
+    }
+    alignas(64) T totals[kPadded];
+#pragma GCC unroll 16
+    for (int p = 0; p < kPadded; p += kL) store(totals + p, sums<T>(acc + p));
+    const Epilogue<T>& e = t.epilogue;
+    for (int i = 0; i < kRows; ++i) {
+        for (int j = 0; j < kColumns; ++j) {
+            T v = e.alpha * totals[i * kColumns + j];
+            if (e.init != nullptr) v += e.beta * e.init[i * e.init_row + j * e.init_col];
+            t.c[i * t.c_row + j] = v;
+        }
+    }
+}
+
+// --- tables of all tile sizes -----------------------------------------------------------------------------------------
+
+template <class T, bool kPacked>
+struct Tiles {
+    static constexpr int kRows = kPacked ? kPackedRows : kStridedRows;
+    static constexpr int kWidest = kPacked ? kPackedVectors : 6;
+    TileFn<T> fn[kRows][kWidest];
+};
+
+template <class T, bool kPacked, int kRows, int kVectors>
+constexpr void fill_tiles(Tiles<T, kPacked>& table) {
+    if constexpr (kVectors <= max_vectors(kRows)) table.fn[kRows - 1][kVectors - 1] = tile<T, kRows, kVectors, kPacked>;
+    if constexpr (kVectors > 1) {
+        fill_tiles<T, kPacked, kRows, kVectors - 1>(table);
+    } else if constexpr (kRows > 1) {
+        fill_tiles<T, kPacked, kRows - 1, Tiles<T, kPacked>::kWidest>(table);
+    }
+}
+template <class T, bool kPacked>
+constexpr Tiles<T, kPacked> make_tiles() {
+    Tiles<T, kPacked> table{};
+    fill_tiles<T, kPacked, Tiles<T, kPacked>::kRows, Tiles<T, kPacked>::kWidest>(table);
+    return table;
+}
+template <class T, bool kPacked>
+inline constexpr Tiles<T, kPacked> tiles = make_tiles<T, kPacked>();
+
+template <class T>
+struct DotTiles {
+    DotFn<T> fn[kDotRows][kDotColumns];
+};
+constexpr int max_dot_columns(int rows) {
+    int v = (kRegisters - 1) / (rows + 1);
+    return v < kDotColumns ? v : kDotColumns;
+}
+template <class T, int kRows, int kColumns>
+constexpr void fill_dot_tiles(DotTiles<T>& table) {
+    if constexpr (kColumns <= max_dot_columns(kRows)) table.fn[kRows - 1][kColumns - 1] = dot_tile<T, kRows, kColumns>;
+    if constexpr (kColumns > 1) {
+        fill_dot_tiles<T, kRows, kColumns - 1>(table);
+    } else if constexpr (kRows > 1) {
+        fill_dot_tiles<T, kRows - 1, kDotColumns>(table);
+    }
+}
+template <class T>
+constexpr DotTiles<T> make_dot_tiles() {
+    DotTiles<T> table{};
+    fill_dot_tiles<T, kDotRows, kDotColumns>(table);
+    return table;
+}
+template <class T>
+inline constexpr DotTiles<T> dot_tiles = make_dot_tiles<T>();
+
+}  // namespace rushlight::cpu::RUSHLIGHT_CPU

@@ -1,0 +1,146 @@
+// Vectors of the width that this copy of the kernels is compiled for, on the compiler's vector extension: arithmetic is
+// written with operators, a * b + c becomes one fused instruction. Included by kernel files only: Note [Kernels compiled
+// twice] in cpu/capability.h.
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstdint>
+
+#include "cpu/capability.h"
+
+namespace rushlight::cpu::RUSHLIGHT_CPU {
+
+#define RL_INLINE [[gnu::always_inline]] static inline
+
+#if defined(__AVX512F__)
+inline constexpr int kVectorBytes = 64;
+inline constexpr int kRegisters = 32;
+#else
+inline constexpr int kVectorBytes = 32;
+inline constexpr int kRegisters = 16;
+#endif
+
+template <class T>
+struct VectorOf {
+    typedef T type __attribute__((vector_size(kVectorBytes)));
+};
+template <class T>
+using Vec = typename VectorOf<T>::type;
+template <class T>
+inline constexpr int kLanes = kVectorBytes / static_cast<int>(sizeof(T));
+
+template <class T>
+RL_INLINE Vec<T> load(const T* p) {
+    Vec<T> v;
+    __builtin_memcpy(&v, p, sizeof v);
+    return v;
+}
+template <class T>
+RL_INLINE void store(T* p, Vec<T> v) { __builtin_memcpy(p, &v, sizeof v); }
+
+template <class T>
+RL_INLINE Vec<T> broadcast(T x) { return x - Vec<T>{}; }  // x - 0 keeps the sign of zero, 0 + x would not
+
+/// Which lanes of a vector exist: the first `count`. Other lanes load as zero and are not stored.
+template <class T>
+struct Lanes {
+#if defined(__AVX512F__)
+    uint16_t bits;
+    explicit Lanes(int64_t count) : bits(static_cast<uint16_t>((1u << count) - 1)) {}
+#else
+    __m256i bits;
+    explicit Lanes(int64_t count);
+#endif
+};
+
+#if defined(__AVX512F__)
+RL_INLINE Vec<float> load(const float* p, Lanes<float> l) { return (Vec<float>)_mm512_maskz_loadu_ps(l.bits, p); }
+RL_INLINE Vec<double> load(const double* p, Lanes<double> l) {
+    return (Vec<double>)_mm512_maskz_loadu_pd(static_cast<__mmask8>(l.bits), p);
+}
+RL_INLINE void store(float* p, Vec<float> v, Lanes<float> l) { _mm512_mask_storeu_ps(p, l.bits, (__m512)v); }
+RL_INLINE void store(double* p, Vec<double> v, Lanes<double> l) {
+    _mm512_mask_storeu_pd(p, static_cast<__mmask8>(l.bits), (__m512d)v);
+}
+#else
+template <>
+[[gnu::always_inline]] inline Lanes<float>::Lanes(int64_t count)
+    : bits(_mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(count)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7))) {}
+template <>
+[[gnu::always_inline]] inline Lanes<double>::Lanes(int64_t count)
+    : bits(_mm256_cmpgt_epi64(_mm256_set1_epi64x(count), _mm256_setr_epi64x(0, 1, 2, 3))) {}
+RL_INLINE Vec<float> load(const float* p, Lanes<float> l) { return (Vec<float>)_mm256_maskload_ps(p, l.bits); }
+RL_INLINE Vec<double> load(const double* p, Lanes<double> l) { return (Vec<double>)_mm256_maskload_pd(p, l.bits); }
+RL_INLINE void store(float* p, Vec<float> v, Lanes<float> l) { _mm256_maskstore_ps(p, l.bits, (__m256)v); }
+RL_INLINE void store(double* p, Vec<double> v, Lanes<double> l) { _mm256_maskstore_pd(p, l.bits, (__m256d)v); }
+#endif
+
+namespace detail {
+
+// Half a vector, to shorten a reduction by one step.
+#if defined(__AVX512F__)
+RL_INLINE __m256 halves_added(Vec<float> v) {
+    return (__m256)(__builtin_shufflevector(v, v, 0, 1, 2, 3, 4, 5, 6, 7) +
+                    __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15));
+}
+RL_INLINE __m256d halves_added(Vec<double> v) {
+    return (__m256d)(__builtin_shufflevector(v, v, 0, 1, 2, 3) + __builtin_shufflevector(v, v, 4, 5, 6, 7));
+}
+#else
+RL_INLINE __m256 halves_added(Vec<float> v) { return (__m256)v; }
+RL_INLINE __m256d halves_added(Vec<double> v) { return (__m256d)v; }
+#endif
+
+}  // namespace detail
+
+/// The sum of all lanes, in an order that depends on the width only.
+RL_INLINE float sum(Vec<float> v) {
+    __m256 h = detail::halves_added(v);
+    __m128 q = _mm_add_ps(_mm256_castps256_ps128(h), _mm256_extractf128_ps(h, 1));
+    q = _mm_add_ps(q, _mm_movehl_ps(q, q));
+    return _mm_cvtss_f32(_mm_add_ss(q, _mm_movehdup_ps(q)));
+}
+RL_INLINE double sum(Vec<double> v) {
+    __m256d h = detail::halves_added(v);
+    __m128d q = _mm_add_pd(_mm256_castpd256_pd128(h), _mm256_extractf128_pd(h, 1));
+    return _mm_cvtsd_f64(_mm_add_sd(q, _mm_unpackhi_pd(q, q)));
+}
+
+namespace detail {
+
+template <class T> struct IndexOf;
+template <> struct IndexOf<float> { typedef int32_t type; };
+template <> struct IndexOf<double> { typedef int64_t type; };
+
+template <class T, int S>
+RL_INLINE void transpose_step(Vec<T>* r) {
+    constexpr int kL = kLanes<T>;
+    using Index = Vec<typename IndexOf<T>::type>;
+    Index low, high;
+#pragma GCC unroll 16
+    for (int l = 0; l < kL; ++l) {
+        low[l] = (l & S) ? kL + l - S : l;
+        high[l] = (l & S) ? kL + l : l + S;
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < kL; ++i) {
+        if (i & S) continue;
+        Vec<T> a = r[i], b = r[i + S];
+        r[i] = __builtin_shuffle(a, b, low);
+        r[i + S] = __builtin_shuffle(a, b, high);
+    }
+}
+
+}  // namespace detail
+
+/// Transposes the square of kLanes vectors.
+template <class T>
+RL_INLINE void transpose(Vec<T>* r) {
+    detail::transpose_step<T, 1>(r);
+    detail::transpose_step<T, 2>(r);
+    if constexpr (kLanes<T> > 4) detail::transpose_step<T, 4>(r);
+    if constexpr (kLanes<T> > 8) detail::transpose_step<T, 8>(r);
+}
+
+}  // namespace rushlight::cpu::RUSHLIGHT_CPU

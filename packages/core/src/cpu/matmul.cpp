@@ -1,0 +1,186 @@
+#include "cpu/matmul.h"
+
+#include "cpu/contiguous.h"
+#include "cpu/gemm.h"
+#include "rushlight/error.h"
+
+namespace rushlight::cpu {
+namespace {
+
+// A matrix (or a batch of them) as numbers: distance between matrices, rows and columns.
+struct Operand {
+    const void* data;
+    int64_t batch, row, col;
+};
+
+// The last two dimensions of v; a vector is a matrix of one row.
+Operand matrix(const View& v) {
+    return {v.data, v.ndim > 2 ? v.stride(0) : 0, v.ndim > 1 ? v.stride(-2) : 0, v.stride(-1)};
+}
+
+// `input` of addmm and baddbmm: missing and single dimensions repeat. The kernels read rows that repeat or are adjacent.
+Operand addend(KernelContext& ctx, const View& given) {
+    View v = given;
+    if (v.ndim > 0 && v.size(-1) > 1 && v.stride(-1) != 1 && v.stride(-1) != 0) v = contiguous_in(ctx, v, v.dtype);
+    auto stride = [&](int from_last) {
+        const int d = v.ndim - from_last;
+        return d < 0 || v.sizes[d] == 1 ? 0 : v.strides[d];
+    };
+    return {v.data, stride(3), stride(2), stride(1)};
+}
+
+struct Product {
+    int64_t count, m, n, k;
+    Operand a, b, out, init;  // init.data is null without an addend
+    double alpha, beta;
+};
+
+template <class T>
+Gemm<T> typed(const Product& p) {
+    Gemm<T> g{p.m, p.n, p.k,
+              static_cast<const T*>(p.a.data), p.a.row, p.a.col,
+              static_cast<const T*>(p.b.data), p.b.row, p.b.col,
+              static_cast<T*>(const_cast<void*>(p.out.data)), p.out.row,
+              static_cast<T>(p.alpha), static_cast<T>(p.beta),
+              static_cast<const T*>(p.init.data), p.init.row, p.init.col};
+    if (p.beta == 0) g.init = nullptr;
+    return g;
+}
+
+// A column is computed as a row: out^T = b^T a^T.
+void turn_columns(Product& p) {
+    if (p.n != 1 || p.m == 1 || (p.init.data != nullptr && p.init.row > 1)) return;
+    const Operand a = p.a, b = p.b;
+    p.a = {b.data, b.batch, b.col, b.row};
+    p.b = {a.data, a.batch, a.col, a.row};
+    p.n = p.m;
+    p.m = 1;
+    p.init.col = p.init.row;
+    p.init.row = 0;
+    p.out.row = p.n;
+}
+
+// A stride that no step uses may be anything: make it the one that the kernels recognise.
+void normalise(Product& p) {
+    if (p.m == 1) p.a.row = p.k * p.a.col;
+    if (p.k == 1) {
+        p.a.col = 1;
+        p.b.row = p.n;
+    }
+    if (p.n == 1) p.b.col = p.b.row == 1 ? p.k : 1;
+}
+
+void multiply_floating(KernelContext& ctx, DType dtype, const Product& p) {
+    const GemmKernels& kernels = gemm_kernels();
+    if (dtype == DType::Float32) {
+        const Gemm<float> g = typed<float>(p);
+        if (p.count == 1) return kernels.gemm_f32(ctx, g);
+        kernels.batched_f32(ctx, g, p.count, p.a.batch, p.b.batch, p.out.batch, p.init.batch);
+    } else {
+        const Gemm<double> g = typed<double>(p);
+        if (p.count == 1) return kernels.gemm_f64(ctx, g);
+        kernels.batched_f64(ctx, g, p.count, p.a.batch, p.b.batch, p.out.batch, p.init.batch);
+    }
+}
+
+void multiply_integers(DType dtype, const Product& p) {
+    const IntegerGemm g{p.count, p.m, p.n, p.k, p.a.data, p.a.batch, p.a.row, p.a.col, p.b.data, p.b.batch, p.b.row, p.b.col,
+                        const_cast<void*>(p.out.data), static_cast<int64_t>(p.alpha), static_cast<int64_t>(p.beta),
+                        p.init.data, p.init.batch, p.init.row, p.init.col};
+    gemm_kernels().integer(g, dtype);
+}
+
+void multiply(KernelContext& ctx, const View& out, const View* input, const View& a, const View& b, bool b_transposed,
+              double beta, double alpha) {
+    if (is_reduced(out.dtype)) {
+        const WidenedOut wide(ctx, out);
+        const View init = input == nullptr ? View{} : widened(ctx, *input);
+        multiply(ctx, wide.view(), input == nullptr ? nullptr : &init, widened(ctx, a), widened(ctx, b), b_transposed, beta,
+                 alpha);
+        return wide.finish();
+    }
+    Product p;
+    p.a = matrix(a);
+    p.b = matrix(b);
+    if (b_transposed) p.b = {p.b.data, p.b.batch, p.b.col, p.b.row};
+    p.count = out.ndim > 2 ? out.size(0) : 1;
+    p.m = out.ndim > 1 ? out.size(-2) : 1;
+    p.n = out.size(-1);
+    p.k = a.size(-1);
+    p.out = {out.data, p.m * p.n, p.n, 1};
+    p.init = input == nullptr || beta == 0 ? Operand{nullptr, 0, 0, 0} : addend(ctx, *input);
+    p.alpha = alpha;
+    p.beta = beta;
+    normalise(p);
+    turn_columns(p);
+    if (out.dtype == DType::Float32 || out.dtype == DType::Float64) return multiply_floating(ctx, out.dtype, p);
+    RL_CHECK(is_integral(out.dtype), throw_not_implemented, "matmul: no kernel for dtype %s on the CPU", name(out.dtype));
+    multiply_integers(out.dtype, p);
+}
+
+// (..., k) as a matrix. Rows at even distances need no copy.
+View as_matrix(KernelContext& ctx, const View& v, int64_t* shape, int64_t* strides) {
+    View m = v;
+    const int64_t k = v.size(-1);
+    shape[0] = k == 0 ? 0 : v.numel / k;
+    shape[1] = k;
+    if (v.ndim == 2) return v;
+    if (!v.contiguous) m = contiguous_in(ctx, v, v.dtype);
+    strides[0] = k;
+    strides[1] = 1;
+    m.sizes = shape;
+    m.strides = strides;
+    m.ndim = 2;
+    return m;
+}
+
+}  // namespace
+
+void mm(KernelContext& ctx, const View& out, const View& a, const View& b) {
+    multiply(ctx, out, nullptr, a, b, false, 0, 1);
+}
+
+void addmm(KernelContext& ctx, const View& out, const View& input, const View& a, const View& b, double beta,
+           double alpha) {
+    multiply(ctx, out, &input, a, b, false, beta, alpha);
+}
+
+void bmm(KernelContext& ctx, const View& out, const View& a, const View& b) {
+    multiply(ctx, out, nullptr, a, b, false, 0, 1);
+}
+
+void baddbmm(KernelContext& ctx, const View& out, const View& input, const View& a, const View& b, double beta,
+             double alpha) {
+    multiply(ctx, out, &input, a, b, false, beta, alpha);
+}
+
+void linear(KernelContext& ctx, const View& out, const View& input, const View& weight, const View& bias) {
+    int64_t in_shape[2], in_strides[2], out_shape[2], out_strides[2];
+    const View x = as_matrix(ctx, input, in_shape, in_strides), y = as_matrix(ctx, out, out_shape, out_strides);
+    multiply(ctx, y, bias.defined() ? &bias : nullptr, x, weight, true, 1, 1);
+}
+
+void mv(KernelContext& ctx, const View& out, const View& a, const View& x) {
+    // A row times the transpose of a.
+    multiply(ctx, out, nullptr, x, a, true, 0, 1);
+}
+
+void dot(KernelContext& ctx, const View& out, const View& x, const View& y) {
+    if (is_reduced(out.dtype)) {
+        const WidenedOut wide(ctx, out);
+        dot(ctx, wide.view(), widened(ctx, x), widened(ctx, y));
+        return wide.finish();
+    }
+    const int64_t n = x.numel;
+    if (out.dtype == DType::Float32) {
+        *out.as<float>() = gemm_kernels().dot_f32(n, x.as<float>(), x.stride(0), y.as<float>(), y.stride(0));
+    } else if (out.dtype == DType::Float64) {
+        *out.as<double>() = gemm_kernels().dot_f64(n, x.as<double>(), x.stride(0), y.as<double>(), y.stride(0));
+    } else {
+        RL_CHECK(is_integral(out.dtype), throw_not_implemented, "dot: no kernel for dtype %s on the CPU", name(out.dtype));
+        multiply_integers(out.dtype, {1, 1, 1, n, {x.data, 0, 0, x.stride(0)}, {y.data, 0, y.stride(0), 0}, {out.data, 0, 0, 0},
+                                      {nullptr, 0, 0, 0}, 1, 0});
+    }
+}
+
+}  // namespace rushlight::cpu
