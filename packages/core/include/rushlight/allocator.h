@@ -26,12 +26,13 @@ struct SmallBin {
     uint32_t capacity;  // a full bin, and any bin of a thread that has no cache yet, takes the slow way
 };
 
+// Bin i holds blocks of i * 64 bytes; bin 0 stays empty and full, which sends zero bytes the slow way.
 struct SmallCache {
-    SmallBin bins[kSmallLimit / kSmallGrain + 1];  // bin i: blocks of i * 64 bytes; bin 0 stays empty and full
+    SmallBin bins[kSmallLimit / kSmallGrain + 1];
 };
 
-// Never null: before a thread's first block it points at one shared, empty cache of capacity zero. So neither a
-// new thread, nor a sanitizer's build (where it stays there for good), costs the fast path a branch.
+// Never null: before a thread's first block it points at one shared, empty cache of capacity zero. So neither
+// a new thread, nor a sanitizer's build (where it stays there for good), costs the fast path a branch.
 extern RL_API __thread SmallCache* small_cache RL_TLS_MODEL;
 
 RL_API void* allocate_slow(size_t nbytes);
@@ -42,7 +43,8 @@ RL_API void release_slow(void* data, size_t nbytes) noexcept;
 /// 64-byte aligned memory, uninitialised; nullptr for zero bytes. Raises OutOfMemory.
 inline void* cpu_allocate(size_t nbytes) {
     if (__builtin_expect(nbytes <= detail::kSmallLimit, 1)) {
-        detail::SmallBin& bin = detail::small_cache->bins[(nbytes + detail::kSmallGrain - 1) / detail::kSmallGrain];
+        detail::SmallBin& bin =
+            detail::small_cache->bins[(nbytes + detail::kSmallGrain - 1) / detail::kSmallGrain];
         if (detail::FreeBlock* block = bin.head; __builtin_expect(block != nullptr, 1)) {
             bin.head = block->next;
             __atomic_store_n(&bin.count, bin.count - 1, __ATOMIC_RELAXED);
@@ -55,7 +57,8 @@ inline void* cpu_allocate(size_t nbytes) {
 /// Gives back what `cpu_allocate(nbytes)` gave, on any thread.
 inline void cpu_release(void* data, size_t nbytes) noexcept {
     if (__builtin_expect(nbytes <= detail::kSmallLimit, 1)) {
-        detail::SmallBin& bin = detail::small_cache->bins[(nbytes + detail::kSmallGrain - 1) / detail::kSmallGrain];
+        detail::SmallBin& bin =
+            detail::small_cache->bins[(nbytes + detail::kSmallGrain - 1) / detail::kSmallGrain];
         if (__builtin_expect(bin.count < bin.capacity, 1)) {
             auto* block = static_cast<detail::FreeBlock*>(data);
             block->next = bin.head;
@@ -67,11 +70,11 @@ inline void cpu_release(void* data, size_t nbytes) noexcept {
     detail::release_slow(data, nbytes);
 }
 
-// --- The seam -------------------------------------------------------------------------------------------------
+// --- The seam ------------------------------------------------------------------------------------
 
-/// An allocator of host memory. `allocate` returns 64-byte aligned memory, or nullptr when there is none; it is
-/// asked for at least one byte. Both functions are called from any thread, without any lock held, and must not
-/// throw. The struct and what `self` points at must outlive every block that was made through it.
+/// An allocator of host memory. `allocate` returns 64-byte aligned memory, or nullptr when there is none; it
+/// is asked for at least one byte. Both functions are called from any thread, without any lock held, and must
+/// not throw. The struct and what `self` points at must outlive every block that was made through it.
 struct AllocatorInterface {
     uint32_t struct_size;
     void* self;
@@ -110,15 +113,15 @@ inline void release(const Allocation& allocation, size_t nbytes) noexcept {
     }
 }
 
-// --- What the default allocator holds -------------------------------------------------------------------------
+// --- What the default allocator holds ------------------------------------------------------------
 
 struct MemoryStatistics {
     uint64_t allocated_bytes, allocated_bytes_peak;  // in blocks that someone owns
     uint64_t active_bytes, active_bytes_peak;        // those, and released ones that a device may still read
     uint64_t reserved_bytes, reserved_bytes_peak;    // taken from the system
-    uint64_t allocation_count, release_count;        // blocks; of small ones only those that passed the slow way
-    uint64_t map_count, unmap_count;                 // calls of the system
-    uint64_t retry_count, failure_count;             // requests that emptied the cache first; that raised
+    uint64_t allocation_count, release_count;  // blocks; of small ones only those that passed the slow way
+    uint64_t map_count, unmap_count;           // calls of the system
+    uint64_t retry_count, failure_count;       // requests that emptied the cache first; that raised
     uint64_t limit_bytes;
 };
 
@@ -131,8 +134,8 @@ RL_API std::string memory_snapshot();
 /// Gives every unused segment back to the system.
 RL_API void empty_cache();
 
-/// The most that may be reserved; 0 restores the default, which is the smaller of the control group's limit and
-/// the machine's memory. Returns the former limit.
+/// The most that may be reserved; 0 restores the default, which is the smaller of the control group's limit
+/// and the machine's memory. Returns the former limit.
 RL_API uint64_t set_memory_limit(uint64_t nbytes);
 
 }  // namespace rushlight

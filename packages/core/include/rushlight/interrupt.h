@@ -7,8 +7,8 @@
 
 namespace rushlight {
 
-/// Says whether the user wants the running work to stop. Called from any thread, often, without a lock held; must be
-/// cheap and must not throw.
+/// Says whether the user wants the running work to stop. Called from any thread, often, without a lock held;
+/// must be cheap and must not throw.
 using InterruptHook = bool (*)();
 
 /// Installs the hook (nullptr: none) and returns the former one.

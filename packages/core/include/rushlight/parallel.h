@@ -9,16 +9,17 @@
 
 namespace rushlight {
 
-/// How many threads a region may use; at first OMP_NUM_THREADS, else what the affinity mask and the control group's
-/// quota allow.
+/// How many threads a region may use; at first OMP_NUM_THREADS, else what the affinity mask and the control
+/// group's quota allow.
 RL_API int num_threads();
 /// Sets it for the whole process. ValueError below 1.
 RL_API void set_num_threads(int n);
 /// Whether this thread works for a region now: regions inside are serial.
 RL_API bool in_parallel();
 
-/// Threads for this thread's next OpenMP regions, for vendor code that opens its own. All leases of the process
-/// together stay within num_threads(): one that finds the threads taken gets only its own. See Note [Threads].
+/// Threads for this thread's next OpenMP regions, for vendor code that opens its own. All leases of the
+/// process together stay within num_threads(): one that finds the threads taken gets only its own. See Note
+/// [Threads].
 class RL_API ThreadLease {
   public:
     ThreadLease();
@@ -38,9 +39,9 @@ RL_API void run_ranges(int64_t begin, int64_t end, int64_t grain, RangeBody body
 RL_API void run_chunks(int64_t count, RangeBody body, void* context);
 }  // namespace detail
 
-/// Calls `body(lo, hi)` on disjoint ranges that cover [begin, end), each but the last at least `grain` long, one per
-/// thread. Serial inside another region, and when the range is not longer than the grain. The first exception, in the
-/// order of the ranges, is carried to the caller.
+/// Calls `body(lo, hi)` on disjoint ranges that cover [begin, end), each but the last at least `grain` long,
+/// one per thread. Serial inside another region, and when the range is shorter than two grains. The first
+/// exception, in the order of the ranges, is carried to the caller.
 template <class F>
 void parallel_for(int64_t begin, int64_t end, int64_t grain, F&& body) {
     if (end <= begin) return;
@@ -50,12 +51,15 @@ void parallel_for(int64_t begin, int64_t end, int64_t grain, F&& body) {
     }
     detail::run_ranges(
         begin, end, grain,
-        [](void* context, int64_t lo, int64_t hi) { (*static_cast<std::remove_reference_t<F>*>(context))(lo, hi); },
+        [](void* context, int64_t lo, int64_t hi) {
+            (*static_cast<std::remove_reference_t<F>*>(context))(lo, hi);
+        },
         const_cast<void*>(static_cast<const void*>(&body)));
 }
 
-/// Calls `body(chunk)` for each chunk of 0 .. count-1, whichever thread is free. For reductions whose result must not
-/// depend on the number of threads: the caller fixes the chunks, and combines their results in order afterwards.
+/// Calls `body(chunk)` for each chunk of 0 .. count-1, whichever thread is free. For reductions whose result
+/// must not depend on the number of threads: the caller fixes the chunks, and combines their results in order
+/// afterwards.
 template <class F>
 void parallel_chunks(int64_t count, F&& body) {
     if (count <= 0) return;
@@ -66,7 +70,8 @@ void parallel_chunks(int64_t count, F&& body) {
     detail::run_chunks(
         count,
         [](void* context, int64_t lo, int64_t hi) {
-            for (int64_t chunk = lo; chunk < hi; ++chunk) (*static_cast<std::remove_reference_t<F>*>(context))(chunk);
+            for (int64_t chunk = lo; chunk < hi; ++chunk)
+                (*static_cast<std::remove_reference_t<F>*>(context))(chunk);
         },
         const_cast<void*>(static_cast<const void*>(&body)));
 }

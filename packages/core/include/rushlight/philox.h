@@ -1,7 +1,8 @@
 // Counter-based random numbers, the same bits on every device.
 //
-// Philox4x32-10: J. K. Salmon, M. A. Moraes, R. O. Dror, D. E. Shaw, "Parallel random numbers: as easy as 1, 2, 3",
-// SC'11. Box-Muller: G. E. P. Box, M. E. Muller, "A note on the generation of random normal deviates", 1958.
+// Philox4x32-10: J. K. Salmon, M. A. Moraes, R. O. Dror, D. E. Shaw, "Parallel random numbers: as easy as 1,
+// 2, 3", SC'11. Box-Muller: G. E. P. Box, M. E. Muller, "A note on the generation of random normal deviates",
+// 1958.
 #pragma once
 
 #include <cmath>
@@ -13,13 +14,15 @@
 namespace rushlight {
 
 // Note [Random values]
-// A call owns the stream named by its PhiloxKey (seed, offset); block b of a stream is philox(key, b), four words.
-// Value i of a call lies
+// A call owns the stream named by its PhiloxKey (seed, offset); block b of a stream is philox(key, b), four
+// words. Value i of a call lies
 //   32 bits wide (float32 and narrower):          in block i / 4, word i % 4;
-//   64 bits wide (float64, integers of any range): in block i / 2, words 2 * (i % 2) and the next, low word first;
-//   normals of float32:                            in block i / 4, element i % 2 of the pair made of words
+//   64 bits wide (float64, integers of any range): in block i / 2, words 2 * (i % 2) and the next, low word
+//   first; normals of float32:                            in block i / 4, element i % 2 of the pair made of
+//   words
 //                                                  2 * (i % 4 / 2) and the next;
-//   normals of float64:                            in block i / 2, element i % 2 of the pair made of its two 64 bits.
+//   normals of float64:                            in block i / 2, element i % 2 of the pair made of its two
+//   64 bits.
 // So it depends on (seed, offset, i) alone, whatever the threads, the vector width or the grid.
 
 struct PhiloxBlock {
@@ -66,13 +69,15 @@ struct NormalPair {
     T first, second;
 };
 
-/// Two independent standard normals. Written in multiplications, fused multiply-adds and one square root, which IEEE
-/// 754 defines to the last bit, instead of library functions: devices agree exactly. Error: below 4 ulp.
+/// Two independent standard normals. Written in multiplications, fused multiply-adds and one square root,
+/// which IEEE 754 defines to the last bit, instead of library functions: devices agree exactly. Error: below
+/// 4 ulp.
 RL_HD inline NormalPair<float> normal_pair(uint32_t a, uint32_t b) {
     // u in (0, 1]: all 32 bits, for the tails reach as far as u is small (6.7 standard deviations).
     float u = std::fma(static_cast<float>(a), 0x1p-32f, 0x1p-33f);
 
-    // log(u) = e log(2) + log(1 + f), f in [-1/3, 1/3). Coefficients: Chebyshev fit of (log(1+f) - f + f^2/2) / f^3.
+    // log(u) = e log(2) + log(1 + f), f in [-1/3, 1/3). Coefficients: Chebyshev fit of (log(1+f) - f + f^2/2)
+    // / f^3.
     uint32_t bits;
     std::memcpy(&bits, &u, sizeof bits);
     int32_t exponent = static_cast<int32_t>(bits - 0x3F2AAAABu) >> 23;  // 2/3

@@ -13,11 +13,12 @@
 
 namespace rushlight {
 
-/// A seed and the number of streams given out since it was set. Thread-safe without a lock, so also across a fork;
-/// the child starts in the parent's state, as a copy.
+/// A seed and the number of streams given out since it was set. Thread-safe without a lock, so also across a
+/// fork; the child starts in the parent's state, as a copy.
 class RL_API Generator final : public RefCounted {
   public:
-    static constexpr uint64_t kDefaultSeed = 67280421310721;  // what `initial_seed()` says before `manual_seed`
+    static constexpr uint64_t kDefaultSeed =
+        67280421310721;  // what `initial_seed()` says before `manual_seed`
 
     static Ref<Generator> make(Device device = {}, uint64_t seed = kDefaultSeed);
     static void destroy(Generator* generator);

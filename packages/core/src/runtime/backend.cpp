@@ -64,9 +64,10 @@ const HostTable host_table = {
     .struct_size = sizeof(HostTable),
     .abi = kBackendAbi,
     .set_error = [](const char* text) { last_error = text ? text : ""; },
-    .log = [](LogLevel level, const char* text) {
-        if (level >= LogLevel::Warning) std::fprintf(stderr, "rushlight: %s\n", text);
-    },
+    .log =
+        [](LogLevel level, const char* text) {
+            if (level >= LogLevel::Warning) std::fprintf(stderr, "rushlight: %s\n", text);
+        },
     .interrupted = []() -> int32_t { return interrupted(); },
 };
 
@@ -74,18 +75,20 @@ const Attached& require_attached(DeviceType type) {
     const Attached* found = attached[static_cast<int>(type)].load(std::memory_order_acquire);
     if (!found) {
         std::string device = name(Device{type, -1});
-        throw_runtime("device %s: no backend is attached\nhint: %s", device.empty() ? "of a plug-in" : device.c_str(),
-                      type == DeviceType::CUDA ? "install rushlight-cuda, on a machine with a GPU and its driver"
-                                               : "load_backend(path) attaches one");
+        throw_runtime(
+            "device %s: no backend is attached\nhint: %s", device.empty() ? "of a plug-in" : device.c_str(),
+            type == DeviceType::CUDA ? "install rushlight-cuda, on a machine with a GPU and its driver"
+                                     : "load_backend(path) attaches one");
     }
     return *found;
 }
 
 void check_contract(const Backend& b) {
-    RL_CHECK(b.abi == kBackendAbi, throw_runtime,
-             "register_backend(backend): the plug-in speaks version %u of the backend contract, core version %u\n"
-             "hint: install packages of one release",
-             b.abi, kBackendAbi);
+    RL_CHECK(
+        b.abi == kBackendAbi, throw_runtime,
+        "register_backend(backend): the plug-in speaks version %u of the backend contract, core version %u\n"
+        "hint: install packages of one release",
+        b.abi, kBackendAbi);
     RL_CHECK(b.name && *b.name, throw_value, "register_backend(backend): the plug-in has no name");
     RL_CHECK(b.type == DeviceType::CUDA || b.type == DeviceType::Plugin, throw_value,
              "register_backend(backend): '%s' asks for device type %d, needs CUDA or Plugin", b.name,
@@ -102,12 +105,14 @@ void check_contract(const Backend& b) {
         {"kernel", b.kernel != nullptr},
     };
     for (auto [function, present] : required)
-        RL_CHECK(present, throw_value, "register_backend(backend): '%s' lacks the function '%s'", b.name, function);
-    int streams = !!b.create_stream + !!b.destroy_stream + !!b.create_event + !!b.destroy_event + !!b.record_event +
-                  !!b.wait_event + !!b.query_event + !!b.synchronize_event;
-    RL_CHECK(streams == 0 || streams == 8, throw_value,
-             "register_backend(backend): '%s' has %d of the 8 functions for streams and events, needs all or none", b.name,
-             streams);
+        RL_CHECK(present, throw_value, "register_backend(backend): '%s' lacks the function '%s'", b.name,
+                 function);
+    int streams = !!b.create_stream + !!b.destroy_stream + !!b.create_event + !!b.destroy_event +
+                  !!b.record_event + !!b.wait_event + !!b.query_event + !!b.synchronize_event;
+    RL_CHECK(
+        streams == 0 || streams == 8, throw_value,
+        "register_backend(backend): '%s' has %d of the 8 functions for streams and events, needs all or none",
+        b.name, streams);
 }
 
 void install_kernels(const Backend& b) {
@@ -157,14 +162,16 @@ void check_backend(BackendStatus status, const Backend& backend, const char* wha
 
 const Backend& register_backend(const Backend& given) {
     constexpr size_t kHeader = offsetof(Backend, abi) + sizeof(uint32_t);
-    RL_CHECK(given.struct_size >= kHeader, throw_value, "register_backend(backend): its struct_size is %u, needs %zu or more",
-             given.struct_size, kHeader);
+    RL_CHECK(given.struct_size >= kHeader, throw_value,
+             "register_backend(backend): its struct_size is %u, needs %zu or more", given.struct_size,
+             kHeader);
     auto fresh = std::make_unique<Attached>();
     std::memcpy(&fresh->backend, &given, std::min<size_t>(given.struct_size, sizeof(Backend)));
     fresh->original = &given;
     Backend& b = fresh->backend;
     check_contract(b);
 
+    Attaching attaching(b.name);
     auto& slot = attached[static_cast<int>(b.type)];
     if (const Attached* former = slot.load()) {
         RL_CHECK(former->original == &given, throw_runtime,
@@ -172,7 +179,6 @@ const Backend& register_backend(const Backend& given) {
                  former->backend.name);
         return former->backend;
     }
-    Attaching attaching(b.name);
     last_error.clear();
     check_backend(b.probe(&host_table), b, "probing the machine");
     check_backend(b.init(&host_table), b, "starting");
@@ -182,7 +188,8 @@ const Backend& register_backend(const Backend& given) {
     for (int i = 0; i < kMaxDevices; ++i) fresh->devices[static_cast<size_t>(i)] = {fresh.get(), i};
     if (b.type == DeviceType::Plugin) name_plugin_device(b.name);
     install_kernels(b);
-    // Published last: until here no thread can have a tensor of this device. Never freed: tensors may outlive main().
+    // Published last: until here no thread can have a tensor of this device. Never freed: tensors may outlive
+    // main().
     const Attached* published = fresh.release();
     slot.store(published, std::memory_order_release);
     return published->backend;
@@ -198,7 +205,8 @@ const Backend& load_backend(const std::string& path) {
         throw_runtime("load_backend(path): '%s' is no backend: %s", path.c_str(),
                       entry ? "its entry function returned nothing" : "it does not export rushlight_backend");
     }
-    return register_backend(*backend);  // stays open, also after a refusal: its code may have left threads or handlers
+    // The library stays open, also after a refusal: its code may have left threads or handlers behind.
+    return register_backend(*backend);
 }
 
 const Backend* backend_of(DeviceType type) {
@@ -225,8 +233,8 @@ Device resolve(Device device) {
     if (device.type == DeviceType::CPU || device.type == DeviceType::Meta) return device;
     const Attached& owner = require_attached(device.type);
     if (device.index < 0) device.index = static_cast<int8_t>(current_index[static_cast<int>(device.type)]);
-    RL_CHECK(device.index < owner.count, throw_runtime, "device %s: this machine has %d of them", name(device).c_str(),
-             owner.count);
+    RL_CHECK(device.index < owner.count, throw_runtime, "device %s: this machine has %d of them",
+             name(device).c_str(), owner.count);
     return device;
 }
 

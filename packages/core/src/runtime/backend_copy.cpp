@@ -1,5 +1,5 @@
-// Copies in which a device takes part. Bytes cross between host and device only as whole contiguous tensors of one
-// dtype; converting, broadcasting and striding happen on the side that has the kernel for it.
+// Copies in which a device takes part. Bytes cross between host and device only as whole contiguous tensors
+// of one dtype; converting, broadcasting and striding happen on the side that has the kernel for it.
 #include <algorithm>
 
 #include "ops/pointwise.h"
@@ -26,11 +26,13 @@ bool plain(const Tensor& target, const Tensor& source) {
 
 void copy_on_device(const Tensor& target, const Tensor& source) {
     Device device = target.device();
-    if (target.impl()->storage() == source.impl()->storage() && target.impl()->data() != source.impl()->data()) {
+    if (target.impl()->storage() == source.impl()->storage() &&
+        target.impl()->data() != source.impl()->data()) {
         // They may overlap: through a copy.
         Tensor apart = make_tensor(source.sizes(), source.dtype(), device);
         if (source.is_contiguous()) {
-            backend_copy_bytes(CopyKind::DeviceToDevice, device, apart.impl()->data(), source.impl()->data(), nbytes(source));
+            backend_copy_bytes(CopyKind::DeviceToDevice, device, apart.impl()->data(), source.impl()->data(),
+                               nbytes(source));
         } else {
             copy_on_device(apart, source);
         }
@@ -38,13 +40,14 @@ void copy_on_device(const Tensor& target, const Tensor& source) {
     }
     if (plain(target, source)) {
         if (target.impl()->data() == source.impl()->data()) return;
-        return backend_copy_bytes(CopyKind::DeviceToDevice, device, target.impl()->data(), source.impl()->data(),
-                                  nbytes(target));
+        return backend_copy_bytes(CopyKind::DeviceToDevice, device, target.impl()->data(),
+                                  source.impl()->data(), nbytes(target));
     }
     const Backend& backend = require_backend(device.type);
     BackendKernel kernel = nullptr;
     check_backend(backend.kernel("copy", 0, &kernel), backend, "looking up a kernel");
-    RL_CHECK(kernel, throw_not_implemented, "copy_: the backend of %s converts no dtypes or strides", name(device).c_str());
+    RL_CHECK(kernel, throw_not_implemented, "copy_: the backend of %s converts no dtypes or strides",
+             name(device).c_str());
     int64_t strides[kMaxDims];
     auto lead = target.dim() - source.dim();
     for (int64_t d = 0; d < target.dim(); ++d)
@@ -81,8 +84,8 @@ void backend_copy(const Tensor& target, const Tensor& source) {
         }
         bool direct = plain(target, bytes);
         Tensor arrived = direct ? target : make_tensor(source.sizes(), target.dtype(), target.device());
-        backend_copy_bytes(CopyKind::HostToDevice, target.device(), arrived.impl()->data(), bytes.impl()->data(),
-                           nbytes(bytes));
+        backend_copy_bytes(CopyKind::HostToDevice, target.device(), arrived.impl()->data(),
+                           bytes.impl()->data(), nbytes(bytes));
         if (!direct) copy_on_device(target, arrived);
         return;
     }
@@ -93,7 +96,8 @@ void backend_copy(const Tensor& target, const Tensor& source) {
     }
     bool direct = plain(target, bytes);
     Tensor arrived = direct ? target : make_tensor(source.sizes(), source.dtype());
-    backend_copy_bytes(CopyKind::DeviceToHost, source.device(), arrived.impl()->data(), bytes.impl()->data(), nbytes(bytes));
+    backend_copy_bytes(CopyKind::DeviceToHost, source.device(), arrived.impl()->data(), bytes.impl()->data(),
+                       nbytes(bytes));
     if (!direct) copy_into(target, arrived);
 }
 

@@ -1,5 +1,5 @@
-// The caching allocator's bookkeeping: blocks, the bins of free ones, and the table from addresses to live ones.
-// All of it lies beside the memory it describes, which the host may be unable to read.
+// The caching allocator's bookkeeping: blocks, the bins of free ones, and the table from addresses to live
+// ones. All of it lies beside the memory it describes, which the host may be unable to read.
 #pragma once
 
 #include <array>
@@ -13,19 +13,20 @@ namespace rushlight::detail {
 
 struct Segment;
 
-enum class BlockState : uint8_t { Free, Live, Pending };  // Pending: released, but other streams may still use it
+// Pending: released, but other streams may still use it.
+enum class BlockState : uint8_t { Free, Live, Pending };
 
 struct Block {
     char* data;
     size_t size;
     Segment* segment;
-    Block *left, *right;        // neighbours in the segment
-    Block *previous, *next;     // in the bin, while free
+    Block *left, *right;     // neighbours in the segment
+    Block *previous, *next;  // in the bin, while free
     uint64_t freed_ms;
     std::vector<uint64_t> used_on;  // streams other than the block's own
     uint32_t pending_events;
     BlockState state;
-    bool discarded;             // free, and its physical memory has been given back
+    bool discarded;  // free, and its physical memory has been given back
 };
 
 /// What the driver mapped in one go.
@@ -35,7 +36,7 @@ struct Segment {
     struct FreeBins* bins;
     uint64_t stream;
     bool small;
-    bool inherited;             // from the parent of a fork: its blocks are never handed out again
+    bool inherited;  // from the parent of a fork: its blocks are never handed out again
     Block* first;
     Segment *previous, *next;
 };

@@ -5,17 +5,17 @@
 #include <new>
 
 // Note [Caching]
-// The driver maps segments; a segment is a chain of blocks; free neighbours are joined at once, so two free blocks
-// never touch. Free blocks lie in bins, one set of bins for each stream and size range: a block that is reused on
-// its own stream needs no waiting, for the stream runs the new work behind the old. A block that other streams
-// used too is held back after its release until an event on each of those streams has passed.
+// The driver maps segments; a segment is a chain of blocks; free neighbours are joined at once, so two free
+// blocks never touch. Free blocks lie in bins, one set of bins for each stream and size range: a block that
+// is reused on its own stream needs no waiting, for the stream runs the new work behind the old. A block that
+// other streams used too is held back after its release until an event on each of those streams has passed.
 //
-// A request is served from the bins, else by a new segment, else by a new segment after unused ones were given
-// back, else it fails. Segments that stay unused are given back too; there is no thread for that, the clock is
-// read when a block is released.
+// A request is served from the bins, else by a new segment, else by a new segment after unused ones were
+// given back, else it fails. Segments that stay unused are given back too; there is no thread for that, the
+// clock is read when a block is released.
 //
-// After a fork the child keeps inherited segments only for the blocks that are alive in them: a write to memory
-// that parent and child share copies a page, which is dearer than a fresh one.
+// After a fork the child keeps inherited segments only for the blocks that are alive in them: a write to
+// memory that parent and child share copies a page, which is dearer than a fresh one.
 
 namespace rushlight::detail {
 
@@ -86,9 +86,7 @@ void* CachingAllocator::allocate(size_t nbytes, StreamId stream) noexcept try {
     raise_peak(statistics_.allocated_bytes_peak, statistics_.allocated_bytes);
     raise_peak(statistics_.active_bytes_peak, statistics_.active_bytes);
     return block->data;
-} catch (const std::bad_alloc&) {
-    return nullptr;
-}
+} catch (const std::bad_alloc&) { return nullptr; }
 
 Block* CachingAllocator::find(Pool& from, size_t size) { return from.bins.find(size); }
 
@@ -119,7 +117,13 @@ Block* CachingAllocator::new_segment(Pool& into, size_t nbytes) {
     raise_peak(statistics_.reserved_bytes_peak, statistics_.reserved_bytes);
 
     Block* block = store_.take();
-    *segment = {static_cast<char*>(data), nbytes, &into.bins, into.stream, into.small, false, block, nullptr, segments_};
+    segment->data = static_cast<char*>(data);
+    segment->size = nbytes;
+    segment->bins = &into.bins;
+    segment->stream = into.stream;
+    segment->small = into.small;
+    segment->first = block;
+    segment->next = segments_;
     if (segments_) segments_->previous = segment.get();
     block->data = segment->data;
     block->size = nbytes;
@@ -131,8 +135,8 @@ Block* CachingAllocator::new_segment(Pool& into, size_t nbytes) {
     return block;
 }
 
-/// Cuts a block down to `size` where the rest is worth keeping: in segments of small blocks any that could serve a
-/// small request, elsewhere any that is too big for one.
+/// Cuts a block down to `size` where the rest is worth keeping: in segments of small blocks any that could
+/// serve a small request, elsewhere any that is too big for one.
 void CachingAllocator::split(Block* block, size_t size) {
     size_t rest = block->size - size;
     if (rest < (block->segment->small ? config_.rounding : config_.small_limit + 1)) return;
@@ -228,7 +232,9 @@ void CachingAllocator::unmap(Block* block) {
 /// Gives unused segments back until `wanted` bytes are; first one that is big enough alone, if there is one.
 void CachingAllocator::unmap_unused(size_t wanted) {
     Segment* fitting = nullptr;
-    auto unused = [](const Segment* s) { return s->first->state == BlockState::Free && whole_segment(s->first); };
+    auto unused = [](const Segment* s) {
+        return s->first->state == BlockState::Free && whole_segment(s->first);
+    };
     for (Segment* s = segments_; s; s = s->next) {
         if (unused(s) && s->size >= wanted && (!fitting || s->size < fitting->size)) fitting = s;
     }
@@ -278,7 +284,8 @@ void CachingAllocator::decay(uint64_t now) {
             auto begin = round_up(reinterpret_cast<uintptr_t>(block->data), config_.large_rounding);
             auto end = reinterpret_cast<uintptr_t>(block->data + block->size) / config_.large_rounding *
                        config_.large_rounding;
-            if (!block->discarded && begin < end) driver_.discard(reinterpret_cast<void*>(begin), end - begin);
+            if (!block->discarded && begin < end)
+                driver_.discard(reinterpret_cast<void*>(begin), end - begin);
             block->discarded = true;
         }
         s = following;
@@ -341,13 +348,16 @@ std::string CachingAllocator::snapshot() {
     std::string text = "[";
     char line[160];
     for (Segment* s = segments_; s; s = s->next) {
-        std::snprintf(line, sizeof line, "%s\n{\"address\": %zu, \"size\": %zu, \"stream\": %llu, \"pool\": \"%s\", \"blocks\": [",
-                      s == segments_ ? "" : ",", reinterpret_cast<size_t>(s->data), s->size,
-                      static_cast<unsigned long long>(s->stream), s->small ? "small" : "large");
+        std::snprintf(
+            line, sizeof line,
+            "%s\n{\"address\": %zu, \"size\": %zu, \"stream\": %llu, \"pool\": \"%s\", \"blocks\": [",
+            s == segments_ ? "" : ",", reinterpret_cast<size_t>(s->data), s->size,
+            static_cast<unsigned long long>(s->stream), s->small ? "small" : "large");
         text += line;
         for (Block* b = s->first; b; b = b->right) {
-            std::snprintf(line, sizeof line, "%s{\"address\": %zu, \"size\": %zu, \"state\": \"%s\"}", b->left ? ", " : "",
-                          reinterpret_cast<size_t>(b->data), b->size, kStates[static_cast<int>(b->state)]);
+            std::snprintf(line, sizeof line, "%s{\"address\": %zu, \"size\": %zu, \"state\": \"%s\"}",
+                          b->left ? ", " : "", reinterpret_cast<size_t>(b->data), b->size,
+                          kStates[static_cast<int>(b->state)]);
             text += line;
         }
         text += "]}";

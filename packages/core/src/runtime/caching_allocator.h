@@ -1,4 +1,5 @@
-// The caching allocator of every device: host memory, CUDA and a test's fake device differ only in their driver.
+// The caching allocator of every device: host memory, CUDA and a test's fake device differ only in their
+// driver.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +18,8 @@ namespace rushlight::detail {
 /// A queue of work on a device; 0 is the device's default one, and the host's only one.
 using StreamId = uint64_t;
 
-/// What a device does for the allocator. Functions are called under the allocator's lock: they may not call back.
+/// What a device does for the allocator. Functions are called under the allocator's lock: they may not call
+/// back.
 class Driver {
   public:
     using Event = void*;
@@ -38,14 +40,14 @@ class Driver {
 };
 
 struct CachingConfig {
-    size_t rounding = 512;                    // block sizes are multiples of it; a power of two
-    size_t small_limit = size_t{1} << 20;     // requests up to here share segments of `small_segment`
+    size_t rounding = 512;                 // block sizes are multiples of it; a power of two
+    size_t small_limit = size_t{1} << 20;  // requests up to here share segments of `small_segment`
     size_t small_segment = size_t{2} << 20;
-    size_t medium_limit = size_t{10} << 20;   // up to here, segments of `medium_segment`
+    size_t medium_limit = size_t{10} << 20;  // up to here, segments of `medium_segment`
     size_t medium_segment = size_t{20} << 20;
     size_t large_rounding = size_t{2} << 20;  // above, a segment of their own, rounded up to this
-    uint64_t decay_ms = 10'000;               // how long a segment stays unused before the system gets it back
-    uint64_t limit = UINT64_MAX;              // of reserved bytes
+    uint64_t decay_ms = 10'000;   // how long a segment stays unused before the system gets it back
+    uint64_t limit = UINT64_MAX;  // of reserved bytes
 };
 
 /// See Note [Caching] in caching_allocator.cpp. Thread-safe.
@@ -60,7 +62,8 @@ class CachingAllocator {
     void* allocate(size_t nbytes, StreamId stream = 0) noexcept;
     /// False when `data` is no live block of this allocator.
     [[nodiscard]] bool release(void* data) noexcept;
-    /// Work on `stream`, which is not the block's own, uses it: after its release the block waits for that work.
+    /// Work on `stream`, which is not the block's own, uses it: after its release the block waits for that
+    /// work.
     void record_use(void* data, StreamId stream) noexcept;
 
     void empty_cache() noexcept;

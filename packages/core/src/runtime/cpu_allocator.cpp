@@ -32,8 +32,8 @@ constexpr bool kSanitized = true;
 constexpr bool kSanitized = false;
 #endif
 
-/// Where blocks come from: RUSHLIGHT_CPU_ALLOCATOR=caching|malloc. Memory checkers see the bounds and the owner of
-/// a block only when it is malloc's, so that is the default under a sanitizer.
+/// Where blocks come from: RUSHLIGHT_CPU_ALLOCATOR=caching|malloc. Memory checkers see the bounds and the
+/// owner of a block only when it is malloc's, so that is the default under a sanitizer.
 struct HostAllocator {
     HostDriver driver;
     CachingAllocator large{driver, {.rounding = kSmallGrain, .limit = memory_available_to_process()}};
@@ -91,10 +91,12 @@ void* allocate_malloc(HostAllocator& h, size_t nbytes) {
     constexpr double kMiB = 1 << 20;
     MemoryStatistics s = memory_statistics();
     throw_out_of_memory(
-        "cpu: out of memory: a block of %.1f MiB does not fit: %.1f MiB are in use, %.1f MiB are cached, the limit is %.1f MiB\n"
-        "Hint: drop tensors that are no longer needed or use smaller batches; set_memory_limit() moves the limit",
+        "cpu: out of memory: a block of %.1f MiB does not fit: %.1f MiB are in use, %.1f MiB are cached, "
+        "the limit is %.1f MiB\n"
+        "hint: drop tensors that are no longer needed, or use smaller batches",
         static_cast<double>(nbytes) / kMiB, static_cast<double>(s.allocated_bytes) / kMiB,
-        static_cast<double>(s.reserved_bytes - s.allocated_bytes) / kMiB, static_cast<double>(s.limit_bytes) / kMiB);
+        static_cast<double>(s.reserved_bytes - s.allocated_bytes) / kMiB,
+        static_cast<double>(s.limit_bytes) / kMiB);
 }
 
 }  // namespace
@@ -102,9 +104,9 @@ void* allocate_malloc(HostAllocator& h, size_t nbytes) {
 void* allocate_slow(size_t nbytes) {
     if (nbytes == 0) return nullptr;
     HostAllocator& h = host();
-    void* data = h.use_malloc                ? allocate_malloc(h, nbytes)
+    void* data = h.use_malloc            ? allocate_malloc(h, nbytes)
                  : nbytes <= kSmallLimit ? small_blocks::allocate(nbytes)
-                                             : h.large.allocate(nbytes);
+                                         : h.large.allocate(nbytes);
     if (__builtin_expect(!data, 0)) out_of_memory(nbytes);
     return data;
 }
@@ -131,10 +133,12 @@ Allocation allocate_custom(const AllocatorInterface& allocator, size_t nbytes) {
     Allocation result{nullptr, allocator.release, allocator.self};
     if (nbytes == 0) return {nullptr, nullptr, nullptr};
     result.data = allocator.allocate(allocator.self, nbytes);
-    RL_CHECK(result.data, throw_out_of_memory, "cpu: the allocator set by set_allocator() has no %zu bytes", nbytes);
+    RL_CHECK(result.data, throw_out_of_memory, "cpu: the allocator set by set_allocator() has no %zu bytes",
+             nbytes);
     if (reinterpret_cast<uintptr_t>(result.data) % kSmallGrain != 0) {
         allocator.release(allocator.self, result.data, nbytes);
-        throw_runtime("cpu: the allocator set by set_allocator() gave %p, needs a multiple of %zu", result.data, kSmallGrain);
+        throw_runtime("cpu: the allocator set by set_allocator() gave %p, needs a multiple of %zu",
+                      result.data, kSmallGrain);
     }
     return result;
 }
@@ -142,9 +146,14 @@ Allocation allocate_custom(const AllocatorInterface& allocator, size_t nbytes) {
 }  // namespace detail
 
 const AllocatorInterface* set_allocator(const AllocatorInterface* allocator) {
-    RL_CHECK(!allocator || (allocator->struct_size >= sizeof(AllocatorInterface) && allocator->allocate && allocator->release),
-             throw_value, "set_allocator(allocator): got a struct of %u bytes or without functions, needs %zu bytes and both",
-             allocator->struct_size, sizeof(AllocatorInterface));
+    constexpr size_t kSize = sizeof(AllocatorInterface);
+    if (allocator) {
+        RL_CHECK(allocator->struct_size >= kSize, throw_value,
+                 "set_allocator(allocator): got a struct of %u bytes, needs %zu", allocator->struct_size,
+                 kSize);
+        RL_CHECK(allocator->allocate && allocator->release, throw_value,
+                 "set_allocator(allocator): a function is missing, needs allocate and release");
+    }
     return detail::custom_allocator.exchange(allocator, std::memory_order_acq_rel);
 }
 

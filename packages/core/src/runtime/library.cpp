@@ -43,7 +43,8 @@ void* LazyLibrary::require(const char* name) {
     void* address = symbol(name);
     if (!address) {
         std::string why = why_not();
-        throw_runtime("%s: %s", file_, why.empty() ? (std::string("has no function '") + name + "'").c_str() : why.c_str());
+        throw_runtime("%s: %s", file_,
+                      why.empty() ? (std::string("has no function '") + name + "'").c_str() : why.c_str());
     }
     return address;
 }

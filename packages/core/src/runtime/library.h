@@ -6,8 +6,9 @@
 
 namespace rushlight::detail {
 
-/// A library beside this one (vendor code that ships with core), opened on first use and never closed. Functions may be
-/// called from any thread; none holds a lock, since opening a library twice gives the same one.
+/// A library beside this one (vendor code that ships with core), opened on first use and never closed.
+/// Functions may be called from any thread; none holds a lock, since opening a library twice gives the same
+/// one.
 class LazyLibrary {
   public:
     /// `file` is a name without a folder ("librushlight_dnnl.so").

@@ -7,28 +7,32 @@
 #include <cmath>
 #include <fstream>
 #include <functional>
-#include <sstream>
+#include <limits>
 #include <string>
 
 namespace rushlight::detail {
 
 namespace {
 
-/// Calls `visit` with the folder of the process's control group in `controller`'s hierarchy ("" is version 2),
-/// then with each of its ancestors. In a container the path may be the host's, of which only the root is here.
-void for_each_group(const std::string& controller, const std::function<void(const std::string&)>& visit) {
-    std::ifstream groups("/proc/self/cgroup");
+/// Calls `visit` with the folder of the process's control group in `controller`'s hierarchy ("" is version
+/// 2), then with each of its ancestors. In a container the path may be the host's, of which only the root is
+/// here.
+void for_each_group(const std::string& root, const std::string& controller,
+                    const std::function<void(const std::string&)>& visit) {
+    std::ifstream groups(root + "/proc/self/cgroup");
     for (std::string line; std::getline(groups, line);) {  // hierarchy-id:controllers:path
         size_t first = line.find(':'), second = line.find(':', first + 1);
         if (second == std::string::npos) continue;
         std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
         bool unified = controllers == ",,";
-        if (controller.empty() ? !unified : controllers.find("," + controller + ",") == std::string::npos) continue;
+        if (controller.empty() ? !unified : controllers.find("," + controller + ",") == std::string::npos)
+            continue;
         std::string path = line.substr(second + 1);
-        std::string root = unified ? "/sys/fs/cgroup" : "/sys/fs/cgroup/" + controller;
+        if (path.empty() || path[0] != '/') continue;
+        std::string base = root + (unified ? "/sys/fs/cgroup" : "/sys/fs/cgroup/" + controller);
         while (true) {
             if (path == "/") path.clear();
-            visit(root + path);
+            visit(base + path);
             if (path.empty()) return;
             path.erase(path.rfind('/'));
         }
@@ -43,40 +47,55 @@ bool read_number(const std::string& path, T& value) {
 
 }  // namespace
 
-uint64_t memory_available_to_process() {
-    auto limit = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+uint64_t group_memory_limit(const std::string& root) {
+    uint64_t limit = UINT64_MAX;
     auto lower = [&limit](const std::string& path) {
+        // "max", where there is no limit, is no number.
         if (uint64_t bytes; read_number(path, bytes) && bytes > 0) limit = std::min(limit, bytes);
     };
-    for_each_group("", [&](const std::string& folder) { lower(folder + "/memory.max"); });
-    for_each_group("memory", [&](const std::string& folder) { lower(folder + "/memory.limit_in_bytes"); });
+    for_each_group(root, "", [&](const std::string& folder) { lower(folder + "/memory.max"); });
+    for_each_group(root, "memory",
+                   [&](const std::string& folder) { lower(folder + "/memory.limit_in_bytes"); });
     return limit;
 }
 
-int processors_available_to_process() {
+double group_processor_quota(const std::string& root) {
+    double limit = std::numeric_limits<double>::infinity();
+    auto lower = [&limit](double quota, double period) {
+        if (quota > 0 && period > 0) limit = std::min(limit, quota / period);
+    };
+    for_each_group(root, "", [&](const std::string& folder) {
+        std::ifstream file(folder + "/cpu.max");
+        if (double quota, period; file >> quota >> period) lower(quota, period);
+    });
+    for_each_group(root, "cpu", [&](const std::string& folder) {
+        double quota, period;
+        if (read_number(folder + "/cpu.cfs_quota_us", quota) &&
+            read_number(folder + "/cpu.cfs_period_us", period))
+            lower(quota, period);
+    });
+    return limit;
+}
+
+uint64_t memory_available_to_process(const std::string& root) {
+    auto machine =
+        static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+    return std::min(machine, group_memory_limit(root));
+}
+
+int processors_available_to_process(const std::string& root) {
     double limit = static_cast<double>(sysconf(_SC_NPROCESSORS_ONLN));
     // As large as it takes: a fixed cpu_set_t fails on machines with more than 1024 processors.
-    for (int width = 1024; width <= 1 << 20; width *= 2) {
+    for (size_t width = 1024; width <= size_t{1} << 20; width *= 2) {
         cpu_set_t* set = CPU_ALLOC(width);
+        if (!set) break;
         size_t nbytes = CPU_ALLOC_SIZE(width);
         bool known = sched_getaffinity(0, nbytes, set) == 0;
         if (known) limit = std::min(limit, static_cast<double>(CPU_COUNT_S(nbytes, set)));
         CPU_FREE(set);
         if (known) break;
     }
-    auto lower = [&limit](double quota, double period) {
-        if (quota > 0 && period > 0) limit = std::min(limit, std::ceil(quota / period));
-    };
-    for_each_group("", [&](const std::string& folder) {
-        std::ifstream file(folder + "/cpu.max");
-        if (double quota, period; file >> quota >> period) lower(quota, period);
-    });
-    for_each_group("cpu", [&](const std::string& folder) {
-        double quota, period;
-        if (read_number(folder + "/cpu.cfs_quota_us", quota) && read_number(folder + "/cpu.cfs_period_us", period)) {
-            lower(quota, period);
-        }
-    });
+    limit = std::min(limit, std::ceil(group_processor_quota(root)));
     return std::max(1, static_cast<int>(limit));
 }
 

@@ -2,13 +2,21 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 namespace rushlight::detail {
 
-/// The smaller of the machine's memory and the limits of the control group and its ancestors.
-uint64_t memory_available_to_process();
+// `root` stands before /proc and /sys: a test's own.
+
+/// The smaller of the machine's memory and the limits of the control group and its ancestors, in bytes.
+uint64_t memory_available_to_process(const std::string& root = "");
 
 /// Processors that this thread may run on, held to the control group's quota; at least 1.
-int processors_available_to_process();
+int processors_available_to_process(const std::string& root = "");
+
+/// The lowest memory limit of the control group and its ancestors; UINT64_MAX without one.
+uint64_t group_memory_limit(const std::string& root);
+/// The lowest quota of processors of the control group and its ancestors; infinity without one.
+double group_processor_quota(const std::string& root);
 
 }  // namespace rushlight::detail

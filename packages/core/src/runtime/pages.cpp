@@ -13,7 +13,8 @@ void* map_pages(size_t nbytes, bool huge) noexcept {
     auto start = reinterpret_cast<uintptr_t>(raw);
     uintptr_t aligned = (start + kHugePage - 1) & ~(kHugePage - 1);
     if (aligned != start) munmap(raw, aligned - start);
-    if (size_t tail = start + padded - (aligned + nbytes)) munmap(reinterpret_cast<void*>(aligned + nbytes), tail);
+    if (size_t tail = start + padded - (aligned + nbytes))
+        munmap(reinterpret_cast<void*>(aligned + nbytes), tail);
     void* data = reinterpret_cast<void*>(aligned);
     if (huge) madvise(data, nbytes, MADV_HUGEPAGE);  // advice: a kernel without it serves small pages
     return data;

@@ -8,8 +8,8 @@
 #include <exception>
 #include <mutex>
 
-// GCC's OpenMP runtime is opaque to the thread sanitizer, which would report every region; there, and in a build
-// without OpenMP, teams are plain threads.
+// GCC's OpenMP runtime is opaque to the thread sanitizer, which would report every region; there, and in a
+// build without OpenMP, teams are plain threads.
 #if defined(_OPENMP) && !defined(__SANITIZE_THREAD__)
 #define RL_OPENMP_TEAMS 1
 #include <omp.h>
@@ -23,21 +23,21 @@
 #include "rushlight/error.h"
 
 // Note [Threads]
-// libgomp keeps one team for each thread that opens regions, and ends and remakes threads when a region asks for
-// fewer or more than the last. So every region of a thread asks for the same number, and those without a share of
-// the work wait at the barrier. The processors are lent: a region takes all spare threads or, when another thread's
-// region has them, runs alone on its own.
+// libgomp keeps one team for each thread that opens regions, and ends and remakes threads when a region asks
+// for fewer or more than the last. So every region of a thread asks for the same number, and those without a
+// share of the work wait at the barrier. The processors are lent: a region takes all spare threads or, when
+// another thread's region has them, runs alone on its own.
 //
-// fork() copies the forking thread but not its team, and the next region would wait for it for ever. So in the
-// child that thread computes alone for good, vendor code included. Threads that the child starts have no team yet
-// and may make one.
+// fork() copies the forking thread but not its team, and the next region would wait for it for ever. So in
+// the child that thread computes alone for good, vendor code included. Threads that the child starts have no
+// team yet and may make one.
 
 namespace rushlight {
 
 namespace {
 
-std::atomic<int> limit{0};     // num_threads(); 0: not asked for yet
-std::atomic<int> lent{0};      // threads lent beyond the borrowers themselves
+std::atomic<int> limit{0};               // num_threads(); 0: not asked for yet
+std::atomic<int> lent{0};                // threads lent beyond the borrowers themselves
 thread_local bool working = false;       // inside a region
 thread_local bool team_is_gone = false;  // this thread came through a fork
 
@@ -147,10 +147,10 @@ ThreadLease::~ThreadLease() { give_back(extra_); }
 namespace detail {
 
 void run_ranges(int64_t begin, int64_t end, int64_t grain, RangeBody body, void* context) {
-    int extra = borrow();
+    int64_t length = end - begin, most = length / std::max<int64_t>(grain, 1);
+    int extra = most > 1 ? borrow() : 0;
     if (extra == 0) return body(context, begin, end);
-    int64_t length = end - begin;
-    int64_t parts = std::min<int64_t>(1 + extra, (length + std::max<int64_t>(grain, 1) - 1) / std::max<int64_t>(grain, 1));
+    int64_t parts = std::min<int64_t>(1 + extra, most);
     int64_t part = (length + parts - 1) / parts;
     FirstError error;
     run_team(1 + extra, [&](int i) {
@@ -158,9 +158,7 @@ void run_ranges(int64_t begin, int64_t end, int64_t grain, RangeBody body, void*
         if (lo >= hi) return;
         try {
             body(context, lo, hi);
-        } catch (...) {
-            error.keep(i);
-        }
+        } catch (...) { error.keep(i); }
     });
     give_back(extra);
     error.rethrow();
@@ -175,9 +173,7 @@ void run_chunks(int64_t count, RangeBody body, void* context) {
         for (int64_t i; !error.any() && (i = next.fetch_add(1, std::memory_order_relaxed)) < count;) {
             try {
                 body(context, i, i + 1);
-            } catch (...) {
-                error.keep(i);
-            }
+            } catch (...) { error.keep(i); }
         }
     });
     give_back(extra);

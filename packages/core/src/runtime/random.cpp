@@ -2,6 +2,7 @@
 
 #include <sys/random.h>
 
+#include <cerrno>
 #include <cstring>
 
 #include "rushlight/error.h"
@@ -19,13 +20,15 @@ constexpr char kMagic[8] = {'r', 'l', 'p', 'h', 'i', 'l', 'x', '1'};
 
 }  // namespace
 
-Ref<Generator> Generator::make(Device device, uint64_t seed) { return Ref<Generator>::adopt(new Generator(device, seed)); }
+Ref<Generator> Generator::make(Device device, uint64_t seed) {
+    return Ref<Generator>::adopt(new Generator(device, seed));
+}
 
 void Generator::destroy(Generator* generator) { delete generator; }
 
-// Both halves change in one instruction, so that a draw never pairs one seed with another's offset. A lock would have
-// to be taken around every fork. The instruction is older than any processor we support, but not in the compiler's
-// baseline, hence the target.
+// Both halves change in one instruction, so that a draw never pairs one seed with another's offset. A lock
+// would have to be taken around every fork. The instruction is older than any processor we support, but not
+// in the compiler's baseline, hence the target.
 [[gnu::target("cx16")]] Generator::State Generator::exchange_if(State expected, State desired) const {
     return __sync_val_compare_and_swap(&state_, expected, desired);
 }
@@ -41,8 +44,8 @@ void Generator::manual_seed(uint64_t seed) { store(seed); }
 
 uint64_t Generator::seed() {
     uint64_t fresh = 0;
-    RL_CHECK(getrandom(&fresh, sizeof fresh, 0) == sizeof fresh, throw_runtime, "seed(): the system gave no entropy: %s",
-             std::strerror(errno));
+    RL_CHECK(getrandom(&fresh, sizeof fresh, 0) == sizeof fresh, throw_runtime,
+             "seed(): the system gave no entropy: %s", std::strerror(errno));
     manual_seed(fresh);
     return fresh;
 }
@@ -68,12 +71,12 @@ std::vector<uint8_t> Generator::get_state() const {
 
 void Generator::set_state(std::span<const uint8_t> bytes) {
     SavedState saved;
-    RL_CHECK(bytes.size() == sizeof saved, throw_runtime, "set_state(state): got %zu bytes, needs the %zu of get_state()",
-             bytes.size(), sizeof saved);
+    RL_CHECK(bytes.size() == sizeof saved, throw_runtime,
+             "set_state(state): got %zu bytes, needs the %zu of get_state()", bytes.size(), sizeof saved);
     std::memcpy(&saved, bytes.data(), sizeof saved);
     RL_CHECK(std::memcmp(saved.magic, kMagic, sizeof kMagic) == 0, throw_runtime,
              "set_state(state): these bytes are no state of this generator\n"
-             "hint: a state saved by another library or version cannot be restored; seed with manual_seed() instead");
+             "hint: the state of another library or version cannot be restored; manual_seed() starts anew");
     store(State{saved.offset} << 64 | saved.seed);
 }
 

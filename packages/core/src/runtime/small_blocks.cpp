@@ -10,14 +10,15 @@
 #include "pages.h"
 
 // Note [Small blocks]
-// A region is 2 MiB of memory at a multiple of 2 MiB, so a block finds its region by masking its address and its
-// slab by a shift. The region's first bytes hold the descriptors of its 32 slabs; a slab serves one size class
-// until all of its blocks are back, then any. One mutex guards everything here: threads come for batches.
+// A region is 2 MiB of memory at a multiple of 2 MiB, so a block finds its region by masking its address and
+// its slab by a shift. The region's first bytes hold the descriptors of its 32 slabs; a slab serves one size
+// class until all of its blocks are back, then any. One mutex guards everything here: threads come for
+// batches.
 //
-// After a fork the child must not write into memory that it shares with its parent, or each write copies a page.
-// So it forgets all free blocks, and its bins get capacity zero, which sends every release through `release`
-// below, where a block from an inherited region is recognised by the region's generation and dropped. The fast
-// path knows nothing of this.
+// After a fork the child must not write into memory that it shares with its parent, or each write copies a
+// page. So it forgets all free blocks, and its bins get capacity zero, which sends every release through
+// `release` below, where a block from an inherited region is recognised by the region's generation and
+// dropped. The fast path knows nothing of this.
 
 namespace rushlight::detail {
 
@@ -31,11 +32,11 @@ constexpr size_t kSlabs = kRegionSize / kSlabSize;
 struct Region;
 
 struct Slab {
-    FreeBlock* free;      // returned blocks
-    uint32_t free_count;  // length of `free`
-    uint32_t carved;      // blocks handed out at least once
-    uint32_t capacity;    // blocks that fit
-    uint32_t size_class;  // 0: the slab is empty
+    FreeBlock* free;        // returned blocks
+    uint32_t free_count;    // length of `free`
+    uint32_t carved;        // blocks handed out at least once
+    uint32_t capacity;      // blocks that fit
+    uint32_t size_class;    // 0: the slab is empty
     Slab *previous, *next;  // among the slabs of its class that have something to give, or the empty ones
     char* start;
     uint64_t empty_since_ms;  // 0: its pages are discarded

@@ -1,0 +1,478 @@
+// sources: src/runtime/caching_allocator.cpp src/runtime/error.cpp
+
+// The caching core on a device that does exactly what it is told: streams stand still until a test advances
+// them, memory is as large as a test says, and every piece of queued work checks that nobody else has touched
+// its block.
+#include "runtime/caching_allocator.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <map>
+#include <random>
+#include <thread>
+
+#include "check.h"
+
+using namespace rushlight;
+using namespace rushlight::detail;
+
+namespace {
+
+constexpr size_t kMiB = size_t{1} << 20;
+
+class FakeDevice final : public Driver {
+  public:
+    ~FakeDevice() override { CHECK_EQUAL(segments.size(), 0u); }
+
+    void* map(size_t nbytes) noexcept override {
+        ++map_calls;
+        if (mapped + nbytes > memory || map_calls == failing_call) return nullptr;
+        void* data = std::aligned_alloc(2 * kMiB, (nbytes + 2 * kMiB - 1) / (2 * kMiB) * (2 * kMiB));
+        segments[static_cast<char*>(data)] = nbytes;
+        mapped += nbytes;
+        return data;
+    }
+    void unmap(void* data, size_t nbytes) noexcept override {
+        auto found = segments.find(static_cast<char*>(data));
+        CHECK(found != segments.end() && found->second == nbytes);
+        if (found == segments.end()) return;
+        mapped -= nbytes;
+        segments.erase(found);
+        std::free(data);
+    }
+    void discard(void* data, size_t nbytes) noexcept override {
+        discarded += nbytes;
+        std::memset(data, 0, nbytes);
+    }
+    uint64_t now_ms() noexcept override { return clock; }
+
+    // An event is the number of pieces of work before it, plus its stream.
+    Event record(StreamId stream) noexcept override {
+        ++live_events;
+        return new Mark{stream, queued[stream]};
+    }
+    bool reached(Event event) noexcept override {
+        auto* mark = static_cast<Mark*>(event);
+        return done[mark->stream] >= mark->ticket;
+    }
+    void wait(Event event) noexcept override {
+        auto* mark = static_cast<Mark*>(event);
+        while (done[mark->stream] < mark->ticket) advance(mark->stream);
+    }
+    void destroy(Event event) noexcept override {
+        --live_events;
+        delete static_cast<Mark*>(event);
+    }
+
+    void enqueue(StreamId stream, std::function<void()> work) {
+        work_[stream].push_back(std::move(work));
+        ++queued[stream];
+    }
+    /// Does one piece of work; false when there is none.
+    bool advance(StreamId stream) {
+        if (work_[stream].empty()) return false;
+        work_[stream].front()();
+        work_[stream].pop_front();
+        ++done[stream];
+        return true;
+    }
+    bool holds(const char* data, size_t nbytes) const {
+        auto next = segments.upper_bound(const_cast<char*>(data));
+        if (next == segments.begin()) return false;
+        auto segment = std::prev(next);
+        return data + nbytes <= segment->first + segment->second;
+    }
+
+    size_t memory = SIZE_MAX / 2, mapped = 0, discarded = 0;
+    int map_calls = 0, failing_call = -1, live_events = 0;
+    uint64_t clock = 1'000'000;
+    std::map<char*, size_t> segments;
+    std::map<StreamId, uint64_t> queued, done;
+
+  private:
+    struct Mark {
+        StreamId stream;
+        uint64_t ticket;
+    };
+    std::map<StreamId, std::deque<std::function<void()>>> work_;
+};
+
+/// Blocks of a snapshot that are in a given state.
+size_t count_blocks(const std::string& snapshot, const char* state) {
+    std::string part = std::string("\"state\": \"") + state + "\"";
+    size_t n = 0;
+    for (size_t at = snapshot.find(part); at != std::string::npos; at = snapshot.find(part, at + 1)) ++n;
+    return n;
+}
+
+}  // namespace
+
+TEST(blocks_are_rounded_apart_and_reused) {
+    FakeDevice device;
+    CachingAllocator allocator(device, {});
+    void* a = allocator.allocate(1);
+    void* b = allocator.allocate(513);
+    void* c = allocator.allocate(1);
+    CHECK_EQUAL(static_cast<char*>(b) - static_cast<char*>(a), 512);
+    CHECK_EQUAL(static_cast<char*>(c) - static_cast<char*>(b), 1024);
+    CHECK_EQUAL(device.segments.size(), 1u);
+    CHECK(allocator.release(b));
+    CHECK_EQUAL(allocator.allocate(1000), b);
+    CHECK(allocator.allocate(0) == nullptr);
+    CHECK(allocator.release(a) && allocator.release(b) && allocator.release(c));
+    CHECK_EQUAL(allocator.statistics().allocated_bytes, 0u);
+}
+
+TEST(foreign_and_released_pointers_are_refused) {
+    FakeDevice device;
+    CachingAllocator allocator(device, {});
+    void* a = allocator.allocate(4096);
+    CHECK(!allocator.release(static_cast<char*>(a) + 512));
+    CHECK(!allocator.release(nullptr));
+    CHECK(allocator.release(a));
+    CHECK(!allocator.release(a));
+}
+
+TEST(sizes_that_overflow_fail) {
+    FakeDevice device;
+    device.memory = 100 * kMiB;
+    CachingAllocator allocator(device, {});
+    for (size_t nbytes : {SIZE_MAX, SIZE_MAX - 100, SIZE_MAX / 2, SIZE_MAX / 2 + 1, size_t{1} << 60})
+        CHECK(allocator.allocate(nbytes) == nullptr);
+    CHECK_EQUAL(allocator.statistics().reserved_bytes, 0u);
+}
+
+TEST(best_fit) {
+    FakeDevice device;
+    CachingAllocator allocator(device, {});
+    std::vector<void*> sizes;
+    for (size_t n : {64, 48, 40, 32}) sizes.push_back(allocator.allocate(n * kMiB));
+    for (void* data : sizes) CHECK(allocator.release(data));
+    CHECK_EQUAL(allocator.allocate(40 * kMiB), sizes[2]);
+    CHECK_EQUAL(allocator.allocate(34 * kMiB), sizes[1]);  // the smallest that is left and fits
+    CHECK_EQUAL(allocator.allocate(32 * kMiB), sizes[3]);
+    CHECK_EQUAL(device.map_calls, 4);
+    for (int i : {2, 1, 3}) CHECK(allocator.release(sizes[static_cast<size_t>(i)]));
+}
+
+TEST(large_blocks_are_cut_only_where_the_rest_is_large) {
+    FakeDevice device;
+    CachingAllocator allocator(device, {});
+    void* whole = allocator.allocate(40 * kMiB);
+    CHECK(allocator.release(whole));
+    void* a = allocator.allocate(39 * kMiB);  // 1 MiB would be left: too small for the pool of large blocks
+    CHECK_EQUAL(a, whole);
+    CHECK_EQUAL(allocator.statistics().allocated_bytes, 40 * kMiB);
+    CHECK(allocator.release(a));
+    a = allocator.allocate(30 * kMiB);
+    void* b = allocator.allocate(10 * kMiB);
+    CHECK_EQUAL(device.map_calls, 1);
+    CHECK(allocator.release(a) && allocator.release(b));
+    CHECK_EQUAL(allocator.allocate(40 * kMiB), whole);  // joined again
+    CHECK(allocator.release(whole));
+}
+
+TEST(everything_joins_again) {
+    FakeDevice device;
+    CachingAllocator allocator(device, {});
+    std::mt19937 random(1);
+    std::vector<void*> live;
+    for (int i = 0; i < 3000; ++i)
+        live.push_back(allocator.allocate(1 + random() % (i % 10 ? 100'000 : 20'000'000)));
+    std::shuffle(live.begin(), live.end(), random);
+    for (void* data : live) CHECK(allocator.release(data));
+    CHECK_EQUAL(count_blocks(allocator.snapshot(), "free"), device.segments.size());
+    CHECK_EQUAL(count_blocks(allocator.snapshot(), "live"), 0u);
+    allocator.empty_cache();
+    CHECK_EQUAL(device.mapped, 0u);
+    CHECK_EQUAL(allocator.statistics().reserved_bytes, 0u);
+}
+
+TEST(live_blocks_never_overlap_and_fragmentation_stays_small) {
+    FakeDevice device;
+    CachingAllocator allocator(device, {.rounding = 64});
+    std::mt19937 random(2);
+    std::map<char*, size_t> live;
+    size_t bytes = 0, most = 0, reserved = 0;
+    for (int i = 0; i < 100'000; ++i) {
+        // The live set grows and shrinks in waves, so that there are holes to fill.
+        bool grow = live.empty() || random() % 100 < (i / 5000 % 2 ? 35 : 65);
+        if (grow) {
+            size_t nbytes = 1 + (random() % 8 ? random() % 30'000 : random() % (4 * kMiB));
+            auto* data = static_cast<char*>(allocator.allocate(nbytes));
+            CHECK(device.holds(data, nbytes));
+            CHECK_EQUAL(reinterpret_cast<uintptr_t>(data) % 64, 0u);
+            auto next = live.lower_bound(data);
+            CHECK(next == live.end() || data + nbytes <= next->first);
+            CHECK(next == live.begin() || std::prev(next)->first + std::prev(next)->second <= data);
+            live[data] = nbytes;
+            bytes += nbytes;
+        } else {
+            auto victim = live.lower_bound(live.begin()->first +
+                                           random() % (live.rbegin()->first - live.begin()->first + 1));
+            bytes -= victim->second;
+            CHECK(allocator.release(victim->first));
+            live.erase(victim);
+        }
+        most = std::max(most, bytes);
+        reserved = std::max(reserved, device.mapped);
+    }
+    CHECK(reserved < most * 3 / 2);
+    MemoryStatistics s = allocator.statistics();
+    CHECK_EQUAL(s.reserved_bytes, device.mapped);
+    CHECK_EQUAL(s.reserved_bytes_peak, reserved);
+    CHECK_EQUAL(s.allocation_count - s.release_count, live.size());
+    for (auto& [data, nbytes] : live) CHECK(allocator.release(data));
+}
+
+TEST(a_stream_reuses_its_blocks_at_once_and_only_its_own) {
+    FakeDevice device;
+    CachingAllocator allocator(device, {});
+    void* a = allocator.allocate(1024, 1);
+    device.enqueue(1, [] {});
+    CHECK(allocator.release(a));
+    void* other = allocator.allocate(1024, 2);
+    CHECK(other != a);
+    CHECK_EQUAL(allocator.allocate(1024, 1), a);
+    CHECK_EQUAL(device.live_events, 0);
+    CHECK(allocator.release(a) && allocator.release(other));
+}
+
+TEST(a_block_waits_for_every_stream_that_used_it) {
+    FakeDevice device;
+    CachingAllocator allocator(device, {});
+    void* a = allocator.allocate(1024, 1);
+    device.enqueue(2, [] {});
+    device.enqueue(3, [] {});
+    allocator.record_use(a, 2);
+    allocator.record_use(a, 2);  // once is enough
+    allocator.record_use(a, 3);
+    allocator.record_use(a, 1);  // its own needs no event
+    CHECK(allocator.release(a));
+    CHECK_EQUAL(device.live_events, 2);
+    CHECK_EQUAL(count_blocks(allocator.snapshot(), "pending"), 1u);
+    CHECK_EQUAL(allocator.statistics().allocated_bytes, 0u);
+    CHECK_EQUAL(allocator.statistics().active_bytes, 1024u);
+    void* b = allocator.allocate(1024, 1);
+    CHECK(b != a);
+    device.advance(2);
+    void* c = allocator.allocate(1024, 1);
+    CHECK(c != a);
+    device.advance(3);
+    CHECK_EQUAL(allocator.allocate(1024, 1), a);
+    CHECK_EQUAL(device.live_events, 0);
+    CHECK(allocator.release(a) && allocator.release(b) && allocator.release(c));
+}
+
+TEST(a_full_device_waits_for_pending_blocks_before_it_fails) {
+    FakeDevice device;
+    device.memory = 20 * kMiB;
+    CachingAllocator allocator(device, {});
+    void* a = allocator.allocate(20 * kMiB, 1);
+    device.enqueue(2, [] {});
+    allocator.record_use(a, 2);
+    CHECK(allocator.release(a));
+    void* b = allocator.allocate(18 * kMiB, 1);
+    CHECK_EQUAL(b, a);
+    CHECK_EQUAL(device.done[2], 1u);
+    CHECK(allocator.release(b));
+}
+
+TEST(unused_segments_of_another_pool_make_room) {
+    FakeDevice device;
+    device.memory = 64 * kMiB;
+    CachingAllocator allocator(device, {});
+    void* a = allocator.allocate(30 * kMiB, 1);
+    void* b = allocator.allocate(30 * kMiB, 1);
+    CHECK(allocator.release(a) && allocator.release(b));
+    void* c = allocator.allocate(32 * kMiB, 2);  // stream 1's cache is in the way
+    CHECK(c != nullptr);
+    CHECK_EQUAL(allocator.statistics().retry_count, 1u);
+    CHECK(allocator.allocate(40 * kMiB, 2) == nullptr);
+    CHECK_EQUAL(allocator.statistics().failure_count, 1u);
+    void* d = allocator.allocate(32 * kMiB, 2);  // a failure leaves everything usable
+    CHECK(d != nullptr);
+    CHECK(allocator.release(c) && allocator.release(d));
+}
+
+TEST(near_the_limit_a_segment_is_only_as_large_as_it_must_be) {
+    FakeDevice device;
+    CachingAllocator allocator(device, {});
+    CHECK_EQUAL(allocator.set_limit(8 * kMiB), UINT64_MAX);
+    void* a = allocator.allocate(5 * kMiB);  // would open 20 MiB
+    CHECK(a != nullptr);
+    CHECK_EQUAL(device.mapped, 6 * kMiB);
+    CHECK(allocator.allocate(3 * kMiB) == nullptr);
+    CHECK(allocator.release(a));
+    void* b = allocator.allocate(7 * kMiB);
+    CHECK(b != nullptr);
+    CHECK(allocator.release(b));
+}
+
+TEST(a_driver_may_fail_at_any_call) {
+    for (int failing = 1; failing <= 12; ++failing) {
+        FakeDevice device;
+        CachingAllocator allocator(device, {});
+        device.failing_call = failing;
+        std::vector<void*> live;
+        for (size_t n : {1, 12, 1, 30, 3, 3, 20, 8, 8, 1}) {
+            if (void* data = allocator.allocate(n * kMiB, n % 2)) live.push_back(data);
+        }
+        CHECK_EQUAL(live.size(), 10u);  // the retry served it
+        CHECK_EQUAL(allocator.statistics().reserved_bytes, device.mapped);
+        for (void* data : live) CHECK(allocator.release(data));
+        allocator.empty_cache();
+        CHECK_EQUAL(device.mapped, 0u);
+    }
+}
+
+TEST(unused_memory_decays) {
+    FakeDevice device;
+    CachingAllocator allocator(device, {.decay_ms = 1000});
+    void* unused = allocator.allocate(40 * kMiB);
+    void* part = allocator.allocate(2 * kMiB);
+    void* busy = allocator.allocate(8 * kMiB);
+    CHECK(allocator.release(unused) && allocator.release(busy));
+    size_t before = device.mapped;
+    device.clock += 500;
+    void* again = allocator.allocate(8 * kMiB);
+    CHECK(allocator.release(again));
+    CHECK_EQUAL(device.mapped, before);
+    device.clock += 700;  // `unused` is 1200 ms old, `busy` 700
+    again = allocator.allocate(1024);
+    CHECK(allocator.release(again));
+    CHECK_EQUAL(device.mapped, before - 40 * kMiB + 2 * kMiB);
+    CHECK_EQUAL(device.discarded, 0u);
+    device.clock += 700;  // now `busy` too, but it shares a segment with `part`
+    again = allocator.allocate(1024);
+    CHECK(allocator.release(again));
+    CHECK_EQUAL(device.discarded, 18 * kMiB);
+    device.clock += 2000;  // once is enough
+    again = allocator.allocate(1024);
+    CHECK(allocator.release(again));
+    CHECK_EQUAL(device.discarded, 18 * kMiB);
+    CHECK(allocator.release(part));
+}
+
+TEST(a_child_keeps_off_inherited_memory) {
+    FakeDevice device;
+    CachingAllocator allocator(device, {});
+    void* live = allocator.allocate(kMiB);
+    void* unused = allocator.allocate(kMiB / 2);
+    void* alone = allocator.allocate(32 * kMiB);
+    CHECK(allocator.release(unused) && allocator.release(alone));
+    allocator.before_fork();
+    allocator.after_fork_in_child();
+    void* fresh = allocator.allocate(kMiB / 2);
+    CHECK(fresh != unused);
+    CHECK(!device.segments.contains(static_cast<char*>(alone)));  // nothing was alive in it
+    CHECK(device.holds(static_cast<char*>(live), kMiB));
+    CHECK(allocator.release(live));
+    CHECK(!device.holds(static_cast<char*>(live), kMiB));  // the last block took the segment along
+    CHECK(allocator.release(fresh));
+    CHECK_EQUAL(allocator.allocate(kMiB / 2), fresh);  // the child's own memory is cached as ever
+    CHECK(allocator.release(fresh));
+}
+
+// Queued work stamps its block and later finds its stamp. Handing a block to another stream too early, or two
+// owners of one block, shows as somebody else's stamp.
+TEST(work_never_meets_foreign_work_in_its_memory) {
+    FakeDevice device;
+    device.memory = 96 * kMiB;
+    CachingAllocator allocator(device, {});
+    std::mt19937 random(3);
+    struct Owned {
+        uint64_t* data;
+        size_t words;
+        uint64_t stamp;
+    };
+    std::vector<Owned> live;
+    uint64_t stamps = 0;
+    int refused = 0;
+    for (int i = 0; i < 60'000; ++i) {
+        StreamId stream = random() % 4;
+        switch (random() % 8) {
+            case 0:
+            case 1:
+            case 2: {
+                size_t nbytes = 64 + (random() % 6 ? random() % 20'000 : random() % (6 * kMiB));
+                auto* data = static_cast<uint64_t*>(allocator.allocate(nbytes, stream));
+                if (!data) {
+                    ++refused;
+                    break;
+                }
+                Owned block{data, nbytes / 8, ++stamps};
+                live.push_back(block);
+                device.enqueue(stream,
+                               [block] { block.data[0] = block.data[block.words - 1] = block.stamp; });
+                // Every user reads on its own stream, some on another one behind an event, as a program
+                // would.
+                StreamId reader = stream;
+                if (random() % 3 == 0) {
+                    reader = random() % 4;
+                    auto ticket = device.queued[stream];
+                    device.enqueue(reader, [&device, stream, ticket] {
+                        while (device.done[stream] < ticket) device.advance(stream);
+                    });
+                    allocator.record_use(data, reader);
+                }
+                device.enqueue(reader, [block] {
+                    CHECK(block.data[0] == block.stamp && block.data[block.words - 1] == block.stamp);
+                });
+                break;
+            }
+            case 3:
+            case 4:
+            case 5:
+                if (!live.empty()) {
+                    size_t victim = random() % live.size();
+                    CHECK(allocator.release(live[victim].data));
+                    live[victim] = live.back();
+                    live.pop_back();
+                }
+                break;
+            default:
+                for (int n = random() % 6; n > 0; --n) device.advance(stream);
+        }
+    }
+    CHECK(refused > 0);  // the device was full at times
+    CHECK(stamps > 10'000);
+    for (Owned& block : live) CHECK(allocator.release(block.data));
+    for (StreamId stream = 0; stream < 4; ++stream) {
+        while (device.advance(stream)) {}
+    }
+    allocator.empty_cache();
+    CHECK_EQUAL(device.mapped, 0u);
+    CHECK_EQUAL(device.live_events, 0);
+    CHECK_EQUAL(allocator.statistics().active_bytes, 0u);
+}
+
+TEST(threads_share_an_allocator) {
+    FakeDevice device;
+    CachingAllocator allocator(device, {});
+    std::vector<std::thread> threads;
+    for (unsigned t = 0; t < 4; ++t) {
+        threads.emplace_back([&allocator, t] {
+            std::mt19937 random(t);
+            std::vector<std::pair<uint64_t*, uint64_t>> live;
+            for (uint64_t i = 0; i < 3000; ++i) {
+                if (random() % 2) {
+                    auto* data = static_cast<uint64_t*>(allocator.allocate(8 + random() % 100'000, t % 2));
+                    *data = i << 8 | t;
+                    live.emplace_back(data, *data);
+                } else if (!live.empty()) {
+                    CHECK_EQUAL(*live.back().first, live.back().second);
+                    CHECK(allocator.release(live.back().first));
+                    live.pop_back();
+                }
+                if (i % 1000 == 0) allocator.empty_cache();
+            }
+            for (auto [data, stamp] : live) CHECK(*data == stamp && allocator.release(data));
+        });
+    }
+    for (std::thread& thread : threads) thread.join();
+    CHECK_EQUAL(allocator.statistics().active_bytes, 0u);
+}

@@ -1,0 +1,475 @@
+// A device that exists only in host memory, to hold core to the contract of rushlight/backend.h.
+//
+// It is as late as the contract allows: a stream's work runs when somebody waits for it, and not before.
+// Memory arrives full of junk and is overwritten when it is released. So an operator that forgets to
+// synchronise, to keep its inputs alive, or to order two streams, gives wrong numbers every time, not once in
+// a thousand runs.
+//
+// Built by itself, against core's headers alone: c++ -std=c++20 -shared -fPIC -I<core>/include toy_device.cpp
+#include <algorithm>
+#include <condition_variable>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <string>
+#include <thread>
+#include <type_traits>
+#include <vector>
+
+#include "rushlight/backend.h"
+#include "rushlight/half.h"
+
+namespace {
+
+using namespace rushlight;
+
+constexpr int kDevices = 2;
+constexpr size_t kMemory = size_t{64} << 20;  // of each device: small, so that a test can run out of it
+constexpr unsigned char kFresh = 0xCB, kDead = 0xDD;
+
+const HostTable* host;
+
+BackendStatus fail(BackendStatus status, const std::string& text) {
+    host->set_error(text.c_str());
+    return status;
+}
+
+// --- Streams: queues that one thread works off, as far as somebody waits -------------------------
+
+struct Stream {
+    std::deque<std::function<void()>> queue;
+    uint64_t queued = 0, done = 0;  // tickets: the n-th piece of work has ticket n
+    uint64_t wanted = 0;            // run up to this ticket
+};
+
+struct Event {
+    Stream* stream = nullptr;  // null: never recorded, which counts as reached
+    uint64_t ticket = 0;
+};
+
+struct Block {
+    size_t nbytes;
+    Stream* stream;
+    std::vector<Stream*> also_used_on;
+};
+
+struct ToyDevice {
+    std::unique_ptr<Stream> default_stream = std::make_unique<Stream>();
+    std::vector<std::unique_ptr<Stream>> streams;
+    std::map<void*, Block> live;
+    size_t used = 0;  // live blocks, and released ones whose release has not run
+};
+
+class Queue {
+  public:
+    Queue() : worker_([this] { work(); }) { worker_.detach(); }
+
+    /// The caller holds `mutex`.
+    void push(Stream* stream, std::function<void()> work) {
+        stream->queue.push_back(std::move(work));
+        ++stream->queued;
+    }
+    /// Later work of `stream` waits for a ticket of another.
+    void order(Stream* stream, Stream* other, uint64_t ticket) {
+        if (stream == other || other->done >= ticket) return;
+        push(stream, [this, other, ticket] { run_to(other, ticket); });
+    }
+    void wait(std::unique_lock<std::mutex>& lock, Stream* stream, uint64_t ticket) {
+        stream->wanted = std::max(stream->wanted, ticket);
+        if (std::find(waited_.begin(), waited_.end(), stream) == waited_.end()) waited_.push_back(stream);
+        wake_.notify_one();
+        finished_.wait(lock, [&] { return stream->done >= ticket; });
+    }
+
+    std::mutex mutex;
+
+  private:
+    void work() {
+        std::unique_lock lock(mutex);
+        while (true) {
+            wake_.wait(lock, [this] { return !waited_.empty(); });
+            Stream* stream = waited_.back();
+            waited_.pop_back();
+            run_to(stream, stream->wanted);
+            finished_.notify_all();
+        }
+    }
+    // Under the mutex: kernels are short, and nothing they do takes it.
+    void run_to(Stream* stream, uint64_t ticket) {
+        while (stream->done < ticket) {
+            auto task = std::move(stream->queue.front());
+            stream->queue.pop_front();
+            task();
+            ++stream->done;
+        }
+    }
+
+    std::condition_variable wake_, finished_;
+    std::vector<Stream*> waited_;
+    std::thread worker_;
+};
+
+// Never destroyed: the worker outlives main(), as do storages of static tensors.
+Queue& queue() {
+    static Queue* instance = new Queue;
+    return *instance;
+}
+ToyDevice& device(int32_t index) {
+    static auto* devices = new ToyDevice[kDevices];
+    return devices[index];
+}
+Stream* stream_of(int32_t index, void* stream) {
+    return stream ? static_cast<Stream*>(stream) : device(index).default_stream.get();
+}
+void wait_for_all(std::unique_lock<std::mutex>& lock, ToyDevice& d) {
+    queue().wait(lock, d.default_stream.get(), d.default_stream->queued);
+    // By index: the wait lets go of the lock, and a stream may be added meanwhile.
+    for (size_t i = 0; i < d.streams.size(); ++i)
+        queue().wait(lock, d.streams[i].get(), d.streams[i]->queued);
+}
+
+BackendStatus create_stream(int32_t index, void** stream) {
+    std::lock_guard lock(queue().mutex);
+    *stream = device(index).streams.emplace_back(std::make_unique<Stream>()).get();
+    return BackendStatus::Ok;
+}
+BackendStatus destroy_stream(int32_t index, void* stream) {
+    std::unique_lock lock(queue().mutex);
+    auto* own = stream_of(index, stream);
+    queue().wait(lock, own, own->queued);  // kept until the end: events and blocks may still name it
+    return BackendStatus::Ok;
+}
+BackendStatus synchronize_stream(int32_t index, void* stream) {
+    std::unique_lock lock(queue().mutex);
+    auto* own = stream_of(index, stream);
+    queue().wait(lock, own, own->queued);
+    return BackendStatus::Ok;
+}
+BackendStatus synchronize_device(int32_t index) {
+    std::unique_lock lock(queue().mutex);
+    wait_for_all(lock, device(index));
+    return BackendStatus::Ok;
+}
+
+BackendStatus create_event(int32_t, void** event) {
+    *event = new Event;
+    return BackendStatus::Ok;
+}
+BackendStatus destroy_event(int32_t, void* event) {
+    delete static_cast<Event*>(event);
+    return BackendStatus::Ok;
+}
+BackendStatus record_event(int32_t index, void* event, void* stream) {
+    std::lock_guard lock(queue().mutex);
+    auto* own = stream_of(index, stream);
+    *static_cast<Event*>(event) = {own, own->queued};
+    return BackendStatus::Ok;
+}
+BackendStatus wait_event(int32_t index, void* event, void* stream) {
+    std::lock_guard lock(queue().mutex);
+    auto* mark = static_cast<Event*>(event);
+    if (mark->stream) queue().order(stream_of(index, stream), mark->stream, mark->ticket);
+    return BackendStatus::Ok;
+}
+BackendStatus query_event(int32_t, void* event, int32_t* reached) {
+    std::lock_guard lock(queue().mutex);
+    auto* mark = static_cast<Event*>(event);
+    *reached = !mark->stream || mark->stream->done >= mark->ticket;
+    return BackendStatus::Ok;
+}
+BackendStatus synchronize_event(int32_t, void* event) {
+    std::unique_lock lock(queue().mutex);
+    auto* mark = static_cast<Event*>(event);
+    if (mark->stream) queue().wait(lock, mark->stream, mark->ticket);
+    return BackendStatus::Ok;
+}
+
+// --- Memory --------------------------------------------------------------------------------------
+
+BackendStatus allocate(int32_t index, size_t nbytes, void* stream, void** data) {
+    std::unique_lock lock(queue().mutex);
+    ToyDevice& d = device(index);
+    if (nbytes > kMemory - d.used) wait_for_all(lock, d);  // releases may be queued
+    if (nbytes > kMemory - d.used) {
+        return fail(BackendStatus::OutOfMemory,
+                    "toy:" + std::to_string(index) + " has no " + std::to_string(nbytes) + " bytes: " +
+                        std::to_string(d.used) + " of " + std::to_string(kMemory) + " are in use");
+    }
+    *data = std::aligned_alloc(64, (nbytes + 63) / 64 * 64);
+    if (!*data) return fail(BackendStatus::OutOfMemory, "the host has no memory for the toy device");
+    std::memset(*data, kFresh, nbytes);
+    d.used += nbytes;
+    d.live[*data] = {nbytes, stream_of(index, stream), {}};
+    return BackendStatus::Ok;
+}
+
+BackendStatus release(int32_t index, void* data, size_t nbytes) {
+    std::lock_guard lock(queue().mutex);
+    ToyDevice& d = device(index);
+    auto found = d.live.find(data);
+    if (found == d.live.end() || found->second.nbytes != nbytes)
+        return fail(BackendStatus::Runtime, "release: no live block of this address and size");
+    Block block = std::move(found->second);
+    d.live.erase(found);
+    for (Stream* other : block.also_used_on) queue().order(block.stream, other, other->queued);
+    queue().push(block.stream, [&d, data, nbytes] {
+        std::memset(data, kDead, nbytes);
+        std::free(data);
+        d.used -= nbytes;
+    });
+    return BackendStatus::Ok;
+}
+
+BackendStatus record_use(int32_t index, void* data, void* stream) {
+    std::lock_guard lock(queue().mutex);
+    auto found = device(index).live.find(data);
+    if (found == device(index).live.end()) return fail(BackendStatus::Runtime, "record_use: no live block");
+    found->second.also_used_on.push_back(stream_of(index, stream));
+    return BackendStatus::Ok;
+}
+
+BackendStatus copy(CopyKind kind, int32_t index, void* target, const void* source, size_t nbytes,
+                   void* stream, int32_t wait) {
+    std::unique_lock lock(queue().mutex);
+    Stream* own = stream_of(index, stream);
+    if (kind == CopyKind::HostToDevice) {
+        auto* bytes = static_cast<const char*>(source);
+        queue().push(own, [target, staged = std::vector<char>(bytes, bytes + nbytes)] {
+            std::memcpy(target, staged.data(), staged.size());
+        });
+    } else {
+        queue().push(own, [=] { std::memcpy(target, source, nbytes); });
+    }
+    if (wait) queue().wait(lock, own, own->queued);
+    return BackendStatus::Ok;
+}
+
+// --- Kernels: three, for every dtype of core but complex ones ------------------------------------
+
+template <class F>
+bool visit(DType dtype, F&& f) {
+    switch (dtype) {
+        case DType::Bool: f(bool{}); return true;
+        case DType::UInt8: f(uint8_t{}); return true;
+        case DType::Int8: f(int8_t{}); return true;
+        case DType::Int16: f(int16_t{}); return true;
+        case DType::Int32: f(int32_t{}); return true;
+        case DType::Int64: f(int64_t{}); return true;
+        case DType::UInt16: f(uint16_t{}); return true;
+        case DType::UInt32: f(uint32_t{}); return true;
+        case DType::UInt64: f(uint64_t{}); return true;
+        case DType::Float16: f(Half{}); return true;
+        case DType::BFloat16: f(BFloat16{}); return true;
+        case DType::Float32: f(float{}); return true;
+        case DType::Float64: f(double{}); return true;
+        default: return false;
+    }
+}
+
+/// A value on its way through a kernel: double holds every float exactly, and a sum of two of them rounds the
+/// same.
+struct Number {
+    bool floating;
+    double f;
+    int64_t i;
+
+    double as_float() const { return floating ? f : static_cast<double>(i); }
+    int64_t as_int() const { return floating ? static_cast<int64_t>(f) : i; }
+};
+
+/// A view that owns its geometry: the caller's is gone when the work runs.
+struct Operand {
+    explicit Operand(const View& v) : data(static_cast<char*>(v.data)), dtype(v.dtype), present(v.defined()) {
+        if (!present) return;
+        sizes.assign(v.sizes, v.sizes + v.ndim);
+        strides.assign(v.strides, v.strides + v.ndim);
+    }
+
+    int64_t offset(const std::vector<int64_t>& at) const {
+        int64_t elements = 0;
+        for (size_t d = 0; d < strides.size(); ++d) elements += at[d] * strides[d];
+        return elements;
+    }
+    Number load(int64_t offset) const {
+        Number value{is_floating(dtype), 0, 0};
+        visit(dtype, [&](auto zero) {
+            using T = decltype(zero);
+            T element;
+            std::memcpy(&element, data + offset * static_cast<int64_t>(sizeof(T)), sizeof(T));
+            if constexpr (std::is_integral_v<T>)
+                value.i = static_cast<int64_t>(element);
+            else
+                value.f = static_cast<double>(element);
+        });
+        return value;
+    }
+    void store(int64_t offset, Number value) const {
+        visit(dtype, [&](auto zero) {
+            using T = decltype(zero);
+            T element;
+            if constexpr (std::is_same_v<T, bool>)
+                element = value.floating ? value.f != 0 : value.i != 0;
+            else if constexpr (std::is_integral_v<T>)
+                element = static_cast<T>(value.as_int());
+            else if constexpr (std::is_same_v<T, double>)
+                element = value.as_float();
+            else
+                element = T(static_cast<float>(value.as_float()));
+            std::memcpy(data + offset * static_cast<int64_t>(sizeof(T)), &element, sizeof(T));
+        });
+    }
+
+    char* data;
+    DType dtype;
+    bool present;
+    std::vector<int64_t> sizes, strides;
+};
+
+/// Calls f for every index of a shape, the last dimension fastest.
+template <class F>
+void for_each_index(const std::vector<int64_t>& sizes, F&& f) {
+    for (int64_t size : sizes) {
+        if (size == 0) return;
+    }
+    std::vector<int64_t> at(sizes.size(), 0);
+    while (true) {
+        f(at);
+        size_t d = sizes.size();
+        while (d > 0 && ++at[d - 1] == sizes[d - 1]) at[--d] = 0;
+        if (d == 0) return;
+    }
+}
+
+Number number(const Param& p) { return {p.kind == Param::Kind::Float, p.as_float(), p.as_int()}; }
+
+BackendStatus enqueue(const KernelArgs* args, const char* name, std::function<void()> work) {
+    for (int i = 0; i < args->num_outputs + args->num_inputs; ++i) {
+        const View& v = args->tensors[i];
+        if (v.defined() && !visit(v.dtype, [](auto) {}))
+            return fail(BackendStatus::NotImplemented,
+                        std::string(name) + ": the toy device has no complex numbers");
+    }
+    std::lock_guard lock(queue().mutex);
+    queue().push(stream_of(args->context->device, args->context->stream), std::move(work));
+    return BackendStatus::Ok;
+}
+
+BackendStatus copy_kernel(const KernelArgs* args) {
+    return enqueue(args, "copy", [out = Operand(args->out(0)), in = Operand(args->in(0))] {
+        for_each_index(out.sizes, [&](const auto& at) { out.store(out.offset(at), in.load(in.offset(at))); });
+    });
+}
+
+/// out = input + alpha * other, either of which may be a number.
+BackendStatus add_kernel(const KernelArgs* args) {
+    std::vector<Number> params;
+    for (int i = 0; i < args->num_params; ++i) params.push_back(number(args->params[i]));
+    auto work = [out = Operand(args->out(0)), a = Operand(args->in(0)), b = Operand(args->in(1)), params] {
+        for_each_index(out.sizes, [&](const auto& at) {
+            size_t next = 0;
+            Number x = a.present ? a.load(a.offset(at)) : params[next++];
+            Number y = b.present ? b.load(b.offset(at)) : params[next++];
+            Number alpha = next < params.size() ? params[next] : Number{false, 1, 1};
+            Number result{x.floating || y.floating || alpha.floating, 0, 0};
+            if (result.floating) result.f = x.as_float() + alpha.as_float() * y.as_float();
+            // Unsigned, for overflow wraps.
+            else
+                result.i = static_cast<int64_t>(static_cast<uint64_t>(x.i) +
+                                                static_cast<uint64_t>(alpha.i) * static_cast<uint64_t>(y.i));
+            out.store(out.offset(at), result);
+        });
+    };
+    return enqueue(args, "add", std::move(work));
+}
+
+/// The sum over the dimensions of the first list among the parameters, or over all when it is empty or
+/// absent; the output may have kept them with size 1 or not.
+BackendStatus sum_kernel(const KernelArgs* args) {
+    Operand out(args->out(0)), in(args->in(0));
+    std::vector<bool> reduced(in.sizes.size(), true);
+    for (int i = 0; i < args->num_params; ++i) {
+        const Param& p = args->params[i];
+        if (p.kind != Param::Kind::Ints || p.length == 0) continue;
+        reduced.assign(in.sizes.size(), false);
+        for (int64_t d : p.as_ints()) reduced[static_cast<size_t>(d < 0 ? d + args->in(0).ndim : d)] = true;
+        break;
+    }
+    std::vector<int64_t> strides;  // of the output, along the input's dimensions
+    for (size_t d = 0, kept = 0; d < reduced.size(); ++d) {
+        bool keepdim = out.sizes.size() == in.sizes.size();
+        size_t at = keepdim ? d : kept;
+        strides.push_back(reduced[d] ? 0 : out.strides[at]);
+        kept += !reduced[d];
+    }
+    return enqueue(args, "sum", [out, in, strides] {
+        bool floating = is_floating(out.dtype);
+        std::map<int64_t, Number> totals;
+        for_each_index(out.sizes, [&](const auto& at) { totals[out.offset(at)] = {floating, 0, 0}; });
+        for_each_index(in.sizes, [&](const auto& at) {
+            int64_t offset = 0;
+            for (size_t d = 0; d < strides.size(); ++d) offset += at[d] * strides[d];
+            Number value = in.load(in.offset(at)), &total = totals[offset];
+            if (floating)
+                total.f += value.as_float();
+            else
+                total.i = static_cast<int64_t>(static_cast<uint64_t>(total.i) +
+                                               static_cast<uint64_t>(value.as_int()));
+        });
+        for (auto& [offset, total] : totals) out.store(offset, total);
+    });
+}
+
+BackendStatus kernel(const char* name, uint64_t, BackendKernel* result) {
+    // Schemas are not compared: the kernels above accept the arguments of every overload.
+    std::string_view wanted = name;
+    std::string_view base = wanted.substr(0, wanted.find('.'));
+    *result = base == "copy"  ? copy_kernel
+              : base == "add" ? add_kernel
+              : base == "sum" ? sum_kernel
+                              : nullptr;
+    return BackendStatus::Ok;
+}
+
+BackendStatus probe(const HostTable*) { return BackendStatus::Ok; }
+BackendStatus init(const HostTable* table) {
+    host = table;
+    return BackendStatus::Ok;
+}
+BackendStatus device_count(int32_t* count) {
+    *count = kDevices;
+    return BackendStatus::Ok;
+}
+
+const Backend backend = {
+    .struct_size = sizeof(Backend),
+    .abi = kBackendAbi,
+    .name = "toy",
+    .type = DeviceType::Plugin,
+    .probe = probe,
+    .init = init,
+    .device_count = device_count,
+    .allocate = allocate,
+    .release = release,
+    .record_use = record_use,
+    .copy = copy,
+    .synchronize_device = synchronize_device,
+    .synchronize_stream = synchronize_stream,
+    .kernel = kernel,
+    .create_stream = create_stream,
+    .destroy_stream = destroy_stream,
+    .create_event = create_event,
+    .destroy_event = destroy_event,
+    .record_event = record_event,
+    .wait_event = wait_event,
+    .query_event = query_event,
+    .synchronize_event = synchronize_event,
+};
+
+}  // namespace
+
+extern "C" RL_API const rushlight::Backend* rushlight_backend() { return &backend; }
