@@ -94,7 +94,7 @@ def tests(session: nox.Session, package: str) -> None:
 def demo(session: nox.Session) -> None:
     """Train the convolutional network of the paper's Listing 1 on real handwritten digits."""
     install(session, builder(), [GRAPH["rushlight"]], requirements=dependency_group("demo"))
-    session.run("python", "-P", "docs/examples/digits.py", *session.posargs)
+    session.run("python", "-P", "docs/examples/digits.py", "--out", "demo-out", *session.posargs)
 
 
 @nox.session
