@@ -1,1 +1,30 @@
-from rushlight_core._C import *
+"""rushlight-core: tensors and operators with PyTorch's API, for CPUs and, through a plug-in, GPUs.
+
+Gradients come with rushlight-autograd, layers with rushlight-nn, everything together with rushlight.
+"""
+
+# ruff: noqa: E402, F401
+from __future__ import annotations
+
+from ._load import load_native as _load_native
+
+_C = _load_native(__name__, __path__)
+
+# Operators, Tensor and the small types; the names below, which are written in Python, come on top of them.
+globals().update({_name: _value for _name, _value in vars(_C).items() if not _name.startswith("_")})
+
+from ._creation import tensor
+from ._grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
+from ._info import finfo, iinfo, is_tensor, typename
+from ._random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state
+
+__version__: str = _C.__version__
+
+__all__ = sorted(_name for _name in globals() if not _name.startswith("_") and _name != "annotations")
+
+
+def __getattr__(name: str) -> object:
+    # Operators whose names begin with one underscore are for other packages, not for `import *`.
+    if name.startswith("_") and not name.startswith("__") and hasattr(_C, name):
+        return getattr(_C, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,190 @@
+"""Grad mode and inference mode, as context managers and as decorators."""
+
+from __future__ import annotations
+
+from . import _C
+
+TYPE_CHECKING = False  # typing takes longer to import than this package
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, TypeVar
+
+    F = TypeVar("F", bound=Callable[..., Any])
+
+_GENERATOR, _COROUTINE, _ASYNC_GENERATOR = 0x20, 0x80, 0x200  # inspect.CO_*; inspect takes long to import
+
+
+class _Mode:
+    """A switch of the running thread that is turned for a `with` block or for the calls of a function.
+
+    Generators and coroutines keep the mode while they run, not while they wait.
+    """
+
+    def __new__(cls, function: Any = None, *args: Any, **kwargs: Any) -> Any:
+        if callable(function):  # @no_grad without parentheses
+            return cls()(function)
+        return super().__new__(cls)
+
+    def _fresh(self) -> _Mode:
+        """A context manager like this one; a function may be entered again before it is left."""
+        return type(self)()
+
+    def __enter__(self) -> None:
+        raise NotImplementedError
+
+    def __exit__(self, *exception: object) -> None:
+        raise NotImplementedError
+
+    def __call__(self, function: F) -> F:
+        if isinstance(function, type):
+            name = type(self).__name__
+            raise TypeError(
+                f"{name}: a class cannot be decorated, got {function.__name__}\n"
+                f"hint: decorate the methods that it is meant for"
+            )
+        if not callable(function):
+            name = type(self).__name__
+            raise TypeError(f"{name}: only functions can be decorated, got {type(function).__name__}")
+        flags = getattr(getattr(function, "__code__", None), "co_flags", 0)
+        fresh = self._fresh
+        wrapper: Any
+        if flags & _GENERATOR:
+
+            def wrapper(*args: Any, **kwargs: Any) -> Any:
+                return (yield from _stepwise(fresh, function(*args, **kwargs)))
+
+        elif flags & _COROUTINE:
+
+            async def wrapper(*args: Any, **kwargs: Any) -> Any:
+                return await _Steps(fresh, function(*args, **kwargs))
+
+        elif flags & _ASYNC_GENERATOR:
+            raise TypeError(f"{type(self).__name__}: an asynchronous generator cannot be decorated")
+        else:
+
+            def wrapper(*args: Any, **kwargs: Any) -> Any:
+                with fresh():
+                    return function(*args, **kwargs)
+
+        # What functools.wraps does, without importing it.
+        for name in ("__module__", "__name__", "__qualname__", "__doc__", "__annotations__"):
+            if hasattr(function, name):
+                setattr(wrapper, name, getattr(function, name))
+        wrapper.__dict__.update(getattr(function, "__dict__", {}))
+        wrapper.__wrapped__ = function
+        return wrapper
+
+
+def _stepwise(mode: Callable[[], _Mode], inner: Any) -> Any:
+    """Runs a generator (or a coroutine) inside of `mode`, and waits outside of it."""
+    try:
+        with mode():
+            item = inner.send(None)
+        while True:
+            try:
+                sent = yield item
+            except GeneratorExit:
+                with mode():
+                    inner.close()
+                raise
+            except BaseException as error:
+                with mode():
+                    item = inner.throw(error)
+            else:
+                with mode():
+                    item = inner.send(sent)
+    except StopIteration as stop:
+        return stop.value
+
+
+class _Steps:
+    """What a decorated coroutine waits for: itself, one step at a time."""
+
+    def __init__(self, mode: Callable[[], _Mode], inner: Any) -> None:
+        self._steps = _stepwise(mode, inner)
+
+    def __await__(self) -> Any:
+        return self._steps
+
+
+class no_grad(_Mode):  # noqa: N801
+    """Operators inside are not recorded for gradients: results do not require grad.
+
+    ``with no_grad():`` or ``@no_grad()``. Holds for the running thread. Forward mode is not affected.
+    """
+
+    def __enter__(self) -> None:
+        self._former = _C.is_grad_enabled()
+        _C._set_grad_enabled(False)
+
+    def __exit__(self, *exception: object) -> None:
+        _C._set_grad_enabled(self._former)
+
+
+class enable_grad(_Mode):  # noqa: N801
+    """Operators inside are recorded again, within `no_grad`."""
+
+    def __enter__(self) -> None:
+        self._former = _C.is_grad_enabled()
+        _C._set_grad_enabled(True)
+
+    def __exit__(self, *exception: object) -> None:
+        _C._set_grad_enabled(self._former)
+
+
+class set_grad_enabled(_Mode):  # noqa: N801
+    """Turns recording on or off at once; as a context manager, until the block is left.
+
+    Args:
+        mode: whether operators are recorded.
+    """
+
+    def __new__(cls, mode: bool) -> set_grad_enabled:
+        return object.__new__(cls)
+
+    def __init__(self, mode: bool) -> None:
+        self.mode = bool(mode)
+        self._former = _C.is_grad_enabled()
+        _C._set_grad_enabled(self.mode)
+
+    def _fresh(self) -> _Mode:
+        return set_grad_enabled(self.mode)
+
+    def __call__(self, function: F) -> F:
+        _C._set_grad_enabled(self._former)  # the decorated function is meant, not what follows
+        return super().__call__(function)
+
+    def __enter__(self) -> None:
+        _C._set_grad_enabled(self.mode)
+
+    def __exit__(self, *exception: object) -> None:
+        _C._set_grad_enabled(self._former)
+
+
+class inference_mode(_Mode):  # noqa: N801
+    """No recording, and tensors made inside can never enter a graph: a stricter, somewhat faster `no_grad`.
+
+    Args:
+        mode: False restores the normal mode, inside of a block.
+    """
+
+    def __new__(cls, mode: Any = True) -> Any:
+        if callable(mode):
+            return cls()(mode)
+        return object.__new__(cls)
+
+    def __init__(self, mode: bool = True) -> None:
+        self.mode = bool(mode)
+
+    def _fresh(self) -> _Mode:
+        return inference_mode(self.mode)
+
+    def __enter__(self) -> None:
+        self._former = (_C.is_grad_enabled(), _C.is_inference_mode_enabled())
+        _C._set_grad_enabled(not self.mode)
+        _C._set_inference(self.mode)
+
+    def __exit__(self, *exception: object) -> None:
+        grad, inference = self._former
+        _C._set_grad_enabled(grad)
+        _C._set_inference(inference)

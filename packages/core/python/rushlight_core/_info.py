@@ -1,0 +1,101 @@
+"""Questions about dtypes and objects."""
+
+from __future__ import annotations
+
+from . import _C
+from ._C import Tensor, dtype
+
+TYPE_CHECKING = False  # typing takes longer to import than this package
+if TYPE_CHECKING:
+    from typing import Any
+
+# Bits of the significand without the hidden one, and the largest exponent.
+_FLOATS = {"float16": (10, 15), "bfloat16": (7, 127), "float32": (23, 127), "float64": (52, 1023)}
+_FLOATS |= {"complex64": _FLOATS["float32"], "complex128": _FLOATS["float64"]}
+_DIGITS = {"float16": 3, "bfloat16": 2, "float32": 6, "float64": 15, "complex64": 6, "complex128": 15}
+
+
+def _name(type: dtype) -> str:
+    return repr(type).rpartition(".")[2]
+
+
+class finfo:  # noqa: N801
+    """Limits of a floating-point dtype: bits, eps, max, min, tiny (= smallest_normal), resolution.
+
+    Args:
+        type: the dtype, by default `get_default_dtype()`. For a complex one, limits of its real part.
+    """
+
+    def __init__(self, type: dtype | None = None) -> None:
+        type = _C.get_default_dtype() if type is None else type
+        if not isinstance(type, dtype) or _name(type) not in _FLOATS:
+            raise TypeError(
+                f"finfo(type): needs a floating-point dtype, got {type!r}\nhint: iinfo is for integers"
+            )
+        name = _name(type)
+        fraction, exponent = _FLOATS[name]
+        self.dtype = {"complex64": "float32", "complex128": "float64"}.get(name, name)
+        self.bits = type.itemsize * 8 // (2 if type.is_complex else 1)
+        self.eps = 2.0**-fraction
+        self.max = (2.0 - self.eps) * 2.0**exponent
+        self.min = -self.max
+        self.tiny = self.smallest_normal = 2.0 ** (1 - exponent)
+        self.resolution = float(f"1e-{_DIGITS[name]}")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, finfo) and (self.dtype, self.bits) == (other.dtype, other.bits)
+
+    def __hash__(self) -> int:
+        return hash(("finfo", self.dtype))
+
+    def __repr__(self) -> str:
+        return (
+            f"finfo(resolution={self.resolution:g}, min={self.min:g}, max={self.max:g}, eps={self.eps:g}, "
+            f"smallest_normal={self.smallest_normal:g}, tiny={self.tiny:g}, dtype={self.dtype})"
+        )
+
+
+class iinfo:  # noqa: N801
+    """Limits of an integer dtype: bits, min, max.
+
+    Args:
+        type: the dtype.
+    """
+
+    def __init__(self, type: dtype) -> None:
+        if not isinstance(type, dtype) or type.is_floating_point or type.is_complex or type is _C.bool:
+            raise TypeError(f"iinfo(type): needs an integer dtype, got {type!r}\nhint: finfo is for floats")
+        self.dtype = _name(type)
+        self.bits = type.itemsize * 8
+        self.min = -(1 << self.bits - 1) if type.is_signed else 0
+        self.max = (1 << self.bits - type.is_signed) - 1
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, iinfo) and self.dtype == other.dtype
+
+    def __hash__(self) -> int:
+        return hash(("iinfo", self.dtype))
+
+    def __repr__(self) -> str:
+        return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"
+
+
+def is_tensor(obj: Any) -> bool:
+    """Whether `obj` is a Tensor."""
+    return isinstance(obj, Tensor)
+
+
+def typename(obj: Any) -> str:
+    """The qualified name of an object's type; of a tensor that of its dtype, as in "torch.FloatTensor"."""
+    if isinstance(obj, Tensor):
+        return obj.type()
+    module = getattr(obj, "__module__", "") or ""
+    if module in ("builtins", "__builtin__"):
+        module = ""
+    name = getattr(obj, "__qualname__", getattr(obj, "__name__", "")) or ""
+    if not name:
+        kind = type(obj)
+        module, name = kind.__module__, kind.__qualname__
+        if module == "builtins":
+            module = ""
+    return f"{module}.{name}" if module else name

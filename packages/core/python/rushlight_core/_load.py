@@ -1,0 +1,88 @@
+"""Loading of the native library, and a diagnosis where that fails."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+TYPE_CHECKING = False  # typing takes longer to import than this package
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import ModuleType
+
+_LIBRARY = "librushlight.so"
+
+
+def load_native(package: str, folders: Sequence[str]) -> ModuleType:
+    """Imports `package._C`, after the library of this very package: the linker would take another copy
+    that is loaded already, or that LD_LIBRARY_PATH names, for the same library.
+
+    Raises ImportError that says what is wrong: not built, built for another Python, a second copy, ...
+    """
+    library = next((path for f in folders if os.path.exists(path := os.path.join(f, "lib", _LIBRARY))), None)
+    try:
+        if library:
+            _preload(library)
+        from . import _C
+
+        return _C
+    except (ImportError, OSError) as error:
+        raise ImportError(_diagnose(package, folders, library, error)) from error
+
+
+def _preload(path: str) -> None:
+    other = _loaded_copy(path)
+    if other:
+        raise ImportError(f"another copy of {_LIBRARY} is loaded already: {other}")
+    try:
+        # ctypes.CDLL does this too, in ten times the import time.
+        from _ctypes import dlopen
+    except ImportError:  # a Python without ctypes: _C finds the library by its own relative path
+        return
+    dlopen(path, os.RTLD_NOW | os.RTLD_LOCAL)
+
+
+def _loaded_copy(path: str) -> str | None:
+    """The path of a librushlight in this process that is not the one at `path`."""
+    try:
+        with open("/proc/self/maps") as maps:
+            found = {line.split(maxsplit=5)[5].strip() for line in maps if _LIBRARY in line}
+    except OSError:
+        return None
+    return next((f for f in sorted(found) if not _same_file(f, path)), None)
+
+
+def _same_file(a: str, b: str) -> bool:
+    try:
+        return os.path.samefile(a, b)
+    except OSError:
+        return False
+
+
+def _diagnose(package: str, folders: Sequence[str], library: str | None, error: Exception) -> str:
+    head = f"{package} could not be imported: "
+    built = [name for f in folders if os.path.isdir(f) for name in os.listdir(f) if name.startswith("_C.")]
+    here = f"cpython-{sys.version_info.major}{sys.version_info.minor}"
+    if not built:
+        return (
+            f"{head}there is no compiled module in {', '.join(folders)}\n"
+            "hint: this is a source tree that was not built; install the package, or start Python elsewhere"
+        )
+    if not any(here in name for name in built):
+        return (
+            f"{head}it was built for another Python: found {', '.join(sorted(built))}, this is {here}\n"
+            f"hint: {sys.executable} -m pip install --force-reinstall rushlight-core"
+        )
+    if library is None:
+        return f"{head}{_LIBRARY} is missing beside {built[0]}\nhint: install the package again"
+    text = str(error)
+    if "another copy" in text:
+        return f"{head}{text}\nhint: a process can use one; remove it from LD_LIBRARY_PATH, or uninstall it"
+    hint = "install the package again"
+    if "GLIBC" in text or "GLIBCXX" in text:
+        hint = "the package was built for a newer C or C++ library than this system's; build it from source"
+    elif "cannot open shared object file" in text:
+        hint = "a system library is missing; on Debian and Ubuntu: apt install libgomp1 libstdc++6"
+    elif "processor" in text:
+        hint = "rushlight runs on x86-64 processors with AVX2"
+    return f"{head}{text}\nhint: {hint}"

@@ -1,0 +1,37 @@
+"""The default random generator."""
+
+from __future__ import annotations
+
+from . import _C
+
+TYPE_CHECKING = False  # typing takes longer to import than this package
+if TYPE_CHECKING:
+    from ._C import Generator, Tensor
+
+
+def manual_seed(seed: int) -> Generator:
+    """Starts the random numbers of every device again from `seed`; returns the default generator.
+
+    A negative seed stands for the unsigned 64-bit number with the same bits.
+    """
+    return _C.default_generator.manual_seed(int(seed))
+
+
+def seed() -> int:
+    """Seeds the default generator from the system's entropy, and returns the seed."""
+    return _C.default_generator.seed()
+
+
+def initial_seed() -> int:
+    """The seed that the default generator started with."""
+    return _C.default_generator.initial_seed()
+
+
+def get_rng_state() -> Tensor:
+    """The default generator's state, a uint8 tensor for `set_rng_state`."""
+    return _C.default_generator.get_state()
+
+
+def set_rng_state(new_state: Tensor) -> None:
+    """Continues the default generator from a state of `get_rng_state`."""
+    _C.default_generator.set_state(new_state)
