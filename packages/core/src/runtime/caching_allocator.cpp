@@ -11,8 +11,9 @@
 // other streams used too is held back after its release until an event on each of those streams has passed.
 //
 // A request is served from the bins, else by a new segment, else by a new segment after unused ones were
-// given back, else it fails. Segments that stay unused are given back too; there is no thread for that, the
-// clock is read when a block is released.
+// given back, else it fails. Segments that stay unused are given back too: at once where the driver says that
+// others are short of memory, else after a while. There is no thread for that; the clock is read at each
+// release.
 //
 // After a fork the child keeps inherited segments only for the blocks that are alive in them: a write to
 // memory that parent and child share copies a page, which is dearer than a fresh one.
@@ -95,6 +96,8 @@ Block* CachingAllocator::map_segment(Pool& into, size_t size) {
     size_t usual = into.small                     ? config_.small_segment
                    : size <= config_.medium_limit ? config_.medium_segment
                                                   : exact;
+    if (statistics_.reserved_bytes > statistics_.active_bytes && driver_.short_of_memory(usual))
+        unmap_unused(SIZE_MAX);
     if (Block* block = new_segment(into, usual)) return block;
     // Full. Blocks that wait for other streams come first: one of them may fit.
     ++statistics_.retry_count;

@@ -31,6 +31,8 @@ class Driver {
     /// Gives a range's physical memory back and keeps its addresses, where the device can.
     virtual void discard(void*, size_t) noexcept {}
     virtual uint64_t now_ms() noexcept = 0;
+    /// Whether others need the memory: then unused segments go back before `nbytes` more are mapped.
+    virtual bool short_of_memory(size_t) noexcept { return false; }
 
     /// A mark behind all work that is queued on `stream` now. Only asked of drivers with several streams.
     virtual Event record(StreamId) noexcept { return nullptr; }

@@ -24,6 +24,12 @@ class HostDriver final : public Driver {
     void unmap(void* data, size_t nbytes) noexcept override { unmap_pages(data, nbytes); }
     void discard(void* data, size_t nbytes) noexcept override { discard_pages(data, nbytes); }
     uint64_t now_ms() noexcept override { return coarse_clock_ms(); }
+    // Under a control group the neighbours of our cache are the process's other memory and its children; past
+    // the limit the kernel kills.
+    bool short_of_memory(size_t nbytes) noexcept override {
+        constexpr uint64_t kMargin = uint64_t{64} << 20;
+        return memory_left_to_process() < nbytes + kMargin;
+    }
 };
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -36,7 +42,8 @@ constexpr bool kSanitized = false;
 /// owner of a block only when it is malloc's, so that is the default under a sanitizer.
 struct HostAllocator {
     HostDriver driver;
-    CachingAllocator large{driver, {.rounding = kSmallGrain, .limit = memory_available_to_process()}};
+    CachingAllocator large{
+        driver, {.rounding = kSmallGrain, .decay_ms = kDecayMs, .limit = memory_available_to_process()}};
     bool use_malloc = kSanitized;
     std::atomic<uint64_t> malloc_bytes{0}, malloc_peak{0}, malloc_count{0}, malloc_releases{0};
 

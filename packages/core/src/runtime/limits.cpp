@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <fstream>
 #include <functional>
 #include <limits>
@@ -45,6 +46,17 @@ bool read_number(const std::string& path, T& value) {
     return static_cast<bool>(file >> value);
 }
 
+/// The value of a line "name value" of a file, in bytes.
+bool read_entry(const std::string& path, const std::string& name, uint64_t& value) {
+    std::ifstream file(path);
+    for (std::string line; std::getline(file, line);) {
+        if (!line.starts_with(name + " ")) continue;
+        value = std::strtoull(line.c_str() + name.size(), nullptr, 10) << (line.ends_with(" kB") ? 10 : 0);
+        return true;
+    }
+    return false;
+}
+
 }  // namespace
 
 uint64_t group_memory_limit(const std::string& root) {
@@ -75,6 +87,26 @@ double group_processor_quota(const std::string& root) {
             lower(quota, period);
     });
     return limit;
+}
+
+uint64_t memory_left_to_process(const std::string& root) {
+    uint64_t left = UINT64_MAX;
+    if (uint64_t free; read_entry(root + "/proc/meminfo", "MemAvailable:", free)) left = free;
+    auto lower = [&](const std::string& folder, const char* limit_file, const char* usage_file,
+                     const char* cache) {
+        uint64_t limit, used, reclaimable = 0;
+        if (!read_number(folder + limit_file, limit) || !read_number(folder + usage_file, used)) return;
+        read_entry(folder + "/memory.stat", cache, reclaimable);
+        used -= std::min(used, reclaimable);
+        left = std::min(left, limit - std::min(limit, used));
+    };
+    for_each_group(root, "", [&](const std::string& folder) {
+        lower(folder, "/memory.max", "/memory.current", "inactive_file");
+    });
+    for_each_group(root, "memory", [&](const std::string& folder) {
+        lower(folder, "/memory.limit_in_bytes", "/memory.usage_in_bytes", "total_inactive_file");
+    });
+    return left;
 }
 
 uint64_t memory_available_to_process(const std::string& root) {

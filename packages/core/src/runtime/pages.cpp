@@ -24,10 +24,10 @@ void unmap_pages(void* data, size_t nbytes) noexcept { munmap(data, nbytes); }
 
 void discard_pages(void* data, size_t nbytes) noexcept { madvise(data, nbytes, MADV_DONTNEED); }
 
-uint64_t coarse_clock_ms() noexcept {
+uint64_t (*coarse_clock_ms)() noexcept = []() noexcept -> uint64_t {
     timespec now;
     clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
     return static_cast<uint64_t>(now.tv_sec) * 1000 + static_cast<uint64_t>(now.tv_nsec) / 1000000;
-}
+};
 
 }  // namespace rushlight::detail

@@ -39,7 +39,7 @@ struct Slab {
     uint32_t size_class;    // 0: the slab is empty
     Slab *previous, *next;  // among the slabs of its class that have something to give, or the empty ones
     char* start;
-    uint64_t empty_since_ms;  // 0: its pages are discarded
+    uint64_t empty_since_ms;  // 0: its pages are untouched or discarded
 
     bool exhausted() const { return free == nullptr && carved == capacity; }
     bool unused() const { return free_count == carved; }
@@ -89,12 +89,15 @@ struct Center {
     ThreadCache* threads = nullptr;
     uint64_t generation = 1;  // of the process; a fork's child adds one
     uint64_t handed_out_bytes = 0;
+    uint64_t next_decay_ms = 0;
     small_blocks::Usage counters = {};
 
     FreeBlock* take(size_t size_class, uint32_t wanted, uint32_t& got);
     void put(FreeBlock* blocks, size_t size_class);
     Slab* fresh_slab(size_t size_class);
     void retire(Slab* slab);
+    void decay(uint64_t now);
+    void unmap_region(Region* region);
     void unmap_unused_regions();
     bool inherited(const void* data) const { return region_of(data)->generation != generation; }
 };
@@ -172,23 +175,48 @@ void Center::put(FreeBlock* blocks, size_t size_class) {
 }
 
 void Center::retire(Slab* slab) {
+    uint64_t now = coarse_clock_ms();
     unlink(available[slab->size_class], slab);
     slab->size_class = 0;
-    slab->empty_since_ms = coarse_clock_ms();
+    slab->empty_since_ms = now;
     push(empty, slab);
     --region_of(slab)->used_slabs;
+    if (now >= next_decay_ms) decay(now);
+}
+
+void Center::decay(uint64_t now) {
+    next_decay_ms = now + kDecayMs / 4;
+    auto idle = [now](const Slab& slab) {
+        return slab.size_class == 0 && slab.empty_since_ms + kDecayMs <= now;
+    };
+    for (Region* region = regions; region;) {
+        Region* following = region->next;
+        if (std::all_of(region->slabs, region->slabs + kSlabs, idle)) {
+            unmap_region(region);
+        } else {
+            for (size_t i = 1; i < kSlabs; ++i) {  // the first shares its pages with the descriptors
+                Slab& slab = region->slabs[i];
+                if (slab.empty_since_ms == 0 || !idle(slab)) continue;
+                discard_pages(slab.start, kSlabSize);
+                slab.empty_since_ms = 0;
+            }
+        }
+        region = following;
+    }
+}
+
+void Center::unmap_region(Region* region) {
+    for (Slab& slab : region->slabs) unlink(empty, &slab);
+    unlink(regions, region);
+    ++counters.unmap_count;
+    counters.reserved_bytes -= kRegionSize;
+    unmap_pages(region, kRegionSize);
 }
 
 void Center::unmap_unused_regions() {
     for (Region* region = regions; region;) {
         Region* following = region->next;
-        if (region->used_slabs == 0) {
-            for (Slab& slab : region->slabs) unlink(empty, &slab);
-            unlink(regions, region);
-            ++counters.unmap_count;
-            counters.reserved_bytes -= kRegionSize;
-            unmap_pages(region, kRegionSize);
-        }
+        if (region->used_slabs == 0) unmap_region(region);
         region = following;
     }
 }
@@ -299,17 +327,6 @@ void empty_cache() noexcept {
     std::lock_guard lock(c.mutex);
     if (small_cache != &no_cache) flush(static_cast<ThreadCache*>(small_cache));
     c.unmap_unused_regions();
-}
-
-void decay(uint64_t deadline_ms) noexcept {
-    Center& c = center();
-    std::lock_guard lock(c.mutex);
-    for (Slab* slab = c.empty; slab; slab = slab->next) {
-        bool first = slab == &region_of(slab)->slabs[0];  // shares its pages with the descriptors
-        if (first || slab->empty_since_ms == 0 || slab->empty_since_ms > deadline_ms) continue;
-        discard_pages(slab->start, kSlabSize);
-        slab->empty_since_ms = 0;
-    }
 }
 
 Usage usage() noexcept {

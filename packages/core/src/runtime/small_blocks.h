@@ -18,8 +18,6 @@ void release(void* data, size_t nbytes) noexcept;
 
 /// Returns the calling thread's cache and gives unused regions back to the system.
 void empty_cache() noexcept;
-/// Gives memory back that has been unused since before `deadline_ms`.
-void decay(uint64_t deadline_ms) noexcept;
 
 struct Usage {
     uint64_t allocated_bytes, reserved_bytes, map_count, unmap_count, refill_count, flush_count;

@@ -48,6 +48,7 @@ class FakeDevice final : public Driver {
         std::memset(data, 0, nbytes);
     }
     uint64_t now_ms() noexcept override { return clock; }
+    bool short_of_memory(size_t nbytes) noexcept override { return nbytes > spare; }
 
     // An event is the number of pieces of work before it, plus its stream.
     Event record(StreamId stream) noexcept override {
@@ -86,7 +87,7 @@ class FakeDevice final : public Driver {
         return data + nbytes <= segment->first + segment->second;
     }
 
-    size_t memory = SIZE_MAX / 2, mapped = 0, discarded = 0;
+    size_t memory = SIZE_MAX / 2, spare = SIZE_MAX, mapped = 0, discarded = 0;
     int map_calls = 0, failing_call = -1, live_events = 0;
     uint64_t clock = 1'000'000;
     std::map<char*, size_t> segments;
@@ -296,6 +297,23 @@ TEST(unused_segments_of_another_pool_make_room) {
     void* d = allocator.allocate(32 * kMiB, 2);  // a failure leaves everything usable
     CHECK(d != nullptr);
     CHECK(allocator.release(c) && allocator.release(d));
+}
+
+TEST(the_cache_shrinks_when_others_need_memory) {
+    FakeDevice device;
+    CachingAllocator allocator(device, {});
+    void* cached = allocator.allocate(40 * kMiB);
+    void* live = allocator.allocate(30 * kMiB);
+    CHECK(allocator.release(cached));
+    device.spare = 50 * kMiB;
+    void* fits = allocator.allocate(44 * kMiB);
+    CHECK_EQUAL(device.mapped, 114 * kMiB);
+    void* reused = allocator.allocate(40 * kMiB);  // what is cached needs nothing of anybody
+    CHECK_EQUAL(reused, cached);
+    CHECK(allocator.release(reused));
+    void* more = allocator.allocate(60 * kMiB);
+    CHECK_EQUAL(device.mapped, 134 * kMiB);  // without the cached 40
+    CHECK(allocator.release(live) && allocator.release(fits) && allocator.release(more));
 }
 
 TEST(near_the_limit_a_segment_is_only_as_large_as_it_must_be) {

@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "check.h"
+#include "runtime/pages.h"
 
 using namespace rushlight;
 
@@ -110,6 +111,31 @@ TEST(an_empty_cache_holds_nothing) {
     CHECK_EQUAL(memory_statistics().reserved_bytes, 0u);
     CHECK_EQUAL(memory_snapshot(), "[]");
     cpu_release(cpu_allocate(512), 512);  // and it still works
+}
+
+TEST(idle_memory_goes_back_to_the_system) {
+    if (!caching()) return;
+    empty_cache();
+    static uint64_t now;
+    auto real_clock = detail::coarse_clock_ms;
+    now = real_clock();
+    detail::coarse_clock_ms = []() noexcept { return now; };
+    std::vector<void*> blocks(40'000);
+    for (void*& data : blocks) data = cpu_allocate(512);
+    void* large = cpu_allocate(20 * kMiB);
+    uint64_t used = memory_statistics().reserved_bytes;
+    CHECK(used >= 40'000 * 512 + 20 * kMiB);
+    for (void* data : blocks) cpu_release(data, 512);
+    cpu_release(large, 20 * kMiB);
+    CHECK_EQUAL(memory_statistics().reserved_bytes, used);  // kept for a while
+    now += detail::kDecayMs + 1;
+    // The clock is looked at when memory is released: large blocks, and as many small ones as fill a slab.
+    cpu_release(cpu_allocate(100'000), 100'000);
+    blocks.resize(2000);
+    for (void*& data : blocks) data = cpu_allocate(512);
+    for (void* data : blocks) cpu_release(data, 512);
+    CHECK(memory_statistics().reserved_bytes <= 3 * detail::kHugePage);
+    detail::coarse_clock_ms = real_clock;
 }
 
 TEST(blocks_may_die_on_another_thread) {

@@ -70,6 +70,26 @@ TEST(a_container_sees_only_its_root) {
     CHECK_EQUAL(group_memory_limit(machine.root), 2000000000u);
 }
 
+TEST(what_is_left) {
+    Machine machine;
+    machine.write("/proc/self/cgroup", "0::/job\n");
+    CHECK_EQUAL(memory_left_to_process(machine.root), UINT64_MAX);
+    machine.write("/proc/meminfo", "MemTotal:  1000 kB\nMemAvailable:     900 kB\nBuffers: 5 kB\n");
+    CHECK_EQUAL(memory_left_to_process(machine.root), 900 * 1024u);
+    machine.write("/sys/fs/cgroup/job/memory.max", "600000\n");
+    machine.write("/sys/fs/cgroup/job/memory.current", "500000\n");
+    CHECK_EQUAL(memory_left_to_process(machine.root), 100'000u);
+    machine.write("/sys/fs/cgroup/job/memory.stat", "anon 200000\ninactive_file 300000\n");
+    CHECK_EQUAL(memory_left_to_process(machine.root), 400'000u);
+    machine.write("/sys/fs/cgroup/job/memory.current", "900001\n");  // above its limit: for a moment
+    CHECK_EQUAL(memory_left_to_process(machine.root), 0u);
+    machine.write("/proc/self/cgroup", "4:memory:/box\n");
+    machine.write("/sys/fs/cgroup/memory/box/memory.limit_in_bytes", "700000\n");
+    machine.write("/sys/fs/cgroup/memory/box/memory.usage_in_bytes", "300000\n");
+    machine.write("/sys/fs/cgroup/memory/box/memory.stat", "inactive_file 5\ntotal_inactive_file 100000\n");
+    CHECK_EQUAL(memory_left_to_process(machine.root), 500'000u);
+}
+
 TEST(odd_files_mean_no_limit) {
     Machine machine;
     for (const char* text : {"", "nonsense", "4:memory", "::::\n", "0::\n"}) {
