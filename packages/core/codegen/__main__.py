@@ -11,6 +11,8 @@ if __package__ in (None, ""):  # run as a file, by the build
     __package__ = "codegen"
     import codegen  # noqa: F401
 
+from .derivatives import load_derivatives  # noqa: E402
+from .emit_derivatives import emit_derivatives  # noqa: E402
 from .emit_headers import emit_headers  # noqa: E402
 from .emit_kernels import emit_kernels  # noqa: E402
 from .emit_python import emit_python  # noqa: E402
@@ -22,7 +24,17 @@ from .writer import GENERATED, write_all  # noqa: E402
 def generate(ops_folder: Path, out: Path) -> None:
     """Writes every generated file of core below `out`, and sources.cmake, which lists them."""
     ops = load_ops(ops_folder)
-    files = {**emit_headers(ops), **emit_table(ops), **emit_kernels(ops), **emit_python(ops)}
+    _write(out, {**emit_headers(ops), **emit_table(ops), **emit_kernels(ops), **emit_python(ops)})
+
+
+def generate_derivatives(ops_folder: Path, folder: Path, out: Path) -> None:
+    """Writes autograd's generated files below `out`."""
+    ops = load_ops(ops_folder)
+    _write(out, emit_derivatives(load_derivatives(folder, ops), ops))
+
+
+def _write(out: Path, files: dict[str, str]) -> None:
+    """The files, and sources.cmake, which lists those to compile."""
     groups = {"LIB": "lib/", "KERNEL": "kernels/", "PYTHON": "python/"}
     lines = [f"# {GENERATED}"]
     for group, folder in groups.items():
@@ -40,6 +52,10 @@ def main() -> int:
     command = commands.add_parser("generate", help="write the generated sources")
     command.add_argument("--ops", type=Path, default=default_ops)
     command.add_argument("--out", type=Path, required=True)
+    command = commands.add_parser("derivatives", help="write the sources of autograd's formulas")
+    command.add_argument("--ops", type=Path, default=default_ops)
+    command.add_argument("--derivatives", type=Path, required=True)
+    command.add_argument("--out", type=Path, required=True)
     command = commands.add_parser("explain", help="print every file and symbol behind an operator")
     command.add_argument("name")
     command.add_argument("--ops", type=Path, default=default_ops)
@@ -47,6 +63,8 @@ def main() -> int:
     try:
         if args.command == "generate":
             generate(args.ops, args.out)
+        elif args.command == "derivatives":
+            generate_derivatives(args.ops, args.derivatives, args.out)
         else:
             from .explain import explain
 

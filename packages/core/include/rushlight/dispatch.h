@@ -93,6 +93,8 @@ RL_API void install_stage(Stage stage, std::string_view name, uint64_t schema_ha
 /// stage's own bit, and calls `op.boxed(op, rest, stack)` to go on.
 using Fallback = void (*)(const Operator& op, StageMask rest, Stack& stack);
 RL_API void install_fallback(Stage stage, Fallback fallback);
+/// The same for a provider that installs `Operator::box` itself, where it wants to be called.
+RL_API void set_fallback(Stage stage, Fallback fallback);
 RL_API Fallback fallback_of(Stage stage);
 /// Installs a kernel for a device type.
 RL_API void install_kernel(DeviceType device, std::string_view name, uint64_t schema_hash, KernelFn kernel);

@@ -20,6 +20,12 @@ class RefCounted {
         }
         return refs_.fetch_sub(1, std::memory_order_acq_rel) == 1;
     }
+    /// For holders of a plain pointer that the object's end takes back under a lock: false when the end has begun.
+    bool try_retain() const noexcept {
+        uint32_t n = refs_.load(std::memory_order_relaxed);
+        while (n && !refs_.compare_exchange_weak(n, n + 1, std::memory_order_acq_rel)) {}
+        return n != 0;
+    }
     uint32_t use_count() const noexcept { return refs_.load(std::memory_order_acquire); }
 
   protected:

@@ -42,8 +42,10 @@ void install_stage(Stage stage, std::string_view name, uint64_t schema_hash, voi
     require("install_stage", name, schema_hash).stages[static_cast<int>(stage)].store(function);
 }
 
+void set_fallback(Stage stage, Fallback fallback) { fallbacks[static_cast<int>(stage)].store(fallback); }
+
 void install_fallback(Stage stage, Fallback fallback) {
-    fallbacks[static_cast<int>(stage)].store(fallback);
+    set_fallback(stage, fallback);
     for (Operator* op : operator_table()) {
         auto& slot = op->stages[static_cast<int>(stage)];
         void* empty = nullptr;

@@ -73,4 +73,82 @@ ViewSpec view(const Tensor& input, IntList size) {
     return v;
 }
 
+ViewSpec view_as(const Tensor& input, const Tensor& other) {
+    ViewSpec v;
+    if (input.dim() == other.dim() && std::equal(input.sizes().begin(), input.sizes().end(), other.sizes().begin()))
+        return ViewSpec(input);
+    return view(input, other.sizes());
+}
+
+ViewSpec squeeze(const Tensor& input) {
+    ViewSpec v(input);
+    for (int d = v.ndim - 1; d >= 0; --d)
+        if (v.sizes[d] == 1) v.remove(d);
+    return v;
+}
+
+ViewSpec squeeze_dim(const Tensor& input, IntList dim) {
+    ViewSpec v(input);
+    uint64_t named = 0;
+    for (int64_t d : dim) named |= uint64_t{1} << wrap_dim("squeeze", d, input.dim());
+    for (int d = v.ndim - 1; d >= 0; --d)
+        if ((named >> d & 1) && v.sizes[d] == 1) v.remove(d);
+    return v;
+}
+
+ViewSpec unsqueeze(const Tensor& input, int64_t dim) {
+    int d = wrap_dim("unsqueeze", dim, input.dim() + 1);
+    ViewSpec v(input);
+    v.insert(d, 1, d < v.ndim ? v.sizes[d] * v.strides[d] : 1);
+    return v;
+}
+
+ViewSpec expand(const Tensor& input, IntList size, bool) {
+    int lead = static_cast<int>(size.size()) - static_cast<int>(input.dim());
+    RL_CHECK(lead >= 0, throw_runtime, "expand(size): %s has fewer dimensions than shape %s", to_string(size).c_str(),
+             to_string(input.sizes()).c_str());
+    ViewSpec v;
+    v.offset = input.impl()->offset();
+    for (int d = 0; d < static_cast<int>(size.size()); ++d) {
+        int64_t want = size[d];
+        int64_t have = d < lead ? 1 : input.sizes()[d - lead];
+        if (want == -1 && d >= lead) want = have;
+        RL_CHECK(want >= 0 && (want == have || have == 1), throw_runtime,
+                 "expand(size): shape %s cannot be expanded to %s: dimension %d is %lld%s",
+                 to_string(input.sizes()).c_str(), to_string(size).c_str(), d, (long long)have,
+                 want == -1 ? "\nhint: -1 cannot stand for a new dimension" : "");
+        v.push(want, d < lead || want != have ? 0 : input.strides()[d - lead]);
+    }
+    return v;
+}
+ViewSpec expand_as(const Tensor& input, const Tensor& other) { return expand(input, other.sizes(), false); }
+ViewSpec broadcast_to(const Tensor& input, IntList size) { return expand(input, size, false); }
+
+ViewSpec as_strided(const Tensor& input, IntList size, IntList stride, std::optional<int64_t> storage_offset) {
+    RL_CHECK(size.size() == stride.size(), throw_runtime,
+             "as_strided(size, stride): %s and %s must have the same length", to_string(size).c_str(),
+             to_string(stride).c_str());
+    ViewSpec v;
+    v.offset = storage_offset.value_or(input.impl()->offset());
+    RL_CHECK(v.offset >= 0, throw_runtime, "as_strided(storage_offset): must not be negative, got %lld",
+             (long long)v.offset);
+    int64_t last = v.offset;
+    bool empty = false, overflow = false;
+    for (size_t d = 0; d < size.size(); ++d) {
+        RL_CHECK(size[d] >= 0 && stride[d] >= 0, throw_runtime,
+                 "as_strided(size, stride): must not be negative, got %s and %s", to_string(size).c_str(),
+                 to_string(stride).c_str());
+        v.push(size[d], stride[d]);
+        empty |= size[d] == 0;
+        int64_t step = 0;
+        if (size[d] > 0) overflow |= __builtin_mul_overflow(size[d] - 1, stride[d], &step);
+        overflow |= __builtin_add_overflow(last, step, &last);
+    }
+    auto have = static_cast<int64_t>(input.impl()->storage()->nbytes() / itemsize(input.dtype()));
+    RL_CHECK(empty || (!overflow && last < have), throw_runtime,
+             "as_strided(size, stride): %s with strides %s at offset %lld reaches beyond the storage of %lld elements",
+             to_string(size).c_str(), to_string(stride).c_str(), (long long)v.offset, (long long)have);
+    return v;
+}
+
 }  // namespace rushlight::views

@@ -1,0 +1,75 @@
+"""Derivatives: YAML entries of packages/autograd/derivatives, checked against core's operators.
+
+    - op: mul                          # the overload, as in ops/*.yaml
+      grad:                            # argument, or several separated by commas (then the formula gives a tuple)
+        input: grad * other
+        other: grad * input
+      jvp: pointwise                   # or linear, or {argument: formula of its tangent's share}
+
+Gradients of pointwise operators are reduced to the argument's shape and dtype by the generator.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from .formulas import Formula, FormulaError
+from .loader import EntryError, load_entries
+from .model import Op
+
+_KEYS = {"op", "grad", "jvp", "batch"}
+
+
+@dataclass(frozen=True)
+class Derivative:
+    op: Op
+    grads: dict[tuple[str, ...], Formula]  # arguments -> formula
+    jvp: str | dict[str, Formula]  # "pointwise", "linear", "" (none) or argument -> formula
+    source: Path
+    line: int
+    extra: dict[str, object] = field(default_factory=dict)
+
+
+def load_derivatives(folder: Path, ops: list[Op]) -> list[Derivative]:
+    """Reads every derivative below `folder`."""
+    by_name = {op.name: op for op in ops}
+    result: dict[str, Derivative] = {}
+    for path, entry in load_entries(folder):
+        line = int(entry.pop("__line__"))  # type: ignore[call-overload]
+        name = str(entry.get("op"))
+
+        def fail(text: str, where: str = f"{path}:{line}: {name}") -> EntryError:
+            return EntryError(f"{where}: {text}")
+
+        if name not in by_name:
+            raise fail("core has no such operator")
+        if name in result:
+            raise fail(f"stands in {result[name].source}:{result[name].line} already")
+        for key in entry:
+            if key not in _KEYS:
+                raise fail(f"unknown key {key!r}; known are {', '.join(sorted(_KEYS))}")
+        op = by_name[name]
+        tensors = [a.name for a in op.tensors]
+        grads: dict[tuple[str, ...], Formula] = {}
+        raw = entry.get("grad", {})
+        if not isinstance(raw, dict):
+            raise fail("grad must map arguments to formulas")
+        raw.pop("__line__", None)
+        try:
+            for key, text in raw.items():
+                names = tuple(part.strip() for part in key.split(","))
+                for n in names:
+                    if n not in tensors:
+                        raise fail(f"grad of {n!r}, which is no tensor argument")
+                grads[names] = Formula.parse(text)
+            jvp = entry.get("jvp", {"pointwise": "pointwise", "view": "linear"}.get(op.kind, ""))
+            if isinstance(jvp, dict):
+                jvp.pop("__line__", None)
+                jvp = {k: Formula.parse(v) for k, v in jvp.items()}
+            elif jvp not in ("pointwise", "linear", ""):
+                raise fail(f"jvp must be pointwise, linear or formulas, not {jvp!r}")
+        except FormulaError as error:
+            raise fail(str(error)) from None
+        result[name] = Derivative(op, grads, jvp, path, line)  # type: ignore[arg-type]
+    return list(result.values())

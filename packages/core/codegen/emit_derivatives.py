@@ -1,0 +1,426 @@
+"""C++ of the derivatives: for each operator a node, a stage function that records it, and one that runs it forward."""
+
+from __future__ import annotations
+
+from .argument_types import Type
+from .derivatives import Derivative
+from .emit_headers import by_base
+from .formulas import CppWriter, Formula, FormulaError, Use, saved_name
+from .loader import EntryError
+from .model import Form, Op
+from .schema import cpp_name
+from .writer import GENERATED, shards
+
+SHARD = 20
+
+_STORED = {  # of arguments that are no tensors: field type, and how it is passed on
+    "int[]": ("std::vector<int64_t>", "{}.assign({}.begin(), {}.end())"),
+    "int[]?": ("std::optional<std::vector<int64_t>>", "f::store({}, {})"),
+    "str": ("std::string", "{} = {}"),
+    "str?": ("std::optional<std::string>", "{} = {}"),
+}
+
+
+def emit_derivatives(derivatives: list[Derivative], ops: list[Op]) -> dict[str, str]:
+    """File name to text: lib/derivatives_N.cpp and lib/install.cpp."""
+    files = {}
+    groups = shards(derivatives, SHARD)
+    for number, group in enumerate(groups):
+        files[f"lib/derivatives_{number}.cpp"] = _shard(number, group, ops)
+    files["lib/install.cpp"] = _install(len(groups), {d.op.name: d for d in derivatives}, ops)
+    return files
+
+
+def _shard(number: int, group: list[Derivative], ops: list[Op]) -> str:
+    by_name = by_base(ops)
+    headers = {"formula.h", "record.h"} | {d.op.header for d in group}
+    body: list[str] = []
+    installs: list[str] = []
+    for d in group:
+        try:
+            emitter = _Emitter(d, by_name)
+            body += emitter.emit()
+        except FormulaError as error:
+            raise EntryError(f"{d.source}:{d.line}: {d.op.name}: {error}") from None
+        headers |= emitter.headers
+        installs += emitter.installs
+    lines = [f"// {GENERATED.replace('ops/', 'derivatives/')}"]
+    lines += [f'#include "{h}"' for h in sorted(headers)]
+    lines += ["", "namespace rushlight::autograd {", "namespace {", *body, "", "}  // namespace", ""]
+    lines += [f"void install_{number}() {{", *(f"    {line}" for line in installs), "}", ""]
+    lines += ["}  // namespace rushlight::autograd", ""]
+    return "\n".join(lines)
+
+
+def _install(count: int, known: dict[str, Derivative], ops: list[Op]) -> str:
+    lines = [f"// {GENERATED.replace('ops/', 'derivatives/')}", '#include "record.h"', ""]
+    lines += ["namespace rushlight::autograd {", *(f"void install_{i}();" for i in range(count)), ""]
+    lines += ["// Operators without a formula, and out= forms: see record.h.", "static const Unrecorded unrecorded[] = {"]
+    for op in ops:
+        for form in op.forms():
+            if form.kind == "Aux" or (form.kind != "Out" and op.name in known):
+                continue
+            if form.kind != "Out" and (op.kind == "composite" or not op.differentiable or op.result == "Bool"):
+                continue
+            if not any(a.type.is_tensor for a in form.schema.arguments):
+                continue
+            lines.append(f'    {{"{form.name}", {form.hash:#x}ULL}},')
+    lines += ["    {nullptr, 0}};", "", "void install_all() {", *(f"    install_{i}();" for i in range(count))]
+    lines += ["    install_unrecorded(unrecorded);", "}", "", "}  // namespace rushlight::autograd", ""]
+    return "\n".join(lines)
+
+
+class _Emitter:
+    """Everything that follows from one derivative."""
+
+    def __init__(self, d: Derivative, ops: dict[str, list[Op]]) -> None:
+        self.d, self.op, self.ops = d, d.op, ops
+        self.own = d.op.name.replace(".", "_")
+        self.node = "".join(p.capitalize() for p in self.own.strip("_").split("_")) + "Backward0"
+        self.headers: set[str] = set()
+        self.installs: list[str] = []
+        self.tensors = list(self.op.tensors)
+        self.has_list = any(a.type.name.endswith("[]") for a in self.tensors)
+        self.list_result = [r.type for r in self.op.schema.returns] == ["Tensor[]"]
+        self.results = [r.name for r in self.op.schema.returns]
+        self.multi = len(self.op.schema.returns) > 1
+        self.args = {a.name: a for a in self.op.schema.arguments}
+
+    def emit(self) -> list[str]:
+        lines = ["", f"// --- {self.op.name} ({self.d.source.name}:{self.d.line})"]
+        if self.d.grads:
+            lines += self._node()
+            for form in self.op.forms():
+                if form.kind in ("Functional", "InPlace"):
+                    lines += self._record(form)
+        for form in self.op.forms():
+            if form.kind == "Functional" or (form.kind == "InPlace" and self.op.is_inplace):
+                lines += self._forward(form)
+        return lines
+
+    # --- names ---
+
+    def _kind_of(self, name: str) -> str:
+        if name in self.args:
+            return "tensor" if self.args[name].type.is_tensor else "param"
+        if name in ("result", "results") or name in self.results:
+            return "result"
+        if name in self.op.aux:
+            return "aux"
+        if name in ("grad", "grads", "tangent"):
+            return "given"
+        raise FormulaError(f"{name!r} is no argument, result or auxiliary result of {self.op.name}")
+
+    def _saved_uses(self) -> dict[Use, list[int]]:
+        """What the node keeps, and for the sake of which formulas."""
+        saved: dict[Use, list[int]] = {}
+        for i, formula in enumerate(self.d.grads.values()):
+            for use in sorted(formula.uses(), key=lambda u: (u.name, u.attribute)):
+                if self._kind_of(use.name) != "given":
+                    saved.setdefault(self._field(use), []).append(i)
+        return saved
+
+    @staticmethod
+    def _field(use: Use) -> Use:
+        """All attributes of one tensor are kept together."""
+        return Use(use.name, "shape") if use.attribute else use
+
+    def _position(self, name: str) -> int:
+        return [a.name for a in self.tensors].index(name)
+
+    def _edge(self, name: str) -> str:
+        """The number of an argument's first edge."""
+        if not self.has_list:
+            return str(self._position(name))
+        return f"first_[{self._position(name)}]"
+
+    def _wants(self, name: str) -> str:
+        if self.args[name].type.name.endswith("[]"):
+            return f"f::wants_any(*this, {self._edge(name)}, first_[{self._position(name) + 1}])"
+        return f"wants({self._edge(name)})"
+
+    # --- the node ---
+
+    def _field_type(self, use: Use) -> str:
+        kind = self._kind_of(use.name)
+        if use.attribute:
+            return "SavedShape"
+        if kind == "param":
+            t = self.args[use.name].type.name
+            return _STORED[t][0] if t in _STORED else self.args[use.name].type.cpp
+        if kind == "tensor":
+            t = self.args[use.name].type.name
+            return {"TensorOrScalar": "SavedOperand", "Tensor[]": "SavedList", "Tensor?[]": "SavedList"}.get(
+                t, "SavedTensor"
+            )
+        return "SavedList" if use.name == "results" or self.list_result else "SavedTensor"
+
+    def _node(self) -> list[str]:
+        saved = self._saved_uses()
+        fitted = self._fitted()
+        edges = "num_edges" if self.has_list else str(len(self.tensors))
+        results = "num_results" if self.list_result else str(len(self.op.schema.returns))
+        parameters = ", ".join((["uint32_t num_results"] if self.list_result else []) + (["uint32_t num_edges"] if self.has_list else []))
+        lines = [f"struct {self.node} final : Node {{", "    RL_NODE_MEMORY"]
+        lines.append(f'    explicit {self.node}({parameters}) : Node("{self.node}", {results}, {edges}) {{}}')
+        lines += ["    void apply(std::span<Tensor> grads, std::span<Tensor> out) override {", "        check_not_released();"]
+        lines += self._grads_setup()
+        for names, formula in self.d.grads.items():
+            lines += [f"        {line}" for line in self._apply(names, formula)]
+        lines += ["    }", "    void release_saved() override {", "        Node::release_saved();"]
+        for use in saved:
+            if self._field_type(use) in ("SavedTensor", "SavedOperand", "SavedList"):
+                lines.append(f"        {saved_name(use)}.release();")
+        lines.append("    }")
+        lines += [f"    {self._field_type(use)} {saved_name(use)};" for use in saved]
+        lines += [f"    SavedShape {cpp_name(name)}_fit;" for name in fitted]
+        if self.multi:
+            lines += [f"    SavedShape result_shapes[{len(self.results)}];"]
+        if self.list_result:
+            lines += ["    std::vector<SavedShape> result_shapes;"]
+        if self.has_list:
+            lines += [f"    uint32_t first_[{len(self.tensors) + 1}];"]
+        return [*lines, "};"]
+
+    def _fitted(self) -> list[str]:
+        """Arguments whose gradient the generator reduces to their shape."""
+        if self.op.kind != "pointwise" and self.op.base != "copy_":
+            return []
+        return [n for names in self.d.grads for n in names]
+
+    def _grads_setup(self) -> list[str]:
+        if self.multi:
+            return ["        if (!f::materialize(grads, result_shapes)) return;", "        const Tensor& grad = grads[0];"]
+        if self.list_result:
+            return ["        if (!f::materialize(grads, result_shapes.data())) return;"]
+        return ["        const Tensor& grad = grads[0];", "        if (!grad.defined()) return;"]
+
+    def _apply(self, names: tuple[str, ...], formula: Formula) -> list[str]:
+        condition = " || ".join(self._wants(n) for n in names)
+        lines = [f"if ({condition}) {{"]
+        for use in sorted({self._field(u) for u in formula.uses()}, key=lambda u: (u.name, u.attribute)):
+            kind = self._kind_of(use.name)
+            if kind == "given" or use.attribute or kind == "param":
+                continue
+            lines.append(f"    const auto {_local(use)} = {saved_name(use)}.unpack(this);")
+        writer = CppWriter(self.ops, self._name_in_apply, self._wants)
+        text = writer.write(formula.tree)
+        self.headers |= writer.headers
+        if len(names) == 1:
+            name = names[0]
+            if self.args[name].type.name.endswith("[]"):
+                lines.append(f"    f::spread({text}, *this, {self._edge(name)}, out);")
+            else:
+                fit = f"{cpp_name(name)}_fit.fit({text})" if name in self._fitted() else text
+                lines.append(f"    out[{self._edge(name)}] = {fit};")
+        else:
+            lines.append(f"    auto shares = {text};")
+            for i, name in enumerate(names):
+                lines.append(f"    if ({self._wants(name)}) out[{self._edge(name)}] = std::get<{i}>(shares);")
+        return [*lines, "}"]
+
+    def _name_in_apply(self, use: Use) -> str:
+        kind = self._kind_of(use.name)
+        if use.attribute:
+            return f"{saved_name(self._field(use))}.{use.attribute}()"
+        if kind == "param":
+            name = saved_name(use)
+            return f"f::pass({name})" if self.args[use.name].type.name in ("int[]?", "str?") else name
+        if kind == "given":
+            return use.name
+        return _local(use)
+
+    # --- recording ---
+
+    def _record(self, form: Form) -> list[str]:
+        """The stage function of Autograd."""
+        schema = form.schema
+        inplace = form.kind == "InPlace"
+        function = form.symbol.removeprefix("op_") + "_autograd"
+        call = f"Call<{schema.cpp_signature}>"
+        given = ", ".join(cpp_name(a.name) for a in schema.arguments)
+        comma = ", " if given else ""
+        lines = [
+            f"{schema.cpp_return} {function}(const Operator& op, StageMask mask, {schema.cpp_parameters()}) {{",
+            "    mask &= ~bit(Stage::Autograd);",
+        ]
+        if inplace:
+            lines.append(f'    check_inplace("{form.name}", {cpp_name(schema.arguments[0].name)});')
+        differentiable = [n for names in self.d.grads for n in names]
+        need = " || ".join(f"needs_grad({cpp_name(n)})" for n in differentiable)
+        lines.append(f"    if (!({need})) return {call}::next(op, mask{comma}{given});")
+        lines += self._make_node(form)
+        for use, formulas in self._saved_uses().items():
+            if self._kind_of(use.name) in ("tensor", "param"):
+                lines += [f"    {line}" for line in self._save_argument(use, formulas, inplace)]
+        guard = "    StagesOff composite(bit(Stage::Autograd));" if self.op.kind == "composite" else ""
+        if guard:
+            lines += ["    auto result = [&] {", "    " + guard, f"        return {call}::next(op, mask{comma}{given});", "    }();"]
+        elif self.op.aux and not inplace:
+            aux = next(f for f in self.op.forms() if f.kind == "Aux")
+            lines.append(f"    auto all = Call<{aux.schema.cpp_signature}>::next({aux.symbol}, mask{comma}{given});")
+        else:
+            lines.append(f"    auto result = {call}::next(op, mask{comma}{given});")
+        lines += [f"    {line}" for line in self._after(form)]
+        self.installs.append(
+            f'install_stage(Stage::Autograd, "{form.name}", {form.hash:#x}ULL, reinterpret_cast<void*>({function}));'
+        )
+        return [*lines, "}"]
+
+    def _make_node(self, form: Form) -> list[str]:
+        lines = []
+        arguments = []
+        if self.list_result:
+            arguments.append("0")
+        if self.has_list:
+            lines.append(f"    uint32_t first[{len(self.tensors) + 1}] = {{0}};")
+            for i, a in enumerate(self.tensors):
+                count = f"static_cast<uint32_t>({cpp_name(a.name)}.size())" if a.type.name.endswith("[]") else "1"
+                lines.append(f"    first[{i + 1}] = first[{i}] + {count};")
+            arguments.append(f"first[{len(self.tensors)}]")
+        lines.append(f"    auto* node = new {self.node}({', '.join(arguments)});")
+        lines.append("    auto owner = Ref<Node>::adopt(node);")
+        if self.has_list:
+            lines.append("    std::copy(std::begin(first), std::end(first), node->first_);")
+        for names in self.d.grads:
+            for name in names:
+                edge = self._edge(name).replace("first_", "first")
+                if self.args[name].type.name.endswith("[]"):
+                    lines.append(f"    connect(*node, {edge}, {cpp_name(name)});")
+                else:
+                    lines.append(f"    node->edges()[{edge}] = gradient_edge({cpp_name(name)});")
+        return lines
+
+    def _save_argument(self, use: Use, formulas: list[int], inplace: bool) -> list[str]:
+        name, target = cpp_name(use.name), f"node->{saved_name(use)}"
+        argument = self.args[use.name]
+        if argument.type.is_tensor and not use.attribute:
+            keys = list(self.d.grads)
+            wanted = {n for i in formulas for n in keys[i]}
+            condition = " || ".join(self._wants(n).replace("*this", "*node").replace("wants(", "node->wants(").replace("f::node->", "f::").replace("first_", "first") for n in sorted(wanted))
+            value = name
+            if inplace and self.tensors[0].name == use.name:
+                value = f"ops::clone({name}, std::nullopt)"  # its value is about to change
+                self.headers.add("rushlight/ops/clone.h")
+            return [f"if ({condition}) {target}.save({value});"]
+        if use.attribute:
+            if argument.type.name == "Tensor?":
+                return [f"if ({name}.defined()) {target}.save({name});"]
+            return [f"{target}.save({name});"]
+        return [_store(argument.type, target, name) + ";"]
+
+    def _after(self, form: Form) -> list[str]:
+        """Shapes, results and history, once the operator has run."""
+        inplace = form.kind == "InPlace"
+        lines = []
+        if self.op.aux and not inplace:
+            n = len(self.op.schema.returns)
+            names = [f"result{i}" for i in range(n)] + [f"aux_{a}" for a in self.op.aux]
+            lines.append(f"auto& [{', '.join(names)}] = all;")
+            results = names[:n]
+            for use in self._saved_uses():
+                if self._kind_of(use.name) == "aux":
+                    lines.append(f"node->{saved_name(use)}.save(aux_{use.name});")
+        elif self.multi:
+            results = [f"result{i}" for i in range(len(self.results))]
+            lines.append(f"auto& [{', '.join(results)}] = result;")
+        else:
+            results = ["result"]
+        if self.list_result:
+            lines.append("set_histories(result, owner, node->result_shapes);")
+            for use in self._saved_uses():
+                if self._kind_of(use.name) == "result":
+                    raise FormulaError("a list of results cannot be saved")
+            return [*lines, "return result;"]
+        for name in self._fitted():
+            lines.append(f"node->{cpp_name(name)}_fit.save_if_not({cpp_name(name)}, {results[0]});")
+        for i, result in enumerate(results):
+            if self.multi:
+                lines.append(f"if ({result}.defined()) node->result_shapes[{i}].save({result});")
+            lines.append(
+                f"rebase_history({result}, owner, {i});" if inplace else f"set_history({result}, owner, {i});"
+            )
+        for use in self._saved_uses():
+            if self._kind_of(use.name) == "result":
+                index = self._result_index(use.name)
+                if use.attribute:
+                    lines.append(f"node->{saved_name(use)}.save({results[index]});")
+                else:
+                    lines.append(f"node->{saved_name(use)}.save_result({results[index]}, {index});")
+        if self.op.aux and not inplace:
+            value = results[0] if len(results) == 1 else "{" + ", ".join(results) + "}"
+            return [*lines, f"return {value};"]
+        return [*lines, "return result;"]
+
+    def _result_index(self, name: str) -> int:
+        return self.results.index(name) if name in self.results else 0
+
+    # --- forward mode ---
+
+    def _forward(self, form: Form) -> list[str]:
+        """The stage function of Dual; without a rule it raises where a tangent arrives."""
+        jvp = self.d.jvp
+        schema = form.schema
+        function = form.symbol.removeprefix("op_") + "_dual"
+        given = ", ".join(cpp_name(a.name) for a in schema.arguments)
+        call = f"Call<{schema.cpp_signature}>"
+        self.installs.append(
+            f'install_stage(Stage::Dual, "{form.name}", {form.hash:#x}ULL, reinterpret_cast<void*>({function}));'
+        )
+        lines = [
+            f"{schema.cpp_return} {function}(const Operator& op, StageMask mask, {schema.cpp_parameters()}) {{",
+            "    mask &= ~bit(Stage::Dual);",
+        ]
+        if jvp == "" or (self.multi and jvp != "linear") or self.has_list and jvp != "linear":
+            return [*lines, f'    fail_no_jvp("{self.op.name}");', "}"]
+        lines += ["    auto result = [&] {", "        StagesOff dual(bit(Stage::Dual));", f"        return {call}::next(op, mask, {given});", "    }();"]
+        if jvp == "linear":
+            lines += [f"    {line}" for line in self._linear(form)]
+        else:
+            rules = self._pointwise_rules() if jvp == "pointwise" else jvp
+            assert isinstance(rules, dict)
+            lines += ["    StagesOff dual(bit(Stage::Dual));", "    Tensor total;"]
+            for name, formula in rules.items():
+                lines.append(f"    if (Tensor tangent_ = tangent({cpp_name(name)}); tangent_.defined())")
+                writer = CppWriter(self.ops, self._name_in_forward, lambda n: f"needs_grad({cpp_name(n)})")
+                lines.append(f"        f::accumulate(total, {writer.write(formula.tree)});")
+                self.headers |= writer.headers
+            lines.append("    set_tangent(result, f::expand_to(total, result));")
+        return [*lines, "    return result;", "}"]
+
+    def _linear(self, form: Form) -> list[str]:
+        """The operator itself, applied to tangents."""
+        parts = []
+        for a in form.schema.arguments:
+            name = cpp_name(a.name)
+            parts.append(f"f::tangent_or_zeros({name})" if a.type.is_tensor else name)
+        function = f"ops::{form.function}"
+        target = "f::set_tangents" if self.list_result or self.multi else "set_tangent"
+        return ["StagesOff dual(bit(Stage::Dual));", f"{target}(result, {function}({', '.join(parts)}));"]
+
+    def _pointwise_rules(self) -> dict[str, Formula]:
+        return {name: formula for names, formula in self.d.grads.items() for name in names if len(names) == 1}
+
+    def _name_in_forward(self, use: Use) -> str:
+        if use.name in ("grad", "tangent"):
+            return "tangent_"
+        kind = self._kind_of(use.name)
+        if kind == "aux":
+            raise FormulaError(f"a jvp formula cannot use the auxiliary result {use.name!r}")
+        name = "result" if kind == "result" else cpp_name(use.name)
+        if use.attribute:
+            return f"f::{use.attribute}_of({name})"
+        return name
+
+
+def _local(use: Use) -> str:
+    return cpp_name(use.name) + "_"
+
+
+def _store(t: Type, target: str, name: str) -> str:
+    if t.name in _STORED:
+        template = _STORED[t.name][1]
+        return template.format(target, *([name] * (template.count("{}") - 1)))
+    return f"{target} = {name}"
+
+

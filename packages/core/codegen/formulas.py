@@ -1,0 +1,199 @@
+"""Derivative formulas: expressions in Python's syntax, parsed, checked and turned into C++.
+
+A formula may call operators, use the arguments and results of its operator, and these names:
+
+    grad            gradient of the (first) result            grads[i]    of the i-th, zeros where there is none
+    tangent         in jvp formulas: tangent of the argument  result      the (first) result; results[i]
+    x.shape, x.dtype, x.ndim, x.numel                         of an argument or result: only this is kept, not x
+    needs(x)        whether the gradient of argument x is wanted
+
+It has no branch on data and writes nothing, so it can itself be differentiated, run forward and be batched.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from .model import Op
+from .schema import cpp_name
+
+ATTRIBUTES = ("shape", "dtype", "ndim", "numel")
+
+
+class FormulaError(ValueError):
+    """A formula that cannot be used; the loader adds file and line."""
+
+
+@dataclass(frozen=True)
+class Use:
+    """What a formula needs of an argument or result: all of it (attribute "") or one attribute."""
+
+    name: str
+    attribute: str = ""
+
+
+@dataclass(frozen=True)
+class Formula:
+    text: str
+    tree: ast.expr
+
+    @classmethod
+    def parse(cls, text: object) -> Formula:
+        try:
+            return cls(str(text), ast.parse(str(text).strip(), mode="eval").body)
+        except SyntaxError as error:
+            raise FormulaError(f"{text!r}: {error.msg}") from None
+
+    def uses(self) -> set[Use]:
+        """Arguments, results and attributes that the formula reads."""
+        return set(_uses(self.tree))
+
+
+def _uses(node: ast.expr) -> Iterator[Use]:
+    if isinstance(node, ast.Attribute) and node.attr in ATTRIBUTES and isinstance(node.value, ast.Name):
+        yield Use(node.value.id, node.attr)
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "needs":
+        return
+    elif isinstance(node, ast.Name):
+        yield Use(node.id)
+    elif isinstance(node, ast.Call):
+        for child in [*node.args, *[k.value for k in node.keywords]]:
+            yield from _uses(child)
+    else:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.expr):
+                yield from _uses(child)
+
+
+_BINARY = {
+    ast.Add: "add",
+    ast.Sub: "sub",
+    ast.Mult: "mul",
+    ast.Div: "div",
+    ast.FloorDiv: "floordiv",
+    ast.Mod: "mod",
+    ast.Pow: "pow",
+    ast.MatMult: "matmul",
+}
+_COMPARE = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
+
+
+class CppWriter:
+    """Writes a formula as a C++ expression. `name` says how a name or attribute is spelled where it is evaluated."""
+
+    def __init__(self, ops: dict[str, list[Op]], name: Callable[[Use], str], needs: Callable[[str], str]) -> None:
+        self.ops = ops
+        self.name = name
+        self.needs = needs
+        self.headers: set[str] = set()
+
+    def write(self, node: ast.expr) -> str:
+        method = getattr(self, "_" + type(node).__name__.lower(), None)
+        if method is None:
+            raise FormulaError(f"{ast.unparse(node)!r}: {type(node).__name__} has no place in a formula")
+        return method(node)
+
+    def _name(self, node: ast.Name) -> str:
+        return self.name(Use(node.id))
+
+    def _attribute(self, node: ast.Attribute) -> str:
+        if node.attr not in ATTRIBUTES or not isinstance(node.value, ast.Name):
+            raise FormulaError(f"{ast.unparse(node)!r}: only {', '.join(ATTRIBUTES)} of an argument can be read")
+        return self.name(Use(node.value.id, node.attr))
+
+    def _constant(self, node: ast.Constant) -> str:
+        value = node.value
+        if value is None:
+            return "f::none"
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        if isinstance(value, int):
+            return f"int64_t{{{value}}}"
+        if isinstance(value, str):
+            return f'std::string_view("{value}")'
+        return repr(value)
+
+    def _binop(self, node: ast.BinOp) -> str:
+        return f"f::{_BINARY[type(node.op)]}({self.write(node.left)}, {self.write(node.right)})"
+
+    def _unaryop(self, node: ast.UnaryOp) -> str:
+        operand = self.write(node.operand)
+        return f"!({operand})" if isinstance(node.op, ast.Not) else f"f::neg({operand})"
+
+    def _boolop(self, node: ast.BoolOp) -> str:
+        word = " && " if isinstance(node.op, ast.And) else " || "
+        return "(" + word.join(self.write(v) for v in node.values) + ")"
+
+    def _compare(self, node: ast.Compare) -> str:
+        left, op, right = node.left, node.ops[0], node.comparators[0]
+        if isinstance(op, (ast.Is, ast.IsNot)):
+            return f"{'!' if isinstance(op, ast.IsNot) else ''}f::is_none({self.write(left)})"
+        return f"({self.write(left)} {_COMPARE[type(op)]} {self.write(right)})"
+
+    def _ifexp(self, node: ast.IfExp) -> str:
+        return f"({self.write(node.test)} ? {self.write(node.body)} : {self.write(node.orelse)})"
+
+    def _list(self, node: ast.List) -> str:
+        return f"f::list({', '.join(map(self.write, node.elts))})"
+
+    def _tuple(self, node: ast.Tuple) -> str:
+        return f"std::tuple({', '.join(map(self.write, node.elts))})"
+
+    def _subscript(self, node: ast.Subscript) -> str:
+        if not isinstance(node.slice, ast.Constant):
+            return f"f::at({self.write(node.value)}, {self.write(node.slice)})"
+        if isinstance(node.value, ast.Name) and node.value.id in ("grads", "results"):
+            return f"f::at({self.write(node.value)}, {node.slice.value})"
+        if isinstance(node.value, ast.Attribute):
+            return f"f::at({self.write(node.value)}, {node.slice.value})"
+        return f"std::get<{node.slice.value}>({self.write(node.value)})"
+
+    def _call(self, node: ast.Call) -> str:
+        if not isinstance(node.func, ast.Name):
+            raise FormulaError(f"{ast.unparse(node)!r}: call operators by name, not as methods")
+        name = node.func.id
+        if name == "needs":
+            return self.needs(ast.unparse(node.args[0]))
+        if name not in self.ops:
+            if name not in HELPERS:
+                raise FormulaError(f"{name!r} is neither an operator nor one of {', '.join(sorted(HELPERS))}")
+            return f"f::{name}({', '.join(map(self.write, node.args))})"
+        self.headers.add(self.ops[name][0].header)
+        return f"ops::{name}({', '.join(self._arguments(name, node))})"
+
+    def _arguments(self, name: str, node: ast.Call) -> list[str]:
+        given = [self.write(a) for a in node.args]
+        if not node.keywords:
+            return given
+        from .schema import cpp_default
+
+        for op in self.ops[name]:
+            names = [a.name for a in op.schema.arguments]
+            if all(k.arg in names for k in node.keywords):
+                break
+        else:
+            raise FormulaError(f"{ast.unparse(node)!r}: no overload of {name} has these keywords")
+        keywords = {k.arg: self.write(k.value) for k in node.keywords}
+        for a in op.schema.arguments[len(given) :]:
+            given.append(keywords[a.name] if a.name in keywords else f"{a.type.cpp}({cpp_default(a)})")
+        return given
+
+
+# Functions of formulas that are no operators: rushlight/autograd/formula.h, and the tape of the conformance kit.
+HELPERS = {
+    "fit": "sum over what was broadcast and cast: fit(grad, x.shape, x.dtype)",
+    "restore": "give a reduced result its dimensions back: restore(grad, input.shape, dim, keepdim)",
+    "len": "number of elements of a list",
+    "prod": "product of a list of integers",
+    "wrap": "a dimension as a non-negative number: wrap(dim, x.ndim)",
+    "inverse": "inverse of a permutation",
+    "sizes_along": "sizes of a list of tensors along a dimension",
+    "zeros": "zeros(shape, dtype)",
+}
+
+
+def saved_name(use: Use) -> str:
+    """Of the node's field."""
+    return cpp_name(use.name) + ("_" + use.attribute if use.attribute else "")

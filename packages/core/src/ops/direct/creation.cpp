@@ -1,0 +1,129 @@
+// Tensors of one value.
+#include <cmath>
+#include <cstring>
+
+#include "ops/direct.h"
+#include "ops/pointwise.h"
+#include "rushlight/backend.h"
+
+namespace rushlight::direct {
+namespace {
+
+Tensor finish(Tensor t, bool requires_grad) {
+    if (requires_grad) t.set_requires_grad(true);
+    return t;
+}
+
+// Below all stages and without a version: the tensor is new, or the caller has counted the write.
+void write(const Tensor& t, Scalar value) {
+    if (t.numel() == 0 || t.device().type == DeviceType::Meta) return;
+    bool zero = value.is_floating() ? value.to<double>() == 0 && !std::signbit(value.to<double>()) : value.equals(0);
+    if (zero && t.device().type == DeviceType::CPU && t.impl()->has(Flag::Dense)) {
+        std::memset(t.impl()->data(), 0, static_cast<size_t>(t.numel()) * itemsize(t.dtype()));
+        return;
+    }
+    // Through the widest type of its category, so that the conversion is the one that copies use.
+    DType wide = value.is_floating() ? DType::Float64 : value.is_bool() ? DType::Bool : DType::Int64;
+    copy_into(t, make_scalar(value, wide));
+}
+
+Tensor filled(IntList size, Scalar value, DType dtype, Device device, bool requires_grad) {
+    Tensor t = make_tensor(size, dtype, resolve(device));
+    write(t, value);
+    return finish(std::move(t), requires_grad);
+}
+
+Tensor like(const Tensor& input, std::optional<DType> dtype, std::optional<Device> device,
+            std::optional<std::string_view> memory_format) {
+    bool keep = !memory_format || *memory_format == "preserve";
+    RL_CHECK(keep || *memory_format == "contiguous", throw_not_implemented, "memory_format '%.*s' is not supported",
+             int(memory_format->size()), memory_format->data());
+    DType t = dtype.value_or(input.dtype());
+    Device d = device ? resolve(*device) : input.device();
+    if (keep && input.impl()->has(Flag::Dense) && d == input.device()) return make_like(input, t);
+    return make_tensor(input.sizes(), t, d);
+}
+
+DType dtype_of(Scalar value) { return value.is_floating() ? default_dtype() : value.dtype(); }
+
+}  // namespace
+
+Tensor empty(IntList size, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad) {
+    return finish(make_tensor(size, dtype.value_or(default_dtype()), resolve(device.value_or(Device{}))), requires_grad);
+}
+Tensor zeros(IntList size, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad) {
+    return filled(size, Scalar(0), dtype.value_or(default_dtype()), device.value_or(Device{}), requires_grad);
+}
+Tensor ones(IntList size, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad) {
+    return filled(size, Scalar(1), dtype.value_or(default_dtype()), device.value_or(Device{}), requires_grad);
+}
+Tensor full(IntList size, Scalar value, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad) {
+    return filled(size, value, dtype.value_or(dtype_of(value)), device.value_or(Device{}), requires_grad);
+}
+Tensor empty_strided(IntList size, IntList stride, std::optional<DType> dtype, std::optional<Device> device,
+                     bool requires_grad) {
+    RL_CHECK(size.size() == stride.size(), throw_runtime,
+             "empty_strided(size, stride): %s and %s must have the same length", to_string(size).c_str(),
+             to_string(stride).c_str());
+    return finish(make_strided(size, stride, dtype.value_or(default_dtype()), resolve(device.value_or(Device{}))),
+                  requires_grad);
+}
+
+Tensor empty_like(const Tensor& input, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad,
+                  std::optional<std::string_view> memory_format) {
+    return finish(like(input, dtype, device, memory_format), requires_grad);
+}
+Tensor full_like(const Tensor& input, Scalar value, std::optional<DType> dtype, std::optional<Device> device,
+                 bool requires_grad, std::optional<std::string_view> memory_format) {
+    Tensor t = like(input, dtype, device, memory_format);
+    write(t, value);
+    return finish(std::move(t), requires_grad);
+}
+Tensor zeros_like(const Tensor& input, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad,
+                  std::optional<std::string_view> memory_format) {
+    return full_like(input, Scalar(0), dtype, device, requires_grad, memory_format);
+}
+Tensor ones_like(const Tensor& input, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad,
+                 std::optional<std::string_view> memory_format) {
+    return full_like(input, Scalar(1), dtype, device, requires_grad, memory_format);
+}
+
+Tensor new_empty(const Tensor& input, IntList size, std::optional<DType> dtype, std::optional<Device> device,
+                 bool requires_grad) {
+    return empty(size, dtype.value_or(input.dtype()), device.value_or(input.device()), requires_grad);
+}
+Tensor new_full(const Tensor& input, IntList size, Scalar value, std::optional<DType> dtype,
+                std::optional<Device> device, bool requires_grad) {
+    return filled(size, value, dtype.value_or(input.dtype()), device.value_or(input.device()), requires_grad);
+}
+Tensor new_zeros(const Tensor& input, IntList size, std::optional<DType> dtype, std::optional<Device> device,
+                 bool requires_grad) {
+    return new_full(input, size, Scalar(0), dtype, device, requires_grad);
+}
+Tensor new_ones(const Tensor& input, IntList size, std::optional<DType> dtype, std::optional<Device> device,
+                bool requires_grad) {
+    return new_full(input, size, Scalar(1), dtype, device, requires_grad);
+}
+
+Tensor fill_(const Tensor& input, Scalar value) {
+    check_writable("fill_", input);
+    begin_write(input);
+    write(input, value);
+    return input;
+}
+Tensor fill__tensor(const Tensor& input, const Tensor& value) {
+    RL_CHECK(value.dim() == 0, throw_runtime, "fill_(value): must be a number or a 0-d tensor, got shape %s",
+             to_string(value.sizes()).c_str());
+    check_writable("fill_", input);
+    begin_write(input);
+    copy_into(input, value);
+    return input;
+}
+Tensor zero_(const Tensor& input) {
+    check_writable("zero_", input);
+    begin_write(input);
+    write(input, Scalar(0));
+    return input;
+}
+
+}  // namespace rushlight::direct

@@ -1,0 +1,90 @@
+// Tensors of a rule: ranges and the identity.
+#include <cmath>
+#include <cstring>
+
+#include "ops/direct.h"
+#include "ops/pointwise.h"
+#include "rushlight/backend.h"
+
+namespace rushlight::direct {
+namespace {
+
+Tensor finish(Tensor t, DType dtype, std::optional<Device> device, bool requires_grad) {
+    Device target = resolve(device.value_or(Device{}));
+    if (t.dtype() != dtype || t.device() != target) {
+        Tensor converted = make_tensor(t.sizes(), dtype, target);
+        copy_into(converted, t);
+        t = std::move(converted);
+    }
+    if (requires_grad) t.set_requires_grad(true);
+    return t;
+}
+
+template <class T, class F>
+Tensor generate(int64_t n, DType dtype, F&& value) {
+    Tensor t = make_tensor(IntList(&n, 1), dtype);
+    T* out = t.data<T>();
+    for (int64_t i = 0; i < n; ++i) out[i] = value(i);
+    return t;
+}
+
+}  // namespace
+
+Tensor arange(Scalar end, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad) {
+    return arange_start(Scalar(0), end, Scalar(1), dtype, device, requires_grad);
+}
+
+Tensor arange_start(Scalar start, Scalar end, Scalar step, std::optional<DType> dtype, std::optional<Device> device,
+                    bool requires_grad) {
+    bool floating = start.is_floating() || end.is_floating() || step.is_floating();
+    DType result = dtype.value_or(floating ? default_dtype() : DType::Int64);
+    double first = start.to<double>(), last = end.to<double>(), by = step.to<double>();
+    RL_CHECK(by != 0, throw_runtime, "arange(step): must not be zero");
+    RL_CHECK(std::isfinite(first) && std::isfinite(last), throw_runtime, "arange(start, end): must be finite, got %g and %g",
+             first, last);
+    RL_CHECK(by > 0 ? last >= first : last <= first, throw_runtime,
+             "arange(start, end, step): from %g to %g there is no step of %g", first, last, by);
+    if (!floating) {
+        int64_t a = start.to<int64_t>(), b = end.to<int64_t>(), s = step.to<int64_t>();
+        uint64_t span = s > 0 ? static_cast<uint64_t>(b) - static_cast<uint64_t>(a)
+                              : static_cast<uint64_t>(a) - static_cast<uint64_t>(b);
+        uint64_t stride = s > 0 ? static_cast<uint64_t>(s) : -static_cast<uint64_t>(s);
+        uint64_t n = span / stride + (span % stride != 0);
+        RL_CHECK(n <= static_cast<uint64_t>(INT64_MAX), throw_runtime, "arange(): too many elements");
+        Tensor t = generate<int64_t>(static_cast<int64_t>(n), DType::Int64, [&](int64_t i) {
+            return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(i) * static_cast<uint64_t>(s));
+        });
+        return finish(std::move(t), result, device, requires_grad);
+    }
+    double count = std::ceil((last - first) / by);
+    RL_CHECK(count < 9e18, throw_runtime, "arange(): %g elements are too many", count);
+    Tensor t = generate<double>(static_cast<int64_t>(count), DType::Float64,
+                                [&](int64_t i) { return first + static_cast<double>(i) * by; });
+    return finish(std::move(t), result, device, requires_grad);
+}
+
+Tensor linspace(Scalar start, Scalar end, int64_t steps, std::optional<DType> dtype, std::optional<Device> device,
+                bool requires_grad) {
+    RL_CHECK(steps >= 0, throw_runtime, "linspace(steps): must not be negative, got %lld", (long long)steps);
+    double first = start.to<double>(), last = end.to<double>();
+    double by = steps > 1 ? (last - first) / static_cast<double>(steps - 1) : 0;
+    // From both ends to the middle: the last element is exactly `end`.
+    Tensor t = generate<double>(steps, DType::Float64, [&](int64_t i) {
+        return i < steps / 2 || steps == 1 ? first + by * static_cast<double>(i)
+                                           : last - by * static_cast<double>(steps - 1 - i);
+    });
+    return finish(std::move(t), dtype.value_or(default_dtype()), device, requires_grad);
+}
+
+Tensor eye(int64_t n, std::optional<int64_t> m, std::optional<DType> dtype, std::optional<Device> device,
+           bool requires_grad) {
+    RL_CHECK(n >= 0 && m.value_or(n) >= 0, throw_runtime, "eye(n, m): must not be negative, got %lld and %lld",
+             (long long)n, (long long)m.value_or(n));
+    int64_t size[2] = {n, m.value_or(n)};
+    Tensor t = make_tensor(IntList(size, 2), DType::UInt8);
+    if (t.numel() > 0) std::memset(t.data<uint8_t>(), 0, static_cast<size_t>(t.numel()));
+    for (int64_t i = 0; i < std::min(size[0], size[1]); ++i) t.data<uint8_t>()[i * size[1] + i] = 1;
+    return finish(std::move(t), dtype.value_or(default_dtype()), device, requires_grad);
+}
+
+}  // namespace rushlight::direct
