@@ -1,0 +1,134 @@
+"""Neural-network layers, losses, initialisers and optimizers, with PyTorch's `nn` and `optim` API."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from . import functional, init
+from .layers.activation import (
+    ELU,
+    GELU,
+    GLU,
+    Hardsigmoid,
+    Hardswish,
+    Hardtanh,
+    LeakyReLU,
+    LogSigmoid,
+    LogSoftmax,
+    Mish,
+    PReLU,
+    ReLU,
+    ReLU6,
+    Sigmoid,
+    SiLU,
+    Softmax,
+    Softmin,
+    Softplus,
+    Softsign,
+    Tanh,
+)
+from .layers.attention import MultiheadAttention
+from .layers.container import ModuleDict, ModuleList, Sequential
+from .layers.conv import Conv1d, Conv2d, Conv3d
+from .layers.dropout import Dropout, Dropout2d
+from .layers.embedding import Embedding
+from .layers.linear import Identity, Linear
+from .layers.loss import (
+    BCELoss,
+    BCEWithLogitsLoss,
+    CosineSimilarity,
+    CrossEntropyLoss,
+    HuberLoss,
+    KLDivLoss,
+    L1Loss,
+    MSELoss,
+    NLLLoss,
+    SmoothL1Loss,
+)
+from .layers.norm import BatchNorm1d, BatchNorm2d, BatchNorm3d, GroupNorm, LayerNorm, RMSNorm
+from .layers.parameter_container import ParameterDict, ParameterList
+from .layers.pooling import AdaptiveAvgPool2d, AvgPool2d, MaxPool2d
+from .layers.shape import Flatten, Unflatten
+from .layers.transformer import TransformerEncoder, TransformerEncoderLayer
+from .module import Module
+from .parameter import Buffer, Parameter
+
+# Loaded when first used, because a program that only computes needs none of them.
+_ON_DEMAND = ("optim", "serialization", "utils")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ON_DEMAND:
+        return importlib.import_module(f"{__name__}.{name}")
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("rushlight-nn")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+__all__ = [
+    "ELU",
+    "GELU",
+    "GLU",
+    "AdaptiveAvgPool2d",
+    "AvgPool2d",
+    "BCELoss",
+    "BCEWithLogitsLoss",
+    "BatchNorm1d",
+    "BatchNorm2d",
+    "BatchNorm3d",
+    "Buffer",
+    "Conv1d",
+    "Conv2d",
+    "Conv3d",
+    "CosineSimilarity",
+    "CrossEntropyLoss",
+    "Dropout",
+    "Dropout2d",
+    "Embedding",
+    "Flatten",
+    "GroupNorm",
+    "Hardsigmoid",
+    "Hardswish",
+    "Hardtanh",
+    "HuberLoss",
+    "Identity",
+    "KLDivLoss",
+    "L1Loss",
+    "LayerNorm",
+    "LeakyReLU",
+    "Linear",
+    "LogSigmoid",
+    "LogSoftmax",
+    "MSELoss",
+    "MaxPool2d",
+    "Mish",
+    "Module",
+    "ModuleDict",
+    "ModuleList",
+    "MultiheadAttention",
+    "NLLLoss",
+    "PReLU",
+    "Parameter",
+    "ParameterDict",
+    "ParameterList",
+    "RMSNorm",
+    "ReLU",
+    "ReLU6",
+    "Sequential",
+    "SiLU",
+    "Sigmoid",
+    "SmoothL1Loss",
+    "Softmax",
+    "Softmin",
+    "Softplus",
+    "Softsign",
+    "Tanh",
+    "TransformerEncoder",
+    "TransformerEncoderLayer",
+    "Unflatten",
+    "functional",
+    "init",
+]

@@ -1,0 +1,58 @@
+"""Errors raised inside a module say where: `in Net.layers.0 (Linear)`."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+
+class PathNote(str):
+    """A note on an exception: the path from the outermost module seen so far to the one that failed.
+
+    It remembers that outermost module, so that the next one out can put its own name in front. A pickled exception
+    carries only the text.
+    """
+
+    __slots__ = ("outermost", "path", "failed")
+
+    def __new__(cls, outermost: Any, path: str, failed: str) -> PathNote:
+        name = type(outermost).__name__
+        note = super().__new__(cls, f"in {name}.{path} ({failed})" if path else f"in {name}")
+        note.outermost = weakref.ref(outermost)
+        note.path = path
+        note.failed = failed
+        return note
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return str, (str(self),)
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        return self.__reduce__()
+
+
+def add_path(module: Any, error: BaseException) -> None:
+    """Record on `error` that it left `module`. Called from the inside out, once for every module it passes."""
+    notes = getattr(error, "__notes__", None) or ()
+    for index in range(len(notes) - 1, -1, -1):
+        note = notes[index]
+        if not isinstance(note, PathNote):
+            continue
+        inner = note.outermost()
+        if inner is module:  # a module that calls itself, or super().__call__
+            return
+        step = _path_between(module, inner)
+        if step is not None:
+            notes[index] = PathNote(module, f"{step}.{note.path}" if note.path else step, note.failed)
+            return
+        break
+    error.add_note(PathNote(module, "", type(module).__name__))
+
+
+def _path_between(module: Any, inner: Any) -> str | None:
+    """The name of `inner` among the descendants of `module`, or None."""
+    if inner is None:
+        return None
+    for name, child in module.named_modules():
+        if child is inner:
+            return name
+    return None

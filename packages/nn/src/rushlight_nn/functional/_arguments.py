@@ -1,0 +1,40 @@
+"""Arguments that several functions share."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+_REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
+
+
+def reduction_code(function: str, reduction: str, size_average: bool | None = None, reduce: bool | None = None) -> int:
+    """Core's number for a reduction: 0 none, 1 mean, 2 sum.
+
+    `size_average` and `reduce` are the names this choice had before `reduction`; they still win, with a warning.
+    """
+    if size_average is not None or reduce is not None:
+        average = size_average is None or size_average
+        reduction = "none" if reduce is False else "mean" if average else "sum"
+        warnings.warn(
+            f"{function}: size_average and reduce are deprecated, write reduction={reduction!r}",
+            DeprecationWarning,
+            stacklevel=3,
+        )
+    try:
+        return _REDUCTIONS[reduction]
+    except (KeyError, TypeError):
+        raise ValueError(f"{function}(reduction): got {reduction!r}, needs 'none', 'mean' or 'sum'") from None
+
+
+def check_probability(function: str, p: float) -> None:
+    """Raise ValueError unless 0 <= p <= 1."""
+    if not 0.0 <= p <= 1.0:
+        raise ValueError(f"{function}(p): got {p}, needs a probability between 0 and 1")
+
+
+def tuple_of(count: int, value: Any) -> tuple[Any, ...]:
+    """`value` as a tuple of `count`, one value standing for all of them."""
+    if isinstance(value, (tuple, list)):
+        return tuple(value)
+    return (value,) * count

@@ -1,0 +1,193 @@
+"""Losses.
+
+Every loss takes `reduction`: "mean" (the default), "sum", or "none" for one value per element.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+from rushlight_core import Tensor
+
+from .._core import operator
+from ._arguments import reduction_code
+
+_cross_entropy_loss = operator("cross_entropy_loss")
+_nll_loss = operator("nll_loss")
+_mse_loss = operator("mse_loss")
+_l1_loss = operator("l1_loss")
+_smooth_l1_loss = operator("smooth_l1_loss")
+_binary_cross_entropy = operator("binary_cross_entropy")
+_binary_cross_entropy_with_logits = operator("binary_cross_entropy_with_logits")
+_kl_div = operator("kl_div")
+
+
+def cross_entropy(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    ignore_index: int = -100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Tensor:
+    """The negative log-likelihood of `target` under softmax(`input`).
+
+    Args:
+        input: unnormalised log-probabilities (C), (N, C) or (N, C, d1, ...).
+        target: int64 class numbers (), (N) or (N, d1, ...); or probabilities of the input's shape and dtype.
+        weight: (C) factors for the classes. "mean" divides by the sum of the factors used.
+        ignore_index: a class number that counts for nothing.
+        reduction: "mean", "sum" or "none".
+        label_smoothing: how much of each target is spread evenly over all classes, from 0 to 1.
+    """
+    code = reduction_code("cross_entropy", reduction, size_average, reduce)
+    return _cross_entropy_loss(input, target, weight, code, ignore_index, label_smoothing)
+
+
+def nll_loss(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    ignore_index: int = -100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """The negative of `input`, log-probabilities (N, C) or (N, C, d1, ...), at the int64 classes `target`.
+
+    `weight` and `ignore_index` are as in :func:`cross_entropy`.
+    """
+    code = reduction_code("nll_loss", reduction, size_average, reduce)
+    return _nll_loss(input, target, weight, code, ignore_index)
+
+
+def _check_sizes(function: str, input: Tensor, target: Tensor) -> None:
+    if target.shape != input.shape:
+        warnings.warn(
+            f"{function}: input {tuple(input.shape)} and target {tuple(target.shape)} are broadcast, "
+            "which is rarely meant; give them the same shape",
+            stacklevel=3,
+        )
+
+
+def mse_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """(input - target)²."""
+    _check_sizes("mse_loss", input, target)
+    return _mse_loss(input, target, reduction_code("mse_loss", reduction, size_average, reduce))
+
+
+def l1_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """|input - target|."""
+    _check_sizes("l1_loss", input, target)
+    return _l1_loss(input, target, reduction_code("l1_loss", reduction, size_average, reduce))
+
+
+def smooth_l1_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    beta: float = 1.0,
+) -> Tensor:
+    """d² / (2 beta) where d = |input - target| is below `beta`, else d - beta / 2 (Girshick 2015)."""
+    _check_sizes("smooth_l1_loss", input, target)
+    if beta < 0:
+        raise ValueError(f"smooth_l1_loss(beta): got {beta}, needs a number of at least 0")
+    code = reduction_code("smooth_l1_loss", reduction, size_average, reduce)
+    # At beta 0 the parabola vanishes and its formula would divide by zero.
+    return _l1_loss(input, target, code) if beta == 0 else _smooth_l1_loss(input, target, code, beta)
+
+
+def binary_cross_entropy(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """-(t log p + (1 - t) log(1 - p)) of probabilities p = `input` and t = `target`; logarithms stop at -100.
+
+    Raises:
+        ValueError: the shapes differ.
+    """
+    code = reduction_code("binary_cross_entropy", reduction, size_average, reduce)
+    _same_shape("binary_cross_entropy", input, target)
+    return _binary_cross_entropy(input, target, weight, code)
+
+
+def binary_cross_entropy_with_logits(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    pos_weight: Tensor | None = None,
+) -> Tensor:
+    """:func:`binary_cross_entropy` of sigmoid(`input`), computed without overflow.
+
+    `pos_weight` multiplies the part of positive targets.
+
+    Raises:
+        ValueError: the shapes differ.
+    """
+    code = reduction_code("binary_cross_entropy_with_logits", reduction, size_average, reduce)
+    _same_shape("binary_cross_entropy_with_logits", input, target)
+    return _binary_cross_entropy_with_logits(input, target, weight, pos_weight, code)
+
+
+def _same_shape(function: str, input: Tensor, target: Tensor) -> None:
+    if target.shape != input.shape:
+        raise ValueError(
+            f"{function}(input, target): shapes {tuple(input.shape)} and {tuple(target.shape)} differ\n"
+            "hint: reshape the target with view_as(input)"
+        )
+
+
+def kl_div(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    log_target: bool = False,
+) -> Tensor:
+    """t (log t - input) of log-probabilities `input` and probabilities t = `target`, or with `log_target` their logs.
+
+    `reduction` may also be "batchmean", the sum divided by the batch size: the divergence itself.
+    """
+    if reduction == "batchmean" and size_average is None and reduce is None:
+        total = _kl_div(input, target, 2, log_target=log_target)
+        return total / input.shape[0] if input.dim() else total
+    return _kl_div(input, target, reduction_code("kl_div", reduction, size_average, reduce), log_target=log_target)
+
+
+def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
+    """The cosine of the angle between `x1` and `x2` along `dim`; each norm counts as at least `eps`."""
+    first = x1 / x1.norm(2, dim, keepdim=True).clamp(min=eps)
+    second = x2 / x2.norm(2, dim, keepdim=True).clamp(min=eps)
+    return (first * second).sum(dim)
+
+
+def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0) -> Tensor:
+    """d² / 2 where d = |input - target| is below `delta`, else delta (d - delta / 2) (Huber 1964)."""
+    if delta <= 0:
+        raise ValueError(f"huber_loss(delta): got {delta}, needs a positive number")
+    _check_sizes("huber_loss", input, target)
+    return _smooth_l1_loss(input, target, reduction_code("huber_loss", reduction), delta) * delta

@@ -1,0 +1,329 @@
+"""Hooks of modules: functions called before and after forward, and with the gradients of a call."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import rushlight_core as core
+from rushlight_core import Tensor
+
+
+class RemovableHandle:
+    """What registering a hook returns: `remove()` takes the hook away, leaving a `with` block does too."""
+
+    _ids = itertools.count()
+
+    def __init__(self, hooks: dict[int, Any], extra: tuple[dict[int, Any], ...] = ()) -> None:
+        self.id = next(RemovableHandle._ids)
+        self._tables = [weakref.ref(table) for table in (hooks, *extra)]
+
+    def remove(self) -> None:
+        """Take the hook away; does nothing where it is gone already."""
+        for reference in self._tables:
+            table = reference()
+            if table is not None:
+                table.pop(self.id, None)
+
+    def __enter__(self) -> RemovableHandle:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.remove()
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        return self.id, [reference() for reference in self._tables]
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self.id = state[0]
+        self._tables = [weakref.ref(HookTable() if table is None else table) for table in state[1]]
+        # Hooks registered in this process must not collide with ones that came in by pickle.
+        RemovableHandle._ids = itertools.count(max(next(RemovableHandle._ids), self.id + 1))
+
+
+class HookTable(dict):
+    """Hooks by id, in the order they run. (A plain dict cannot be referred to weakly.)"""
+
+    __slots__ = ("__weakref__",)
+
+    def add(self, hook: Any, prepend: bool = False, extra: tuple[HookTable, ...] = ()) -> RemovableHandle:
+        """Store `hook`, before the others if `prepend`, and mark its id in each of the `extra` tables."""
+        handle = RemovableHandle(self, extra)
+        self[handle.id] = hook
+        if prepend:
+            for key in [key for key in self if key != handle.id]:
+                self[key] = self.pop(key)
+        for table in extra:
+            table[handle.id] = True
+        return handle
+
+
+# What a module without hooks shows for each of its tables. Tables are made when the first hook is registered:
+# most modules never have one, and a module is quicker to build without ten empty dictionaries.
+class _NoHooks(HookTable):
+    __slots__ = ()
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        raise TypeError("this module has no hooks yet: register one with register_forward_hook(...) and the like")
+
+
+NO_HOOKS = _NoHooks()
+
+
+class Hooks:
+    """The part of Module that registers hooks and runs them."""
+
+    # True on an instance as soon as a hook that forward must look at has been registered.
+    _hooked = False
+
+    _forward_pre_hooks: HookTable = NO_HOOKS
+    _forward_pre_hooks_with_kwargs: HookTable = NO_HOOKS
+    _forward_hooks: HookTable = NO_HOOKS
+    _forward_hooks_with_kwargs: HookTable = NO_HOOKS
+    _forward_hooks_always_called: HookTable = NO_HOOKS
+    _backward_pre_hooks: HookTable = NO_HOOKS
+    _backward_hooks: HookTable = NO_HOOKS
+
+    def _hook_table(self, name: str) -> HookTable:
+        table = self.__dict__.get(name)
+        if table is None:
+            table = self.__dict__[name] = HookTable()
+        return table
+
+    def _register_call_hook(self, name: str, hook: Any, prepend: bool, flags: dict[str, bool]) -> RemovableHandle:
+        marked = tuple(self._hook_table(f"{name}_{flag}") for flag, wanted in flags.items() if wanted)
+        handle = self._hook_table(name).add(hook, prepend, marked)
+        self.__dict__["_hooked"] = True
+        return handle
+
+    def register_forward_pre_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+    ) -> RemovableHandle:
+        """Call `hook(module, args)` before every forward; what it returns replaces the positional arguments.
+
+        With `with_kwargs` it is called as `hook(module, args, kwargs)` and returns None or a pair `(args, kwargs)`.
+        """
+        return self._register_call_hook("_forward_pre_hooks", hook, prepend, {"with_kwargs": with_kwargs})
+
+    def register_forward_hook(
+        self,
+        hook: Callable[..., Any],
+        *,
+        prepend: bool = False,
+        with_kwargs: bool = False,
+        always_call: bool = False,
+    ) -> RemovableHandle:
+        """Call `hook(module, args, output)` after every forward; what it returns, unless None, replaces the output.
+
+        With `with_kwargs` it is called as `hook(module, args, kwargs, output)`. With `always_call` it also runs, with
+        output None, when forward or an earlier hook raised.
+        """
+        flags = {"with_kwargs": with_kwargs, "always_called": always_call}
+        return self._register_call_hook("_forward_hooks", hook, prepend, flags)
+
+    def register_full_backward_pre_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
+        """Call `hook(module, grad_output)` when the gradients of the module's outputs are known.
+
+        What it returns, unless None, replaces them. Needs an autograd provider.
+        """
+        return self._register_call_hook("_backward_pre_hooks", hook, prepend, {})
+
+    def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Call `hook(module, grad_input, grad_output)` when the gradients of the module's inputs are known.
+
+        Both are tuples with None where there is no gradient; what the hook returns, unless None, replaces
+        `grad_input`. Only tensors passed as positional arguments count. Needs an autograd provider.
+        """
+        return self._register_call_hook("_backward_hooks", hook, prepend, {})
+
+    def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """The older name of :meth:`register_full_backward_hook`."""
+        return self.register_full_backward_hook(hook)
+
+    def _call_with_hooks(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        # Lists, because a hook may register or remove hooks.
+        called: set[int] = set()
+        try:
+            for key, hook in list(self._forward_pre_hooks.items()):
+                args, kwargs = self._run_pre_hook(key, hook, args, kwargs)
+            gate = None
+            if self._backward_hooks or self._backward_pre_hooks:
+                gate = BackwardGate(self)
+                args = gate.enter(args)
+            result = self.forward(*args, **kwargs)  # type: ignore[attr-defined]
+            for key, hook in list(self._forward_hooks.items()):
+                called.add(key)
+                if key in self._forward_hooks_with_kwargs:
+                    replacement = hook(self, args, kwargs, result)
+                else:
+                    replacement = hook(self, args, result)
+                if replacement is not None:
+                    result = replacement
+            return result if gate is None else gate.leave(result)
+        except Exception:
+            self._run_cleanup_hooks(called, args, kwargs)
+            raise
+
+    def _run_pre_hook(
+        self, key: int, hook: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        if key not in self._forward_pre_hooks_with_kwargs:
+            replacement = hook(self, args)
+            if replacement is None:
+                return args, kwargs
+            return (replacement if isinstance(replacement, tuple) else (replacement,)), kwargs
+        replacement = hook(self, args, kwargs)
+        if replacement is None:
+            return args, kwargs
+        if isinstance(replacement, tuple) and len(replacement) == 2:
+            return replacement
+        raise RuntimeError(
+            f"forward pre-hook of {type(self).__name__}: got {type(replacement).__name__} from the hook, "
+            "needs None or a pair (args, kwargs)"
+        )
+
+    def _run_cleanup_hooks(self, called: set[int], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        for key, hook in list(self._forward_hooks.items()):
+            if key not in self._forward_hooks_always_called or key in called:
+                continue
+            try:
+                if key in self._forward_hooks_with_kwargs:
+                    hook(self, args, kwargs, None)
+                else:
+                    hook(self, args, None)
+            except Exception as error:  # the first error is the one to report
+                warnings.warn(
+                    f"an always-called forward hook of {type(self).__name__} raised {error!r} "
+                    "while another error was being handled",
+                    stacklevel=3,
+                )
+
+
+class BackwardGate:
+    """Carries one call's tensors through two identity functions, whose backward passes run the module's hooks.
+
+    Hooks on the tensors themselves would not do: an input may be used elsewhere too, and its gradient would be the sum.
+    """
+
+    def __init__(self, module: Any) -> None:
+        self.module = module
+        self.grad_output: tuple[Any, ...] | None = None
+        self.inputs: list[int] = []  # positions of tensors among the arguments
+        self.count = 0
+        self.watches_inputs = False
+
+    def enter(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        self.count = len(args)
+        self.inputs = [i for i, value in enumerate(args) if isinstance(value, Tensor)]
+        tensors = [args[i] for i in self.inputs]
+        if not core.is_grad_enabled() or not any(t.requires_grad for t in tensors):
+            return args
+        self.watches_inputs = True
+        passed = list(args)
+        for i, tensor in zip(self.inputs, _identity(self._inputs_ready, tensors), strict=True):
+            passed[i] = tensor
+        return tuple(passed)
+
+    def leave(self, result: Any) -> Any:
+        outputs = result if isinstance(result, tuple) else (result,)
+        positions = [i for i, value in enumerate(outputs) if isinstance(value, Tensor)]
+        tensors = [outputs[i] for i in positions]
+        if not tensors:
+            warnings.warn(
+                f"backward hooks of {type(self.module).__name__} will not run: forward returned "
+                f"{type(result).__name__}, they need a tensor or a tuple of tensors",
+                stacklevel=4,
+            )
+            return result
+        if not core.is_grad_enabled() or not any(t.requires_grad for t in tensors):
+            return result
+
+        def ready(grads: tuple[Any, ...]) -> tuple[Any, ...]:
+            return self._outputs_ready(grads, positions, len(outputs))
+
+        passed = list(outputs)
+        for i, tensor in zip(positions, _identity(ready, tensors), strict=True):
+            passed[i] = tensor
+        if not isinstance(result, tuple):
+            return passed[0]
+        # A named tuple takes its fields one by one.
+        return type(result)(*passed) if hasattr(result, "_fields") else tuple(passed)
+
+    def _outputs_ready(self, grads: tuple[Any, ...], positions: list[int], count: int) -> tuple[Any, ...]:
+        full: list[Any] = [None] * count
+        for i, grad in zip(positions, grads, strict=True):
+            full[i] = grad
+        current = tuple(full)
+        for hook in list(self.module._backward_pre_hooks.values()):
+            current = _replaced(hook(self.module, current), current, "grad_output", self.module)
+        self.grad_output = current
+        if not self.watches_inputs:  # no input will get a gradient: this is the moment
+            for hook in list(self.module._backward_hooks.values()):
+                if hook(self.module, (None,) * self.count, current) is not None:
+                    raise RuntimeError(
+                        f"backward hook of {type(self.module).__name__}: it returned gradients, "
+                        "but no input of the call requires one"
+                    )
+        return tuple(current[i] for i in positions)
+
+    def _inputs_ready(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
+        full: list[Any] = [None] * self.count
+        for i, grad in zip(self.inputs, grads, strict=True):
+            full[i] = grad
+        current = tuple(full)
+        for hook in list(self.module._backward_hooks.values()):
+            result = hook(self.module, current, self.grad_output)
+            current = _replaced(result, current, "grad_input", self.module)
+        return tuple(current[i] for i in self.inputs)
+
+
+def _replaced(result: Any, current: tuple[Any, ...], what: str, module: Any) -> tuple[Any, ...]:
+    if result is None:
+        return current
+    if not isinstance(result, tuple):
+        result = (result,)
+    if len(result) != len(current):
+        raise RuntimeError(
+            f"backward hook of {type(module).__name__}: it returned {len(result)} gradients for {what}, "
+            f"needs {len(current)}"
+        )
+    return result
+
+
+_identity_function: Any = None
+
+
+def _identity(ready: Callable[[tuple[Any, ...]], tuple[Any, ...]], tensors: list[Tensor]) -> tuple[Tensor, ...]:
+    """Views of `tensors` whose gradients all pass through `ready` together."""
+    global _identity_function
+    if _identity_function is None:
+        _identity_function = _make_identity_function()
+    result = _identity_function.apply(ready, *tensors)
+    return result if isinstance(result, tuple) else (result,)
+
+
+def _make_identity_function() -> Any:
+    provider = getattr(core, "autograd", None)
+    if not hasattr(provider, "Function"):
+        raise RuntimeError(
+            "backward hooks: no autograd provider is installed\nhint: pip install rushlight-autograd"
+        )
+
+    class Identity(provider.Function):  # type: ignore[misc, name-defined, union-attr]
+        @staticmethod
+        def forward(ctx: Any, ready: Any, *tensors: Tensor) -> tuple[Tensor, ...]:
+            ctx.ready = ready
+            ctx.set_materialize_grads(False)
+            ctx.mark_non_differentiable(*[t for t in tensors if not t.requires_grad])
+            return tuple(t.view_as(t) for t in tensors)
+
+        @staticmethod
+        def backward(ctx: Any, *grads: Tensor | None) -> tuple[Any, ...]:
+            return (None, *ctx.ready(grads))
+
+    return Identity

@@ -1,0 +1,212 @@
+"""Modules that hold modules."""
+
+from __future__ import annotations
+
+import operator
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from ..module import Module
+
+
+class _Numbered(Module):
+    """Children called "0", "1", … : what Sequential and ModuleList share."""
+
+    def _position(self, index: Any) -> int:
+        """`index` as a number from 0 to the length, counting negative ones from the end."""
+        index = operator.index(index)
+        size = len(self)
+        if not -size <= index < size:
+            raise IndexError(f"{type(self).__name__}: index {index} is out of range for {size} modules")
+        return index % size
+
+    def _name_at(self, index: Any) -> str:
+        # Sequential's children may have names of their own.
+        return list(self._modules)[self._position(index)]
+
+    def _replace_all(self, modules: Iterable[Module]) -> None:
+        self._modules.clear()
+        for name, module in enumerate(modules):
+            self.add_module(str(name), module)
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._modules.values())
+
+    def __contains__(self, module: object) -> bool:
+        return any(child is module for child in self._modules.values())
+
+    def __setitem__(self, index: int, module: Module) -> None:
+        setattr(self, self._name_at(index), module)
+
+    def __delitem__(self, index: int | slice) -> None:
+        names = list(self._modules)
+        for name in names[index] if isinstance(index, slice) else [self._name_at(index)]:
+            delattr(self, name)
+        if names == [str(i) for i in range(len(names))]:
+            self._replace_all(list(self._modules.values()))
+
+    def append(self, module: Module) -> Any:
+        """Add `module` at the end."""
+        self.add_module(str(len(self)), module)
+        return self
+
+    def extend(self, modules: Iterable[Module]) -> Any:
+        """Add `modules` at the end."""
+        if not isinstance(modules, Iterable):
+            raise TypeError(f"{type(self).__name__}.extend(modules): got {type(modules).__name__}, needs an iterable")
+        for module in list(modules):
+            self.append(module)
+        return self
+
+    def insert(self, index: int, module: Module) -> Any:
+        """Put `module` in front of the one at `index`; `index` may be the length."""
+        size = len(self)
+        if not isinstance(module, Module):
+            raise TypeError(f"{type(self).__name__}.insert(module): got {type(module).__name__}, needs a Module")
+        if not -size <= index <= size:
+            raise IndexError(f"{type(self).__name__}.insert(index): {index} is out of range for {size} modules")
+        modules = list(self._modules.values())
+        modules.insert(index, module)
+        self._replace_all(modules)
+        return self
+
+    def pop(self, index: int | slice = -1) -> Module:
+        """Remove and return the module at `index`."""
+        module = self[index]  # type: ignore[index]
+        del self[index]
+        return module
+
+
+class Sequential(_Numbered):
+    """Calls its modules one after the other, each with what the one before returned.
+
+    Args:
+        args: modules, or one OrderedDict from names to modules.
+    """
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__()
+        if len(args) == 1 and isinstance(args[0], dict):
+            for name, module in args[0].items():
+                self.add_module(name, module)
+        else:
+            for index, module in enumerate(args):
+                self.add_module(str(index), module)
+
+    def forward(self, input: Any) -> Any:
+        for module in self._modules.values():
+            input = module(input)  # type: ignore[misc]
+        return input
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return type(self)(OrderedDict(list(self._modules.items())[index]))
+        return self._modules[self._name_at(index)]
+
+    def __add__(self, other: Sequential) -> Sequential:
+        if not isinstance(other, Sequential):
+            return NotImplemented
+        return Sequential(*self, *other)
+
+    def __iadd__(self, other: Sequential) -> Sequential:
+        if not isinstance(other, Sequential):
+            return NotImplemented
+        return self.extend(other)
+
+    def __mul__(self, times: int) -> Sequential:
+        if not isinstance(times, int) or times < 1:
+            raise ValueError(f"Sequential * times: got {times!r}, needs a positive int")
+        return Sequential(*list(self) * times)
+
+    __rmul__ = __mul__
+
+    def __imul__(self, times: int) -> Sequential:
+        if not isinstance(times, int) or times < 1:
+            raise ValueError(f"Sequential * times: got {times!r}, needs a positive int")
+        return self.extend(list(self) * (times - 1))
+
+
+class ModuleList(_Numbered):
+    """A list of modules, whose parameters are those of the module that holds it. It is not called itself."""
+
+    def __init__(self, modules: Iterable[Module] | None = None) -> None:
+        super().__init__()
+        if modules is not None:
+            self.extend(modules)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return type(self)(list(self._modules.values())[index])
+        return self._modules[str(self._position(index))]
+
+    def __add__(self, other: Iterable[Module]) -> ModuleList:
+        return type(self)([*self, *other])
+
+    def __iadd__(self, other: Iterable[Module]) -> ModuleList:
+        return self.extend(other)
+
+
+class ModuleDict(Module):
+    """A dictionary of modules, whose parameters are those of the module that holds it. It is not called itself."""
+
+    def __init__(self, modules: Any = None) -> None:
+        super().__init__()
+        if modules is not None:
+            self.update(modules)
+
+    def __getitem__(self, key: str) -> Module:
+        return self._modules[key]  # type: ignore[return-value]
+
+    def __setitem__(self, key: str, module: Module) -> None:
+        self.add_module(key, module)
+
+    def __delitem__(self, key: str) -> None:
+        del self._modules[key]
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._modules)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._modules
+
+    def clear(self) -> None:
+        """Remove everything."""
+        self._modules.clear()
+
+    def pop(self, key: str) -> Module:
+        """Remove and return the module called `key`."""
+        return self._modules.pop(key)  # type: ignore[return-value]
+
+    def keys(self) -> Any:
+        """The names."""
+        return self._modules.keys()
+
+    def items(self) -> Any:
+        """Pairs of name and module."""
+        return self._modules.items()
+
+    def values(self) -> Any:
+        """The modules."""
+        return self._modules.values()
+
+    def update(self, modules: Any) -> None:
+        """Add the modules of a mapping, or of pairs of name and module."""
+        _update(self, modules)
+
+
+def _update(target: Any, entries: Any) -> None:
+    if isinstance(entries, (Mapping, ModuleDict)) or hasattr(entries, "keys"):
+        entries = entries.items()
+    elif not isinstance(entries, Iterable):
+        raise TypeError(f"{type(target).__name__}.update: got {type(entries).__name__}, needs a mapping or pairs")
+    for position, entry in enumerate(entries):
+        if not isinstance(entry, Iterable) or isinstance(entry, str) or len(pair := tuple(entry)) != 2:
+            raise ValueError(f"{type(target).__name__}.update: entry {position} is no pair of name and value")
+        target[pair[0]] = pair[1]

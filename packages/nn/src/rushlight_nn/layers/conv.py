@@ -1,0 +1,172 @@
+"""Convolution layers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import rushlight_core as core
+from rushlight_core import Tensor
+
+from .. import functional as F
+from .. import init
+from ..functional._arguments import tuple_of
+from ..module import Module
+from ..parameter import Parameter
+
+_PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
+
+
+class _Convolution(Module):
+    """What convolutions of any number of dimensions share."""
+
+    _dims: int
+    _convolve: Callable[..., Tensor]
+
+    in_channels: int
+    out_channels: int
+    kernel_size: tuple[int, ...]
+    stride: tuple[int, ...]
+    padding: str | tuple[int, ...]
+    dilation: tuple[int, ...]
+    groups: int
+    padding_mode: str
+    weight: Parameter
+    bias: Parameter | None
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        name, dims = type(self).__name__, self._dims
+        if groups < 1:
+            raise ValueError(f"{name}(groups): got {groups}, needs at least 1")
+        for what, channels in (("in_channels", in_channels), ("out_channels", out_channels)):
+            if channels % groups:
+                raise ValueError(f"{name}({what}): {channels} channels cannot be split into {groups} groups")
+        if padding_mode not in _PADDING_MODES:
+            raise ValueError(f"{name}(padding_mode): got {padding_mode!r}, needs one of {', '.join(_PADDING_MODES)}")
+        self.in_channels = in_channels
+        self.out_channels = out_channels
+        self.kernel_size = tuple_of(dims, kernel_size)
+        self.stride = tuple_of(dims, stride)
+        self.dilation = tuple_of(dims, dilation)
+        self.groups = groups
+        self.padding_mode = padding_mode
+        self.padding = padding if isinstance(padding, str) else tuple_of(dims, padding)
+        self._split_padding()  # reports a padding that cannot be
+        shape = (out_channels, in_channels // groups, *self.kernel_size)
+        self.weight = Parameter(core.empty(shape, device=device, dtype=dtype))
+        if bias:
+            self.bias = Parameter(core.empty(out_channels, device=device, dtype=dtype))
+        else:
+            self.register_parameter("bias", None)
+        self.reset_parameters()
+
+    def _split_padding(self) -> tuple[tuple[int, ...], list[int] | None]:
+        """The part of the padding that the operator can do, and what has to be padded before it."""
+        if isinstance(self.padding, str):
+            if self.padding not in ("same", "valid"):
+                raise ValueError(
+                    f"{type(self).__name__}(padding): got {self.padding!r}, needs numbers, 'same' or 'valid'"
+                )
+            if self.padding == "same" and any(s != 1 for s in self.stride):
+                raise ValueError(f"{type(self).__name__}(padding): 'same' needs stride 1, got {self.stride}")
+            if self.padding == "valid":
+                totals = [0] * self._dims
+            else:
+                totals = [d * (k - 1) for d, k in zip(self.dilation, self.kernel_size, strict=True)]
+        else:
+            totals = [2 * p for p in self.padding]
+        symmetric = all(total % 2 == 0 for total in totals)
+        if self.padding_mode == "zeros" and symmetric:
+            return tuple(total // 2 for total in totals), None
+        extra = [side for total in reversed(totals) for side in (total // 2, total - total // 2)]
+        return (0,) * self._dims, extra if any(extra) else None
+
+    def reset_parameters(self) -> None:
+        """Draw new starting values: uniform over ±1 / sqrt(fan_in)."""
+        fan_in = math.prod(self.weight.shape[1:])
+        bound = 1 / math.sqrt(fan_in) if fan_in > 0 else 0.0
+        init.uniform_(self.weight, -bound, bound)
+        if self.bias is not None:
+            init.uniform_(self.bias, -bound, bound)
+
+    def forward(self, input: Tensor) -> Tensor:
+        padding = self.padding
+        if self.padding_mode != "zeros" or isinstance(padding, str):
+            padding, extra = self._split_padding()
+            if extra is not None:
+                input = F.pad(input, extra, "constant" if self.padding_mode == "zeros" else self.padding_mode)
+        return self._convolve(input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+
+    def extra_repr(self) -> str:
+        text = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
+        if self.padding != (0,) * self._dims:
+            text += f", padding={self.padding!r}"
+        if self.dilation != (1,) * self._dims:
+            text += f", dilation={self.dilation}"
+        if self.groups != 1:
+            text += f", groups={self.groups}"
+        if self.bias is None:
+            text += ", bias=False"
+        if self.padding_mode != "zeros":
+            text += f", padding_mode={self.padding_mode!r}"
+        return text
+
+
+class Conv1d(_Convolution):
+    """Convolve (N, in_channels, L) or (in_channels, L) with filters of `kernel_size`.
+
+    Args:
+        in_channels, out_channels: numbers of channels before and after.
+        kernel_size, stride, padding, dilation: int, or a tuple with one; `padding` may be "same" or "valid".
+        groups: the channels are split into this many independent convolutions.
+        bias: whether a number is added to every output channel.
+        padding_mode: "zeros", "reflect", "replicate" or "circular".
+    """
+
+    _dims = 1
+    _convolve = staticmethod(F.conv1d)
+
+
+class Conv2d(_Convolution):
+    """Convolve (N, in_channels, H, W) or (in_channels, H, W) with filters of `kernel_size`.
+
+    Args:
+        in_channels, out_channels: numbers of channels before and after.
+        kernel_size, stride, padding, dilation: int, or a pair for height and width; `padding` may be "same" or "valid".
+        groups: the channels are split into this many independent convolutions.
+        bias: whether a number is added to every output channel.
+        padding_mode: "zeros", "reflect", "replicate" or "circular".
+    """
+
+    _dims = 2
+    _convolve = staticmethod(F.conv2d)
+
+
+class Conv3d(_Convolution):
+    """Convolve (N, in_channels, D, H, W) or (in_channels, D, H, W) with filters of `kernel_size`.
+
+    Args:
+        in_channels, out_channels: numbers of channels before and after.
+        kernel_size, stride, padding, dilation: int, or a triple; `padding` may be "same" or "valid".
+        groups: the channels are split into this many independent convolutions.
+        bias: whether a number is added to every output channel.
+        padding_mode: "zeros", "reflect", "replicate" or "circular".
+    """
+
+    _dims = 3
+    _convolve = staticmethod(F.conv3d)

@@ -1,0 +1,119 @@
+"""Look-up tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import rushlight_core as core
+from rushlight_core import Tensor
+
+from .. import functional as F
+from .. import init
+from ..module import Module
+from ..parameter import Parameter
+
+
+class Embedding(Module):
+    """A table of `num_embeddings` trainable rows, looked up by integers (*): the result is (*, embedding_dim).
+
+    The rows start standard normal, `padding_idx` zero.
+
+    Args:
+        num_embeddings, embedding_dim: the table's sizes.
+        padding_idx: a row that is not trained.
+        max_norm: shrink the rows used, in place, to at most this norm of order `norm_type`.
+        scale_grad_by_freq: divide each row's gradient by how often it was used in the call.
+        sparse: make the table's gradient a row-sparse value.
+    """
+
+    weight: Parameter
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        padding_idx: int | None = None,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        sparse: bool = False,
+        _weight: Tensor | None = None,
+        _freeze: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        self.num_embeddings = num_embeddings
+        self.embedding_dim = embedding_dim
+        if padding_idx is not None:
+            if not -num_embeddings <= padding_idx < num_embeddings:
+                raise IndexError(
+                    f"Embedding(padding_idx): {padding_idx} is out of range for a table of {num_embeddings} rows"
+                )
+            padding_idx %= num_embeddings
+        self.padding_idx = padding_idx
+        self.max_norm = max_norm
+        self.norm_type = norm_type
+        self.scale_grad_by_freq = scale_grad_by_freq
+        self.sparse = sparse
+        if _weight is None:
+            values = core.empty((num_embeddings, embedding_dim), device=device, dtype=dtype)
+            self.weight = Parameter(values, requires_grad=not _freeze)
+            self.reset_parameters()
+        else:
+            if tuple(_weight.shape) != (num_embeddings, embedding_dim):
+                raise ValueError(
+                    f"Embedding(_weight): shape {tuple(_weight.shape)}, needs {(num_embeddings, embedding_dim)}"
+                )
+            self.weight = Parameter(_weight, requires_grad=not _freeze)
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        embeddings: Tensor,
+        freeze: bool = True,
+        padding_idx: int | None = None,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        sparse: bool = False,
+    ) -> Embedding:
+        """A layer with the table `embeddings` (rows, width), which is not trained if `freeze`."""
+        if embeddings.dim() != 2:
+            raise ValueError(f"from_pretrained(embeddings): got {embeddings.dim()} dimensions, needs 2 (rows, width)")
+        rows, width = embeddings.shape
+        return cls(
+            rows, width, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse, embeddings, freeze
+        )
+
+    def reset_parameters(self) -> None:
+        """Draw new rows."""
+        init.normal_(self.weight)
+        if self.padding_idx is not None:
+            with core.no_grad():
+                self.weight[self.padding_idx].fill_(0)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.embedding(
+            input,
+            self.weight,
+            self.padding_idx,
+            self.max_norm,
+            self.norm_type,
+            self.scale_grad_by_freq,
+            self.sparse,
+        )
+
+    def extra_repr(self) -> str:
+        text = f"{self.num_embeddings}, {self.embedding_dim}"
+        for name, default in (
+            ("padding_idx", None),
+            ("max_norm", None),
+            ("norm_type", 2.0),
+            ("scale_grad_by_freq", False),
+            ("sparse", False),
+        ):
+            value = getattr(self, name)
+            if value != default:
+                text += f", {name}={value}"
+        return text

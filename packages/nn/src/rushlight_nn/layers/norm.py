@@ -1,0 +1,267 @@
+"""Normalisation layers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import rushlight_core as core
+from rushlight_core import Tensor
+
+from .. import functional as F
+from .. import init
+from ..module import Module
+from ..parameter import Parameter
+
+
+class _BatchNorm(Module):
+    _dims: tuple[int, ...]
+
+    num_features: int
+    weight: Parameter | None
+    bias: Parameter | None
+    running_mean: Tensor | None
+    running_var: Tensor | None
+    num_batches_tracked: Tensor | None
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        self.num_features = num_features
+        self.eps = eps
+        self.momentum = momentum
+        self.affine = affine
+        self.track_running_stats = track_running_stats
+        for name in ("weight", "bias"):
+            values = core.empty(num_features, device=device, dtype=dtype) if affine else None
+            self.register_parameter(name, None if values is None else Parameter(values))
+        if track_running_stats:
+            self.register_buffer("running_mean", core.zeros(num_features, device=device, dtype=dtype))
+            self.register_buffer("running_var", core.ones(num_features, device=device, dtype=dtype))
+            self.register_buffer("num_batches_tracked", core.zeros((), device=device, dtype=core.int64))
+        else:
+            for name in ("running_mean", "running_var", "num_batches_tracked"):
+                self.register_buffer(name, None)
+        self.reset_parameters()
+
+    def reset_running_stats(self) -> None:
+        """Forget the statistics seen so far."""
+        if self.track_running_stats:
+            self.running_mean.zero_()
+            self.running_var.fill_(1)
+            self.num_batches_tracked.zero_()
+
+    def reset_parameters(self) -> None:
+        """Start again: weight one, bias zero, no statistics."""
+        self.reset_running_stats()
+        if self.affine:
+            init.ones_(self.weight)
+            init.zeros_(self.bias)
+
+    def forward(self, input: Tensor) -> Tensor:
+        if input.dim() not in self._dims:
+            needed = " or ".join(map(str, self._dims))
+            raise ValueError(f"{type(self).__name__}(input): got {input.dim()} dimensions, needs {needed}")
+        training = self.training
+        momentum = self.momentum
+        if training and self.num_batches_tracked is not None:
+            self.num_batches_tracked.add_(1)
+            if momentum is None:  # the plain average of all batches
+                momentum = 1.0 / float(self.num_batches_tracked)
+        # Without running statistics the batch's own are used in evaluation too. While training, statistics that are
+        # not tracked (any more) stay as they are.
+        use_batch = training or self.running_mean is None
+        frozen = training and not self.track_running_stats
+        return F.batch_norm(
+            input,
+            None if frozen else self.running_mean,
+            None if frozen else self.running_var,
+            self.weight,
+            self.bias,
+            use_batch,
+            0.0 if momentum is None else momentum,
+            self.eps,
+        )
+
+    def extra_repr(self) -> str:
+        return (
+            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
+            f"track_running_stats={self.track_running_stats}"
+        )
+
+
+class BatchNorm1d(_BatchNorm):
+    """Batch normalisation of (N, C) or (N, C, L) per channel (Ioffe and Szegedy 2015).
+
+    Args:
+        num_features: C.
+        eps: added to the variance.
+        momentum: how far the running statistics move towards each batch's; None averages all batches.
+        affine: whether a weight and a bias per channel follow.
+        track_running_stats: whether running statistics are kept, for evaluation.
+    """
+
+    _dims = (2, 3)
+
+
+class BatchNorm2d(_BatchNorm):
+    """Batch normalisation of (N, C, H, W) per channel (Ioffe and Szegedy 2015).
+
+    Args:
+        num_features: C.
+        eps: added to the variance.
+        momentum: how far the running statistics move towards each batch's; None averages all batches.
+        affine: whether a weight and a bias per channel follow.
+        track_running_stats: whether running statistics are kept, for evaluation.
+    """
+
+    _dims = (4,)
+
+
+class BatchNorm3d(_BatchNorm):
+    """Batch normalisation of (N, C, D, H, W) per channel; arguments as in :class:`BatchNorm2d`."""
+
+    _dims = (5,)
+
+
+class LayerNorm(Module):
+    """Normalise over the last dimensions, of sizes `normalized_shape` (Ba et al. 2016).
+
+    Args:
+        normalized_shape: an int or several.
+        eps: added to the variance.
+        elementwise_affine: whether a weight of that shape follows,
+        bias: and a bias.
+    """
+
+    normalized_shape: tuple[int, ...]
+    weight: Parameter | None
+    bias: Parameter | None
+
+    def __init__(
+        self,
+        normalized_shape: int | Sequence[int],
+        eps: float = 1e-5,
+        elementwise_affine: bool = True,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+        self.normalized_shape = shape
+        self.eps = eps
+        self.elementwise_affine = elementwise_affine
+        for name, wanted in (("weight", elementwise_affine), ("bias", elementwise_affine and bias)):
+            values = core.empty(shape, device=device, dtype=dtype) if wanted else None
+            self.register_parameter(name, None if values is None else Parameter(values))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Weight one, bias zero."""
+        if self.weight is not None:
+            init.ones_(self.weight)
+        if self.bias is not None:
+            init.zeros_(self.bias)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+
+
+class RMSNorm(Module):
+    """Divide by the root mean square over the last dimensions (Zhang and Sennrich 2019).
+
+    Args:
+        normalized_shape: an int or several.
+        eps: added to the mean square; None is the machine epsilon of the input's dtype.
+        elementwise_affine: whether a weight of that shape follows.
+    """
+
+    normalized_shape: tuple[int, ...]
+    weight: Parameter | None
+
+    def __init__(
+        self,
+        normalized_shape: int | Sequence[int],
+        eps: float | None = None,
+        elementwise_affine: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+        self.normalized_shape = shape
+        self.eps = eps
+        self.elementwise_affine = elementwise_affine
+        values = core.empty(shape, device=device, dtype=dtype) if elementwise_affine else None
+        self.register_parameter("weight", None if values is None else Parameter(values))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Weight one."""
+        if self.weight is not None:
+            init.ones_(self.weight)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.rms_norm(input, self.normalized_shape, self.weight, self.eps)
+
+    def extra_repr(self) -> str:
+        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+
+
+class GroupNorm(Module):
+    """Normalise (N, num_channels, ...) over groups of channels (Wu and He 2018).
+
+    Args:
+        num_groups: a divisor of `num_channels`.
+        num_channels: the input's channels.
+        eps: added to the variance.
+        affine: whether a weight and a bias per channel follow.
+    """
+
+    weight: Parameter | None
+    bias: Parameter | None
+
+    def __init__(
+        self,
+        num_groups: int,
+        num_channels: int,
+        eps: float = 1e-5,
+        affine: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        if num_groups < 1 or num_channels % num_groups:
+            raise ValueError(f"GroupNorm(num_groups): {num_channels} channels cannot be split into {num_groups} groups")
+        self.num_groups = num_groups
+        self.num_channels = num_channels
+        self.eps = eps
+        self.affine = affine
+        for name in ("weight", "bias"):
+            values = core.empty(num_channels, device=device, dtype=dtype) if affine else None
+            self.register_parameter(name, None if values is None else Parameter(values))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Weight one, bias zero."""
+        if self.affine:
+            init.ones_(self.weight)
+            init.zeros_(self.bias)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}"

@@ -1,0 +1,184 @@
+"""Modules that hold parameters."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from rushlight_core import Tensor
+
+from ..module import Module
+from ..parameter import Parameter
+from .container import _update
+
+
+def _as_entry(value: Any) -> Any:
+    """Tensors become parameters, anything else is kept as it is."""
+    if isinstance(value, Tensor) and not isinstance(value, Parameter):
+        return Parameter(value)
+    return value
+
+
+def _describe(name: str, value: Any) -> str:
+    if not isinstance(value, Tensor):
+        return f"({name}): {type(value).__name__}"
+    size = "x".join(map(str, value.shape))
+    place = "" if value.device.type == "cpu" else f" ({value.device})"
+    return f"({name}): {type(value).__name__} containing: [{value.dtype} of size {size}{place}]"
+
+
+class ParameterList(Module):
+    """A list of parameters. A tensor put into it becomes a parameter; other values are kept but not trained."""
+
+    def __init__(self, values: Iterable[Any] | None = None) -> None:
+        super().__init__()
+        self._size = 0
+        if values is not None:
+            self.extend(values)
+
+    def _name_at(self, index: Any) -> str:
+        index = operator.index(index)
+        if not -self._size <= index < self._size:
+            raise IndexError(f"ParameterList: index {index} is out of range for {self._size} values")
+        return str(index % self._size)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return type(self)([self[i] for i in range(*index.indices(self._size))])
+        return getattr(self, self._name_at(index))
+
+    def __setitem__(self, index: int, value: Any) -> None:
+        setattr(self, self._name_at(index), _as_entry(value))
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter([self[i] for i in range(self._size)])
+
+    def append(self, value: Any) -> ParameterList:
+        """Add `value` at the end."""
+        setattr(self, str(self._size), _as_entry(value))
+        self._size += 1
+        return self
+
+    def extend(self, values: Iterable[Any]) -> ParameterList:
+        """Add `values` at the end."""
+        if not isinstance(values, Iterable) or isinstance(values, Tensor):
+            raise TypeError(f"ParameterList.extend(values): got {type(values).__name__}, needs an iterable of tensors")
+        for value in list(values):
+            self.append(value)
+        return self
+
+    def __iadd__(self, values: Iterable[Any]) -> ParameterList:
+        return self.extend(values)
+
+    def extra_repr(self) -> str:
+        return "\n".join(_describe(str(i), value) for i, value in enumerate(self))
+
+
+class ParameterDict(Module):
+    """A dictionary of parameters. A tensor put into it becomes a parameter; other values are kept but not trained."""
+
+    def __init__(self, parameters: Any = None) -> None:
+        super().__init__()
+        self._names: dict[str, None] = {}
+        if parameters is not None:
+            self.update(parameters)
+
+    def _check_key(self, key: Any) -> str:
+        if not isinstance(key, str):
+            raise TypeError(f"ParameterDict: got a key of type {type(key).__name__}, needs a str")
+        return key
+
+    def __getitem__(self, key: str) -> Any:
+        if key not in self._names:
+            raise KeyError(key)
+        return self.__dict__[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        if self._check_key(key) not in self._names and hasattr(self, key):
+            raise KeyError(f"ParameterDict: {key!r} is an attribute of the dictionary itself")
+        setattr(self, key, _as_entry(value))
+        self._names[key] = None
+
+    def __delitem__(self, key: str) -> None:
+        del self._names[key]
+        delattr(self, key)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __reversed__(self) -> Iterator[str]:
+        return reversed(self._names)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._names
+
+    def __or__(self, other: Any) -> ParameterDict:
+        result = self.copy()
+        result.update(other)
+        return result
+
+    def __ior__(self, other: Any) -> ParameterDict:
+        self.update(other)
+        return self
+
+    def copy(self) -> ParameterDict:
+        """Another dictionary of the same values."""
+        return type(self)(dict(self.items()))
+
+    def keys(self) -> Any:
+        """The names."""
+        return self._names.keys()
+
+    def values(self) -> Iterator[Any]:
+        """The values."""
+        return (self[name] for name in self._names)
+
+    def items(self) -> Iterator[tuple[str, Any]]:
+        """Pairs of name and value."""
+        return ((name, self[name]) for name in self._names)
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """The value called `key`, or `default`."""
+        return self[key] if key in self else default
+
+    def setdefault(self, key: str, default: Any = None) -> Any:
+        """The value called `key`, which becomes `default` where there is none."""
+        if key not in self:
+            self[key] = default
+        return self[key]
+
+    def pop(self, key: str) -> Any:
+        """Remove and return the value called `key`."""
+        value = self[key]
+        del self[key]
+        return value
+
+    def popitem(self) -> tuple[str, Any]:
+        """Remove and return the newest pair of name and value."""
+        if not self._names:
+            raise KeyError("ParameterDict.popitem: the dictionary is empty")
+        key = next(reversed(self._names))
+        return key, self.pop(key)
+
+    def clear(self) -> None:
+        """Remove everything."""
+        for key in list(self._names):
+            del self[key]
+
+    def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
+        """Another dictionary with these keys and `default` as the value of each."""
+        return type(self)({key: default for key in keys})
+
+    def update(self, parameters: Any) -> None:
+        """Add the values of a mapping, or of pairs of name and value."""
+        _update(self, parameters)
+
+    def extra_repr(self) -> str:
+        return "\n".join(_describe(name, value) for name, value in self.items())

@@ -1,0 +1,396 @@
+"""Module: what layers and models are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import rushlight_core as core
+from rushlight_core import Tensor
+
+from ._notes import add_path
+from .hooks import Hooks
+from .parameter import Buffer, Parameter
+from .registry import TABLES, Registry, install
+from .state import State
+from .traversal import Traversal
+
+T = TypeVar("T", bound="Module")
+
+
+class _OverriddenGetattr:
+    """A last base for subclasses that define `__getattr__`, for their `super().__getattr__(name)`.
+
+    Module itself must not define it; see Note [Attributes of a module].
+    """
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self.__dict__:  # called outright, not because the ordinary way failed
+            return self.__dict__[name]
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+
+
+class Module(Traversal, Hooks, State):
+    """Base of layers and models.
+
+    A subclass calls `super().__init__()`, assigns parameters and other modules to attributes, and defines `forward`.
+    Calling the module calls `forward`, with the hooks registered on it::
+
+        class Net(Module):
+            def __init__(self):
+                super().__init__()
+                self.hidden = Linear(4, 16)
+                self.output = Linear(16, 2)
+
+            def forward(self, x):
+                return self.output(relu(self.hidden(x)))
+
+    An exception that leaves `forward` gets a note with the path of the module it came from.
+    """
+
+    training: bool
+    _parameters: dict[str, Parameter | None]
+    _buffers: dict[str, Tensor | None]
+    _modules: dict[str, Module | None]
+    _non_persistent_buffers_set: set[str]
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
+
+    def __init__(self) -> None:
+        attributes = self.__dict__
+        attributes["training"] = True
+        for name in TABLES:
+            attributes[name] = Registry(self)
+        attributes["_non_persistent_buffers_set"] = set()
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "__getattr__" in cls.__dict__ and not issubclass(cls, _OverriddenGetattr):
+            cls.__bases__ = (*cls.__bases__, _OverriddenGetattr)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            if self._hooked:
+                return self._call_with_hooks(args, kwargs)
+            return self.forward(*args, **kwargs)
+        except Exception as error:
+            add_path(self, error)
+            raise
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """What the module computes. Every subclass that is called defines it."""
+        raise NotImplementedError(f"{type(self).__name__} does not define forward")
+
+    # Attributes -----------------------------------------------------------------------------------------------------
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        attributes = self.__dict__
+        if name not in attributes and not isinstance(value, (Tensor, Module)):
+            object.__setattr__(self, name, value)
+        elif isinstance(value, Parameter):
+            self._tables()
+            self._forget(name, keep="_parameters")
+            self.register_parameter(name, value)
+        elif isinstance(value, Module):
+            self._tables()
+            self._forget(name, keep="_modules")
+            self._modules[name] = value
+            attributes[name] = value
+        elif name in TABLES:
+            install(self, name, value)
+        else:
+            self._assign_other(name, value)
+
+    def _assign_other(self, name: str, value: Any) -> None:
+        """Assign something that is neither parameter nor module, perhaps to a name that holds one."""
+        attributes = self.__dict__
+        if name in attributes.get("_parameters", ()):
+            if value is not None:
+                raise TypeError(
+                    f"{type(self).__name__}.{name}: got {type(value).__name__}, needs a Parameter or None\n"
+                    f"hint: assign Parameter(value), or `del module.{name}` first"
+                )
+            self._parameters[name] = attributes[name] = None
+        elif name in attributes.get("_modules", ()):
+            if value is not None:
+                raise TypeError(f"{type(self).__name__}.{name}: got {type(value).__name__}, needs a Module or None")
+            self._modules[name] = attributes[name] = None
+        elif name in attributes.get("_buffers", ()):
+            if value is not None and not isinstance(value, Tensor):
+                raise TypeError(f"{type(self).__name__}.{name}: got {type(value).__name__}, needs a tensor or None")
+            if isinstance(value, Buffer):
+                self.register_buffer(name, value, value.persistent)
+            else:
+                self._buffers[name] = attributes[name] = value
+        elif isinstance(value, Buffer):
+            self._tables()
+            self._forget(name, keep="_buffers")
+            self.register_buffer(name, value, value.persistent)
+        else:
+            object.__setattr__(self, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        attributes = self.__dict__
+        for table in TABLES:
+            if name in attributes.get(table, ()):
+                del attributes[table][name]
+                attributes.pop(name, None)
+                self._non_persistent_buffers_set.discard(name)
+                return
+        object.__delattr__(self, name)
+
+    def _tables(self) -> None:
+        if "_parameters" not in self.__dict__:
+            raise AttributeError(
+                f"{type(self).__name__}: a parameter, buffer or module was assigned before Module.__init__() ran\n"
+                "hint: call super().__init__() first"
+            )
+
+    def _forget(self, name: str, keep: str) -> None:
+        """Drop whatever else is called `name`, which is about to become an entry of the table `keep`."""
+        attributes = self.__dict__
+        for table in TABLES:
+            if table != keep and name in attributes[table]:
+                del attributes[table][name]
+        if name not in attributes[keep]:
+            attributes.pop(name, None)
+        self._non_persistent_buffers_set.discard(name)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        for name in TABLES:
+            install(self, name, state.get(name, {}))
+
+    def __dir__(self) -> list[str]:
+        # The entries of a Sequential are called "0", "1", …: no attribute one could write.
+        return sorted(name for name in super().__dir__() if not name[0].isdigit())
+
+    # Registration ---------------------------------------------------------------------------------------------------
+
+    def _check_name(self, kind: str, name: str, table: str) -> None:
+        self._tables()
+        if not isinstance(name, str):
+            raise TypeError(f"register_{kind}(name): got {type(name).__name__}, needs a str")
+        if "." in name or not name:
+            raise KeyError(f"register_{kind}(name): {name!r} is no name: it must not be empty or contain a dot")
+        if hasattr(self, name) and name not in self.__dict__[table]:
+            raise KeyError(f"register_{kind}(name): {type(self).__name__} already has an attribute {name!r}")
+
+    def register_parameter(self, name: str, param: Parameter | None) -> None:
+        """Add `param` under `name`. None reserves the name, for a layer that can do without.
+
+        Raises:
+            KeyError: the name is empty, has a dot, or is taken.
+            TypeError: `param` is no Parameter.
+            ValueError: `param` was computed from other tensors.
+        """
+        self._check_name("parameter", name, "_parameters")
+        if param is not None:
+            if not isinstance(param, Parameter):
+                raise TypeError(f"register_parameter({name!r}): got {type(param).__name__}, needs a Parameter or None")
+            if not param.is_leaf:
+                raise ValueError(
+                    f"register_parameter({name!r}): the tensor was computed from others, needs a leaf\n"
+                    "hint: compute it in forward, from parameters"
+                )
+        self._parameters[name] = param
+        self.__dict__[name] = param
+
+    def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
+        """Add a tensor that is part of the state but not trained, under `name`.
+
+        Args:
+            name: how it is reached.
+            tensor: the values, or None to reserve the name.
+            persistent: whether `state_dict` holds it.
+        """
+        self._check_name("buffer", name, "_buffers")
+        if tensor is not None and not isinstance(tensor, Tensor):
+            raise TypeError(f"register_buffer({name!r}): got {type(tensor).__name__}, needs a tensor or None")
+        self._buffers[name] = tensor
+        self.__dict__[name] = tensor
+        if persistent:
+            self._non_persistent_buffers_set.discard(name)
+        else:
+            self._non_persistent_buffers_set.add(name)
+
+    def add_module(self, name: str, module: Module | None) -> None:
+        """Add `module` as a child under `name`."""
+        if module is not None and not isinstance(module, Module):
+            raise TypeError(f"add_module({name!r}): got {type(module).__name__}, needs a Module or None")
+        self._check_name("module", name, "_modules")
+        self._modules[name] = module
+        self.__dict__[name] = module
+
+    register_module = add_module
+
+    # Moving and converting ------------------------------------------------------------------------------------------
+
+    def _apply(self: T, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> T:
+        """Replace every parameter, gradient and buffer by `fn` of it. Parameters remain the same objects."""
+        if recurse:
+            for child in self.children():
+                child._apply(fn)
+        for parameter in self._parameters.values():
+            if parameter is None:
+                continue
+            with core.no_grad():
+                new, grad = fn(parameter), parameter.grad
+                new_grad = None if grad is None else fn(grad)
+            if new is not parameter:
+                if new_grad is not grad:
+                    parameter.grad = None  # of another dtype or device than the parameter is going to have
+                parameter.data = new
+            if new_grad is not grad:
+                parameter.grad = new_grad.requires_grad_(grad.requires_grad)
+        for name, buffer in list(self._buffers.items()):
+            if buffer is not None:
+                self._buffers[name] = self.__dict__[name] = fn(buffer)
+        return self
+
+    def to(self: T, *args: Any, **kwargs: Any) -> T:
+        """Move and convert parameters and buffers in place, as `to(device)`, `to(dtype)`, `to(device, dtype)` or
+        `to(tensor)`; also `non_blocking=` and `memory_format=`. A dtype applies to floating-point tensors only.
+
+        Raises:
+            TypeError: the dtype is not a floating-point one.
+        """
+        device, dtype, options = _parse_to(*args, **kwargs)
+        if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
+            raise TypeError(f"to(dtype): got {dtype}, needs a floating-point dtype: parameters have gradients")
+        memory_format = options.pop("memory_format", None)
+
+        def convert(tensor: Tensor) -> Tensor:
+            target = dtype if tensor.dtype.is_floating_point or tensor.dtype.is_complex else None
+            if memory_format is not None and tensor.dim() in (4, 5):
+                return tensor.to(device, target or tensor.dtype, memory_format=memory_format, **options)
+            return tensor.to(device or tensor.device, target or tensor.dtype, **options)
+
+        return self._apply(convert)
+
+    def cpu(self: T) -> T:
+        """Move parameters and buffers to the CPU."""
+        return self._apply(lambda tensor: tensor.cpu())
+
+    def cuda(self: T, device: Any = None) -> T:
+        """Move parameters and buffers to a GPU: the current one, or that of index `device`."""
+        if device is None:
+            return self.to("cuda")
+        return self.to(f"cuda:{device}" if isinstance(device, int) else device)
+
+    def to_empty(self: T, *, device: Any, recurse: bool = True) -> T:
+        """Move to `device` without copying: the values are arbitrary afterwards (for models built on `meta`)."""
+        return self._apply(lambda tensor: core.empty_like(tensor, device=device), recurse)
+
+    def type(self: T, dst_type: Any) -> T:
+        """Convert all parameters and buffers to the dtype `dst_type`."""
+        return self._apply(lambda tensor: tensor.to(dst_type))
+
+    def _to_floating(self: T, dtype: Any) -> T:
+        return self._apply(lambda tensor: tensor.to(dtype) if tensor.dtype.is_floating_point else tensor)
+
+    def float(self: T) -> T:
+        """Convert floating-point parameters and buffers to float32."""
+        return self._to_floating(core.float32)
+
+    def double(self: T) -> T:
+        """Convert floating-point parameters and buffers to float64."""
+        return self._to_floating(core.float64)
+
+    def half(self: T) -> T:
+        """Convert floating-point parameters and buffers to float16."""
+        return self._to_floating(core.float16)
+
+    def bfloat16(self: T) -> T:
+        """Convert floating-point parameters and buffers to bfloat16."""
+        return self._to_floating(core.bfloat16)
+
+    def share_memory(self: T) -> T:
+        """Move parameters and buffers to memory that other processes can share."""
+        return self._apply(lambda tensor: tensor.share_memory_())
+
+    # Modes and gradients --------------------------------------------------------------------------------------------
+
+    def apply(self: T, fn: Callable[[Module], Any]) -> T:
+        """Call `fn` with every descendant, children first, and then with this module."""
+        for child in self.children():
+            child.apply(fn)
+        fn(self)
+        return self
+
+    def train(self: T, mode: bool = True) -> T:
+        """Set training mode (`mode` true) or evaluation mode on the module and its descendants."""
+        if not isinstance(mode, bool):
+            raise ValueError(f"train(mode): got {type(mode).__name__}, needs a bool")
+        self.training = mode
+        for child in self.children():
+            child.train(mode)
+        return self
+
+    def eval(self: T) -> T:
+        """Set evaluation mode: dropout passes everything, batch norm uses its running statistics."""
+        return self.train(False)
+
+    def requires_grad_(self: T, requires_grad: bool = True) -> T:
+        """Set whether the parameters record gradients."""
+        for parameter in self.parameters():
+            parameter.requires_grad_(requires_grad)
+        return self
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Drop the gradients of all parameters, or with `set_to_none=False` fill them with zeros."""
+        for parameter in self.parameters():
+            grad = parameter.grad
+            if grad is None:
+                continue
+            if set_to_none:
+                parameter.grad = None
+            else:
+                parameter.grad = grad.detach().zero_()
+
+    # Text -----------------------------------------------------------------------------------------------------------
+
+    def _get_name(self) -> str:
+        return type(self).__name__
+
+    def extra_repr(self) -> str:
+        """What `repr` shows of the module itself. Override it."""
+        return ""
+
+    def __repr__(self) -> str:
+        extra = self.extra_repr()
+        lines = extra.split("\n") if extra else []
+        if not self._modules and len(lines) < 2:
+            return f"{self._get_name()}({extra})"
+        lines += [f"({name}): {child!r}" for name, child in self._modules.items()]
+        body = "\n".join(lines).replace("\n", "\n  ")
+        return f"{self._get_name()}(\n  {body}\n)"
+
+
+def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, dict[str, Any]]:
+    """Sort the arguments of `to` into device, dtype and options."""
+    device, dtype = kwargs.pop("device", None), kwargs.pop("dtype", None)
+    other = kwargs.pop("tensor", None)
+    options = {name: kwargs.pop(name) for name in ("non_blocking", "memory_format") if name in kwargs}
+    if kwargs:
+        raise TypeError(f"to(): unexpected keyword argument {next(iter(kwargs))!r}")
+    rest = list(args)
+    if rest and isinstance(rest[0], Tensor):
+        other = rest.pop(0)
+    if other is not None:
+        device, dtype = other.device, other.dtype
+    if rest and (rest[0] is None or isinstance(rest[0], (str, int, core.device)) and not isinstance(rest[0], bool)):
+        device = rest.pop(0)
+    if rest and (rest[0] is None or isinstance(rest[0], core.dtype)):
+        dtype = rest.pop(0)
+    if rest and isinstance(rest[0], bool):
+        options["non_blocking"] = rest.pop(0)
+    if rest:
+        raise TypeError(f"to(): got {type(rest[0]).__name__} ({rest[0]!r}), needs a device, a dtype or a tensor")
+    if isinstance(device, int):
+        device = f"cuda:{device}"
+    return (None if device is None else core.device(device)), dtype, options

@@ -1,0 +1,103 @@
+"""The ordered tables of a module: its parameters, buffers and children.
+
+Note [Attributes of a module]
+A module keeps parameters, buffers and children in three ordered tables (`_parameters`, `_buffers`, `_modules`), which
+is what state, traversal and optimizers read. `self.weight` must nevertheless cost what any attribute costs, so every
+entry is *also* kept in the instance's `__dict__`, where Python finds it without our help: Module defines no
+`__getattr__`, which would slow down every attribute access and hide AttributeErrors raised inside properties.
+
+The tables keep the mirror up to date themselves, because programs edit them directly (`module._parameters["w"] = p`,
+`del module._parameters["w"]`). They know their module by a weak reference: a strong one would be a cycle, and a
+dropped model would keep its memory until the garbage collector runs. Copies and pickles hold plain dicts;
+`Module.__setstate__` turns them back into tables.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+TABLES = ("_parameters", "_buffers", "_modules")
+_ABSENT = object()
+
+
+class Registry(dict):
+    """An ordered table from name to entry whose changes show in the owner's instance dictionary."""
+
+    __slots__ = ("_owner",)
+
+    def __init__(self, owner: Any) -> None:
+        super().__init__()
+        self._owner = weakref.ref(owner)
+
+    def belongs_to(self, module: Any) -> bool:
+        """Whether changes of this table show in `module`."""
+        return self._owner() is module
+
+    def _unmirror(self, name: str, value: Any) -> None:
+        owner = self._owner()
+        if owner is not None and owner.__dict__.get(name, _ABSENT) is value:
+            del owner.__dict__[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        super().__setitem__(name, value)
+        owner = self._owner()
+        if owner is not None:
+            owner.__dict__[name] = value
+
+    def __delitem__(self, name: str) -> None:
+        value = self[name]
+        super().__delitem__(name)
+        self._unmirror(name, value)
+
+    def pop(self, name: str, *default: Any) -> Any:
+        if name not in self:
+            return super().pop(name, *default)
+        value = self[name]
+        del self[name]
+        return value
+
+    def popitem(self) -> tuple[str, Any]:
+        name, value = super().popitem()
+        self._unmirror(name, value)
+        return name, value
+
+    def clear(self) -> None:
+        for name in list(self):
+            del self[name]
+
+    def update(self, *args: Any, **kwargs: Any) -> None:
+        for name, value in dict(*args, **kwargs).items():
+            self[name] = value
+
+    def __ior__(self, other: Any) -> Registry:  # type: ignore[override, misc]
+        self.update(other)
+        return self
+
+    def setdefault(self, name: str, default: Any = None) -> Any:
+        if name not in self:
+            self[name] = default
+        return self[name]
+
+    def copy(self) -> dict[str, Any]:
+        return dict(self)
+
+    __copy__ = copy
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return dict, (dict(self),)
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        return self.__reduce__()
+
+
+def install(module: Any, name: str, entries: dict[str, Any]) -> None:
+    """Make `entries` the table `name` of `module`, replacing the one it has."""
+    attributes = module.__dict__
+    old = attributes.get(name)
+    if isinstance(old, dict):
+        for key, value in old.items():
+            if attributes.get(key, _ABSENT) is value:
+                del attributes[key]
+    table = attributes[name] = Registry(module)
+    table.update(entries)

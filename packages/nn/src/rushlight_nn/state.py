@@ -1,0 +1,294 @@
+"""Reading a module's state out and loading it back."""
+
+from __future__ import annotations
+
+import difflib
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import rushlight_core as core
+from rushlight_core import Tensor
+
+from .hooks import NO_HOOKS, HookTable, RemovableHandle
+from .parameter import Parameter
+
+_EXTRA_STATE = "_extra_state"
+
+
+class IncompatibleKeys(NamedTuple):
+    """What `load_state_dict` returns: keys it looked for in vain, and keys it had no use for."""
+
+    missing_keys: list[str]
+    unexpected_keys: list[str]
+
+    def __repr__(self) -> str:
+        if not self.missing_keys and not self.unexpected_keys:
+            return "<All keys matched successfully>"
+        return f"IncompatibleKeys(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})"
+
+    __str__ = __repr__
+
+
+class State:
+    """The part of Module that deals with `state_dict` and `load_state_dict`.
+
+    Note [Loading is all or nothing]
+    Loading first walks the whole tree, collecting what is missing, unexpected or of another shape, and copies only
+    then: a state that does not fit leaves the module as it was. The copies wait in `local_metadata["deferred"]`;
+    a module that overrides `_load_from_state_dict` may ignore it and copy at once.
+    """
+
+    # Written into the state, for modules whose layout of state changes over time.
+    _version: int = 1
+
+    _state_dict_hooks: HookTable = NO_HOOKS
+    _state_dict_pre_hooks: HookTable = NO_HOOKS
+    _load_state_dict_pre_hooks: HookTable = NO_HOOKS
+    _load_state_dict_post_hooks: HookTable = NO_HOOKS
+
+    def get_extra_state(self) -> Any:
+        """Override, with :meth:`set_extra_state`, to keep more than tensors in the state."""
+        raise NotImplementedError(f"{type(self).__name__} does not define get_extra_state")
+
+    def set_extra_state(self, state: Any) -> None:
+        """Take back what :meth:`get_extra_state` returned."""
+        raise NotImplementedError(f"{type(self).__name__} does not define set_extra_state")
+
+    # Reading --------------------------------------------------------------------------------------------------------
+
+    def state_dict(
+        self, *, destination: Any = None, prefix: str = "", keep_vars: bool = False
+    ) -> OrderedDict[str, Any]:
+        """All parameters and persistent buffers by name: the module's own tensors, detached, not copies.
+
+        Args:
+            destination: a dictionary to fill instead of a new one.
+            prefix: put in front of every name.
+            keep_vars: return the parameters themselves, which require gradients.
+        """
+        if destination is None:
+            destination = OrderedDict()
+            destination._metadata = OrderedDict()
+        metadata = getattr(destination, "_metadata", None)
+        if metadata is not None:
+            metadata[prefix[:-1]] = {"version": self._version}
+        for hook in list(self._state_dict_pre_hooks.values()):
+            hook(self, prefix, keep_vars)
+        self._save_to_state_dict(destination, prefix, keep_vars)
+        for name, child in self._modules.items():  # type: ignore[attr-defined]
+            if child is not None:
+                child.state_dict(destination=destination, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
+        local_metadata = {} if metadata is None else metadata.get(prefix[:-1], {})
+        for hook, may_replace in list(self._state_dict_hooks.values()):
+            result = hook(self, destination, prefix, local_metadata)
+            if result is not None:
+                if not may_replace:
+                    raise RuntimeError(
+                        f"state_dict post-hook of {type(self).__name__}: it must return None "
+                        "and change the state in place"
+                    )
+                destination = result
+        return destination
+
+    def _own_state(self) -> dict[str, Any]:
+        """This module's parameters and persistent buffers, without its children's."""
+        own = dict(self._parameters)  # type: ignore[attr-defined]
+        transient = self._non_persistent_buffers_set  # type: ignore[attr-defined]
+        own.update((k, v) for k, v in self._buffers.items() if k not in transient)  # type: ignore[attr-defined]
+        return {name: value for name, value in own.items() if value is not None}
+
+    def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
+        for name, value in self._own_state().items():
+            destination[prefix + name] = value if keep_vars else value.detach()
+        if type(self).get_extra_state is not State.get_extra_state:
+            destination[prefix + _EXTRA_STATE] = self.get_extra_state()
+
+    # Loading --------------------------------------------------------------------------------------------------------
+
+    def load_state_dict(
+        self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
+    ) -> IncompatibleKeys:
+        """Copy values from `state_dict` into this module and its descendants.
+
+        Args:
+            state_dict: what :meth:`state_dict` returned.
+            strict: refuse missing and unexpected keys.
+            assign: make the state's tensors the module's own instead of copying from them; dtype and device become
+                the state's.
+
+        Returns:
+            the missing and the unexpected keys.
+
+        Raises:
+            TypeError: `state_dict` is not a mapping.
+            RuntimeError: the state does not fit; the message lists every misfit and nothing has been changed.
+        """
+        if not isinstance(state_dict, Mapping):
+            raise TypeError(
+                f"load_state_dict(state_dict): got {type(state_dict).__name__}, needs a mapping from names to tensors\n"
+                "hint: pass load(path), not the path"
+            )
+        missing: list[str] = []
+        unexpected: list[str] = []
+        errors: list[str] = []
+        deferred: list[Callable[[], None]] = []
+        has_post_hooks = False
+        metadata = getattr(state_dict, "_metadata", None)
+        # Hooks may rename keys: that must not reach the caller's dictionary.
+        state: Any = OrderedDict(state_dict)
+        if metadata is not None:
+            state._metadata = metadata
+
+        def load(module: Any, prefix: str) -> None:
+            nonlocal has_post_hooks
+            local = dict((metadata or {}).get(prefix[:-1], {}))
+            local["assign_to_params_buffers"] = assign
+            local["deferred"] = deferred
+            module._load_from_state_dict(state, prefix, local, strict, missing, unexpected, errors)
+            for name, child in module._modules.items():
+                if child is not None:
+                    load(child, f"{prefix}{name}.")
+            has_post_hooks = has_post_hooks or bool(module._load_state_dict_post_hooks)
+
+        def run_post_hooks(module: Any) -> None:
+            for child in module.children():
+                run_post_hooks(child)
+            for hook in list(module._load_state_dict_post_hooks.values()):
+                if hook(module, result) is not None:
+                    raise TypeError(
+                        f"load_state_dict post-hook of {type(module).__name__}: it must return None "
+                        "and change the key lists in place"
+                    )
+
+        load(self, "")
+        result = IncompatibleKeys(missing, unexpected)
+        # A post-hook may forgive keys, and expects to see what was loaded.
+        if not errors and (has_post_hooks or not (strict and (missing or unexpected))):
+            for copy in deferred:
+                copy()
+            run_post_hooks(self)
+        if errors or (strict and (missing or unexpected)):
+            raise RuntimeError(self._describe_misfit(strict, missing, unexpected, errors))
+        return result
+
+    def _describe_misfit(
+        self, strict: bool, missing: list[str], unexpected: list[str], errors: list[str]
+    ) -> str:
+        lines = [f"load_state_dict: the state does not fit {type(self).__name__}; nothing was loaded"]
+        if strict and missing:
+            lines.append("  missing keys: " + ", ".join(map(repr, missing)))
+        if strict and unexpected:
+            lines.append("  unexpected keys: " + ", ".join(map(repr, unexpected)))
+        lines += ["  " + error for error in errors]
+        if strict and missing and unexpected:
+            wrapped = next((p for p in ("module.", "_orig_mod.") if all(k.startswith(p) for k in unexpected)), None)
+            close = difflib.get_close_matches(missing[0], unexpected, n=1)
+            if wrapped is not None:
+                lines.append(f"hint: the keys come from a wrapped model: remove the prefix {wrapped!r}")
+            elif close:
+                lines.append(f"hint: is {close[0]!r} what the module calls {missing[0]!r}?")
+        elif strict and not errors:
+            lines.append("hint: strict=False loads what fits")
+        return "\n".join(lines)
+
+    def _load_from_state_dict(
+        self,
+        state_dict: Any,
+        prefix: str,
+        local_metadata: dict[str, Any],
+        strict: bool,
+        missing_keys: list[str],
+        unexpected_keys: list[str],
+        error_msgs: list[str],
+    ) -> None:
+        """Load this module's own entries. Override to read states of an older layout (see `_version`)."""
+        for hook, with_module in list(self._load_state_dict_pre_hooks.values()):
+            first = (self,) if with_module else ()
+            hook(*first, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
+        assign = local_metadata.get("assign_to_params_buffers", False)
+        run = local_metadata["deferred"].append if "deferred" in local_metadata else (lambda copy: copy())
+        own = self._own_state()
+        for name, current in own.items():
+            key = prefix + name
+            if key not in state_dict:
+                missing_keys.append(key)
+                continue
+            value = state_dict[key]
+            if not isinstance(value, Tensor):
+                error_msgs.append(f"{key}: got {type(value).__name__}, needs a tensor")
+            elif value.shape != current.shape:
+                error_msgs.append(
+                    f"size mismatch for {key}: {tuple(value.shape)} in the state, {tuple(current.shape)} in the module"
+                )
+            else:
+                run(lambda name=name, value=value: self._load_entry(name, value, assign))
+        self._load_extra_state(state_dict, prefix, missing_keys, unexpected_keys, run)
+        if strict:
+            self._report_unexpected(state_dict, prefix, own, unexpected_keys)
+
+    def _load_entry(self, name: str, value: Tensor, assign: bool) -> None:
+        table = self._parameters if name in self._parameters else self._buffers  # type: ignore[attr-defined]
+        current = table[name]
+        with core.no_grad():
+            if not assign:
+                current.copy_(value)
+                return
+            if isinstance(current, Parameter) and not isinstance(value, Parameter):
+                value = type(current)(value, requires_grad=current.requires_grad)
+            elif value.is_leaf and value.requires_grad != current.requires_grad:
+                value.requires_grad_(current.requires_grad)
+            table[name] = value
+            self.__dict__[name] = value  # in case the table is a plain dict; see Note [Attributes of a module]
+
+    def _load_extra_state(
+        self, state_dict: Any, prefix: str, missing_keys: list[str], unexpected_keys: list[str], run: Any
+    ) -> None:
+        key = prefix + _EXTRA_STATE
+        if type(self).set_extra_state is not State.set_extra_state:
+            if key in state_dict:
+                run(lambda: self.set_extra_state(state_dict[key]))
+            else:
+                missing_keys.append(key)
+        elif key in state_dict:
+            unexpected_keys.append(key)
+
+    def _report_unexpected(
+        self, state_dict: Any, prefix: str, own: dict[str, Any], unexpected_keys: list[str]
+    ) -> None:
+        for key in state_dict:
+            if not key.startswith(prefix) or key == prefix + _EXTRA_STATE:
+                continue
+            first, _, rest = key[len(prefix) :].partition(".")
+            known = self._modules if rest else own  # type: ignore[attr-defined]  # a child reports its own keys
+            if first not in known:
+                unexpected_keys.append(key)
+
+    # Hooks ----------------------------------------------------------------------------------------------------------
+
+    def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call `hook(module, prefix, keep_vars)` before the module's state is read."""
+        return self._hook_table("_state_dict_pre_hooks").add(hook)  # type: ignore[attr-defined]
+
+    def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call `hook(module, state_dict, prefix, local_metadata)` after the module's state was read."""
+        return self._hook_table("_state_dict_hooks").add((hook, False))  # type: ignore[attr-defined]
+
+    def _register_state_dict_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        # The older form, which many libraries use: the hook may return another dictionary.
+        return self._hook_table("_state_dict_hooks").add((hook, True))  # type: ignore[attr-defined]
+
+    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call `hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)`
+        before the module loads; it may rename keys of `state_dict`, which is a copy of the caller's."""
+        return self._register_load_state_dict_pre_hook(hook, with_module=True)
+
+    def _register_load_state_dict_pre_hook(
+        self, hook: Callable[..., Any], with_module: bool = False
+    ) -> RemovableHandle:
+        table = self._hook_table("_load_state_dict_pre_hooks")  # type: ignore[attr-defined]
+        return table.add((hook, with_module))
+
+    def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call `hook(module, incompatible_keys)` after loading; it may clear the lists to forgive keys."""
+        return self._hook_table("_load_state_dict_post_hooks").add(hook)  # type: ignore[attr-defined]

@@ -1,0 +1,138 @@
+"""Walking a tree of modules: its children, parameters and buffers, by name or not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from rushlight_core import Tensor
+
+from .parameter import Parameter
+
+if TYPE_CHECKING:
+    from .module import Module
+
+
+class Traversal:
+    """The part of Module that walks the tree. What is reachable by two names is visited once, under the first."""
+
+    def _named_members(
+        self, table: str, prefix: str, recurse: bool, remove_duplicate: bool
+    ) -> Iterator[tuple[str, Any]]:
+        seen: set[int] = set()
+        modules = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate) if recurse else [(prefix, self)]
+        for path, module in modules:
+            start = f"{path}." if path else ""
+            for name, value in getattr(module, table).items():
+                if value is None or id(value) in seen:
+                    continue
+                if remove_duplicate:
+                    seen.add(id(value))
+                yield start + name, value
+
+    def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
+        """The parameters of the module and, if `recurse`, of its descendants."""
+        for _, parameter in self.named_parameters(recurse=recurse):
+            yield parameter
+
+    def named_parameters(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Parameter]]:
+        """Pairs of dotted name and parameter."""
+        return self._named_members("_parameters", prefix, recurse, remove_duplicate)
+
+    def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
+        """The buffers of the module and, if `recurse`, of its descendants."""
+        for _, buffer in self.named_buffers(recurse=recurse):
+            yield buffer
+
+    def named_buffers(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Tensor]]:
+        """Pairs of dotted name and buffer."""
+        return self._named_members("_buffers", prefix, recurse, remove_duplicate)
+
+    def children(self) -> Iterator[Module]:
+        """The modules directly inside this one."""
+        for _, child in self.named_children():
+            yield child
+
+    def named_children(self) -> Iterator[tuple[str, Module]]:
+        """Pairs of name and module directly inside this one."""
+        seen: set[int] = set()
+        for name, child in self._modules.items():  # type: ignore[attr-defined]
+            if child is not None and id(child) not in seen:
+                seen.add(id(child))
+                yield name, child
+
+    def modules(self) -> Iterator[Module]:
+        """This module and all its descendants, parents first."""
+        for _, module in self.named_modules():
+            yield module
+
+    def named_modules(
+        self, memo: set[Any] | None = None, prefix: str = "", remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Module]]:
+        """Pairs of dotted name and module: this one, named `prefix`, and all its descendants, parents first."""
+        seen = set() if memo is None else memo
+        if id(self) in seen:
+            return
+        if remove_duplicate:
+            seen.add(id(self))
+        yield prefix, self  # type: ignore[misc]
+        start = f"{prefix}." if prefix else ""
+        for name, child in self._modules.items():  # type: ignore[attr-defined]
+            if child is not None:
+                yield from child.named_modules(seen, start + name, remove_duplicate)
+
+    def get_submodule(self, target: str) -> Module:
+        """The module at the dotted path `target`; the empty path is the module itself.
+
+        Raises:
+            AttributeError: there is nothing at `target`, or it is no module.
+        """
+        module: Any = self
+        for name in target.split(".") if target else ():
+            child = module._modules.get(name)
+            if child is None:
+                child = module.__dict__.get(name)
+                if not isinstance(child, Traversal):
+                    raise AttributeError(f"get_submodule({target!r}): {type(module).__name__} has no module {name!r}")
+            module = child
+        return module
+
+    def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
+        """Put `module` at the dotted path `target`; with `strict` something must be there already."""
+        if not target:
+            raise ValueError("set_submodule(target): got an empty path, needs the path of a descendant")
+        path, _, name = target.rpartition(".")
+        parent = self.get_submodule(path)
+        if strict and name not in parent._modules:
+            raise AttributeError(f"set_submodule({target!r}): {type(parent).__name__} has no module {name!r}")
+        if not isinstance(module, Traversal):
+            raise TypeError(f"set_submodule(module): got {type(module).__name__}, needs a Module")
+        setattr(parent, name, module)
+
+    def get_parameter(self, target: str) -> Parameter:
+        """The parameter at the dotted path `target`.
+
+        Raises:
+            AttributeError: there is nothing at `target`, or it is no parameter.
+        """
+        return self._get_member("_parameters", "parameter", target)
+
+    def get_buffer(self, target: str) -> Tensor:
+        """The buffer at the dotted path `target`.
+
+        Raises:
+            AttributeError: there is nothing at `target`, or it is no buffer.
+        """
+        return self._get_member("_buffers", "buffer", target)
+
+    def _get_member(self, table: str, kind: str, target: str) -> Any:
+        path, _, name = target.rpartition(".")
+        module = self.get_submodule(path)
+        value = getattr(module, table).get(name)
+        if value is None:
+            raise AttributeError(f"get_{kind}({target!r}): {type(module).__name__} has no {kind} {name!r}")
+        return value
