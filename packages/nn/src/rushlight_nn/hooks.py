@@ -88,15 +88,16 @@ class Hooks:
     _backward_hooks: HookTable = NO_HOOKS
 
     def _hook_table(self, name: str) -> HookTable:
-        table = self.__dict__.get(name)
-        if table is None:
-            table = self.__dict__[name] = HookTable()
+        table = getattr(self, name)
+        if table is NO_HOOKS:
+            table = HookTable()
+            setattr(self, name, table)
         return table
 
     def _register_call_hook(self, name: str, hook: Any, prepend: bool, flags: dict[str, bool]) -> RemovableHandle:
         marked = tuple(self._hook_table(f"{name}_{flag}") for flag, wanted in flags.items() if wanted)
         handle = self._hook_table(name).add(hook, prepend, marked)
-        self.__dict__["_hooked"] = True
+        self._hooked = True
         return handle
 
     def register_forward_pre_hook(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import rushlight_core as core
@@ -16,6 +17,8 @@ from .state import State
 from .traversal import Traversal
 
 T = TypeVar("T", bound="Module")
+
+_NOT_YET: Any = MappingProxyType({})
 
 
 class _OverriddenGetattr:
@@ -50,10 +53,11 @@ class Module(Traversal, Hooks, State):
     An exception that leaves `forward` gets a note with the path of the module it came from.
     """
 
-    training: bool
-    _parameters: dict[str, Parameter | None]
-    _buffers: dict[str, Tensor | None]
-    _modules: dict[str, Module | None]
+    training: bool = True
+    # Read-only until __init__ has run; see Note [Attributes of a module].
+    _parameters: dict[str, Parameter | None] = _NOT_YET
+    _buffers: dict[str, Tensor | None] = _NOT_YET
+    _modules: dict[str, Module | None] = _NOT_YET
     _non_persistent_buffers_set: set[str]
 
     if TYPE_CHECKING:
@@ -61,11 +65,12 @@ class Module(Traversal, Hooks, State):
         def __getattr__(self, name: str) -> Any: ...
 
     def __init__(self) -> None:
-        attributes = self.__dict__
-        attributes["training"] = True
-        for name in TABLES:
-            attributes[name] = Registry(self)
-        attributes["_non_persistent_buffers_set"] = set()
+        set_attribute = object.__setattr__
+        set_attribute(self, "training", True)
+        set_attribute(self, "_parameters", Registry(self))
+        set_attribute(self, "_buffers", Registry(self))
+        set_attribute(self, "_modules", Registry(self))
+        set_attribute(self, "_non_persistent_buffers_set", set())
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -88,77 +93,67 @@ class Module(Traversal, Hooks, State):
     # Attributes -----------------------------------------------------------------------------------------------------
 
     def __setattr__(self, name: str, value: Any) -> None:
-        attributes = self.__dict__
-        if name not in attributes and not isinstance(value, (Tensor, Module)):
-            object.__setattr__(self, name, value)
-        elif isinstance(value, Parameter):
-            self._tables()
-            self._forget(name, keep="_parameters")
+        if isinstance(value, Parameter):
+            self._make_room(name, "_parameters")
             self.register_parameter(name, value)
         elif isinstance(value, Module):
-            self._tables()
-            self._forget(name, keep="_modules")
+            self._make_room(name, "_modules")
             self._modules[name] = value
-            attributes[name] = value
+        elif name in self._parameters:
+            self._parameters[name] = self._only_none(name, value, "a Parameter")
+        elif name in self._modules:
+            self._modules[name] = self._only_none(name, value, "a Module")
+        elif isinstance(value, Buffer):
+            self._make_room(name, "_buffers")
+            self.register_buffer(name, value, value.persistent)
+        elif name in self._buffers:
+            if not isinstance(value, Tensor):
+                self._only_none(name, value, "a tensor")
+            self._buffers[name] = value
         elif name in TABLES:
             install(self, name, value)
         else:
-            self._assign_other(name, value)
-
-    def _assign_other(self, name: str, value: Any) -> None:
-        """Assign something that is neither parameter nor module, perhaps to a name that holds one."""
-        attributes = self.__dict__
-        if name in attributes.get("_parameters", ()):
-            if value is not None:
-                raise TypeError(
-                    f"{type(self).__name__}.{name}: got {type(value).__name__}, needs a Parameter or None\n"
-                    f"hint: assign Parameter(value), or `del module.{name}` first"
-                )
-            self._parameters[name] = attributes[name] = None
-        elif name in attributes.get("_modules", ()):
-            if value is not None:
-                raise TypeError(f"{type(self).__name__}.{name}: got {type(value).__name__}, needs a Module or None")
-            self._modules[name] = attributes[name] = None
-        elif name in attributes.get("_buffers", ()):
-            if value is not None and not isinstance(value, Tensor):
-                raise TypeError(f"{type(self).__name__}.{name}: got {type(value).__name__}, needs a tensor or None")
-            if isinstance(value, Buffer):
-                self.register_buffer(name, value, value.persistent)
-            else:
-                self._buffers[name] = attributes[name] = value
-        elif isinstance(value, Buffer):
-            self._tables()
-            self._forget(name, keep="_buffers")
-            self.register_buffer(name, value, value.persistent)
-        else:
             object.__setattr__(self, name, value)
 
+    def _only_none(self, name: str, value: Any, needed: str) -> None:
+        if value is not None:
+            raise TypeError(
+                f"{type(self).__name__}.{name}: got {type(value).__name__}, needs {needed} or None\n"
+                f"hint: `del module.{name}` first to use the name for something else"
+            )
+
     def __delattr__(self, name: str) -> None:
-        attributes = self.__dict__
-        for table in TABLES:
-            if name in attributes.get(table, ()):
-                del attributes[table][name]
-                attributes.pop(name, None)
+        for table in (self._parameters, self._buffers, self._modules):
+            if name in table:
+                del table[name]
                 self._non_persistent_buffers_set.discard(name)
                 return
         object.__delattr__(self, name)
 
-    def _tables(self) -> None:
-        if "_parameters" not in self.__dict__:
+    def _check_tables(self) -> None:
+        """Make sure that this module has tables, and that they are its own."""
+        table = self._parameters
+        if type(table) is Registry and table.belongs_to(self):
+            return
+        if table is _NOT_YET:
             raise AttributeError(
                 f"{type(self).__name__}: a parameter, buffer or module was assigned before Module.__init__() ran\n"
                 "hint: call super().__init__() first"
             )
+        # Attributes were copied from another instance behind our back, say by a __setstate__ of the user's.
+        for name in TABLES:
+            install(self, name, dict(getattr(self, name)))
 
-    def _forget(self, name: str, keep: str) -> None:
-        """Drop whatever else is called `name`, which is about to become an entry of the table `keep`."""
-        attributes = self.__dict__
+    def _make_room(self, name: str, kind: str) -> None:
+        """Drop whatever else is called `name`, which is about to become an entry of the table `kind`."""
+        self._check_tables()
+        if name in getattr(self, kind) or not hasattr(self, name):
+            return
         for table in TABLES:
-            if table != keep and name in attributes[table]:
-                del attributes[table][name]
-        if name not in attributes[keep]:
-            attributes.pop(name, None)
+            if name in getattr(self, table):
+                del getattr(self, table)[name]
         self._non_persistent_buffers_set.discard(name)
+        self.__dict__.pop(name, None)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -172,12 +167,12 @@ class Module(Traversal, Hooks, State):
     # Registration ---------------------------------------------------------------------------------------------------
 
     def _check_name(self, kind: str, name: str, table: str) -> None:
-        self._tables()
+        self._check_tables()
         if not isinstance(name, str):
             raise TypeError(f"register_{kind}(name): got {type(name).__name__}, needs a str")
         if "." in name or not name:
             raise KeyError(f"register_{kind}(name): {name!r} is no name: it must not be empty or contain a dot")
-        if hasattr(self, name) and name not in self.__dict__[table]:
+        if name not in getattr(self, table) and hasattr(self, name):
             raise KeyError(f"register_{kind}(name): {type(self).__name__} already has an attribute {name!r}")
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
@@ -198,7 +193,6 @@ class Module(Traversal, Hooks, State):
                     "hint: compute it in forward, from parameters"
                 )
         self._parameters[name] = param
-        self.__dict__[name] = param
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Add a tensor that is part of the state but not trained, under `name`.
@@ -212,7 +206,6 @@ class Module(Traversal, Hooks, State):
         if tensor is not None and not isinstance(tensor, Tensor):
             raise TypeError(f"register_buffer({name!r}): got {type(tensor).__name__}, needs a tensor or None")
         self._buffers[name] = tensor
-        self.__dict__[name] = tensor
         if persistent:
             self._non_persistent_buffers_set.discard(name)
         else:
@@ -224,7 +217,6 @@ class Module(Traversal, Hooks, State):
             raise TypeError(f"add_module({name!r}): got {type(module).__name__}, needs a Module or None")
         self._check_name("module", name, "_modules")
         self._modules[name] = module
-        self.__dict__[name] = module
 
     register_module = add_module
 
@@ -247,9 +239,10 @@ class Module(Traversal, Hooks, State):
                 parameter.data = new
             if new_grad is not grad:
                 parameter.grad = new_grad.requires_grad_(grad.requires_grad)
+        self._check_tables()
         for name, buffer in list(self._buffers.items()):
             if buffer is not None:
-                self._buffers[name] = self.__dict__[name] = fn(buffer)
+                self._buffers[name] = fn(buffer)
         return self
 
     def to(self: T, *args: Any, **kwargs: Any) -> T:

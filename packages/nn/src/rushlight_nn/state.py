@@ -228,6 +228,7 @@ class State:
             self._report_unexpected(state_dict, prefix, own, unexpected_keys)
 
     def _load_entry(self, name: str, value: Tensor, assign: bool) -> None:
+        self._check_tables()  # type: ignore[attr-defined]
         table = self._parameters if name in self._parameters else self._buffers  # type: ignore[attr-defined]
         current = table[name]
         with core.no_grad():
@@ -239,7 +240,6 @@ class State:
             elif value.is_leaf and value.requires_grad != current.requires_grad:
                 value.requires_grad_(current.requires_grad)
             table[name] = value
-            self.__dict__[name] = value  # in case the table is a plain dict; see Note [Attributes of a module]
 
     def _load_extra_state(
         self, state_dict: Any, prefix: str, missing_keys: list[str], unexpected_keys: list[str], run: Any

@@ -1,0 +1,19 @@
+"""Optimizers and learning-rate schedulers: `rushlight.optim`. They take any tensors, modules or not."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from .adam import Adam, AdamW
+from .optimizer import Optimizer
+from .sgd import SGD
+
+
+def __getattr__(name: str) -> Any:
+    if name == "lr_scheduler":
+        return importlib.import_module(f"{__name__}.lr_scheduler")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+__all__ = ["SGD", "Adam", "AdamW", "Optimizer"]

@@ -1,0 +1,30 @@
+"""Which parameters one call of a fused operator can update."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def batches(params: list[Any]) -> list[tuple[list[Any], list[Any]]]:
+    """The parameters that have a gradient, with these, as one pair of lists per device and dtype.
+
+    Nothing is remembered from step to step: parameters may be replaced, moved or converted between two steps, and
+    looking at them again costs less than finding out whether one may skip it.
+    """
+    with_grad: list[Any] = []
+    grads: list[Any] = []
+    kinds: set[Any] = set()
+    for param in params:
+        grad = param.grad
+        if grad is not None:
+            with_grad.append(param)
+            grads.append(grad)
+            kinds.add((param.device, param.dtype))
+    if len(kinds) <= 1:
+        return [(with_grad, grads)] if grads else []
+    sorted_out: dict[Any, tuple[list[Any], list[Any]]] = {}
+    for param, grad in zip(with_grad, grads, strict=True):
+        entry = sorted_out.setdefault((param.device, param.dtype), ([], []))
+        entry[0].append(param)
+        entry[1].append(grad)
+    return list(sorted_out.values())

@@ -1,0 +1,212 @@
+"""Adam and AdamW.
+
+Note [Shared step counters]
+The fused operators take one counter per parameter, a 0-d float32 tensor on its device, which the caller has advanced.
+Parameters that have taken every step together share one tensor: it is advanced once, however many there are. One that
+sits out a step, because it has no gradient, gets a counter of its own first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import rushlight_core as core
+
+from .._core import operator
+from ._batches import batches
+from .optimizer import Optimizer, check_settings, refuse
+
+_fused_adam_ = operator("_fused_adam_")
+_fused_adamw_ = operator("_fused_adamw_")
+
+
+class Adam(Optimizer):
+    """p ← p - lr · m̂ / (sqrt(v̂) + eps), m̂ and v̂ running means of the gradient and its square (Kingma and Ba 2015).
+
+    Args:
+        params: tensors or parameter groups.
+        lr: learning rate.
+        betas: how much of the running mean of the gradient, and of its square, is kept.
+        eps: added to the root.
+        weight_decay: this times the parameter is added to the gradient, or with `decoupled_weight_decay` this times
+            the learning rate and the parameter is taken off the parameter.
+        amsgrad: divide by the largest v̂ so far (Reddi et al. 2018).
+        maximize: go up instead of down.
+        foreach, fused: accepted and not needed: a step is always one fused operator for all parameters.
+        capturable, differentiable: not supported.
+
+    Raises:
+        ValueError: a setting is out of range.
+    """
+
+    _step_count: int = 0
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float | Any = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        amsgrad: bool = False,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+        decoupled_weight_decay: bool = False,
+    ) -> None:
+        name = type(self).__name__
+        refuse(name, capturable=capturable, differentiable=differentiable)
+        check_settings(name, lr=lr, eps=eps, weight_decay=weight_decay)
+        for position, beta in enumerate(betas):
+            if not 0.0 <= beta < 1.0:
+                raise ValueError(f"{name}(betas): number {position} is {beta}, needs 0 <= beta < 1")
+        defaults = {
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "amsgrad": amsgrad,
+            "maximize": maximize,
+            "foreach": foreach,
+            "capturable": capturable,
+            "differentiable": differentiable,
+            "fused": fused,
+            "decoupled_weight_decay": decoupled_weight_decay,
+        }
+        super().__init__(params, defaults)
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Update all parameters that have a gradient.
+
+        Args:
+            closure: computes the loss and its gradients; its value is returned.
+        """
+        loss = None if closure is None else self._evaluate(closure)
+        with core.no_grad():
+            for group in self.param_groups:
+                for params, grads in batches(group["params"]):
+                    self._update(group, params, grads)
+        self._step_count += 1
+        return loss
+
+    def _update(self, group: dict[str, Any], params: list[Any], grads: list[Any]) -> None:
+        amsgrad = group["amsgrad"]
+        states = self._states(params, amsgrad)
+        steps = [state["step"] for state in states]
+        counters = {id(step): step for step in steps}
+        if len(params) != len(group["params"]):
+            self._part_counters(group["params"], params, counters)
+        for counter in counters.values():
+            counter.add_(1)
+        beta1, beta2 = group["betas"]
+        update = _fused_adamw_ if group["decoupled_weight_decay"] else _fused_adam_
+        update(
+            params,
+            grads,
+            [state["exp_avg"] for state in states],
+            [state["exp_avg_sq"] for state in states],
+            [state["max_exp_avg_sq"] for state in states] if amsgrad else [],
+            steps,
+            lr=float(group["lr"]),
+            beta1=beta1,
+            beta2=beta2,
+            weight_decay=group["weight_decay"],
+            eps=group["eps"],
+            amsgrad=amsgrad,
+            maximize=group["maximize"],
+        )
+
+    def _states(self, params: list[Any], amsgrad: bool) -> list[dict[str, Any]]:
+        """The state of each of `params`, which starts here where there is none."""
+        state = self.state
+        states = [state[param] for param in params]
+        counter = None
+        for param, own in zip(params, states, strict=True):
+            if not own:
+                if counter is None:
+                    counter = core.zeros((), dtype=core.float32, device=param.device)
+                own["step"] = counter
+                own["exp_avg"] = core.zeros_like(param)
+                own["exp_avg_sq"] = core.zeros_like(param)
+            if amsgrad and "max_exp_avg_sq" not in own:
+                own["max_exp_avg_sq"] = core.zeros_like(param)
+        return states
+
+    def _part_counters(self, group_params: list[Any], params: list[Any], counters: dict[int, Any]) -> None:
+        """Give parameters that sit this step out counters of their own; see Note [Shared step counters]."""
+        stepping = set(map(id, params))
+        for param in group_params:
+            if id(param) not in stepping and param in self.state:
+                own = self.state[param]
+                if id(own.get("step")) in counters:
+                    own["step"] = own["step"].clone()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        for group in self.param_groups:
+            group.setdefault("amsgrad", False)
+            group.setdefault("maximize", False)
+            group.setdefault("decoupled_weight_decay", isinstance(self, AdamW))
+            self._share_counters(group["params"])
+
+    def _share_counters(self, params: list[Any]) -> None:
+        """Make parameters whose counters are equal share one. Counters may also come as plain numbers."""
+        shared: dict[Any, Any] = {}
+        for param in params:
+            own = self.state.get(param)
+            if own and "step" in own:
+                count = float(own["step"])
+                key = (count, param.device, param.dtype)
+                if key not in shared:
+                    shared[key] = core.full((), count, dtype=core.float32, device=param.device)
+                own["step"] = shared[key]
+
+
+class AdamW(Adam):
+    """:class:`Adam` with decoupled weight decay: p ← (1 - lr · weight_decay) p first (Loshchilov and Hutter 2019).
+
+    Args:
+        params: tensors or parameter groups.
+        lr: learning rate.
+        betas: how much of the running mean of the gradient, and of its square, is kept.
+        eps: added to the root.
+        weight_decay: how fast parameters decay.
+        amsgrad: divide by the largest mean square so far (Reddi et al. 2018).
+        maximize: go up instead of down.
+        foreach, fused: accepted and not needed: a step is always one fused operator for all parameters.
+        capturable, differentiable: not supported.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float | Any = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 1e-2,
+        amsgrad: bool = False,
+        *,
+        maximize: bool = False,
+        foreach: bool | None = None,
+        capturable: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ) -> None:
+        super().__init__(
+            params,
+            lr,
+            betas,
+            eps,
+            weight_decay,
+            amsgrad,
+            foreach=foreach,
+            maximize=maximize,
+            capturable=capturable,
+            differentiable=differentiable,
+            fused=fused,
+            decoupled_weight_decay=True,
+        )

@@ -1,0 +1,43 @@
+"""Learning-rate schedules.
+
+A scheduler sets the learning rate of every parameter group of an optimizer; `step()` moves it on, usually once an
+epoch, after the optimizer's step. Most schedules compute the next rate from the current one, so that several can act on
+one optimizer and multiply.
+"""
+
+from __future__ import annotations
+
+from .base import LRScheduler
+from .combined import ChainedScheduler, SequentialLR
+from .factors import (
+    ConstantLR,
+    CosineAnnealingLR,
+    CosineAnnealingWarmRestarts,
+    ExponentialLR,
+    LambdaLR,
+    LinearLR,
+    MultiplicativeLR,
+    MultiStepLR,
+    PolynomialLR,
+    StepLR,
+)
+from .one_cycle import OneCycleLR
+from .plateau import ReduceLROnPlateau
+
+__all__ = [
+    "ChainedScheduler",
+    "ConstantLR",
+    "CosineAnnealingLR",
+    "CosineAnnealingWarmRestarts",
+    "ExponentialLR",
+    "LRScheduler",
+    "LambdaLR",
+    "LinearLR",
+    "MultiStepLR",
+    "MultiplicativeLR",
+    "OneCycleLR",
+    "PolynomialLR",
+    "ReduceLROnPlateau",
+    "SequentialLR",
+    "StepLR",
+]

@@ -1,0 +1,103 @@
+"""What learning-rate schedules share."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from ..optimizer import Optimizer
+
+
+def set_rate(group: dict[str, Any], rate: Any) -> None:
+    """A rate given as a tensor is changed in place: other code may hold that tensor."""
+    if hasattr(group["lr"], "fill_"):
+        group["lr"].fill_(float(rate))
+    else:
+        group["lr"] = rate
+
+
+def per_group(scheduler: str, name: str, value: Any, count: int) -> list[Any]:
+    """`value` for every group: a list or tuple has one for each, anything else counts for all."""
+    if not isinstance(value, (list, tuple)):
+        return [value] * count
+    if len(value) != count:
+        raise ValueError(f"{scheduler}({name}): got {len(value)} values for {count} parameter groups")
+    return list(value)
+
+
+class LRScheduler:
+    """Base of schedulers. A subclass defines `get_lr`, which returns the rate of each group at `last_epoch`.
+
+    Args:
+        optimizer: whose groups' "lr" is set.
+        last_epoch: the number of the last epoch done, when going on; -1 starts, and stores each group's rate in its
+            "initial_lr".
+    """
+
+    # Attributes that are no state.
+    _unsaved: tuple[str, ...] = ("optimizer",)
+
+    base_lrs: list[float]
+    last_epoch: int
+
+    def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
+        if not isinstance(optimizer, Optimizer):
+            raise TypeError(f"{type(self).__name__}(optimizer): got {type(optimizer).__name__}, needs an Optimizer")
+        self.optimizer = optimizer
+        for position, group in enumerate(optimizer.param_groups):
+            if last_epoch == -1:
+                group.setdefault("initial_lr", float(group["lr"]))
+            elif "initial_lr" not in group:
+                raise KeyError(
+                    f"{type(self).__name__}(last_epoch): to go on from epoch {last_epoch}, parameter group {position} "
+                    "needs an 'initial_lr'"
+                )
+        self.base_lrs = [group["initial_lr"] for group in optimizer.param_groups]
+        self.last_epoch = last_epoch
+        self._step_count = 0
+        self._last_lr = [float(group["lr"]) for group in optimizer.param_groups]
+        self._first_step()
+
+    def _first_step(self) -> None:
+        self.step()
+
+    def get_lr(self) -> list[float]:
+        """The rate of each group at `last_epoch`."""
+        raise NotImplementedError(f"{type(self).__name__} does not define get_lr")
+
+    def get_last_lr(self) -> list[float]:
+        """The rates set last, one per group."""
+        return self._last_lr
+
+    def step(self, epoch: int | None = None) -> None:
+        """Move on by one epoch and set the rates. (`epoch` jumps to an epoch; deprecated.)"""
+        if self._step_count == 1 and self.optimizer._step_count == 0:
+            warnings.warn(
+                f"{type(self).__name__}.step() was called before the optimizer's first step: "
+                "the first rate of the schedule is never used",
+                stacklevel=2,
+            )
+        self._step_count += 1
+        closed_form = getattr(self, "_get_closed_form_lr", None)
+        if epoch is None:
+            self.last_epoch += 1
+            rates = self.get_lr()
+        else:
+            warnings.warn("LRScheduler.step(epoch): the argument is deprecated", DeprecationWarning, stacklevel=2)
+            self.last_epoch = epoch
+            rates = self.get_lr() if closed_form is None else closed_form()
+        for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
+            set_rate(group, rate)
+        self._last_lr = [float(group["lr"]) for group in self.optimizer.param_groups]
+
+    def _rates(self) -> list[float]:
+        return [float(group["lr"]) for group in self.optimizer.param_groups]
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything but the optimizer."""
+        return {key: value for key, value in self.__dict__.items() if key not in self._unsaved}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take over what :meth:`state_dict` returned. The optimizer's own state holds the rates."""
+        self.__dict__.update(state_dict)
+

@@ -1,0 +1,87 @@
+"""Schedules made of schedules."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import Any
+
+from ..optimizer import Optimizer
+from .base import LRScheduler, set_rate
+
+
+class SequentialLR(LRScheduler):
+    """One scheduler after the other: number i takes over at epoch milestones[i - 1], starting from its own epoch 0."""
+
+    _unsaved = ("optimizer", "_schedulers")
+
+    def __init__(
+        self, optimizer: Optimizer, schedulers: Sequence[Any], milestones: Sequence[int], last_epoch: int = -1
+    ) -> None:
+        if not schedulers or len(milestones) != len(schedulers) - 1:
+            raise ValueError(
+                f"SequentialLR(milestones): got {len(milestones)} for {len(schedulers)} schedulers, "
+                "needs one less than there are schedulers"
+            )
+        for position, scheduler in enumerate(schedulers):
+            if scheduler.optimizer is not optimizer:
+                raise ValueError(f"SequentialLR(schedulers): number {position} belongs to another optimizer")
+        self.optimizer = optimizer
+        self._schedulers = list(schedulers)
+        self._milestones = list(milestones)
+        self.last_epoch = last_epoch + 1
+        # Every scheduler took its first step when it was made: undo them all, then let the first one begin.
+        for group in optimizer.param_groups:
+            set_rate(group, group["initial_lr"])
+        for scheduler in self._schedulers:
+            scheduler.last_epoch -= 1
+        self._schedulers[0].step()
+        self._last_lr = self._schedulers[0].get_last_lr()
+
+    def step(self, epoch: int | None = None) -> None:
+        """Move on by one epoch and set the rates."""
+        self.last_epoch += 1
+        number = bisect_right(self._milestones, self.last_epoch)
+        scheduler = self._schedulers[number]
+        if number > 0 and self._milestones[number - 1] == self.last_epoch:
+            for group in self.optimizer.param_groups:
+                set_rate(group, group["initial_lr"])
+            scheduler.last_epoch = -1
+        scheduler.step()
+        self._last_lr = scheduler.get_last_lr()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything but the optimizer, with the states of the schedulers."""
+        return {**super().state_dict(), "_schedulers": [scheduler.state_dict() for scheduler in self._schedulers]}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take over what :meth:`state_dict` returned."""
+        state = dict(state_dict)
+        for scheduler, own in zip(self._schedulers, state.pop("_schedulers"), strict=True):
+            scheduler.load_state_dict(own)
+        super().load_state_dict(state)
+
+
+class ChainedScheduler(LRScheduler):
+    """Several schedulers at once: their factors multiply."""
+
+    _unsaved = ("optimizer", "_schedulers")
+
+    def __init__(self, schedulers: Sequence[Any], optimizer: Optimizer | None = None) -> None:
+        if not schedulers:
+            raise ValueError("ChainedScheduler(schedulers): got none")
+        self.optimizer = schedulers[0].optimizer if optimizer is None else optimizer
+        for position, scheduler in enumerate(schedulers):
+            if scheduler.optimizer is not self.optimizer:
+                raise ValueError(f"ChainedScheduler(schedulers): number {position} belongs to another optimizer")
+        self._schedulers = list(schedulers)
+        self._last_lr = self._rates()
+
+    def step(self, epoch: int | None = None) -> None:
+        """Move all of them on by one epoch."""
+        for scheduler in self._schedulers:
+            scheduler.step()
+        self._last_lr = self._rates()
+
+    state_dict = SequentialLR.state_dict
+    load_state_dict = SequentialLR.load_state_dict

@@ -1,0 +1,112 @@
+"""The one-cycle schedule."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ..optimizer import Optimizer
+from .base import LRScheduler, per_group
+
+
+class OneCycleLR(LRScheduler):
+    """Up from `max_lr` / `div_factor` to `max_lr`, then down to a `final_div_factor`-th of the start; the momentum runs
+    the other way (Smith and Topin 2019). Step after every batch.
+
+    Args:
+        optimizer: whose groups have "lr", and with `cycle_momentum` "momentum" or "betas".
+        max_lr: the highest rate, or one for each group.
+        total_steps: number of steps, or give `epochs` and `steps_per_epoch`.
+        pct_start: the part of the steps spent going up.
+        anneal_strategy: "cos" or "linear".
+        cycle_momentum: whether the momentum is set too, between `base_momentum` and `max_momentum`.
+        three_phase: go down as fast as up, and to the final rate in a third phase.
+    """
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        max_lr: Any,
+        total_steps: int | None = None,
+        epochs: int | None = None,
+        steps_per_epoch: int | None = None,
+        pct_start: float = 0.3,
+        anneal_strategy: str = "cos",
+        cycle_momentum: bool = True,
+        base_momentum: Any = 0.85,
+        max_momentum: Any = 0.95,
+        div_factor: float = 25.0,
+        final_div_factor: float = 1e4,
+        three_phase: bool = False,
+        last_epoch: int = -1,
+    ) -> None:
+        if total_steps is None:
+            if epochs is None or steps_per_epoch is None:
+                raise ValueError("OneCycleLR: needs total_steps, or epochs and steps_per_epoch")
+            total_steps = epochs * steps_per_epoch
+        if not isinstance(total_steps, int) or total_steps <= 0:
+            raise ValueError(f"OneCycleLR(total_steps): got {total_steps!r}, needs a positive int")
+        if not isinstance(pct_start, (int, float)) or not 0 <= pct_start <= 1:
+            raise ValueError(f"OneCycleLR(pct_start): got {pct_start!r}, needs a number from 0 to 1")
+        if anneal_strategy not in ("cos", "linear"):
+            raise ValueError(f"OneCycleLR(anneal_strategy): got {anneal_strategy!r}, needs 'cos' or 'linear'")
+        groups = optimizer.param_groups
+        self.total_steps = total_steps
+        self.anneal_strategy = anneal_strategy
+        # Phases: the step at which each ends, and the ends of rate and momentum by name.
+        top = float(pct_start * total_steps) - 1
+        up = (top, "initial_lr", "max_lr", "max_momentum", "base_momentum")
+        if three_phase:
+            self._phases = [
+                up,
+                (2 * pct_start * total_steps - 2, "max_lr", "initial_lr", "base_momentum", "max_momentum"),
+                (total_steps - 1, "initial_lr", "min_lr", "max_momentum", "max_momentum"),
+            ]
+        else:
+            self._phases = [up, (total_steps - 1, "max_lr", "min_lr", "base_momentum", "max_momentum")]
+        self.cycle_momentum = cycle_momentum
+        if last_epoch == -1:
+            for group, highest in zip(groups, per_group("OneCycleLR", "max_lr", max_lr, len(groups)), strict=True):
+                group["initial_lr"] = highest / div_factor
+                group["max_lr"] = highest
+                group["min_lr"] = group["initial_lr"] / final_div_factor
+        if cycle_momentum:
+            if not all("momentum" in group or "betas" in group for group in groups):
+                raise ValueError("OneCycleLR(cycle_momentum): the optimizer has neither 'momentum' nor 'betas'")
+            lows = per_group("OneCycleLR", "base_momentum", base_momentum, len(groups))
+            highs = per_group("OneCycleLR", "max_momentum", max_momentum, len(groups))
+            if last_epoch == -1:
+                for group, low, high in zip(groups, lows, highs, strict=True):
+                    _set_momentum(group, high)
+                    group["base_momentum"] = low
+                    group["max_momentum"] = high
+        super().__init__(optimizer, last_epoch)
+
+    def _between(self, start: float, end: float, part: float) -> float:
+        if self.anneal_strategy == "linear":
+            return start + (end - start) * part
+        return end + (start - end) / 2 * (1 + math.cos(math.pi * part))
+
+    def get_lr(self) -> list[float]:
+        step = self.last_epoch
+        if step > self.total_steps:
+            raise ValueError(f"OneCycleLR.step(): step {step + 1} of a schedule of {self.total_steps} steps")
+        rates = []
+        begin = 0.0
+        for end, *names in self._phases:
+            if step <= end or end == self._phases[-1][0]:
+                break
+            begin = end
+        part = (step - begin) / (end - begin) if end != begin else 1.0
+        for group in self.optimizer.param_groups:
+            rates.append(self._between(group[names[0]], group[names[1]], part))
+            if self.cycle_momentum:
+                _set_momentum(group, self._between(group[names[2]], group[names[3]], part))
+        return rates
+
+
+def _set_momentum(group: dict[str, Any], momentum: float) -> None:
+    if "betas" in group:
+        group["betas"] = (momentum, *group["betas"][1:])
+    else:
+        group["momentum"] = momentum

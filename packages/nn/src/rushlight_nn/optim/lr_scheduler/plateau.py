@@ -1,0 +1,103 @@
+"""A schedule that looks at results."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ..optimizer import Optimizer
+from .base import LRScheduler, per_group, set_rate
+
+
+class ReduceLROnPlateau(LRScheduler):
+    """The rate times `factor` when the number given to `step` has not improved for more than `patience` epochs.
+
+    Args:
+        optimizer: whose groups' "lr" is set.
+        mode: whether "min" or "max" is better.
+        factor: below 1.
+        patience: epochs without improvement that are tolerated.
+        threshold: how much better counts as improvement, as a part of the best ("rel") or a difference ("abs").
+        threshold_mode: "rel" or "abs".
+        cooldown: epochs after a reduction that do not count.
+        min_lr: the lowest rate, or one for each group.
+        eps: smaller changes are not made.
+    """
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        mode: str = "min",
+        factor: float = 0.1,
+        patience: int = 10,
+        threshold: float = 1e-4,
+        threshold_mode: str = "rel",
+        cooldown: int = 0,
+        min_lr: Any = 0,
+        eps: float = 1e-8,
+    ) -> None:
+        if factor >= 1.0:
+            raise ValueError(f"ReduceLROnPlateau(factor): got {factor}, needs a number below 1")
+        if mode not in ("min", "max"):
+            raise ValueError(f"ReduceLROnPlateau(mode): got {mode!r}, needs 'min' or 'max'")
+        if threshold_mode not in ("rel", "abs"):
+            raise ValueError(f"ReduceLROnPlateau(threshold_mode): got {threshold_mode!r}, needs 'rel' or 'abs'")
+        self.mode = mode
+        self.factor = factor
+        self.patience = patience
+        self.threshold = threshold
+        self.threshold_mode = threshold_mode
+        self.cooldown = cooldown
+        self.eps = eps
+        self.min_lrs = per_group("ReduceLROnPlateau", "min_lr", min_lr, len(optimizer.param_groups))
+        self.default_min_lr = min_lr if not isinstance(min_lr, (list, tuple)) else None
+        self._reset()
+        super().__init__(optimizer)
+        self.last_epoch = 0
+
+    def _first_step(self) -> None:
+        pass  # nothing has been measured yet
+
+    def _reset(self) -> None:
+        self.best = math.inf if self.mode == "min" else -math.inf
+        self.cooldown_counter = 0
+        self.num_bad_epochs = 0
+
+    @property
+    def in_cooldown(self) -> bool:
+        """Whether a reduction was so recent that epochs do not count."""
+        return self.cooldown_counter > 0
+
+    def is_better(self, a: float, best: float) -> bool:
+        """Whether `a` improves on `best` by more than the threshold."""
+        if self.threshold_mode == "abs":
+            return a < best - self.threshold if self.mode == "min" else a > best + self.threshold
+        return a < best * (1 - self.threshold) if self.mode == "min" else a > best * (1 + self.threshold)
+
+    def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
+        """Note the epoch's result `metrics`, a number, and reduce the rates if it is time."""
+        current = float(metrics)
+        self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
+        if self.is_better(current, self.best):
+            self.best = current
+            self.num_bad_epochs = 0
+        else:
+            self.num_bad_epochs += 1
+        if self.in_cooldown:
+            self.cooldown_counter -= 1
+            self.num_bad_epochs = 0
+        if self.num_bad_epochs > self.patience:
+            self._reduce()
+            self.cooldown_counter = self.cooldown
+            self.num_bad_epochs = 0
+        self._last_lr = self._rates()
+
+    def _reduce(self) -> None:
+        groups = self.optimizer.param_groups
+        # Groups may have been added since.
+        lowest = self.min_lrs + [self.default_min_lr or 0] * (len(groups) - len(self.min_lrs))
+        for group, least in zip(groups, lowest, strict=True):
+            old = float(group["lr"])
+            new = max(old * self.factor, least)
+            if old - new > self.eps:
+                set_rate(group, new)

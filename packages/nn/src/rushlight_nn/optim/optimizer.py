@@ -1,0 +1,273 @@
+"""What optimizers share: parameter groups, state, hooks."""
+
+from __future__ import annotations
+
+import warnings
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from copy import deepcopy
+from types import MethodType
+from typing import Any
+
+import rushlight_core as core
+from rushlight_core import Tensor
+
+from ..hooks import HookTable, RemovableHandle
+
+# Stands for a setting that has no default: every group must give it.
+required = object()
+
+
+class Optimizer:
+    """Base of optimizers.
+
+    A subclass defines `step(closure=None)`, which updates the parameters of `param_groups` from their gradients and
+    keeps what it needs to remember of a parameter in `state[parameter]`, a dictionary.
+
+    Args:
+        params: tensors, pairs of name and tensor, or dictionaries with an entry "params" and settings of their own.
+        defaults: settings of the groups that do not give them.
+
+    Raises:
+        TypeError: `params` is a tensor or contains something else than tensors.
+        ValueError: there is no parameter, one appears twice, or one was computed from other tensors.
+    """
+
+    state: defaultdict[Tensor, dict[str, Any]]
+    param_groups: list[dict[str, Any]]
+    defaults: dict[str, Any]
+
+    # How many steps have been taken, where `step` counts them; a scheduler warns if it is stepped first.
+    _step_count: int | None = None
+
+    def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
+        self.defaults = defaults
+        if isinstance(params, Tensor):
+            raise TypeError(
+                f"{type(self).__name__}(params): got a tensor, needs an iterable of tensors or of dictionaries\n"
+                "hint: [tensor]"
+            )
+        self.state = defaultdict(dict)
+        self.param_groups = []
+        groups = list(params)
+        if not groups:
+            raise ValueError(f"{type(self).__name__}(params): got no parameters")
+        if not isinstance(groups[0], dict):
+            groups = [{"params": groups}]
+        for group in groups:
+            self.add_param_group(group)
+
+    # Groups ---------------------------------------------------------------------------------------------------------
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Add parameters, `param_group["params"]`, with settings of their own."""
+        name = type(self).__name__
+        if not isinstance(param_group, dict):
+            raise TypeError(f"{name}.add_param_group(param_group): got {type(param_group).__name__}, needs a dict")
+        group = dict(param_group)
+        params = group["params"]
+        if isinstance(params, (set, frozenset)):
+            raise TypeError(f"{name}(params): got a set, whose order changes from run to run\nhint: pass a list")
+        params = [params] if isinstance(params, Tensor) else list(params)
+        if any(isinstance(p, tuple) for p in params):
+            group["param_names"] = [p[0] for p in params]
+            params = [p[1] for p in params]
+        for position, param in enumerate(params):
+            if not isinstance(param, Tensor):
+                raise TypeError(f"{name}(params): item {position} is {type(param).__name__}, needs a tensor")
+            if not (param.is_leaf or self.defaults.get("differentiable")):
+                raise ValueError(f"{name}(params): item {position} was computed from other tensors, needs a leaf")
+        for key, value in self.defaults.items():
+            if value is required and key not in group:
+                raise ValueError(f"{name}: a parameter group does not give {key!r}, which has no default")
+            group.setdefault(key, value)
+        ids = {id(p) for p in params}
+        if len(ids) != len(params):
+            warnings.warn(f"{name}: a parameter group holds the same tensor more than once", stacklevel=3)
+        for other in self.param_groups:
+            if not ids.isdisjoint(map(id, other["params"])):
+                raise ValueError(f"{name}: a parameter appears in more than one group")
+            if ("param_names" in other) != ("param_names" in group):
+                raise ValueError(f"{name}: give names in all parameter groups or in none")
+        # Settings first in the order of defaults, as users print them; "params" leads.
+        group["params"] = params
+        self.param_groups.append({"params": params, **{k: v for k, v in group.items() if k != "params"}})
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Drop the gradients of all parameters, or with `set_to_none=False` fill them with zeros."""
+        if set_to_none:
+            for group in self.param_groups:
+                for param in group["params"]:
+                    param.grad = None
+            return
+        for group in self.param_groups:
+            for param in group["params"]:
+                if param.grad is not None:
+                    param.grad = param.grad.detach().zero_()
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Update the parameters. `closure`, if given, computes the loss and its gradients, and its value is returned."""
+        raise NotImplementedError(f"{type(self).__name__} does not define step")
+
+    # State ----------------------------------------------------------------------------------------------------------
+
+    def state_dict(self) -> dict[str, Any]:
+        """The state and the groups' settings, with parameters replaced by their numbers: tensors are not copied."""
+        for hook in self._hooks("_state_dict_pre_hooks"):
+            hook(self)
+        numbers: dict[int, int] = {}
+        groups = []
+        for group in self.param_groups:
+            for param in group["params"]:
+                numbers.setdefault(id(param), len(numbers))
+            packed = {key: value for key, value in group.items() if key != "params"}
+            packed["params"] = [numbers[id(param)] for param in group["params"]]
+            groups.append(packed)
+        state = {
+            numbers[id(key)] if isinstance(key, Tensor) else key: dict(value) if isinstance(value, dict) else value
+            for key, value in self.state.items()
+        }
+        result = {"state": state, "param_groups": groups}
+        for hook in self._hooks("_state_dict_post_hooks"):
+            result = hook(self, result) or result
+        return result
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take over what :meth:`state_dict` returned. Tensors are copied, to their parameter's device and dtype.
+
+        Raises:
+            ValueError: the groups are not those of this optimizer; nothing has been changed.
+        """
+        state_dict = dict(state_dict)
+        for hook in self._hooks("_load_state_dict_pre_hooks"):
+            state_dict = hook(self, state_dict) or state_dict
+        name = type(self).__name__
+        saved = state_dict["param_groups"]
+        if len(saved) != len(self.param_groups):
+            raise ValueError(
+                f"{name}.load_state_dict: the state has {len(saved)} parameter groups, the optimizer "
+                f"{len(self.param_groups)}"
+            )
+        params: dict[int, Tensor] = {}
+        for position, (theirs, ours) in enumerate(zip(saved, self.param_groups, strict=True)):
+            if len(theirs["params"]) != len(ours["params"]):
+                raise ValueError(
+                    f"{name}.load_state_dict: group {position} has {len(theirs['params'])} parameters in the state, "
+                    f"{len(ours['params'])} in the optimizer"
+                )
+            params.update(zip(theirs["params"], ours["params"], strict=True))
+        state: defaultdict[Any, Any] = defaultdict(dict)
+        for key, value in state_dict["state"].items():
+            if key in params:
+                state[params[key]] = {k: self._adopt(v, params[key], k) for k, v in value.items()}
+            else:
+                state[key] = deepcopy(value)
+        groups = []
+        for theirs, ours in zip(saved, self.param_groups, strict=True):
+            group = deepcopy({key: value for key, value in theirs.items() if key != "params"})
+            if "param_names" in ours and "param_names" not in group:
+                group["param_names"] = ours["param_names"]
+            groups.append({"params": ours["params"], **group})
+        self.__setstate__({"state": state, "param_groups": groups})
+        for hook in self._hooks("_load_state_dict_post_hooks"):
+            hook(self)
+
+    def _adopt(self, value: Any, param: Tensor, key: str) -> Any:
+        """A copy of a value of the state, fit for `param`."""
+        if isinstance(value, Tensor):
+            value = value.detach()
+            # A step counter stays float32: bfloat16 cannot count beyond 256.
+            dtype = param.dtype if param.dtype.is_floating_point and key != "step" else value.dtype
+            return value.to(device=param.device, dtype=dtype, copy=True)
+        if isinstance(value, dict):
+            return {k: self._adopt(v, param, key) for k, v in value.items()}
+        if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
+            return type(value)(self._adopt(v, param, key) for v in value)
+        return deepcopy(value)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"defaults": self.defaults, "state": self.state, "param_groups": self.param_groups}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+    # Hooks ----------------------------------------------------------------------------------------------------------
+
+    def _hooks(self, name: str) -> list[Any]:
+        return list(self.__dict__.get(name, {}).values())
+
+    def _add_hook(self, name: str, hook: Any, prepend: bool = False) -> RemovableHandle:
+        return self.__dict__.setdefault(name, HookTable()).add(hook, prepend)
+
+    def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call `hook(optimizer, args, kwargs)` before every step; it may return another pair of arguments."""
+        return self._add_step_hook("_step_pre_hooks", hook)
+
+    def register_step_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call `hook(optimizer, args, kwargs)` after every step."""
+        return self._add_step_hook("_step_post_hooks", hook)
+
+    def _add_step_hook(self, name: str, hook: Any) -> RemovableHandle:
+        # Only an optimizer that has hooks pays for them: its `step` is from now on the one that runs them.
+        if "step" not in self.__dict__:
+            self.__dict__["step"] = MethodType(_step_with_hooks, self)
+        return self._add_hook(name, hook)
+
+    def register_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Call `hook(optimizer)` before the state is read."""
+        return self._add_hook("_state_dict_pre_hooks", hook, prepend)
+
+    def register_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Call `hook(optimizer, state_dict)` after the state was read; it may return another one."""
+        return self._add_hook("_state_dict_post_hooks", hook, prepend)
+
+    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Call `hook(optimizer, state_dict)` before a state is loaded; it may return another one."""
+        return self._add_hook("_load_state_dict_pre_hooks", hook, prepend)
+
+    def register_load_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Call `hook(optimizer)` after a state was loaded."""
+        return self._add_hook("_load_state_dict_post_hooks", hook, prepend)
+
+    def __repr__(self) -> str:
+        lines = [f"{type(self).__name__} ("]
+        for position, group in enumerate(self.param_groups):
+            lines.append(f"Parameter Group {position}")
+            lines += [f"    {key}: {group[key]}" for key in sorted(group) if key not in ("params", "param_names")]
+        return "\n".join([*lines, ")"])
+
+    def _evaluate(self, closure: Callable[[], Any] | None) -> Any:
+        if closure is None:
+            return None
+        with core.enable_grad():
+            return closure()
+
+
+def _step_with_hooks(optimizer: Optimizer, *args: Any, **kwargs: Any) -> Any:
+    for hook in optimizer._hooks("_step_pre_hooks"):
+        replacement = hook(optimizer, args, kwargs)
+        if replacement is not None:
+            if not isinstance(replacement, tuple) or len(replacement) != 2:
+                raise RuntimeError(
+                    f"step pre-hook of {type(optimizer).__name__}: it returned {type(replacement).__name__}, "
+                    "needs None or a pair (args, kwargs)"
+                )
+            args, kwargs = replacement
+    result = type(optimizer).step(optimizer, *args, **kwargs)
+    for hook in optimizer._hooks("_step_post_hooks"):
+        hook(optimizer, args, kwargs)
+    return result
+
+
+def check_settings(optimizer: str, **settings: Any) -> None:
+    """Raise ValueError for a setting below zero. (Zero is allowed: it switches a part off.)"""
+    for name, value in settings.items():
+        if not 0.0 <= value:
+            raise ValueError(f"{optimizer}({name}): got {value}, needs a number of at least 0")
+
+
+def refuse(optimizer: str, **options: Any) -> None:
+    """Raise NotImplementedError for an option that is asked for but not supported."""
+    for name, value in options.items():
+        if value:
+            raise NotImplementedError(f"{optimizer}({name}={value!r}) is not supported: steps are always fused")

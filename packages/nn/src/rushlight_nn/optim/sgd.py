@@ -1,0 +1,115 @@
+"""Stochastic gradient descent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import rushlight_core as core
+
+from .._core import operator
+from ._batches import batches
+from .optimizer import Optimizer, check_settings, refuse
+
+_fused_sgd_ = operator("_fused_sgd_")
+
+
+class SGD(Optimizer):
+    """p ← p - lr · b, where b is the gradient, or with momentum b ← momentum · b + (1 - dampening) · gradient.
+
+    Args:
+        params: tensors or parameter groups.
+        lr: learning rate.
+        momentum: how much of the previous direction is kept.
+        dampening: how much of the gradient is left out of the direction.
+        weight_decay: this times the parameter is added to the gradient.
+        nesterov: step along gradient + momentum · b instead of b (Sutskever et al. 2013).
+        maximize: go up instead of down.
+        foreach, fused: accepted and not needed: a step is always one fused operator for all parameters.
+        differentiable: not supported.
+
+    Raises:
+        ValueError: a setting is negative, or `nesterov` is asked for without momentum or with dampening.
+    """
+
+    _step_count: int = 0
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float | Any = 1e-3,
+        momentum: float = 0,
+        dampening: float = 0,
+        weight_decay: float = 0,
+        nesterov: bool = False,
+        *,
+        maximize: bool = False,
+        foreach: bool | None = None,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ) -> None:
+        refuse("SGD", differentiable=differentiable)
+        check_settings("SGD", lr=lr, momentum=momentum, weight_decay=weight_decay)
+        if nesterov and (momentum <= 0 or dampening != 0):
+            raise ValueError(
+                f"SGD(nesterov): needs a momentum and no dampening, got momentum {momentum} and dampening {dampening}"
+            )
+        defaults = {
+            "lr": lr,
+            "momentum": momentum,
+            "dampening": dampening,
+            "weight_decay": weight_decay,
+            "nesterov": nesterov,
+            "maximize": maximize,
+            "foreach": foreach,
+            "differentiable": differentiable,
+            "fused": fused,
+        }
+        super().__init__(params, defaults)
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Update all parameters that have a gradient.
+
+        Args:
+            closure: computes the loss and its gradients; its value is returned.
+        """
+        loss = None if closure is None else self._evaluate(closure)
+        with core.no_grad():
+            for group in self.param_groups:
+                for params, grads in batches(group["params"]):
+                    if group["momentum"] == 0:
+                        _update(group, params, grads, [], False)
+                    else:
+                        self._step_with_momentum(group, params, grads)
+        self._step_count += 1
+        return loss
+
+    def _step_with_momentum(self, group: dict[str, Any], params: list[Any], grads: list[Any]) -> None:
+        state = self.state
+        buffers = [state[param].get("momentum_buffer") for param in params]
+        new = [i for i, buffer in enumerate(buffers) if buffer is None]
+        if new:
+            # In its first step a parameter's direction is its gradient, not a part of it: a call of its own.
+            for i in new:
+                buffers[i] = state[params[i]]["momentum_buffer"] = core.empty_like(params[i])
+            _update(group, *([values[i] for i in new] for values in (params, grads, buffers)), True)
+            if len(new) == len(params):
+                return
+            old = [i for i in range(len(params)) if i not in set(new)]
+            params, grads, buffers = ([values[i] for i in old] for values in (params, grads, buffers))
+        _update(group, params, grads, buffers, False)
+
+
+def _update(group: dict[str, Any], params: list[Any], grads: list[Any], buffers: list[Any], first: bool) -> None:
+    _fused_sgd_(
+        params,
+        grads,
+        buffers,
+        weight_decay=group["weight_decay"],
+        momentum=group["momentum"],
+        lr=float(group["lr"]),
+        dampening=group["dampening"],
+        nesterov=group["nesterov"],
+        maximize=group["maximize"],
+        is_first_step=first,
+    )
