@@ -1,0 +1,97 @@
+"""Which tensors share memory, and how to store that memory once.
+
+Note [Shared memory in a checkpoint]
+Tensors whose bytes overlap (tied weights, a tensor and its slice) are stored as one and described as views of it, so
+that they share memory again after loading. Tensors that merely live in one storage without overlapping are stored on
+their own: a slice of a big tensor does not take the big tensor along.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import rushlight_core as core
+from rushlight_core import Tensor
+
+from .container import FormatError, are_sizes
+
+class Stored:
+    """What is stored for one or several tensors: contiguous memory, and the geometry of those that are views of it."""
+
+    def __init__(self, data: Tensor, members: dict[int, list[Any] | None]) -> None:
+        self.data = data
+        # number of the tensor -> [shape, strides, offset] in elements of `data`, or None where it is `data`
+        self.members = members
+
+
+def gather(tensors: list[Tensor], paths: list[str]) -> list[Stored]:
+    """What to store for `tensors`, in their order."""
+    alone: list[Stored] = []
+    spans: list[tuple[Any, int, int, int]] = []
+    for number, tensor in enumerate(tensors):
+        if str(tensor.device) == "meta":
+            raise ValueError(f"save: {paths[number]} is on the device 'meta': it has no values")
+        if tensor.numel() == 0:
+            alone.append(Stored(tensor.detach().contiguous(), {number: None}))
+        else:
+            begin = tensor.data_ptr()
+            extent = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+            spans.append((str(tensor.device), begin, begin + (extent + 1) * tensor.element_size(), number))
+    result = alone
+    cluster: list[tuple[Any, int, int, int]] = []
+    end = 0
+    for span in [*sorted(spans), None]:
+        if span is not None and cluster and span[0] == cluster[0][0] and span[1] < end:
+            cluster.append(span)
+            end = max(end, span[2])
+            continue
+        if cluster:
+            result.append(_store(tensors, paths, cluster, end))
+        if span is not None:
+            cluster, end = [span], span[2]
+    return sorted(result, key=lambda stored: min(stored.members))
+
+
+def _store(tensors: list[Tensor], paths: list[str], cluster: list[tuple[Any, int, int, int]], end: int) -> Stored:
+    numbers = sorted(span[3] for span in cluster)
+    if len(numbers) == 1:
+        return Stored(tensors[numbers[0]].detach().contiguous().cpu(), {numbers[0]: None})
+    begin = cluster[0][1]
+    first = tensors[numbers[0]]
+    for number in numbers[1:]:
+        if tensors[number].dtype != first.dtype:
+            raise ValueError(
+                f"save: {paths[numbers[0]]} and {paths[number]} share memory as {first.dtype} and "
+                f"{tensors[number].dtype}\nhint: save a clone() of one of them"
+            )
+    item = first.element_size()
+    count = (end - begin) // item
+    owner = next((n for n in numbers if tensors[n].numel() == count and tensors[n].is_contiguous()), None)
+    if owner is not None:
+        data = tensors[owner].detach()
+    else:
+        lowest = tensors[cluster[0][3]].detach()
+        data = core.as_strided(lowest, (count,), (1,), lowest.storage_offset())
+    members: dict[int, list[Any] | None] = {}
+    for number in numbers:
+        tensor = tensors[number]
+        offset = (tensor.data_ptr() - begin) // item
+        geometry = [list(tensor.shape), list(tensor.stride()), offset]
+        members[number] = None if number == owner else geometry
+    return Stored(data.cpu(), members)
+
+
+def view_of(data: Tensor, geometry: Any) -> Tensor:
+    """The view of the contiguous tensor `data` that :class:`Stored` describes by [shape, strides, offset].
+
+    Raises:
+        FormatError: it would reach beyond the tensor.
+    """
+    if not isinstance(geometry, list) or len(geometry) != 3 or not are_sizes([geometry[2]]):
+        raise FormatError("a view has no valid geometry")
+    shape, strides, offset = geometry
+    if not are_sizes(shape) or not are_sizes(strides) or len(shape) != len(strides) or 0 in shape:
+        raise FormatError("a view has no valid geometry")
+    if offset + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True)) >= data.numel():
+        raise FormatError(f"a view of shape {tuple(shape)} reaches beyond its tensor of {data.numel()} elements")
+    return core.as_strided(data, shape, strides, offset)
