@@ -11,7 +11,8 @@ import rushlight_core as core
 def operator(name: str) -> Callable[..., Any]:
     """Return core's operator `name`.
 
-    An operator that the installed core does not have is replaced by a function that says so when it is called: a
+    An operator that the installed core does not have is replaced by a function that says so when it is
+        called: a
     layer nobody uses must not keep the package from being imported.
     """
     found = getattr(core, name, None)

@@ -9,11 +9,14 @@ from typing import Any
 class PathNote(str):
     """A note on an exception: the path from the outermost module seen so far to the one that failed.
 
-    It remembers that outermost module, so that the next one out can put its own name in front. A pickled exception
-    carries only the text.
+    It remembers that outermost module, so that the next one out can put its own name in front. A pickled
+    exception carries only the text.
     """
 
-    __slots__ = ("outermost", "path", "failed")
+    __slots__ = ("failed", "outermost", "path")
+    outermost: weakref.ref[Any]
+    path: str
+    failed: str
 
     def __new__(cls, outermost: Any, path: str, failed: str) -> PathNote:
         name = type(outermost).__name__
@@ -31,8 +34,11 @@ class PathNote(str):
 
 
 def add_path(module: Any, error: BaseException) -> None:
-    """Record on `error` that it left `module`. Called from the inside out, once for every module it passes."""
-    notes = getattr(error, "__notes__", None) or ()
+    """Record on `error` that it left `module`.
+
+    Called from the inside out, once for every module it passes.
+    """
+    notes: list[str] = getattr(error, "__notes__", None) or []
     for index in range(len(notes) - 1, -1, -1):
         note = notes[index]
         if not isinstance(note, PathNote):

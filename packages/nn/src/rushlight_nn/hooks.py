@@ -67,7 +67,9 @@ class _NoHooks(HookTable):
     __slots__ = ()
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        raise TypeError("this module has no hooks yet: register one with register_forward_hook(...) and the like")
+        raise TypeError(
+            "this module has no hooks yet: register one with register_forward_hook(...) and the like"
+        )
 
 
 NO_HOOKS = _NoHooks()
@@ -94,7 +96,9 @@ class Hooks:
             setattr(self, name, table)
         return table
 
-    def _register_call_hook(self, name: str, hook: Any, prepend: bool, flags: dict[str, bool]) -> RemovableHandle:
+    def _register_call_hook(
+        self, name: str, hook: Any, prepend: bool, flags: dict[str, bool]
+    ) -> RemovableHandle:
         marked = tuple(self._hook_table(f"{name}_{flag}") for flag, wanted in flags.items() if wanted)
         handle = self._hook_table(name).add(hook, prepend, marked)
         self._hooked = True
@@ -103,9 +107,10 @@ class Hooks:
     def register_forward_pre_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
     ) -> RemovableHandle:
-        """Call `hook(module, args)` before every forward; what it returns replaces the positional arguments.
+        """Call `hook(module, args)` before every forward.
 
-        With `with_kwargs` it is called as `hook(module, args, kwargs)` and returns None or a pair `(args, kwargs)`.
+        What it returns, unless None, replaces the positional arguments. With `with_kwargs` it is called as
+        `hook(module, args, kwargs)` and returns None or a pair `(args, kwargs)`.
         """
         return self._register_call_hook("_forward_pre_hooks", hook, prepend, {"with_kwargs": with_kwargs})
 
@@ -117,10 +122,11 @@ class Hooks:
         with_kwargs: bool = False,
         always_call: bool = False,
     ) -> RemovableHandle:
-        """Call `hook(module, args, output)` after every forward; what it returns, unless None, replaces the output.
+        """Call `hook(module, args, output)` after every forward.
 
-        With `with_kwargs` it is called as `hook(module, args, kwargs, output)`. With `always_call` it also runs, with
-        output None, when forward or an earlier hook raised.
+        What it returns, unless None, replaces the output. With `with_kwargs` it is called as
+        `hook(module, args, kwargs, output)`. With `always_call` it also runs, with output None, when forward
+        or an earlier hook raised.
         """
         flags = {"with_kwargs": with_kwargs, "always_called": always_call}
         return self._register_call_hook("_forward_hooks", hook, prepend, flags)
@@ -206,9 +212,11 @@ class Hooks:
 
 
 class BackwardGate:
-    """Carries one call's tensors through two identity functions, whose backward passes run the module's hooks.
+    """Carries one call's tensors through identity functions, whose backward runs the module's hooks.
 
-    Hooks on the tensors themselves would not do: an input may be used elsewhere too, and its gradient would be the sum.
+    Hooks on the tensors themselves would not do: an input may be used elsewhere too, and its gradient would
+        be
+    the sum.
     """
 
     def __init__(self, module: Any) -> None:
@@ -299,7 +307,9 @@ def _replaced(result: Any, current: tuple[Any, ...], what: str, module: Any) -> 
 _identity_function: Any = None
 
 
-def _identity(ready: Callable[[tuple[Any, ...]], tuple[Any, ...]], tensors: list[Tensor]) -> tuple[Tensor, ...]:
+def _identity(
+    ready: Callable[[tuple[Any, ...]], tuple[Any, ...]], tensors: list[Tensor]
+) -> tuple[Tensor, ...]:
     """Views of `tensors` whose gradients all pass through `ready` together."""
     global _identity_function
     if _identity_function is None:

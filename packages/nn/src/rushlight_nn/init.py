@@ -1,4 +1,7 @@
-"""Filling tensors with starting values. Every function writes into its tensor, outside autograd, and returns it."""
+"""Filling tensors with starting values.
+
+Every function writes into its tensor, outside autograd, and returns it.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +58,9 @@ def _outside_autograd(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
 def _fans(function: str, tensor: Tensor) -> tuple[int, int]:
     """How many inputs and outputs one unit of a weight (out, in, *kernel) is connected to."""
     if tensor.dim() < 2:
-        raise ValueError(f"{function}(tensor): got {tensor.dim()} dimensions, needs at least 2 (out, in, ...)")
+        raise ValueError(
+            f"{function}(tensor): got {tensor.dim()} dimensions, needs at least 2 (out, in, ...)"
+        )
     window = math.prod(tensor.shape[2:])
     return tensor.shape[1] * window, tensor.shape[0] * window
 
@@ -81,7 +86,12 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any 
 
 @_outside_autograd
 def trunc_normal_(
-    tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator: Any = None
+    tensor: Tensor,
+    mean: float = 0.0,
+    std: float = 1.0,
+    a: float = -2.0,
+    b: float = 2.0,
+    generator: Any = None,
 ) -> Tensor:
     """Normal, conditioned on lying in [a, b] (inverse transform sampling)."""
     if a >= b or std <= 0:
@@ -178,8 +188,11 @@ def kaiming_uniform_(
     nonlinearity: str = "leaky_relu",
     generator: Any = None,
 ) -> Tensor:
-    """Uniform with variance gain² / fan, which keeps the variance of activations ("fan_in") or of gradients
-    ("fan_out") through layers of `nonlinearity`; `a` is the negative slope of "leaky_relu" (He et al. 2015)."""
+    """Uniform with variance gain² / fan (He et al. 2015).
+
+    This keeps the variance of activations (mode "fan_in") or of gradients ("fan_out") through layers of
+    `nonlinearity`; `a` is the negative slope of "leaky_relu".
+    """
     if _is_empty("kaiming_uniform_", tensor):
         return tensor
     bound = math.sqrt(3.0) * _kaiming_std("kaiming_uniform_", tensor, a, mode, nonlinearity)

@@ -38,8 +38,8 @@ class _OverriddenGetattr:
 class Module(Traversal, Hooks, State):
     """Base of layers and models.
 
-    A subclass calls `super().__init__()`, assigns parameters and other modules to attributes, and defines `forward`.
-    Calling the module calls `forward`, with the hooks registered on it::
+    A subclass calls `super().__init__()`, assigns parameters and other modules to attributes, and defines
+    `forward`. Calling the module calls `forward`, with the hooks registered on it::
 
         class Net(Module):
             def __init__(self):
@@ -57,7 +57,7 @@ class Module(Traversal, Hooks, State):
     # Read-only until __init__ has run; see Note [Attributes of a module].
     _parameters: dict[str, Parameter | None] = _NOT_YET
     _buffers: dict[str, Tensor | None] = _NOT_YET
-    _modules: dict[str, Module | None] = _NOT_YET
+    _modules: dict[str, Any] = _NOT_YET
     _non_persistent_buffers_set: set[str]
 
     if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class Module(Traversal, Hooks, State):
         """What the module computes. Every subclass that is called defines it."""
         raise NotImplementedError(f"{type(self).__name__} does not define forward")
 
-    # Attributes -----------------------------------------------------------------------------------------------------
+    # Attributes ---------------------------------------------------------------------------------------------
 
     def __setattr__(self, name: str, value: Any) -> None:
         if isinstance(value, Parameter):
@@ -100,22 +100,24 @@ class Module(Traversal, Hooks, State):
             self._make_room(name, "_modules")
             self._modules[name] = value
         elif name in self._parameters:
-            self._parameters[name] = self._only_none(name, value, "a Parameter")
+            self._accept_only_none(name, value, "a Parameter")
+            self._parameters[name] = None
         elif name in self._modules:
-            self._modules[name] = self._only_none(name, value, "a Module")
+            self._accept_only_none(name, value, "a Module")
+            self._modules[name] = None
         elif isinstance(value, Buffer):
             self._make_room(name, "_buffers")
             self.register_buffer(name, value, value.persistent)
         elif name in self._buffers:
             if not isinstance(value, Tensor):
-                self._only_none(name, value, "a tensor")
+                self._accept_only_none(name, value, "a tensor")
             self._buffers[name] = value
         elif name in TABLES:
             install(self, name, value)
         else:
             object.__setattr__(self, name, value)
 
-    def _only_none(self, name: str, value: Any, needed: str) -> None:
+    def _accept_only_none(self, name: str, value: Any, needed: str) -> None:
         if value is not None:
             raise TypeError(
                 f"{type(self).__name__}.{name}: got {type(value).__name__}, needs {needed} or None\n"
@@ -137,7 +139,8 @@ class Module(Traversal, Hooks, State):
             return
         if table is _NOT_YET:
             raise AttributeError(
-                f"{type(self).__name__}: a parameter, buffer or module was assigned before Module.__init__() ran\n"
+                f"{type(self).__name__}: a parameter, buffer or module was assigned before "
+                "Module.__init__() ran\n"
                 "hint: call super().__init__() first"
             )
         # Attributes were copied from another instance behind our back, say by a __setstate__ of the user's.
@@ -164,14 +167,16 @@ class Module(Traversal, Hooks, State):
         # The entries of a Sequential are called "0", "1", …: no attribute one could write.
         return sorted(name for name in super().__dir__() if not name[0].isdigit())
 
-    # Registration ---------------------------------------------------------------------------------------------------
+    # Registration -------------------------------------------------------------------------------------------
 
     def _check_name(self, kind: str, name: str, table: str) -> None:
         self._check_tables()
         if not isinstance(name, str):
             raise TypeError(f"register_{kind}(name): got {type(name).__name__}, needs a str")
         if "." in name or not name:
-            raise KeyError(f"register_{kind}(name): {name!r} is no name: it must not be empty or contain a dot")
+            raise KeyError(
+                f"register_{kind}(name): {name!r} is no name: it must not be empty or contain a dot"
+            )
         if name not in getattr(self, table) and hasattr(self, name):
             raise KeyError(f"register_{kind}(name): {type(self).__name__} already has an attribute {name!r}")
 
@@ -186,7 +191,9 @@ class Module(Traversal, Hooks, State):
         self._check_name("parameter", name, "_parameters")
         if param is not None:
             if not isinstance(param, Parameter):
-                raise TypeError(f"register_parameter({name!r}): got {type(param).__name__}, needs a Parameter or None")
+                raise TypeError(
+                    f"register_parameter({name!r}): got {type(param).__name__}, needs a Parameter or None"
+                )
             if not param.is_leaf:
                 raise ValueError(
                     f"register_parameter({name!r}): the tensor was computed from others, needs a leaf\n"
@@ -220,7 +227,7 @@ class Module(Traversal, Hooks, State):
 
     register_module = add_module
 
-    # Moving and converting ------------------------------------------------------------------------------------------
+    # Moving and converting ----------------------------------------------------------------------------------
 
     def _apply(self: T, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> T:
         """Replace every parameter, gradient and buffer by `fn` of it. Parameters remain the same objects."""
@@ -237,7 +244,7 @@ class Module(Traversal, Hooks, State):
                 if new_grad is not grad:
                     parameter.grad = None  # of another dtype or device than the parameter is going to have
                 parameter.data = new
-            if new_grad is not grad:
+            if new_grad is not None and new_grad is not grad:
                 parameter.grad = new_grad.requires_grad_(grad.requires_grad)
         self._check_tables()
         for name, buffer in list(self._buffers.items()):
@@ -246,15 +253,18 @@ class Module(Traversal, Hooks, State):
         return self
 
     def to(self: T, *args: Any, **kwargs: Any) -> T:
-        """Move and convert parameters and buffers in place, as `to(device)`, `to(dtype)`, `to(device, dtype)` or
-        `to(tensor)`; also `non_blocking=` and `memory_format=`. A dtype applies to floating-point tensors only.
+        """Move and convert parameters and buffers in place, as `to(device)`, `to(dtype)`, `to(device, dtype)`
+        or `to(tensor)`; also `non_blocking=` and `memory_format=`. A dtype applies to floating-point tensors
+        only.
 
         Raises:
             TypeError: the dtype is not a floating-point one.
         """
         device, dtype, options = _parse_to(*args, **kwargs)
         if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
-            raise TypeError(f"to(dtype): got {dtype}, needs a floating-point dtype: parameters have gradients")
+            raise TypeError(
+                f"to(dtype): got {dtype}, needs a floating-point dtype: parameters have gradients"
+            )
         memory_format = options.pop("memory_format", None)
 
         def convert(tensor: Tensor) -> Tensor:
@@ -276,7 +286,7 @@ class Module(Traversal, Hooks, State):
         return self.to(f"cuda:{device}" if isinstance(device, int) else device)
 
     def to_empty(self: T, *, device: Any, recurse: bool = True) -> T:
-        """Move to `device` without copying: the values are arbitrary afterwards (for models built on `meta`)."""
+        """Move to `device` without copying: the values are arbitrary afterwards (for models on `meta`)."""
         return self._apply(lambda tensor: core.empty_like(tensor, device=device), recurse)
 
     def type(self: T, dst_type: Any) -> T:
@@ -306,7 +316,7 @@ class Module(Traversal, Hooks, State):
         """Move parameters and buffers to memory that other processes can share."""
         return self._apply(lambda tensor: tensor.share_memory_())
 
-    # Modes and gradients --------------------------------------------------------------------------------------------
+    # Modes and gradients ------------------------------------------------------------------------------------
 
     def apply(self: T, fn: Callable[[Module], Any]) -> T:
         """Call `fn` with every descendant, children first, and then with this module."""
@@ -345,7 +355,7 @@ class Module(Traversal, Hooks, State):
             else:
                 parameter.grad = grad.detach().zero_()
 
-    # Text -----------------------------------------------------------------------------------------------------------
+    # Text ---------------------------------------------------------------------------------------------------
 
     def _get_name(self) -> str:
         return type(self).__name__
@@ -368,7 +378,7 @@ def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, dict[str, Any]]:
     """Sort the arguments of `to` into device, dtype and options."""
     device, dtype = kwargs.pop("device", None), kwargs.pop("dtype", None)
     other = kwargs.pop("tensor", None)
-    options = {name: kwargs.pop(name) for name in ("non_blocking", "memory_format") if name in kwargs}
+    options: dict[str, Any] = {name: kwargs.pop(name) for name in ("non_blocking", "memory_format") if name in kwargs}
     if kwargs:
         raise TypeError(f"to(): unexpected keyword argument {next(iter(kwargs))!r}")
     rest = list(args)
@@ -376,14 +386,18 @@ def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, dict[str, Any]]:
         other = rest.pop(0)
     if other is not None:
         device, dtype = other.device, other.dtype
-    if rest and (rest[0] is None or isinstance(rest[0], (str, int, core.device)) and not isinstance(rest[0], bool)):
+    if rest and (
+        rest[0] is None or (isinstance(rest[0], (str, int, core.device)) and not isinstance(rest[0], bool))
+    ):
         device = rest.pop(0)
     if rest and (rest[0] is None or isinstance(rest[0], core.dtype)):
         dtype = rest.pop(0)
     if rest and isinstance(rest[0], bool):
         options["non_blocking"] = rest.pop(0)
     if rest:
-        raise TypeError(f"to(): got {type(rest[0]).__name__} ({rest[0]!r}), needs a device, a dtype or a tensor")
+        raise TypeError(
+            f"to(): got {type(rest[0]).__name__} ({rest[0]!r}), needs a device, a dtype or a tensor"
+        )
     if isinstance(device, int):
         device = f"cuda:{device}"
     return (None if device is None else core.device(device)), dtype, options

@@ -97,5 +97,4 @@ def _rebuild_buffer(cls: type, data: Tensor, persistent: bool, requires_grad: bo
     return cls(data, persistent=persistent).requires_grad_(requires_grad)
 
 
-
 __all__ = ["Buffer", "Parameter"]

@@ -1,17 +1,18 @@
 """The ordered tables of a module: its parameters, buffers and children.
 
 Note [Attributes of a module]
-A module keeps parameters, buffers and children in three ordered tables (`_parameters`, `_buffers`, `_modules`), which
-is what state, traversal and optimizers read. `self.weight` must nevertheless cost what any attribute costs, so every
-entry is *also* an ordinary attribute of the instance, which Python finds without our help: Module defines no
-`__getattr__`, which would slow down every attribute access and hide AttributeErrors raised inside properties.
-For the same reason the code that runs while a module is built sets attributes by `object.__setattr__` and does not
-touch `module.__dict__`: from then on CPython 3.11 would look attributes up in a dictionary, four times as slowly.
+A module keeps parameters, buffers and children in three ordered tables (`_parameters`, `_buffers`,
+`_modules`), which is what state, traversal and optimizers read. `self.weight` must nevertheless cost what any
+attribute costs, so every entry is *also* an ordinary attribute of the instance, which Python finds without
+our help: Module defines no `__getattr__`, which would slow down every attribute access and hide
+AttributeErrors raised inside properties. For the same reason the code that runs while a module is built sets
+attributes by `object.__setattr__` and does not touch `module.__dict__`: from then on CPython 3.11 would look
+attributes up in a dictionary, four times as slowly.
 
-The tables keep the mirror up to date themselves, because programs edit them directly (`module._parameters["w"] = p`,
-`del module._parameters["w"]`). They know their module by a weak reference: a strong one would be a cycle, and a
-dropped model would keep its memory until the garbage collector runs. Copies and pickles hold plain dicts;
-`Module.__setstate__` turns them back into tables.
+The tables keep the mirror up to date themselves, because programs edit them directly
+(`module._parameters["w"] = p`, `del module._parameters["w"]`). They know their module by a weak reference: a
+strong one would be a cycle, and a dropped model would keep its memory until the garbage collector runs.
+Copies and pickles hold plain dicts; `Module.__setstate__` turns them back into tables.
 """
 
 from __future__ import annotations

@@ -22,20 +22,22 @@ class IncompatibleKeys(NamedTuple):
     missing_keys: list[str]
     unexpected_keys: list[str]
 
-    def __repr__(self) -> str:
+    def __str__(self) -> str:
         if not self.missing_keys and not self.unexpected_keys:
             return "<All keys matched successfully>"
         return f"IncompatibleKeys(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})"
 
-    __str__ = __repr__
+    __repr__ = __str__
 
 
 class State:
     """The part of Module that deals with `state_dict` and `load_state_dict`.
 
     Note [Loading is all or nothing]
-    Loading first walks the whole tree, collecting what is missing, unexpected or of another shape, and copies only
-    then: a state that does not fit leaves the module as it was. The copies wait in `local_metadata["deferred"]`;
+    Loading first walks the whole tree, collecting what is missing, unexpected or of another shape, and copies
+    only
+    then: a state that does not fit leaves the module as it was. The copies wait in
+        `local_metadata["deferred"]`;
     a module that overrides `_load_from_state_dict` may ignore it and copy at once.
     """
 
@@ -55,7 +57,7 @@ class State:
         """Take back what :meth:`get_extra_state` returned."""
         raise NotImplementedError(f"{type(self).__name__} does not define set_extra_state")
 
-    # Reading --------------------------------------------------------------------------------------------------------
+    # Reading ------------------------------------------------------------------------------------------------
 
     def state_dict(
         self, *, destination: Any = None, prefix: str = "", keep_vars: bool = False
@@ -104,7 +106,7 @@ class State:
         if type(self).get_extra_state is not State.get_extra_state:
             destination[prefix + _EXTRA_STATE] = self.get_extra_state()
 
-    # Loading --------------------------------------------------------------------------------------------------------
+    # Loading ------------------------------------------------------------------------------------------------
 
     def load_state_dict(
         self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
@@ -114,8 +116,8 @@ class State:
         Args:
             state_dict: what :meth:`state_dict` returned.
             strict: refuse missing and unexpected keys.
-            assign: make the state's tensors the module's own instead of copying from them; dtype and device become
-                the state's.
+            assign: make the state's tensors the module's own instead of copying from them; dtype and device
+                become the state's.
 
         Returns:
             the missing and the unexpected keys.
@@ -126,7 +128,8 @@ class State:
         """
         if not isinstance(state_dict, Mapping):
             raise TypeError(
-                f"load_state_dict(state_dict): got {type(state_dict).__name__}, needs a mapping from names to tensors\n"
+                f"load_state_dict(state_dict): got {type(state_dict).__name__}, "
+                "needs a mapping from names to tensors\n"
                 "hint: pass load(path), not the path"
             )
         missing: list[str] = []
@@ -145,7 +148,8 @@ class State:
             local = dict((metadata or {}).get(prefix[:-1], {}))
             local["assign_to_params_buffers"] = assign
             local["deferred"] = deferred
-            module._load_from_state_dict(state, prefix, local, strict, missing, unexpected, errors)
+            # Always strict: the caller is told of unexpected keys, whether they are an error or not.
+            module._load_from_state_dict(state, prefix, local, True, missing, unexpected, errors)
             for name, child in module._modules.items():
                 if child is not None:
                     load(child, f"{prefix}{name}.")
@@ -182,7 +186,9 @@ class State:
             lines.append("  unexpected keys: " + ", ".join(map(repr, unexpected)))
         lines += ["  " + error for error in errors]
         if strict and missing and unexpected:
-            wrapped = next((p for p in ("module.", "_orig_mod.") if all(k.startswith(p) for k in unexpected)), None)
+            wrapped = next(
+                (p for p in ("module.", "_orig_mod.") if all(k.startswith(p) for k in unexpected)), None
+            )
             close = difflib.get_close_matches(missing[0], unexpected, n=1)
             if wrapped is not None:
                 lines.append(f"hint: the keys come from a wrapped model: remove the prefix {wrapped!r}")
@@ -205,7 +211,9 @@ class State:
         """Load this module's own entries. Override to read states of an older layout (see `_version`)."""
         for hook, with_module in list(self._load_state_dict_pre_hooks.values()):
             first = (self,) if with_module else ()
-            hook(*first, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
+            hook(
+                *first, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
+            )
         assign = local_metadata.get("assign_to_params_buffers", False)
         run = local_metadata["deferred"].append if "deferred" in local_metadata else (lambda copy: copy())
         own = self._own_state()
@@ -219,7 +227,8 @@ class State:
                 error_msgs.append(f"{key}: got {type(value).__name__}, needs a tensor")
             elif value.shape != current.shape:
                 error_msgs.append(
-                    f"size mismatch for {key}: {tuple(value.shape)} in the state, {tuple(current.shape)} in the module"
+                    f"size mismatch for {key}: {tuple(value.shape)} in the state, "
+                    f"{tuple(current.shape)} in the module"
                 )
             else:
                 run(lambda name=name, value=value: self._load_entry(name, value, assign))
@@ -264,7 +273,7 @@ class State:
             if first not in known:
                 unexpected_keys.append(key)
 
-    # Hooks ----------------------------------------------------------------------------------------------------------
+    # Hooks --------------------------------------------------------------------------------------------------
 
     def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call `hook(module, prefix, keep_vars)` before the module's state is read."""
@@ -279,8 +288,11 @@ class State:
         return self._hook_table("_state_dict_hooks").add((hook, True))  # type: ignore[attr-defined]
 
     def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call `hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)`
-        before the module loads; it may rename keys of `state_dict`, which is a copy of the caller's."""
+        """Call `hook` before the module loads.
+
+        It gets (module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys,
+        error_msgs) and may rename keys of `state_dict`, which is a copy of the caller's.
+        """
         return self._register_load_state_dict_pre_hook(hook, with_module=True)
 
     def _register_load_state_dict_pre_hook(

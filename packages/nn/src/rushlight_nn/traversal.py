@@ -14,13 +14,20 @@ if TYPE_CHECKING:
 
 
 class Traversal:
-    """The part of Module that walks the tree. What is reachable by two names is visited once, under the first."""
+    """The part of Module that walks the tree.
+
+    What is reachable by two names is visited once, under the first.
+    """
 
     def _named_members(
         self, table: str, prefix: str, recurse: bool, remove_duplicate: bool
     ) -> Iterator[tuple[str, Any]]:
         seen: set[int] = set()
-        modules = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate) if recurse else [(prefix, self)]
+        modules = (
+            self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate)
+            if recurse
+            else [(prefix, self)]
+        )
         for path, module in modules:
             start = f"{path}." if path else ""
             for name, value in getattr(module, table).items():
@@ -73,7 +80,7 @@ class Traversal:
     def named_modules(
         self, memo: set[Any] | None = None, prefix: str = "", remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Module]]:
-        """Pairs of dotted name and module: this one, named `prefix`, and all its descendants, parents first."""
+        """Pairs of dotted name and module: this one, named `prefix`, then its descendants."""
         seen = set() if memo is None else memo
         if id(self) in seen:
             return
@@ -97,7 +104,9 @@ class Traversal:
             if child is None:
                 child = module.__dict__.get(name)
                 if not isinstance(child, Traversal):
-                    raise AttributeError(f"get_submodule({target!r}): {type(module).__name__} has no module {name!r}")
+                    raise AttributeError(
+                        f"get_submodule({target!r}): {type(module).__name__} has no module {name!r}"
+                    )
             module = child
         return module
 

@@ -8,10 +8,13 @@ from typing import Any
 _REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
 
 
-def reduction_code(function: str, reduction: str, size_average: bool | None = None, reduce: bool | None = None) -> int:
+def reduction_code(
+    function: str, reduction: str, size_average: bool | None = None, reduce: bool | None = None
+) -> int:
     """Core's number for a reduction: 0 none, 1 mean, 2 sum.
 
-    `size_average` and `reduce` are the names this choice had before `reduction`; they still win, with a warning.
+    `size_average` and `reduce` are the names this choice had before `reduction`; they still win, with a
+    warning.
     """
     if size_average is not None or reduce is not None:
         average = size_average is None or size_average

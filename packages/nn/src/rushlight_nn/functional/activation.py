@@ -127,9 +127,9 @@ def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dty
 
 
 def gumbel_softmax(logits: Tensor, tau: float = 1.0, hard: bool = False, dim: int = -1) -> Tensor:
-    """A sample of the relaxed categorical distribution with these unnormalised log-probabilities (Jang et al. 2017).
+    """A sample of the relaxed categorical distribution with log-probabilities `logits` (Jang et al. 2017).
 
-    With `hard` the sample is one-hot, with the gradient of the relaxed one.
+    They need not be normalised. With `hard` the sample is one-hot, with the gradient of the relaxed one.
     """
     uniform = core.rand_like(logits).clamp(min=1e-20)
     soft = softmax((logits - (-uniform.log()).clamp(min=1e-20).log()) / tau, dim)

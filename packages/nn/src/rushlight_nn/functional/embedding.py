@@ -36,7 +36,9 @@ def embedding(
     else:
         rows = weight.shape[0]
         if not -rows <= padding_idx < rows:
-            raise IndexError(f"embedding(padding_idx): {padding_idx} is out of range for a table of {rows} rows")
+            raise IndexError(
+                f"embedding(padding_idx): {padding_idx} is out of range for a table of {rows} rows"
+            )
         row = padding_idx % rows
     if max_norm is not None:
         _limit_rows(weight, input, max_norm, norm_type)
@@ -69,5 +71,7 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     if num_classes == -1:
         num_classes = largest + 1
     elif largest >= num_classes:
-        raise RuntimeError(f"one_hot(tensor): got class {largest}, needs classes below num_classes={num_classes}")
+        raise RuntimeError(
+            f"one_hot(tensor): got class {largest}, needs classes below num_classes={num_classes}"
+        )
     return (tensor.unsqueeze(-1) == core.arange(num_classes, device=tensor.device)).to(core.int64)

@@ -168,14 +168,17 @@ def kl_div(
     reduction: str = "mean",
     log_target: bool = False,
 ) -> Tensor:
-    """t (log t - input) of log-probabilities `input` and probabilities t = `target`, or with `log_target` their logs.
+    """t (log t - input) of log-probabilities `input` and probabilities t = `target`, or with `log_target`
+    their logs.
 
     `reduction` may also be "batchmean", the sum divided by the batch size: the divergence itself.
     """
     if reduction == "batchmean" and size_average is None and reduce is None:
         total = _kl_div(input, target, 2, log_target=log_target)
         return total / input.shape[0] if input.dim() else total
-    return _kl_div(input, target, reduction_code("kl_div", reduction, size_average, reduce), log_target=log_target)
+    return _kl_div(
+        input, target, reduction_code("kl_div", reduction, size_average, reduce), log_target=log_target
+    )
 
 
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:

@@ -26,8 +26,8 @@ def batch_norm(
 ) -> Tensor:
     """Normalise `input` (N, C, ...) per channel (Ioffe and Szegedy 2015).
 
-    With `training` the batch's statistics are used, and the running ones, if given, moved towards them by `momentum`
-    in place; otherwise the running ones are used.
+    With `training` the batch's statistics are used, and the running ones, if given, moved towards them by
+    `momentum` in place; otherwise the running ones are used.
 
     Raises:
         ValueError: training, and a channel has a single value.
@@ -52,14 +52,20 @@ def layer_norm(
 
 
 def group_norm(
-    input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
+    input: Tensor,
+    num_groups: int,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
 ) -> Tensor:
     """Normalise `input` (N, C, ...) over groups of C / num_groups channels (Wu and He 2018)."""
     if input.dim() < 2:
         raise RuntimeError(f"group_norm(input): got {input.dim()} dimensions, needs (N, C, ...)")
     batch, channels = input.shape[0], input.shape[1]
     if num_groups <= 0 or channels % num_groups:
-        raise RuntimeError(f"group_norm(num_groups): {channels} channels cannot be split into {num_groups} groups")
+        raise RuntimeError(
+            f"group_norm(num_groups): {channels} channels cannot be split into {num_groups} groups"
+        )
     if _group_norm is not None:
         return _group_norm(input, num_groups, weight, bias, eps)
     grouped = input.reshape(batch * num_groups, -1)
@@ -84,7 +90,8 @@ def rms_norm(
     dims = tuple(range(-len(normalized_shape), 0))
     if tuple(input.shape[-len(dims) :]) != tuple(normalized_shape):
         raise RuntimeError(
-            f"rms_norm(input): shape {tuple(input.shape)} does not end in normalized_shape {tuple(normalized_shape)}"
+            f"rms_norm(input): shape {tuple(input.shape)} does not end in "
+            f"normalized_shape {tuple(normalized_shape)}"
         )
     if eps is None:
         eps = core.finfo(input.dtype).eps

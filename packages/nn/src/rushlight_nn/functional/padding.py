@@ -16,8 +16,8 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
 
     Args:
         input: the tensor.
-        pad: how much before and after in the last dimension, then in the one before it, and so on; negative amounts
-            cut off ("constant" only).
+        pad: how much before and after in the last dimension, then in the one before it, and so on; negative
+            amounts cut off ("constant" only).
         mode: "constant" fills with `value`, "reflect" mirrors at the edge element, "replicate" repeats it and
             "circular" takes from the other end.
         value: what "constant" fills with, 0 by default.
@@ -25,7 +25,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     amounts = [int(amount) for amount in pad]
     if len(amounts) % 2 or len(amounts) > 2 * input.dim():
         raise RuntimeError(
-            f"pad(pad): got {len(amounts)} amounts for {input.dim()} dimensions, needs a pair for each padded one"
+            f"pad(pad): got {len(amounts)} amounts for {input.dim()} dimensions, needs pairs, one a dimension"
         )
     if mode == "constant":
         return _pad_constant(input, amounts, 0.0 if value is None else value)

@@ -26,7 +26,8 @@ def max_pool2d(
 
     Args:
         input: floating point.
-        kernel_size, stride, padding, dilation: int, or a pair for height and width; stride defaults to the kernel's size.
+        kernel_size, stride, padding, dilation: int, or a pair for height and width; stride defaults to the
+            kernel's size.
         ceil_mode: keep windows that hang over the end.
         return_indices: also return, as int64, where in its H·W plane each maximum is.
     """
@@ -49,7 +50,8 @@ def avg_pool2d(
 
     Args:
         input: floating point.
-        kernel_size, stride, padding: int, or a pair for height and width; stride defaults to the kernel's size.
+        kernel_size, stride, padding: int, or a pair for height and width; stride defaults to the kernel's
+            size.
         ceil_mode: keep windows that hang over the end.
         count_include_pad: whether padding counts in the divisor.
         divisor_override: divide by this number instead.
@@ -66,6 +68,6 @@ def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
     """
     if not isinstance(output_size, int):
         own = input.shape[-2:]
-        height, width = (own if output_size is None else output_size)
+        height, width = own if output_size is None else output_size
         output_size = (own[0] if height is None else height, own[1] if width is None else width)
     return _adaptive_avg_pool2d(input, output_size)

@@ -71,7 +71,9 @@ class Hardtanh(Module):
     def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
         if not min_val < max_val:
-            raise ValueError(f"Hardtanh(min_val, max_val): got {min_val} and {max_val}, needs min_val < max_val")
+            raise ValueError(
+                f"Hardtanh(min_val, max_val): got {min_val} and {max_val}, needs min_val < max_val"
+            )
         self.min_val = min_val
         self.max_val = max_val
         self.inplace = inplace
@@ -108,11 +110,15 @@ class PReLU(Module):
 
     weight: Parameter
 
-    def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None) -> None:
+    def __init__(
+        self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None
+    ) -> None:
         super().__init__()
         self.num_parameters = num_parameters
         self.init = init
-        self.weight = Parameter(core.full((num_parameters,), init, device=device, dtype=dtype or core.float32))
+        self.weight = Parameter(
+            core.full((num_parameters,), init, device=device, dtype=dtype or core.float32)
+        )
 
     def forward(self, input: Tensor) -> Tensor:
         slope = self.weight
@@ -140,7 +146,10 @@ class ELU(Module):
 
 
 class GELU(Module):
-    """x · Φ(x), Φ the normal distribution function; `approximate="tanh"` is cheaper (Hendrycks and Gimpel 2016)."""
+    """x · Φ(x), Φ the normal distribution function (Hendrycks and Gimpel 2016).
+
+    `approximate="tanh"` is cheaper.
+    """
 
     def __init__(self, approximate: str = "none") -> None:
         super().__init__()

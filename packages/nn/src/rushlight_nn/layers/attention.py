@@ -49,7 +49,7 @@ class MultiheadAttention(Module):
         super().__init__()
         if embed_dim <= 0 or num_heads <= 0 or embed_dim % num_heads:
             raise ValueError(
-                f"MultiheadAttention: embed_dim {embed_dim} cannot be split into {num_heads} heads of equal width"
+                f"MultiheadAttention: embed_dim {embed_dim} cannot be split into {num_heads} equal heads"
             )
         if add_zero_attn or add_bias_kv:
             option = "add_bias_kv" if add_bias_kv else "add_zero_attn"
@@ -69,7 +69,9 @@ class MultiheadAttention(Module):
         self._same_width = self.kdim == embed_dim == self.vdim
         self.in_proj_weight = new(3 * embed_dim, embed_dim) if self._same_width else None
         for name, width in (("q", embed_dim), ("k", self.kdim), ("v", self.vdim)):
-            self.register_parameter(f"{name}_proj_weight", None if self._same_width else new(embed_dim, width))
+            self.register_parameter(
+                f"{name}_proj_weight", None if self._same_width else new(embed_dim, width)
+            )
         self.register_parameter("in_proj_bias", new(3 * embed_dim) if bias else None)
         self.out_proj = Linear(embed_dim, embed_dim, bias, device, dtype)
         self.reset_parameters()
@@ -160,7 +162,9 @@ class MultiheadAttention(Module):
         batch, length, _ = tensor.shape
         return tensor.reshape(batch, length, self.num_heads, self.head_dim).transpose(1, 2)
 
-    def _merge_masks(self, attn_mask: Tensor | None, key_padding_mask: Tensor | None, q: Tensor, k: Tensor) -> Any:
+    def _merge_masks(
+        self, attn_mask: Tensor | None, key_padding_mask: Tensor | None, q: Tensor, k: Tensor
+    ) -> Any:
         """One mask of numbers to add, which broadcasts to (N, heads, L, S)."""
         batch, heads, targets, _ = q.shape
         sources = k.shape[2]
@@ -169,7 +173,8 @@ class MultiheadAttention(Module):
             allowed: tuple[tuple[int, ...], ...] = ((targets, sources), (batch * heads, targets, sources))
             if tuple(attn_mask.shape) not in allowed:
                 raise RuntimeError(
-                    f"MultiheadAttention(attn_mask): shape {tuple(attn_mask.shape)}, needs {allowed[0]} or {allowed[1]}"
+                    f"MultiheadAttention(attn_mask): shape {tuple(attn_mask.shape)}, "
+                    f"needs {allowed[0]} or {allowed[1]}"
                 )
             merged = _additive(attn_mask, q)
             if attn_mask.dim() == 3:

@@ -57,7 +57,9 @@ class _Numbered(Module):
     def extend(self, modules: Iterable[Module]) -> Any:
         """Add `modules` at the end."""
         if not isinstance(modules, Iterable):
-            raise TypeError(f"{type(self).__name__}.extend(modules): got {type(modules).__name__}, needs an iterable")
+            raise TypeError(
+                f"{type(self).__name__}.extend(modules): got {type(modules).__name__}, needs an iterable"
+            )
         for module in list(modules):
             self.append(module)
         return self
@@ -66,9 +68,13 @@ class _Numbered(Module):
         """Put `module` in front of the one at `index`; `index` may be the length."""
         size = len(self)
         if not isinstance(module, Module):
-            raise TypeError(f"{type(self).__name__}.insert(module): got {type(module).__name__}, needs a Module")
+            raise TypeError(
+                f"{type(self).__name__}.insert(module): got {type(module).__name__}, needs a Module"
+            )
         if not -size <= index <= size:
-            raise IndexError(f"{type(self).__name__}.insert(index): {index} is out of range for {size} modules")
+            raise IndexError(
+                f"{type(self).__name__}.insert(index): {index} is out of range for {size} modules"
+            )
         modules = list(self._modules.values())
         modules.insert(index, module)
         self._replace_all(modules)
@@ -151,7 +157,10 @@ class ModuleList(_Numbered):
 
 
 class ModuleDict(Module):
-    """A dictionary of modules, whose parameters are those of the module that holds it. It is not called itself."""
+    """A dictionary of modules, whose parameters are those of the module that holds it.
+
+    It is not called itself.
+    """
 
     def __init__(self, modules: Any = None) -> None:
         super().__init__()
@@ -205,7 +214,9 @@ def _update(target: Any, entries: Any) -> None:
     if isinstance(entries, (Mapping, ModuleDict)) or hasattr(entries, "keys"):
         entries = entries.items()
     elif not isinstance(entries, Iterable):
-        raise TypeError(f"{type(target).__name__}.update: got {type(entries).__name__}, needs a mapping or pairs")
+        raise TypeError(
+            f"{type(target).__name__}.update: got {type(entries).__name__}, needs a mapping or pairs"
+        )
     for position, entry in enumerate(entries):
         if not isinstance(entry, Iterable) or isinstance(entry, str) or len(pair := tuple(entry)) != 2:
             raise ValueError(f"{type(target).__name__}.update: entry {position} is no pair of name and value")

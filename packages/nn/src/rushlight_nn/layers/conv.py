@@ -57,7 +57,9 @@ class _Convolution(Module):
             if channels % groups:
                 raise ValueError(f"{name}({what}): {channels} channels cannot be split into {groups} groups")
         if padding_mode not in _PADDING_MODES:
-            raise ValueError(f"{name}(padding_mode): got {padding_mode!r}, needs one of {', '.join(_PADDING_MODES)}")
+            raise ValueError(
+                f"{name}(padding_mode): got {padding_mode!r}, needs one of {', '.join(_PADDING_MODES)}"
+            )
         self.in_channels = in_channels
         self.out_channels = out_channels
         self.kernel_size = tuple_of(dims, kernel_size)
@@ -113,7 +115,9 @@ class _Convolution(Module):
         return self._convolve(input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
 
     def extra_repr(self) -> str:
-        text = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
+        text = (
+            f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
+        )
         if self.padding != (0,) * self._dims:
             text += f", padding={self.padding!r}"
         if self.dilation != (1,) * self._dims:
@@ -147,7 +151,8 @@ class Conv2d(_Convolution):
 
     Args:
         in_channels, out_channels: numbers of channels before and after.
-        kernel_size, stride, padding, dilation: int, or a pair for height and width; `padding` may be "same" or "valid".
+        kernel_size, stride, padding, dilation: int, or a pair for height and width; `padding` may be "same"
+            or "valid".
         groups: the channels are split into this many independent convolutions.
         bias: whether a number is added to every output channel.
         padding_mode: "zeros", "reflect", "replicate" or "circular".

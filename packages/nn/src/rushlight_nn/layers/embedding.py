@@ -14,9 +14,9 @@ from ..parameter import Parameter
 
 
 class Embedding(Module):
-    """A table of `num_embeddings` trainable rows, looked up by integers (*): the result is (*, embedding_dim).
+    """A table of `num_embeddings` trainable rows, looked up by integers.
 
-    The rows start standard normal, `padding_idx` zero.
+    Integers (*) give (*, embedding_dim). The rows start standard normal, `padding_idx` zero.
 
     Args:
         num_embeddings, embedding_dim: the table's sizes.
@@ -48,7 +48,7 @@ class Embedding(Module):
         if padding_idx is not None:
             if not -num_embeddings <= padding_idx < num_embeddings:
                 raise IndexError(
-                    f"Embedding(padding_idx): {padding_idx} is out of range for a table of {num_embeddings} rows"
+                    f"Embedding(padding_idx): {padding_idx} is out of range for {num_embeddings} rows"
                 )
             padding_idx %= num_embeddings
         self.padding_idx = padding_idx
@@ -63,7 +63,8 @@ class Embedding(Module):
         else:
             if tuple(_weight.shape) != (num_embeddings, embedding_dim):
                 raise ValueError(
-                    f"Embedding(_weight): shape {tuple(_weight.shape)}, needs {(num_embeddings, embedding_dim)}"
+                    f"Embedding(_weight): shape {tuple(_weight.shape)}, "
+                    f"needs {(num_embeddings, embedding_dim)}"
                 )
             self.weight = Parameter(_weight, requires_grad=not _freeze)
 
@@ -80,7 +81,9 @@ class Embedding(Module):
     ) -> Embedding:
         """A layer with the table `embeddings` (rows, width), which is not trained if `freeze`."""
         if embeddings.dim() != 2:
-            raise ValueError(f"from_pretrained(embeddings): got {embeddings.dim()} dimensions, needs 2 (rows, width)")
+            raise ValueError(
+                f"from_pretrained(embeddings): got {embeddings.dim()} dimensions, needs 2 (rows, width)"
+            )
         rows, width = embeddings.shape
         return cls(
             rows, width, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse, embeddings, freeze

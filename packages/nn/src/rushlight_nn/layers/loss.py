@@ -12,7 +12,9 @@ from ..module import Module
 class _Loss(Module):
     reduction: str
 
-    def __init__(self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean") -> None:
+    def __init__(
+        self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
+    ) -> None:
         super().__init__()
         if size_average is not None or reduce is not None:
             code = reduction_code(type(self).__name__, reduction, size_average, reduce)
@@ -119,7 +121,9 @@ class NLLLoss(_WeightedLoss):
         self.ignore_index = ignore_index
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        return F.nll_loss(input, target, self.weight, ignore_index=self.ignore_index, reduction=self.reduction)
+        return F.nll_loss(
+            input, target, self.weight, ignore_index=self.ignore_index, reduction=self.reduction
+        )
 
 
 class CrossEntropyLoss(_WeightedLoss):
@@ -164,7 +168,10 @@ class BCELoss(_WeightedLoss):
 
 
 class BCEWithLogitsLoss(_Loss):
-    """:class:`BCELoss` of sigmoid(input), computed without overflow; `pos_weight` multiplies positive targets."""
+    """The :class:`BCELoss` of sigmoid(input), computed without overflow.
+
+    `pos_weight` multiplies the part of positive targets.
+    """
 
     weight: Tensor | None
     pos_weight: Tensor | None

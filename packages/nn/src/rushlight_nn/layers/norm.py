@@ -20,9 +20,9 @@ class _BatchNorm(Module):
     num_features: int
     weight: Parameter | None
     bias: Parameter | None
-    running_mean: Tensor | None
-    running_var: Tensor | None
-    num_batches_tracked: Tensor | None
+    running_mean: Any
+    running_var: Any
+    num_batches_tracked: Any
 
     def __init__(
         self,
@@ -76,8 +76,8 @@ class _BatchNorm(Module):
             self.num_batches_tracked.add_(1)
             if momentum is None:  # the plain average of all batches
                 momentum = 1.0 / float(self.num_batches_tracked)
-        # Without running statistics the batch's own are used in evaluation too. While training, statistics that are
-        # not tracked (any more) stay as they are.
+        # Without running statistics the batch's own are used in evaluation too. While training, statistics
+        # that are not tracked (any more) stay as they are.
         use_batch = training or self.running_mean is None
         frozen = training and not self.track_running_stats
         return F.batch_norm(
@@ -244,7 +244,9 @@ class GroupNorm(Module):
     ) -> None:
         super().__init__()
         if num_groups < 1 or num_channels % num_groups:
-            raise ValueError(f"GroupNorm(num_groups): {num_channels} channels cannot be split into {num_groups} groups")
+            raise ValueError(
+                f"GroupNorm(num_groups): {num_channels} channels cannot be split into {num_groups} groups"
+            )
         self.num_groups = num_groups
         self.num_channels = num_channels
         self.eps = eps

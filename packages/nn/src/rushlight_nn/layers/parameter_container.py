@@ -29,7 +29,10 @@ def _describe(name: str, value: Any) -> str:
 
 
 class ParameterList(Module):
-    """A list of parameters. A tensor put into it becomes a parameter; other values are kept but not trained."""
+    """A list of parameters.
+
+    A tensor put into it becomes a parameter; other values are kept but not trained.
+    """
 
     def __init__(self, values: Iterable[Any] | None = None) -> None:
         super().__init__()
@@ -66,7 +69,9 @@ class ParameterList(Module):
     def extend(self, values: Iterable[Any]) -> ParameterList:
         """Add `values` at the end."""
         if not isinstance(values, Iterable) or isinstance(values, Tensor):
-            raise TypeError(f"ParameterList.extend(values): got {type(values).__name__}, needs an iterable of tensors")
+            raise TypeError(
+                f"ParameterList.extend(values): got {type(values).__name__}, needs an iterable of tensors"
+            )
         for value in list(values):
             self.append(value)
         return self
@@ -79,7 +84,10 @@ class ParameterList(Module):
 
 
 class ParameterDict(Module):
-    """A dictionary of parameters. A tensor put into it becomes a parameter; other values are kept but not trained."""
+    """A dictionary of parameters.
+
+    A tensor put into it becomes a parameter; other values are kept but not trained.
+    """
 
     def __init__(self, parameters: Any = None) -> None:
         super().__init__()
@@ -146,7 +154,7 @@ class ParameterDict(Module):
 
     def get(self, key: str, default: Any = None) -> Any:
         """The value called `key`, or `default`."""
-        return self[key] if key in self else default
+        return self.__dict__[key] if key in self._names else default
 
     def setdefault(self, key: str, default: Any = None) -> Any:
         """The value called `key`, which becomes `default` where there is none."""
@@ -174,7 +182,7 @@ class ParameterDict(Module):
 
     def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
         """Another dictionary with these keys and `default` as the value of each."""
-        return type(self)({key: default for key in keys})
+        return type(self)(dict.fromkeys(keys, default))
 
     def update(self, parameters: Any) -> None:
         """Add the values of a mapping, or of pairs of name and value."""

@@ -49,9 +49,7 @@ class TransformerEncoderLayer(Module):
         super().__init__()
         if isinstance(activation, str):
             if activation not in ("relu", "gelu"):
-                raise RuntimeError(
-                    f"TransformerEncoderLayer(activation): got {activation!r}, needs 'relu', 'gelu' or a function"
-                )
+                raise RuntimeError(f"activation: got {activation!r}, needs 'relu', 'gelu' or a callable")
             activation = F.relu if activation == "relu" else F.gelu
         self.self_attn = MultiheadAttention(
             d_model, nhead, dropout, bias, batch_first=batch_first, device=device, dtype=dtype

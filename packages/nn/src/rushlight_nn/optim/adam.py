@@ -1,9 +1,9 @@
 """Adam and AdamW.
 
 Note [Shared step counters]
-The fused operators take one counter per parameter, a 0-d float32 tensor on its device, which the caller has advanced.
-Parameters that have taken every step together share one tensor: it is advanced once, however many there are. One that
-sits out a step, because it has no gradient, gets a counter of its own first.
+The fused operators take one counter per parameter, a 0-d float32 tensor on its device, which the caller has
+advanced. Parameters that have taken every step together share one tensor: it is advanced once, however many
+there are. One that sits out a step, because it has no gradient, gets a counter of its own first.
 """
 
 from __future__ import annotations
@@ -22,15 +22,17 @@ _fused_adamw_ = operator("_fused_adamw_")
 
 
 class Adam(Optimizer):
-    """p ← p - lr · m̂ / (sqrt(v̂) + eps), m̂ and v̂ running means of the gradient and its square (Kingma and Ba 2015).
+    """p ← p - lr · m̂ / (sqrt(v̂) + eps) (Kingma and Ba 2015).
+
+    m̂ and v̂ are running means of the gradient and of its square, corrected for having started at zero.
 
     Args:
         params: tensors or parameter groups.
         lr: learning rate.
         betas: how much of the running mean of the gradient, and of its square, is kept.
         eps: added to the root.
-        weight_decay: this times the parameter is added to the gradient, or with `decoupled_weight_decay` this times
-            the learning rate and the parameter is taken off the parameter.
+        weight_decay: this times the parameter is added to the gradient, or with `decoupled_weight_decay` this
+            times the learning rate and the parameter is taken off the parameter.
         amsgrad: divide by the largest v̂ so far (Reddi et al. 2018).
         maximize: go up instead of down.
         foreach, fused: accepted and not needed: a step is always one fused operator for all parameters.
@@ -167,7 +169,7 @@ class Adam(Optimizer):
 
 
 class AdamW(Adam):
-    """:class:`Adam` with decoupled weight decay: p ← (1 - lr · weight_decay) p first (Loshchilov and Hutter 2019).
+    """Adam with decoupled weight decay: first p ← (1 - lr · weight_decay) p (Loshchilov and Hutter 2019).
 
     Args:
         params: tensors or parameter groups.

@@ -21,11 +21,12 @@ required = object()
 class Optimizer:
     """Base of optimizers.
 
-    A subclass defines `step(closure=None)`, which updates the parameters of `param_groups` from their gradients and
-    keeps what it needs to remember of a parameter in `state[parameter]`, a dictionary.
+    A subclass defines `step(closure=None)`, which updates the parameters of `param_groups` from their
+    gradients and keeps what it needs to remember of a parameter in `state[parameter]`, a dictionary.
 
     Args:
-        params: tensors, pairs of name and tensor, or dictionaries with an entry "params" and settings of their own.
+        params: tensors, pairs of name and tensor, or dictionaries with an entry "params" and settings of
+            their own.
         defaults: settings of the groups that do not give them.
 
     Raises:
@@ -44,7 +45,7 @@ class Optimizer:
         self.defaults = defaults
         if isinstance(params, Tensor):
             raise TypeError(
-                f"{type(self).__name__}(params): got a tensor, needs an iterable of tensors or of dictionaries\n"
+                f"{type(self).__name__}(params): got a tensor, needs an iterable of tensors or dictionaries\n"
                 "hint: [tensor]"
             )
         self.state = defaultdict(dict)
@@ -57,17 +58,21 @@ class Optimizer:
         for group in groups:
             self.add_param_group(group)
 
-    # Groups ---------------------------------------------------------------------------------------------------------
+    # Groups -------------------------------------------------------------------------------------------------
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add parameters, `param_group["params"]`, with settings of their own."""
         name = type(self).__name__
         if not isinstance(param_group, dict):
-            raise TypeError(f"{name}.add_param_group(param_group): got {type(param_group).__name__}, needs a dict")
+            raise TypeError(
+                f"{name}.add_param_group(param_group): got {type(param_group).__name__}, needs a dict"
+            )
         group = dict(param_group)
         params = group["params"]
         if isinstance(params, (set, frozenset)):
-            raise TypeError(f"{name}(params): got a set, whose order changes from run to run\nhint: pass a list")
+            raise TypeError(
+                f"{name}(params): got a set, whose order changes from run to run\nhint: pass a list"
+            )
         params = [params] if isinstance(params, Tensor) else list(params)
         if any(isinstance(p, tuple) for p in params):
             group["param_names"] = [p[0] for p in params]
@@ -76,7 +81,9 @@ class Optimizer:
             if not isinstance(param, Tensor):
                 raise TypeError(f"{name}(params): item {position} is {type(param).__name__}, needs a tensor")
             if not (param.is_leaf or self.defaults.get("differentiable")):
-                raise ValueError(f"{name}(params): item {position} was computed from other tensors, needs a leaf")
+                raise ValueError(
+                    f"{name}(params): item {position} was computed from other tensors, needs a leaf"
+                )
         for key, value in self.defaults.items():
             if value is required and key not in group:
                 raise ValueError(f"{name}: a parameter group does not give {key!r}, which has no default")
@@ -106,13 +113,19 @@ class Optimizer:
                     param.grad = param.grad.detach().zero_()
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Update the parameters. `closure`, if given, computes the loss and its gradients, and its value is returned."""
+        """Update the parameters.
+
+        `closure`, if given, computes the loss and its gradients, and its value is returned.
+        """
         raise NotImplementedError(f"{type(self).__name__} does not define step")
 
-    # State ----------------------------------------------------------------------------------------------------------
+    # State --------------------------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
-        """The state and the groups' settings, with parameters replaced by their numbers: tensors are not copied."""
+        """The state and the groups' settings, with parameters replaced by their numbers.
+
+        Tensors are the optimizer's own, not copies.
+        """
         for hook in self._hooks("_state_dict_pre_hooks"):
             hook(self)
         numbers: dict[int, int] = {}
@@ -124,7 +137,9 @@ class Optimizer:
             packed["params"] = [numbers[id(param)] for param in group["params"]]
             groups.append(packed)
         state = {
-            numbers[id(key)] if isinstance(key, Tensor) else key: dict(value) if isinstance(value, dict) else value
+            numbers[id(key)] if isinstance(key, Tensor) else key: dict(value)
+            if isinstance(value, dict)
+            else value
             for key, value in self.state.items()
         }
         result = {"state": state, "param_groups": groups}
@@ -133,7 +148,9 @@ class Optimizer:
         return result
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over what :meth:`state_dict` returned. Tensors are copied, to their parameter's device and dtype.
+        """Take over what :meth:`state_dict` returned.
+
+        Tensors are copied, to their parameter's device and dtype.
 
         Raises:
             ValueError: the groups are not those of this optimizer; nothing has been changed.
@@ -152,8 +169,8 @@ class Optimizer:
         for position, (theirs, ours) in enumerate(zip(saved, self.param_groups, strict=True)):
             if len(theirs["params"]) != len(ours["params"]):
                 raise ValueError(
-                    f"{name}.load_state_dict: group {position} has {len(theirs['params'])} parameters in the state, "
-                    f"{len(ours['params'])} in the optimizer"
+                    f"{name}.load_state_dict: group {position} has {len(theirs['params'])} parameters in the "
+                    f"state, {len(ours['params'])} in the optimizer"
                 )
             params.update(zip(theirs["params"], ours["params"], strict=True))
         state: defaultdict[Any, Any] = defaultdict(dict)
@@ -191,7 +208,7 @@ class Optimizer:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
 
-    # Hooks ----------------------------------------------------------------------------------------------------------
+    # Hooks --------------------------------------------------------------------------------------------------
 
     def _hooks(self, name: str) -> list[Any]:
         return list(self.__dict__.get(name, {}).values())
@@ -213,19 +230,27 @@ class Optimizer:
             self.__dict__["step"] = MethodType(_step_with_hooks, self)
         return self._add_hook(name, hook)
 
-    def register_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+    def register_state_dict_pre_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
         """Call `hook(optimizer)` before the state is read."""
         return self._add_hook("_state_dict_pre_hooks", hook, prepend)
 
-    def register_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+    def register_state_dict_post_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
         """Call `hook(optimizer, state_dict)` after the state was read; it may return another one."""
         return self._add_hook("_state_dict_post_hooks", hook, prepend)
 
-    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+    def register_load_state_dict_pre_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
         """Call `hook(optimizer, state_dict)` before a state is loaded; it may return another one."""
         return self._add_hook("_load_state_dict_pre_hooks", hook, prepend)
 
-    def register_load_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+    def register_load_state_dict_post_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
         """Call `hook(optimizer)` after a state was loaded."""
         return self._add_hook("_load_state_dict_post_hooks", hook, prepend)
 
@@ -233,7 +258,9 @@ class Optimizer:
         lines = [f"{type(self).__name__} ("]
         for position, group in enumerate(self.param_groups):
             lines.append(f"Parameter Group {position}")
-            lines += [f"    {key}: {group[key]}" for key in sorted(group) if key not in ("params", "param_names")]
+            lines += [
+                f"    {key}: {group[key]}" for key in sorted(group) if key not in ("params", "param_names")
+            ]
         return "\n".join([*lines, ")"])
 
     def _evaluate(self, closure: Callable[[], Any] | None) -> Any:
@@ -262,7 +289,7 @@ def _step_with_hooks(optimizer: Optimizer, *args: Any, **kwargs: Any) -> Any:
 def check_settings(optimizer: str, **settings: Any) -> None:
     """Raise ValueError for a setting below zero. (Zero is allowed: it switches a part off.)"""
     for name, value in settings.items():
-        if not 0.0 <= value:
+        if not value >= 0.0:
             raise ValueError(f"{optimizer}({name}): got {value}, needs a number of at least 0")
 
 
@@ -270,4 +297,6 @@ def refuse(optimizer: str, **options: Any) -> None:
     """Raise NotImplementedError for an option that is asked for but not supported."""
     for name, value in options.items():
         if value:
-            raise NotImplementedError(f"{optimizer}({name}={value!r}) is not supported: steps are always fused")
+            raise NotImplementedError(
+                f"{optimizer}({name}={value!r}) is not supported: steps are always fused"
+            )

@@ -15,7 +15,8 @@ _fused_sgd_ = operator("_fused_sgd_")
 
 
 class SGD(Optimizer):
-    """p ← p - lr · b, where b is the gradient, or with momentum b ← momentum · b + (1 - dampening) · gradient.
+    """p ← p - lr · b, where b is the gradient, or with momentum b ← momentum · b + (1 - dampening) ·
+    gradient.
 
     Args:
         params: tensors or parameter groups.
@@ -52,7 +53,8 @@ class SGD(Optimizer):
         check_settings("SGD", lr=lr, momentum=momentum, weight_decay=weight_decay)
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError(
-                f"SGD(nesterov): needs a momentum and no dampening, got momentum {momentum} and dampening {dampening}"
+                f"SGD(nesterov): got momentum {momentum} and dampening {dampening}, "
+                "needs a momentum and no dampening"
             )
         defaults = {
             "lr": lr,
@@ -92,7 +94,8 @@ class SGD(Optimizer):
             # In its first step a parameter's direction is its gradient, not a part of it: a call of its own.
             for i in new:
                 buffers[i] = state[params[i]]["momentum_buffer"] = core.empty_like(params[i])
-            _update(group, *([values[i] for i in new] for values in (params, grads, buffers)), True)
+            fresh = ([values[i] for i in new] for values in (params, grads, buffers))
+            _update(group, *fresh, first=True)
             if len(new) == len(params):
                 return
             old = [i for i in range(len(params)) if i not in set(new)]
@@ -100,7 +103,9 @@ class SGD(Optimizer):
         _update(group, params, grads, buffers, False)
 
 
-def _update(group: dict[str, Any], params: list[Any], grads: list[Any], buffers: list[Any], first: bool) -> None:
+def _update(
+    group: dict[str, Any], params: list[Any], grads: list[Any], buffers: list[Any], first: bool
+) -> None:
     _fused_sgd_(
         params,
         grads,

@@ -1,8 +1,8 @@
 """Saving and loading checkpoints: state dicts and nested containers of data, in safetensors files.
 
-A checkpoint is a safetensors file, which other programs can read: its tensors are named by their place, such as
-`model.conv1.weight`. The rest of the structure, and a checksum of every tensor, are JSON in the file's metadata. Nothing
-in it is ever executed.
+A checkpoint is a safetensors file, which other programs can read: its tensors are named by their place, such
+as `model.conv1.weight`. The rest of the structure, and a checksum of every tensor, are JSON in the file's
+metadata. Nothing in it is ever executed.
 """
 
 from __future__ import annotations
@@ -35,18 +35,20 @@ class CheckpointError(RuntimeError):
         self.path = path
 
 
-# Saving -------------------------------------------------------------------------------------------------------------
+# Saving -----------------------------------------------------------------------------------------------------
 
 
 def save(obj: Any, f: str | os.PathLike[str] | BinaryIO) -> None:
     """Write `obj` to the file `f`, all or nothing.
 
-    The data goes to a new file beside the old one, which it replaces when it is complete and on disk: a crash leaves
-    the old file or the new one. Memory shared by several tensors is stored once, and shared again after loading.
+    The data goes to a new file beside the old one, which it replaces when it is complete and on disk: a crash
+        leaves
+    the old file or the new one. Memory shared by several tensors is stored once, and shared again after
+    loading.
 
     Args:
-        obj: None, bool, int, float, str, tensors, dtypes, devices, and lists, tuples, dicts and OrderedDicts of these,
-            such as the state dicts of modules, optimizers and schedulers.
+        obj: None, bool, int, float, str, tensors, dtypes, devices, and lists, tuples, dicts and OrderedDicts
+            of these, such as the state dicts of modules, optimizers and schedulers.
         f: a path, or an open binary file, which is written to as it is.
 
     Raises:
@@ -142,7 +144,7 @@ def _replace_file(path: str, write: Callable[[BinaryIO], None]) -> None:
         os.close(directory)
 
 
-# Loading ------------------------------------------------------------------------------------------------------------
+# Loading ----------------------------------------------------------------------------------------------------
 
 
 def load(f: str | os.PathLike[str] | BinaryIO, map_location: Any = None, *, weights_only: bool = True) -> Any:
@@ -150,9 +152,9 @@ def load(f: str | os.PathLike[str] | BinaryIO, map_location: Any = None, *, weig
 
     Args:
         f: a path, or an open binary file.
-        map_location: where tensors go: a device, a dictionary from saved to wanted devices, or a function of a tensor
-            on the CPU and the name of its saved device, which returns the tensor to use or None. By default, where they
-            were when they were saved.
+        map_location: where tensors go: a device, a dictionary from saved to wanted devices, or a function of
+            a tensor on the CPU and the name of its saved device, which returns the tensor to use or None. By
+            default, where they were when they were saved.
         weights_only: accepted for compatibility. A checkpoint holds nothing but data either way.
 
     Raises:
@@ -221,7 +223,10 @@ def _read_document(metadata: dict[str, str]) -> dict[str, Any]:
 
 
 def _restore(
-    description: dict[str, Any], stored: dict[str, Tensor], placed: dict[tuple[str, str], Tensor], map_location: Any
+    description: dict[str, Any],
+    stored: dict[str, Tensor],
+    placed: dict[tuple[str, str], Tensor],
+    map_location: Any,
 ) -> Tensor:
     name, device = description["name"], description.get("device", "cpu")
     if name not in stored:

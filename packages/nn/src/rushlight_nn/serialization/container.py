@@ -1,8 +1,9 @@
 """The safetensors container: a length, a JSON header, the bytes of the tensors.
 
-The format is public (github.com/huggingface/safetensors) and small; reading and writing it here takes no copy of the
-tensors: bytes go from a tensor's memory to the file, and back. Every number of a header that is read is checked before
-it is used: offsets must cover the data without gap or overlap, and agree with dtype and shape.
+The format is public (github.com/huggingface/safetensors) and small; reading and writing it here takes no copy
+of the tensors: bytes go from a tensor's memory to the file, and back. Every number of a header that is read
+is checked before it is used: offsets must cover the data without gap or overlap, and agree with dtype and
+shape.
 """
 
 from __future__ import annotations
@@ -49,7 +50,9 @@ def dtype_name(dtype: Any) -> str:
     for name, ours in _DTYPES.items():
         if getattr(core, ours, None) is dtype or getattr(core, ours, None) == dtype:
             return name
-    raise TypeError(f"save: tensors of dtype {dtype} cannot be saved\nhint: convert it first, with tensor.to(...)")
+    raise TypeError(
+        f"save: tensors of dtype {dtype} cannot be saved\nhint: convert it first, with tensor.to(...)"
+    )
 
 
 def _item_size(name: str) -> int:
@@ -67,7 +70,7 @@ def memory_of(tensor: Tensor) -> memoryview:
         return memoryview(flat.numpy())
 
 
-# Writing ------------------------------------------------------------------------------------------------------------
+# Writing ----------------------------------------------------------------------------------------------------
 
 
 def write(file: BinaryIO, tensors: dict[str, Tensor], metadata: dict[str, str]) -> None:
@@ -77,19 +80,25 @@ def write(file: BinaryIO, tensors: dict[str, Tensor], metadata: dict[str, str]) 
     for name, tensor in tensors.items():
         kind = dtype_name(tensor.dtype)
         size = tensor.numel() * _item_size(kind)
-        header[name] = {"dtype": kind, "shape": list(tensor.shape), "data_offsets": [position, position + size]}
+        header[name] = {
+            "dtype": kind,
+            "shape": list(tensor.shape),
+            "data_offsets": [position, position + size],
+        }
         position += size
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)  # so that the data is aligned
     if len(text) > MAX_HEADER_BYTES:
-        raise ValueError(f"save: the description takes {len(text)} bytes, more than the {MAX_HEADER_BYTES} allowed")
+        raise ValueError(
+            f"save: the description takes {len(text)} bytes, more than the {MAX_HEADER_BYTES} allowed"
+        )
     file.write(len(text).to_bytes(8, "little"))
     file.write(text)
     for tensor in tensors.values():
         file.write(memory_of(tensor))
 
 
-# Reading ------------------------------------------------------------------------------------------------------------
+# Reading ----------------------------------------------------------------------------------------------------
 
 
 class Entry:
@@ -141,11 +150,13 @@ def read_header(file: BinaryIO, size: int) -> tuple[dict[str, str], list[Entry]]
     if start[:4] == b"PK\x03\x04" or start[:2] == b"\x80\x02":
         raise FormatError(
             "this is a pickled PyTorch checkpoint, which could run any code when it is opened\n"
-            "hint: where it is trusted, convert it with safetensors.torch.save_file(torch.load(path), new_path)"
+            "hint: where it is trusted, convert it: safetensors.torch.save_file(torch.load(path), new_path)"
         )
     length = int.from_bytes(start, "little")
     if length > MAX_HEADER_BYTES or length > size - 8:
-        raise FormatError(f"it announces a header of {length} bytes and has {size - 8}: truncated, or no checkpoint")
+        raise FormatError(
+            f"it announces a header of {length} bytes and has {size - 8}: truncated, or no checkpoint"
+        )
     text = file.read(length)
     if len(text) != length or not text.startswith(b"{"):
         raise FormatError("the header is truncated or not what it should be")
@@ -160,10 +171,14 @@ def read_header(file: BinaryIO, size: int) -> tuple[dict[str, str], list[Entry]]
     position = 0
     for entry in entries:
         if entry.begin != position:
-            raise FormatError(f"the data of tensor {entry.name!r} begins at byte {entry.begin}, not at {position}")
+            raise FormatError(
+                f"the data of tensor {entry.name!r} begins at byte {entry.begin}, not at {position}"
+            )
         position = entry.end
     if position != size - 8 - length:
-        raise FormatError(f"the tensors take {position} bytes, the file has {size - 8 - length}: truncated or altered")
+        raise FormatError(
+            f"the tensors take {position} bytes, the file has {size - 8 - length}: truncated or altered"
+        )
     return metadata, entries
 
 
@@ -172,7 +187,9 @@ def read_tensors(file: BinaryIO, entries: list[Entry]) -> Iterator[tuple[Entry, 
     for entry in entries:
         dtype = getattr(core, _DTYPES[entry.dtype], None)
         if dtype is None:
-            raise FormatError(f"tensor {entry.name!r} has dtype {_DTYPES[entry.dtype]}, which this core does not have")
+            raise FormatError(
+                f"tensor {entry.name!r} has dtype {_DTYPES[entry.dtype]}, which this core does not have"
+            )
         tensor = core.empty(entry.shape, dtype=dtype)
         memory = memory_of(tensor)
         view = memory

@@ -1,9 +1,9 @@
 """Which tensors share memory, and how to store that memory once.
 
 Note [Shared memory in a checkpoint]
-Tensors whose bytes overlap (tied weights, a tensor and its slice) are stored as one and described as views of it, so
-that they share memory again after loading. Tensors that merely live in one storage without overlapping are stored on
-their own: a slice of a big tensor does not take the big tensor along.
+Tensors whose bytes overlap (tied weights, a tensor and its slice) are stored as one and described as views of
+it, so that they share memory again after loading. Tensors that merely live in one storage without overlapping
+are stored on their own: a slice of a big tensor does not take the big tensor along.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from rushlight_core import Tensor
 
 from .container import FormatError, are_sizes
 
+
 class Stored:
-    """What is stored for one or several tensors: contiguous memory, and the geometry of those that are views of it."""
+    """Contiguous memory to store, and the geometry of the tensors that are views of it."""
 
     def __init__(self, data: Tensor, members: dict[int, list[Any] | None]) -> None:
         self.data = data
@@ -35,7 +36,9 @@ def gather(tensors: list[Tensor], paths: list[str]) -> list[Stored]:
             alone.append(Stored(tensor.detach().contiguous(), {number: None}))
         else:
             begin = tensor.data_ptr()
-            extent = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+            extent = sum(
+                (size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True)
+            )
             spans.append((str(tensor.device), begin, begin + (extent + 1) * tensor.element_size(), number))
     result = alone
     cluster: list[tuple[Any, int, int, int]] = []
@@ -52,7 +55,9 @@ def gather(tensors: list[Tensor], paths: list[str]) -> list[Stored]:
     return sorted(result, key=lambda stored: min(stored.members))
 
 
-def _store(tensors: list[Tensor], paths: list[str], cluster: list[tuple[Any, int, int, int]], end: int) -> Stored:
+def _store(
+    tensors: list[Tensor], paths: list[str], cluster: list[tuple[Any, int, int, int]], end: int
+) -> Stored:
     numbers = sorted(span[3] for span in cluster)
     if len(numbers) == 1:
         return Stored(tensors[numbers[0]].detach().contiguous().cpu(), {numbers[0]: None})
@@ -93,5 +98,7 @@ def view_of(data: Tensor, geometry: Any) -> Tensor:
     if not are_sizes(shape) or not are_sizes(strides) or len(shape) != len(strides) or 0 in shape:
         raise FormatError("a view has no valid geometry")
     if offset + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True)) >= data.numel():
-        raise FormatError(f"a view of shape {tuple(shape)} reaches beyond its tensor of {data.numel()} elements")
+        raise FormatError(
+            f"a view of shape {tuple(shape)} reaches beyond its tensor of {data.numel()} elements"
+        )
     return core.as_strided(data, shape, strides, offset)

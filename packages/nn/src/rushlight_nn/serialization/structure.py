@@ -1,7 +1,7 @@
 """Nested containers as JSON, with the tensors in them taken out and put back.
 
-Plain values, lists, and dictionaries with names as keys are themselves in JSON. Everything else is an object whose key
-"!" says what it is.
+Plain values, lists, and dictionaries with names as keys are themselves in JSON. Everything else is an object
+whose key "!" says what it is.
 """
 
 from __future__ import annotations
@@ -43,11 +43,14 @@ class Encoder:
         if isinstance(value, Tensor):
             return {_TAG: "tensor", "number": self._number(value, path)}
         if kind is core.dtype or kind is core.device:
-            return {_TAG: kind.__name__, "value": str(value).removeprefix("torch.").removeprefix("rushlight.")}
+            return {
+                _TAG: kind.__name__,
+                "value": str(value).removeprefix("torch.").removeprefix("rushlight."),
+            }
         if kind in (list, tuple, dict, OrderedDict, core.Size):
             return self._encode_container(value, kind, path)
         raise TypeError(
-            f"save: {path or 'the object'} is of type {kind.__module__}.{kind.__qualname__}, which is not data\n"
+            f"save: {path or 'the object'} is a {kind.__module__}.{kind.__qualname__}, which is not data\n"
             f"hint: {_hint(value)}"
         )
 
@@ -70,7 +73,9 @@ class Encoder:
             if kind is dict:
                 return items
         else:
-            items = [[self.encode(k, _join(path, "key")), self.encode(v, _join(path, k))] for k, v in value.items()]
+            items = [
+                [self.encode(k, _join(path, "key")), self.encode(v, _join(path, k))] for k, v in value.items()
+            ]
         node = {_TAG: kind.__name__, "items": items}
         # Modules keep the versions of their states in this attribute.
         metadata = getattr(value, "_metadata", None)
@@ -106,8 +111,8 @@ def _hint(value: Any) -> str:
     if hasattr(value, "__array__"):
         return "save from_numpy(value)"
     return (
-        "save what it is made of: None, bool, int, float, str, tensors, and lists, tuples and dictionaries of these "
-        "(checkpoints hold no code, so that opening one is safe)"
+        "save what it is made of: None, bool, int, float, str, tensors, and lists, tuples and dictionaries "
+        "of these (checkpoints hold no code, so that opening one is safe)"
     )
 
 
@@ -142,13 +147,17 @@ def decode(node: Any, tensor: Callable[[int], Tensor]) -> Any:
         if tag in ("dict", "OrderedDict"):
             return _decode_dict(node, OrderedDict if tag == "OrderedDict" else dict, tensor)
     except (KeyError, TypeError, ValueError, RuntimeError, AttributeError) as error:
-        raise StructureError(f"the description of a {tag} cannot be read ({type(error).__name__}: {error})") from None
+        raise StructureError(
+            f"the description of a {tag} cannot be read ({type(error).__name__}: {error})"
+        ) from None
     raise StructureError(f"it holds a {tag!r}, which this version of rushlight-nn does not know")
 
 
 def _decode_dict(node: Any, kind: Any, tensor: Callable[[int], Tensor]) -> Any:
     items = node["items"]
-    pairs = items.items() if isinstance(items, dict) else [(decode(key, tensor), value) for key, value in items]
+    pairs = (
+        items.items() if isinstance(items, dict) else [(decode(key, tensor), value) for key, value in items]
+    )
     result = kind((key, decode(value, tensor)) for key, value in pairs)
     if "_metadata" in node and kind is OrderedDict:
         result._metadata = decode(node["_metadata"], tensor)

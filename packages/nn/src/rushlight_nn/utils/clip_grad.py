@@ -74,7 +74,9 @@ def clip_grad_norm_(
     return total
 
 
-def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float, foreach: bool | None = None) -> None:
+def clip_grad_value_(
+    parameters: Tensor | Iterable[Tensor], clip_value: float, foreach: bool | None = None
+) -> None:
     """Limit every element of the gradients of `parameters`, in place, to ±`clip_value`."""
     limit = float(clip_value)
     with core.no_grad():

@@ -17,7 +17,9 @@ def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
     flat = [p.reshape(-1) for p in parameters]
     devices = {str(p.device) for p in flat}
     if len(devices) > 1:
-        raise TypeError(f"parameters_to_vector(parameters): got devices {', '.join(sorted(devices))}, needs one")
+        raise TypeError(
+            f"parameters_to_vector(parameters): got devices {', '.join(sorted(devices))}, needs one"
+        )
     return core.cat(flat)
 
 

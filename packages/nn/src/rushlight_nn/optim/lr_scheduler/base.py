@@ -30,8 +30,8 @@ class LRScheduler:
 
     Args:
         optimizer: whose groups' "lr" is set.
-        last_epoch: the number of the last epoch done, when going on; -1 starts, and stores each group's rate in its
-            "initial_lr".
+        last_epoch: the number of the last epoch done, when going on; -1 starts, and stores each group's rate
+            in its "initial_lr".
     """
 
     # Attributes that are no state.
@@ -42,15 +42,17 @@ class LRScheduler:
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         if not isinstance(optimizer, Optimizer):
-            raise TypeError(f"{type(self).__name__}(optimizer): got {type(optimizer).__name__}, needs an Optimizer")
+            raise TypeError(
+                f"{type(self).__name__}(optimizer): got {type(optimizer).__name__}, needs an Optimizer"
+            )
         self.optimizer = optimizer
         for position, group in enumerate(optimizer.param_groups):
             if last_epoch == -1:
                 group.setdefault("initial_lr", float(group["lr"]))
             elif "initial_lr" not in group:
                 raise KeyError(
-                    f"{type(self).__name__}(last_epoch): to go on from epoch {last_epoch}, parameter group {position} "
-                    "needs an 'initial_lr'"
+                    f"{type(self).__name__}(last_epoch): to go on from epoch {last_epoch}, "
+                    f"parameter group {position} needs an 'initial_lr'"
                 )
         self.base_lrs = [group["initial_lr"] for group in optimizer.param_groups]
         self.last_epoch = last_epoch
@@ -83,7 +85,9 @@ class LRScheduler:
             self.last_epoch += 1
             rates = self.get_lr()
         else:
-            warnings.warn("LRScheduler.step(epoch): the argument is deprecated", DeprecationWarning, stacklevel=2)
+            warnings.warn(
+                "LRScheduler.step(epoch): the argument is deprecated", DeprecationWarning, stacklevel=2
+            )
             self.last_epoch = epoch
             rates = self.get_lr() if closed_form is None else closed_form()
         for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
@@ -100,4 +104,3 @@ class LRScheduler:
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take over what :meth:`state_dict` returned. The optimizer's own state holds the rates."""
         self.__dict__.update(state_dict)
-

@@ -11,7 +11,10 @@ from .base import LRScheduler, set_rate
 
 
 class SequentialLR(LRScheduler):
-    """One scheduler after the other: number i takes over at epoch milestones[i - 1], starting from its own epoch 0."""
+    """One scheduler after the other.
+
+    Number i takes over at epoch milestones[i - 1] and starts from its own epoch 0.
+    """
 
     _unsaved = ("optimizer", "_schedulers")
 
@@ -52,7 +55,10 @@ class SequentialLR(LRScheduler):
 
     def state_dict(self) -> dict[str, Any]:
         """Everything but the optimizer, with the states of the schedulers."""
-        return {**super().state_dict(), "_schedulers": [scheduler.state_dict() for scheduler in self._schedulers]}
+        return {
+            **super().state_dict(),
+            "_schedulers": [scheduler.state_dict() for scheduler in self._schedulers],
+        }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take over what :meth:`state_dict` returned."""
@@ -73,7 +79,9 @@ class ChainedScheduler(LRScheduler):
         self.optimizer = schedulers[0].optimizer if optimizer is None else optimizer
         for position, scheduler in enumerate(schedulers):
             if scheduler.optimizer is not self.optimizer:
-                raise ValueError(f"ChainedScheduler(schedulers): number {position} belongs to another optimizer")
+                raise ValueError(
+                    f"ChainedScheduler(schedulers): number {position} belongs to another optimizer"
+                )
         self._schedulers = list(schedulers)
         self._last_lr = self._rates()
 

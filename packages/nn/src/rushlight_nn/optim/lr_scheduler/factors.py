@@ -51,7 +51,9 @@ class MultiplicativeLR(LambdaLR):
 class StepLR(LRScheduler):
     """The rate times `gamma` every `step_size` epochs."""
 
-    def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1) -> None:
+    def __init__(
+        self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1
+    ) -> None:
         self.step_size = step_size
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
@@ -104,7 +106,13 @@ class ConstantLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float]:
-        factor = self.factor if self.last_epoch == 0 else 1 / self.factor if self.last_epoch == self.total_iters else 1
+        factor = (
+            self.factor
+            if self.last_epoch == 0
+            else 1 / self.factor
+            if self.last_epoch == self.total_iters
+            else 1
+        )
         return [rate * factor for rate in self._rates()]
 
     def _get_closed_form_lr(self) -> list[float]:
@@ -112,7 +120,8 @@ class ConstantLR(LRScheduler):
 
 
 class LinearLR(LRScheduler):
-    """The rate times a factor that goes straight from `start_factor` to `end_factor` in `total_iters` epochs."""
+    """The rate times a factor that goes straight from `start_factor` to `end_factor` in `total_iters`
+    epochs."""
 
     def __init__(
         self,
@@ -162,7 +171,9 @@ class ExponentialLR(LRScheduler):
 class PolynomialLR(LRScheduler):
     """initial rate · (1 - epoch / total_iters)^power, zero from epoch `total_iters` on."""
 
-    def __init__(self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1) -> None:
+    def __init__(
+        self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1
+    ) -> None:
         self.total_iters = total_iters
         self.power = power
         super().__init__(optimizer, last_epoch)
@@ -179,9 +190,9 @@ class PolynomialLR(LRScheduler):
 
 
 class CosineAnnealingLR(LRScheduler):
-    """Half a cosine from the initial rate down to `eta_min` in `T_max` epochs, and back up (Loshchilov and Hutter 2017).
+    """Half a cosine from the initial rate down to `eta_min` in `T_max` epochs, and back up.
 
-    Source of the formula: SGDR, without its restarts.
+    Loshchilov and Hutter 2017, without their restarts.
     """
 
     def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1) -> None:
@@ -192,7 +203,9 @@ class CosineAnnealingLR(LRScheduler):
     def get_lr(self) -> list[float]:
         if self.last_epoch == 0:
             return self._rates()
-        now, before = (1 + math.cos(math.pi * epoch / self.T_max) for epoch in (self.last_epoch, self.last_epoch - 1))
+        now, before = (
+            1 + math.cos(math.pi * epoch / self.T_max) for epoch in (self.last_epoch, self.last_epoch - 1)
+        )
         if before < 1e-12:  # at the bottom nothing is left of the rate to go by
             return self._get_closed_form_lr()
         return [(rate - self.eta_min) * now / before + self.eta_min for rate in self._rates()]
@@ -203,8 +216,11 @@ class CosineAnnealingLR(LRScheduler):
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
-    """Half a cosine from the initial rate to `eta_min`, over and over; each takes `T_mult` times as long as the one
-    before, the first `T_0` epochs (Loshchilov and Hutter 2017). `step(epoch)` takes fractions of epochs."""
+    """Half a cosine from the initial rate to `eta_min`, over and over (Loshchilov and Hutter 2017).
+
+    The first takes `T_0` epochs, each other one `T_mult` times as long as the one before. `step(epoch)` takes
+    fractions of epochs.
+    """
 
     def __init__(
         self, optimizer: Optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0, last_epoch: int = -1
@@ -212,7 +228,9 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         if not isinstance(T_0, int) or T_0 <= 0:
             raise ValueError(f"CosineAnnealingWarmRestarts(T_0): got {T_0!r}, needs a positive int")
         if not isinstance(T_mult, int) or T_mult < 1:
-            raise ValueError(f"CosineAnnealingWarmRestarts(T_mult): got {T_mult!r}, needs an int of at least 1")
+            raise ValueError(
+                f"CosineAnnealingWarmRestarts(T_mult): got {T_mult!r}, needs an int of at least 1"
+            )
         self.T_0 = T_0
         self.T_i = T_0
         self.T_mult = T_mult
@@ -229,7 +247,9 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         if epoch is None:
             epoch = self.last_epoch + 1
         if epoch < 0:
-            raise ValueError(f"CosineAnnealingWarmRestarts.step(epoch): got {epoch}, needs a number of at least 0")
+            raise ValueError(
+                f"CosineAnnealingWarmRestarts.step(epoch): got {epoch}, needs a number of at least 0"
+            )
         self.T_cur, self.T_i = epoch, self.T_0
         if self.T_mult == 1:
             self.T_cur = epoch % self.T_0

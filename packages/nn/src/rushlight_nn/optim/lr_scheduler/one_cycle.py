@@ -10,8 +10,10 @@ from .base import LRScheduler, per_group
 
 
 class OneCycleLR(LRScheduler):
-    """Up from `max_lr` / `div_factor` to `max_lr`, then down to a `final_div_factor`-th of the start; the momentum runs
-    the other way (Smith and Topin 2019). Step after every batch.
+    """Up to `max_lr` and down again, once (Smith and Topin 2019). Step after every batch.
+
+    The rate starts at `max_lr` / `div_factor` and ends at a `final_div_factor`-th of that; the momentum runs
+    the other way.
 
     Args:
         optimizer: whose groups have "lr", and with `cycle_momentum` "momentum" or "betas".
@@ -66,13 +68,17 @@ class OneCycleLR(LRScheduler):
             self._phases = [up, (total_steps - 1, "max_lr", "min_lr", "base_momentum", "max_momentum")]
         self.cycle_momentum = cycle_momentum
         if last_epoch == -1:
-            for group, highest in zip(groups, per_group("OneCycleLR", "max_lr", max_lr, len(groups)), strict=True):
+            for group, highest in zip(
+                groups, per_group("OneCycleLR", "max_lr", max_lr, len(groups)), strict=True
+            ):
                 group["initial_lr"] = highest / div_factor
                 group["max_lr"] = highest
                 group["min_lr"] = group["initial_lr"] / final_div_factor
         if cycle_momentum:
             if not all("momentum" in group or "betas" in group for group in groups):
-                raise ValueError("OneCycleLR(cycle_momentum): the optimizer has neither 'momentum' nor 'betas'")
+                raise ValueError(
+                    "OneCycleLR(cycle_momentum): the optimizer has neither 'momentum' nor 'betas'"
+                )
             lows = per_group("OneCycleLR", "base_momentum", base_momentum, len(groups))
             highs = per_group("OneCycleLR", "max_momentum", max_momentum, len(groups))
             if last_epoch == -1:
@@ -91,12 +97,10 @@ class OneCycleLR(LRScheduler):
         step = self.last_epoch
         if step > self.total_steps:
             raise ValueError(f"OneCycleLR.step(): step {step + 1} of a schedule of {self.total_steps} steps")
+        number = next((i for i, phase in enumerate(self._phases) if step <= phase[0]), len(self._phases) - 1)
+        begin = self._phases[number - 1][0] if number else 0.0
+        end, *names = self._phases[number]
         rates = []
-        begin = 0.0
-        for end, *names in self._phases:
-            if step <= end or end == self._phases[-1][0]:
-                break
-            begin = end
         part = (step - begin) / (end - begin) if end != begin else 1.0
         for group in self.optimizer.param_groups:
             rates.append(self._between(group[names[0]], group[names[1]], part))

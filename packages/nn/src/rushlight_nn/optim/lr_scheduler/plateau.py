@@ -10,14 +10,16 @@ from .base import LRScheduler, per_group, set_rate
 
 
 class ReduceLROnPlateau(LRScheduler):
-    """The rate times `factor` when the number given to `step` has not improved for more than `patience` epochs.
+    """The rate times `factor` when the number given to `step` has not improved for more than `patience`
+    epochs.
 
     Args:
         optimizer: whose groups' "lr" is set.
         mode: whether "min" or "max" is better.
         factor: below 1.
         patience: epochs without improvement that are tolerated.
-        threshold: how much better counts as improvement, as a part of the best ("rel") or a difference ("abs").
+        threshold: how much better counts as improvement, as a part of the best ("rel") or a difference
+            ("abs").
         threshold_mode: "rel" or "abs".
         cooldown: epochs after a reduction that do not count.
         min_lr: the lowest rate, or one for each group.
@@ -41,7 +43,9 @@ class ReduceLROnPlateau(LRScheduler):
         if mode not in ("min", "max"):
             raise ValueError(f"ReduceLROnPlateau(mode): got {mode!r}, needs 'min' or 'max'")
         if threshold_mode not in ("rel", "abs"):
-            raise ValueError(f"ReduceLROnPlateau(threshold_mode): got {threshold_mode!r}, needs 'rel' or 'abs'")
+            raise ValueError(
+                f"ReduceLROnPlateau(threshold_mode): got {threshold_mode!r}, needs 'rel' or 'abs'"
+            )
         self.mode = mode
         self.factor = factor
         self.patience = patience

@@ -1,0 +1,234 @@
+from __future__ import annotations
+
+from collections import OrderedDict
+
+import pytest
+import rushlight_core as core
+from hypothesis import given
+from hypothesis import strategies as st
+from rushlight_nn import BatchNorm1d, Linear, Module, Parameter, Sequential
+
+
+def model():
+    return Sequential(Linear(2, 3), BatchNorm1d(3), Linear(3, 1, bias=False))
+
+
+KEYS = [
+    "0.weight",
+    "0.bias",
+    "1.weight",
+    "1.bias",
+    "1.running_mean",
+    "1.running_var",
+    "1.num_batches_tracked",
+    "2.weight",
+]
+
+
+def test_state_dict_names_parameters_and_persistent_buffers():
+    net = model()
+    net.register_buffer("scratch", core.ones(1), persistent=False)
+    state = net.state_dict()
+    assert isinstance(state, OrderedDict)
+    assert list(state) == KEYS
+    assert not any(value.requires_grad for value in state.values())
+    assert list(net.state_dict(prefix="p.")) == ["p." + key for key in KEYS]
+    assert net.state_dict(keep_vars=True)["0.weight"] is net[0].weight
+    destination = {}
+    assert net.state_dict(destination=destination) is destination
+
+
+def test_state_dict_shares_memory():
+    net = model()
+    state = net.state_dict()
+    with core.no_grad():
+        net[0].weight.fill_(7.0)
+    assert float(state["0.weight"].min()) == 7.0
+
+
+def test_load_copies_values():
+    ours, theirs = model(), model()
+    state = theirs.state_dict()
+    before = ours[0].weight
+    result = ours.load_state_dict(state)
+    assert result.missing_keys == []
+    assert result.unexpected_keys == []
+    assert repr(result) == "<All keys matched successfully>"
+    assert ours[0].weight is before
+    for key, value in ours.state_dict().items():
+        assert core.equal(value, state[key])
+    with core.no_grad():
+        theirs[0].weight.fill_(9.0)
+    assert float(ours[0].weight.max()) < 9.0
+
+
+def test_load_converts_to_the_modules_dtype():
+    ours, theirs = model(), model().double()
+    ours.load_state_dict(theirs.state_dict())
+    assert ours[0].weight.dtype == core.float32
+    assert core.equal(ours[0].weight, theirs[0].weight.float())
+
+
+def test_assign_takes_the_tensors_themselves():
+    ours, theirs = model(), model().double().requires_grad_(False)
+    state = theirs.state_dict()
+    ours[0].weight.requires_grad_(False)
+    ours.load_state_dict(state, assign=True)
+    assert ours[0].weight.dtype == core.float64
+    assert isinstance(ours[0].weight, Parameter)
+    assert ours[0].weight.data_ptr() == state["0.weight"].data_ptr()
+    assert ours[0].weight is ours[0]._parameters["weight"]
+    assert not ours[0].weight.requires_grad
+    assert ours[0].bias.requires_grad
+    assert ours[1].running_mean is ours[1]._buffers["running_mean"]
+    assert ours[1].running_mean.data_ptr() == state["1.running_mean"].data_ptr()
+
+
+def values(net):
+    return {key: value.clone() for key, value in net.state_dict().items()}
+
+
+def same(a, b):
+    return a.keys() == b.keys() and all(core.equal(a[key], b[key]) for key in a)
+
+
+def test_a_state_that_does_not_fit_changes_nothing_and_is_described():
+    ours = model()
+    before = values(ours)
+    state = model().state_dict()
+    del state["1.running_mean"]
+    state["0.weights"] = state.pop("0.weight")
+    state["2.weight"] = core.zeros(1, 4)
+    state["1.bias"] = [1, 2, 3]
+    with pytest.raises(RuntimeError) as info:
+        ours.load_state_dict(state)
+    text = str(info.value)
+    assert "missing keys: '0.weight', '1.running_mean'" in text
+    assert "unexpected keys: '0.weights'" in text
+    assert "size mismatch for 2.weight: (1, 4) in the state, (1, 3) in the module" in text
+    assert "1.bias: got list, needs a tensor" in text
+    assert "hint: is '0.weights' what the module calls '0.weight'?" in text
+    assert same(values(ours), before)
+    assert "0.weights" in state
+    with pytest.raises(RuntimeError, match="size mismatch"):
+        ours.load_state_dict(state, strict=False)
+    assert same(values(ours), before)
+
+
+def test_states_of_wrapped_models_get_a_hint():
+    state = {"module." + key: value for key, value in model().state_dict().items()}
+    with pytest.raises(RuntimeError, match=r"remove the prefix 'module\.'"):
+        model().load_state_dict(state)
+
+
+def test_not_strict_loads_what_fits():
+    ours = model()
+    result = ours.load_state_dict({"2.weight": core.full((1, 3), 5.0), "other": core.ones(1)}, strict=False)
+    assert result.missing_keys == KEYS[:-1]
+    assert result.unexpected_keys == ["other"]
+    assert float(ours[2].weight.sum()) == 15.0
+
+
+@given(missing=st.sets(st.sampled_from(KEYS)), extra=st.sets(st.sampled_from(["0.x", "3.y", "z", "1.a.b"])))
+def test_every_misfit_is_reported_exactly_once(missing, extra):
+    ours = model()
+    before = values(ours)
+    state = {key: value + 1 for key, value in model().state_dict().items() if key not in missing}
+    state.update((key, core.ones(1)) for key in extra)
+    if not missing and not extra:
+        assert ours.load_state_dict(state) == ([], [])
+        return
+    with pytest.raises(RuntimeError):
+        ours.load_state_dict(state)
+    assert same(values(ours), before)
+    result = ours.load_state_dict(state, strict=False)
+    assert sorted(result.missing_keys) == sorted(missing)
+    assert sorted(result.unexpected_keys) == sorted(extra)
+    after = values(ours)
+    for key in KEYS:
+        assert core.equal(after[key], before[key] if key in missing else state[key])
+
+
+def test_only_a_mapping_can_be_loaded():
+    with pytest.raises(TypeError, match=r"got str.*\n.*load\(path\)"):
+        model().load_state_dict("model.ckpt")
+
+
+def test_extra_state():
+    class Extra(Module):
+        def __init__(self):
+            super().__init__()
+            self.epoch = 0
+
+        def get_extra_state(self):
+            return {"epoch": self.epoch}
+
+        def set_extra_state(self, state):
+            self.epoch = state["epoch"]
+
+    ours, theirs = Sequential(Extra()), Sequential(Extra())
+    theirs[0].epoch = 4
+    state = theirs.state_dict()
+    assert state["0._extra_state"] == {"epoch": 4}
+    ours.load_state_dict(state)
+    assert ours[0].epoch == 4
+    with pytest.raises(RuntimeError, match="_extra_state"):
+        Sequential(Linear(1, 1)).load_state_dict(state)
+    with pytest.raises(RuntimeError, match="missing keys: '0._extra_state'"):
+        ours.load_state_dict({})
+
+
+def test_an_older_layout_can_be_read():
+    class Renamed(Module):
+        _version = 2
+
+        def __init__(self):
+            super().__init__()
+            self.weight = Parameter(core.zeros(2))
+
+        def _load_from_state_dict(self, state_dict, prefix, local_metadata, *rest):
+            if local_metadata.get("version", 1) < 2:
+                state_dict[prefix + "weight"] = state_dict.pop(prefix + "w")
+            super()._load_from_state_dict(state_dict, prefix, local_metadata, *rest)
+
+    net = Sequential(Renamed())
+    assert net.state_dict()._metadata["0"] == {"version": 2}
+    old = {"0.w": core.ones(2)}
+    net.load_state_dict(old)
+    assert float(net[0].weight.sum()) == 2.0
+    assert list(old) == ["0.w"]  # the caller's dictionary is not touched
+
+
+def test_state_dict_hooks():
+    net, calls = model(), []
+    net.register_state_dict_pre_hook(lambda m, prefix, keep_vars: calls.append((prefix, keep_vars)))
+    net.register_state_dict_post_hook(lambda m, state, prefix, meta: state.pop("2.weight") and None)
+    assert list(net.state_dict()) == KEYS[:-1]
+    assert calls == [("", False)]
+    net._register_state_dict_hook(lambda m, state, prefix, meta: {"only": state})
+    assert list(net.state_dict()) == ["only"]
+
+
+def test_load_state_dict_hooks():
+    net = model()
+    state = model().state_dict()
+    renamed = {key.replace("2.", "last."): value for key, value in state.items()}
+
+    def rename(module, state, prefix, *rest):
+        assert module is net
+        state["2.weight"] = state.pop("last.weight")
+
+    handle = net.register_load_state_dict_pre_hook(rename)
+    net.load_state_dict(renamed)
+    assert "last.weight" in renamed
+    handle.remove()
+    with pytest.raises(RuntimeError):
+        net.load_state_dict(renamed)
+
+    def forgive(module, keys):
+        keys.missing_keys.clear()
+        keys.unexpected_keys.clear()
+
+    net.register_load_state_dict_post_hook(forgive)
+    net.load_state_dict(renamed)
+    assert core.equal(net[0].weight, state["0.weight"])
