@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections import OrderedDict
 
 import pytest
+
 import rushlight_core as core
 from rushlight_nn import (
     Identity,

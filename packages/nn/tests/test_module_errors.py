@@ -6,6 +6,7 @@ import traceback
 import weakref
 
 import pytest
+
 import rushlight_core as core
 from rushlight_nn import Linear, Module, Sequential
 

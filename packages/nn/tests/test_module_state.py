@@ -3,9 +3,10 @@ from __future__ import annotations
 from collections import OrderedDict
 
 import pytest
-import rushlight_core as core
 from hypothesis import given
 from hypothesis import strategies as st
+
+import rushlight_core as core
 from rushlight_nn import BatchNorm1d, Linear, Module, Parameter, Sequential
 
 
@@ -59,7 +60,7 @@ def test_load_copies_values():
         assert core.equal(value, state[key])
     with core.no_grad():
         theirs[0].weight.fill_(9.0)
-    assert float(ours[0].weight.max()) < 9.0
+    assert float(ours[0].weight.detach().max()) < 9.0
 
 
 def test_load_converts_to_the_modules_dtype():
@@ -126,7 +127,7 @@ def test_not_strict_loads_what_fits():
     result = ours.load_state_dict({"2.weight": core.full((1, 3), 5.0), "other": core.ones(1)}, strict=False)
     assert result.missing_keys == KEYS[:-1]
     assert result.unexpected_keys == ["other"]
-    assert float(ours[2].weight.sum()) == 15.0
+    assert float(ours[2].weight.detach().sum()) == 15.0
 
 
 @given(missing=st.sets(st.sampled_from(KEYS)), extra=st.sets(st.sampled_from(["0.x", "3.y", "z", "1.a.b"])))
@@ -174,7 +175,7 @@ def test_extra_state():
     assert ours[0].epoch == 4
     with pytest.raises(RuntimeError, match="_extra_state"):
         Sequential(Linear(1, 1)).load_state_dict(state)
-    with pytest.raises(RuntimeError, match="missing keys: '0._extra_state'"):
+    with pytest.raises(RuntimeError, match=r"missing keys: '0\._extra_state'"):
         ours.load_state_dict({})
 
 
@@ -195,14 +196,18 @@ def test_an_older_layout_can_be_read():
     assert net.state_dict()._metadata["0"] == {"version": 2}
     old = {"0.w": core.ones(2)}
     net.load_state_dict(old)
-    assert float(net[0].weight.sum()) == 2.0
+    assert float(net[0].weight.detach().sum()) == 2.0
     assert list(old) == ["0.w"]  # the caller's dictionary is not touched
 
 
 def test_state_dict_hooks():
     net, calls = model(), []
     net.register_state_dict_pre_hook(lambda m, prefix, keep_vars: calls.append((prefix, keep_vars)))
-    net.register_state_dict_post_hook(lambda m, state, prefix, meta: state.pop("2.weight") and None)
+
+    def drop(module, state, prefix, metadata):
+        del state["2.weight"]
+
+    net.register_state_dict_post_hook(drop)
     assert list(net.state_dict()) == KEYS[:-1]
     assert calls == [("", False)]
     net._register_state_dict_hook(lambda m, state, prefix, meta: {"only": state})

@@ -4,6 +4,7 @@ import copy
 import pickle
 
 import pytest
+
 import rushlight_core as core
 from rushlight_nn import Buffer, Parameter
 

@@ -378,7 +378,9 @@ def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, dict[str, Any]]:
     """Sort the arguments of `to` into device, dtype and options."""
     device, dtype = kwargs.pop("device", None), kwargs.pop("dtype", None)
     other = kwargs.pop("tensor", None)
-    options: dict[str, Any] = {name: kwargs.pop(name) for name in ("non_blocking", "memory_format") if name in kwargs}
+    options: dict[str, Any] = {
+        name: kwargs.pop(name) for name in ("non_blocking", "memory_format") if name in kwargs
+    }
     if kwargs:
         raise TypeError(f"to(): unexpected keyword argument {next(iter(kwargs))!r}")
     rest = list(args)

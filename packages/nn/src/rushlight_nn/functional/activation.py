@@ -126,10 +126,13 @@ def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dty
     return _log_softmax(input, dim) if dtype is None else _log_softmax(input, dim, dtype=dtype)
 
 
-def gumbel_softmax(logits: Tensor, tau: float = 1.0, hard: bool = False, dim: int = -1) -> Tensor:
+def gumbel_softmax(
+    logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1
+) -> Tensor:
     """A sample of the relaxed categorical distribution with log-probabilities `logits` (Jang et al. 2017).
 
     They need not be normalised. With `hard` the sample is one-hot, with the gradient of the relaxed one.
+    `eps` is accepted and ignored.
     """
     uniform = core.rand_like(logits).clamp(min=1e-20)
     soft = softmax((logits - (-uniform.log()).clamp(min=1e-20).log()) / tau, dim)

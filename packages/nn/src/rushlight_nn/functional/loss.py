@@ -9,7 +9,7 @@ import warnings
 
 from rushlight_core import Tensor
 
-from .._core import operator
+from .._core import core, operator
 from ._arguments import reduction_code
 
 _cross_entropy_loss = operator("cross_entropy_loss")
@@ -63,13 +63,27 @@ def nll_loss(
     return _nll_loss(input, target, weight, code, ignore_index)
 
 
-def _check_sizes(function: str, input: Tensor, target: Tensor) -> None:
-    if target.shape != input.shape:
-        warnings.warn(
-            f"{function}: input {tuple(input.shape)} and target {tuple(target.shape)} are broadcast, "
-            "which is rarely meant; give them the same shape",
-            stacklevel=3,
+def _same_sizes(function: str, input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    if target.shape == input.shape:
+        return input, target
+    warnings.warn(
+        f"{function}: input {tuple(input.shape)} and target {tuple(target.shape)} are broadcast, "
+        "which is rarely meant; give them the same shape",
+        stacklevel=3,
+    )
+    return core.broadcast_tensors(input, target)
+
+
+def _weighted(function: str, losses: Tensor, weight: Tensor, code: int) -> Tensor:
+    """Reduce `losses`, each times its weight; the mean takes weights for frequencies."""
+    if weight.shape != losses.shape:
+        raise ValueError(
+            f"{function}(weight): shape {tuple(weight.shape)} is not the input's, {tuple(losses.shape)}"
         )
+    losses = losses * weight
+    if code == 0:
+        return losses
+    return losses.sum() if code == 2 else losses.sum() / weight.sum()
 
 
 def mse_loss(
@@ -78,10 +92,14 @@ def mse_loss(
     size_average: bool | None = None,
     reduce: bool | None = None,
     reduction: str = "mean",
+    weight: Tensor | None = None,
 ) -> Tensor:
-    """(input - target)²."""
-    _check_sizes("mse_loss", input, target)
-    return _mse_loss(input, target, reduction_code("mse_loss", reduction, size_average, reduce))
+    """(input - target)², optionally times a `weight` of the same shape."""
+    input, target = _same_sizes("mse_loss", input, target)
+    code = reduction_code("mse_loss", reduction, size_average, reduce)
+    if weight is not None:
+        return _weighted("mse_loss", _mse_loss(input, target, 0), weight, code)
+    return _mse_loss(input, target, code)
 
 
 def l1_loss(
@@ -90,10 +108,14 @@ def l1_loss(
     size_average: bool | None = None,
     reduce: bool | None = None,
     reduction: str = "mean",
+    weight: Tensor | None = None,
 ) -> Tensor:
-    """|input - target|."""
-    _check_sizes("l1_loss", input, target)
-    return _l1_loss(input, target, reduction_code("l1_loss", reduction, size_average, reduce))
+    """|input - target|, optionally times a `weight` of the same shape."""
+    input, target = _same_sizes("l1_loss", input, target)
+    code = reduction_code("l1_loss", reduction, size_average, reduce)
+    if weight is not None:
+        return _weighted("l1_loss", _l1_loss(input, target, 0), weight, code)
+    return _l1_loss(input, target, code)
 
 
 def smooth_l1_loss(
@@ -105,12 +127,33 @@ def smooth_l1_loss(
     beta: float = 1.0,
 ) -> Tensor:
     """d² / (2 beta) where d = |input - target| is below `beta`, else d - beta / 2 (Girshick 2015)."""
-    _check_sizes("smooth_l1_loss", input, target)
+    input, target = _same_sizes("smooth_l1_loss", input, target)
     if beta < 0:
         raise ValueError(f"smooth_l1_loss(beta): got {beta}, needs a number of at least 0")
     code = reduction_code("smooth_l1_loss", reduction, size_average, reduce)
     # At beta 0 the parabola vanishes and its formula would divide by zero.
     return _l1_loss(input, target, code) if beta == 0 else _smooth_l1_loss(input, target, code, beta)
+
+
+def huber_loss(
+    input: Tensor,
+    target: Tensor,
+    reduction: str = "mean",
+    delta: float = 1.0,
+    weight: Tensor | None = None,
+) -> Tensor:
+    """d² / 2 where d = |input - target| is below `delta`, else delta (d - delta / 2) (Huber 1964).
+
+    Optionally times a `weight` of the same shape; the mean is then over the elements.
+    """
+    if delta <= 0:
+        raise ValueError(f"huber_loss(delta): got {delta}, needs a positive number")
+    input, target = _same_sizes("huber_loss", input, target)
+    code = reduction_code("huber_loss", reduction)
+    if weight is None:
+        return _smooth_l1_loss(input, target, code, delta) * delta
+    losses = _weighted("huber_loss", _smooth_l1_loss(input, target, 0, delta) * delta, weight, 0)
+    return losses if code == 0 else losses.sum() if code == 2 else losses.mean()
 
 
 def binary_cross_entropy(
@@ -186,11 +229,3 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     first = x1 / x1.norm(2, dim, keepdim=True).clamp(min=eps)
     second = x2 / x2.norm(2, dim, keepdim=True).clamp(min=eps)
     return (first * second).sum(dim)
-
-
-def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0) -> Tensor:
-    """d² / 2 where d = |input - target| is below `delta`, else delta (d - delta / 2) (Huber 1964)."""
-    if delta <= 0:
-        raise ValueError(f"huber_loss(delta): got {delta}, needs a positive number")
-    _check_sizes("huber_loss", input, target)
-    return _smooth_l1_loss(input, target, reduction_code("huber_loss", reduction), delta) * delta

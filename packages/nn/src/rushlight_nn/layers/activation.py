@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import rushlight_core as core
@@ -66,10 +67,21 @@ class Mish(_InPlace):
 
 
 class Hardtanh(Module):
-    """x limited to [min_val, max_val]."""
+    """x limited to [min_val, max_val]. (`min_value` and `max_value` are deprecated names.)"""
 
-    def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
+    def __init__(
+        self,
+        min_val: float = -1.0,
+        max_val: float = 1.0,
+        inplace: bool = False,
+        min_value: float | None = None,
+        max_value: float | None = None,
+    ) -> None:
         super().__init__()
+        if min_value is not None or max_value is not None:
+            warnings.warn("Hardtanh: write min_val and max_val", DeprecationWarning, stacklevel=2)
+            min_val = min_val if min_value is None else min_value
+            max_val = max_val if max_value is None else max_value
         if not min_val < max_val:
             raise ValueError(
                 f"Hardtanh(min_val, max_val): got {min_val} and {max_val}, needs min_val < max_val"

@@ -119,7 +119,7 @@ class _Convolution(Module):
             f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
         )
         if self.padding != (0,) * self._dims:
-            text += f", padding={self.padding!r}"
+            text += f", padding={self.padding}"
         if self.dilation != (1,) * self._dims:
             text += f", dilation={self.dilation}"
         if self.groups != 1:
@@ -127,7 +127,7 @@ class _Convolution(Module):
         if self.bias is None:
             text += ", bias=False"
         if self.padding_mode != "zeros":
-            text += f", padding_mode={self.padding_mode!r}"
+            text += f", padding_mode={self.padding_mode}"
         return text
 
 

@@ -14,6 +14,13 @@ from ..module import Module
 from ..parameter import Parameter
 
 
+def _reset_affine(module: Any) -> None:
+    if module.weight is not None:
+        init.ones_(module.weight)
+    if module.bias is not None:
+        init.zeros_(module.bias)
+
+
 class _BatchNorm(Module):
     _dims: tuple[int, ...]
 
@@ -33,6 +40,8 @@ class _BatchNorm(Module):
         track_running_stats: bool = True,
         device: Any = None,
         dtype: Any = None,
+        *,
+        bias: bool = True,
     ) -> None:
         super().__init__()
         self.num_features = num_features
@@ -40,8 +49,8 @@ class _BatchNorm(Module):
         self.momentum = momentum
         self.affine = affine
         self.track_running_stats = track_running_stats
-        for name in ("weight", "bias"):
-            values = core.empty(num_features, device=device, dtype=dtype) if affine else None
+        for name, wanted in (("weight", affine), ("bias", affine and bias)):
+            values = core.empty(num_features, device=device, dtype=dtype) if wanted else None
             self.register_parameter(name, None if values is None else Parameter(values))
         if track_running_stats:
             self.register_buffer("running_mean", core.zeros(num_features, device=device, dtype=dtype))
@@ -62,9 +71,7 @@ class _BatchNorm(Module):
     def reset_parameters(self) -> None:
         """Start again: weight one, bias zero, no statistics."""
         self.reset_running_stats()
-        if self.affine:
-            init.ones_(self.weight)
-            init.zeros_(self.bias)
+        _reset_affine(self)
 
     def forward(self, input: Tensor) -> Tensor:
         if input.dim() not in self._dims:
@@ -94,7 +101,7 @@ class _BatchNorm(Module):
     def extra_repr(self) -> str:
         return (
             f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
-            f"track_running_stats={self.track_running_stats}"
+            f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}"
         )
 
 
@@ -105,7 +112,7 @@ class BatchNorm1d(_BatchNorm):
         num_features: C.
         eps: added to the variance.
         momentum: how far the running statistics move towards each batch's; None averages all batches.
-        affine: whether a weight and a bias per channel follow.
+        affine: whether a weight and, with `bias`, a bias per channel follow.
         track_running_stats: whether running statistics are kept, for evaluation.
     """
 
@@ -119,7 +126,7 @@ class BatchNorm2d(_BatchNorm):
         num_features: C.
         eps: added to the variance.
         momentum: how far the running statistics move towards each batch's; None averages all batches.
-        affine: whether a weight and a bias per channel follow.
+        affine: whether a weight and, with `bias`, a bias per channel follow.
         track_running_stats: whether running statistics are kept, for evaluation.
     """
 
@@ -167,16 +174,16 @@ class LayerNorm(Module):
 
     def reset_parameters(self) -> None:
         """Weight one, bias zero."""
-        if self.weight is not None:
-            init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
+        _reset_affine(self)
 
     def forward(self, input: Tensor) -> Tensor:
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
-        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+        return (
+            f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}, "
+            f"bias={self.bias is not None}"
+        )
 
 
 class RMSNorm(Module):
@@ -227,7 +234,7 @@ class GroupNorm(Module):
         num_groups: a divisor of `num_channels`.
         num_channels: the input's channels.
         eps: added to the variance.
-        affine: whether a weight and a bias per channel follow.
+        affine: whether a weight and, with `bias`, a bias per channel follow.
     """
 
     weight: Parameter | None
@@ -241,6 +248,8 @@ class GroupNorm(Module):
         affine: bool = True,
         device: Any = None,
         dtype: Any = None,
+        *,
+        bias: bool = True,
     ) -> None:
         super().__init__()
         if num_groups < 1 or num_channels % num_groups:
@@ -251,19 +260,20 @@ class GroupNorm(Module):
         self.num_channels = num_channels
         self.eps = eps
         self.affine = affine
-        for name in ("weight", "bias"):
-            values = core.empty(num_channels, device=device, dtype=dtype) if affine else None
+        for name, wanted in (("weight", affine), ("bias", affine and bias)):
+            values = core.empty(num_channels, device=device, dtype=dtype) if wanted else None
             self.register_parameter(name, None if values is None else Parameter(values))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Weight one, bias zero."""
-        if self.affine:
-            init.ones_(self.weight)
-            init.zeros_(self.bias)
+        _reset_affine(self)
 
     def forward(self, input: Tensor) -> Tensor:
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
-        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}"
+        return (
+            f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, "
+            f"bias={self.bias is not None}"
+        )

@@ -10,13 +10,30 @@ from ..optimizer import Optimizer
 from .base import LRScheduler, set_rate
 
 
-class SequentialLR(LRScheduler):
+class _Combined(LRScheduler):
+    _unsaved = ("optimizer", "_schedulers")
+    _schedulers: list[Any]
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything but the optimizer, with the states of the schedulers."""
+        return {
+            **super().state_dict(),
+            "_schedulers": [scheduler.state_dict() for scheduler in self._schedulers],
+        }
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take over what :meth:`state_dict` returned."""
+        state = dict(state_dict)
+        for scheduler, own in zip(self._schedulers, state.pop("_schedulers"), strict=True):
+            scheduler.load_state_dict(own)
+        super().load_state_dict(state)
+
+
+class SequentialLR(_Combined):
     """One scheduler after the other.
 
     Number i takes over at epoch milestones[i - 1] and starts from its own epoch 0.
     """
-
-    _unsaved = ("optimizer", "_schedulers")
 
     def __init__(
         self, optimizer: Optimizer, schedulers: Sequence[Any], milestones: Sequence[int], last_epoch: int = -1
@@ -38,6 +55,7 @@ class SequentialLR(LRScheduler):
             set_rate(group, group["initial_lr"])
         for scheduler in self._schedulers:
             scheduler.last_epoch -= 1
+            scheduler._step_count = 0
         self._schedulers[0].step()
         self._last_lr = self._schedulers[0].get_last_lr()
 
@@ -53,25 +71,9 @@ class SequentialLR(LRScheduler):
         scheduler.step()
         self._last_lr = scheduler.get_last_lr()
 
-    def state_dict(self) -> dict[str, Any]:
-        """Everything but the optimizer, with the states of the schedulers."""
-        return {
-            **super().state_dict(),
-            "_schedulers": [scheduler.state_dict() for scheduler in self._schedulers],
-        }
 
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over what :meth:`state_dict` returned."""
-        state = dict(state_dict)
-        for scheduler, own in zip(self._schedulers, state.pop("_schedulers"), strict=True):
-            scheduler.load_state_dict(own)
-        super().load_state_dict(state)
-
-
-class ChainedScheduler(LRScheduler):
+class ChainedScheduler(_Combined):
     """Several schedulers at once: their factors multiply."""
-
-    _unsaved = ("optimizer", "_schedulers")
 
     def __init__(self, schedulers: Sequence[Any], optimizer: Optimizer | None = None) -> None:
         if not schedulers:
@@ -90,6 +92,3 @@ class ChainedScheduler(LRScheduler):
         for scheduler in self._schedulers:
             scheduler.step()
         self._last_lr = self._rates()
-
-    state_dict = SequentialLR.state_dict
-    load_state_dict = SequentialLR.load_state_dict

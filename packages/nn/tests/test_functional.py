@@ -1,0 +1,459 @@
+"""Every function against NumPy or SciPy, in float64 or with tolerances of float32."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import signal, special
+
+import rushlight_core as core
+import rushlight_nn.functional as F
+
+
+def to(array, dtype=None):
+    tensor = core.from_numpy(np.ascontiguousarray(array))
+    return tensor if dtype is None else tensor.to(dtype)
+
+
+def close(result, expected, rtol=1e-6, atol=1e-7):
+    np.testing.assert_allclose(result.detach().numpy(), expected, rtol=rtol, atol=atol)
+
+
+X = np.linspace(-5.0, 5.0, 41)
+
+
+ACTIVATIONS = {
+    "relu": (lambda x: F.relu(x), np.maximum(X, 0)),
+    "relu6": (lambda x: F.relu6(x * 2), np.clip(2 * X, 0, 6)),
+    "hardtanh": (lambda x: F.hardtanh(x, -2, 3), np.clip(X, -2, 3)),
+    "leaky_relu": (lambda x: F.leaky_relu(x, 0.2), np.where(X > 0, X, 0.2 * X)),
+    "elu": (lambda x: F.elu(x, 1.5), np.where(X > 0, X, 1.5 * np.expm1(X))),
+    "gelu": (lambda x: F.gelu(x), X * special.ndtr(X)),
+    "gelu_tanh": (
+        lambda x: F.gelu(x, approximate="tanh"),
+        X / 2 * (1 + np.tanh(math.sqrt(2 / math.pi) * (X + 0.044715 * X**3))),
+    ),
+    "silu": (lambda x: F.silu(x), X * special.expit(X)),
+    "sigmoid": (lambda x: F.sigmoid(x), special.expit(X)),
+    "tanh": (lambda x: F.tanh(x), np.tanh(X)),
+    "logsigmoid": (lambda x: F.logsigmoid(x * 50), special.log_expit(50 * X)),
+    "softplus": (lambda x: F.softplus(x, 2.0), np.logaddexp(0, 2 * X) / 2),
+    "softplus_linear": (lambda x: F.softplus(x, 1.0, 2.0), np.where(X > 2, X, np.logaddexp(0, X))),
+    "softsign": (lambda x: F.softsign(x), X / (1 + np.abs(X))),
+    "hardswish": (lambda x: F.hardswish(x), X * np.clip(X + 3, 0, 6) / 6),
+    "hardsigmoid": (lambda x: F.hardsigmoid(x), np.clip(X + 3, 0, 6) / 6),
+    "mish": (lambda x: F.mish(x), X * np.tanh(np.logaddexp(0, X))),
+    "softmax": (lambda x: F.softmax(x, 0), special.softmax(X)),
+    "softmin": (lambda x: F.softmin(x, dim=0), special.softmax(-X)),
+    "log_softmax": (lambda x: F.log_softmax(x, -1), special.log_softmax(X)),
+}
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_activations(name):
+    function, expected = ACTIVATIONS[name]
+    close(function(to(X)), expected)
+
+
+@pytest.mark.parametrize(
+    "function", [F.relu, F.relu6, F.hardtanh, F.leaky_relu, F.elu, F.silu, F.hardswish, F.hardsigmoid, F.mish]
+)
+def test_in_place_activations(function):
+    expected = function(to(X)).numpy()
+    x = to(X.copy())
+    assert function(x, inplace=True) is x
+    close(x, expected)
+
+
+def test_softmax_arguments(rng):
+    x = rng.normal(size=(3, 4))
+    close(F.softmax(to(x), 0), special.softmax(x, axis=0))
+    assert F.softmax(to(x), 1, dtype=core.float32).dtype == core.float32
+    with pytest.warns(UserWarning, match="say which dimension"):
+        close(F.log_softmax(to(x)), special.log_softmax(x, axis=1))
+
+
+def test_glu(rng):
+    x = rng.normal(size=(2, 6))
+    close(F.glu(to(x)), x[:, :3] * special.expit(x[:, 3:]))
+    with pytest.raises(RuntimeError, match="even"):
+        F.glu(to(x[:, :5]))
+
+
+def test_gumbel_softmax():
+    logits = core.log(core.tensor([0.7, 0.2, 0.1]))
+    samples = F.gumbel_softmax(logits.expand(4000, 3), hard=True)
+    assert set(samples.numpy().ravel().round(6).tolist()) == {0.0, 1.0}
+    np.testing.assert_allclose(samples.mean(0).numpy(), [0.7, 0.2, 0.1], atol=0.04)
+
+
+def test_activation_arguments_are_checked():
+    with pytest.raises(ValueError, match="min_val <= max_val"):
+        F.hardtanh(to(X), 2.0, 1.0)
+
+
+# Linear maps and convolutions -------------------------------------------------------------------------------
+
+
+def test_linear(rng):
+    x, w, b = rng.normal(size=(2, 5, 3)), rng.normal(size=(4, 3)), rng.normal(size=4)
+    close(F.linear(to(x), to(w), to(b)), x @ w.T + b)
+    close(F.linear(to(x), to(w)), x @ w.T)
+
+
+def reference_conv2d(x, w, b, stride=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1):
+    """Every output channel as a sum of SciPy correlations."""
+    x = np.pad(x, ((0, 0), (0, 0), (padding[0],) * 2, (padding[1],) * 2))
+    out, per_group, kh, kw = w.shape
+    spread = np.zeros((out, per_group, (kh - 1) * dilation[0] + 1, (kw - 1) * dilation[1] + 1))
+    spread[:, :, :: dilation[0], :: dilation[1]] = w
+    result = []
+    for n in range(len(x)):
+        planes = []
+        for o in range(out):
+            first = o // (out // groups) * per_group
+            plane = sum(
+                signal.correlate2d(x[n, first + i], spread[o, i], mode="valid") for i in range(per_group)
+            )
+            planes.append(plane[:: stride[0], :: stride[1]] + (0 if b is None else b[o]))
+        result.append(planes)
+    return np.array(result)
+
+
+@pytest.mark.parametrize(
+    ("stride", "padding", "dilation", "groups"),
+    [(1, 0, 1, 1), (2, 1, 1, 2), ((1, 2), (2, 0), (2, 1), 1), (3, 2, 2, 4)],
+)
+def test_conv2d(rng, stride, padding, dilation, groups):
+    def pair(v):
+        return v if isinstance(v, tuple) else (v, v)
+
+    x, w, b = rng.normal(size=(2, 4, 9, 8)), rng.normal(size=(8, 4 // groups, 3, 2)), rng.normal(size=8)
+    expected = reference_conv2d(x, w, b, pair(stride), pair(padding), pair(dilation), groups)
+    result = F.conv2d(
+        to(x, core.float32), to(w, core.float32), to(b, core.float32), stride, padding, dilation, groups
+    )
+    close(result, expected, 1e-4, 1e-4)
+
+
+def test_conv1d(rng):
+    x, w, b = rng.normal(size=(2, 3, 10)), rng.normal(size=(4, 3, 3)), rng.normal(size=4)
+    expected = reference_conv2d(x[:, :, None], w[:, :, None], b, (1, 2), (0, 1))[:, :, 0]
+    result = F.conv1d(to(x, core.float32), to(w, core.float32), to(b, core.float32), 2, 1)
+    close(result, expected, 1e-4, 1e-4)
+
+
+# Pooling ----------------------------------------------------------------------------------------------------
+
+
+def windows(x, kernel, stride):
+    view = np.lib.stride_tricks.sliding_window_view(x, kernel, axis=(-2, -1))
+    return view[..., ::stride, ::stride, :, :]
+
+
+def test_max_pool2d(rng):
+    x = rng.normal(size=(2, 3, 8, 7))
+    close(F.max_pool2d(to(x), 3, 2), windows(x, (3, 3), 2).max((-2, -1)))
+    close(F.max_pool2d(to(x), 2), windows(x, (2, 2), 2).max((-2, -1)))
+    padded = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)), constant_values=-np.inf)
+    result, indices = F.max_pool2d(to(x), 3, 2, 1, return_indices=True)
+    close(result, windows(padded, (3, 3), 2).max((-2, -1)))
+    flat = x.reshape(2, 3, -1)
+    assert indices.dtype == core.int64
+    close(result, np.take_along_axis(flat, indices.numpy().reshape(2, 3, -1), -1).reshape(result.shape))
+
+
+def test_avg_pool2d(rng):
+    x = rng.normal(size=(2, 3, 8, 7))
+    close(F.avg_pool2d(to(x), 3, 2), windows(x, (3, 3), 2).mean((-2, -1)))
+    close(F.avg_pool2d(to(x), 2, divisor_override=3), windows(x, (2, 2), 2).sum((-2, -1)) / 3)
+    padded = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)))
+    ones = np.pad(np.ones_like(x), ((0, 0), (0, 0), (1, 1), (1, 1)))
+    total = windows(padded, (3, 3), 2).sum((-2, -1))
+    close(F.avg_pool2d(to(x), 3, 2, 1), total / 9)
+    close(
+        F.avg_pool2d(to(x), 3, 2, 1, count_include_pad=False), total / windows(ones, (3, 3), 2).sum((-2, -1))
+    )
+
+
+@pytest.mark.parametrize("size", [(1, 1), (3, 5), 4, (None, 2)])
+def test_adaptive_avg_pool2d(rng, size):
+    x = rng.normal(size=(2, 3, 7, 6))
+    h, w = size if isinstance(size, tuple) else (size, size)
+    h = 7 if h is None else h
+    expected = np.empty((2, 3, h, w))
+    for i in range(h):
+        for j in range(w):
+            rows = slice(i * 7 // h, -(-(i + 1) * 7 // h))
+            columns = slice(j * 6 // w, -(-(j + 1) * 6 // w))
+            expected[..., i, j] = x[..., rows, columns].mean((-2, -1))
+    close(F.adaptive_avg_pool2d(to(x), size), expected)
+
+
+# Normalisation ----------------------------------------------------------------------------------------------
+
+
+def test_batch_norm(rng):
+    x, w, b = rng.normal(2.0, 3.0, size=(4, 3, 5)), rng.normal(size=3), rng.normal(size=3)
+    mean, var = x.mean((0, 2)), x.var((0, 2))
+    running_mean, running_var = core.zeros(3, dtype=core.float64), core.ones(3, dtype=core.float64)
+    result = F.batch_norm(to(x), running_mean, running_var, to(w), to(b), True, 0.1, 1e-3)
+    normal = (x - mean[:, None]) / np.sqrt(var[:, None] + 1e-3)
+    close(result, normal * w[:, None] + b[:, None])
+    close(running_mean, 0.1 * mean)
+    close(running_var, 0.9 + 0.1 * x.var((0, 2), ddof=1))
+    fixed = F.batch_norm(to(x), to(mean), to(var), to(w), to(b), False, 0.1, 1e-3)
+    close(fixed, normal * w[:, None] + b[:, None])
+    with pytest.raises(ValueError, match="one value per channel"):
+        F.batch_norm(to(x[:1, :, 0]), None, None, training=True)
+
+
+def test_layer_norm(rng):
+    x, w, b = rng.normal(2.0, 3.0, size=(4, 3, 5)), rng.normal(size=(3, 5)), rng.normal(size=(3, 5))
+    normal = (x - x.mean((1, 2), keepdims=True)) / np.sqrt(x.var((1, 2), keepdims=True) + 1e-5)
+    close(F.layer_norm(to(x), (3, 5), to(w), to(b)), normal * w + b)
+    close(F.layer_norm(to(x), [3, 5]), normal)
+
+
+def test_group_norm(rng):
+    x, w, b = rng.normal(2.0, 3.0, size=(2, 6, 4, 3)), rng.normal(size=6), rng.normal(size=6)
+    grouped = x.reshape(2, 3, -1)
+    normal = (grouped - grouped.mean(-1, keepdims=True)) / np.sqrt(grouped.var(-1, keepdims=True) + 1e-5)
+    normal = normal.reshape(x.shape)
+    close(F.group_norm(to(x), 3), normal)
+    close(F.group_norm(to(x), 3, to(w), to(b)), normal * w[:, None, None] + b[:, None, None])
+    with pytest.raises(RuntimeError, match="4 groups"):
+        F.group_norm(to(x), 4)
+
+
+def test_rms_norm(rng):
+    x, w = rng.normal(size=(4, 5)), rng.normal(size=5)
+    normal = x / np.sqrt((x**2).mean(-1, keepdims=True) + 1e-3)
+    close(F.rms_norm(to(x), (5,), to(w), 1e-3), normal * w)
+    close(F.rms_norm(to(x), (5,)), x / np.sqrt((x**2).mean(-1, keepdims=True) + np.finfo(np.float64).eps))
+
+
+def test_normalize(rng):
+    x = rng.normal(size=(4, 5))
+    close(F.normalize(to(x)), x / np.linalg.norm(x, axis=1, keepdims=True))
+    close(F.normalize(to(np.zeros((2, 2)))), np.zeros((2, 2)))
+
+
+# Dropout and tables -----------------------------------------------------------------------------------------
+
+
+def test_dropout():
+    x = core.ones(20000)
+    y = F.dropout(x, 0.25)
+    kept = y.numpy() != 0
+    assert abs(kept.mean() - 0.75) < 0.02
+    np.testing.assert_allclose(y.numpy()[kept], 1 / 0.75, rtol=1e-6)
+    assert core.equal(F.dropout(x, 0.5, training=False), x)
+    assert float(F.dropout(x, 1.0).abs().sum()) == 0.0
+    for p in (-0.1, 1.1):
+        with pytest.raises(ValueError, match="probability"):
+            F.dropout(x, p)
+
+
+def test_dropout2d_drops_whole_channels():
+    x = core.ones(50, 40, 3, 3)
+    y = F.dropout2d(x, 0.5).numpy()
+    per_channel = y.reshape(2000, 9)
+    assert (per_channel == per_channel[:, :1]).all()
+    assert set(np.unique(y)) == {0.0, 2.0}
+    assert F.dropout2d(x, 0.5, training=False) is x
+
+
+def test_embedding(rng):
+    table = rng.normal(size=(6, 3))
+    index = np.array([[0, 5], [2, 2]])
+    close(F.embedding(to(index), to(table)), table[index])
+    close(F.embedding(to(index), to(table), padding_idx=-1), table[index])
+    with pytest.raises(IndexError, match="6 rows"):
+        F.embedding(to(index), to(table), padding_idx=6)
+
+
+def test_embedding_max_norm(rng):
+    table = rng.normal(size=(6, 3)) * 5
+    weight = to(table.copy())
+    F.embedding(to(np.array([1, 1, 4])), weight, max_norm=1.0)
+    norms = np.linalg.norm(weight.numpy(), axis=1)
+    np.testing.assert_allclose(norms[[1, 4]], 1.0, rtol=1e-5)
+    np.testing.assert_array_equal(weight.numpy()[[0, 2, 3, 5]], table[[0, 2, 3, 5]])
+
+
+def test_one_hot():
+    classes = np.array([[0, 2], [1, 2]])
+    np.testing.assert_array_equal(F.one_hot(to(classes)).numpy(), np.eye(3, dtype=np.int64)[classes])
+    assert tuple(F.one_hot(to(classes), 5).shape) == (2, 2, 5)
+    for bad, count in ((to(classes), 2), (to(-classes), 5), (to(classes.astype(np.int32)), 5)):
+        with pytest.raises(RuntimeError):
+            F.one_hot(bad, count)
+
+
+# Losses -----------------------------------------------------------------------------------------------------
+
+
+def reduced(values, reduction):
+    return {"none": lambda v: v, "sum": np.sum, "mean": np.mean}[reduction](values)
+
+
+A = np.linspace(-2.0, 2.0, 12).reshape(3, 4)
+B = np.linspace(1.5, -1.0, 12).reshape(3, 4) ** 3
+P, T = special.expit(A), special.expit(B)
+D = np.abs(A - B)
+
+ELEMENTWISE = {
+    "mse_loss": (lambda r: F.mse_loss(to(A), to(B), reduction=r), D**2),
+    "l1_loss": (lambda r: F.l1_loss(to(A), to(B), reduction=r), D),
+    "huber_loss_weighted": (
+        lambda r: F.huber_loss(to(A), to(B), r, 0.5, to(T)),
+        T * np.where(D < 0.5, D**2 / 2, 0.5 * (D - 0.25)),
+    ),
+    "smooth_l1_loss": (
+        lambda r: F.smooth_l1_loss(to(A), to(B), reduction=r, beta=0.5),
+        np.where(D < 0.5, D**2, D - 0.25),
+    ),
+    "smooth_l1_loss_0": (lambda r: F.smooth_l1_loss(to(A), to(B), reduction=r, beta=0.0), D),
+    "huber_loss": (
+        lambda r: F.huber_loss(to(A), to(B), r, 0.5),
+        np.where(D < 0.5, D**2 / 2, 0.5 * (D - 0.25)),
+    ),
+    "binary_cross_entropy": (
+        lambda r: F.binary_cross_entropy(to(P), to(T), reduction=r),
+        -(T * np.log(P) + (1 - T) * np.log(1 - P)),
+    ),
+    "binary_cross_entropy_with_logits": (
+        lambda r: F.binary_cross_entropy_with_logits(
+            to(A), to(T), reduction=r, pos_weight=to(np.full(4, 3.0))
+        ),
+        -(3 * T * np.log(P) + (1 - T) * np.log(1 - P)),
+    ),
+    "kl_div": (lambda r: F.kl_div(to(A), to(T), reduction=r), T * (np.log(T) - A)),
+    "kl_div_log": (
+        lambda r: F.kl_div(to(A), to(B), reduction=r, log_target=True),
+        np.exp(B) * (B - A),
+    ),
+}
+
+
+@pytest.mark.parametrize("reduction", ["none", "sum", "mean"])
+@pytest.mark.parametrize("name", ELEMENTWISE)
+def test_elementwise_losses(name, reduction):
+    function, expected = ELEMENTWISE[name]
+    close(function(reduction), reduced(expected, reduction))
+
+
+@pytest.mark.parametrize(("function", "each"), [(F.mse_loss, D**2), (F.l1_loss, D)])
+def test_weighted_losses(function, each):
+    close(function(to(A), to(B), weight=to(T), reduction="none"), each * T)
+    close(function(to(A), to(B), weight=to(T), reduction="sum"), (each * T).sum())
+    close(function(to(A), to(B), weight=to(T)), np.average(each, weights=T))
+    with pytest.raises(ValueError, match="weight"):
+        function(to(A), to(B), weight=to(T[:1]))
+
+
+def test_kl_div_batchmean():
+    close(F.kl_div(to(A), to(T), reduction="batchmean"), (T * (np.log(T) - A)).sum() / 3)
+
+
+@pytest.mark.parametrize("reduction", ["none", "sum", "mean"])
+def test_cross_entropy(rng, reduction):
+    x, target, weight = rng.normal(size=(5, 3)), np.array([0, 2, -100, 1, 2]), np.array([1.0, 2.0, 0.5])
+    logp = special.log_softmax(x, axis=1)
+    kept = target != -100
+    each = np.where(kept, -logp[np.arange(5), target * kept] * weight[target * kept], 0.0)
+    expected = each.sum() / weight[target[kept]].sum() if reduction == "mean" else reduced(each, reduction)
+    close(F.cross_entropy(to(x), to(target), to(weight), reduction=reduction), expected)
+    close(F.nll_loss(to(logp), to(target), to(weight), reduction=reduction), expected)
+
+
+def test_cross_entropy_of_images(rng):
+    x, target = rng.normal(size=(2, 3, 4, 5)), rng.integers(0, 3, size=(2, 4, 5))
+    logp = special.log_softmax(x, axis=1)
+    expected = -np.take_along_axis(logp, target[:, None], 1)[:, 0]
+    close(F.cross_entropy(to(x), to(target), reduction="none"), expected)
+    close(F.nll_loss(to(logp), to(target)), expected.mean())
+
+
+def test_cross_entropy_with_probabilities_and_smoothing(rng):
+    x, target = rng.normal(size=(5, 3)), special.softmax(rng.normal(size=(5, 3)), axis=1)
+    logp = special.log_softmax(x, axis=1)
+    close(F.cross_entropy(to(x), to(target)), -(target * logp).sum(1).mean())
+    classes = np.array([0, 1, 2, 1, 0])
+    smooth = 0.9 * np.eye(3)[classes] + 0.1 / 3
+    close(F.cross_entropy(to(x), to(classes), label_smoothing=0.1), -(smooth * logp).sum(1).mean())
+
+
+@pytest.mark.parametrize(
+    "function", [F.mse_loss, F.l1_loss, F.binary_cross_entropy, F.cross_entropy, F.kl_div]
+)
+def test_reduction_is_checked(function):
+    with pytest.raises(ValueError, match=r"reduction\): got 'average', needs 'none', 'mean' or 'sum'"):
+        function(to(P), to(T), reduction="average")
+
+
+def test_older_reduction_arguments_still_work():
+    with pytest.warns(DeprecationWarning, match="reduction='sum'"):
+        close(F.mse_loss(to(A), to(B), size_average=False), (D**2).sum())
+    with pytest.warns(DeprecationWarning, match="reduction='none'"):
+        close(F.l1_loss(to(A), to(B), reduce=False), D)
+
+
+def test_shapes_of_targets():
+    with pytest.warns(UserWarning, match="broadcast"):
+        close(F.mse_loss(to(A), to(B[:1])), ((A - B[:1]) ** 2).mean())
+    with pytest.raises(ValueError, match="view_as"):
+        F.binary_cross_entropy(to(P), to(T[:1]))
+
+
+def test_cosine_similarity(rng):
+    a, b = rng.normal(size=(4, 5)), rng.normal(size=(4, 5))
+    expected = (a * b).sum(1) / np.linalg.norm(a, axis=1) / np.linalg.norm(b, axis=1)
+    close(F.cosine_similarity(to(a), to(b)), expected)
+    close(F.cosine_similarity(to(a), to(a * 0)), np.zeros(4))
+
+
+# Attention and padding --------------------------------------------------------------------------------------
+
+
+def test_scaled_dot_product_attention(rng):
+    q, k, v = (rng.normal(size=(2, 3, n, 4)) for n in (5, 6, 6))
+    scores = q @ k.swapaxes(-1, -2) / 2.0
+    close(F.scaled_dot_product_attention(to(q), to(k), to(v)), special.softmax(scores, axis=-1) @ v)
+    mask = rng.random((5, 6)) < 0.7
+    mask[:, 0] = True
+    expected = special.softmax(np.where(mask, scores, -np.inf), axis=-1) @ v
+    close(F.scaled_dot_product_attention(to(q), to(k), to(v), to(mask)), expected)
+    causal = np.tril(np.ones((5, 6), bool))
+    expected = special.softmax(np.where(causal, scores, -np.inf), axis=-1) @ v
+    close(F.scaled_dot_product_attention(to(q), to(k), to(v), is_causal=True), expected)
+
+
+@pytest.mark.parametrize("mode", ["constant", "reflect", "replicate", "circular"])
+def test_pad(rng, mode):
+    x = rng.normal(size=(2, 4, 5))
+    numpy_mode = {"replicate": "edge", "circular": "wrap"}.get(mode, mode)
+    close(F.pad(to(x), (2, 1), mode), np.pad(x, ((0, 0), (0, 0), (2, 1)), numpy_mode))
+    close(F.pad(to(x), (0, 3, 2, 0), mode), np.pad(x, ((0, 0), (2, 0), (0, 3)), numpy_mode))
+
+
+def test_pad_with_a_value_and_negative_amounts(rng):
+    x = rng.normal(size=(2, 4, 5))
+    close(F.pad(to(x), (1, -2), value=7.0), np.pad(x[..., :3], ((0, 0), (0, 0), (1, 0)), constant_values=7.0))
+    with pytest.raises(RuntimeError):
+        F.pad(to(x), (1, 2, 3))
+    with pytest.raises(RuntimeError):
+        F.pad(to(x), (5, 0), "reflect")
+    with pytest.raises(NotImplementedError, match="mirror"):
+        F.pad(to(x), (1, 1), "mirror")
+    with pytest.raises(ValueError, match="takes no value"):
+        F.pad(to(x), (1, 1), "reflect", 3.0)
+
+
+def test_operators_are_core_s_own():
+    # No Python in between: these names cost nothing.
+    for name in ("linear", "conv2d", "gelu", "softplus", "sigmoid", "scaled_dot_product_attention"):
+        assert getattr(F, name) is getattr(core, name)

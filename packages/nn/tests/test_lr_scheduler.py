@@ -1,0 +1,229 @@
+"""Schedules against their formulas."""
+
+from __future__ import annotations
+
+import copy
+import math
+
+import pytest
+
+import rushlight_core as core
+from rushlight_nn import Parameter, optim
+from rushlight_nn.optim import lr_scheduler
+
+EPOCHS = 13
+
+
+def optimizer(lr=0.8, **options):
+    return optim.SGD([Parameter(core.ones(1))], lr=lr, **options)
+
+
+def rates(make, epochs=EPOCHS, opt=None):
+    opt = optimizer() if opt is None else opt
+    scheduler = make(opt)
+    result = []
+    for _ in range(epochs):
+        result.append(opt.param_groups[0]["lr"])
+        assert scheduler.get_last_lr() == [result[-1]]
+        opt.step()
+        scheduler.step()
+    return result
+
+
+def cosine(epoch, period, low=0.0):
+    return low + (0.8 - low) * (1 + math.cos(math.pi * epoch / period)) / 2
+
+
+FORMULAS = {
+    "lambda": (lambda o: lr_scheduler.LambdaLR(o, lambda e: 1 / (e + 1)), lambda e: 0.8 / (e + 1)),
+    "multiplicative": (lambda o: lr_scheduler.MultiplicativeLR(o, lambda e: 0.5), lambda e: 0.8 * 0.5**e),
+    "step": (lambda o: lr_scheduler.StepLR(o, 3, 0.5), lambda e: 0.8 * 0.5 ** (e // 3)),
+    "multistep": (
+        lambda o: lr_scheduler.MultiStepLR(o, [2, 5, 5], 0.5),
+        lambda e: 0.8 * 0.5 ** ((e >= 2) + 2 * (e >= 5)),
+    ),
+    "constant": (lambda o: lr_scheduler.ConstantLR(o, 0.25, 4), lambda e: 0.8 * (0.25 if e < 4 else 1)),
+    "linear": (
+        lambda o: lr_scheduler.LinearLR(o, 0.5, 1.0, 4),
+        lambda e: 0.8 * (0.5 + 0.5 * min(e, 4) / 4),
+    ),
+    "exponential": (lambda o: lr_scheduler.ExponentialLR(o, 0.9), lambda e: 0.8 * 0.9**e),
+    "polynomial": (lambda o: lr_scheduler.PolynomialLR(o, 6, 2.0), lambda e: 0.8 * (1 - min(e, 6) / 6) ** 2),
+    "cosine": (lambda o: lr_scheduler.CosineAnnealingLR(o, 5, 0.1), lambda e: cosine(e, 5, 0.1)),
+    "restarts": (
+        lambda o: lr_scheduler.CosineAnnealingWarmRestarts(o, 3, 2),
+        lambda e: cosine(e, 3) if e < 3 else cosine(e - 3, 6) if e < 9 else cosine(e - 9, 12),
+    ),
+    "sequential": (
+        lambda o: lr_scheduler.SequentialLR(
+            o, [lr_scheduler.LinearLR(o, 0.5, 1.0, 4), lr_scheduler.ExponentialLR(o, 0.9)], [4]
+        ),
+        lambda e: 0.8 * (0.5 + 0.5 * e / 4) if e < 4 else 0.8 * 0.9 ** (e - 4),
+    ),
+    "chained": (
+        lambda o: lr_scheduler.ChainedScheduler(
+            [lr_scheduler.ExponentialLR(o, 0.9), lr_scheduler.StepLR(o, 3, 0.5)]
+        ),
+        lambda e: 0.8 * 0.9**e * 0.5 ** (e // 3),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_schedules(name):
+    make, formula = FORMULAS[name]
+    assert rates(make) == pytest.approx([formula(e) for e in range(EPOCHS)], rel=1e-9)
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_going_on_from_a_state(name):
+    make, formula = FORMULAS[name]
+    first = optimizer()
+    scheduler = make(first)
+    for _ in range(5):
+        first.step()
+        scheduler.step()
+    second = optimizer()
+    other = make(second)
+    second.load_state_dict(first.state_dict())
+    other.load_state_dict(copy.deepcopy(scheduler.state_dict()))
+    result = []
+    for _ in range(5):
+        result.append(second.param_groups[0]["lr"])
+        second.step()
+        other.step()
+    assert result == pytest.approx([formula(e) for e in range(5, 10)], rel=1e-9)
+
+
+@pytest.mark.parametrize("three_phase", [False, True])
+@pytest.mark.parametrize("strategy", ["cos", "linear"])
+def test_one_cycle(strategy, three_phase):
+    opt = optim.Adam([Parameter(core.ones(1))], lr=1.0)
+    scheduler = lr_scheduler.OneCycleLR(
+        opt, 0.8, total_steps=20, pct_start=0.25, anneal_strategy=strategy, three_phase=three_phase
+    )
+    lrs, betas = [], []
+    for i in range(20):
+        lrs.append(opt.param_groups[0]["lr"])
+        betas.append(opt.param_groups[0]["betas"])
+        opt.step()
+        if i < 19:
+            scheduler.step()
+    low, end = 0.8 / 25, 0.8 / 25 / 1e4
+    assert lrs[0] == pytest.approx(low)
+    assert lrs[4] == max(lrs) == pytest.approx(0.8)
+    assert lrs[-1] == pytest.approx(end)
+    assert lrs == sorted(lrs[:5]) + sorted(lrs[5:], reverse=True)
+    assert betas[0] == pytest.approx((0.95, 0.999))
+    assert betas[4][0] == pytest.approx(0.85)
+    assert betas[-1][0] == pytest.approx(0.95)
+    if three_phase:
+        assert lrs[8] == pytest.approx(low)
+    middle = lrs[2]
+    part = (1 - math.cos(math.pi / 2)) / 2 if strategy == "cos" else 0.5
+    assert middle == pytest.approx(low + (0.8 - low) * part)
+    scheduler.step()
+    with pytest.raises(ValueError, match="schedule of 20 steps"):
+        scheduler.step()
+
+
+def test_one_cycle_arguments():
+    for options in (
+        {},
+        {"total_steps": 0},
+        {"total_steps": 5, "pct_start": 2.0},
+        {"total_steps": 5, "anneal_strategy": "up"},
+        {"total_steps": 5, "max_lr": [0.1, 0.2]},
+    ):
+        with pytest.raises(ValueError, match="OneCycleLR"):
+            lr_scheduler.OneCycleLR(optimizer(), **{"max_lr": 1.0, **options})
+
+
+def test_plateau():
+    opt = optimizer()
+    scheduler = lr_scheduler.ReduceLROnPlateau(opt, factor=0.5, patience=2, cooldown=1, min_lr=0.15)
+    seen = []
+    for loss in [5, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 3, 3]:
+        scheduler.step(core.tensor(float(loss)))
+        seen.append(opt.param_groups[0]["lr"])
+    # two bad epochs are tolerated, the third halves; then one epoch of cooldown
+    assert seen == pytest.approx([0.8] * 4 + [0.4] * 4 + [0.2] * 4 + [0.15] * 3)
+    assert scheduler.best == 3.0
+    assert scheduler.get_last_lr() == pytest.approx([0.15])
+
+
+@pytest.mark.parametrize(
+    ("mode", "threshold_mode", "value", "better"),
+    [
+        ("min", "rel", 0.89, True),
+        ("min", "rel", 0.91, False),
+        ("max", "rel", 1.11, True),
+        ("max", "rel", 1.09, False),
+        ("min", "abs", 0.89, True),
+        ("max", "abs", 1.09, False),
+    ],
+)
+def test_plateau_thresholds(mode, threshold_mode, value, better):
+    scheduler = lr_scheduler.ReduceLROnPlateau(
+        optimizer(), mode, threshold=0.1, threshold_mode=threshold_mode
+    )
+    assert scheduler.is_better(value, 1.0) is better
+
+
+def test_every_group_has_its_rate():
+    ps = [Parameter(core.ones(1)) for _ in range(2)]
+    opt = optim.SGD([{"params": ps[0], "lr": 0.4}, {"params": ps[1]}], lr=0.8)
+    scheduler = lr_scheduler.LambdaLR(opt, [lambda e: 0.5**e, lambda e: 1.0])
+    opt.step()
+    scheduler.step()
+    assert scheduler.get_last_lr() == pytest.approx([0.2, 0.8])
+    with pytest.raises(ValueError, match="1 values for 2 parameter groups"):
+        lr_scheduler.LambdaLR(opt, [lambda e: 1.0])
+
+
+def test_rates_that_are_tensors_change_in_place():
+    rate = core.tensor(0.8, dtype=core.float64)
+    opt = optim.SGD([Parameter(core.ones(1))], lr=rate)
+    scheduler = lr_scheduler.ExponentialLR(opt, 0.5)
+    opt.step()
+    scheduler.step()
+    assert opt.param_groups[0]["lr"] is rate
+    assert float(rate) == pytest.approx(0.4)
+
+
+def test_stepping_too_early_is_noticed():
+    opt = optimizer()
+    scheduler = lr_scheduler.StepLR(opt, 3)
+    with pytest.warns(UserWarning, match="before the optimizer's first step"):
+        scheduler.step()
+
+
+def test_going_on_from_an_epoch():
+    opt = optimizer()
+    with pytest.raises(KeyError, match="initial_lr"):
+        lr_scheduler.StepLR(opt, 3, last_epoch=4)
+    opt.param_groups[0]["initial_lr"] = 0.8
+    scheduler = lr_scheduler.StepLR(opt, 3, 0.5, last_epoch=2)
+    assert scheduler.last_epoch == 3
+    opt.step()
+    with pytest.warns(DeprecationWarning, match="argument is deprecated"):
+        scheduler.step(7)
+    assert scheduler.get_last_lr() == pytest.approx([0.2])
+
+
+def test_only_optimizers():
+    with pytest.raises(TypeError, match="got str, needs an Optimizer"):
+        lr_scheduler.ExponentialLR("adam", 0.9)
+    with pytest.raises(NotImplementedError, match="get_lr"):
+        lr_scheduler.LRScheduler(optimizer())
+    for call in (
+        lambda o: lr_scheduler.LinearLR(o, 0.0),
+        lambda o: lr_scheduler.ConstantLR(o, 2.0),
+        lambda o: lr_scheduler.CosineAnnealingWarmRestarts(o, 0),
+        lambda o: lr_scheduler.ReduceLROnPlateau(o, factor=1.0),
+        lambda o: lr_scheduler.ReduceLROnPlateau(o, mode="best"),
+        lambda o: lr_scheduler.SequentialLR(o, [lr_scheduler.StepLR(o, 1)], [1]),
+        lambda o: lr_scheduler.ChainedScheduler([lr_scheduler.StepLR(optimizer(), 1)], o),
+    ):
+        with pytest.raises(ValueError):
+            call(optimizer())

@@ -1,0 +1,467 @@
+"""Optimizers against their formulas in NumPy."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import rushlight_core as core
+from rushlight_nn import Linear, Parameter, optim
+
+SHAPES = [(3, 4), (5,), ()]
+
+
+def sgd(p, grads, lr, momentum=0.0, dampening=0.0, weight_decay=0.0, nesterov=False, maximize=False):
+    buffer = None
+    for g in grads:
+        g = (-g if maximize else g) + weight_decay * p
+        if momentum:
+            buffer = g if buffer is None else momentum * buffer + (1 - dampening) * g
+            g = g + momentum * buffer if nesterov else buffer
+        p = p - lr * g
+    return p
+
+
+def adam(
+    p,
+    grads,
+    lr,
+    betas=(0.9, 0.999),
+    eps=1e-8,
+    weight_decay=0.0,
+    amsgrad=False,
+    maximize=False,
+    decoupled=False,
+):
+    m = v = highest = 0.0
+    for step, g in enumerate(grads, 1):
+        g = -g if maximize else g
+        if decoupled:
+            p = p * (1 - lr * weight_decay)
+        else:
+            g = g + weight_decay * p
+        m = betas[0] * m + (1 - betas[0]) * g
+        v = betas[1] * v + (1 - betas[1]) * g * g
+        highest = np.maximum(highest, v)
+        root = np.sqrt((highest if amsgrad else v) / (1 - betas[1] ** step))
+        p = p - lr * (m / (1 - betas[0] ** step)) / (root + eps)
+    return p
+
+
+def run(make, grads, start):
+    """Take one step per row of `grads`; a gradient of None sits the step out."""
+    params = [core.from_numpy(p.copy()).requires_grad_() for p in start]
+    optimizer = make(params)
+    for row in grads:
+        for p, g in zip(params, row, strict=True):
+            p.grad = None if g is None else core.from_numpy(g.copy())
+        optimizer.step()
+    return [p.detach().numpy() for p in params], optimizer
+
+
+def check(make, reference, rng, steps=4, absent=()):
+    start = [rng.normal(size=s) for s in SHAPES]
+    grads = [[rng.normal(size=s) for s in SHAPES] for _ in range(steps)]
+    given_grads = [
+        [None if (t, i) in absent else g for i, g in enumerate(row)] for t, row in enumerate(grads)
+    ]
+    results, optimizer = run(make, given_grads, start)
+    for i, (result, p) in enumerate(zip(results, start, strict=True)):
+        expected = reference(p, [row[i] for row in given_grads if row[i] is not None])
+        np.testing.assert_allclose(result, expected, rtol=1e-6, atol=1e-9)
+    return optimizer
+
+
+SGD_OPTIONS = [
+    {},
+    {"momentum": 0.9},
+    {"momentum": 0.9, "dampening": 0.5},
+    {"momentum": 0.8, "nesterov": True, "weight_decay": 0.1},
+    {"weight_decay": 0.1, "maximize": True},
+]
+ADAM_OPTIONS = [
+    {},
+    {"betas": (0.5, 0.6), "eps": 1e-2},
+    {"weight_decay": 0.1},
+    {"amsgrad": True},
+    {"maximize": True, "weight_decay": 0.3, "amsgrad": True},
+]
+ABSENT = [(), {(0, 1)}, {(1, 0), (1, 2), (3, 1)}, {(t, 0) for t in range(4)}]
+
+
+@pytest.mark.parametrize("absent", ABSENT)
+@pytest.mark.parametrize("options", SGD_OPTIONS)
+def test_sgd(rng, options, absent):
+    check(
+        lambda ps: optim.SGD(ps, lr=0.1, **options),
+        lambda p, grads: sgd(p, grads, 0.1, **options),
+        rng,
+        absent=absent,
+    )
+
+
+@pytest.mark.parametrize("absent", ABSENT)
+@pytest.mark.parametrize("options", ADAM_OPTIONS)
+def test_adam(rng, options, absent):
+    check(
+        lambda ps: optim.Adam(ps, lr=0.1, **options),
+        lambda p, grads: adam(p, grads, 0.1, **options),
+        rng,
+        absent=absent,
+    )
+
+
+@pytest.mark.parametrize("options", ADAM_OPTIONS)
+def test_adamw(rng, options):
+    decay = {"weight_decay": 0.01, **options}
+    check(
+        lambda ps: optim.AdamW(ps, lr=0.1, **options),
+        lambda p, grads: adam(p, grads, 0.1, decoupled=True, **decay),
+        rng,
+        absent={(2, 1)},
+    )
+
+
+@settings(max_examples=25, deadline=None)
+@given(absent=st.sets(st.tuples(st.integers(0, 5), st.integers(0, 2))), seed=st.integers(0, 1000))
+def test_any_pattern_of_missing_gradients(absent, seed):
+    rng = np.random.default_rng(seed)
+    check(lambda ps: optim.Adam(ps, lr=0.05), lambda p, g: adam(p, g, 0.05), rng, steps=6, absent=absent)
+    check(
+        lambda ps: optim.SGD(ps, lr=0.05, momentum=0.5, dampening=0.3),
+        lambda p, g: sgd(p, g, 0.05, 0.5, 0.3),
+        rng,
+        steps=6,
+        absent=absent,
+    )
+
+
+def test_groups_have_settings_of_their_own(rng):
+    start = [rng.normal(size=3) for _ in range(2)]
+    grads = [[rng.normal(size=3) for _ in range(2)] for _ in range(3)]
+    results, optimizer = run(
+        lambda ps: optim.SGD([{"params": ps[0], "lr": 0.5}, {"params": [ps[1]], "momentum": 0.9}], lr=0.1),
+        grads,
+        start,
+    )
+    np.testing.assert_allclose(results[0], sgd(start[0], [g[0] for g in grads], 0.5))
+    np.testing.assert_allclose(results[1], sgd(start[1], [g[1] for g in grads], 0.1, 0.9))
+    assert [group["lr"] for group in optimizer.param_groups] == [0.5, 0.1]
+    assert optimizer.defaults["lr"] == 0.1
+
+
+def test_changing_a_setting_between_steps(rng):
+    p = Parameter(core.ones(2))
+    optimizer = optim.SGD([p], lr=0.1)
+    p.grad = core.ones(2)
+    optimizer.step()
+    optimizer.param_groups[0]["lr"] = 1.0
+    optimizer.step()
+    np.testing.assert_allclose(p.detach().numpy(), [-0.1, -0.1], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "make", [lambda ps: optim.SGD(ps, 0.1, momentum=0.9), lambda ps: optim.Adam(ps, 0.1)]
+)
+def test_parameters_of_several_dtypes_in_one_group(make):
+    dtypes = (core.float32, core.float64, core.bfloat16, core.float32)
+    params = [Parameter(core.ones(3).to(d)) for d in dtypes]
+    optimizer = make(params)
+    for _ in range(2):
+        for p in params:
+            p.grad = core.full_like(p, 0.5)
+        optimizer.step()
+    for p, dtype in zip(params, dtypes, strict=True):
+        assert p.dtype == dtype
+        np.testing.assert_allclose(p.detach().float().numpy(), params[1].detach().numpy(), rtol=2e-2)
+
+
+def test_converting_the_model_between_steps():
+    layer = Linear(2, 2)
+    optimizer = optim.SGD(layer.parameters(), lr=0.5)
+    for dtype in (core.float32, core.float64):
+        layer.to(dtype)
+        before = layer.bias.detach().clone()
+        for p in layer.parameters():
+            p.grad = core.ones_like(p)
+        optimizer.step()
+        assert core.allclose(layer.bias.detach(), before - 0.5)
+
+
+def test_plain_tensors_and_one_leaf():
+    x = core.zeros(3, requires_grad=True)
+    optimizer = optim.Adam([x], lr=0.1)
+    optimizer.step()  # no gradient yet: nothing happens
+    assert len(optimizer.state) == 0
+    x.grad = core.tensor([1.0, -1.0, 0.0])
+    optimizer.step()
+    np.testing.assert_allclose(x.detach().numpy(), [-0.1, 0.1, 0.0], atol=1e-6)
+    assert x.requires_grad
+
+
+def test_rates_can_be_tensors():
+    p = Parameter(core.ones(1))
+    optimizer = optim.SGD([p], lr=core.tensor(0.5))
+    p.grad = core.ones(1)
+    optimizer.step()
+    assert float(p.detach()) == 0.5
+
+
+def test_closure():
+    p = Parameter(core.ones(1))
+    optimizer = optim.SGD([p], lr=0.5)
+
+    def closure():
+        assert core.is_grad_enabled()
+        p.grad = core.ones(1)
+        return "loss"
+
+    with core.no_grad():
+        assert optimizer.step(closure) == "loss"
+    assert float(p.detach()) == 0.5
+
+
+def test_zero_grad():
+    params = [Parameter(core.ones(2)) for _ in range(2)]
+    optimizer = optim.SGD(params, lr=0.1)
+    params[0].grad = core.ones(2)
+    optimizer.zero_grad(set_to_none=False)
+    assert float(params[0].grad.sum()) == 0.0
+    assert params[1].grad is None
+    optimizer.zero_grad()
+    assert params[0].grad is None
+
+
+def test_counters_are_shared_and_parted():
+    params = [Parameter(core.ones(2)) for _ in range(3)]
+    optimizer = optim.Adam(params, lr=0.1)
+
+    def step(*present):
+        for i, p in enumerate(params):
+            p.grad = core.ones(2) if i in present else None
+        optimizer.step()
+
+    def counts():
+        return [float(optimizer.state[p]["step"]) for p in params if p in optimizer.state]
+
+    step(0, 1)
+    step(0, 1, 2)
+    assert counts() == [2.0, 2.0, 1.0]
+    assert optimizer.state[params[0]]["step"] is optimizer.state[params[1]]["step"]
+    step(1, 2)
+    assert counts() == [2.0, 3.0, 2.0]
+    step(0, 1, 2)
+    assert counts() == [3.0, 4.0, 3.0]
+
+
+# Building ---------------------------------------------------------------------------------------------------
+
+
+def test_refusals():
+    p, q = Parameter(core.ones(1)), Parameter(core.ones(1))
+    with pytest.raises(TypeError, match=r"got a tensor.*\n.*\[tensor\]"):
+        optim.SGD(p)
+    with pytest.raises(ValueError, match="no parameters"):
+        optim.SGD([])
+    with pytest.raises(TypeError, match="item 1 is int"):
+        optim.SGD([p, 3])
+    with pytest.raises(TypeError, match="set"):
+        optim.SGD([{"params": {p}}])
+    with pytest.raises(ValueError, match="more than one group"):
+        optim.SGD([{"params": [p]}, {"params": [q, p]}])
+    with pytest.warns(UserWarning, match="more than once"):
+        optim.SGD([p, p])
+    with pytest.raises(TypeError, match="needs a dict"):
+        optim.SGD([p]).add_param_group([q])
+
+
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        (lambda p: optim.SGD(p, lr=-1.0), r"SGD\(lr\): got -1.0"),
+        (lambda p: optim.SGD(p, momentum=-1.0), r"SGD\(momentum\)"),
+        (lambda p: optim.SGD(p, nesterov=True), "needs a momentum and no dampening"),
+        (lambda p: optim.Adam(p, betas=(0.9, 1.0)), r"Adam\(betas\): number 1 is 1.0"),
+        (lambda p: optim.AdamW(p, eps=-1e-8), r"AdamW\(eps\)"),
+        (lambda p: optim.Adam(p, lr=float("nan")), r"Adam\(lr\): got nan"),
+    ],
+)
+def test_settings_are_checked(make, text):
+    with pytest.raises(ValueError, match=text):
+        make([Parameter(core.ones(1))])
+
+
+def test_unsupported_options_say_so():
+    with pytest.raises(NotImplementedError, match=r"Adam\(capturable=True\)"):
+        optim.Adam([Parameter(core.ones(1))], capturable=True)
+    with pytest.raises(NotImplementedError, match=r"SGD\(differentiable=True\)"):
+        optim.SGD([Parameter(core.ones(1))], differentiable=True)
+    optim.SGD([Parameter(core.ones(1))], foreach=True, fused=False)
+
+
+def test_named_parameters():
+    layer = Linear(2, 2)
+    optimizer = optim.SGD(layer.named_parameters(), lr=0.1)
+    assert optimizer.param_groups[0]["param_names"] == ["weight", "bias"]
+    assert optimizer.param_groups[0]["params"][0] is layer.weight
+    with pytest.raises(ValueError, match="names in all parameter groups or in none"):
+        optimizer.add_param_group({"params": [Parameter(core.ones(1))]})
+
+
+def test_repr():
+    text = repr(optim.SGD([Parameter(core.ones(1))], lr=0.5))
+    assert text.startswith("SGD (\nParameter Group 0\n")
+    assert "    lr: 0.5\n" in text
+
+
+# State ------------------------------------------------------------------------------------------------------
+
+
+def trained(make, seed=0, steps=3):
+    rng = np.random.default_rng(seed)
+    params = [Parameter(core.from_numpy(rng.normal(size=s))) for s in SHAPES]
+    optimizer = make(params)
+    for _ in range(steps):
+        step(params, optimizer, rng)
+    return params, optimizer, rng
+
+
+def step(params, optimizer, rng):
+    for p in params:
+        p.grad = core.from_numpy(np.asarray(rng.normal(size=tuple(p.shape))))
+    optimizer.step()
+
+
+MAKERS = {
+    "sgd": lambda ps: optim.SGD(ps, 0.1, momentum=0.9),
+    "adam": lambda ps: optim.Adam(ps, 0.1, amsgrad=True),
+    "adamw": lambda ps: optim.AdamW(ps, 0.1),
+}
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_going_on_from_a_state_is_going_on(name):
+    make = MAKERS[name]
+    params, optimizer, rng = trained(make)
+    others = [Parameter(p.detach().clone()) for p in params]
+    other = make(others)
+    other.param_groups[0]["lr"] = 99.0
+    state = optimizer.state_dict()
+    other.load_state_dict(state)
+    assert other.param_groups[0]["lr"] == 0.1
+    other_rng = copy.deepcopy(rng)
+    for _ in range(2):
+        step(params, optimizer, rng)
+        step(others, other, other_rng)
+    for p, q in zip(params, others, strict=True):
+        assert core.equal(p, q)
+
+
+@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize("clone", [copy.deepcopy, lambda o: pickle.loads(pickle.dumps(o))])
+def test_copies_of_optimizers(name, clone):
+    params, optimizer, _ = trained(MAKERS[name])
+    others, other = clone((params, optimizer))
+    assert other.param_groups[0]["params"][0] is others[0]
+    rng = np.random.default_rng(1)
+    step(params, optimizer, copy.deepcopy(rng))
+    step(others, other, rng)
+    for p, q in zip(params, others, strict=True):
+        assert core.equal(p, q)
+
+
+def test_the_layout_of_a_state():
+    params, optimizer, _ = trained(MAKERS["adam"])
+    state = optimizer.state_dict()
+    assert list(state) == ["state", "param_groups"]
+    assert state["param_groups"][0]["params"] == [0, 1, 2]
+    assert sorted(state["state"][0]) == ["exp_avg", "exp_avg_sq", "max_exp_avg_sq", "step"]
+    assert float(state["state"][0]["step"]) == 3.0
+    assert state["state"][0]["step"].dtype == core.float32
+    assert state["state"][0]["exp_avg"] is optimizer.state[params[0]]["exp_avg"]
+
+
+def test_a_loaded_state_is_independent_of_the_dictionary():
+    params, optimizer, rng = trained(MAKERS["adam"])
+    state = copy.deepcopy(optimizer.state_dict())
+    other = MAKERS["adam"]([Parameter(p.detach().clone()) for p in params])
+    other.load_state_dict(state)
+    step(other.param_groups[0]["params"], other, rng)
+    assert float(state["state"][0]["step"]) == 3.0
+    assert core.equal(state["state"][0]["exp_avg"], optimizer.state[params[0]]["exp_avg"])
+
+
+def test_state_follows_dtype_and_counters_may_be_numbers():
+    params, optimizer, _ = trained(MAKERS["adam"])
+    state = optimizer.state_dict()
+    for own in state["state"].values():
+        own["step"] = 3
+    others = [Parameter(p.detach().float()) for p in params]
+    other = MAKERS["adam"](others)
+    other.load_state_dict(state)
+    assert other.state[others[0]]["exp_avg"].dtype == core.float32
+    assert float(other.state[others[0]]["step"]) == 3.0
+    assert other.state[others[0]]["step"] is other.state[others[1]]["step"]
+
+
+def test_states_of_other_optimizers_are_refused():
+    params, optimizer, _ = trained(MAKERS["sgd"])
+    state = optimizer.state_dict()
+    with pytest.raises(ValueError, match="group 0 has 3 parameters in the state, 1 in the optimizer"):
+        MAKERS["sgd"](params[:1]).load_state_dict(state)
+    two = optim.SGD([{"params": params[:1]}, {"params": params[1:]}], 0.1)
+    with pytest.raises(ValueError, match="1 parameter groups, the optimizer 2"):
+        two.load_state_dict(state)
+    assert len(two.state) == 0
+
+
+def test_hooks():
+    p = Parameter(core.ones(1))
+    optimizer = optim.SGD([p], lr=0.1)
+    p.grad = core.ones(1)
+    calls = []
+    before = optimizer.register_step_pre_hook(lambda o, args, kwargs: calls.append("before"))
+    optimizer.register_step_post_hook(lambda o, args, kwargs: calls.append("after"))
+    optimizer.step()
+    assert calls == ["before", "after"]
+    assert float(p.detach()) == pytest.approx(0.9)
+    before.remove()
+    optimizer.step()
+    assert calls == ["before", "after", "after"]
+    optimizer.register_step_pre_hook(lambda o, args, kwargs: 3)
+    with pytest.raises(RuntimeError, match="pair"):
+        optimizer.step()
+    optimizer.register_state_dict_post_hook(lambda o, state: {**state, "extra": 1})
+    state = optimizer.state_dict()
+    assert state["extra"] == 1
+    optimizer.register_load_state_dict_pre_hook(lambda o, state: {**state, "param_groups": []})
+    with pytest.raises(ValueError, match="0 parameter groups"):
+        optimizer.load_state_dict(state)
+
+
+def test_an_optimizer_of_the_users_own():
+    class Constant(optim.Optimizer):
+        def __init__(self, params):
+            super().__init__(params, {"lr": 0.5})
+
+        def step(self, closure=None):
+            with core.no_grad():
+                for group in self.param_groups:
+                    for p in group["params"]:
+                        p.sub_(group["lr"])
+                        self.state[p]["n"] = self.state[p].get("n", 0) + 1
+
+    p = Parameter(core.ones(1))
+    optimizer, calls = Constant([p]), []
+    optimizer.register_step_post_hook(lambda *a: calls.append(1))
+    optimizer.step()
+    assert float(p.detach()) == 0.5
+    assert calls == [1]
+    assert optimizer.state_dict()["state"] == {0: {"n": 1}}
+    with pytest.raises(NotImplementedError, match="step"):
+        optim.Optimizer([p], {}).step()
