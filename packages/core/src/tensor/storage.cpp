@@ -6,6 +6,7 @@
 #include "rushlight/allocator.h"
 #include "rushlight/backend.h"
 #include "rushlight/error.h"
+#include "runtime/hooks.h"
 #include "tensor/object_pool.h"
 
 namespace rushlight {
@@ -28,6 +29,7 @@ Ref<Storage> Storage::allocate(size_t nbytes, Device device) {
     storage->device_ = device;
     storage->release_ = release;
     storage->context_ = context;
+    if (detail::memory_is_observed()) detail::report_allocated(data, nbytes, device);
     return Ref<Storage>::adopt(storage);
 }
 
@@ -44,6 +46,8 @@ Ref<Storage> Storage::wrap(void* data, size_t nbytes, Device device, StorageKind
 }
 
 void Storage::destroy(Storage* storage) {
+    if (detail::memory_is_observed() && storage->kind_ == StorageKind::Cached)
+        detail::report_released(storage->data_, storage->nbytes_, storage->device_);
     if (storage->release_) {
         storage->release_(storage->context_, storage->data_, storage->nbytes_);
     } else if (storage->kind_ == StorageKind::Cached && storage->device_.type == DeviceType::CPU) {
@@ -60,6 +64,8 @@ void Storage::resize(size_t nbytes) {
     if (device_.type == DeviceType::CPU) {
         void* fresh = cpu_allocate(nbytes);
         if (data_) std::memcpy(fresh, data_, std::min(nbytes, nbytes_));
+        detail::report_released(data_, nbytes_, device_);
+        detail::report_allocated(fresh, nbytes, device_);
         cpu_release(data_, nbytes_);
         data_ = fresh;
     }

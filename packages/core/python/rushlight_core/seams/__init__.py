@@ -1,0 +1,1 @@
+"""Where packages that never import one another meet: contracts that core declares and others fulfil."""

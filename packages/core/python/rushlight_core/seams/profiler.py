@@ -1,0 +1,110 @@
+"""The seams around the profiler: named spans that any package may open, and sinks that take what was recorded.
+
+`span("DataLoader.next")` marks a part of the program for whichever profiler records at the moment; with none it does
+nothing. A sink writes a recorded profile somewhere. It is given as an argument or found by name in the entry point group
+`rushlight.profiler`; rushlight-profiler brings two, a Chrome trace and JSON lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
+
+GROUP = "rushlight.profiler"
+
+# --- spans ------------------------------------------------------------------------------------------------------------
+
+_NO_SPAN: AbstractContextManager[object] = nullcontext()
+_open_span: Callable[[str], AbstractContextManager[object]] | None = None
+
+
+def span(name: str) -> AbstractContextManager[object]:
+    """A context manager that records the time spent inside under `name`, if a profiler records; else does nothing."""
+    return _NO_SPAN if _open_span is None else _open_span(name)
+
+
+def set_span(function: Callable[[str], AbstractContextManager[object]] | None) -> None:
+    """For a profiler that starts recording: what `span` calls from now on; None when it stops."""
+    global _open_span
+    _open_span = function
+
+
+# --- what was recorded ------------------------------------------------------------------------------------------------
+
+
+class Argument(NamedTuple):
+    """A tensor that was given to an operator."""
+
+    dtype: str
+    shape: tuple[int, ...]
+
+
+class Event(NamedTuple):
+    """Something that happened on one thread: a span of time, or memory taken or given back at one moment.
+
+    The spans of one thread nest: two of them lie apart, or one inside the other.
+    """
+
+    kind: Literal["operator", "node", "annotation", "memory"]
+    """A call of an operator; a backward node; a part of the program with a name; memory."""
+    name: str
+    """Of the operator without its overload, of the node, of the annotation; for memory the device."""
+    overload: str
+    """The rest of an operator's name ("out", "dim"); empty for all else."""
+    thread: int
+    """The system's number of the thread: a key of `Header.threads`."""
+    begin: int
+    """Nanoseconds since the profile began."""
+    end: int
+    """For memory the same as `begin`."""
+    id: int
+    """Unique in its profile; 0 for memory."""
+    parent: int
+    """`id` of the innermost span around it on its thread; 0 where there is none."""
+    sequence: int
+    """Number of the first graph node that the operator recorded, or of the node itself; 0 where there is none."""
+    nbytes: int
+    """Size of an operator's first result. For memory: the size taken, negative where it was given back."""
+    address: int
+    """For memory: where; else 0."""
+    arguments: tuple[Argument | tuple[Argument, ...] | None, ...] | None
+    """An operator's arguments in order: a tensor, a list of tensors, or None for any other; None: not recorded."""
+    stack: tuple[str, ...] | None
+    """Python's calls, the innermost first, as "file(line): function"; None: not recorded."""
+
+
+class Header(NamedTuple):
+    """What there is to say about a profile as a whole."""
+
+    process: int
+    start_time: int
+    """When it began, in nanoseconds since 1970."""
+    duration: int
+    """Nanoseconds."""
+    threads: dict[int, str]
+    """Number to name; the main thread is the first."""
+    dropped: int
+    """How many events found their thread's buffer full and are missing: the last ones of the thread."""
+    allocated: int
+    """Bytes that were in use on the host when it began; what memory events add to and take from."""
+    metadata: dict[str, Any]
+    """The user's, and the settings; fit for JSON."""
+
+
+@runtime_checkable
+class Sink(Protocol):
+    """Takes one profile: `begin`, then `event` for each in order of `begin`, then `end`."""
+
+    def begin(self, header: Header) -> None:
+        """The profile that follows."""
+
+    def event(self, event: Event) -> None:
+        """The next event."""
+
+    def end(self) -> None:
+        """There are no more. Not called if anything raised before."""
+
+
+SinkFactory = Callable[[str], Sink]
+"""What an entry point of the group holds: makes a sink that writes to a path."""

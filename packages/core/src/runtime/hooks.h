@@ -1,0 +1,20 @@
+// How storages report their memory to the observer: Note [Hooks].
+#pragma once
+
+#include "rushlight/hooks.h"
+
+namespace rushlight::detail {
+
+// The observer again, if it wants to hear of memory. Hidden, so that the test of an allocation for it is one instruction
+// with an address in it: an exported variable is reached through a table.
+extern __attribute__((visibility("hidden"))) std::atomic<const Observer*> memory_observer;
+
+inline bool memory_is_observed() {
+    return __builtin_expect(memory_observer.load(std::memory_order_relaxed) != nullptr, 0);
+}
+
+// Out of line, so that the callers, which are on the way of every operator, keep their registers.
+[[gnu::cold, gnu::noinline]] void report_allocated(const void* data, size_t nbytes, Device device);
+[[gnu::cold, gnu::noinline]] void report_released(const void* data, size_t nbytes, Device device);
+
+}  // namespace rushlight::detail
