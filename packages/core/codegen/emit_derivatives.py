@@ -101,14 +101,14 @@ class _Emitter:
     # --- names ---
 
     def _kind_of(self, name: str) -> str:
+        if name in ("grad", "grads", "tangent"):  # also where an argument is called so
+            return "given"
         if name in self.args:
             return "tensor" if self.args[name].type.is_tensor else "param"
         if name in ("result", "results") or name in self.results:
             return "result"
         if name in self.op.aux:
             return "aux"
-        if name in ("grad", "grads", "tangent"):
-            return "given"
         raise FormulaError(f"{name!r} is no argument, result or auxiliary result of {self.op.name}")
 
     def _saved_uses(self) -> dict[Use, list[int]]:

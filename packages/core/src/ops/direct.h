@@ -35,4 +35,13 @@ Tensor arange_start(Scalar start, Scalar end, Scalar step, std::optional<DType> 
 Tensor linspace(Scalar start, Scalar end, int64_t steps, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad);
 Tensor eye(int64_t n, std::optional<int64_t> m, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad);
 
+
+// view_backward.cpp
+Tensor select_backward(const Tensor& grad, IntList input_sizes, int64_t dim, int64_t index);
+Tensor slice_backward(const Tensor& grad, IntList input_sizes, int64_t dim, std::optional<int64_t> start,
+                      std::optional<int64_t> end, int64_t step);
+Tensor narrow_backward(const Tensor& grad, IntList input_sizes, int64_t dim, int64_t start, int64_t length);
+Tensor diagonal_backward(const Tensor& grad, IntList input_sizes, int64_t offset, int64_t dim1, int64_t dim2);
+Tensor unfold_backward(const Tensor& grad, IntList input_sizes, int64_t dimension, int64_t size, int64_t step);
+
 }  // namespace rushlight::direct

@@ -1,0 +1,50 @@
+// Gradients of views: each is the view's rule on fresh zeros, written through.
+#include "ops/direct.h"
+#include "ops/pointwise.h"
+#include "ops/views.h"
+#include "rushlight/ops/add.h"
+
+namespace rushlight::direct {
+namespace {
+
+Tensor zeros_for(const Tensor& grad, IntList sizes) {
+    Tensor base = make_tensor(sizes, grad.dtype(), grad.device());
+    return zero_(base);
+}
+
+Tensor place(const Tensor& base, const ViewSpec& spec, const Tensor& grad) {
+    copy_into(take_view(base, spec), grad);
+    return base;
+}
+
+}  // namespace
+
+Tensor select_backward(const Tensor& grad, IntList input_sizes, int64_t dim, int64_t index) {
+    Tensor base = zeros_for(grad, input_sizes);
+    return place(base, views::select(base, dim, index), grad);
+}
+Tensor slice_backward(const Tensor& grad, IntList input_sizes, int64_t dim, std::optional<int64_t> start,
+                      std::optional<int64_t> end, int64_t step) {
+    Tensor base = zeros_for(grad, input_sizes);
+    return place(base, views::slice(base, dim, start, end, step), grad);
+}
+Tensor narrow_backward(const Tensor& grad, IntList input_sizes, int64_t dim, int64_t start, int64_t length) {
+    Tensor base = zeros_for(grad, input_sizes);
+    return place(base, views::narrow(base, dim, start, length), grad);
+}
+Tensor diagonal_backward(const Tensor& grad, IntList input_sizes, int64_t offset, int64_t dim1, int64_t dim2) {
+    Tensor base = zeros_for(grad, input_sizes);
+    return place(base, views::diagonal(base, offset, dim1, dim2), grad);
+}
+Tensor unfold_backward(const Tensor& grad, IntList input_sizes, int64_t dimension, int64_t size, int64_t step) {
+    Tensor base = zeros_for(grad, input_sizes);
+    // Windows may overlap, but the k-th elements of all of them do not: one addition for each k.
+    StagesOff stages(kAllStages);
+    ViewSpec windows = views::unfold(base, dimension, size, step);
+    Tensor all = take_view(base, windows);
+    for (int64_t k = 0; k < size; ++k)
+        ops::add_(take_view(all, views::select(all, -1, k)), take_view(grad, views::select(grad, -1, k)));
+    return base;
+}
+
+}  // namespace rushlight::direct
