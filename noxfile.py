@@ -109,9 +109,11 @@ def lint(session: nox.Session) -> None:
 
 @nox.session
 def types(session: nox.Session) -> None:
-    """Check annotations with mypy: every package against the installed stubs of the others."""
+    """Check annotations with mypy: the packages as they are installed, stubs included, then the tools."""
     install(session, builder(), everything(), requirements=dependency_group("types"))
-    session.run("mypy", *session.posargs)
+    for package in everything():
+        session.run("mypy", "-p", package.module, *session.posargs)
+    session.run("mypy", "tools", "noxfile.py", *session.posargs)
 
 
 @nox.session

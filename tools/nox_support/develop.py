@@ -68,7 +68,7 @@ def _link(package: Package, home: Path, environment: dict[str, str]) -> None:
     """Puts links in place of the copies that the editable install made, and adds those of new files."""
     (site,) = home.glob("lib/python*/site-packages")
     command = ["cmake", "--install", str(BUILD / package.short)]
-    command += ["--prefix", str(site / package.name.replace("-", "_"))]
+    command += ["--prefix", str(site / package.module)]
     _run(command, environment | {"CMAKE_INSTALL_MODE": "ABS_SYMLINK_OR_COPY"}, quiet=True)
 
 

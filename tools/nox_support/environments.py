@@ -37,10 +37,8 @@ def install(
     files = [by_short[package.short].file + extras[package.short] for package in needed]
     declared = [text for package in needed for text in package.dependencies]
     declared += [text for package in packages for text in (package.extra(extra) if extra else [])]
-    state = {
-        "declared": sorted({*declared, *requirements}),
-        "wheels": {package.short: by_short[package.short].sha256 for package in needed},
-    }
+    digests = {package.short: by_short[package.short].sha256 for package in needed}
+    state = {"declared": sorted({*declared, *requirements}), "wheels": digests}
 
     stamp = Path(session.virtualenv.location) / "rushlight-installed.json"
     before = json.loads(stamp.read_text()) if stamp.exists() else {}
@@ -48,15 +46,13 @@ def install(
         return wheels
     stamp.unlink(missing_ok=True)
     pip = ["python", "-m", "pip", "install", "-q", "--disable-pip-version-check"]
-    if before.get("declared") != state["declared"] or set(before.get("wheels", {})) != set(state["wheels"]):
+    if before.get("declared") != state["declared"] or set(before.get("wheels", {})) != set(digests):
         # An environment that held more than is declared today could hide a missing declaration.
         if before:
             session.run("python", "-m", "pip", "uninstall", "-q", "-y", *_installed(session), silent=True)
         session.run(*pip, *files, *requirements)
     else:
-        changed = [
-            short for short, digest in state["wheels"].items() if before["wheels"].get(short) != digest
-        ]
+        changed = [short for short, digest in digests.items() if before["wheels"].get(short) != digest]
         session.run(*pip, "--no-deps", "--force-reinstall", *[by_short[short].file for short in changed])
     stamp.write_text(json.dumps(state, indent=1))
     return wheels

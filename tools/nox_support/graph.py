@@ -41,6 +41,11 @@ class Package:
         return self.pyproject["project"]["name"]
 
     @property
+    def module(self) -> str:
+        """The Python package that it installs."""
+        return self.name.replace("-", "_")
+
+    @property
     def build_requires(self) -> list[str]:
         return self.pyproject["build-system"]["requires"]
 

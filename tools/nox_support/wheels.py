@@ -124,10 +124,11 @@ class Builder:
         if status.returncode:
             raise BuildError(f"{package.name} did not build. The end of {log}:\n{_end_of(log)}")
         (made,) = fresh.glob("*.whl")
-        path = shutil.move(made, self.output / made.name)
+        path = self.output / made.name
+        shutil.move(made, path)
         fresh.rmdir()
         if package.native:
-            self._unpack(path, package.name.replace("-", "_"))
+            self._unpack(path, package.module)
         cost = cpu_seconds_of_children() - cpu, time.monotonic() - wall
         return Wheel(package.short, str(path), key, file_hash(path), *cost)
 
