@@ -36,7 +36,7 @@ class Parameter(Tensor):
                 f"{cls.__name__}(data): got {type(data).__name__}, needs a tensor\n"
                 "hint: make one with tensor(...) first"
             )
-        return data.detach().as_subclass(cls).requires_grad_(requires_grad)
+        return Tensor._make_subclass(cls, data, requires_grad)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__} containing:\n{self.detach().requires_grad_(self.requires_grad)!r}"
@@ -78,7 +78,7 @@ class Buffer(Tensor):
             data = core.empty(0)
         if not isinstance(data, Tensor):
             raise TypeError(f"{cls.__name__}(data): got {type(data).__name__}, needs a tensor")
-        buffer = data.detach().as_subclass(cls).requires_grad_(data.requires_grad)
+        buffer = Tensor._make_subclass(cls, data, data.requires_grad)
         buffer.persistent = persistent
         return buffer
 

@@ -7,10 +7,10 @@ metadata. Nothing in it is ever executed.
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import secrets
+import shutil
 import stat
 import zlib
 from collections.abc import Callable
@@ -161,44 +161,37 @@ def load(f: str | os.PathLike[str] | BinaryIO, map_location: Any = None, *, weig
         CheckpointError: the file is no checkpoint, is truncated, or was altered.
         OSError: it cannot be opened or read.
     """
-    if hasattr(f, "read"):
-        data = f.read()  # type: ignore[union-attr]
-        return _load(io.BytesIO(data), len(data), str(getattr(f, "name", "<file>")), map_location)
-    path = os.fspath(f)
-    with open(path, "rb") as file:
-        return _load(file, os.fstat(file.fileno()).st_size, path, map_location)
+    if not hasattr(f, "read"):
+        path = os.fspath(f)
+        return _load(path, path, map_location)
+    # The header's reader wants a path: give the data one, in memory.
+    descriptor = os.memfd_create("checkpoint")
+    with open(descriptor, "w+b") as file:
+        shutil.copyfileobj(f, file)  # type: ignore[misc]
+        file.flush()
+        return _load(f"/proc/self/fd/{descriptor}", str(getattr(f, "name", "<file>")), map_location)
 
 
-def _load(file: BinaryIO, size: int, path: str, map_location: Any) -> Any:
+def _load(path: str, shown: str, map_location: Any) -> Any:
     try:
-        metadata, entries = container.read_header(file, size)
-        if _KEY not in metadata and f"{_KEY}.crc32" not in metadata:
-            return {
-                entry.name: _place(tensor, "cpu", map_location)
-                for entry, tensor, _ in container.read_tensors(file, entries)
-            }
-        document = _read_document(metadata)
-        checksums = document["crc32"]
-        stored: dict[str, Tensor] = {}
-        for entry, tensor, memory in container.read_tensors(file, entries):
-            if checksums.get(entry.name) != _checksum(tensor, memory):
-                raise container.FormatError(f"tensor {entry.name!r} was altered: its checksum does not fit")
-            stored[entry.name] = tensor
-        placed: dict[tuple[str, str], Tensor] = {}
-        tensors: dict[int, Tensor] = {}
-
-        def tensor_of(number: int) -> Tensor:
-            if type(number) is not int or not 0 <= number < len(document["tensors"]):
-                raise container.FormatError(f"there is no tensor number {number!r}")
-            if number not in tensors:
-                tensors[number] = _restore(document["tensors"][number], stored, placed, map_location)
-            return tensors[number]
-
-        return decode(document["root"], tensor_of)
+        metadata, entries, begin = container.read_header(path)
+        with open(path, "rb") as file:
+            tensors = container.read_tensors(file, entries, begin)
+            if _KEY not in metadata and f"{_KEY}.crc32" not in metadata:  # another program's
+                return {entry.name: _place(tensor, "cpu", map_location) for entry, tensor, _ in tensors}
+            document = _read_document(metadata)
+            stored = {}
+            for entry, tensor, memory in tensors:
+                if document["crc32"].get(entry.name) != _checksum(tensor, memory):
+                    raise container.FormatError(
+                        f"tensor {entry.name!r} was altered: its checksum does not fit"
+                    )
+                stored[entry.name] = tensor
+        return decode(document["root"], _Restorer(document["tensors"], stored, map_location))
     except (container.FormatError, StructureError) as error:
-        raise CheckpointError(path, str(error)) from None
+        raise CheckpointError(shown, str(error)) from None
     except RecursionError:
-        raise CheckpointError(path, "the description of its structure is nested too deeply") from None
+        raise CheckpointError(shown, "the description of its structure is nested too deeply") from None
 
 
 def _read_document(metadata: dict[str, str]) -> dict[str, Any]:
@@ -222,26 +215,41 @@ def _read_document(metadata: dict[str, str]) -> dict[str, Any]:
     return document
 
 
-def _restore(
-    description: dict[str, Any],
-    stored: dict[str, Tensor],
-    placed: dict[tuple[str, str], Tensor],
-    map_location: Any,
-) -> Tensor:
-    name, device = description["name"], description.get("device", "cpu")
-    if name not in stored:
-        raise container.FormatError(f"tensor {name!r} is missing")
-    # Views share memory on the device where they end up, so the whole is moved once for all of them.
-    if (name, device) not in placed:
-        placed[name, device] = _place(stored[name], device, map_location)
-    tensor = placed[name, device]
-    if "view" in description:
-        tensor = sharing.view_of(tensor, description["view"])
-    if "class" in description:
-        if description["class"] == "Parameter":
+class _Restorer:
+    """Makes the tensors of a structure, by number, from what is stored."""
+
+    def __init__(
+        self, descriptions: list[dict[str, Any]], stored: dict[str, Tensor], map_location: Any
+    ) -> None:
+        self.descriptions = descriptions
+        self.stored = stored
+        self.map_location = map_location
+        self.placed: dict[tuple[str, str], Tensor] = {}
+        self.made: dict[int, Tensor] = {}
+
+    def __call__(self, number: Any) -> Tensor:
+        """The tensor of this number; the same object whenever it is asked for."""
+        if type(number) is not int or not 0 <= number < len(self.descriptions):
+            raise container.FormatError(f"there is no tensor number {number!r}")
+        if number not in self.made:
+            self.made[number] = self._make(self.descriptions[number])
+        return self.made[number]
+
+    def _make(self, description: dict[str, Any]) -> Tensor:
+        name, device = description["name"], description.get("device", "cpu")
+        if name not in self.stored:
+            raise container.FormatError(f"tensor {name!r} is missing")
+        # Views share memory on the device where they end up, so the whole is moved once for all of them.
+        if (name, device) not in self.placed:
+            self.placed[name, device] = _place(self.stored[name], device, self.map_location)
+        tensor = self.placed[name, device]
+        if "view" in description:
+            tensor = sharing.view_of(tensor, description["view"])
+        if description.get("class") == "Parameter":
             return Parameter(tensor, requires_grad=description.get("requires_grad", False))
-        tensor = Buffer(tensor, persistent=description.get("persistent", True))
-    return tensor.requires_grad_() if description.get("requires_grad") else tensor
+        if description.get("class") == "Buffer":
+            tensor = Buffer(tensor, persistent=description.get("persistent", True))
+        return tensor.requires_grad_() if description.get("requires_grad") else tensor
 
 
 def _place(tensor: Tensor, device: str, map_location: Any) -> Tensor:

@@ -1,9 +1,9 @@
 """The safetensors container: a length, a JSON header, the bytes of the tensors.
 
-The format is public (github.com/huggingface/safetensors) and small; reading and writing it here takes no copy
-of the tensors: bytes go from a tensor's memory to the file, and back. Every number of a header that is read
-is checked before it is used: offsets must cover the data without gap or overlap, and agree with dtype and
-shape.
+The package of that name reads the header: its checks of hostile files (overlaps, gaps, overflow) are hardened
+by use. The bytes go from the file to a tensor's memory, and back, without a copy in between. Writing the
+header is three lines, which stay the same while the package's writing functions change from version to
+version.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import rushlight_core as core
 from rushlight_core import Tensor
@@ -33,7 +33,7 @@ _DTYPES = {
 }
 _SIZES = {"BOOL": 1, "8": 1, "16": 2, "32": 4, "64": 8}
 
-# More than any real header, less than what would exhaust memory; the reference implementation's limit.
+# What readers of the format accept.
 MAX_HEADER_BYTES = 100_000_000
 
 
@@ -101,103 +101,67 @@ def write(file: BinaryIO, tensors: dict[str, Tensor], metadata: dict[str, str]) 
 # Reading ----------------------------------------------------------------------------------------------------
 
 
-class Entry:
+class Entry(NamedTuple):
     """A tensor as the header describes it."""
 
-    __slots__ = ("begin", "dtype", "end", "name", "shape")
-
-    def __init__(self, name: str, description: Any) -> None:
-        self.name = name
-        if not isinstance(description, dict) or set(description) != {"dtype", "shape", "data_offsets"}:
-            raise FormatError(f"the header does not describe tensor {name!r}")
-        self.dtype = description["dtype"]
-        if not isinstance(self.dtype, str) or self.dtype not in _DTYPES:
-            raise FormatError(f"tensor {name!r} has the unknown dtype {self.dtype!r}")
-        shape, offsets = description["shape"], description["data_offsets"]
-        if not are_sizes(shape) or not are_sizes(offsets) or len(offsets) != 2:
-            raise FormatError(f"the header gives no valid shape and place of tensor {name!r}")
-        self.shape = shape
-        self.begin, self.end = offsets
-        if self.end - self.begin != math.prod(shape) * _item_size(self.dtype):
-            raise FormatError(
-                f"tensor {name!r} takes bytes {self.begin} to {self.end}, which does not fit {self.dtype} "
-                f"of shape {tuple(shape)}"
-            )
+    name: str
+    dtype: str
+    shape: list[int]
 
 
-def are_sizes(values: Any) -> bool:
-    """Whether `values` is a list of possible sizes."""
-    # Python's ints do not overflow, so that a size is wrong or right; the bound keeps core from overflowing.
-    return isinstance(values, list) and all(type(v) is int and 0 <= v < 2**63 for v in values)
-
-
-def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    result = dict(pairs)
-    if len(result) != len(pairs):
-        raise FormatError("the header names something twice")
-    return result
-
-
-def read_header(file: BinaryIO, size: int) -> tuple[dict[str, str], list[Entry]]:
-    """The metadata and the entries, in the order of their data, of a file of `size` bytes.
+def read_header(path: str) -> tuple[dict[str, str], list[Entry], int]:
+    """The metadata, the tensors in the order of their data, and where the data begins, of the file at `path`.
 
     Raises:
         FormatError: the file is not what the format says.
+        OSError: it cannot be read.
     """
-    start = file.read(8)
+    with open(path, "rb") as file:
+        start = file.read(8)
     if len(start) < 8:
-        raise FormatError(f"the file has {size} bytes, a checkpoint has more")
+        raise FormatError("it is shorter than any checkpoint: truncated, or no checkpoint")
     if start[:4] == b"PK\x03\x04" or start[:2] == b"\x80\x02":
         raise FormatError(
             "this is a pickled PyTorch checkpoint, which could run any code when it is opened\n"
             "hint: where it is trusted, convert it: safetensors.torch.save_file(torch.load(path), new_path)"
         )
-    length = int.from_bytes(start, "little")
-    if length > MAX_HEADER_BYTES or length > size - 8:
-        raise FormatError(
-            f"it announces a header of {length} bytes and has {size - 8}: truncated, or no checkpoint"
-        )
-    text = file.read(length)
-    if len(text) != length or not text.startswith(b"{"):
-        raise FormatError("the header is truncated or not what it should be")
+    from safetensors import SafetensorError, safe_open
+
     try:
-        header = json.loads(text.decode(), object_pairs_hook=_no_duplicates)
-    except (ValueError, RecursionError) as error:
-        raise FormatError(f"the header cannot be read ({type(error).__name__}: {error})") from None
-    metadata = header.pop("__metadata__", {})
-    if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
-        raise FormatError("the header's metadata is not made of strings")
-    entries = sorted((Entry(name, value) for name, value in header.items()), key=lambda e: (e.begin, e.end))
-    position = 0
+        with safe_open(path, framework="numpy") as file:
+            entries = []
+            for name in file.offset_keys():
+                view = file.get_slice(name)
+                entries.append(Entry(name, str(view.get_dtype()), list(view.get_shape())))
+            metadata = file.metadata() or {}
+    except SafetensorError as error:
+        raise FormatError(f"truncated, altered, or no checkpoint ({error})") from None
     for entry in entries:
-        if entry.begin != position:
+        if entry.dtype not in _DTYPES or not hasattr(core, _DTYPES[entry.dtype]):
             raise FormatError(
-                f"the data of tensor {entry.name!r} begins at byte {entry.begin}, not at {position}"
+                f"tensor {entry.name!r} has dtype {entry.dtype}, which rushlight-core does not have"
             )
-        position = entry.end
-    if position != size - 8 - length:
-        raise FormatError(
-            f"the tensors take {position} bytes, the file has {size - 8 - length}: truncated or altered"
-        )
-    return metadata, entries
+    return metadata, entries, 8 + int.from_bytes(start, "little")
 
 
-def read_tensors(file: BinaryIO, entries: list[Entry]) -> Iterator[tuple[Entry, Tensor, memoryview]]:
-    """Each tensor with its memory, read in the order of the file."""
+def read_tensors(
+    file: BinaryIO, entries: list[Entry], begin: int
+) -> Iterator[tuple[Entry, Tensor, memoryview]]:
+    """Each tensor with its memory. The data follows from byte `begin` on without gaps, as the header's reader
+    made sure.
+
+    Raises:
+        FormatError: the file ends early: it has changed since the header was read.
+    """
+    file.seek(begin)
     for entry in entries:
-        dtype = getattr(core, _DTYPES[entry.dtype], None)
-        if dtype is None:
-            raise FormatError(
-                f"tensor {entry.name!r} has dtype {_DTYPES[entry.dtype]}, which this core does not have"
-            )
-        tensor = core.empty(entry.shape, dtype=dtype)
-        memory = memory_of(tensor)
-        view = memory
-        while len(view):
-            count = file.readinto(view)  # type: ignore[attr-defined]
+        tensor = core.empty(entry.shape, dtype=getattr(core, _DTYPES[entry.dtype]))
+        memory = rest = memory_of(tensor)
+        while len(rest):
+            count = file.readinto(rest)  # type: ignore[attr-defined]
             if not count:
                 raise FormatError(f"the file ends within tensor {entry.name!r}")
-            view = view[count:]
-        if entry.dtype == "BOOL" and entry.end > entry.begin and bytes(memory).strip(b"\x00\x01"):
+            rest = rest[count:]
+        if entry.dtype == "BOOL" and math.prod(entry.shape) and bytes(memory).strip(b"\x00\x01"):
             raise FormatError(f"tensor {entry.name!r} holds bytes that are neither true nor false")
         yield entry, tensor, memory

@@ -87,7 +87,7 @@ class Encoder:
         if type(tensor) not in (Tensor, Parameter, Buffer):
             raise TypeError(
                 f"save: {path or 'the tensor'} is of the tensor subclass {type(tensor).__qualname__}\n"
-                "hint: save tensor.detach().as_subclass(Tensor)"
+                "hint: save a plain tensor, such as tensor.detach()"
             )
         number = self._numbers.get(id(tensor))
         if number is None:
