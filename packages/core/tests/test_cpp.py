@@ -20,16 +20,19 @@ SANITIZE = os.environ.get("RUSHLIGHT_SANITIZE", "")
 
 
 def build(source: Path, folder: Path) -> tuple[Path, subprocess.CompletedProcess[str]]:
-    """Compiles a test with the sources of its `// sources:` lines."""
+    """Compiles a test with the sources and options of its first lines."""
     program = folder / source.stem
-    parts = re.findall(r"^// sources: (.*)$", source.read_text(), flags=re.MULTILINE)
-    sources = [str(CORE / name) for part in parts for name in part.split()]
+    head = dict[str, list[str]](sources=[], options=[])
+    for key, values in re.findall(r"^// (sources|options): (.*)$", source.read_text(), flags=re.MULTILINE):
+        head[key] += values.split()
+    sources = [str(CORE / name) for name in head["sources"]]
     includes = [f"-I{CORE / folder}" for folder in ("include", "src", "tests/cpp")]
     options = "-std=c++20 -O1 -march=x86-64-v3 -Wall -Wextra -fopenmp"
     if SANITIZE:
         options += f" -g -fsanitize={SANITIZE} -fno-sanitize-recover=all"
     compiler = shlex.split(os.environ.get("CXX", "c++"))
-    command = [*compiler, *options.split(), *includes, str(source), *sources, "-ldl", "-o", str(program)]
+    command = [*compiler, *options.split(), *head["options"], *includes]
+    command += [str(source), *sources, "-ldl", "-o", str(program)]
     return program, subprocess.run(command, capture_output=True, text=True)
 
 

@@ -5,11 +5,14 @@
 // 1958.
 #pragma once
 
-#include <cmath>
 #include <cstdint>
 #include <cstring>
 
 #include "rushlight/kernel.h"
+
+// Always inlined: files that are compiled for several processors include this, and the linker would keep one
+// copy of an ordinary inline function for all of them.
+#define RL_PHILOX [[gnu::always_inline]] RL_HD inline
 
 namespace rushlight {
 
@@ -28,11 +31,13 @@ namespace rushlight {
 struct PhiloxBlock {
     uint32_t word[4];
 
-    RL_HD uint64_t wide(int i) const { return word[2 * i] | static_cast<uint64_t>(word[2 * i + 1]) << 32; }
+    [[gnu::always_inline]] RL_HD uint64_t wide(int i) const {
+        return word[2 * i] | static_cast<uint64_t>(word[2 * i + 1]) << 32;
+    }
 };
 
 /// Block `index` of the stream `key`.
-RL_HD inline PhiloxBlock philox(PhiloxKey key, uint64_t index) {
+RL_PHILOX PhiloxBlock philox(PhiloxKey key, uint64_t index) {
     uint32_t c0 = static_cast<uint32_t>(index), c1 = static_cast<uint32_t>(index >> 32);
     uint32_t c2 = static_cast<uint32_t>(key.offset), c3 = static_cast<uint32_t>(key.offset >> 32);
     uint32_t k0 = static_cast<uint32_t>(key.seed), k1 = static_cast<uint32_t>(key.seed >> 32);
@@ -49,13 +54,19 @@ RL_HD inline PhiloxBlock philox(PhiloxKey key, uint64_t index) {
 }
 
 /// Uniform in [0, 1): multiples of 2^-24.
-RL_HD inline float uniform_float(uint32_t bits) { return static_cast<float>(bits >> 8) * 0x1p-24f; }
+RL_PHILOX float uniform_float(uint32_t bits) { return static_cast<float>(bits >> 8) * 0x1p-24f; }
+
+/// bits >> 11, by way of 32-bit integers: not every vector unit converts wider ones.
+RL_PHILOX double upper_53_bits(uint64_t bits) {
+    double high = static_cast<int32_t>(bits >> 38), low = static_cast<int32_t>(bits >> 11 & 0x7FFFFFF);
+    return __builtin_fma(high, 0x1p27, low);
+}
 
 /// Uniform in [0, 1): multiples of 2^-53.
-RL_HD inline double uniform_double(uint64_t bits) { return static_cast<double>(bits >> 11) * 0x1p-53; }
+RL_PHILOX double uniform_double(uint64_t bits) { return upper_53_bits(bits) * 0x1p-53; }
 
 /// Uniform in {0, ..., range - 1}; range 0 stands for 2^64. The bias is at most range / 2^64.
-RL_HD inline uint64_t uniform_below(uint64_t bits, uint64_t range) {
+RL_PHILOX uint64_t uniform_below(uint64_t bits, uint64_t range) {
     if (range == 0) return bits;
 #if defined(__CUDA_ARCH__)
     return __umul64hi(bits, range);
@@ -69,59 +80,101 @@ struct NormalPair {
     T first, second;
 };
 
-/// Two independent standard normals. Written in multiplications, fused multiply-adds and one square root,
-/// which IEEE 754 defines to the last bit, instead of library functions: devices agree exactly. Error: below
-/// 4 ulp.
-RL_HD inline NormalPair<float> normal_pair(uint32_t a, uint32_t b) {
-    // u in (0, 1]: all 32 bits, for the tails reach as far as u is small (6.7 standard deviations).
-    float u = std::fma(static_cast<float>(a), 0x1p-32f, 0x1p-33f);
+// Note [Exact normals]
+// Box-Muller, written in IEEE 754's own operations (fused multiply-adds, one square root, one division)
+// instead of library functions, so that every device and compiler gives the same bits. Polynomials are
+// Chebyshev fits made for this file. Error: below 4 ulp.
 
-    // log(u) = e log(2) + log(1 + f), f in [-1/3, 1/3). Coefficients: Chebyshev fit of (log(1+f) - f + f^2/2)
-    // / f^3.
+namespace detail {
+
+RL_PHILOX float fused(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+RL_PHILOX double fused(double a, double b, double c) { return __builtin_fma(a, b, c); }
+
+/// A polynomial of x, highest coefficient first.
+template <class T, class... Rest>
+RL_PHILOX T horner(T x, T sum, Rest... rest) {
+    ((sum = fused(sum, x, rest)), ...);
+    return sum;
+}
+
+// u = 2^e m with m in [2/3, 4/3), f = m - 1; log(u) = e log(2) + log(1 + f), log(2) in two parts.
+
+RL_PHILOX float log_of_uniform(float u) {
     uint32_t bits;
     std::memcpy(&bits, &u, sizeof bits);
-    int32_t exponent = static_cast<int32_t>(bits - 0x3F2AAAABu) >> 23;  // 2/3
+    int32_t exponent = static_cast<int32_t>(bits - 0x3F2AAAABu) >> 23;
     bits -= static_cast<uint32_t>(exponent) << 23;
     float m;
     std::memcpy(&m, &bits, sizeof m);
-    float f = m - 1.0f, e = static_cast<float>(exponent);
-    float p = 0.1133061739f;
-    p = std::fma(p, f, -0.1242220058f);
-    p = std::fma(p, f, 0.1091565479f);
-    p = std::fma(p, f, -0.1228872161f);
-    p = std::fma(p, f, 0.1429186718f);
-    p = std::fma(p, f, -0.1667331625f);
-    p = std::fma(p, f, 0.1999994835f);
-    p = std::fma(p, f, -0.2499994419f);
-    p = std::fma(p, f, 0.3333333333f);
-    float square = f * f;
-    float small = std::fma(square, std::fma(p, f, -0.5f), f);
-    float log_u = std::fma(e, 0x1.62e43p-1f, std::fma(e, -0x1.05c61p-29f, small));
-    float radius = std::sqrt(-2.0f * log_u);
-
-    // The angle in half turns: t = quarter / 2 + r, r in [-1/4, 1/4], all of it exact.
-    float t = static_cast<float>(b >> 8) * 0x1p-23f;
-    int32_t quarter = static_cast<int32_t>(std::fma(t, 2.0f, 0.5f));
-    float r = std::fma(static_cast<float>(quarter), -0.5f, t), r2 = r * r;
-    float s = std::fma(-0.5890750992f, r2, 2.549766965f);
-    s = std::fma(s, r2, -5.167707821f);
-    s = std::fma(s, r2, 3.141592644f) * r;
-    float c = std::fma(0.231328785f, r2, -1.335044448f);
-    c = std::fma(c, r2, 4.058707258f);
-    c = std::fma(c, r2, -4.934802163f);
-    c = std::fma(c, r2, 1.0f);
-    float cosine = quarter & 1 ? s : c, sine = quarter & 1 ? c : s;
-    if ((quarter + 1) & 2) cosine = -cosine;
-    if (quarter & 2) sine = -sine;
-    return {radius * cosine, radius * sine};
+    float e = static_cast<float>(exponent), f = m - 1.0f;
+    // log(1 + f) = f - f^2 / 2 + f^3 p(f)
+    float p = horner(f, 0.1133061739f, -0.1242220058f, 0.1091565479f, -0.1228872161f, 0.1429186718f,
+                     -0.1667331625f, 0.1999994835f, -0.2499994419f, 0.3333333333f);
+    float small = fused(f * f, fused(p, f, -0.5f), f);
+    return fused(e, 0x1.62e43p-1f, fused(e, -0x1.05c61p-29f, small));
 }
 
-/// The same in double precision, by the platform's log, sin and cos: devices agree to about 2 ulp.
-RL_HD inline NormalPair<double> normal_pair(uint64_t a, uint64_t b) {
-    double u = (static_cast<double>(a >> 11) + 0.5) * 0x1p-53;
-    double radius = std::sqrt(-2.0 * std::log(u));
-    double angle = uniform_double(b) * 6.283185307179586;
-    return {radius * std::cos(angle), radius * std::sin(angle)};
+RL_PHILOX double log_of_uniform(double u) {
+    uint64_t bits;
+    std::memcpy(&bits, &u, sizeof bits);
+    int32_t exponent = (static_cast<int32_t>(bits >> 32) - 0x3FE55555) >> 20;
+    bits -= static_cast<uint64_t>(static_cast<int64_t>(exponent)) << 52;
+    double m;
+    std::memcpy(&m, &bits, sizeof m);
+    // log(1 + f) = 2 atanh(s) = 2 s + 2 s^3 p(s^2), s = f / (2 + f)
+    double e = exponent, s = (m - 1.0) / (m + 1.0), z = s * s, twice = s + s;
+    double p = horner(z, 0x1.fcd9cadda7405p-5, 0x1.dbda7a4188a45p-5, 0x1.1130d743d511bp-4,
+                      0x1.3b12ef4d5d8c1p-4, 0x1.745d19fac65e7p-4, 0x1.c71c71c1b0507p-4, 0x1.249249249500bp-3,
+                      0x1.9999999999989p-3, 0x1.5555555555555p-2);
+    return fused(e, 0x1.62e42fefa39efp-1, fused(e, 0x1.abc9e3b39803fp-56, fused(twice * z, p, twice)));
+}
+
+// sin and cos of pi r, r in [-1/4, 1/4].
+
+RL_PHILOX float sin_pi(float r) {
+    return horner(r * r, -0.5890750992f, 2.549766965f, -5.167707821f, 3.141592644f) * r;
+}
+RL_PHILOX float cos_pi(float r) {
+    return horner(r * r, 0.231328785f, -1.335044448f, 4.058707258f, -4.934802163f, 1.0f);
+}
+RL_PHILOX double sin_pi(double r) {
+    return horner(r * r, -0x1.6cc577dadd922p-16, 0x1.e8f036bcd3237p-12, -0x1.e3074d2614b2dp-8,
+                  0x1.50783486facaap-4, -0x1.32d2cce62b872p-1, 0x1.466bc6775aae1p+1, -0x1.4abbce625be53p+2,
+                  0x1.921fb54442d18p+1) *
+           r;
+}
+RL_PHILOX double cos_pi(double r) {
+    return horner(r * r, -0x1.b2f3eb054afcdp-14, 0x1.f9ce245cada0bp-10, -0x1.a6d1eef479be1p-6,
+                  0x1.e1f5068688d5bp-3, -0x1.55d3c7e3cb241p+0, 0x1.03c1f081b5ac0p+2, -0x1.3bd3cc9be45dep+2,
+                  1.0);
+}
+
+/// The point at `half_turns`, in [0, 2), on the circle. The angle is cut into quarters without rounding.
+template <class T>
+RL_PHILOX NormalPair<T> on_circle(T radius, T half_turns) {
+    int32_t quarter = static_cast<int32_t>(fused(half_turns, T(2), T(0.5)));
+    T r = fused(static_cast<T>(quarter), T(-0.5), half_turns);
+    T sine = sin_pi(r), cosine = cos_pi(r);
+    T x = quarter & 1 ? sine : cosine, y = quarter & 1 ? cosine : sine;
+    x = (quarter + 1) & 2 ? -x : x;
+    y = quarter & 2 ? -y : y;
+    return {radius * x, radius * y};
+}
+
+}  // namespace detail
+
+/// Two independent standard normals: Note [Exact normals].
+RL_PHILOX NormalPair<float> normal_pair(uint32_t a, uint32_t b) {
+    // In (0, 1], from all 32 bits: the tails reach as far as u is small, 6.7 standard deviations.
+    float u = detail::fused(static_cast<float>(a), 0x1p-32f, 0x1p-33f);
+    return detail::on_circle(__builtin_sqrtf(-2.0f * detail::log_of_uniform(u)),
+                             static_cast<float>(b >> 8) * 0x1p-23f);
+}
+RL_PHILOX NormalPair<double> normal_pair(uint64_t a, uint64_t b) {
+    double u = detail::fused(upper_53_bits(a), 0x1p-53, 0x1p-54);
+    return detail::on_circle(__builtin_sqrt(-2.0 * detail::log_of_uniform(u)), upper_53_bits(b) * 0x1p-52);
 }
 
 }  // namespace rushlight
+
+#undef RL_PHILOX

@@ -7,8 +7,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numbers>
 #include <set>
 #include <thread>
+#include <utility>
 
 #include "check.h"
 
@@ -92,33 +96,66 @@ TEST(normals_are_normal) {
     CHECK(std::abs(product / (kDraws / 2)) < 5 / std::sqrt(kDraws / 2.0));
 }
 
-TEST(normals_of_float32_are_accurate_and_pinned) {
+namespace {
+
+/// The worst error of normal_pair in ulp against a wider type, and a hash of all bits.
+template <class T, class Wide, class Bits>
+std::pair<double, uint64_t> measure_normals(Bits (*draw)(const PhiloxBlock&, int), Wide (*uniform)(Bits),
+                                            Wide (*half_turns)(Bits)) {
     double worst = 0;
     uint64_t hash = 14695981039346656037u;
     for (uint64_t i = 0; i < 300'000; ++i) {
         PhiloxBlock block = philox({1, 2}, i);
-        auto pair = normal_pair(block.word[0], block.word[1]);
-        double u =
-            static_cast<float>(static_cast<double>(static_cast<float>(block.word[0])) * 0x1p-32 + 0x1p-33);
-        double radius = std::sqrt(-2 * std::log(u)), angle = 2 * M_PI * (block.word[1] >> 8) * 0x1p-24;
-        const float got[2] = {pair.first, pair.second};
-        const double wanted[2] = {radius * std::cos(angle), radius * std::sin(angle)};
+        Bits a = draw(block, 0), b = draw(block, 1);
+        NormalPair<T> pair = normal_pair(a, b);
+        // The angle from the nearest axis: near the others the wider type's pi would be too short.
+        Wide turns = half_turns(b), quarter = std::floor(2 * turns + Wide(0.5));
+        Wide radius = std::sqrt(-2 * std::log(uniform(a)));
+        Wide angle = std::numbers::pi_v<Wide> * (turns - quarter / 2);
+        Wide x = std::cos(angle), y = std::sin(angle);
+        for (int k = static_cast<int>(quarter); k > 0; --k) x = std::exchange(y, x) * -1;
+        const T got[2] = {pair.first, pair.second};
+        const Wide wanted[2] = {radius * x, radius * y};
         for (int k = 0; k < 2; ++k) {
-            auto nearest = static_cast<float>(std::abs(wanted[k]));
-            worst =
-                std::max(worst, std::abs(got[k] - wanted[k]) / (std::nextafter(nearest, INFINITY) - nearest));
-            uint32_t bits;
+            T nearest = static_cast<T>(std::abs(wanted[k]));
+            T ulp = std::nextafter(nearest, std::numeric_limits<T>::infinity()) - nearest;
+            worst = std::max(worst, static_cast<double>(std::abs(got[k] - wanted[k]) / ulp));
+            Bits bits;
             std::memcpy(&bits, &got[k], sizeof bits);
             hash = (hash ^ bits) * 1099511628211u;
         }
     }
+    return {worst, hash};
+}
+
+}  // namespace
+
+// The hashed bits are promised to every device and version: a change of them is a change of users' results.
+
+TEST(normals_of_float32_are_accurate_and_pinned) {
+    auto [worst, hash] = measure_normals<float, double, uint32_t>(
+        [](const PhiloxBlock& block, int i) { return block.word[i]; },
+        [](uint32_t a) { return double{static_cast<float>(static_cast<float>(a) * 0x1p-32 + 0x1p-33)}; },
+        [](uint32_t b) { return (b >> 8) * 0x1p-23; });
     CHECK(worst < 4);
-    // These bits are promised to every device and version: a change here is a change of users' results.
     CHECK_EQUAL(hash, 10708451701943564610u);
     auto edge = normal_pair(uint32_t{0}, uint32_t{0});
     CHECK(edge.first > 6.6f && edge.first < 6.8f && edge.second == 0.0f);
-    edge = normal_pair(~0u, 0u);
-    CHECK_EQUAL(edge.first, 0.0f);
+    CHECK_EQUAL(normal_pair(~0u, 0u).first, 0.0f);
+}
+
+TEST(normals_of_float64_are_accurate_and_pinned) {
+    auto [worst, hash] = measure_normals<double, long double, uint64_t>(
+        [](const PhiloxBlock& block, int i) { return block.wide(i); },
+        [](uint64_t a) {
+            return static_cast<long double>(static_cast<double>((a >> 11) * 0x1p-53L + 0x1p-54L));
+        },
+        [](uint64_t b) { return (b >> 11) * 0x1p-52L; });
+    CHECK(worst < 4);
+    CHECK_EQUAL(hash, 8251167940584247165u);
+    auto edge = normal_pair(uint64_t{0}, uint64_t{0});
+    CHECK(edge.first > 8.6 && edge.first < 8.7 && edge.second == 0.0);
+    CHECK_EQUAL(normal_pair(~uint64_t{0}, uint64_t{0}).first, 0.0);
 }
 
 TEST(streams_are_counted) {

@@ -1,0 +1,93 @@
+// sources: src/cpu/random_fill.cpp src/cpu/kernels/random_fill.cpp src/cpu/capability.cpp
+// sources: src/runtime/parallel.cpp src/runtime/limits.cpp src/runtime/error.cpp
+// options: -DRUSHLIGHT_CPU=avx2 -DRUSHLIGHT_HAVE_AVX2=1
+
+// Random values in bulk are those that Note [Random values] defines one by one, wherever a range begins.
+#include "cpu/random_fill.h"
+
+#include <algorithm>
+
+#include "check.h"
+#include "rushlight/parallel.h"
+
+using namespace rushlight;
+using namespace rushlight::cpu;
+
+namespace {
+
+constexpr PhiloxKey kKey{0x0123456789abcdef, 77};
+
+uint32_t word(int64_t i) { return philox(kKey, static_cast<uint64_t>(i / 4)).word[i % 4]; }
+uint64_t wide(int64_t i) { return philox(kKey, static_cast<uint64_t>(i / 2)).wide(static_cast<int>(i % 2)); }
+
+/// Compares ranges of all small beginnings and lengths, and some long ones.
+template <class T, class Fill, class Value>
+void check_ranges(Fill&& fill, Value&& value) {
+    for (int64_t begin : {0, 1, 2, 3, 5, 255, 256, 1000, (1 << 20) + 1}) {
+        for (int64_t n : {0, 1, 2, 3, 4, 7, 255, 256, 257, 1025}) {
+            std::vector<T> got(static_cast<size_t>(n) + 1, T(99));
+            fill(kKey, begin, n, got.data());
+            for (int64_t i = 0; i < n; ++i) CHECK_EQUAL(got[static_cast<size_t>(i)], value(begin + i));
+            CHECK_EQUAL(got.back(), T(99));  // nothing behind the end
+        }
+    }
+}
+
+}  // namespace
+
+TEST(uniforms) {
+    const RandomKernels& kernels = random_kernels();
+    check_ranges<float>(kernels.uniform_float, [](int64_t i) { return uniform_float(word(i)); });
+    check_ranges<double>(kernels.uniform_double, [](int64_t i) { return uniform_double(wide(i)); });
+}
+
+TEST(normals) {
+    const RandomKernels& kernels = random_kernels();
+    check_ranges<float>(kernels.normal_float, [](int64_t i) {
+        auto pair = normal_pair(word(i / 2 * 2), word(i / 2 * 2 + 1));
+        return i % 2 ? pair.second : pair.first;
+    });
+    check_ranges<double>(kernels.normal_double, [](int64_t i) {
+        auto pair = normal_pair(wide(i / 2 * 2), wide(i / 2 * 2 + 1));
+        return i % 2 ? pair.second : pair.first;
+    });
+}
+
+TEST(integers) {
+    const RandomKernels& kernels = random_kernels();
+    for (uint64_t range : {1ull, 2ull, 10ull, 0xFFFFFFFFull, 0x100000000ull, 0x8000000000000001ull, 0ull}) {
+        for (int64_t low : {int64_t{0}, int64_t{-5}, INT64_MIN}) {
+            check_ranges<int64_t>(
+                [&](PhiloxKey key, int64_t begin, int64_t n, int64_t* out) {
+                    kernels.integers(key, begin, n, low, range, out);
+                },
+                [&](int64_t i) {
+                    return static_cast<int64_t>(static_cast<uint64_t>(low) + uniform_below(wide(i), range));
+                });
+        }
+    }
+}
+
+TEST(coins) {
+    const RandomKernels& kernels = random_kernels();
+    for (float p : {0.0f, 0.25f, 1.0f}) {
+        check_ranges<uint8_t>([&](PhiloxKey key, int64_t begin, int64_t n,
+                                  uint8_t* out) { kernels.bernoulli(key, begin, n, p, out); },
+                              [&](int64_t i) { return static_cast<uint8_t>(uniform_float(word(i)) < p); });
+    }
+}
+
+TEST(the_number_of_threads_changes_nothing) {
+    constexpr size_t kMany = 200'001;
+    std::vector<float> serial(kMany), threaded(kMany);
+    int former = num_threads();
+    set_num_threads(1);
+    fill_normal(kKey, serial.data(), kMany);
+    set_num_threads(3);
+    fill_normal(kKey, threaded.data(), kMany);
+    set_num_threads(former);
+    CHECK(serial == threaded);
+    std::vector<uint8_t> coins(kMany);
+    fill_bernoulli(kKey, 0.5f, coins.data(), kMany);
+    CHECK(std::abs(std::count(coins.begin(), coins.end(), 1) - 100'000) < 1200);
+}
