@@ -27,6 +27,10 @@ _ROWS = [
     Type("Tensor[]", "TensorList", "TensorList", "tensors", "Sequence[Tensor]", True),
     Type("Tensor?[]", "TensorList", "OptTensorList", "tensors", "Sequence[Tensor | None]", True),
     Type("TensorOrScalar", "const TensorOrScalar&", "TensorOrScalar", "tensor_or_scalar", "Tensor | Number", True),
+    Type(
+        "TensorOrScalar?", "const std::optional<TensorOrScalar>&", "OptTensorOrScalar", "opt_tensor_or_scalar",
+        "Tensor | Number | None", True,
+    ),
     Type("Scalar", "Scalar", "Scalar", "scalar", "Number"),
     Type("Scalar?", "std::optional<Scalar>", "OptScalar", "opt_scalar", "Number | None"),
     Type("int", "int64_t", "Int", "integer", "int"),

@@ -142,8 +142,8 @@ def _case(name: str, i: int, op: Op, form: Form) -> list[str]:
     given = []
     for j, a in enumerate(form.schema.arguments):
         get = f"p.{a.type.getter}({j})"
-        optional_tensor = a.type.name in ("Tensor?", "Generator?")
-        given.append(get if a.required or optional_tensor else f"p.has({j}) ? {get} : {_default(a)}")
+        absent_is_none = a.type.optional and a.default is None
+        given.append(get if a.required or absent_is_none else f"p.has({j}) ? {get} : {_default(a)}")
     fields = [r.name for r in form.schema.returns]
     extra = f", {name}_{i}_fields" if len(fields) > 1 and all(fields) else ""
     lines = []
@@ -219,14 +219,21 @@ def _tables(items: list[tuple[str, list[Op]]], ops: list[Op]) -> str:
         lines += ["", f"PyMethodDef generated_{kind}s[] = {{"]
         for name, group in entries:
             doc = _doc(name, group)
-            lines.append(
-                f'    {{"{name}", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>({name}_{kind})), '
-                f"METH_FASTCALL | METH_KEYWORDS, {doc}}},"
-            )
+            for spelling in [name, *_synonyms(name, group)]:
+                lines.append(
+                    f'    {{"{spelling}", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>({name}_{kind})), '
+                    f"METH_FASTCALL | METH_KEYWORDS, {doc}}},"
+                )
         lines += ["    {nullptr, nullptr, 0, nullptr}};"]
     lines += _slots(ops)
     lines += ["", "}  // namespace rushlight::python", ""]
     return "\n".join(lines)
+
+
+def _synonyms(name: str, group: list[Op]) -> list[str]:
+    """Other spellings of a name, with the underscore of its in-place form."""
+    words = dict.fromkeys(word for op in group for word in op.synonyms)
+    return [word + name.removeprefix(group[0].base) for word in words]
 
 
 def _doc(name: str, group: list[Op]) -> str:

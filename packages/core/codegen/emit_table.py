@@ -29,7 +29,7 @@ def _shard(ops: list[Op]) -> str:
     kinds = {op.kind for op in ops}
     includes = {"dispatch/boxing.h", "ops/forms.h"} | {op.header for op in ops}
     if "pointwise" in kinds:
-        includes |= {"ops/pointwise.h", "cpu/capability.h"}
+        includes |= {"ops/checks.h", "ops/pointwise.h", "cpu/capability.h"}
     if "reduce" in kinds:
         includes |= {"ops/reduce.h", "cpu/capability.h"}
     for op in ops:
@@ -127,14 +127,15 @@ def _pointwise(op: Op) -> list[str]:
     bits = sum(1 << i for i, a in enumerate(inputs) if a.name in op.bool_inputs)
     castable = sum(1 << i for i, a in enumerate(params) if a.name in op.castable)
     names = ", ".join(f'"{a.name}"' for a in inputs)
-    setup = [f"const TensorOrScalar inputs[] = {{{', '.join(cpp_name(a.name) for a in inputs)}}};"]
+    setup = [f"checks::{op.check}({op.schema.cpp_arguments()});"] if op.check else []
+    setup.append(f"const TensorOrScalar inputs[] = {{{', '.join(cpp_name(a.name) for a in inputs)}}};")
     if params:
         setup.append(f"const Scalar params[] = {{{', '.join(map(_scalar, params))}}};")
     given = "params" if params else "nullptr"
     lines = [
         f"KernelSlots {_slots(op)}{{}};",
         f"const char* const {own}_names[] = {{{names}}};",
-        f'const PointwiseDesc {own}_desc{{"{op.base}", {own}_names, {len(inputs)}, {bits}, {len(params)}, {castable},',
+        f'const PointwiseDesc {own}_desc{{"{op.base.lstrip('_')}", {own}_names, {len(inputs)}, {bits}, {len(params)}, {castable}, {str(op.wraps).lower()},',
         f"    PointwiseDesc::Compute::{op.compute}, PointwiseDesc::Result::{op.result}, cpu::{loop_name(op)}, &{_slots(op)}}};",
     ]
     for form in op.forms():

@@ -93,7 +93,7 @@ def _op(path: Path, entry: dict[str, object]) -> Op:
     values["variants"] = variants
     if "types" in values and values["types"] not in TYPE_LISTS:
         raise fail(f"unknown types {values['types']!r}; known are {', '.join(TYPE_LISTS)}")
-    for key in ("bool_inputs", "castable", "aux", "writes"):
+    for key in ("bool_inputs", "castable", "aux", "writes", "synonyms"):
         values[key] = tuple(values.get(key, ()))  # type: ignore[arg-type]
     for key in ("bool_inputs", "castable", "writes"):
         for argument in values[key]:  # type: ignore[attr-defined]

@@ -39,6 +39,7 @@ class Op:
     source: Path
     line: int
     variants: frozenset[str] = frozenset({"function", "method"})
+    synonyms: tuple[str, ...] = ()  # other names that users call it by: multiply for mul
     dunder: str = ""  # number slot of Python: add, multiply, ...
     example: str = ""
     body: str = ""  # functor, reducer, rule or body; the name by default
@@ -46,8 +47,10 @@ class Op:
     types: str = ""  # entry of TYPE_LISTS, kind pointwise and reduce
     compute: str = "Common"  # pointwise: Common or CommonFloat
     result: str = "Compute"  # pointwise: Compute or Bool
+    check: str = ""  # pointwise: function of src/ops/checks.h that sees the arguments first
     bool_inputs: tuple[str, ...] = ()
     castable: tuple[str, ...] = ()
+    wraps: bool = False  # pointwise: integers beyond the dtype's range are taken modulo it
     aux: tuple[str, ...] = ()  # hidden results, made when a formula asks
     aliases: dict[str, str] = field(default_factory=dict, hash=False)  # other names of arguments: axis -> dim
     random: bool = False

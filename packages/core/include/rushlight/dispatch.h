@@ -102,6 +102,7 @@ RL_API void install_kernel(DeviceType device, std::string_view name, uint64_t sc
 namespace detail {
 inline StageMask stages_of(const Tensor& t) { return t.defined() ? t.impl()->stages() : 0; }
 inline StageMask stages_of(const TensorOrScalar& t) { return t.is_tensor() ? t.tensor().impl()->stages() : 0; }
+inline StageMask stages_of(const std::optional<TensorOrScalar>& t) { return t ? stages_of(*t) : 0; }
 inline StageMask stages_of(TensorList list) {
     StageMask mask = 0;
     for (const Tensor& t : list) mask |= stages_of(t);

@@ -79,7 +79,7 @@ struct FromValue<const Tensor&> {
     }
 };
 template <>
-struct FromValue<const TensorOrScalar&> {
+struct FromValue<TensorOrScalar> {
     static TensorOrScalar get(const Operator& op, const Value& v, size_t i) {
         if (auto* t = v.as<Tensor>()) return TensorOrScalar(*t);
         return TensorOrScalar(FromValue<Scalar>::get(op, v, i));

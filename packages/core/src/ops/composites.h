@@ -5,6 +5,19 @@
 
 namespace rushlight::composites {
 
+// arithmetic.cpp
+Tensor rsub(const Tensor& input, const TensorOrScalar& other, Scalar alpha);
+Tensor div_rounded(const TensorOrScalar& input, const TensorOrScalar& other,
+                   std::optional<std::string_view> rounding_mode);
+Tensor positive(const Tensor& input);
+Tensor clamp(const Tensor& input, const std::optional<TensorOrScalar>& min, const std::optional<TensorOrScalar>& max);
+
+// activation.cpp
+Tensor gelu(const Tensor& input, std::string_view approximate);
+Tensor selu(const Tensor& input);
+Tensor celu(const Tensor& input, Scalar alpha);
+Tensor relu6(const Tensor& input);
+
 // shape.cpp
 Tensor reshape(const Tensor& input, IntList shape);
 Tensor reshape_as(const Tensor& input, const Tensor& other);

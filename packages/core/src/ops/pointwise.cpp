@@ -49,7 +49,8 @@ struct Promotion {
 void check_params(const PointwiseDesc& desc, const Scalar* params, DType compute) {
     for (int i = 0; i < desc.num_params; ++i) {
         if (!(desc.castable_params >> i & 1)) continue;
-        RL_CHECK(category(params[i].dtype()) <= category(compute), throw_runtime,
+        bool fits = category(params[i].dtype()) <= std::max(category(compute), DTypeCategory::Integral);
+        RL_CHECK(fits, throw_runtime,
                  "%s: a %s parameter does not fit operands of dtype %s\nhint: convert the operands to a floating dtype first",
                  desc.name, name(params[i].dtype()), name(compute));
     }
@@ -83,6 +84,19 @@ void store(Cell& cell, Scalar v, DType t) {
     }
 }
 
+// Whether an integer lies in the range of an integer dtype; anything else fits.
+bool fits(Scalar v, DType t) {
+    if (v.is_floating()) return true;
+    int64_t n = v.to<int64_t>();
+    switch (t) {
+        case DType::UInt8: return n == static_cast<uint8_t>(n);
+        case DType::Int8: return n == static_cast<int8_t>(n);
+        case DType::Int16: return n == static_cast<int16_t>(n);
+        case DType::Int32: return n == static_cast<int32_t>(n);
+        default: return true;
+    }
+}
+
 // --- the fast path ------------------------------------------------------------------------------------------------
 
 // All tensors contiguous on the CPU, of one shape and one dtype that is its own compute dtype; numbers of no higher
@@ -96,23 +110,29 @@ struct Fast {
     DType result;
 
     bool build(const PointwiseDesc& desc, const TensorOrScalar* in) {
-        if (desc.bool_inputs) return false;
+        const TensorImpl* first = nullptr;  // gives the shape
+        const TensorImpl* typed = nullptr;  // gives the dtype
         for (int i = 0; i < desc.num_inputs; ++i) {
             if (!in[i].is_tensor()) continue;
             const TensorImpl* t = in[i].tensor().impl();
-            if (!shape) {
-                if (!t->contiguous() || t->device_type() != DeviceType::CPU) return false;
+            if (!t->contiguous() || t->device_type() != DeviceType::CPU) return false;
+            if (!first) {
+                first = t;
                 shape = &in[i].tensor();
-            } else {
-                const TensorImpl* first = shape->impl();
-                if (t->dtype() != first->dtype() || !t->contiguous() || t->device_type() != DeviceType::CPU ||
-                    t->ndim() != first->ndim() ||
-                    std::memcmp(t->sizes().data(), first->sizes().data(), sizeof(int64_t) * t->ndim()) != 0)
-                    return false;
+            } else if (t->ndim() != first->ndim() ||
+                       std::memcmp(t->sizes().data(), first->sizes().data(), sizeof(int64_t) * t->ndim()) != 0) {
+                return false;
+            }
+            if (desc.bool_inputs >> i & 1) {
+                if (t->dtype() != DType::Bool) return false;
+            } else if (!typed) {
+                typed = t;
+            } else if (t->dtype() != typed->dtype()) {
+                return false;
             }
         }
-        if (!shape) return false;
-        DType dtype = shape->dtype();
+        if (!typed) return false;
+        DType dtype = typed->dtype();
         if (compute_dtype(dtype) != dtype ||
             (desc.compute == PointwiseDesc::Compute::CommonFloat && !is_differentiable(dtype)))
             return false;
@@ -123,10 +143,10 @@ struct Fast {
         for (int i = 0; i < desc.num_inputs; ++i) {
             if (in[i].is_tensor()) {
                 data[1 + i] = static_cast<char*>(in[i].tensor().impl()->data());
-                strides[1 + i] = size;
+                strides[1 + i] = desc.bool_inputs >> i & 1 ? 1 : size;
             } else {
                 Scalar s = in[i].scalar();
-                if (category(s.dtype()) > category(dtype)) return false;
+                if (category(s.dtype()) > category(dtype) || !(desc.wraps || fits(s, dtype))) return false;
                 store(cells[i], s, dtype);
                 data[1 + i] = reinterpret_cast<char*>(&cells[i]);
                 strides[1 + i] = 0;
@@ -180,10 +200,21 @@ struct General {
         common = promotion.result();
         if (desc.compute == PointwiseDesc::Compute::CommonFloat && !is_differentiable(common))
             common = default_dtype();
+        if (!desc.wraps) widen();
         compute = compute_dtype(common);
         result = desc.result == PointwiseDesc::Result::Bool ? DType::Bool : common;
         if (!desc.loops().loop[static_cast<int>(compute)]) no_loop(desc, common);
         check_params(desc, params, common);
+    }
+
+    // A number beyond the range of its fellow operands can be compared with them, but is no value of theirs.
+    void widen() {
+        for (int i = 0; i < desc.num_inputs; ++i) {
+            if (in[i].is_tensor() || fits(in[i].scalar(), common)) continue;
+            RL_CHECK(desc.result == PointwiseDesc::Result::Bool, throw_runtime, "%s(%s): %lld does not fit dtype %s",
+                     desc.name, desc.arg_names[i], (long long)in[i].scalar().to<int64_t>(), name(common));
+            common = DType::Int64;
+        }
     }
 
     // Broadcasts one more operand into the shape; all tensors must be on one device, but for 0-d ones on the CPU.

@@ -26,6 +26,7 @@ struct PointwiseDesc {
     uint8_t bool_inputs;      // bit i: input i is a condition, outside of promotion
     uint8_t num_params;
     uint8_t castable_params;  // bit i: parameter i must fit the compute dtype's category
+    bool wraps;               // integers beyond the dtype's range are taken modulo it, as in arithmetic
     Compute compute;
     Result result;
     const LoopTable& (*loops)();

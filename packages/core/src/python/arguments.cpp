@@ -13,6 +13,7 @@ const char* describe(ArgType type) {
         case ArgType::TensorList: return "sequence of Tensors";
         case ArgType::OptTensorList: return "sequence of Tensors or Nones";
         case ArgType::TensorOrScalar: return "Tensor or Number";
+        case ArgType::OptTensorOrScalar: return "Tensor, Number or None";
         case ArgType::Scalar: return "Number";
         case ArgType::OptScalar: return "Number or None";
         case ArgType::Int: return "int";
@@ -36,7 +37,8 @@ const char* describe(ArgType type) {
 
 bool is_optional(ArgType type) {
     switch (type) {
-        case ArgType::OptTensor: case ArgType::OptScalar: case ArgType::OptInt: case ArgType::OptIntList:
+        case ArgType::OptTensor: case ArgType::OptTensorOrScalar: case ArgType::OptScalar: case ArgType::OptInt:
+        case ArgType::OptIntList:
         case ArgType::OptBool: case ArgType::OptFloat: case ArgType::OptStr: case ArgType::OptDType:
         case ArgType::OptDevice: case ArgType::OptGenerator: case ArgType::Out: return true;
         default: return false;
@@ -166,7 +168,8 @@ bool Parser::convert(const ArgSpec& spec, PyObject* o, int i) {
         case ArgType::Tensor: case ArgType::OptTensor: return is_tensor(o);
         case ArgType::TensorList: return convert_tensors(o, i, false);
         case ArgType::OptTensorList: return convert_tensors(o, i, true);
-        case ArgType::TensorOrScalar: return is_tensor(o) || to_scalar(o, slot.scalar);
+        case ArgType::TensorOrScalar: case ArgType::OptTensorOrScalar:
+            return is_tensor(o) || to_scalar(o, slot.scalar);
         case ArgType::Scalar: case ArgType::OptScalar: {
             if (!is_tensor(o)) return to_scalar(o, slot.scalar);
             // A 0-d tensor outside of any graph is as good as its value.

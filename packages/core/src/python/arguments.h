@@ -12,7 +12,7 @@
 namespace rushlight::python {
 
 enum class ArgType : uint8_t {
-    Tensor, OptTensor, TensorList, OptTensorList, TensorOrScalar, Scalar, OptScalar, Int, OptInt, IntList, OptIntList,
+    Tensor, OptTensor, TensorList, OptTensorList, TensorOrScalar, OptTensorOrScalar, Scalar, OptScalar, Int, OptInt, IntList, OptIntList,
     Bool, OptBool, Float, OptFloat, Str, OptStr, DType, OptDType, OptDevice, OptGenerator, Out,
 };
 
@@ -50,6 +50,9 @@ class Parser {
     const Tensor& tensor(int i) const { return given(i) ? unwrap(object_[i]) : undefined(); }
     TensorOrScalar tensor_or_scalar(int i) const {
         return is_tensor(object_[i]) ? TensorOrScalar(unwrap(object_[i])) : TensorOrScalar(slot_[i].scalar);
+    }
+    std::optional<TensorOrScalar> opt_tensor_or_scalar(int i) const {
+        return given(i) ? std::optional(tensor_or_scalar(i)) : std::nullopt;
     }
     TensorList tensors(int i) const { return {tensors_.data() + slot_[i].list.begin, slot_[i].list.size}; }
     Scalar scalar(int i) const { return slot_[i].scalar; }

@@ -4,5 +4,4 @@ PyMethodDef interchange_methods[] = {{nullptr, nullptr, 0, nullptr}};
 PyBufferProcs tensor_buffer{};
 int add_interchange(PyObject*) { return 0; }
 int add_introspection(PyObject*) { return 0; }
-PyObject* tensor_power(PyObject*, PyObject*, PyObject*) { Py_RETURN_NOTIMPLEMENTED; }
 }

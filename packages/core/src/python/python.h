@@ -119,6 +119,7 @@ extern PyBufferProcs tensor_buffer;
 PyObject* get_item(PyObject* self, PyObject* index);
 int set_item(PyObject* self, PyObject* index, PyObject* value);
 PyObject* tensor_power(PyObject* base, PyObject* exponent, PyObject* modulus);
+PyObject* tensor_inplace_power(PyObject* base, PyObject* exponent, PyObject* modulus);
 int tensor_bool(PyObject* self);
 PyObject* tensor_int(PyObject* self);
 PyObject* tensor_float(PyObject* self);

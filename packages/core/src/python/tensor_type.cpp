@@ -244,6 +244,7 @@ int add_tensor_type(PyObject* module) {
     number(Py_nb_inplace_lshift, numbers.nb_inplace_lshift);
     number(Py_nb_inplace_rshift, numbers.nb_inplace_rshift);
     slots.push_back({Py_nb_power, reinterpret_cast<void*>(tensor_power)});
+    slots.push_back({Py_nb_inplace_power, reinterpret_cast<void*>(tensor_inplace_power)});
     slots.push_back({Py_nb_bool, reinterpret_cast<void*>(tensor_bool)});
     slots.push_back({Py_nb_int, reinterpret_cast<void*>(tensor_int)});
     slots.push_back({Py_nb_float, reinterpret_cast<void*>(tensor_float)});

@@ -1,7 +1,6 @@
 // From a functor on elements to the loops of one operator. Included by kernel files only: Note [Kernels compiled twice].
 #pragma once
 
-#include <tuple>
 #include <type_traits>
 #include <utility>
 
@@ -29,6 +28,26 @@ using IntegersAndBool = Types<bool, uint8_t, int8_t, int16_t, int32_t, int64_t>;
 using Numbers = Types<uint8_t, int8_t, int16_t, int32_t, int64_t, float, double>;
 using All = Types<bool, uint8_t, int8_t, int16_t, int32_t, int64_t, float, double>;
 
+// What a loop reads for one input: elements side by side, or one held value.
+template <class T>
+struct Dense {
+    const T* data;
+    T operator[](int64_t i) const { return data[i]; }
+};
+template <class T>
+struct Held {
+    T value;
+    T operator[](int64_t) const { return value; }
+};
+struct Anything {
+    template <class G>
+    void operator()(G) const {}
+};
+
+// Note [Optional parts of a functor]
+// `moderate(values...)` says whether operator() holds for these values, and `rare(values...)` computes what it does not
+// hold for, by a call that cannot be vectorised. `with_second(b, run)` calls `run` with a functor of the first value
+// alone, which may be simpler than the general one.
 template <class F, class R, class... In>
 struct Loop {
     static constexpr int kInputs = sizeof...(In);
@@ -41,38 +60,78 @@ struct Loop {
     template <size_t... I>
     static void run(const F& f, char* const* data, const int64_t* s, int64_t n, std::index_sequence<I...>) {
         constexpr int64_t size[] = {static_cast<int64_t>(sizeof(In))...};
-        const bool out_dense = s[0] == static_cast<int64_t>(sizeof(R));
-        if (out_dense && ((s[1 + I] == size[I]) && ...)) {
-            R* out = reinterpret_cast<R*>(data[0]);
-            // An input is the output itself or does not touch it: the engine sees to that.
-#pragma GCC ivdep
-            for (int64_t i = 0; i < n; ++i) out[i] = f(reinterpret_cast<const In*>(data[1 + I])[i]...);
-            return;
-        }
+        // Bit i: input i holds still. Loops are compiled for those of two and three inputs whose first one moves, and
+        // for a still first one of two.
+        unsigned held = ((s[1 + I] == 0 ? 1u << I : 0u) | ...);
+        bool dense = s[0] == static_cast<int64_t>(sizeof(R)) && ((s[1 + I] == size[I] || s[1 + I] == 0) && ...);
+        if (dense && held == 0) return pass<0>(f, data, n, std::index_sequence<I...>{});
         if constexpr (kInputs == 2) {
-            using A = std::tuple_element_t<0, Pack>;
-            using B = std::tuple_element_t<1, Pack>;
-            const A* a = reinterpret_cast<const A*>(data[1]);
-            const B* b = reinterpret_cast<const B*>(data[2]);
-            R* out = reinterpret_cast<R*>(data[0]);
-            if (out_dense && s[1] == size[0] && s[2] == 0) {
-                const B held = *b;
-#pragma GCC ivdep
-                for (int64_t i = 0; i < n; ++i) out[i] = f(a[i], held);
-                return;
-            }
-            if (out_dense && s[1] == 0 && s[2] == size[1]) {
-                const A held = *a;
-#pragma GCC ivdep
-                for (int64_t i = 0; i < n; ++i) out[i] = f(held, b[i]);
-                return;
-            }
+            if (dense && held == 1) return pass<1>(f, data, n, std::index_sequence<I...>{});
+        }
+        if constexpr (kInputs == 2 || kInputs == 3) {
+            if (dense && held == 2) return pass<2>(f, data, n, std::index_sequence<I...>{});
+        }
+        if constexpr (kInputs == 3) {
+            if (dense && held == 4) return pass<4>(f, data, n, std::index_sequence<I...>{});
+            if (dense && held == 6) return pass<6>(f, data, n, std::index_sequence<I...>{});
         }
         for (int64_t i = 0; i < n; ++i)
-            *reinterpret_cast<R*>(data[0] + i * s[0]) = f(*reinterpret_cast<const In*>(data[1 + I] + i * s[1 + I])...);
+            *reinterpret_cast<R*>(data[0] + i * s[0]) =
+                one(f, *reinterpret_cast<const In*>(data[1 + I] + i * s[1 + I])...);
     }
 
-    using Pack = std::tuple<In...>;  // a list of types: nothing of std::tuple is emitted
+  private:
+    template <unsigned held, size_t... I>
+    static void pass(const F& f, char* const* data, int64_t n, std::index_sequence<I...>) {
+        R* out = reinterpret_cast<R*>(data[0]);
+        if constexpr (kInputs == 2 && held == 2 && requires(First in) { f.with_second(in, Anything{}); }) {
+            const First* a = reinterpret_cast<const First*>(data[1]);
+            f.with_second(*reinterpret_cast<const First*>(data[2]),
+                          [=](auto g) { fill(g, out, n, Dense<First>{a}); });
+        } else {
+            fill(f, out, n, reader<(held >> I & 1) != 0, In>(data[1 + I])...);
+        }
+    }
+
+    template <class G, class... Reader>
+    static void fill(const G& g, R* out, int64_t n, Reader... in) {
+        if constexpr (requires { g.moderate(in[0]...); }) {
+            constexpr int64_t kBlock = 256;
+            for (int64_t begin = 0; begin < n; begin += kBlock) {
+                int64_t end = begin + kBlock < n ? begin + kBlock : n;
+                bool moderate = true;
+                for (int64_t i = begin; i < end; ++i) moderate &= g.moderate(in[i]...);
+                if (moderate) {
+#pragma GCC ivdep
+                    for (int64_t i = begin; i < end; ++i) out[i] = g(in[i]...);
+                } else {
+                    for (int64_t i = begin; i < end; ++i) out[i] = one(g, in[i]...);
+                }
+            }
+        } else {
+            // An input is the output itself or does not touch it: the engine sees to that.
+#pragma GCC ivdep
+            for (int64_t i = 0; i < n; ++i) out[i] = g(in[i]...);
+        }
+    }
+
+    template <class G, class... V>
+    static R one(const G& g, V... values) {
+        if constexpr (requires { g.moderate(values...); }) return g.moderate(values...) ? g(values...) : g.rare(values...);
+        else return g(values...);
+    }
+
+    template <bool still, class T>
+    static auto reader(const char* data) {
+        if constexpr (still) return Held<T>{*reinterpret_cast<const T*>(data)};
+        else return Dense<T>{reinterpret_cast<const T*>(data)};
+    }
+
+    template <class T, class...>
+    struct Head {
+        using type = T;
+    };
+    using First = typename Head<In...>::type;
 };
 
 template <class F, class R, class... In>

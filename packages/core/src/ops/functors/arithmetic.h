@@ -2,13 +2,21 @@
 // values of the compute dtype.
 #pragma once
 
-#include <type_traits>
-
-#include "rushlight/export.h"
-#include "rushlight/scalar.h"
+#include "ops/functors/math.h"
 
 namespace rushlight::functors {
 namespace {
+
+// Integers wrap around; signed ones may not in C++, so they are computed as unsigned. Narrow ones are computed as int.
+template <class T>
+using Wrapping = std::conditional_t<std::is_same_v<T, int32_t>, uint32_t,
+                                    std::conditional_t<std::is_same_v<T, int64_t>, uint64_t, T>>;
+template <class T>
+RL_HD inline T plus(T a, T b) { return static_cast<T>(static_cast<Wrapping<T>>(a) + static_cast<Wrapping<T>>(b)); }
+template <class T>
+RL_HD inline T minus(T a, T b) { return static_cast<T>(static_cast<Wrapping<T>>(a) - static_cast<Wrapping<T>>(b)); }
+template <class T>
+RL_HD inline T times(T a, T b) { return static_cast<T>(static_cast<Wrapping<T>>(a) * static_cast<Wrapping<T>>(b)); }
 
 template <class T>
 struct Add {
@@ -16,8 +24,217 @@ struct Add {
     explicit Add(const Scalar* p) : alpha(p[0].to<T>()) {}
     RL_HD T operator()(T a, T b) const {
         if constexpr (std::is_same_v<T, bool>) return a || (b && alpha);
-        else return static_cast<T>(a + alpha * b);
+        else return plus(a, times(alpha, b));
     }
+};
+
+template <class T>
+struct Sub {
+    T alpha;
+    explicit Sub(const Scalar* p) : alpha(p[0].to<T>()) {}
+    RL_HD T operator()(T a, T b) const { return minus(a, times(alpha, b)); }
+};
+
+template <class T>
+struct Mul {
+    explicit Mul(const Scalar*) {}
+    RL_HD T operator()(T a, T b) const {
+        if constexpr (std::is_same_v<T, bool>) return a && b;
+        else return times(a, b);
+    }
+};
+
+template <class T>
+struct Div {
+    explicit Div(const Scalar*) {}
+    RL_HD T operator()(T a, T b) const { return a / b; }
+};
+
+// Integer quotients: a divisor of zero has raised before the loop; the least integer over -1 wraps around.
+template <class T>
+struct DivTrunc {
+    explicit DivTrunc(const Scalar*) {}
+    RL_HD T operator()(T a, T b) const {
+        if constexpr (std::is_floating_point_v<T>) return math::trunc(a / b);
+        else return b == T(0) ? T(0) : b == static_cast<T>(-1) && std::is_signed_v<T> ? minus(T(0), a) : a / b;
+    }
+};
+
+// The sign of the divisor, as in Python.
+template <class T>
+struct Remainder {
+    explicit Remainder(const Scalar*) {}
+    RL_HD T operator()(T a, T b) const {
+        if constexpr (std::is_floating_point_v<T>) {
+            T r = std::fmod(a, b);
+            return r != T(0) && (r < T(0)) != (b < T(0)) ? r + b : r;
+        } else {
+            if (b == T(0) || (b == static_cast<T>(-1) && std::is_signed_v<T>)) return T(0);
+            T r = a % b;
+            return r != T(0) && (r < T(0)) != (b < T(0)) ? static_cast<T>(r + b) : r;
+        }
+    }
+};
+
+template <class T>
+struct FloorDivide {
+    explicit FloorDivide(const Scalar*) {}
+    RL_HD T operator()(T a, T b) const {
+        if constexpr (std::is_floating_point_v<T>) {
+            if (b == T(0)) return a / b;
+            // From the remainder: floor(a / b) is off by one where the quotient rounds up to an integer.
+            T r = std::fmod(a, b), q = (a - r) / b;
+            if (r != T(0) && (b < T(0)) != (r < T(0))) q -= T(1);
+            if (q == T(0)) return std::copysign(T(0), a / b);
+            T down = math::floor(q);
+            return q - down > T(0.5) ? down + T(1) : down;
+        } else {
+            if (b == T(0)) return T(0);
+            if (std::is_signed_v<T> && b == static_cast<T>(-1)) return minus(T(0), a);
+            T q = a / b;
+            return a % b != 0 && (a < T(0)) != (b < T(0)) ? static_cast<T>(q - 1) : q;
+        }
+    }
+};
+
+// The sign of the dividend, as in C.
+template <class T>
+struct Fmod {
+    explicit Fmod(const Scalar*) {}
+    RL_HD T operator()(T a, T b) const {
+        if constexpr (std::is_floating_point_v<T>) return std::fmod(a, b);
+        else return b == T(0) || (b == static_cast<T>(-1) && std::is_signed_v<T>) ? T(0) : static_cast<T>(a % b);
+    }
+};
+
+template <class T>
+struct Pow {
+    explicit Pow(const Scalar*) {}
+    RL_HD T operator()(T a, T b) const {
+        if constexpr (std::is_same_v<T, float>) {
+            return math::pow(a, b);
+        } else if constexpr (std::is_floating_point_v<T>) {
+            return std::pow(a, b);
+        } else {
+            if (b < T(0)) return a == T(1) ? T(1) : a == static_cast<T>(-1) ? (b % 2 == 0 ? T(1) : a) : T(0);
+            T power = 1;
+            for (; b; b = static_cast<T>(b >> 1), a = times(a, a))
+                if (b & 1) power = times(power, a);
+            return power;
+        }
+    }
+    // The common exponents cost no more than a multiplication.
+    template <class Run>
+    void with_second(T exponent, Run run) const {
+        if (exponent == T(2)) return run([](T a) { return times(a, a); });
+        if (exponent == T(3)) return run([](T a) { return times(times(a, a), a); });
+        if constexpr (std::is_floating_point_v<T>) {
+            if (exponent == T(1)) return run([](T a) { return a; });
+            if (exponent == T(0.5)) return run([](T a) { return math::sqrt(a); });
+            if (exponent == T(-1)) return run([](T a) { return T(1) / a; });
+            if (exponent == T(-2)) return run([](T a) { return T(1) / (a * a); });
+        }
+        run([this, exponent](T a) { return (*this)(a, exponent); });
+    }
+};
+
+template <class T>
+struct Neg {
+    explicit Neg(const Scalar*) {}
+    RL_HD T operator()(T a) const {
+        if constexpr (std::is_floating_point_v<T>) return -a;
+        else return minus(T(0), a);
+    }
+};
+
+template <class T>
+struct Abs {
+    explicit Abs(const Scalar*) {}
+    RL_HD T operator()(T a) const {
+        if constexpr (std::is_floating_point_v<T>) return std::fabs(a);
+        else if constexpr (std::is_unsigned_v<T>) return a;
+        else return a < T(0) ? minus(T(0), a) : a;
+    }
+};
+
+template <class T>
+struct Sign {
+    explicit Sign(const Scalar*) {}
+    RL_HD T operator()(T a) const {
+        if constexpr (std::is_same_v<T, bool>) return a;
+        else if constexpr (std::is_floating_point_v<T>) return a > T(0) ? T(1) : a < T(0) ? T(-1) : T(0);
+        else return static_cast<T>((a > T(0)) - (a < T(0)));
+    }
+};
+
+template <class T>
+struct Reciprocal {
+    explicit Reciprocal(const Scalar*) {}
+    RL_HD T operator()(T a) const { return T(1) / a; }
+};
+
+template <class T>
+struct Square {
+    explicit Square(const Scalar*) {}
+    RL_HD T operator()(T a) const { return times(a, a); }
+};
+
+template <class T>
+struct Addcmul {
+    T value;
+    explicit Addcmul(const Scalar* p) : value(p[0].to<T>()) {}
+    RL_HD T operator()(T input, T a, T b) const { return plus(input, times(times(value, a), b)); }
+};
+
+template <class T>
+struct Addcdiv {
+    T value;
+    explicit Addcdiv(const Scalar* p) : value(p[0].to<T>()) {}
+    RL_HD T operator()(T input, T a, T b) const { return input + value * a / b; }
+};
+
+// From the nearer end, so that both ends are met exactly.
+template <class T>
+struct Lerp {
+    explicit Lerp(const Scalar*) {}
+    RL_HD T operator()(T start, T end, T weight) const {
+        T span = end - start;
+        return (weight < T(0) ? -weight : weight) < T(0.5) ? start + weight * span : end - span * (T(1) - weight);
+    }
+};
+
+// A NaN on either side is the result.
+template <class T>
+RL_HD inline T larger(T a, T b) { return a < b || b != b ? b : a; }
+template <class T>
+RL_HD inline T smaller(T a, T b) { return b < a || b != b ? b : a; }
+
+template <class T>
+struct Maximum {
+    explicit Maximum(const Scalar*) {}
+    RL_HD T operator()(T a, T b) const { return larger(a, b); }
+};
+template <class T>
+struct Minimum {
+    explicit Minimum(const Scalar*) {}
+    RL_HD T operator()(T a, T b) const { return smaller(a, b); }
+};
+template <class T>
+struct Clamp {
+    explicit Clamp(const Scalar*) {}
+    RL_HD T operator()(T a, T low, T high) const { return smaller(larger(a, low), high); }
+};
+
+// A NaN loses against a number.
+template <class T>
+struct Fmax {
+    explicit Fmax(const Scalar*) {}
+    RL_HD T operator()(T a, T b) const { return a < b || a != a ? b : a; }
+};
+template <class T>
+struct Fmin {
+    explicit Fmin(const Scalar*) {}
+    RL_HD T operator()(T a, T b) const { return b < a || a != a ? b : a; }
 };
 
 }  // namespace

@@ -1,0 +1,17 @@
+// What pointwise operators ask of their arguments before anything is computed, beyond dtypes that have a loop.
+#pragma once
+
+#include "rushlight/tensor.h"
+
+namespace rushlight::checks {
+
+/// RuntimeError when an operand is a bool tensor, or all are bools.
+void no_bool_tensors(const TensorOrScalar& input, const TensorOrScalar& other, Scalar alpha);
+/// RuntimeError when integers are to be divided by an integer 0.
+void integer_divisor(const TensorOrScalar& input, const TensorOrScalar& other);
+/// RuntimeError when integers are to be raised to a negative number.
+void integer_power(const TensorOrScalar& input, const TensorOrScalar& exponent);
+/// RuntimeError when the dtypes differ.
+void same_dtype(const Tensor& input, const Tensor& other, double rtol, double atol, bool equal_nan);
+
+}  // namespace rushlight::checks

@@ -1,0 +1,35 @@
+#include "ops/composites.h"
+#include "rushlight/ops/_clamp.h"
+#include "rushlight/ops/_div_trunc.h"
+#include "rushlight/ops/clamp_max.h"
+#include "rushlight/ops/clamp_min.h"
+#include "rushlight/ops/div.h"
+#include "rushlight/ops/floor_divide.h"
+#include "rushlight/ops/sub.h"
+
+namespace rushlight::composites {
+
+Tensor rsub(const Tensor& input, const TensorOrScalar& other, Scalar alpha) { return ops::sub(other, input, alpha); }
+
+Tensor div_rounded(const TensorOrScalar& input, const TensorOrScalar& other,
+                   std::optional<std::string_view> rounding_mode) {
+    if (!rounding_mode) return ops::div(input, other);
+    if (*rounding_mode == "trunc") return ops::_div_trunc(input, other);
+    RL_CHECK(*rounding_mode == "floor", throw_runtime,
+             "div(rounding_mode): must be None, 'trunc' or 'floor', got '%.*s'", int(rounding_mode->size()),
+             rounding_mode->data());
+    return ops::floor_divide(input, other);
+}
+
+Tensor positive(const Tensor& input) {
+    RL_CHECK(input.dtype() != DType::Bool, throw_runtime, "positive(input): not defined for bool tensors");
+    return input;
+}
+
+Tensor clamp(const Tensor& input, const std::optional<TensorOrScalar>& min, const std::optional<TensorOrScalar>& max) {
+    if (min && max) return ops::_clamp(input, *min, *max);
+    RL_CHECK(min || max, throw_runtime, "clamp(min, max): at least one bound must be given");
+    return min ? ops::clamp_min(input, *min) : ops::clamp_max(input, *max);
+}
+
+}  // namespace rushlight::composites

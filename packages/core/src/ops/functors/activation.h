@@ -1,0 +1,215 @@
+// Functors of ops/activation.yaml, each with its derivative: grad first, then what the formula saves.
+#pragma once
+
+#include <limits>
+
+#include "ops/functors/math.h"
+
+namespace rushlight::functors {
+namespace {
+
+template <class T>
+struct Relu {
+    explicit Relu(const Scalar*) {}
+    RL_HD T operator()(T x) const { return x < T(0) ? T(0) : x; }  // keeps NaN
+};
+
+// Where x is above the threshold x, else the value.
+template <class T>
+struct Threshold {
+    T threshold, value;
+    explicit Threshold(const Scalar* p) : threshold(p[0].to<T>()), value(p[1].to<T>()) {}
+    RL_HD T operator()(T x) const { return x <= threshold ? value : x; }
+};
+template <class T>
+struct ThresholdBackward {
+    T threshold;
+    explicit ThresholdBackward(const Scalar* p) : threshold(p[0].to<T>()) {}
+    RL_HD T operator()(T grad, T x) const { return x <= threshold ? T(0) : grad; }
+};
+
+template <class T>
+struct LeakyRelu {
+    T slope;
+    explicit LeakyRelu(const Scalar* p) : slope(p[0].to<T>()) {}
+    RL_HD T operator()(T x) const { return x > T(0) ? x : x * slope; }
+};
+template <class T>
+struct LeakyReluBackward {
+    T slope;
+    explicit LeakyReluBackward(const Scalar* p) : slope(p[0].to<T>()) {}
+    RL_HD T operator()(T grad, T x) const { return x > T(0) ? grad : grad * slope; }
+};
+
+// scale * x above zero, scale * alpha * (exp(input_scale * x) - 1) below.
+template <class T>
+struct Elu {
+    T alpha, scale, input_scale;
+    explicit Elu(const Scalar* p)
+        : alpha(p[0].to<T>() * p[1].to<T>()), scale(p[1].to<T>()), input_scale(p[2].to<T>()) {}
+    RL_HD T operator()(T x) const {
+        T below = alpha * math::expm1(x * input_scale);
+        return x > T(0) ? x * scale : below;
+    }
+};
+template <class T>
+struct EluBackward {
+    T alpha, scale, input_scale;
+    explicit EluBackward(const Scalar* p)
+        : alpha(p[0].to<T>() * p[1].to<T>() * p[2].to<T>()), scale(p[1].to<T>()), input_scale(p[2].to<T>()) {}
+    RL_HD T operator()(T grad, T x) const {
+        T below = alpha * math::exp(x * input_scale);
+        return grad * (x > T(0) ? scale : below);
+    }
+};
+
+template <class T>
+struct Silu {
+    explicit Silu(const Scalar*) {}
+    RL_HD T operator()(T x) const { return x / (T(1) + math::exp(-x)); }
+};
+template <class T>
+struct SiluBackward {
+    explicit SiluBackward(const Scalar*) {}
+    RL_HD T operator()(T grad, T x) const {
+        T s = math::sigmoid(x);
+        return grad * s * (T(1) + x * (T(1) - s));
+    }
+};
+
+template <class T>
+struct Mish {
+    explicit Mish(const Scalar*) {}
+    RL_HD T operator()(T x) const { return x * math::tanh(x > T(20) ? x : math::log1p(math::exp(x))); }
+};
+template <class T>
+struct MishBackward {
+    explicit MishBackward(const Scalar*) {}
+    RL_HD T operator()(T grad, T x) const {
+        T t = math::tanh(x > T(20) ? x : math::log1p(math::exp(x)));
+        return grad * (t + x * math::sigmoid(x) * (T(1) - t * t));
+    }
+};
+
+// GELU: D. Hendrycks, K. Gimpel, "Gaussian error linear units", 2016; exactly, or by a tanh.
+template <class T>
+struct Gelu {
+    explicit Gelu(const Scalar*) {}
+    RL_HD T operator()(T x) const { return T(0.5) * x * (T(1) + math::erf(x * T(0.70710678118654752))); }
+};
+template <class T>
+struct GeluBackward {
+    explicit GeluBackward(const Scalar*) {}
+    RL_HD T operator()(T grad, T x) const {
+        T cdf = T(0.5) * (T(1) + math::erf(x * T(0.70710678118654752)));
+        T pdf = T(0.39894228040143268) * math::exp(T(-0.5) * x * x);
+        return grad * (cdf + x * pdf);
+    }
+};
+template <class T>
+struct GeluTanh {
+    explicit GeluTanh(const Scalar*) {}
+    // (1 + tanh u) / 2 is sigmoid(2 u).
+    RL_HD T operator()(T x) const { return x * math::sigmoid(T(1.5957691216057308) * (x + T(0.044715) * x * x * x)); }
+};
+template <class T>
+struct GeluTanhBackward {
+    explicit GeluTanhBackward(const Scalar*) {}
+    RL_HD T operator()(T grad, T x) const {
+        T s = math::sigmoid(T(1.5957691216057308) * (x + T(0.044715) * x * x * x));
+        T slope = T(1.5957691216057308) * (T(1) + T(3 * 0.044715) * x * x);
+        return grad * (s + x * s * (T(1) - s) * slope);
+    }
+};
+
+// log(1 + exp(beta x)) / beta; x itself where beta x is above the threshold.
+template <class T>
+struct Softplus {
+    T beta, threshold;
+    explicit Softplus(const Scalar* p) : beta(p[0].to<T>()), threshold(p[1].to<T>()) {}
+    RL_HD T operator()(T x) const {
+        T soft = math::log1p(math::exp(x * beta)) / beta;
+        return x * beta > threshold ? x : soft;
+    }
+};
+template <class T>
+struct SoftplusBackward {
+    T beta, threshold;
+    explicit SoftplusBackward(const Scalar* p) : beta(p[0].to<T>()), threshold(p[1].to<T>()) {}
+    RL_HD T operator()(T grad, T x) const {
+        T soft = grad * math::sigmoid(x * beta);
+        return x * beta > threshold ? grad : soft;
+    }
+};
+
+// A limit as a value of T: the nearest one where an integer type does not reach so far.
+template <class T>
+inline T limit(Scalar v) {
+    if constexpr (std::is_floating_point_v<T>) {
+        return v.to<T>();
+    } else {
+        int64_t n = v.to<int64_t>();
+        constexpr int64_t low = std::numeric_limits<T>::min(), high = std::numeric_limits<T>::max();
+        return static_cast<T>(n < low ? low : n > high ? high : n);
+    }
+}
+
+template <class T>
+struct Hardtanh {
+    T low, high;
+    explicit Hardtanh(const Scalar* p) : low(limit<T>(p[0])), high(limit<T>(p[1])) {}
+    RL_HD T operator()(T x) const { return x < low ? low : x > high ? high : x; }
+};
+template <class T>
+struct HardtanhBackward {
+    T low, high;
+    explicit HardtanhBackward(const Scalar* p) : low(p[0].to<T>()), high(p[1].to<T>()) {}
+    RL_HD T operator()(T grad, T x) const { return x <= low || x >= high ? T(0) : grad; }
+};
+
+// x * clamp(x + 3, 0, 6) / 6.
+template <class T>
+struct Hardswish {
+    explicit Hardswish(const Scalar*) {}
+    RL_HD T operator()(T x) const {
+        T gate = x + T(3) < T(0) ? T(0) : x + T(3) > T(6) ? T(6) : x + T(3);
+        return x * gate / T(6);
+    }
+};
+template <class T>
+struct HardswishBackward {
+    explicit HardswishBackward(const Scalar*) {}
+    RL_HD T operator()(T grad, T x) const {
+        T inside = grad * (x / T(3) + T(0.5));
+        return x <= T(-3) ? T(0) : x >= T(3) ? grad : inside;
+    }
+};
+template <class T>
+struct Hardsigmoid {
+    explicit Hardsigmoid(const Scalar*) {}
+    RL_HD T operator()(T x) const {
+        T gate = x + T(3) < T(0) ? T(0) : x + T(3) > T(6) ? T(6) : x + T(3);
+        return gate / T(6);
+    }
+};
+template <class T>
+struct HardsigmoidBackward {
+    explicit HardsigmoidBackward(const Scalar*) {}
+    RL_HD T operator()(T grad, T x) const { return x > T(-3) && x < T(3) ? grad / T(6) : T(0); }
+};
+
+template <class T>
+struct LogSigmoid {
+    explicit LogSigmoid(const Scalar*) {}
+    RL_HD T operator()(T x) const {
+        return (x < T(0) ? x : T(0)) - math::log1p(math::exp(-std::fabs(x)));
+    }
+};
+template <class T>
+struct LogSigmoidBackward {
+    explicit LogSigmoidBackward(const Scalar*) {}
+    RL_HD T operator()(T grad, T x) const { return grad * math::sigmoid(-x); }
+};
+
+}  // namespace
+}  // namespace rushlight::functors

@@ -1,0 +1,70 @@
+// Functors of ops/comparison.yaml: results are bool, but for where's.
+#pragma once
+
+#include "ops/functors/math.h"
+
+namespace rushlight::functors {
+namespace {
+
+#define RL_COMPARISON(Name, expression)                        \
+    template <class T>                                         \
+    struct Name {                                              \
+        explicit Name(const Scalar*) {}                        \
+        RL_HD bool operator()(T a, T b) const { return expression; } \
+    };
+RL_COMPARISON(Eq, a == b)
+RL_COMPARISON(Ne, a != b)
+RL_COMPARISON(Lt, a < b)
+RL_COMPARISON(Le, a <= b)
+RL_COMPARISON(Gt, a > b)
+RL_COMPARISON(Ge, a >= b)
+RL_COMPARISON(LogicalAnd, bool(a) & bool(b))
+RL_COMPARISON(LogicalOr, bool(a) | bool(b))
+RL_COMPARISON(LogicalXor, bool(a) != bool(b))
+#undef RL_COMPARISON
+
+#define RL_PREDICATE(Name, integers, floats)               \
+    template <class T>                                     \
+    struct Name {                                          \
+        explicit Name(const Scalar*) {}                    \
+        RL_HD bool operator()(T x) const {                 \
+            if constexpr (std::is_integral_v<T>) return integers; \
+            else return floats;                            \
+        }                                                  \
+    };
+RL_PREDICATE(LogicalNot, x == T(0), x == T(0))
+RL_PREDICATE(Isnan, false, x != x)
+RL_PREDICATE(Isinf, false, std::fabs(x) == T(INFINITY))
+RL_PREDICATE(Isfinite, true, std::fabs(x) < T(INFINITY))
+RL_PREDICATE(Isposinf, false, x == T(INFINITY))
+RL_PREDICATE(Isneginf, false, x == -T(INFINITY))
+RL_PREDICATE(Signbit, x < T(0), std::copysign(T(1), x) < T(0))
+#undef RL_PREDICATE
+
+template <class T>
+struct Where {
+    explicit Where(const Scalar*) {}
+    RL_HD T operator()(bool condition, T a, T b) const { return condition ? a : b; }
+};
+
+// |a - b| <= atol + rtol |b|, or both the same infinity, or both NaN where that counts as equal.
+template <class T>
+struct Isclose {
+    double rtol, atol;
+    bool equal_nan;
+    explicit Isclose(const Scalar* p) : rtol(p[0].to<double>()), atol(p[1].to<double>()), equal_nan(p[2].to<bool>()) {}
+    RL_HD bool operator()(T a, T b) const {
+        if (a == b) return true;
+        if constexpr (std::is_floating_point_v<T>) {
+            if (a != a && b != b) return equal_nan;
+            T apart = std::fabs(a - b);
+            return apart < T(INFINITY) && apart <= static_cast<T>(atol) + std::fabs(static_cast<T>(rtol) * b);
+        } else {
+            double x = static_cast<double>(a), y = static_cast<double>(b);
+            return std::fabs(x - y) <= atol + std::fabs(rtol * y);
+        }
+    }
+};
+
+}  // namespace
+}  // namespace rushlight::functors

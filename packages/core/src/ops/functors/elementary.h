@@ -1,0 +1,94 @@
+// Functors of ops/elementary.yaml: functions of one or two real numbers.
+#pragma once
+
+#include "ops/functors/math.h"
+
+namespace rushlight::functors {
+namespace {
+
+#define RL_FUNCTION(Name, expression)                     \
+    template <class T>                                    \
+    struct Name {                                         \
+        explicit Name(const Scalar*) {}                   \
+        RL_HD T operator()(T x) const { return expression; } \
+    };
+// With a range outside of which the C library computes: Note [Optional parts of a functor].
+#define RL_TRIGONOMETRIC(Name, function)                        \
+    template <class T>                                          \
+    struct Name {                                               \
+        explicit Name(const Scalar*) {}                         \
+        RL_HD T operator()(T x) const { return math::function(x); } \
+        RL_HD bool moderate(T x) const { return math::moderate(x); } \
+        T rare(T x) const { return std::function(x); }          \
+    };
+
+RL_FUNCTION(Exp, math::exp(x))
+RL_FUNCTION(Exp2, math::exp2(x))
+RL_FUNCTION(Expm1, math::expm1(x))
+RL_FUNCTION(Log, math::log(x))
+RL_FUNCTION(Log1p, math::log1p(x))
+RL_FUNCTION(Log2, math::log2(x))
+RL_FUNCTION(Log10, math::log10(x))
+RL_FUNCTION(Sqrt, math::sqrt(x))
+RL_FUNCTION(Rsqrt, T(1) / math::sqrt(x))
+RL_TRIGONOMETRIC(Sin, sin)
+RL_TRIGONOMETRIC(Cos, cos)
+RL_TRIGONOMETRIC(Tan, tan)
+RL_FUNCTION(Asin, math::asin(x))
+RL_FUNCTION(Acos, math::acos(x))
+RL_FUNCTION(Atan, math::atan(x))
+RL_FUNCTION(Sinh, math::sinh(x))
+RL_FUNCTION(Cosh, math::cosh(x))
+RL_FUNCTION(Tanh, math::tanh(x))
+RL_FUNCTION(Asinh, math::asinh(x))
+RL_FUNCTION(Acosh, math::acosh(x))
+RL_FUNCTION(Atanh, math::atanh(x))
+RL_FUNCTION(Erf, math::erf(x))
+RL_FUNCTION(Erfc, math::erfc(x))
+RL_FUNCTION(Sigmoid, math::sigmoid(x))
+
+#undef RL_TRIGONOMETRIC
+#undef RL_FUNCTION
+
+template <class T>
+struct Atan2 {
+    explicit Atan2(const Scalar*) {}
+    RL_HD T operator()(T y, T x) const { return std::atan2(y, x); }
+};
+
+// Rounding leaves integers as they are.
+#define RL_ROUNDING(Name, function)                                        \
+    template <class T>                                                     \
+    struct Name {                                                          \
+        explicit Name(const Scalar*) {}                                    \
+        RL_HD T operator()(T x) const {                                    \
+            if constexpr (std::is_integral_v<T>) return x;                 \
+            else return function(x);                                       \
+        }                                                                  \
+    };
+RL_ROUNDING(Floor, math::floor)
+RL_ROUNDING(Ceil, math::ceil)
+RL_ROUNDING(Trunc, math::trunc)
+RL_ROUNDING(Round, math::nearbyint)  // halves go to the even neighbour
+#undef RL_ROUNDING
+
+template <class T>
+struct Frac {
+    explicit Frac(const Scalar*) {}
+    RL_HD T operator()(T x) const { return x - math::trunc(x); }
+};
+
+// Derivatives, from the result.
+template <class T>
+struct SigmoidBackward {
+    explicit SigmoidBackward(const Scalar*) {}
+    RL_HD T operator()(T grad, T result) const { return grad * (T(1) - result) * result; }
+};
+template <class T>
+struct TanhBackward {
+    explicit TanhBackward(const Scalar*) {}
+    RL_HD T operator()(T grad, T result) const { return grad * (T(1) - result * result); }
+};
+
+}  // namespace
+}  // namespace rushlight::functors

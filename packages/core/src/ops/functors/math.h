@@ -1,0 +1,54 @@
+// The elementary functions that functors call, `math::exp(x)` for float and double: on the CPU those that the compiler
+// vectorises where we have them, else the C library's; in the CUDA plug-in those of the device.
+#pragma once
+
+#include <cmath>
+#include <type_traits>
+
+#include "rushlight/export.h"
+#include "rushlight/scalar.h"
+
+#if !defined(__CUDACC__)
+#include "cpu/vector_trigonometry.h"
+#endif
+
+namespace rushlight::functors {
+namespace {
+namespace math {
+
+#if defined(__CUDACC__)
+#define RL_OWN(name) using ::name;
+#else
+#define RL_OWN(name) using cpu::RUSHLIGHT_CPU::math::name;
+#endif
+#define RL_LIBRARY(name)                                            \
+    RL_HD inline float name(float x) { return std::name(x); }       \
+    RL_HD inline double name(double x) { return std::name(x); }
+RL_OWN(pow) RL_OWN(exp) RL_OWN(expm1) RL_OWN(log) RL_OWN(log1p) RL_OWN(tanh) RL_OWN(erf) RL_OWN(sin) RL_OWN(cos) RL_OWN(tan)
+RL_LIBRARY(exp2) RL_LIBRARY(log2) RL_LIBRARY(log10) RL_LIBRARY(sqrt) RL_LIBRARY(asin) RL_LIBRARY(acos) RL_LIBRARY(atan)
+RL_LIBRARY(sinh) RL_LIBRARY(cosh) RL_LIBRARY(asinh) RL_LIBRARY(acosh) RL_LIBRARY(atanh) RL_LIBRARY(erfc)
+RL_LIBRARY(floor) RL_LIBRARY(ceil) RL_LIBRARY(trunc) RL_LIBRARY(nearbyint)
+#undef RL_OWN
+#undef RL_LIBRARY
+
+template <class T>
+RL_HD inline T sigmoid(T x) { return T(1) / (T(1) + exp(-x)); }
+
+/// Whether sin, cos and tan above hold for x.
+template <class T>
+RL_HD inline bool moderate(T x) {
+#if defined(__CUDACC__)
+    return true;
+#else
+    return !(cpu::RUSHLIGHT_CPU::math::fabs(x) > cpu::RUSHLIGHT_CPU::math::kTrigonometricLimit<T>);
+#endif
+}
+
+template <class T>
+RL_HD inline bool is_nan(T x) { return x != x; }
+template <class T>
+RL_HD inline T nan() { return static_cast<T>(NAN); }
+
+}  // namespace math
+}  // namespace
+}  // namespace rushlight::functors

@@ -1,0 +1,148 @@
+"""The language of an operator's samples.
+
+An operator's entry (`packages/core/ops/*.yaml`) lists samples as Python text: the arguments of one call, over the helpers
+below. `samples_of` evaluates such a text for one library and one dtype:
+
+    t(3, 4)                       a random float tensor of that shape; of dtype `dtype` where the test asks for one
+    t(3, 4, dtype=int64)          a dtype of its own, whatever the test asks for
+    t(3, low=0.1, high=9)         from a range
+    units(), pairs(), scalars()   lists of samples: one tensor; two tensors that broadcast; a tensor and a number
+    special()                     infinities, NaN, zeros, the ends of a dtype's range
+
+The values depend on the text and the dtype alone, so that two libraries, or two runs, see the same ones.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import zlib
+from dataclasses import dataclass, field
+from typing import Any
+
+_INTEGERS = ("uint8", "int8", "int16", "int32", "int64")
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One call: `text` is what the entry says."""
+
+    text: str
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any] = field(default_factory=dict)
+
+
+def samples_of(text: str, library: Any, dtype: str = "float32") -> list[Sample]:
+    """The calls that `text` stands for.
+
+    Args:
+        text: the arguments of a call, as an entry's `samples` and `errors` have them.
+        library: makes the tensors, by `library.tensor(data, dtype=...)`.
+        dtype: of the tensors for which the text names none.
+    """
+    helpers = _Helpers(library, dtype, random.Random(zlib.crc32(f"{text}:{dtype}".encode())))
+    names = {name: getattr(helpers, name) for name in ("t", "units", "pairs", "scalars", "special")}
+    names |= {name: getattr(library, name) for name in (*_INTEGERS, "float16", "bfloat16", "float32", "float64")}
+    names |= {"bool": library.bool, "inf": math.inf, "nan": math.nan, "torch": library}
+    args, kwargs = eval(f"(lambda *args, **kwargs: (args, kwargs))({text})", names)  # noqa: S307
+    if len(args) == 1 and not kwargs and isinstance(args[0], _Group):
+        return [Sample(f"{text}[{i}]", one, more) for i, (one, more) in enumerate(args[0])]
+    return [Sample(text, args, kwargs)]
+
+
+class _Group(list):  # type: ignore[type-arg]
+    """Several samples: (args, kwargs) each."""
+
+
+class _Helpers:
+    def __init__(self, library: Any, dtype: str, source: random.Random) -> None:
+        self._library = library
+        self._dtype = dtype
+        self._source = source
+
+    def t(self, *shape: int, dtype: Any = None, low: float = -3, high: float = 3) -> Any:
+        """A random tensor. Integers leave out zero unless the range begins there; floats keep away from it."""
+        name = self._dtype if dtype is None else str(dtype).rsplit(".", 1)[-1]
+        count = math.prod(shape)
+        if name == "bool":
+            values: list[Any] = [self._source.random() < 0.5 for _ in range(count)]
+        elif name in _INTEGERS:
+            first = max(math.ceil(low), 0) if name == "uint8" else math.ceil(low)
+            choices = [n for n in range(first, math.floor(high) + 1) if n != 0 or low == 0]
+            values = [self._source.choice(choices or [0]) for _ in range(count)]
+        else:
+            values = [self._float(low, high) for _ in range(count)]
+        return self._make(values, shape, name)
+
+    def _float(self, low: float, high: float) -> float:
+        while True:
+            value = self._source.uniform(low, high)
+            if abs(value) > 0.05 * min(1.0, high - low) or (low < 0.05 and high < 0.05):
+                return round(value, 3)
+
+    def _make(self, values: list[Any], shape: tuple[int, ...], name: str) -> Any:
+        made = self._library.tensor(_nest(values, shape), dtype=getattr(self._library, name))
+        # Nested lists cannot say (0, 3).
+        return made if tuple(made.shape) == tuple(shape) else made.view(shape)
+
+    def special(self, **kwargs: Any) -> Any:
+        """Values at which functions differ that agree elsewhere."""
+        if self._dtype == "bool":
+            values: list[Any] = [False, True]
+        elif self._dtype in _INTEGERS:
+            values = [0, 1, 2, 127] + ([] if self._dtype == "uint8" else [-1, -128])
+        else:
+            values = [0.0, -0.0, 1.0, -1.0, math.inf, -math.inf, math.nan, 1e-7, 6e4]
+        return self._make(values, (len(values),), self._dtype)
+
+    def units(self, low: float = -3, high: float = 3, **kwargs: Any) -> _Group:
+        """Samples of one tensor: several dimensions, another order in memory, none, empty."""
+        dtype = kwargs.pop("dtype", None)
+
+        def make(*shape: int) -> Any:
+            return self.t(*shape, dtype=dtype, low=low, high=high)
+
+        shapes = [make(3, 4), make(5, 2, 3), make(4, 3).t(), make(), make(0, 3), make(67)]
+        return _Group(((one,), dict(kwargs)) for one in shapes)
+
+    def pairs(self, low: float = -3, high: float = 3, **kwargs: Any) -> _Group:
+        """Samples of two tensors: equal shapes, broadcast ones, other orders in memory, none, empty."""
+        dtype = kwargs.pop("dtype", None)
+
+        def make(*shape: int) -> Any:
+            return self.t(*shape, dtype=dtype, low=low, high=high)
+
+        both = [
+            (make(3, 4), make(3, 4)),
+            (make(3, 4), make(4)),
+            (make(4), make(3, 4)),
+            (make(3, 1), make(1, 4)),
+            (make(4, 3).t(), make(3, 4)),
+            (make(2, 3, 4), make()),
+            (make(), make()),
+            (make(0, 3), make(3)),
+            (make(67), make(67)),
+        ]
+        return _Group((pair, dict(kwargs)) for pair in both)
+
+    def scalars(self, low: float = -3, high: float = 3, **kwargs: Any) -> _Group:
+        """Samples of a tensor and a number."""
+        dtype = kwargs.pop("dtype", None)
+
+        def make(*shape: int) -> Any:
+            return self.t(*shape, dtype=dtype, low=low, high=high)
+
+        whole = dtype is not None and str(dtype).rsplit(".", 1)[-1] in _INTEGERS
+        numbers: list[Any] = [2] if whole else [2, 1.5]
+        samples = [((make(3, 4), number), dict(kwargs)) for number in numbers]
+        samples += [((make(), 3), dict(kwargs)), ((make(0), 2), dict(kwargs)), ((make(4, 3).t(), 2), dict(kwargs))]
+        return _Group(samples)
+
+
+def _nest(values: list[Any], shape: tuple[int, ...]) -> Any:
+    if not shape:
+        return values[0]
+    if not values:
+        return []
+    step = len(values) // shape[0]
+    return [_nest(values[i * step : (i + 1) * step], shape[1:]) for i in range(shape[0])]
