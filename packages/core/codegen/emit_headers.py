@@ -18,7 +18,14 @@ def emit_headers(ops: list[Op]) -> dict[str, str]:
     files = {}
     for base, group in by_base(ops).items():
         forms = [f for op in group for f in op.forms()]
-        lines = [f"// {GENERATED}", "#pragma once", "", '#include "rushlight/dispatch.h"', "", "namespace rushlight {"]
+        lines = [
+            f"// {GENERATED}",
+            "#pragma once",
+            "",
+            '#include "rushlight/dispatch.h"',
+            "",
+            "namespace rushlight {",
+        ]
         lines += [f"extern RL_API Operator {f.symbol};" for f in forms]
         lines += ["", "namespace ops {", ""]
         for form in forms:
@@ -32,7 +39,9 @@ def _function(form: Form) -> list[str]:
     schema = form.schema
     plain = form.kind in ("Functional", "InPlace")
     call = ", ".join(filter(None, [form.symbol, schema.cpp_arguments()]))
-    comment = form.op.doc.strip().split("\n")[0] if plain else f"See {form.op.base}; {_FORM_NOTES[form.kind]}."
+    comment = (
+        form.op.doc.strip().split("\n")[0] if plain else f"See {form.op.base}; {_FORM_NOTES[form.kind]}."
+    )
     return [
         f"/// {comment}",
         f"inline {schema.cpp_return} {form.function}({schema.cpp_parameters(defaults=plain)}) {{",

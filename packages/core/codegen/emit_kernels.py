@@ -22,7 +22,9 @@ def emit_kernels(ops: list[Op]) -> dict[str, str]:
             lines += [f'#include "ops/{folder}/{family}.h"' for family in sorted({op.family for op in group})]
             lines += ["", "namespace rushlight::cpu::RUSHLIGHT_CPU {", ""]
             for op in group:
-                functor = op.body or "".join(part.capitalize() for part in op.name.replace(".", "_").split("_"))
+                functor = op.body or "".join(
+                    part.capitalize() for part in op.name.replace(".", "_").split("_")
+                )
                 lines.append(f"extern const {table} {loop_name(op)}_table;")
                 lines.append(
                     f"const {table} {loop_name(op)}_table = {maker}<{folder}::{functor}>({op.types or 'All'}{{}});"

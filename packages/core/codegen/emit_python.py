@@ -270,5 +270,3 @@ def _slots(ops: list[Op]) -> list[str]:
             lines.append(f"        case {_COMPARISONS[slot]}: return nb_{slot}(a, b);")
     lines += ["    }", "    Py_RETURN_NOTIMPLEMENTED;", "}"]
     return lines
-
-

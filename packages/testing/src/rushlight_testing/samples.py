@@ -42,8 +42,10 @@ def samples_of(text: str, library: Any, dtype: str = "float32") -> list[Sample]:
     """
     helpers = _Helpers(library, dtype, random.Random(zlib.crc32(f"{text}:{dtype}".encode())))
     names = {name: getattr(helpers, name) for name in ("t", "units", "pairs", "scalars", "special")}
-    names |= {name: getattr(library, name) for name in (*_INTEGERS, "float16", "bfloat16", "float32", "float64")}
-    names |= {"bool": library.bool, "inf": math.inf, "nan": math.nan, "torch": library}
+    names |= {
+        name: getattr(library, name) for name in (*_INTEGERS, "float16", "bfloat16", "float32", "float64")
+    }
+    names |= {"bool": library.bool, "bool_": library.bool, "inf": math.inf, "nan": math.nan, "torch": library}
     args, kwargs = eval(f"(lambda *args, **kwargs: (args, kwargs))({text})", names)  # noqa: S307
     if len(args) == 1 and not kwargs and isinstance(args[0], _Group):
         return [Sample(f"{text}[{i}]", one, more) for i, (one, more) in enumerate(args[0])]
@@ -135,7 +137,11 @@ class _Helpers:
         whole = dtype is not None and str(dtype).rsplit(".", 1)[-1] in _INTEGERS
         numbers: list[Any] = [2] if whole else [2, 1.5]
         samples = [((make(3, 4), number), dict(kwargs)) for number in numbers]
-        samples += [((make(), 3), dict(kwargs)), ((make(0), 2), dict(kwargs)), ((make(4, 3).t(), 2), dict(kwargs))]
+        samples += [
+            ((make(), 3), dict(kwargs)),
+            ((make(0), 2), dict(kwargs)),
+            ((make(4, 3).t(), 2), dict(kwargs)),
+        ]
         return _Group(samples)
 
 

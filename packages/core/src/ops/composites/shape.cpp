@@ -105,7 +105,7 @@ std::vector<Tensor> chunk(const Tensor& input, int64_t chunks, int64_t dim) {
 }
 
 std::vector<Tensor> unbind(const Tensor& input, int64_t dim) {
-    RL_CHECK(input.dim() > 0, throw_runtime, "unbind(): a 0-d tensor has no slices");
+    RL_CHECK(input.dim() > 0, throw_index, "unbind(): a 0-d tensor has no slices");
     int d = wrap_dim("unbind", dim, input.dim());
     std::vector<Tensor> slices;
     for (int64_t i = 0; i < input.sizes()[d]; ++i) slices.push_back(ops::select(input, d, i));
