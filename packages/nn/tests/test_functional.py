@@ -41,6 +41,12 @@ ACTIVATIONS = {
     "logsigmoid": (lambda x: F.logsigmoid(x * 50), special.log_expit(50 * X)),
     "softplus": (lambda x: F.softplus(x, 2.0), np.logaddexp(0, 2 * X) / 2),
     "softplus_linear": (lambda x: F.softplus(x, 1.0, 2.0), np.where(X > 2, X, np.logaddexp(0, X))),
+    "selu": (
+        lambda x: F.selu(x),
+        1.0507009873554805 * np.where(X > 0, X, 1.6732632423543772 * np.expm1(X)),
+    ),
+    "celu": (lambda x: F.celu(x, 1.5), np.where(X > 0, X, 1.5 * np.expm1(X / 1.5))),
+    "threshold": (lambda x: F.threshold(x, 1.0, -7.0), np.where(X > 1, X, -7)),
     "softsign": (lambda x: F.softsign(x), X / (1 + np.abs(X))),
     "hardswish": (lambda x: F.hardswish(x), X * np.clip(X + 3, 0, 6) / 6),
     "hardsigmoid": (lambda x: F.hardsigmoid(x), np.clip(X + 3, 0, 6) / 6),
@@ -57,9 +63,11 @@ def test_activations(name):
     close(function(to(X)), expected)
 
 
-@pytest.mark.parametrize(
-    "function", [F.relu, F.relu6, F.hardtanh, F.leaky_relu, F.elu, F.silu, F.hardswish, F.hardsigmoid, F.mish]
-)
+IN_PLACE = [F.relu, F.relu6, F.hardtanh, F.leaky_relu, F.elu, F.selu, F.celu, F.silu, F.mish, F.hardswish]
+IN_PLACE += [F.hardsigmoid, lambda x, inplace=False: F.threshold(x, 1.0, 2.0, inplace)]
+
+
+@pytest.mark.parametrize("function", IN_PLACE)
 def test_in_place_activations(function):
     expected = function(to(X)).numpy()
     x = to(X.copy())

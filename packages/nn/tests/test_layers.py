@@ -11,7 +11,7 @@ import rushlight_nn as nn
 import rushlight_nn.functional as F
 
 NO_ARGUMENTS = [nn.ReLU, nn.ReLU6, nn.SiLU, nn.Hardswish, nn.Hardsigmoid, nn.Mish, nn.Sigmoid, nn.LogSigmoid]
-NO_ARGUMENTS += [nn.Tanh, nn.Softsign]
+NO_ARGUMENTS += [nn.Tanh, nn.Softsign, nn.SELU]
 
 
 @pytest.mark.parametrize("layer", NO_ARGUMENTS)
@@ -24,6 +24,8 @@ def test_activation_layers_call_their_function(layer):
     ("layer", "expected"),
     [
         (nn.LeakyReLU(0.3), lambda x: F.leaky_relu(x, 0.3)),
+        (nn.CELU(2.0), lambda x: F.celu(x, 2.0)),
+        (nn.Threshold(1.0, 2.0), lambda x: F.threshold(x, 1.0, 2.0)),
         (nn.ELU(2.0), lambda x: F.elu(x, 2.0)),
         (nn.GELU("tanh"), lambda x: F.gelu(x, approximate="tanh")),
         (nn.Softplus(2.0, 1.0), lambda x: F.softplus(x, 2.0, 1.0)),

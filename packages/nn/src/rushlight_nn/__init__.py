@@ -7,9 +7,11 @@ from typing import Any
 
 from . import functional, init
 from .layers.activation import (
+    CELU,
     ELU,
     GELU,
     GLU,
+    SELU,
     Hardsigmoid,
     Hardswish,
     Hardtanh,
@@ -27,6 +29,7 @@ from .layers.activation import (
     Softplus,
     Softsign,
     Tanh,
+    Threshold,
 )
 from .layers.attention import MultiheadAttention
 from .layers.container import ModuleDict, ModuleList, Sequential
@@ -69,6 +72,9 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
+    "CELU",
+    "SELU",
+    "Threshold",
     "ELU",
     "GELU",
     "GLU",

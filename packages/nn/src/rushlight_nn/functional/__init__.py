@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from .._core import operator
 from .activation import (
+    celu,
     elu,
     gelu,
     glu,
@@ -20,6 +21,7 @@ from .activation import (
     mish,
     relu,
     relu6,
+    selu,
     sigmoid,
     silu,
     softmax,
@@ -27,6 +29,7 @@ from .activation import (
     softplus,
     softsign,
     tanh,
+    threshold,
 )
 from .attention import scaled_dot_product_attention
 from .conv import conv1d, conv2d, conv3d, conv_transpose2d
@@ -54,6 +57,7 @@ __all__ = [
     "adaptive_avg_pool2d",
     "avg_pool2d",
     "batch_norm",
+    "celu",
     "binary_cross_entropy",
     "binary_cross_entropy_with_logits",
     "conv1d",
@@ -91,6 +95,7 @@ __all__ = [
     "relu",
     "relu6",
     "rms_norm",
+    "selu",
     "scaled_dot_product_attention",
     "sigmoid",
     "silu",
@@ -100,4 +105,5 @@ __all__ = [
     "softplus",
     "softsign",
     "tanh",
+    "threshold",
 ]

@@ -9,13 +9,18 @@ from rushlight_core import Tensor
 
 from .._core import core, operator
 
-_relu = operator("relu")
-_relu_ = operator("relu_")
-_elu = operator("elu")
-_leaky_relu = operator("leaky_relu")
-_hardtanh = operator("hardtanh")
-_hardswish = operator("hardswish")
-_silu = operator("silu")
+_relu, _relu_ = operator("relu"), operator("relu_")
+_relu6, _relu6_ = operator("relu6"), operator("relu6_")
+_threshold, _threshold_ = operator("threshold"), operator("threshold_")
+_hardtanh, _hardtanh_ = operator("hardtanh"), operator("hardtanh_")
+_leaky_relu, _leaky_relu_ = operator("leaky_relu"), operator("leaky_relu_")
+_elu, _elu_ = operator("elu"), operator("elu_")
+_selu, _selu_ = operator("selu"), operator("selu_")
+_celu, _celu_ = operator("celu"), operator("celu_")
+_silu, _silu_ = operator("silu"), operator("silu_")
+_mish, _mish_ = operator("mish"), operator("mish_")
+_hardswish, _hardswish_ = operator("hardswish"), operator("hardswish_")
+_hardsigmoid, _hardsigmoid_ = operator("hardsigmoid"), operator("hardsigmoid_")
 _softmax = operator("softmax")
 _log_softmax = operator("log_softmax")
 
@@ -23,11 +28,7 @@ sigmoid = operator("sigmoid")
 tanh = operator("tanh")
 gelu = operator("gelu")
 softplus = operator("softplus")
-
-
-def _write_back(input: Tensor, result: Tensor) -> Tensor:
-    """The in-place form of a function whose operator has none."""
-    return input.copy_(result)
+logsigmoid = operator("log_sigmoid")
 
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -37,54 +38,59 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     """min(max(x, 0), 6), elementwise."""
-    return hardtanh(input, 0.0, 6.0, inplace)
+    return _relu6_(input) if inplace else _relu6(input)
+
+
+def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
+    """x where x > threshold, else value."""
+    return _threshold_(input, threshold, value) if inplace else _threshold(input, threshold, value)
 
 
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
     """x limited to [min_val, max_val], elementwise."""
     if min_val > max_val:
         raise ValueError(f"hardtanh(min_val, max_val): got {min_val} and {max_val}, needs min_val <= max_val")
-    result = _hardtanh(input, min_val, max_val)
-    return _write_back(input, result) if inplace else result
-
-
-def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    """x where x > 0, else alpha (e^x - 1) (Clevert et al. 2016)."""
-    result = _elu(input, alpha)
-    return _write_back(input, result) if inplace else result
+    return _hardtanh_(input, min_val, max_val) if inplace else _hardtanh(input, min_val, max_val)
 
 
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """x where x > 0, else negative_slope · x."""
-    result = _leaky_relu(input, negative_slope)
-    return _write_back(input, result) if inplace else result
+    return _leaky_relu_(input, negative_slope) if inplace else _leaky_relu(input, negative_slope)
+
+
+def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """x where x > 0, else alpha (e^x - 1) (Clevert et al. 2016)."""
+    return _elu_(input, alpha) if inplace else _elu(input, alpha)
+
+
+def selu(input: Tensor, inplace: bool = False) -> Tensor:
+    """A scaled ELU that keeps activations normalised (Klambauer et al. 2017)."""
+    return _selu_(input) if inplace else _selu(input)
+
+
+def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """x where x > 0, else alpha (e^(x / alpha) - 1) (Barron 2017)."""
+    return _celu_(input, alpha) if inplace else _celu(input, alpha)
 
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """x · sigmoid(x), also known as swish (Elfwing et al. 2017)."""
-    return _write_back(input, _silu(input)) if inplace else _silu(input)
-
-
-def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
-    """x · relu6(x + 3) / 6 (Howard et al. 2019)."""
-    return _write_back(input, _hardswish(input)) if inplace else _hardswish(input)
-
-
-def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
-    """relu6(x + 3) / 6, elementwise."""
-    result = _hardtanh(input + 3.0, 0.0, 6.0) / 6.0
-    return _write_back(input, result) if inplace else result
+    return _silu_(input) if inplace else _silu(input)
 
 
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """x · tanh(softplus(x)) (Misra 2020)."""
-    result = input * tanh(softplus(input))
-    return _write_back(input, result) if inplace else result
+    return _mish_(input) if inplace else _mish(input)
 
 
-def logsigmoid(input: Tensor) -> Tensor:
-    """log(sigmoid(x)), computed without overflow."""
-    return -softplus(-input)
+def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
+    """x · relu6(x + 3) / 6 (Howard et al. 2019)."""
+    return _hardswish_(input) if inplace else _hardswish(input)
+
+
+def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
+    """relu6(x + 3) / 6, elementwise."""
+    return _hardsigmoid_(input) if inplace else _hardsigmoid(input)
 
 
 def softsign(input: Tensor) -> Tensor:
