@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
 import rushlight_core
-import rushlight_testing
 
 SANITIZE = os.environ.get("RUSHLIGHT_SANITIZE", "")
 
@@ -27,9 +27,9 @@ def compile_cpp(source: Path, target: Path, *options: str) -> None:
 
 @pytest.fixture(scope="session")
 def toy_device(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    source = Path(rushlight_testing.__file__).parent / "toy_device" / "toy_device.cpp"
+    source = files("rushlight_testing") / "toy_device" / "toy_device.cpp"
     plugin = tmp_path_factory.mktemp("toy") / "toy_device.so"
-    compile_cpp(source, plugin, "-shared", "-fPIC")
+    compile_cpp(Path(str(source)), plugin, "-shared", "-fPIC")
     return plugin
 
 
