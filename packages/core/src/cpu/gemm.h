@@ -43,6 +43,12 @@ struct GemmKernels {
     // Uses all threads of the caller, and scratch memory for large products only.
     void (*gemm_f32)(KernelContext&, const Gemm<float>&);
     void (*gemm_f64)(KernelContext&, const Gemm<double>&);
+    // On the caller's thread alone, for kernels that divide their own work. `scratch` holds scratch_*(g) elements, which
+    // are enough for any smaller product too.
+    int64_t (*scratch_f32)(const Gemm<float>&);
+    int64_t (*scratch_f64)(const Gemm<double>&);
+    void (*serial_f32)(const Gemm<float>&, float* scratch);
+    void (*serial_f64)(const Gemm<double>&, double* scratch);
     // `count` products whose operands lie at the given distances.
     void (*batched_f32)(KernelContext&, const Gemm<float>&, int64_t count, int64_t a, int64_t b, int64_t c, int64_t init);
     void (*batched_f64)(KernelContext&, const Gemm<double>&, int64_t count, int64_t a, int64_t b, int64_t c,

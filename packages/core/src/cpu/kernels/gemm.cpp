@@ -359,6 +359,13 @@ void gemm_one(KernelContext& ctx, const Gemm<T>& g) {
 }
 
 template <class T>
+void serial(const Gemm<T>& g, T* scratch) {
+    if (g.m == 0 || g.n == 0) return;
+    if (g.k == 0) return set_to_init(g);
+    one_thread(choose(g), g, scratch);
+}
+
+template <class T>
 Gemm<T> at(const Gemm<T>& g, int64_t i, int64_t a, int64_t b, int64_t c, int64_t init) {
     Gemm<T> one = g;
     one.a += i * a;
@@ -449,7 +456,8 @@ void integer(const IntegerGemm& g, DType dtype) {
 
 }  // namespace
 
-const GemmKernels gemm_kernels_table = {gemm_one<float>, gemm_one<double>, batched<float>, batched<double>,
-                                        dot<float>,      dot<double>,      integer};
+const GemmKernels gemm_kernels_table = {
+    gemm_one<float>, gemm_one<double>, scratch_size<float>, scratch_size<double>, serial<float>, serial<double>,
+    batched<float>,  batched<double>,  dot<float>,            dot<double>,            integer};
 
 }  // namespace rushlight::cpu::RUSHLIGHT_CPU

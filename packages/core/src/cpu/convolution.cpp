@@ -1,0 +1,191 @@
+#include "cpu/convolution.h"
+
+#include "cpu/contiguous.h"
+#include "cpu/convolution_kernels.h"
+#include "cpu/onednn/convolution.h"
+#include "rushlight/error.h"
+
+namespace rushlight::cpu {
+namespace {
+
+int64_t entry(Ints list, int64_t d) { return list[list.size == 1 ? 0 : d]; }
+
+// `in`, `out` as the underlying cross-correlation sees them.
+ConvolutionGeometry geometry(const View& in, const View& weight, const View& out, Ints stride, Ints padding, Ints dilation,
+                             int64_t groups) {
+    ConvolutionGeometry g;
+    g.dims = in.ndim - 2;
+    RL_CHECK(g.dims >= 1 && g.dims <= 3, throw_value, "convolution: input has %d dimensions, needs 3 to 5", in.ndim);
+    g.batch = in.size(0);
+    g.in_channels = in.size(1);
+    g.out_channels = out.size(1);
+    g.groups = groups;
+    for (int64_t d = 0; d < 3; ++d) {
+        const int64_t i = d - (3 - g.dims);  // among the real dimensions
+        g.in[d] = i < 0 ? 1 : in.sizes[2 + i];
+        g.out[d] = i < 0 ? 1 : out.sizes[2 + i];
+        g.kernel[d] = i < 0 ? 1 : weight.sizes[2 + i];
+        g.stride[d] = i < 0 ? 1 : entry(stride, i);
+        g.padding[d] = i < 0 ? 0 : entry(padding, i);
+        g.dilation[d] = i < 0 ? 1 : entry(dilation, i);
+    }
+    return g;
+}
+
+// Whether channels vary fastest and the rest is row-major.
+bool is_channels_last(const View& v) {
+    if (v.contiguous) return false;
+    int64_t step = v.size(1);
+    if (v.stride(1) != 1) return false;
+    for (int d = v.ndim - 1; d >= 0; --d) {
+        if (d == 1) continue;
+        if (v.sizes[d] != 1 && v.strides[d] != step) return false;
+        step *= v.sizes[d];
+    }
+    return true;
+}
+
+// Below this many multiply-adds the vendor library is not worth loading, let alone compiling a kernel.
+constexpr int64_t kSmall = 1 << 14;
+// Feature maps above this size are faster computed where they lie than copied into blocks and back, by 1x1 filters and by
+// depthwise ones.
+constexpr int64_t kLargeMap = 24 * 24;
+
+bool use_vendor(const ConvolutionGeometry& g, DType dtype) {
+    if (dtype != DType::Float32 || g.multiply_adds() < kSmall) return false;
+    // The vendor's depthwise kernels are fast in the plain case only.
+    const bool plain = g.stride[1] * g.stride[2] * g.dilation[1] * g.dilation[2] == 1;
+    return !g.is_depthwise() || (plain && g.out_size() < kLargeMap);
+}
+
+bool use_vendor_for_data(const ConvolutionGeometry& g, DType dtype) {
+    return use_vendor(g, dtype) && !(g.is_pointwise() && g.out_size() >= kLargeMap);
+}
+
+onednn::ConvolutionOperand operand(KernelContext& ctx, const View& v) {
+    if (!v.defined()) return {nullptr, false};
+    if (is_channels_last(v)) return {v.data, true};
+    return {contiguous_in(ctx, v).data, false};
+}
+
+template <class T> const PlainConvolution<T>& plain();
+template <> const PlainConvolution<float>& plain() { return convolution_kernels().f32; }
+template <> const PlainConvolution<double>& plain() { return convolution_kernels().f64; }
+
+template <class T> const DepthwiseConvolution<T>& depthwise();
+template <> const DepthwiseConvolution<float>& depthwise() { return depthwise_kernels().f32; }
+template <> const DepthwiseConvolution<double>& depthwise() { return depthwise_kernels().f64; }
+
+// Calls f with a value of the element type.
+template <class F>
+void with_type(DType dtype, F&& f) {
+    if (dtype == DType::Float32) return f(float{});
+    if (dtype == DType::Float64) return f(double{});
+    throw_not_implemented("convolution: no kernel for dtype %s on the CPU", name(dtype));
+}
+
+void clear(const View& v) {
+    if (v.defined()) __builtin_memset(v.data, 0, itemsize(v.dtype) * static_cast<size_t>(v.numel));
+}
+
+void forward(KernelContext& ctx, const ConvolutionGeometry& g, const View& out, const View& in, const View& weight,
+             const View& bias) {
+    if (use_vendor_for_data(g, out.dtype) &&
+        onednn::convolution_forward(ctx, g, operand(ctx, in), operand(ctx, weight), operand(ctx, bias), operand(ctx, out))) {
+        return;
+    }
+    const View x = contiguous_in(ctx, in), w = contiguous_in(ctx, weight), b = contiguous_in(ctx, bias);
+    with_type(out.dtype, [&]<class T>(T) {
+        const auto kernel = g.is_depthwise() ? depthwise<T>().forward : plain<T>().forward;
+        kernel(ctx, g, x.as<T>(), w.as<T>(), bias.defined() ? b.as<T>() : nullptr, out.as<T>());
+    });
+}
+
+void backward_data(KernelContext& ctx, const ConvolutionGeometry& g, const View& grad_in, const View& weight,
+                   const View& grad_out) {
+    if (use_vendor_for_data(g, grad_in.dtype) &&
+        onednn::convolution_backward_data(ctx, g, operand(ctx, grad_in), operand(ctx, weight), operand(ctx, grad_out))) {
+        return;
+    }
+    const View w = contiguous_in(ctx, weight), dy = contiguous_in(ctx, grad_out);
+    with_type(grad_in.dtype, [&]<class T>(T) {
+        const auto kernel = g.is_depthwise() ? depthwise<T>().backward_data : plain<T>().backward_data;
+        kernel(ctx, g, grad_in.as<T>(), w.as<T>(), dy.as<T>());
+    });
+}
+
+void channel_sums(KernelContext& ctx, const View& sums, const View& x) {
+    const View dense = contiguous_in(ctx, x);
+    const int64_t batch = x.size(0), channels = x.size(1), size = x.numel / (batch * channels);
+    with_type(x.dtype, [&]<class T>(T) { plain<T>().channel_sums(sums.as<T>(), dense.as<T>(), batch, channels, size); });
+}
+
+// grad_bias is that of `grad_out`'s channels; either gradient may be undefined.
+void backward_weights(KernelContext& ctx, const ConvolutionGeometry& g, const View& grad_weight, const View& grad_bias,
+                      const View& in, const View& grad_out) {
+    if (grad_weight.defined()) {
+        if (use_vendor(g, grad_weight.dtype) &&
+            onednn::convolution_backward_weights(ctx, g, operand(ctx, grad_weight), operand(ctx, grad_bias),
+                                                 operand(ctx, in), operand(ctx, grad_out))) {
+            return;
+        }
+        const View x = contiguous_in(ctx, in), dy = contiguous_in(ctx, grad_out);
+        with_type(grad_weight.dtype, [&]<class T>(T) {
+            const auto kernel = g.is_depthwise() ? depthwise<T>().backward_weights : plain<T>().backward_weights;
+            kernel(ctx, g, grad_weight.as<T>(), x.as<T>(), dy.as<T>());
+        });
+    }
+    if (grad_bias.defined()) channel_sums(ctx, grad_bias, grad_out);
+}
+
+}  // namespace
+
+void convolution(KernelContext& ctx, const View& out, const View& input, const View& weight, const View& bias, Ints stride,
+                 Ints padding, Ints dilation, bool transposed, Ints output_padding, int64_t groups) {
+    if (out.numel == 0) return;
+    if (is_reduced(out.dtype)) {
+        const WidenedOut wide(ctx, out);
+        convolution(ctx, wide.view(), widened(ctx, input), widened(ctx, weight), widened(ctx, bias), stride, padding,
+                    dilation, transposed, output_padding, groups);
+        return wide.finish();
+    }
+    if (!transposed) {
+        return forward(ctx, geometry(input, weight, out, stride, padding, dilation, groups), out, input, weight, bias);
+    }
+    backward_data(ctx, geometry(out, weight, input, stride, padding, dilation, groups), out, weight, input);
+    if (!bias.defined()) return;
+    const View b = contiguous_in(ctx, bias);
+    const int64_t batch = out.size(0), channels = out.size(1);
+    with_type(out.dtype, [&]<class T>(T) {
+        plain<T>().add_to_channels(out.as<T>(), b.as<T>(), batch, channels, out.numel / (batch * channels));
+    });
+}
+
+void convolution_backward(KernelContext& ctx, const View& grad_input, const View& grad_weight, const View& grad_bias,
+                          const View& grad_output, const View& input, const View& weight, Ints stride, Ints padding,
+                          Ints dilation, bool transposed, Ints output_padding, int64_t groups) {
+    if (input.numel == 0 || grad_output.numel == 0) {
+        for (const View* v : {&grad_input, &grad_weight, &grad_bias}) clear(*v);
+        return;
+    }
+    if (is_reduced(grad_output.dtype)) {
+        const WidenedOut dx(ctx, grad_input), dw(ctx, grad_weight), db(ctx, grad_bias);
+        convolution_backward(ctx, dx.view(), dw.view(), db.view(), widened(ctx, grad_output), widened(ctx, input),
+                             widened(ctx, weight), stride, padding, dilation, transposed, output_padding, groups);
+        dx.finish(), dw.finish(), db.finish();
+        return;
+    }
+    if (transposed) {
+        const ConvolutionGeometry g = geometry(grad_output, weight, input, stride, padding, dilation, groups);
+        const View none{nullptr, nullptr, nullptr, 0, -1, grad_output.dtype, 0};
+        if (grad_input.defined()) forward(ctx, g, grad_input, grad_output, weight, none);
+        if (grad_weight.defined()) backward_weights(ctx, g, grad_weight, none, grad_output, input);
+        if (grad_bias.defined()) channel_sums(ctx, grad_bias, grad_output);
+        return;
+    }
+    const ConvolutionGeometry g = geometry(input, weight, grad_output, stride, padding, dilation, groups);
+    if (grad_input.defined()) backward_data(ctx, g, grad_input, weight, grad_output);
+    backward_weights(ctx, g, grad_weight, grad_bias, input, grad_output);
+}
+
+}  // namespace rushlight::cpu

@@ -1,0 +1,31 @@
+// The numbers of one convolution, shared by its implementations.
+#pragma once
+
+#include <cstdint>
+
+namespace rushlight::cpu {
+
+/// A cross-correlation from `in` to `out`. Spatial sizes stand right-aligned in three places (a two-dimensional one has
+/// depth 1), and `dims` says how many are real. A transposed convolution is the gradient of one with in and out swapped.
+struct ConvolutionGeometry {
+    int64_t dims;
+    int64_t batch, in_channels, out_channels, groups;
+    int64_t in[3], out[3], kernel[3], stride[3], padding[3], dilation[3];
+
+    int64_t in_size() const { return in[0] * in[1] * in[2]; }
+    int64_t out_size() const { return out[0] * out[1] * out[2]; }
+    int64_t taps() const { return kernel[0] * kernel[1] * kernel[2]; }
+    /// Elements of the input under one output element.
+    int64_t window() const { return in_channels / groups * taps(); }
+    int64_t multiply_adds() const { return batch * out_channels * out_size() * window(); }
+    /// Whether each group has one input channel, in at most two dimensions.
+    bool is_depthwise() const { return groups == in_channels && in[0] == 1 && out[0] == 1 && kernel[0] == 1; }
+    /// Whether each output element reads the one input element at its own place.
+    bool is_pointwise() const {
+        bool same = true;
+        for (int d = 0; d < 3; ++d) same = same && kernel[d] == 1 && stride[d] == 1 && padding[d] == 0;
+        return same;
+    }
+};
+
+}  // namespace rushlight::cpu
