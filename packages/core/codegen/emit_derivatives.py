@@ -85,6 +85,8 @@ class _Emitter:
         self.results = [r.name for r in self.op.schema.returns]
         self.multi = len(self.op.schema.returns) > 1
         self.args = {a.name: a for a in self.op.schema.arguments}
+        if "grad" in self.args:  # in formulas the name `grad` is taken
+            self.args["arg_grad"] = self.args["grad"]
 
     def emit(self) -> list[str]:
         lines = ["", f"// --- {self.op.name} ({self.d.source.name}:{self.d.line})"]
@@ -255,12 +257,12 @@ class _Emitter:
                 lines += [f"    {line}" for line in self._save_argument(use, formulas, inplace)]
         guard = "    StagesOff composite(bit(Stage::Autograd));" if self.op.kind == "composite" else ""
         if guard:
-            lines += ["    auto result = [&] {", "    " + guard, f"        return {call}::next(op, mask{comma}{given});", "    }();"]
+            lines += ["    auto made = [&] {", "    " + guard, f"        return {call}::next(op, mask{comma}{given});", "    }();"]
         elif self.op.aux and not inplace:
             aux = next(f for f in self.op.forms() if f.kind == "Aux")
             lines.append(f"    auto all = Call<{aux.schema.cpp_signature}>::next({aux.symbol}, mask{comma}{given});")
         else:
-            lines.append(f"    auto result = {call}::next(op, mask{comma}{given});")
+            lines.append(f"    auto made = {call}::next(op, mask{comma}{given});")
         lines += [f"    {line}" for line in self._after(form)]
         self.installs.append(
             f'install_stage(Stage::Autograd, "{form.name}", {form.hash:#x}ULL, reinterpret_cast<void*>({function}));'
@@ -292,14 +294,14 @@ class _Emitter:
         return lines
 
     def _save_argument(self, use: Use, formulas: list[int], inplace: bool) -> list[str]:
-        name, target = cpp_name(use.name), f"node->{saved_name(use)}"
-        argument = self.args[use.name]
+        argument, target = self.args[use.name], f"node->{saved_name(use)}"
+        name = cpp_name(argument.name)
         if argument.type.is_tensor and not use.attribute:
             keys = list(self.d.grads)
             wanted = {n for i in formulas for n in keys[i]}
             condition = " || ".join(self._wants(n).replace("*this", "*node").replace("wants(", "node->wants(").replace("f::node->", "f::").replace("first_", "first") for n in sorted(wanted))
             value = name
-            if inplace and self.tensors[0].name == use.name:
+            if inplace and self.tensors[0].name == argument.name:
                 value = f"ops::clone({name}, std::nullopt)"  # its value is about to change
                 self.headers.add("rushlight/ops/clone.h")
             return [f"if ({condition}) {target}.save({value});"]
@@ -315,23 +317,23 @@ class _Emitter:
         lines = []
         if self.op.aux and not inplace:
             n = len(self.op.schema.returns)
-            names = [f"result{i}" for i in range(n)] + [f"aux_{a}" for a in self.op.aux]
+            names = [f"made{i}" for i in range(n)] + [f"aux_{a}" for a in self.op.aux]
             lines.append(f"auto& [{', '.join(names)}] = all;")
             results = names[:n]
             for use in self._saved_uses():
                 if self._kind_of(use.name) == "aux":
                     lines.append(f"node->{saved_name(use)}.save(aux_{use.name});")
         elif self.multi:
-            results = [f"result{i}" for i in range(len(self.results))]
-            lines.append(f"auto& [{', '.join(results)}] = result;")
+            results = [f"made{i}" for i in range(len(self.results))]
+            lines.append(f"auto& [{', '.join(results)}] = made;")
         else:
-            results = ["result"]
+            results = ["made"]
         if self.list_result:
-            lines.append("set_histories(result, owner, node->result_shapes);")
+            lines.append("set_histories(made, owner, node->result_shapes);")
             for use in self._saved_uses():
                 if self._kind_of(use.name) == "result":
                     raise FormulaError("a list of results cannot be saved")
-            return [*lines, "return result;"]
+            return [*lines, "return made;"]
         for name in self._fitted():
             lines.append(f"node->{cpp_name(name)}_fit.save_if_not({cpp_name(name)}, {results[0]});")
         for i, result in enumerate(results):
@@ -350,7 +352,7 @@ class _Emitter:
         if self.op.aux and not inplace:
             value = results[0] if len(results) == 1 else "{" + ", ".join(results) + "}"
             return [*lines, f"return {value};"]
-        return [*lines, "return result;"]
+        return [*lines, "return made;"]
 
     def _result_index(self, name: str) -> int:
         return self.results.index(name) if name in self.results else 0
@@ -373,7 +375,7 @@ class _Emitter:
         ]
         if jvp == "" or (self.multi and jvp != "linear") or self.has_list and jvp != "linear":
             return [*lines, f'    fail_no_jvp("{self.op.name}");', "}"]
-        lines += ["    auto result = [&] {", "        StagesOff dual(bit(Stage::Dual));", f"        return {call}::next(op, mask, {given});", "    }();"]
+        lines += ["    auto made = [&] {", "        StagesOff dual(bit(Stage::Dual));", f"        return {call}::next(op, mask, {given});", "    }();"]
         if jvp == "linear":
             lines += [f"    {line}" for line in self._linear(form)]
         else:
@@ -385,8 +387,8 @@ class _Emitter:
                 writer = CppWriter(self.ops, self._name_in_forward, lambda n: f"needs_grad({cpp_name(n)})")
                 lines.append(f"        f::accumulate(total, {writer.write(formula.tree)});")
                 self.headers |= writer.headers
-            lines.append("    set_tangent(result, f::expand_to(total, result));")
-        return [*lines, "    return result;", "}"]
+            lines.append("    set_tangent(made, f::expand_to(total, made));")
+        return [*lines, "    return made;", "}"]
 
     def _linear(self, form: Form) -> list[str]:
         """The operator itself, applied to tangents."""
@@ -396,7 +398,7 @@ class _Emitter:
             parts.append(f"f::tangent_or_zeros({name})" if a.type.is_tensor else name)
         function = f"ops::{form.function}"
         target = "f::set_tangents" if self.list_result or self.multi else "set_tangent"
-        return ["StagesOff dual(bit(Stage::Dual));", f"{target}(result, {function}({', '.join(parts)}));"]
+        return ["StagesOff dual(bit(Stage::Dual));", f"{target}(made, {function}({', '.join(parts)}));"]
 
     def _pointwise_rules(self) -> dict[str, Formula]:
         return {name: formula for names, formula in self.d.grads.items() for name in names if len(names) == 1}
@@ -407,7 +409,7 @@ class _Emitter:
         kind = self._kind_of(use.name)
         if kind == "aux":
             raise FormulaError(f"a jvp formula cannot use the auxiliary result {use.name!r}")
-        name = "result" if kind == "result" else cpp_name(use.name)
+        name = "made" if kind == "result" else cpp_name(self.args[use.name].name)
         if use.attribute:
             return f"f::{use.attribute}_of({name})"
         return name

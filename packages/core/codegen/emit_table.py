@@ -127,6 +127,7 @@ def _pointwise(op: Op) -> list[str]:
     bits = sum(1 << i for i, a in enumerate(inputs) if a.name in op.bool_inputs)
     castable = sum(1 << i for i, a in enumerate(params) if a.name in op.castable)
     names = ", ".join(f'"{a.name}"' for a in inputs)
+    shown = op.base.lstrip("_")  # in messages
     setup = [f"checks::{op.check}({op.schema.cpp_arguments()});"] if op.check else []
     setup.append(f"const TensorOrScalar inputs[] = {{{', '.join(cpp_name(a.name) for a in inputs)}}};")
     if params:
@@ -135,8 +136,9 @@ def _pointwise(op: Op) -> list[str]:
     lines = [
         f"KernelSlots {_slots(op)}{{}};",
         f"const char* const {own}_names[] = {{{names}}};",
-        f'const PointwiseDesc {own}_desc{{"{op.base.lstrip('_')}", {own}_names, {len(inputs)}, {bits}, {len(params)}, {castable}, {str(op.wraps).lower()},',
-        f"    PointwiseDesc::Compute::{op.compute}, PointwiseDesc::Result::{op.result}, cpu::{loop_name(op)}, &{_slots(op)}}};",
+        f'const PointwiseDesc {own}_desc{{"{shown}", {own}_names, {len(inputs)}, {bits}, {len(params)}, {castable},',
+        f"    {str(op.wraps).lower()}, PointwiseDesc::Compute::{op.compute}, PointwiseDesc::Result::{op.result},",
+        f"    cpu::{loop_name(op)}, &{_slots(op)}}};",
     ]
     for form in op.forms():
         if form.kind == "Functional":

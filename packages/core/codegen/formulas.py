@@ -6,6 +6,7 @@ A formula may call operators, use the arguments and results of its operator, and
     tangent         in jvp formulas: tangent of the argument  result      the (first) result; results[i]
     x.shape, x.dtype, x.ndim, x.numel                         of an argument or result: only this is kept, not x
     needs(x)        whether the gradient of argument x is wanted
+    arg_grad        the argument called grad, of operators that have one
 
 It has no branch on data and writes nothing, so it can itself be differentiated, run forward and be batched.
 """
@@ -75,7 +76,6 @@ _BINARY = {
     ast.FloorDiv: "floordiv",
     ast.Mod: "mod",
     ast.Pow: "pow",
-    ast.MatMult: "matmul",
 }
 _COMPARE = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 

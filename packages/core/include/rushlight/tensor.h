@@ -197,6 +197,7 @@ class TensorOrScalar {
     TensorOrScalar(Scalar s) : scalar_(s) {}
     TensorOrScalar(double s) : scalar_(s) {}
     TensorOrScalar(int s) : scalar_(s) {}
+    TensorOrScalar(int64_t s) : scalar_(s) {}
 
     bool is_tensor() const { return tensor_ != nullptr; }
     /// Borrowed from the caller: valid during the call only.

@@ -30,4 +30,9 @@ std::vector<Tensor> split_sizes(const Tensor& input, IntList split_size, int64_t
 std::vector<Tensor> chunk(const Tensor& input, int64_t chunks, int64_t dim);
 std::vector<Tensor> unbind(const Tensor& input, int64_t dim);
 
+// power.cpp
+Tensor pow_backward_input(const Tensor& grad, const TensorOrScalar& input, const TensorOrScalar& exponent);
+Tensor pow_backward_exponent(const Tensor& grad, const TensorOrScalar& input, const TensorOrScalar& exponent,
+                             const Tensor& result);
+
 }  // namespace rushlight::composites

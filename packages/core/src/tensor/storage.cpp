@@ -19,7 +19,10 @@ Ref<Storage> Storage::allocate(size_t nbytes, Device device) {
     ReleaseFn release = nullptr;
     void* context = nullptr;
     if (device.type == DeviceType::CPU) {
-        data = cpu_allocate(nbytes);
+        Allocation made = rushlight::allocate(nbytes);
+        data = made.data;
+        release = made.release;
+        context = made.self;
     } else if (device.type != DeviceType::Meta) {
         data = backend_allocate(device, nbytes, &release, &context);
     }
@@ -58,7 +61,7 @@ void Storage::destroy(Storage* storage) {
 }
 
 void Storage::resize(size_t nbytes) {
-    RL_CHECK(kind_ == StorageKind::Cached && !release_, throw_runtime,
+    RL_CHECK(kind_ == StorageKind::Cached, throw_runtime,
              "resize: this tensor's memory belongs to somebody else (NumPy, DLPack, a file or shared memory)\n"
              "hint: clone() it first");
     if (device_.type == DeviceType::CPU) {

@@ -1,5 +1,6 @@
 #include "ops/direct.h"
 #include "ops/pointwise.h"
+#include "rushlight/backend.h"
 
 namespace rushlight::direct {
 
@@ -25,5 +26,14 @@ Tensor clone(const Tensor& input, std::optional<std::string_view> memory_format)
 }
 
 Tensor detach(const Tensor& input) { return make_alias(input); }
+
+Tensor _to_copy(const Tensor& input, std::optional<DType> dtype, std::optional<Device> device) {
+    DType t = dtype.value_or(input.dtype());
+    Device d = device ? resolve(*device) : input.device();
+    Tensor out = input.impl()->has(Flag::Dense) && d == input.device() ? make_like(input, t)
+                                                                       : make_tensor(input.sizes(), t, d);
+    copy_into(out, input);
+    return out;
+}
 
 }  // namespace rushlight::direct

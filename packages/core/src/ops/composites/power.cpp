@@ -1,0 +1,40 @@
+#include <cmath>
+
+#include "ops/composites.h"
+#include "rushlight/ops/eq.h"
+#include "rushlight/ops/ge.h"
+#include "rushlight/ops/log.h"
+#include "rushlight/ops/logical_and.h"
+#include "rushlight/ops/mul.h"
+#include "rushlight/ops/pow.h"
+#include "rushlight/ops/sub.h"
+#include "rushlight/ops/where.h"
+#include "rushlight/ops/zeros_like.h"
+
+namespace rushlight::composites {
+
+Tensor pow_backward_input(const Tensor& grad, const TensorOrScalar& input, const TensorOrScalar& exponent) {
+    if (exponent.is_tensor()) {
+        Tensor slope = ops::mul(exponent, ops::pow(input, ops::sub(exponent, 1)));
+        return ops::where(ops::eq(exponent.tensor(), 0), 0, ops::mul(grad, slope));
+    }
+    Scalar e = exponent.scalar();
+    if (e.equals(0)) return ops::zeros_like(grad);
+    if (e.equals(1)) return grad;
+    if (e.equals(2)) return ops::mul(ops::mul(grad, input), 2);
+    Scalar less = e.is_floating() ? Scalar(e.to<double>() - 1) : Scalar(e.to<int64_t>() - 1);
+    return ops::mul(grad, ops::mul(ops::pow(input, less), e));
+}
+
+Tensor pow_backward_exponent(const Tensor& grad, const TensorOrScalar& input, const TensorOrScalar& exponent,
+                             const Tensor& result) {
+    if (!input.is_tensor()) {
+        double base = input.scalar().to<double>();
+        Tensor slope = ops::mul(grad, ops::mul(result, std::log(base)));
+        return base == 0 ? ops::where(ops::ge(exponent.tensor(), 0), 0, slope) : slope;
+    }
+    Tensor slope = ops::mul(grad, ops::mul(result, ops::log(input.tensor())));
+    return ops::where(ops::logical_and(ops::eq(input.tensor(), 0), ops::ge(exponent.tensor(), 0)), 0, slope);
+}
+
+}  // namespace rushlight::composites
