@@ -281,6 +281,9 @@ def cpu_seconds_of_children() -> float:
 
 
 def _end_of(log: Path, lines: int = 60) -> str:
-    text = log.read_text(errors="replace").splitlines()
-    errors = [line for line in text if " error: " in line or line.startswith("CMake Error")][:10]
-    return "\n".join([*text[-lines:], *(["", "First errors:", *errors] if errors else [])])
+    """What a person wants to see of a log: the first errors of the compiler, and the end; no command lines."""
+    text = [line for line in log.read_text(errors="replace").splitlines() if len(line) < 1000]
+    errors = [
+        line for line in text if " error: " in line or "undefined reference" in line or "CMake Error" in line
+    ]
+    return "\n".join([*text[-lines:], *(["", "First errors:", *errors[:10]] if errors else [])])

@@ -1,5 +1,5 @@
 # CPU kernels are compiled once per capability, with RUSHLIGHT_CPU naming the namespace that holds the copy.
-# The library's own sources learn what exists from RUSHLIGHT_HAVE_AVX2 and RUSHLIGHT_HAVE_AVX512, and choose at run time.
+# The sources learn what exists from RUSHLIGHT_HAVE_AVX2 and RUSHLIGHT_HAVE_AVX512, and choose at run time.
 include_guard(GLOBAL)
 
 # Kernels vectorise at -O3. No -ffast-math: it would switch the whole process to flush-to-zero when the library loads. What
@@ -31,17 +31,19 @@ endif()
 # one name, and the linker keeps the first it meets. Were that the AVX-512 copy, baseline code would execute it on a CPU
 # without AVX-512. So the capabilities are linked last, in rising order, and tools/check_symbols.py looks at the result.
 function(rushlight_cpu_kernels library)
+    list(TRANSFORM RUSHLIGHT_CAPABILITIES TOUPPER OUTPUT_VARIABLE exist)
+    list(TRANSFORM exist PREPEND RUSHLIGHT_HAVE_)
+    list(TRANSFORM exist APPEND =1)
+    target_compile_definitions(${library} PRIVATE ${exist})
     foreach(capability IN LISTS RUSHLIGHT_CAPABILITIES)
         set(objects ${library}_${capability})
         add_library(${objects} OBJECT ${ARGN})
         rushlight_native_target(${objects})
         target_compile_options(${objects} PRIVATE ${kernel_options} ${capability_${capability}})
-        target_compile_definitions(${objects} PRIVATE RUSHLIGHT_CPU=${capability})
+        target_compile_definitions(${objects} PRIVATE ${exist} RUSHLIGHT_CPU=${capability})
         target_include_directories(${objects} PRIVATE $<TARGET_PROPERTY:${library},INCLUDE_DIRECTORIES>)
         add_dependencies(${objects} ${library}_abi)
         # As a link item and not as a source, which would come before the library's own objects.
         target_link_libraries(${library} PRIVATE $<TARGET_OBJECTS:${objects}>)
-        string(TOUPPER ${capability} upper)
-        target_compile_definitions(${library} PRIVATE RUSHLIGHT_HAVE_${upper}=1)
     endforeach()
 endfunction()
