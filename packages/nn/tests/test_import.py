@@ -25,6 +25,8 @@ def test_importing_is_light(statement):
         "scipy",
         "safetensors",
         "json",
+        "typing",
+        "re",
         "inspect",
         "dataclasses",
         "typing_extensions",

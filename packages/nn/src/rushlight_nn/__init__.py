@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any
 
 from . import functional, init
 from .layers.activation import (
@@ -56,6 +55,10 @@ from .layers.shape import Flatten, Unflatten
 from .layers.transformer import TransformerEncoder, TransformerEncoderLayer
 from .module import Module
 from .parameter import Buffer, Parameter
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 # Loaded when first used, because a program that only computes needs none of them.
 _ON_DEMAND = ("optim", "serialization", "utils")

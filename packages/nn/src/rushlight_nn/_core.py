@@ -1,11 +1,19 @@
-"""Access to core's operators by name."""
+"""Access to core's operators by name.
+
+Note [No typing at run time]
+The module `typing` takes as long to import as this whole package. Annotations are not evaluated, so that it
+is only imported where they are checked.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import rushlight_core as core
+
+TYPE_CHECKING = False  # see Note [No typing at run time]; so in every file
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def operator(name: str) -> Callable[..., Any]:

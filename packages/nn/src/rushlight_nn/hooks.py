@@ -6,10 +6,13 @@ import itertools
 import warnings
 import weakref
 from collections.abc import Callable
-from typing import Any
 
 import rushlight_core as core
 from rushlight_core import Tensor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class RemovableHandle:

@@ -9,10 +9,13 @@ import math
 import warnings
 from collections.abc import Callable
 from functools import wraps
-from typing import Any
 
 import rushlight_core as core
 from rushlight_core import Tensor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _GAINS = {
     "linear": 1.0,

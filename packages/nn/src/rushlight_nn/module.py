@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar
 
 import rushlight_core as core
 from rushlight_core import Tensor
@@ -16,7 +15,9 @@ from .registry import TABLES, Registry, install
 from .state import State
 from .traversal import Traversal
 
-T = TypeVar("T", bound="Module")
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Self
 
 _NOT_YET: Any = MappingProxyType({})
 
@@ -229,7 +230,7 @@ class Module(Traversal, Hooks, State):
 
     # Moving and converting ----------------------------------------------------------------------------------
 
-    def _apply(self: T, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> T:
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         """Replace every parameter, gradient and buffer by `fn` of it. Parameters remain the same objects."""
         if recurse:
             for child in self.children():
@@ -252,7 +253,7 @@ class Module(Traversal, Hooks, State):
                 self._buffers[name] = fn(buffer)
         return self
 
-    def to(self: T, *args: Any, **kwargs: Any) -> T:
+    def to(self, *args: Any, **kwargs: Any) -> Self:
         """Move and convert parameters and buffers in place, as `to(device)`, `to(dtype)`, `to(device, dtype)`
         or `to(tensor)`; also `non_blocking=` and `memory_format=`. A dtype applies to floating-point tensors
         only.
@@ -275,57 +276,57 @@ class Module(Traversal, Hooks, State):
 
         return self._apply(convert)
 
-    def cpu(self: T) -> T:
+    def cpu(self) -> Self:
         """Move parameters and buffers to the CPU."""
         return self._apply(lambda tensor: tensor.cpu())
 
-    def cuda(self: T, device: Any = None) -> T:
+    def cuda(self, device: Any = None) -> Self:
         """Move parameters and buffers to a GPU: the current one, or that of index `device`."""
         if device is None:
             return self.to("cuda")
         return self.to(f"cuda:{device}" if isinstance(device, int) else device)
 
-    def to_empty(self: T, *, device: Any, recurse: bool = True) -> T:
+    def to_empty(self, *, device: Any, recurse: bool = True) -> Self:
         """Move to `device` without copying: the values are arbitrary afterwards (for models on `meta`)."""
         return self._apply(lambda tensor: core.empty_like(tensor, device=device), recurse)
 
-    def type(self: T, dst_type: Any) -> T:
+    def type(self, dst_type: Any) -> Self:
         """Convert all parameters and buffers to the dtype `dst_type`."""
         return self._apply(lambda tensor: tensor.to(dst_type))
 
-    def _to_floating(self: T, dtype: Any) -> T:
+    def _to_floating(self, dtype: Any) -> Self:
         return self._apply(lambda tensor: tensor.to(dtype) if tensor.dtype.is_floating_point else tensor)
 
-    def float(self: T) -> T:
+    def float(self) -> Self:
         """Convert floating-point parameters and buffers to float32."""
         return self._to_floating(core.float32)
 
-    def double(self: T) -> T:
+    def double(self) -> Self:
         """Convert floating-point parameters and buffers to float64."""
         return self._to_floating(core.float64)
 
-    def half(self: T) -> T:
+    def half(self) -> Self:
         """Convert floating-point parameters and buffers to float16."""
         return self._to_floating(core.float16)
 
-    def bfloat16(self: T) -> T:
+    def bfloat16(self) -> Self:
         """Convert floating-point parameters and buffers to bfloat16."""
         return self._to_floating(core.bfloat16)
 
-    def share_memory(self: T) -> T:
+    def share_memory(self) -> Self:
         """Move parameters and buffers to memory that other processes can share."""
         return self._apply(lambda tensor: tensor.share_memory_())
 
     # Modes and gradients ------------------------------------------------------------------------------------
 
-    def apply(self: T, fn: Callable[[Module], Any]) -> T:
+    def apply(self, fn: Callable[[Module], Any]) -> Self:
         """Call `fn` with every descendant, children first, and then with this module."""
         for child in self.children():
             child.apply(fn)
         fn(self)
         return self
 
-    def train(self: T, mode: bool = True) -> T:
+    def train(self, mode: bool = True) -> Self:
         """Set training mode (`mode` true) or evaluation mode on the module and its descendants."""
         if not isinstance(mode, bool):
             raise ValueError(f"train(mode): got {type(mode).__name__}, needs a bool")
@@ -334,11 +335,11 @@ class Module(Traversal, Hooks, State):
             child.train(mode)
         return self
 
-    def eval(self: T) -> T:
+    def eval(self) -> Self:
         """Set evaluation mode: dropout passes everything, batch norm uses its running statistics."""
         return self.train(False)
 
-    def requires_grad_(self: T, requires_grad: bool = True) -> T:
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
         """Set whether the parameters record gradients."""
         for parameter in self.parameters():
             parameter.requires_grad_(requires_grad)

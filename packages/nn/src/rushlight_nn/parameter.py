@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from typing import Any
 
 import rushlight_core as core
 from rushlight_core import Tensor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 # A Parameter computes as the tensor it is: the result of an operator on parameters is a plain tensor.
 _plain_results = getattr(getattr(core, "_C", None), "_disabled_torch_function_impl", None)

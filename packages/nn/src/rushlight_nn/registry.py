@@ -18,7 +18,10 @@ Copies and pickles hold plain dicts; `Module.__setstate__` turns them back into 
 from __future__ import annotations
 
 import weakref
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 TABLES = ("_parameters", "_buffers", "_modules")
 _ABSENT = object()

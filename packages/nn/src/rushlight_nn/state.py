@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import difflib
-from collections import OrderedDict
+from collections import OrderedDict, namedtuple
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
 
 import rushlight_core as core
 from rushlight_core import Tensor
@@ -13,12 +11,17 @@ from rushlight_core import Tensor
 from .hooks import NO_HOOKS, HookTable, RemovableHandle
 from .parameter import Parameter
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 _EXTRA_STATE = "_extra_state"
 
 
-class IncompatibleKeys(NamedTuple):
+class IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
     """What `load_state_dict` returns: keys it looked for in vain, and keys it had no use for."""
 
+    __slots__ = ()
     missing_keys: list[str]
     unexpected_keys: list[str]
 
@@ -189,6 +192,8 @@ class State:
             wrapped = next(
                 (p for p in ("module.", "_orig_mod.") if all(k.startswith(p) for k in unexpected)), None
             )
+            import difflib  # takes long to import
+
             close = difflib.get_close_matches(missing[0], unexpected, n=1)
             if wrapped is not None:
                 lines.append(f"hint: the keys come from a wrapped model: remove the prefix {wrapped!r}")

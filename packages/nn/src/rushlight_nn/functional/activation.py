@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
 from rushlight_core import Tensor
 
 from .._core import core, operator
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _relu, _relu_ = operator("relu"), operator("relu_")
 _relu6, _relu6_ = operator("relu6"), operator("relu6_")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from .._core import core, operator
 from ._arguments import tuple_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 conv2d = operator("conv2d")
 conv3d = operator("conv3d")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rushlight_core import Tensor
 
 from .._core import operator
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _max_pool2d = operator("max_pool2d_with_indices")
 _adaptive_avg_pool2d = operator("adaptive_avg_pool2d")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
 import rushlight_core as core
 from rushlight_core import Tensor
@@ -11,6 +10,10 @@ from rushlight_core import Tensor
 from .. import functional as F
 from ..module import Module
 from ..parameter import Parameter
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class _InPlace(Module):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import rushlight_core as core
 from rushlight_core import Tensor
@@ -13,6 +12,10 @@ from .. import init
 from ..module import Module
 from ..parameter import Parameter
 from .linear import Linear
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class MultiheadAttention(Module):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import rushlight_core as core
 from rushlight_core import Tensor
@@ -14,6 +13,10 @@ from .. import init
 from ..functional._arguments import tuple_of
 from ..module import Module
 from ..parameter import Parameter
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import rushlight_core as core
 from rushlight_core import Tensor
 
@@ -11,6 +9,10 @@ from .. import functional as F
 from .. import init
 from ..module import Module
 from ..parameter import Parameter
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class Embedding(Module):

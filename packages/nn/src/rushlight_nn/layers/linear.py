@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import rushlight_core as core
 from rushlight_core import Tensor
@@ -12,6 +11,10 @@ from .. import init
 from ..functional import linear
 from ..module import Module
 from ..parameter import Parameter
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class Identity(Module):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import rushlight_core as core
 from rushlight_core import Tensor
@@ -12,6 +11,10 @@ from .. import functional as F
 from .. import init
 from ..module import Module
 from ..parameter import Parameter
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def _reset_affine(module: Any) -> None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from rushlight_core import Tensor
 
 from ..module import Module
 from ..parameter import Parameter
 from .container import _update
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def _as_entry(value: Any) -> Any:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rushlight_core import Tensor
 
 from .. import functional as F
 from ..module import Module
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class MaxPool2d(Module):

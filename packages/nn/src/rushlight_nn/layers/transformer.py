@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from typing import Any
 
 from rushlight_core import Tensor
 
@@ -15,6 +14,10 @@ from .container import ModuleList
 from .dropout import Dropout
 from .linear import Linear
 from .norm import LayerNorm
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class TransformerEncoderLayer(Module):

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any
 
 from .adam import Adam, AdamW
 from .optimizer import Optimizer
 from .sgd import SGD
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def __getattr__(name: str) -> Any:

@@ -9,13 +9,16 @@ there are. One that sits out a step, because it has no gradient, gets a counter 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import rushlight_core as core
 
 from .._core import operator
 from ._batches import batches
 from .optimizer import Optimizer, check_settings, refuse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _fused_adam_ = operator("_fused_adam_")
 _fused_adamw_ = operator("_fused_adamw_")

@@ -7,12 +7,15 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from copy import deepcopy
 from types import MethodType
-from typing import Any
 
 import rushlight_core as core
 from rushlight_core import Tensor
 
 from ..hooks import HookTable, RemovableHandle
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 # Stands for a setting that has no default: every group must give it.
 required = object()

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import rushlight_core as core
 
 from .._core import operator
 from ._batches import batches
 from .optimizer import Optimizer, check_settings, refuse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _fused_sgd_ = operator("_fused_sgd_")
 

@@ -14,7 +14,6 @@ import shutil
 import stat
 import zlib
 from collections.abc import Callable
-from typing import Any, BinaryIO
 
 import rushlight_core as core
 from rushlight_core import Tensor
@@ -22,6 +21,10 @@ from rushlight_core import Tensor
 from ..parameter import Buffer, Parameter
 from . import container, sharing
 from .structure import Encoder, StructureError, decode
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, BinaryIO
 
 _KEY = "rushlight"
 _VERSION = 1

@@ -11,10 +11,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
-from typing import Any, BinaryIO, NamedTuple
 
 import rushlight_core as core
 from rushlight_core import Tensor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, BinaryIO
 
 _DTYPES = {
     "BOOL": "bool",
@@ -101,12 +104,15 @@ def write(file: BinaryIO, tensors: dict[str, Tensor], metadata: dict[str, str]) 
 # Reading ----------------------------------------------------------------------------------------------------
 
 
-class Entry(NamedTuple):
+class Entry:
     """A tensor as the header describes it."""
 
-    name: str
-    dtype: str
-    shape: list[int]
+    __slots__ = ("dtype", "name", "shape")
+
+    def __init__(self, name: str, dtype: str, shape: list[int]) -> None:
+        self.name = name
+        self.dtype = dtype
+        self.shape = shape
 
 
 def read_header(path: str) -> tuple[dict[str, str], list[Entry], int]:

@@ -8,12 +8,14 @@ are stored on their own: a slice of a big tensor does not take the big tensor al
 
 from __future__ import annotations
 
-from typing import Any
-
 import rushlight_core as core
 from rushlight_core import Tensor
 
 from .container import FormatError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class Stored:

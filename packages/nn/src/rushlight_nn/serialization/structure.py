@@ -9,12 +9,15 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any
 
 import rushlight_core as core
 from rushlight_core import Tensor
 
 from ..parameter import Buffer, Parameter
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _TAG = "!"
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
 from ..optimizer import Optimizer
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def set_rate(group: dict[str, Any], rate: Any) -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from ..optimizer import Optimizer
 from .base import LRScheduler, per_group, set_rate
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class ReduceLROnPlateau(LRScheduler):
