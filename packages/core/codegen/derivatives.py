@@ -4,7 +4,7 @@
       grad:                            # argument, or several separated by commas (then the formula gives a tuple)
         input: grad * other
         other: grad * input
-      jvp: pointwise                   # or linear, or {argument: formula of its tangent's share}
+      jvp: pointwise                   # or linear, or constant (overwrites its argument), or {argument: formula of its tangent's share}
 
 Gradients of pointwise operators are reduced to the argument's shape and dtype by the generator.
 """
@@ -25,7 +25,7 @@ _KEYS = {"op", "grad", "jvp", "batch"}
 class Derivative:
     op: Op
     grads: dict[tuple[str, ...], Formula]  # arguments -> formula
-    jvp: str | dict[str, Formula]  # "pointwise", "linear", "" (none) or argument -> formula
+    jvp: str | dict[str, Formula]  # "pointwise", "linear", "constant", "" (none) or argument -> formula
     source: Path
     line: int
     extra: dict[str, object] = field(default_factory=dict)
@@ -67,8 +67,8 @@ def load_derivatives(folder: Path, ops: list[Op]) -> list[Derivative]:
             if isinstance(jvp, dict):
                 jvp.pop("__line__", None)
                 jvp = {k: Formula.parse(v) for k, v in jvp.items()}
-            elif jvp not in ("pointwise", "linear", ""):
-                raise fail(f"jvp must be pointwise, linear or formulas, not {jvp!r}")
+            elif jvp not in ("pointwise", "linear", "constant", ""):
+                raise fail(f"jvp must be pointwise, linear, constant or formulas, not {jvp!r}")
         except FormulaError as error:
             raise fail(str(error)) from None
         result[name] = Derivative(op, grads, jvp, path, line)  # type: ignore[arg-type]

@@ -97,7 +97,10 @@ class _Emitter:
                     lines += self._record(form)
         for form in self.op.forms():
             if form.kind == "Functional" or (form.kind == "InPlace" and self.op.is_inplace):
-                lines += self._forward(form)
+                if self.op.name != "copy_":  # by hand: record.cpp
+                    lines += self._forward(form)
+            elif form.kind == "InPlace":
+                lines += self._forward_inplace(form)
         return lines
 
     # --- names ---
@@ -280,17 +283,21 @@ class _Emitter:
                 count = f"static_cast<uint32_t>({cpp_name(a.name)}.size())" if a.type.name.endswith("[]") else "1"
                 lines.append(f"    first[{i + 1}] = first[{i}] + {count};")
             arguments.append(f"first[{len(self.tensors)}]")
+        # Edges first: asking a stale view for its edge makes a node, and what is consumed must be older than its consumer.
+        names = [name for names in self.d.grads for name in names]
+        for name in names:
+            kind = "edges_of" if self.args[name].type.name.endswith("[]") else "gradient_edge"
+            lines.append(f"    auto edge_{name} = {kind}({cpp_name(name)});")
         lines.append(f"    auto* node = new {self.node}({', '.join(arguments)});")
         lines.append("    auto owner = Ref<Node>::adopt(node);")
         if self.has_list:
             lines.append("    std::copy(std::begin(first), std::end(first), node->first_);")
-        for names in self.d.grads:
-            for name in names:
-                edge = self._edge(name).replace("first_", "first")
-                if self.args[name].type.name.endswith("[]"):
-                    lines.append(f"    connect(*node, {edge}, {cpp_name(name)});")
-                else:
-                    lines.append(f"    node->edges()[{edge}] = gradient_edge({cpp_name(name)});")
+        for name in names:
+            at = self._edge(name).replace("first_", "first")
+            if self.args[name].type.name.endswith("[]"):
+                lines.append(f"    std::move(edge_{name}.begin(), edge_{name}.end(), node->edges().begin() + {at});")
+            else:
+                lines.append(f"    node->edges()[{at}] = std::move(edge_{name});")
         return lines
 
     def _save_argument(self, use: Use, formulas: list[int], inplace: bool) -> list[str]:
@@ -373,6 +380,16 @@ class _Emitter:
             f"{schema.cpp_return} {function}(const Operator& op, StageMask mask, {schema.cpp_parameters()}) {{",
             "    mask &= ~bit(Stage::Dual);",
         ]
+        if jvp == "constant":
+            target = cpp_name(schema.arguments[0].name)
+            self.headers.add("rushlight/ops/zero_.h")
+            return [
+                *lines,
+                f"    auto made = {call}::next(op, mask, {given});",
+                f"    if (Tensor t = tangent({target}); t.defined()) ops::zero_(t);",
+                "    return made;",
+                "}",
+            ]
         if jvp == "" or (self.multi and jvp != "linear") or self.has_list and jvp != "linear":
             return [*lines, f'    fail_no_jvp("{self.op.name}");', "}"]
         lines += ["    auto made = [&] {", "        StagesOff dual(bit(Stage::Dual));", f"        return {call}::next(op, mask, {given});", "    }();"]
@@ -389,6 +406,21 @@ class _Emitter:
                 self.headers |= writer.headers
             lines.append("    set_tangent(made, f::expand_to(total, made));")
         return [*lines, "    return made;", "}"]
+
+    def _forward_inplace(self, form: Form) -> list[str]:
+        """The functional form, copied over: copy_ writes value and tangent."""
+        schema = form.schema
+        function = form.symbol.removeprefix("op_") + "_dual"
+        given = ", ".join(cpp_name(a.name) for a in schema.arguments)
+        self.headers.add("rushlight/ops/copy_.h")
+        self.installs.append(
+            f'install_stage(Stage::Dual, "{form.name}", {form.hash:#x}ULL, reinterpret_cast<void*>({function}));'
+        )
+        return [
+            f"{schema.cpp_return} {function}(const Operator&, StageMask, {schema.cpp_parameters()}) {{",
+            f"    return ops::copy_({cpp_name(schema.arguments[0].name)}, ops::{self.op.base}({given}), false);",
+            "}",
+        ]
 
     def _linear(self, form: Form) -> list[str]:
         """The operator itself, applied to tangents."""

@@ -1,0 +1,134 @@
+// What a node keeps of its operator's arguments and results until the backward pass.
+#pragma once
+
+#include "rushlight/autograd/variable.h"
+
+namespace rushlight::autograd {
+
+// Note [Saved tensors]
+// A saved tensor remembers the version of its memory; unpacking one that was written since raises. A saved argument is
+// kept as it is. A result would keep its own node alive, and the node it: so its memory is kept by an alias without
+// history, and unpacking gives the alias its place in the graph back.
+class RL_API SavedTensor {
+  public:
+    SavedTensor() = default;
+    void save(const Tensor& t) {
+        tensor_ = t;
+        if (t.defined()) version_ = t.version();
+    }
+    void save_result(const Tensor& t, uint32_t index) {
+        if (!t.defined()) return;
+        tensor_ = make_alias(t);
+        version_ = t.version();
+        index_ = index;
+        is_result_ = true;
+    }
+    /// `node`: whose saved tensor it is.
+    Tensor unpack(Node* node) const {
+        if (!tensor_.defined()) return tensor_;
+        if (tensor_.version() != version_) [[unlikely]]
+            fail(node);
+        return is_result_ ? unpack_result(node) : tensor_;
+    }
+    void release() { tensor_ = Tensor(); }
+    bool defined() const { return tensor_.defined(); }
+
+  private:
+    Tensor unpack_result(Node* node) const;
+    [[noreturn]] void fail(Node* node) const;
+
+    Tensor tensor_;
+    uint32_t version_ = 0;
+    uint32_t index_ = 0;
+    bool is_result_ = false;
+};
+
+/// A saved argument that is a tensor or a number.
+class SavedOperand {
+  public:
+    void save(const TensorOrScalar& v) {
+        if (v.is_tensor()) tensor_.save(v.tensor());
+        else scalar_ = v.scalar();
+        is_tensor_ = v.is_tensor();
+    }
+    class Unpacked {
+      public:
+        Unpacked(Tensor t, Scalar s, bool is_tensor) : tensor_(std::move(t)), scalar_(s), is_tensor_(is_tensor) {}
+        operator TensorOrScalar() const { return is_tensor_ ? TensorOrScalar(tensor_) : TensorOrScalar(scalar_); }
+
+      private:
+        Tensor tensor_;
+        Scalar scalar_;
+        bool is_tensor_;
+    };
+    Unpacked unpack(Node* node) const { return {is_tensor_ ? tensor_.unpack(node) : Tensor(), scalar_, is_tensor_}; }
+    void release() { tensor_.release(); }
+
+  private:
+    SavedTensor tensor_;
+    Scalar scalar_;
+    bool is_tensor_ = false;
+};
+
+/// A list of saved tensors.
+class SavedList {
+  public:
+    void save(TensorList list) {
+        saved_.resize(list.size());
+        for (size_t i = 0; i < list.size(); ++i) saved_[i].save(list[i]);
+    }
+    std::vector<Tensor> unpack(Node* node) const {
+        std::vector<Tensor> list;
+        list.reserve(saved_.size());
+        for (const SavedTensor& s : saved_) list.push_back(s.unpack(node));
+        return list;
+    }
+    void release() { saved_.clear(); }
+
+  private:
+    std::vector<SavedTensor> saved_;
+};
+
+/// The shape and dtype of an argument, kept only where they differ from the result's.
+class RL_API SavedShape {
+  public:
+    void save(const Tensor& argument) {
+        sizes_.assign(argument.sizes().begin(), argument.sizes().end());
+        dtype_ = argument.dtype();
+    }
+    void require(IntList shape, DType dtype) {
+        sizes_.assign(shape.begin(), shape.end());
+        dtype_ = dtype;
+        differs_ = true;
+    }
+    /// For pointwise operators: what a gradient of the result's shape must be reduced to.
+    void save_if_not(const Tensor& argument, const Tensor& result) {
+        if (argument.dtype() == result.dtype() && argument.dim() == result.dim() &&
+            std::equal(argument.sizes().begin(), argument.sizes().end(), result.sizes().begin()))
+            return;
+        save(argument);
+        differs_ = true;
+    }
+    void save_if_not(const TensorOrScalar& argument, const Tensor& result) {
+        if (argument.is_tensor()) save_if_not(argument.tensor(), result);
+    }
+    /// Sums a gradient over what was broadcast and casts it back.
+    Tensor fit(Tensor grad) const { return differs_ && grad.defined() ? reduce(grad) : grad; }
+    IntList shape() const { return sizes_; }
+    DType dtype() const { return dtype_; }
+    int64_t ndim() const { return static_cast<int64_t>(sizes_.size()); }
+    int64_t numel() const {
+        int64_t n = 1;
+        for (int64_t s : sizes_) n *= s;
+        return n;
+    }
+
+  private:
+    Tensor reduce(Tensor grad) const;
+
+    std::vector<int64_t> sizes_;
+    DType dtype_ = DType::Float32;
+    bool differs_ = false;
+};
+
+}  // namespace rushlight::autograd

@@ -1,0 +1,50 @@
+// What autograd hangs on a tensor, and how a tensor gets its place in a graph.
+#pragma once
+
+#include "rushlight/autograd/node.h"
+
+namespace rushlight::autograd {
+
+/// The per-tensor state (TensorImpl::meta).
+struct Meta {
+    Ref<Node> grad_fn;            // null for leaves
+    uint32_t index = 0;           // which result of grad_fn
+    uint32_t generation = 0;      // of a root: how often its history was replaced; of a view: that of its root when
+                                  // its own history was made
+    AccumulateGrad* accumulator = nullptr;  // of a leaf; not owned: the node owns the leaf
+    Tensor tangent;               // forward mode
+    std::vector<std::shared_ptr<Hook>> hooks;  // on the gradient, before it is accumulated or handed on
+    std::vector<std::shared_ptr<Hook>> post_accumulate;
+    std::shared_ptr<TensorImpl*> retained;  // retain_grad(): the hook's way to this tensor, null once it is dead
+};
+
+inline Meta* meta_or_null(const TensorImpl* impl) { return static_cast<Meta*>(impl->meta()); }
+RL_API Meta& meta(TensorImpl* impl);
+
+/// The node behind a tensor: null for a leaf. A view whose root was written since gets a new one: Note [Stale views].
+RL_API Ref<Node> grad_fn(const Tensor& t);
+/// Where the tensor's gradient goes; null where it needs none.
+RL_API Edge gradient_edge(const Tensor& t);
+
+/// `result` was computed by the operator behind `node`, as its `index`-th result.
+RL_API void set_history(const Tensor& result, const Ref<Node>& node, uint32_t index = 0);
+/// `t` was overwritten by the operator behind `node`: Note [In-place].
+RL_API void rebase_history(const Tensor& t, const Ref<Node>& node, uint32_t index = 0);
+/// Raises where an in-place operator on `t` cannot be recorded: leaves that require grad, detached views.
+RL_API void check_inplace(const char* op, const Tensor& t);
+
+inline bool needs_grad(const Tensor& t) { return t.defined() && t.requires_grad(); }
+inline bool needs_grad(const TensorOrScalar& t) { return t.is_tensor() && t.tensor().requires_grad(); }
+inline bool needs_grad(TensorList list) {
+    for (const Tensor& t : list)
+        if (needs_grad(t)) return true;
+    return false;
+}
+
+/// The tangent of a dual tensor; undefined for others.
+RL_API Tensor tangent(const Tensor& t);
+inline Tensor tangent(const TensorOrScalar& t) { return t.is_tensor() ? tangent(t.tensor()) : Tensor(); }
+/// Attaches a tangent (undefined: takes it off).
+RL_API void set_tangent(const Tensor& t, Tensor tangent);
+
+}  // namespace rushlight::autograd

@@ -1,0 +1,45 @@
+"""Automatic differentiation for rushlight: importing this package attaches it to rushlight-core.
+
+Afterwards tensors have `backward`, `grad_fn` and hooks, and operators on tensors that require grad are recorded.
+"""
+
+import rushlight_core as _core  # first: it loads librushlight, which this package's library needs
+
+from rushlight_autograd import forward_ad, functional, graph
+from rushlight_autograd._C import FunctionCtx, Node
+from rushlight_autograd.backward import backward, grad
+from rushlight_autograd.function import Function
+from rushlight_autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
+
+enable_grad = _core.enable_grad
+inference_mode = _core.inference_mode
+no_grad = _core.no_grad
+set_grad_enabled = _core.set_grad_enabled
+is_grad_enabled = _core.is_grad_enabled
+
+__all__ = [
+    "Function",
+    "FunctionCtx",
+    "GradcheckError",
+    "Node",
+    "backward",
+    "enable_grad",
+    "forward_ad",
+    "functional",
+    "grad",
+    "gradcheck",
+    "gradgradcheck",
+    "graph",
+    "inference_mode",
+    "is_grad_enabled",
+    "no_grad",
+    "set_grad_enabled",
+]
+
+
+def __getattr__(name: str) -> str:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("rushlight-autograd")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,68 @@
+"""Forward mode: dual tensors carry a tangent through every operator.
+
+    with dual_level():
+        x = make_dual(primal, tangent)
+        y, dy = unpack_dual(f(x))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from rushlight_core import Tensor
+
+from rushlight_autograd._C import _set_tangent, _tangent
+
+
+class UnpackedDualTensor(NamedTuple):
+    """What unpack_dual returns; `tangent` is None for a tensor without one."""
+
+    primal: Tensor
+    tangent: Tensor | None
+
+
+_level = 0
+
+
+@contextmanager
+def dual_level() -> Iterator[int]:
+    """Forward mode is on inside; levels do not nest."""
+    global _level
+    if _level:
+        raise RuntimeError("dual_level(): nested forward mode is not supported yet")
+    _level += 1
+    try:
+        yield 0
+    finally:
+        _level -= 1
+
+
+def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
+    """A view of `tensor` that carries `tangent`, of the same shape and dtype."""
+    if not _level:
+        raise RuntimeError("make_dual(): only inside of `with dual_level():`")
+    if not (tensor.is_floating_point() or tensor.is_complex()):
+        raise ValueError(f"make_dual(tensor): must be floating point, got {tensor.dtype}")
+    if tensor.shape != tangent.shape or tensor.dtype != tangent.dtype:
+        raise RuntimeError(
+            f"make_dual(tensor, tangent): shape and dtype must agree, got {tuple(tensor.shape)} {tensor.dtype} and "
+            f"{tuple(tangent.shape)} {tangent.dtype}"
+        )
+    dual = tensor.view_as(tensor)
+    _set_tangent(dual, tangent)
+    return dual
+
+
+def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
+    """The tensor without its tangent, and the tangent."""
+    tangent = _tangent(tensor)
+    if tangent is None:
+        return UnpackedDualTensor(tensor, None)
+    _set_tangent(tensor, None)
+    try:
+        primal = tensor.view_as(tensor)
+    finally:
+        _set_tangent(tensor, tangent)
+    return UnpackedDualTensor(primal, tangent)

@@ -1,0 +1,76 @@
+"""Function: an operator whose derivative is written in Python."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from rushlight_core import no_grad
+
+from rushlight_autograd._C import FunctionCtx, _function_apply
+
+
+class Function(FunctionCtx):
+    """Base class of custom operators: subclass it with static methods, and call `apply`.
+
+    Either `forward(ctx, *args)`, or `forward(*args)` together with `setup_context(ctx, inputs, output)`; and
+    `backward(ctx, *grad_outputs)`, which returns one gradient for each argument of forward, None where there is none.
+    """
+
+    _splits_context = False
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls._splits_context = cls.setup_context is not Function.setup_context
+
+    @staticmethod
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError("a Function needs a static method forward(ctx, *args)")
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> Any:
+        raise NotImplementedError("setup_context was not overridden")
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+        raise NotImplementedError("a Function needs a static method backward(ctx, *grad_outputs) to be differentiated")
+
+    @classmethod
+    def apply(cls, *args: Any) -> Any:
+        """Runs forward, and records it when an argument requires grad."""
+        return _function_apply(cls, args)
+
+
+def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
+    """Marks a `backward` that cannot itself be differentiated: a second derivative raises RuntimeError."""
+
+    @functools.wraps(backward)
+    def wrapper(ctx: Any, *grads: Any) -> Any:
+        from rushlight_core import Tensor, is_grad_enabled
+
+        if not is_grad_enabled():
+            return backward(ctx, *grads)
+        with no_grad():
+            result = backward(ctx, *grads)
+        if not any(isinstance(g, Tensor) and g.requires_grad for g in grads):
+            return result
+        results = result if isinstance(result, tuple) else (result,)
+        blocked = _Once.apply(type(ctx).__name__, *results)
+        blocked = blocked if isinstance(blocked, tuple) else (blocked,)
+        return blocked if isinstance(result, tuple) else blocked[0]
+
+    return wrapper
+
+
+class _Once(Function):
+    """Gives gradients a history that raises."""
+
+    @staticmethod
+    def forward(ctx: Any, name: str, *grads: Any) -> Any:
+        ctx.name = name
+        return tuple(None if g is None else g.clone() for g in grads)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        raise RuntimeError(f"the backward of {ctx.name} is marked once_differentiable: it has no second derivative")

@@ -1,0 +1,93 @@
+#include "formula.h"
+
+#include "rushlight/ops/clone.h"
+#include "rushlight/ops/_to_copy.h"
+#include "rushlight/ops/view.h"
+#include "rushlight/ops/zeros_like.h"
+
+namespace rushlight::autograd::f {
+
+std::vector<int64_t> inverse(IntList permutation) {
+    std::vector<int64_t> inverse(permutation.size());
+    for (size_t i = 0; i < permutation.size(); ++i)
+        inverse[static_cast<size_t>(wrap(permutation[i], static_cast<int64_t>(permutation.size())))] =
+            static_cast<int64_t>(i);
+    return inverse;
+}
+
+Tensor zeros(IntList shape, DType dtype) {
+    Tensor t = make_tensor(shape, dtype);
+    std::fill_n(t.data<char>(), static_cast<size_t>(t.numel()) * itemsize(dtype), 0);
+    return t;
+}
+
+Tensor fit(const Tensor& grad, IntList shape, DType dtype) {
+    SavedShape wanted;
+    wanted.require(shape, dtype);
+    return wanted.fit(grad);
+}
+
+Tensor restore(const Tensor& reduced, IntList shape, const std::optional<IntList>& dim, bool keepdim) {
+    if (shape.empty()) return reduced;
+    int64_t ndim = static_cast<int64_t>(shape.size());
+    Tensor kept = reduced;
+    bool all = !dim || dim->empty();
+    if (!keepdim || reduced.dim() != ndim) {
+        int64_t sizes[kMaxDims];
+        std::copy(shape.begin(), shape.end(), sizes);
+        for (int64_t d = 0; d < ndim; ++d)
+            if (all) sizes[d] = 1;
+        if (!all)
+            for (int64_t d : *dim) sizes[wrap(d, ndim)] = 1;
+        kept = ops::view(kept.is_contiguous() ? kept : ops::clone(kept, "contiguous"),
+                         IntList(sizes, static_cast<size_t>(ndim)));
+    }
+    return ops::expand(kept, shape);
+}
+
+bool materialize(std::span<Tensor> grads, const SavedShape* shapes) {
+    bool any = false;
+    for (const Tensor& g : grads) any |= g.defined();
+    if (!any) return false;
+    for (size_t i = 0; i < grads.size(); ++i)
+        if (!grads[i].defined() && is_differentiable(shapes[i].dtype()))
+            grads[i] = zeros(shapes[i].shape(), shapes[i].dtype());
+    return true;
+}
+
+bool wants_any(Node& node, uint32_t first, uint32_t last) {
+    for (uint32_t i = first; i < last; ++i)
+        if (node.wants(i)) return true;
+    return false;
+}
+
+void spread(const std::vector<Tensor>& shares, Node& node, uint32_t first, std::span<Tensor> out) {
+    for (size_t i = 0; i < shares.size(); ++i)
+        if (node.wants(first + static_cast<uint32_t>(i))) out[first + i] = shares[i];
+}
+
+Tensor expand_to(const Tensor& tangent, const Tensor& result) {
+    if (!tangent.defined()) return tangent;
+    Tensor t = tangent;
+    if (!std::equal(t.sizes().begin(), t.sizes().end(), result.sizes().begin(), result.sizes().end()))
+        t = ops::expand(t, result.sizes());
+    return t.dtype() == result.dtype() ? t : ops::_to_copy(t, result.dtype(), std::nullopt);
+}
+
+Tensor tangent_or_zeros(const Tensor& t) {
+    if (!t.defined()) return t;
+    Tensor given = tangent(t);
+    return given.defined() || !is_differentiable(t.dtype()) ? given : ops::zeros_like(t);
+}
+
+std::vector<Tensor> tangent_or_zeros(TensorList list) {
+    std::vector<Tensor> tangents;
+    for (const Tensor& t : list) tangents.push_back(tangent_or_zeros(t));
+    return tangents;
+}
+
+void set_tangents(const std::vector<Tensor>& results, const std::vector<Tensor>& tangents) {
+    for (size_t i = 0; i < results.size(); ++i) set_tangent(results[i], tangents[i]);
+}
+
+}  // namespace rushlight::autograd::f

@@ -1,0 +1,134 @@
+// The vocabulary of formulas: Python's operators and a few helpers, over tensors, numbers and lists.
+#pragma once
+
+#include <array>
+
+#include "rushlight/autograd/saved.h"
+#include "rushlight/ops/add.h"
+#include "rushlight/ops/div.h"
+#include "rushlight/ops/expand.h"
+#include "rushlight/ops/mul.h"
+#include "rushlight/ops/neg.h"
+#include "rushlight/ops/pow.h"
+#include "rushlight/ops/sub.h"
+
+namespace rushlight::autograd::f {
+
+template <class T>
+concept Number = std::is_arithmetic_v<T>;
+
+/// Python's None: an absent tensor, option or list.
+struct None {
+    operator Tensor() const { return {}; }
+    template <class T>
+    operator std::optional<T>() const { return std::nullopt; }
+};
+inline constexpr None none{};
+
+inline bool is_none(const Tensor& t) { return !t.defined(); }
+template <class T>
+bool is_none(const std::optional<T>& v) { return !v; }
+
+// --- arithmetic: numbers stay numbers ---
+
+inline Tensor add(const TensorOrScalar& a, const TensorOrScalar& b) { return ops::add(a, b); }
+inline Tensor sub(const TensorOrScalar& a, const TensorOrScalar& b) { return ops::sub(a, b); }
+inline Tensor mul(const TensorOrScalar& a, const TensorOrScalar& b) { return ops::mul(a, b); }
+inline Tensor mul(const Tensor& a, Scalar b) { return b.equals(1) ? a : ops::mul(a, b); }
+inline Tensor div(const TensorOrScalar& a, const TensorOrScalar& b) { return ops::div(a, b); }
+inline Tensor pow(const TensorOrScalar& a, const TensorOrScalar& b) { return ops::pow(a, b); }
+inline Tensor neg(const Tensor& a) { return ops::neg(a); }
+inline Scalar neg(Scalar a) { return a.is_floating() ? Scalar(-a.to<double>()) : Scalar(-a.to<int64_t>()); }
+template <Number A, Number B> auto add(A a, B b) { return a + b; }
+template <Number A, Number B> auto sub(A a, B b) { return a - b; }
+template <Number A, Number B> auto mul(A a, B b) { return a * b; }
+template <Number A, Number B> double div(A a, B b) { return static_cast<double>(a) / static_cast<double>(b); }
+template <Number A> A neg(A a) { return -a; }
+inline int64_t floordiv(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
+inline int64_t mod(int64_t a, int64_t b) { return a - floordiv(a, b) * b; }
+inline Scalar sub(Scalar a, Scalar b) {
+    return a.is_floating() || b.is_floating() ? Scalar(a.to<double>() - b.to<double>())
+                                              : Scalar(a.to<int64_t>() - b.to<int64_t>());
+}
+inline Scalar mul(Scalar a, Scalar b) {
+    return a.is_floating() || b.is_floating() ? Scalar(a.to<double>() * b.to<double>())
+                                              : Scalar(a.to<int64_t>() * b.to<int64_t>());
+}
+
+// --- lists ---
+
+template <class... T>
+    requires(std::is_convertible_v<T, int64_t> && ...)
+std::array<int64_t, sizeof...(T)> list(T... v) { return {static_cast<int64_t>(v)...}; }
+inline std::vector<int64_t> list() { return {}; }
+template <class... T>
+    requires(std::is_same_v<std::decay_t<T>, Tensor> && ...)
+std::vector<Tensor> list(const T&... t) { return {t...}; }
+
+inline int64_t at(IntList list, int64_t i) { return list[static_cast<size_t>(i < 0 ? i + int64_t(list.size()) : i)]; }
+inline const Tensor& at(std::span<Tensor> list, size_t i) { return list[i]; }
+inline int64_t len(IntList list) { return static_cast<int64_t>(list.size()); }
+inline int64_t len(std::span<Tensor> list) { return static_cast<int64_t>(list.size()); }
+inline int64_t prod(IntList list) {
+    int64_t n = 1;
+    for (int64_t v : list) n *= v;
+    return n;
+}
+inline int64_t wrap(int64_t dim, int64_t ndim) { return dim < 0 ? dim + ndim : dim; }
+std::vector<int64_t> inverse(IntList permutation);
+inline std::vector<int64_t> sizes_along(const std::vector<Tensor>& tensors, int64_t dim) {
+    std::vector<int64_t> sizes;
+    for (const Tensor& t : tensors) sizes.push_back(t.size(dim));
+    return sizes;
+}
+
+inline void store(std::optional<std::vector<int64_t>>& to, const std::optional<IntList>& from) {
+    if (from) to.emplace(from->begin(), from->end());
+}
+inline std::optional<IntList> pass(const std::optional<std::vector<int64_t>>& v) {
+    return v ? std::optional<IntList>(*v) : std::nullopt;
+}
+inline std::optional<std::string_view> pass(const std::optional<std::string>& v) {
+    return v ? std::optional<std::string_view>(*v) : std::nullopt;
+}
+
+// --- shapes ---
+
+inline IntList shape_of(const Tensor& t) { return t.sizes(); }
+inline IntList shape_of(const TensorOrScalar& t) { return t.is_tensor() ? t.tensor().sizes() : IntList(); }
+inline DType dtype_of(const Tensor& t) { return t.dtype(); }
+inline int64_t ndim_of(const Tensor& t) { return t.dim(); }
+inline int64_t ndim_of(const TensorOrScalar& t) { return t.is_tensor() ? t.tensor().dim() : 0; }
+inline int64_t numel_of(const Tensor& t) { return t.numel(); }
+
+Tensor zeros(IntList shape, DType dtype);
+Tensor fit(const Tensor& grad, IntList shape, DType dtype);
+/// A reduced result or its gradient, broadcast over the dimensions that were reduced.
+Tensor restore(const Tensor& reduced, IntList shape, const std::optional<IntList>& dim, bool keepdim);
+inline Tensor restore(const Tensor& r, IntList shape, IntList dim, bool keepdim) {
+    return restore(r, shape, std::optional<IntList>(dim), keepdim);
+}
+inline Tensor restore(const Tensor& r, IntList shape, int64_t dim, bool keepdim) {
+    return restore(r, shape, std::optional<IntList>(IntList(&dim, 1)), keepdim);
+}
+inline Tensor restore(const Tensor& r, IntList shape, None, bool keepdim) {
+    return restore(r, shape, std::optional<IntList>(), keepdim);
+}
+
+// --- nodes ---
+
+/// False when no gradient arrived; else absent ones become zeros.
+bool materialize(std::span<Tensor> grads, const SavedShape* shapes);
+bool wants_any(Node& node, uint32_t first, uint32_t last);
+void spread(const std::vector<Tensor>& shares, Node& node, uint32_t first, std::span<Tensor> out);
+
+// --- forward mode ---
+
+inline void accumulate(Tensor& total, const Tensor& share) { total = total.defined() ? ops::add(total, share) : share; }
+Tensor expand_to(const Tensor& tangent, const Tensor& result);
+Tensor tangent_or_zeros(const Tensor& t);
+inline Tensor tangent_or_zeros(const TensorOrScalar& t) { return tangent_or_zeros(t.tensor()); }
+std::vector<Tensor> tangent_or_zeros(TensorList list);
+void set_tangents(const std::vector<Tensor>& results, const std::vector<Tensor>& tangents);
+
+}  // namespace rushlight::autograd::f

@@ -1,0 +1,8 @@
+// What the library's own parts share about tensors' state.
+#pragma once
+
+#include "rushlight/autograd/variable.h"
+
+namespace rushlight::autograd {
+MetaTable meta_functions();
+}

@@ -1,0 +1,105 @@
+#include "rushlight/autograd/node.h"
+
+#include <atomic>
+
+#include "rushlight/allocator.h"
+#include "rushlight/autograd/variable.h"
+#include "rushlight/ops/add.h"
+#include "rushlight/ops/clone.h"
+
+namespace rushlight::autograd {
+namespace {
+std::atomic<uint64_t> next_sequence{1};
+}
+
+void* allocate_node(size_t nbytes) { return cpu_allocate(nbytes); }
+void release_node(void* node, size_t nbytes) noexcept { cpu_release(node, nbytes); }
+
+Node::Node(const char* name, uint32_t num_results, uint32_t num_edges)
+    : name_(name),
+      sequence_(next_sequence.fetch_add(1, std::memory_order_relaxed)),
+      num_results_(num_results),
+      num_edges_(num_edges),
+      edges_(inline_edges_) {
+    if (num_edges > kInlineEdges) edges_ = new Edge[num_edges];
+}
+
+Node::~Node() {
+    if (edges_ != inline_edges_) delete[] edges_;
+}
+
+void Node::resize_edges(uint32_t n) {
+    Edge* fresh = n > kInlineEdges ? new Edge[n] : inline_edges_;
+    if (fresh != edges_)
+        for (uint32_t i = 0; i < std::min(n, num_edges_); ++i) fresh[i] = std::move(edges_[i]);
+    if (edges_ != inline_edges_ && edges_ != fresh) delete[] edges_;
+    edges_ = fresh;
+    num_edges_ = n;
+}
+
+struct NodeAccess {
+    static void end(Node* node) { delete node; }
+};
+
+// Note [Release of deep graphs]
+// A node's end drops its edges, which may end the nodes behind them, and so on for as long as the graph is deep. So the
+// outermost end on a thread works off a list, and those inside only add to it: the stack stays flat.
+void Node::destroy(Node* node) {
+    static thread_local std::vector<Node*>* pending = nullptr;
+    if (pending) {
+        pending->push_back(node);
+        return;
+    }
+    std::vector<Node*> list{node};
+    pending = &list;
+    while (!list.empty()) {
+        Node* last = list.back();
+        list.pop_back();
+        NodeAccess::end(last);
+    }
+    pending = nullptr;
+}
+
+Node::Hooks& Node::hooks() {
+    if (!hooks_) hooks_ = std::make_unique<Hooks>();
+    return *hooks_;
+}
+
+void Node::fail_released() const {
+    throw_runtime(
+        "backward(): the graph of this output was used already, and what %s had saved was freed\n"
+        "hint: pass retain_graph=True to the first backward() if you need a second one",
+        name().c_str());
+}
+
+AccumulateGrad::AccumulateGrad(Tensor variable) : Node("AccumulateGrad", 1, 0), variable_(std::move(variable)) {}
+
+void AccumulateGrad::apply(std::span<Tensor> grads, std::span<Tensor>) {
+    Tensor& grad = grads[0];
+    if (!grad.defined()) return;
+    TensorImpl* leaf = variable_.impl();
+    Tensor existing = variable_.grad();
+    if (!existing.defined()) {
+        // Adopted without a copy only if nobody else sees this memory and it is laid out as a gradient of ours.
+        bool ours = grad.impl()->use_count() == 1 && grad.impl()->storage()->use_count() == 1 &&
+                    grad.impl()->storage()->kind() == StorageKind::Cached && grad.impl()->has(Flag::Dense) &&
+                    !grad.impl()->storage()->read_only();
+        if (!ours || grad_mode()) grad = ours ? grad : ops::clone(grad);
+        leaf->set_grad(Ref<TensorImpl>::share(grad.impl()));
+    } else if (grad_mode()) {
+        leaf->set_grad(Ref<TensorImpl>::share(ops::add(existing, grad).impl()));
+    } else {
+        ops::add_(existing, grad);
+    }
+    if (Meta* m = meta_or_null(leaf); m && !m->post_accumulate.empty()) {
+        auto hooks = m->post_accumulate;
+        Tensor self = variable_;
+        for (auto& hook : hooks) hook->call({&self, 1}, {});
+    }
+}
+
+void NotDifferentiable::apply(std::span<Tensor>, std::span<Tensor>) {
+    throw_runtime("backward(): the derivative of '%s' is not implemented", op_.c_str());
+}
+
+}  // namespace rushlight::autograd

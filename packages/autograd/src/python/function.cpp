@@ -1,0 +1,377 @@
+// autograd.Function: operators with a derivative written in Python.
+//
+// An instance of a Function subclass is the context (`ctx`) of one call. The node of the call owns it; it knows the node
+// only while that lives. It is also what `grad_fn` shows.
+#include "python.h"
+
+#include <structmember.h>
+
+#include "rushlight/autograd/saved.h"
+#include "rushlight/ops/zeros.h"
+
+namespace rushlight::autograd::python {
+namespace {
+
+class FunctionNode;
+
+struct PyContext {
+    PyObject_HEAD
+    FunctionNode* node;  // null before the call is recorded and after the node is gone
+    PyObject* dict;
+    PyObject* to_save;   // what save_for_backward was given, until it is known which are results
+    PyObject* dirty;
+    PyObject* non_differentiable;
+    PyObject* needs_input_grad;
+    std::vector<SavedTensor> saved;
+    bool materialize_grads;
+    bool released;
+};
+PyTypeObject* ContextType = nullptr;
+PyContext* context_of(PyObject* o) { return reinterpret_cast<PyContext*>(o); }
+
+class FunctionNode final : public Node {
+  public:
+    RL_NODE_MEMORY
+    FunctionNode(PyObject* context, uint32_t num_results, std::vector<int> edge_of_argument, uint32_t num_edges)
+        : Node("Function", num_results, num_edges),
+          context_(Py_NewRef(context)),
+          edge_of_argument_(std::move(edge_of_argument)),
+          name_text_(std::string(Py_TYPE(context)->tp_name).substr(
+                         std::string_view(Py_TYPE(context)->tp_name).rfind('.') + 1) + "Backward") {
+        context_of(context)->node = this;
+    }
+    ~FunctionNode() override {
+        if (!Py_IsInitialized()) return;
+        WithGil gil;
+        context_of(context_)->node = nullptr;
+        Py_DECREF(context_);
+    }
+    std::string name() const override { return name_text_; }
+    void* python_object() const override { return context_; }
+    int traverse(int (*visit)(void*, void*), void* argument) override { return visit(context_, argument); }
+    void release_saved() override {
+        Node::release_saved();
+        WithGil gil;
+        context_of(context_)->saved.clear();
+        context_of(context_)->released = true;
+    }
+
+    void apply(std::span<Tensor> grads, std::span<Tensor> out) override {
+        check_not_released();
+        WithGil gil;
+        Object arguments(check(PyTuple_New(static_cast<Py_ssize_t>(grads.size()) + 1)));
+        PyTuple_SET_ITEM(arguments.get(), 0, Py_NewRef(context_));
+        for (size_t i = 0; i < grads.size(); ++i) {
+            if (!grads[i].defined() && context_of(context_)->materialize_grads && is_differentiable(shapes[i].dtype()))
+                grads[i] = ops::zeros(shapes[i].shape(), shapes[i].dtype());
+            PyTuple_SET_ITEM(arguments.get(), static_cast<Py_ssize_t>(i) + 1, check(wrap(grads[i])));
+        }
+        Object backward(check(PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(context_)), "backward")));
+        Object result(check(PyObject_CallObject(backward.get(), arguments.get())));
+        take(result.get(), out);
+    }
+
+    std::vector<SavedShape> shapes;         // of the results
+    std::vector<SavedShape> argument_shapes;  // by edge
+
+  private:
+    void take(PyObject* result, std::span<Tensor> out) {
+        Object one;
+        if (!PyTuple_Check(result)) {
+            one = Object(check(PyTuple_Pack(1, result)));
+            result = one.get();
+        }
+        auto n = static_cast<size_t>(PyTuple_GET_SIZE(result));
+        // More gradients than arguments are allowed where the surplus is None.
+        for (size_t i = edge_of_argument_.size(); i < n; ++i)
+            RL_CHECK(PyTuple_GET_ITEM(result, static_cast<Py_ssize_t>(i)) == Py_None, throw_runtime,
+                     "%s: backward returned %zu gradients for %zu arguments of forward", name().c_str(), n,
+                     edge_of_argument_.size());
+        RL_CHECK(n >= edge_of_argument_.size(), throw_runtime,
+                 "%s: backward returned %zu gradient(s), forward took %zu argument(s)\n"
+                 "hint: return one gradient per argument of forward, None where there is none",
+                 name().c_str(), n, edge_of_argument_.size());
+        for (size_t i = 0; i < edge_of_argument_.size(); ++i) {
+            PyObject* item = PyTuple_GET_ITEM(result, static_cast<Py_ssize_t>(i));
+            if (item == Py_None) continue;
+            TensorImpl* grad = unwrap(item);
+            RL_CHECK(grad, throw_type, "%s: backward returned %s as gradient of argument %zu, expected a Tensor or None",
+                     name().c_str(), Py_TYPE(item)->tp_name, i);
+            int edge = edge_of_argument_[i];
+            RL_CHECK(edge >= 0, throw_runtime,
+                     "%s: backward returned a gradient for argument %zu, which is no Tensor\nhint: return None there",
+                     name().c_str(), i);
+            out[static_cast<size_t>(edge)] = fitted(Tensor::share(grad), static_cast<size_t>(edge), i);
+        }
+    }
+    Tensor fitted(Tensor grad, size_t edge, size_t argument) {
+        IntList want = argument_shapes[edge].shape();
+        if (std::equal(want.begin(), want.end(), grad.sizes().begin(), grad.sizes().end()) &&
+            grad.dtype() == argument_shapes[edge].dtype())
+            return grad;
+        // A gradient of a shape that the argument's broadcasts to is summed over what was broadcast.
+        bool broadcast = want.size() <= grad.sizes().size();
+        for (size_t d = 0; broadcast && d < want.size(); ++d) {
+            int64_t got = grad.sizes()[grad.sizes().size() - 1 - d], need = want[want.size() - 1 - d];
+            broadcast = got == need || need == 1;
+        }
+        RL_CHECK(broadcast, throw_runtime,
+                 "%s: backward returned a gradient of shape %s for argument %zu of shape %s", name().c_str(),
+                 to_string(grad.sizes()).c_str(), argument, to_string(want).c_str());
+        SavedShape shape;
+        shape.require(want, argument_shapes[edge].dtype());
+        return shape.fit(std::move(grad));
+    }
+
+    PyObject* context_;
+    std::vector<int> edge_of_argument_;  // -1: no tensor
+    std::string name_text_;
+};
+
+// --- the context type ---
+
+PyObject* context_new(PyTypeObject* type, PyObject*, PyObject*) {
+    PyObject* self = type->tp_alloc(type, 0);
+    if (!self) return nullptr;
+    new (&context_of(self)->saved) std::vector<SavedTensor>();
+    context_of(self)->materialize_grads = true;
+    return self;
+}
+int context_traverse(PyObject* self, visitproc visit, void* arg) {
+    PyContext* c = context_of(self);
+    Py_VISIT(Py_TYPE(self));
+    Py_VISIT(c->dict);
+    Py_VISIT(c->to_save);
+    Py_VISIT(c->dirty);
+    Py_VISIT(c->non_differentiable);
+    Py_VISIT(c->needs_input_grad);
+    return 0;
+}
+int context_clear(PyObject* self) {
+    PyContext* c = context_of(self);
+    Py_CLEAR(c->dict);
+    Py_CLEAR(c->to_save);
+    Py_CLEAR(c->dirty);
+    Py_CLEAR(c->non_differentiable);
+    Py_CLEAR(c->needs_input_grad);
+    c->saved.clear();
+    return 0;
+}
+void context_dealloc(PyObject* self) {
+    PyObject_GC_UnTrack(self);
+    context_clear(self);
+    context_of(self)->saved.~vector();
+    PyTypeObject* type = Py_TYPE(self);
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+
+template <PyObject* PyContext::*field>
+PyObject* keep(PyObject* self, PyObject* args) {
+    Py_XSETREF(context_of(self)->*field, Py_NewRef(args));
+    Py_RETURN_NONE;
+}
+PyObject* set_materialize_grads(PyObject* self, PyObject* value) {
+    int truth = PyObject_IsTrue(value);
+    if (truth < 0) return nullptr;
+    context_of(self)->materialize_grads = truth;
+    Py_RETURN_NONE;
+}
+PyObject* saved_tensors(PyObject* self, void*) {
+    RL_TRY
+    PyContext* c = context_of(self);
+    RL_CHECK(!c->released, throw_runtime,
+             "%s: saved_tensors were freed by an earlier backward()\n"
+             "hint: pass retain_graph=True to the first backward() if you need a second one",
+             Py_TYPE(self)->tp_name);
+    if (c->to_save) return Py_NewRef(c->to_save);
+    Object tuple(check(PyTuple_New(static_cast<Py_ssize_t>(c->saved.size()))));
+    for (size_t i = 0; i < c->saved.size(); ++i)
+        PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), check(wrap(c->saved[i].unpack(c->node))));
+    return tuple.release();
+    RL_CATCH
+}
+PyObject* needs_input_grad(PyObject* self, void*) {
+    PyObject* value = context_of(self)->needs_input_grad;
+    return value ? Py_NewRef(value) : PyTuple_New(0);
+}
+
+bool contains(PyObject* tuple, PyObject* item) {
+    if (!tuple) return false;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); ++i)
+        if (PyTuple_GET_ITEM(tuple, i) == item) return true;
+    return false;
+}
+
+// Runs forward under no_grad, in either of its two styles.
+PyObject* run_forward(PyObject* cls, PyObject* context, PyObject* args) {
+    GradMode off(false);
+    Object forward(check(PyObject_GetAttrString(cls, "forward")));
+    Object split(check(PyObject_GetAttrString(cls, "_splits_context")));
+    if (PyObject_IsTrue(split.get()) == 1) {
+        Object output(check(PyObject_CallObject(forward.get(), args)));
+        Object setup(check(PyObject_GetAttrString(cls, "setup_context")));
+        Object none(check(PyObject_CallFunctionObjArgs(setup.get(), context, args, output.get(), nullptr)));
+        return output.release();
+    }
+    Py_ssize_t n = PyTuple_GET_SIZE(args);
+    Object all(check(PyTuple_New(n + 1)));
+    PyTuple_SET_ITEM(all.get(), 0, Py_NewRef(context));
+    for (Py_ssize_t i = 0; i < n; ++i) PyTuple_SET_ITEM(all.get(), i + 1, Py_NewRef(PyTuple_GET_ITEM(args, i)));
+    return check(PyObject_CallObject(forward.get(), all.get()));
+}
+
+// _function_apply(cls, args): one call.
+PyObject* function_apply(PyObject*, PyObject* const* given, Py_ssize_t nargs) {
+    RL_TRY
+    RL_CHECK(nargs == 2 && PyTuple_Check(given[1]), throw_type, "_function_apply(cls, args)");
+    PyObject *cls = given[0], *args = given[1];
+    Object context(check(PyObject_CallNoArgs(cls)));
+    RL_CHECK(PyObject_TypeCheck(context.get(), ContextType), throw_type, "apply(): not a Function class");
+    PyContext* c = context_of(context.get());
+
+    Py_ssize_t n = PyTuple_GET_SIZE(args);
+    bool record = false;
+    std::vector<int> edge_of_argument(static_cast<size_t>(n), -1);
+    std::vector<Edge> edges;
+    std::vector<SavedShape> argument_shapes;
+    Object needs(check(PyTuple_New(n)));
+    for (Py_ssize_t i = 0; i < n; ++i) {
+        PyObject* item = PyTuple_GET_ITEM(args, i);
+        TensorImpl* impl = unwrap(item);
+        bool wanted = impl && Tensor::share(impl).requires_grad();
+        PyTuple_SET_ITEM(needs.get(), i, PyBool_FromLong(wanted));
+        if (!impl) continue;
+        Tensor t = Tensor::share(impl);
+        edge_of_argument[static_cast<size_t>(i)] = static_cast<int>(edges.size());
+        edges.push_back(grad_mode() ? gradient_edge(t) : Edge{});
+        argument_shapes.emplace_back().save(t);
+        record |= wanted && grad_mode();
+    }
+    c->needs_input_grad = needs.release();
+
+    Object output(run_forward(cls, context.get(), args));
+    bool single = !PyTuple_Check(output.get());
+    Object outputs(single ? check(PyTuple_Pack(1, output.get())) : Py_NewRef(output.get()));
+    Py_ssize_t m = PyTuple_GET_SIZE(outputs.get());
+    Object results(check(PyTuple_New(m)));
+
+    Ref<Node> owner;
+    FunctionNode* node = nullptr;
+    if (record) {
+        node = new FunctionNode(context.get(), static_cast<uint32_t>(m), std::move(edge_of_argument),
+                                static_cast<uint32_t>(edges.size()));
+        owner = Ref<Node>::adopt(node);
+        for (size_t i = 0; i < edges.size(); ++i) node->edges()[i] = std::move(edges[i]);
+        node->argument_shapes = std::move(argument_shapes);
+        node->shapes.resize(static_cast<size_t>(m));
+    }
+    for (Py_ssize_t i = 0; i < m; ++i) {
+        PyObject* item = PyTuple_GET_ITEM(outputs.get(), i);
+        TensorImpl* impl = unwrap(item);
+        Object result(Py_NewRef(item));
+        if (impl) {
+            Tensor t = Tensor::share(impl);
+            bool is_argument = contains(args, item), dirty = contains(c->dirty, item);
+            RL_CHECK(is_argument || !dirty, throw_runtime, "%s: only arguments can be marked dirty",
+                     Py_TYPE(context.get())->tp_name);
+            auto index = static_cast<uint32_t>(i);
+            if (record && !contains(c->non_differentiable, item) && is_differentiable(t.dtype())) {
+                node->shapes[static_cast<size_t>(i)].save(t);
+                if (dirty) {
+                    check_inplace(node->name().c_str(), t);
+                    rebase_history(t, owner, index);
+                } else if (is_argument) {
+                    // Handed through: the result is another tensor over the same memory.
+                    Tensor alias = make_alias(t);
+                    set_history(alias, owner, index);
+                    result = Object(check(wrap(alias)));
+                } else {
+                    RL_CHECK(!t.requires_grad() || !meta_or_null(impl) || !meta_or_null(impl)->grad_fn, throw_runtime,
+                             "%s: forward returned a tensor that already has a history",
+                             Py_TYPE(context.get())->tp_name);
+                    set_history(t, owner, index);
+                }
+            }
+        }
+        PyTuple_SET_ITEM(results.get(), i, result.release());
+    }
+    if (c->to_save) {
+        if (record) {
+            for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(c->to_save); ++k) {
+                PyObject* item = PyTuple_GET_ITEM(c->to_save, k);
+                SavedTensor& slot = c->saved.emplace_back();
+                if (item == Py_None) continue;
+                Tensor t = require_tensor(item, "save_for_backward", "tensors");
+                Meta* m = meta_or_null(t.impl());
+                if (m && m->grad_fn.get() == node) slot.save_result(t, m->index);
+                else slot.save(t);
+            }
+        }
+        Py_CLEAR(c->to_save);
+    }
+    Py_CLEAR(c->dirty);
+    Py_CLEAR(c->non_differentiable);
+    if (single) return Py_NewRef(PyTuple_GET_ITEM(results.get(), 0));
+    return results.release();
+    RL_CATCH
+}
+
+PyMethodDef context_methods[] = {
+    {"save_for_backward", keep<&PyContext::to_save>, METH_VARARGS,
+     "Keeps tensors, arguments or results, for backward: there they are ctx.saved_tensors."},
+    {"mark_dirty", keep<&PyContext::dirty>, METH_VARARGS, "Says which arguments forward has written in place."},
+    {"mark_non_differentiable", keep<&PyContext::non_differentiable>, METH_VARARGS,
+     "Says which results have no gradient."},
+    {"set_materialize_grads", set_materialize_grads, METH_O,
+     "Whether absent gradients arrive in backward as zeros (the default) or as None."},
+    {nullptr, nullptr, 0, nullptr}};
+PyGetSetDef context_properties[] = {
+    {"saved_tensors", saved_tensors, nullptr, "What was saved; raises where it was written in place since.", nullptr},
+    {"needs_input_grad", needs_input_grad, nullptr, "For each argument of forward whether its gradient is wanted.",
+     nullptr},
+    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyMethodDef functions[] = {
+    {"_function_apply", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function_apply)), METH_FASTCALL,
+     nullptr},
+    {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace
+
+extern PyMethodDef node_methods[];
+extern PyGetSetDef node_properties[];
+
+Node* function_node_or_null(PyObject* o) {
+    return PyObject_TypeCheck(o, ContextType) ? context_of(o)->node : nullptr;
+}
+
+int add_functions(PyObject* module) {
+    // A context is a node too: it shows name, edges and hooks, while it has a node.
+    static std::vector<PyMethodDef> methods;
+    for (PyMethodDef* m = context_methods; m->ml_name; ++m) methods.push_back(*m);
+    for (PyMethodDef* m = node_methods; m->ml_name; ++m) methods.push_back(*m);
+    methods.push_back({nullptr, nullptr, 0, nullptr});
+    static std::vector<PyGetSetDef> properties;
+    for (PyGetSetDef* p = context_properties; p->name; ++p) properties.push_back(*p);
+    for (PyGetSetDef* p = node_properties; p->name; ++p) properties.push_back(*p);
+    properties.push_back({nullptr, nullptr, nullptr, nullptr, nullptr});
+    static PyMemberDef members[] = {{"__dictoffset__", T_PYSSIZET, offsetof(PyContext, dict), READONLY, nullptr},
+                                    {nullptr, 0, 0, 0, nullptr}};
+    static PyType_Slot slots[] = {{Py_tp_new, (void*)context_new},
+                                  {Py_tp_dealloc, (void*)context_dealloc},
+                                  {Py_tp_traverse, (void*)context_traverse},
+                                  {Py_tp_clear, (void*)context_clear},
+                                  {Py_tp_methods, methods.data()},
+                                  {Py_tp_getset, properties.data()},
+                                  {Py_tp_members, members},
+                                  {0, nullptr}};
+    static PyType_Spec spec{"rushlight_autograd.FunctionCtx", sizeof(PyContext), 0,
+                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots};
+    ContextType = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+    if (!ContextType) return -1;
+    if (PyModule_AddObjectRef(module, "FunctionCtx", reinterpret_cast<PyObject*>(ContextType)) < 0) return -1;
+    return PyModule_AddFunctions(module, functions);
+}
+
+}  // namespace rushlight::autograd::python

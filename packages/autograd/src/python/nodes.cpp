@@ -1,0 +1,129 @@
+// grad_fn in Python: names, edges and hooks of recorded nodes.
+#include "python.h"
+
+namespace rushlight::autograd::python {
+namespace {
+
+struct PyNode {
+    PyObject_HEAD
+    Ref<Node> node;
+};
+PyTypeObject* NodeType = nullptr;
+
+Node& node_of(PyObject* self) {
+    Node* node = unwrap_node(self);
+    RL_CHECK(node, throw_runtime, "this context has no node: its call was not recorded, or its graph is gone");
+    return *node;
+}
+
+void dealloc(PyObject* self) {
+    reinterpret_cast<PyNode*>(self)->node.~Ref<Node>();
+    PyTypeObject* type = Py_TYPE(self);
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+PyObject* repr(PyObject* self) {
+    Node& node = node_of(self);
+    return PyUnicode_FromFormat("<%s object at %p>", node.name().c_str(), static_cast<void*>(&node));
+}
+// Wrappers are made anew each time: they are the same when their node is.
+PyObject* compare(PyObject* a, PyObject* b, int how) {
+    Node* other = unwrap_node(b);
+    if (!other || (how != Py_EQ && how != Py_NE)) Py_RETURN_NOTIMPLEMENTED;
+    return PyBool_FromLong((unwrap_node(a) == other) == (how == Py_EQ));
+}
+Py_hash_t hash(PyObject* self) {
+    auto value = static_cast<Py_hash_t>(reinterpret_cast<uintptr_t>(unwrap_node(self)) >> 4);
+    return value == -1 ? -2 : value;
+}
+
+}  // namespace
+
+PyObject* node_name(PyObject* self, PyObject*) {
+    RL_TRY return PyUnicode_FromString(node_of(self).name().c_str());
+    RL_CATCH
+}
+PyObject* node_sequence(PyObject* self, PyObject*) {
+    RL_TRY return PyLong_FromUnsignedLongLong(node_of(self).sequence());
+    RL_CATCH
+}
+PyObject* node_next_functions(PyObject* self, void*) {
+    RL_TRY
+    auto edges = node_of(self).edges();
+    Object tuple(check(PyTuple_New(static_cast<Py_ssize_t>(edges.size()))));
+    for (size_t i = 0; i < edges.size(); ++i) {
+        Object target(check(wrap_node(edges[i].node)));
+        PyObject* pair = check(Py_BuildValue("(OI)", target.get(), edges[i].index));
+        PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), pair);
+    }
+    return tuple.release();
+    RL_CATCH
+}
+PyObject* node_variable(PyObject* self, void*) {
+    auto* leaf = dynamic_cast<AccumulateGrad*>(unwrap_node(self));
+    if (!leaf) {
+        PyErr_Format(PyExc_AttributeError, "'%s' has no attribute 'variable'", Py_TYPE(self)->tp_name);
+        return nullptr;
+    }
+    return wrap(leaf->variable());
+}
+static PyObject* add_node_hook(PyObject* self, PyObject* callable, bool pre) {
+    RL_TRY
+    RL_CHECK(PyCallable_Check(callable), throw_type, "%s(fn): must be callable, not %s",
+             pre ? "register_prehook" : "register_hook", Py_TYPE(callable)->tp_name);
+    auto hook = make_hook(callable, true);
+    Ref<Node> node = Ref<Node>::share(&node_of(self));
+    auto& list = pre ? node->hooks().pre : node->hooks().post;
+    list.push_back(hook);
+    return make_handle(hook, [node, hook = hook.get(), pre] {
+        auto& hooks = pre ? node->hooks().pre : node->hooks().post;
+        std::erase_if(hooks, [&](auto& h) { return h.get() == hook; });
+    });
+    RL_CATCH
+}
+PyObject* node_register_hook(PyObject* self, PyObject* callable) { return add_node_hook(self, callable, false); }
+PyObject* node_register_prehook(PyObject* self, PyObject* callable) { return add_node_hook(self, callable, true); }
+
+PyMethodDef node_methods[] = {
+    {"name", node_name, METH_NOARGS, "What was recorded."},
+    {"_sequence_nr", node_sequence, METH_NOARGS, "Nodes made later have greater numbers."},
+    {"register_hook", node_register_hook, METH_O, "fn(grad_inputs, grad_outputs) after the node has run."},
+    {"register_prehook", node_register_prehook, METH_O, "fn(grad_outputs) before the node runs."},
+    {nullptr, nullptr, 0, nullptr}};
+PyGetSetDef node_properties[] = {
+    {"next_functions", node_next_functions, nullptr, "Where the gradients go: (node, index of its result).", nullptr},
+    {"variable", node_variable, nullptr, "The leaf of an AccumulateGrad.", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+
+PyObject* wrap_node(const Ref<Node>& node) {
+    if (!node) Py_RETURN_NONE;
+    if (void* own = node->python_object()) return Py_NewRef(static_cast<PyObject*>(own));
+    auto* self = PyObject_New(PyNode, NodeType);
+    if (!self) return nullptr;
+    new (&self->node) Ref<Node>(node);
+    return reinterpret_cast<PyObject*>(self);
+}
+
+Node* function_node_or_null(PyObject* o);  // function.cpp
+
+Node* unwrap_node(PyObject* o) {
+    if (Py_TYPE(o) == NodeType) return reinterpret_cast<PyNode*>(o)->node.get();
+    return function_node_or_null(o);
+}
+
+int add_nodes(PyObject* module) {
+    static PyType_Slot slots[] = {{Py_tp_dealloc, (void*)dealloc},
+                                  {Py_tp_repr, (void*)repr},
+                                  {Py_tp_richcompare, (void*)compare},
+                                  {Py_tp_hash, (void*)hash},
+                                  {Py_tp_methods, node_methods},
+                                  {Py_tp_getset, node_properties},
+                                  {0, nullptr}};
+    static PyType_Spec spec{"rushlight_autograd.Node", sizeof(PyNode), 0,
+                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+    NodeType = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+    if (!NodeType) return -1;
+    return PyModule_AddObjectRef(module, "Node", reinterpret_cast<PyObject*>(NodeType));
+}
+
+}  // namespace rushlight::autograd::python

@@ -1,0 +1,100 @@
+// The Python side of autograd: core's objects through its capsule, errors, and the GIL.
+#pragma once
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "rushlight/autograd/variable.h"
+#include "rushlight/python.h"
+
+namespace rushlight::autograd::python {
+
+extern const PythonApi* core;
+
+inline PyObject* wrap(const Tensor& t) { return static_cast<PyObject*>(core->wrap(t.impl())); }
+/// Null when the object is no Tensor.
+inline TensorImpl* unwrap(PyObject* o) { return core->unwrap(o); }
+/// TypeError that names function and argument when it is no Tensor.
+Tensor require_tensor(PyObject* o, const char* function, const char* argument);
+/// A sequence of Tensors; None becomes an undefined one.
+std::vector<Tensor> require_tensors(PyObject* o, const char* function, const char* argument);
+
+/// An owned reference.
+class Object {
+  public:
+    Object() = default;
+    explicit Object(PyObject* owned) : p_(owned) {}
+    Object(Object&& other) noexcept : p_(std::exchange(other.p_, nullptr)) {}
+    Object& operator=(Object&& other) noexcept {
+        std::swap(p_, other.p_);
+        return *this;
+    }
+    ~Object() { Py_XDECREF(p_); }
+    PyObject* get() const { return p_; }
+    PyObject* release() { return std::exchange(p_, nullptr); }
+    explicit operator bool() const { return p_; }
+
+  private:
+    PyObject* p_ = nullptr;
+};
+
+/// A Python error on its way through the engine, which runs without the GIL.
+class PythonFailure {
+  public:
+    /// Takes the error that is set; needs the GIL.
+    PythonFailure();
+    PythonFailure(const PythonFailure& other);
+    ~PythonFailure();
+    void restore();
+
+  private:
+    PyObject *type_, *value_, *traceback_;
+};
+/// Throws the Python error that is set when `o` is null.
+inline PyObject* check(PyObject* o) {
+    if (!o) throw PythonFailure();
+    return o;
+}
+
+/// Inside a catch block: sets the Python error, returns null.
+PyObject* translate();
+#define RL_TRY try {
+#define RL_CATCH                                            \
+    }                                                       \
+    catch (...) {                                           \
+        return ::rushlight::autograd::python::translate();  \
+    }
+
+class WithGil {
+  public:
+    WithGil() : state_(PyGILState_Ensure()) {}
+    ~WithGil() { PyGILState_Release(state_); }
+
+  private:
+    PyGILState_STATE state_;
+};
+class WithoutGil {
+  public:
+    WithoutGil() : state_(PyEval_SaveThread()) {}
+    ~WithoutGil() { PyEval_RestoreThread(state_); }
+
+  private:
+    PyThreadState* state_;
+};
+
+/// The Python object of a node: a Function's context, or a Node made for it. None for null.
+PyObject* wrap_node(const Ref<Node>& node);
+/// Null when the object is no node.
+Node* unwrap_node(PyObject* o);
+
+/// A Python callable that watches gradients; `many`: called with tuples (node hooks), else with one gradient.
+std::shared_ptr<Hook> make_hook(PyObject* callable, bool many);
+/// A handle whose remove() takes the hook off; `owner` keeps what it is on alive as long as the handle needs it.
+PyObject* make_handle(std::weak_ptr<Hook> hook, std::function<void()> remove);
+
+int add_nodes(PyObject* module);
+int add_functions(PyObject* module);
+int add_tensor_methods(PyObject* module);
+int add_hooks(PyObject* module);
+
+}  // namespace rushlight::autograd::python

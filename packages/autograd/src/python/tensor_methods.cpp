@@ -1,0 +1,178 @@
+// What autograd adds to core's Tensor type: backward, grad_fn, hooks.
+#include "python.h"
+
+#include "rushlight/autograd/engine.h"
+#include "rushlight/ops/clone.h"
+
+namespace rushlight::autograd::python {
+namespace {
+
+Tensor self_of(PyObject* self) { return Tensor::share(unwrap(self)); }
+
+// backward(gradient=None, retain_graph=None, create_graph=False, inputs=None)
+PyObject* method_backward(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+    RL_TRY
+    static const char* const names[] = {"gradient", "retain_graph", "create_graph", "inputs"};
+    PyObject* given[4] = {};
+    RL_CHECK(nargs <= 4, throw_type, "backward() takes at most 4 arguments, got %zd", nargs);
+    std::copy_n(args, nargs, given);
+    for (Py_ssize_t k = 0; kwnames && k < PyTuple_GET_SIZE(kwnames); ++k) {
+        PyObject* key = PyTuple_GET_ITEM(kwnames, k);
+        int i = 0;
+        while (i < 4 && PyUnicode_CompareWithASCIIString(key, names[i]) != 0) ++i;
+        RL_CHECK(i < 4, throw_type, "backward() got an unexpected keyword argument '%s'", PyUnicode_AsUTF8(key));
+        RL_CHECK(!given[i], throw_type, "backward() got two values for argument '%s'", names[i]);
+        given[i] = args[nargs + k];
+    }
+    auto truth = [](PyObject* o) { return o && o != Py_None && PyObject_IsTrue(o) == 1; };
+    BackwardOptions options;
+    options.create_graph = truth(given[2]);
+    options.retain_graph = given[1] && given[1] != Py_None ? truth(given[1]) : options.create_graph;
+    Tensor output = self_of(self), gradient;
+    if (given[0] && given[0] != Py_None) gradient = require_tensor(given[0], "backward", "gradient");
+    std::vector<Tensor> inputs;
+    if (given[3] && given[3] != Py_None) {
+        inputs = require_tensors(given[3], "backward", "inputs");
+        RL_CHECK(!inputs.empty(), throw_runtime, "backward(): inputs= must not be empty");
+    }
+    {
+        WithoutGil nogil;
+        run_backward({&output, 1}, gradient.defined() ? TensorList(&gradient, 1) : TensorList(), inputs, options);
+        gradient = Tensor();
+    }
+    Py_RETURN_NONE;
+    RL_CATCH
+}
+
+PyObject* method_register_hook(PyObject* self, PyObject* callable) {
+    RL_TRY
+    RL_CHECK(PyCallable_Check(callable), throw_type, "register_hook(hook): must be callable, not %s",
+             Py_TYPE(callable)->tp_name);
+    Tensor t = self_of(self);
+    RL_CHECK(t.requires_grad(), throw_runtime, "register_hook(): this tensor does not require grad");
+    auto hook = make_hook(callable, false);
+    if (Ref<Node> node = grad_fn(t)) {
+        node->hooks().tensor_hooks.emplace_back(meta(t.impl()).index, hook);
+        return make_handle(hook, [node, hook = hook.get()] {
+            std::erase_if(node->hooks().tensor_hooks, [&](auto& h) { return h.second.get() == hook; });
+        });
+    }
+    meta(t.impl()).hooks.push_back(hook);
+    if (!PyObject_GC_IsTracked(self)) PyObject_GC_Track(self);  // the hook may refer back to the tensor
+    // The handle does not keep the tensor: a hook that lives proves that its tensor does.
+    return make_handle(hook, [impl = t.impl(), hook = hook.get()] {
+        std::erase_if(meta(impl).hooks, [&](auto& h) { return h.get() == hook; });
+    });
+    RL_CATCH
+}
+
+PyObject* method_register_post_accumulate_grad_hook(PyObject* self, PyObject* callable) {
+    RL_TRY
+    RL_CHECK(PyCallable_Check(callable), throw_type, "register_post_accumulate_grad_hook(hook): must be callable, not %s",
+             Py_TYPE(callable)->tp_name);
+    Tensor t = self_of(self);
+    RL_CHECK(t.requires_grad() && t.is_leaf(), throw_runtime,
+             "register_post_accumulate_grad_hook(): only leaves that require grad accumulate one");
+    auto hook = make_hook(callable, false);
+    meta(t.impl()).post_accumulate.push_back(hook);
+    if (!PyObject_GC_IsTracked(self)) PyObject_GC_Track(self);
+    return make_handle(hook, [impl = t.impl(), hook = hook.get()] {
+        std::erase_if(meta(impl).post_accumulate, [&](auto& h) { return h.get() == hook; });
+    });
+    RL_CATCH
+}
+
+// Keeps the gradient of a tensor that is no leaf; the tensor may die before the graph does.
+class RetainGrad final : public Hook {
+  public:
+    explicit RetainGrad(std::shared_ptr<TensorImpl*> slot) : slot_(std::move(slot)) {}
+    void call(std::span<Tensor> gradients, std::span<const Tensor>) override {
+        if (!*slot_ || !gradients[0].defined()) return;
+        (*slot_)->set_grad(Ref<TensorImpl>::share(ops::clone(gradients[0]).impl()));
+    }
+
+  private:
+    std::shared_ptr<TensorImpl*> slot_;
+};
+
+PyObject* method_retain_grad(PyObject* self, PyObject*) {
+    RL_TRY
+    Tensor t = self_of(self);
+    RL_CHECK(t.requires_grad(), throw_runtime, "retain_grad(): this tensor does not require grad");
+    Ref<Node> node = grad_fn(t);
+    Meta& m = meta(t.impl());
+    if (!node || m.retained) Py_RETURN_NONE;
+    m.retained = std::make_shared<TensorImpl*>(t.impl());
+    node->hooks().tensor_hooks.emplace_back(m.index, std::make_shared<RetainGrad>(m.retained));
+    Py_RETURN_NONE;
+    RL_CATCH
+}
+
+PyObject* get_grad_fn(PyObject* self, void*) {
+    RL_TRY return check(wrap_node(grad_fn(self_of(self))));
+    RL_CATCH
+}
+PyObject* get_output_nr(PyObject* self, void*) {
+    Meta* m = meta_or_null(unwrap(self));
+    return PyLong_FromUnsignedLong(m ? m->index : 0);
+}
+PyObject* get_retains_grad(PyObject* self, void*) {
+    Meta* m = meta_or_null(unwrap(self));
+    return PyBool_FromLong(m && m->retained);
+}
+
+// Forward mode.
+PyObject* tangent_of(PyObject*, PyObject* t) {
+    RL_TRY return check(wrap(tangent(require_tensor(t, "unpack_dual", "tensor"))));
+    RL_CATCH
+}
+PyObject* set_tangent_of(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+    RL_TRY
+    RL_CHECK(nargs == 2, throw_type, "_set_tangent takes 2 arguments");
+    Tensor t = require_tensor(args[0], "make_dual", "tensor");
+    Tensor given = args[1] == Py_None ? Tensor() : require_tensor(args[1], "make_dual", "tangent");
+    set_tangent(t, given);
+    Py_RETURN_NONE;
+    RL_CATCH
+}
+
+PyMethodDef methods[] = {
+    {"backward", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(method_backward)),
+     METH_FASTCALL | METH_KEYWORDS,
+     "backward(gradient=None, retain_graph=None, create_graph=False, inputs=None)\n\n"
+     "Adds the gradients of this tensor to the `grad` of the leaves (or of `inputs`) that it was computed from.\n"
+     "gradient: of the tensor's shape; may be left out for one element.\n"
+     "Raises RuntimeError for a graph that was used already and not retained."},
+    {"register_hook", method_register_hook, METH_O,
+     "hook(grad) -> Tensor or None is called when the gradient of this tensor is known, and may replace it."},
+    {"register_post_accumulate_grad_hook", method_register_post_accumulate_grad_hook, METH_O,
+     "hook(tensor) is called when a gradient has been added to `grad`."},
+    {"retain_grad", method_retain_grad, METH_NOARGS, "Keeps the gradient of a tensor that is no leaf in `grad`."},
+    {nullptr, nullptr, 0, nullptr}};
+PyGetSetDef properties[] = {
+    {"grad_fn", get_grad_fn, nullptr, "The node that computed this tensor, or None.", nullptr},
+    {"output_nr", get_output_nr, nullptr, "Which result of grad_fn it is.", nullptr},
+    {"retains_grad", get_retains_grad, nullptr, "Whether retain_grad() was called.", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyMethodDef functions[] = {
+    {"_tangent", tangent_of, METH_O, nullptr},
+    {"_set_tangent", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(set_tangent_of)), METH_FASTCALL, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace
+
+int add_tensor_methods(PyObject* module) {
+    auto* type = static_cast<PyTypeObject*>(core->tensor_type);
+    auto* object = reinterpret_cast<PyObject*>(type);
+    for (PyMethodDef* m = methods; m->ml_name; ++m) {
+        Object descriptor(PyDescr_NewMethod(type, m));
+        if (!descriptor || PyObject_SetAttrString(object, m->ml_name, descriptor.get()) < 0) return -1;
+    }
+    for (PyGetSetDef* p = properties; p->name; ++p) {
+        Object descriptor(PyDescr_NewGetSet(type, p));
+        if (!descriptor || PyObject_SetAttrString(object, p->name, descriptor.get()) < 0) return -1;
+    }
+    return PyModule_AddFunctions(module, functions);
+}
+
+}  // namespace rushlight::autograd::python

@@ -1,0 +1,143 @@
+#include "record.h"
+
+#include <mutex>
+
+#include "history.h"
+#include "view_node.h"
+#include "rushlight/autograd/engine.h"
+#include "rushlight/ops/as_strided.h"
+#include "rushlight/ops/copy_.h"
+#include "rushlight/ops/zero_.h"
+#include "rushlight/ops/zeros_like.h"
+#include "rushlight/value.h"
+
+namespace rushlight::autograd {
+namespace {
+
+bool any_needs_grad(const Value& v) {
+    if (auto* t = v.as<Tensor>()) return needs_grad(*t);
+    if (auto* list = v.as<std::vector<Tensor>>()) return needs_grad(TensorList(*list));
+    return false;
+}
+
+void record_unknown(const Operator& op, StageMask rest, Stack& stack) {
+    bool required = false;
+    for (const Value& v : stack) required |= any_needs_grad(v);
+    if (!required) return op.boxed(op, rest, stack);
+    RL_CHECK(op.form != Form::Out, throw_runtime,
+             "%s: an argument requires grad, but what is written to out= cannot be differentiated\n"
+             "hint: use the form without out=, or torch.no_grad()",
+             op.name);
+    op.boxed(op, rest, stack);
+    auto node = Ref<Node>::adopt(new NotDifferentiable(op.name, 1));
+    for (const Value& v : stack) {
+        if (auto* t = v.as<Tensor>()) set_history(*t, node);
+        if (auto* list = v.as<std::vector<Tensor>>())
+            for (const Tensor& t : *list) set_history(t, node);
+    }
+}
+
+bool has_tangent(const Value& v) {
+    if (auto* t = v.as<Tensor>()) return tangent(*t).defined();
+    if (auto* list = v.as<std::vector<Tensor>>())
+        for (const Tensor& t : *list)
+            if (tangent(t).defined()) return true;
+    return false;
+}
+
+void forward_unknown(const Operator& op, StageMask rest, Stack& stack) {
+    for (const Value& v : stack)
+        if (has_tangent(v)) fail_no_jvp(op.name);
+    op.boxed(op, rest, stack);
+}
+
+}  // namespace
+
+void install_unrecorded(const Unrecorded* list) {
+    set_fallback(Stage::Autograd, record_unknown);
+    set_fallback(Stage::Dual, forward_unknown);
+    for (; list->name; ++list) {
+        void* box = find_operator(list->name)->box;
+        install_stage(Stage::Autograd, list->name, list->hash, box);
+        install_stage(Stage::Dual, list->name, list->hash, box);
+    }
+}
+
+void set_histories(const std::vector<Tensor>& results, const Ref<Node>& node, std::vector<SavedShape>& shapes) {
+    node->resize_results(static_cast<uint32_t>(results.size()));
+    shapes.resize(results.size());
+    for (uint32_t i = 0; i < results.size(); ++i) {
+        shapes[i].save(results[i]);
+        set_history(results[i], node, i);
+    }
+}
+
+namespace {
+
+// The one view whose gradient depends on the base's strides: its node is that of stale views.
+Tensor as_strided_autograd(const Operator& op, StageMask mask, const Tensor& input, IntList size, IntList stride,
+                           std::optional<int64_t> storage_offset) {
+    using C = Call<Tensor(const Tensor&, IntList, IntList, std::optional<int64_t>)>;
+    Tensor result = C::next(op, mask & ~bit(Stage::Autograd), input, size, stride, storage_offset);
+    if (!needs_grad(input)) return result;
+    Edge edge = gradient_edge(input);
+    auto node = Ref<Node>::adopt(new ViewOfRoot(input, result));
+    node->edges()[0] = std::move(edge);
+    set_history(result, node);
+    return result;
+}
+
+// Forward mode of as_strided: the tangent, laid out as the input is.
+Tensor as_strided_dual(const Operator& op, StageMask mask, const Tensor& input, IntList size, IntList stride,
+                       std::optional<int64_t> storage_offset) {
+    using C = Call<Tensor(const Tensor&, IntList, IntList, std::optional<int64_t>)>;
+    Tensor result = C::next(op, mask & ~bit(Stage::Dual), input, size, stride, storage_offset);
+    Tensor given = tangent(input);
+    if (!given.defined()) return result;
+    StagesOff dual(bit(Stage::Dual));
+    int64_t offset = storage_offset.value_or(input.impl()->offset()) - input.impl()->offset();
+    if (!std::equal(input.strides().begin(), input.strides().end(), given.strides().begin())) {
+        RL_CHECK(input.impl()->has(Flag::Dense), throw_not_implemented,
+                 "as_strided: forward mode needs an input without gaps");
+        Tensor laid_out = make_like(input, given.dtype());
+        given = ops::copy_(laid_out, given, false);
+    }
+    set_tangent(result, ops::as_strided(given, size, stride, given.impl()->offset() + offset));
+    return result;
+}
+
+// Forward mode of copy_, to which all in-place operators come down. A view's tangent is a view of its root's, so what is
+// written to one is seen by all.
+Tensor copy_dual(const Operator& op, StageMask mask, const Tensor& input, const Tensor& src, bool non_blocking) {
+    using C = Call<Tensor(const Tensor&, const Tensor&, bool)>;
+    C::next(op, mask & ~bit(Stage::Dual), input, src, non_blocking);
+    StagesOff dual(bit(Stage::Dual));
+    Tensor given = tangent(src), own = tangent(input);
+    if (!own.defined() && given.defined()) {
+        Tensor root = Tensor::share(input.impl()->root());
+        set_tangent(root, ops::zeros_like(root));
+        own = tangent(input);
+    }
+    if (own.defined()) given.defined() ? ops::copy_(own, given, false) : ops::zero_(own);
+    return input;
+}
+
+}  // namespace
+
+void fail_no_jvp(const char* op) {
+    throw_not_implemented("%s: forward-mode differentiation is not implemented for this operator", op);
+}
+
+void initialize() {
+    static std::once_flag once;
+    std::call_once(once, [] {
+        set_meta_table(meta_functions());
+        install_all();
+        const Operator* as_strided = find_operator("as_strided");
+        install_stage(Stage::Autograd, "as_strided", as_strided->hash, reinterpret_cast<void*>(as_strided_autograd));
+        install_stage(Stage::Dual, "as_strided", as_strided->hash, reinterpret_cast<void*>(as_strided_dual));
+        install_stage(Stage::Dual, "copy_", find_operator("copy_")->hash, reinterpret_cast<void*>(copy_dual));
+    });
+}
+
+}  // namespace rushlight::autograd

@@ -1,0 +1,44 @@
+#include "rushlight/autograd/saved.h"
+
+#include "rushlight/ops/select.h"
+#include "rushlight/ops/add.h"
+#include "rushlight/ops/unsqueeze.h"
+#include "rushlight/ops/_to_copy.h"
+#include "rushlight/ops/view.h"
+
+namespace rushlight::autograd {
+
+Tensor SavedTensor::unpack_result(Node* node) const {
+    Tensor t = make_alias(tensor_);
+    if (is_differentiable(t.dtype())) set_history(t, Ref<Node>::share(node), index_);
+    return t;
+}
+
+void SavedTensor::fail(Node* node) const {
+    throw_runtime(
+        "backward(): a tensor of shape %s that %s needs was written in place after it was saved: it is at version %u, "
+        "version %u was saved\n"
+        "hint: use the out-of-place form of the operator that wrote it, or clone() it before the write",
+        to_string(tensor_.sizes()).c_str(), node->name().c_str(), tensor_.version(), version_);
+}
+
+Tensor SavedShape::reduce(Tensor grad) const {
+    Tensor result = std::move(grad);
+    auto wanted = static_cast<int64_t>(sizes_.size());
+    int64_t lead = result.dim() - wanted;
+    int64_t dims[kMaxDims];
+    size_t n = 0;
+    for (int64_t d = 0; d < static_cast<int64_t>(result.dim()); ++d)
+        if (d < lead || (sizes_[static_cast<size_t>(d - lead)] == 1 && result.sizes()[static_cast<size_t>(d)] != 1))
+            dims[n++] = d;
+    for (size_t i = 0; i < n; ++i) {
+        Tensor t = ops::select(result, dims[i], 0);
+        for (int64_t k = 1; k < result.sizes()[dims[i]]; ++k) t = ops::add(t, ops::select(result, dims[i], k));
+        result = ops::unsqueeze(t, dims[i]);
+    }
+    if (lead > 0) result = ops::view(result, sizes_);
+    if (result.dtype() != dtype_) result = ops::_to_copy(result, dtype_, std::nullopt);
+    return result;
+}
+
+}  // namespace rushlight::autograd

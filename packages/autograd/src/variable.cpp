@@ -1,0 +1,193 @@
+#include "rushlight/autograd/variable.h"
+
+#include <mutex>
+
+#include "history.h"
+#include "rushlight/ops/as_strided.h"
+#include "view_node.h"
+
+namespace rushlight::autograd {
+namespace {
+
+// Guards the making of leaf state, which threads may share: meta structs and accumulators. Results of operators belong to
+// one thread until it publishes them.
+std::mutex leaf_mutex;
+
+void destroy_meta(void* m) {
+    // The tensor dies: its accumulator, which owns it, has died before.
+    auto* meta = static_cast<Meta*>(m);
+    if (meta->retained) *meta->retained = nullptr;
+    delete meta;
+}
+int traverse_meta(void* m, int (*visit)(void*, void*), void* argument) {
+    auto* meta = static_cast<Meta*>(m);
+    for (auto* list : {&meta->hooks, &meta->post_accumulate})
+        for (auto& hook : *list)
+            if (void* object = hook->object())
+                if (int result = visit(object, argument)) return result;
+    if (meta->grad_fn && meta->grad_fn->use_count() == 1) return meta->grad_fn->traverse(visit, argument);
+    return 0;
+}
+void clear_meta(void* m) {
+    auto* meta = static_cast<Meta*>(m);
+    meta->hooks.clear();
+    meta->post_accumulate.clear();
+    meta->grad_fn = nullptr;
+}
+
+}  // namespace
+
+MetaTable meta_functions() { return {destroy_meta, traverse_meta, clear_meta}; }
+
+Meta& meta(TensorImpl* impl) {
+    if (auto* m = meta_or_null(impl)) [[likely]]
+        return *m;
+    std::lock_guard lock(leaf_mutex);
+    if (!impl->meta()) impl->set_meta(new Meta());
+    return *meta_or_null(impl);
+}
+
+AccumulateGrad::~AccumulateGrad() {
+    std::lock_guard lock(leaf_mutex);
+    if (Meta* m = meta_or_null(variable_.impl()); m && m->accumulator == this) m->accumulator = nullptr;
+}
+
+namespace {
+
+Ref<Node> accumulator_of(const Tensor& t) {
+    Meta& m = meta(t.impl());
+    std::lock_guard lock(leaf_mutex);
+    // The count may have reached zero on another thread that waits for the lock: then it is gone.
+    if (m.accumulator && m.accumulator->try_retain()) return Ref<Node>::adopt(m.accumulator);
+    auto* fresh = new AccumulateGrad(t);
+    m.accumulator = fresh;
+    return Ref<Node>::adopt(fresh);
+}
+
+// Note [Stale views]
+// A view's history is that of its root, read through the view's geometry. When an in-place operator replaces the root's
+// history, its generation grows; a view whose own history is of an older generation, or that has none yet, gets a new
+// one when it is asked for.
+bool is_stale(const TensorImpl* view) {
+    const TensorImpl* root = view->root();
+    const Meta* m = meta_or_null(view);
+    const Meta* r = meta_or_null(root);
+    if (!m || !m->grad_fn) return true;
+    return r && m->generation != r->generation;
+}
+
+void refresh_view(const Tensor& t) {
+    Tensor root = Tensor::share(t.impl()->root());
+    Meta& m = meta(t.impl());
+    auto node = Ref<Node>::adopt(new ViewOfRoot(root, t));
+    node->edges()[0] = gradient_edge(root);
+    m.grad_fn = std::move(node);
+    m.index = 0;
+    m.generation = meta(root.impl()).generation;
+    t.impl()->set(Flag::NonLeaf);
+}
+
+}  // namespace
+
+Ref<Node> grad_fn(const Tensor& t) {
+    TensorImpl* impl = t.impl();
+    if (!t.requires_grad()) return nullptr;
+    if (impl->is_view() && is_stale(impl)) refresh_view(t);
+    Meta* m = meta_or_null(impl);
+    return m ? m->grad_fn : nullptr;
+}
+
+Edge gradient_edge(const Tensor& t) {
+    if (!needs_grad(t)) return {};
+    if (Ref<Node> node = grad_fn(t)) {
+        uint32_t index = meta_or_null(t.impl())->index;
+        return {std::move(node), index};
+    }
+    return {accumulator_of(t), 0};
+}
+
+void set_history(const Tensor& result, const Ref<Node>& node, uint32_t index) {
+    if (!result.defined() || !is_differentiable(result.dtype())) return;
+    TensorImpl* impl = result.impl();
+    Meta* m = meta_or_null(impl);
+    if (!m) {
+        m = new Meta();
+        impl->set_meta(m);
+    }
+    m->grad_fn = node;
+    m->index = index;
+    impl->set(Flag::NonLeaf);
+    impl->set_stage(Stage::Autograd, true);
+    if (impl->is_view()) {
+        // A view of something that needs no gradient itself (a detached root written through) stands for itself.
+        if (const Meta* r = meta_or_null(impl->root())) m->generation = r->generation;
+    }
+}
+
+void check_inplace(const char* op, const Tensor& t) {
+    if (!grad_mode()) return;
+    RL_CHECK(!t.impl()->has(Flag::Inference), throw_runtime,
+             "%s: a tensor made in inference_mode cannot be written while gradients are recorded\n"
+             "hint: clone() it first", op);
+    bool required = t.requires_grad();
+    Meta* root = meta_or_null(t.impl()->root());
+    bool leaf_root = !root || !root->grad_fn;
+    RL_CHECK(!(required && leaf_root && !(t.impl()->is_view() && !Tensor::share(t.impl()->root()).requires_grad())),
+             throw_runtime,
+             "%s: a leaf that requires grad%s cannot be written in place while gradients are recorded\n"
+             "hint: wrap the write in torch.no_grad(), or write to a clone()",
+             op, t.impl()->is_view() ? " (the base of this view)" : "");
+}
+
+// Note [In-place]
+// After an in-place operator the tensor's value is the operator's result, so its history is the operator's node. If
+// the tensor is a view, the value of its root has changed in part: the root's new history is a node that routes the
+// view's part of the gradient through the operator and the rest past it (WriteThroughView), and the root's generation
+// grows, so that every view, this one included, reads its history anew.
+void rebase_history(const Tensor& t, const Ref<Node>& node, uint32_t index) {
+    TensorImpl* impl = t.impl();
+    RL_CHECK(!impl->has(Flag::DetachedView), throw_runtime,
+             "%s: this view was made under no_grad, so an in-place operator on it cannot be recorded\n"
+             "hint: make the view with gradients on, or write under no_grad too",
+             node->name().c_str());
+    if (!impl->is_view()) {
+        Meta& m = meta(impl);
+        m.grad_fn = node;
+        m.index = index;
+        ++m.generation;
+        impl->set(Flag::NonLeaf);
+        impl->set_stage(Stage::Autograd, true);
+        return;
+    }
+    Tensor root = Tensor::share(impl->root());
+    auto write = Ref<Node>::adopt(new WriteThroughView(root, t, node, index));
+    Meta& r = meta(root.impl());
+    r.grad_fn = std::move(write);
+    r.index = 0;
+    ++r.generation;
+    root.impl()->set(Flag::NonLeaf);
+    root.impl()->set_stage(Stage::Autograd, true);
+    impl->set(Flag::NonLeaf);
+}
+
+Tensor tangent(const Tensor& t) {
+    if (!t.defined()) return {};
+    const Meta* m = meta_or_null(t.impl());
+    if (m && m->tangent.defined()) return m->tangent;
+    if (!t.impl()->is_view()) return {};
+    // A view from before its root became dual: the same part of the root's tangent.
+    const TensorImpl* root = t.impl()->root();
+    const Meta* r = meta_or_null(root);
+    if (!r || !r->tangent.defined()) return {};
+    StagesOff dual(bit(Stage::Dual));
+    return ops::as_strided(r->tangent, t.sizes(), t.strides(),
+                           r->tangent.impl()->offset() + t.impl()->offset() - root->offset());
+}
+
+void set_tangent(const Tensor& t, Tensor tangent) {
+    if (!tangent.defined() && !meta_or_null(t.impl())) return;
+    t.impl()->set_stage(Stage::Dual, tangent.defined());
+    meta(t.impl()).tangent = std::move(tangent);
+}
+
+}  // namespace rushlight::autograd

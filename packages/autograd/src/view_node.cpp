@@ -1,0 +1,114 @@
+#include "view_node.h"
+
+#include <algorithm>
+
+#include "rushlight/ops/add.h"
+#include "rushlight/ops/as_strided.h"
+#include "rushlight/ops/clone.h"
+#include "rushlight/ops/copy_.h"
+#include "rushlight/ops/select.h"
+#include "rushlight/ops/zero_.h"
+
+namespace rushlight::autograd {
+namespace {
+
+bool overlaps_itself(const Geometry& g) {
+    for (size_t d = 0; d < g.sizes.size(); ++d)
+        if (g.sizes[d] > 1 && g.strides[d] == 0) return true;
+    // Sorted by stride, each dimension must step over all that is inside it.
+    std::vector<std::pair<int64_t, int64_t>> dims;
+    for (size_t d = 0; d < g.sizes.size(); ++d)
+        if (g.sizes[d] > 1) dims.emplace_back(g.strides[d], g.sizes[d]);
+    std::sort(dims.begin(), dims.end());
+    int64_t reach = 0;
+    for (auto [stride, size] : dims) {
+        if (stride <= reach) return true;
+        reach += stride * (size - 1);
+    }
+    return false;
+}
+
+// Elements of the view that share one of the root add up: slice by slice along all dimensions but the longest whose
+// elements are apart.
+void add_windows(const Tensor& view, const Tensor& grad) {
+    int64_t kept = -1;
+    for (int64_t d = 0; d < view.dim(); ++d)
+        if (view.strides()[d] != 0 && (kept < 0 || view.sizes()[d] > view.sizes()[kept])) kept = d;
+    int64_t slice = view.dim() > 0 && kept == 0 ? 1 : 0;
+    if (view.dim() == (kept < 0 ? 0 : 1)) {
+        ops::add_(view, grad);
+        return;
+    }
+    for (int64_t i = 0; i < view.sizes()[slice]; ++i)
+        add_windows(ops::select(view, slice, i), ops::select(grad, slice, i));
+}
+
+}  // namespace
+
+Window::Window(const Tensor& r, const Tensor& v) : root(r.impl()->geometry()), view(v.impl()->geometry()) {
+    view.offset -= root.offset;
+    root.offset = 0;
+}
+
+Tensor Window::fresh(DType dtype, Device device) const {
+    int64_t extent = 1;
+    for (const Geometry* g : {&root, &view}) {
+        int64_t last = g->offset;
+        for (size_t d = 0; d < g->sizes.size(); ++d) last += std::max<int64_t>(g->sizes[d] - 1, 0) * g->strides[d];
+        extent = std::max(extent, last + 1);
+    }
+    Tensor flat = make_tensor(IntList(&extent, 1), dtype, device);
+    ops::zero_(flat);
+    return flat;
+}
+
+Tensor Window::part(const Tensor& flat) const {
+    return ops::as_strided(flat, view.sizes, view.strides, view.offset);
+}
+
+void ViewOfRoot::apply(std::span<Tensor> grads, std::span<Tensor> out) {
+    const Tensor& grad = grads[0];
+    if (!grad.defined()) return;
+    Tensor flat = window_.fresh(grad.dtype(), grad.device());
+    if (!overlaps_itself(window_.view)) {
+        ops::copy_(window_.part(flat), grad, false);
+    } else {
+        add_windows(window_.part(flat), grad);
+    }
+    out[0] = ops::as_strided(flat, window_.root.sizes, window_.root.strides, 0);
+}
+
+WriteThroughView::WriteThroughView(const Tensor& root, const Tensor& view, Ref<Node> write, uint32_t index)
+    : Node("CopySlices", 1, static_cast<uint32_t>(write->edges().size()) + 1),
+      window_(root, view),
+      write_(std::move(write)),
+      index_(index) {
+    // Edge 0 is the old root; the others are the operator's, but for the one to the view's old value, which is a part of
+    // the old root.
+    edges()[0] = gradient_edge(root);
+    for (uint32_t i = 0; i < write_->edges().size(); ++i)
+        if (i != 0) edges()[i + 1] = write_->edges()[i];
+}
+
+void WriteThroughView::apply(std::span<Tensor> grads, std::span<Tensor> out) {
+    const Tensor& grad = grads[0];
+    if (!grad.defined()) return;
+    Tensor flat = window_.fresh(grad.dtype(), grad.device());
+    Tensor whole = ops::as_strided(flat, window_.root.sizes, window_.root.strides, 0);
+    ops::copy_(whole, grad, false);
+    Tensor part = window_.part(flat);
+    std::vector<Tensor> given(write_->num_results()), got(write_->edges().size());
+    given[index_] = ops::clone(part, std::nullopt);
+    write_->apply(given, got);
+    if (got[0].defined()) ops::copy_(part, got[0], false);
+    else ops::zero_(part);
+    out[0] = whole;
+    for (size_t i = 1; i < got.size(); ++i) out[i + 1] = std::move(got[i]);
+}
+
+void WriteThroughView::release_saved() {
+    Node::release_saved();
+    write_->release_saved();
+}
+
+}  // namespace rushlight::autograd
