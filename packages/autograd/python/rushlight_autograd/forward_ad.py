@@ -15,6 +15,8 @@ from rushlight_core import Tensor
 
 from rushlight_autograd._C import _set_tangent, _tangent
 
+__all__ = ["UnpackedDualTensor", "dual_level", "make_dual", "unpack_dual"]
+
 
 class UnpackedDualTensor(NamedTuple):
     """What unpack_dual returns; `tangent` is None for a tensor without one."""

@@ -11,6 +11,8 @@ from rushlight_core import Tensor
 from rushlight_autograd.backward import grad
 from rushlight_autograd.forward_ad import dual_level, make_dual, unpack_dual
 
+__all__ = ["hessian", "jacobian", "jvp", "vjp"]
+
 
 def _tuple(value: Any) -> tuple[Any, ...]:
     return value if isinstance(value, tuple) else (value,)

@@ -1,0 +1,44 @@
+"""rushlight: a deep-learning library with PyTorch's Python API.
+
+    import rushlight as torch
+
+This package composes the others and has no code of its own: tensors and operators are rushlight_core's, gradients
+rushlight_autograd's; `rushlight.nn`, `rushlight.optim`, `rushlight.utils.data`, `rushlight.multiprocessing`,
+`rushlight.profiler` and `rushlight.testing` are loaded when they are first used.
+"""
+
+from __future__ import annotations
+
+import rushlight_autograd  # attaches itself to core
+import rushlight_core
+from rushlight_core import *  # noqa: F403
+
+__version__ = "0.1.0"
+
+_MODULES = ("autograd", "multiprocessing", "nn", "optim", "profiler", "testing", "utils")
+_SERIALIZATION = ("load", "save")
+
+__all__ = [*rushlight_core.__all__, *_MODULES, *_SERIALIZATION]
+
+
+def __getattr__(name: str) -> object:
+    if name in _MODULES:
+        from importlib import import_module
+
+        return import_module(f"rushlight.{name}")
+    if name in _SERIALIZATION:
+        from rushlight_nn import serialization
+
+        value = getattr(serialization, name)
+        globals()[name] = value
+        return value
+    try:
+        return getattr(rushlight_core, name)
+    except AttributeError:
+        raise AttributeError(
+            f"module 'rushlight' has no attribute {name!r}; what differs from PyTorch is listed in docs/differences.md"
+        ) from None
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(__all__))

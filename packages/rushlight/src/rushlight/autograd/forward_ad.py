@@ -1,0 +1,10 @@
+"""Forward mode: rushlight_autograd.forward_ad."""
+
+import rushlight_autograd.forward_ad as _package
+from rushlight_autograd.forward_ad import *  # noqa: F403
+
+__all__ = list(_package.__all__)
+
+
+def __getattr__(name: str) -> object:
+    return getattr(_package, name)

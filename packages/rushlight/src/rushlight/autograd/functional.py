@@ -1,0 +1,10 @@
+"""jvp, vjp, jacobian, hessian: rushlight_autograd.functional."""
+
+import rushlight_autograd.functional as _package
+from rushlight_autograd.functional import *  # noqa: F403
+
+__all__ = list(_package.__all__)
+
+
+def __getattr__(name: str) -> object:
+    return getattr(_package, name)

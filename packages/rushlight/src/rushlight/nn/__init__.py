@@ -1,0 +1,10 @@
+"""Layers: rushlight_nn under PyTorch's name."""
+
+import rushlight_nn as _package
+from rushlight_nn import *  # noqa: F403
+
+__all__ = list(_package.__all__)
+
+
+def __getattr__(name: str) -> object:
+    return getattr(_package, name)

@@ -1,0 +1,10 @@
+"""Layers as functions: rushlight_nn.functional."""
+
+import rushlight_nn.functional as _package
+from rushlight_nn.functional import *  # noqa: F403
+
+__all__ = list(_package.__all__)
+
+
+def __getattr__(name: str) -> object:
+    return getattr(_package, name)

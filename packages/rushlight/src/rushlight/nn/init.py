@@ -1,0 +1,10 @@
+"""Initialisation of parameters: rushlight_nn.init."""
+
+import rushlight_nn.init as _package
+from rushlight_nn.init import *  # noqa: F403
+
+__all__ = list(_package.__all__)
+
+
+def __getattr__(name: str) -> object:
+    return getattr(_package, name)

@@ -1,0 +1,10 @@
+"""assert_close and samples: rushlight_testing."""
+
+import rushlight_testing as _package
+from rushlight_testing import *  # noqa: F403
+
+__all__ = list(_package.__all__)
+
+
+def __getattr__(name: str) -> object:
+    return getattr(_package, name)
