@@ -76,6 +76,31 @@ RL_INLINE void store(float* p, Vec<float> v, Lanes<float> l) { _mm256_maskstore_
 RL_INLINE void store(double* p, Vec<double> v, Lanes<double> l) { _mm256_maskstore_pd(p, l.bits, (__m256d)v); }
 #endif
 
+/// v with zeros in the lanes that do not exist.
+#if defined(__AVX512F__)
+RL_INLINE Vec<float> keep(Vec<float> v, Lanes<float> l) { return (Vec<float>)_mm512_maskz_mov_ps(l.bits, (__m512)v); }
+RL_INLINE Vec<double> keep(Vec<double> v, Lanes<double> l) {
+    return (Vec<double>)_mm512_maskz_mov_pd(static_cast<__mmask8>(l.bits), (__m512d)v);
+}
+#else
+RL_INLINE Vec<float> keep(Vec<float> v, Lanes<float> l) {
+    return (Vec<float>)_mm256_and_ps((__m256)v, _mm256_castsi256_ps(l.bits));
+}
+RL_INLINE Vec<double> keep(Vec<double> v, Lanes<double> l) {
+    return (Vec<double>)_mm256_and_pd((__m256d)v, _mm256_castsi256_pd(l.bits));
+}
+#endif
+
+/// Stands for all lanes where a constant is wanted.
+template <class T>
+struct WholeVector {};
+template <class T>
+RL_INLINE Vec<T> load(const T* p, WholeVector<T>) { return load(p); }
+template <class T>
+RL_INLINE void store(T* p, Vec<T> v, WholeVector<T>) { store(p, v); }
+template <class T>
+RL_INLINE Vec<T> keep(Vec<T> v, WholeVector<T>) { return v; }
+
 namespace detail {
 
 // Half a vector, to shorten a reduction by one step.

@@ -1,0 +1,219 @@
+#include "cpu/kernels/lines.h"
+#include "cpu/norm_kernels.h"
+#include "rushlight/parallel.h"
+
+namespace rushlight::cpu::RUSHLIGHT_CPU {
+namespace {
+
+constexpr int64_t kElementsPerThread = 1 << 15;
+
+int64_t min(int64_t a, int64_t b) { return a < b ? a : b; }
+
+// --- statistics of one channel, gathered from its planes in double -----------------------------------------------------
+
+template <class T>
+void channel_moments(const BatchNorm<T>& n, int64_t c, double& mean, double& squares) {
+    const double count = static_cast<double>(n.batch * n.size);
+    double total = 0;
+    for (int64_t b = 0; b < n.batch; ++b) total += line_sum(n.input + (b * n.channels + c) * n.size, n.size);
+    mean = total / count;
+    // The second pass finds the channel in the cache. Distances from the rounded mean are mended by their own mean.
+    const T center = static_cast<T>(mean);
+    squares = 0;
+    for (int64_t b = 0; b < n.batch; ++b) squares += line_squares(n.input + (b * n.channels + c) * n.size, n.size, center);
+    const double off = mean - center;
+    squares -= off * off * count;
+}
+
+template <class T>
+void mix_running(const BatchNorm<T>& n, int64_t c, double mean, double squares) {
+    const double count = static_cast<double>(n.batch * n.size), m = n.momentum;
+    if (n.running_mean != nullptr) n.running_mean[c] = static_cast<T>((1 - m) * n.running_mean[c] + m * mean);
+    if (n.running_var != nullptr) {
+        const double unbiased = squares / (count - 1);
+        n.running_var[c] = static_cast<T>((1 - m) * n.running_var[c] + m * unbiased);
+    }
+}
+
+// What a channel is multiplied by and what is added to it.
+template <class T>
+struct Affine {
+    T scale, shift;
+};
+
+template <class T>
+Affine<T> settle(const BatchNorm<T>& n, int64_t c, double mean, double squares) {
+    double invstd;
+    if (n.training) {
+        invstd = 1 / __builtin_sqrt(squares / static_cast<double>(n.batch * n.size) + n.eps);
+        mix_running(n, c, mean, squares);
+    } else {
+        mean = n.running_mean[c];
+        invstd = 1 / __builtin_sqrt(static_cast<double>(n.running_var[c]) + n.eps);
+    }
+    if (n.save_mean != nullptr) n.save_mean[c] = static_cast<T>(mean);
+    if (n.save_invstd != nullptr) n.save_invstd[c] = static_cast<T>(invstd);
+    const double scale = n.weight != nullptr ? invstd * n.weight[c] : invstd;
+    return {static_cast<T>(scale), static_cast<T>((n.bias != nullptr ? n.bias[c] : 0) - mean * scale)};
+}
+
+// --- planes: a channel is `batch` lines of `size` elements -------------------------------------------------------------
+
+template <class T>
+void forward_planes(const BatchNorm<T>& n) {
+    parallel_for(0, n.channels, kElementsPerThread / (n.batch * n.size) + 1, [&](int64_t first, int64_t last) {
+        for (int64_t c = first; c < last; ++c) {
+            double mean = 0, squares = 0;
+            if (n.training) channel_moments(n, c, mean, squares);
+            const Affine<T> a = settle(n, c, mean, squares);
+            for (int64_t b = 0; b < n.batch; ++b) {
+                const int64_t at = (b * n.channels + c) * n.size;
+                line_map(n.out + at, n.size,
+                         [&](int64_t i, auto lanes) { return load(n.input + at + i, lanes) * a.scale + a.shift; });
+            }
+        }
+    });
+}
+
+// grad_input = p * grad_output + q * input + r
+template <class T>
+struct InputGradient {
+    T p, q, r;
+};
+
+// The gradients of a channel's weight and bias, and the coefficients of its input's, from the sums of grad_output and of
+// grad_output * (input - mean).
+template <class T>
+InputGradient<T> settle_gradients(const BatchNormBackward<T>& n, int64_t c, double sum_dy, double sum_dy_x) {
+    const double mean = n.mean[c], invstd = n.invstd[c], weight = n.weight != nullptr ? n.weight[c] : 1;
+    if (n.grad_weight != nullptr) n.grad_weight[c] = static_cast<T>(sum_dy_x * invstd);
+    if (n.grad_bias != nullptr) n.grad_bias[c] = static_cast<T>(sum_dy);
+    const double p = invstd * weight;
+    if (!n.training) return {static_cast<T>(p), T(0), T(0)};
+    const double count = static_cast<double>(n.batch * n.size);
+    const double q = -p * invstd * invstd * sum_dy_x / count;
+    return {static_cast<T>(p), static_cast<T>(q), static_cast<T>(-p * sum_dy / count - q * mean)};
+}
+
+template <class T>
+void backward_planes(const BatchNormBackward<T>& n) {
+    parallel_for(0, n.channels, kElementsPerThread / (n.batch * n.size) + 1, [&](int64_t first, int64_t last) {
+        for (int64_t c = first; c < last; ++c) {
+            double sum_dy = 0, sum_dy_x = 0;
+            const T mean = n.mean[c];
+            for (int64_t b = 0; b < n.batch; ++b) {
+                const int64_t at = (b * n.channels + c) * n.size;
+                T sums[2];
+                line_sums<T, 2>(n.size, sums, [&](int64_t i, auto lanes, Vec<T>* v) {
+                    v[0] = load(n.grad_output + at + i, lanes);
+                    v[1] = v[0] * (load(n.input + at + i, lanes) - mean);
+                });
+                sum_dy += sums[0];
+                sum_dy_x += sums[1];
+            }
+            const InputGradient<T> g = settle_gradients(n, c, sum_dy, sum_dy_x);
+            if (n.grad_input == nullptr) continue;
+            for (int64_t b = 0; b < n.batch; ++b) {
+                const int64_t at = (b * n.channels + c) * n.size;
+                line_map(n.grad_input + at, n.size, [&](int64_t i, auto lanes) {
+                    return load(n.grad_output + at + i, lanes) * g.p + (load(n.input + at + i, lanes) * g.q + g.r);
+                });
+            }
+        }
+    });
+}
+
+// --- rows: one element for each channel and sample, so vectors run along the channels ----------------------------------
+
+constexpr int64_t kColumns = 64;
+
+// Calls body(first column, count) for blocks of columns, in parallel.
+template <class Body>
+void for_column_blocks(int64_t rows, int64_t channels, Body&& body) {
+    const int64_t blocks = (channels + kColumns - 1) / kColumns;
+    parallel_for(0, blocks, kElementsPerThread / (rows * kColumns) + 1, [&](int64_t first, int64_t last) {
+        for (int64_t b = first; b < last; ++b) body(b * kColumns, min(kColumns, channels - b * kColumns));
+    });
+}
+
+template <class T>
+void forward_rows(const BatchNorm<T>& n) {
+    for_column_blocks(n.batch, n.channels, [&](int64_t first, int64_t count) {
+        double mean[kColumns] = {}, squares[kColumns] = {};
+        T scale[kColumns], shift[kColumns];
+        const T* in = n.input + first;
+        if (n.training) {
+            for (int64_t r = 0; r < n.batch; ++r) {
+                for (int64_t j = 0; j < count; ++j) mean[j] += in[r * n.channels + j];
+            }
+            for (int64_t j = 0; j < count; ++j) mean[j] /= static_cast<double>(n.batch);
+            for (int64_t r = 0; r < n.batch; ++r) {
+                for (int64_t j = 0; j < count; ++j) {
+                    const double d = in[r * n.channels + j] - mean[j];
+                    squares[j] += d * d;
+                }
+            }
+        }
+        for (int64_t j = 0; j < count; ++j) {
+            const Affine<T> a = settle(n, first + j, mean[j], squares[j]);
+            scale[j] = a.scale;
+            shift[j] = a.shift;
+        }
+        for (int64_t r = 0; r < n.batch; ++r) {
+            T* out = n.out + first + r * n.channels;
+            for (int64_t j = 0; j < count; ++j) out[j] = in[r * n.channels + j] * scale[j] + shift[j];
+        }
+    });
+}
+
+template <class T>
+void backward_rows(const BatchNormBackward<T>& n) {
+    for_column_blocks(n.batch, n.channels, [&](int64_t first, int64_t count) {
+        double sum_dy[kColumns] = {}, sum_dy_x[kColumns] = {};
+        T p[kColumns], q[kColumns], shift[kColumns];
+        const T* in = n.input + first;
+        const T* dy = n.grad_output + first;
+        const T* mean = n.mean + first;
+        for (int64_t r = 0; r < n.batch; ++r) {
+            for (int64_t j = 0; j < count; ++j) {
+                const double g = dy[r * n.channels + j];
+                sum_dy[j] += g;
+                sum_dy_x[j] += g * (in[r * n.channels + j] - mean[j]);
+            }
+        }
+        for (int64_t j = 0; j < count; ++j) {
+            const InputGradient<T> g = settle_gradients(n, first + j, sum_dy[j], sum_dy_x[j]);
+            p[j] = g.p;
+            q[j] = g.q;
+            shift[j] = g.r;
+        }
+        if (n.grad_input == nullptr) return;
+        for (int64_t r = 0; r < n.batch; ++r) {
+            T* dx = n.grad_input + first + r * n.channels;
+            for (int64_t j = 0; j < count; ++j) {
+                dx[j] = dy[r * n.channels + j] * p[j] + (in[r * n.channels + j] * q[j] + shift[j]);
+            }
+        }
+    });
+}
+
+template <class T>
+void batch_norm(const BatchNorm<T>& n) {
+    n.size == 1 ? forward_rows(n) : forward_planes(n);
+}
+
+template <class T>
+void batch_norm_backward(const BatchNormBackward<T>& n) {
+    n.size == 1 ? backward_rows(n) : backward_planes(n);
+}
+
+template <class T>
+constexpr BatchNormLoops<T> table() {
+    return {batch_norm<T>, batch_norm_backward<T>};
+}
+
+}  // namespace
+
+const BatchNormKernels batch_norm_kernels_table = {table<float>(), table<double>()};
+
+}  // namespace rushlight::cpu::RUSHLIGHT_CPU

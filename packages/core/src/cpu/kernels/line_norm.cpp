@@ -1,0 +1,204 @@
+// Layer, root-mean-square and group normalisation: statistics of adjacent elements.
+#include "cpu/contiguous.h"
+#include "cpu/kernels/lines.h"
+#include "cpu/norm_kernels.h"
+#include "rushlight/parallel.h"
+
+namespace rushlight::cpu::RUSHLIGHT_CPU {
+namespace {
+
+constexpr int64_t kElementsPerThread = 1 << 15;
+
+int64_t min(int64_t a, int64_t b) { return a < b ? a : b; }
+int64_t max(int64_t a, int64_t b) { return a > b ? a : b; }
+
+template <class T>
+T inverse_root(T x) {
+    if constexpr (sizeof(T) == 4) {
+        return 1 / __builtin_sqrtf(x);
+    } else {
+        return 1 / __builtin_sqrt(x);
+    }
+}
+
+// --- lines ------------------------------------------------------------------------------------------------------------
+
+template <class T>
+void line_norm(const LineNorm<T>& n) {
+    const T size = static_cast<T>(n.size);
+    parallel_for(0, n.rows, kElementsPerThread / (n.size + 1) + 1, [&](int64_t first, int64_t last) {
+        for (int64_t r = first; r < last; ++r) {
+            const T* x = n.input + r * n.size;
+            const T mean = n.centered ? line_sum(x, n.size) / size : T(0);
+            const T rstd = inverse_root(line_squares(x, n.size, mean) / size + n.eps);
+            if (n.mean != nullptr) n.mean[r] = mean;
+            if (n.rstd != nullptr) n.rstd[r] = rstd;
+            T* y = n.out + r * n.size;
+            const T shift = -mean * rstd;
+            if (n.weight != nullptr && n.bias != nullptr) {
+                line_map(y, n.size, [&](int64_t i, auto lanes) {
+                    return (load(x + i, lanes) * rstd + shift) * load(n.weight + i, lanes) + load(n.bias + i, lanes);
+                });
+            } else if (n.weight != nullptr) {
+                line_map(y, n.size, [&](int64_t i, auto lanes) {
+                    return (load(x + i, lanes) * rstd + shift) * load(n.weight + i, lanes);
+                });
+            } else {
+                line_map(y, n.size, [&](int64_t i, auto lanes) {
+                    const Vec<T> v = load(x + i, lanes) * rstd + shift;
+                    return n.bias == nullptr ? v : v + load(n.bias + i, lanes);
+                });
+            }
+        }
+    });
+}
+
+// With h = (x - mean) rstd and d = grad_output * weight: grad_input = rstd (d - average(d) - h average(d h)).
+template <class T>
+void input_gradient(const LineNormBackward<T>& n, int64_t r) {
+    const T* x = n.input + r * n.size;
+    const T* dy = n.grad_output + r * n.size;
+    const T rstd = n.rstd[r], shift = n.centered ? -n.mean[r] * rstd : T(0), size = static_cast<T>(n.size);
+    auto direction = [&](int64_t i, auto lanes) {
+        const Vec<T> d = load(dy + i, lanes);
+        return n.weight == nullptr ? d : d * load(n.weight + i, lanes);
+    };
+    T sums[2];
+    line_sums<T, 2>(n.size, sums, [&](int64_t i, auto lanes, Vec<T>* v) {
+        v[0] = direction(i, lanes);
+        v[1] = v[0] * (load(x + i, lanes) * rstd + shift);
+    });
+    // rstd (d - (a + h b)) with h unfolded: one multiplication and one addition less for each element.
+    const T a = n.centered ? sums[0] / size : T(0), b = sums[1] / size;
+    const T slope = -b * rstd * rstd, constant = -(a + shift * b) * rstd;
+    line_map(n.grad_input + r * n.size, n.size,
+             [&](int64_t i, auto lanes) { return direction(i, lanes) * rstd + (load(x + i, lanes) * slope + constant); });
+}
+
+// Adds grad_output * h and grad_output of one row; either target may be null.
+template <class T>
+void add_parameter_gradients(const LineNormBackward<T>& n, int64_t r, T* weight, T* bias) {
+    const T* x = n.input + r * n.size;
+    const T* dy = n.grad_output + r * n.size;
+    const T rstd = n.rstd[r], shift = n.centered ? -n.mean[r] * rstd : T(0);
+    for_each_vector<T>(n.size, [&](int64_t i, auto lanes, int) {
+        const Vec<T> d = load(dy + i, lanes);
+        if (weight != nullptr) {
+            store(weight + i, load(weight + i, lanes) + d * (load(x + i, lanes) * rstd + shift), lanes);
+        }
+        if (bias != nullptr) store(bias + i, load(bias + i, lanes) + d, lanes);
+    });
+}
+
+template <class T>
+void line_norm_backward(KernelContext& ctx, const LineNormBackward<T>& n) {
+    const bool parameters = n.grad_weight != nullptr || n.grad_bias != nullptr;
+    // Rows are summed in slices whose number depends on the shape alone, and the slices in order.
+    const int64_t slices = parameters ? max(1, min(16, n.rows / 16)) : max(1, n.rows * n.size / kElementsPerThread);
+    const int64_t width = (n.size + 15) / 16 * 16;
+    T* partial = parameters ? scratch<T>(ctx, 2 * slices * width) : nullptr;
+    auto slice = [&](int64_t s) {
+        T* weight = n.grad_weight == nullptr ? nullptr : partial + 2 * s * width;
+        T* bias = n.grad_bias == nullptr ? nullptr : partial + (2 * s + 1) * width;
+        if (parameters) __builtin_memset(partial + 2 * s * width, 0, sizeof(T) * static_cast<size_t>(2 * width));
+        for (int64_t r = n.rows * s / slices; r < n.rows * (s + 1) / slices; ++r) {
+            if (n.grad_input != nullptr) input_gradient(n, r);
+            if (parameters) add_parameter_gradients(n, r, weight, bias);
+        }
+    };
+    const int64_t grain = kElementsPerThread * slices / (n.rows * n.size + 1) + 1;
+    parallel_for(0, slices, grain, [&](int64_t first, int64_t last) {
+        for (int64_t s = first; s < last; ++s) slice(s);
+    });
+    if (!parameters) return;
+    for (int which = 0; which < 2; ++which) {
+        T* total = which == 0 ? n.grad_weight : n.grad_bias;
+        if (total == nullptr) continue;
+        for (int64_t i = 0; i < n.size; ++i) total[i] = partial[which * width + i];
+        for (int64_t s = 1; s < slices; ++s) {
+            for (int64_t i = 0; i < n.size; ++i) total[i] += partial[(2 * s + which) * width + i];
+        }
+    }
+}
+
+// --- groups -----------------------------------------------------------------------------------------------------------
+
+template <class T>
+void group_norm(const GroupNorm<T>& n) {
+    const int64_t count = n.channels * n.size;
+    parallel_for(0, n.batch * n.groups, kElementsPerThread / (count + 1) + 1, [&](int64_t first, int64_t last) {
+        for (int64_t g = first; g < last; ++g) {
+            const T* x = n.input + g * count;
+            const T mean = line_sum(x, count) / static_cast<T>(count);
+            const T rstd = inverse_root(line_squares(x, count, mean) / static_cast<T>(count) + n.eps);
+            if (n.mean != nullptr) n.mean[g] = mean;
+            if (n.rstd != nullptr) n.rstd[g] = rstd;
+            for (int64_t c = 0; c < n.channels; ++c) {
+                const int64_t channel = g % n.groups * n.channels + c;
+                const T scale = n.weight == nullptr ? rstd : rstd * n.weight[channel];
+                const T shift = (n.bias == nullptr ? T(0) : n.bias[channel]) - mean * scale;
+                const T* line = x + c * n.size;
+                line_map(n.out + g * count + c * n.size, n.size,
+                         [&](int64_t i, auto lanes) { return load(line + i, lanes) * scale + shift; });
+            }
+        }
+    });
+}
+
+template <class T>
+void group_norm_backward(KernelContext& ctx, const GroupNormBackward<T>& n) {
+    // For each channel of each sample: the sums of grad_output and of grad_output * h, h the normalised input.
+    const int64_t lines = n.batch * n.groups * n.channels, count = n.channels * n.size;
+    T* sums = scratch<T>(ctx, 2 * lines);
+    parallel_for(0, n.batch * n.groups, kElementsPerThread / (count + 1) + 1, [&](int64_t first, int64_t last) {
+        for (int64_t g = first; g < last; ++g) {
+            const T rstd = n.rstd[g], shift = -n.mean[g] * rstd;
+            const T* weight = n.weight == nullptr ? nullptr : n.weight + g % n.groups * n.channels;
+            T a = T(0), b = T(0);
+            for (int64_t c = 0; c < n.channels; ++c) {
+                const int64_t line = g * n.channels + c;
+                const T* x = n.input + line * n.size;
+                const T* dy = n.grad_output + line * n.size;
+                line_sums<T, 2>(n.size, sums + 2 * line, [&](int64_t i, auto lanes, Vec<T>* v) {
+                    v[0] = load(dy + i, lanes);
+                    v[1] = v[0] * (load(x + i, lanes) * rstd + shift);
+                });
+                const T w = weight == nullptr ? T(1) : weight[c];
+                a += w * sums[2 * line];
+                b += w * sums[2 * line + 1];
+            }
+            if (n.grad_input == nullptr) continue;
+            a /= static_cast<T>(count);
+            b /= static_cast<T>(count);
+            const T slope = -b * rstd * rstd, constant = -(a + shift * b) * rstd;
+            for (int64_t c = 0; c < n.channels; ++c) {
+                const int64_t at = (g * n.channels + c) * n.size;
+                const T scale = weight == nullptr ? rstd : rstd * weight[c];
+                line_map(n.grad_input + at, n.size, [&](int64_t i, auto lanes) {
+                    return load(n.grad_output + at + i, lanes) * scale + (load(n.input + at + i, lanes) * slope + constant);
+                });
+            }
+        }
+    });
+    const int64_t channels = n.groups * n.channels;
+    for (int64_t c = 0; c < channels; ++c) {
+        T bias = T(0), weight = T(0);
+        for (int64_t b = 0; b < n.batch; ++b) {
+            bias += sums[2 * (b * channels + c)];
+            weight += sums[2 * (b * channels + c) + 1];
+        }
+        if (n.grad_bias != nullptr) n.grad_bias[c] = bias;
+        if (n.grad_weight != nullptr) n.grad_weight[c] = weight;
+    }
+}
+
+template <class T>
+constexpr LineNormLoops<T> table() {
+    return {line_norm<T>, line_norm_backward<T>, group_norm<T>, group_norm_backward<T>};
+}
+
+}  // namespace
+
+const LineNormKernels line_norm_kernels_table = {table<float>(), table<double>()};
+
+}  // namespace rushlight::cpu::RUSHLIGHT_CPU

@@ -1,0 +1,227 @@
+#include "cpu/norm.h"
+
+#include <cmath>
+
+#include "cpu/contiguous.h"
+#include "cpu/norm_kernels.h"
+#include "rushlight/error.h"
+
+namespace rushlight::cpu {
+namespace {
+
+template <class T> const BatchNormLoops<T>& batch_loops();
+template <> const BatchNormLoops<float>& batch_loops() { return batch_norm_kernels().f32; }
+template <> const BatchNormLoops<double>& batch_loops() { return batch_norm_kernels().f64; }
+template <class T> const LineNormLoops<T>& line_loops();
+template <> const LineNormLoops<float>& line_loops() { return line_norm_kernels().f32; }
+template <> const LineNormLoops<double>& line_loops() { return line_norm_kernels().f64; }
+
+// The operands of one call in the dtype of its computation: float64 for float64, else float32. Inputs of another dtype are
+// copied; outputs of another dtype are computed in scratch memory and written by finish().
+class Operands {
+  public:
+    Operands(KernelContext& ctx, const char* op, DType dtype) : ctx_(ctx), dtype_(compute_dtype(dtype)) {
+        RL_CHECK(dtype_ == DType::Float32 || dtype_ == DType::Float64, throw_not_implemented,
+                 "%s: no kernel for dtype %s on the CPU", op, name(dtype));
+    }
+    bool is_double() const { return dtype_ == DType::Float64; }
+
+    template <class T>
+    const T* in(const View& v) {
+        return v.defined() ? contiguous_in(ctx_, v, dtype_).as<T>() : nullptr;
+    }
+    template <class T>
+    T* out(const View& v) { return keep<T>(v, false); }
+    /// Read and written.
+    template <class T>
+    T* updated(const View& v) { return keep<T>(v, true); }
+
+    void finish() const {
+        for (int i = 0; i < count_; ++i) copy_to(narrow_[i], wide_[i]);
+    }
+
+  private:
+    template <class T>
+    T* keep(const View& v, bool read) {
+        if (!v.defined()) return nullptr;
+        if (v.dtype == dtype_ && v.contiguous) return v.as<T>();
+        narrow_[count_] = v;
+        wide_[count_] = read ? contiguous_in(ctx_, v, dtype_) : scratch_like(ctx_, v, dtype_);
+        return wide_[count_++].as<T>();
+    }
+
+    KernelContext& ctx_;
+    DType dtype_;
+    View narrow_[3], wide_[3];
+    int count_ = 0;
+};
+
+template <class F>
+void with_type(const Operands& o, F&& f) {
+    o.is_double() ? f(double{}) : f(float{});
+}
+
+int64_t product(Ints sizes) {
+    int64_t n = 1;
+    for (int64_t s : sizes) n *= s;
+    return n;
+}
+
+void clear(const View& v) {
+    if (v.defined()) __builtin_memset(v.data, 0, itemsize(v.dtype) * static_cast<size_t>(v.numel));
+}
+
+}  // namespace
+
+void batch_norm(KernelContext& ctx, const View& out, const View& save_mean, const View& save_invstd, const View& input,
+                const View& weight, const View& bias, const View& running_mean, const View& running_var, bool training,
+                double momentum, double eps) {
+    if (out.numel == 0) return;
+    Operands o(ctx, "batch_norm", input.dtype);
+    with_type(o, [&]<class T>(T) {
+        BatchNorm<T> n;
+        n.batch = input.size(0);
+        n.channels = input.size(1);
+        n.size = input.numel / (n.batch * n.channels);
+        n.input = o.in<T>(input);
+        n.weight = o.in<T>(weight);
+        n.bias = o.in<T>(bias);
+        n.running_mean = training ? o.updated<T>(running_mean) : const_cast<T*>(o.in<T>(running_mean));
+        n.running_var = training ? o.updated<T>(running_var) : const_cast<T*>(o.in<T>(running_var));
+        n.training = training;
+        n.momentum = static_cast<T>(momentum);
+        n.eps = static_cast<T>(eps);
+        n.out = o.out<T>(out);
+        n.save_mean = o.out<T>(save_mean);
+        n.save_invstd = o.out<T>(save_invstd);
+        batch_loops<T>().batch_norm(n);
+    });
+    o.finish();
+}
+
+void batch_norm_backward(KernelContext& ctx, const View& grad_input, const View& grad_weight, const View& grad_bias,
+                         const View& grad_output, const View& input, const View& weight, const View& running_mean,
+                         const View& running_var, const View& save_mean, const View& save_invstd, bool training,
+                         double eps) {
+    if (input.numel == 0) {
+        for (const View* v : {&grad_weight, &grad_bias}) clear(*v);
+        return;
+    }
+    Operands o(ctx, "batch_norm_backward", input.dtype);
+    with_type(o, [&]<class T>(T) {
+        BatchNormBackward<T> n;
+        n.batch = input.size(0);
+        n.channels = input.size(1);
+        n.size = input.numel / (n.batch * n.channels);
+        n.grad_output = o.in<T>(grad_output);
+        n.input = o.in<T>(input);
+        n.weight = o.in<T>(weight);
+        n.training = training;
+        if (training) {
+            n.mean = o.in<T>(save_mean);
+            n.invstd = o.in<T>(save_invstd);
+        } else {
+            n.mean = o.in<T>(running_mean);
+            const T* var = o.in<T>(running_var);
+            T* invstd = scratch<T>(ctx, n.channels);
+            for (int64_t c = 0; c < n.channels; ++c) invstd[c] = static_cast<T>(1 / std::sqrt(var[c] + eps));
+            n.invstd = invstd;
+        }
+        n.grad_input = o.out<T>(grad_input);
+        n.grad_weight = o.out<T>(grad_weight);
+        n.grad_bias = o.out<T>(grad_bias);
+        batch_loops<T>().batch_norm_backward(n);
+    });
+    o.finish();
+}
+
+namespace {
+
+void line_norm(KernelContext& ctx, const char* op, bool centered, const View& out, const View& mean, const View& rstd,
+               const View& input, const View& weight, const View& bias, Ints normalized_shape, double eps) {
+    if (out.numel == 0) return;
+    Operands o(ctx, op, input.dtype);
+    with_type(o, [&]<class T>(T) {
+        const int64_t size = product(normalized_shape);
+        line_loops<T>().line_norm({input.numel / size, size, centered, o.in<T>(input), o.in<T>(weight), o.in<T>(bias),
+                                   static_cast<T>(eps), o.out<T>(out), o.out<T>(mean), o.out<T>(rstd)});
+    });
+    o.finish();
+}
+
+void line_norm_backward(KernelContext& ctx, const char* op, bool centered, const View& grad_input, const View& grad_weight,
+                        const View& grad_bias, const View& grad_output, const View& input, const View& mean,
+                        const View& rstd, const View& weight, Ints normalized_shape) {
+    if (input.numel == 0) {
+        for (const View* v : {&grad_weight, &grad_bias}) clear(*v);
+        return;
+    }
+    Operands o(ctx, op, input.dtype);
+    with_type(o, [&]<class T>(T) {
+        const int64_t size = product(normalized_shape);
+        line_loops<T>().line_norm_backward(
+            ctx, {input.numel / size, size, centered, o.in<T>(grad_output), o.in<T>(input), o.in<T>(mean), o.in<T>(rstd),
+                  o.in<T>(weight), o.out<T>(grad_input), o.out<T>(grad_weight), o.out<T>(grad_bias)});
+    });
+    o.finish();
+}
+
+constexpr View kNone{nullptr, nullptr, nullptr, 0, -1, DType::Float32, 0};
+
+}  // namespace
+
+void layer_norm(KernelContext& ctx, const View& out, const View& mean, const View& rstd, const View& input,
+                const View& weight, const View& bias, Ints normalized_shape, double eps) {
+    line_norm(ctx, "layer_norm", true, out, mean, rstd, input, weight, bias, normalized_shape, eps);
+}
+
+void layer_norm_backward(KernelContext& ctx, const View& grad_input, const View& grad_weight, const View& grad_bias,
+                         const View& grad_output, const View& input, const View& mean, const View& rstd, const View& weight,
+                         Ints normalized_shape) {
+    line_norm_backward(ctx, "layer_norm_backward", true, grad_input, grad_weight, grad_bias, grad_output, input, mean, rstd,
+                       weight, normalized_shape);
+}
+
+void rms_norm(KernelContext& ctx, const View& out, const View& rstd, const View& input, const View& weight,
+              Ints normalized_shape, double eps) {
+    line_norm(ctx, "rms_norm", false, out, kNone, rstd, input, weight, kNone, normalized_shape, eps);
+}
+
+void rms_norm_backward(KernelContext& ctx, const View& grad_input, const View& grad_weight, const View& grad_output,
+                       const View& input, const View& rstd, const View& weight, Ints normalized_shape) {
+    line_norm_backward(ctx, "rms_norm_backward", false, grad_input, grad_weight, kNone, grad_output, input, kNone, rstd,
+                       weight, normalized_shape);
+}
+
+void group_norm(KernelContext& ctx, const View& out, const View& mean, const View& rstd, const View& input,
+                const View& weight, const View& bias, int64_t num_groups, double eps) {
+    if (out.numel == 0) return;
+    Operands o(ctx, "group_norm", input.dtype);
+    with_type(o, [&]<class T>(T) {
+        const int64_t batch = input.size(0), channels = input.size(1);
+        line_loops<T>().group_norm({batch, num_groups, channels / num_groups, input.numel / (batch * channels),
+                                    o.in<T>(input), o.in<T>(weight), o.in<T>(bias), static_cast<T>(eps), o.out<T>(out),
+                                    o.out<T>(mean), o.out<T>(rstd)});
+    });
+    o.finish();
+}
+
+void group_norm_backward(KernelContext& ctx, const View& grad_input, const View& grad_weight, const View& grad_bias,
+                         const View& grad_output, const View& input, const View& mean, const View& rstd, const View& weight,
+                         int64_t num_groups) {
+    if (input.numel == 0) {
+        for (const View* v : {&grad_weight, &grad_bias}) clear(*v);
+        return;
+    }
+    Operands o(ctx, "group_norm_backward", input.dtype);
+    with_type(o, [&]<class T>(T) {
+        const int64_t batch = input.size(0), channels = input.size(1);
+        line_loops<T>().group_norm_backward(
+            ctx, {batch, num_groups, channels / num_groups, input.numel / (batch * channels), o.in<T>(grad_output),
+                  o.in<T>(input), o.in<T>(mean), o.in<T>(rstd), o.in<T>(weight), o.out<T>(grad_input),
+                  o.out<T>(grad_weight), o.out<T>(grad_bias)});
+    });
+    o.finish();
+}
+
+}  // namespace rushlight::cpu

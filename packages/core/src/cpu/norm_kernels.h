@@ -1,0 +1,117 @@
+// The loops behind norm.h, on row-major arrays. Pointers that may be null are those of undefined views.
+#pragma once
+
+#include "cpu/capability.h"
+#include "rushlight/kernel.h"
+
+namespace rushlight::cpu {
+
+/// (batch, channels, size)
+template <class T>
+struct BatchNorm {
+    int64_t batch, channels, size;
+    const T* input;
+    const T* weight;
+    const T* bias;
+    T* running_mean;
+    T* running_var;
+    bool training;
+    T momentum, eps;
+    T* out;
+    T* save_mean;
+    T* save_invstd;
+};
+
+template <class T>
+struct BatchNormBackward {
+    int64_t batch, channels, size;
+    const T* grad_output;
+    const T* input;
+    const T* weight;
+    const T* mean;    // those that the forward pass used
+    const T* invstd;
+    bool training;
+    T* grad_input;
+    T* grad_weight;
+    T* grad_bias;
+};
+
+/// (rows, size); without `centered` the mean counts as zero and is not touched.
+template <class T>
+struct LineNorm {
+    int64_t rows, size;
+    bool centered;
+    const T* input;
+    const T* weight;
+    const T* bias;
+    T eps;
+    T* out;
+    T* mean;
+    T* rstd;
+};
+
+template <class T>
+struct LineNormBackward {
+    int64_t rows, size;
+    bool centered;
+    const T* grad_output;
+    const T* input;
+    const T* mean;
+    const T* rstd;
+    const T* weight;
+    T* grad_input;
+    T* grad_weight;
+    T* grad_bias;
+};
+
+/// (batch, groups, channels, size), channels counted within a group
+template <class T>
+struct GroupNorm {
+    int64_t batch, groups, channels, size;
+    const T* input;
+    const T* weight;
+    const T* bias;
+    T eps;
+    T* out;
+    T* mean;
+    T* rstd;
+};
+
+template <class T>
+struct GroupNormBackward {
+    int64_t batch, groups, channels, size;
+    const T* grad_output;
+    const T* input;
+    const T* mean;
+    const T* rstd;
+    const T* weight;
+    T* grad_input;
+    T* grad_weight;
+    T* grad_bias;
+};
+
+template <class T>
+struct BatchNormLoops {
+    void (*batch_norm)(const BatchNorm<T>&);
+    void (*batch_norm_backward)(const BatchNormBackward<T>&);
+};
+struct BatchNormKernels {
+    BatchNormLoops<float> f32;
+    BatchNormLoops<double> f64;
+};
+RUSHLIGHT_KERNEL_TABLE(BatchNormKernels, batch_norm_kernels)
+
+template <class T>
+struct LineNormLoops {
+    void (*line_norm)(const LineNorm<T>&);
+    void (*line_norm_backward)(KernelContext&, const LineNormBackward<T>&);
+    void (*group_norm)(const GroupNorm<T>&);
+    void (*group_norm_backward)(KernelContext&, const GroupNormBackward<T>&);
+};
+struct LineNormKernels {
+    LineNormLoops<float> f32;
+    LineNormLoops<double> f64;
+};
+RUSHLIGHT_KERNEL_TABLE(LineNormKernels, line_norm_kernels)
+
+}  // namespace rushlight::cpu
