@@ -281,7 +281,7 @@ def cpu_seconds_of_children() -> float:
 
 
 def _end_of(log: Path, lines: int = 60) -> str:
-    """What a person wants to see of a log: the first errors of the compiler, and the end; no command lines."""
+    """What a person wants to see of a log: its end and the first errors, without long command lines."""
     text = [line for line in log.read_text(errors="replace").splitlines() if len(line) < 1000]
     errors = [
         line for line in text if " error: " in line or "undefined reference" in line or "CMake Error" in line
