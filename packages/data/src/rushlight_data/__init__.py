@@ -1,0 +1,57 @@
+"""Datasets, samplers and a DataLoader, with PyTorch's `utils.data` API."""
+
+from .collate import collate, default_collate, default_collate_fn_map, default_convert
+from .dataset import (
+    ChainDataset,
+    ConcatDataset,
+    Dataset,
+    IterableDataset,
+    StackDataset,
+    Subset,
+    TensorDataset,
+    random_split,
+)
+from .errors import LoaderTimeout, WorkerError, WorkerExited
+from .loader import DataLoader
+from .sampler import (
+    BatchSampler,
+    DistributedSampler,
+    RandomSampler,
+    Sampler,
+    SequentialSampler,
+    SubsetRandomSampler,
+    WeightedRandomSampler,
+)
+from .stats import LoaderStats
+from .worker import WorkerInfo, get_worker_info
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "BatchSampler",
+    "ChainDataset",
+    "ConcatDataset",
+    "DataLoader",
+    "Dataset",
+    "DistributedSampler",
+    "IterableDataset",
+    "LoaderStats",
+    "LoaderTimeout",
+    "RandomSampler",
+    "Sampler",
+    "SequentialSampler",
+    "StackDataset",
+    "Subset",
+    "SubsetRandomSampler",
+    "TensorDataset",
+    "WeightedRandomSampler",
+    "WorkerError",
+    "WorkerExited",
+    "WorkerInfo",
+    "collate",
+    "default_collate",
+    "default_collate_fn_map",
+    "default_convert",
+    "get_worker_info",
+    "random_split",
+]

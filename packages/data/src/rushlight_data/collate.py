@@ -1,0 +1,181 @@
+"""Collation: a list of samples becomes a batch."""
+
+from __future__ import annotations
+
+import copy
+import sys
+import threading
+from collections.abc import Callable, Mapping, MutableMapping, MutableSequence, Sequence
+from typing import Any
+
+import rushlight_core as core
+
+__all__ = ["collate", "default_collate", "default_collate_fn_map", "default_convert"]
+
+CollateMap = dict[type | tuple[type, ...], Callable[..., Any]]
+Allocate = Callable[[Sequence[int], core.dtype], core.Tensor | None]
+
+# Functions for further types: `default_collate_fn_map[type] = fn` teaches every default collation of this process.
+default_collate_fn_map: CollateMap = {}
+
+# In a worker: `Transport.empty`, so that batches are written where they are sent from.
+_worker = threading.local()
+
+
+def allocate_batches_by(allocate: Allocate | None) -> None:
+    """In a worker's thread: take the memory of batches from its transport."""
+    _worker.allocate = allocate
+
+
+def default_collate(batch: Sequence[Any]) -> Any:
+    """Put samples together, with the batch as a new first dimension.
+
+    Tensors of one shape are stacked, NumPy arrays and scalars too, as tensors; ints become an int64 tensor, floats a
+    float64 tensor; strings and bytes stay lists. Mappings, named tuples and sequences are collated item by item, and keep
+    their type where it can be made; a plain tuple becomes a list.
+
+    Raises TypeError for other types, RuntimeError for sequences of different lengths and tensors of different shapes.
+    """
+    return collate(batch, collate_fn_map=default_collate_fn_map)
+
+
+def collate(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -> Any:
+    """Collate with functions for further types, which go before the rules of `default_collate`:
+    `collate_fn_map[type](batch, *, collate_fn_map=...)`, found by the first sample's type or a base class of it."""
+    first = batch[0]
+    if collate_fn_map:
+        fn = _find(collate_fn_map, first)
+        if fn is not None:
+            return fn(batch, collate_fn_map=collate_fn_map)
+    if isinstance(first, core.Tensor):
+        return stack(batch)
+    if isinstance(first, float):
+        return core.tensor(batch, dtype=core.float64)
+    if isinstance(first, int):
+        return core.tensor(batch)
+    if isinstance(first, (str, bytes)):
+        return batch
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        if isinstance(first, numpy.ndarray):
+            if first.dtype.kind not in "biufc":
+                raise TypeError(
+                    f"default_collate(batch): an array of dtype {first.dtype} cannot become a tensor; numbers can"
+                )
+            return stack([core.as_tensor(array) for array in batch])
+        if isinstance(first, (numpy.bool_, numpy.number)):
+            return core.as_tensor(numpy.asarray(batch))
+
+    def inner(samples: Sequence[Any]) -> Any:
+        return collate(samples, collate_fn_map=collate_fn_map)
+
+    if isinstance(first, Mapping):
+        return _as_mapping(first, {key: inner([sample[key] for sample in batch]) for key in first})
+    if isinstance(first, tuple) and hasattr(first, "_fields"):
+        return type(first)(*(inner(column) for column in _columns(batch)))
+    if isinstance(first, tuple):
+        return [inner(column) for column in _columns(batch)]
+    if isinstance(first, Sequence):
+        return _as_sequence(first, [inner(column) for column in _columns(batch)])
+    raise TypeError(
+        f"default_collate(batch): samples must be tensors, NumPy arrays, numbers, strings, mappings or sequences of "
+        f"them, and the first is a {type(first).__name__}\nGive DataLoader a collate_fn for other types."
+    )
+
+
+def default_convert(data: Any) -> Any:
+    """What a loader does with a sample when it does not batch: NumPy arrays and scalars become tensors, at any depth;
+    everything else stays."""
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(data, (numpy.ndarray, numpy.bool_, numpy.number)):
+        return core.as_tensor(data) if data.dtype.kind in "biufc" else data
+    if isinstance(data, (core.Tensor, str, bytes)):
+        return data
+    if isinstance(data, Mapping):
+        return _as_mapping(data, {key: default_convert(value) for key, value in data.items()})
+    if isinstance(data, tuple) and hasattr(data, "_fields"):
+        return type(data)(*(default_convert(value) for value in data))
+    if isinstance(data, tuple):
+        return [default_convert(value) for value in data]
+    if isinstance(data, Sequence):
+        return _as_sequence(data, [default_convert(value) for value in data])
+    return data
+
+
+def stack(tensors: Sequence[core.Tensor]) -> core.Tensor:
+    """Stack tensors along a new first dimension, in a worker into the memory that is sent."""
+    allocate: Allocate | None = getattr(_worker, "allocate", None)
+    first = tensors[0]
+    if allocate is None or first.requires_grad or first.device.type != "cpu":
+        return core.stack(tuple(tensors), 0)
+    dtype, shape = first.dtype, first.shape
+    for tensor in tensors:
+        # Different dtypes are promoted, different shapes are an error: both as without workers.
+        if tensor.dtype != dtype or tensor.shape != shape or tensor.requires_grad:
+            return core.stack(tuple(tensors), 0)
+    out = allocate((len(tensors), *shape), dtype)
+    return core.stack(tuple(tensors), 0) if out is None else core.stack(tuple(tensors), 0, out=out)
+
+
+def gather(tensors: Sequence[core.Tensor], indices: Sequence[int]) -> list[core.Tensor]:
+    """The rows at `indices` of each tensor: what stacking them one by one would give."""
+    allocate: Allocate | None = getattr(_worker, "allocate", None)
+    length = tensors[0].shape[0]
+    rows = [i + length if i < 0 else i for i in indices] if min(indices) < 0 else list(indices)
+    where = core.tensor(rows)
+    batch = []
+    for tensor in tensors:
+        out = None
+        if allocate is not None and not tensor.requires_grad and tensor.device.type == "cpu":
+            out = allocate((len(rows), *tensor.shape[1:]), tensor.dtype)
+        at = where if tensor.device.type == "cpu" else where.to(tensor.device)
+        batch.append(
+            core.index_select(tensor, 0, at) if out is None else core.index_select(tensor, 0, at, out=out)
+        )
+    return batch
+
+
+def _columns(batch: Sequence[Any]) -> list[tuple[Any, ...]]:
+    length = len(batch[0])
+    for i, sample in enumerate(batch):
+        if len(sample) != length:
+            raise RuntimeError(
+                f"default_collate(batch): sequences must have the same length; sample 0 has {length} items, "
+                f"sample {i} has {len(sample)}"
+            )
+    return list(zip(*batch, strict=True))
+
+
+def _as_mapping(like: Any, values: dict[Any, Any]) -> Any:
+    if type(like) is dict:
+        return values
+    try:
+        if isinstance(like, MutableMapping):
+            # A copy keeps what else the mapping holds, such as a default factory.
+            clone = copy.copy(like)
+            clone.update(values)
+            return clone
+        return type(like)(values)
+    except TypeError:  # it cannot be made like that
+        return values
+
+
+def _as_sequence(like: Any, values: list[Any]) -> Any:
+    if type(like) is list:
+        return values
+    try:
+        if isinstance(like, MutableSequence):
+            clone = copy.copy(like)
+            for i, value in enumerate(values):
+                clone[i] = value
+            return clone
+        return type(like)(values)
+    except TypeError:  # as a range
+        return values
+
+
+def _find(functions: CollateMap, first: object) -> Callable[..., Any] | None:
+    exact = functions.get(type(first))
+    if exact is not None:
+        return exact
+    return next((fn for kind, fn in functions.items() if isinstance(first, kind)), None)

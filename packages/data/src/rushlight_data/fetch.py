@@ -1,0 +1,216 @@
+"""Reading one batch: the same code in a worker and, without workers, in the training process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Literal
+
+from .random_streams import mix, seed_streams
+
+Streams = Literal["batch", "sample"] | None
+
+
+class Task:
+    """A batch to be read. `number` counts batches within the epoch, `position` samples. `indices` is the argument for the
+    dataset: a list, or a single index where nothing is batched."""
+
+    __slots__ = ("indices", "number", "position")
+
+    def __init__(self, number: int, position: int, indices: Any) -> None:
+        self.number = number
+        self.position = position
+        self.indices = indices
+
+    def __reduce__(self) -> Any:
+        return Task, (self.number, self.position, self.indices)
+
+
+class Fetcher:
+    """Reads batches. After an exception, `doing` says in words what it did, and `index` holds the sample's index in a
+    tuple, or nothing."""
+
+    def __init__(self, dataset: Any, batched: bool, collate_fn: Callable[[Any], Any], streams: Streams) -> None:
+        self.dataset = dataset
+        self.batched = batched
+        self.collate_fn = collate_fn
+        self.streams = streams
+        self.seed = 0
+        self.doing = "starting"
+        self.index: tuple[Any, ...] = ()
+        self.stopped: Callable[[], bool] | None = None  # asked between samples: whether the batch is wanted no more
+
+    def start_epoch(self, seed: int) -> None:
+        """Key the random streams of what follows."""
+        self.seed = seed
+
+    def fetch(self, task: Task) -> Any:
+        """The batch of a task. Raises what the dataset or the collation raises; StopIteration at a stream's end."""
+        raise NotImplementedError
+
+    def _enter(self, task: Task) -> None:
+        self.index = ()
+        if self.streams == "batch":
+            seed_streams(mix(self.seed, task.number))
+        elif self.streams == "sample":
+            seed_streams(mix(self.seed, task.position))
+
+    def _collate(self, task: Task, samples: Any) -> Any:
+        try:
+            return self.collate_fn(samples)
+        except BaseException as error:
+            self.doing = f"collating batch {task.number}"
+            self.index = ()
+            raise _not_the_end(error)
+
+
+class MapFetcher(Fetcher):
+    """Reads a map-style dataset."""
+
+    def __init__(self, dataset: Any, batched: bool, collate_fn: Callable[[Any], Any], streams: Streams, fast: bool) -> None:
+        super().__init__(dataset, batched, collate_fn, streams)
+        per_sample = streams == "sample"
+        self.read_batch = batch_method(dataset) if batched and fast and not per_sample else None
+        self.read_many = getattr(dataset, "__getitems__", None) if batched and not per_sample else None
+
+    def fetch(self, task: Task) -> Any:
+        self._enter(task)
+        indices = task.indices
+        if not self.batched:
+            return self._collate(task, self._read_one(task, indices))
+        if self.read_batch is not None:
+            try:
+                return self.read_batch(indices)
+            except Exception:
+                # One by one below: that names the sample, or copes with indices of an unusual type.
+                self._enter(task)
+        if self.read_many is not None:
+            try:
+                samples = self.read_many(indices)
+            except BaseException as error:
+                self.doing = f"reading batch {task.number} at once"
+                raise _not_the_end(error)
+            if len(samples) != len(indices):
+                self.doing = f"reading batch {task.number} at once"
+                raise ValueError(f"__getitems__ returned {len(samples)} samples for {len(indices)} indices")
+        else:
+            samples = self._read_each(task, indices)
+        return self._collate(task, samples)
+
+    def _read_one(self, task: Task, index: Any) -> Any:
+        try:
+            return self.dataset[index]
+        except BaseException as error:
+            self._blame(task, index)
+            raise _not_the_end(error)
+
+    def _read_each(self, task: Task, indices: Sequence[Any]) -> list[Any]:
+        dataset, stopped, index = self.dataset, self.stopped, None
+        samples: list[Any] = []
+        try:
+            if self.streams == "sample":
+                for offset, index in enumerate(indices):
+                    if offset:
+                        seed_streams(mix(self.seed, task.position + offset))
+                    samples.append(dataset[index])
+            elif stopped is None:
+                for index in indices:
+                    samples.append(dataset[index])
+            else:
+                for index in indices:
+                    if stopped():
+                        raise Abandoned
+                    samples.append(dataset[index])
+        except BaseException as error:
+            self._blame(task, index)
+            raise _not_the_end(error)
+        return samples
+
+    def _blame(self, task: Task, index: Any) -> None:
+        self.doing = f"reading sample {index!r} of batch {task.number}"
+        self.index = (index,)
+
+
+class IterableFetcher(Fetcher):
+    """Reads a stream: `task.indices` is the number of samples wanted, or None where nothing is batched."""
+
+    def __init__(
+        self, dataset: Any, batched: bool, collate_fn: Callable[[Any], Any], streams: Streams, drop_last: bool
+    ) -> None:
+        super().__init__(dataset, batched, collate_fn, streams)
+        self.drop_last = drop_last
+        self.iterator: Iterator[Any] | None = None
+
+    def start_epoch(self, seed: int) -> None:
+        super().start_epoch(seed)
+        self.iterator = None
+
+    def fetch(self, task: Task) -> Any:
+        return self._collate(task, self.read(task))
+
+    def read(self, task: Task) -> Any:
+        """The samples of a task, not collated."""
+        self._enter(task)
+        samples: list[Any] = []
+        try:
+            if self.iterator is None:
+                self.iterator = iter(self.dataset)
+            if not self.batched:
+                return next(self.iterator)
+            for offset in range(task.indices):
+                if offset and self.streams == "sample":
+                    seed_streams(mix(self.seed, task.position + offset))
+                try:
+                    samples.append(next(self.iterator))
+                except StopIteration:
+                    break
+        except StopIteration:
+            raise
+        except BaseException:
+            self.doing = f"reading sample {task.position + len(samples)} of the stream (batch {task.number})"
+            self.index = (task.position + len(samples),)
+            raise
+        if not samples or (self.drop_last and len(samples) < task.indices):
+            raise StopIteration
+        return samples
+
+    def resume(self, batches: int, batch: int | None, state: Any) -> None:
+        """Go on after so many batches (of `batch` samples each): from a state, or by reading and forgetting them."""
+        if state is None:
+            for number in range(batches):
+                self.read(Task(number, number * (batch or 1), batch))
+        elif hasattr(self.dataset, "load_state_dict"):
+            self.dataset.load_state_dict(state)
+        else:
+            self.iterator = iter(self.dataset)
+            self.iterator.load_state_dict(state)  # type: ignore[attr-defined]
+
+    def state(self) -> Any:
+        """The stream's state, if its iterator or the dataset can tell it."""
+        for part in (self.iterator, self.dataset):
+            if hasattr(part, "state_dict"):
+                return part.state_dict()
+        return None
+
+
+class Abandoned(BaseException):
+    """The loader does not want the batch any more."""
+
+
+def _not_the_end(error: BaseException) -> BaseException:
+    """The error to raise: a StopIteration from a dataset would end the loop over the loader as if all were well."""
+    if not isinstance(error, StopIteration):
+        return error
+    wrapped = RuntimeError("the dataset or the collate_fn raised StopIteration")
+    wrapped.__cause__ = error
+    return wrapped
+
+
+def batch_method(dataset: Any) -> Callable[[Sequence[int]], Any] | None:
+    """`dataset.__getbatch__`, unless a subclass has changed what a sample is without changing that, too. A dataset that
+    wraps another may have None there."""
+    for kind in type(dataset).__mro__:
+        if "__getbatch__" in vars(kind):
+            return dataset.__getbatch__  # type: ignore[no-any-return]
+        if "__getitem__" in vars(kind) or "__getitems__" in vars(kind):
+            return None
+    return None

@@ -1,0 +1,291 @@
+"""The DataLoader: PyTorch's, with the same samples for any number of workers, exact resume, and errors that tell."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Generic, TypeVar
+
+from .collate import default_collate, default_convert
+from .crew import Crew
+from .dataset import IterableDataset, _draws_random
+from .fetch import Fetcher, IterableFetcher, MapFetcher, Streams
+from .iterators import LoaderIterator, SerialIterator, WorkersIterator
+from .random_streams import mix, new_seed
+from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, iterate
+from .state import Progress, check, generator_state, load_generator_state
+from .stats import LoaderStats
+from .transport import find_transport
+
+__all__ = ["DataLoader"]
+
+T_co = TypeVar("T_co", covariant=True)
+_FIXED = {"batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers"}
+
+
+class DataLoader(Generic[T_co]):
+    """Batches of a dataset, read ahead by worker processes.
+
+    Arguments:
+        dataset: map-style (`__getitem__`, `__len__`) or iterable (`IterableDataset`).
+        batch_size: samples per batch; None: samples one by one, not batched.
+        shuffle: random order, anew in each epoch.
+        sampler: which indices, in which order (any iterable); excludes `shuffle`.
+        batch_sampler: yields lists of indices; excludes batch_size, shuffle, sampler and drop_last.
+        num_workers: how many workers read; 0: the calling process does.
+        collate_fn: makes a batch of a list of samples; by default `default_collate`, or `default_convert` unbatched.
+        pin_memory: copy batches to page-locked memory, from which copies to a GPU are asynchronous.
+        drop_last: leave out a last, shorter batch.
+        timeout: seconds to wait for a batch from workers; 0: for ever.
+        worker_init_fn: called in each worker with its number.
+        multiprocessing_context: a start method's name or a context; None: the one that is set.
+        generator: where seeds are drawn from; None: core's global stream.
+        prefetch_factor: batches read ahead per worker; None: 2.
+        persistent_workers: keep workers, and their copies of the dataset, from epoch to epoch.
+        pin_memory_device: accepted for PyTorch's sake; the current device is used.
+        in_order: give batches in the sampler's order; False: as they come.
+
+    Beyond PyTorch:
+        seed: makes the order and all random streams a function of (seed, epoch, batch); None: each epoch's seed is drawn
+            from `generator`.
+        streams: what the random streams of `random`, NumPy and core are keyed by while samples are read: "batch",
+            "sample" (independent of the batch size; some 10 microseconds a sample), or None: workers are seeded once, and
+            what a sample draws depends on who reads it, as in PyTorch. See Note [Streams].
+        transport: how batches travel: an object (`rushlight_core.seams.transport.Transport`), "shared_memory", "pickling",
+            "threads", or None for the best that is installed.
+
+    Raises ValueError for arguments that exclude each other or are out of range. An exception in the dataset is raised by
+    `next()` with its own class; its notes say where it happened, and its `__cause__` is a `WorkerError`. The loop may go on
+    after it. A worker that dies raises `WorkerExited`, which ends the iteration; no batch in time raises `LoaderTimeout`.
+    """
+
+    dataset: Any
+    batch_size: int | None
+    num_workers: int
+    _iterator: LoaderIterator | None = None
+    _made = False
+
+    def __init__(
+        self,
+        dataset: Any,
+        batch_size: int | None = 1,
+        shuffle: bool | None = None,
+        sampler: Sampler[Any] | Iterable[Any] | None = None,
+        batch_sampler: Sampler[list[Any]] | Iterable[list[Any]] | None = None,
+        num_workers: int = 0,
+        collate_fn: Callable[[list[Any]], Any] | None = None,
+        pin_memory: bool = False,
+        drop_last: bool = False,
+        timeout: float = 0,
+        worker_init_fn: Callable[[int], object] | None = None,
+        multiprocessing_context: Any = None,
+        generator: Any = None,
+        *,
+        prefetch_factor: int | None = None,
+        persistent_workers: bool = False,
+        pin_memory_device: str = "",
+        in_order: bool = True,
+        seed: int | None = None,
+        streams: Streams = "batch",
+        transport: Any = None,
+    ) -> None:
+        _check_workers(num_workers, timeout, prefetch_factor, persistent_workers, multiprocessing_context)
+        _check_streams(streams)
+        iterable = isinstance(dataset, IterableDataset)
+        if iterable:
+            _check_iterable(shuffle, sampler, batch_sampler)
+        if sampler is not None and shuffle:
+            raise ValueError("DataLoader(sampler, shuffle): a sampler decides the order itself; give one of them")
+        if batch_sampler is not None:
+            if batch_size != 1 or shuffle or sampler is not None or drop_last:
+                raise ValueError(
+                    "DataLoader(batch_sampler): it decides what is in a batch itself; leave out batch_size, shuffle, sampler "
+                    "and drop_last"
+                )
+            batch_size, drop_last = None, False
+        elif batch_size is None and drop_last:
+            raise ValueError("DataLoader(drop_last): without batches (batch_size=None) there is no last one to drop")
+
+        if sampler is None and not iterable:
+            sampler = RandomSampler(dataset, generator=generator) if shuffle else SequentialSampler(dataset)
+        if batch_sampler is None and batch_size is not None:
+            if iterable:
+                _check_batch_size(batch_size)
+            else:
+                batch_sampler = BatchSampler(sampler, batch_size, drop_last)  # type: ignore[arg-type]
+
+        self.dataset = dataset
+        self.num_workers = num_workers
+        self.prefetch_factor = 2 if num_workers and prefetch_factor is None else prefetch_factor
+        self.pin_memory = pin_memory
+        self.pin_memory_device = pin_memory_device
+        self.timeout = timeout
+        self.worker_init_fn = worker_init_fn
+        self.multiprocessing_context = multiprocessing_context
+        self.batch_size = batch_size
+        self.drop_last = drop_last
+        self.sampler = sampler
+        self.batch_sampler = batch_sampler
+        self.generator = generator
+        batched = batch_sampler is not None or batch_size is not None
+        self.collate_fn = collate_fn or (default_collate if batched else default_convert)
+        self.persistent_workers = persistent_workers
+        self.in_order = in_order
+        self.seed = seed
+        self.streams = streams
+        self.transport = transport
+        self._iterable = iterable
+        self._batched = batched
+        self._crew: Crew | None = None
+        self._progress: Progress | None = None
+        self._resume: dict[str, Any] | None = None
+        self._epoch = 0
+        self._stats = LoaderStats(num_workers)
+        self._made = True
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if self._made and name in _FIXED:
+            raise ValueError(f"DataLoader: {name} cannot be changed once the loader is made; make another loader")
+        super().__setattr__(name, value)
+
+    def __len__(self) -> int:
+        """How many batches an epoch has. Raises TypeError if the dataset or sampler cannot tell its length."""
+        if not self._iterable:
+            return len(self.batch_sampler if self._batched else self.sampler)  # type: ignore[arg-type]
+        n = len(self.dataset)
+        if self.batch_size is None:
+            return n
+        return n // self.batch_size if self.drop_last else -(-n // self.batch_size)
+
+    def __iter__(self) -> LoaderIterator:
+        """Begin an epoch, or go on where `load_state_dict` says. With persistent workers, an iterator from before ends."""
+        progress, order = self._begin_epoch()
+        if self.num_workers == 0:
+            return SerialIterator(self, progress, order, self._make_fetcher())
+        if self._crew is None or self._crew.stopped or not self.persistent_workers:
+            crew = Crew(
+                self.num_workers,
+                self._make_fetcher(),
+                mix(progress.seed, -1) >> 1,
+                self.worker_init_fn,
+                find_transport(self.transport),
+                self.multiprocessing_context,
+            )
+        else:
+            crew = self._crew
+        if self.persistent_workers:
+            self._crew = crew
+        return WorkersIterator(self, progress, order, crew)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the latest iteration is, after the batches taken so far: a small dict of plain Python objects.
+
+        A loader that is made in the same way and given this state goes on with the very next batch; nothing is read to get
+        there (except for an iterable dataset without `state_dict`, which is read again up to there).
+        """
+        if self._resume is not None:  # loaded, and not begun
+            return dict(self._resume)
+        if not self.in_order and self._progress is not None and not self._progress.finished:
+            raise ValueError(
+                "DataLoader.state_dict(): with in_order=False the batches taken are not the first of the order\n"
+                "Save between epochs, or make the loader with in_order=True."
+            )
+        state = self._progress.state_dict() if self._progress is not None else {"version": 1, "epoch": 0, "batches": 0}
+        state["generator"] = generator_state(self.generator)
+        return state
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Let the next iteration go on from a state. Raises ValueError if this loader cannot."""
+        state = check(state_dict, self._iterable, self.num_workers)
+        load_generator_state(self.generator, state.get("generator"))
+        self._resume = dict(state)
+
+    def stats(self) -> LoaderStats:
+        """How long the loop waited for workers, and workers for the loop; `stats().verdict` says it in a sentence."""
+        return self._stats
+
+    def check_worker_number_rationality(self) -> None:
+        """Warn if there are more workers than processors."""
+        cores = len(os.sched_getaffinity(0))
+        if self.num_workers > cores:
+            warnings.warn(f"DataLoader(num_workers): {self.num_workers} workers for {cores} processors", stacklevel=2)
+
+    def _begin_epoch(self) -> tuple[Progress, Iterator[Any] | None]:
+        resume, self._resume = self._resume, None
+        sampler: Any = self.batch_sampler if self._batched else self.sampler
+        if resume is None:
+            epoch, batches, samples, order_state = self._epoch, 0, 0, None
+        else:
+            epoch, batches = resume["epoch"], resume["batches"]
+            samples, order_state = resume.get("samples", 0), resume.get("order")
+        if batches and resume is not None:
+            seed = resume["seed"]
+        elif self.seed is not None:
+            seed = mix(self.seed, epoch) >> 1
+        else:
+            seed = new_seed(self.generator)
+        order = None
+        if not self._iterable:
+            if order_state is not None and hasattr(sampler, "load_state_dict"):
+                sampler.load_state_dict(order_state)
+            elif self.seed is not None and hasattr(sampler, "reseed"):
+                sampler.reseed(mix(seed, -2) >> 1)
+            order = iterate(sampler, batches)
+            order_state = sampler.state_dict() if hasattr(sampler, "state_dict") else None
+        progress = Progress(epoch, seed, order_state, batches, samples)
+        if self._iterable:
+            streams = (resume or {}).get("streams")
+            progress.streams = [(n, s) for n, s in streams] if streams else [(0, None)] * max(self.num_workers, 1)
+            progress.turn = (resume or {}).get("turn", 0)
+        self._progress = progress
+        self._epoch = epoch + 1
+        return progress, order
+
+    def _make_fetcher(self) -> Fetcher:
+        streams = self.streams
+        default = self.collate_fn in (default_collate, default_convert)
+        if default and not _draws_random(self.dataset):
+            streams = None
+        if self._iterable:
+            return IterableFetcher(self.dataset, self._batched, self.collate_fn, streams, self.drop_last)
+        return MapFetcher(self.dataset, self._batched, self.collate_fn, streams, fast=self.collate_fn is default_collate)
+
+
+def _check_workers(
+    num_workers: int, timeout: float, prefetch_factor: int | None, persistent_workers: bool, context: Any
+) -> None:
+    if num_workers < 0:
+        raise ValueError(f"DataLoader(num_workers): must not be negative, is {num_workers}; 0 reads in this process")
+    if timeout < 0:
+        raise ValueError(f"DataLoader(timeout): must not be negative, is {timeout}")
+    if num_workers == 0:
+        for name, given in (
+            ("prefetch_factor", prefetch_factor is not None),
+            ("persistent_workers", persistent_workers),
+            ("multiprocessing_context", context is not None),
+        ):
+            if given:
+                raise ValueError(f"DataLoader({name}): has a meaning only with workers, and num_workers is 0")
+    if prefetch_factor is not None and prefetch_factor <= 0:
+        raise ValueError(f"DataLoader(prefetch_factor): must be positive, is {prefetch_factor}")
+
+
+def _check_streams(streams: object) -> None:
+    if streams not in ("batch", "sample", None):
+        raise ValueError(f"DataLoader(streams): must be 'batch', 'sample' or None, is {streams!r}")
+
+
+def _check_iterable(shuffle: object, sampler: object, batch_sampler: object) -> None:
+    for name, given in (
+        ("shuffle", shuffle not in (None, False)),
+        ("sampler", sampler is not None),
+        ("batch_sampler", batch_sampler is not None),
+    ):
+        if given:
+            raise ValueError(f"DataLoader({name}): an IterableDataset has an order of its own")
+
+
+def _check_batch_size(batch_size: object) -> None:
+    if not isinstance(batch_size, int) or isinstance(batch_size, bool) or batch_size <= 0:
+        raise ValueError(f"DataLoader(batch_size): must be a positive int or None, is {batch_size!r}")

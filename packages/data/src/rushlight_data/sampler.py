@@ -1,0 +1,316 @@
+"""Samplers: in which order samples are read.
+
+A sampler is anything that can be iterated; the classes here can also begin in the middle (`iter_from`) and say in a few
+bytes which order they are in (`state_dict`), so that a loader is resumed without drawing it again index by index. A random
+order is a function of one 63-bit seed, which is drawn from the generator (by default core's global stream) whenever an
+iteration begins.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Sequence, Sized
+from typing import Any, Generic, TypeVar
+
+import rushlight_core as core
+
+from .random_streams import generator_of, mix, new_seed, permutation
+
+__all__ = [
+    "BatchSampler",
+    "DistributedSampler",
+    "RandomSampler",
+    "Sampler",
+    "SequentialSampler",
+    "SubsetRandomSampler",
+    "WeightedRandomSampler",
+    "iterate",
+]
+
+T_co = TypeVar("T_co", covariant=True)
+_CHUNK = 4096
+
+
+class Sampler(Generic[T_co]):
+    """Base of samplers. Subclasses write `__iter__`, and `__len__` if they can tell. A sampler of random order that should
+    be resumable also writes `state_dict`, which right after `iter()` describes the order, and `load_state_dict`, after
+    which the next `iter()` takes the same."""
+
+    def __init__(self, data_source: Sized | None = None) -> None:
+        pass
+
+    def __iter__(self) -> Iterator[T_co]:
+        raise NotImplementedError(f"{type(self).__name__} must define __iter__()")
+
+    def iter_from(self, start: int) -> Iterator[T_co]:
+        """What `iter()` would give without the first `start` items."""
+        return itertools.islice(iter(self), start, None)
+
+
+def iterate(sampler: Iterable[Any], start: int = 0) -> Iterator[Any]:
+    """Iterate over a sampler of any make from its `start`-th item on."""
+    if start == 0:
+        return iter(sampler)
+    if hasattr(sampler, "iter_from"):
+        return sampler.iter_from(start)  # type: ignore[no-any-return]
+    return itertools.islice(iter(sampler), start, None)
+
+
+class SequentialSampler(Sampler[int]):
+    """0, 1, 2, … up to the length of `data_source`."""
+
+    data_source: Sized
+
+    def __init__(self, data_source: Sized) -> None:
+        self.data_source = data_source
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(len(self.data_source)))
+
+    def iter_from(self, start: int) -> Iterator[int]:
+        return iter(range(start, len(self.data_source)))
+
+    def __len__(self) -> int:
+        return len(self.data_source)
+
+
+class _Seeded(Sampler[int]):
+    """A random order that is a function of a seed."""
+
+    generator: Any = None
+    _seed: int | None = None
+    _next_seed: int | None = None
+
+    def __iter__(self) -> Iterator[int]:
+        return self.iter_from(0)
+
+    def iter_from(self, start: int) -> Iterator[int]:
+        # Not a generator function: the seed is drawn now, not when the first index is asked for.
+        seed = self._next_seed if self._next_seed is not None else new_seed(self.generator)
+        self._seed, self._next_seed = seed, None
+        return self._order(seed, start)
+
+    def _order(self, seed: int, start: int) -> Iterator[int]:
+        raise NotImplementedError
+
+    def reseed(self, seed: int) -> None:
+        """Let the next iteration take this seed, unless the sampler has a generator of its own."""
+        if self.generator is None:
+            self._next_seed = seed
+
+    def state_dict(self) -> dict[str, Any]:
+        """Which order the latest iteration is in."""
+        return {"seed": self._seed}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Let the next iteration be in that order."""
+        self._next_seed = state_dict["seed"]
+
+
+class RandomSampler(_Seeded):
+    """The indices of `data_source` in random order.
+
+    Without `replacement` each index comes once, or, where `num_samples` is larger, once per round; with it, each is drawn
+    independently. Raises TypeError or ValueError for arguments of the wrong type or sign.
+    """
+
+    data_source: Sized
+
+    def __init__(
+        self, data_source: Sized, replacement: bool = False, num_samples: int | None = None, generator: Any = None
+    ) -> None:
+        _require_bool("RandomSampler", "replacement", replacement)
+        if num_samples is not None:
+            _require_positive("RandomSampler", "num_samples", num_samples)
+        self.data_source = data_source
+        self.replacement = replacement
+        self._num_samples = num_samples
+        self.generator = generator
+
+    @property
+    def num_samples(self) -> int:
+        """How many indices an iteration gives: by default as many as there are."""
+        return len(self.data_source) if self._num_samples is None else self._num_samples
+
+    def _order(self, seed: int, start: int) -> Iterator[int]:
+        n, total = len(self.data_source), self.num_samples
+        if n == 0 or start >= total:
+            return
+        if self.replacement:
+            drawn = core.randint(0, n, (total,), dtype=core.int64, generator=generator_of(seed))
+            for i in range(start, total, _CHUNK):
+                yield from drawn[i : i + _CHUNK].tolist()
+            return
+        round_, start = divmod(start, n)
+        left = total - round_ * n - start
+        while left > 0:
+            yield from itertools.islice(permutation(n, mix(seed, round_) >> 1, start), left)
+            left -= n - start
+            round_, start = round_ + 1, 0
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+
+class SubsetRandomSampler(_Seeded):
+    """The given indices in random order, each once."""
+
+    indices: Sequence[Any]
+
+    def __init__(self, indices: Sequence[Any], generator: Any = None) -> None:
+        self.indices = indices
+        self.generator = generator
+
+    def _order(self, seed: int, start: int) -> Iterator[Any]:
+        return (self.indices[i] for i in permutation(len(self.indices), seed, start))
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+
+class WeightedRandomSampler(_Seeded):
+    """Indices drawn with probability proportional to `weights` (any non-negative numbers, not all zero).
+
+    Without `replacement` an index comes at most once.
+    """
+
+    weights: core.Tensor
+
+    def __init__(
+        self, weights: Sequence[float], num_samples: int, replacement: bool = True, generator: Any = None
+    ) -> None:
+        _require_positive("WeightedRandomSampler", "num_samples", num_samples)
+        _require_bool("WeightedRandomSampler", "replacement", replacement)
+        self.weights = core.as_tensor(weights, dtype=core.float64)
+        if self.weights.dim() != 1:
+            raise ValueError(
+                f"WeightedRandomSampler(weights): must be one number per sample, has shape {tuple(self.weights.shape)}"
+            )
+        self.num_samples = num_samples
+        self.replacement = replacement
+        self.generator = generator
+
+    def _order(self, seed: int, start: int) -> Iterator[int]:
+        drawn = core.multinomial(self.weights, self.num_samples, self.replacement, generator=generator_of(seed))
+        for i in range(start, self.num_samples, _CHUNK):
+            yield from drawn[i : i + _CHUNK].tolist()
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+
+class BatchSampler(Sampler[list[Any]]):
+    """Lists of `batch_size` items of another sampler; with `drop_last`, a shorter last one is left out."""
+
+    def __init__(self, sampler: Iterable[Any], batch_size: int, drop_last: bool) -> None:
+        _require_positive("BatchSampler", "batch_size", batch_size)
+        _require_bool("BatchSampler", "drop_last", drop_last)
+        self.sampler = sampler
+        self.batch_size = batch_size
+        self.drop_last = drop_last
+
+    def __iter__(self) -> Iterator[list[Any]]:
+        return self.iter_from(0)
+
+    def iter_from(self, start: int) -> Iterator[list[Any]]:
+        return self._batches(iterate(self.sampler, start * self.batch_size))
+
+    def _batches(self, items: Iterator[Any]) -> Iterator[list[Any]]:
+        size = self.batch_size
+        while len(batch := list(itertools.islice(items, size))) == size:
+            yield batch
+        if batch and not self.drop_last:
+            yield batch
+
+    def __len__(self) -> int:
+        n = len(self.sampler)  # type: ignore[arg-type]
+        return n // self.batch_size if self.drop_last else -(-n // self.batch_size)
+
+    def reseed(self, seed: int) -> None:
+        """Pass a seed on to the sampler, if it takes one."""
+        if hasattr(self.sampler, "reseed"):
+            self.sampler.reseed(seed)
+
+    def state_dict(self) -> dict[str, Any] | None:
+        """The sampler's state; None if it has none."""
+        return self.sampler.state_dict() if hasattr(self.sampler, "state_dict") else None
+
+    def load_state_dict(self, state_dict: dict[str, Any] | None) -> None:
+        """Pass a state on to the sampler."""
+        if state_dict is not None and hasattr(self.sampler, "load_state_dict"):
+            self.sampler.load_state_dict(state_dict)
+
+
+class DistributedSampler(Sampler[int]):
+    """The share of one of `num_replicas` processes that read a dataset together, by `rank` from 0.
+
+    With `shuffle` the order is a function of `seed` and the epoch: all ranks call `set_epoch(epoch)` before each. All
+    shares have the same length: indices are repeated from the front to fill up, or, with `drop_last`, the tail is dropped.
+    """
+
+    def __init__(
+        self,
+        dataset: Sized,
+        num_replicas: int | None = None,
+        rank: int | None = None,
+        shuffle: bool = True,
+        seed: int = 0,
+        drop_last: bool = False,
+    ) -> None:
+        if num_replicas is None or rank is None:
+            raise RuntimeError(
+                "DistributedSampler(num_replicas, rank): there is no process group to take them from\n"
+                "Give both: how many processes read the data, and which of them this one is."
+            )
+        if not 0 <= rank < num_replicas:
+            raise ValueError(f"DistributedSampler(rank): {rank} is not between 0 and {num_replicas - 1}")
+        self.dataset = dataset
+        self.num_replicas = num_replicas
+        self.rank = rank
+        self.shuffle = shuffle
+        self.seed = seed
+        self.drop_last = drop_last
+        self.epoch = 0
+        n = len(dataset)
+        self.num_samples = n // num_replicas if drop_last else math.ceil(n / num_replicas)
+        self.total_size = self.num_samples * num_replicas
+
+    def __iter__(self) -> Iterator[int]:
+        return self.iter_from(0)
+
+    def iter_from(self, start: int) -> Iterator[int]:
+        return self._share(self.epoch, start)
+
+    def _share(self, epoch: int, start: int) -> Iterator[int]:
+        n = len(self.dataset)
+        order: Any = range(n)
+        if self.shuffle:
+            order = core.randperm(n, generator=generator_of(self.seed + epoch)).tolist()
+        for position in range(self.rank + start * self.num_replicas, self.total_size, self.num_replicas):
+            yield order[position % n]
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+    def set_epoch(self, epoch: int) -> None:
+        """Choose the order of the next iteration."""
+        self.epoch = epoch
+
+    def state_dict(self) -> dict[str, Any]:
+        """The epoch."""
+        return {"epoch": self.epoch}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Go back to an epoch."""
+        self.epoch = state_dict["epoch"]
+
+
+def _require_bool(who: str, name: str, value: object) -> None:
+    if not isinstance(value, bool):
+        raise TypeError(f"{who}({name}): must be a bool, is {value!r}")
+
+
+def _require_positive(who: str, name: str, value: object) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value <= 0:
+        raise ValueError(f"{who}({name}): must be a positive int, is {value!r}")

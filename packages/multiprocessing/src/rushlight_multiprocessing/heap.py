@@ -1,0 +1,217 @@
+"""The heap: blocks of this process's own arenas.
+
+A block is *held* while this process has a view of it, then *lent* if others may still hold it (nobody tells when they are
+done: the heap looks when it wants memory), then free. Lent blocks of the wanted size are tried first, oldest first: a
+stream of equal batches goes round in a few blocks whose pages are already mapped everywhere.
+"""
+
+from __future__ import annotations
+
+import bisect
+import os
+import secrets
+from collections import deque
+
+from .arena import PAGE, PUNCH_BYTES, Arena, ArenaOwner, Block, guard
+
+FIRST_ARENA_BYTES = 64 << 20
+ALIGNMENT = 64
+_TRIES = 2  # lent blocks to look at before free memory is taken instead
+
+
+class OwnedArena(ArenaOwner):
+    """An arena of this process with its free pieces: sorted, no two adjacent."""
+
+    def __init__(self, heap: Heap, size: int) -> None:
+        self.heap = heap
+        fd = os.memfd_create("rushlight", os.MFD_CLOEXEC)
+        try:
+            os.ftruncate(fd, size)
+            self.arena = Arena(secrets.randbits(63), size, fd, owner=self)
+        finally:
+            os.close(fd)
+        self.starts = [0]
+        self.ends = [size]
+
+    @property
+    def empty(self) -> bool:
+        return not self.arena.blocks
+
+    def reserve(self, size: int, alignment: int) -> int | None:
+        """The offset of a free piece of `size` bytes, first fit, or None."""
+        for i, (start, end) in enumerate(zip(self.starts, self.ends, strict=True)):
+            offset = -(-start // alignment) * alignment
+            if offset + size > end:
+                continue
+            if offset + size == end:
+                del self.starts[i], self.ends[i]
+            else:
+                self.starts[i] = offset + size
+            if offset > start:
+                self.starts.insert(i, start)
+                self.ends.insert(i, offset)
+            return offset
+        return None
+
+    def give_back(self, offset: int, size: int) -> None:
+        i = bisect.bisect(self.starts, offset)
+        end = offset + size
+        joins_left = i > 0 and self.ends[i - 1] == offset
+        joins_right = i < len(self.starts) and self.starts[i] == end
+        if joins_left and joins_right:
+            self.ends[i - 1] = self.ends[i]
+            del self.starts[i], self.ends[i]
+        elif joins_left:
+            self.ends[i - 1] = end
+        elif joins_right:
+            self.starts[i] = offset
+        else:
+            self.starts.insert(i, offset)
+            self.ends.insert(i, end)
+
+    def take_back(self, block: Block) -> None:
+        self.heap.take_back(self, block)
+
+
+class Heap:
+    """This process's own arenas. All methods but `allocate` run under `guard`."""
+
+    def __init__(self) -> None:
+        self.arenas: list[OwnedArena] = []
+        self.lent: dict[int, deque[tuple[OwnedArena, Block]]] = {}
+        self._patience = 0  # allocations to go before all lent blocks are looked at again
+
+    def allocate(self, nbytes: int, solo: bool) -> tuple[Block, memoryview]:
+        """A block of at least `nbytes` bytes, not cleared, and a view that keeps it. `solo`: shared by itself and
+        unlikely to be followed by others of its size, so its pages are returned when it is dropped."""
+        size, alignment = _rounded(nbytes)
+        with guard:
+            block = self._reuse_lent(size)
+            if block is None:
+                owned, offset = self._reserve(size, alignment)
+                block = Block(owned.arena, offset, size, nbytes, solo)
+                owned.arena.blocks[offset] = block
+            block.nbytes = nbytes
+            block.solo = solo
+            return block, block.view()
+
+    def take_back(self, owned: OwnedArena, block: Block) -> None:
+        """No view of `block` is left in this process."""
+        if not block.published:
+            self._free(owned, block)
+            return
+        owned.arena.unlock(block.offset)
+        block.published = False
+        returned = block.solo and block.nbytes >= PUNCH_BYTES and owned.arena.punch_if_free(block)
+        if block.lent:  # it was lent before, came back in a message, and stands in the list still
+            return
+        if returned:
+            self._free(owned, block)
+        else:
+            block.lent = True
+            self.lent.setdefault(block.size, deque()).append((owned, block))
+
+    def reclaim(self) -> None:
+        """Free every lent block that nobody holds any more, and close arenas that are empty, all but the newest."""
+        for size, queue in list(self.lent.items()):
+            still_lent: deque[tuple[OwnedArena, Block]] = deque()
+            for owned, block in queue:
+                if block.views:  # it came back in a message, and is held again
+                    block.lent = False
+                elif owned.arena.try_exclusive(block.offset):
+                    owned.arena.unlock(block.offset)
+                    self._free(owned, block)
+                else:
+                    still_lent.append((owned, block))
+            if still_lent:
+                self.lent[size] = still_lent
+            else:
+                del self.lent[size]
+        self._close_empty(self.arenas[:-1])
+
+    def trim(self) -> None:
+        """Close every arena in which no block is held or lent."""
+        with guard:
+            self.reclaim()
+            self._close_empty(self.arenas)
+
+    def _close_empty(self, candidates: list[OwnedArena]) -> None:
+        for owned in [owned for owned in candidates if owned.empty]:
+            owned.arena.owner = None  # they refer to each other
+            self.arenas.remove(owned)
+
+    def _reuse_lent(self, size: int) -> Block | None:
+        queue = self.lent.get(size)
+        if not queue:
+            return None
+        for _ in range(min(_TRIES, len(queue))):
+            owned, block = queue.popleft()
+            if block.views:
+                block.lent = False
+                continue
+            # The exclusive lock stays on until the block is published: whoever might return its pages is kept out.
+            if owned.arena.try_exclusive(block.offset):
+                block.lent = False
+                return block
+            queue.append((owned, block))
+        return None
+
+    def _reserve(self, size: int, alignment: int) -> tuple[OwnedArena, int]:
+        self._patience -= 1
+        place = self._reserve_free(size, alignment)
+        # Looking costs a system call per lent block: as many allocations must pass before it is done again.
+        if place is None and self.lent and self._patience < 0:
+            self.reclaim()
+            self._patience = sum(map(len, self.lent.values()))
+            place = self._reserve_free(size, alignment)
+        if place is None:
+            owned = self._grow(size)
+            offset = owned.reserve(size, alignment)
+            assert offset is not None
+            place = owned, offset
+        return place
+
+    def _reserve_free(self, size: int, alignment: int) -> tuple[OwnedArena, int] | None:
+        for owned in reversed(self.arenas):
+            offset = owned.reserve(size, alignment)
+            if offset is not None:
+                return owned, offset
+        return None
+
+    def _grow(self, size: int) -> OwnedArena:
+        # Sizes double, so that the number of arenas (and of descriptors) is the logarithm of what is shared. The
+        # file has no pages until they are written.
+        wanted = max(FIRST_ARENA_BYTES << min(len(self.arenas), 12), size)
+        try:
+            owned = OwnedArena(self, wanted)
+        except (OSError, MemoryError):  # no address space for a roomy one
+            owned = OwnedArena(self, size)
+        self.arenas.append(owned)
+        return owned
+
+    def _free(self, owned: OwnedArena, block: Block) -> None:
+        block.lent = False
+        del owned.arena.blocks[block.offset]
+        owned.give_back(block.offset, block.size)
+
+
+def _rounded(nbytes: int) -> tuple[int, int]:
+    if nbytes < PAGE:
+        return -(-max(nbytes, 1) // ALIGNMENT) * ALIGNMENT, ALIGNMENT
+    return -(-nbytes // PAGE) * PAGE, PAGE
+
+
+_heap = Heap()
+
+
+def heap() -> Heap:
+    return _heap
+
+
+def _after_fork_in_child() -> None:
+    # The arenas belong to the parent; what the child holds of them, it holds as any other process.
+    _heap.arenas.clear()
+    _heap.lent.clear()
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)

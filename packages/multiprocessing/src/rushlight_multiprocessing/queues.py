@@ -1,0 +1,259 @@
+"""Queues for tensors, with the interface of the standard ones.
+
+A message is pickled by the thread that puts it, so that what cannot be sent raises there, and what is put is what arrives.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import threading
+import time
+import traceback
+import types
+from collections import deque
+from multiprocessing import context, util
+from multiprocessing.synchronize import SEM_VALUE_MAX
+from queue import Empty, Full
+from typing import Any
+
+from .connection import Connection, Pipe
+from .reductions import Cargo, dumps
+
+__all__ = ["JoinableQueue", "Queue", "SimpleQueue"]
+
+
+class SimpleQueue:
+    """A pipe with a lock at each end: `put` waits while the pipe is full."""
+
+    def __init__(self, *, ctx: Any) -> None:
+        self._reader, self._writer = Pipe(duplex=False)
+        self._rlock, self._wlock = ctx.Lock(), ctx.Lock()
+
+    def close(self) -> None:
+        """Close both ends in this process."""
+        self._reader.close()
+        self._writer.close()
+
+    def empty(self) -> bool:
+        """Whether nothing is there to be read."""
+        return not self._reader.poll()
+
+    def get(self) -> Any:
+        """Take the next object; waits for it. Raises EOFError when every writer has closed."""
+        with self._rlock:
+            packed = self._reader.recv_packed()
+        return self._reader.unpack(*packed)
+
+    def put(self, obj: object) -> None:
+        """Put a picklable object."""
+        packed = dumps(obj)
+        with self._wlock:
+            self._writer.send_packed(*packed)
+
+    def __getstate__(self) -> Any:
+        context.assert_spawning(self)
+        return self._reader, self._writer, self._rlock, self._wlock
+
+    def __setstate__(self, state: Any) -> None:
+        self._reader, self._writer, self._rlock, self._wlock = state
+
+    __class_getitem__ = classmethod(types.GenericAlias)
+
+
+class Queue:
+    """A queue that never makes `put` wait unless `maxsize` is reached: what the pipe has no room for is sent by a thread."""
+
+    def __init__(self, maxsize: int = 0, *, ctx: Any) -> None:
+        self._maxsize = maxsize if maxsize > 0 else SEM_VALUE_MAX
+        self._reader, self._writer = Pipe(duplex=False)
+        self._rlock, self._wlock = ctx.Lock(), ctx.Lock()
+        self._room = ctx.BoundedSemaphore(self._maxsize)
+        self._start_here()
+        util.register_after_fork(self, Queue._start_here)
+
+    def put(self, obj: object, block: bool = True, timeout: float | None = None) -> None:
+        """Put a picklable object. Raises queue.Full if there is no room (in time)."""
+        self._check_open()
+        packed = dumps(obj)
+        if not self._room.acquire(block, timeout):
+            raise Full
+        with self._changed:
+            if self._backlog is None:
+                self._start_feeder()
+            self._backlog.append(packed)
+            self._changed.notify()
+
+    def get(self, block: bool = True, timeout: float | None = None) -> Any:
+        """Take the next object. Raises queue.Empty if there is none (in time)."""
+        self._check_open()
+        if block and timeout is None:
+            with self._rlock:
+                packed = self._reader.recv_packed()
+        else:
+            deadline = time.monotonic() + timeout if timeout is not None and block else None
+            if not self._rlock.acquire(block, timeout):
+                raise Empty
+            try:
+                left = 0.0 if deadline is None else max(0.0, deadline - time.monotonic())
+                if not self._reader.poll(left):
+                    raise Empty
+                packed = self._reader.recv_packed()
+            finally:
+                self._rlock.release()
+        self._room.release()
+        return self._reader.unpack(*packed)
+
+    def put_nowait(self, obj: object) -> None:
+        """Put without waiting."""
+        self.put(obj, False)
+
+    def get_nowait(self) -> Any:
+        """Take without waiting."""
+        return self.get(False)
+
+    def qsize(self) -> int:
+        """How many objects are in the queue, roughly."""
+        return self._count()
+
+    def empty(self) -> bool:
+        """Whether nothing is there to be read."""
+        return not self._reader.poll()
+
+    def full(self) -> bool:
+        """Whether `maxsize` objects are there."""
+        return self._count() >= self._maxsize
+
+    def close(self) -> None:
+        """Put nothing more from this process; what has been put will still be sent."""
+        if self._closed:
+            return
+        self._closed = True
+        self._reader.close()
+        with self._changed:
+            if self._backlog is None:
+                self._writer.close()
+            else:
+                self._backlog.append(None)
+                self._changed.notify()
+
+    def join_thread(self) -> None:
+        """After `close`: wait until everything has been sent."""
+        if not self._closed:
+            raise ValueError(f"{self!r} is open: close() it before join_thread()")
+        if self._join is not None:
+            self._join()
+
+    def cancel_join_thread(self) -> None:
+        """Do not wait at exit for what has not been sent: it may be lost."""
+        if self._join is not None:
+            self._join.cancel()
+
+    def __getstate__(self) -> Any:
+        context.assert_spawning(self)
+        return self._maxsize, self._reader, self._writer, self._rlock, self._wlock, self._room
+
+    def __setstate__(self, state: Any) -> None:
+        self._maxsize, self._reader, self._writer, self._rlock, self._wlock, self._room = state
+        self._start_here()
+        util.register_after_fork(self, Queue._start_here)
+
+    def _count(self) -> int:
+        return self._maxsize - self._room._semlock._get_value()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ValueError(f"{self!r} is closed")
+
+    def _start_here(self) -> None:
+        """The part of the queue that each process has for itself."""
+        self._changed = threading.Condition(threading.Lock())
+        self._backlog: deque[tuple[Any, Cargo] | None] | None = None
+        self._join: Any = None
+        self._closed = False
+
+    def _start_feeder(self) -> None:
+        self._backlog = deque()
+        feeder = threading.Thread(
+            target=_feed, args=(self._backlog, self._changed, self._writer, self._wlock, self._room),
+            name="QueueFeeder", daemon=True,
+        )  # fmt: skip
+        feeder.start()
+        # At exit everything is sent, as for the standard queue: first close, then wait for the feeder.
+        self._join = util.Finalize(feeder, _join, [feeder, os.getpid()], exitpriority=-5)
+        self._end = util.Finalize(self, _end, [self._backlog, self._changed], exitpriority=10)
+
+
+class JoinableQueue(Queue):
+    """A queue that counts what has been put and not yet been reported as done."""
+
+    def __init__(self, maxsize: int = 0, *, ctx: Any) -> None:
+        super().__init__(maxsize, ctx=ctx)
+        self._unfinished = ctx.Semaphore(0)
+        self._done = ctx.Condition()
+
+    def put(self, obj: object, block: bool = True, timeout: float | None = None) -> None:
+        """Put a picklable object, to be reported by `task_done`."""
+        with self._done:
+            super().put(obj, block, timeout)
+            self._unfinished.release()
+
+    def task_done(self) -> None:
+        """Report one object as done. Raises ValueError if none is left to report."""
+        with self._done:
+            if not self._unfinished.acquire(False):
+                raise ValueError("task_done() called more often than put()")
+            if self._unfinished._semlock._is_zero():
+                self._done.notify_all()
+
+    def join(self) -> None:
+        """Wait until everything that was put is done."""
+        with self._done:
+            if not self._unfinished._semlock._is_zero():
+                self._done.wait()
+
+    def __getstate__(self) -> Any:
+        return super().__getstate__(), self._unfinished, self._done
+
+    def __setstate__(self, state: Any) -> None:
+        inner, self._unfinished, self._done = state
+        super().__setstate__(inner)
+
+
+def _feed(
+    backlog: deque[tuple[Any, Cargo] | None], changed: threading.Condition, writer: Connection, wlock: Any, room: Any
+) -> None:
+    while True:
+        with changed:
+            while not backlog:
+                changed.wait()
+            packed = backlog.popleft()
+        if packed is None:
+            writer.close()
+            return
+        try:
+            with wlock:
+                writer.send_packed(*packed)
+        except BrokenPipeError:  # nobody is left to read
+            room.release()
+        except Exception:
+            room.release()
+            if util.is_exiting():
+                return
+            print("rushlight_multiprocessing: an object could not be sent through a queue", file=sys.stderr)
+            traceback.print_exc()
+        del packed
+
+
+def _end(backlog: deque[Any], changed: threading.Condition) -> None:
+    with changed:
+        backlog.append(None)
+        changed.notify()
+
+
+def _join(feeder: threading.Thread, pid: int) -> None:
+    # A forked child inherits the finaliser, but not the thread.
+    if pid == os.getpid():
+        with contextlib.suppress(RuntimeError):
+            feeder.join()

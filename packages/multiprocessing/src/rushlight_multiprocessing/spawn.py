@@ -1,0 +1,225 @@
+"""`spawn`: run a function in several processes, and hear of the first that fails."""
+
+from __future__ import annotations
+
+import pickle
+import signal
+import time
+import traceback
+from collections.abc import Callable
+from multiprocessing import connection as standard
+from typing import Any
+
+from .connection import Connection
+from .context import get_context
+
+__all__ = [
+    "ProcessContext",
+    "ProcessException",
+    "ProcessExitedException",
+    "ProcessRaisedException",
+    "SpawnContext",
+    "spawn",
+    "start_processes",
+]
+
+
+class ProcessException(Exception):
+    """A process of `spawn` failed. `error_index` is its number, `pid` (also `error_pid`) its process id."""
+
+    def __init__(self, msg: str, error_index: int, pid: int) -> None:
+        super().__init__(msg)
+        self.msg = msg
+        self.error_index = error_index
+        self.pid = self.error_pid = pid
+
+    def __reduce__(self) -> Any:
+        return type(self), (self.msg, self.error_index, self.pid)
+
+
+class ProcessRaisedException(ProcessException):
+    """The function raised; the text holds its traceback, `__cause__` the exception itself where it can be pickled."""
+
+    def __init__(self, msg: str, error_index: int, error_pid: int) -> None:
+        super().__init__(msg, error_index, error_pid)
+
+
+class ProcessExitedException(ProcessException):
+    """The process ended by a signal or with another exit code than 0."""
+
+    def __init__(
+        self, msg: str, error_index: int, error_pid: int, exit_code: int, signal_name: str | None = None
+    ) -> None:
+        super().__init__(msg, error_index, error_pid)
+        self.exit_code = exit_code
+        self.signal_name = signal_name
+
+    def __reduce__(self) -> Any:
+        return type(self), (self.msg, self.error_index, self.pid, self.exit_code, self.signal_name)
+
+
+class ProcessContext:
+    """Processes that `spawn(join=False)` has started."""
+
+    def __init__(self, processes: list[Any], errors: list[Connection]) -> None:
+        self.processes = processes
+        self._errors = errors
+        self._waiting = {process.sentinel: i for i, process in enumerate(processes)}
+
+    @property
+    def sentinels(self) -> list[int]:
+        """What `multiprocessing.connection.wait` accepts, of the processes that still run."""
+        return list(self._waiting)
+
+    def pids(self) -> list[int]:
+        """The process ids."""
+        return [process.pid for process in self.processes]
+
+    def join(self, timeout: float | None = None, grace_period: float | None = None) -> bool:
+        """Wait until one process ends, at most `timeout` seconds; True when all have ended well.
+
+        When one fails, the others get SIGTERM, after `grace_period` seconds (default: at once), and SIGKILL 30 seconds
+        later if they still run. Raises ProcessRaisedException or ProcessExitedException for the one that failed.
+        """
+        if not self._waiting:
+            return True
+        failed = None
+        for sentinel in standard.wait(self.sentinels, timeout):
+            index = self._waiting.pop(sentinel)  # type: ignore[arg-type]
+            self.processes[index].join()
+            if self.processes[index].exitcode != 0 and failed is None:
+                failed = index
+        if failed is None:
+            return not self._waiting
+        self._end_all(grace_period)
+        raise self._error_of(failed)
+
+    def _end_all(self, grace_period: float | None) -> None:
+        if grace_period is not None:
+            self._wait_for_all(grace_period)
+        for process in self.processes:
+            if process.is_alive():
+                process.terminate()
+        self._wait_for_all(30.0)
+        for process in self.processes:
+            if process.is_alive():
+                process.kill()
+            process.join()
+        self._waiting.clear()
+
+    def _wait_for_all(self, seconds: float) -> None:
+        deadline = time.monotonic() + seconds
+        for process in self.processes:
+            process.join(max(0.0, deadline - time.monotonic()))
+
+    def _error_of(self, index: int) -> ProcessException:
+        process = self.processes[index]
+        where = f"process {index} (pid {process.pid})"
+        # What the function raised was sent before the process ended.
+        if self._errors[index].poll():
+            try:
+                pickled, text = self._errors[index].recv()
+            except (EOFError, OSError):
+                pass
+            else:
+                error = ProcessRaisedException(f"{where} raised:\n{text}", index, process.pid)
+                error.__cause__ = _unpickle(pickled)
+                return error
+        code = process.exitcode
+        if code < 0:
+            try:
+                name = signal.Signals(-code).name
+            except ValueError:
+                name = f"signal {-code}"
+            return ProcessExitedException(f"{where} was ended by {name}", index, process.pid, code, name)
+        return ProcessExitedException(f"{where} ended with exit code {code}", index, process.pid, code)
+
+
+class SpawnContext(ProcessContext):
+    """The older name of `ProcessContext`."""
+
+
+def start_processes(
+    fn: Callable[..., object],
+    args: tuple[Any, ...] = (),
+    nprocs: int = 1,
+    join: bool = True,
+    daemon: bool = False,
+    start_method: str = "spawn",
+) -> SpawnContext | None:
+    """Run `fn(i, *args)` in `nprocs` processes started by `start_method`; see `spawn`."""
+    ctx = get_context(start_method)
+    processes, errors = [], []
+    for i in range(nprocs):
+        ours, theirs = ctx.Pipe(duplex=False)
+        process = ctx.Process(target=_run, args=(fn, i, args, theirs, start_method), daemon=daemon)
+        process.start()
+        theirs.close()
+        processes.append(process)
+        errors.append(ours)
+    running = SpawnContext(processes, errors)
+    if not join:
+        return running
+    while not running.join():
+        pass
+    return None
+
+
+def spawn(
+    fn: Callable[..., object],
+    args: tuple[Any, ...] = (),
+    nprocs: int = 1,
+    join: bool = True,
+    daemon: bool = False,
+    start_method: str = "spawn",
+) -> SpawnContext | None:
+    """Run `fn(i, *args)` for i = 0 … nprocs - 1, each in a process of its own.
+
+    With `join`, wait for all; the first that fails ends the others, and raises ProcessRaisedException (the function
+    raised) or ProcessExitedException (the process was killed or exited). Without, return a `ProcessContext` to join.
+    Tensors in `args` are shared, not copied. The processes end when this one does, however it ends.
+    """
+    return start_processes(fn, args, nprocs, join, daemon, start_method)
+
+
+def _run(fn: Callable[..., object], i: int, args: tuple[Any, ...], errors: Connection, start_method: str) -> None:
+    _end_with_parent()
+    try:
+        fn(i, *args)
+    except KeyboardInterrupt:
+        pass  # the parent got it too
+    except Exception as error:
+        try:
+            pickled = pickle.dumps(error)
+        except Exception:
+            pickled = None
+        errors.send((pickled, traceback.format_exc()))
+        raise SystemExit(1) from None
+
+
+def _unpickle(pickled: bytes | None) -> BaseException | None:
+    if pickled is None:
+        return None
+    try:
+        error = pickle.loads(pickled)
+    except Exception:
+        return None
+    return error if isinstance(error, BaseException) else None
+
+
+def _end_with_parent() -> None:
+    """End this process when its parent ends, also where it is killed, or busy."""
+    import os
+    import threading
+    from multiprocessing import parent_process
+
+    parent = parent_process()
+    if parent is None:
+        return
+    sentinel = parent.sentinel
+
+    def watch() -> None:
+        standard.wait([sentinel])
+        os._exit(1)
+
+    threading.Thread(target=watch, name="ParentWatch", daemon=True).start()
