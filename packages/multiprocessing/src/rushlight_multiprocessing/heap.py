@@ -16,6 +16,8 @@ from .arena import PAGE, PUNCH_BYTES, Arena, ArenaOwner, Block, guard
 
 FIRST_ARENA_BYTES = 64 << 20
 ALIGNMENT = 64
+# As many allocations of one size in a row are a stream: its blocks go round, with their pages, even if shared one by one.
+_STREAM = 4
 _TRIES = 2  # lent blocks to look at before free memory is taken instead
 
 
@@ -79,33 +81,35 @@ class Heap:
     def __init__(self) -> None:
         self.arenas: list[OwnedArena] = []
         self.lent: dict[int, deque[tuple[OwnedArena, Block]]] = {}
+        self._last_size = 0
+        self._run = 0  # allocations of this size in a row
         self._patience = 0  # allocations to go before all lent blocks are looked at again
 
     def allocate(self, nbytes: int, solo: bool) -> tuple[Block, memoryview]:
         """A block of at least `nbytes` bytes, not cleared, and a view that keeps it. `solo`: shared by itself and
-        unlikely to be followed by others of its size, so its pages are returned when it is dropped."""
+        not part of a stream, so its pages are returned when it is dropped."""
         size, alignment = _rounded(nbytes)
         with guard:
+            self._run = self._run + 1 if size == self._last_size else 0
+            self._last_size = size
             block = self._reuse_lent(size)
             if block is None:
                 owned, offset = self._reserve(size, alignment)
                 block = Block(owned.arena, offset, size, nbytes, solo)
                 owned.arena.blocks[offset] = block
             block.nbytes = nbytes
-            block.solo = solo
+            block.solo = solo and self._run < _STREAM
             return block, block.view()
 
     def take_back(self, owned: OwnedArena, block: Block) -> None:
         """No view of `block` is left in this process."""
-        if not block.published:
-            self._free(owned, block)
-            return
-        owned.arena.unlock(block.offset)
-        block.published = False
+        was_published, block.published = block.published, False
+        if was_published:
+            owned.arena.unlock(block.offset)
         returned = block.solo and block.nbytes >= PUNCH_BYTES and owned.arena.punch_if_free(block)
         if block.lent:  # it was lent before, came back in a message, and stands in the list still
             return
-        if returned:
+        if returned or not was_published:
             self._free(owned, block)
         else:
             block.lent = True

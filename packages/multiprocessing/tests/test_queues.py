@@ -1,0 +1,163 @@
+"""Queues between processes."""
+
+from __future__ import annotations
+
+import os
+import queue
+import signal
+
+import pytest
+import rushlight_core as core
+import rushlight_multiprocessing as mp
+
+fork = mp.get_context("fork")
+KINDS = ["Queue", "SimpleQueue", "JoinableQueue"]
+
+
+def produce(q, n):
+    for i in range(n):
+        q.put((i, core.full((500,), float(i))))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_tensors_outlive_their_sender(kind):
+    q = getattr(fork, kind)()
+    process = fork.Process(target=produce, args=(q, 20))
+    process.start()
+    if kind != "SimpleQueue":
+        process.join()
+        assert process.exitcode == 0
+    for i in range(20):
+        number, t = q.get()
+        assert number == i
+        assert t.sum().item() == 500 * i
+    process.join()
+
+
+def test_several_readers_and_writers():
+    tasks, results = fork.Queue(), fork.Queue()
+
+    def work():
+        while (t := tasks.get()) is not None:
+            results.put((t[0].item(), (t * 2).sum().item()))
+
+    workers = [fork.Process(target=work) for _ in range(3)]
+    for worker in workers:
+        worker.start()
+    for i in range(60):
+        tasks.put(core.full((50,), float(i)))
+    got = dict(results.get() for _ in range(60))
+    assert got == {float(i): 100.0 * i for i in range(60)}
+    for _ in workers:
+        tasks.put(None)
+    for worker in workers:
+        worker.join()
+        assert worker.exitcode == 0
+
+
+def test_shared_tensor_is_written_by_the_child():
+    q = fork.SimpleQueue()
+    t = core.zeros(10)
+    q.put(t)
+    assert mp.is_shared(t)
+
+    def add():
+        q.get().add_(5)
+
+    process = fork.Process(target=add)
+    process.start()
+    process.join()
+    assert t.tolist() == [5] * 10
+
+
+def test_put_never_waits_without_a_limit():
+    q = fork.Queue()
+    for i in range(2000):
+        q.put((i, "x" * 300))
+    assert q.qsize() == 2000
+    assert [q.get()[0] for _ in range(2000)] == list(range(2000))
+    assert q.empty()
+
+
+def test_limit_and_timeouts():
+    q = fork.Queue(2)
+    with pytest.raises(queue.Empty):
+        q.get(timeout=0.01)
+    with pytest.raises(queue.Empty):
+        q.get_nowait()
+    q.put(1)
+    q.put(2)
+    assert q.full()
+    with pytest.raises(queue.Full):
+        q.put(3, timeout=0.01)
+    with pytest.raises(queue.Full):
+        q.put_nowait(3)
+    assert q.get() == 1
+    assert q.get(timeout=5) == 2
+
+
+def test_what_cannot_be_pickled_raises_in_put():
+    q = fork.Queue(1)
+    with pytest.raises(Exception, match="pickle"):
+        q.put(lambda: 0)
+    q.put(1)  # the place was not taken
+    assert q.get() == 1
+
+
+def test_closed_queue():
+    q = fork.Queue()
+    q.put(1)
+    with pytest.raises(ValueError, match="open"):
+        q.join_thread()
+    q.close()
+    q.join_thread()
+    with pytest.raises(ValueError, match="closed"):
+        q.put(2)
+    with pytest.raises(ValueError, match="closed"):
+        q.get()
+
+
+def test_joinable_queue_counts():
+    q = fork.JoinableQueue()
+
+    def work():
+        for _ in range(3):
+            q.get()
+            q.task_done()
+
+    process = fork.Process(target=work)
+    process.start()
+    for i in range(3):
+        q.put(core.full((2,), float(i)))
+    q.join()
+    process.join()
+    with pytest.raises(ValueError, match="task_done"):
+        q.task_done()
+
+
+def test_a_killed_sender_leaves_nothing(held):
+    mp.empty_cache()
+    q = fork.SimpleQueue()
+    before = held.mappings(), held.descriptors()
+
+    def send():
+        q.put(core.ones(50_000))
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    process = fork.Process(target=send)
+    process.start()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+    process.close()
+    t = q.get()
+    assert t.sum().item() == 50_000
+    del t
+    q.close()
+    assert held.mappings() == before[0]
+    assert held.descriptors() <= before[1] - 2
+    assert held.children() == []
+
+
+def test_queue_needs_inheritance():
+    with pytest.raises(RuntimeError, match="inheritance"):
+        mp.Pipe()[0].send(fork.Queue())
