@@ -1,4 +1,5 @@
-"""What the tests share: a watchdog, scripts run as programs of their own, and counts of what a process holds."""
+"""What the tests share: a watchdog, scripts run as programs of their own, and counts of what a process
+holds."""
 
 from __future__ import annotations
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import signal
 
-import rushlight_core as core
-import rushlight_multiprocessing as mp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+import rushlight_core as core
+import rushlight_multiprocessing as mp
 from rushlight_multiprocessing.arena import find, guard
 from rushlight_multiprocessing.connection import Pipe
 from rushlight_multiprocessing.heap import Heap, OwnedArena, heap

@@ -7,6 +7,7 @@ import os
 import threading
 
 import pytest
+
 import rushlight_core as core
 import rushlight_multiprocessing as mp
 from rushlight_multiprocessing.connection import LARGE_BYTES

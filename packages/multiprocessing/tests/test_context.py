@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 
 import pytest
+
 import rushlight_core as core
 import rushlight_multiprocessing as mp
 
@@ -40,7 +41,8 @@ SCRIPT = """
         shared = core.zeros(5)
         weight = core.ones(3).as_subclass(Weight).requires_grad_()
         columns = mp.share_memory_(core.ones(6, 4)).t()
-        process = ctx.Process(target=child, args=(tasks, results, mp.share_memory_(shared), weight, theirs, columns))
+        mp.share_memory_(shared)
+        process = ctx.Process(target=child, args=(tasks, results, shared, weight, theirs, columns))
         process.start()
         theirs.close()
         for i in range(3):
@@ -135,7 +137,8 @@ def test_import_is_light(run_script):
         import rushlight_core
         before = set(sys.modules)
         import rushlight_multiprocessing
-        print(sorted({name.split(".")[0] for name in set(sys.modules) - before} & {"numpy", "asyncio", "http", "torch"}))
+        new = {name.split(".")[0] for name in set(sys.modules) - before}
+        print(sorted(new & {"numpy", "asyncio", "http", "torch"}))
     """)
     assert out == "[]\n"
 

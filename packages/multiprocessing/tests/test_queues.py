@@ -7,6 +7,7 @@ import queue
 import signal
 
 import pytest
+
 import rushlight_core as core
 import rushlight_multiprocessing as mp
 

@@ -5,11 +5,23 @@ from __future__ import annotations
 import os
 
 import pytest
+
 import rushlight_core as core
 import rushlight_multiprocessing as mp
 from rushlight_multiprocessing.sharing import contiguous_stride, dense_stride, empty
 
-DTYPES = [core.bool, core.uint8, core.int8, core.int16, core.int32, core.int64, core.float16, core.bfloat16, core.float32, core.float64]
+DTYPES = [
+    core.bool,
+    core.uint8,
+    core.int8,
+    core.int16,
+    core.int32,
+    core.int64,
+    core.float16,
+    core.bfloat16,
+    core.float32,
+    core.float64,
+]
 
 
 def through_pipe(obj, gives=False):

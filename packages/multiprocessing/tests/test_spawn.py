@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 import rushlight_core as core
 import rushlight_multiprocessing as mp
 from rushlight_multiprocessing.spawn import start_processes
@@ -23,13 +24,13 @@ def fail(i):
     time.sleep(100)
 
 
-class Picky(Exception):
+class PickyError(Exception):
     def __init__(self, a, b):
         super().__init__(a)
 
 
 def fail_oddly(i):
-    raise Picky(1, 2)
+    raise PickyError(1, 2)
 
 
 def leave(i, how):
@@ -76,7 +77,7 @@ def test_an_exception_ends_all():
 
 
 def test_an_exception_that_cannot_be_sent():
-    with pytest.raises(mp.ProcessRaisedException, match="Picky"):
+    with pytest.raises(mp.ProcessRaisedException, match="PickyError"):
         start_processes(fail_oddly, nprocs=1, start_method="fork")
 
 
@@ -141,7 +142,8 @@ def test_processes_end_with_a_killed_parent(run_script, method):
             print(ours.recv(), ours.recv(), flush=True)
             os.kill(os.getpid(), signal.SIGKILL)
         elif __name__ == "__main__":
-            out = subprocess.run([sys.executable, __file__, "parent", sys.argv[1]], stdout=subprocess.PIPE, text=True).stdout
+            command = [sys.executable, __file__, "parent", sys.argv[1]]
+            out = subprocess.run(command, stdout=subprocess.PIPE, text=True).stdout
             pids = [int(pid) for pid in out.split()]
             assert len(pids) == 2
             while pids:  # the watchdog ends this if it does not end

@@ -15,7 +15,8 @@ __all__ = ["collate", "default_collate", "default_collate_fn_map", "default_conv
 CollateMap = dict[type | tuple[type, ...], Callable[..., Any]]
 Allocate = Callable[[Sequence[int], core.dtype], core.Tensor | None]
 
-# Functions for further types: `default_collate_fn_map[type] = fn` teaches every default collation of this process.
+# Functions for further types: `default_collate_fn_map[type] = fn` teaches every default collation of this
+# process.
 default_collate_fn_map: CollateMap = {}
 
 # In a worker: `Transport.empty`, so that batches are written where they are sent from.
@@ -30,18 +31,19 @@ def allocate_batches_by(allocate: Allocate | None) -> None:
 def default_collate(batch: Sequence[Any]) -> Any:
     """Put samples together, with the batch as a new first dimension.
 
-    Tensors of one shape are stacked, NumPy arrays and scalars too, as tensors; ints become an int64 tensor, floats a
-    float64 tensor; strings and bytes stay lists. Mappings, named tuples and sequences are collated item by item, and keep
-    their type where it can be made; a plain tuple becomes a list.
+    Tensors of one shape are stacked, NumPy arrays and scalars too, as tensors; ints become an int64 tensor,
+    floats a float64 tensor; strings and bytes stay lists. Mappings, named tuples and sequences are collated
+    item by item, and keep their type where it can be made; a plain tuple becomes a list.
 
-    Raises TypeError for other types, RuntimeError for sequences of different lengths and tensors of different shapes.
-    """
+    Raises TypeError for other types, RuntimeError for sequences of different lengths and tensors of different
+    shapes."""
     return collate(batch, collate_fn_map=default_collate_fn_map)
 
 
 def collate(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -> Any:
     """Collate with functions for further types, which go before the rules of `default_collate`:
-    `collate_fn_map[type](batch, *, collate_fn_map=...)`, found by the first sample's type or a base class of it."""
+    `collate_fn_map[type](batch, *, collate_fn_map=...)`, found by the first sample's type or a base class of
+    it."""
     first = batch[0]
     if collate_fn_map:
         fn = _find(collate_fn_map, first)
@@ -60,7 +62,7 @@ def collate(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -
         if isinstance(first, numpy.ndarray):
             if first.dtype.kind not in "biufc":
                 raise TypeError(
-                    f"default_collate(batch): an array of dtype {first.dtype} cannot become a tensor; numbers can"
+                    f"default_collate(batch): arrays of dtype {first.dtype} cannot become tensors"
                 )
             return stack([core.as_tensor(array) for array in batch])
         if isinstance(first, (numpy.bool_, numpy.number)):
@@ -78,14 +80,14 @@ def collate(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -
     if isinstance(first, Sequence):
         return _as_sequence(first, [inner(column) for column in _columns(batch)])
     raise TypeError(
-        f"default_collate(batch): samples must be tensors, NumPy arrays, numbers, strings, mappings or sequences of "
-        f"them, and the first is a {type(first).__name__}\nGive DataLoader a collate_fn for other types."
+        "default_collate(batch): samples must be tensors, NumPy arrays, numbers, strings, mappings or "
+        f"sequences of them, and the first is a {type(first).__name__}\nGive DataLoader a collate_fn for other types."
     )
 
 
 def default_convert(data: Any) -> Any:
-    """What a loader does with a sample when it does not batch: NumPy arrays and scalars become tensors, at any depth;
-    everything else stays."""
+    """What a loader does with a sample when it does not batch: NumPy arrays and scalars become tensors, at
+    any depth; everything else stays."""
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(data, (numpy.ndarray, numpy.bool_, numpy.number)):
         return core.as_tensor(data) if data.dtype.kind in "biufc" else data

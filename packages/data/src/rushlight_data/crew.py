@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import os
 import select
@@ -17,8 +18,8 @@ from .worker import Setup, run
 # A worker in the middle of a sample gets so many seconds to finish it before it is killed.
 STOP_SECONDS = 2.0
 
-# The loader's ends of all pipes. A forked child must not keep copies: a worker learns from the end of its pipe that the
-# loader is gone, also when that was killed.
+# The loader's ends of all pipes. A forked child must not keep copies: a worker learns from the end of its
+# pipe that the loader is gone, also when that was killed.
 _open_ends: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
@@ -44,7 +45,8 @@ class Member:
 
 
 class Crew:
-    """The workers of one loader, started by the constructor. `receive` raises what makes it impossible to go on."""
+    """The workers of one loader, started by the constructor. `receive` raises what makes it impossible to go
+    on."""
 
     def __init__(
         self, num_workers: int, fetcher: Fetcher, seed: int, init_fn: Any, transport: Any, context: Any
@@ -69,7 +71,9 @@ class Crew:
         process = transport.worker(run, (theirs, setup), name=name, context=context)
         with warnings.catch_warnings():
             # Python warns of forking beside threads. Core's threads are made for it: the child forgets them.
-            warnings.filterwarnings("ignore", message=".*multi-threaded, use of fork.*", category=DeprecationWarning)
+            warnings.filterwarnings(
+                "ignore", message=".*multi-threaded, use of fork.*", category=DeprecationWarning
+            )
             process.start()
         if transport.isolated:
             theirs.close()
@@ -85,10 +89,8 @@ class Crew:
 
     def send(self, member: Member, message: Any) -> None:
         """Send to a worker; if it is gone, `receive` will tell."""
-        try:
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             member.conn.send(message)
-        except (BrokenPipeError, ConnectionResetError):
-            pass
 
     def receive(self, timeout: float | None) -> list[tuple[Member, Any]]:
         """What workers have sent, waiting for something at most `timeout` seconds. Raises WorkerExited."""
@@ -109,7 +111,10 @@ class Crew:
     def _lost(self, member: Member) -> None:
         member.process.join(STOP_SECONDS)
         tasks = member.tasks.values()
-        lost = [(task.number, task.indices if isinstance(task.indices, list) else [task.indices]) for task in tasks]
+        lost = [
+            (task.number, task.indices if isinstance(task.indices, list) else [task.indices])
+            for task in tasks
+        ]
         raise exited(member.id, member.process.pid, member.process.exitcode, lost)
 
     def stop(self) -> None:
@@ -122,10 +127,8 @@ def _stop(members: list[Member], pid: int) -> None:
     if os.getpid() != pid:
         return
     for member in members:
-        try:
+        with contextlib.suppress(OSError):
             member.conn.send(None)
-        except OSError:
-            pass
         member.conn.close()
         _open_ends.discard(member.conn)
     deadline = time.monotonic() + STOP_SECONDS

@@ -1,10 +1,9 @@
 """Datasets: where samples come from.
 
-A map-style dataset has `__getitem__` and usually `__len__`; an iterable one has `__iter__`. Two optional methods make one
-faster: `__getitems__(indices)` returns a list of samples, and `__getbatch__(indices)` returns what the default collation of
-these samples would. `draws_random = False` promises that reading a sample draws no random number, which spares the loader
-from keying the random streams of each batch.
-"""
+A map-style dataset has `__getitem__` and usually `__len__`; an iterable one has `__iter__`. Two optional
+methods make one faster: `__getitems__(indices)` returns a list of samples, and `__getbatch__(indices)`
+returns what the default collation of these samples would. `draws_random = False` promises that reading a
+sample draws no random number, which spares the loader from keying the random streams of each batch."""
 
 from __future__ import annotations
 
@@ -50,9 +49,9 @@ class Dataset(Generic[T]):
 class IterableDataset(Dataset[T], Iterable[T]):
     """A stream of samples. Subclasses write `__iter__`.
 
-    Each worker has its own copy and reads the whole stream, unless `__iter__` takes its share with the help of
-    `get_worker_info()`. With `state_dict` and `load_state_dict`, a stream is resumed without reading it again.
-    """
+    Each worker has its own copy and reads the whole stream, unless `__iter__` takes its share with the help
+    of `get_worker_info()`. With `state_dict` and `load_state_dict`, a stream is resumed without reading it
+    again."""
 
     def __iter__(self) -> Iterator[T]:
         raise NotImplementedError(f"{type(self).__name__} must define __iter__()")
@@ -88,7 +87,8 @@ class TensorDataset(Dataset[tuple[core.Tensor, ...]]):
 
 
 class StackDataset(Dataset[Any]):
-    """Datasets of the same length side by side; a sample is a tuple, or with keyword arguments a dict, of theirs."""
+    """Datasets of the same length side by side; a sample is a tuple, or with keyword arguments a dict, of
+    theirs."""
 
     datasets: tuple[Any, ...] | dict[str, Any]
 
@@ -124,7 +124,8 @@ class StackDataset(Dataset[Any]):
 
 
 class ConcatDataset(Dataset[T]):
-    """Map-style datasets one after the other. Raises ValueError if there is none, TypeError for an iterable one."""
+    """Map-style datasets one after the other. Raises ValueError if there is none, TypeError for an iterable
+    one."""
 
     datasets: list[Any]
     cumulative_sizes: list[int]
@@ -215,13 +216,15 @@ def random_split(
 ) -> list[Subset[Any]]:
     """Split a dataset into random parts that do not overlap.
 
-    `lengths` holds the parts' lengths, which add up to the dataset's, or fractions, which add up to 1: each part then
-    has `floor(fraction * len(dataset))` samples, and what is left over goes to the first parts, one each.
-    """
+    `lengths` holds the parts' lengths, which add up to the dataset's, or fractions, which add up to 1: each
+    part then has `floor(fraction * len(dataset))` samples, and what is left over goes to the first parts, one
+    each."""
     if math.isclose(sum(lengths), 1) and sum(lengths) <= 1:
         for i, fraction in enumerate(lengths):
             if not 0 <= fraction <= 1:
-                raise ValueError(f"random_split(lengths): fraction {i} is {fraction}, and must be between 0 and 1")
+                raise ValueError(
+                    f"random_split(lengths): fraction {i} is {fraction}, and must be between 0 and 1"
+                )
         sizes = [math.floor(len(dataset) * fraction) for fraction in lengths]
         for i in range(len(dataset) - sum(sizes)):
             sizes[i % len(sizes)] += 1
@@ -229,7 +232,7 @@ def random_split(
         sizes = [int(length) for length in lengths]
     if sum(sizes) != len(dataset):
         raise ValueError(
-            f"random_split(lengths): the lengths {list(lengths)} add up to {sum(lengths)}, but the dataset has "
+            f"random_split(lengths): {list(lengths)} add up to {sum(lengths)}, but the dataset has "
             f"{len(dataset)} samples"
         )
     order = list(permutation(len(dataset), new_seed(generator)))
@@ -240,7 +243,8 @@ def random_split(
 def read_samples(dataset: Any, indices: list[Any]) -> list[Any]:
     """The samples at `indices`, at once where the dataset can."""
     at_once = getattr(dataset, "__getitems__", None)
-    return at_once(indices) if at_once is not None else [dataset[i] for i in indices]  # type: ignore[no-any-return]
+    samples: list[Any] = at_once(indices) if at_once is not None else [dataset[i] for i in indices]
+    return samples
 
 
 def _draws_random(dataset: object) -> bool:

@@ -15,13 +15,12 @@ _SHOWN = 16
 
 
 class WorkerError(RuntimeError):
-    """What happened in a worker. It is the `__cause__` of the exception that the worker raised, or is raised itself
-    where that exception could not be sent.
+    """What happened in a worker. It is the `__cause__` of the exception that the worker raised, or is raised
+    itself where that exception could not be sent.
 
-    worker_id: number of the worker; pid: its process id (None for a thread); batch: number of the batch in the epoch;
-    index: the sample that was read, as given to the dataset, or None if no single one was; indices: those of the whole
-    batch, or None; traceback: the worker's traceback as text.
-    """
+    worker_id: number of the worker; pid: its process id (None for a thread); batch: number of the batch in
+    the epoch; index: the sample that was read, as given to the dataset, or None if no single one was;
+    indices: those of the whole batch, or None; traceback: the worker's traceback as text."""
 
     worker_id: int | None = None
     pid: int | None = None
@@ -31,15 +30,15 @@ class WorkerError(RuntimeError):
     traceback: str = ""
 
 
-class WorkerExited(WorkerError):
-    """A worker ended without being asked to: killed by a signal, or by exiting. `exitcode` as in multiprocessing;
-    `lost`: indices of the samples it had been given and not delivered."""
+class WorkerExited(WorkerError):  # noqa: N818
+    """A worker ended without being asked to: killed by a signal, or by exiting. `exitcode` as in
+    multiprocessing; `lost`: indices of the samples it had been given and not delivered."""
 
     exitcode: int | None = None
     lost: list[Any]
 
 
-class LoaderTimeout(WorkerError):
+class LoaderTimeout(WorkerError):  # noqa: N818
     """No batch came within the loader's `timeout`."""
 
 
@@ -64,7 +63,8 @@ class Failure:
             self.index = repr(self.index)
 
     def error(self) -> BaseException:
-        """The exception to raise in the loader's process: of the same class as in the worker, if it can be made."""
+        """The exception to raise in the loader's process: of the same class as in the worker, if it can be
+        made."""
         where = f"DataLoader worker {self.worker_id}" + (f" (pid {self.pid})" if self.pid is not None else "")
         cause = WorkerError(f"in {where}, while {self.doing}:\n{self.text}")
         cause.worker_id, cause.pid, cause.batch = self.worker_id, self.pid, self.batch
@@ -80,21 +80,33 @@ class Failure:
 
 
 def failure_of(
-    error: BaseException, worker_id: int, pid: int | None, batch: int | None, doing: str, index: tuple[Any, ...],
-    indices: list[Any] | None, sends_objects: bool,
+    error: BaseException, worker_id: int, pid: int | None, batch: int | None, doing: str,
+    index: tuple[Any, ...], indices: list[Any] | None, sends_objects: bool,
 ) -> Failure:  # fmt: skip
-    """Describe an exception for sending. `index` holds the sample's index, or is empty; `sends_objects`: the transport
-    carries the exception as it is."""
+    """Describe an exception for sending. `index` holds the sample's index, or is empty; `sends_objects`: the
+    transport carries the exception as it is."""
     text = "".join(traceback.format_exception(error))
     summary = "".join(traceback.format_exception_only(error)).strip()
     exception = error if sends_objects else None
     pickled = None if sends_objects else _pickle(error)
     return Failure(
-        worker_id, pid, batch, doing, index[0] if index else None, bool(index), indices, pickled, exception, text, summary
+        worker_id,
+        pid,
+        batch,
+        doing,
+        index[0] if index else None,
+        bool(index),
+        indices,
+        pickled,
+        exception,
+        text,
+        summary,
     )
 
 
-def exited(worker_id: int, pid: int | None, exitcode: int | None, lost: list[tuple[int, Sequence[Any]]]) -> WorkerExited:
+def exited(
+    worker_id: int, pid: int | None, exitcode: int | None, lost: list[tuple[int, Sequence[Any]]]
+) -> WorkerExited:
     """The error for a worker that is gone; `lost`: number and indices of each batch it held."""
     if exitcode is None:
         how, hint = "went away", ""
@@ -105,8 +117,8 @@ def exited(worker_id: int, pid: int | None, exitcode: int | None, lost: list[tup
             name = f"signal {-exitcode}"
         how = f"was killed by {name}"
         hint = {
-            signal.SIGKILL: "\nIf nobody did it by hand, the system may have run out of memory: see the kernel's log.",
-            signal.SIGBUS: "\nThe system may have run out of memory, or a mapped file was cut short.",
+            signal.SIGKILL: "\nIf nobody did it by hand, memory may have run out: see the kernel's log.",
+            signal.SIGBUS: "\nMemory may have run out, or a mapped file was cut short.",
             signal.SIGSEGV: "\nA native library crashed; python -X faulthandler shows where.",
         }.get(-exitcode, "")
     else:
@@ -130,7 +142,9 @@ def shown(indices: Sequence[Any]) -> str:
 def _pickle(error: BaseException) -> bytes | None:
     try:
         pickled = pickle.dumps(error)
-        pickle.loads(pickled)  # many exceptions are written but not read: their constructors want other arguments
+        pickle.loads(
+            pickled
+        )  # many exceptions are written but not read: their constructors want other arguments
     except Exception:
         return None
     return pickled

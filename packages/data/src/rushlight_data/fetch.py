@@ -11,8 +11,8 @@ Streams = Literal["batch", "sample"] | None
 
 
 class Task:
-    """A batch to be read. `number` counts batches within the epoch, `position` samples. `indices` is the argument for the
-    dataset: a list, or a single index where nothing is batched."""
+    """A batch to be read. `number` counts batches within the epoch, `position` samples. `indices` is the
+    argument for the dataset: a list, or a single index where nothing is batched."""
 
     __slots__ = ("indices", "number", "position")
 
@@ -26,10 +26,12 @@ class Task:
 
 
 class Fetcher:
-    """Reads batches. After an exception, `doing` says in words what it did, and `index` holds the sample's index in a
-    tuple, or nothing."""
+    """Reads batches. After an exception, `doing` says in words what it did, and `index` holds the sample's
+    index in a tuple, or nothing."""
 
-    def __init__(self, dataset: Any, batched: bool, collate_fn: Callable[[Any], Any], streams: Streams) -> None:
+    def __init__(
+        self, dataset: Any, batched: bool, collate_fn: Callable[[Any], Any], streams: Streams
+    ) -> None:
         self.dataset = dataset
         self.batched = batched
         self.collate_fn = collate_fn
@@ -37,14 +39,17 @@ class Fetcher:
         self.seed = 0
         self.doing = "starting"
         self.index: tuple[Any, ...] = ()
-        self.stopped: Callable[[], bool] | None = None  # asked between samples: whether the batch is wanted no more
+        self.stopped: Callable[[], bool] | None = (
+            None  # asked between samples: whether the batch is wanted no more
+        )
 
     def start_epoch(self, seed: int) -> None:
         """Key the random streams of what follows."""
         self.seed = seed
 
     def fetch(self, task: Task) -> Any:
-        """The batch of a task. Raises what the dataset or the collation raises; StopIteration at a stream's end."""
+        """The batch of a task. Raises what the dataset or the collation raises; StopIteration at a stream's
+        end."""
         raise NotImplementedError
 
     def _enter(self, task: Task) -> None:
@@ -60,13 +65,16 @@ class Fetcher:
         except BaseException as error:
             self.doing = f"collating batch {task.number}"
             self.index = ()
-            raise _not_the_end(error)
+            _refuse_stop(error)
+            raise
 
 
 class MapFetcher(Fetcher):
     """Reads a map-style dataset."""
 
-    def __init__(self, dataset: Any, batched: bool, collate_fn: Callable[[Any], Any], streams: Streams, fast: bool) -> None:
+    def __init__(
+        self, dataset: Any, batched: bool, collate_fn: Callable[[Any], Any], streams: Streams, fast: bool
+    ) -> None:
         super().__init__(dataset, batched, collate_fn, streams)
         per_sample = streams == "sample"
         self.read_batch = batch_method(dataset) if batched and fast and not per_sample else None
@@ -88,7 +96,8 @@ class MapFetcher(Fetcher):
                 samples = self.read_many(indices)
             except BaseException as error:
                 self.doing = f"reading batch {task.number} at once"
-                raise _not_the_end(error)
+                _refuse_stop(error)
+                raise
             if len(samples) != len(indices):
                 self.doing = f"reading batch {task.number} at once"
                 raise ValueError(f"__getitems__ returned {len(samples)} samples for {len(indices)} indices")
@@ -101,7 +110,8 @@ class MapFetcher(Fetcher):
             return self.dataset[index]
         except BaseException as error:
             self._blame(task, index)
-            raise _not_the_end(error)
+            _refuse_stop(error)
+            raise
 
     def _read_each(self, task: Task, indices: Sequence[Any]) -> list[Any]:
         dataset, stopped, index = self.dataset, self.stopped, None
@@ -122,7 +132,8 @@ class MapFetcher(Fetcher):
                     samples.append(dataset[index])
         except BaseException as error:
             self._blame(task, index)
-            raise _not_the_end(error)
+            _refuse_stop(error)
+            raise
         return samples
 
     def _blame(self, task: Task, index: Any) -> None:
@@ -174,7 +185,8 @@ class IterableFetcher(Fetcher):
         return samples
 
     def resume(self, batches: int, batch: int | None, state: Any) -> None:
-        """Go on after so many batches (of `batch` samples each): from a state, or by reading and forgetting them."""
+        """Go on after so many batches (of `batch` samples each): from a state, or by reading and forgetting
+        them."""
         if state is None:
             for number in range(batches):
                 self.read(Task(number, number * (batch or 1), batch))
@@ -196,18 +208,15 @@ class Abandoned(BaseException):
     """The loader does not want the batch any more."""
 
 
-def _not_the_end(error: BaseException) -> BaseException:
-    """The error to raise: a StopIteration from a dataset would end the loop over the loader as if all were well."""
-    if not isinstance(error, StopIteration):
-        return error
-    wrapped = RuntimeError("the dataset or the collate_fn raised StopIteration")
-    wrapped.__cause__ = error
-    return wrapped
+def _refuse_stop(error: BaseException) -> None:
+    """A StopIteration from a dataset would end the loop over the loader as if all were well."""
+    if isinstance(error, StopIteration):
+        raise RuntimeError("the dataset or the collate_fn raised StopIteration") from error
 
 
 def batch_method(dataset: Any) -> Callable[[Sequence[int]], Any] | None:
-    """`dataset.__getbatch__`, unless a subclass has changed what a sample is without changing that, too. A dataset that
-    wraps another may have None there."""
+    """`dataset.__getbatch__`, unless a subclass has changed what a sample is without changing that, too. A
+    dataset that wraps another may have None there."""
     for kind in type(dataset).__mro__:
         if "__getbatch__" in vars(kind):
             return dataset.__getbatch__  # type: ignore[no-any-return]

@@ -62,7 +62,6 @@ class LoaderIterator:
         self._left_at = now = perf_counter()
         stats.waited += now - begun
 
-
     def _passed(self, task: Task) -> None:
         """Note that the epoch has got beyond a batch."""
         size = len(task.indices) if isinstance(task.indices, list) else task.indices if self._iterable else 1
@@ -129,8 +128,8 @@ class SerialIterator(LoaderIterator):
 
 
 class WorkersIterator(LoaderIterator):
-    """Batches read ahead by workers. Batch n is given to the worker with the least to do; which one that is does not change
-    what is in it. The shares of an iterable dataset take turns."""
+    """Batches read ahead by workers. Batch n is given to the worker with the least to do; which one that is
+    does not change what is in it. The shares of an iterable dataset take turns."""
 
     def __init__(
         self, loader: DataLoader[Any], progress: Progress, order: Iterator[Any] | None, crew: Crew
@@ -164,7 +163,7 @@ class WorkersIterator(LoaderIterator):
             raise StopIteration
         if self._generation != self._crew.generation:
             raise RuntimeError(
-                "this iterator has ended: another one was begun, and both would use the same persistent workers\n"
+                "this iterator has ended: another was begun, and both would use the same persistent workers\n"
                 "Use a loader without persistent_workers for iterations at the same time."
             )
         if self._crew.stopped:

@@ -1,4 +1,5 @@
-"""The DataLoader: PyTorch's, with the same samples for any number of workers, exact resume, and errors that tell."""
+"""The DataLoader: PyTorch's, with the same samples for any number of workers, exact resume, and errors that
+tell."""
 
 from __future__ import annotations
 
@@ -28,37 +29,36 @@ class DataLoader(Generic[T_co]):
     """Batches of a dataset, read ahead by worker processes.
 
     Arguments:
-        dataset: map-style (`__getitem__`, `__len__`) or iterable (`IterableDataset`).
-        batch_size: samples per batch; None: samples one by one, not batched.
-        shuffle: random order, anew in each epoch.
-        sampler: which indices, in which order (any iterable); excludes `shuffle`.
-        batch_sampler: yields lists of indices; excludes batch_size, shuffle, sampler and drop_last.
-        num_workers: how many workers read; 0: the calling process does.
-        collate_fn: makes a batch of a list of samples; by default `default_collate`, or `default_convert` unbatched.
-        pin_memory: copy batches to page-locked memory, from which copies to a GPU are asynchronous.
-        drop_last: leave out a last, shorter batch.
-        timeout: seconds to wait for a batch from workers; 0: for ever.
-        worker_init_fn: called in each worker with its number.
-        multiprocessing_context: a start method's name or a context; None: the one that is set.
-        generator: where seeds are drawn from; None: core's global stream.
-        prefetch_factor: batches read ahead per worker; None: 2.
-        persistent_workers: keep workers, and their copies of the dataset, from epoch to epoch.
-        pin_memory_device: accepted for PyTorch's sake; the current device is used.
-        in_order: give batches in the sampler's order; False: as they come.
+        dataset: map-style (`__getitem__`, `__len__`) or iterable (`IterableDataset`). batch_size: samples per
+        batch; None: samples one by one, not batched. shuffle: random order, anew in each epoch. sampler:
+        which indices, in which order (any iterable); excludes `shuffle`. batch_sampler: yields lists of
+        indices; excludes batch_size, shuffle, sampler and drop_last. num_workers: how many workers read; 0:
+        the calling process does. collate_fn: makes a batch of a list of samples; by default
+        `default_collate`, or `default_convert` unbatched. pin_memory: copy batches to page-locked memory,
+        from which copies to a GPU are asynchronous. drop_last: leave out a last, shorter batch. timeout:
+        seconds to wait for a batch from workers; 0: for ever. worker_init_fn: called in each worker with its
+        number. multiprocessing_context: a start method's name or a context; None: the one that is set.
+        generator: where seeds are drawn from; None: core's global stream. prefetch_factor: batches read ahead
+        per worker; None: 2. persistent_workers: keep workers, and their copies of the dataset, from epoch to
+        epoch. pin_memory_device: accepted for PyTorch's sake; the current device is used. in_order: give
+        batches in the sampler's order; False: as they come.
 
     Beyond PyTorch:
-        seed: makes the order and all random streams a function of (seed, epoch, batch); None: each epoch's seed is drawn
+        seed: makes the order and all random streams a function of (seed, epoch, batch); None: each epoch's
+        seed is drawn
             from `generator`.
-        streams: what the random streams of `random`, NumPy and core are keyed by while samples are read: "batch",
-            "sample" (independent of the batch size; some 10 microseconds a sample), or None: workers are seeded once, and
-            what a sample draws depends on who reads it, as in PyTorch. See Note [Streams].
-        transport: how batches travel: an object (`rushlight_core.seams.transport.Transport`), "shared_memory", "pickling",
+        streams: what the random streams of `random`, NumPy and core are keyed by while samples are read:
+        "batch",
+            "sample" (independent of the batch size; some 10 microseconds a sample), or None: workers are
+            seeded once, and what a sample draws depends on who reads it, as in PyTorch. See Note [Streams].
+        transport: how batches travel: an object (`rushlight_core.seams.transport.Transport`),
+        "shared_memory", "pickling",
             "threads", or None for the best that is installed.
 
-    Raises ValueError for arguments that exclude each other or are out of range. An exception in the dataset is raised by
-    `next()` with its own class; its notes say where it happened, and its `__cause__` is a `WorkerError`. The loop may go on
-    after it. A worker that dies raises `WorkerExited`, which ends the iteration; no batch in time raises `LoaderTimeout`.
-    """
+    Raises ValueError for arguments that exclude each other or are out of range. An exception in the dataset
+    is raised by `next()` with its own class; its notes say where it happened, and its `__cause__` is a
+    `WorkerError`. The loop may go on after it. A worker that dies raises `WorkerExited`, which ends the
+    iteration; no batch in time raises `LoaderTimeout`."""
 
     dataset: Any
     batch_size: int | None
@@ -96,16 +96,20 @@ class DataLoader(Generic[T_co]):
         if iterable:
             _check_iterable(shuffle, sampler, batch_sampler)
         if sampler is not None and shuffle:
-            raise ValueError("DataLoader(sampler, shuffle): a sampler decides the order itself; give one of them")
+            raise ValueError(
+                "DataLoader(sampler, shuffle): a sampler decides the order itself; give one of them"
+            )
         if batch_sampler is not None:
             if batch_size != 1 or shuffle or sampler is not None or drop_last:
                 raise ValueError(
-                    "DataLoader(batch_sampler): it decides what is in a batch itself; leave out batch_size, shuffle, sampler "
-                    "and drop_last"
+                    "DataLoader(batch_sampler): it decides what is in a batch itself; leave out batch_size, "
+                    "shuffle, sampler and drop_last"
                 )
             batch_size, drop_last = None, False
         elif batch_size is None and drop_last:
-            raise ValueError("DataLoader(drop_last): without batches (batch_size=None) there is no last one to drop")
+            raise ValueError(
+                "DataLoader(drop_last): without batches (batch_size=None) there is no last one to drop"
+            )
 
         if sampler is None and not iterable:
             sampler = RandomSampler(dataset, generator=generator) if shuffle else SequentialSampler(dataset)
@@ -146,11 +150,14 @@ class DataLoader(Generic[T_co]):
 
     def __setattr__(self, name: str, value: Any) -> None:
         if self._made and name in _FIXED:
-            raise ValueError(f"DataLoader: {name} cannot be changed once the loader is made; make another loader")
+            raise ValueError(
+                f"DataLoader: {name} cannot be changed once the loader is made; make another loader"
+            )
         super().__setattr__(name, value)
 
     def __len__(self) -> int:
-        """How many batches an epoch has. Raises TypeError if the dataset or sampler cannot tell its length."""
+        """How many batches an epoch has. Raises TypeError if the dataset or sampler cannot tell its
+        length."""
         if not self._iterable:
             return len(self.batch_sampler if self._batched else self.sampler)  # type: ignore[arg-type]
         n = len(self.dataset)
@@ -159,7 +166,8 @@ class DataLoader(Generic[T_co]):
         return n // self.batch_size if self.drop_last else -(-n // self.batch_size)
 
     def __iter__(self) -> LoaderIterator:
-        """Begin an epoch, or go on where `load_state_dict` says. With persistent workers, an iterator from before ends."""
+        """Begin an epoch, or go on where `load_state_dict` says. With persistent workers, an iterator from
+        before ends."""
         progress, order = self._begin_epoch()
         if self.num_workers == 0:
             return SerialIterator(self, progress, order, self._make_fetcher())
@@ -179,19 +187,24 @@ class DataLoader(Generic[T_co]):
         return WorkersIterator(self, progress, order, crew)
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the latest iteration is, after the batches taken so far: a small dict of plain Python objects.
+        """Where the latest iteration is, after the batches taken so far: a small dict of plain Python
+        objects.
 
-        A loader that is made in the same way and given this state goes on with the very next batch; nothing is read to get
-        there (except for an iterable dataset without `state_dict`, which is read again up to there).
-        """
+        A loader that is made in the same way and given this state goes on with the very next batch; nothing
+        is read to get there (except for an iterable dataset without `state_dict`, which is read again up to
+        there)."""
         if self._resume is not None:  # loaded, and not begun
             return dict(self._resume)
         if not self.in_order and self._progress is not None and not self._progress.finished:
             raise ValueError(
-                "DataLoader.state_dict(): with in_order=False the batches taken are not the first of the order\n"
+                "DataLoader.state_dict(): with in_order=False, batches taken are not the first of the order\n"
                 "Save between epochs, or make the loader with in_order=True."
             )
-        state = self._progress.state_dict() if self._progress is not None else {"version": 1, "epoch": 0, "batches": 0}
+        state = (
+            self._progress.state_dict()
+            if self._progress is not None
+            else {"version": 1, "epoch": 0, "batches": 0}
+        )
         state["generator"] = generator_state(self.generator)
         return state
 
@@ -202,14 +215,17 @@ class DataLoader(Generic[T_co]):
         self._resume = dict(state)
 
     def stats(self) -> LoaderStats:
-        """How long the loop waited for workers, and workers for the loop; `stats().verdict` says it in a sentence."""
+        """How long the loop waited for workers, and workers for the loop; `stats().verdict` says it in a
+        sentence."""
         return self._stats
 
     def check_worker_number_rationality(self) -> None:
         """Warn if there are more workers than processors."""
         cores = len(os.sched_getaffinity(0))
         if self.num_workers > cores:
-            warnings.warn(f"DataLoader(num_workers): {self.num_workers} workers for {cores} processors", stacklevel=2)
+            warnings.warn(
+                f"DataLoader(num_workers): {self.num_workers} workers for {cores} processors", stacklevel=2
+            )
 
     def _begin_epoch(self) -> tuple[Progress, Iterator[Any] | None]:
         resume, self._resume = self._resume, None
@@ -219,7 +235,7 @@ class DataLoader(Generic[T_co]):
         else:
             epoch, batches = resume["epoch"], resume["batches"]
             samples, order_state = resume.get("samples", 0), resume.get("order")
-        if batches and resume is not None:
+        if resume is not None and "seed" in resume:  # an epoch that had begun
             seed = resume["seed"]
         elif self.seed is not None:
             seed = mix(self.seed, epoch) >> 1
@@ -236,7 +252,9 @@ class DataLoader(Generic[T_co]):
         progress = Progress(epoch, seed, order_state, batches, samples)
         if self._iterable:
             streams = (resume or {}).get("streams")
-            progress.streams = [(n, s) for n, s in streams] if streams else [(0, None)] * max(self.num_workers, 1)
+            progress.streams = (
+                [(n, s) for n, s in streams] if streams else [(0, None)] * max(self.num_workers, 1)
+            )
             progress.turn = (resume or {}).get("turn", 0)
         self._progress = progress
         self._epoch = epoch + 1
@@ -249,14 +267,18 @@ class DataLoader(Generic[T_co]):
             streams = None
         if self._iterable:
             return IterableFetcher(self.dataset, self._batched, self.collate_fn, streams, self.drop_last)
-        return MapFetcher(self.dataset, self._batched, self.collate_fn, streams, fast=self.collate_fn is default_collate)
+        return MapFetcher(
+            self.dataset, self._batched, self.collate_fn, streams, fast=self.collate_fn is default_collate
+        )
 
 
 def _check_workers(
     num_workers: int, timeout: float, prefetch_factor: int | None, persistent_workers: bool, context: Any
 ) -> None:
     if num_workers < 0:
-        raise ValueError(f"DataLoader(num_workers): must not be negative, is {num_workers}; 0 reads in this process")
+        raise ValueError(
+            f"DataLoader(num_workers): must not be negative, is {num_workers}; 0 reads in this process"
+        )
     if timeout < 0:
         raise ValueError(f"DataLoader(timeout): must not be negative, is {timeout}")
     if num_workers == 0:

@@ -20,8 +20,8 @@ def should_pin(loader: Any) -> bool:
 
 
 def pin(data: Any) -> Any:
-    """The same batch with its tensors in page-locked memory, at any depth; objects with a `pin_memory` method decide
-    themselves."""
+    """The same batch with its tensors in page-locked memory, at any depth; objects with a `pin_memory` method
+    decide themselves."""
     if hasattr(data, "pin_memory"):
         return data.pin_memory()
     if isinstance(data, (str, bytes)):

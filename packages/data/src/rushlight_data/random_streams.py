@@ -1,12 +1,10 @@
 """Random streams: which numbers a sample sees.
 
-Note [Streams]
-A dataset draws from the global streams of `random`, NumPy and core. What it draws must not depend on which worker reads a
-sample, on how many there are, or on where a run was resumed. So before each batch (or, by choice, each sample) the streams
-are seeded by a hash of the epoch's seed and the batch's number (the sample's position) in the epoch. Without workers this
-happens in the training process, whose own streams are put aside meanwhile: training draws the same numbers for any number
-of workers, too.
-"""
+Note [Streams] A dataset draws from the global streams of `random`, NumPy and core. What it draws must not
+depend on which worker reads a sample, on how many there are, or on where a run was resumed. So before each
+batch (or, by choice, each sample) the streams are seeded by a hash of the epoch's seed and the batch's number
+(the sample's position) in the epoch. Without workers this happens in the training process, whose own streams
+are put aside meanwhile: training draws the same numbers for any number of workers, too."""
 
 from __future__ import annotations
 
@@ -72,7 +70,8 @@ class Aside:
         self._core = core.default_generator.get_state()
         numpy = sys.modules.get("numpy")
         if numpy is not None:
-            # Reading the state of NumPy's stream takes 50 microseconds; exchanging the generator behind it takes none.
+            # Reading the state of NumPy's stream takes 50 microseconds; exchanging the generator behind it
+            # takes none.
             if self._numpy is None:
                 self._numpy = numpy.random.MT19937()
             self._replaced = numpy.random.get_bit_generator()
@@ -83,5 +82,6 @@ class Aside:
         core.default_generator.set_state(self._core)
         numpy = sys.modules.get("numpy")
         if numpy is not None and self._numpy is not None:
-            # A dataset that imports NumPy for the first time leaves it seeded: there was no stream to put aside.
+            # A dataset that imports NumPy for the first time leaves it seeded: there was no stream to put
+            # aside.
             numpy.random.set_bit_generator(self._replaced)

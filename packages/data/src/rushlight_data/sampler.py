@@ -1,10 +1,9 @@
 """Samplers: in which order samples are read.
 
-A sampler is anything that can be iterated; the classes here can also begin in the middle (`iter_from`) and say in a few
-bytes which order they are in (`state_dict`), so that a loader is resumed without drawing it again index by index. A random
-order is a function of one 63-bit seed, which is drawn from the generator (by default core's global stream) whenever an
-iteration begins.
-"""
+A sampler is anything that can be iterated; the classes here can also begin in the middle (`iter_from`) and
+say in a few bytes which order they are in (`state_dict`), so that a loader is resumed without drawing it
+again index by index. A random order is a function of one 63-bit seed, which is drawn from the generator (by
+default core's global stream) whenever an iteration begins."""
 
 from __future__ import annotations
 
@@ -33,9 +32,9 @@ _CHUNK = 4096
 
 
 class Sampler(Generic[T_co]):
-    """Base of samplers. Subclasses write `__iter__`, and `__len__` if they can tell. A sampler of random order that should
-    be resumable also writes `state_dict`, which right after `iter()` describes the order, and `load_state_dict`, after
-    which the next `iter()` takes the same."""
+    """Base of samplers. Subclasses write `__iter__`, and `__len__` if they can tell. A sampler of random
+    order that should be resumable also writes `state_dict`, which right after `iter()` describes the order,
+    and `load_state_dict`, after which the next `iter()` takes the same."""
 
     def __init__(self, data_source: Sized | None = None) -> None:
         pass
@@ -111,14 +110,17 @@ class _Seeded(Sampler[int]):
 class RandomSampler(_Seeded):
     """The indices of `data_source` in random order.
 
-    Without `replacement` each index comes once, or, where `num_samples` is larger, once per round; with it, each is drawn
-    independently. Raises TypeError or ValueError for arguments of the wrong type or sign.
-    """
+    Without `replacement` each index comes once, or, where `num_samples` is larger, once per round; with it,
+    each is drawn independently. Raises TypeError or ValueError for arguments of the wrong type or sign."""
 
     data_source: Sized
 
     def __init__(
-        self, data_source: Sized, replacement: bool = False, num_samples: int | None = None, generator: Any = None
+        self,
+        data_source: Sized,
+        replacement: bool = False,
+        num_samples: int | None = None,
+        generator: Any = None,
     ) -> None:
         _require_bool("RandomSampler", "replacement", replacement)
         if num_samples is not None:
@@ -185,14 +187,17 @@ class WeightedRandomSampler(_Seeded):
         self.weights = core.as_tensor(weights, dtype=core.float64)
         if self.weights.dim() != 1:
             raise ValueError(
-                f"WeightedRandomSampler(weights): must be one number per sample, has shape {tuple(self.weights.shape)}"
+                f"WeightedRandomSampler(weights): must be one number per sample, its shape is "
+                f"{tuple(self.weights.shape)}"
             )
         self.num_samples = num_samples
         self.replacement = replacement
         self.generator = generator
 
     def _order(self, seed: int, start: int) -> Iterator[int]:
-        drawn = core.multinomial(self.weights, self.num_samples, self.replacement, generator=generator_of(seed))
+        drawn = core.multinomial(
+            self.weights, self.num_samples, self.replacement, generator=generator_of(seed)
+        )
         for i in range(start, self.num_samples, _CHUNK):
             yield from drawn[i : i + _CHUNK].tolist()
 
@@ -245,9 +250,9 @@ class BatchSampler(Sampler[list[Any]]):
 class DistributedSampler(Sampler[int]):
     """The share of one of `num_replicas` processes that read a dataset together, by `rank` from 0.
 
-    With `shuffle` the order is a function of `seed` and the epoch: all ranks call `set_epoch(epoch)` before each. All
-    shares have the same length: indices are repeated from the front to fill up, or, with `drop_last`, the tail is dropped.
-    """
+    With `shuffle` the order is a function of `seed` and the epoch: all ranks call `set_epoch(epoch)` before
+    each. All shares have the same length: indices are repeated from the front to fill up, or, with
+    `drop_last`, the tail is dropped."""
 
     def __init__(
         self,

@@ -10,7 +10,8 @@ VERSION = 1
 
 
 class Progress:
-    """One epoch: its number, the seed of its random streams, the sampler's state, and how much has been taken."""
+    """One epoch: its number, the seed of its random streams, the sampler's state, and how much has been
+    taken."""
 
     def __init__(self, epoch: int, seed: int, order: Any, batches: int = 0, samples: int = 0) -> None:
         self.epoch = epoch
@@ -19,7 +20,8 @@ class Progress:
         self.batches = batches
         self.samples = samples
         self.finished = False
-        # Of an iterable dataset, per worker: batches taken, and the stream's state after them (None: cannot tell).
+        # Of an iterable dataset, per worker: batches taken, and the stream's state after them (None: cannot
+        # tell).
         self.streams: list[tuple[int, Any]] = []
         self.turn = 0  # whose turn it is to give the next batch
 
@@ -45,16 +47,18 @@ def check(state: Any, iterable: bool, num_workers: int) -> dict[str, Any]:
         raise ValueError("DataLoader.load_state_dict(state_dict): this is not the state of a DataLoader")
     if state["version"] != VERSION:
         raise ValueError(
-            f"DataLoader.load_state_dict(state_dict): the state has version {state['version']}, this is {VERSION}"
+            f"DataLoader.load_state_dict(state_dict): its version is {state['version']}, not {VERSION}"
         )
     streams = state.get("streams") or []
     if state["batches"] and iterable and len(streams) != max(num_workers, 1):
         raise ValueError(
-            f"DataLoader.load_state_dict(state_dict): the state was saved with {len(streams)} workers, this loader has "
-            f"{num_workers}\nEach worker reads its own share of an iterable dataset: resume with as many."
+            f"DataLoader.load_state_dict(state_dict): the state was saved with {len(streams)} workers, this "
+            f"loader has {num_workers}\nEach worker reads its own share of an iterable dataset: resume with as many."
         )
     if state["batches"] and bool(streams) != iterable:
-        raise ValueError("DataLoader.load_state_dict(state_dict): the state is of a loader of the other style of dataset")
+        raise ValueError(
+            "DataLoader.load_state_dict(state_dict): the state is of a loader of the other style of dataset"
+        )
     return state
 
 

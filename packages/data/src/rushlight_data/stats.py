@@ -10,9 +10,8 @@ class LoaderStats:
     """Times in seconds, summed over all batches since the loader was made.
 
     waited: how long the loop that takes the batches waited for one; used: how long it was busy between two;
-    worked: how long workers (or, without workers, the loop's own process) read and collated; idle: how long workers waited
-    for something to do, because enough batches were ready.
-    """
+    worked: how long workers (or, without workers, the loop's own process) read and collated; idle: how long
+    workers waited for something to do, because enough batches were ready."""
 
     num_workers: int = 0
     batches: int = 0
@@ -32,29 +31,25 @@ class LoaderStats:
         if self.num_workers == 0:
             if share < 0.1:
                 return f"Loading takes {share:.0%} of the loop's time: workers would gain little."
-            return f"Loading takes {share:.0%} of the loop's time: workers (num_workers) could do it meanwhile."
+            return (
+                f"Loading takes {share:.0%} of the loop's time: workers (num_workers) could do it meanwhile."
+            )
         busy = self.worked / max(self.worked + self.idle, 1e-12)
+        said = f"The loop waits {share:.0%} of its time for data, and workers are busy {busy:.0%} of theirs"
         if share < 0.05:
-            return (
-                f"The loop waits {share:.0%} of its time for data, and workers are busy {busy:.0%} of theirs: "
-                "the loop is the limit, and loading is fast enough."
-            )
+            return f"{said}: the loop is the limit, and loading is fast enough."
         if busy > 0.7:
-            return (
-                f"The loop waits {share:.0%} of its time for data, and workers are busy {busy:.0%} of theirs: "
-                "loading is the limit; cheaper samples, or more workers if there are cores left, would help."
-            )
-        return (
-            f"The loop waits {share:.0%} of its time for data, though workers are busy only {busy:.0%} of theirs: "
-            "batches come unevenly, or are large to move; a higher prefetch_factor might help."
-        )
+            return f"{said}: loading is the limit; cheaper samples, or more workers (if cores are left) help."
+        return f"{said}: batches come unevenly, or are large to move; a higher prefetch_factor might help."
 
     def __str__(self) -> str:
         lines = [
             f"{self.batches} batches: the loop waited {self.waited:.3f} s and was busy {self.used:.3f} s",
-            f"reading took {self.worked:.3f} s" + (f"; workers were idle {self.idle:.3f} s" if self.num_workers else ""),
+            f"reading took {self.worked:.3f} s"
+            + (f"; workers were idle {self.idle:.3f} s" if self.num_workers else ""),
         ]
         lines += [
-            f"  worker {i}: worked {worked:.3f} s, idle {idle:.3f} s" for i, (worked, idle) in enumerate(self.worker_times)
+            f"  worker {i}: worked {worked:.3f} s, idle {idle:.3f} s"
+            for i, (worked, idle) in enumerate(self.worker_times)
         ]
         return "\n".join([*lines, self.verdict])

@@ -1,4 +1,5 @@
-"""How the loader starts workers and moves batches: the transports that need no other package, and the choice of one.
+"""How the loader starts workers and moves batches: the transports that need no other package, and the choice
+of one.
 
 The contract is `rushlight_core.seams.transport.Transport`.
 """
@@ -6,7 +7,6 @@ The contract is `rushlight_core.seams.transport.Transport`.
 from __future__ import annotations
 
 import functools
-import multiprocessing
 import os
 import pickle
 import queue
@@ -25,8 +25,9 @@ GROUP = "rushlight.transport"
 
 
 def find_transport(choice: str | Transport | None) -> Transport:
-    """The transport a loader asks for: an object is taken as it is, a name is looked up, None takes shared memory where
-    a package offers it and standard pickling otherwise. Raises ValueError for an unknown name."""
+    """The transport a loader asks for: an object is taken as it is, a name is looked up, None takes shared
+    memory where a package offers it and standard pickling otherwise. Raises ValueError for an unknown
+    name."""
     if choice is None:
         return _default()
     if not isinstance(choice, str):
@@ -65,12 +66,19 @@ class PicklingTransport:
 
     def pipe(self) -> tuple[Any, Any]:
         """Two ends of a standard pipe."""
+        import multiprocessing  # 10 ms, only where workers are used
+
         ours, theirs = multiprocessing.Pipe()
         return ours, _Posting(theirs)
 
-    def worker(self, target: Callable[..., object], args: tuple[Any, ...], *, name: str, context: Any = None) -> Any:
-        """A daemon process of `context`: a start method's name, a context, or None for the one that is set."""
+    def worker(
+        self, target: Callable[..., object], args: tuple[Any, ...], *, name: str, context: Any = None
+    ) -> Any:
+        """A daemon process of `context`: a start method's name, a context, or None for the one that is
+        set."""
         if context is None or isinstance(context, str):
+            import multiprocessing
+
             context = multiprocessing.get_context(context)
         return context.Process(target=target, args=args, name=name, daemon=True)
 
@@ -80,7 +88,8 @@ class PicklingTransport:
 
 
 class _Posting:
-    """A worker's end of a pipe that is sent to by a thread: a worker goes on while its batches wait to be read."""
+    """A worker's end of a pipe that is sent to by a thread: a worker goes on while its batches wait to be
+    read."""
 
     def __init__(self, conn: Any) -> None:
         self._conn = conn
@@ -89,7 +98,9 @@ class _Posting:
     def send(self, obj: Any) -> None:
         if self._outgoing is None:
             self._outgoing = queue.SimpleQueue()
-            threading.Thread(target=self._post, args=(self._outgoing,), name="DataLoaderPost", daemon=True).start()
+            threading.Thread(
+                target=self._post, args=(self._outgoing,), name="DataLoaderPost", daemon=True
+            ).start()
         self._outgoing.put(pickle.dumps(obj, pickle.HIGHEST_PROTOCOL))
 
     def _post(self, outgoing: queue.SimpleQueue[bytes]) -> None:
@@ -116,9 +127,9 @@ class _Posting:
 
 
 class ThreadTransport:
-    """Workers that are threads of this process: nothing is pickled or copied. For datasets that wait (disk, network) or
-    compute without the GIL. Threads share the global random streams, so augmentation that draws from those is not
-    reproducible; a thread cannot be killed."""
+    """Workers that are threads of this process: nothing is pickled or copied. For datasets that wait (disk,
+    network) or compute without the GIL. Threads share the global random streams, so augmentation that draws
+    from those is not reproducible; a thread cannot be killed."""
 
     name = "threads"
     isolated = False
@@ -128,7 +139,9 @@ class ThreadTransport:
         there, back = _Lane(), _Lane()
         return _ThreadConnection(back, there), _ThreadConnection(there, back)
 
-    def worker(self, target: Callable[..., object], args: tuple[Any, ...], *, name: str, context: Any = None) -> Any:
+    def worker(
+        self, target: Callable[..., object], args: tuple[Any, ...], *, name: str, context: Any = None
+    ) -> Any:
         """A daemon thread; `context` must be None, for there is no start method to choose."""
         if context is not None:
             raise ValueError("DataLoader(multiprocessing_context): transport 'threads' starts no processes")
@@ -140,8 +153,8 @@ class ThreadTransport:
 
 
 class _Lane:
-    """One direction of a pipe between threads. The descriptor counts what can be read; the end counts as one object
-    that is never taken."""
+    """One direction of a pipe between threads. The descriptor counts what can be read; the end counts as one
+    object that is never taken."""
 
     def __init__(self) -> None:
         self.fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_SEMAPHORE)

@@ -63,8 +63,8 @@ def run(conn: Any, setup: Setup) -> None:
     isolated = setup.transport.isolated
     info = WorkerInfo(setup.worker_id, setup.num_workers, setup.seed, setup.fetcher.dataset)
     if isolated:
-        # Ctrl-C reaches every process of the terminal; what happens then is the loader's decision. A handler that does
-        # nothing, rather than SIG_IGN, which programs started from here would inherit.
+        # Ctrl-C reaches every process of the terminal; what happens then is the loader's decision. A handler
+        # that does nothing, rather than SIG_IGN, which programs started from here would inherit.
         signal.signal(signal.SIGINT, lambda *_: None)
         core.set_num_threads(1)
         seed_streams(setup.seed)
@@ -82,8 +82,8 @@ def run(conn: Any, setup: Setup) -> None:
 
 
 class Inbox:
-    """Reads the loader's messages in a thread: sending never makes the loader wait, and its end is noticed at once, also in
-    the middle of a sample."""
+    """Reads the loader's messages in a thread: sending never makes the loader wait, and its end is noticed at
+    once, also in the middle of a sample."""
 
     def __init__(self, conn: Any, isolated: bool) -> None:
         self._conn = conn

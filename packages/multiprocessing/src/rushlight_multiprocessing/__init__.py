@@ -5,10 +5,9 @@
     queue = mp.Queue()
     mp.Process(target=work, args=(queue, model)).start()
 
-Everything of the standard module is here. What is put into a queue, a pipe or a pool, or passed to a process, may hold
-tensors, which are not copied: all processes see the same memory. It is anonymous, so nothing stays behind when a process
-is killed, and no limit on /dev/shm applies.
-"""
+Everything of the standard module is here. What is put into a queue, a pipe or a pool, or passed to a process,
+may hold tensors, which are not copied: all processes see the same memory. It is anonymous, so nothing stays
+behind when a process is killed, and no limit on /dev/shm applies."""
 
 from multiprocessing import *  # noqa: F403
 from multiprocessing import __all__ as _standard_names
@@ -69,11 +68,13 @@ def get_sharing_strategy() -> str:
 
 
 def set_sharing_strategy(new_strategy: str) -> None:
-    """Accepted for programs written for PyTorch. There is one way here, which neither runs out of descriptors nor leaves
-    files behind. Raises ValueError for a name PyTorch does not have."""
+    """Accepted for programs written for PyTorch. There is one way here, which neither runs out of descriptors
+    nor leaves files behind. Raises ValueError for a name PyTorch does not have."""
     global _strategy
     if new_strategy not in _STRATEGIES:
-        raise ValueError(f"sharing strategy {new_strategy!r} is unknown: there are {', '.join(sorted(_STRATEGIES))}")
+        raise ValueError(
+            f"sharing strategy {new_strategy!r} is unknown: there are {', '.join(sorted(_STRATEGIES))}"
+        )
     _strategy = new_strategy
 
 
@@ -85,8 +86,10 @@ def empty_cache() -> None:
 _reductions.init_reductions()
 
 __all__ = [
-    *_standard_names,
+    *(name for name in _standard_names if name not in ("Pipe", "Process")),
     "Connection",
+    "Pipe",
+    "Process",
     "ProcessContext",
     "ProcessException",
     "ProcessExitedException",

@@ -1,20 +1,21 @@
 """Arenas: anonymous files of shared memory, and who holds which block of them.
 
-Note [Who frees a block]
-An arena is a memfd, mapped by every process that uses a tensor in it. Its blocks are handed out by the process that made
-the arena (`heap.py`). Somebody has to know when the last process has dropped a block, and that must survive a process
-that is killed, so the count is left to the kernel: holding a block is holding a shared lock on its first byte
-(`F_OFD_SETLK`, a lock that belongs to an open file description). The kernel drops the locks of a process that ends,
-however it ends, and nothing written by a stray pointer can corrupt them.
+Note [Who frees a block] An arena is a memfd, mapped by every process that uses a tensor in it. Its blocks are
+handed out by the process that made the arena (`heap.py`). Somebody has to know when the last process has
+dropped a block, and that must survive a process that is killed, so the count is left to the kernel: holding a
+block is holding a shared lock on its first byte (`F_OFD_SETLK`, a lock that belongs to an open file
+description). The kernel drops the locks of a process that ends, however it ends, and nothing written by a
+stray pointer can corrupt them.
 
 * A process opens the memfd anew (`/proc/self/fd/N`) when it attaches an arena, so that its locks are its own.
-* A message that carries tensors carries a *parcel* per arena: a fresh open file description that holds the locks of the
-  message's blocks. It lives as long as the message, so that the sender may drop the tensor, or die, before the message is
-  read; a message nobody reads frees its blocks when the socket that held it is closed.
+* A message that carries tensors carries a *parcel* per arena: a fresh open file description that holds the
+  locks of the message's blocks. It lives as long as the message, so that the sender may drop the tensor, or
+  die, before the message is read; a message nobody reads frees its blocks when the socket that held it is
+  closed.
 * A forked child gets its own description with the locks of all blocks that the parent held at the fork.
 * A block is free when an exclusive lock on it can be taken: the owner tries that when it wants memory.
-* Large blocks that were shared one by one are returned to the system by whoever drops them last; see `_punch`.
-"""
+* Large blocks that were shared one by one are returned to the system by whoever drops them last; see
+  `_punch`."""
 
 from __future__ import annotations
 
@@ -42,8 +43,8 @@ _FLOCK = struct.Struct("hhqqi4x")  # struct flock: type, whence, start, length, 
 
 
 class Guard:
-    """The lock over this process's arenas. A finaliser may run at any moment, also while its own thread holds the lock:
-    it leaves the block in `dropped`, for whoever holds the lock to deal with."""
+    """The lock over this process's arenas. A finaliser may run at any moment, also while its own thread holds
+    the lock: it leaves the block in `dropped`, for whoever holds the lock to deal with."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -83,8 +84,8 @@ _parcels: set[int] = set()
 
 
 class Block:
-    """A piece of an arena that this process knows of. `views` counts the memoryviews over it that live here (a dead one
-    counts until `Guard` has dealt with it)."""
+    """A piece of an arena that this process knows of. `views` counts the memoryviews over it that live here
+    (a dead one counts until `Guard` has dealt with it)."""
 
     __slots__ = ("arena", "lent", "nbytes", "offset", "published", "size", "solo", "view_ref", "views")
 
@@ -134,8 +135,8 @@ class Arena:
         self.locks = reopen(fd)
         if owner is not None:
             self.lock(_ALIVE)
-        # Mapped through a description that never carries locks: mmap keeps a copy of the descriptor, and a forked
-        # child would otherwise keep its parent's locks alive.
+        # Mapped through a description that never carries locks: mmap keeps a copy of the descriptor, and a
+        # forked child would otherwise keep its parent's locks alive.
         self.mapping = mmap.mmap(fd, size)
         self.memory = memoryview(self.mapping)
         self.address: int = core.frombuffer(self.memory, dtype=core.uint8, count=1).data_ptr()
@@ -155,11 +156,14 @@ class Arena:
         return True
 
     def hold(self, offset: int, nbytes: int, solo: bool) -> memoryview:
-        """The memory of a block that a parcel has brought, held by this process from now on. Call under `guard`."""
+        """The memory of a block that a parcel has brought, held by this process from now on. Call under
+        `guard`."""
         block = self.blocks.get(offset)
         if block is None:
             if not 0 <= offset <= offset + nbytes <= self.size:
-                raise ValueError(f"a message names bytes {offset} to {offset + nbytes} of an arena of {self.size} bytes")
+                raise ValueError(
+                    f"a message names bytes {offset} to {offset + nbytes} of an arena of {self.size} bytes"
+                )
             block = self.blocks[offset] = Block(self, offset, nbytes, nbytes, solo)
         block.publish()
         return block.view()
@@ -175,8 +179,8 @@ class Arena:
             self.punch_if_free(block)
 
     def punch_if_free(self, block: Block) -> bool:
-        """Return the pages of a block that no process holds. The exclusive lock keeps its owner from reusing it
-        meanwhile; of several processes that drop it at once, the last to unlock succeeds."""
+        """Return the pages of a block that no process holds. The exclusive lock keeps its owner from reusing
+        it meanwhile; of several processes that drop it at once, the last to unlock succeeds."""
         if not self.try_exclusive(block.offset):
             return False
         first = -(-block.offset // PAGE) * PAGE
@@ -214,7 +218,8 @@ class Arena:
         return True
 
     def parcel(self, offsets: Iterable[int]) -> int:
-        """A descriptor that holds these blocks until its last copy is closed. The caller closes it by `close_parcel`."""
+        """A descriptor that holds these blocks until its last copy is closed. The caller closes it by
+        `close_parcel`."""
         fd = reopen(self.locks)
         _parcels.add(fd)
         for offset in offsets:
@@ -249,7 +254,8 @@ def reopen(fd: int) -> int:
         return os.open(f"/proc/self/fd/{fd}", os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError as error:
         raise RuntimeError(
-            "sharing tensors needs the /proc file system, and it is not mounted\nMount it in the container or chroot."
+            "sharing tensors needs the /proc file system, which is not mounted\n"
+            "Mount it in the container or chroot."
         ) from error
 
 

@@ -1,9 +1,8 @@
 """Connections whose messages carry descriptors beside their bytes.
 
-A message is a header (payload size, number of parcels, flags), a table with the key and size of each arena, and the
-payload. The parcels ride on the header by SCM_RIGHTS. A large payload is laid into shared memory itself, so that a message
-on its way is always small: writing one does not wait for the reader.
-"""
+A message is a header (payload size, number of parcels, flags), a table with the key and size of each arena,
+and the payload. The parcels ride on the header by SCM_RIGHTS. A large payload is laid into shared memory
+itself, so that a message on its way is always small: writing one does not wait for the reader."""
 
 from __future__ import annotations
 
@@ -35,10 +34,12 @@ _SMALL_ANCILLARY = socket.CMSG_SPACE(16 * 4)
 class Connection(standard.Connection):
     """One end of a pipe, with the interface of `multiprocessing.connection.Connection`.
 
-    `gives`: what is sent is given away: tensors are copied when they are not in shared memory, instead of moved there.
-    """
+    `gives`: what is sent is given away: tensors are copied when they are not in shared memory, instead of
+    moved there."""
 
-    def __init__(self, handle: Any, readable: bool = True, writable: bool = True, gives: bool = False) -> None:
+    def __init__(
+        self, handle: Any, readable: bool = True, writable: bool = True, gives: bool = False
+    ) -> None:
         super().__init__(handle, readable, writable)
         self.gives = gives
         self._socket = socket.socket(fileno=self._handle)
@@ -68,7 +69,9 @@ class Connection(standard.Connection):
             self._write([_HEADER.pack(len(payload), 0, flags, 0), payload], [])
             return
         if len(cargo.arenas) > _MAX_PARCELS:
-            raise ValueError(f"a message can hold tensors of {_MAX_PARCELS} arenas, and this one of {len(cargo.arenas)}")
+            raise ValueError(
+                f"a message can hold tensors of {_MAX_PARCELS} arenas, and this one of {len(cargo.arenas)}"
+            )
         parcels = cargo.seal()
         try:
             table = b"".join(_ARENA.pack(arena.key, arena.size) for arena in cargo.arenas)
@@ -84,7 +87,8 @@ class Connection(standard.Connection):
             nbytes, count, flags, _ = _HEADER.unpack(header)
             if len(parcels) != count:
                 raise OSError(
-                    errno.EMFILE, f"{count - len(parcels)} descriptors of a message were lost: too many files are open"
+                    errno.EMFILE,
+                    f"{count - len(parcels)} descriptors of a message were lost: too many files are open",
                 )
             body = self._read(nbytes + count * _ARENA.size)
             if not count:
@@ -143,7 +147,8 @@ class Connection(standard.Connection):
                 sent = self._socket.sendmsg(parts, ancillary)
                 break
             except OSError as error:
-                # The kernel bounds the descriptors that are under way for one user: wait until some have arrived.
+                # The kernel bounds the descriptors that are under way for one user: wait until some have
+                # arrived.
                 if error.errno != errno.ETOOMANYREFS:
                     raise
                 time.sleep(pause)
@@ -155,7 +160,9 @@ class Connection(standard.Connection):
         header, parcels = b"", []
         room = _SMALL_ANCILLARY if len(self._arenas) < 16 else _ANCILLARY
         while len(header) < _HEADER.size:
-            part, ancillary, flags, _ = self._socket.recvmsg(_HEADER.size - len(header), room, socket.MSG_CMSG_CLOEXEC)
+            part, ancillary, _, _ = self._socket.recvmsg(
+                _HEADER.size - len(header), room, socket.MSG_CMSG_CLOEXEC
+            )
             for level, kind, data in ancillary:
                 if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
                     fds = array.array("i", data[: len(data) - len(data) % 4])

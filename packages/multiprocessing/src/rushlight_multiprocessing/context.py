@@ -1,7 +1,8 @@
-"""Contexts: the standard start methods, with our pipes and queues, and processes whose arguments may hold tensors.
+"""Contexts: the standard start methods, with our pipes and queues, and processes whose arguments may hold
+tensors.
 
-The choice of a start method is shared with the standard module: `set_start_method` here and there is the same.
-"""
+The choice of a start method is shared with the standard module: `set_start_method` here and there is the
+same."""
 
 from __future__ import annotations
 
@@ -105,11 +106,16 @@ class ForkServerContext(_Shared, standard.ForkServerContext):
     Process = ForkServerProcess
 
 
-_contexts: dict[str, Any] = {"fork": ForkContext(), "spawn": SpawnContext(), "forkserver": ForkServerContext()}
+_contexts: dict[str, Any] = {
+    "fork": ForkContext(),
+    "spawn": SpawnContext(),
+    "forkserver": ForkServerContext(),
+}
 
 
 def get_context(method: str | None = None) -> Any:
-    """The context of a start method, by default the one that is set. Raises ValueError for an unknown method."""
+    """The context of a start method, by default the one that is set. Raises ValueError for an unknown
+    method."""
     if method is None:
         method = multiprocessing.get_start_method()
     try:

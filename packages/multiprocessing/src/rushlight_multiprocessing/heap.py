@@ -1,9 +1,9 @@
 """The heap: blocks of this process's own arenas.
 
-A block is *held* while this process has a view of it, then *lent* if others may still hold it (nobody tells when they are
-done: the heap looks when it wants memory), then free. Lent blocks of the wanted size are tried first, oldest first: a
-stream of equal batches goes round in a few blocks whose pages are already mapped everywhere.
-"""
+A block is *held* while this process has a view of it, then *lent* if others may still hold it (nobody tells
+when they are done: the heap looks when it wants memory), then free. Lent blocks of the wanted size are tried
+first, oldest first: a stream of equal batches goes round in a few blocks whose pages are already mapped
+everywhere."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from .arena import PAGE, PUNCH_BYTES, Arena, ArenaOwner, Block, guard
 
 FIRST_ARENA_BYTES = 64 << 20
 ALIGNMENT = 64
-# As many allocations of one size in a row are a stream: its blocks go round, with their pages, even if shared one by one.
+# As many allocations of one size in a row are a stream: its blocks go round, with their pages, even if shared
+# one by one.
 _STREAM = 4
 _TRIES = 2  # lent blocks to look at before free memory is taken instead
 
@@ -86,8 +87,8 @@ class Heap:
         self._patience = 0  # allocations to go before all lent blocks are looked at again
 
     def allocate(self, nbytes: int, solo: bool) -> tuple[Block, memoryview]:
-        """A block of at least `nbytes` bytes, not cleared, and a view that keeps it. `solo`: shared by itself and
-        not part of a stream, so its pages are returned when it is dropped."""
+        """A block of at least `nbytes` bytes, not cleared, and a view that keeps it. `solo`: shared by itself
+        and not part of a stream, so its pages are returned when it is dropped."""
         size, alignment = _rounded(nbytes)
         with guard:
             self._run = self._run + 1 if size == self._last_size else 0
@@ -116,7 +117,8 @@ class Heap:
             self.lent.setdefault(block.size, deque()).append((owned, block))
 
     def reclaim(self) -> None:
-        """Free every lent block that nobody holds any more, and close arenas that are empty, all but the newest."""
+        """Free every lent block that nobody holds any more, and close arenas that are empty, all but the
+        newest."""
         for size, queue in list(self.lent.items()):
             still_lent: deque[tuple[OwnedArena, Block]] = deque()
             for owned, block in queue:
@@ -153,7 +155,8 @@ class Heap:
             if block.views:
                 block.lent = False
                 continue
-            # The exclusive lock stays on until the block is published: whoever might return its pages is kept out.
+            # The exclusive lock stays on until the block is published: whoever might return its pages is kept
+            # out.
             if owned.arena.try_exclusive(block.offset):
                 block.lent = False
                 return block
@@ -183,8 +186,8 @@ class Heap:
         return None
 
     def _grow(self, size: int) -> OwnedArena:
-        # Sizes double, so that the number of arenas (and of descriptors) is the logarithm of what is shared. The
-        # file has no pages until they are written.
+        # Sizes double, so that the number of arenas (and of descriptors) is the logarithm of what is shared.
+        # The file has no pages until they are written.
         wanted = max(FIRST_ARENA_BYTES << min(len(self.arenas), 12), size)
         try:
             owned = OwnedArena(self, wanted)

@@ -1,7 +1,7 @@
 """Queues for tensors, with the interface of the standard ones.
 
-A message is pickled by the thread that puts it, so that what cannot be sent raises there, and what is put is what arrives.
-"""
+A message is pickled by the thread that puts it, so that what cannot be sent raises there, and what is put is
+what arrives."""
 
 from __future__ import annotations
 
@@ -63,7 +63,8 @@ class SimpleQueue:
 
 
 class Queue:
-    """A queue that never makes `put` wait unless `maxsize` is reached: what the pipe has no room for is sent by a thread."""
+    """A queue that never makes `put` wait unless `maxsize` is reached: what the pipe has no room for is sent
+    by a thread."""
 
     def __init__(self, maxsize: int = 0, *, ctx: Any) -> None:
         self._maxsize = maxsize if maxsize > 0 else SEM_VALUE_MAX
@@ -222,7 +223,11 @@ class JoinableQueue(Queue):
 
 
 def _feed(
-    backlog: deque[tuple[Any, Cargo] | None], changed: threading.Condition, writer: Connection, wlock: Any, room: Any
+    backlog: deque[tuple[Any, Cargo] | None],
+    changed: threading.Condition,
+    writer: Connection,
+    wlock: Any,
+    room: Any,
 ) -> None:
     while True:
         with changed:

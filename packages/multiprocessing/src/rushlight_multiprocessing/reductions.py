@@ -1,9 +1,9 @@
 """How tensors are pickled between processes.
 
-Two ways lead to the same place. A message over one of our connections collects the blocks it mentions in a *cargo*, whose
-parcels (see Note [Who frees a block] in `arena.py`) travel beside the bytes. Everything that pickles by the standard
-module, such as the arguments of a spawned process or a standard queue, carries its parcel in a `DupFd`.
-"""
+Two ways lead to the same place. A message over one of our connections collects the blocks it mentions in a
+*cargo*, whose parcels (see Note [Who frees a block] in `arena.py`) travel beside the bytes. Everything that
+pickles by the standard module, such as the arguments of a spawned process or a standard queue, carries its
+parcel in a `DupFd`."""
 
 from __future__ import annotations
 
@@ -55,7 +55,8 @@ class Cargo:
 
 
 class Delivery:
-    """The parcels that came with a message: arenas are attached at once, blocks are held as tensors are made."""
+    """The parcels that came with a message: arenas are attached at once, blocks are held as tensors are
+    made."""
 
     def __init__(self, table: list[tuple[int, int]], parcels: list[int]) -> None:
         self.parcels = parcels
@@ -68,8 +69,8 @@ class Delivery:
 
 
 class Pickler(ForkingPickler):
-    """Pickles one message for our connections. With `gives`, the sender gives tensors away: small ones go as bytes, and
-    others are copied to shared memory rather than moved there."""
+    """Pickles one message for our connections. With `gives`, the sender gives tensors away: small ones go as
+    bytes, and others are copied to shared memory rather than moved there."""
 
     def __init__(self, file: io.BytesIO, gives: bool) -> None:
         super().__init__(file, pickle.HIGHEST_PROTOCOL)
@@ -79,11 +80,15 @@ class Pickler(ForkingPickler):
     def reducer_override(self, obj: Any) -> Any:
         if not isinstance(obj, core.Tensor):
             return NotImplemented
-        if obj.numel() == 0 or (self.gives and obj.numel() * obj.dtype.itemsize < INLINE_BYTES and _plain(obj)):
+        if obj.numel() == 0 or (
+            self.gives and obj.numel() * obj.dtype.itemsize < INLINE_BYTES and _plain(obj)
+        ):
             return reduce_inline(obj)
         block, view, byte_offset = copy_of(obj) if self.gives else place(obj)
         slot = self.cargo.add(block.arena, block.offset, view)
-        return _with_class(obj, rebuild, (slot, block.offset, block.nbytes, block.solo, byte_offset, *geometry(obj)))
+        return _with_class(
+            obj, rebuild, (slot, block.offset, block.nbytes, block.solo, byte_offset, *geometry(obj))
+        )
 
 
 def dumps(obj: object, gives: bool = False) -> tuple[memoryview, Cargo]:
@@ -149,7 +154,9 @@ def rebuild_inline(data: bytearray, dtype: Any, size: Any, stride: Any, requires
     return tensor.requires_grad_() if requires_grad else tensor
 
 
-def rebuild_subclass(build: Callable[..., core.Tensor], args: tuple[Any, ...], kind: type, state: dict[str, Any]) -> Any:
+def rebuild_subclass(
+    build: Callable[..., core.Tensor], args: tuple[Any, ...], kind: type, state: dict[str, Any]
+) -> Any:
     """Make a tensor of a subclass, with the attributes that were set on it."""
     requires_grad = args[-1]
     tensor = build(*args[:-1], False).as_subclass(kind)
@@ -176,7 +183,8 @@ def _check_sendable(tensor: core.Tensor) -> None:
 
 
 class _Launch:
-    """The parcels of a process that is being started: one per arena, since each descriptor costs the child one."""
+    """The parcels of a process that is being started: one per arena, since each descriptor costs the child
+    one."""
 
     def __init__(self) -> None:
         self.parcels: dict[Arena, tuple[int, Any]] = {}
@@ -221,14 +229,20 @@ def reduce_tensor(tensor: core.Tensor) -> Any:
     elif arena not in launch.parcels:
         dup = reduction.DupFd(fd)
         launch.parcels[arena] = (fd, dup)
-    return _with_class(
-        tensor, rebuild_from_descriptor,
-        (launch is not None, dup, arena.key, arena.size, block.offset, block.nbytes, block.solo, byte_offset, *geometry(tensor)),
-    )  # fmt: skip
+    where = (arena.key, arena.size, block.offset, block.nbytes, block.solo, byte_offset)
+    return _with_class(tensor, rebuild_from_descriptor, (launch is not None, dup, *where, *geometry(tensor)))
 
 
 def rebuild_from_descriptor(
-    inherited: bool, dup: Any, key: int, size: int, offset: int, nbytes: int, solo: bool, byte_offset: int, *geometry: Any
+    inherited: bool,
+    dup: Any,
+    key: int,
+    size: int,
+    offset: int,
+    nbytes: int,
+    solo: bool,
+    byte_offset: int,
+    *geometry: Any,
 ) -> core.Tensor:
     """Make a tensor whose parcel came by the standard module."""
     dtype, shape, stride, requires_grad = geometry

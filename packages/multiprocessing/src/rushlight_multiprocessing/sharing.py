@@ -1,4 +1,5 @@
-"""Tensors in shared memory: moving them there, and describing one so that another process can make it again."""
+"""Tensors in shared memory: moving them there, and describing one so that another process can make it
+again."""
 
 from __future__ import annotations
 
@@ -23,11 +24,11 @@ class Place(NamedTuple):
 def share_memory_(tensor: core.Tensor) -> core.Tensor:
     """Move a tensor's data to shared memory, in place, and return the tensor.
 
-    From then on every process that receives the tensor sees the same numbers. A tensor that is shared already stays as
-    it is. Moving costs one copy.
+    From then on every process that receives the tensor sees the same numbers. A tensor that is shared already
+    stays as it is. Moving costs one copy.
 
-    Raises RuntimeError for tensors on another device than the CPU, and for tensors that require grad and are not leaves.
-    """
+    Raises RuntimeError for tensors on another device than the CPU, and for tensors that require grad and are
+    not leaves."""
     if tensor.numel() > 0:
         place(tensor)
     return tensor
@@ -39,7 +40,8 @@ def is_shared(tensor: core.Tensor) -> bool:
 
 
 def empty(size: Sequence[int], dtype: core.dtype) -> core.Tensor:
-    """An uninitialised, contiguous tensor in shared memory, from blocks that go round: for batches, not for weights."""
+    """An uninitialised, contiguous tensor in shared memory, from blocks that go round: for batches, not for
+    weights."""
     nbytes = math.prod(size) * dtype.itemsize
     _, view = heap().allocate(nbytes, solo=False)
     return tensor_over(view, 0, dtype, size, contiguous_stride(size))
@@ -53,11 +55,13 @@ def place(tensor: core.Tensor) -> Place:
             "Send tensor.cpu(), and move it to the device in the process that receives it."
         )
     if tensor.layout != core.strided:
-        raise RuntimeError(f"a tensor of layout {tensor.layout} cannot be shared between processes; it must be strided")
+        raise RuntimeError(
+            f"a tensor of layout {tensor.layout} cannot be shared between processes; it must be strided"
+        )
     if tensor.requires_grad and not tensor.is_leaf:
         raise RuntimeError(
-            "a tensor that requires grad and is the result of an operation cannot be sent to another process: its "
-            "history stays here\nSend tensor.detach() if only the numbers are wanted."
+            "a tensor that requires grad and is the result of an operation cannot go to another process: "
+            "its history stays here\nSend tensor.detach() if only the numbers are wanted."
         )
     found = _find(tensor)
     if found is None:
@@ -68,7 +72,8 @@ def place(tensor: core.Tensor) -> Place:
 
 
 def copy_of(tensor: core.Tensor) -> Place:
-    """A contiguous copy in shared memory, from blocks that go round; a tensor that is shared already is not copied."""
+    """A contiguous copy in shared memory, from blocks that go round; a tensor that is shared already is not
+    copied."""
     found = _find(tensor)
     if found is not None:
         return found
@@ -103,7 +108,8 @@ def contiguous_stride(size: Sequence[int]) -> tuple[int, ...]:
 
 
 def dense_stride(size: Sequence[int], stride: Sequence[int]) -> tuple[int, ...]:
-    """Strides without gaps that keep the order of the dimensions in memory (channels last stays channels last)."""
+    """Strides without gaps that keep the order of the dimensions in memory (channels last stays channels
+    last)."""
     dense, step = [0] * len(size), 1
     for i in sorted(range(len(size)), key=lambda i: (stride[i], -i)):
         dense[i] = step

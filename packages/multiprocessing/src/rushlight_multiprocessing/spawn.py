@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 
-class ProcessException(Exception):
+class ProcessException(Exception):  # noqa: N818 (PyTorch's name)
     """A process of `spawn` failed. `error_index` is its number, `pid` (also `error_pid`) its process id."""
 
     def __init__(self, msg: str, error_index: int, pid: int) -> None:
@@ -38,7 +38,8 @@ class ProcessException(Exception):
 
 
 class ProcessRaisedException(ProcessException):
-    """The function raised; the text holds its traceback, `__cause__` the exception itself where it can be pickled."""
+    """The function raised; the text holds its traceback, `__cause__` the exception itself where it can be
+    pickled."""
 
     def __init__(self, msg: str, error_index: int, error_pid: int) -> None:
         super().__init__(msg, error_index, error_pid)
@@ -78,9 +79,9 @@ class ProcessContext:
     def join(self, timeout: float | None = None, grace_period: float | None = None) -> bool:
         """Wait until one process ends, at most `timeout` seconds; True when all have ended well.
 
-        When one fails, the others get SIGTERM, after `grace_period` seconds (default: at once), and SIGKILL 30 seconds
-        later if they still run. Raises ProcessRaisedException or ProcessExitedException for the one that failed.
-        """
+        When one fails, the others get SIGTERM, after `grace_period` seconds (default: at once), and SIGKILL
+        30 seconds later if they still run. Raises ProcessRaisedException or ProcessExitedException for the
+        one that failed."""
         if not self._waiting:
             return True
         failed = None
@@ -175,14 +176,16 @@ def spawn(
 ) -> SpawnContext | None:
     """Run `fn(i, *args)` for i = 0 … nprocs - 1, each in a process of its own.
 
-    With `join`, wait for all; the first that fails ends the others, and raises ProcessRaisedException (the function
-    raised) or ProcessExitedException (the process was killed or exited). Without, return a `ProcessContext` to join.
-    Tensors in `args` are shared, not copied. The processes end when this one does, however it ends.
-    """
+    With `join`, wait for all; the first that fails ends the others, and raises ProcessRaisedException (the
+    function raised) or ProcessExitedException (the process was killed or exited). Without, return a
+    `ProcessContext` to join. Tensors in `args` are shared, not copied. The processes end when this one does,
+    however it ends."""
     return start_processes(fn, args, nprocs, join, daemon, start_method)
 
 
-def _run(fn: Callable[..., object], i: int, args: tuple[Any, ...], errors: Connection, start_method: str) -> None:
+def _run(
+    fn: Callable[..., object], i: int, args: tuple[Any, ...], errors: Connection, start_method: str
+) -> None:
     _end_with_parent()
     try:
         fn(i, *args)

@@ -24,8 +24,11 @@ class SharedMemoryTransport:
         """Two ends of a socket."""
         return Pipe(gives=True)
 
-    def worker(self, target: Callable[..., object], args: tuple[Any, ...], *, name: str, context: Any = None) -> Any:
-        """A daemon process of `context`: a start method's name, a context, or None for the one that is set."""
+    def worker(
+        self, target: Callable[..., object], args: tuple[Any, ...], *, name: str, context: Any = None
+    ) -> Any:
+        """A daemon process of `context`: a start method's name, a context, or None for the one that is
+        set."""
         if context is None or isinstance(context, str):
             context = get_context(context)
         elif hasattr(context, "get_start_method"):

@@ -1,9 +1,9 @@
 """The seam between whoever starts workers (the DataLoader) and whatever carries tensors to and from them.
 
-A transport is found by the entry point group `rushlight.transport`, or given as an argument. What it must offer is the part
-of the standard `multiprocessing` module that a loader needs, so that the standard module itself almost is one. There are
-three: shared memory (`rushlight_multiprocessing`), standard pickling and threads (both in `rushlight_data`).
-"""
+A transport is found by the entry point group `rushlight.transport`, or given as an argument. What it must
+offer is the part of the standard `multiprocessing` module that a loader needs, so that the standard module
+itself almost is one. There are three: shared memory (`rushlight_multiprocessing`), standard pickling and
+threads (both in `rushlight_data`)."""
 
 from __future__ import annotations
 
@@ -21,14 +21,16 @@ class Connection(Protocol):
     """One end of a pipe between the loader and a worker; `multiprocessing.connection.Connection` is one."""
 
     def send(self, obj: Any, /) -> None:
-        """Send an object. What is sent is given away: the sender does not change it afterwards. Raises OSError
-        (BrokenPipeError) when the other side is closed."""
+        """Send an object. What is sent is given away: the sender does not change it afterwards. Raises
+        OSError (BrokenPipeError) when the other side is closed."""
 
     def recv(self) -> Any:
-        """The next object; waits for it. Raises EOFError when the other side is closed and everything has been read."""
+        """The next object; waits for it. Raises EOFError when the other side is closed and everything has
+        been read."""
 
     def poll(self, timeout: float | None = 0.0, /) -> bool:
-        """Whether `recv` would not wait: an object or the end is there, at the latest after `timeout` seconds."""
+        """Whether `recv` would not wait: an object or the end is there, at the latest after `timeout`
+        seconds."""
 
     def fileno(self) -> int:
         """A descriptor that is readable when `recv` would not wait."""
@@ -75,13 +77,15 @@ class Transport(Protocol):
     """Whether a worker has global state of its own (random streams, thread counts, signal handlers)."""
 
     def pipe(self) -> tuple[Connection, Connection]:
-        """Two connected ends that both read and write: the first for the loader, the second for the worker."""
+        """Two connected ends that both read and write: the first for the loader, the second for the
+        worker."""
 
     def worker(
         self, target: Callable[..., object], args: tuple[Any, ...], *, name: str, context: Any = None
     ) -> Worker:
-        """A worker, not yet started, that runs `target(*args)`; one of `args` is its end of a pipe. `context` is the
-        caller's wish for a way to start it: a start method's name, or a multiprocessing context."""
+        """A worker, not yet started, that runs `target(*args)`; one of `args` is its end of a pipe. `context`
+        is the caller's wish for a way to start it: a start method's name, or a multiprocessing context."""
 
     def empty(self, size: Sequence[int], dtype: dtype) -> Tensor | None:
-        """In a worker: an uninitialised tensor that `Connection.send` need not copy, or None if there is no use."""
+        """In a worker: an uninitialised tensor that `Connection.send` need not copy, or None if there is no
+        use."""

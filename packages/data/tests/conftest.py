@@ -1,0 +1,104 @@
+"""What the tests share: a watchdog, scripts run as programs of their own, counts of what a process holds."""
+
+from __future__ import annotations
+
+import faulthandler
+import gc
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rushlight_data.transport import PicklingTransport, ThreadTransport
+
+WATCHDOG_SECONDS = 60
+
+# Forked children have no watchdog thread: an alarm ends them.
+os.register_at_fork(after_in_child=lambda: signal.alarm(WATCHDOG_SECONDS))
+
+
+@pytest.fixture(autouse=True)
+def watchdog() -> Iterator[None]:
+    """A test that hangs ends the run, with a traceback of every thread."""
+    faulthandler.dump_traceback_later(WATCHDOG_SECONDS, exit=True)
+    yield
+    faulthandler.cancel_dump_traceback_later()
+
+
+@pytest.fixture
+def run_script(tmp_path: Path) -> Callable[..., str]:
+    """Run a program and return what it prints; it fails the test if it fails, or does not end."""
+
+    def run(source: str, *args: str) -> str:
+        script = tmp_path / "script.py"
+        script.write_text(textwrap.dedent(source))
+        process = subprocess.Popen(
+            [sys.executable, "-X", "faulthandler", str(script), *args],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        )  # fmt: skip
+        try:
+            out, err = process.communicate(timeout=WATCHDOG_SECONDS - 10)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            out, err = process.communicate()
+            pytest.fail(f"the program did not end\n{out}\n{err}")
+        assert process.returncode == 0, f"exit code {process.returncode}\n{out}\n{err}"
+        return out
+
+    return run
+
+
+def transports() -> list[Any]:
+    """Every transport that can be tried here; shared memory only where its package is installed."""
+    found = [PicklingTransport(), ThreadTransport()]
+    try:
+        from rushlight_multiprocessing.transport import SharedMemoryTransport
+    except ModuleNotFoundError:
+        return found
+    return [*found, SharedMemoryTransport()]
+
+
+@pytest.fixture(params=transports(), ids=lambda transport: transport.name)
+def transport(request: pytest.FixtureRequest) -> Any:
+    """Each transport in turn."""
+    return request.param
+
+
+@pytest.fixture(params=[t for t in transports() if t.isolated], ids=lambda transport: transport.name)
+def processes(request: pytest.FixtureRequest) -> Any:
+    """Each transport whose workers are processes."""
+    return request.param
+
+
+class Held:
+    """What this process holds."""
+
+    @staticmethod
+    def descriptors() -> int:
+        gc.collect()
+        return len(os.listdir("/proc/self/fd")) - 1  # without the one that lists them
+
+    @staticmethod
+    def mappings() -> int:
+        gc.collect()
+        return Path("/proc/self/maps").read_text().count("memfd:rushlight")
+
+    @staticmethod
+    def threads() -> int:
+        return len(os.listdir("/proc/self/task"))
+
+    @staticmethod
+    def children() -> list[str]:
+        return Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+
+
+@pytest.fixture
+def held() -> Held:
+    """Counts of what this process holds."""
+    return Held()

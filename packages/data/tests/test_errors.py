@@ -1,0 +1,263 @@
+"""What happens when loading fails: the error, and what is left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+
+import pytest
+
+import rushlight_core as core
+from rushlight_data import DataLoader, Dataset, IterableDataset, LoaderTimeout, WorkerError, WorkerExited
+
+
+class Fails(Dataset):
+    """Does something bad at sample 5."""
+
+    def __init__(self, what):
+        self.what = what
+
+    def __len__(self):
+        return 12
+
+    def __getitem__(self, i):
+        if i == 5:
+            self.what()
+        return core.full((60, 60), float(i))
+
+
+def batches(loader):
+    return [batch[:, 0, 0].tolist() for batch in loader]
+
+
+def raise_key_error():
+    raise KeyError("no picture")
+
+
+class PickyError(Exception):
+    def __init__(self, a, b):
+        super().__init__(f"{a} and {b}")
+
+
+def raise_picky():
+    raise PickyError("this", "that")
+
+
+def raise_stop():
+    raise StopIteration
+
+
+class UnpicklableError(Exception):
+    def __init__(self):
+        super().__init__(lambda: 0)
+
+
+def raise_unpicklable():
+    raise UnpicklableError
+
+
+@pytest.mark.parametrize("num_workers", [0, 1, 2])
+def test_exception_keeps_its_class_and_says_where(transport, num_workers):
+    options = {"num_workers": num_workers, "transport": transport} if num_workers else {}
+    iterator = iter(DataLoader(Fails(raise_key_error), 2, **options))
+    next(iterator), next(iterator)
+    with pytest.raises(KeyError, match="no picture") as caught:
+        next(iterator)
+    error = caught.value
+    assert any("reading sample 5 of batch 2" in note for note in error.__notes__)
+    if num_workers:
+        cause = error.__cause__
+        assert isinstance(cause, WorkerError)
+        assert (cause.batch, cause.index, cause.indices) == (2, 5, [4, 5])
+        assert cause.worker_id in range(num_workers)
+        assert (cause.pid != os.getpid()) if transport.isolated else cause.pid is None
+        assert "raise_key_error" in cause.traceback
+        assert "raise_key_error" in str(cause)
+    # The loop may go on behind it.
+    assert batches(iterator) == [[6, 7], [8, 9], [10, 11]]
+
+
+@pytest.mark.parametrize("num_workers", [0, 2])
+def test_state_after_a_failure_is_behind_it(transport, num_workers):
+    options = {"num_workers": num_workers, "transport": transport} if num_workers else {}
+    loader = DataLoader(Fails(raise_key_error), 2, **options)
+    iterator = iter(loader)
+    with pytest.raises(KeyError):
+        list(iterator)
+    assert loader.state_dict()["batches"] == 3
+    assert loader.state_dict()["samples"] == 6
+
+
+@pytest.mark.parametrize("raises", [raise_picky, raise_unpicklable])
+def test_exception_that_cannot_be_sent(processes, raises):
+    iterator = iter(DataLoader(Fails(raises), 4, num_workers=1, transport=processes))
+    next(iterator)
+    with pytest.raises(WorkerError) as caught:
+        next(iterator)
+    assert caught.value.index == 5
+    assert raises.__name__ in str(caught.value)
+    assert len(batches(iterator)) == 1
+
+
+@pytest.mark.parametrize("num_workers", [0, 1])
+def test_stop_iteration_does_not_end_the_loop(transport, num_workers):
+    options = {"num_workers": num_workers, "transport": transport} if num_workers else {}
+    with pytest.raises(RuntimeError, match="StopIteration"):
+        batches(DataLoader(Fails(raise_stop), 4, **options))
+
+
+@pytest.mark.parametrize("num_workers", [0, 1])
+def test_failing_collation(transport, num_workers):
+    options = {"num_workers": num_workers, "transport": transport} if num_workers else {}
+    loader = DataLoader([core.ones(2), core.ones(3)], 2, **options)
+    with pytest.raises(RuntimeError) as caught:
+        list(loader)
+    assert any("collating batch 0" in note for note in caught.value.__notes__)
+
+
+@pytest.mark.parametrize("num_workers", [0, 1])
+def test_failing_stream(transport, num_workers):
+    class Stream(IterableDataset):
+        def __iter__(self):
+            yield from range(5)
+            raise OSError("disk")
+
+    options = {"num_workers": num_workers, "transport": transport} if num_workers else {}
+    iterator = iter(DataLoader(Stream(), 3, **options))
+    next(iterator)
+    with pytest.raises(OSError, match="disk") as caught:
+        next(iterator)
+    assert any("sample 5 of the stream" in note for note in caught.value.__notes__)
+
+
+def test_tensor_dataset_names_the_sample(transport):
+    from rushlight_data import TensorDataset
+
+    for options in ({}, {"num_workers": 1, "transport": transport}):
+        loader = DataLoader(TensorDataset(core.ones(3)), 2, sampler=[0, 1, 2, 30], **options)
+        with pytest.raises(IndexError) as caught:
+            list(loader)
+        assert any("sample 30 of batch 1" in note for note in caught.value.__notes__)
+
+
+def test_worker_init_fn_that_fails(transport):
+    def init(worker_id):
+        raise LookupError("not here")
+
+    with pytest.raises(LookupError, match="not here") as caught:
+        list(DataLoader(range(4), 2, num_workers=1, worker_init_fn=init, transport=transport))
+    assert any("worker_init_fn" in note for note in caught.value.__notes__)
+
+
+def test_batch_that_cannot_be_sent(processes):
+    loader = DataLoader(range(4), 2, collate_fn=lambda s: lambda: s, num_workers=1, transport=processes)
+    with pytest.raises(Exception, match="pickle") as caught:
+        list(loader)
+    assert any("sending batch 0" in note for note in caught.value.__notes__)
+
+
+def end_by_signal():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def end_by_exit():
+    os._exit(3)
+
+
+def end_by_system_exit():
+    sys.exit(4)
+
+
+@pytest.mark.parametrize(
+    ("end", "code", "match"),
+    [
+        (end_by_signal, -9, "SIGKILL"),
+        (end_by_exit, 3, "exited with code 3"),
+        (end_by_system_exit, 4, "exited with code 4"),
+    ],
+)
+@pytest.mark.parametrize("persistent", [False, True])
+def test_worker_that_ends(processes, held, end, code, match, persistent):
+    before = held.descriptors(), held.mappings()
+    loader = DataLoader(Fails(end), 2, num_workers=2, transport=processes, persistent_workers=persistent)
+    iterator = iter(loader)
+    with pytest.raises(WorkerExited, match=match) as caught:
+        list(iterator)
+    error = caught.value
+    assert error.exitcode == code
+    assert 5 in error.lost
+    assert error.worker_id in (0, 1)
+    assert f"(pid {error.pid})" in str(error)
+    assert "batch 2 (samples 4, 5)" in str(error)
+    assert held.children() == []
+    assert next(iterator, "end") == "end"
+    # The loader itself can go on with new workers.
+    loader.dataset.what = lambda: None
+    assert len(batches(loader)) == 6
+    del loader, iterator, error, caught
+    assert held.children() == []
+    assert held.mappings() == before[1]
+    assert held.descriptors() <= before[0]
+
+
+def test_idle_worker_that_is_killed(processes):
+    loader = DataLoader(range(100), 1, num_workers=2, transport=processes)
+    iterator = iter(loader)
+    next(iterator)
+    os.kill(iterator._crew.members[1].process.pid, signal.SIGKILL)
+    with pytest.raises(WorkerExited, match="worker 1"):
+        list(iterator)
+
+
+def test_timeout(processes, held):
+    loader = DataLoader(Fails(lambda: time.sleep(100)), 2, num_workers=2, timeout=0.3, transport=processes)
+    with pytest.raises(LoaderTimeout, match=r"within 0.3 seconds\n.*batch 2 \(samples 4, 5\)"):
+        list(loader)
+    assert held.children() == []
+
+
+def test_what_is_abandoned_leaves_nothing(transport, held):
+    def once():
+        loader = DataLoader(Fails(lambda: None), 2, num_workers=2, transport=transport)
+        for _ in loader:
+            break
+        list(loader)
+        persistent = DataLoader(
+            Fails(lambda: None), 2, num_workers=2, transport=transport, persistent_workers=True
+        )
+        next(iter(persistent))
+        next(iter(persistent))
+
+    once()
+    before = held.descriptors(), held.mappings()
+    for _ in range(3):
+        once()
+    assert held.children() == []
+    assert held.mappings() == before[1]
+    assert held.descriptors() <= before[0]
+
+
+def test_descriptors_grow_with_workers_not_with_batches(processes, held):
+    loader = DataLoader(Fails(lambda: None), 1, num_workers=2, transport=processes)
+    counts = []
+    kept = []
+    for batch in loader:
+        kept.append(batch)
+        counts.append(held.descriptors())
+    assert max(counts[2:]) - counts[2] <= 2
+    assert [batch[0, 0, 0].item() for batch in kept] == list(range(12))
+
+
+class Recursive(Dataset):
+    def __len__(self):
+        return 1
+
+    def __getitem__(self, i):
+        return list(DataLoader(range(3), 1, num_workers=1))
+
+
+def test_workers_within_workers_are_refused(processes):
+    with pytest.raises(AssertionError, match="children"):
+        list(DataLoader(Recursive(), num_workers=1, transport=processes))

@@ -1,0 +1,235 @@
+"""A loader goes on exactly where it was, in another process or another loader."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import rushlight_core as core
+from rushlight_data import (
+    DataLoader,
+    Dataset,
+    IterableDataset,
+    RandomSampler,
+    WeightedRandomSampler,
+    get_worker_info,
+)
+
+
+class Draws(Dataset):
+    read: list[int] = []
+
+    def __len__(self):
+        return 19
+
+    def __getitem__(self, i):
+        Draws.read.append(i)
+        return i, core.rand(()).item()
+
+
+def plain(batch):
+    return [column.tolist() for column in batch]
+
+
+def make(kind, num_workers=0, **options):
+    generator = core.Generator().manual_seed(1)
+    sampler = None
+    if kind == "weighted":
+        sampler = WeightedRandomSampler([1.0 + i for i in range(19)], 19)
+    if kind == "own generator":
+        sampler = RandomSampler(range(19), generator=core.Generator().manual_seed(8))
+    return DataLoader(
+        Draws(), 4, shuffle=kind in ("shuffle", "seed"), sampler=sampler, generator=generator,
+        num_workers=num_workers, seed=5 if kind == "seed" else None, **options,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["plain", "shuffle", "seed", "weighted", "own generator"])
+@pytest.mark.parametrize("taken", [0, 1, 3, 5])
+def test_mid_epoch(kind, taken):
+    core.manual_seed(0)
+    loader = make(kind)
+    first = [plain(b) for b in loader]
+    iterator = iter(loader)
+    second = [plain(next(iterator)) for _ in range(taken)]
+    state = json.loads(json.dumps(loader.state_dict()))
+    second += [plain(b) for b in iterator]
+
+    core.manual_seed(12345)  # the state needs no global stream
+    other = make(kind)
+    other.load_state_dict(state)
+    assert other.state_dict() == state
+    Draws.read.clear()
+    rest = [plain(b) for b in other]
+    if taken < 5:
+        assert rest == second[taken:]
+        assert len(Draws.read) == 19 - 4 * taken  # nothing is read to get there
+    else:
+        # All batches were taken, but not the end: nothing is left of this epoch.
+        assert rest == []
+    assert len(first) == len(second) == 5
+
+
+@pytest.mark.parametrize("kind", ["shuffle", "seed"])
+def test_later_epochs_agree(kind):
+    core.manual_seed(0)
+    loader = make(kind)
+    list(loader)
+    iterator = iter(loader)
+    next(iterator)
+    state = loader.state_dict()
+    expected = [[plain(b) for b in iterator], [plain(b) for b in loader], [plain(b) for b in loader]]
+    other = make(kind)
+    other.load_state_dict(state)
+    assert [[plain(b) for b in other] for _ in range(3)] == expected
+
+
+def test_between_epochs():
+    loader = make("seed")
+    list(loader)
+    state = loader.state_dict()
+    assert (state["epoch"], state["batches"]) == (1, 0)
+    expected = [plain(b) for b in loader]
+    other = make("seed")
+    other.load_state_dict(state)
+    assert [plain(b) for b in other] == expected
+
+
+def test_with_workers_what_is_read_ahead_is_not_lost(processes):
+    for saved_by, resumed_by in ((2, 0), (0, 2), (2, 3)):
+        options = [
+            {"num_workers": n, **({"transport": processes} if n else {})} for n in (saved_by, resumed_by)
+        ]
+        loader = make("seed", **options[0])
+        iterator = iter(loader)
+        taken = [plain(next(iterator)) for _ in range(2)]
+        state = loader.state_dict()
+        rest = [plain(b) for b in iterator]
+        other = make("seed", **options[1])
+        other.load_state_dict(state)
+        assert [plain(b) for b in other] == rest
+        assert taken + rest == [plain(b) for b in make("seed")]
+
+
+class Stream(IterableDataset):
+    def __init__(self, n=17):
+        self.n = n
+
+    def __iter__(self):
+        info = get_worker_info()
+        first, step = (0, 1) if info is None else (info.id, info.num_workers)
+        for i in range(first, self.n, step):
+            yield i, core.rand(()).item()
+
+
+class StatefulStream(Stream):
+    """Knows where it is."""
+
+    at = 0
+
+    def __iter__(self):
+        info = get_worker_info()
+        first, step = (0, 1) if info is None else (info.id, info.num_workers)
+        start, self.at = self.at, 0
+        for i in range(first + start * step, self.n, step):
+            self.at = (i - first) // step + 1
+            Draws.read.append(i)
+            yield i, core.rand(()).item()
+        self.at = 0
+
+    def state_dict(self):
+        return {"at": self.at}
+
+    def load_state_dict(self, state):
+        self.at = state["at"]
+
+
+@pytest.mark.parametrize("kind", [Stream, StatefulStream])
+@pytest.mark.parametrize("num_workers", [0, 2])
+@pytest.mark.parametrize("taken", [1, 4])
+def test_streams(kind, num_workers, taken, processes):
+    def make():
+        options = {"num_workers": num_workers, "transport": processes} if num_workers else {}
+        return DataLoader(kind(), 3, seed=4, **options)
+
+    loader = make()
+    iterator = iter(loader)
+    for _ in range(taken):
+        next(iterator)
+    state = json.loads(json.dumps(loader.state_dict()))
+    rest = [plain(b) for b in iterator]
+    other = make()
+    other.load_state_dict(state)
+    Draws.read.clear()
+    assert [plain(b) for b in other] == rest
+    if kind is StatefulStream and num_workers == 0:
+        assert len(Draws.read) == 17 - 3 * taken
+
+
+def test_sampler_of_another_make_is_skipped_through():
+    drawn = []
+
+    def indices():
+        for i in range(10):
+            drawn.append(i)
+            yield i
+
+    class Plain:
+        def __iter__(self):
+            return indices()
+
+    loader = DataLoader(Draws(), 2, sampler=Plain())
+    iterator = iter(loader)
+    next(iterator), next(iterator)
+    state = loader.state_dict()
+    other = DataLoader(Draws(), 2, sampler=Plain())
+    other.load_state_dict(state)
+    assert [plain(b)[0] for b in other] == [[4, 5], [6, 7], [8, 9]]
+
+
+def test_sampler_with_its_own_state():
+    class Rotated:
+        start = 0
+
+        def __iter__(self):
+            return iter([(i + self.start) % 6 for i in range(6)])
+
+        def state_dict(self):
+            return {"start": self.start}
+
+        def load_state_dict(self, state):
+            self.start = state["start"]
+
+    sampler = Rotated()
+    sampler.start = 2
+    loader = DataLoader(Draws(), 2, sampler=sampler)
+    iterator = iter(loader)
+    next(iterator)
+    state = loader.state_dict()
+    other = DataLoader(Draws(), 2, sampler=Rotated())
+    other.load_state_dict(state)
+    assert [plain(b)[0] for b in other] == [[4, 5], [0, 1]]
+
+
+def test_states_that_do_not_fit():
+    loader = make("plain")
+    for state in ({}, [], {"version": 99, "epoch": 0, "batches": 0}):
+        with pytest.raises(ValueError, match="load_state_dict"):
+            loader.load_state_dict(state)
+    stream = DataLoader(Stream(), 3)
+    next(iter(stream))
+    with pytest.raises(ValueError, match="style"):
+        loader.load_state_dict(stream.state_dict())
+    with pytest.raises(ValueError, match="1 workers, this loader has 2"):
+        DataLoader(Stream(), 3, num_workers=2).load_state_dict(stream.state_dict())
+
+
+def test_out_of_order_has_no_state(transport):
+    loader = DataLoader(range(8), 2, num_workers=2, in_order=False, transport=transport)
+    iterator = iter(loader)
+    next(iterator)
+    with pytest.raises(ValueError, match="in_order"):
+        loader.state_dict()
+    list(iterator)
+    assert loader.state_dict()["epoch"] == 1
