@@ -81,7 +81,8 @@ def collate(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -
         return _as_sequence(first, [inner(column) for column in _columns(batch)])
     raise TypeError(
         "default_collate(batch): samples must be tensors, NumPy arrays, numbers, strings, mappings or "
-        f"sequences of them, and the first is a {type(first).__name__}\nGive DataLoader a collate_fn for other types."
+        f"sequences of them, and the first is a {type(first).__name__}\n"
+        "Give DataLoader a collate_fn for other types."
     )
 
 

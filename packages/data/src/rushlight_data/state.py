@@ -53,7 +53,8 @@ def check(state: Any, iterable: bool, num_workers: int) -> dict[str, Any]:
     if state["batches"] and iterable and len(streams) != max(num_workers, 1):
         raise ValueError(
             f"DataLoader.load_state_dict(state_dict): the state was saved with {len(streams)} workers, this "
-            f"loader has {num_workers}\nEach worker reads its own share of an iterable dataset: resume with as many."
+            f"loader has {num_workers}\n"
+            "Each worker reads its own share of an iterable dataset: resume with as many."
         )
     if state["batches"] and bool(streams) != iterable:
         raise ValueError(
