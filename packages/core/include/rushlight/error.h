@@ -29,6 +29,7 @@ class RL_API Error : public std::runtime_error {
 [[noreturn, gnu::cold, gnu::format(printf, 1, 2)]] RL_API void throw_index(const char* format, ...);
 [[noreturn, gnu::cold, gnu::format(printf, 1, 2)]] RL_API void throw_not_implemented(const char* format, ...);
 [[noreturn, gnu::cold, gnu::format(printf, 1, 2)]] RL_API void throw_out_of_memory(const char* format, ...);
+[[noreturn, gnu::cold, gnu::format(printf, 1, 2)]] RL_API void throw_buffer(const char* format, ...);
 
 #define RL_CHECK(condition, thrower, ...)                  \
     do {                                                   \

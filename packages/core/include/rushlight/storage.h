@@ -44,7 +44,13 @@ class RL_API Storage : public RefCounted {
     void bump_version() { version_.fetch_add(1, std::memory_order_relaxed); }
 
     /// Grows or shrinks the memory in place of the old one, keeping the common prefix (cached storages only).
+    /// RuntimeError while somebody outside holds its address.
     void resize(size_t nbytes);
+
+    /// How many NumPy arrays, DLPack capsules and buffers outside look at this memory by its address.
+    uint32_t exports() const { return exports_.load(std::memory_order_acquire); }
+    void add_export() { exports_.fetch_add(1, std::memory_order_relaxed); }
+    void drop_export() { exports_.fetch_sub(1, std::memory_order_release); }
 
     /// Reserved for memory in a vendor's blocked layout (design section 4): null while strided.
     void* packed() const { return packed_; }
@@ -60,6 +66,7 @@ class RL_API Storage : public RefCounted {
     void* context_ = nullptr;
     void* packed_ = nullptr;
     std::atomic<uint32_t> version_{0};
+    std::atomic<uint32_t> exports_{0};
     Device device_{};
     StorageKind kind_ = StorageKind::Cached;
     bool read_only_ = false;

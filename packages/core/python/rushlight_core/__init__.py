@@ -13,17 +13,35 @@ _C = _load_native(__name__, __path__)
 # Operators, Tensor and the small types; the names below, which are written in Python, come on top of them.
 globals().update({_name: _value for _name, _value in vars(_C).items() if not _name.startswith("_")})
 
-from ._creation import tensor
 from ._grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 from ._info import finfo, iinfo, is_tensor, typename
 from ._random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state
+
+del globals()["DisableTorchFunctionSubclass"]  # is in `overrides`
 
 __version__: str = _C.__version__
 
 __all__ = sorted(_name for _name in globals() if not _name.startswith("_") and _name != "annotations")
 
+# Loaded when they are first asked for: they cost time that many programs need not spend.
+_LAZY = {
+    "as_tensor": "_creation",
+    "asarray": "_creation",
+    "get_printoptions": "_printing",
+    "printoptions": "_printing",
+    "set_printoptions": "_printing",
+    "overrides": "",
+}
+__all__ += list(_LAZY)
+
 
 def __getattr__(name: str) -> object:
+    if name in _LAZY:
+        from importlib import import_module
+
+        module = import_module(f".{_LAZY[name] or name}", __name__)
+        value = globals()[name] = getattr(module, name) if _LAZY[name] else module
+        return value
     # Operators whose names begin with one underscore are for other packages, not for `import *`.
     if name.startswith("_") and not name.startswith("__") and hasattr(_C, name):
         return getattr(_C, name)

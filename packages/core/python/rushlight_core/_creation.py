@@ -1,24 +1,166 @@
-"""Tensors from numbers, sequences, arrays and buffers."""
+"""Tensors from numbers, sequences, arrays and buffers: whatever is not a plain list, which _C.tensor reads by itself."""
 
 from __future__ import annotations
 
+import sys
+from typing import Any
+
 from . import _C
-
-TYPE_CHECKING = False  # typing takes longer to import than this package
-if TYPE_CHECKING:
-    from typing import Any
-
-    from ._C import Tensor, dtype
+from ._C import Tensor, dtype
 
 
-def tensor(
-    data: Any,
+def tensor(data: Any, dtype: dtype | None, device: Any, requires_grad: bool, pin_memory: bool) -> Tensor:
+    """The slow half of `tensor(...)`: data that is no list, or a tensor that goes to another place."""
+    if isinstance(data, Tensor):
+        import warnings
+
+        warnings.warn(
+            "tensor(data): to copy a tensor, data.detach().clone() is clearer, and faster", UserWarning, stacklevel=2
+        )
+        made = data.detach()
+        target = made.device if device is None else device
+        made = _convert(made.clone() if dtype in (None, made.dtype) else made, dtype, target)
+    else:
+        made = _convert(_new(data, dtype), dtype, device)
+    if pin_memory:
+        made = made.pin_memory()
+    return made.requires_grad_() if requires_grad else made
+
+
+def as_tensor(data: Any, dtype: dtype | None = None, device: Any = None) -> Tensor:
+    """`data` as a tensor that shares its memory where that is possible, and stays in its graph if it is a tensor.
+
+    Args:
+        data: a tensor, an array, another buffer, a number, or nested sequences of numbers.
+        dtype: the dtype, by default that of `data`. Another one means a copy.
+        device: the device, by default that of `data`.
+    """
+    if isinstance(data, Tensor):
+        return _convert(data, dtype, device)
+    shared = _from_protocol(data)
+    return _convert(shared if shared is not None else _new(data, dtype), dtype, device)
+
+
+def asarray(
+    obj: Any,
     *,
     dtype: dtype | None = None,
     device: Any = None,
+    copy: bool | None = None,
     requires_grad: bool = False,
-    pin_memory: bool = False,
 ) -> Tensor:
-    """A new tensor with a copy of `data`, a number or nested sequences of numbers."""
-    made = _C._from_sequence(data, dtype)
-    return made.requires_grad_() if requires_grad else made
+    """`obj` as a tensor, by the array API standard.
+
+    Args:
+        obj: a tensor, an array, a DLPack capsule or exporter, a buffer, a number, or nested sequences of numbers.
+        dtype: the dtype, by default that of `obj`.
+        device: the device, by default that of `obj`.
+        copy: True always copies; False never does, and raises ValueError where that is needed; None does if it is needed.
+        requires_grad: whether operators on the tensor are recorded.
+    """
+    source: Tensor | None
+    if isinstance(obj, Tensor):
+        source = obj
+    elif isinstance(obj, (bytes, bytearray, memoryview)) and dtype is not None:
+        source = _C.frombuffer(obj, dtype=dtype)
+    else:
+        source = _from_protocol(obj)
+    if source is None:
+        if copy is False:
+            raise ValueError(f"asarray(obj, copy): {type(obj).__name__} has no memory to share, copy=False needs one")
+        made = _convert(_new(obj, dtype), dtype, device)
+    else:
+        made = _convert(source, dtype, device)
+        if made is source and copy:
+            made = source.clone()
+        elif made is not source and copy is False:
+            raise ValueError("asarray(obj, copy): another dtype or device needs a copy, copy=False forbids it")
+    if not requires_grad:
+        return made.detach() if made.requires_grad else made
+    return made if made.requires_grad else (made.detach() if made is obj else made).requires_grad_()
+
+
+def legacy_tensor(*args: Any, device: Any = None) -> Tensor:
+    """`Tensor(data)`, `Tensor(2, 3)`, `Tensor()`: uninitialised by sizes, or a copy in the default dtype."""
+    if device is not None and str(device) != "cpu":
+        raise RuntimeError(f"Tensor(device): must be 'cpu', got {device!r}\nhint: use tensor(..., device=...)")
+    if len(args) == 1:
+        (data,) = args
+        if isinstance(data, Tensor):
+            return data.detach()
+        if isinstance(data, _C.Size):
+            return _C.empty(tuple(data))
+        if not isinstance(data, int) or isinstance(data, bool):
+            return tensor(data, _C.get_default_dtype(), None, False, False)
+    if not all(isinstance(size, int) and not isinstance(size, bool) for size in args):
+        kinds = ", ".join(type(a).__name__ for a in args)
+        raise TypeError(f"Tensor(): needs data, or sizes that are ints, got ({kinds})\nhint: use tensor(data)")
+    return _C.empty(args)
+
+
+def _convert(t: Tensor, dtype: dtype | None, device: Any) -> Tensor:
+    if dtype is not None and t.dtype is not dtype:
+        t = t.to(dtype)
+    if device is not None and _C.device(device) != t.device:
+        t = t.to(device=device)
+    return t
+
+
+def _from_protocol(data: Any) -> Tensor | None:
+    """A tensor over the memory of an array-like object; None where it offers none."""
+    kind = type(data)
+    if _is_number(data) or isinstance(data, (list, tuple, str)):
+        return None
+    if isinstance(data, (bytes, bytearray)):
+        return None if not data else _C.frombuffer(data, dtype=_C.uint8)
+    if isinstance(data, memoryview) or _is_array(data):
+        return _C._from_array(data, None)
+    if type(data).__name__ == "PyCapsule" or hasattr(kind, "__dlpack__"):
+        return _C.from_dlpack(data)
+    try:
+        with memoryview(data):
+            return _C._from_array(data, None)
+    except TypeError:
+        pass
+    if hasattr(kind, "__array_interface__") or hasattr(kind, "__array__"):
+        import numpy as np
+
+        return _C._from_array(np.asarray(data), None)
+    return None
+
+
+def _new(data: Any, dtype: dtype | None) -> Tensor:
+    """A tensor with memory of its own."""
+    if isinstance(data, (int, float)) or _is_number(data):
+        return _C._from_sequence(data, dtype)
+    shared = _from_protocol(data)
+    if shared is not None:
+        return shared.clone()
+    return _C._from_sequence(_plain(data), dtype)
+
+
+def _plain(data: Any) -> Any:
+    """Nested sequences of any kind as lists."""
+    if isinstance(data, (int, float, complex, Tensor)) or _is_number(data):
+        return data
+    if isinstance(data, (str, bytes)):
+        raise TypeError(f"tensor(data): cannot make elements from {type(data).__name__}")
+    if isinstance(data, (list, tuple)):
+        return [_plain(item) for item in data]
+    if _is_array(data):
+        return list(data) if data.ndim else data[()]
+    kind = type(data)
+    if hasattr(kind, "__len__") and hasattr(kind, "__getitem__") and not isinstance(data, (dict, set)):
+        return [_plain(data[i]) for i in range(len(data))]
+    raise TypeError(f"tensor(data): cannot make a tensor from {kind.__name__}")
+
+
+def _is_array(data: Any) -> bool:
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and isinstance(data, numpy.ndarray)
+
+
+def _is_number(data: Any) -> bool:
+    """Whether it is one of NumPy's numbers, which have a buffer as arrays do."""
+    numpy = sys.modules.get("numpy")
+    return isinstance(data, (int, float, complex)) or (numpy is not None and isinstance(data, numpy.generic))

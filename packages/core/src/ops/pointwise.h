@@ -43,7 +43,7 @@ RL_API void copy_into(const Tensor& target, const Tensor& source);
 
 /// The dtype of an expression over tensors and numbers: tensors with dimensions come before 0-d tensors, and those
 /// before numbers, unless the later has a higher category (the rule of PyTorch and of the array API standard).
-DType result_dtype(std::span<const TensorOrScalar> operands);
+RL_API DType result_dtype(std::span<const TensorOrScalar> operands);
 
 /// Shapes joined by broadcasting; the error names the operator and both shapes.
 std::vector<int64_t> broadcast_shapes(const char* op, const char* first_name, IntList first, const char* second_name,

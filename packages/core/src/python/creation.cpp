@@ -1,7 +1,9 @@
-// tensor(): from nested Python sequences and numbers.
+// tensor(): from nested Python sequences and numbers. Everything else is read by rushlight_core._creation.
+#include <cmath>
 #include <cstring>
 
 #include "python/arguments.h"
+#include "python/conversions.h"
 #include "python/results.h"
 #include "rushlight/dispatch.h"
 #include "rushlight/half.h"
@@ -10,6 +12,24 @@ namespace rushlight::python {
 namespace {
 
 bool is_sequence(PyObject* o) { return PyList_Check(o) || PyTuple_Check(o); }
+
+// An element that is neither a number nor a list: an array perhaps, or a sequence of another type.
+class UnknownElement : public Error {
+  public:
+    explicit UnknownElement(PyObject* o)
+        : Error(ErrorKind::Type, std::string("tensor(data): cannot make an element from ") + Py_TYPE(o)->tp_name) {}
+};
+
+// NumPy's numbers bring a dtype; Python's floats have the default one.
+DType number_dtype(PyObject* o, Scalar s) {
+    if (PyFloat_CheckExact(o) || PyLong_CheckExact(o) || PyBool_Check(o) ||
+        std::strncmp(Py_TYPE(o)->tp_name, "numpy.", 6) != 0)
+        return s.is_floating() ? default_dtype() : s.dtype();
+    const char* type = Py_TYPE(o)->tp_name + 6;
+    for (int i = 0; i < kNumDTypes; ++i)
+        if (std::strcmp(type, name(static_cast<DType>(i))) == 0) return static_cast<DType>(i);
+    return s.is_floating() ? DType::Float64 : s.dtype();
+}
 
 // One pass to find shape and dtype, one to fill.
 struct Scan {
@@ -28,9 +48,8 @@ struct Scan {
             t = tensor.dtype();
         } else {
             Scalar s;
-            RL_CHECK(to_scalar(o, s), throw_type, "tensor(data): cannot make an element from %s",
-                     Py_TYPE(o)->tp_name);
-            t = s.is_floating() ? default_dtype() : s.dtype();
+            if (!to_scalar(o, s)) throw UnknownElement(o);
+            t = number_dtype(o, s);
         }
         dtype = seen ? promote(dtype, t) : t;
         seen = true;
@@ -52,6 +71,8 @@ struct Scan {
                      depth);
             return number(o);
         }
+        Scalar s;
+        if (!is_sequence(o) && !to_scalar(o, s) && !is_tensor(o)) throw UnknownElement(o);
         RL_CHECK(is_sequence(o), throw_type, "tensor(data): expected a sequence of length %lld at dimension %zu, got %s",
                  (long long)sizes[depth], depth, Py_TYPE(o)->tp_name);
         Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
@@ -66,14 +87,19 @@ template <class T>
 T element(PyObject* o) {
     Scalar s;
     if (is_tensor(o)) s = item(unwrap(o));
-    else RL_CHECK(to_scalar(o, s), throw_type, "tensor(data): cannot make an element from %s", Py_TYPE(o)->tp_name);
+    else if (!to_scalar(o, s)) throw UnknownElement(o);
     if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
         return T(s.to<float>());
     } else if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
-        if (!s.is_floating()) {
-            int64_t v = s.to<int64_t>();
+        if (s.is_floating()) {
+            double v = std::trunc(s.to<double>());
+            constexpr double kEnd = 2.0 * static_cast<double>(std::numeric_limits<T>::max() / 2 + 1);
+            RL_CHECK(v >= static_cast<double>(std::numeric_limits<T>::min()) && v < kEnd, throw_runtime,
+                     "tensor(data): %g does not fit an integer of %zu bits", s.to<double>(), 8 * sizeof(T));
+        } else {
+            auto v = s.to<int64_t>();
             RL_CHECK(static_cast<int64_t>(static_cast<T>(v)) == v, throw_runtime,
-                     "tensor(data): %lld does not fit the dtype", (long long)v);
+                     "tensor(data): %lld does not fit an integer of %zu bits", (long long)v, 8 * sizeof(T));
         }
         return s.to<T>();
     } else {
@@ -91,6 +117,8 @@ T* fill(PyObject* o, size_t depth, size_t ndim, T* out) {
         out = fill(PySequence_Fast_GET_ITEM(o, i), depth + 1, ndim, out);
     return out;
 }
+
+}  // namespace
 
 Tensor from_sequence(PyObject* data, std::optional<DType> dtype) {
     Scan scan;
@@ -115,6 +143,53 @@ Tensor from_sequence(PyObject* data, std::optional<DType> dtype) {
     return out;
 }
 
+namespace {
+
+// tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False)
+PyObject* tensor_py(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+    static const char* names[] = {"data", "dtype", "device", "requires_grad", "pin_memory"};
+    PyObject* given[] = {nargs ? args[0] : nullptr, Py_None, Py_None, Py_False, Py_False};
+    RL_PY_TRY
+    RL_CHECK(nargs <= 1, throw_type, "tensor(): takes one positional argument, %zd were given\n"
+             "hint: the signature is tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False)",
+             nargs);
+    for (Py_ssize_t k = 0; kwnames && k < PyTuple_GET_SIZE(kwnames); ++k) {
+        PyObject* key = PyTuple_GET_ITEM(kwnames, k);
+        size_t i = 0;
+        while (i < 5 && PyUnicode_CompareWithASCIIString(key, names[i]) != 0) ++i;
+        RL_CHECK(i < 5 && (i > 0 || nargs == 0), throw_type, "tensor(): got an unexpected keyword argument '%s'",
+                 PyUnicode_AsUTF8(key));
+        given[i] = args[nargs + k];
+    }
+    RL_CHECK(given[0], throw_type, "tensor(): missing argument 'data'");
+    PyObject* data = given[0];
+    std::optional<DType> dtype;
+    if (given[1] != Py_None) {
+        DType t;
+        RL_CHECK(to_dtype(given[1], t), throw_type, "tensor(dtype): must be a dtype or None, not %s",
+                 Py_TYPE(given[1])->tp_name);
+        dtype = t;
+    }
+    Device device;
+    RL_CHECK(given[2] == Py_None || to_device(given[2], device), throw_type,
+             "tensor(device): must be a device, a str or None, not %s", Py_TYPE(given[2])->tp_name);
+    int requires_grad = PyObject_IsTrue(given[3]), pin_memory = PyObject_IsTrue(given[4]);
+    if (requires_grad < 0 || pin_memory < 0) return nullptr;
+    bool plain = is_sequence(data) || PyFloat_Check(data) || PyLong_Check(data);
+    if (plain && device.type == DeviceType::CPU && !pin_memory) {
+        try {
+            Tensor t = from_sequence(data, dtype);
+            if (requires_grad) t.set_requires_grad(true);
+            return wrap(std::move(t));
+        } catch (const UnknownElement&) {  // arrays in a list, and the like
+        }
+    }
+    Object module = Object::steal(PyImport_ImportModule("rushlight_core._creation"));
+    return PyObject_CallMethod(module.get(), "tensor", "OOOOO", data, given[1], given[2],
+                               requires_grad ? Py_True : Py_False, pin_memory ? Py_True : Py_False);
+    RL_PY_CATCH
+}
+
 // _from_sequence(data, dtype): nested lists and tuples of numbers, or a number.
 PyObject* from_sequence_py(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     RL_PY_TRY
@@ -137,6 +212,9 @@ PyObject* set_default_dtype_py(PyObject*, PyObject* d) {
 }
 
 PyMethodDef functions[] = {
+    {"tensor", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(tensor_py)), METH_FASTCALL | METH_KEYWORDS,
+     "tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False) -> Tensor\n\nA new tensor with a "
+     "copy of `data`: a number, nested sequences of numbers, an array, another buffer, or a tensor."},
     {"_from_sequence", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(from_sequence_py)), METH_FASTCALL,
      nullptr},
     {"get_default_dtype", get_default_dtype, METH_NOARGS, "The dtype of floating-point numbers, float32 at first."},

@@ -1,10 +1,12 @@
-#include "python/python.h"
+#include "python/override.h"
 
 namespace rushlight::python {
 
 PyObject* translate_exception() {
     try {
         throw;
+    } catch (const Overridden& answered) {
+        return answered.result;
     } catch (const PythonError&) {
         // set already
     } catch (const Error& e) {

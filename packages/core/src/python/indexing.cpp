@@ -1,20 +1,350 @@
-// tensor[index] and tensor[index] = value.
+// tensor[index], tensor[index] = value, iteration.
+//
+// Note [Indexing]
+// Integers, slices, None and ... make a view. When no stage wants to see the tensor's operators, the view is computed here
+// and made in one step; otherwise the operators select, slice and unsqueeze are called one after the other, so that each
+// is recorded. Bools and tensors then choose elements of that view by the operators `index` and `index_put_`.
+#include "python/indexing.h"
+
 #include "python/arguments.h"
+#include "python/conversions.h"
+#include "python/override.h"
+#include "python/results.h"
+#include "rushlight/dispatch.h"
+#include "rushlight/ops/copy_.h"
+#if __has_include("rushlight/ops/fill_.h")
+#include "rushlight/ops/fill_.h"
+#endif
+#if __has_include("rushlight/ops/index.h")
+#include "rushlight/ops/index.h"
+#endif
+#if __has_include("rushlight/ops/index_put_.h")
+#include "rushlight/ops/index_put_.h"
+#endif
 #include "rushlight/ops/select.h"
+#if __has_include("rushlight/ops/slice.h")
+#include "rushlight/ops/slice.h"
+#endif
+#if __has_include("rushlight/ops/unbind.h")
+#include "rushlight/ops/unbind.h"
+#endif
+#if __has_include("rushlight/ops/unsqueeze.h")
+#include "rushlight/ops/unsqueeze.h"
+#endif
+#include "rushlight/ops/view.h"
+#include "python/pending_operators.h"
 
 namespace rushlight::python {
+namespace {
+
+StageMask stages_of(const Tensor& t) { return (t.impl()->stages() | dispatch_state.on) & ~dispatch_state.off; }
+
+int64_t wrap_index(int64_t index, int64_t size, int dim) {
+    RL_CHECK(index >= -size && index < size, throw_index,
+             "index: %lld is out of bounds for dimension %d of size %lld", (long long)index, dim, (long long)size);
+    return index < 0 ? index + size : index;
+}
+
+struct Range {
+    int64_t start, stop, step, length;
+};
+Range read_slice(PyObject* slice, int64_t size) {
+    Py_ssize_t start, stop, step;
+    if (PySlice_Unpack(slice, &start, &stop, &step) < 0) throw PythonError();
+    RL_CHECK(step > 0, throw_value, "index: the step of a slice must be positive, got %lld\nhint: flip() reverses a "
+             "dimension", (long long)step);
+    Py_ssize_t length = PySlice_AdjustIndices(size, &start, &stop, step);
+    return {start, start + length * step, step, length};
+}
+
+// The view under construction, either as a geometry ...
+class PlainView {
+  public:
+    explicit PlainView(const Tensor& base) : base_(base), view_(base) {}
+    int64_t ndim() const { return view_.ndim; }
+    int64_t size(int d) const { return view_.sizes[d]; }
+    void select(int d, int64_t i) {
+        view_.offset += i * view_.strides[d];
+        view_.remove(d);
+    }
+    void slice(int d, const Range& r) {
+        // An empty slice may begin behind the last element: it stays where it is, inside the memory.
+        if (r.length) view_.offset += r.start * view_.strides[d];
+        view_.sizes[d] = r.length;
+        view_.strides[d] *= r.step;
+    }
+    void unsqueeze(int d) { view_.insert(d, 1, d < view_.ndim ? view_.sizes[d] * view_.strides[d] : 1); }
+    Tensor finish() { return take_view(base_, view_); }
+
+  private:
+    const Tensor& base_;
+    ViewSpec view_;
+};
+
+// ... or as a chain of recorded operators.
+class RecordedView {
+  public:
+    explicit RecordedView(const Tensor& base) : t_(base) {}
+    int64_t ndim() const { return t_.dim(); }
+    int64_t size(int d) const { return t_.sizes()[static_cast<size_t>(d)]; }
+    void select(int d, int64_t i) { step(ops::select(t_, d, i)); }
+    void slice(int d, const Range& r) {
+        if (r.step != 1 || r.length != size(d)) step(ops::slice(t_, d, r.start, r.start + r.length * r.step, r.step));
+    }
+    void unsqueeze(int d) { step(ops::unsqueeze(t_, d)); }
+    // x[...] is a tensor of its own.
+    Tensor finish() { return changed_ ? t_ : ops::view(t_, t_.sizes()); }
+
+  private:
+    void step(Tensor t) {
+        t_ = std::move(t);
+        changed_ = true;
+    }
+    Tensor t_;
+    bool changed_ = false;
+};
+
+[[noreturn]] void too_many(const Tensor& t, const IndexExpression& index) {
+    RL_CHECK(t.dim() > 0, throw_index, "index: a 0-d tensor has no dimension to index\nhint: item() gives its number");
+    throw_index("index: %lld indices for a tensor of %lld dimensions", (long long)index.consumed(0), (long long)t.dim());
+}
+
+// x[True] is x[None], of which the one row is chosen; with False, none.
+Tensor bool_index(bool value) {
+    int64_t n = value;
+    Tensor t = make_tensor(IntList(&n, 1), DType::Int64);
+    if (value) *t.data<int64_t>() = 0;
+    return t;
+}
+
+// Applies all items. Tensors are put in `chosen`, for the operators `index` and `index_put_`: one entry for each dimension
+// of the view, undefined where nothing is chosen; a mask of k dimensions is one entry and stands for k.
+template <class View>
+Tensor apply(const Tensor& base, const IndexExpression& index, std::vector<Tensor>& chosen) {
+    using Kind = IndexItem::Kind;
+    View view(base);
+    int d = 0;        // the view's dimension that the next item applies to
+    int source = 0;   // the base's, for errors
+    size_t slot = 0;  // its place in `chosen`, where a mask counts as one
+    bool ellipsis = false;
+    auto choose = [&](Tensor t) {
+        chosen.resize(slot + 1);
+        chosen[slot++] = std::move(t);
+    };
+    for (int i = 0; i < index.size(); ++i) {
+        const IndexItem& item = index[i];
+        bool consumes = item.kind == Kind::Int || item.kind == Kind::Slice || item.kind == Kind::Tensor;
+        if (consumes && d >= view.ndim()) too_many(base, index);
+        switch (item.kind) {
+            case Kind::Int: view.select(d, wrap_index(item.value, view.size(d), source++)); break;
+            case Kind::Slice: {
+                view.slice(d, read_slice(item.object, view.size(d)));
+                ++d, ++source, ++slot;
+                break;
+            }
+            case Kind::None: {
+                view.unsqueeze(d);
+                ++d, ++slot;
+                break;
+            }
+            case Kind::Ellipsis: {
+                RL_CHECK(!ellipsis, throw_index, "index: only one ... is allowed");
+                ellipsis = true;
+                int64_t rest = view.ndim() - d - index.consumed(i + 1);
+                if (rest < 0) too_many(base, index);
+                d += static_cast<int>(rest);
+                source += static_cast<int>(rest);
+                slot += static_cast<size_t>(rest);
+                break;
+            }
+            case Kind::Bool: {
+                view.unsqueeze(d++);
+                choose(bool_index(item.value));
+                break;
+            }
+            case Kind::Tensor: {
+                const Tensor& t = index.tensor(item);
+                bool mask = t.dtype() == DType::Bool || t.dtype() == DType::UInt8;
+                int64_t n = mask ? t.dim() : 1;
+                if (d + n > view.ndim()) too_many(base, index);
+                choose(t);
+                d += static_cast<int>(n);
+                source += static_cast<int>(n);
+                break;
+            }
+        }
+    }
+    return view.finish();
+}
+
+Tensor view_of(const Tensor& t, const IndexExpression& index, std::vector<Tensor>& chosen) {
+    return stages_of(t) == 0 ? apply<PlainView>(t, index, chosen) : apply<RecordedView>(t, index, chosen);
+}
+
+Tensor selected(const Tensor& t, int64_t i) {
+    RL_CHECK(t.dim() > 0, throw_index, "index: a 0-d tensor has no dimension to index\nhint: item() gives its number");
+    if (stages_of(t)) return ops::select(t, 0, wrap_index(i, t.sizes()[0], 0));
+    PlainView view(t);
+    view.select(0, wrap_index(i, view.size(0), 0));
+    return view.finish();
+}
+
+// --- assignment ---
+
+// Leading dimensions of size 1 that the target lacks are dropped, so that a row of shape (1, n) fits a row of shape (n,).
+Tensor without_leading_ones(Tensor value, int64_t ndim) {
+    int64_t drop = 0;
+    while (value.dim() - drop > ndim && value.sizes()[static_cast<size_t>(drop)] == 1) ++drop;
+    return drop ? ops::view(value, value.sizes().subspan(static_cast<size_t>(drop))) : value;
+}
+
+Tensor value_tensor(const Tensor& target, PyObject* value) {
+    if (is_tensor(value)) return unwrap(value);
+    Scalar s;
+    if (to_scalar(value, s)) {
+        Tensor t = make_tensor({}, target.dtype());
+        return ops::fill_(t, s);
+    }
+    if (PyList_Check(value) || PyTuple_Check(value)) return from_sequence(value, target.dtype());
+    if (PyObject_CheckBuffer(value)) return from_array(value, ArrayCopy::IfNeeded);
+    throw_type("index: cannot assign %s to elements of a tensor of %s", Py_TYPE(value)->tp_name, name(target.dtype()));
+}
+
+void assign_view(const Tensor& view, PyObject* value) {
+    Scalar s;
+    if (!is_tensor(value) && to_scalar(value, s)) {
+        ops::fill_(view, s);
+        return;
+    }
+    ops::copy_(view, without_leading_ones(value_tensor(view, value), view.dim()));
+}
+
+bool overridden(const Tensor& t) { return stages_of(t) & bit(Stage::Python); }
+
+}  // namespace
 
 PyObject* get_item(PyObject* self, PyObject* index) {
     RL_PY_TRY
+    const Tensor& t = unwrap(self);
+    if (overridden(t)) [[unlikely]] {
+        PyObject* args[] = {self, index};
+        if (PyObject* answer = call_override("__getitem__", args, 2)) return answer;
+    }
     int64_t i;
-    if (PyLong_CheckExact(index) && to_int(index, i)) return wrap(ops::select(unwrap(self), 0, i));
-    throw_type("index of type %s", Py_TYPE(index)->tp_name);
+    if (PyLong_CheckExact(index)) {
+        to_int(index, i);
+        return wrap(selected(t, i));
+    }
+    IndexExpression expression(index);
+    std::vector<Tensor> chosen;
+    Tensor view = view_of(t, expression, chosen);
+    return wrap(expression.advanced() ? ops::index(view, chosen) : view);
     RL_PY_CATCH
 }
-int set_item(PyObject*, PyObject* index, PyObject*) {
+
+int set_item(PyObject* self, PyObject* index, PyObject* value) {
     RL_PY_TRY
-    throw_type("index of type %s", Py_TYPE(index)->tp_name);
+    RL_CHECK(value, throw_type, "index: elements of a tensor cannot be deleted");
+    const Tensor& t = unwrap(self);
+    if (overridden(t)) [[unlikely]] {
+        PyObject* args[] = {self, index, value};
+        if (PyObject* answer = call_override("__setitem__", args, 3)) {
+            Py_DECREF(answer);
+            return 0;
+        }
+    }
+    int64_t i;
+    if (PyLong_CheckExact(index)) {
+        to_int(index, i);
+        assign_view(selected(t, i), value);
+        return 0;
+    }
+    IndexExpression expression(index);
+    std::vector<Tensor> chosen;
+    Tensor view = view_of(t, expression, chosen);
+    if (expression.advanced()) ops::index_put_(view, chosen, value_tensor(view, value), false);
+    else assign_view(view, value);
+    return 0;
     RL_PY_CATCH_INT
+}
+
+// --- iteration ---
+
+namespace {
+
+// Rows are made when they are asked for, unless they are recorded: then unbind, which is one node for all of them.
+struct RowIterator {
+    PyObject_HEAD
+    PyObject* tensor;
+    int64_t next;
+};
+
+PyTypeObject* row_iterator_type = nullptr;
+
+void row_iterator_dealloc(PyObject* o) {
+    PyObject_GC_UnTrack(o);
+    Py_XDECREF(reinterpret_cast<RowIterator*>(o)->tensor);
+    PyTypeObject* type = Py_TYPE(o);
+    type->tp_free(o);
+    Py_DECREF(type);
+}
+
+int row_iterator_traverse(PyObject* o, visitproc visit, void* arg) {
+    Py_VISIT(Py_TYPE(o));
+    Py_VISIT(reinterpret_cast<RowIterator*>(o)->tensor);
+    return 0;
+}
+
+PyObject* row_iterator_next(PyObject* o) {
+    RL_PY_TRY
+    auto* self = reinterpret_cast<RowIterator*>(o);
+    const Tensor& t = unwrap(self->tensor);
+    if (t.dim() == 0 || self->next >= t.sizes()[0]) return nullptr;
+    return wrap(selected(t, self->next++));
+    RL_PY_CATCH
+}
+
+}  // namespace
+
+PyObject* tensor_iter(PyObject* self) {
+    RL_PY_TRY
+    const Tensor& t = unwrap(self);
+    RL_CHECK(t.dim() > 0, throw_type, "iter(): a 0-d tensor cannot be iterated over");
+    if (stages_of(t)) {
+        Object rows = Object::steal(wrap(ops::unbind(t, 0)));
+        return PyObject_GetIter(rows.get());
+    }
+    auto* rows = PyObject_GC_New(RowIterator, row_iterator_type);
+    if (!rows) return nullptr;
+    rows->tensor = Py_NewRef(self);
+    rows->next = 0;
+    PyObject_GC_Track(reinterpret_cast<PyObject*>(rows));
+    return reinterpret_cast<PyObject*>(rows);
+    RL_PY_CATCH
+}
+
+int tensor_contains(PyObject* self, PyObject* element) {
+    RL_PY_TRY
+    Scalar s;
+    RL_CHECK(is_tensor(element) || to_scalar(element, s), throw_runtime,
+             "in: a tensor holds numbers, so only a number or a tensor can be looked for, not %s",
+             Py_TYPE(element)->tp_name);
+    Object equal = Object::steal(PyObject_RichCompare(self, element, Py_EQ));
+    Object any = Object::steal(PyObject_CallMethod(equal.get(), "any", nullptr));
+    return PyObject_IsTrue(any.get());
+    RL_PY_CATCH_INT
+}
+
+int add_indexing(PyObject*) {
+    static PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(row_iterator_dealloc)},
+                                  {Py_tp_traverse, reinterpret_cast<void*>(row_iterator_traverse)},
+                                  {Py_tp_iter, reinterpret_cast<void*>(PyObject_SelfIter)},
+                                  {Py_tp_iternext, reinterpret_cast<void*>(row_iterator_next)},
+                                  {0, nullptr}};
+    static PyType_Spec spec{"rushlight_core.tensor_iterator", sizeof(RowIterator), 0,
+                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+    row_iterator_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+    return row_iterator_type ? 0 : -1;
 }
 
 }  // namespace rushlight::python

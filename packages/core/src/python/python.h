@@ -12,7 +12,8 @@ namespace rushlight::python {
 /// Thrown where a Python error is set already.
 struct PythonError {};
 
-/// Inside a catch block: sets the Python error that corresponds to the C++ one, and returns nullptr.
+/// Inside a catch block: sets the Python error that corresponds to the C++ one, and returns nullptr; of a call that an
+/// override has answered (override.h) its result.
 PyObject* translate_exception();
 
 #define RL_PY_TRY try {
@@ -24,8 +25,9 @@ PyObject* translate_exception();
 #define RL_PY_CATCH_INT                                   \
     }                                                     \
     catch (...) {                                         \
-        ::rushlight::python::translate_exception();        \
-        return -1;                                        \
+        PyObject* answer = ::rushlight::python::translate_exception(); \
+        Py_XDECREF(answer);                               \
+        return answer ? 0 : -1;                           \
     }
 
 /// An owned reference.
@@ -104,20 +106,32 @@ bool to_device(PyObject* o, Device& out);
 // Each part of the module adds its names; -1 with a Python error set where it fails.
 int add_small_types(PyObject* module);
 int add_tensor_type(PyObject* module);
+int add_storage_type(PyObject* module);
+int add_indexing(PyObject* module);
 int add_creation(PyObject* module);
-int add_interchange(PyObject* module);
+int add_dtype_functions(PyObject* module);
+int add_buffers(PyObject* module);
+int add_dlpack(PyObject* module);
 int add_modes(PyObject* module);
+int add_override(PyObject* module);
 int add_capsule(PyObject* module);
 int add_introspection(PyObject* module);
 
 /// Methods and properties that are written by hand; each table ends with a null name.
 extern PyMethodDef tensor_methods[];
-extern PyMethodDef interchange_methods[];
+extern PyMethodDef buffer_methods[];
+extern PyMethodDef dlpack_methods[];
+extern PyMethodDef storage_methods[];
+extern PyMethodDef override_methods[];
+PyMethodDef* python_methods();
 extern PyGetSetDef tensor_properties[];
 extern PyMappingMethods tensor_mapping;
 extern PyBufferProcs tensor_buffer;
 PyObject* get_item(PyObject* self, PyObject* index);
 int set_item(PyObject* self, PyObject* index, PyObject* value);
+PyObject* tensor_iter(PyObject* self);
+int tensor_contains(PyObject* self, PyObject* element);
+PyObject* tensor_repr(PyObject* self);
 PyObject* tensor_power(PyObject* base, PyObject* exponent, PyObject* modulus);
 PyObject* tensor_inplace_power(PyObject* base, PyObject* exponent, PyObject* modulus);
 int tensor_bool(PyObject* self);

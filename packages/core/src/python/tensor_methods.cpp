@@ -240,6 +240,19 @@ int set_data(PyObject* self, PyObject* value, void*) {
     return 0;
     RL_PY_CATCH_INT
 }
+RL_GETTER(get_none) { Py_RETURN_NONE; }
+RL_GETTER(get_false) { Py_RETURN_FALSE; }
+// The attributes; made when they are first asked for.
+RL_GETTER(get_dict) {
+    PyObject* dict = PyObject_GenericGetDict(self, nullptr);
+    if (dict && !PyObject_GC_IsTracked(self)) PyObject_GC_Track(self);
+    return dict;
+}
+RL_METHOD(method_attributes) {
+    PyObject* dict = reinterpret_cast<PyTensor*>(self)->dict;
+    return Py_NewRef(dict ? dict : Py_None);
+}
+RL_GETTER(get_array_priority) { return PyFloat_FromDouble(1000); }
 RL_GETTER(get_read_only) { return PyBool_FromLong(unwrap(self).impl()->storage()->read_only()); }
 
 #define RL_FAST(f) reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f)), METH_FASTCALL | METH_KEYWORDS
@@ -264,6 +277,7 @@ PyMethodDef tensor_methods[] = {
     {"is_complex", method_is_complex, METH_NOARGS, nullptr},
     {"is_inference", method_is_inference, METH_NOARGS, "Whether it was made in inference mode."},
     {"requires_grad_", RL_FAST(method_requires_grad_), "Sets requires_grad in place; returns self."},
+    {"_attributes", method_attributes, METH_NOARGS, "The __dict__, or None where there is none."},
     {"_make_subclass", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(make_subclass)),
      METH_VARARGS | METH_KEYWORDS | METH_STATIC, "_make_subclass(cls, data, require_grad=False)"},
     {nullptr, nullptr, 0, nullptr}};
@@ -282,6 +296,12 @@ PyGetSetDef tensor_properties[] = {
     {"nbytes", get_nbytes, nullptr, "Bytes of all elements.", nullptr},
     {"_base", get_base, nullptr, "The tensor that this is a view of, or None.", nullptr},
     {"_read_only", get_read_only, nullptr, "Whether in-place writes raise.", nullptr},
+    {"grad_fn", get_none, nullptr, "The operator that made the tensor: None, until rushlight-autograd is imported.",
+     nullptr},
+    {"__dict__", get_dict, PyObject_GenericSetDict, nullptr, nullptr},
+    {"__array_priority__", get_array_priority, nullptr, "Above that of NumPy's arrays.", nullptr},
+    {"is_sparse", get_false, nullptr, nullptr, nullptr},
+    {"is_quantized", get_false, nullptr, nullptr, nullptr},
     {"is_cpu", get_is_cpu, nullptr, nullptr, nullptr},
     {"is_cuda", get_is_cuda, nullptr, nullptr, nullptr},
     {"is_meta", get_is_meta, nullptr, nullptr, nullptr},

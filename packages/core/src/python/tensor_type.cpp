@@ -9,6 +9,8 @@
 // and when the tensor dies it gives the wrapper a last chance to run its finalizers (`release_wrapper`).
 #include <vector>
 
+#include "python/override.h"
+#include "python/release.h"
 #include "python/tables.h"
 
 #include <structmember.h>  // the names without Py_ until 3.12
@@ -178,6 +180,7 @@ PyObject* wrap_as(PyTypeObject* type, Tensor t) {
     new (&self->tensor) Tensor();
     t.impl()->set_wrapper(self, false);
     self->tensor = std::move(t);
+    if (overrides_operators(type)) self->tensor.impl()->set_stage(Stage::Python, true);
     return reinterpret_cast<PyObject*>(self);
 }
 
@@ -185,7 +188,8 @@ int add_tensor_type(PyObject* module) {
     static PyNumberMethods numbers{};
     fill_number_slots(numbers);
     std::vector<PyMethodDef> methods;
-    for (PyMethodDef* table : {generated_methods, tensor_methods, interchange_methods})
+    for (PyMethodDef* table : {generated_methods, tensor_methods, buffer_methods, dlpack_methods, storage_methods,
+                               override_methods, python_methods()})
         for (PyMethodDef* m = table; m->ml_name; ++m) methods.push_back(*m);
     methods.push_back({nullptr, nullptr, 0, nullptr});
     static std::vector<PyMethodDef> kept;  // the type refers to it
@@ -204,6 +208,9 @@ int add_tensor_type(PyObject* module) {
         {Py_tp_setattro, reinterpret_cast<void*>(tensor_setattro)},
         {Py_tp_richcompare, reinterpret_cast<void*>(compare)},
         {Py_tp_hash, reinterpret_cast<void*>(PyBaseObject_Type.tp_hash)},
+        {Py_tp_repr, reinterpret_cast<void*>(tensor_repr)},
+        {Py_tp_iter, reinterpret_cast<void*>(tensor_iter)},
+        {Py_sq_contains, reinterpret_cast<void*>(tensor_contains)},
         {Py_tp_methods, kept.data()},
         {Py_tp_members, members},
         {Py_tp_getset, tensor_properties},

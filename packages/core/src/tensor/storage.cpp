@@ -64,6 +64,9 @@ void Storage::resize(size_t nbytes) {
     RL_CHECK(kind_ == StorageKind::Cached, throw_runtime,
              "resize: this tensor's memory belongs to somebody else (NumPy, DLPack, a file or shared memory)\n"
              "hint: clone() it first");
+    RL_CHECK(exports() == 0, throw_runtime,
+             "resize: %u NumPy arrays, buffers or DLPack capsules refer to this tensor's memory\n"
+             "hint: clone() it first, or let go of them", exports());
     if (device_.type == DeviceType::CPU) {
         void* fresh = cpu_allocate(nbytes);
         if (data_) std::memcpy(fresh, data_, std::min(nbytes, nbytes_));

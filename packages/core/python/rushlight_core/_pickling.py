@@ -1,0 +1,104 @@
+"""Pickling and copying. Tensors over one memory still share it afterwards, if they go through one pickle or deepcopy."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import Any
+
+from . import _C
+from ._C import Tensor, UntypedStorage
+
+# Note [Pickles]
+# A tensor is pickled as its storage and a geometry; pickle sees by identity that several tensors have one storage. With
+# protocol 5 the bytes are a PickleBuffer, so that `buffer_callback` takes them out of band without a copy.
+
+
+def reduce_tensor(self: Tensor, protocol: Any) -> tuple[Any, ...]:
+    """Tensor.__reduce_ex__."""
+    with _C.DisableTorchFunctionSubclass():
+        plain = self.detach()
+    state = dict(self._attributes() or {})
+    made: tuple[Any, ...]
+    if self.device.type == "cpu":
+        geometry = (plain.dtype, tuple(plain.shape), plain.stride(), plain.storage_offset())
+        made = (_rebuild_tensor, (plain.untyped_storage(), *geometry, self.requires_grad))
+    elif self.device.type == "meta":
+        made = (_rebuild_meta, (plain.dtype, tuple(plain.shape), plain.stride(), self.requires_grad))
+    else:
+        made = (_rebuild_on_device, (plain.cpu(), str(self.device), self.requires_grad))
+    if type(self) is Tensor and not state:
+        return made
+    return _rebuild_subclass, (type(self), made, state)
+
+
+def reduce_storage(self: UntypedStorage, protocol: int) -> tuple[Any, ...]:
+    """UntypedStorage.__reduce_ex__."""
+    data = pickle.PickleBuffer(self) if protocol >= 5 else bytes(self)
+    return _rebuild_storage, (data,)
+
+
+def _rebuild_storage(data: Any) -> UntypedStorage:
+    # Bytes from inside of a pickle get memory of ours, which is aligned and may be resized; out-of-band buffers are used.
+    copied = isinstance(data, (bytes, bytearray))
+    return _C._from_array(memoryview(data).cast("B"), copied).untyped_storage()
+
+
+def _rebuild_tensor(
+    storage: UntypedStorage, dtype: Any, size: Any, stride: Any, offset: int, requires_grad: bool
+) -> Tensor:
+    tensor = _C._tensor_over(storage, dtype, size, stride, offset)
+    return tensor.requires_grad_() if requires_grad else tensor
+
+
+def _rebuild_meta(dtype: Any, size: Any, stride: Any, requires_grad: bool) -> Tensor:
+    tensor = _C.empty_strided(size, stride, dtype=dtype, device="meta")
+    return tensor.requires_grad_() if requires_grad else tensor
+
+
+def _rebuild_on_device(host: Tensor, device: str, requires_grad: bool) -> Tensor:
+    tensor = host.to(device)
+    return tensor.requires_grad_() if requires_grad else tensor
+
+
+def _rebuild_subclass(kind: type, made: tuple[Any, Any], state: dict[str, Any]) -> Tensor:
+    rebuild, args = made
+    *most, requires_grad = args
+    tensor = rebuild(*most, False)
+    if kind is not Tensor:
+        tensor = tensor.as_subclass(kind)
+    if state:
+        tensor.__dict__.update(state)
+    return tensor.requires_grad_() if requires_grad else tensor
+
+
+def deepcopy_tensor(self: Tensor, memo: dict[int, Any]) -> Tensor:
+    """Tensor.__deepcopy__: a leaf with memory of its own, and with copies of its attributes and its grad.
+
+    Raises RuntimeError for tensors that an operator of a graph made: the copy could not have their history.
+    """
+    if id(self) in memo:
+        return memo[id(self)]
+    if not self.is_leaf:
+        raise RuntimeError(
+            "deepcopy(): only leaves can be copied, and this tensor was computed from others that require grad\n"
+            "hint: copy tensor.detach(), or use tensor.clone() to stay in the graph"
+        )
+    with _C.DisableTorchFunctionSubclass():
+        plain = self.detach()
+        if self.device.type == "cpu":
+            storage = copy.deepcopy(plain.untyped_storage(), memo)
+            offset = plain.storage_offset()
+            made = _C._tensor_over(storage, plain.dtype, tuple(plain.shape), plain.stride(), offset)
+        else:
+            made = plain.clone()
+        if type(self) is not Tensor:
+            made = made.as_subclass(type(self))
+        if self.requires_grad:
+            made.requires_grad_()
+        memo[id(self)] = made
+        if self._attributes():
+            made.__dict__.update(copy.deepcopy(self.__dict__, memo))
+        if self.grad is not None:
+            made.grad = copy.deepcopy(self.grad, memo)
+    return made

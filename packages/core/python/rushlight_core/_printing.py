@@ -1,0 +1,202 @@
+"""How tensors are written: `repr`, `str`, `format`, and the options for them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from . import _C
+from ._C import Tensor
+
+
+@dataclass
+class _Options:
+    precision: int = 4
+    threshold: float = 1000
+    edgeitems: int = 3
+    linewidth: int = 80
+    sci_mode: bool | None = None
+
+
+_options = _Options()
+_PROFILES = {
+    "default": {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80},
+    "short": {"precision": 2, "threshold": 1000, "edgeitems": 2, "linewidth": 80},
+    "full": {"precision": 4, "threshold": math.inf, "edgeitems": 3, "linewidth": 80},
+}
+
+
+def set_printoptions(
+    precision: int | None = None,
+    threshold: float | None = None,
+    edgeitems: int | None = None,
+    linewidth: int | None = None,
+    profile: str | None = None,
+    sci_mode: bool | None = None,
+) -> None:
+    """Sets how tensors are printed.
+
+    Args:
+        precision: digits after the decimal point. Default: 4.
+        threshold: more elements than this are summarised. Default: 1000.
+        edgeitems: how many of them are shown at each end of a dimension. Default: 3.
+        linewidth: characters per line. Default: 80.
+        profile: "default", "short" or "full"; the other arguments come on top of it.
+        sci_mode: scientific notation; None, which every call that does not say otherwise restores, decides by the
+            numbers.
+
+    Raises:
+        ValueError: there is no such profile.
+    """
+    if profile is not None:
+        if profile not in _PROFILES:
+            known = ", ".join(map(repr, _PROFILES))
+            raise ValueError(f"set_printoptions(profile): got {profile!r}, needs one of {known}")
+        vars(_options).update(_PROFILES[profile])
+    given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
+    vars(_options).update({name: value for name, value in given.items() if value is not None})
+    _options.sci_mode = sci_mode
+
+
+def get_printoptions() -> dict[str, Any]:
+    """The options, as keyword arguments for `set_printoptions`."""
+    return asdict(_options)
+
+
+class printoptions:  # noqa: N801
+    """`with printoptions(precision=2):` prints so inside of the block. Arguments as of `set_printoptions`."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        self._given = kwargs
+
+    def __enter__(self) -> None:
+        self._former = get_printoptions()
+        set_printoptions(**self._given)
+
+    def __exit__(self, *exception: object) -> None:
+        set_printoptions(**self._former)
+
+
+def tensor_repr(self: Tensor, *, tensor_contents: str | None = None) -> str:
+    """Tensor.__repr__."""
+    with _C.DisableTorchFunctionSubclass():
+        prefix = "tensor(" if type(self) is Tensor else f"{type(self).__name__}("
+        contents = tensor_contents if tensor_contents is not None else _contents(self.detach(), len(prefix))
+        return _with_suffixes(prefix + contents, list(_suffixes(self)), len(prefix))
+
+
+def tensor_format(self: Tensor, format_spec: str) -> str:
+    """Tensor.__format__: of a 0-d tensor that of its number."""
+    if self.dim() == 0 and not self.is_meta and type(self) is Tensor:
+        return format(self.item(), format_spec)
+    return object.__format__(self, format_spec)
+
+
+def _suffixes(t: Tensor) -> Iterator[str]:
+    """What follows the numbers: device, size, dtype, place in the graph."""
+    default = _C.get_default_dtype()
+    if t.device.type != "cpu":
+        yield f"device='{t.device}'"
+    if t.is_meta or (t.numel() == 0 and t.dim() != 1) or (t.numel() and not _options.edgeitems):
+        yield f"size={tuple(t.shape)}"
+    # The numbers show that a tensor is of these, if there are any.
+    obvious = () if t.is_meta or t.numel() == 0 else (_C.int64, _C.bool)
+    if t.dtype is not default and t.dtype not in obvious:
+        yield f"dtype={t.dtype}"
+    grad_fn = t.grad_fn
+    if grad_fn is not None:
+        yield f"grad_fn=<{type(grad_fn).__name__}>"
+    elif t.requires_grad:
+        yield "requires_grad=True"
+
+
+def _with_suffixes(text: str, suffixes: list[str], indent: int) -> str:
+    # Room for a comma and a space is counted before the first suffix too, as PyTorch does.
+    column = len(text) - text.rfind("\n") + 1
+    for suffix in suffixes:
+        if column + len(suffix) + 2 > _options.linewidth:
+            text += ",\n" + " " * indent + suffix
+            column = indent + len(suffix)
+        else:
+            text += ", " + suffix
+            column += len(suffix) + 2
+    return text + ")"
+
+
+def _contents(t: Tensor, indent: int) -> str:
+    if t.is_meta:
+        return "..."
+    if t.numel() == 0:
+        return "[]"
+    values = _shown(t if t.is_cpu else t.cpu(), t.numel() > _options.threshold)
+    return _layout(values, t.dim(), indent, _Format(list(_numbers(values)), t.dtype.is_floating_point))
+
+
+def _shown(t: Tensor, summarize: bool) -> Any:
+    """The numbers as nested lists, with an Ellipsis for what is left out."""
+    edge = _options.edgeitems
+    if not summarize or t.dim() == 0:
+        return t.tolist()
+    n = t.shape[0]
+    if n <= 2 * edge:
+        return [_shown(row, summarize) for row in t]
+    first = [_shown(t[i], summarize) for i in range(edge)]
+    return [*first, ..., *(_shown(t[i], summarize) for i in range(n - edge, n))]
+
+
+def _numbers(values: Any) -> Iterator[Any]:
+    if isinstance(values, list):
+        for value in values:
+            yield from _numbers(value)
+    elif values is not ...:
+        yield values
+
+
+def _layout(values: Any, ndim: int, indent: int, format: _Format) -> str:
+    if ndim == 0:
+        return format(values)
+    if ndim > 1:
+        rows = ["..." if row is ... else _layout(row, ndim - 1, indent + 1, format) for row in values]
+        return "[" + ("," + "\n" * (ndim - 1) + " " * (indent + 1)).join(rows) + "]"
+    dots = " ..." if len(values) > 1 else "..."
+    words = [dots if value is ... else format(value) for value in values]
+    per_line = max(1, (_options.linewidth - indent) // (format.width + 2))
+    lines = [", ".join(words[i : i + per_line]) for i in range(0, len(words), per_line)]
+    return "[" + (",\n" + " " * (indent + 1)).join(lines) + "]"
+
+
+class _Format:
+    """One notation and one width for all numbers of a tensor."""
+
+    def __init__(self, values: list[Any], floating: bool) -> None:
+        self.width = 1
+        self._spec = ""
+        self._dot = False
+        if not floating:
+            self.width = max([1, *(len(str(value)) for value in values)])
+            return
+        self._spec = ".0f"
+        self._dot = True
+        ordinary = [value for value in values if value and math.isfinite(value)]
+        if not ordinary:
+            return
+        small, large = min(map(abs, ordinary)), max(map(abs, ordinary))
+        whole = all(value == math.ceil(value) for value in ordinary)
+        scientific = _options.sci_mode
+        if scientific is None:
+            scientific = large / small > 1000 or large > 1e8 or small < 1e-4
+        if scientific:
+            self._spec, self._dot = f".{_options.precision}e", False
+        elif not whole:
+            self._spec, self._dot = f".{_options.precision}f", False
+        self.width = max(len(format(value, self._spec)) for value in ordinary) + self._dot
+
+    def __call__(self, value: Any) -> str:
+        if not self._spec:
+            return str(value).rjust(self.width)
+        text = format(value, self._spec)
+        if self._dot and math.isfinite(value):
+            text += "."
+        return text.rjust(self.width)

@@ -1,0 +1,144 @@
+"""`__torch_function__`: classes that answer operators themselves.
+
+A subclass of Tensor, or any other class, may define::
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None): ...
+
+It is then called in place of an operator that gets one of its instances. `func` is the public function of that operator (a
+method of Tensor where there is no function), `types` are the classes among the arguments that define such a method. A
+result of NotImplemented passes the call on to the next of them. `super().__torch_function__(...)` runs the operator.
+"""
+
+from __future__ import annotations
+
+from . import _C
+from ._C import DisableTorchFunctionSubclass, Tensor
+
+TYPE_CHECKING = False  # typing takes longer to import than this package
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
+__all__ = ["DisableTorchFunctionSubclass", "handle_torch_function", "has_torch_function", "is_tensor_like"]
+
+_disabled = _C._disabled_torch_function_impl
+
+
+def has_torch_function(relevant_args: Iterable[Any]) -> bool:
+    """Whether an argument's class answers operators itself. For functions that are written in Python."""
+    return any(_overrides(type(argument)) for argument in relevant_args)
+
+
+def handle_torch_function(
+    public_api: Callable[..., Any], relevant_args: Iterable[Any], *args: Any, **kwargs: Any
+) -> Any:
+    """Lets the classes of `relevant_args` answer `public_api(*args, **kwargs)`.
+
+    Raises TypeError when all of them return NotImplemented.
+    """
+    overloaded: list[Any] = []
+    for argument in relevant_args:
+        kind = type(argument)
+        if not _overrides(kind) or any(type(o) is kind for o in overloaded):
+            continue
+        # Subclasses first, else from left to right.
+        at = next((i for i, o in enumerate(overloaded) if issubclass(kind, type(o))), len(overloaded))
+        overloaded.insert(at, argument)
+    return _call(public_api, overloaded, args, kwargs)
+
+
+def is_tensor_like(inp: Any) -> bool:
+    """Whether `inp` is a Tensor, or defines `__torch_function__`."""
+    return isinstance(inp, Tensor) or hasattr(type(inp), "__torch_function__")
+
+
+def _overrides(kind: type) -> bool:
+    if kind is Tensor:
+        return False
+    method = getattr(kind, "__torch_function__", None)
+    return method is not None and method is not _disabled
+
+
+def _call(func: Any, overloaded: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    types = tuple(type(o) for o in overloaded)
+    for o in overloaded:
+        result = type(o).__torch_function__(func, types, args, kwargs)
+        if result is not NotImplemented:
+            return result
+    name = getattr(func, "__qualname__", getattr(func, "__name__", func))
+    names = ", ".join(f"{kind.__module__}.{kind.__qualname__}" for kind in types)
+    raise TypeError(f"{name}: no __torch_function__ of {names} answers this call; all returned NotImplemented")
+
+
+class _Public:
+    """How users call an operator: its function, and its parameters with their defaults."""
+
+    def __init__(self, name: str, schema: str) -> None:
+        import rushlight_core
+
+        base = name.partition(".")[0]
+        self.function = getattr(rushlight_core, base, None) or getattr(Tensor, base, None)
+        self.parameters: list[tuple[str, bool, Any]] = []
+        keyword_only = False
+        for part in _split(schema[schema.index("(") + 1 : schema.rindex(") -> ")]):
+            if part == "*":
+                keyword_only = True
+                continue
+            declaration, _, default = part.partition("=")
+            self.parameters.append((declaration.split()[-1], keyword_only, _literal(default)))
+        self.out = name.endswith((".out", "_out")) and bool(self.parameters)
+
+    def arguments(self, values: tuple[Any, ...]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """As a user would have written them: without what equals its default."""
+        args: list[Any] = []
+        kwargs: dict[str, Any] = {}
+        required = 0
+        for (name, keyword_only, default), value in zip(self.parameters, values, strict=True):
+            is_default = default is not ... and type(value) is type(default) and value == default
+            if not keyword_only:
+                args.append(value)
+                if not is_default:
+                    required = len(args)
+            elif not is_default:
+                kwargs[name] = value
+        return tuple(args[:required]), kwargs
+
+
+_public: dict[str, _Public] = {}
+
+
+def _call_operator(name: str, schema: str, overloaded: list[Any], values: tuple[Any, ...]) -> Any:
+    """Called by the dispatcher, with one value for each argument of the schema."""
+    public = _public.get(name)
+    if public is None:
+        public = _public[name] = _Public(name, schema)
+    if public.function is None:  # an internal operator: nobody could have overridden it
+        with DisableTorchFunctionSubclass():
+            return _C._call_boxed(name, *values)
+    args, kwargs = public.arguments(values)
+    return _call(public.function, overloaded, args, kwargs)
+
+
+def _split(text: str) -> list[str]:
+    """At commas outside of brackets."""
+    parts, depth, start = [], 0, 0
+    for i, c in enumerate(text + ","):
+        depth += (c in "([") - (c in ")]")
+        if c == "," and depth == 0:
+            if text[start:i].strip():
+                parts.append(text[start:i].strip())
+            start = i + 1
+    return parts
+
+
+def _literal(text: str) -> Any:
+    """The value of a default as schemas spell it; Ellipsis where there is none."""
+    if not text:
+        return ...
+    from ast import literal_eval
+
+    try:
+        return literal_eval(text)
+    except ValueError:
+        return float(text) if text in ("inf", "-inf", "nan") else text

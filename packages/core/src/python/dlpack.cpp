@@ -1,0 +1,309 @@
+// DLPack in both directions: Tensor.__dlpack__ and from_dlpack.
+#include "python/dlpack.h"
+
+#include <cstring>
+#include <memory>
+
+#include "ops/pointwise.h"
+#include "python/arguments.h"
+#include "python/release.h"
+#include "rushlight/backend.h"
+
+namespace rushlight::python {
+namespace {
+
+using namespace dlpack;
+using Plain = rushlight::Device;
+
+DataType to_dlpack(DType t) {
+    auto bits = static_cast<uint8_t>(itemsize(t) * 8);
+    switch (t) {
+        case DType::Bool: return {kBool, 8, 1};
+        case DType::BFloat16: return {kBFloat, 16, 1};
+        case DType::UInt8: case DType::UInt16: case DType::UInt32: case DType::UInt64: return {kUInt, bits, 1};
+        case DType::Complex64: case DType::Complex128: return {kComplex, bits, 1};
+        case DType::Float16: case DType::Float32: case DType::Float64: return {kFloat, bits, 1};
+        default: return {kInt, bits, 1};
+    }
+}
+
+DType from_dlpack_type(DataType t) {
+    if (t.lanes == 1)
+        for (int i = 0; i < kNumDTypes; ++i) {
+            DataType known = to_dlpack(static_cast<DType>(i));
+            if (known.code == t.code && known.bits == t.bits) return static_cast<DType>(i);
+        }
+    throw_buffer("from_dlpack(ext_tensor): no tensor dtype corresponds to type code %d with %d bits and %d lanes",
+                 int(t.code), int(t.bits), int(t.lanes));
+}
+
+dlpack::Device to_dlpack(Plain device, const char* op) {
+    if (device.type == DeviceType::CPU) return {kCPU, 0};
+    if (device.type == DeviceType::CUDA) return {kCUDA, resolve(device).index};
+    throw_buffer("%s: DLPack has no device for a tensor on %s", op, name(device).c_str());
+}
+
+// --- out ---
+
+// Owns what an exported Array points at. Holds the storage, not the tensor, so that it may be let go of on any thread.
+template <class M>
+struct Export {
+    M managed;
+    Ref<Storage> storage;
+    int64_t dims[];
+
+    static M* make(const Tensor& t, const char* op) {
+        auto n = static_cast<size_t>(t.dim());
+        auto* self = static_cast<Export*>(std::malloc(sizeof(Export) + 2 * n * sizeof(int64_t)));
+        RL_CHECK(self, throw_out_of_memory, "%s: out of memory", op);
+        new (&self->storage) Ref<Storage>(Ref<Storage>::share(t.impl()->storage()));
+        self->storage->add_export();
+        int64_t step = 1;
+        for (size_t d = n; d-- > 0;) {
+            self->dims[d] = t.sizes()[d];
+            // Of a dimension of size 1 the stride means nothing; consumers that look for row-major order want this one.
+            self->dims[n + d] = t.sizes()[d] <= 1 ? step : t.strides()[d];
+            step *= t.sizes()[d] ? t.sizes()[d] : 1;
+        }
+        std::memset(&self->managed, 0, sizeof(M));
+        self->managed.owner = self;
+        self->managed.deleter = [](M* managed) {
+            auto* owner = static_cast<Export*>(managed->owner);
+            owner->storage->drop_export();
+            owner->storage.~Ref<Storage>();
+            std::free(owner);
+        };
+        self->managed.array = {t.impl()->data(), to_dlpack(t.device(), op), static_cast<int32_t>(n),
+                               to_dlpack(t.dtype()), self->dims, self->dims + n, 0};
+        return &self->managed;
+    }
+};
+
+template <class M>
+void destroy_capsule(PyObject* capsule, const char* name) {
+    if (!PyCapsule_IsValid(capsule, name)) return;  // taken
+    auto* managed = static_cast<M*>(PyCapsule_GetPointer(capsule, name));
+    if (managed->deleter) managed->deleter(managed);
+}
+
+bool two_ints(PyObject* o, int64_t& a, int64_t& b) {
+    return PyTuple_Check(o) && PyTuple_GET_SIZE(o) == 2 && to_int(PyTuple_GET_ITEM(o, 0), a) &&
+           to_int(PyTuple_GET_ITEM(o, 1), b);
+}
+
+PyObject* method_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
+    static const char* names[] = {"stream", "max_version", "dl_device", "copy", nullptr};
+    PyObject *stream = Py_None, *max_version = Py_None, *dl_device = Py_None, *copy = Py_None;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O$OOO:__dlpack__", const_cast<char**>(names), &stream,
+                                     &max_version, &dl_device, &copy))
+        return nullptr;
+    RL_PY_TRY
+    Tensor t = unwrap(self);
+    RL_CHECK(!t.requires_grad(), throw_buffer,
+             "__dlpack__(): this tensor requires grad, and writes from outside cannot be recorded\n"
+             "hint: use detach() first");
+    int64_t stream_number = 0, major = 0, minor = 0, type = 0, id = 0;
+    RL_CHECK(stream == Py_None || (PyLong_Check(stream) && to_int(stream, stream_number)), throw_type,
+             "__dlpack__(stream): must be None or an int, not %s", Py_TYPE(stream)->tp_name);
+    RL_CHECK(max_version == Py_None || two_ints(max_version, major, minor), throw_type,
+             "__dlpack__(max_version): must be None or a tuple of two ints");
+    RL_CHECK(copy == Py_None || PyBool_Check(copy), throw_type, "__dlpack__(copy): must be None or a bool, not %s",
+             Py_TYPE(copy)->tp_name);
+    bool copied = copy == Py_True;
+    dlpack::Device here = to_dlpack(t.device(), "__dlpack__()");
+    if (dl_device != Py_None) {
+        RL_CHECK(two_ints(dl_device, type, id), throw_type, "__dlpack__(dl_device): must be None or a tuple of two ints");
+        if (type != here.type || id != here.id) {
+            RL_CHECK(type == kCPU, throw_buffer, "__dlpack__(dl_device): the tensor is on %s, it cannot be exported to "
+                     "device (%lld, %lld)\nhint: move it with to() first", name(t.device()).c_str(), (long long)type,
+                     (long long)id);
+            RL_CHECK(copy != Py_False, throw_buffer,
+                     "__dlpack__(dl_device, copy): exporting a tensor on %s to the CPU needs a copy, which copy=False "
+                     "forbids", name(t.device()).c_str());
+            copied = true;
+            here = {kCPU, 0};
+        }
+    }
+    RL_CHECK(here.type != kCPU || stream == Py_None, throw_buffer, "__dlpack__(stream): the CPU has no streams");
+    if (copied) {
+        Tensor fresh = make_tensor(t.sizes(), t.dtype(), here.type == kCPU ? Plain{} : t.device());
+        copy_into(fresh, t);
+        t = fresh;
+    }
+    // The consumer's stream waits for nothing: by then the memory is ready. -1 says that the consumer sees to it.
+    if (here.type != kCPU && stream_number != -1) synchronize(t.device());
+
+    bool read_only = t.impl()->storage()->read_only();
+    if (major >= 1) {
+        ManagedVersioned* managed = Export<ManagedVersioned>::make(t, "__dlpack__()");
+        managed->version = kVersion;
+        managed->flags = (read_only ? kReadOnly : 0) | (copied ? kIsCopied : 0);
+        PyObject* capsule = PyCapsule_New(managed, kVersionedCapsule, [](PyObject* c) {
+            destroy_capsule<ManagedVersioned>(c, kVersionedCapsule);
+        });
+        if (!capsule) managed->deleter(managed);
+        return capsule;
+    }
+    RL_CHECK(!read_only, throw_buffer,
+             "__dlpack__(): this tensor is read-only, which a consumer that asks for no version would not learn\n"
+             "hint: pass max_version=(1, 0), or clone() first");
+    Managed* managed = Export<Managed>::make(t, "__dlpack__()");
+    PyObject* capsule =
+        PyCapsule_New(managed, kCapsule, [](PyObject* c) { destroy_capsule<Managed>(c, kCapsule); });
+    if (!capsule) managed->deleter(managed);
+    return capsule;
+    RL_PY_CATCH
+}
+
+PyObject* method_dlpack_device(PyObject* self, PyObject*) {
+    RL_PY_TRY
+    dlpack::Device d = to_dlpack(unwrap(self).device(), "__dlpack_device__()");
+    return Py_BuildValue("(ii)", int(d.type), int(d.id));
+    RL_PY_CATCH
+}
+
+// --- in ---
+
+// Deleters of Python libraries take the GIL themselves where they need it; those that forget to get it here.
+template <class M>
+void release_managed(void* context, void*, size_t) {
+    run_with_gil(
+        [](void* c) {
+            auto* managed = static_cast<M*>(c);
+            if (managed->deleter) managed->deleter(managed);
+        },
+        context);
+}
+
+Tensor import_array(const Array& array, ReleaseFn release, void* managed, bool read_only) {
+    // From here on the storage gives the memory back, also when something is wrong with it.
+    Ref<Storage> owner = Storage::wrap(nullptr, 0, Plain{}, StorageKind::Foreign, release, managed);
+    Plain device;
+    if (array.device.type == kCUDA) device = {DeviceType::CUDA, static_cast<int8_t>(array.device.id)};
+    else
+        RL_CHECK(array.device.type == kCPU || array.device.type == kCUDAHost, throw_buffer,
+                 "from_dlpack(ext_tensor): memory on device (%d, %d) is not supported", int(array.device.type),
+                 int(array.device.id));
+    if (device.type != DeviceType::CPU) require_backend(device.type);
+    DType dtype = from_dlpack_type(array.dtype);
+    RL_CHECK(array.ndim >= 0 && array.ndim <= kMaxDims && (array.ndim == 0 || array.shape), throw_buffer,
+             "from_dlpack(ext_tensor): a tensor has at most %d dimensions, got %d", kMaxDims, int(array.ndim));
+    auto n = static_cast<size_t>(array.ndim);
+    IntList sizes(array.shape, n);
+    int64_t strides[kMaxDims];
+    int64_t step = 1, extent = 1;
+    bool empty = false;
+    for (size_t d = n; d-- > 0;) {
+        RL_CHECK(sizes[d] >= 0, throw_buffer, "from_dlpack(ext_tensor): a dimension cannot be negative: %s",
+                 to_string(sizes).c_str());
+        strides[d] = array.strides ? array.strides[d] : step;
+        step *= sizes[d] ? sizes[d] : 1;
+        if (sizes[d] <= 1 && strides[d] < 0) strides[d] = 0;
+        RL_CHECK(strides[d] >= 0, throw_buffer,
+                 "from_dlpack(ext_tensor): a stride is negative (%lld), tensors cannot have one\n"
+                 "hint: copy the array in the other library first", (long long)strides[d]);
+        empty |= sizes[d] == 0;
+        extent += (sizes[d] - 1) * strides[d];
+    }
+    void* data = static_cast<char*>(array.data) + array.byte_offset;
+    size_t nbytes = empty ? 0 : static_cast<size_t>(extent) * itemsize(dtype);
+    RL_CHECK(nbytes == 0 || array.data, throw_buffer, "from_dlpack(ext_tensor): the array has elements but no memory");
+    auto storage = Storage::wrap(nbytes ? data : nullptr, nbytes, device, StorageKind::Foreign,
+                                 [](void* o, void*, size_t) { Ref<Storage>::adopt(static_cast<Storage*>(o)); },
+                                 owner.release());
+    if (read_only) storage->set_read_only();
+    return make_over(std::move(storage), sizes, IntList(strides, n), 0, dtype);
+}
+
+Tensor import_capsule(PyObject* capsule) {
+    if (PyCapsule_IsValid(capsule, kVersionedCapsule)) {
+        auto* managed = static_cast<ManagedVersioned*>(PyCapsule_GetPointer(capsule, kVersionedCapsule));
+        RL_CHECK(managed->version.major == kVersion.major, throw_buffer,
+                 "from_dlpack(ext_tensor): the array comes in DLPack %u.%u, this library reads %u.x",
+                 managed->version.major, managed->version.minor, kVersion.major);
+        PyCapsule_SetName(capsule, kUsedVersionedCapsule);
+        return import_array(managed->array, release_managed<ManagedVersioned>, managed, managed->flags & kReadOnly);
+    }
+    RL_CHECK(PyCapsule_IsValid(capsule, kCapsule), throw_buffer,
+             "from_dlpack(ext_tensor): the capsule '%s' holds no array, or was used already",
+             PyCapsule_GetName(capsule) ? PyCapsule_GetName(capsule) : "");
+    auto* managed = static_cast<Managed*>(PyCapsule_GetPointer(capsule, kCapsule));
+    PyCapsule_SetName(capsule, kUsedCapsule);
+    return import_array(managed->array, release_managed<Managed>, managed, false);
+}
+
+// Calls producer.__dlpack__ with what this library can take, or without arguments where it is of an older standard.
+Object ask_for_capsule(PyObject* producer, PyObject* dl_device, PyObject* copy) {
+    Object method = Object::steal(PyObject_GetAttrString(producer, "__dlpack__"));
+    Object keywords = Object::steal(
+        Py_BuildValue("{s:(ii)}", "max_version", int(kVersion.major), int(kVersion.minor)));
+    if (dl_device != Py_None && PyDict_SetItemString(keywords.get(), "dl_device", dl_device) < 0) throw PythonError();
+    if (copy != Py_None && PyDict_SetItemString(keywords.get(), "copy", copy) < 0) throw PythonError();
+    Object none = Object::steal(PyTuple_New(0));
+    if (PyObject* capsule = PyObject_Call(method.get(), none.get(), keywords.get())) return Object::steal(capsule);
+    bool older = PyErr_ExceptionMatches(PyExc_TypeError) && dl_device == Py_None && copy != Py_False;
+    if (!older) throw PythonError();
+    PyErr_Clear();
+    return Object::steal(PyObject_CallNoArgs(method.get()));
+}
+
+PyObject* from_dlpack(PyObject*, PyObject* args, PyObject* kwargs) {
+    static const char* names[] = {"ext_tensor", "device", "copy", nullptr};
+    PyObject *producer, *device = Py_None, *copy = Py_None;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$OO:from_dlpack", const_cast<char**>(names), &producer, &device,
+                                     &copy))
+        return nullptr;
+    RL_PY_TRY
+    run_waiting_releases();
+    Tensor t;
+    if (PyCapsule_CheckExact(producer)) {
+        RL_CHECK(device == Py_None && copy == Py_None, throw_type,
+                 "from_dlpack(device, copy): only for objects with __dlpack__, not for a capsule");
+        return wrap(import_capsule(producer));
+    }
+    RL_CHECK(PyObject_HasAttrString(producer, "__dlpack__"), throw_type,
+             "from_dlpack(ext_tensor): %s has no __dlpack__", Py_TYPE(producer)->tp_name);
+    RL_CHECK(copy == Py_None || PyBool_Check(copy), throw_type, "from_dlpack(copy): must be None or a bool, not %s",
+             Py_TYPE(copy)->tp_name);
+    Object dl_device = Object::borrow(Py_None);
+    if (device != Py_None) {
+        Plain wanted;
+        RL_CHECK(to_device(device, wanted), throw_type, "from_dlpack(device): must be a device or a str, not %s",
+                 Py_TYPE(device)->tp_name);
+        dlpack::Device d = to_dlpack(wanted, "from_dlpack(device)");
+        dl_device = Object::steal(Py_BuildValue("(ii)", int(d.type), int(d.id)));
+        // Producers of the first standard know no such argument; where the memory is there already, none is needed.
+        if (PyObject_HasAttrString(producer, "__dlpack_device__")) {
+            Object here = Object::steal(PyObject_CallMethod(producer, "__dlpack_device__", nullptr));
+            int same = PyObject_RichCompareBool(here.get(), dl_device.get(), Py_EQ);
+            if (same < 0) throw PythonError();
+            if (same) dl_device = Object::borrow(Py_None);
+        }
+    }
+    Object capsule = ask_for_capsule(producer, dl_device.get(), copy);
+    RL_CHECK(PyCapsule_CheckExact(capsule.get()), throw_type, "from_dlpack(ext_tensor): %s.__dlpack__ returned %s",
+             Py_TYPE(producer)->tp_name, Py_TYPE(capsule.get())->tp_name);
+    return wrap(import_capsule(capsule.get()));
+    RL_PY_CATCH
+}
+
+#define RL_KEYWORDS(f) reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f)), METH_VARARGS | METH_KEYWORDS
+
+PyMethodDef functions[] = {
+    {"from_dlpack", RL_KEYWORDS(from_dlpack),
+     "from_dlpack(ext_tensor, *, device=None, copy=None) -> Tensor\n\nA tensor over the memory of another library's array, "
+     "or of a DLPack capsule; read-only memory makes a read-only tensor. BufferError where it cannot be shared."},
+    {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace
+
+PyMethodDef dlpack_methods[] = {
+    {"__dlpack__", RL_KEYWORDS(method_dlpack),
+     "__dlpack__(stream=None, *, max_version=None, dl_device=None, copy=None)\n\nA capsule that other array libraries "
+     "read; BufferError where the memory cannot be shared."},
+    {"__dlpack_device__", method_dlpack_device, METH_NOARGS, "The device as DLPack numbers it."},
+    {nullptr, nullptr, 0, nullptr}};
+
+int add_dlpack(PyObject* module) { return PyModule_AddFunctions(module, functions); }
+
+}  // namespace rushlight::python

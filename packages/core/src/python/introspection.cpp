@@ -1,0 +1,100 @@
+// What the process has: operators by name, boxed calls, memory.
+#include "python/results.h"
+#include "python/values.h"
+#include "rushlight/allocator.h"
+
+namespace rushlight::python {
+namespace {
+
+// _operators(): (name, schema) of every form of every overload.
+PyObject* operators_py(PyObject*, PyObject*) {
+    RL_PY_TRY
+    Object list = Object::steal(PyList_New(0));
+    for (const Operator* op : operators()) {
+        Object entry = Object::steal(Py_BuildValue("(ss)", op->name, op->schema));
+        if (PyList_Append(list.get(), entry.get()) < 0) return nullptr;
+    }
+    return list.release();
+    RL_PY_CATCH
+}
+
+// _call_boxed(name, *args): by the road that fallbacks and other languages take.
+PyObject* call_boxed_py(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+    RL_PY_TRY
+    RL_CHECK(nargs >= 1 && PyUnicode_Check(args[0]), throw_type, "_call_boxed(name, *args): name must be a str");
+    const char* name = PyUnicode_AsUTF8(args[0]);
+    if (!name) return nullptr;
+    const Operator* op = find_operator(name);
+    RL_CHECK(op, throw_runtime, "_call_boxed(name): there is no operator '%s'", name);
+    std::vector<Value> results = call_operator(*op, args + 1, nargs - 1);
+    if (results.empty()) Py_RETURN_NONE;
+    if (results.size() == 1) return to_python(results[0]).release();
+    Object tuple = Object::steal(PyTuple_New(static_cast<Py_ssize_t>(results.size())));
+    for (size_t i = 0; i < results.size(); ++i)
+        PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), to_python(results[i]).release());
+    return tuple.release();
+    RL_PY_CATCH
+}
+
+PyObject* memory_stats(PyObject*, PyObject*) {
+    RL_PY_TRY
+    MemoryStatistics s = memory_statistics();
+    struct {
+        const char* name;
+        uint64_t value;
+    } entries[] = {{"allocated_bytes", s.allocated_bytes},
+                   {"allocated_bytes_peak", s.allocated_bytes_peak},
+                   {"active_bytes", s.active_bytes},
+                   {"active_bytes_peak", s.active_bytes_peak},
+                   {"reserved_bytes", s.reserved_bytes},
+                   {"reserved_bytes_peak", s.reserved_bytes_peak},
+                   {"allocation_count", s.allocation_count},
+                   {"release_count", s.release_count},
+                   {"map_count", s.map_count},
+                   {"unmap_count", s.unmap_count},
+                   {"retry_count", s.retry_count},
+                   {"failure_count", s.failure_count},
+                   {"limit_bytes", s.limit_bytes}};
+    Object dict = Object::steal(PyDict_New());
+    for (auto& entry : entries) {
+        Object value = Object::steal(PyLong_FromUnsignedLongLong(entry.value));
+        if (PyDict_SetItemString(dict.get(), entry.name, value.get()) < 0) return nullptr;
+    }
+    return dict.release();
+    RL_PY_CATCH
+}
+PyObject* reset_peak_memory_stats(PyObject*, PyObject*) {
+    reset_peak_memory_statistics();
+    Py_RETURN_NONE;
+}
+PyObject* memory_snapshot_py(PyObject*, PyObject*) {
+    RL_PY_TRY
+    std::string text = memory_snapshot();
+    return PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size()));
+    RL_PY_CATCH
+}
+PyObject* empty_cache_py(PyObject*, PyObject*) {
+    RL_PY_TRY
+    empty_cache();
+    Py_RETURN_NONE;
+    RL_PY_CATCH
+}
+
+PyMethodDef functions[] = {
+    {"_operators", operators_py, METH_NOARGS, "Name and schema of every operator, sorted by name."},
+    {"_call_boxed", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(call_boxed_py)), METH_FASTCALL,
+     "_call_boxed(name, *args): calls an operator with one argument for each of its schema's."},
+    {"memory_stats", memory_stats, METH_NOARGS,
+     "memory_stats() -> dict\n\nWhat the host allocator holds, in bytes, and how often it was asked."},
+    {"reset_peak_memory_stats", reset_peak_memory_stats, METH_NOARGS,
+     "reset_peak_memory_stats()\n\nLets the peaks of memory_stats() start again from what is held now."},
+    {"memory_snapshot", memory_snapshot_py, METH_NOARGS,
+     "memory_snapshot() -> str\n\nSegments and blocks of the host allocator, as JSON."},
+    {"empty_cache", empty_cache_py, METH_NOARGS, "empty_cache()\n\nGives unused host memory back to the system."},
+    {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace
+
+int add_introspection(PyObject* module) { return PyModule_AddFunctions(module, functions); }
+
+}  // namespace rushlight::python

@@ -1,0 +1,284 @@
+#include "python/override.h"
+
+#include <mutex>
+
+#include "python/arguments.h"
+#include "python/values.h"
+#include "rushlight/ops/view.h"
+
+namespace rushlight::python {
+namespace {
+
+PyObject* disabled_function = nullptr;  // _C._disabled_torch_function_impl
+
+// cls.__torch_function__(func, types, args=(), kwargs=None)
+struct OverrideCall {
+    PyObject *func, *types, *args = nullptr, *kwargs = nullptr;
+
+    bool read(PyObject* given, PyObject* keywords) {
+        static const char* names[] = {"func", "types", "args", "kwargs", nullptr};
+        return PyArg_ParseTupleAndKeywords(given, keywords, "OO|OO:__torch_function__", const_cast<char**>(names),
+                                           &func, &types, &args, &kwargs);
+    }
+    // Runs the function itself, without overrides.
+    Object run() const {
+        StagesOff off(bit(Stage::Python));
+        Object positional = args ? Object::steal(PySequence_Tuple(args)) : Object::steal(PyTuple_New(0));
+        return Object::steal(PyObject_Call(func, positional.get(), kwargs == Py_None ? nullptr : kwargs));
+    }
+};
+
+// The tensors among a result, as objects of a class.
+Object convert(Object result, PyTypeObject* type) {
+    PyObject* o = result.get();
+    if (is_tensor(o)) {
+        if (PyObject_TypeCheck(o, type)) return result;
+        auto* wrapper = reinterpret_cast<PyTensor*>(o);
+        if (Py_REFCNT(o) > 1 || wrapper->dict || wrapper->weakrefs) return Object::steal(as_subclass(o, type));
+        Tensor t = wrapper->tensor;
+        result = Object();  // nobody else has seen this object: the tensor gets one of the class instead
+        return Object::steal(wrap_as(type, std::move(t)));
+    }
+    if (!PyTuple_Check(o) && !PyList_Check(o)) return result;
+    Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
+    Object items = Object::steal(PyList_New(n));
+    bool changed = false;
+    for (Py_ssize_t i = 0; i < n; ++i) {
+        PyObject* item = PySequence_Fast_GET_ITEM(o, i);
+        Object converted = convert(Object::borrow(item), type);
+        changed |= converted.get() != item;
+        PyList_SET_ITEM(items.get(), i, converted.release());
+    }
+    if (!changed) return result;
+    return Object::steal(PyObject_CallOneArg(reinterpret_cast<PyObject*>(Py_TYPE(o)), items.get()));
+}
+
+// Tensor.__torch_function__: what subclasses inherit, and call through super().
+PyObject* default_override(PyObject* cls, PyObject* given, PyObject* keywords) {
+    OverrideCall call;
+    if (!call.read(given, keywords)) return nullptr;
+    RL_PY_TRY
+    Object types = Object::steal(PySequence_Tuple(call.types));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(types.get()); ++i) {
+        int known = PyObject_IsSubclass(cls, PyTuple_GET_ITEM(types.get(), i));
+        if (known < 0) return nullptr;
+        if (!known) Py_RETURN_NOTIMPLEMENTED;
+    }
+    return convert(call.run(), reinterpret_cast<PyTypeObject*>(cls)).release();
+    RL_PY_CATCH
+}
+
+PyObject* disabled_override(PyObject*, PyObject* given, PyObject* keywords) {
+    OverrideCall call;
+    if (!call.read(given, keywords)) return nullptr;
+    RL_PY_TRY return call.run().release();
+    RL_PY_CATCH
+}
+
+bool inherits_default(PyTypeObject* type) {
+    Object method = Object::steal(PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), "__torch_function__"));
+    return PyCFunction_Check(method.get()) &&
+           PyCFunction_GET_FUNCTION(method.get()) ==
+               reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(default_override));
+}
+
+// The arguments whose classes override, one for each class, subclasses first, else from left to right.
+class Overriding {
+  public:
+    void add(PyObject* o) {
+        PyTypeObject* type = Py_TYPE(o);
+        if (type == TensorType) return;
+        size_t at = objects_.size();
+        for (size_t i = 0; i < objects_.size(); ++i) {
+            if (Py_TYPE(objects_[i].get()) == type) return;
+            if (at == objects_.size() && PyType_IsSubtype(type, Py_TYPE(objects_[i].get()))) at = i;
+        }
+        if (!overrides_operators(type)) return;
+        objects_.insert(objects_.begin() + static_cast<std::ptrdiff_t>(at), Object::borrow(o));
+    }
+    void add(const Tensor& t) {
+        if (!t.defined()) return;
+        if (auto* wrapper = static_cast<PyObject*>(t.impl()->wrapper())) add_wrapped(t, wrapper);
+    }
+    void add(const Value& v) {
+        if (auto* t = v.as<Tensor>()) add(*t);
+        if (auto* list = v.as<std::vector<Tensor>>())
+            for (const Tensor& t : *list) add(t);
+    }
+    bool empty() const { return objects_.empty(); }
+    PyTypeObject* first() const { return Py_TYPE(objects_[0].get()); }
+    bool all_default() const {
+        for (const Object& o : objects_)
+            if (!inherits_default(Py_TYPE(o.get())) || !PyType_IsSubtype(first(), Py_TYPE(o.get()))) return false;
+        return true;
+    }
+    Object list() const {
+        Object list = Object::steal(PyList_New(static_cast<Py_ssize_t>(objects_.size())));
+        for (size_t i = 0; i < objects_.size(); ++i)
+            PyList_SET_ITEM(list.get(), static_cast<Py_ssize_t>(i), Py_NewRef(objects_[i].get()));
+        return list;
+    }
+
+  private:
+    void add_wrapped(const Tensor& t, PyObject* wrapper) {
+        if (Py_TYPE(wrapper) == TensorType) return;
+        add(Object::steal(wrap(t)).get());  // turns a wrapper that its tensor owns into an ordinary object
+    }
+    std::vector<Object> objects_;
+};
+
+Object python_function(const char* name) {
+    Object module = Object::steal(PyImport_ImportModule("rushlight_core.overrides"));
+    return Object::steal(PyObject_GetAttrString(module.get(), name));
+}
+
+// The results that an override returned, as the operator's; Overridden where they are of another kind.
+void accept_result(const Operator& op, Object result, Stack& stack) {
+    SchemaText schema(op);
+    stack.clear();
+    PyObject* o = result.get();
+    size_t n = schema.returns.size();
+    bool fits = true;
+    if (n == 1) {
+        fits = to_value(o, schema.returns[0], stack.emplace_back());
+    } else if (n > 1) {
+        fits = PyTuple_Check(o) && PyTuple_GET_SIZE(o) == static_cast<Py_ssize_t>(n);
+        for (size_t i = 0; fits && i < n; ++i)
+            fits = to_value(PyTuple_GET_ITEM(o, static_cast<Py_ssize_t>(i)), schema.returns[i], stack.emplace_back());
+    }
+    if (!fits) throw Overridden{result.release()};
+}
+
+// Results without a Python object yet become objects of the class.
+void retype_results(Stack& stack, PyTypeObject* type) {
+    auto retype = [&](const Tensor& t) {
+        if (t.defined() && !t.impl()->wrapper()) Object::steal(wrap_as(type, t));
+    };
+    for (const Value& v : stack) {
+        if (auto* t = v.as<Tensor>()) retype(*t);
+        if (auto* list = v.as<std::vector<Tensor>>())
+            for (const Tensor& t : *list) retype(t);
+    }
+}
+
+class Gil {
+  public:
+    Gil() : state_(PyGILState_Ensure()) {}
+    ~Gil() { PyGILState_Release(state_); }
+    Gil(const Gil&) = delete;
+
+  private:
+    PyGILState_STATE state_;
+};
+
+void python_stage(const Operator& op, StageMask rest, Stack& stack) {
+    Gil gil;
+    Overriding overriding;
+    for (const Value& v : stack) overriding.add(v);
+    if (overriding.empty()) return op.boxed(op, rest, stack);  // a view of such a tensor, that is none itself
+    if (overriding.all_default()) {
+        StagesOff off(bit(Stage::Python));
+        op.boxed(op, rest, stack);
+        return retype_results(stack, overriding.first());
+    }
+    Object values = Object::steal(PyTuple_New(static_cast<Py_ssize_t>(stack.size())));
+    for (size_t i = 0; i < stack.size(); ++i)
+        PyTuple_SET_ITEM(values.get(), static_cast<Py_ssize_t>(i), to_python(stack[i]).release());
+    static PyObject* call_operator_override = python_function("_call_operator").release();
+    Object result = Object::steal(PyObject_CallFunction(call_operator_override, "ssOO", op.name, op.schema,
+                                                        overriding.list().get(), values.get()));
+    accept_result(op, std::move(result), stack);
+}
+
+// with DisableTorchFunctionSubclass(): no override is called on this thread.
+struct Disable {
+    PyObject_HEAD
+    StageMask former;
+};
+PyObject* disable_enter(PyObject* self, PyObject*) {
+    reinterpret_cast<Disable*>(self)->former = dispatch_state.off & bit(Stage::Python);
+    dispatch_state.off |= bit(Stage::Python);
+    Py_RETURN_NONE;
+}
+PyObject* disable_exit(PyObject* self, PyObject*) {
+    dispatch_state.off = (dispatch_state.off & ~bit(Stage::Python)) | reinterpret_cast<Disable*>(self)->former;
+    Py_RETURN_NONE;
+}
+
+PyObject* method_as_subclass(PyObject* self, PyObject* cls) {
+    RL_PY_TRY
+    RL_CHECK(PyType_Check(cls), throw_type, "as_subclass(cls): must be a type, not %s", Py_TYPE(cls)->tp_name);
+    return as_subclass(self, reinterpret_cast<PyTypeObject*>(cls));
+    RL_PY_CATCH
+}
+
+#define RL_KEYWORDS(f) reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f)), METH_VARARGS | METH_KEYWORDS
+
+PyMethodDef functions[] = {{"_disabled_torch_function_impl", RL_KEYWORDS(disabled_override),
+                            "As a class's __torch_function__: operators on its tensors give plain tensors."},
+                           {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace
+
+PyMethodDef override_methods[] = {
+    {"as_subclass", method_as_subclass, METH_O, "as_subclass(cls)\n\nThe tensor as an object of a subclass of Tensor."},
+    {"__torch_function__", RL_KEYWORDS(default_override) | METH_CLASS,
+     "Calls `func` without overrides; tensors among the result become objects of this class."},
+    {nullptr, nullptr, 0, nullptr}};
+
+bool overrides_operators(PyTypeObject* type) {
+    if (type == TensorType) return false;
+    Object method = Object::steal(PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), "__torch_function__"));
+    if (method.get() == disabled_function) return false;
+    static std::once_flag installed;
+    std::call_once(installed, [] { install_fallback(Stage::Python, python_stage); });
+    return true;
+}
+
+PyObject* call_override(const char* method, PyObject* const* args, Py_ssize_t count) {
+    Overriding overriding;
+    for (Py_ssize_t i = 0; i < count; ++i)
+        if (is_tensor(args[i])) overriding.add(args[i]);
+    if (overriding.empty()) return nullptr;
+    Object func = Object::steal(PyObject_GetAttrString(reinterpret_cast<PyObject*>(TensorType), method));
+    Object tuple = Object::steal(PyTuple_New(count));
+    for (Py_ssize_t i = 0; i < count; ++i) PyTuple_SET_ITEM(tuple.get(), i, Py_NewRef(args[i]));
+    static PyObject* call = python_function("_call").release();
+    Object none = Object::steal(PyDict_New());
+    return Object::steal(PyObject_CallFunctionObjArgs(call, func.get(), overriding.list().get(), tuple.get(),
+                                                      none.get(), nullptr))
+        .release();
+}
+
+PyObject* as_subclass(PyObject* o, PyTypeObject* type) {
+    const Tensor& t = unwrap(o);
+    RL_CHECK(PyType_IsSubtype(type, TensorType), throw_type, "as_subclass(cls): %s is no subclass of Tensor",
+             type->tp_name);
+    StageMask mask = (t.impl()->stages() | dispatch_state.on) & ~dispatch_state.off & ~bit(Stage::Python);
+    if (!mask) return wrap_as(type, make_alias(t));
+    StagesOff off(bit(Stage::Python));
+    return wrap_as(type, ops::view(t, t.sizes()));
+}
+
+int add_override(PyObject* module) {
+    if (PyModule_AddFunctions(module, functions) < 0) return -1;
+    disabled_function = PyObject_GetAttrString(module, "_disabled_torch_function_impl");
+    if (!disabled_function) return -1;
+    static PyMethodDef methods[] = {{"__enter__", disable_enter, METH_NOARGS, nullptr},
+                                    {"__exit__", disable_exit, METH_VARARGS, nullptr},
+                                    {nullptr, nullptr, 0, nullptr}};
+    static PyType_Slot slots[] = {{Py_tp_methods, methods},
+                                  {Py_tp_new, reinterpret_cast<void*>(PyType_GenericNew)},
+                                  {Py_tp_doc, const_cast<char*>("with DisableTorchFunctionSubclass(): operators run "
+                                                                "without __torch_function__ on this thread.")},
+                                  {0, nullptr}};
+    static PyType_Spec spec{"rushlight_core._C.DisableTorchFunctionSubclass", sizeof(Disable), 0, Py_TPFLAGS_DEFAULT,
+                            slots};
+    PyObject* type = PyType_FromSpec(&spec);
+    if (!type) return -1;
+    int result = PyModule_AddObjectRef(module, "DisableTorchFunctionSubclass", type);
+    Py_DECREF(type);
+    return result;
+}
+
+}  // namespace rushlight::python

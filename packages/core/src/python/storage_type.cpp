@@ -1,0 +1,172 @@
+// UntypedStorage: the memory behind tensors, as an object.
+#include <unordered_map>
+
+#include "python/arguments.h"
+#include "python/results.h"
+#include "python/tables.h"
+
+#include <structmember.h>  // the names without Py_ until 3.12
+
+namespace rushlight::python {
+namespace {
+
+struct PyStorage {
+    PyObject_HEAD
+    Ref<Storage> storage;
+    PyObject* weakrefs;
+};
+PyTypeObject* storage_type = nullptr;
+
+// One object for one storage while it lives, so that pickle and deepcopy see what is shared. Guarded by the GIL.
+std::unordered_map<Storage*, PyStorage*>& living() {
+    static auto* map = new std::unordered_map<Storage*, PyStorage*>;
+    return *map;
+}
+
+Storage& storage_of(PyObject* o) { return *reinterpret_cast<PyStorage*>(o)->storage; }
+
+PyObject* wrap_storage(Storage* storage) {
+    auto [it, fresh] = living().try_emplace(storage, nullptr);
+    if (!fresh) return Py_NewRef(reinterpret_cast<PyObject*>(it->second));
+    auto* self = reinterpret_cast<PyStorage*>(storage_type->tp_alloc(storage_type, 0));
+    if (!self) {
+        living().erase(it);
+        return nullptr;
+    }
+    new (&self->storage) Ref<Storage>(Ref<Storage>::share(storage));
+    it->second = self;
+    return reinterpret_cast<PyObject*>(self);
+}
+
+void storage_dealloc(PyObject* o) {
+    auto* self = reinterpret_cast<PyStorage*>(o);
+    if (self->weakrefs) PyObject_ClearWeakRefs(o);
+    living().erase(self->storage.get());
+    self->storage.~Ref<Storage>();
+    PyTypeObject* type = Py_TYPE(o);
+    type->tp_free(o);
+    Py_DECREF(type);
+}
+
+Py_ssize_t storage_length(PyObject* o) { return static_cast<Py_ssize_t>(storage_of(o).nbytes()); }
+
+int storage_get_buffer(PyObject* o, Py_buffer* view, int flags) {
+    view->obj = nullptr;
+    RL_PY_TRY
+    Storage& storage = storage_of(o);
+    RL_CHECK(storage.device().type == DeviceType::CPU, throw_buffer, "buffer: this memory is on %s",
+             name(storage.device()).c_str());
+    static char nothing[1];
+    void* data = storage.data() ? storage.data() : nothing;
+    if (PyBuffer_FillInfo(view, o, data, static_cast<Py_ssize_t>(storage.nbytes()), storage.read_only(), flags) < 0)
+        throw PythonError();
+    storage.add_export();
+    return 0;
+    RL_PY_CATCH_INT
+}
+void storage_release_buffer(PyObject* o, Py_buffer*) { storage_of(o).drop_export(); }
+
+PyObject* storage_repr(PyObject* o) {
+    RL_PY_TRY
+    Storage& s = storage_of(o);
+    return PyUnicode_FromFormat("<UntypedStorage of %zu bytes on %s>", s.nbytes(), name(s.device()).c_str());
+    RL_PY_CATCH
+}
+PyObject* storage_nbytes(PyObject* o, PyObject*) { return PyLong_FromSize_t(storage_of(o).nbytes()); }
+PyObject* storage_data_ptr(PyObject* o, PyObject*) { return PyLong_FromVoidPtr(storage_of(o).data()); }
+PyObject* storage_resizable(PyObject* o, PyObject*) {
+    return PyBool_FromLong(storage_of(o).kind() == StorageKind::Cached && storage_of(o).exports() == 0);
+}
+PyObject* storage_reduce(PyObject* o, PyObject* protocol) {
+    RL_PY_TRY
+    Object module = Object::steal(PyImport_ImportModule("rushlight_core._pickling"));
+    return PyObject_CallMethod(module.get(), "reduce_storage", "OO", o, protocol);
+    RL_PY_CATCH
+}
+PyObject* storage_deepcopy(PyObject* o, PyObject*) {
+    RL_PY_TRY
+    Storage& s = storage_of(o);
+    RL_CHECK(s.device().type == DeviceType::CPU, throw_not_implemented, "deepcopy: storage on %s",
+             name(s.device()).c_str());
+    Ref<Storage> copy = Storage::allocate(s.nbytes(), s.device());
+    if (s.nbytes()) std::memcpy(copy->data(), s.data(), s.nbytes());
+    return wrap_storage(copy.get());
+    RL_PY_CATCH
+}
+PyObject* storage_device(PyObject* o, void*) {
+    RL_PY_TRY return wrap(storage_of(o).device());
+    RL_PY_CATCH
+}
+
+PyObject* method_untyped_storage(PyObject* self, PyObject*) {
+    RL_PY_TRY return wrap_storage(unwrap(self).impl()->storage());
+    RL_PY_CATCH
+}
+
+bool to_sizes(PyObject* o, std::vector<int64_t>& out) {
+    Object list = Object::steal(PySequence_Fast(o, "sizes and strides must be sequences of ints"));
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(list.get()); ++i)
+        if (!to_int(PySequence_Fast_GET_ITEM(list.get(), i), out.emplace_back())) return false;
+    return true;
+}
+
+// _tensor_over(storage, dtype, size, stride, offset): the geometry is checked.
+PyObject* tensor_over(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+    RL_PY_TRY
+    RL_CHECK(nargs == 5, throw_type, "_tensor_over takes 5 arguments");
+    RL_CHECK(PyObject_TypeCheck(args[0], storage_type), throw_type, "_tensor_over(storage): must be an UntypedStorage");
+    DType dtype;
+    RL_CHECK(to_dtype(args[1], dtype), throw_type, "_tensor_over(dtype): must be a dtype");
+    std::vector<int64_t> sizes, strides;
+    int64_t offset;
+    RL_CHECK(to_sizes(args[2], sizes) && to_sizes(args[3], strides) && to_int(args[4], offset), throw_type,
+             "_tensor_over(size, stride, offset): must be ints");
+    RL_CHECK(sizes.size() == strides.size(), throw_value, "_tensor_over(size, stride): %zu sizes, but %zu strides",
+             sizes.size(), strides.size());
+    return wrap(make_over(reinterpret_cast<PyStorage*>(args[0])->storage, sizes, strides, offset, dtype));
+    RL_PY_CATCH
+}
+
+PyMethodDef methods[] = {
+    {"nbytes", storage_nbytes, METH_NOARGS, "The size in bytes."},
+    {"size", storage_nbytes, METH_NOARGS, "The size in bytes."},
+    {"data_ptr", storage_data_ptr, METH_NOARGS, "The address of the first byte."},
+    {"resizable", storage_resizable, METH_NOARGS, "Whether the memory is ours, and nobody outside looks at it."},
+    {"__reduce_ex__", storage_reduce, METH_O, nullptr},
+    {"__deepcopy__", storage_deepcopy, METH_O, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
+PyGetSetDef properties[] = {{"device", storage_device, nullptr, "Where the memory is.", nullptr},
+                            {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyMethodDef functions[] = {{"_tensor_over", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(tensor_over)),
+                            METH_FASTCALL, nullptr},
+                           {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace
+
+PyMethodDef storage_methods[] = {
+    {"untyped_storage", method_untyped_storage, METH_NOARGS, "The memory behind the tensor, as bytes."},
+    {nullptr, nullptr, 0, nullptr}};
+
+int add_storage_type(PyObject* module) {
+    static PyMemberDef members[] = {
+        {"__weaklistoffset__", T_PYSSIZET, offsetof(PyStorage, weakrefs), READONLY, nullptr},
+        {nullptr, 0, 0, 0, nullptr}};
+    static PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(storage_dealloc)},
+                                  {Py_tp_repr, reinterpret_cast<void*>(storage_repr)},
+                                  {Py_tp_methods, methods},
+                                  {Py_tp_members, members},
+                                  {Py_tp_getset, properties},
+                                  {Py_sq_length, reinterpret_cast<void*>(storage_length)},
+                                  {Py_bf_getbuffer, reinterpret_cast<void*>(storage_get_buffer)},
+                                  {Py_bf_releasebuffer, reinterpret_cast<void*>(storage_release_buffer)},
+                                  {Py_tp_doc, const_cast<char*>("The bytes behind one or several tensors. Made by "
+                                                                "Tensor.untyped_storage().")},
+                                  {0, nullptr}};
+    static PyType_Spec spec{"rushlight_core.UntypedStorage", sizeof(PyStorage), 0,
+                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+    storage_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+    if (!storage_type || PyModule_AddFunctions(module, functions) < 0) return -1;
+    return PyModule_AddObjectRef(module, "UntypedStorage", reinterpret_cast<PyObject*>(storage_type));
+}
+
+}  // namespace rushlight::python

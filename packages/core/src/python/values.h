@@ -1,0 +1,34 @@
+// Between Python objects and the boxed values of dispatch; operators' signatures read at run time.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "python/python.h"
+#include "rushlight/value.h"
+
+namespace rushlight::python {
+
+struct SchemaArgument {
+    std::string_view type;  // "Tensor?[]", without write marks
+    std::string_view name;
+    bool keyword_only;
+};
+
+/// The parts of an Operator's schema; refers to its text.
+struct SchemaText {
+    explicit SchemaText(const Operator& op);
+    std::vector<SchemaArgument> arguments;
+    std::vector<std::string_view> returns;  // types
+};
+
+/// None, numbers, tensors, lists, ... A list of integers or tensors becomes a tuple.
+Object to_python(const Value& value);
+
+/// A Python argument as the value of a schema type; false where it is of another kind.
+bool to_value(PyObject* o, std::string_view type, Value& out);
+
+/// Calls an operator with Python arguments, one per argument of its schema; its results.
+std::vector<Value> call_operator(const Operator& op, PyObject* const* args, Py_ssize_t count);
+
+}  // namespace rushlight::python
