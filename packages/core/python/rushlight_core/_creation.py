@@ -15,7 +15,9 @@ def tensor(data: Any, dtype: dtype | None, device: Any, requires_grad: bool, pin
         import warnings
 
         warnings.warn(
-            "tensor(data): to copy a tensor, data.detach().clone() is clearer, and faster", UserWarning, stacklevel=2
+            "tensor(data): to copy a tensor, data.detach().clone() is clearer, and faster",
+            UserWarning,
+            stacklevel=2,
         )
         made = data.detach()
         target = made.device if device is None else device
@@ -67,14 +69,18 @@ def asarray(
         source = _from_protocol(obj)
     if source is None:
         if copy is False:
-            raise ValueError(f"asarray(obj, copy): {type(obj).__name__} has no memory to share, copy=False needs one")
+            raise ValueError(
+                f"asarray(obj, copy): {type(obj).__name__} has no memory to share, copy=False needs one"
+            )
         made = _convert(_new(obj, dtype), dtype, device)
     else:
         made = _convert(source, dtype, device)
         if made is source and copy:
             made = source.clone()
         elif made is not source and copy is False:
-            raise ValueError("asarray(obj, copy): another dtype or device needs a copy, copy=False forbids it")
+            raise ValueError(
+                "asarray(obj, copy): another dtype or device needs a copy, copy=False forbids it"
+            )
     if not requires_grad:
         return made.detach() if made.requires_grad else made
     return made if made.requires_grad else (made.detach() if made is obj else made).requires_grad_()
@@ -83,7 +89,9 @@ def asarray(
 def legacy_tensor(*args: Any, device: Any = None) -> Tensor:
     """`Tensor(data)`, `Tensor(2, 3)`, `Tensor()`: uninitialised by sizes, or a copy in the default dtype."""
     if device is not None and str(device) != "cpu":
-        raise RuntimeError(f"Tensor(device): must be 'cpu', got {device!r}\nhint: use tensor(..., device=...)")
+        raise RuntimeError(
+            f"Tensor(device): must be 'cpu', got {device!r}\nhint: use tensor(..., device=...)"
+        )
     if len(args) == 1:
         (data,) = args
         if isinstance(data, Tensor):
@@ -94,7 +102,9 @@ def legacy_tensor(*args: Any, device: Any = None) -> Tensor:
             return tensor(data, _C.get_default_dtype(), None, False, False)
     if not all(isinstance(size, int) and not isinstance(size, bool) for size in args):
         kinds = ", ".join(type(a).__name__ for a in args)
-        raise TypeError(f"Tensor(): needs data, or sizes that are ints, got ({kinds})\nhint: use tensor(data)")
+        raise TypeError(
+            f"Tensor(): needs data, or sizes that are ints, got ({kinds})\nhint: use tensor(data)"
+        )
     return _C.empty(args)
 
 
