@@ -391,10 +391,16 @@ def test_requires_grad():
 
 def test_calling_passes_every_argument():
     class Echo(Module):
-        def forward(self, *args, **kwargs):
+        def forward(this, /, *args, **kwargs):
             return args, kwargs
 
-    assert Echo()(1, 2, key=3) == ((1, 2), {"key": 3})
+    echo = Echo()
+    for _ in range(2):
+        assert echo() == ((), {})
+        assert echo(None) == ((None,), {})
+        assert echo(1, 2, key=3) == ((1, 2), {"key": 3})
+        assert echo(first=1, self=2) == ((), {"first": 1, "self": 2})
+        echo.register_forward_hook(lambda *_: None)  # and the same with hooks
 
 
 def test_forward_can_be_replaced_on_an_instance():

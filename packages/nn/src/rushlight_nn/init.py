@@ -252,3 +252,22 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any =
         chosen = core.rand(rows, generator=generator, device=tensor.device).argsort()[:zeros]
         tensor[chosen, column] = 0.0
     return tensor
+
+
+__all__ = [
+    "calculate_gain",
+    "constant_",
+    "dirac_",
+    "eye_",
+    "kaiming_normal_",
+    "kaiming_uniform_",
+    "normal_",
+    "ones_",
+    "orthogonal_",
+    "sparse_",
+    "trunc_normal_",
+    "uniform_",
+    "xavier_normal_",
+    "xavier_uniform_",
+    "zeros_",
+]
