@@ -1,0 +1,363 @@
+// Pooling in two steps: the rows under a window become one line, then neighbours on that line become outputs. Both run along
+// adjacent elements.
+#include "cpu/pool_kernels.h"
+
+#include <type_traits>
+
+#include "cpu/contiguous.h"
+#include "cpu/kernels/lines.h"
+#include "rushlight/parallel.h"
+
+namespace rushlight::cpu::RUSHLIGHT_CPU {
+namespace {
+
+constexpr int64_t kElementsPerThread = 1 << 14;
+
+int64_t min(int64_t a, int64_t b) { return a < b ? a : b; }
+int64_t max(int64_t a, int64_t b) { return a > b ? a : b; }
+
+// Runs body(plane, line buffer of `size` elements of this thread) for all planes.
+template <class B, class Body>
+void run_planes(KernelContext& ctx, const PoolGeometry& g, int64_t size, Body&& body) {
+    const int64_t workers = max(1, min(min(num_threads(), g.planes), g.planes * g.in_size() / kElementsPerThread));
+    size = (size + 15) / 16 * 16;
+    B* buffers = scratch<B>(ctx, size * workers);
+    parallel_for(0, workers, 1, [&](int64_t first, int64_t last) {
+        for (int64_t w = first; w < last; ++w) {
+            for (int64_t p = g.planes * w / workers; p < g.planes * (w + 1) / workers; ++p) body(p, buffers + w * size);
+        }
+    });
+}
+
+// The part of the window of output `o` that lies in the input, as steps of its dilation.
+struct Window {
+    int64_t start;        // of step 0, maybe outside
+    int64_t first, last;  // steps inside
+    Window(const PoolGeometry& g, int d, int64_t o) : start(o * g.stride[d] - g.padding[d]) {
+        const int64_t step = g.dilation[d];
+        first = start >= 0 ? 0 : (-start + step - 1) / step;
+        last = start >= g.in[d] ? 0 : min(g.kernel[d], (g.in[d] - 1 - start) / step + 1);
+    }
+};
+
+// The rows of the input under one output row.
+struct Rows {
+    const PoolGeometry& g;
+    Window z, y;
+    Rows(const PoolGeometry& geometry, int64_t row)
+        : g(geometry), z(geometry, 0, row / geometry.out[1]), y(geometry, 1, row % geometry.out[1]) {}
+
+    template <class Body>
+    [[gnu::always_inline]] void each(Body&& body) const {
+        for (int64_t i = z.first; i < z.last; ++i) {
+            for (int64_t j = y.first; j < y.last; ++j) {
+                body((z.start + i * g.dilation[0]) * g.in[1] + y.start + j * g.dilation[1]);
+            }
+        }
+    }
+};
+
+// --- maximum ----------------------------------------------------------------------------------------------------------
+
+template <class T>
+using Index = typename detail::IndexOf<T>::type;
+template <class T>
+using IndexVec = Vec<Index<T>>;
+
+template <class T>
+RL_INLINE IndexVec<T> load_index(const Index<T>* p) {
+    IndexVec<T> v;
+    __builtin_memcpy(&v, p, sizeof v);
+    return v;
+}
+
+// The larger of two, a NaN before numbers, the earlier of equals.
+template <class T>
+RL_INLINE void take_larger(Vec<T>& best, IndexVec<T>& place, Vec<T> v, IndexVec<T> at) {
+    const IndexVec<T> better = (IndexVec<T>)(v > best) | (IndexVec<T>)(v != v) | ((IndexVec<T>)(v == best) & (at < place));
+    best = (Vec<T>)((better & (IndexVec<T>)v) | (~better & (IndexVec<T>)best));
+    place = (better & at) | (~better & place);
+}
+
+// Elements step * l of what starts at p: adjacent, every second, or any.
+template <class V, class E>
+RL_INLINE V strided(const E* p, int64_t step) {
+    constexpr int kL = sizeof(V) / sizeof(E);
+    V low, high;
+    __builtin_memcpy(&low, p, sizeof low);
+    if (step == 1) return low;
+    if (step == 2) {
+        __builtin_memcpy(&high, p + kL, sizeof high);
+        Vec<std::conditional_t<sizeof(E) == 4, int32_t, int64_t>> even;
+#pragma GCC unroll 16
+        for (int l = 0; l < kL; ++l) even[l] = 2 * l;
+        return __builtin_shuffle(low, high, even);
+    }
+    alignas(64) E gathered[kL];
+    for (int l = 0; l < kL; ++l) gathered[l] = p[l * step];
+    __builtin_memcpy(&low, gathered, sizeof low);
+    return low;
+}
+
+template <class T>
+void max_pool(KernelContext& ctx, const PoolGeometry& g, T* out, int64_t* indices, const T* in) {
+    constexpr int kL = kLanes<T>;
+    // The line of column maxima has the padding around it, and slack for whole vectors of windows.
+    const int64_t width = g.in[2], left = g.padding[2];
+    const int64_t reach = (g.out[2] + kL) * g.stride[2] + g.kernel[2] * g.dilation[2] + 2 * kL;
+    const int64_t line = max(left + width, reach) + kL;
+    run_planes<T>(ctx, g, 2 * line, [&](int64_t plane, T* values) {
+        Index<T>* places = reinterpret_cast<Index<T>*>(values + line);
+        const T* x = in + plane * g.in_size();
+        for (int64_t i = 0; i < line; ++i) {
+            values[i] = -static_cast<T>(__builtin_inf());
+            places[i] = static_cast<Index<T>>(~uint64_t{0} >> 1 >> (64 - 8 * sizeof(T)));
+        }
+        IndexVec<T> count;
+#pragma GCC unroll 16
+        for (int l = 0; l < kL; ++l) count[l] = l;
+        for (int64_t row = 0; row < g.out[0] * g.out[1]; ++row) {
+            const Rows rows(g, row);
+            for (int64_t j = 0; j < width; j += kL) {
+                const Lanes<T> lanes(min(kL, width - j));
+                Vec<T> best = -static_cast<T>(__builtin_inf()) - Vec<T>{};
+                IndexVec<T> place = places[line - 1] - IndexVec<T>{};
+                rows.each([&](int64_t r) {
+                    const Vec<T> v = j + kL <= width ? load(x + r * width + j) : load(x + r * width + j, lanes);
+                    take_larger<T>(best, place, v, static_cast<Index<T>>(r * width + j) + count);
+                });
+                if (j + kL <= width) {
+                    store(values + left + j, best);
+                    __builtin_memcpy(places + left + j, &place, sizeof place);
+                } else {
+                    store(values + left + j, best, lanes);
+                    store(reinterpret_cast<T*>(places + left + j), (Vec<T>)place, lanes);
+                }
+            }
+            T* y = out + plane * g.out_size() + row * g.out[2];
+            for (int64_t j = 0; j < g.out[2]; j += kL) {
+                const int64_t at = j * g.stride[2], n = min(kL, g.out[2] - j);
+                Vec<T> best = strided<Vec<T>>(values + at, g.stride[2]);
+                IndexVec<T> place = strided<IndexVec<T>>(places + at, g.stride[2]);
+                for (int64_t k = 1; k < g.kernel[2]; ++k) {
+                    const int64_t tap = at + k * g.dilation[2];
+                    take_larger<T>(best, place, strided<Vec<T>>(values + tap, g.stride[2]),
+                                   strided<IndexVec<T>>(places + tap, g.stride[2]));
+                }
+                store(y + j, best, Lanes<T>(n));
+                if (indices == nullptr) continue;
+                Index<T> lanes[kL];
+                __builtin_memcpy(lanes, &place, sizeof place);
+                int64_t* to = indices + plane * g.out_size() + row * g.out[2] + j;
+                for (int64_t l = 0; l < n; ++l) to[l] = lanes[l];
+            }
+        }
+    });
+}
+
+template <class T>
+void max_backward(const PoolGeometry& g, T* grad_in, const T* grad_out, const int64_t* indices) {
+    const int64_t in = g.in_size(), out = g.out_size();
+    parallel_for(0, g.planes, kElementsPerThread / (in + 1) + 1, [&](int64_t first, int64_t last) {
+        for (int64_t p = first; p < last; ++p) {
+            T* dx = grad_in + p * in;
+            __builtin_memset(dx, 0, sizeof(T) * static_cast<size_t>(in));
+            for (int64_t i = 0; i < out; ++i) dx[indices[p * out + i]] += grad_out[p * out + i];
+        }
+    });
+}
+
+// --- average ----------------------------------------------------------------------------------------------------------
+
+// The extent of output o's window along d that counts.
+int64_t extent(const PoolGeometry& g, PoolDivisor divisor, int d, int64_t o) {
+    const int64_t start = o * g.stride[d] - g.padding[d], end = min(start + g.kernel[d], g.in[d] + g.padding[d]);
+    return divisor.include_padding ? end - start : min(end, g.in[d]) - max(start, 0);
+}
+
+// For one output row: what the sum at each column is divided by.
+template <class T>
+void fill_divisors(const PoolGeometry& g, PoolDivisor divisor, int64_t z, int64_t y, T* divisors) {
+    if (divisor.override_with != 0) {
+        for (int64_t j = 0; j < g.out[2]; ++j) divisors[j] = static_cast<T>(divisor.override_with);
+        return;
+    }
+    const int64_t rows = extent(g, divisor, 0, z) * extent(g, divisor, 1, y);
+    for (int64_t j = 0; j < g.out[2]; ++j) divisors[j] = static_cast<T>(rows * extent(g, divisor, 2, j));
+}
+
+template <class T>
+void average(KernelContext& ctx, const PoolGeometry& g, PoolDivisor divisor, T* out, const T* in) {
+    constexpr int kL = kLanes<T>;
+    const int64_t width = g.in[2], left = g.padding[2], rows = g.out[0] * g.out[1];
+    const int64_t line = max(left + width, (g.out[2] + kL) * g.stride[2] + g.kernel[2] + 2 * kL) + kL;
+    T* divisors = scratch<T>(ctx, rows * g.out[2]);
+    for (int64_t r = 0; r < rows; ++r) fill_divisors(g, divisor, r / g.out[1], r % g.out[1], divisors + r * g.out[2]);
+    run_planes<T>(ctx, g, line, [&](int64_t plane, T* sums) {
+        const T* x = in + plane * g.in_size();
+        for (int64_t i = 0; i < line; ++i) sums[i] = T(0);
+        for (int64_t row = 0; row < rows; ++row) {
+            const Rows under(g, row);
+            line_map(sums + left, width, [&](int64_t j, auto lanes) {
+                Vec<T> s = {};
+                under.each([&](int64_t r) { s += load(x + r * width + j, lanes); });
+                return s;
+            });
+            T* y = out + plane * g.out_size() + row * g.out[2];
+            line_map(y, g.out[2], [&](int64_t j, auto lanes) {
+                Vec<T> s = {};
+                for (int64_t k = 0; k < g.kernel[2]; ++k) s += strided<Vec<T>>(sums + j * g.stride[2] + k, g.stride[2]);
+                return s / load(divisors + row * g.out[2] + j, lanes);
+            });
+        }
+    });
+}
+
+template <class T>
+void average_backward(KernelContext& ctx, const PoolGeometry& g, PoolDivisor divisor, T* grad_in, const T* grad_out) {
+    const int64_t width = g.in[2], rows = g.out[0] * g.out[1];
+    T* divisors = scratch<T>(ctx, rows * g.out[2]);
+    for (int64_t r = 0; r < rows; ++r) fill_divisors(g, divisor, r / g.out[1], r % g.out[1], divisors + r * g.out[2]);
+    run_planes<T>(ctx, g, width, [&](int64_t plane, T* line) {
+        T* dx = grad_in + plane * g.in_size();
+        __builtin_memset(dx, 0, sizeof(T) * static_cast<size_t>(g.in_size()));
+        for (int64_t row = 0; row < rows; ++row) {
+            const T* dy = grad_out + plane * g.out_size() + row * g.out[2];
+            const T* d = divisors + row * g.out[2];
+            for (int64_t j = 0; j < width; ++j) line[j] = T(0);
+            for (int64_t j = 0; j < g.out[2]; ++j) {
+                const Window w(g, 2, j);
+                const T share = dy[j] / d[j];
+                for (int64_t k = w.first; k < w.last; ++k) line[w.start + k] += share;
+            }
+            Rows(g, row).each([&](int64_t r) {
+                line_map(dx + r * width, width,
+                         [&](int64_t j, auto lanes) { return load(dx + r * width + j, lanes) + load(line + j, lanes); });
+            });
+        }
+    });
+}
+
+// --- adaptive ---------------------------------------------------------------------------------------------------------
+
+struct Range {
+    int64_t begin, end;
+    Range(const PoolGeometry& g, int d, int64_t o)
+        : begin(o * g.in[d] / g.out[d]), end(((o + 1) * g.in[d] + g.out[d] - 1) / g.out[d]) {}
+    int64_t size() const { return end - begin; }
+};
+
+// The windows along the rows are the same for all rows.
+Range* column_ranges(KernelContext& ctx, const PoolGeometry& g) {
+    Range* ranges = scratch<Range>(ctx, g.out[2]);
+    for (int64_t j = 0; j < g.out[2]; ++j) ranges[j] = Range(g, 2, j);
+    return ranges;
+}
+
+// Whether the only window is the plane.
+bool is_global(const PoolGeometry& g) { return g.out_size() == 1; }
+
+template <class T>
+void adaptive_average(KernelContext& ctx, const PoolGeometry& g, T* out, const T* in) {
+    if (is_global(g)) {
+        const int64_t size = g.in_size();
+        parallel_for(0, g.planes, kElementsPerThread / (size + 1) + 1, [&](int64_t first, int64_t last) {
+            for (int64_t p = first; p < last; ++p) out[p] = line_sum(in + p * size, size) / static_cast<T>(size);
+        });
+        return;
+    }
+    const Range* columns = column_ranges(ctx, g);
+    const int64_t width = g.in[2];
+    run_planes<T>(ctx, g, width, [&](int64_t plane, T* line) {
+        const T* x = in + plane * g.in_size();
+        for (int64_t row = 0; row < g.out[0] * g.out[1]; ++row) {
+            const Range z(g, 0, row / g.out[1]), y(g, 1, row % g.out[1]);
+            line_map(line, width, [&](int64_t k, auto lanes) {
+                Vec<T> s = {};
+                for (int64_t i = z.begin; i < z.end; ++i) {
+                    for (int64_t j = y.begin; j < y.end; ++j) s += load(x + (i * g.in[1] + j) * width + k, lanes);
+                }
+                return s;
+            });
+            T* to = out + plane * g.out_size() + row * g.out[2];
+            for (int64_t j = 0; j < g.out[2]; ++j) {
+                T total = T(0);
+                for (int64_t k = columns[j].begin; k < columns[j].end; ++k) total += line[k];
+                to[j] = total / static_cast<T>(z.size() * y.size() * columns[j].size());
+            }
+        }
+    });
+}
+
+template <class T>
+void adaptive_average_backward(KernelContext& ctx, const PoolGeometry& g, T* grad_in, const T* grad_out) {
+    const int64_t size = g.in_size(), width = g.in[2];
+    if (is_global(g)) {
+        parallel_for(0, g.planes, kElementsPerThread / (size + 1) + 1, [&](int64_t first, int64_t last) {
+            for (int64_t p = first; p < last; ++p) {
+                const Vec<T> share = broadcast<T>(grad_out[p] / static_cast<T>(size));
+                line_map(grad_in + p * size, size, [&](int64_t, auto) { return share; });
+            }
+        });
+        return;
+    }
+    const Range* columns = column_ranges(ctx, g);
+    run_planes<T>(ctx, g, width, [&](int64_t plane, T* line) {
+        T* dx = grad_in + plane * size;
+        __builtin_memset(dx, 0, sizeof(T) * static_cast<size_t>(size));
+        for (int64_t row = 0; row < g.out[0] * g.out[1]; ++row) {
+            const Range z(g, 0, row / g.out[1]), y(g, 1, row % g.out[1]);
+            const T* dy = grad_out + plane * g.out_size() + row * g.out[2];
+            for (int64_t k = 0; k < width; ++k) line[k] = T(0);
+            for (int64_t j = 0; j < g.out[2]; ++j) {
+                const T share = dy[j] / static_cast<T>(z.size() * y.size() * columns[j].size());
+                for (int64_t k = columns[j].begin; k < columns[j].end; ++k) line[k] += share;
+            }
+            for (int64_t i = z.begin; i < z.end; ++i) {
+                for (int64_t j = y.begin; j < y.end; ++j) {
+                    T* to = dx + (i * g.in[1] + j) * width;
+                    line_map(to, width, [&](int64_t k, auto lanes) { return load(to + k, lanes) + load(line + k, lanes); });
+                }
+            }
+        }
+    });
+}
+
+template <class T>
+void adaptive_max(const PoolGeometry& g, T* out, int64_t* indices, const T* in) {
+    parallel_for(0, g.planes, kElementsPerThread / (g.in_size() + 1) + 1, [&](int64_t first, int64_t last) {
+        for (int64_t o = first * g.out_size(); o < last * g.out_size(); ++o) {
+            const T* values = in + o / g.out_size() * g.in_size();
+            const int64_t at = o % g.out_size();
+            const Range z(g, 0, at / (g.out[1] * g.out[2])), y(g, 1, at / g.out[2] % g.out[1]), x(g, 2, at % g.out[2]);
+            int64_t place = (z.begin * g.in[1] + y.begin) * g.in[2] + x.begin;
+            T best = values[place];
+            for (int64_t i = z.begin; i < z.end; ++i) {
+                for (int64_t j = y.begin; j < y.end; ++j) {
+                    for (int64_t k = x.begin; k < x.end; ++k) {
+                        const int64_t here = (i * g.in[1] + j) * g.in[2] + k;
+                        const T v = values[here];
+                        if (v > best || v != v) {
+                            best = v;
+                            place = here;
+                        }
+                    }
+                }
+            }
+            out[o] = best;
+            if (indices != nullptr) indices[o] = place;
+        }
+    });
+}
+
+template <class T>
+constexpr PoolLoops<T> table() {
+    return {max_pool<T>,         max_backward<T>,  average<T>, average_backward<T>, adaptive_average<T>,
+            adaptive_average_backward<T>, adaptive_max<T>};
+}
+
+}  // namespace
+
+const PoolKernels pool_kernels_table = {table<float>(), table<double>()};
+
+}  // namespace rushlight::cpu::RUSHLIGHT_CPU

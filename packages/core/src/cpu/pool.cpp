@@ -1,0 +1,183 @@
+#include "cpu/pool.h"
+
+#include "cpu/contiguous.h"
+#include "cpu/pool_kernels.h"
+#include "rushlight/error.h"
+
+namespace rushlight::cpu {
+namespace {
+
+template <class T> const PoolLoops<T>& loops();
+template <> const PoolLoops<float>& loops() { return pool_kernels().f32; }
+template <> const PoolLoops<double>& loops() { return pool_kernels().f64; }
+
+// Calls f with a value of the element type.
+template <class F>
+void with_type(const char* op, DType dtype, F&& f) {
+    if (dtype == DType::Float32) return f(float{});
+    if (dtype == DType::Float64) return f(double{});
+    throw_not_implemented("%s: no kernel for dtype %s on the CPU", op, name(dtype));
+}
+
+int64_t entry(Ints list, int64_t d, int64_t otherwise) {
+    return list.size == 0 ? otherwise : list[list.size == 1 ? 0 : d];
+}
+
+// `dims` pooled dimensions at the end of `in` and `out`.
+PoolGeometry geometry(int dims, const View& in, const View& out) {
+    PoolGeometry g;
+    for (int d = 0; d < 3; ++d) {
+        const int i = d - 3;
+        const bool real = -i <= dims;
+        g.in[d] = real ? in.size(i) : 1;
+        g.out[d] = real ? out.size(i) : 1;
+        g.kernel[d] = g.stride[d] = g.dilation[d] = 1;
+        g.padding[d] = 0;
+    }
+    g.planes = g.in_size() == 0 ? 0 : in.numel / g.in_size();
+    return g;
+}
+
+PoolGeometry geometry(int dims, const View& in, const View& out, Ints kernel, Ints stride, Ints padding, Ints dilation) {
+    PoolGeometry g = geometry(dims, in, out);
+    for (int i = 0; i < dims; ++i) {
+        const int d = 3 - dims + i;
+        g.kernel[d] = entry(kernel, i, 1);
+        g.stride[d] = entry(stride, i, g.kernel[d]);
+        g.padding[d] = entry(padding, i, 0);
+        g.dilation[d] = entry(dilation, i, 1);
+    }
+    return g;
+}
+
+constexpr Ints kOnes{nullptr, 0};
+
+void max_pool(KernelContext& ctx, const char* op, int dims, const View& out, const View& indices, const View& input,
+              Ints kernel, Ints stride, Ints padding, Ints dilation) {
+    if (out.numel == 0) return;
+    const WidenedOut wide(ctx, out);
+    const View x = contiguous_in(ctx, widened(ctx, input));
+    const PoolGeometry g = geometry(dims, x, out, kernel, stride, padding, dilation);
+    with_type(op, x.dtype, [&]<class T>(T) {
+        loops<T>().max(ctx, g, wide.view().as<T>(), indices.defined() ? indices.as<int64_t>() : nullptr, x.as<T>());
+    });
+    wide.finish();
+}
+
+void max_pool_backward(KernelContext& ctx, const char* op, int dims, const View& grad_input, const View& grad_output,
+                       const View& indices) {
+    const WidenedOut wide(ctx, grad_input);
+    const View dy = contiguous_in(ctx, widened(ctx, grad_output)), places = contiguous_in(ctx, indices);
+    with_type(op, dy.dtype, [&]<class T>(T) {
+        loops<T>().max_backward(geometry(dims, grad_input, dy), wide.view().as<T>(), dy.as<T>(), places.as<int64_t>());
+    });
+    wide.finish();
+}
+
+void avg_pool(KernelContext& ctx, const char* op, int dims, const View& out, const View& input, Ints kernel, Ints stride,
+              Ints padding, PoolDivisor divisor) {
+    if (out.numel == 0) return;
+    const WidenedOut wide(ctx, out);
+    const View x = contiguous_in(ctx, widened(ctx, input));
+    const PoolGeometry g = geometry(dims, x, out, kernel, stride, padding, kOnes);
+    with_type(op, x.dtype, [&]<class T>(T) { loops<T>().average(ctx, g, divisor, wide.view().as<T>(), x.as<T>()); });
+    wide.finish();
+}
+
+void avg_pool_backward(KernelContext& ctx, const char* op, int dims, const View& grad_input, const View& grad_output,
+                       Ints kernel, Ints stride, Ints padding, PoolDivisor divisor) {
+    const WidenedOut wide(ctx, grad_input);
+    const View dy = contiguous_in(ctx, widened(ctx, grad_output));
+    const PoolGeometry g = geometry(dims, grad_input, dy, kernel, stride, padding, kOnes);
+    with_type(op, dy.dtype,
+              [&]<class T>(T) { loops<T>().average_backward(ctx, g, divisor, wide.view().as<T>(), dy.as<T>()); });
+    wide.finish();
+}
+
+void adaptive_avg_pool(KernelContext& ctx, const char* op, int dims, const View& out, const View& input) {
+    if (out.numel == 0) return;
+    const WidenedOut wide(ctx, out);
+    const View x = contiguous_in(ctx, widened(ctx, input));
+    with_type(op, x.dtype,
+              [&]<class T>(T) { loops<T>().adaptive_average(ctx, geometry(dims, x, out), wide.view().as<T>(), x.as<T>()); });
+    wide.finish();
+}
+
+void adaptive_avg_pool_backward(KernelContext& ctx, const char* op, int dims, const View& grad_input,
+                                const View& grad_output) {
+    const WidenedOut wide(ctx, grad_input);
+    const View dy = contiguous_in(ctx, widened(ctx, grad_output));
+    with_type(op, dy.dtype, [&]<class T>(T) {
+        loops<T>().adaptive_average_backward(ctx, geometry(dims, grad_input, dy), wide.view().as<T>(), dy.as<T>());
+    });
+    wide.finish();
+}
+
+void adaptive_max_pool(KernelContext& ctx, const char* op, int dims, const View& out, const View& indices,
+                       const View& input) {
+    if (out.numel == 0) return;
+    const WidenedOut wide(ctx, out);
+    const View x = contiguous_in(ctx, widened(ctx, input));
+    with_type(op, x.dtype, [&]<class T>(T) {
+        loops<T>().adaptive_max(geometry(dims, x, out), wide.view().as<T>(),
+                                indices.defined() ? indices.as<int64_t>() : nullptr, x.as<T>());
+    });
+    wide.finish();
+}
+
+}  // namespace
+
+void max_pool2d(KernelContext& ctx, const View& out, const View& indices, const View& input, Ints kernel_size, Ints stride,
+                Ints padding, Ints dilation, bool) {
+    max_pool(ctx, "max_pool2d", 2, out, indices, input, kernel_size, stride, padding, dilation);
+}
+void max_pool3d(KernelContext& ctx, const View& out, const View& indices, const View& input, Ints kernel_size, Ints stride,
+                Ints padding, Ints dilation, bool) {
+    max_pool(ctx, "max_pool3d", 3, out, indices, input, kernel_size, stride, padding, dilation);
+}
+void max_pool2d_backward(KernelContext& ctx, const View& grad_input, const View& grad_output, const View& indices) {
+    max_pool_backward(ctx, "max_pool2d_backward", 2, grad_input, grad_output, indices);
+}
+void max_pool3d_backward(KernelContext& ctx, const View& grad_input, const View& grad_output, const View& indices) {
+    max_pool_backward(ctx, "max_pool3d_backward", 3, grad_input, grad_output, indices);
+}
+
+void avg_pool2d(KernelContext& ctx, const View& out, const View& input, Ints kernel_size, Ints stride, Ints padding, bool,
+                bool count_include_pad, int64_t divisor_override) {
+    avg_pool(ctx, "avg_pool2d", 2, out, input, kernel_size, stride, padding, {count_include_pad, divisor_override});
+}
+void avg_pool3d(KernelContext& ctx, const View& out, const View& input, Ints kernel_size, Ints stride, Ints padding, bool,
+                bool count_include_pad, int64_t divisor_override) {
+    avg_pool(ctx, "avg_pool3d", 3, out, input, kernel_size, stride, padding, {count_include_pad, divisor_override});
+}
+void avg_pool2d_backward(KernelContext& ctx, const View& grad_input, const View& grad_output, Ints kernel_size, Ints stride,
+                         Ints padding, bool, bool count_include_pad, int64_t divisor_override) {
+    avg_pool_backward(ctx, "avg_pool2d_backward", 2, grad_input, grad_output, kernel_size, stride, padding,
+                      {count_include_pad, divisor_override});
+}
+void avg_pool3d_backward(KernelContext& ctx, const View& grad_input, const View& grad_output, Ints kernel_size, Ints stride,
+                         Ints padding, bool, bool count_include_pad, int64_t divisor_override) {
+    avg_pool_backward(ctx, "avg_pool3d_backward", 3, grad_input, grad_output, kernel_size, stride, padding,
+                      {count_include_pad, divisor_override});
+}
+
+void adaptive_avg_pool2d(KernelContext& ctx, const View& out, const View& input, Ints) {
+    adaptive_avg_pool(ctx, "adaptive_avg_pool2d", 2, out, input);
+}
+void adaptive_avg_pool3d(KernelContext& ctx, const View& out, const View& input, Ints) {
+    adaptive_avg_pool(ctx, "adaptive_avg_pool3d", 3, out, input);
+}
+void adaptive_avg_pool2d_backward(KernelContext& ctx, const View& grad_input, const View& grad_output) {
+    adaptive_avg_pool_backward(ctx, "adaptive_avg_pool2d_backward", 2, grad_input, grad_output);
+}
+void adaptive_avg_pool3d_backward(KernelContext& ctx, const View& grad_input, const View& grad_output) {
+    adaptive_avg_pool_backward(ctx, "adaptive_avg_pool3d_backward", 3, grad_input, grad_output);
+}
+void adaptive_max_pool2d(KernelContext& ctx, const View& out, const View& indices, const View& input, Ints) {
+    adaptive_max_pool(ctx, "adaptive_max_pool2d", 2, out, indices, input);
+}
+void adaptive_max_pool3d(KernelContext& ctx, const View& out, const View& indices, const View& input, Ints) {
+    adaptive_max_pool(ctx, "adaptive_max_pool3d", 3, out, indices, input);
+}
+
+}  // namespace rushlight::cpu

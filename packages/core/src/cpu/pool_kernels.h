@@ -1,0 +1,43 @@
+// The loops behind pool.h, on row-major arrays.
+#pragma once
+
+#include "cpu/capability.h"
+#include "rushlight/kernel.h"
+
+namespace rushlight::cpu {
+
+/// Sizes stand right-aligned in three places: a two-dimensional pool has depth 1.
+struct PoolGeometry {
+    int64_t planes;
+    int64_t in[3], out[3], kernel[3], stride[3], padding[3], dilation[3];
+
+    int64_t in_size() const { return in[0] * in[1] * in[2]; }
+    int64_t out_size() const { return out[0] * out[1] * out[2]; }
+};
+
+/// What a sum over a window is divided by.
+struct PoolDivisor {
+    bool include_padding;
+    int64_t override_with;  // 0: the window's size
+};
+
+template <class T>
+struct PoolLoops {
+    void (*max)(KernelContext&, const PoolGeometry&, T* out, int64_t* indices, const T* in);  // indices may be null
+    void (*max_backward)(const PoolGeometry&, T* grad_in, const T* grad_out, const int64_t* indices);
+    void (*average)(KernelContext&, const PoolGeometry&, PoolDivisor, T* out, const T* in);
+    void (*average_backward)(KernelContext&, const PoolGeometry&, PoolDivisor, T* grad_in, const T* grad_out);
+    // Kernel, stride, padding and dilation are not read.
+    void (*adaptive_average)(KernelContext&, const PoolGeometry&, T* out, const T* in);
+    void (*adaptive_average_backward)(KernelContext&, const PoolGeometry&, T* grad_in, const T* grad_out);
+    void (*adaptive_max)(const PoolGeometry&, T* out, int64_t* indices, const T* in);
+};
+
+struct PoolKernels {
+    PoolLoops<float> f32;
+    PoolLoops<double> f64;
+};
+
+RUSHLIGHT_KERNEL_TABLE(PoolKernels, pool_kernels)
+
+}  // namespace rushlight::cpu
