@@ -31,6 +31,7 @@ PROGRAM = """
         loader = DataLoader(Slow(), 1, num_workers=2, transport=Transport(), persistent_workers=persistent)
         for i, batch in enumerate(loader):
             if i == 4 and sys.argv[2] == "exit":
+                sys.stdin.readline()  # until both workers are busy
                 sys.exit(0)
         raise AssertionError
 
@@ -47,7 +48,7 @@ PROGRAM = """
     # A session of its own, as a terminal would give it: Ctrl-C goes to the process and its workers alike.
     child = subprocess.Popen(
         [sys.executable, "-c", __import__("textwrap").dedent(CHILD), transport, how],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
     )
     lines = [child.stdout.readline().split() for _ in range(2)]
     if not all(lines):
@@ -64,7 +65,7 @@ PROGRAM = """
         os.kill(child.pid, signal.SIGKILL)
     elif how == "terminate":
         os.kill(child.pid, signal.SIGTERM)
-    out, err = child.communicate()
+    out, err = child.communicate("go\\n")
     if how == "ctrl-c":
         assert child.returncode == -signal.SIGINT, (child.returncode, err)
         assert err.count("Traceback") == 1, err  # workers say nothing

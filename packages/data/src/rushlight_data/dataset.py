@@ -3,7 +3,8 @@
 A map-style dataset has `__getitem__` and usually `__len__`; an iterable one has `__iter__`. Two optional
 methods make one faster: `__getitems__(indices)` returns a list of samples, and `__getbatch__(indices)`
 returns what the default collation of these samples would. `draws_random = False` promises that reading a
-sample draws no random number, which spares the loader from keying the random streams of each batch."""
+sample draws no random number, which spares the loader from keying the random streams of each batch.
+"""
 
 from __future__ import annotations
 
@@ -152,7 +153,7 @@ class ConcatDataset(Dataset[T]):
         index %= len(self)
         which = bisect.bisect_right(self.cumulative_sizes, index)
         start = self.cumulative_sizes[which - 1] if which else 0
-        return self.datasets[which][index - start]  # type: ignore[no-any-return]
+        return self.datasets[which][index - start]
 
 
 class ChainDataset(IterableDataset[T]):
@@ -171,7 +172,7 @@ class ChainDataset(IterableDataset[T]):
         total = 0
         for dataset in self.datasets:
             _require_iterable(dataset)
-            total += len(dataset)  # type: ignore[arg-type]
+            total += len(dataset)
         return total
 
 
@@ -196,8 +197,8 @@ class Subset(Dataset[T]):
 
     def __getitem__(self, index: Any) -> T:
         if isinstance(index, list):
-            return self.dataset[[self.indices[i] for i in index]]  # type: ignore[no-any-return]
-        return self.dataset[self.indices[index]]  # type: ignore[no-any-return]
+            return self.dataset[[self.indices[i] for i in index]]
+        return self.dataset[self.indices[index]]
 
     def __getitems__(self, indices: list[Any]) -> list[T]:
         return read_samples(self.dataset, [self.indices[i] for i in indices])

@@ -105,7 +105,7 @@ def failure_of(
 
 
 def exited(
-    worker_id: int, pid: int | None, exitcode: int | None, lost: list[tuple[int, Sequence[Any]]]
+    worker_id: int, pid: int | None, exitcode: int | None, lost: Sequence[tuple[int, Sequence[Any]]]
 ) -> WorkerExited:
     """The error for a worker that is gone; `lost`: number and indices of each batch it held."""
     if exitcode is None:
@@ -116,11 +116,12 @@ def exited(
         except ValueError:
             name = f"signal {-exitcode}"
         how = f"was killed by {name}"
-        hint = {
+        hints: dict[int, str] = {
             signal.SIGKILL: "\nIf nobody did it by hand, memory may have run out: see the kernel's log.",
             signal.SIGBUS: "\nMemory may have run out, or a mapped file was cut short.",
             signal.SIGSEGV: "\nA native library crashed; python -X faulthandler shows where.",
-        }.get(-exitcode, "")
+        }
+        hint = hints.get(-exitcode, "")
     else:
         how, hint = f"exited with code {exitcode}", ""
     held = "; ".join(f"batch {batch} (samples {shown(indices)})" for batch, indices in lost) or "no batch"

@@ -193,11 +193,13 @@ class IterableFetcher(Fetcher):
         elif hasattr(self.dataset, "load_state_dict"):
             self.dataset.load_state_dict(state)
         else:
-            self.iterator = iter(self.dataset)
-            self.iterator.load_state_dict(state)  # type: ignore[attr-defined]
+            stream: Any = iter(self.dataset)
+            stream.load_state_dict(state)
+            self.iterator = stream
 
     def state(self) -> Any:
         """The stream's state, if its iterator or the dataset can tell it."""
+        part: Any
         for part in (self.iterator, self.dataset):
             if hasattr(part, "state_dict"):
                 return part.state_dict()
@@ -219,7 +221,7 @@ def batch_method(dataset: Any) -> Callable[[Sequence[int]], Any] | None:
     dataset that wraps another may have None there."""
     for kind in type(dataset).__mro__:
         if "__getbatch__" in vars(kind):
-            return dataset.__getbatch__  # type: ignore[no-any-return]
+            return dataset.__getbatch__
         if "__getitem__" in vars(kind) or "__getitems__" in vars(kind):
             return None
     return None

@@ -1,5 +1,6 @@
 """The DataLoader: PyTorch's, with the same samples for any number of workers, exact resume, and errors that
-tell."""
+tell.
+"""
 
 from __future__ import annotations
 

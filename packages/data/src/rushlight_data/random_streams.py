@@ -4,7 +4,8 @@ Note [Streams] A dataset draws from the global streams of `random`, NumPy and co
 depend on which worker reads a sample, on how many there are, or on where a run was resumed. So before each
 batch (or, by choice, each sample) the streams are seeded by a hash of the epoch's seed and the batch's number
 (the sample's position) in the epoch. Without workers this happens in the training process, whose own streams
-are put aside meanwhile: training draws the same numbers for any number of workers, too."""
+are put aside meanwhile: training draws the same numbers for any number of workers, too.
+"""
 
 from __future__ import annotations
 

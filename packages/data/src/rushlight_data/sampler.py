@@ -3,7 +3,8 @@
 A sampler is anything that can be iterated; the classes here can also begin in the middle (`iter_from`) and
 say in a few bytes which order they are in (`state_dict`), so that a loader is resumed without drawing it
 again index by index. A random order is a function of one 63-bit seed, which is drawn from the generator (by
-default core's global stream) whenever an iteration begins."""
+default core's global stream) whenever an iteration begins.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +53,7 @@ def iterate(sampler: Iterable[Any], start: int = 0) -> Iterator[Any]:
     if start == 0:
         return iter(sampler)
     if hasattr(sampler, "iter_from"):
-        return sampler.iter_from(start)  # type: ignore[no-any-return]
+        return sampler.iter_from(start)
     return itertools.islice(iter(sampler), start, None)
 
 

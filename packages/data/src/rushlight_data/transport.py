@@ -36,7 +36,7 @@ def find_transport(choice: str | Transport | None) -> Transport:
         return _BUILT_IN[choice]()
     for point in _entry_points():
         if point.name == choice:
-            return point.load()()  # type: ignore[no-any-return]
+            return point.load()()
     known = [*_BUILT_IN, *(point.name for point in _entry_points())]
     raise ValueError(
         f"DataLoader(transport): {choice!r} is not installed; there are {', '.join(map(repr, known))}\n"
@@ -47,7 +47,7 @@ def find_transport(choice: str | Transport | None) -> Transport:
 @functools.cache
 def _default() -> Transport:
     for point in _entry_points():
-        return point.load()()  # type: ignore[no-any-return]
+        return point.load()()
     return PicklingTransport()
 
 

@@ -138,12 +138,12 @@ class _Desk:
             waited = perf_counter() - begun
             if message is None:
                 return
-            kind, generation, *rest = message
-            if kind == "epoch":
-                self.generation = generation
-                self._start_epoch(*rest)
+            if message[0] == "epoch":
+                _, self.generation, seed, done, batch, state = message
+                self._start_epoch(seed, done, batch, state)
             elif not self._is_stale():
-                self._do(*rest, waited)
+                _, _, number, task = message
+                self._do(number, task, waited)
 
     def _is_stale(self) -> bool:
         return self.inbox.closed or self.inbox.generation != self.generation

@@ -7,10 +7,11 @@
 
 Everything of the standard module is here. What is put into a queue, a pipe or a pool, or passed to a process,
 may hold tensors, which are not copied: all processes see the same memory. It is anonymous, so nothing stays
-behind when a process is killed, and no limit on /dev/shm applies."""
+behind when a process is killed, and no limit on /dev/shm applies.
+"""
 
-from multiprocessing import *  # noqa: F403
-from multiprocessing import __all__ as _standard_names
+import multiprocessing as _standard
+from typing import Any
 
 from . import reductions as _reductions
 from .connection import Connection, Pipe
@@ -33,22 +34,41 @@ from .spawn import (
 __version__ = "0.1.0"
 
 
+def __getattr__(name: str) -> Any:
+    """Whatever is not defined here is the standard module's."""
+    if name in _standard.__all__:
+        return getattr(_standard, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_standard.__all__})
+
+
 def Queue(maxsize: int = 0) -> _Queue:
     """A queue for any number of writers and readers; `put` waits only when `maxsize` objects are there."""
-    return get_context().Queue(maxsize)  # type: ignore[no-any-return]
+    queue: _Queue = get_context().Queue(maxsize)
+    return queue
 
 
 def JoinableQueue(maxsize: int = 0) -> _JoinableQueue:
     """A queue that counts what has not been reported as done (`task_done`, `join`)."""
-    return get_context().JoinableQueue(maxsize)  # type: ignore[no-any-return]
+    queue: _JoinableQueue = get_context().JoinableQueue(maxsize)
+    return queue
 
 
 def SimpleQueue() -> _SimpleQueue:
     """A pipe with a lock at each end."""
-    return get_context().SimpleQueue()  # type: ignore[no-any-return]
+    queue: _SimpleQueue = get_context().SimpleQueue()
+    return queue
 
 
-def Pool(processes=None, initializer=None, initargs=(), maxtasksperchild=None):  # type: ignore[no-untyped-def]
+def Pool(
+    processes: int | None = None,
+    initializer: Any = None,
+    initargs: Any = (),
+    maxtasksperchild: int | None = None,
+) -> Any:
     """A pool of processes; arguments and results may hold tensors."""
     return get_context().Pool(processes, initializer, initargs, maxtasksperchild)
 
@@ -86,10 +106,14 @@ def empty_cache() -> None:
 _reductions.init_reductions()
 
 __all__ = [
-    *(name for name in _standard_names if name not in ("Pipe", "Process")),
+    *(name for name in _standard.__all__ if name not in globals()),
     "Connection",
+    "JoinableQueue",
     "Pipe",
+    "Pool",
     "Process",
+    "Queue",
+    "SimpleQueue",
     "ProcessContext",
     "ProcessException",
     "ProcessExitedException",
@@ -97,6 +121,7 @@ __all__ = [
     "SpawnContext",
     "empty_cache",
     "get_all_sharing_strategies",
+    "get_context",
     "get_sharing_strategy",
     "is_shared",
     "set_sharing_strategy",

@@ -15,7 +15,8 @@ stray pointer can corrupt them.
 * A forked child gets its own description with the locks of all blocks that the parent held at the fork.
 * A block is free when an exclusive lock on it can be taken: the owner tries that when it wants memory.
 * Large blocks that were shared one by one are returned to the system by whoever drops them last; see
-  `_punch`."""
+  `_punch`.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 
 A message is a header (payload size, number of parcels, flags), a table with the key and size of each arena,
 and the payload. The parcels ride on the header by SCM_RIGHTS. A large payload is laid into shared memory
-itself, so that a message on its way is always small: writing one does not wait for the reader."""
+itself, so that a message on its way is always small: writing one does not wait for the reader.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +14,17 @@ import select
 import socket
 import struct
 import time
+from collections.abc import Callable
 from multiprocessing import connection as standard
 from multiprocessing import reduction
+from multiprocessing.connection import Client, Listener, wait
 from typing import Any
 
 from .arena import Arena, close_parcel, guard, track_parcel
 from .heap import heap
 from .reductions import Cargo, Delivery, dumps, loads
+
+__all__ = ["Client", "Connection", "Listener", "Pipe", "wait"]
 
 _HEADER = struct.Struct("=QHHI")  # payload bytes, parcels, flags, reserved
 _ARENA = struct.Struct("=QQ")  # key, size
@@ -36,6 +41,12 @@ class Connection(standard.Connection):
 
     `gives`: what is sent is given away: tensors are copied when they are not in shared memory, instead of
     moved there."""
+
+    # What the standard class has, and its stubs leave out.
+    _handle: int
+    _check_closed: Callable[[], None]
+    _check_readable: Callable[[], None]
+    _check_writable: Callable[[], None]
 
     def __init__(
         self, handle: Any, readable: bool = True, writable: bool = True, gives: bool = False
@@ -123,7 +134,7 @@ class Connection(standard.Connection):
     def _send_bytes(self, buf: Any) -> None:
         self.send_packed(buf, Cargo())
 
-    def _recv_bytes(self, maxsize: int | None = None) -> io.BytesIO | None:  # type: ignore[override]
+    def _recv_bytes(self, maxsize: int | None = None) -> io.BytesIO | None:
         data, delivery = self.recv_packed()
         if delivery is not None:
             data = bytes(data)
@@ -157,7 +168,8 @@ class Connection(standard.Connection):
             self._socket.sendall(memoryview(b"".join(parts))[sent:])
 
     def _read_header(self) -> tuple[bytes, list[int]]:
-        header, parcels = b"", []
+        header = b""
+        parcels: list[int] = []
         room = _SMALL_ANCILLARY if len(self._arenas) < 16 else _ANCILLARY
         while len(header) < _HEADER.size:
             part, ancillary, _, _ = self._socket.recvmsg(

@@ -2,7 +2,8 @@
 tensors.
 
 The choice of a start method is shared with the standard module: `set_start_method` here and there is the
-same."""
+same.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ class _WithTensors:
 
     def _bootstrap(self, *args: Any, **kwargs: Any) -> int:
         reductions.arguments_read()
-        return super()._bootstrap(*args, **kwargs)  # type: ignore[misc, no-any-return]
+        return super()._bootstrap(*args, **kwargs)  # type: ignore[misc]
 
 
 class ForkProcess(_WithTensors, standard.ForkProcess):
@@ -88,19 +89,19 @@ class _Shared:
         return self if method is None else get_context(method)
 
 
-class ForkContext(_Shared, standard.ForkContext):
+class ForkContext(_Shared, standard.ForkContext):  # type: ignore[misc]
     """The standard context 'fork', for tensors."""
 
     Process = ForkProcess
 
 
-class SpawnContext(_Shared, standard.SpawnContext):
+class SpawnContext(_Shared, standard.SpawnContext):  # type: ignore[misc]
     """The standard context 'spawn', for tensors."""
 
     Process = SpawnProcess
 
 
-class ForkServerContext(_Shared, standard.ForkServerContext):
+class ForkServerContext(_Shared, standard.ForkServerContext):  # type: ignore[misc]
     """The standard context 'forkserver', for tensors."""
 
     Process = ForkServerProcess

@@ -3,7 +3,8 @@
 A block is *held* while this process has a view of it, then *lent* if others may still hold it (nobody tells
 when they are done: the heap looks when it wants memory), then free. Lent blocks of the wanted size are tried
 first, oldest first: a stream of equal batches goes round in a few blocks whose pages are already mapped
-everywhere."""
+everywhere.
+"""
 
 from __future__ import annotations
 

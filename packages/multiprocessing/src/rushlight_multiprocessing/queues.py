@@ -1,7 +1,8 @@
 """Queues for tensors, with the interface of the standard ones.
 
 A message is pickled by the thread that puts it, so that what cannot be sent raises there, and what is put is
-what arrives."""
+what arrives.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ import traceback
 import types
 from collections import deque
 from multiprocessing import context, util
-from multiprocessing.synchronize import SEM_VALUE_MAX
+from multiprocessing.synchronize import SEM_VALUE_MAX  # type: ignore[attr-defined]
 from queue import Empty, Full
 from typing import Any
 
@@ -59,12 +60,15 @@ class SimpleQueue:
     def __setstate__(self, state: Any) -> None:
         self._reader, self._writer, self._rlock, self._wlock = state
 
-    __class_getitem__ = classmethod(types.GenericAlias)
+    __class_getitem__: Any = classmethod(types.GenericAlias)
 
 
 class Queue:
     """A queue that never makes `put` wait unless `maxsize` is reached: what the pipe has no room for is sent
     by a thread."""
+
+    _closed: bool
+    _backlog: deque[tuple[Any, Cargo] | None] | None
 
     def __init__(self, maxsize: int = 0, *, ctx: Any) -> None:
         self._maxsize = maxsize if maxsize > 0 else SEM_VALUE_MAX
@@ -82,7 +86,7 @@ class Queue:
             raise Full
         with self._changed:
             if self._backlog is None:
-                self._start_feeder()
+                self._backlog = self._start_feeder()
             self._backlog.append(packed)
             self._changed.notify()
 
@@ -170,20 +174,21 @@ class Queue:
     def _start_here(self) -> None:
         """The part of the queue that each process has for itself."""
         self._changed = threading.Condition(threading.Lock())
-        self._backlog: deque[tuple[Any, Cargo] | None] | None = None
+        self._backlog = None
         self._join: Any = None
         self._closed = False
 
-    def _start_feeder(self) -> None:
-        self._backlog = deque()
+    def _start_feeder(self) -> deque[tuple[Any, Cargo] | None]:
+        backlog: deque[tuple[Any, Cargo] | None] = deque()
         feeder = threading.Thread(
-            target=_feed, args=(self._backlog, self._changed, self._writer, self._wlock, self._room),
+            target=_feed, args=(backlog, self._changed, self._writer, self._wlock, self._room),
             name="QueueFeeder", daemon=True,
         )  # fmt: skip
         feeder.start()
         # At exit everything is sent, as for the standard queue: first close, then wait for the feeder.
         self._join = util.Finalize(feeder, _join, [feeder, os.getpid()], exitpriority=-5)
-        self._end = util.Finalize(self, _end, [self._backlog, self._changed], exitpriority=10)
+        self._end = util.Finalize(self, _end, [backlog, self._changed], exitpriority=10)
+        return backlog
 
 
 class JoinableQueue(Queue):

@@ -3,7 +3,8 @@
 Two ways lead to the same place. A message over one of our connections collects the blocks it mentions in a
 *cargo*, whose parcels (see Note [Who frees a block] in `arena.py`) travel beside the bytes. Everything that
 pickles by the standard module, such as the arguments of a spawned process or a standard queue, carries its
-parcel in a `DupFd`."""
+parcel in a `DupFd`.
+"""
 
 from __future__ import annotations
 
@@ -159,7 +160,7 @@ def rebuild_subclass(
 ) -> Any:
     """Make a tensor of a subclass, with the attributes that were set on it."""
     requires_grad = args[-1]
-    tensor = build(*args[:-1], False).as_subclass(kind)
+    tensor: Any = build(*args[:-1], False).as_subclass(kind)
     tensor.__dict__.update(state)
     return tensor.requires_grad_(requires_grad)
 
@@ -287,6 +288,7 @@ def init_reductions() -> None:
 
 
 def _teach_subclasses(kind: type) -> None:
+    subclass: type
     for subclass in kind.__subclasses__():
         ForkingPickler.register(subclass, _reduce_subclass)
         _teach_subclasses(subclass)

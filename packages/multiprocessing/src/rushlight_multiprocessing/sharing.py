@@ -1,5 +1,6 @@
 """Tensors in shared memory: moving them there, and describing one so that another process can make it
-again."""
+again.
+"""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ class ProcessContext:
             return True
         failed = None
         for sentinel in standard.wait(self.sentinels, timeout):
-            index = self._waiting.pop(sentinel)  # type: ignore[arg-type]
+            index = self._waiting.pop(sentinel)
             self.processes[index].join()
             if self.processes[index].exitcode != 0 and failed is None:
                 failed = index
