@@ -67,9 +67,10 @@ Ref<Node> accumulator_of(const Tensor& t) {
 // Note [Stale views]
 // A view's history is that of its root, read through the view's geometry. When an in-place operator replaces the root's
 // history, its generation grows; a view whose own history is of an older generation, or that has none yet, gets a new
-// one when it is asked for.
+// one when it is asked for. A view of a root without history may be a leaf itself.
 bool is_stale(const TensorImpl* view) {
     const TensorImpl* root = view->root();
+    if (!(root->own_stages() & bit(Stage::Autograd))) return false;
     const Meta* m = meta_or_null(view);
     const Meta* r = meta_or_null(root);
     if (!m || !m->grad_fn) return true;
@@ -129,14 +130,12 @@ void check_inplace(const char* op, const Tensor& t) {
     RL_CHECK(!t.impl()->has(Flag::Inference), throw_runtime,
              "%s: a tensor made in inference_mode cannot be written while gradients are recorded\n"
              "hint: clone() it first", op);
-    bool required = t.requires_grad();
-    Meta* root = meta_or_null(t.impl()->root());
-    bool leaf_root = !root || !root->grad_fn;
-    RL_CHECK(!(required && leaf_root && !(t.impl()->is_view() && !Tensor::share(t.impl()->root()).requires_grad())),
-             throw_runtime,
+    bool leaf = t.is_leaf() && t.requires_grad();
+    Tensor root = Tensor::share(t.impl()->root());
+    RL_CHECK(!leaf && !(t.impl()->is_view() && root.is_leaf() && root.requires_grad()), throw_runtime,
              "%s: a leaf that requires grad%s cannot be written in place while gradients are recorded\n"
              "hint: wrap the write in torch.no_grad(), or write to a clone()",
-             op, t.impl()->is_view() ? " (the base of this view)" : "");
+             op, leaf ? "" : " (the base of this view)");
 }
 
 // Note [In-place]

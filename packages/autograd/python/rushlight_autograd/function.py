@@ -56,7 +56,9 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
         if not any(isinstance(g, Tensor) and g.requires_grad for g in grads):
             return result
         results = result if isinstance(result, tuple) else (result,)
-        blocked = _Once.apply(type(ctx).__name__, *results)
+        # The results have no history of their own: as leaves they give one to the node that raises.
+        leaves = [r.detach().requires_grad_() if isinstance(r, Tensor) else r for r in results]
+        blocked = _Once.apply(type(ctx).__name__, *leaves)
         blocked = blocked if isinstance(blocked, tuple) else (blocked,)
         return blocked if isinstance(result, tuple) else blocked[0]
 

@@ -108,6 +108,8 @@ class RL_API TensorImpl final : public RefCounted {
     // older than the root's.
     TensorImpl* root() const { return root_; }
     bool is_view() const { return root_ != this; }
+    /// Makes a view stand for itself, as a view that becomes a leaf of its own does.
+    void leave_root();
 
     void* meta() const { return meta_; }
     void set_meta(void* meta) { meta_ = meta; }
@@ -179,7 +181,10 @@ class RL_API Tensor {
     }
     /// Only floating-point and complex leaves may; else RuntimeError.
     void set_requires_grad(bool on) const;
-    bool is_leaf() const { return !impl_->has(Flag::NonLeaf) && !(impl_->is_view() && requires_grad()); }
+    bool is_leaf() const {
+        return !impl_->has(Flag::NonLeaf) &&
+               !(impl_->is_view() && (impl_->root()->own_stages() & bit(Stage::Autograd)) && requires_grad());
+    }
     Tensor grad() const { return share(impl_->grad()); }
 
     friend bool operator==(const Tensor&, const Tensor&) = delete;

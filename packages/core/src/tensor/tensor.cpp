@@ -220,6 +220,12 @@ void TensorImpl::destroy(TensorImpl* impl) {
     Pool::release(impl);
 }
 
+void TensorImpl::leave_root() {
+    TensorImpl* root = root_;
+    root_ = this;
+    if (root != this && root->drop()) destroy(root);
+}
+
 Geometry TensorImpl::geometry() const {
     return {{sizes().begin(), sizes().end()}, {strides().begin(), strides().end()}, offset_};
 }
@@ -258,7 +264,10 @@ void Tensor::set_requires_grad(bool on) const {
     RL_CHECK(!on || !impl->has(Flag::Inference) || dispatch_state.inference, throw_runtime,
              "requires_grad_(True): this tensor was made in inference_mode\nhint: clone() it outside of it first");
     if (!is_leaf()) return;
-    if (on) impl->set(Flag::DetachedView, false);
+    if (on) {
+        impl->set(Flag::DetachedView, false);
+        impl->leave_root();
+    }
     impl->set_stage(Stage::Autograd, on);
 }
 

@@ -1,0 +1,12 @@
+import random
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))  # for autograd_samples
+
+
+@pytest.fixture(autouse=True)
+def _same_numbers_every_run() -> None:
+    random.seed(0)

@@ -1,0 +1,293 @@
+"""Function, hooks and the graph as Python sees it."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import pytest
+import rushlight_core as core
+from autograd_samples import leaf, ones
+
+from rushlight_autograd import Function, grad, gradcheck, gradgradcheck
+from rushlight_autograd.function import once_differentiable
+
+
+class Square(Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        return grad * x * 2
+
+
+class Exp(Function):
+    """Saves its own result, in the style with setup_context."""
+
+    @staticmethod
+    def forward(x):
+        return x.exp()
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(output)
+
+    @staticmethod
+    def backward(ctx, grad):
+        (y,) = ctx.saved_tensors
+        return grad * y
+
+
+@pytest.mark.parametrize("function", [Square, Exp])
+def test_derivatives_of_a_function(function) -> None:
+    gradcheck(function.apply, [leaf(3)])
+    gradgradcheck(function.apply, [leaf(3)])
+
+
+def test_a_result_that_saves_itself_dies() -> None:
+    x = leaf(2)
+    y = Exp.apply(x)
+    alive = weakref.ref(y)
+    del y
+    gc.collect()
+    assert alive() is None
+
+
+def test_other_arguments_and_needs_input_grad() -> None:
+    seen = []
+
+    class Scale(Function):
+        @staticmethod
+        def forward(ctx, x, factor, bias):
+            ctx.factor = factor
+            return x * factor + bias
+
+        @staticmethod
+        def backward(ctx, grad):
+            seen.append(ctx.needs_input_grad)
+            return grad * ctx.factor, None, grad
+
+    x, bias = leaf(2), core.ones(2, dtype=core.float64)
+    Scale.apply(x, 3, bias).backward(ones(x))
+    assert x.grad.tolist() == [3.0, 3.0]
+    assert seen == [(True, False, False)]
+
+
+def test_several_results_and_absent_gradients() -> None:
+    class Two(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2, x * 3
+
+        @staticmethod
+        def backward(ctx, a, b):
+            assert b.tolist() == [0.0, 0.0]
+            return a * 2 + b * 3
+
+    x = leaf(2)
+    a, _ = Two.apply(x)
+    a.backward(ones(x))
+    assert x.grad.tolist() == [2.0, 2.0]
+
+    class Raw(Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.set_materialize_grads(False)
+            return x * 2, x * 3
+
+        @staticmethod
+        def backward(ctx, a, b):
+            assert b is None
+            return a * 2
+
+    a, _ = Raw.apply(x)
+    a.backward(ones(x))
+
+
+def test_in_place_function() -> None:
+    class Double(Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.mark_dirty(x)
+            with core.no_grad():
+                return x.mul_(2)
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * 2
+
+    x = leaf(2)
+    y = x * 1
+    z = Double.apply(y)
+    assert z is y
+    z.backward(ones(x))
+    assert x.grad.tolist() == [2.0, 2.0]
+
+
+def test_a_result_without_gradient() -> None:
+    class Where(Function):
+        @staticmethod
+        def forward(ctx, x):
+            y = x * 2
+            ctx.mark_non_differentiable(y)
+            return x * 3, y
+
+        @staticmethod
+        def backward(ctx, grad, _):
+            return grad * 3
+
+    a, b = Where.apply(leaf(2))
+    assert a.requires_grad
+    assert not b.requires_grad
+
+
+@pytest.mark.parametrize(
+    ("result", "error", "text"),
+    [
+        (lambda g: (g, g), RuntimeError, "returned 2 gradients for 1"),
+        (lambda g: (), RuntimeError, r"returned 0 gradient\(s\)"),
+        (lambda g: "no", TypeError, "expected a Tensor or None"),
+        (lambda g: core.ones(5, dtype=core.float64), RuntimeError, r"shape \(5,\) for argument 0 of shape \(2,\)"),
+    ],
+)
+def test_wrong_results_of_backward(result, error, text) -> None:
+    class Wrong(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return result(g)
+
+    x = leaf(2)
+    with pytest.raises(error, match=text):
+        Wrong.apply(x).backward(ones(x))
+
+
+def test_an_exception_keeps_its_type_and_leaves_the_graph_usable() -> None:
+    class Failing(Function):
+        fail = True
+
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            if Failing.fail:
+                raise KeyError("mine")
+            return g * 2
+
+    x = leaf(2)
+    y = Failing.apply(x)
+    with pytest.raises(KeyError, match="mine"):
+        y.backward(ones(x))
+    Failing.fail = False
+    y.backward(ones(x))
+    assert x.grad.tolist() == [2.0, 2.0]
+
+
+def test_once_differentiable() -> None:
+    class Once(Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        @once_differentiable
+        def backward(ctx, g):
+            (x,) = ctx.saved_tensors
+            return g * x * 2
+
+    x = leaf(2)
+    seed = ones(x).requires_grad_()
+    (g,) = grad(Once.apply(x), x, seed, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        g.backward(ones(x))
+
+
+def test_saved_tensors_are_freed() -> None:
+    x = leaf(2)
+    y = Square.apply(x)
+    node = y.grad_fn
+    y.backward(ones(x))
+    with pytest.raises(RuntimeError, match="freed"):
+        _ = node.saved_tensors
+    with pytest.raises(RuntimeError, match="used already"):
+        y.backward(ones(x))
+
+
+def test_names_and_edges() -> None:
+    x = leaf(2)
+    y = x * 2 + x.exp()
+    assert y.grad_fn.name() == "AddBackward0"
+    names = [node.name() for node, _ in y.grad_fn.next_functions]
+    assert names == ["MulBackward0", "ExpBackward0"]
+    (accumulate, index), _ = y.grad_fn.next_functions[0][0].next_functions
+    assert accumulate.name() == "AccumulateGrad"
+    assert accumulate.variable is x
+    assert index == 0
+    assert Square.apply(x).grad_fn.name() == "SquareBackward"
+
+
+def test_tensor_hooks() -> None:
+    x = leaf(2)
+    seen = []
+    handle = x.register_hook(lambda g: seen.append(g.tolist()))
+    y = x * 2
+    y.register_hook(lambda g: g * 10)
+    y.backward(ones(x))
+    assert seen == [[20.0, 20.0]]
+    handle.remove()
+    (x * 1).backward(ones(x))
+    assert len(seen) == 1
+
+
+def test_a_hook_sees_the_sum() -> None:
+    x = leaf(1)
+    seen = []
+    x.register_hook(lambda g: seen.append(g.item()))
+    (x * 2 + x * 3).backward(ones(x))
+    assert seen == [5.0]
+
+
+def test_node_and_post_accumulate_hooks() -> None:
+    x = leaf(2)
+    y = x * 2
+    seen = []
+    y.grad_fn.register_hook(lambda inputs, outputs: seen.append((inputs[0].tolist(), outputs[0].tolist())))
+    y.grad_fn.register_prehook(lambda outputs: (outputs[0] * 3,))
+    x.register_post_accumulate_grad_hook(lambda t: seen.append(t.grad.tolist()))
+    y.backward(ones(x))
+    assert seen == [([6.0, 6.0], [3.0, 3.0]), [6.0, 6.0]]
+
+
+def test_a_hook_that_refers_to_its_tensor_is_collected() -> None:
+    x = leaf(2)
+    x.register_hook(lambda g, x=x: g)
+    alive = weakref.ref(x)
+    del x
+    gc.collect()
+    assert alive() is None
+
+
+def test_retain_grad() -> None:
+    x = leaf(2)
+    y = x * 2
+    y.retain_grad()
+    (y * 3).backward(ones(x))
+    assert y.retains_grad
+    assert y.grad.tolist() == [3.0, 3.0]
+
+
+def test_a_wrong_hook_result() -> None:
+    x = leaf(2)
+    x.register_hook(lambda g: 3)
+    with pytest.raises(TypeError, match="result of the hook"):
+        (x * 1).backward(ones(x))

@@ -1,0 +1,130 @@
+"""In-place operators on tensors and views."""
+
+from __future__ import annotations
+
+import pytest
+import rushlight_core as core
+from autograd_samples import leaf, ones
+
+from rushlight_autograd import gradcheck, gradgradcheck
+
+
+def both(function, *inputs) -> None:
+    gradcheck(function, inputs, check_forward_ad=True)
+    gradgradcheck(function, inputs)
+
+
+def test_in_place_on_a_tensor() -> None:
+    def f(x, y):
+        z = x * 1
+        z.mul_(y)
+        z.add_(x)
+        return z.exp_()
+
+    both(f, leaf(3), leaf(3))
+
+
+def test_in_place_on_a_view_reaches_the_base() -> None:
+    def f(x, y):
+        z = x * 1
+        z.select(0, 0).mul_(y)
+        z.select(1, 1).add_(y.select(0, 0))
+        return z * z
+
+    both(f, leaf(2, 3), leaf(3))
+
+
+def test_in_place_on_the_base_reaches_a_view() -> None:
+    def f(x, w):
+        base = x * 1
+        view = base.select(0, 1)
+        base.mul_(w)
+        return view * view
+
+    both(f, leaf(2, 3), leaf(3))
+
+
+def test_a_view_from_before_its_base_required_grad() -> None:
+    def f(w):
+        base = core.zeros(2, 3, dtype=core.float64)
+        view = base.select(0, 1)
+        base.copy_(w)
+        return view * view
+
+    both(f, leaf(2, 3))
+
+
+def test_a_view_of_a_view() -> None:
+    def f(x, y):
+        z = x * 1
+        z.transpose(0, 1).select(0, 2).mul_(y)
+        return z * z
+
+    both(f, leaf(2, 3), leaf(2))
+
+
+def test_a_window_that_overlaps_itself() -> None:
+    def f(x):
+        base = x * 1
+        view = base.as_strided((3, 2), (1, 1))
+        base.mul_(2.0)
+        return view * view
+
+    both(f, leaf(4))
+
+
+def test_overwriting_cuts_the_history() -> None:
+    x = leaf(3)
+    y = x * 2
+    y.zero_()
+    y.add_(x)
+    y.backward(ones(x))
+    assert x.grad.tolist() == [1.0, 1.0, 1.0]
+
+
+def test_a_saved_tensor_that_was_written_raises() -> None:
+    x = leaf(3)
+    y = x * 2
+    z = y * y
+    y.add_(1)
+    with pytest.raises(RuntimeError, match="MulBackward0 needs was written in place.*version 1, version 0"):
+        z.backward(ones(x))
+
+
+def test_a_saved_result_that_was_written_raises() -> None:
+    x = leaf(3)
+    y = x.exp()
+    y.mul_(2)
+    with pytest.raises(RuntimeError, match="ExpBackward0"):
+        y.backward(ones(x))
+
+
+def test_what_is_not_needed_may_be_written() -> None:
+    x = leaf(3)
+    y = x + 1
+    z = y + x
+    y.add_(1)
+    z.backward(ones(x))
+    assert x.grad.tolist() == [2.0, 2.0, 2.0]
+
+
+def test_a_leaf_that_requires_grad_cannot_be_written() -> None:
+    x = leaf(3)
+    before = x.tolist()
+    with pytest.raises(RuntimeError, match="a leaf that requires grad"):
+        x.add_(1)
+    with pytest.raises(RuntimeError, match="the base of this view"):
+        x.select(0, 0).zero_()
+    assert x.tolist() == before
+    with core.no_grad():
+        x.add_(1)
+    assert x.is_leaf
+
+
+def test_a_view_made_without_gradients_cannot_record() -> None:
+    x = leaf(3)
+    y = x * 1
+    with core.no_grad():
+        view = y.select(0, 0)
+    with pytest.raises(RuntimeError, match="no_grad"):
+        view.mul_(x.select(0, 1))
