@@ -328,7 +328,7 @@ def _make_identity_function() -> Any:
             "backward hooks: no autograd provider is installed\nhint: pip install rushlight-autograd"
         )
 
-    class Identity(provider.Function):  # type: ignore[misc, name-defined, union-attr]
+    class Identity(provider.Function):  # type: ignore[name-defined]
         @staticmethod
         def forward(ctx: Any, ready: Any, *tensors: Tensor) -> tuple[Tensor, ...]:
             ctx.ready = ready

@@ -251,7 +251,7 @@ class Module(Traversal, Hooks, State):
                 if new_grad is not grad:
                     parameter.grad = None  # of another dtype or device than the parameter is going to have
                 parameter.data = new
-            if new_grad is not None and new_grad is not grad:
+            if grad is not None and new_grad is not None and new_grad is not grad:
                 parameter.grad = new_grad.requires_grad_(grad.requires_grad)
         self._check_tables()
         for name, buffer in list(self._buffers.items()):

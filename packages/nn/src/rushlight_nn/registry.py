@@ -76,7 +76,7 @@ class Registry(dict):
         for name, value in dict(*args, **kwargs).items():
             self[name] = value
 
-    def __ior__(self, other: Any) -> Registry:  # type: ignore[override, misc]
+    def __ior__(self, other: Any) -> Registry:  # type: ignore[misc]
         self.update(other)
         return self
 

@@ -108,7 +108,7 @@ class Sequential(_Numbered):
 
     def forward(self, input: Any) -> Any:
         for module in self._modules.values():
-            input = module(input)  # type: ignore[misc]
+            input = module(input)
         return input
 
     def __getitem__(self, index: Any) -> Any:
@@ -171,7 +171,7 @@ class ModuleDict(Module):
             self.update(modules)
 
     def __getitem__(self, key: str) -> Module:
-        return self._modules[key]  # type: ignore[return-value]
+        return self._modules[key]
 
     def __setitem__(self, key: str, module: Module) -> None:
         self.add_module(key, module)
@@ -194,7 +194,7 @@ class ModuleDict(Module):
 
     def pop(self, key: str) -> Module:
         """Remove and return the module called `key`."""
-        return self._modules.pop(key)  # type: ignore[return-value]
+        return self._modules.pop(key)
 
     def keys(self) -> Any:
         """The names."""

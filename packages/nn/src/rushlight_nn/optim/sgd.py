@@ -97,13 +97,17 @@ class SGD(Optimizer):
             # In its first step a parameter's direction is its gradient, not a part of it: a call of its own.
             for i in new:
                 buffers[i] = state[params[i]]["momentum_buffer"] = core.empty_like(params[i])
-            fresh = ([values[i] for i in new] for values in (params, grads, buffers))
-            _update(group, *fresh, first=True)
+            some, their_grads, fresh = _at(new, params, grads, buffers)
+            _update(group, some, their_grads, fresh, True)
             if len(new) == len(params):
                 return
-            old = [i for i in range(len(params)) if i not in set(new)]
-            params, grads, buffers = ([values[i] for i in old] for values in (params, grads, buffers))
+            old = sorted(set(range(len(params))) - set(new))
+            params, grads, buffers = _at(old, params, grads, buffers)
         _update(group, params, grads, buffers, False)
+
+
+def _at(positions: list[int], *lists: list[Any]) -> Any:
+    return [[values[i] for i in positions] for values in lists]
 
 
 def _update(

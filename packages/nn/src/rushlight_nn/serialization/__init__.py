@@ -170,7 +170,7 @@ def load(f: str | os.PathLike[str] | BinaryIO, map_location: Any = None, *, weig
     # The header's reader wants a path: give the data one, in memory.
     descriptor = os.memfd_create("checkpoint")
     with open(descriptor, "w+b") as file:
-        shutil.copyfileobj(f, file)  # type: ignore[misc]
+        shutil.copyfileobj(f, file)  # type: ignore[arg-type]
         file.flush()
         return _load(f"/proc/self/fd/{descriptor}", str(getattr(f, "name", "<file>")), map_location)
 
@@ -211,7 +211,8 @@ def _read_document(metadata: dict[str, str]) -> dict[str, Any]:
             f"it was written in version {document.get('version')} of the format, this one reads {_VERSION}\n"
             "hint: upgrade rushlight-nn"
         )
-    descriptions, checksums = document.get("tensors"), document.get("crc32")
+    descriptions: Any = document.get("tensors")
+    checksums = document.get("crc32")
     complete = "root" in document and isinstance(checksums, dict) and isinstance(descriptions, list)
     if not complete or not all(isinstance(d, dict) and isinstance(d.get("name"), str) for d in descriptions):
         raise container.FormatError("the description of its structure is incomplete")

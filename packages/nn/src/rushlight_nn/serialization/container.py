@@ -9,7 +9,6 @@ version.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator
 
 import rushlight_core as core
@@ -126,11 +125,6 @@ def read_header(path: str) -> tuple[dict[str, str], list[Entry], int]:
         start = file.read(8)
     if len(start) < 8:
         raise FormatError("it is shorter than any checkpoint: truncated, or no checkpoint")
-    if start[:4] == b"PK\x03\x04" or start[:2] == b"\x80\x02":
-        raise FormatError(
-            "this is a pickled PyTorch checkpoint, which could run any code when it is opened\n"
-            "hint: where it is trusted, convert it: safetensors.torch.save_file(torch.load(path), new_path)"
-        )
     from safetensors import SafetensorError, safe_open
 
     try:
@@ -141,6 +135,12 @@ def read_header(path: str) -> tuple[dict[str, str], list[Entry], int]:
                 entries.append(Entry(name, str(view.get_dtype()), list(view.get_shape())))
             metadata = file.metadata() or {}
     except SafetensorError as error:
+        # Not asked before: the length of a header may begin with the same bytes.
+        if start[:4] == b"PK\x03\x04" or start[:2] == b"\x80\x02":
+            raise FormatError(
+                "this is a pickled PyTorch checkpoint, which could run any code when it is opened\n"
+                "hint: where it is trusted, convert it: safetensors.torch.save_file(torch.load(path), new)"
+            ) from None
         raise FormatError(f"truncated, altered, or no checkpoint ({error})") from None
     for entry in entries:
         if entry.dtype not in _DTYPES or not hasattr(core, _DTYPES[entry.dtype]):
@@ -168,6 +168,6 @@ def read_tensors(
             if not count:
                 raise FormatError(f"the file ends within tensor {entry.name!r}")
             rest = rest[count:]
-        if entry.dtype == "BOOL" and math.prod(entry.shape) and bytes(memory).strip(b"\x00\x01"):
+        if entry.dtype == "BOOL" and bytes(memory).strip(b"\x00\x01"):
             raise FormatError(f"tensor {entry.name!r} holds bytes that are neither true nor false")
         yield entry, tensor, memory

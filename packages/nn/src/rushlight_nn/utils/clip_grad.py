@@ -7,8 +7,12 @@ from collections.abc import Iterable
 import rushlight_core as core
 from rushlight_core import Tensor
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
-def _with_grad(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
+
+def _with_grad(parameters: Tensor | Iterable[Tensor]) -> list[Any]:
     parameters = [parameters] if isinstance(parameters, Tensor) else list(parameters)
     return [p for p in parameters if p.grad is not None]
 
@@ -68,9 +72,9 @@ def clip_grad_norm_(
     Returns:
         the norm before, a 0-d tensor.
     """
-    parameters = _with_grad(parameters)
-    total = get_total_norm([p.grad for p in parameters], norm_type, error_if_nonfinite)
-    clip_grads_with_norm_(parameters, max_norm, total)
+    chosen = _with_grad(parameters)
+    total = get_total_norm([p.grad for p in chosen], norm_type, error_if_nonfinite)
+    clip_grads_with_norm_(chosen, max_norm, total)
     return total
 
 
