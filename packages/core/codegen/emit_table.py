@@ -168,16 +168,18 @@ def _reduce(op: Op) -> list[str]:
     if params:
         setup = [f"const Scalar params[] = {{{', '.join(map(_scalar, params))}}};"]
         given = "params"
-    arguments = (
-        f"{own}_desc, input, {dims}, {'keepdim' if 'keepdim' in names else 'false'}, "
-        f"{'dtype' if 'dtype' in names else 'std::nullopt'}, {given}"
-    )
+    keepdim = "keepdim" if "keepdim" in names else "false"
+    if len(op.schema.returns) == 2:
+        call = f"reduce_with_indices({own}_desc, input, {dims}, {keepdim}, {given})"
+    else:
+        dtype = "dtype" if "dtype" in names else "std::nullopt"
+        call = f"reduce({own}_desc, input, {dims}, {keepdim}, {dtype}, {given})"
     lines = [
         f"KernelSlots {_slots(op)}{{}};",
-        f'const ReduceDesc {own}_desc{{"{op.base}", ReduceDesc::Compute::{op.compute}, ReduceDesc::Result::{op.result},',
+        f'const ReduceDesc {own}_desc{{"{op.base.lstrip("_")}", ReduceDesc::Result::{op.result}, {len(params)},',
         f"    cpu::{loop_name(op)}, &{_slots(op)}}};",
     ]
-    lines += _function(op.forms()[0], [*setup, f"return reduce({arguments});"])
+    lines += _function(op.forms()[0], [*setup, f"return {call};"])
     return lines + _written_forms(op, "copy")
 
 

@@ -46,7 +46,7 @@ class Op:
     kernel: str = ""  # typed CPU kernel of kind custom; "" = the body's name
     types: str = ""  # entry of TYPE_LISTS, kind pointwise and reduce
     compute: str = "Common"  # pointwise: Common or CommonFloat
-    result: str = "Compute"  # pointwise: Compute or Bool
+    result: str = "Compute"  # pointwise: Compute or Bool; reduce: Compute, Bool, Sum or Index
     check: str = ""  # pointwise: function of src/ops/checks.h that sees the arguments first
     bool_inputs: tuple[str, ...] = ()
     castable: tuple[str, ...] = ()

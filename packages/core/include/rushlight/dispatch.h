@@ -5,6 +5,7 @@
 #include <atomic>
 #include <bit>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "rushlight/tensor.h"

@@ -18,6 +18,20 @@ Tensor selu(const Tensor& input);
 Tensor celu(const Tensor& input, Scalar alpha);
 Tensor relu6(const Tensor& input);
 
+// reduction.cpp
+Tensor max_other(const Tensor& input, const Tensor& other);
+Tensor min_other(const Tensor& input, const Tensor& other);
+Tensor var_unbiased_dim(const Tensor& input, std::optional<IntList> dim, bool unbiased, bool keepdim);
+Tensor var_unbiased(const Tensor& input, bool unbiased);
+std::tuple<Tensor, Tensor> var_mean(const Tensor& input, std::optional<IntList> dim, Scalar correction, bool keepdim);
+Tensor std_unbiased_dim(const Tensor& input, std::optional<IntList> dim, bool unbiased, bool keepdim);
+Tensor std_unbiased(const Tensor& input, bool unbiased);
+std::tuple<Tensor, Tensor> std_mean(const Tensor& input, std::optional<IntList> dim, Scalar correction, bool keepdim);
+Tensor norm(const Tensor& input, Scalar p, std::optional<IntList> dim, bool keepdim, std::optional<DType> dtype);
+Tensor norm_name(const Tensor& input, std::string_view p, std::optional<IntList> dim, bool keepdim,
+                 std::optional<DType> dtype);
+Tensor logsumexp(const Tensor& input, IntList dim, bool keepdim);
+
 // shape.cpp
 Tensor reshape(const Tensor& input, IntList shape);
 Tensor reshape_as(const Tensor& input, const Tensor& other);

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "cpu/pointwise_driver.h"
+#include "ops/params.h"
 #include "rushlight/backend.h"
 #include "rushlight/parallel.h"
 
@@ -354,12 +355,6 @@ struct General {
         backend_call(device, kernel,
                      KernelArgs{sizeof(KernelArgs), 1, desc.num_inputs, static_cast<uint16_t>(num_params), views,
                                 numbers, nullptr});
-    }
-    static Param to_param(Scalar s) {
-        Param p{s.is_floating() ? Param::Kind::Float : s.is_bool() ? Param::Kind::Bool : Param::Kind::Int, 0, {}};
-        if (s.is_floating()) p.floating = s.to<double>();
-        else p.integer = s.to<int64_t>();
-        return p;
     }
 };
 

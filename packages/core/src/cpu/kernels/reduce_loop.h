@@ -1,0 +1,144 @@
+// From a reducer to the loops of one reduction. Included by kernel files only: Note [Kernels compiled twice].
+//
+// A reducer is made from the operator's parameters, and says for elements of type T
+//     Acc, Wide                        the types of partial results and of results
+//     Acc start()                      of no elements
+//     Acc step(Acc, T)                 one element more; with kIndexed step(Acc, T, int64_t) is told its number
+//     Acc join(Acc, Acc)               of two runs of elements, the earlier first
+//     Wide finish(Acc, int64_t n)      of a partial result of n elements; index(Acc) is a second result
+//     kIdentity                        whether no elements have a result
+// and may have Acc run(read, n, index), which takes a run of elements at once: read(i) is element i, whose number is
+// index + i.
+#pragma once
+
+#include "cpu/kernels/pointwise_loop.h"
+#include "ops/reduce.h"
+#include "ops/reducers/lanes.h"
+
+namespace rushlight::cpu::RUSHLIGHT_CPU {
+namespace {
+
+template <class T, class Stored>
+struct Reader {
+    const char* data;
+    int64_t stride;
+    T operator()(int64_t i) const { return static_cast<T>(*reinterpret_cast<const Stored*>(data + i * stride)); }
+};
+template <class T, class Stored>
+struct DenseReader {
+    const Stored* data;
+    T operator()(int64_t i) const { return static_cast<T>(data[i]); }
+};
+
+template <class R, class T, class Stored>
+struct ReduceLoop {
+    using Acc = typename R::Acc;
+    using Wide = typename R::Wide;
+
+    static void start(char* acc, int64_t count, const Scalar* params) {
+        const R r(params);
+        for (int64_t i = 0; i < count; ++i) reinterpret_cast<Acc*>(acc)[i] = r.start();
+    }
+
+    static void accumulate(char* bytes, const char* in, int64_t count, int64_t step, int64_t n, int64_t stride,
+                           int64_t index, const Scalar* params) {
+        const R r(params);
+        Acc* acc = reinterpret_cast<Acc*>(bytes);
+        constexpr auto size = static_cast<int64_t>(sizeof(Stored));
+        if (step == size && stride != size && count > 1) return columns(r, acc, in, count, n, stride, index);
+        for (int64_t i = 0; i < count; ++i) {
+            const char* row = in + i * step;
+            if (stride == size)
+                acc[i] = run(r, acc[i], DenseReader<T, Stored>{reinterpret_cast<const Stored*>(row)}, n, index);
+            else
+                acc[i] = run(r, acc[i], Reader<T, Stored>{row, stride}, n, index);
+        }
+    }
+
+    static void join(char* acc, const char* later, int64_t count, const Scalar* params) {
+        const R r(params);
+        Acc* a = reinterpret_cast<Acc*>(acc);
+        for (int64_t i = 0; i < count; ++i) a[i] = r.join(a[i], reinterpret_cast<const Acc*>(later)[i]);
+    }
+
+    static void finish(char* out, char* second, const char* acc, int64_t count, int64_t n, const Scalar* params) {
+        const R r(params);
+        const Acc* a = reinterpret_cast<const Acc*>(acc);
+        for (int64_t i = 0; i < count; ++i) reinterpret_cast<Wide*>(out)[i] = r.finish(a[i], n);
+        if constexpr (requires { r.index(a[0]); }) {
+            if (second)
+                for (int64_t i = 0; i < count; ++i) reinterpret_cast<int64_t*>(second)[i] = r.index(a[i]);
+        }
+    }
+
+  private:
+    static constexpr int64_t kShortRow = 64;
+
+    template <class Read>
+    static Acc run(const R& r, Acc acc, Read read, int64_t n, int64_t index) {
+        if constexpr (requires { r.run(read, n, index); }) {
+            return r.join(acc, r.run(read, n, index));
+        } else {
+            return reducers::in_lanes(
+                n, acc, [&] { return r.start(); }, [&](Acc a, int64_t i) { return r.step(a, read(i)); },
+                [&](Acc a, Acc b) { return r.join(a, b); });
+        }
+    }
+
+    // Neighbouring elements belong to neighbouring results: row by row, four rows at a time.
+    static void columns(const R& r, Acc* acc, const char* in, int64_t count, int64_t n, int64_t stride, int64_t index) {
+        if constexpr (!requires { r.step(acc[0], T(), index); }) {
+            // Rows of few elements without gaps are taken several at a time, as one longer row.
+            int64_t together = kShortRow / count;
+            if (together > 1 && n >= 2 * together && stride == count * static_cast<int64_t>(sizeof(Stored))) {
+                Acc side[kShortRow];
+                for (int64_t k = 0; k < together * count; ++k) side[k] = r.start();
+                columns(r, side, in, together * count, n / together, stride * together, index);
+                for (int64_t k = 0; k < together * count; ++k) acc[k % count] = r.join(acc[k % count], side[k]);
+                int64_t done = n / together * together;
+                in += done * stride;
+                n -= done;
+            }
+        }
+        auto row = [&](int64_t i) { return reinterpret_cast<const Stored*>(in + i * stride); };
+        int64_t i = 0;
+        if constexpr (requires { r.step(acc[0], T(), index); }) {
+            for (; i < n; ++i)
+                for (int64_t c = 0; c < count; ++c) acc[c] = r.step(acc[c], static_cast<T>(row(i)[c]), index + i);
+        } else {
+            for (; i + 4 <= n; i += 4) {
+                const Stored *x0 = row(i), *x1 = row(i + 1), *x2 = row(i + 2), *x3 = row(i + 3);
+#pragma GCC ivdep
+                for (int64_t c = 0; c < count; ++c) {
+                    Acc a = r.step(r.step(acc[c], static_cast<T>(x0[c])), static_cast<T>(x1[c]));
+                    acc[c] = r.step(r.step(a, static_cast<T>(x2[c])), static_cast<T>(x3[c]));
+                }
+            }
+            for (; i < n; ++i)
+#pragma GCC ivdep
+                for (int64_t c = 0; c < count; ++c) acc[c] = r.step(acc[c], static_cast<T>(row(i)[c]));
+        }
+    }
+};
+
+template <class R, class T, class Stored>
+constexpr ReduceLoops reduce_loops() {
+    using L = ReduceLoop<R, T, Stored>;
+    static_assert(sizeof(typename R::Acc) <= 32);
+    return {L::start, L::accumulate, L::join, L::finish, DTypeOf<typename R::Wide>::value, sizeof(typename R::Acc),
+            R::kIdentity, requires(R r, typename R::Acc a) { r.index(a); }};
+}
+
+template <template <class> class R, class... T>
+constexpr ReduceTable reducers(Types<T...>) {
+    ReduceTable table{};
+    ((table.loop[static_cast<int>(DTypeOf<T>::value)] = reduce_loops<R<T>, T, T>()), ...);
+    if (table.loop[static_cast<int>(DType::Float32)].start) {
+        table.loop[static_cast<int>(DType::Float16)] = reduce_loops<R<float>, float, Half>();
+        table.loop[static_cast<int>(DType::BFloat16)] = reduce_loops<R<float>, float, BFloat16>();
+    }
+    return table;
+}
+
+}  // namespace
+}  // namespace rushlight::cpu::RUSHLIGHT_CPU

@@ -1,0 +1,78 @@
+#include <cmath>
+
+#include "ops/composites.h"
+#include "rushlight/ops/_norm2.h"
+#include "rushlight/ops/abs.h"
+#include "rushlight/ops/add.h"
+#include "rushlight/ops/amax.h"
+#include "rushlight/ops/amin.h"
+#include "rushlight/ops/detach.h"
+#include "rushlight/ops/exp.h"
+#include "rushlight/ops/isinf.h"
+#include "rushlight/ops/log.h"
+#include "rushlight/ops/maximum.h"
+#include "rushlight/ops/mean.h"
+#include "rushlight/ops/minimum.h"
+#include "rushlight/ops/ne.h"
+#include "rushlight/ops/pow.h"
+#include "rushlight/ops/squeeze.h"
+#include "rushlight/ops/std.h"
+#include "rushlight/ops/sub.h"
+#include "rushlight/ops/sum.h"
+#include "rushlight/ops/var.h"
+#include "rushlight/ops/where.h"
+
+namespace rushlight::composites {
+
+Tensor max_other(const Tensor& input, const Tensor& other) { return ops::maximum(input, other); }
+Tensor min_other(const Tensor& input, const Tensor& other) { return ops::minimum(input, other); }
+
+Tensor var_unbiased_dim(const Tensor& input, std::optional<IntList> dim, bool unbiased, bool keepdim) {
+    return ops::var(input, dim, Scalar(unbiased ? 1 : 0), keepdim);
+}
+Tensor var_unbiased(const Tensor& input, bool unbiased) {
+    return ops::var(input, std::nullopt, Scalar(unbiased ? 1 : 0), false);
+}
+std::tuple<Tensor, Tensor> var_mean(const Tensor& input, std::optional<IntList> dim, Scalar correction, bool keepdim) {
+    return {ops::var(input, dim, correction, keepdim), ops::mean(input, dim, keepdim)};
+}
+Tensor std_unbiased_dim(const Tensor& input, std::optional<IntList> dim, bool unbiased, bool keepdim) {
+    return ops::std(input, dim, Scalar(unbiased ? 1 : 0), keepdim);
+}
+Tensor std_unbiased(const Tensor& input, bool unbiased) {
+    return ops::std(input, std::nullopt, Scalar(unbiased ? 1 : 0), false);
+}
+std::tuple<Tensor, Tensor> std_mean(const Tensor& input, std::optional<IntList> dim, Scalar correction, bool keepdim) {
+    return {ops::std(input, dim, correction, keepdim), ops::mean(input, dim, keepdim)};
+}
+
+Tensor norm(const Tensor& input, Scalar p, std::optional<IntList> dim, bool keepdim, std::optional<DType> dtype) {
+    DType computed = dtype.value_or(input.dtype());
+    RL_CHECK(is_floating(computed), throw_runtime,
+             "norm(input): needs a floating-point tensor, got %s\nhint: give dtype, or convert it first", name(computed));
+    double power = p.to<double>();
+    if (power == 2) return ops::_norm2(input, dim, keepdim, dtype);
+    Tensor magnitude = ops::abs(input);
+    IntList along = dim.value_or(IntList());
+    if (std::isinf(power))
+        return power > 0 ? ops::amax(magnitude, along, keepdim) : ops::amin(magnitude, along, keepdim);
+    if (power == 0) return ops::sum(ops::ne(input, Scalar(0)), dim, keepdim, computed);
+    if (power == 1) return ops::sum(magnitude, dim, keepdim, dtype);
+    return ops::pow(ops::sum(ops::pow(magnitude, p), dim, keepdim, dtype), Scalar(1 / power));
+}
+Tensor norm_name(const Tensor& input, std::string_view p, std::optional<IntList> dim, bool keepdim,
+                 std::optional<DType> dtype) {
+    RL_CHECK(p == "fro", throw_runtime, "norm(p): must be a number or 'fro', got '%.*s'", int(p.size()), p.data());
+    return norm(input, Scalar(2), dim, keepdim, dtype);
+}
+
+Tensor logsumexp(const Tensor& input, IntList dim, bool keepdim) {
+    // Shifted by the largest element, which changes neither the value nor the gradient; infinities stay where they are.
+    Tensor shift = ops::amax(ops::detach(input), dim, true);
+    shift = ops::where(ops::isinf(shift), Scalar(0), shift);
+    Tensor sums = ops::log(ops::sum(ops::exp(ops::sub(input, shift)), dim, keepdim));
+    if (!keepdim) shift = dim.empty() ? ops::squeeze(shift) : ops::squeeze(shift, dim);
+    return ops::add(sums, shift);
+}
+
+}  // namespace rushlight::composites

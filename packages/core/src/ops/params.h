@@ -1,0 +1,16 @@
+// Numbers on their way to a device's kernel.
+#pragma once
+
+#include "rushlight/kernel.h"
+#include "rushlight/scalar.h"
+
+namespace rushlight {
+
+inline Param to_param(Scalar s) {
+    Param p{s.is_floating() ? Param::Kind::Float : s.is_bool() ? Param::Kind::Bool : Param::Kind::Int, 0, {}};
+    if (s.is_floating()) p.floating = s.to<double>();
+    else p.integer = s.to<int64_t>();
+    return p;
+}
+
+}  // namespace rushlight

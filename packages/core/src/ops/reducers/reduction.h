@@ -1,0 +1,243 @@
+// Reducers of ops/reduction.yaml; what a reducer is, cpu/kernels/reduce_loop.h says. Floating-point sums are kept in double
+// precision, integer sums in 64 bits, where they wrap around.
+#pragma once
+
+#include <cmath>
+#include <limits>
+#include <type_traits>
+
+#include "ops/reducers/lanes.h"
+#include "rushlight/scalar.h"
+
+namespace rushlight::reducers {
+namespace {
+
+template <class T>
+inline constexpr bool kIsReal = std::is_floating_point_v<T>;
+
+template <class T>
+struct Sum {
+    using Acc = std::conditional_t<kIsReal<T>, double, uint64_t>;
+    using Wide = std::conditional_t<kIsReal<T>, double, int64_t>;
+    static constexpr bool kIdentity = true;
+    explicit Sum(const Scalar*) {}
+    Acc start() const { return 0; }
+    Acc step(Acc a, T x) const { return a + static_cast<Acc>(x); }
+    Acc join(Acc a, Acc b) const { return a + b; }
+    Wide finish(Acc a, int64_t) const { return static_cast<Wide>(a); }
+};
+
+template <class T>
+struct Mean : Sum<T> {
+    using Sum<T>::Sum;
+    double finish(double a, int64_t n) const { return a / static_cast<double>(n); }
+};
+
+template <class T>
+struct Prod {
+    using Acc = std::conditional_t<kIsReal<T>, double, uint64_t>;
+    using Wide = std::conditional_t<kIsReal<T>, double, int64_t>;
+    static constexpr bool kIdentity = true;
+    explicit Prod(const Scalar*) {}
+    Acc start() const { return 1; }
+    Acc step(Acc a, T x) const { return a * static_cast<Acc>(x); }
+    Acc join(Acc a, Acc b) const { return a * b; }
+    Wide finish(Acc a, int64_t) const { return static_cast<Wide>(a); }
+};
+
+/// The square root of the sum of squares.
+template <class T>
+struct Norm2 {
+    using Acc = double;
+    using Wide = double;
+    static constexpr bool kIdentity = true;
+    explicit Norm2(const Scalar*) {}
+    Acc start() const { return 0; }
+    Acc step(Acc a, T x) const { return a + static_cast<double>(x) * static_cast<double>(x); }
+    Acc join(Acc a, Acc b) const { return a + b; }
+    Wide finish(Acc a, int64_t) const { return std::sqrt(a); }
+};
+
+// Whether x comes before `best`: a NaN comes before everything but a NaN.
+template <class T, bool largest>
+inline bool comes_first(T x, T best) {
+    return (largest ? x > best : x < best) || (x != x && best == best);
+}
+template <class T, bool largest>
+inline constexpr T kLast = largest ? (std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity()
+                                                                           : std::numeric_limits<T>::lowest())
+                                   : (std::numeric_limits<T>::has_infinity ? std::numeric_limits<T>::infinity()
+                                                                           : std::numeric_limits<T>::max());
+
+template <class T, bool largest>
+struct Extreme {
+    using Acc = T;
+    using Wide = T;
+    static constexpr bool kIdentity = false;
+    explicit Extreme(const Scalar*) {}
+    Acc start() const { return kLast<T, largest>; }
+    // The second comparison is of two values at hand, so that a NaN costs no branch.
+    Acc step(Acc a, T x) const { return (largest ? a < x : x < a) || x != x ? x : a; }
+    Acc join(Acc a, Acc b) const { return step(a, b); }
+    Wide finish(Acc a, int64_t) const { return a; }
+};
+template <class T>
+struct Amax : Extreme<T, true> {
+    using Extreme<T, true>::Extreme;
+};
+template <class T>
+struct Amin : Extreme<T, false> {
+    using Extreme<T, false>::Extreme;
+};
+
+template <class T>
+struct Found {
+    T value;
+    int64_t index;
+};
+/// The extreme value and the number of its first element.
+template <class T, bool largest>
+struct IndexedExtreme {
+    using Acc = Found<T>;
+    using Wide = T;
+    static constexpr bool kIdentity = false;
+    explicit IndexedExtreme(const Scalar*) {}
+    Acc start() const { return {kLast<T, largest>, -1}; }
+    Acc step(Acc a, T x, int64_t index) const {
+        bool first = a.index < 0 || comes_first<T, largest>(x, a.value);
+        return {first ? x : a.value, first ? index : a.index};
+    }
+    Acc join(Acc a, Acc b) const {
+        return b.index >= 0 && (a.index < 0 || comes_first<T, largest>(b.value, a.value)) ? b : a;
+    }
+    Wide finish(Acc a, int64_t) const { return a.value; }
+    int64_t index(Acc a) const { return a.index; }
+
+    // Block by block: the extreme of a block is found in lanes, its place only where it is a new one.
+    template <class Read>
+    Acc run(Read read, int64_t n, int64_t index) const {
+        constexpr int64_t kBlock = 256, kWidth = 32;
+        Extreme<T, largest> extreme(nullptr);
+        Acc best = start();
+        int64_t i = 0;
+        for (; i + kBlock <= n; i += kBlock) {
+            T lane[kWidth];
+            for (int64_t k = 0; k < kWidth; ++k) lane[k] = read(i + k);
+            for (int64_t j = kWidth; j < kBlock; j += kWidth)
+                for (int64_t k = 0; k < kWidth; ++k) lane[k] = extreme.step(lane[k], read(i + j + k));
+            T found = lane[0];
+            for (int64_t k = 1; k < kWidth; ++k) found = extreme.step(found, lane[k]);
+            if (best.index >= 0 && !comes_first<T, largest>(found, best.value)) continue;
+            int64_t place = 0;
+            while (read(i + place) != found && found == found) ++place;
+            while (found != found && read(i + place) == read(i + place)) ++place;
+            best = {found, index + i + place};
+        }
+        for (; i < n; ++i) best = step(best, read(i), index + i);
+        return best;
+    }
+};
+template <class T>
+struct MaxIndex : IndexedExtreme<T, true> {
+    using IndexedExtreme<T, true>::IndexedExtreme;
+};
+template <class T>
+struct MinIndex : IndexedExtreme<T, false> {
+    using IndexedExtreme<T, false>::IndexedExtreme;
+};
+// The index alone.
+template <class T>
+struct Argmax : IndexedExtreme<T, true> {
+    using Wide = int64_t;
+    using IndexedExtreme<T, true>::IndexedExtreme;
+    Wide finish(Found<T> a, int64_t) const { return a.index; }
+};
+template <class T>
+struct Argmin : IndexedExtreme<T, false> {
+    using Wide = int64_t;
+    using IndexedExtreme<T, false>::IndexedExtreme;
+    Wide finish(Found<T> a, int64_t) const { return a.index; }
+};
+
+template <class T>
+struct Any {
+    using Acc = uint8_t;
+    using Wide = bool;
+    static constexpr bool kIdentity = true;
+    explicit Any(const Scalar*) {}
+    Acc start() const { return 0; }
+    Acc step(Acc a, T x) const { return static_cast<Acc>(a | (x != T(0))); }
+    Acc join(Acc a, Acc b) const { return a | b; }
+    Wide finish(Acc a, int64_t) const { return a; }
+};
+template <class T>
+struct All {
+    using Acc = uint8_t;
+    using Wide = bool;
+    static constexpr bool kIdentity = true;
+    explicit All(const Scalar*) {}
+    Acc start() const { return 1; }
+    Acc step(Acc a, T x) const { return static_cast<Acc>(a & (x != T(0))); }
+    Acc join(Acc a, Acc b) const { return a & b; }
+    Wide finish(Acc a, int64_t) const { return a; }
+};
+template <class T>
+struct CountNonzero {
+    using Acc = int64_t;
+    using Wide = int64_t;
+    static constexpr bool kIdentity = true;
+    explicit CountNonzero(const Scalar*) {}
+    Acc start() const { return 0; }
+    Acc step(Acc a, T x) const { return a + (x != T(0)); }
+    Acc join(Acc a, Acc b) const { return a + b; }
+    Wide finish(Acc a, int64_t) const { return a; }
+};
+
+/// How many elements, their mean, and the sum of squared distances from it. A run of elements takes two passes; runs are
+/// joined by T. F. Chan, G. H. Golub, R. J. LeVeque, "Algorithms for computing the sample variance", 1983.
+struct Moments {
+    double count, mean, squares;
+};
+template <class T>
+struct Var {
+    using Acc = Moments;
+    using Wide = double;
+    static constexpr bool kIdentity = true;
+    double correction;
+    explicit Var(const Scalar* p) : correction(p[0].to<double>()) {}
+    Acc start() const { return {0, 0, 0}; }
+    Acc step(Acc a, T x) const {
+        double count = a.count + 1, apart = static_cast<double>(x) - a.mean, mean = a.mean + apart / count;
+        return {count, mean, a.squares + apart * (static_cast<double>(x) - mean)};
+    }
+    Acc join(Acc a, Acc b) const {
+        double count = a.count + b.count;
+        if (count == 0) return a;
+        double apart = b.mean - a.mean, share = b.count / count;
+        return {count, a.mean + apart * share, a.squares + b.squares + apart * apart * a.count * share};
+    }
+    Wide finish(Acc a, int64_t n) const {
+        double free = static_cast<double>(n) - correction;
+        return a.squares / (free > 0 ? free : 0);
+    }
+    template <class Read>
+    Acc run(Read read, int64_t n, int64_t) const {
+        auto zero = [] { return 0.0; };
+        auto plus = [](double a, double b) { return a + b; };
+        double sum = in_lanes(n, 0.0, zero, [&](double a, int64_t i) { return a + static_cast<double>(read(i)); }, plus);
+        double mean = sum / static_cast<double>(n);
+        auto add_square = [&](double a, int64_t i) {
+            double apart = static_cast<double>(read(i)) - mean;
+            return a + apart * apart;
+        };
+        return {static_cast<double>(n), mean, in_lanes(n, 0.0, zero, add_square, plus)};
+    }
+};
+template <class T>
+struct Std : Var<T> {
+    using Var<T>::Var;
+    double finish(Moments a, int64_t n) const { return std::sqrt(Var<T>::finish(a, n)); }
+};
+
+}  // namespace
+}  // namespace rushlight::reducers
