@@ -48,7 +48,8 @@ PROGRAM = """
     # A session of its own, as a terminal would give it: Ctrl-C goes to the process and its workers alike.
     child = subprocess.Popen(
         [sys.executable, "-c", __import__("textwrap").dedent(CHILD), transport, how],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        start_new_session=True,
     )
     lines = [child.stdout.readline().split() for _ in range(2)]
     if not all(lines):

@@ -3,6 +3,7 @@ holds."""
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
 import gc
 import os
@@ -14,6 +15,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
+# Where gradients are installed, tensors are tried with them.
+with contextlib.suppress(ModuleNotFoundError):
+    import rushlight_autograd  # noqa: F401
 
 WATCHDOG_SECONDS = 60
 

@@ -63,6 +63,8 @@ def test_leaf_that_requires_grad_stays_one():
 
 def test_result_that_requires_grad_is_refused():
     t = core.ones(3, requires_grad=True) * 2
+    if not t.requires_grad:
+        pytest.skip("needs rushlight-autograd")
     with pytest.raises(RuntimeError, match="detach"):
         mp.share_memory_(t)
     with pytest.raises(RuntimeError, match="detach"):
@@ -74,7 +76,7 @@ def test_result_that_requires_grad_is_refused():
 @pytest.mark.parametrize("gives", [False, True])
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_every_dtype_arrives(dtype, gives):
-    t = (core.arange(6) % 2).to(dtype).reshape(2, 3)
+    t = core.tensor([[0, 1, 0], [1, 0, 1]], dtype=dtype)
     got = through_pipe(t, gives)
     assert got.dtype == dtype
     assert got.tolist() == t.tolist()

@@ -6,7 +6,6 @@ import pickle
 import signal
 import traceback
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 __all__ = ["LoaderTimeout", "WorkerError", "WorkerExited"]
@@ -42,25 +41,34 @@ class LoaderTimeout(WorkerError):  # noqa: N818
     """No batch came within the loader's `timeout`."""
 
 
-@dataclass
 class Failure:
-    """An exception on its way from a worker."""
+    """An exception on its way from a worker. `index` holds the sample's index, or is empty; `pickled` or
+    `exception` is the exception itself, if it can be had."""
 
-    worker_id: int
-    pid: int | None
-    batch: int | None
-    doing: str
-    index: Any
-    has_index: bool
-    indices: list[Any] | None
-    pickled: bytes | None
-    exception: BaseException | None
-    text: str
-    summary: str
-
-    def __post_init__(self) -> None:
-        if self.has_index and not _can_be_sent(self.index):
+    def __init__(
+        self,
+        worker_id: int,
+        pid: int | None,
+        batch: int | None,
+        doing: str,
+        index: tuple[Any, ...],
+        indices: list[Any] | None,
+        error: BaseException,
+        sends_objects: bool,
+    ) -> None:
+        self.worker_id = worker_id
+        self.pid = pid
+        self.batch = batch
+        self.doing = doing
+        self.index = index[0] if index else None
+        if not _can_be_sent(self.index):
             self.index = repr(self.index)
+        self.indices = indices
+        self.text = "".join(traceback.format_exception(error))
+        self.summary = "".join(traceback.format_exception_only(error)).strip()
+        # A transport within one process carries the exception as it is.
+        self.exception = error if sends_objects else None
+        self.pickled = None if sends_objects else _pickle(error)
 
     def error(self) -> BaseException:
         """The exception to raise in the loader's process: of the same class as in the worker, if it can be
@@ -77,31 +85,6 @@ class Failure:
         error.add_note(f"in {where}, while {self.doing}")
         error.__cause__ = cause
         return error
-
-
-def failure_of(
-    error: BaseException, worker_id: int, pid: int | None, batch: int | None, doing: str,
-    index: tuple[Any, ...], indices: list[Any] | None, sends_objects: bool,
-) -> Failure:  # fmt: skip
-    """Describe an exception for sending. `index` holds the sample's index, or is empty; `sends_objects`: the
-    transport carries the exception as it is."""
-    text = "".join(traceback.format_exception(error))
-    summary = "".join(traceback.format_exception_only(error)).strip()
-    exception = error if sends_objects else None
-    pickled = None if sends_objects else _pickle(error)
-    return Failure(
-        worker_id,
-        pid,
-        batch,
-        doing,
-        index[0] if index else None,
-        bool(index),
-        indices,
-        pickled,
-        exception,
-        text,
-        summary,
-    )
 
 
 def exited(

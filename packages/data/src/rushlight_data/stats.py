@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 
-
-@dataclass
 class LoaderStats:
     """Times in seconds, summed over all batches since the loader was made.
 
@@ -13,13 +10,22 @@ class LoaderStats:
     worked: how long workers (or, without workers, the loop's own process) read and collated; idle: how long
     workers waited for something to do, because enough batches were ready."""
 
-    num_workers: int = 0
-    batches: int = 0
-    waited: float = 0.0
-    used: float = 0.0
-    worked: float = 0.0
-    idle: float = 0.0
-    worker_times: list[tuple[float, float]] = field(default_factory=list)
+    def __init__(
+        self,
+        num_workers: int = 0,
+        batches: int = 0,
+        waited: float = 0.0,
+        used: float = 0.0,
+        worked: float = 0.0,
+        idle: float = 0.0,
+    ) -> None:
+        self.num_workers = num_workers
+        self.batches = batches
+        self.waited = waited
+        self.used = used
+        self.worked = worked
+        self.idle = idle
+        self.worker_times: list[tuple[float, float]] = []  # worked and idle, of each worker
 
     @property
     def verdict(self) -> str:

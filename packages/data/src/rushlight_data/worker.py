@@ -7,14 +7,13 @@ import queue
 import signal
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
 import rushlight_core as core
 
 from .collate import allocate_batches_by
-from .errors import failure_of
+from .errors import Failure
 from .fetch import Abandoned, Fetcher, IterableFetcher, Task
 from .random_streams import seed_streams
 
@@ -26,14 +25,17 @@ DATA, FAILURE, END = range(3)
 PATIENCE = 5.0
 
 
-@dataclass
 class WorkerInfo:
     """In a worker: its number, how many there are, its seed, and its copy of the dataset."""
 
-    id: int
-    num_workers: int
-    seed: int
-    dataset: Any
+    def __init__(self, id: int, num_workers: int, seed: int, dataset: Any) -> None:
+        self.id = id
+        self.num_workers = num_workers
+        self.seed = seed
+        self.dataset = dataset
+
+    def __repr__(self) -> str:
+        return f"WorkerInfo(id={self.id}, num_workers={self.num_workers}, seed={self.seed})"
 
 
 class _Infos:
@@ -46,16 +48,24 @@ def get_worker_info() -> WorkerInfo | None:
     return getattr(_Infos.thread, "info", None) or _Infos.process
 
 
-@dataclass
 class Setup:
     """All that a worker is told once."""
 
-    worker_id: int
-    num_workers: int
-    seed: int
-    fetcher: Fetcher
-    init_fn: Callable[[int], object] | None
-    transport: Any
+    def __init__(
+        self,
+        worker_id: int,
+        num_workers: int,
+        seed: int,
+        fetcher: Fetcher,
+        init_fn: Callable[[int], object] | None,
+        transport: Any,
+    ) -> None:
+        self.worker_id = worker_id
+        self.num_workers = num_workers
+        self.seed = seed
+        self.fetcher = fetcher
+        self.init_fn = init_fn
+        self.transport = transport
 
 
 def run(conn: Any, setup: Setup) -> None:
@@ -182,10 +192,11 @@ class _Desk:
             failure = self._failure(task, error)
             self.conn.send((self.generation, number, FAILURE, failure, waited, worked, None))
 
-    def _failure(self, task: Task, error: Exception) -> Any:
+    def _failure(self, task: Task, error: Exception) -> Failure:
         isolated = self.setup.transport.isolated
         indices = task.indices if isinstance(task.indices, list) else None
-        return failure_of(
-            error, self.setup.worker_id, os.getpid() if isolated else None, task.number, self.fetcher.doing,
-            self.fetcher.index, indices, sends_objects=not isolated,
-        )  # fmt: skip
+        pid = os.getpid() if isolated else None
+        fetcher = self.fetcher
+        return Failure(
+            self.setup.worker_id, pid, task.number, fetcher.doing, fetcher.index, indices, error, not isolated
+        )

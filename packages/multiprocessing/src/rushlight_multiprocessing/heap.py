@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import bisect
 import os
-import secrets
 from collections import deque
 
 from .arena import PAGE, PUNCH_BYTES, Arena, ArenaOwner, Block, guard
@@ -31,7 +30,7 @@ class OwnedArena(ArenaOwner):
         fd = os.memfd_create("rushlight", os.MFD_CLOEXEC)
         try:
             os.ftruncate(fd, size)
-            self.arena = Arena(secrets.randbits(63), size, fd, owner=self)
+            self.arena = Arena(int.from_bytes(os.urandom(8), "little"), size, fd, owner=self)
         finally:
             os.close(fd)
         self.starts = [0]

@@ -55,10 +55,6 @@ def place(tensor: core.Tensor) -> Place:
             f"a tensor on {tensor.device} cannot be shared between processes: only CPU memory can\n"
             "Send tensor.cpu(), and move it to the device in the process that receives it."
         )
-    if tensor.layout != core.strided:
-        raise RuntimeError(
-            f"a tensor of layout {tensor.layout} cannot be shared between processes; it must be strided"
-        )
     if tensor.requires_grad and not tensor.is_leaf:
         raise RuntimeError(
             "a tensor that requires grad and is the result of an operation cannot go to another process: "
