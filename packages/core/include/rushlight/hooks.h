@@ -11,10 +11,10 @@
 namespace rushlight {
 
 // Note [Hooks]
-// While nobody watches, a place that reports costs one load of a pointer that is null and one branch; nothing is
-// prepared for a report before the branch. The functions run on whichever thread reports, under no lock of ours. They
-// must not throw and must not call operators. An Observer and its functions live as long as the process: a thread may
-// have read the pointer just before it was taken away.
+// While nobody watches, a place that reports costs one load of a pointer that is null and one branch; nothing
+// is prepared for a report before the branch. The functions run on whichever thread reports, under no lock of
+// ours. They must not throw and must not call operators. An Observer and its functions live as long as the
+// process: a thread may have read the pointer just before it was taken away.
 
 /// The functions of a watcher; those that it has no use for are null.
 struct Observer {
@@ -23,7 +23,8 @@ struct Observer {
     /// A backward pass runs the node of that number, from begin to end on one thread; passes may nest.
     void (*node_begin)(const char* name, uint64_t sequence);
     void (*node_end)(uint64_t sequence);
-    /// A storage got memory from our allocator or a device's, or gave it back. Memory of others is not reported.
+    /// A storage got memory from our allocator or a device's, or gave it back. Memory of others is not
+    /// reported.
     void (*allocated)(const void* data, size_t nbytes, Device device);
     void (*released)(const void* data, size_t nbytes, Device device);
 };
@@ -36,15 +37,18 @@ extern RL_API std::atomic<const Observer*> observer;
 RL_API const Observer* set_observer(const Observer* observer);
 inline const Observer* current_observer() { return detail::observer.load(std::memory_order_acquire); }
 
-/// For autograd's engine: reports a node's run. `name` is a function that makes the name, called only if somebody watches.
+/// For autograd's engine: reports a node's run. `name` is a function that makes the name, called only if
+/// somebody watches.
 class NodeScope {
   public:
     template <class Name>
     NodeScope(uint64_t sequence, Name&& name) : observer_(current_observer()), sequence_(sequence) {
-        if (observer_ && observer_->node_begin) [[unlikely]] observer_->node_begin(name().c_str(), sequence);
+        if (observer_ && observer_->node_begin) [[unlikely]]
+            observer_->node_begin(name().c_str(), sequence);
     }
     ~NodeScope() {
-        if (observer_ && observer_->node_end) [[unlikely]] observer_->node_end(sequence_);
+        if (observer_ && observer_->node_end) [[unlikely]]
+            observer_->node_end(sequence_);
     }
     NodeScope(const NodeScope&) = delete;
 
@@ -55,7 +59,8 @@ class NodeScope {
 
 /// For the constructor of autograd's nodes.
 inline void report_node(uint64_t sequence) {
-    if (auto* o = current_observer(); o && o->node_made) [[unlikely]] o->node_made(sequence);
+    if (auto* o = current_observer(); o && o->node_made) [[unlikely]]
+        o->node_made(sequence);
 }
 
 }  // namespace rushlight

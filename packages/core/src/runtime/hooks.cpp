@@ -11,11 +11,13 @@ const Observer* set_observer(const Observer* observer) {
 }
 
 void detail::report_allocated(const void* data, size_t nbytes, Device device) {
-    if (auto* o = memory_observer.load(std::memory_order_acquire); o && data) o->allocated(data, nbytes, device);
+    if (auto* o = memory_observer.load(std::memory_order_acquire); o && data)
+        o->allocated(data, nbytes, device);
 }
 
 void detail::report_released(const void* data, size_t nbytes, Device device) {
-    if (auto* o = memory_observer.load(std::memory_order_acquire); o && data) o->released(data, nbytes, device);
+    if (auto* o = memory_observer.load(std::memory_order_acquire); o && data)
+        o->released(data, nbytes, device);
 }
 
 }  // namespace rushlight

@@ -5,8 +5,8 @@
 
 namespace rushlight::detail {
 
-// The observer again, if it wants to hear of memory. Hidden, so that the test of an allocation for it is one instruction
-// with an address in it: an exported variable is reached through a table.
+// The observer again, if it wants to hear of memory. Hidden, so that the test of an allocation for it is one
+// instruction with an address in it: an exported variable is reached through a table.
 extern __attribute__((visibility("hidden"))) std::atomic<const Observer*> memory_observer;
 
 inline bool memory_is_observed() {

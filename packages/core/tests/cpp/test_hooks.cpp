@@ -24,7 +24,9 @@ std::vector<std::string> told;
 std::map<const void*, size_t> blocks;
 
 void made(uint64_t n) { told.push_back("made " + std::to_string(n)); }
-void begin(const char* name, uint64_t n) { told.push_back("begin " + std::string(name) + " " + std::to_string(n)); }
+void begin(const char* name, uint64_t n) {
+    told.push_back("begin " + std::string(name) + " " + std::to_string(n));
+}
 void end(uint64_t n) { told.push_back("end " + std::to_string(n)); }
 void allocated(const void* data, size_t nbytes, Device) { blocks[data] = nbytes; }
 void released(const void* data, size_t nbytes, Device) {
@@ -49,7 +51,9 @@ struct Watch {
 TEST(nodes_are_reported) {
     Watch watch(everything);
     report_node(7);
-    { NodeScope scope(7, [] { return std::string("AddBackward"); }); }
+    {
+        NodeScope scope(7, [] { return std::string("AddBackward"); });
+    }
     CHECK((told == std::vector<std::string>{"made 7", "begin AddBackward 7", "end 7"}));
 }
 

@@ -1,8 +1,9 @@
-"""The seams around the profiler: named spans that any package may open, and sinks that take what was recorded.
+"""The seams around the profiler: named spans that any package may open, and sinks that take what was
+recorded.
 
-`span("DataLoader.next")` marks a part of the program for whichever profiler records at the moment; with none it does
-nothing. A sink writes a recorded profile somewhere. It is given as an argument or found by name in the entry point group
-`rushlight.profiler`; rushlight-profiler brings two, a Chrome trace and JSON lines.
+`span("DataLoader.next")` marks a part of the program for whichever profiler records at the moment; with none
+it does nothing. A sink writes a recorded profile somewhere. It is given as an argument or found by name in
+the entry point group `rushlight.profiler`; rushlight-profiler brings two, a Chrome trace and JSON lines.
 """
 
 from __future__ import annotations
@@ -13,14 +14,18 @@ from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 GROUP = "rushlight.profiler"
 
-# --- spans ------------------------------------------------------------------------------------------------------------
+# --- spans --------------------------------------------------------------------------------------------------
+
+DATA_WAIT = "DataLoader.next"
+"""Name of the span in which a loop waits for its next batch; a profiler that gives advice looks for it."""
 
 _NO_SPAN: AbstractContextManager[object] = nullcontext()
 _open_span: Callable[[str], AbstractContextManager[object]] | None = None
 
 
 def span(name: str) -> AbstractContextManager[object]:
-    """A context manager that records the time spent inside under `name`, if a profiler records; else does nothing."""
+    """A context manager that records the time spent inside under `name`, if a profiler records; else does
+    nothing."""
     return _NO_SPAN if _open_span is None else _open_span(name)
 
 
@@ -30,7 +35,7 @@ def set_span(function: Callable[[str], AbstractContextManager[object]] | None) -
     _open_span = function
 
 
-# --- what was recorded ------------------------------------------------------------------------------------------------
+# --- what was recorded --------------------------------------------------------------------------------------
 
 
 class Argument(NamedTuple):
@@ -63,13 +68,15 @@ class Event(NamedTuple):
     parent: int
     """`id` of the innermost span around it on its thread; 0 where there is none."""
     sequence: int
-    """Number of the first graph node that the operator recorded, or of the node itself; 0 where there is none."""
+    """Number of the first graph node that the operator recorded, or of the node itself; 0 where there is
+    none."""
     nbytes: int
     """Size of an operator's first result. For memory: the size taken, negative where it was given back."""
     address: int
     """For memory: where; else 0."""
-    arguments: tuple[Argument | tuple[Argument, ...] | None, ...] | None
-    """An operator's arguments in order: a tensor, a list of tensors, or None for any other; None: not recorded."""
+    arguments: tuple[Argument | tuple[Argument, ...] | str | None, ...] | None
+    """An operator's arguments in order: a tensor, a list of tensors, or None for any other. An annotation's
+    text. None: not recorded."""
     stack: tuple[str, ...] | None
     """Python's calls, the innermost first, as "file(line): function"; None: not recorded."""
 

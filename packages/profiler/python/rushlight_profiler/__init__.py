@@ -1,0 +1,83 @@
+"""Shows where a program on rushlight-core spends its time and memory.
+
+`profile()` records operators, backward nodes, named spans and memory; its results are a table, a Chrome
+trace, an HTML page and advice. While nobody records, operators run as if this package were not there.
+"""
+
+from __future__ import annotations
+
+import rushlight_core as _core  # noqa: F401  first: it loads librushlight, which this package's module needs
+
+from ._C import record_function
+
+TYPE_CHECKING = False  # typing takes longer to import than this package
+if TYPE_CHECKING:
+    from .advice import Advice, AdviceList
+    from .events import EventList, FunctionEvent, FunctionEventAvg, Interval
+    from .recording import Recording
+    from .session import (
+        ProfilerAction,
+        ProfilerActivity,
+        profile,
+        schedule,
+        supported_activities,
+        tensorboard_trace_handler,
+        trace_handler,
+    )
+    from .sinks.json_lines import load
+
+_HOMES = {
+    "Advice": "advice",
+    "AdviceList": "advice",
+    "EventList": "events",
+    "FunctionEvent": "events",
+    "FunctionEventAvg": "events",
+    "Interval": "events",
+    "ProfilerAction": "session",
+    "ProfilerActivity": "session",
+    "Recording": "recording",
+    "load": "sinks.json_lines",
+    "profile": "session",
+    "schedule": "session",
+    "supported_activities": "session",
+    "tensorboard_trace_handler": "session",
+    "trace_handler": "session",
+}
+
+__all__ = [
+    "Advice",
+    "AdviceList",
+    "EventList",
+    "FunctionEvent",
+    "FunctionEventAvg",
+    "Interval",
+    "ProfilerAction",
+    "ProfilerActivity",
+    "Recording",
+    "load",
+    "profile",
+    "record_function",
+    "schedule",
+    "supported_activities",
+    "tensorboard_trace_handler",
+    "trace_handler",
+]
+
+
+def __getattr__(name: str) -> object:
+    # Everything but record_function, which programs keep in place all the time, is loaded on first use.
+    if name in _HOMES:
+        from importlib import import_module
+
+        value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+        globals()[name] = value
+        return value
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("rushlight-profiler")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

@@ -1,0 +1,347 @@
+"""What was recorded, as PyTorch's users know it: events, their tree, and averages over events of one kind.
+
+Times are in microseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from rushlight_core.seams.profiler import Argument, Event
+
+from .flops import flops_of
+
+Shapes = list[list[Any]]
+
+
+class Interval:
+    """A span of time, from `start` to `end`, in microseconds since the profile began."""
+
+    __slots__ = ("end", "start")
+
+    def __init__(self, start: float, end: float) -> None:
+        self.start = start
+        self.end = end
+
+    def elapsed_us(self) -> float:
+        """How long it is."""
+        return self.end - self.start
+
+    def __repr__(self) -> str:
+        return f"Interval(start={self.start:.3f}, end={self.end:.3f})"
+
+
+def format_time(us: float) -> str:
+    """'1.234ms'"""
+    if us >= 1e6:
+        return f"{us / 1e6:.3f}s"
+    if us >= 1e3:
+        return f"{us / 1e3:.3f}ms"
+    return f"{us:.3f}us"
+
+
+def format_memory(nbytes: float) -> str:
+    """'1.50 MB', with 1024 bytes to a KB."""
+    for unit, size in (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10)):
+        if abs(nbytes) >= size:
+            return f"{nbytes / size:.2f} {unit}"
+    return f"{nbytes:.0f} B"
+
+
+class FunctionEvent:
+    """A call of an operator, a backward node or a named span.
+
+    Attributes: `name`, `overload_name`, `kind` ("operator", "node" or "annotation"), `thread`, `time_range`,
+    `cpu_parent` and `cpu_children` (the spans around and inside it on its thread), `sequence_nr` (the same
+    for an operator and the node of its gradient; -1: none), `fwd_thread` (of a node: the thread of its
+    operator, else None), `input_shapes` and `input_dtypes` (an item for each argument, empty for what is no
+    tensor; empty if not recorded), `stack`, `nbytes` (of the first result), `cpu_memory_usage` and
+    `self_cpu_memory_usage` (bytes taken less bytes given back), `flops` and `args` (an annotation's text).
+    """
+
+    __slots__ = (
+        "args",
+        "arguments",
+        "cpu_children",
+        "cpu_memory_usage",
+        "cpu_parent",
+        "flops",
+        "fwd_thread",
+        "id",
+        "kind",
+        "name",
+        "nbytes",
+        "overload_name",
+        "self_cpu_memory_usage",
+        "sequence_nr",
+        "stack",
+        "thread",
+        "time_range",
+    )
+    count = 1
+
+    def __init__(self, event: Event) -> None:
+        self.id = event.id
+        self.kind = event.kind
+        self.name = event.name
+        self.overload_name = event.overload
+        self.thread = event.thread
+        self.time_range = Interval(event.begin / 1e3, event.end / 1e3)
+        self.cpu_parent: FunctionEvent | None = None
+        self.cpu_children: list[FunctionEvent] = []
+        self.sequence_nr = event.sequence or -1
+        self.fwd_thread: int | None = None
+        self.args: str | None = None
+        self.arguments: tuple[Any, ...] | None = event.arguments
+        if event.kind == "annotation":
+            self.args, self.arguments = (event.arguments[0] if event.arguments else None), None  # type: ignore[assignment]
+        self.stack = list(event.stack or ())
+        self.nbytes = event.nbytes
+        self.cpu_memory_usage = 0
+        self.self_cpu_memory_usage = 0
+        self.flops = flops_of(event) if event.arguments and event.kind == "operator" else 0
+
+    @property
+    def key(self) -> str:
+        """What averages are grouped by: the name."""
+        return self.name
+
+    @property
+    def cpu_time_total(self) -> float:
+        return self.time_range.elapsed_us()
+
+    cpu_time = cpu_time_total
+
+    @property
+    def self_cpu_time_total(self) -> float:
+        """Without the spans inside it."""
+        return self.cpu_time_total - sum(child.cpu_time_total for child in self.cpu_children)
+
+    @property
+    def is_user_annotation(self) -> bool:
+        return self.kind == "annotation"
+
+    @property
+    def input_shapes(self) -> Shapes:
+        return [_shape(argument) for argument in self.arguments or ()]
+
+    @property
+    def input_dtypes(self) -> list[Any]:
+        return [_dtype(argument) for argument in self.arguments or ()]
+
+    def __repr__(self) -> str:
+        return (
+            f"<FunctionEvent {self.name} id={self.id} thread={self.thread}"
+            f" cpu_time={format_time(self.cpu_time_total)} "
+            f"self_cpu_time={format_time(self.self_cpu_time_total)}>"
+        )
+
+
+def tensors_of(arguments: Iterable[Any] | None) -> Iterator[Argument]:
+    """The tensors among an event's arguments, lists unpacked."""
+    for argument in arguments or ():
+        if isinstance(argument, Argument):
+            yield argument
+        elif isinstance(argument, tuple):
+            yield from tensors_of(argument)
+
+
+def _shape(argument: Any) -> list[Any]:
+    if isinstance(argument, Argument):
+        return list(argument.shape)
+    return [_shape(item) for item in argument or ()]
+
+
+def _dtype(argument: Any) -> Any:
+    if isinstance(argument, Argument):
+        return argument.dtype
+    return "" if argument is None else [_dtype(item) for item in argument]
+
+
+class FunctionEventAvg:
+    """The sum over events of one kind.
+
+    `cpu_time_total` counts a call inside another of the same kind once; `cpu_time` is its mean over `count`
+    calls.
+    """
+
+    def __init__(self, first: FunctionEvent) -> None:
+        self.key = first.key
+        self.overload_name = first.overload_name
+        self.kind = first.kind
+        self.input_shapes: Shapes = first.input_shapes
+        self.stack: list[str] = first.stack
+        self.count = 0
+        self.cpu_time_total = 0.0
+        self.self_cpu_time_total = 0.0
+        self.cpu_memory_usage = 0
+        self.self_cpu_memory_usage = 0
+        self.flops = 0
+        self.nbytes = 0
+
+    def add(self, event: FunctionEvent) -> None:
+        """Counts one more event in."""
+        self.count += 1
+        self.self_cpu_time_total += event.self_cpu_time_total
+        self.self_cpu_memory_usage += event.self_cpu_memory_usage
+        self.nbytes += event.nbytes
+        if not _inside_its_own_kind(event):
+            self.cpu_time_total += event.cpu_time_total
+            self.cpu_memory_usage += event.cpu_memory_usage
+            self.flops += event.flops
+
+    @property
+    def cpu_time(self) -> float:
+        return self.cpu_time_total / self.count if self.count else 0.0
+
+    @property
+    def is_user_annotation(self) -> bool:
+        return self.kind == "annotation"
+
+    @property
+    def cpu_time_str(self) -> str:
+        return format_time(self.cpu_time)
+
+    @property
+    def cpu_time_total_str(self) -> str:
+        return format_time(self.cpu_time_total)
+
+    @property
+    def self_cpu_time_total_str(self) -> str:
+        return format_time(self.self_cpu_time_total)
+
+    def __repr__(self) -> str:
+        return (
+            f"<FunctionEventAvg key={self.key} count={self.count}"
+            f" self_cpu_time={self.self_cpu_time_total_str} cpu_time={self.cpu_time_str}>"
+        )
+
+
+def _inside_its_own_kind(event: FunctionEvent) -> bool:
+    around = event.cpu_parent
+    while around is not None:
+        if around.name == event.name and around.kind == event.kind:
+            return True
+        around = around.cpu_parent
+    return False
+
+
+class EventList(list[Any]):
+    """A list of FunctionEvent, or of FunctionEventAvg, that can be printed as a table."""
+
+    def __init__(self, events: Iterable[Any] = (), *, profile_memory: bool = False, dropped: int = 0) -> None:
+        super().__init__(events)
+        self.profile_memory = profile_memory
+        self.dropped = dropped
+
+    @property
+    def self_cpu_time_total(self) -> float:
+        """The time of all events, each moment of a thread counted once."""
+        return sum(event.self_cpu_time_total for event in self)
+
+    def key_averages(
+        self,
+        group_by_input_shapes: bool = False,
+        group_by_stack_n: int = 0,
+        group_by_overload_name: bool = False,
+    ) -> EventList:
+        """FunctionEventAvg for each name, or for each name with the same shapes, innermost `group_by_stack_n`
+        calls of Python and overload, in the order in which they first began."""
+        groups: dict[tuple[object, ...], FunctionEventAvg] = {}
+        for event in self:
+            key: tuple[object, ...] = (event.kind, event.name)
+            if group_by_input_shapes:
+                key += (str(event.input_shapes),)
+            if group_by_stack_n > 0:
+                key += tuple(event.stack[:group_by_stack_n])
+            if group_by_overload_name:
+                key += (event.overload_name,)
+            group = groups.get(key)
+            if group is None:
+                group = groups[key] = FunctionEventAvg(event)
+                group.input_shapes = group.input_shapes if group_by_input_shapes else []
+                group.stack = group.stack[:group_by_stack_n]
+                group.overload_name = group.overload_name if group_by_overload_name else ""
+            group.add(event)
+        return EventList(groups.values(), profile_memory=self.profile_memory, dropped=self.dropped)
+
+    def total_average(self) -> FunctionEventAvg:
+        """The sum over all events, under the name "Total"."""
+        if not self:
+            raise RuntimeError("total_average(): no event was recorded")
+        total = FunctionEventAvg(self[0])
+        total.key, total.input_shapes, total.stack = "Total", [], []
+        for event in self:
+            total.add(event)
+        return total
+
+    def table(
+        self,
+        sort_by: str | None = None,
+        row_limit: int = 100,
+        max_src_column_width: int = 75,
+        max_name_column_width: int = 55,
+        max_shapes_column_width: int = 80,
+        header: str | None = None,
+        top_level_events_only: bool = False,
+    ) -> str:
+        """The events as text, a row for each.
+
+        `sort_by`: "cpu_time", "cpu_time_total", "self_cpu_time_total", "cpu_memory_usage",
+        "self_cpu_memory_usage", "flops", "nbytes" or "count", the greatest first; None keeps the order.
+        `row_limit`: -1 for all rows. `top_level_events_only`: of single events, those that are inside no
+        other. Raises ValueError for another `sort_by`.
+        """
+        from .table import format_table
+
+        return format_table(
+            self,
+            sort_by=sort_by,
+            row_limit=row_limit,
+            max_src_column_width=max_src_column_width,
+            max_name_column_width=max_name_column_width,
+            max_shapes_column_width=max_shapes_column_width,
+            header=header,
+            top_level_events_only=top_level_events_only,
+        )
+
+    def __str__(self) -> str:
+        return self.table()
+
+    def __getitem__(self, index: Any) -> Any:
+        found = super().__getitem__(index)
+        if isinstance(index, slice):
+            return EventList(found, profile_memory=self.profile_memory, dropped=self.dropped)
+        return found
+
+
+def build_events(events: Iterable[Event], *, profile_memory: bool, dropped: int) -> EventList:
+    """FunctionEvents with their tree, from events in order of time; memory events count for the span that
+    they fell in."""
+    spans: dict[int, FunctionEvent] = {}
+    operators: dict[int, FunctionEvent] = {}  # by the number of the node that they recorded
+    memory: list[Event] = []
+    for event in events:
+        if event.kind == "memory":
+            memory.append(event)
+            continue
+        span = spans[event.id] = FunctionEvent(event)
+        if event.parent in spans:
+            span.cpu_parent = spans[event.parent]
+            span.cpu_parent.cpu_children.append(span)
+        if event.sequence and event.kind == "operator":
+            operators[event.sequence] = span
+        elif event.sequence and event.sequence in operators:
+            span.fwd_thread = operators[event.sequence].thread
+    for event in memory:
+        if event.name == "cpu" and event.parent in spans:
+            spans[event.parent].self_cpu_memory_usage += event.nbytes
+    # Parents come before their children, so that backwards every sum is complete when it is handed up.
+    for span in reversed(spans.values()):
+        if any(child.flops for child in span.cpu_children):
+            span.flops = 0  # the work was counted where it is done
+        span.cpu_memory_usage += span.self_cpu_memory_usage
+        if span.cpu_parent is not None:
+            span.cpu_parent.cpu_memory_usage += span.cpu_memory_usage
+    return EventList(spans.values(), profile_memory=profile_memory, dropped=dropped)

@@ -1,0 +1,50 @@
+"""How many floating-point operations an operator takes, from the shapes of its arguments.
+
+A multiplication and an addition count as two. Operators that are not here count nothing; those that call
+others (matmul, linear) are counted where the work is done if that is recorded, and by themselves if not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+
+from rushlight_core.seams.profiler import Argument, Event
+
+Shape = tuple[int, ...]
+
+ITEM_SIZE = {
+    "bool": 1, "uint8": 1, "int8": 1, "int16": 2, "uint16": 2, "float16": 2, "bfloat16": 2, "int32": 4,
+    "uint32": 4, "float32": 4, "int64": 8, "uint64": 8, "float64": 8, "complex64": 8, "complex128": 16,
+}  # fmt: skip
+
+
+_BY_SHAPES: dict[str, tuple[int, Callable[[Shape, Shape], int]]] = {
+    # The first of the two arguments that are multiplied, and the formula of their shapes.
+    "mm": (0, lambda a, b: 2 * prod(a) * b[-1]),
+    "bmm": (0, lambda a, b: 2 * prod(a) * b[-1]),
+    "addmm": (1, lambda a, b: 2 * prod(a) * b[-1]),
+    "baddbmm": (1, lambda a, b: 2 * prod(a) * b[-1]),
+    "linear": (0, lambda a, b: 2 * prod(a) * b[0]),
+    "mv": (0, lambda a, b: 2 * prod(a)),
+    "dot": (0, lambda a, b: 2 * prod(a)),
+}
+_CONVOLUTIONS = {"conv1d", "conv2d", "conv3d", "convolution"}
+_ONE_EACH = {"add", "sub", "mul", "div", "add_", "sub_", "mul_", "div_"}
+
+
+def flops_of(event: Event) -> int:
+    """For one call; 0 where it is not known."""
+    arguments = event.arguments or ()
+    if event.name in _BY_SHAPES:
+        first, formula = _BY_SHAPES[event.name]
+        a, b = [*arguments[first : first + 2], None, None][:2]
+        return formula(a.shape, b.shape) if isinstance(a, Argument) and isinstance(b, Argument) else 0
+    tensor = next((argument for argument in arguments if isinstance(argument, Argument)), None)
+    if tensor is None:
+        return 0
+    results = event.nbytes // ITEM_SIZE[tensor.dtype]
+    if event.name in _CONVOLUTIONS:
+        weight = arguments[1]
+        return 2 * results * prod(weight.shape[1:]) if isinstance(weight, Argument) else 0
+    return results if event.name in _ONE_EACH else 0

@@ -1,0 +1,126 @@
+"""A finished recording, and everything that can be read from it or made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+from typing import NamedTuple
+
+from rushlight_core.seams.profiler import Event, Header, Sink
+
+from .advice import AdviceList, give_advice
+from .events import EventList, build_events
+from .sinks import make_sink
+
+
+class MemoryPoint(NamedTuple):
+    """Memory in use from a moment on."""
+
+    time: float
+    """Microseconds since the recording began."""
+    nbytes: int
+    """In use on the device, those in use when the recording began included."""
+
+
+class Recording:
+    """What one recording, or one window of a schedule, holds. `header` and `raw` are what sinks are given."""
+
+    def __init__(self, header: Header, raw: list[Event]) -> None:
+        self.header = header
+        self.raw = raw
+
+    @cached_property
+    def _events(self) -> EventList:
+        settings = self.header.metadata
+        return build_events(
+            self.raw, profile_memory=bool(settings.get("profile_memory")), dropped=self.header.dropped
+        )
+
+    def events(self) -> EventList:
+        """A FunctionEvent for each operator, node and annotation, in the order in which they began."""
+        return self._events
+
+    def key_averages(
+        self,
+        group_by_input_shape: bool = False,
+        group_by_stack_n: int = 0,
+        group_by_overload_name: bool = False,
+    ) -> EventList:
+        """FunctionEventAvg for each name; see `EventList.key_averages`."""
+        return self._events.key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
+
+    def advice(self) -> AdviceList:
+        """What the recording suggests to change, the greatest share of time first."""
+        return give_advice(self.header, self._events)
+
+    def memory_timeline(self, device: str = "cpu") -> list[MemoryPoint]:
+        """Bytes of tensors in use on a device over time; empty unless memory was recorded."""
+        points: list[MemoryPoint] = []
+        nbytes = self.header.allocated if device == "cpu" else 0
+        for event in self.raw:
+            if event.kind == "memory" and event.name == device:
+                nbytes += event.nbytes
+                points.append(MemoryPoint(event.begin / 1e3, nbytes))
+        return points
+
+    def write_to(self, sink: Sink) -> None:
+        """Gives everything to a sink."""
+        sink.begin(self.header)
+        for event in self.raw:
+            sink.event(event)
+        sink.end()
+
+    def export(self, path: str, format: str = "chrome") -> None:
+        """Writes a file: "chrome", "json_lines", "html", or what an installed package names in the entry
+        point group `rushlight.profiler`. A path that ends with .gz is compressed. Raises ValueError for
+        another format."""
+        self.write_to(make_sink(format, path))
+
+    def export_chrome_trace(self, path: str) -> None:
+        """Writes the events for Perfetto (ui.perfetto.dev) or chrome://tracing."""
+        self.export(path, "chrome")
+
+    def export_json_lines(self, path: str) -> None:
+        """Writes one JSON object to a line, for other programs; `rushlight_profiler.load` reads it."""
+        self.export(path, "json_lines")
+
+    def export_html(self, path: str) -> None:
+        """Writes one page that needs nothing else: table, advice, memory and timeline."""
+        self.export(path, "html")
+
+    def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
+        """Writes "function;function;... microseconds" to a line for each Python stack, for flame graphs.
+        `metric`: "self_cpu_time_total". Raises RuntimeError if stacks were not recorded, ValueError for
+        another metric."""
+        if metric != "self_cpu_time_total":
+            raise ValueError(f"export_stacks(metric): got {metric!r}, needs 'self_cpu_time_total'")
+        if not self.header.metadata.get("with_stack"):
+            raise RuntimeError("export_stacks(): stacks were not recorded\nhint: profile(with_stack=True)")
+        sums: dict[str, float] = {}
+        for event in self._events:
+            if event.stack:
+                line = ";".join(call.replace(";", ",") for call in reversed([event.name, *event.stack]))
+                sums[line] = sums.get(line, 0.0) + event.self_cpu_time_total
+        _write(path, (f"{line} {round(us)}\n" for line, us in sums.items() if round(us)))
+
+    def export_memory_timeline(self, path: str, device: str = "cpu") -> None:
+        """Writes memory in use over time: the page of `export_html` for .html, else JSON, [[microseconds...],
+        [bytes...]]. Raises RuntimeError if memory was not recorded."""
+        if not self.header.metadata.get("profile_memory"):
+            raise RuntimeError(
+                "export_memory_timeline(): memory was not recorded\nhint: profile(profile_memory=True)"
+            )
+        if path.endswith(".html"):
+            return self.export_html(path)
+        import json
+
+        points = self.memory_timeline(device)
+        _write(path, [json.dumps([[p.time for p in points], [p.nbytes for p in points]])])
+        return None
+
+
+def _write(path: str, lines: Iterable[str]) -> None:
+    from .sinks.files import open_text
+
+    with open_text(path) as file:
+        file.writelines(lines)

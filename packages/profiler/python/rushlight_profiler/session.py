@@ -1,0 +1,376 @@
+"""`profile`: what is recorded, and when."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterable
+from enum import Enum, IntEnum
+from types import TracebackType
+from typing import Any, Self
+
+from rushlight_core.seams.profiler import Argument, Event, Header, set_span
+
+from . import _C
+from ._threads import NewThreads
+from .advice import AdviceList
+from .events import EventList
+from .recording import MemoryPoint, Recording
+
+DEFAULT_BUFFER = 1 << 20
+
+
+class ProfilerAction(Enum):
+    """What a schedule says of a step."""
+
+    NONE = 0
+    WARMUP = 1
+    RECORD = 2
+    RECORD_AND_SAVE = 3
+
+
+class ProfilerActivity(IntEnum):
+    """Where events happen."""
+
+    CPU = 0
+    CUDA = 1
+
+
+def supported_activities() -> set[ProfilerActivity]:
+    """The activities that can be recorded here."""
+    return {ProfilerActivity.CPU}
+
+
+def schedule(
+    *, wait: int, warmup: int, active: int, repeat: int = 0, skip_first: int = 0, skip_first_wait: int = 0
+) -> Callable[[int], ProfilerAction]:
+    """A schedule for `profile`: skips `skip_first` steps, then repeats cycles of `wait` steps that are not
+    recorded, `warmup` steps whose records are thrown away and `active` steps that are recorded; `repeat`
+    cycles, or, if 0, without end. With `skip_first_wait` the first cycle does not wait. Raises ValueError for
+    numbers that make no schedule."""
+    for name, value in (("wait", wait), ("warmup", warmup), ("repeat", repeat), ("skip_first", skip_first)):
+        if value < 0:
+            raise ValueError(f"schedule({name}): got {value}, needs 0 or more")
+    if active < 1:
+        raise ValueError(f"schedule(active): got {active}, needs 1 or more")
+
+    def action(step: int) -> ProfilerAction:
+        if step < 0:
+            raise ValueError(f"schedule: got step {step}, needs 0 or more")
+        step -= skip_first
+        if step < 0:
+            return ProfilerAction.NONE
+        if skip_first_wait:
+            step += wait
+        cycle, step = divmod(step, wait + warmup + active)
+        if repeat and cycle >= repeat:
+            return ProfilerAction.NONE
+        if step < wait:
+            return ProfilerAction.NONE
+        if step < wait + warmup:
+            return ProfilerAction.WARMUP
+        last = step == wait + warmup + active - 1
+        return ProfilerAction.RECORD_AND_SAVE if last else ProfilerAction.RECORD
+
+    return action
+
+
+def _always(step: int) -> ProfilerAction:
+    return ProfilerAction.RECORD
+
+
+_RECORDS = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
+
+
+class profile:  # noqa: N801  PyTorch's name
+    """Records operators, backward nodes and named spans (and memory, if wanted) from `start` to `stop`.
+
+    A context manager. Results are read when it has stopped, or, with a schedule, in `on_trace_ready`.
+
+    Args:
+        activities: those of ProfilerActivity to record; None for all that are supported. One that is not
+            supported here gives a warning.
+        schedule: from the number of a step to a ProfilerAction, as `schedule()` makes them; `step()` begins
+            the next step. None: everything is recorded, as one window.
+        on_trace_ready: called with this object each time that a window of recorded steps ends.
+        record_shapes: also shapes and dtypes of the operators' arguments.
+        profile_memory: also the tensors' memory, as it is taken and given back.
+        with_stack: also where in the Python program operators were called.
+        with_flops: also how many floating-point operations common operators took; records shapes.
+        with_modules: not supported.
+        buffer_events: how many events a thread keeps in one window, 64 bytes for each; later ones are counted
+            and dropped.
+
+    Threads that Python starts meanwhile are recorded; one that was running before is from its first
+    `record_function` on. `start` raises RuntimeError while another profile records.
+    """
+
+    def __init__(
+        self,
+        *,
+        activities: Iterable[ProfilerActivity] | None = None,
+        schedule: Callable[[int], ProfilerAction] | None = None,
+        on_trace_ready: Callable[[profile], object] | None = None,
+        record_shapes: bool = False,
+        profile_memory: bool = False,
+        with_stack: bool = False,
+        with_flops: bool = False,
+        with_modules: bool = False,
+        buffer_events: int = DEFAULT_BUFFER,
+    ) -> None:
+        self.activities = _check_activities(activities)
+        if with_modules:
+            raise NotImplementedError("profile(with_modules): layers are not recorded\nhint: with_stack=True")
+        if not isinstance(buffer_events, int) or not 16 <= buffer_events <= 1 << 28:
+            raise ValueError(
+                f"profile(buffer_events): got {buffer_events!r}, needs an int from 16 to {1 << 28}"
+            )
+        if on_trace_ready is not None and not callable(on_trace_ready):
+            raise TypeError(f"profile(on_trace_ready): got {type(on_trace_ready).__name__}, needs a callable")
+        if schedule is not None and not callable(schedule):
+            raise TypeError(f"profile(schedule): got {type(schedule).__name__}, needs a callable")
+        self.schedule = schedule or _always
+        self.on_trace_ready = on_trace_ready
+        self.record_shapes = record_shapes or with_flops
+        self.profile_memory = profile_memory
+        self.with_stack = with_stack
+        self.with_flops = with_flops
+        self.step_num = 0
+        self.current_action = ProfilerAction.NONE
+        self._has_steps = schedule is not None
+        self._buffer_events = buffer_events
+        self._step_span: _C.record_function | None = None
+        self._new_threads = NewThreads()
+        self._metadata: dict[str, Any] = {}
+        self._active = False
+        self._recording: Recording | None = None
+
+    # --- when -----------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begins with step 0. Raises RuntimeError while this or another profile records."""
+        if self._active:
+            raise RuntimeError("profile.start(): it has been started already")
+        self.step_num = 0
+        self._enter_action(self.schedule(0))
+        self._active = True
+        self._begin_step()
+
+    def step(self) -> None:
+        """Ends a step and begins the next. Raises RuntimeError before `start`."""
+        if not self._active:
+            raise RuntimeError(
+                "profile.step(): it has not been started\nhint: with profile(...) as prof: ... prof.step()"
+            )
+        self._end_step()
+        self.step_num += 1
+        self._enter_action(self.schedule(self.step_num))
+        self._begin_step()
+
+    def stop(self) -> None:
+        """Ends the last step. Does nothing unless it was started."""
+        if not self._active:
+            return
+        self._end_step()
+        self._active = False
+        self._enter_action(ProfilerAction.NONE)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _enter_action(self, action: ProfilerAction) -> None:
+        before, self.current_action = self.current_action, action
+        # What was recorded is a window once the schedule says so, or when recording ends.
+        if before in _RECORDS and (before is ProfilerAction.RECORD_AND_SAVE or action not in _RECORDS):
+            self._end_window()
+            before = ProfilerAction.NONE
+        if action in _RECORDS and before not in _RECORDS:
+            if before is ProfilerAction.WARMUP:
+                self._end_recording()
+            self._begin_recording()
+        elif action is ProfilerAction.WARMUP and before is not ProfilerAction.WARMUP:
+            self._begin_recording()
+        elif action is ProfilerAction.NONE and before is ProfilerAction.WARMUP:
+            self._end_recording()
+
+    def _begin_recording(self) -> None:
+        wanted = (
+            _C.SHAPES * self.record_shapes | _C.MEMORY * self.profile_memory | _C.STACKS * self.with_stack
+        )
+        try:
+            _C.start(wanted, self._buffer_events)
+        except RuntimeError:
+            self.current_action = ProfilerAction.NONE
+            raise
+        set_span(_C.record_function)
+        self._new_threads.watch()
+
+    def _end_recording(self) -> None:
+        _C.stop()
+        self._new_threads.unwatch()
+        set_span(None)
+
+    def _end_window(self) -> None:
+        self._end_recording()
+        start_time, duration, threads, dropped, bare, allocated, events = _C.collect(
+            not self._active, Event, Argument
+        )
+        settings = {
+            "record_shapes": self.record_shapes,
+            "profile_memory": self.profile_memory,
+            "with_stack": self.with_stack,
+            "with_flops": self.with_flops,
+            "python": sys.version.split()[0],
+        }
+        metadata = {**settings, **self._metadata}
+        header = Header(
+            os.getpid(), start_time, duration, _name_threads(threads), dropped, allocated, metadata
+        )
+        self._recording = Recording(header, events)
+        missing = f"{dropped} events are missing" if dropped else f"arguments of {bare} operators are missing"
+        if dropped or bare:
+            warnings.warn(
+                f"profile: {missing}, since a thread's buffer for {self._buffer_events} events was full\n"
+                "hint: record less at a time (schedule=), or give a larger buffer_events=",
+                RuntimeWarning,
+                stacklevel=4,
+            )
+        if self.on_trace_ready is not None:
+            self.on_trace_ready(self)
+
+    def _begin_step(self) -> None:
+        if self._has_steps:
+            self._step_span = _C.record_function(f"ProfilerStep#{self.step_num}")
+            self._step_span.__enter__()
+
+    def _end_step(self) -> None:
+        if self._step_span is not None:
+            self._step_span.__exit__(None, None, None)
+            self._step_span = None
+
+    # --- what was recorded ----------------------------------------------------------------------------------
+
+    def add_metadata(self, key: str, value: str) -> None:
+        """Keeps a text of the user's with the windows that end from now on."""
+        self._metadata[key] = value
+
+    def add_metadata_json(self, key: str, value: str) -> None:
+        """The same with a value in JSON. Raises ValueError if it is not."""
+        import json
+
+        self._metadata[key] = json.loads(value)
+
+    @property
+    def recording(self) -> Recording:
+        """The last window that ended. Raises RuntimeError if there is none."""
+        if self._recording is None:
+            raise RuntimeError(
+                "profile: nothing has been recorded yet\n"
+                "hint: read results after the `with` block, or in on_trace_ready; a schedule may not have "
+                "come "
+                "to its active steps"
+            )
+        return self._recording
+
+    def events(self) -> EventList:
+        """See `Recording.events`."""
+        return self.recording.events()
+
+    def key_averages(
+        self,
+        group_by_input_shape: bool = False,
+        group_by_stack_n: int = 0,
+        group_by_overload_name: bool = False,
+    ) -> EventList:
+        """See `Recording.key_averages`."""
+        return self.recording.key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
+
+    def advice(self) -> AdviceList:
+        """See `Recording.advice`."""
+        return self.recording.advice()
+
+    def memory_timeline(self, device: str = "cpu") -> list[MemoryPoint]:
+        """See `Recording.memory_timeline`."""
+        return self.recording.memory_timeline(device)
+
+    def export(self, path: str, format: str = "chrome") -> None:
+        """See `Recording.export`."""
+        self.recording.export(path, format)
+
+    def export_chrome_trace(self, path: str) -> None:
+        """See `Recording.export_chrome_trace`."""
+        self.recording.export_chrome_trace(path)
+
+    def export_json_lines(self, path: str) -> None:
+        """See `Recording.export_json_lines`."""
+        self.recording.export_json_lines(path)
+
+    def export_html(self, path: str) -> None:
+        """See `Recording.export_html`."""
+        self.recording.export_html(path)
+
+    def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
+        """See `Recording.export_stacks`."""
+        self.recording.export_stacks(path, metric)
+
+    def export_memory_timeline(self, path: str, device: str = "cpu") -> None:
+        """See `Recording.export_memory_timeline`."""
+        self.recording.export_memory_timeline(path, device)
+
+
+def trace_handler(
+    folder: str, format: str = "chrome", worker_name: str | None = None, suffix: str | None = None
+) -> Callable[[profile], None]:
+    """An `on_trace_ready` that writes each window to a file of its own in `folder`, named after the worker
+    (by default host and process) and the time."""
+    endings = {"chrome": ".pt.trace.json", "json_lines": ".jsonl", "html": ".html"}
+    ending = endings.get(format, f".{format}") if suffix is None else suffix
+
+    def write(prof: profile) -> None:
+        os.makedirs(folder, exist_ok=True)
+        worker = worker_name or f"{os.uname().nodename}_{os.getpid()}"
+        prof.export(os.path.join(folder, f"{worker}.{time.time_ns()}{ending}"), format)
+
+    return write
+
+
+def tensorboard_trace_handler(
+    dir_name: str, worker_name: str | None = None, use_gzip: bool = False
+) -> Callable[[profile], None]:
+    """`trace_handler` for Chrome traces under the names that TensorBoard's plug-in looks for."""
+    suffix = ".pt.trace.json.gz" if use_gzip else ".pt.trace.json"
+    return trace_handler(dir_name, "chrome", worker_name, suffix)
+
+
+def _check_activities(activities: Iterable[ProfilerActivity] | None) -> set[ProfilerActivity]:
+    if activities is None:
+        return supported_activities()
+    wanted = set(activities)
+    for activity in wanted:
+        if not isinstance(activity, ProfilerActivity):
+            raise TypeError(f"profile(activities): got {activity!r}, needs members of ProfilerActivity")
+    if missing := wanted - supported_activities():
+        names = ", ".join(sorted(activity.name for activity in missing))
+        if missing == wanted:
+            raise ValueError(f"profile(activities): got {names or 'none'}, needs CPU among them")
+        warnings.warn(f"profile(activities): {names} cannot be recorded here and is left out", stacklevel=3)
+    elif not wanted:
+        raise ValueError("profile(activities): got none, needs CPU among them")
+    return wanted & supported_activities()
+
+
+def _name_threads(threads: dict[int, str]) -> dict[int, str]:
+    """The main thread first, and Python's names for the threads that still run."""
+    named = {thread.native_id: thread.name for thread in threading.enumerate()}
+    main = threading.main_thread().native_id
+    order = sorted(threads, key=lambda number: number != main)
+    return {number: named.get(number, threads[number]) for number in order}

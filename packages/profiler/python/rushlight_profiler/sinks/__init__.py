@@ -1,0 +1,31 @@
+"""Sinks: what writes a recording down. The contract is rushlight_core.seams.profiler.Sink."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from rushlight_core.seams.profiler import GROUP, Sink
+
+# Also declared as entry points; by this table they are found without a search through all installed packages.
+_OWN = {
+    "chrome": ("chrome", "ChromeTrace"),
+    "json_lines": ("json_lines", "JsonLines"),
+    "html": ("html", "HtmlPage"),
+}
+
+
+def make_sink(format: str, path: str) -> Sink:
+    """A sink that writes to `path`. Raises ValueError if no installed package brings the format."""
+    if format in _OWN:
+        module, name = _OWN[format]
+        return getattr(import_module(f"{__name__}.{module}"), name)(path)
+    from importlib.metadata import entry_points
+
+    found = {entry.name: entry for entry in entry_points(group=GROUP)}
+    if format not in found:
+        known = ", ".join(sorted({*_OWN, *found}))
+        raise ValueError(
+            f"export(format): got {format!r}, needs one of {known}\n"
+            f"hint: a package adds a format by an entry point of the group {GROUP!r}"
+        )
+    return found[format].load()(path)

@@ -1,0 +1,51 @@
+// Time stamps that cost a few nanoseconds, and their conversion.
+#pragma once
+
+#include <cstdint>
+#include <ctime>
+
+#if defined(__x86_64__)
+#include <x86intrin.h>
+#endif
+
+namespace rushlight::profiler {
+
+inline uint64_t nanoseconds(clockid_t clock) {
+    timespec t;
+    clock_gettime(clock, &t);
+    return static_cast<uint64_t>(t.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(t.tv_nsec);
+}
+
+/// Whether the processor has a counter that ticks evenly, whatever its frequency and sleep.
+extern const bool has_counter;
+
+/// The present: ticks of the counter, or nanoseconds where there is none.
+inline uint64_t ticks() {
+#if defined(__x86_64__)
+    if (has_counter) [[likely]]
+        return __rdtsc();
+#endif
+    return nanoseconds(CLOCK_MONOTONIC);
+}
+
+/// One moment on both clocks.
+struct Moment {
+    uint64_t ticks, nanoseconds;
+};
+Moment measure_moment();
+
+/// From ticks to nanoseconds since an origin. The counter's rate is measured from the loading of this module
+/// to the making of the scale, which waits until those are far enough apart.
+class TimeScale {
+  public:
+    explicit TimeScale(uint64_t origin_ticks);
+    int64_t operator()(uint64_t ticks) const {
+        return static_cast<int64_t>(static_cast<double>(static_cast<int64_t>(ticks - origin_)) * rate_);
+    }
+
+  private:
+    uint64_t origin_;
+    double rate_;
+};
+
+}  // namespace rushlight::profiler

@@ -1,0 +1,116 @@
+// Lanes: what one thread records, without waiting for any other. See Note [Lanes].
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "clock.h"
+#include "ring.h"
+#include "rushlight/device.h"
+
+namespace rushlight::profiler {
+
+// Note [Lanes]
+// A thread that has something to report gets a lane, which only it writes. A span is a frame on the lane's
+// stack while it is open, and becomes a record when it ends. Recordings are numbered (sessions): a lane that
+// was last used in another session is emptied by its thread before it is used again. So starting and stopping
+// are one store each, and a thread that is late, in the middle of an operator, leaves at most one record
+// behind, which is recognised by its time and thrown away.
+
+enum class Kind : uint8_t { Operator, Node, Annotation, Memory };
+
+/// One event, written when it is over.
+struct Record {
+    uint64_t begin, end;  // ticks
+    const char* name;     // lives as long as the process; null for memory
+    uint64_t sequence;    // of the graph's node; for memory the address
+    int64_t nbytes;       // of the first result; of a block, negative where it is released
+    uint64_t details;     // position in the lane's words: arguments, then stack
+    uint32_t id, parent;  // within the lane, from 1 on; 0: none
+    uint16_t argument_words, stack_words;
+    Kind kind;
+    Device device;
+};
+static_assert(sizeof(Record) == 64, "a record fills one line of the cache");
+
+struct Details {
+    uint64_t position = 0;
+    uint16_t argument_words = 0, stack_words = 0;
+};
+
+struct Frame {
+    uint64_t begin;
+    const char* name;
+    uint64_t sequence;
+    Details details;
+    uint32_t id;
+    Kind kind;
+};
+
+class Lane {
+  public:
+    explicit Lane(uint32_t number);
+
+    // --- by the lane's thread ---
+    /// Opens a span; its number, or 0 where the stack of frames is full.
+    uint32_t open(Kind kind, const char* name, uint64_t sequence, Details details);
+    /// Ends the span, and those inside that nobody ended, without record. Does nothing if it is not open.
+    void close(uint32_t id, int64_t nbytes);
+    void close_node(uint64_t sequence);
+    void add_memory(const void* data, int64_t nbytes, Device device);
+    /// The node that the innermost operator recorded; the first counts.
+    void note_node(uint64_t sequence);
+    const char* intern(std::string_view name);
+
+    /// Makes the lane ready for a session, under the registry's lock. The lane itself stays where it is:
+    /// spans that began in another session are still open somewhere up the thread's stack, and will come to
+    /// close.
+    void enter(uint64_t session, uint64_t record_count, uint64_t word_count);
+
+    // --- by whoever holds the registry's lock ---
+    uint64_t session() const { return session_; }
+    uint32_t number() const { return number_; }
+
+    Ring<Record>& records() { return *records_; }
+    Ring<uint64_t>& words() { return *words_; }
+    int64_t thread_id;
+    std::string thread_name;
+    std::atomic<uint64_t> dropped{0};
+    std::atomic<uint64_t> bare{0};  // records whose details found no room
+    bool retired = false;           // its thread has ended
+
+  private:
+    void push(const Record& record);
+    void finish(size_t frame, uint64_t end, int64_t nbytes);
+
+    std::unique_ptr<Ring<Record>> records_;
+    std::unique_ptr<Ring<uint64_t>> words_;
+    std::vector<Frame> frames_;
+    uint64_t session_ = 0;
+    const uint32_t number_;
+    uint32_t last_id_ = 0;
+    std::unordered_map<std::string_view, const char*> names_;
+};
+
+/// All lanes, the names that records point at, and the one lock of this module. Never destroyed: threads may
+/// end late.
+struct Registry {
+    std::mutex lock;
+    std::vector<Lane*> lanes;
+    uint32_t last_number = 0;
+    std::unordered_map<std::string, char> names;  // the keys stay where they are
+};
+Registry& registry();
+
+/// The calling thread's lane for the session; null where there is no memory for it.
+Lane* lane_for(uint64_t session) noexcept;
+/// The calling thread's lane, in whatever session; null where it has none.
+Lane* this_lane();
+/// In a forked child: forgets all lanes.
+void forget_lanes();
+
+}  // namespace rushlight::profiler

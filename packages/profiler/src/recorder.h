@@ -1,0 +1,58 @@
+// Recording: its start and stop, and the functions that dispatch and core's hooks call meanwhile.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "lane.h"
+
+namespace rushlight::profiler {
+
+/// What a session records beside time.
+enum Wanted : uint64_t { kShapes = 1, kMemory = 2, kStacks = 4 };
+inline constexpr int kNumberShift = 8;
+
+namespace detail {
+// 0 while nobody records; else the session's number above what it wants, so that one load tells all. Hidden,
+// as all of this module.
+extern std::atomic<uint64_t> session;
+extern std::atomic<uint64_t> capacity;
+}  // namespace detail
+
+inline uint64_t current_session() { return detail::session.load(std::memory_order_acquire); }
+
+/// Begins a session, which the calling thread joins; a thread keeps at most `capacity` records. False while
+/// another is under way.
+bool start(uint64_t wanted, uint64_t capacity);
+/// Ends it. False if there was none.
+bool stop();
+/// The calling thread's operators are recorded from now on, if a session is under way; else null.
+Lane* join() noexcept;
+/// The calling thread's lane if a session is under way.
+inline Lane* recording_lane() noexcept {
+    uint64_t session = current_session();
+    return session ? lane_for(session) : nullptr;
+}
+
+/// What a session left in a lane.
+struct LaneRecords {
+    uint32_t number;
+    int64_t thread_id;
+    std::string thread_name;
+    std::vector<Record> records;
+    std::vector<uint64_t> words;
+    uint64_t first_word;  // position of words[0]
+};
+struct Recording {
+    uint64_t begin, end;  // ticks
+    uint64_t start_time;  // nanoseconds since 1970
+    uint64_t allocated;   // bytes of host memory in use at the beginning
+    uint64_t dropped = 0;
+    uint64_t bare = 0;  // operators whose arguments were wanted and found no room
+    std::vector<LaneRecords> lanes;
+};
+/// Takes what the last session recorded out of the lanes; between sessions only. With `release` their memory
+/// goes back to the system.
+Recording collect(bool release);
+
+}  // namespace rushlight::profiler

@@ -1,0 +1,55 @@
+// A bounded queue between the one thread that fills it and the one that reads it, in memory that is touched
+// as it fills.
+#pragma once
+
+#include <sys/mman.h>
+
+#include <atomic>
+#include <bit>
+#include <cstdint>
+#include <new>
+#include <type_traits>
+
+namespace rushlight::profiler {
+
+// Positions only grow; an item's place is its position modulo the capacity. The writer never waits: where
+// there is no room it keeps what is there and drops what is new. So a span that was kept has all its
+// children, which ended before it, and its own time is exact.
+template <class T>
+class Ring {
+    static_assert(std::is_trivially_copyable_v<T>);
+
+  public:
+    explicit Ring(uint64_t capacity) : capacity_(std::bit_ceil(capacity)) {
+        void* memory = mmap(nullptr, bytes(), PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (memory == MAP_FAILED) throw std::bad_alloc();
+        items_ = static_cast<T*>(memory);
+    }
+    ~Ring() { munmap(items_, bytes()); }
+    Ring(const Ring&) = delete;
+
+    uint64_t capacity() const { return capacity_; }
+    T& operator[](uint64_t position) { return items_[position & (capacity_ - 1)]; }
+
+    // The writer: fills places from `end` on, at most `room` of them, then publishes.
+    uint64_t end() const { return end_.load(std::memory_order_relaxed); }
+    uint64_t room() const { return capacity_ - (end() - begin_.load(std::memory_order_acquire)); }
+    void publish(uint64_t end) { end_.store(end, std::memory_order_release); }
+
+    // The reader: reads from `begin` to `published`, then gives the places back.
+    uint64_t begin() const { return begin_.load(std::memory_order_relaxed); }
+    uint64_t published() const { return end_.load(std::memory_order_acquire); }
+    void consume(uint64_t end) { begin_.store(end, std::memory_order_release); }
+    /// Gives the memory back to the system; the writer may go on meanwhile, if nothing is left to be read.
+    void release_pages() { madvise(items_, bytes(), MADV_DONTNEED); }
+
+  private:
+    size_t bytes() const { return capacity_ * sizeof(T); }
+
+    const uint64_t capacity_;
+    T* items_;
+    std::atomic<uint64_t> begin_{0}, end_{0};
+};
+
+}  // namespace rushlight::profiler

@@ -1,0 +1,44 @@
+"""While nobody records, core is as if the profiler were not there."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+SCRIPT = """
+import ctypes, sys
+import rushlight_core as core
+library = ctypes.CDLL(core.__path__[0] + "/lib/librushlight.so")
+# rushlight::fallback_of(Stage::Profiler), and the pointer that hooks look at.
+fallback_of = library._ZN9rushlight11fallback_ofENS_5StageE
+fallback_of.restype = ctypes.c_void_p
+def state():
+    return fallback_of(5), ctypes.c_void_p.in_dll(library, "_ZN9rushlight6detail8observerE").value
+
+assert state() == (None, None)
+import rushlight_profiler
+assert state() == (None, None), "importing it changed dispatch"
+loaded = {name.partition(".")[0] for name in sys.modules}
+assert not loaded & {"numpy", "json", "inspect", "dataclasses"}, loaded
+x = core.tensor([1.0])
+with rushlight_profiler.record_function("off"):
+    x + x
+assert state() == (None, None), "record_function changed dispatch while nobody records"
+with rushlight_profiler.profile() as prof:
+    x + x
+    assert None not in state()
+assert len(prof.events()) == 1
+assert state()[1] is None, "an observer was left behind"
+"""
+
+
+def test_importing_changes_nothing(python_path):
+    run = subprocess.run(
+        [sys.executable, "-c", SCRIPT],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": python_path},
+        timeout=60,
+    )
+    assert run.returncode == 0, run.stderr
