@@ -142,6 +142,12 @@ class _Desk:
             except Exception as error:
                 self.fetcher.doing = "running worker_init_fn"
                 self.broken = error
+        try:
+            self._work_until_told()
+        finally:
+            self.fetcher.stopped = None  # it refers to this object, which refers to it
+
+    def _work_until_told(self) -> None:
         while True:
             begun = perf_counter()
             message = self.inbox.get()
