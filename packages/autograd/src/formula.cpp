@@ -1,6 +1,7 @@
 #include "formula.h"
 
 #include "rushlight/ops/clone.h"
+#include "rushlight/ops/narrow.h"
 #include "rushlight/ops/_to_copy.h"
 #include "rushlight/ops/view.h"
 #include "rushlight/ops/zeros_like.h"
@@ -15,6 +16,20 @@ std::vector<int64_t> inverse(IntList permutation) {
     return inverse;
 }
 
+std::vector<Tensor> split_like(const Tensor& grad, std::span<const SavedShape> shapes, int64_t dim) {
+    std::vector<Tensor> pieces;
+    int64_t d = wrap(dim, grad.dim()), at = 0;
+    for (const SavedShape& s : shapes) {
+        bool passed_over = s.ndim() == 1 && s.shape()[0] == 0;
+        int64_t length = passed_over ? 0 : s.shape()[static_cast<size_t>(d)];
+        Tensor piece = ops::narrow(grad, d, at, length);
+        at += length;
+        if (passed_over) piece = ops::view(piece, s.shape());
+        pieces.push_back(piece.dtype() == s.dtype() ? piece : ops::_to_copy(piece, s.dtype(), std::nullopt));
+    }
+    return pieces;
+}
+
 Tensor zeros(IntList shape, DType dtype) {
     Tensor t = make_tensor(shape, dtype);
     std::fill_n(t.data<char>(), static_cast<size_t>(t.numel()) * itemsize(dtype), 0);
@@ -22,6 +37,8 @@ Tensor zeros(IntList shape, DType dtype) {
 }
 
 Tensor fit(const Tensor& grad, IntList shape, DType dtype) {
+    if (grad.dtype() == dtype && std::equal(shape.begin(), shape.end(), grad.sizes().begin(), grad.sizes().end()))
+        return grad;
     SavedShape wanted;
     wanted.require(shape, dtype);
     return wanted.fit(grad);

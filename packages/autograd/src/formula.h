@@ -50,6 +50,8 @@ inline Scalar sub(Scalar a, Scalar b) {
     return a.is_floating() || b.is_floating() ? Scalar(a.to<double>() - b.to<double>())
                                               : Scalar(a.to<int64_t>() - b.to<int64_t>());
 }
+template <Number A> Scalar sub(A a, Scalar b) { return sub(Scalar(a), b); }
+template <Number A> Scalar div(A a, Scalar b) { return Scalar(static_cast<double>(a) / b.to<double>()); }
 inline Scalar mul(Scalar a, Scalar b) {
     return a.is_floating() || b.is_floating() ? Scalar(a.to<double>() * b.to<double>())
                                               : Scalar(a.to<int64_t>() * b.to<int64_t>());
@@ -76,12 +78,6 @@ inline int64_t prod(IntList list) {
 }
 inline int64_t wrap(int64_t dim, int64_t ndim) { return dim < 0 ? dim + ndim : dim; }
 std::vector<int64_t> inverse(IntList permutation);
-inline std::vector<int64_t> sizes_along(const std::vector<Tensor>& tensors, int64_t dim) {
-    std::vector<int64_t> sizes;
-    for (const Tensor& t : tensors) sizes.push_back(t.size(dim));
-    return sizes;
-}
-
 inline void store(std::optional<std::vector<int64_t>>& to, const std::optional<IntList>& from) {
     if (from) to.emplace(from->begin(), from->end());
 }
@@ -101,6 +97,8 @@ inline int64_t ndim_of(const Tensor& t) { return t.dim(); }
 inline int64_t ndim_of(const TensorOrScalar& t) { return t.is_tensor() ? t.tensor().dim() : 0; }
 inline int64_t numel_of(const Tensor& t) { return t.numel(); }
 
+/// The pieces of a gradient of what `cat` joined along `dim`, with the shapes and dtypes of what went in.
+std::vector<Tensor> split_like(const Tensor& grad, std::span<const SavedShape> shapes, int64_t dim);
 Tensor zeros(IntList shape, DType dtype);
 Tensor fit(const Tensor& grad, IntList shape, DType dtype);
 /// A reduced result or its gradient, broadcast over the dimensions that were reduced.
@@ -108,11 +106,21 @@ Tensor restore(const Tensor& reduced, IntList shape, const std::optional<IntList
 inline Tensor restore(const Tensor& r, IntList shape, IntList dim, bool keepdim) {
     return restore(r, shape, std::optional<IntList>(dim), keepdim);
 }
+inline Tensor restore(const Tensor& r, IntList shape, const std::vector<int64_t>& dim, bool keepdim) {
+    return restore(r, shape, std::optional<IntList>(dim), keepdim);
+}
 inline Tensor restore(const Tensor& r, IntList shape, int64_t dim, bool keepdim) {
     return restore(r, shape, std::optional<IntList>(IntList(&dim, 1)), keepdim);
 }
-inline Tensor restore(const Tensor& r, IntList shape, None, bool keepdim) {
-    return restore(r, shape, std::optional<IntList>(), keepdim);
+inline int64_t reduced(IntList shape, const std::optional<IntList>& dim) {
+    if (!dim || dim->empty()) return prod(shape);
+    int64_t n = 1;
+    for (int64_t d : *dim)
+        if (!shape.empty()) n *= shape[static_cast<size_t>(wrap(d, static_cast<int64_t>(shape.size())))];
+    return n;
+}
+inline std::optional<IntList> dims(const std::optional<int64_t>& dim) {
+    return dim ? std::optional<IntList>(IntList(&*dim, 1)) : std::nullopt;
 }
 
 // --- nodes ---

@@ -1,8 +1,6 @@
 #include "rushlight/autograd/saved.h"
 
-#include "rushlight/ops/select.h"
-#include "rushlight/ops/add.h"
-#include "rushlight/ops/unsqueeze.h"
+#include "rushlight/ops/sum.h"
 #include "rushlight/ops/_to_copy.h"
 #include "rushlight/ops/view.h"
 
@@ -31,11 +29,7 @@ Tensor SavedShape::reduce(Tensor grad) const {
     for (int64_t d = 0; d < static_cast<int64_t>(result.dim()); ++d)
         if (d < lead || (sizes_[static_cast<size_t>(d - lead)] == 1 && result.sizes()[static_cast<size_t>(d)] != 1))
             dims[n++] = d;
-    for (size_t i = 0; i < n; ++i) {
-        Tensor t = ops::select(result, dims[i], 0);
-        for (int64_t k = 1; k < result.sizes()[dims[i]]; ++k) t = ops::add(t, ops::select(result, dims[i], k));
-        result = ops::unsqueeze(t, dims[i]);
-    }
+    if (n) result = ops::sum(result, IntList(dims, n), true, std::nullopt);
     if (lead > 0) result = ops::view(result, sizes_);
     if (result.dtype() != dtype_) result = ops::_to_copy(result, dtype_, std::nullopt);
     return result;

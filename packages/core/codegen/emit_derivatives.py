@@ -149,7 +149,8 @@ class _Emitter:
     def _field_type(self, use: Use) -> str:
         kind = self._kind_of(use.name)
         if use.attribute:
-            return "SavedShape"
+            is_list = kind == "tensor" and self.args[use.name].type.name.endswith("[]")
+            return "SavedShapes" if is_list else "SavedShape"
         if kind == "param":
             t = self.args[use.name].type.name
             return _STORED[t][0] if t in _STORED else self.args[use.name].type.cpp
@@ -226,6 +227,8 @@ class _Emitter:
 
     def _name_in_apply(self, use: Use) -> str:
         kind = self._kind_of(use.name)
+        if use.attribute and kind == "given":
+            return f"f::{use.attribute}_of({use.name})"
         if use.attribute:
             return f"{saved_name(self._field(use))}.{use.attribute}()"
         if kind == "param":

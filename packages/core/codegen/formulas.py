@@ -5,6 +5,7 @@ A formula may call operators, use the arguments and results of its operator, and
     grad            gradient of the (first) result            grads[i]    of the i-th, zeros where there is none
     tangent         in jvp formulas: tangent of the argument  result      the (first) result; results[i]
     x.shape, x.dtype, x.ndim, x.numel                         of an argument or result: only this is kept, not x
+    xs.shapes                                                 of a list of tensors, with their dtypes
     needs(x)        whether the gradient of argument x is wanted
     arg_grad        the argument called grad, of operators that have one
 
@@ -20,7 +21,7 @@ from dataclasses import dataclass
 from .model import Op
 from .schema import cpp_name
 
-ATTRIBUTES = ("shape", "dtype", "ndim", "numel")
+ATTRIBUTES = ("shape", "dtype", "ndim", "numel", "shapes")
 
 
 class FormulaError(ValueError):
@@ -185,11 +186,13 @@ class CppWriter:
 HELPERS = {
     "fit": "sum over what was broadcast and cast: fit(grad, x.shape, x.dtype)",
     "restore": "give a reduced result its dimensions back: restore(grad, input.shape, dim, keepdim)",
+    "reduced": "how many elements of a shape a reduction joins: reduced(input.shape, dim)",
+    "dims": "an optional dimension as an optional list",
     "len": "number of elements of a list",
     "prod": "product of a list of integers",
     "wrap": "a dimension as a non-negative number: wrap(dim, x.ndim)",
     "inverse": "inverse of a permutation",
-    "sizes_along": "sizes of a list of tensors along a dimension",
+    "split_like": "the pieces of what was joined: split_like(grad, tensors.shapes, dim)",
     "zeros": "zeros(shape, dtype)",
 }
 

@@ -45,8 +45,21 @@ std::vector<Tensor> chunk(const Tensor& input, int64_t chunks, int64_t dim);
 std::vector<Tensor> unbind(const Tensor& input, int64_t dim);
 
 // power.cpp
+Tensor prod_backward(const Tensor& grad, const Tensor& input, const Tensor& result, std::optional<int64_t> dim,
+                     bool keepdim);
 Tensor pow_backward_input(const Tensor& grad, const TensorOrScalar& input, const TensorOrScalar& exponent);
 Tensor pow_backward_exponent(const Tensor& grad, const TensorOrScalar& input, const TensorOrScalar& exponent,
                              const Tensor& result);
+
+// indexing.cpp
+Tensor cat(TensorList tensors, int64_t dim);
+Tensor stack(TensorList tensors, int64_t dim);
+Tensor index_put(const Tensor& input, TensorList indices, const Tensor& values, bool accumulate);
+Tensor index_add(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& source, Scalar alpha);
+Tensor scatter(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src);
+Tensor scatter_value(const Tensor& input, int64_t dim, const Tensor& index, Scalar value);
+Tensor scatter_add(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src);
+Tensor masked_fill(const Tensor& input, const Tensor& mask, const TensorOrScalar& value);
+Tensor masked_select(const Tensor& input, const Tensor& mask);
 
 }  // namespace rushlight::composites

@@ -45,4 +45,20 @@ Tensor narrow_backward(const Tensor& grad, IntList input_sizes, int64_t dim, int
 Tensor diagonal_backward(const Tensor& grad, IntList input_sizes, int64_t offset, int64_t dim1, int64_t dim2);
 Tensor unfold_backward(const Tensor& grad, IntList input_sizes, int64_t dimension, int64_t size, int64_t step);
 
+// joining.cpp
+Tensor cat(TensorList tensors, int64_t dim);
+
+// indexing.cpp
+Tensor index(const Tensor& input, TensorList indices);
+Tensor index_backward(const Tensor& grad, IntList input_sizes, TensorList indices);
+Tensor index_put_(const Tensor& input, TensorList indices, const Tensor& values, bool accumulate);
+Tensor nonzero(const Tensor& input);
+std::vector<Tensor> nonzero_as_tuple(const Tensor& input, bool as_tuple);
+Tensor index_select(const Tensor& input, int64_t dim, const Tensor& index);
+Tensor index_add_(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& source, Scalar alpha);
+Tensor gather(const Tensor& input, int64_t dim, const Tensor& index, bool sparse_grad);
+Tensor scatter_(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src);
+Tensor scatter__value(const Tensor& input, int64_t dim, const Tensor& index, Scalar value);
+Tensor scatter_add_(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src);
+
 }  // namespace rushlight::direct

@@ -131,4 +131,17 @@ class RL_API SavedShape {
     bool differs_ = false;
 };
 
+/// The shapes and dtypes of a list of arguments.
+class SavedShapes {
+  public:
+    void save(TensorList list) {
+        shapes_.resize(list.size());
+        for (size_t i = 0; i < list.size(); ++i) shapes_[i].save(list[i]);
+    }
+    std::span<const SavedShape> shapes() const { return shapes_; }
+
+  private:
+    std::vector<SavedShape> shapes_;
+};
+
 }  // namespace rushlight::autograd

@@ -1,17 +1,35 @@
 #include <cmath>
 
 #include "ops/composites.h"
+#include "rushlight/ops/div.h"
 #include "rushlight/ops/eq.h"
 #include "rushlight/ops/ge.h"
 #include "rushlight/ops/log.h"
 #include "rushlight/ops/logical_and.h"
 #include "rushlight/ops/mul.h"
 #include "rushlight/ops/pow.h"
+#include "rushlight/ops/prod.h"
 #include "rushlight/ops/sub.h"
+#include "rushlight/ops/sum.h"
+#include "rushlight/ops/unsqueeze.h"
 #include "rushlight/ops/where.h"
 #include "rushlight/ops/zeros_like.h"
 
 namespace rushlight::composites {
+
+// Each factor's gradient is the product of the others: result / factor, but where that factor is the only zero it is the
+// product of the rest, and where there is another zero it is zero.
+Tensor prod_backward(const Tensor& grad, const Tensor& input, const Tensor& result, std::optional<int64_t> dim,
+                     bool keepdim) {
+    auto raise = [&](const Tensor& t) { return dim && !keepdim && input.dim() > 0 ? ops::unsqueeze(t, *dim) : t; };
+    std::optional<IntList> dims = dim ? std::optional<IntList>(IntList(&*dim, 1)) : std::nullopt;
+    Tensor zero = ops::eq(input, 0);
+    Tensor rest = ops::prod(ops::where(zero, 1, input), dim, dim.has_value(), std::nullopt);
+    Tensor lone = ops::eq(ops::sum(zero, dims, dim.has_value(), std::nullopt), 1);
+    Tensor at_zero = ops::mul(rest, lone);
+    Tensor elsewhere = ops::div(raise(result), ops::where(zero, 1, input));
+    return ops::mul(raise(grad), ops::where(zero, at_zero, elsewhere));
+}
 
 Tensor pow_backward_input(const Tensor& grad, const TensorOrScalar& input, const TensorOrScalar& exponent) {
     if (exponent.is_tensor()) {

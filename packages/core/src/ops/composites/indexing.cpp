@@ -1,0 +1,76 @@
+// Copies first, then writes: the functional forms of what writes in place.
+#include "ops/composites.h"
+#include "rushlight/ops/_to_copy.h"
+#include "rushlight/ops/broadcast_to.h"
+#include "rushlight/ops/cat.h"
+#include "rushlight/ops/clone.h"
+#include "rushlight/ops/index.h"
+#include "rushlight/ops/index_add_.h"
+#include "rushlight/ops/index_put_.h"
+#include "rushlight/ops/scatter_.h"
+#include "rushlight/ops/scatter_add_.h"
+#include "rushlight/ops/unsqueeze.h"
+#include "rushlight/ops/where.h"
+#include "ops/pointwise.h"
+
+namespace rushlight::composites {
+namespace {
+Tensor copy(const Tensor& t) { return ops::clone(t, "contiguous"); }
+}  // namespace
+
+Tensor cat(TensorList tensors, int64_t dim) { return ops::cat(tensors, dim); }
+
+Tensor stack(TensorList tensors, int64_t dim) {
+    RL_CHECK(!tensors.empty(), throw_runtime, "stack(tensors): expected a non-empty list of Tensors");
+    std::vector<Tensor> raised;
+    raised.reserve(tensors.size());
+    for (size_t i = 0; i < tensors.size(); ++i) {
+        IntList want = tensors[0].sizes(), have = tensors[i].sizes();
+        RL_CHECK(std::equal(want.begin(), want.end(), have.begin(), have.end()), throw_runtime,
+                 "stack(tensors): all tensors need one shape, tensor %zu has %s, the first %s", i,
+                 to_string(have).c_str(), to_string(want).c_str());
+        raised.push_back(ops::unsqueeze(tensors[i], dim));
+    }
+    return ops::cat(raised, dim);
+}
+
+Tensor index_put(const Tensor& input, TensorList indices, const Tensor& values, bool accumulate) {
+    return ops::index_put_(copy(input), indices, values, accumulate);
+}
+Tensor index_add(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& source, Scalar alpha) {
+    return ops::index_add_(copy(input), dim, index, source, alpha);
+}
+Tensor scatter(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src) {
+    return ops::scatter_(copy(input), dim, index, src);
+}
+Tensor scatter_value(const Tensor& input, int64_t dim, const Tensor& index, Scalar value) {
+    return ops::scatter_(copy(input), dim, index, value);
+}
+Tensor scatter_add(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src) {
+    return ops::scatter_add_(copy(input), dim, index, src);
+}
+
+Tensor masked_fill(const Tensor& input, const Tensor& mask, const TensorOrScalar& value) {
+    RL_CHECK(mask.dtype() == DType::Bool, throw_runtime, "masked_fill(mask): must be a bool tensor, got %s",
+             name(mask.dtype()));
+    if (!value.is_tensor()) {
+        RL_CHECK(category(value.scalar().dtype()) <= category(input.dtype()), throw_runtime,
+                 "masked_fill(value): a %s does not fit input's dtype %s", name(value.scalar().dtype()),
+                 name(input.dtype()));
+        return ops::where(mask, value, input);
+    }
+    RL_CHECK(value.tensor().dim() == 0, throw_runtime, "masked_fill(value): must be a number or a 0-d tensor, got shape %s",
+             to_string(value.tensor().sizes()).c_str());
+    if (value.tensor().dtype() == input.dtype()) return ops::where(mask, value, input);
+    return ops::where(mask, ops::_to_copy(value.tensor(), input.dtype(), std::nullopt), input);
+}
+
+Tensor masked_select(const Tensor& input, const Tensor& mask) {
+    RL_CHECK(mask.dtype() == DType::Bool, throw_runtime, "masked_select(mask): must be a bool tensor, got %s",
+             name(mask.dtype()));
+    auto shape = broadcast_shapes("masked_select", "input", input.sizes(), "mask", mask.sizes());
+    Tensor spread = ops::broadcast_to(mask, shape);
+    return ops::index(ops::broadcast_to(input, shape), {&spread, 1});
+}
+
+}  // namespace rushlight::composites

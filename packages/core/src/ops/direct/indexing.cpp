@@ -1,0 +1,395 @@
+// Reading and writing by index tensors, in NumPy's full generality.
+#include <cstring>
+
+#include "ops/direct.h"
+#include "ops/pointwise.h"
+#include "ops/views.h"
+#include "rushlight/half.h"
+#include "rushlight/ops/mul.h"
+#include "rushlight/parallel.h"
+
+namespace rushlight::direct {
+namespace {
+
+void require_cpu(const char* op, const Tensor& t) {
+    RL_CHECK(t.device().type == DeviceType::CPU, throw_not_implemented, "%s: not implemented on %s", op,
+             name(t.device()).c_str());
+}
+
+Tensor contiguous_copy(const Tensor& t, DType dtype) {
+    if (t.is_contiguous() && t.dtype() == dtype) return t;
+    Tensor out = make_tensor(t.sizes(), dtype);
+    copy_into(out, t);
+    return out;
+}
+
+// Adds, or copies, `n` elements.
+using Combine = void (*)(char* to, const char* from, int64_t n);
+template <class T>
+void add(char* to, const char* from, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) {
+        T& a = reinterpret_cast<T*>(to)[i];
+        const T& b = reinterpret_cast<const T*>(from)[i];
+        if constexpr (std::is_same_v<T, bool>) a = a || b;
+        else if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>)
+            a = T(static_cast<float>(a) + static_cast<float>(b));
+        else a = static_cast<T>(a + b);
+    }
+}
+template <size_t size>
+void copy(char* to, const char* from, int64_t n) { std::memcpy(to, from, static_cast<size_t>(n) * size); }
+
+Combine copier(DType t) {
+    switch (itemsize(t)) {
+        case 1: return copy<1>;
+        case 2: return copy<2>;
+        case 4: return copy<4>;
+        case 8: return copy<8>;
+        default: return copy<16>;
+    }
+}
+Combine adder(const char* op, DType t) {
+    switch (t) {
+        case DType::Bool: return add<bool>;
+        case DType::UInt8: return add<uint8_t>;
+        case DType::Int8: return add<int8_t>;
+        case DType::Int16: return add<int16_t>;
+        case DType::Int32: return add<int32_t>;
+        case DType::Int64: return add<int64_t>;
+        case DType::Float16: return add<Half>;
+        case DType::BFloat16: return add<BFloat16>;
+        case DType::Float32: return add<float>;
+        case DType::Float64: return add<double>;
+        default: throw_not_implemented("%s: dtype %s cannot be accumulated yet", op, name(t));
+    }
+}
+
+// Walks sizes in row-major order with one strided offset.
+struct Odometer {
+    int ndim = 0;
+    int64_t sizes[kMaxDims], strides[kMaxDims];
+    int64_t count = 1;
+
+    void push(int64_t size, int64_t stride) {
+        sizes[ndim] = size;
+        strides[ndim++] = stride;
+        count *= size;
+    }
+    int64_t offset(int64_t position) const {
+        int64_t at = 0;
+        for (int d = ndim - 1; d >= 0; --d) {
+            at += position % sizes[d] * strides[d];
+            position /= sizes[d];
+        }
+        return at;
+    }
+    // Elements at the end that lie side by side; they leave the odometer.
+    int64_t take_run() {
+        int64_t run = 1;
+        while (ndim > 0 && (strides[ndim - 1] == run || sizes[ndim - 1] == 1)) {
+            run *= sizes[--ndim];
+        }
+        count = 1;
+        for (int d = 0; d < ndim; ++d) count *= sizes[d];
+        return run;
+    }
+};
+
+// What `indices` select of a tensor: offsets of the indexed dimensions, and how the others are walked.
+struct Selection {
+    std::vector<int64_t> shape;    // of the result
+    Odometer before, after;        // dimensions in front of and behind the indexed ones
+    std::vector<int64_t> offsets;  // of the joint index, in elements
+    int64_t run;                   // elements side by side at the end
+
+    Selection(const char* op, IntList sizes, IntList strides, TensorList given) {
+        std::vector<Tensor> indices = expand_masks(op, sizes, given);
+        std::vector<int> dims;
+        for (size_t d = 0; d < indices.size(); ++d)
+            if (indices[d].defined()) dims.push_back(static_cast<int>(d));
+        std::vector<int64_t> joint;
+        for (int d : dims) joint = broadcast_shapes(op, "indices", joint, "indices", indices[d].sizes());
+
+        bool adjacent = dims.empty() || dims.back() - dims.front() + 1 == static_cast<int>(dims.size());
+        int split = adjacent && !dims.empty() ? dims.front() : 0;
+        auto indexed = [&](size_t d) { return d < indices.size() && indices[d].defined(); };
+        for (int d = 0; d < split; ++d) {
+            shape.push_back(sizes[d]);
+            before.push(sizes[d], strides[d]);
+        }
+        shape.insert(shape.end(), joint.begin(), joint.end());
+        for (size_t d = static_cast<size_t>(split); d < sizes.size(); ++d) {
+            if (indexed(d)) continue;
+            shape.push_back(sizes[d]);
+            after.push(sizes[d], strides[d]);
+        }
+        run = after.take_run();
+        RL_CHECK(shape.size() <= kMaxDims, throw_index, "%s: the result would have %zu dimensions", op, shape.size());
+
+        int64_t count = 1;
+        for (int64_t n : joint) count *= n;
+        offsets.assign(static_cast<size_t>(count), 0);
+        for (int d : dims) {
+            Tensor full = make_tensor(joint, DType::Int64);
+            copy_into(full, indices[d]);
+            const int64_t* values = full.data<int64_t>();
+            int64_t size = sizes[d];
+            for (int64_t i = 0; i < count; ++i) {
+                int64_t v = values[i];
+                RL_CHECK(v >= -size && v < size, throw_index, "%s: index %lld is out of range for dimension %d of size %lld",
+                         op, (long long)v, d, (long long)size);
+                offsets[static_cast<size_t>(i)] += (v < 0 ? v + size : v) * strides[d];
+            }
+        }
+    }
+
+    // A bool mask of k dimensions stands for k index tensors.
+    static std::vector<Tensor> expand_masks(const char* op, IntList sizes, TensorList given) {
+        std::vector<Tensor> indices;
+        for (const Tensor& t : given) {
+            if (!t.defined()) {
+                indices.emplace_back();
+            } else if (t.dtype() == DType::Bool) {
+                for (int64_t k = 0; k < t.dim(); ++k) {
+                    size_t d = indices.size() + static_cast<size_t>(k);
+                    RL_CHECK(d < sizes.size() && sizes[d] == t.sizes()[k], throw_index,
+                             "%s: a mask of shape %s does not fit the indexed tensor of shape %s at dimension %zu", op,
+                             to_string(t.sizes()).c_str(), to_string(sizes).c_str(), d);
+                }
+                Tensor found = nonzero(t);
+                for (int64_t k = 0; k < t.dim(); ++k) indices.push_back(take_view(found, views::select(found, 1, k)));
+            } else {
+                RL_CHECK(is_integral(t.dtype()), throw_index,
+                         "%s: tensors used as indices must be integer or bool, got %s", op, name(t.dtype()));
+                require_cpu(op, t);
+                indices.push_back(t);
+            }
+        }
+        RL_CHECK(indices.size() <= sizes.size(), throw_index, "%s: %zu indices for a tensor of shape %s", op,
+                 indices.size(), to_string(sizes).c_str());
+        return indices;
+    }
+
+    int64_t rows() const { return before.count * static_cast<int64_t>(offsets.size()) * after.count; }
+
+    // body(offset in the indexed tensor, offset in a contiguous tensor of `shape`), for each run.
+    template <class F>
+    void for_each(int64_t begin, int64_t end, F&& body) const {
+        auto joint = static_cast<int64_t>(offsets.size());
+        for (int64_t row = begin; row < end; ++row) {
+            int64_t tail = row % after.count, rest = row / after.count;
+            int64_t place = before.offset(rest / joint) + offsets[static_cast<size_t>(rest % joint)] + after.offset(tail);
+            body(place, row * run);
+        }
+    }
+};
+
+int64_t grain(int64_t run) { return std::max<int64_t>(1, 16384 / std::max<int64_t>(run, 1)); }
+
+void write_selected(const char* op, const Tensor& target, TensorList indices, const Tensor& values, bool accumulate) {
+    Selection s(op, target.sizes(), target.strides(), indices);
+    broadcast_shapes(op, "input[indices]", s.shape, "values", values.sizes());
+    Tensor full = make_tensor(s.shape, target.dtype());
+    RL_CHECK(values.numel() <= full.numel() || full.numel() == 0, throw_runtime,
+             "%s(values): shape %s does not broadcast to the indexed shape %s", op, to_string(values.sizes()).c_str(),
+             to_string(s.shape).c_str());
+    if (full.numel() == 0) return;
+    copy_into(full, values);
+    auto size = static_cast<int64_t>(itemsize(target.dtype()));
+    char* to = target.data<char>();
+    const char* from = full.data<char>();
+    Combine combine = accumulate ? adder(op, target.dtype()) : copier(target.dtype());
+    // One thread and in order: repeated indices give the same sum, or the last value, every time.
+    s.for_each(0, s.rows(), [&](int64_t place, int64_t at) { combine(to + place * size, from + at * size, s.run); });
+}
+
+// --- gather and scatter: one index per element along a dimension ---
+
+struct Along {
+    Tensor index;  // contiguous, int64
+    int dim;
+    Odometer other;  // over the index's shape, with the tensor's strides, 0 along dim
+    int64_t size, stride;
+
+    Along(const char* op, const Tensor& t, int64_t d, const Tensor& given, const Tensor* source) {
+        RL_CHECK(is_integral(given.dtype()), throw_runtime, "%s(index): must be an integer tensor, got %s", op,
+                 name(given.dtype()));
+        require_cpu(op, t);
+        int64_t n = std::max<int64_t>(t.dim(), 1);
+        RL_CHECK(std::max<int64_t>(given.dim(), 1) == n, throw_runtime,
+                 "%s(index): needs as many dimensions as the tensor, got shapes %s and %s", op,
+                 to_string(given.sizes()).c_str(), to_string(t.sizes()).c_str());
+        dim = wrap_dim(op, d, t.dim());
+        for (int64_t k = 0; k < given.dim(); ++k) {
+            RL_CHECK(k == dim || t.dim() == 0 || given.sizes()[k] <= t.sizes()[k], throw_runtime,
+                     "%s(index): shape %s exceeds %s at dimension %lld", op, to_string(given.sizes()).c_str(),
+                     to_string(t.sizes()).c_str(), (long long)k);
+            if (source)
+                RL_CHECK(source->dim() == given.dim() && given.sizes()[k] <= source->sizes()[k], throw_runtime,
+                         "%s(index, src): index of shape %s exceeds src of shape %s", op,
+                         to_string(given.sizes()).c_str(), to_string(source->sizes()).c_str());
+            other.push(given.sizes()[k], k == dim || t.dim() == 0 ? 0 : t.strides()[k]);
+        }
+        size = t.dim() ? t.sizes()[dim] : 1;
+        stride = t.dim() ? t.strides()[dim] : 0;
+        index = contiguous_copy(given, DType::Int64);
+        const int64_t* v = index.data<int64_t>();
+        for (int64_t i = 0; i < index.numel(); ++i)
+            RL_CHECK(v[i] >= 0 && v[i] < size, throw_index,
+                     "%s(index): index %lld is out of range for dimension %d of size %lld", op, (long long)v[i], dim,
+                     (long long)size);
+    }
+    int64_t place(int64_t i) const { return other.offset(i) + index.data<int64_t>()[i] * stride; }
+};
+
+void scatter(const char* op, const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src, bool accumulate) {
+    Along along(op, input, dim, index, &src);
+    RL_CHECK(src.dtype() == input.dtype(), throw_runtime, "%s(src): must have input's dtype %s, got %s", op,
+             name(input.dtype()), name(src.dtype()));
+    check_writable(op, input);
+    begin_write(input);
+    // The part of src that index covers.
+    ViewSpec part(src);
+    for (int64_t k = 0; k < index.dim(); ++k) part.sizes[k] = index.sizes()[k];
+    Tensor values = contiguous_copy(take_view(src, part), src.dtype());
+    auto size = static_cast<int64_t>(itemsize(input.dtype()));
+    Combine combine = accumulate ? adder(op, input.dtype()) : copier(input.dtype());
+    for (int64_t i = 0; i < along.index.numel(); ++i)
+        combine(input.data<char>() + along.place(i) * size, values.data<char>() + i * size, 1);
+}
+
+}  // namespace
+
+Tensor index(const Tensor& input, TensorList indices) {
+    require_cpu("index", input);
+    Selection s("index", input.sizes(), input.strides(), indices);
+    Tensor out = make_tensor(s.shape, input.dtype());
+    if (out.numel() == 0) return out;
+    auto size = static_cast<int64_t>(itemsize(input.dtype()));
+    const char* from = input.data<char>();
+    char* to = out.data<char>();
+    Combine copy_run = copier(input.dtype());
+    parallel_for(0, s.rows(), grain(s.run), [&](int64_t begin, int64_t end) {
+        s.for_each(begin, end,
+                   [&](int64_t place, int64_t at) { copy_run(to + at * size, from + place * size, s.run); });
+    });
+    return out;
+}
+
+Tensor index_backward(const Tensor& grad, IntList input_sizes, TensorList indices) {
+    Tensor out = zero_(make_tensor(input_sizes, grad.dtype(), grad.device()));
+    write_selected("index", out, indices, grad, true);
+    return out;
+}
+
+Tensor index_put_(const Tensor& input, TensorList indices, const Tensor& values, bool accumulate) {
+    require_cpu("index_put_", input);
+    RL_CHECK(values.dtype() == input.dtype() || values.dim() == 0 || can_cast(values.dtype(), input.dtype()),
+             throw_runtime, "index_put_(values): dtype %s cannot be written to %s", name(values.dtype()),
+             name(input.dtype()));
+    check_writable("index_put_", input);
+    Selection check("index_put_", input.sizes(), input.strides(), indices);  // before anything is counted or written
+    begin_write(input);
+    write_selected("index_put_", input, indices, values, accumulate);
+    return input;
+}
+
+Tensor nonzero(const Tensor& input) {
+    RL_CHECK(input.device().type != DeviceType::Meta, throw_not_implemented,
+             "nonzero: the shape of the result depends on values, which a meta tensor does not have");
+    require_cpu("nonzero", input);
+    Tensor truth = contiguous_copy(input, DType::Bool);
+    const bool* t = truth.data<bool>();
+    int64_t count = 0;
+    for (int64_t i = 0; i < truth.numel(); ++i) count += t[i];
+    int64_t shape[2] = {count, input.dim()};
+    Tensor out = make_tensor(IntList(shape, 2), DType::Int64);
+    int64_t* o = out.data<int64_t>();
+    for (int64_t i = 0; i < truth.numel(); ++i) {
+        if (!t[i]) continue;
+        int64_t rest = i;
+        for (int64_t d = input.dim() - 1; d >= 0; --d) {
+            o[d] = rest % input.sizes()[d];
+            rest /= input.sizes()[d];
+        }
+        o += input.dim();
+    }
+    return out;
+}
+
+std::vector<Tensor> nonzero_as_tuple(const Tensor& input, bool as_tuple) {
+    RL_CHECK(as_tuple, throw_value, "nonzero(as_tuple=False): leave as_tuple out for one tensor of indices");
+    Tensor found = nonzero(input);
+    std::vector<Tensor> columns;
+    for (int64_t d = 0; d < input.dim(); ++d) columns.push_back(take_view(found, views::select(found, 1, d)));
+    return columns;
+}
+
+Tensor index_select(const Tensor& input, int64_t dim, const Tensor& index_) {
+    RL_CHECK(index_.dim() <= 1, throw_index, "index_select(index): must have one dimension, got shape %s",
+             to_string(index_.sizes()).c_str());
+    RL_CHECK(index_.dtype() == DType::Int64 || index_.dtype() == DType::Int32, throw_runtime,
+             "index_select(index): must be int32 or int64, got %s", name(index_.dtype()));
+    int d = wrap_dim("index_select", dim, input.dim());
+    std::vector<Tensor> indices(static_cast<size_t>(d) + 1);
+    Tensor flat = index_;
+    if (flat.dim() == 0) flat = take_view(flat, views::unsqueeze(flat, 0));
+    if (input.dim() == 0) return index(take_view(input, views::unsqueeze(input, 0)), {&flat, 1});
+    indices[static_cast<size_t>(d)] = flat;
+    return index(input, indices);
+}
+
+Tensor index_add_(const Tensor& input, int64_t dim, const Tensor& index_, const Tensor& source, Scalar alpha) {
+    int d = wrap_dim("index_add_", dim, input.dim());
+    RL_CHECK(index_.dim() <= 1, throw_index, "index_add_(index): must have one dimension, got shape %s",
+             to_string(index_.sizes()).c_str());
+    RL_CHECK(source.dtype() == input.dtype(), throw_runtime, "index_add_(source): must have input's dtype %s, got %s",
+             name(input.dtype()), name(source.dtype()));
+    bool fits = source.dim() == input.dim();
+    for (int64_t k = 0; fits && k < input.dim(); ++k)
+        fits = source.sizes()[k] == (k == d ? index_.numel() : input.sizes()[k]);
+    RL_CHECK(fits, throw_runtime, "index_add_(source): shape %s does not fit input %s and %lld indices along dim %d",
+             to_string(source.sizes()).c_str(), to_string(input.sizes()).c_str(), (long long)index_.numel(), d);
+    check_writable("index_add_", input);
+    std::vector<Tensor> indices(static_cast<size_t>(d) + 1);
+    indices[static_cast<size_t>(d)] = index_;
+    Tensor scaled = source;
+    if (!alpha.equals(1)) {
+        StagesOff stages(kAllStages);
+        scaled = ops::mul(source, alpha);
+    }
+    Selection check("index_add_", input.sizes(), input.strides(), indices);
+    begin_write(input);
+    write_selected("index_add_", input, indices, scaled, true);
+    return input;
+}
+
+Tensor gather(const Tensor& input, int64_t dim, const Tensor& index_, bool sparse_grad) {
+    RL_CHECK(!sparse_grad, throw_not_implemented, "gather(sparse_grad=True): not supported");
+    Along along("gather", input, dim, index_, nullptr);
+    Tensor out = make_tensor(index_.sizes(), input.dtype());
+    auto size = static_cast<int64_t>(itemsize(input.dtype()));
+    Combine copy_one = copier(input.dtype());
+    parallel_for(0, out.numel(), 4096, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i)
+            copy_one(out.data<char>() + i * size, input.data<char>() + along.place(i) * size, 1);
+    });
+    return out;
+}
+
+Tensor scatter_(const Tensor& input, int64_t dim, const Tensor& index_, const Tensor& src) {
+    scatter("scatter_", input, dim, index_, src, false);
+    return input;
+}
+Tensor scatter__value(const Tensor& input, int64_t dim, const Tensor& index_, Scalar value) {
+    Tensor src = make_tensor(index_.sizes(), input.dtype());
+    fill_(src, value);
+    scatter("scatter_", input, dim, index_, src, false);
+    return input;
+}
+Tensor scatter_add_(const Tensor& input, int64_t dim, const Tensor& index_, const Tensor& src) {
+    scatter("scatter_add_", input, dim, index_, src, true);
+    return input;
+}
+
+}  // namespace rushlight::direct
