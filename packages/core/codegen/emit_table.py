@@ -198,25 +198,33 @@ def _by_hand(op: Op) -> list[str]:
     return _function(op.forms()[0], body) + _written_forms(op, "op_copy" if op.kind == "composite" else "copy")
 
 
+# What is absent is 0 to a kernel: Launch::param.
 _PARAM_GETTERS = {
     "int": "as_int()",
+    "int?": "as_int()",
     "bool": "as_bool()",
+    "bool?": "as_bool()",
     "float": "as_float()",
+    "float?": "as_float()",
     "Scalar": "as_float()",
+    "Scalar?": "as_float()",
     "int[]": "as_ints()",
+    "int[]?": "as_ints()",
     "str": "as_string()",
 }
 
 
 def _custom(op: Op) -> list[str]:
     kernel = op.kernel or op.body_name
-    tensors = [a for a in op.schema.arguments if a.type.is_tensor]
-    params = [a for a in op.schema.arguments if not a.type.is_tensor and a.type.name in _PARAM_GETTERS]
+    own = op.name.replace(".", "_")
+    tensors = list(op.tensors)
+    others = [a for a in op.schema.arguments if not a.type.is_tensor and a.name not in op.rule_only]
+    params = [a for a in others if a.type.name in _PARAM_GETTERS]
     count = len(op.schema.returns) + len(op.aux)
     lists = [a for a in tensors if a.type.name.endswith("[]")]
 
     # The thunk: from the uniform KernelArgs to the kernel's own parameters.
-    lines = [f"void {kernel}_thunk(const KernelArgs& k) {{"]
+    lines = [f"void {own}_thunk(const KernelArgs& k) {{"]
     given = ["*k.context"] + [f"k.out({i})" for i in range(count)]
     at, at_param = "0", 0
     for a in tensors:
@@ -229,20 +237,22 @@ def _custom(op: Op) -> list[str]:
             at = f"{at} + 1"
     given += [f"k.params[{at_param + i}].{_PARAM_GETTERS[p.type.name]}" for i, p in enumerate(params)]
     lines += [f"    cpu::{kernel}({', '.join(given)});", "}"]
-    lines.append(f"KernelSlots {_slots(op)}{{{{{kernel}_thunk}}}};")
+    lines.append(f"KernelSlots {_slots(op)}{{{{{own}_thunk}}}};")
 
     def body(aux: bool) -> list[str]:
         generator = next((a.name for a in op.schema.arguments if a.type.name == "Generator?"), "nullptr")
         text = [f"auto outs = rules::{op.body_name}({op.schema.cpp_arguments()});"]
         if op.aux and not aux:
             text.append(f"outs.drop_from({len(op.schema.returns)});")
-        text.append(f'Launch launch("{op.base}", {_slots(op)});')
+        text.append(f'Launch launch("{op.base.lstrip("_")}", {_slots(op)});')
         text += [f"launch.{'inputs' if a in lists else 'input'}({cpp_name(a.name)});" for a in tensors]
         text += [f"launch.param({cpp_name(a.name)});" for a in params]
         if op.random:
             text.append(f"launch.random({generator});")
-        text += [f"launch.write({cpp_name(name)});" for name in op.writes]
-        shown = count if aux or not op.aux else len(op.schema.returns)
+        condition = f"if ({op.writes_if}) " if op.writes_if else ""
+        written = list(op.writes) + [a.name for a in tensors if a.write]
+        text += [f"{condition}launch.write({cpp_name(name)});" for name in written]
+        shown = count if aux else len(op.schema.returns)
         if shown:
             text.append("auto results = launch.run(outs);")
             results = [f"std::move(results[{i}])" for i in range(shown)]

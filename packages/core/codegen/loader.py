@@ -93,9 +93,9 @@ def _op(path: Path, entry: dict[str, object]) -> Op:
     values["variants"] = variants
     if "types" in values and values["types"] not in TYPE_LISTS:
         raise fail(f"unknown types {values['types']!r}; known are {', '.join(TYPE_LISTS)}")
-    for key in ("bool_inputs", "castable", "aux", "writes", "synonyms"):
+    for key in ("bool_inputs", "castable", "aux", "writes", "synonyms", "rule_only"):
         values[key] = tuple(values.get(key, ()))  # type: ignore[arg-type]
-    for key in ("bool_inputs", "castable", "writes"):
+    for key in ("bool_inputs", "castable", "writes", "rule_only"):
         for argument in values[key]:  # type: ignore[attr-defined]
             if argument not in [a.name for a in schema.arguments]:
                 raise fail(f"{key} names {argument!r}, which is no argument")

@@ -56,6 +56,8 @@ class Op:
     random: bool = False
     synchronises: bool = False
     writes: tuple[str, ...] = ()  # arguments that are written besides the result
+    writes_if: str = ""  # bool argument without which they are not
+    rule_only: tuple[str, ...] = ()  # custom: arguments that the rule sees and the kernel does not
     differentiable: bool = True
     oracle: str = ""
     samples: tuple[Sample, ...] = ()

@@ -18,6 +18,11 @@ Tensor selu(const Tensor& input);
 Tensor celu(const Tensor& input, Scalar alpha);
 Tensor relu6(const Tensor& input);
 
+// products.cpp
+Tensor matmul(const Tensor& input, const Tensor& other);
+Tensor outer(const Tensor& input, const Tensor& vec2);
+Tensor addmv(const Tensor& input, const Tensor& mat, const Tensor& vec, Scalar beta, Scalar alpha);
+
 // reduction.cpp
 Tensor max_other(const Tensor& input, const Tensor& other);
 Tensor min_other(const Tensor& input, const Tensor& other);

@@ -1,0 +1,4 @@
+// Every CPU kernel that an operator of kind "custom" calls.
+#pragma once
+
+#include "cpu/matmul.h"

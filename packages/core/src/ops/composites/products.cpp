@@ -1,0 +1,89 @@
+#include "ops/composites.h"
+#include "rushlight/ops/add.h"
+#include "rushlight/ops/bmm.h"
+#include "rushlight/ops/dot.h"
+#include "rushlight/ops/expand.h"
+#include "rushlight/ops/mm.h"
+#include "rushlight/ops/mul.h"
+#include "rushlight/ops/mv.h"
+#include "rushlight/ops/reshape.h"
+#include "rushlight/ops/squeeze.h"
+#include "rushlight/ops/t.h"
+#include "rushlight/ops/transpose.h"
+#include "rushlight/ops/unsqueeze.h"
+
+namespace rushlight::composites {
+namespace {
+
+[[noreturn, gnu::cold]] void fail_shapes(const Tensor& a, const Tensor& b, const char* why) {
+    throw_runtime("matmul(input, other): shapes %s and %s cannot be multiplied: %s", to_string(a.sizes()).c_str(),
+                  to_string(b.sizes()).c_str(), why);
+}
+
+// (..., n, k) times a matrix or vector that is the same for all: the leading dimensions are rows.
+Tensor times_one(const Tensor& a, const Tensor& b) {
+    std::vector<int64_t> sizes(a.sizes().begin(), a.sizes().end() - 1);
+    int64_t rows = 1;
+    for (int64_t s : sizes) rows *= s;
+    const int64_t joined[] = {rows, a.size(-1)};
+    Tensor flat = ops::reshape(a, joined);
+    if (b.dim() == 2) sizes.push_back(b.size(1));
+    return ops::reshape(b.dim() == 1 ? ops::mv(flat, b) : ops::mm(flat, b), sizes);
+}
+
+Tensor batched(const Tensor& a, const Tensor& b) {
+    // Leading dimensions broadcast and become one.
+    std::vector<int64_t> batch;
+    const int64_t lead = std::max(a.dim(), b.dim()) - 2;
+    int64_t count = 1;
+    for (int64_t d = 0; d < lead; ++d) {
+        int64_t in_a = a.dim() - 2 - lead + d, in_b = b.dim() - 2 - lead + d;
+        int64_t m = in_a < 0 ? 1 : a.sizes()[in_a], n = in_b < 0 ? 1 : b.sizes()[in_b];
+        if (m != n && m != 1 && n != 1) fail_shapes(a, b, "the leading dimensions do not broadcast");
+        batch.push_back(m == 1 ? n : m);
+        count *= batch.back();
+    }
+    auto flat = [&](const Tensor& t) {
+        std::vector<int64_t> sizes = batch;
+        sizes.insert(sizes.end(), t.sizes().end() - 2, t.sizes().end());
+        const int64_t joined[] = {count, t.size(-2), t.size(-1)};
+        return ops::reshape(ops::expand(t, sizes, false), joined);
+    };
+    Tensor product = ops::bmm(flat(a), flat(b));
+    batch.push_back(a.size(-2));
+    batch.push_back(b.size(-1));
+    return ops::reshape(product, batch);
+}
+
+}  // namespace
+
+Tensor matmul(const Tensor& input, const Tensor& other) {
+    const int64_t m = input.dim(), n = other.dim();
+    if (m == 2 && n == 2) return ops::mm(input, other);
+    if (m == 0 || n == 0) fail_shapes(input, other, "both need at least 1 dimension");
+    if (m == 1 && n == 1) return ops::dot(input, other);
+    if (m == 2 && n == 1) return ops::mv(input, other);
+    if (m == 1 && n == 2) return ops::mv(ops::t(other), input);
+    if (input.size(-1) != other.size(n == 1 ? -1 : -2)) fail_shapes(input, other, "the inner dimensions differ");
+    if (n <= 2) return times_one(input, other);
+    if (m == 1) return ops::squeeze(batched(ops::unsqueeze(input, 0), other), kInts<-2>);
+    if (m == 3 && n == 3 && input.size(0) == other.size(0)) return ops::bmm(input, other);
+    return batched(input, other);
+}
+
+Tensor outer(const Tensor& input, const Tensor& vec2) {
+    RL_CHECK(input.dim() == 1 && vec2.dim() == 1, throw_runtime,
+             "outer(input, vec2): needs two vectors, got shapes %s and %s", to_string(input.sizes()).c_str(),
+             to_string(vec2.sizes()).c_str());
+    return ops::mul(ops::unsqueeze(input, 1), vec2);
+}
+
+Tensor addmv(const Tensor& input, const Tensor& mat, const Tensor& vec, Scalar beta, Scalar alpha) {
+    Tensor product = ops::mv(mat, vec);
+    if (!alpha.equals(1)) product = ops::mul(product, alpha);
+    if (beta.equals(0)) return product;
+    Tensor scaled = beta.equals(1) ? input : ops::mul(input, beta);
+    return ops::add(ops::expand(scaled, product.sizes(), false), product);
+}
+
+}  // namespace rushlight::composites

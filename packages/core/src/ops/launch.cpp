@@ -1,0 +1,88 @@
+#include "ops/launch.h"
+
+#include "ops/pointwise.h"
+#include "rushlight/allocator.h"
+#include "rushlight/backend.h"
+
+namespace rushlight {
+namespace {
+
+// The CPU's services for one kernel. Scratch blocks are given back when the kernel has returned or thrown.
+class CpuContext {
+  public:
+    explicit CpuContext(PhiloxKey key) : context_{scratch, nullptr, key, this, 0} {}
+    ~CpuContext() {
+        while (Block* block = last_) {
+            last_ = block->before;
+            cpu_release(block, block->nbytes);
+        }
+    }
+    CpuContext(const CpuContext&) = delete;
+    KernelContext* get() { return &context_; }
+
+  private:
+    struct alignas(64) Block {
+        Block* before;
+        size_t nbytes;
+    };
+    static void* scratch(KernelContext* context, size_t nbytes) {
+        auto* self = static_cast<CpuContext*>(context->impl);
+        size_t all = sizeof(Block) + nbytes;
+        auto* block = static_cast<Block*>(cpu_allocate(all));
+        *block = {self->last_, all};
+        self->last_ = block;
+        return block + 1;
+    }
+
+    KernelContext context_;
+    Block* last_ = nullptr;
+};
+
+}  // namespace
+
+void Launch::grow() {
+    int capacity = 2 * capacity_;
+    std::unique_ptr<View[]> larger(new View[static_cast<size_t>(capacity)]);
+    std::copy_n(views_, count_, larger.get());
+    more_ = std::move(larger);
+    views_ = more_.get();
+    capacity_ = capacity;
+}
+
+void Launch::check(const Tensor& t) const { check_writable(op_, t); }
+
+void Launch::fail_device(const Tensor& t) const {
+    throw_runtime("%s: all tensors must be on one device, found %s and %s", op_, name(device_).c_str(),
+                  name(t.device()).c_str());
+}
+
+Launch::Results Launch::run(const Outputs& outputs) {
+    Results results;
+    // Outputs stand right before the inputs.
+    const int num_outputs = outputs.size();
+    View* first = views_ + Outputs::kMax - num_outputs;
+    for (int i = 0; i < num_outputs; ++i) {
+        results[i] = outputs.make(i);
+        first[i] = results[i].defined() ? results[i].impl()->view() : kAbsent;
+    }
+    if (!placed_ && num_outputs > 0 && results[0].defined()) device_ = results[0].device();
+    if (device_.type == DeviceType::Meta) return results;
+    KernelFn kernel = slots_.device[static_cast<int>(device_.type)].load(std::memory_order_acquire);
+    RL_CHECK(kernel, throw_not_implemented, "%s: no kernel for device %s", op_, name(device_).c_str());
+    RL_CHECK(count_ - Outputs::kMax <= UINT16_MAX, throw_runtime, "%s: more than %d tensors in one call", op_, UINT16_MAX);
+    KernelArgs args{sizeof(KernelArgs), static_cast<uint16_t>(num_outputs),
+                    static_cast<uint16_t>(count_ - Outputs::kMax), static_cast<uint16_t>(num_params_), first, params_,
+                    nullptr};
+    if (device_.type == DeviceType::CPU) {
+        CpuContext context(key_);
+        args.context = context.get();
+        kernel(args);
+    } else {
+        KernelContext context{nullptr, nullptr, key_, nullptr, 0};
+        args.context = &context;
+        backend_call(device_, kernel, args);
+    }
+    return results;
+}
+
+}  // namespace rushlight

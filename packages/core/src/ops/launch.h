@@ -1,0 +1,149 @@
+// How an operator of kind "custom" reaches its kernel: outputs are made as the rule says, arguments become views and
+// parameters, written inputs get a new version, and the device's kernel is called.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <memory>
+
+#include "rushlight/dispatch.h"
+#include "rushlight/random.h"
+
+namespace rushlight {
+
+/// What a rule says of a kernel's outputs, in the order of the schema; auxiliary ones come last. All are row-major.
+class Outputs {
+  public:
+    static constexpr int kMax = 6;
+
+    void add(IntList sizes, DType dtype, Device device) {
+        One& one = next();
+        one.ndim = static_cast<int>(sizes.size());
+        std::copy(sizes.begin(), sizes.end(), one.sizes);
+        one.dtype = dtype;
+        one.device = device;
+    }
+    void like(const Tensor& t) { add(t.sizes(), t.dtype(), t.device()); }
+    /// An output that is not wanted: undefined for the kernel and the caller.
+    void skip() { next().ndim = kSkipped; }
+    /// `like(t)` where it is wanted.
+    void like_if(bool wanted, const Tensor& t) { wanted ? like(t) : skip(); }
+    /// The auxiliary ones, from number `first` on, are not wanted.
+    void drop_from(int first) {
+        for (int i = first; i < count_; ++i) list_[i].ndim = kSkipped;
+    }
+
+    int size() const { return count_; }
+    Tensor make(int i) const {
+        const One& one = list_[i];
+        if (one.ndim == kSkipped) return Tensor();
+        return make_tensor(IntList(one.sizes, static_cast<size_t>(one.ndim)), one.dtype, one.device);
+    }
+
+  private:
+    static constexpr int kSkipped = -1;
+    struct One {
+        int ndim;
+        DType dtype;
+        Device device;
+        int64_t sizes[kMaxDims];
+    };
+    One& next() { return list_[count_++]; }
+
+    int count_ = 0;
+    One list_[kMax];
+};
+
+class Launch {
+  public:
+    using Results = std::array<Tensor, Outputs::kMax>;
+
+    Launch(const char* op, KernelSlots& slots) : op_(op), slots_(slots) {}
+    Launch(const Launch&) = delete;
+
+    void input(const Tensor& t) {
+        push(t.defined() ? t.impl()->view() : kAbsent);
+        if (t.defined()) place(t);
+    }
+    /// A list is announced by its length, the first of the parameters.
+    void inputs(TensorList list) {
+        param(static_cast<int64_t>(list.size()));
+        for (const Tensor& t : list) input(t);
+    }
+
+    void param(bool v) { next(Param::Kind::Bool).integer = v; }
+    void param(int64_t v) { next(Param::Kind::Int).integer = v; }
+    void param(double v) { next(Param::Kind::Float).floating = v; }
+    void param(Scalar v) { v.is_floating() ? param(v.to<double>()) : param(v.to<int64_t>()); }
+    void param(IntList v) {
+        Param& p = next(Param::Kind::Ints);
+        p.ints = v.data();
+        p.length = static_cast<uint32_t>(v.size());
+    }
+    void param(std::string_view v) {
+        Param& p = next(Param::Kind::String);
+        p.string = v.data();
+        p.length = static_cast<uint32_t>(v.size());
+    }
+    /// What is absent is 0 to the kernel.
+    template <class T>
+    void param(const std::optional<T>& v) { v ? param(*v) : void(next(Param::Kind::None).integer = 0); }
+
+    /// The kernel draws from a stream of its own.
+    void random(Generator* generator) { key_ = (generator ? *generator : default_generator()).reserve(); }
+
+    /// Inputs that the kernel writes: they must be writable, and their versions change before it runs.
+    void write(const Tensor& t) {
+        if (!t.defined()) return;
+        check(t);
+        begin_write(t);
+    }
+    void write(TensorList list) {
+        for (const Tensor& t : list)
+            if (t.defined()) check(t);
+        for (const Tensor& t : list)
+            if (t.defined()) begin_write(t);
+    }
+
+    Results run(const Outputs& outputs);
+
+  private:
+    static constexpr View kAbsent{nullptr, nullptr, nullptr, 0, -1, DType::Float32, 0};
+    static constexpr int kInline = 16;
+
+    void push(const View& view) {
+        if (count_ == capacity_) [[unlikely]] grow();
+        views_[count_++] = view;
+    }
+    Param& next(Param::Kind kind) {
+        Param& p = params_[num_params_++];
+        p.kind = kind;
+        p.length = 0;
+        return p;
+    }
+    // All inputs are on one device.
+    void place(const Tensor& t) {
+        if (!placed_) {
+            device_ = t.device();
+            placed_ = true;
+        } else if (t.device() != device_) [[unlikely]] {
+            fail_device(t);
+        }
+    }
+    void check(const Tensor& t) const;
+    void grow();
+    [[noreturn, gnu::cold]] void fail_device(const Tensor& t) const;
+
+    const char* op_;
+    KernelSlots& slots_;
+    Device device_{};
+    bool placed_ = false;
+    PhiloxKey key_{};
+    int count_ = Outputs::kMax, capacity_ = Outputs::kMax + kInline, num_params_ = 0;
+    View* views_ = inline_views_;  // the first kMax are kept for outputs
+    View inline_views_[Outputs::kMax + kInline];
+    std::unique_ptr<View[]> more_;
+    Param params_[kInline];
+};
+
+}  // namespace rushlight

@@ -1,0 +1,124 @@
+#include "ops/rules.h"
+
+namespace rushlight::rules {
+namespace {
+
+void check_matrix(const char* op, const char* name, const Tensor& t, int64_t dims) {
+    RL_CHECK(t.dim() == dims, throw_runtime, "%s(%s): needs %lld dimensions, got shape %s%s", op, name, (long long)dims,
+             to_string(t.sizes()).c_str(), dims > 1 ? "\nhint: matmul() takes any number of dimensions" : "");
+}
+
+void check_inner(const char* op, const char* names, const Tensor& a, const Tensor& b, int64_t inner) {
+    RL_CHECK(a.size(-1) == inner, throw_runtime, "%s(%s): shapes %s and %s cannot be multiplied: %lld against %lld", op,
+             names, to_string(a.sizes()).c_str(), to_string(b.sizes()).c_str(), (long long)a.size(-1), (long long)inner);
+}
+
+// `input` broadcasts to the product.
+void check_addend(const char* op, const Tensor& input, IntList product) {
+    bool fits = input.dim() <= static_cast<int64_t>(product.size());
+    for (int64_t d = 1; fits && d <= input.dim(); ++d)
+        fits = input.size(-d) == 1 || input.size(-d) == product[product.size() - static_cast<size_t>(d)];
+    RL_CHECK(fits, throw_runtime, "%s(input): shape %s does not broadcast to the product's %s", op,
+             to_string(input.sizes()).c_str(), to_string(product).c_str());
+}
+
+}  // namespace
+
+Outputs mm(const Tensor& input, const Tensor& mat2) {
+    check_matrix("mm", "input", input, 2);
+    check_matrix("mm", "mat2", mat2, 2);
+    same_dtype("mm", "input", input, "mat2", mat2);
+    check_inner("mm", "input, mat2", input, mat2, mat2.size(0));
+    const int64_t sizes[] = {input.size(0), mat2.size(1)};
+    Outputs out;
+    out.add(sizes, input.dtype(), input.device());
+    return out;
+}
+
+Outputs addmm(const Tensor& input, const Tensor& mat1, const Tensor& mat2, Scalar, Scalar) {
+    check_matrix("addmm", "mat1", mat1, 2);
+    check_matrix("addmm", "mat2", mat2, 2);
+    same_dtype("addmm", "mat1", mat1, "mat2", mat2);
+    same_dtype("addmm", "input", input, "mat1", mat1);
+    check_inner("addmm", "mat1, mat2", mat1, mat2, mat2.size(0));
+    const int64_t sizes[] = {mat1.size(0), mat2.size(1)};
+    check_addend("addmm", input, sizes);
+    Outputs out;
+    out.add(sizes, mat1.dtype(), mat1.device());
+    return out;
+}
+
+Outputs bmm(const Tensor& input, const Tensor& mat2) {
+    check_matrix("bmm", "input", input, 3);
+    check_matrix("bmm", "mat2", mat2, 3);
+    same_dtype("bmm", "input", input, "mat2", mat2);
+    RL_CHECK(input.size(0) == mat2.size(0), throw_runtime, "bmm(input, mat2): %lld matrices against %lld",
+             (long long)input.size(0), (long long)mat2.size(0));
+    check_inner("bmm", "input, mat2", input, mat2, mat2.size(1));
+    const int64_t sizes[] = {input.size(0), input.size(1), mat2.size(2)};
+    Outputs out;
+    out.add(sizes, input.dtype(), input.device());
+    return out;
+}
+
+Outputs baddbmm(const Tensor& input, const Tensor& batch1, const Tensor& batch2, Scalar, Scalar) {
+    check_matrix("baddbmm", "batch1", batch1, 3);
+    check_matrix("baddbmm", "batch2", batch2, 3);
+    same_dtype("baddbmm", "batch1", batch1, "batch2", batch2);
+    same_dtype("baddbmm", "input", input, "batch1", batch1);
+    RL_CHECK(batch1.size(0) == batch2.size(0), throw_runtime, "baddbmm(batch1, batch2): %lld matrices against %lld",
+             (long long)batch1.size(0), (long long)batch2.size(0));
+    check_inner("baddbmm", "batch1, batch2", batch1, batch2, batch2.size(1));
+    const int64_t sizes[] = {batch1.size(0), batch1.size(1), batch2.size(2)};
+    check_addend("baddbmm", input, sizes);
+    Outputs out;
+    out.add(sizes, batch1.dtype(), batch1.device());
+    return out;
+}
+
+Outputs mv(const Tensor& input, const Tensor& vec) {
+    check_matrix("mv", "input", input, 2);
+    check_matrix("mv", "vec", vec, 1);
+    same_dtype("mv", "input", input, "vec", vec);
+    check_inner("mv", "input, vec", input, vec, vec.size(0));
+    const int64_t sizes[] = {input.size(0)};
+    Outputs out;
+    out.add(sizes, input.dtype(), input.device());
+    return out;
+}
+
+Outputs dot(const Tensor& input, const Tensor& tensor) {
+    check_matrix("dot", "input", input, 1);
+    check_matrix("dot", "tensor", tensor, 1);
+    same_dtype("dot", "input", input, "tensor", tensor);
+    check_inner("dot", "input, tensor", input, tensor, tensor.size(0));
+    Outputs out;
+    out.add({}, input.dtype(), input.device());
+    return out;
+}
+
+Outputs linear(const Tensor& input, const Tensor& weight, const Tensor& bias) {
+    RL_CHECK(input.dim() > 0, throw_runtime, "linear(input): needs at least 1 dimension, got a 0-d tensor");
+    RL_CHECK(weight.dim() == 2, throw_runtime, "linear(weight): needs 2 dimensions (out, in), got shape %s",
+             to_string(weight.sizes()).c_str());
+    same_dtype("linear", "input", input, "weight", weight);
+    RL_CHECK(input.size(-1) == weight.impl()->size(1), throw_runtime,
+             "linear(input, weight): shapes %s and %s do not fit: the last dimensions are %lld against %lld",
+             to_string(input.sizes()).c_str(), to_string(weight.sizes()).c_str(), (long long)input.size(-1),
+             (long long)weight.impl()->size(1));
+    if (bias.defined()) {
+        same_dtype("linear", "input", input, "bias", bias);
+        RL_CHECK(bias.dim() == 1 && bias.impl()->size(0) == weight.impl()->size(0), throw_runtime,
+                 "linear(bias): needs shape (%lld,), got %s", (long long)weight.impl()->size(0),
+                 to_string(bias.sizes()).c_str());
+    }
+    int64_t sizes[kMaxDims];
+    const auto n = static_cast<size_t>(input.dim());
+    std::copy_n(input.sizes().begin(), n - 1, sizes);
+    sizes[n - 1] = weight.impl()->size(0);
+    Outputs out;
+    out.add(IntList(sizes, n), input.dtype(), input.device());
+    return out;
+}
+
+}  // namespace rushlight::rules
