@@ -25,7 +25,6 @@ __all__ = sorted(_name for _name in globals() if not _name.startswith("_") and _
 
 # Loaded when they are first asked for: they cost time that many programs need not spend.
 _LAZY = {
-    "as_tensor": "_creation",
     "asarray": "_creation",
     "get_printoptions": "_printing",
     "printoptions": "_printing",

@@ -1,27 +1,29 @@
-"""Tensors from numbers, sequences, arrays and buffers: whatever is not a plain list, which _C.tensor reads by itself."""
+"""Tensors from arrays, buffers and odd sequences. Numbers and lists of them are read by _C.tensor itself."""
 
 from __future__ import annotations
 
 import sys
+import warnings
 from typing import Any
 
 from . import _C
 from ._C import Tensor, dtype
 
 
-def tensor(data: Any, dtype: dtype | None, device: Any, requires_grad: bool, pin_memory: bool) -> Tensor:
-    """The slow half of `tensor(...)`: data that is no list, or a tensor that goes to another place."""
+def tensor(
+    data: Any,
+    *,
+    dtype: dtype | None = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
+    """A new tensor with a copy of `data`."""
     if isinstance(data, Tensor):
-        import warnings
-
-        warnings.warn(
-            "tensor(data): to copy a tensor, data.detach().clone() is clearer, and faster",
-            UserWarning,
-            stacklevel=2,
-        )
-        made = data.detach()
-        target = made.device if device is None else device
-        made = _convert(made.clone() if dtype in (None, made.dtype) else made, dtype, target)
+        text = "tensor(data): to copy a tensor, data.detach().clone() says it more clearly"
+        warnings.warn(text, UserWarning, stacklevel=2)
+        made = _convert(data.detach(), dtype, device)
+        made = made.clone() if made.data_ptr() == data.data_ptr() else made
     else:
         made = _convert(_new(data, dtype), dtype, device)
     if pin_memory:
@@ -30,13 +32,7 @@ def tensor(data: Any, dtype: dtype | None, device: Any, requires_grad: bool, pin
 
 
 def as_tensor(data: Any, dtype: dtype | None = None, device: Any = None) -> Tensor:
-    """`data` as a tensor that shares its memory where that is possible, and stays in its graph if it is a tensor.
-
-    Args:
-        data: a tensor, an array, another buffer, a number, or nested sequences of numbers.
-        dtype: the dtype, by default that of `data`. Another one means a copy.
-        device: the device, by default that of `data`.
-    """
+    """`data` as a tensor that shares its memory where that is possible, and stays in its graph if it is one."""
     if isinstance(data, Tensor):
         return _convert(data, dtype, device)
     shared = _from_protocol(data)
@@ -99,13 +95,13 @@ def legacy_tensor(*args: Any, device: Any = None) -> Tensor:
         if isinstance(data, _C.Size):
             return _C.empty(tuple(data))
         if not isinstance(data, int) or isinstance(data, bool):
-            return tensor(data, _C.get_default_dtype(), None, False, False)
+            return tensor(data, dtype=_C.get_default_dtype())
     if not all(isinstance(size, int) and not isinstance(size, bool) for size in args):
         kinds = ", ".join(type(a).__name__ for a in args)
         raise TypeError(
             f"Tensor(): needs data, or sizes that are ints, got ({kinds})\nhint: use tensor(data)"
         )
-    return _C.empty(args)
+    return _C.empty(args or (0,))
 
 
 def _convert(t: Tensor, dtype: dtype | None, device: Any) -> Tensor:
@@ -158,7 +154,7 @@ def _plain(data: Any) -> Any:
     if isinstance(data, (list, tuple)):
         return [_plain(item) for item in data]
     if _is_array(data):
-        return list(data) if data.ndim else data[()]
+        return [_plain(item) for item in data] if data.ndim else data[()]
     kind = type(data)
     if hasattr(kind, "__len__") and hasattr(kind, "__getitem__") and not isinstance(data, (dict, set)):
         return [_plain(data[i]) for i in range(len(data))]

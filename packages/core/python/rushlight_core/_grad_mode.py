@@ -14,26 +14,18 @@ if TYPE_CHECKING:
 _GENERATOR, _COROUTINE, _ASYNC_GENERATOR = 0x20, 0x80, 0x200  # inspect.CO_*; inspect takes long to import
 
 
-class _Mode:
+class _Mode(_C._ModeScope):
     """A switch of the running thread that is turned for a `with` block or for the calls of a function.
 
     Generators and coroutines keep the mode while they run, not while they wait.
     """
 
-    def __new__(cls, function: Any = None, *args: Any, **kwargs: Any) -> Any:
-        if callable(function):  # @no_grad without parentheses
-            return cls()(function)
-        return super().__new__(cls)
+    __slots__ = ()
+    __exit__ = _C._ModeScope._restore
 
     def _fresh(self) -> _Mode:
         """A context manager like this one; a function may be entered again before it is left."""
         return type(self)()
-
-    def __enter__(self) -> None:
-        raise NotImplementedError
-
-    def __exit__(self, *exception: object) -> None:
-        raise NotImplementedError
 
     def __call__(self, function: F) -> F:
         if isinstance(function, type):
@@ -113,23 +105,15 @@ class no_grad(_Mode):  # noqa: N801
     ``with no_grad():`` or ``@no_grad()``. Holds for the running thread. Forward mode is not affected.
     """
 
-    def __enter__(self) -> None:
-        self._former = _C.is_grad_enabled()
-        _C._set_grad_enabled(False)
-
-    def __exit__(self, *exception: object) -> None:
-        _C._set_grad_enabled(self._former)
+    __slots__ = ()
+    __enter__ = _C._ModeScope._turn_off
 
 
 class enable_grad(_Mode):  # noqa: N801
     """Operators inside are recorded again, within `no_grad`."""
 
-    def __enter__(self) -> None:
-        self._former = _C.is_grad_enabled()
-        _C._set_grad_enabled(True)
-
-    def __exit__(self, *exception: object) -> None:
-        _C._set_grad_enabled(self._former)
+    __slots__ = ()
+    __enter__ = _C._ModeScope._turn_on
 
 
 class set_grad_enabled(_Mode):  # noqa: N801
@@ -139,26 +123,23 @@ class set_grad_enabled(_Mode):  # noqa: N801
         mode: whether operators are recorded.
     """
 
-    def __new__(cls, mode: bool) -> set_grad_enabled:
-        return object.__new__(cls)
+    __slots__ = ("mode",)
 
-    def __init__(self, mode: bool) -> None:
+    def __new__(cls, mode: bool) -> set_grad_enabled:
+        self = super().__new__(cls)
         self.mode = bool(mode)
-        self._former = _C.is_grad_enabled()
-        _C._set_grad_enabled(self.mode)
+        self._turn_on() if mode else self._turn_off()
+        return self
 
     def _fresh(self) -> _Mode:
         return set_grad_enabled(self.mode)
 
     def __call__(self, function: F) -> F:
-        _C._set_grad_enabled(self._former)  # the decorated function is meant, not what follows
+        self._restore()  # the decorated function is meant, not what follows
         return super().__call__(function)
 
     def __enter__(self) -> None:
-        _C._set_grad_enabled(self.mode)
-
-    def __exit__(self, *exception: object) -> None:
-        _C._set_grad_enabled(self._former)
+        """The mode was turned already."""
 
 
 class inference_mode(_Mode):  # noqa: N801
@@ -168,23 +149,17 @@ class inference_mode(_Mode):  # noqa: N801
         mode: False restores the normal mode, inside of a block.
     """
 
-    def __new__(cls, mode: Any = True) -> Any:
-        if callable(mode):
-            return cls()(mode)
-        return object.__new__(cls)
+    __slots__ = ("mode",)
 
-    def __init__(self, mode: bool = True) -> None:
+    def __new__(cls, mode: Any = True) -> Any:
+        if callable(mode):  # @inference_mode without parentheses
+            return cls()(mode)
+        self = super().__new__(cls)
         self.mode = bool(mode)
+        return self
 
     def _fresh(self) -> _Mode:
         return inference_mode(self.mode)
 
     def __enter__(self) -> None:
-        self._former = (_C.is_grad_enabled(), _C.is_inference_mode_enabled())
-        _C._set_grad_enabled(not self.mode)
-        _C._set_inference(self.mode)
-
-    def __exit__(self, *exception: object) -> None:
-        grad, inference = self._former
-        _C._set_grad_enabled(grad)
-        _C._set_inference(inference)
+        self._enter_inference() if self.mode else self._leave_inference()

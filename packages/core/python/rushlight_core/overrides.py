@@ -73,6 +73,14 @@ def _call(func: Any, overloaded: list[Any], args: tuple[Any, ...], kwargs: dict[
     )
 
 
+def _call_by_name(name: str, candidates: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Called by the argument parser for a call that only a class of its own can answer."""
+    import rushlight_core
+
+    function = getattr(rushlight_core, name, None) or getattr(Tensor, name)
+    return handle_torch_function(function, candidates, *args, **kwargs)
+
+
 class _Public:
     """How users call an operator: its function, and its parameters with their defaults."""
 

@@ -1,5 +1,7 @@
 #include "python/arguments.h"
 
+#include "python/override.h"
+
 #include <cstring>
 #include <string>
 
@@ -308,6 +310,7 @@ int Parser::parse(const char* name, const Signature* signatures, int count, PyOb
 
 void Parser::fail(const char* name, const Signature* signatures, int count, const Failure* failures, PyObject* self,
                   PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+    answer_by_other_class(name, self, args, nargs, kwnames);
     auto utf8 = [](PyObject* text) {
         const char* data = PyUnicode_AsUTF8(text);
         return data ? data : "?";

@@ -124,6 +124,11 @@ class Parser {
     std::vector<Tensor> tensors_;
 };
 
+using BinarySlot = PyObject* (*)(PyObject*, PyObject*);
+/// The answer of a number slot whose operands are not both tensors or numbers: NumPy's arrays become tensors, other
+/// classes may have a __torch_function__; else NotImplemented. `name` is the operator's.
+PyObject* other_operands(BinarySlot slot, const char* name, PyObject* a, PyObject* b);
+
 /// One side of a number slot: a tensor or a number.
 class Operand {
   public:

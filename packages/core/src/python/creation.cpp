@@ -145,48 +145,89 @@ Tensor from_sequence(PyObject* data, std::optional<DType> dtype) {
 
 namespace {
 
-// tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False)
-PyObject* tensor_py(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
-    static const char* names[] = {"data", "dtype", "device", "requires_grad", "pin_memory"};
-    PyObject* given[] = {nargs ? args[0] : nullptr, Py_None, Py_None, Py_False, Py_False};
-    RL_PY_TRY
-    RL_CHECK(nargs <= 1, throw_type, "tensor(): takes one positional argument, %zd were given\n"
-             "hint: the signature is tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False)",
-             nargs);
+// Arguments of a function with few of them, by position and name; null where none was given.
+template <size_t n>
+void read_arguments(const char* function, const char* const (&names)[n], Py_ssize_t most_positional, PyObject* const* args,
+                    Py_ssize_t nargs, PyObject* kwnames, PyObject* (&given)[n]) {
+    RL_CHECK(nargs <= most_positional, throw_type, "%s(): takes at most %zd positional arguments, %zd were given", function,
+             most_positional, nargs);
+    for (size_t i = 0; i < n; ++i) given[i] = static_cast<Py_ssize_t>(i) < nargs ? args[i] : nullptr;
     for (Py_ssize_t k = 0; kwnames && k < PyTuple_GET_SIZE(kwnames); ++k) {
         PyObject* key = PyTuple_GET_ITEM(kwnames, k);
         size_t i = 0;
-        while (i < 5 && PyUnicode_CompareWithASCIIString(key, names[i]) != 0) ++i;
-        RL_CHECK(i < 5 && (i > 0 || nargs == 0), throw_type, "tensor(): got an unexpected keyword argument '%s'",
-                 PyUnicode_AsUTF8(key));
+        while (i < n && PyUnicode_CompareWithASCIIString(key, names[i]) != 0) ++i;
+        RL_CHECK(i < n, throw_type, "%s(): got an unexpected keyword argument '%s'", function, PyUnicode_AsUTF8(key));
+        RL_CHECK(!given[i], throw_type, "%s(): got two values for argument '%s'", function, names[i]);
         given[i] = args[nargs + k];
     }
-    RL_CHECK(given[0], throw_type, "tensor(): missing argument 'data'");
-    PyObject* data = given[0];
-    std::optional<DType> dtype;
-    if (given[1] != Py_None) {
-        DType t;
-        RL_CHECK(to_dtype(given[1], t), throw_type, "tensor(dtype): must be a dtype or None, not %s",
-                 Py_TYPE(given[1])->tp_name);
-        dtype = t;
-    }
+    RL_CHECK(given[0], throw_type, "%s(): missing argument '%s'", function, names[0]);
+    for (size_t i = 1; i < n; ++i)
+        if (!given[i]) given[i] = Py_None;
+}
+
+std::optional<DType> read_dtype(const char* function, PyObject* o) {
+    if (o == Py_None) return std::nullopt;
+    DType t;
+    RL_CHECK(to_dtype(o, t), throw_type, "%s(dtype): must be a dtype or None, not %s", function, Py_TYPE(o)->tp_name);
+    return t;
+}
+
+Device read_device(const char* function, PyObject* o) {
     Device device;
-    RL_CHECK(given[2] == Py_None || to_device(given[2], device), throw_type,
-             "tensor(device): must be a device, a str or None, not %s", Py_TYPE(given[2])->tp_name);
+    RL_CHECK(o == Py_None || to_device(o, device), throw_type, "%s(device): must be a device, a str or None, not %s",
+             function, Py_TYPE(o)->tp_name);
+    return device;
+}
+
+bool is_plain(PyObject* data) { return is_sequence(data) || PyFloat_Check(data) || PyLong_Check(data); }
+
+// The same call to rushlight_core._creation, for data that is neither numbers nor lists of them.
+PyObject* slow_call(const char* function, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+    Object module = Object::steal(PyImport_ImportModule("rushlight_core._creation"));
+    Object python = Object::steal(PyObject_GetAttrString(module.get(), function));
+    return PyObject_Vectorcall(python.get(), args, static_cast<size_t>(nargs), kwnames);
+}
+
+// tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False)
+PyObject* tensor_py(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+    RL_PY_TRY
+    static constexpr const char* names[] = {"data", "dtype", "device", "requires_grad", "pin_memory"};
+    PyObject* given[5];
+    read_arguments("tensor", names, 1, args, nargs, kwnames, given);
+    auto dtype = read_dtype("tensor", given[1]);
+    Device device = read_device("tensor", given[2]);
     int requires_grad = PyObject_IsTrue(given[3]), pin_memory = PyObject_IsTrue(given[4]);
     if (requires_grad < 0 || pin_memory < 0) return nullptr;
-    bool plain = is_sequence(data) || PyFloat_Check(data) || PyLong_Check(data);
-    if (plain && device.type == DeviceType::CPU && !pin_memory) {
+    if (is_plain(given[0]) && device.type == DeviceType::CPU && !pin_memory) {
         try {
-            Tensor t = from_sequence(data, dtype);
+            Tensor t = from_sequence(given[0], dtype);
             if (requires_grad) t.set_requires_grad(true);
             return wrap(std::move(t));
         } catch (const UnknownElement&) {  // arrays in a list, and the like
         }
     }
-    Object module = Object::steal(PyImport_ImportModule("rushlight_core._creation"));
-    return PyObject_CallMethod(module.get(), "tensor", "OOOOO", data, given[1], given[2],
-                               requires_grad ? Py_True : Py_False, pin_memory ? Py_True : Py_False);
+    return slow_call("tensor", args, nargs, kwnames);
+    RL_PY_CATCH
+}
+
+// as_tensor(data, dtype=None, device=None)
+PyObject* as_tensor(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+    RL_PY_TRY
+    static constexpr const char* names[] = {"data", "dtype", "device"};
+    PyObject* given[3];
+    read_arguments("as_tensor", names, 3, args, nargs, kwnames, given);
+    auto dtype = read_dtype("as_tensor", given[1]);
+    Device device = read_device("as_tensor", given[2]);
+    if (device.type == DeviceType::CPU) {
+        if (is_numpy_array(given[0]) && !dtype) return wrap(from_array(given[0], ArrayCopy::IfNeeded, "as_tensor(data)"));
+        if (is_tensor(given[0]) && given[2] == Py_None && (!dtype || *dtype == unwrap(given[0]).dtype()))
+            return Py_NewRef(given[0]);
+        try {
+            if (is_plain(given[0])) return wrap(from_sequence(given[0], dtype));
+        } catch (const UnknownElement&) {
+        }
+    }
+    return slow_call("as_tensor", args, nargs, kwnames);
     RL_PY_CATCH
 }
 
@@ -215,6 +256,9 @@ PyMethodDef functions[] = {
     {"tensor", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(tensor_py)), METH_FASTCALL | METH_KEYWORDS,
      "tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False) -> Tensor\n\nA new tensor with a "
      "copy of `data`: a number, nested sequences of numbers, an array, another buffer, or a tensor."},
+    {"as_tensor", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(as_tensor)), METH_FASTCALL | METH_KEYWORDS,
+     "as_tensor(data, dtype=None, device=None) -> Tensor\n\n`data` as a tensor that shares its memory where that is "
+     "possible, and stays in its graph if it is a tensor."},
     {"_from_sequence", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(from_sequence_py)), METH_FASTCALL,
      nullptr},
     {"get_default_dtype", get_default_dtype, METH_NOARGS, "The dtype of floating-point numbers, float32 at first."},

@@ -232,8 +232,9 @@ Tensor import_capsule(PyObject* capsule) {
     return import_array(managed->array, release_managed<Managed>, managed, false);
 }
 
-// Calls producer.__dlpack__ with what this library can take, or without arguments where it is of an older standard.
-Object ask_for_capsule(PyObject* producer, PyObject* dl_device, PyObject* copy) {
+// Calls producer.__dlpack__ with what this library can take, or without arguments where it is of an older standard; then
+// `copy` is left to the caller.
+Object ask_for_capsule(PyObject* producer, PyObject* dl_device, PyObject* copy, bool& older) {
     Object method = Object::steal(PyObject_GetAttrString(producer, "__dlpack__"));
     Object keywords = Object::steal(
         Py_BuildValue("{s:(ii)}", "max_version", int(kVersion.major), int(kVersion.minor)));
@@ -241,7 +242,7 @@ Object ask_for_capsule(PyObject* producer, PyObject* dl_device, PyObject* copy) 
     if (copy != Py_None && PyDict_SetItemString(keywords.get(), "copy", copy) < 0) throw PythonError();
     Object none = Object::steal(PyTuple_New(0));
     if (PyObject* capsule = PyObject_Call(method.get(), none.get(), keywords.get())) return Object::steal(capsule);
-    bool older = PyErr_ExceptionMatches(PyExc_TypeError) && dl_device == Py_None && copy != Py_False;
+    older = PyErr_ExceptionMatches(PyExc_TypeError) && dl_device == Py_None && copy != Py_False;
     if (!older) throw PythonError();
     PyErr_Clear();
     return Object::steal(PyObject_CallNoArgs(method.get()));
@@ -255,7 +256,6 @@ PyObject* from_dlpack(PyObject*, PyObject* args, PyObject* kwargs) {
         return nullptr;
     RL_PY_TRY
     run_waiting_releases();
-    Tensor t;
     if (PyCapsule_CheckExact(producer)) {
         RL_CHECK(device == Py_None && copy == Py_None, throw_type,
                  "from_dlpack(device, copy): only for objects with __dlpack__, not for a capsule");
@@ -280,10 +280,15 @@ PyObject* from_dlpack(PyObject*, PyObject* args, PyObject* kwargs) {
             if (same) dl_device = Object::borrow(Py_None);
         }
     }
-    Object capsule = ask_for_capsule(producer, dl_device.get(), copy);
+    bool older = false;
+    Object capsule = ask_for_capsule(producer, dl_device.get(), copy, older);
     RL_CHECK(PyCapsule_CheckExact(capsule.get()), throw_type, "from_dlpack(ext_tensor): %s.__dlpack__ returned %s",
              Py_TYPE(producer)->tp_name, Py_TYPE(capsule.get())->tp_name);
-    return wrap(import_capsule(capsule.get()));
+    Tensor t = import_capsule(capsule.get());
+    if (!older || copy != Py_True) return wrap(std::move(t));
+    Tensor fresh = make_tensor(t.sizes(), t.dtype(), t.device());
+    copy_into(fresh, t);
+    return wrap(std::move(fresh));
     RL_PY_CATCH
 }
 

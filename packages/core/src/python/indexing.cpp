@@ -31,6 +31,7 @@
 #if __has_include("rushlight/ops/unsqueeze.h")
 #include "rushlight/ops/unsqueeze.h"
 #endif
+#include "rushlight/ops/expand.h"
 #include "rushlight/ops/view.h"
 #include "python/pending_operators.h"
 
@@ -93,7 +94,7 @@ class RecordedView {
     }
     void unsqueeze(int d) { step(ops::unsqueeze(t_, d)); }
     // x[...] is a tensor of its own.
-    Tensor finish() { return changed_ ? t_ : ops::view(t_, t_.sizes()); }
+    Tensor finish() { return changed_ ? t_ : ops::expand(t_, t_.sizes()); }
 
   private:
     void step(Tensor t) {

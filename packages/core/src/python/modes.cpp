@@ -14,12 +14,6 @@ PyObject* set_grad_enabled(PyObject*, PyObject* on) {
     Py_RETURN_NONE;
 }
 PyObject* is_inference_mode_enabled(PyObject*, PyObject*) { return PyBool_FromLong(dispatch_state.inference); }
-PyObject* set_inference(PyObject*, PyObject* on) {
-    int value = PyObject_IsTrue(on);
-    if (value < 0) return nullptr;
-    dispatch_state.inference = value;
-    Py_RETURN_NONE;
-}
 PyObject* get_num_threads(PyObject*, PyObject*) { return PyLong_FromLong(num_threads()); }
 PyObject* set_num_threads_py(PyObject*, PyObject* n) {
     RL_PY_TRY
@@ -33,17 +27,85 @@ PyObject* set_num_threads_py(PyObject*, PyObject* n) {
     RL_PY_CATCH
 }
 
+// What no_grad and its like are made of: an object that remembers this thread's modes and restores them. Their Python
+// classes (rushlight_core._grad_mode) take the methods that they need as __enter__ and __exit__.
+struct ModeScope {
+    PyObject_HEAD
+    bool grad_mode, inference;
+};
+
+PyObject* scope_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+    Py_ssize_t given = PyTuple_GET_SIZE(args) + (kwargs ? PyDict_GET_SIZE(kwargs) : 0);
+    PyObject* function = given == 1 && !kwargs ? PyTuple_GET_ITEM(args, 0) : nullptr;
+    if (given && !(function && PyCallable_Check(function))) {
+        PyErr_Format(PyExc_TypeError, "%s(): takes no arguments but the function that it decorates", type->tp_name);
+        return nullptr;
+    }
+    PyObject* self = type->tp_alloc(type, 0);
+    if (!self || !function) return self;
+    PyObject* decorated = PyObject_CallOneArg(self, function);  // @no_grad without parentheses
+    Py_DECREF(self);
+    return decorated;
+}
+void scope_dealloc(PyObject* self) {
+    PyTypeObject* type = Py_TYPE(self);
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+template <bool grad, bool inference>
+PyObject* scope_enter(PyObject* self, PyObject*) {
+    auto* scope = reinterpret_cast<ModeScope*>(self);
+    scope->grad_mode = dispatch_state.grad_mode;
+    scope->inference = dispatch_state.inference;
+    set_grad_mode(grad);
+    if constexpr (inference) dispatch_state.inference = true;
+    Py_RETURN_NONE;
+}
+PyObject* scope_leave_inference(PyObject* self, PyObject*) {
+    scope_enter<true, false>(self, nullptr);
+    dispatch_state.inference = false;
+    Py_RETURN_NONE;
+}
+PyObject* scope_restore(PyObject* self, PyObject* const*, Py_ssize_t) {
+    auto* scope = reinterpret_cast<ModeScope*>(self);
+    set_grad_mode(scope->grad_mode);
+    dispatch_state.inference = scope->inference;
+    Py_RETURN_NONE;
+}
+
+int add_mode_scope(PyObject* module) {
+    static PyMethodDef methods[] = {
+        {"_turn_off", scope_enter<false, false>, METH_NOARGS, nullptr},
+        {"_turn_on", scope_enter<true, false>, METH_NOARGS, nullptr},
+        {"_enter_inference", scope_enter<false, true>, METH_NOARGS, nullptr},
+        {"_leave_inference", scope_leave_inference, METH_NOARGS, nullptr},
+        {"_restore", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(scope_restore)), METH_FASTCALL, nullptr},
+        {nullptr, nullptr, 0, nullptr}};
+    static PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(scope_new)},
+                                  {Py_tp_dealloc, reinterpret_cast<void*>(scope_dealloc)},
+                                  {Py_tp_methods, methods},
+                                  {0, nullptr}};
+    static PyType_Spec spec{"rushlight_core._C._ModeScope", sizeof(ModeScope), 0,
+                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
+    PyObject* type = PyType_FromSpec(&spec);
+    if (!type) return -1;
+    int result = PyModule_AddObjectRef(module, "_ModeScope", type);
+    Py_DECREF(type);
+    return result;
+}
+
 PyMethodDef functions[] = {
     {"is_grad_enabled", is_grad_enabled, METH_NOARGS, "Whether operators are recorded for gradients."},
     {"_set_grad_enabled", set_grad_enabled, METH_O, nullptr},
     {"is_inference_mode_enabled", is_inference_mode_enabled, METH_NOARGS, nullptr},
-    {"_set_inference", set_inference, METH_O, nullptr},
     {"get_num_threads", get_num_threads, METH_NOARGS, "How many threads an operator may use."},
     {"set_num_threads", set_num_threads_py, METH_O, "Sets how many threads an operator may use."},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
 
-int add_modes(PyObject* module) { return PyModule_AddFunctions(module, functions); }
+int add_modes(PyObject* module) {
+    return add_mode_scope(module) < 0 ? -1 : PyModule_AddFunctions(module, functions);
+}
 
 }  // namespace rushlight::python

@@ -1,5 +1,7 @@
-// a ** b: the one operator of Python's that takes three operands, pow(a, b, modulus).
+// What number slots have in common, and a ** b: the one of Python's operators that takes three operands.
 #include "python/arguments.h"
+#include "python/conversions.h"
+#include "python/override.h"
 #include "rushlight/ops/pow.h"
 
 namespace rushlight::python {
@@ -11,13 +13,29 @@ bool refuse_modulus(PyObject* modulus) {
     return true;
 }
 
+PyObject* power(PyObject* base, PyObject* exponent) { return tensor_power(base, exponent, Py_None); }
+PyObject* inplace_power(PyObject* base, PyObject* exponent) { return tensor_inplace_power(base, exponent, Py_None); }
+
 }  // namespace
+
+PyObject* other_operands(BinarySlot slot, const char* name, PyObject* a, PyObject* b) {
+    PyObject* operands[] = {a, b};
+    answer_by_other_class(name, nullptr, operands, 2, nullptr);
+    if (!is_numpy_array(a) && !is_numpy_array(b)) Py_RETURN_NOTIMPLEMENTED;
+    Object converted[2];
+    for (int i = 0; i < 2; ++i)
+        converted[i] = is_numpy_array(operands[i])
+                           ? Object::steal(wrap(from_array(operands[i], ArrayCopy::IfNeeded, name)))
+                           : Object::borrow(operands[i]);
+    if (!is_tensor(converted[0].get()) && !is_tensor(converted[1].get())) Py_RETURN_NOTIMPLEMENTED;
+    return slot(converted[0].get(), converted[1].get());
+}
 
 PyObject* tensor_power(PyObject* base, PyObject* exponent, PyObject* modulus) {
     RL_PY_TRY
     if (refuse_modulus(modulus)) return nullptr;
     Operand b(base), e(exponent);
-    if (!b || !e) Py_RETURN_NOTIMPLEMENTED;
+    if (!b || !e) return other_operands(power, "pow", base, exponent);
     return wrap(ops::pow(b, e));
     RL_PY_CATCH
 }
@@ -26,7 +44,7 @@ PyObject* tensor_inplace_power(PyObject* base, PyObject* exponent, PyObject* mod
     RL_PY_TRY
     if (refuse_modulus(modulus)) return nullptr;
     Operand e(exponent);
-    if (!e) Py_RETURN_NOTIMPLEMENTED;
+    if (!e) return other_operands(inplace_power, "pow_", base, exponent);
     return wrap(ops::pow_(unwrap(base), e));
     RL_PY_CATCH
 }

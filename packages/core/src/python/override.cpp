@@ -4,7 +4,7 @@
 
 #include "python/arguments.h"
 #include "python/values.h"
-#include "rushlight/ops/view.h"
+#include "rushlight/ops/expand.h"
 
 namespace rushlight::python {
 namespace {
@@ -250,6 +250,40 @@ PyObject* call_override(const char* method, PyObject* const* args, Py_ssize_t co
         .release();
 }
 
+void answer_by_other_class(const char* name, PyObject* self, PyObject* const* args, Py_ssize_t nargs,
+                           PyObject* kwnames) {
+    auto answers = [](PyObject* o) {
+        return !is_tensor(o) && PyObject_HasAttrString(reinterpret_cast<PyObject*>(Py_TYPE(o)), "__torch_function__");
+    };
+    Object candidates = Object::steal(PyList_New(0));
+    bool found = false;
+    auto consider = [&](PyObject* o) {
+        if (!is_tensor(o) && !answers(o)) return;
+        found |= !is_tensor(o);
+        if (PyList_Append(candidates.get(), o) < 0) throw PythonError();
+    };
+    Py_ssize_t nkw = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
+    if (self) consider(self);
+    for (Py_ssize_t i = 0; i < nargs + nkw; ++i) {
+        consider(args[i]);
+        if (PyList_Check(args[i]) || PyTuple_Check(args[i]))
+            for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(args[i]); ++k)
+                consider(PySequence_Fast_GET_ITEM(args[i], k));
+    }
+    if (!found) return;
+    Py_ssize_t shift = self != nullptr;
+    Object positional = Object::steal(PyTuple_New(nargs + shift));
+    if (self) PyTuple_SET_ITEM(positional.get(), 0, Py_NewRef(self));
+    for (Py_ssize_t i = 0; i < nargs; ++i) PyTuple_SET_ITEM(positional.get(), i + shift, Py_NewRef(args[i]));
+    Object keywords = Object::steal(PyDict_New());
+    for (Py_ssize_t k = 0; k < nkw; ++k)
+        if (PyDict_SetItem(keywords.get(), PyTuple_GET_ITEM(kwnames, k), args[nargs + k]) < 0) throw PythonError();
+    static PyObject* call = python_function("_call_by_name").release();
+    Object result = Object::steal(PyObject_CallFunction(call, "sOOO", name, candidates.get(), positional.get(),
+                                                        keywords.get()));
+    throw Overridden{result.release()};
+}
+
 PyObject* as_subclass(PyObject* o, PyTypeObject* type) {
     const Tensor& t = unwrap(o);
     RL_CHECK(PyType_IsSubtype(type, TensorType), throw_type, "as_subclass(cls): %s is no subclass of Tensor",
@@ -257,7 +291,7 @@ PyObject* as_subclass(PyObject* o, PyTypeObject* type) {
     StageMask mask = (t.impl()->stages() | dispatch_state.on) & ~dispatch_state.off & ~bit(Stage::Python);
     if (!mask) return wrap_as(type, make_alias(t));
     StagesOff off(bit(Stage::Python));
-    return wrap_as(type, ops::view(t, t.sizes()));
+    return wrap_as(type, ops::expand(t, t.sizes()));
 }
 
 int add_override(PyObject* module) {

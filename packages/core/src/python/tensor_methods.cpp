@@ -9,6 +9,28 @@
 
 namespace rushlight::python {
 
+namespace {
+
+Scalar element(const void* p, DType dtype) {
+    switch (dtype) {
+        case DType::Bool: return Scalar(*static_cast<const uint8_t*>(p) != 0);
+        case DType::UInt8: return Scalar(int64_t{*static_cast<const uint8_t*>(p)});
+        case DType::Int8: return Scalar(int64_t{*static_cast<const int8_t*>(p)});
+        case DType::Int16: return Scalar(int64_t{*static_cast<const int16_t*>(p)});
+        case DType::UInt16: return Scalar(int64_t{*static_cast<const uint16_t*>(p)});
+        case DType::Int32: return Scalar(int64_t{*static_cast<const int32_t*>(p)});
+        case DType::UInt32: return Scalar(int64_t{*static_cast<const uint32_t*>(p)});
+        case DType::Int64: return Scalar(*static_cast<const int64_t*>(p));
+        case DType::Float16: return Scalar(double{static_cast<float>(*static_cast<const Half*>(p))});
+        case DType::BFloat16: return Scalar(double{static_cast<float>(*static_cast<const BFloat16*>(p))});
+        case DType::Float32: return Scalar(double{*static_cast<const float*>(p)});
+        case DType::Float64: return Scalar(*static_cast<const double*>(p));
+        default: throw_not_implemented("item(): dtype %s is not supported yet", name(dtype));
+    }
+}
+
+}  // namespace
+
 Scalar item(const Tensor& t) {
     RL_CHECK(t.numel() == 1, throw_runtime,
              "item(): a tensor of shape %s has %lld elements, only one can become a Python number\n"
@@ -20,20 +42,7 @@ Scalar item(const Tensor& t) {
         copy_into(host, t);
         return item(host);
     }
-    const void* p = t.impl()->data();
-    switch (t.dtype()) {
-        case DType::Bool: return Scalar(*static_cast<const bool*>(p));
-        case DType::UInt8: return Scalar(int64_t{*static_cast<const uint8_t*>(p)});
-        case DType::Int8: return Scalar(int64_t{*static_cast<const int8_t*>(p)});
-        case DType::Int16: return Scalar(int64_t{*static_cast<const int16_t*>(p)});
-        case DType::Int32: return Scalar(int64_t{*static_cast<const int32_t*>(p)});
-        case DType::Int64: return Scalar(*static_cast<const int64_t*>(p));
-        case DType::Float16: return Scalar(double{static_cast<float>(*static_cast<const Half*>(p))});
-        case DType::BFloat16: return Scalar(double{static_cast<float>(*static_cast<const BFloat16*>(p))});
-        case DType::Float32: return Scalar(double{*static_cast<const float*>(p)});
-        case DType::Float64: return Scalar(*static_cast<const double*>(p));
-        default: throw_not_implemented("item(): dtype %s is not supported yet", name(t.dtype()));
-    }
+    return element(t.impl()->data(), t.dtype());
 }
 
 int tensor_bool(PyObject* self) {
@@ -76,14 +85,10 @@ Py_ssize_t length(PyObject* self) {
 }
 
 PyObject* tolist_of(const Tensor& t, int d, const char* data) {
-    if (d == t.dim()) {
-        int64_t offset = (data - static_cast<const char*>(t.impl()->storage()->data())) /
-                         static_cast<int64_t>(itemsize(t.dtype()));
-        return wrap(item(make_over(Ref<Storage>::share(t.impl()->storage()), {}, {}, offset, t.dtype())));
-    }
-    int64_t n = t.sizes()[d];
+    if (d == t.dim()) return wrap(element(data, t.dtype()));
+    int64_t n = t.impl()->size(d);
     Object list = Object::steal(PyList_New(n));
-    int64_t step = t.strides()[d] * static_cast<int64_t>(itemsize(t.dtype()));
+    int64_t step = t.impl()->stride(d) * static_cast<int64_t>(itemsize(t.dtype()));
     for (int64_t i = 0; i < n; ++i) PyList_SET_ITEM(list.get(), i, tolist_of(t, d + 1, data + i * step));
     return list.release();
 }
@@ -189,7 +194,12 @@ int set_requires_grad(PyObject* self, PyObject* value, void*) {
 }
 RL_GETTER(get_is_leaf) { return PyBool_FromLong(unwrap(self).is_leaf()); }
 RL_GETTER(get_grad) {
-    RL_PY_TRY return wrap(unwrap(self).grad());
+    RL_PY_TRY
+    TensorImpl* grad = unwrap(self).impl()->grad();
+    if (!grad) Py_RETURN_NONE;
+    // Whoever holds the grad may hang something on it that refers back to this tensor.
+    if (!PyObject_GC_IsTracked(self)) PyObject_GC_Track(self);
+    return wrap(Tensor::share(grad));
     RL_PY_CATCH
 }
 int set_grad(PyObject* self, PyObject* value, void*) {
@@ -209,6 +219,7 @@ int set_grad(PyObject* self, PyObject* value, void*) {
              "grad must have the tensor's shape %s, got %s", to_string(t.sizes()).c_str(),
              to_string(g.sizes()).c_str());
     t.impl()->set_grad(Ref<TensorImpl>::share(g.impl()));
+    if (!PyObject_GC_IsTracked(self)) PyObject_GC_Track(self);
     return 0;
     RL_PY_CATCH_INT
 }

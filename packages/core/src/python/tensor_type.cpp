@@ -100,6 +100,12 @@ int tensor_traverse(PyObject* object, visitproc visit, void* arg) {
                 },
                 &call);
         }
+        // The same holds for the grad, which may keep a wrapper alive.
+        TensorImpl* grad = impl->grad();
+        if (grad && grad->use_count() == 1 && grad->owns_wrapper()) {
+            auto* wrapper = static_cast<PyObject*>(grad->wrapper());
+            Py_VISIT(wrapper);
+        }
     }
     return 0;
 }
@@ -110,6 +116,7 @@ int tensor_clear(PyObject* object) {
     TensorImpl* impl = self->tensor.impl();
     if (impl && impl->use_count() == 1) {
         if (const MetaTable* meta = meta_table_or_null(); meta && impl->meta()) meta->clear(impl->meta());
+        impl->set_grad(nullptr);
     }
     return 0;
 }
@@ -122,16 +129,16 @@ int tensor_setattro(PyObject* object, PyObject* name, PyObject* value) {
     return result;
 }
 
-// A tensor dies that kept its wrapper alive: the wrapper owns it once more, for the time of its finalizers.
+// A tensor dies that kept its wrapper alive: the wrapper owns it once more, for the time of its finalizers. Without the GIL
+// that time comes later (Note [Releases without the GIL]).
 void release_wrapper(void* wrapper, TensorImpl* impl) {
-    if (!Py_IsInitialized()) return;  // after the interpreter's end wrappers leak
-    PyGILState_STATE state = PyGILState_Ensure();
+    if (!Py_IsInitialized()) return;
     auto* self = static_cast<PyTensor*>(wrapper);
     self->tensor = Tensor::share(impl);
+    if (!PyGILState_Check()) return run_with_gil([](void* w) { Py_DECREF(static_cast<PyObject*>(w)); }, wrapper);
     TensorImpl* outer = std::exchange(dying, impl);
     Py_DECREF(reinterpret_cast<PyObject*>(self));
     dying = outer;
-    PyGILState_Release(state);
 }
 
 PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {

@@ -1,0 +1,277 @@
+"""tensor(), as_tensor(), asarray(), frombuffer(), Tensor(...): what they read, and what they refuse."""
+
+from __future__ import annotations
+
+import array
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+import rushlight_core as core
+
+FLOAT, INT, BOOL = core.float32, core.int64, core.bool
+
+
+@pytest.mark.parametrize(
+    ("data", "dtype", "shape"),
+    [
+        (1, INT, ()),
+        (1.5, FLOAT, ()),
+        (True, BOOL, ()),
+        ([], FLOAT, (0,)),
+        ([[], []], FLOAT, (2, 0)),
+        ([1, 2], INT, (2,)),
+        ([1, 2.5], FLOAT, (2,)),
+        ([True, False], BOOL, (2,)),
+        ([True, 2], INT, (2,)),
+        (((1, 2), [3, 4]), INT, (2, 2)),
+        (range(3), INT, (3,)),
+        ([range(2), range(2)], INT, (2, 2)),
+        ([np.float64(1), 2], core.float64, (2,)),
+        (np.float32(1), core.float32, ()),
+        (np.int8(1), core.int8, ()),
+        (np.bool_(True), BOOL, ()),
+        ([np.array([1.0, 2.0]), np.array([3.0, 4.0])], core.float64, (2, 2)),
+        ([core.tensor(1), core.tensor(2.0)], FLOAT, (2,)),
+    ],
+)
+def test_shape_and_dtype_are_inferred(data: Any, dtype: core.dtype, shape: tuple[int, ...]) -> None:
+    made = core.tensor(data)
+    assert made.dtype is dtype
+    assert tuple(made.shape) == shape
+    assert made.tolist() == np.array([x.item() for x in data] if _holds_tensors(data) else data).tolist()
+
+
+def _holds_tensors(data: Any) -> bool:
+    return isinstance(data, list) and bool(data) and isinstance(data[0], core.Tensor)
+
+
+@pytest.mark.parametrize("name", ["float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "bool"])
+def test_arrays_keep_their_dtype_and_are_copied(name: str) -> None:
+    source = np.arange(6).reshape(2, 3).astype(name)
+    made = core.tensor(source)
+    assert made.dtype is getattr(core, name)
+    expected = source.tolist()
+    source[:] = 0
+    assert made.tolist() == expected
+
+
+@pytest.mark.parametrize("source", [np.arange(6)[::-1], np.arange(4, dtype=">i4"), np.arange(8).reshape(2, 4)[:, ::2]])
+def test_odd_arrays_are_copied_right(source: np.ndarray[Any, Any]) -> None:
+    assert core.tensor(source).tolist() == source.tolist()
+    assert core.as_tensor(source).tolist() == source.tolist()
+
+
+def test_misaligned_arrays_are_copied() -> None:
+    raw = np.zeros(9, np.uint8)
+    odd = raw[1:].view(np.float64)
+    odd[:] = 2.5
+    assert core.tensor(odd).tolist() == [2.5]
+    with pytest.raises(ValueError, match="aligned"):
+        core.from_numpy(odd)
+
+
+@pytest.mark.parametrize(
+    ("data", "error", "text"),
+    [
+        ([[1], 2], TypeError, "expected a sequence of length 1 at dimension 1"),
+        ([1, [2]], ValueError, "sequence stands at depth 1"),
+        ([[1, 2], [3]], ValueError, "expected a sequence of length 2 at dimension 1, got one of length 1"),
+        ("abc", TypeError, "str"),
+        (["abc"], TypeError, "str"),
+        (None, TypeError, "NoneType"),
+        ([1, None], TypeError, "NoneType"),
+        ({1, 2}, TypeError, "set"),
+        ({1: 2}, TypeError, "dict"),
+        (object(), TypeError, "object"),
+        (1 << 70, RuntimeError, "64 bits"),
+        (np.array([object()]), TypeError, "dtype object"),
+        (np.array(["a"]), TypeError, "dtype <U1"),
+        (np.array("2020", dtype="M8[Y]"), TypeError, "datetime64"),
+        ([core.tensor([1, 2])], ValueError, "one element"),
+    ],
+)
+def test_bad_data_is_named(data: Any, error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=text):
+        core.tensor(data)
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype"), [(300, core.uint8), (-1, core.uint8), (1e30, core.int32), (float("nan"), core.int64), (2**63, INT)]
+)
+def test_numbers_that_do_not_fit_are_refused(value: float, dtype: core.dtype) -> None:
+    with pytest.raises(RuntimeError, match="fit"):
+        core.tensor(value, dtype=dtype)
+
+
+def test_numbers_are_converted() -> None:
+    assert core.tensor([1.9, -1.9], dtype=INT).tolist() == [1, -1]
+    assert core.tensor(2, dtype=BOOL).item() is True
+    assert core.tensor(1e40).item() == float("inf")
+    assert core.tensor([1], dtype=float).dtype is FLOAT
+    assert core.tensor(0.1, dtype=core.bfloat16).item() == 0.10009765625
+
+
+def test_the_default_dtype_is_used() -> None:
+    core.set_default_dtype(core.float64)
+    try:
+        assert core.tensor(1.5).dtype is core.float64
+    finally:
+        core.set_default_dtype(core.float32)
+    with pytest.raises(TypeError, match="floating point"):
+        core.set_default_dtype(core.int64)
+
+
+def test_copying_a_tensor_warns() -> None:
+    source = core.tensor([1.0])
+    with pytest.warns(UserWarning, match="detach"):
+        made = core.tensor(source)
+    assert made.data_ptr() != source.data_ptr()
+
+
+def test_requires_grad() -> None:
+    assert core.tensor([1.0], requires_grad=True).requires_grad
+    assert not core.tensor([1.0]).requires_grad
+    with pytest.raises(RuntimeError, match="floating point"):
+        core.tensor([1], requires_grad=True)
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs", "text"),
+    [
+        ((), {}, "missing argument 'data'"),
+        ((1, core.float32), {}, "takes at most 1 positional"),
+        ((1,), {"dtyp": core.float32}, "unexpected keyword argument 'dtyp'"),
+        ((1,), {"dtype": 3}, "must be a dtype"),
+        ((1,), {"device": 3}, "must be a device"),
+        ((1,), {"data": 1}, "two values"),
+    ],
+)
+def test_bad_arguments_are_named(args: Any, kwargs: Any, text: str) -> None:
+    with pytest.raises(TypeError, match=text):
+        core.tensor(*args, **kwargs)
+
+
+def test_unknown_devices_are_named() -> None:
+    with pytest.raises(RuntimeError, match="abacus"):
+        core.tensor(1, device="abacus")
+
+
+def test_as_tensor_shares() -> None:
+    t = core.tensor([1.0])
+    assert core.as_tensor(t) is t
+    a = np.zeros(2, np.float32)
+    core.as_tensor(a).fill_(3)
+    assert a.tolist() == [3, 3]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert core.as_tensor([1, 2]).dtype is INT
+
+
+def test_as_tensor_reads_the_protocols() -> None:
+    assert core.as_tensor(array.array("d", [1.0, 2.0])).tolist() == [1.0, 2.0]
+    assert core.as_tensor(memoryview(b"ab")).tolist() == [97, 98]
+
+    class Interface:
+        __array_interface__ = np.arange(3, dtype=np.int32).__array_interface__
+
+    assert core.as_tensor(Interface()).tolist() == [0, 1, 2]
+
+    class Exporter:
+        def __dlpack__(self, **kwargs: Any) -> Any:
+            return np.arange(3.0).__dlpack__()
+
+    assert core.as_tensor(Exporter()).tolist() == [0.0, 1.0, 2.0]
+
+
+def test_asarray_obeys_copy() -> None:
+    a = np.zeros(2, np.float32)
+    shared = core.asarray(a, copy=False)
+    a[0] = 1
+    assert shared.tolist() == [1, 0]
+    assert core.asarray(a, copy=True).data_ptr() != shared.data_ptr()
+    with pytest.raises(ValueError, match="copy=False"):
+        core.asarray([1.0], copy=False)
+    assert core.asarray(a, requires_grad=True).requires_grad
+
+
+def test_frombuffer() -> None:
+    data = bytearray(np.arange(4, dtype=np.int32).tobytes())
+    t = core.frombuffer(data, dtype=core.int32, count=2, offset=4)
+    assert t.tolist() == [1, 2]
+    t.fill_(9)
+    assert np.frombuffer(data, np.int32).tolist() == [0, 9, 9, 3]
+    assert core.frombuffer(b"abcd", dtype=core.uint8)._read_only
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "text"),
+    [
+        ({"count": 0}, "must not be 0"),
+        ({"count": 9}, "need more than"),
+        ({"offset": -4}, "at least 0"),
+        ({"offset": 16}, "below the buffer's 16 bytes"),
+        ({"offset": 1}, "no multiple"),
+        ({"offset": 1, "count": 1}, "aligned"),
+    ],
+)
+def test_frombuffer_checks_its_bounds(kwargs: dict[str, int], text: str) -> None:
+    with pytest.raises(ValueError, match=text):
+        core.frombuffer(bytearray(16), dtype=core.int32, **kwargs)
+
+
+def test_frombuffer_refuses_what_is_none() -> None:
+    with pytest.raises(ValueError, match="empty"):
+        core.frombuffer(b"", dtype=core.uint8)
+    with pytest.raises(ValueError, match="list has no buffer"):
+        core.frombuffer([1], dtype=core.uint8)
+    with pytest.raises(TypeError, match="dtype"):
+        core.frombuffer(b"ab")  # type: ignore[call-arg]
+
+
+def test_the_legacy_constructor() -> None:
+    assert core.Tensor([1, 2]).dtype is FLOAT
+    assert core.Tensor(2, 3).shape == (2, 3)
+    assert core.Tensor().shape == (0,)
+    t = core.tensor([1.0])
+    assert core.Tensor(t).data_ptr() == t.data_ptr()
+    with pytest.raises(TypeError, match="sizes that are ints"):
+        core.Tensor(1, "a")
+    with pytest.raises(RuntimeError, match="negative"):
+        core.Tensor(-1)
+
+
+def test_limits_agree_with_numpy() -> None:
+    for name in ("float16", "float32", "float64"):
+        ours, theirs = core.finfo(getattr(core, name)), np.finfo(name)
+        for field in ("bits", "eps", "max", "min", "tiny", "smallest_normal"):
+            assert getattr(ours, field) == getattr(theirs, field), (name, field)
+    for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"):
+        ours_i, theirs_i = core.iinfo(getattr(core, name)), np.iinfo(name)
+        assert (ours_i.bits, ours_i.min, ours_i.max) == (theirs_i.bits, theirs_i.min, theirs_i.max)
+    with pytest.raises(TypeError, match="floating-point"):
+        core.finfo(core.int8)
+    with pytest.raises(TypeError, match="integer"):
+        core.iinfo(core.float32)
+
+
+def test_promotion() -> None:
+    assert core.promote_types(core.uint8, core.int8) is core.int16
+    assert core.result_type(core.tensor([1]), 1.0) is FLOAT
+    assert core.result_type(core.tensor([1], dtype=core.int8), core.tensor(300)) is core.int8
+    assert core.can_cast(core.int64, core.float16)
+    assert not core.can_cast(core.float32, core.int64)
+    with pytest.raises(TypeError, match="type2"):
+        core.promote_types(core.int8, 3)
+
+
+def test_seeds_and_states() -> None:
+    core.manual_seed(7)
+    assert core.initial_seed() == 7
+    state = core.get_rng_state()
+    core.manual_seed(8)
+    core.set_rng_state(state)
+    assert core.initial_seed() == 7
+    with pytest.raises(RuntimeError, match="needs the"):
+        core.set_rng_state(core.tensor([1, 2], dtype=core.uint8))

@@ -1,0 +1,88 @@
+"""What an import costs, what it offers, and what it says when it fails."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import rushlight_core as core
+from rushlight_core import _load
+
+
+def run(code: str) -> str:
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_no_heavy_module_is_imported() -> None:
+    before = set(run("import sys; print(*sys.modules)").split())
+    after = set(run("import sys, rushlight_core; print(*sys.modules)").split())
+    new = {name.partition(".")[0] for name in after - before}
+    assert new <= {"rushlight_core", "_ctypes", "__future__", "_struct", "struct"}, new
+
+
+def test_numpy_is_imported_when_it_is_first_needed() -> None:
+    code = "import sys, rushlight_core as c; t = c.tensor([1.0]); a = 'numpy' in sys.modules; t.numpy()"
+    assert run(code + "; print(a, 'numpy' in sys.modules)") == "False True"
+
+
+def test_all_names_exist() -> None:
+    missing = [name for name in core.__all__ if not hasattr(core, name)]
+    assert missing == []
+    assert {"Tensor", "tensor", "add", "no_grad", "float32", "from_numpy", "finfo"} <= set(core.__all__)
+    assert not [name for name in core.__all__ if name.startswith("_")]
+
+
+def test_version_is_that_of_the_library() -> None:
+    assert core.__version__ == core._C.__version__
+    assert core._C._abi.startswith(core.__version__ + "+")
+
+
+def test_unknown_names_raise_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'no_such_operator'"):
+        core.no_such_operator  # noqa: B018
+
+
+def test_a_source_tree_that_was_not_built_is_named(tmp_path: Path) -> None:
+    text = _load._diagnose("rushlight_core", [str(tmp_path)], None, ImportError("no"))
+    assert "was not built" in text
+    assert str(tmp_path) in text
+
+
+def test_a_module_for_another_python_is_named(tmp_path: Path) -> None:
+    (tmp_path / "_C.cpython-27-x86_64-linux-gnu.so").touch()
+    text = _load._diagnose("rushlight_core", [str(tmp_path)], None, ImportError("no"))
+    assert "another Python" in text
+    assert "cpython-27" in text
+
+
+def test_a_damaged_library_is_diagnosed(tmp_path: Path) -> None:
+    package = tmp_path / "rushlight_core"
+    (package / "lib").mkdir(parents=True)
+    source = Path(core.__file__).parent
+    for path in source.glob("*.py"):
+        (package / path.name).write_text(path.read_text())
+    native = Path(core._C.__file__)
+    (package / native.name).write_bytes(native.read_bytes())
+    (package / "lib" / "librushlight.so").write_bytes(b"not a library")
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import rushlight_core"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert "ImportError: rushlight_core could not be imported" in done.stderr
+    assert "librushlight.so" in done.stderr
+
+
+def test_a_second_copy_is_refused(tmp_path: Path) -> None:
+    spec = importlib.util.find_spec("rushlight_core")
+    assert spec is not None
+    copy = tmp_path / "librushlight.so"
+    copy.write_bytes((Path(core._C.__file__).parent / "lib" / "librushlight.so").read_bytes())
+    code = f"import ctypes; ctypes.CDLL({str(copy)!r}); import rushlight_core"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert "another copy of librushlight.so is loaded" in done.stderr
+    assert str(copy) in done.stderr
