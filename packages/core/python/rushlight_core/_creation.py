@@ -1,4 +1,4 @@
-"""Tensors from arrays, buffers and odd sequences. Numbers and lists of them are read by _C.tensor itself."""
+"""Tensors from arrays, buffers and odd sequences. _C.tensor itself reads numbers and lists of them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def tensor(
 
 
 def as_tensor(data: Any, dtype: dtype | None = None, device: Any = None) -> Tensor:
-    """`data` as a tensor that shares its memory where that is possible, and stays in its graph if it is one."""
+    """`data` as a tensor that shares its memory where that is possible; a tensor stays in its graph."""
     if isinstance(data, Tensor):
         return _convert(data, dtype, device)
     shared = _from_protocol(data)
@@ -50,10 +50,12 @@ def asarray(
     """`obj` as a tensor, by the array API standard.
 
     Args:
-        obj: a tensor, an array, a DLPack capsule or exporter, a buffer, a number, or nested sequences of numbers.
+        obj: a tensor, an array, a DLPack capsule or exporter, a buffer, a number, or nested sequences of
+            numbers.
         dtype: the dtype, by default that of `obj`.
         device: the device, by default that of `obj`.
-        copy: True always copies; False never does, and raises ValueError where that is needed; None does if it is needed.
+        copy: True always copies; False never does, and raises ValueError where that is needed; None does if
+            it is needed.
         requires_grad: whether operators on the tensor are recorded.
     """
     source: Tensor | None

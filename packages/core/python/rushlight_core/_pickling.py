@@ -1,4 +1,4 @@
-"""Pickling and copying. Tensors over one memory still share it afterwards, if they go through one pickle or deepcopy."""
+"""Pickling and copying. Tensors over one memory still share it, if they go through one pickle or deepcopy."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from . import _C
 from ._C import Tensor, UntypedStorage
 
 # Note [Pickles]
-# A tensor is pickled as its storage and a geometry; pickle sees by identity that several tensors have one storage. With
-# protocol 5 the bytes are a PickleBuffer, so that `buffer_callback` takes them out of band without a copy.
+# A tensor is pickled as its storage and a geometry; pickle sees by identity that several tensors have one
+# storage. With protocol 5 the bytes are a PickleBuffer, so that `buffer_callback` takes them out of band
+# without a copy.
 
 
 def reduce_tensor(self: Tensor, protocol: Any) -> tuple[Any, ...]:
@@ -39,7 +40,8 @@ def reduce_storage(self: UntypedStorage, protocol: int) -> tuple[Any, ...]:
 
 
 def _rebuild_storage(data: Any) -> UntypedStorage:
-    # Bytes from inside of a pickle get memory of ours, which is aligned and may be resized; out-of-band buffers are used.
+    # Bytes from inside of a pickle get memory of ours, which is aligned and may be resized. Buffers that came
+    # out of band are used as they are.
     copied = isinstance(data, (bytes, bytearray))
     return _C._from_array(memoryview(data).cast("B"), copied).untyped_storage()
 
@@ -81,7 +83,7 @@ def deepcopy_tensor(self: Tensor, memo: dict[int, Any]) -> Tensor:
         return memo[id(self)]
     if not self.is_leaf:
         raise RuntimeError(
-            "deepcopy(): only leaves can be copied, and this tensor was computed from others that require grad\n"
+            "deepcopy(): only leaves can be copied, this tensor was computed from others that require grad\n"
             "hint: copy tensor.detach(), or use tensor.clone() to stay in the graph"
         )
     with _C.DisableTorchFunctionSubclass():

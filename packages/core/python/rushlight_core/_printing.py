@@ -44,8 +44,8 @@ def set_printoptions(
         edgeitems: how many of them are shown at each end of a dimension. Default: 3.
         linewidth: characters per line. Default: 80.
         profile: "default", "short" or "full"; the other arguments come on top of it.
-        sci_mode: scientific notation; None, which every call that does not say otherwise restores, decides by the
-            numbers.
+        sci_mode: scientific notation; None lets the numbers decide. A call that does not give it restores
+            None.
 
     Raises:
         ValueError: there is no such profile.

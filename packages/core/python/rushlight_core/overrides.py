@@ -5,9 +5,10 @@ A subclass of Tensor, or any other class, may define::
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None): ...
 
-It is then called in place of an operator that gets one of its instances. `func` is the public function of that operator (a
-method of Tensor where there is no function), `types` are the classes among the arguments that define such a method. A
-result of NotImplemented passes the call on to the next of them. `super().__torch_function__(...)` runs the operator.
+It is then called in place of an operator that gets one of its instances. `func` is the public function of
+that operator (a method of Tensor where there is no function), `types` are the classes among the arguments
+that define such a method. A result of NotImplemented passes the call on to the next of them.
+`super().__torch_function__(...)` runs the operator.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _disabled = _C._disabled_torch_function_impl
 
 def has_torch_function(relevant_args: Iterable[Any]) -> bool:
     """Whether an argument's class answers operators itself. For functions that are written in Python."""
-    return any(_overrides(type(argument)) for argument in relevant_args)
+    return _C._overrides_enabled() and any(_overrides(type(argument)) for argument in relevant_args)
 
 
 def handle_torch_function(
@@ -88,7 +89,8 @@ class _Public:
         import rushlight_core
 
         base = name.partition(".")[0]
-        self.function = getattr(rushlight_core, base, None) or getattr(Tensor, base, None)
+        homes = (Tensor, rushlight_core) if base.endswith("_") else (rushlight_core, Tensor)
+        self.function = next((getattr(home, base) for home in homes if hasattr(home, base)), None)
         self.parameters: list[tuple[str, bool, Any]] = []
         keyword_only = False
         for part in _split(schema[schema.index("(") + 1 : schema.rindex(") -> ")]):
@@ -97,7 +99,6 @@ class _Public:
                 continue
             declaration, _, default = part.partition("=")
             self.parameters.append((declaration.split()[-1], keyword_only, _literal(default)))
-        self.out = name.endswith((".out", "_out")) and bool(self.parameters)
 
     def arguments(self, values: tuple[Any, ...]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """As a user would have written them: without what equals its default."""

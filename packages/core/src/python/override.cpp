@@ -214,7 +214,12 @@ PyObject* method_as_subclass(PyObject* self, PyObject* cls) {
 
 #define RL_KEYWORDS(f) reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f)), METH_VARARGS | METH_KEYWORDS
 
-PyMethodDef functions[] = {{"_disabled_torch_function_impl", RL_KEYWORDS(disabled_override),
+PyObject* overrides_enabled(PyObject*, PyObject*) {
+    return PyBool_FromLong(!(dispatch_state.off & bit(Stage::Python)));
+}
+
+PyMethodDef functions[] = {{"_overrides_enabled", overrides_enabled, METH_NOARGS, nullptr},
+                           {"_disabled_torch_function_impl", RL_KEYWORDS(disabled_override),
                             "As a class's __torch_function__: operators on its tensors give plain tensors."},
                            {nullptr, nullptr, 0, nullptr}};
 

@@ -80,34 +80,33 @@ void tensor_dealloc(PyObject* object) {
     Py_DECREF(type);
 }
 
+// Where C++ holds the tensor too, its wrapper may come back at any time: whatever hangs on it is in use. Else the wrapper's
+// attributes and what autograd keeps for the tensor are the collector's to see.
 int tensor_traverse(PyObject* object, visitproc visit, void* arg) {
     auto* self = reinterpret_cast<PyTensor*>(object);
     Py_VISIT(Py_TYPE(object));
-    Py_VISIT(self->dict);
-    // What hangs on the tensor is Python's to collect only when nobody else holds the tensor.
     TensorImpl* impl = self->tensor.impl();
-    if (impl && impl->use_count() == 1) {
-        if (const MetaTable* meta = meta_table_or_null(); meta && impl->meta()) {
-            struct Call {
-                visitproc visit;
-                void* arg;
-            } call{visit, arg};
-            return meta->traverse(
-                impl->meta(),
-                [](void* o, void* c) {
-                    auto* call = static_cast<Call*>(c);
-                    return call->visit(static_cast<PyObject*>(o), call->arg);
-                },
-                &call);
-        }
-        // The same holds for the grad, which may keep a wrapper alive.
-        TensorImpl* grad = impl->grad();
-        if (grad && grad->use_count() == 1 && grad->owns_wrapper()) {
-            auto* wrapper = static_cast<PyObject*>(grad->wrapper());
-            Py_VISIT(wrapper);
-        }
+    if (impl && impl->use_count() > 1) return 0;
+    Py_VISIT(self->dict);
+    if (!impl) return 0;  // its tensor keeps it alive
+    // A grad that nobody else holds may keep a wrapper of its own alive.
+    if (TensorImpl* grad = impl->grad(); grad && grad->use_count() == 1 && grad->owns_wrapper()) {
+        auto* wrapper = static_cast<PyObject*>(grad->wrapper());
+        Py_VISIT(wrapper);
     }
-    return 0;
+    const MetaTable* meta = meta_table_or_null();
+    if (!meta || !impl->meta()) return 0;
+    struct Call {
+        visitproc visit;
+        void* arg;
+    } call{visit, arg};
+    return meta->traverse(
+        impl->meta(),
+        [](void* o, void* c) {
+            auto* call = static_cast<Call*>(c);
+            return call->visit(static_cast<PyObject*>(o), call->arg);
+        },
+        &call);
 }
 
 int tensor_clear(PyObject* object) {

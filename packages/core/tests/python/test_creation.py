@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 import rushlight_core as core
 
 FLOAT, INT, BOOL = core.float32, core.int64, core.bool
@@ -47,7 +48,9 @@ def _holds_tensors(data: Any) -> bool:
     return isinstance(data, list) and bool(data) and isinstance(data[0], core.Tensor)
 
 
-@pytest.mark.parametrize("name", ["float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "bool"])
+@pytest.mark.parametrize(
+    "name", ["float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "bool"]
+)
 def test_arrays_keep_their_dtype_and_are_copied(name: str) -> None:
     source = np.arange(6).reshape(2, 3).astype(name)
     made = core.tensor(source)
@@ -57,7 +60,9 @@ def test_arrays_keep_their_dtype_and_are_copied(name: str) -> None:
     assert made.tolist() == expected
 
 
-@pytest.mark.parametrize("source", [np.arange(6)[::-1], np.arange(4, dtype=">i4"), np.arange(8).reshape(2, 4)[:, ::2]])
+@pytest.mark.parametrize(
+    "source", [np.arange(6)[::-1], np.arange(4, dtype=">i4"), np.arange(8).reshape(2, 4)[:, ::2]]
+)
 def test_odd_arrays_are_copied_right(source: np.ndarray[Any, Any]) -> None:
     assert core.tensor(source).tolist() == source.tolist()
     assert core.as_tensor(source).tolist() == source.tolist()
@@ -98,7 +103,8 @@ def test_bad_data_is_named(data: Any, error: type[Exception], text: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("value", "dtype"), [(300, core.uint8), (-1, core.uint8), (1e30, core.int32), (float("nan"), core.int64), (2**63, INT)]
+    ("value", "dtype"),
+    [(300, core.uint8), (-1, core.uint8), (1e30, core.int32), (float("nan"), core.int64), (2**63, INT)],
 )
 def test_numbers_that_do_not_fit_are_refused(value: float, dtype: core.dtype) -> None:
     with pytest.raises(RuntimeError, match="fit"):

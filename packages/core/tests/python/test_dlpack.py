@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 import rushlight_core as core
 
 DTYPES = ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64"]

@@ -8,12 +8,15 @@ import sys
 from pathlib import Path
 
 import pytest
+
 import rushlight_core as core
 from rushlight_core import _load
 
 
 def run(code: str) -> str:
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
@@ -44,7 +47,7 @@ def test_version_is_that_of_the_library() -> None:
 
 def test_unknown_names_raise_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'no_such_operator'"):
-        core.no_such_operator  # noqa: B018
+        core.no_such_operator
 
 
 def test_a_source_tree_that_was_not_built_is_named(tmp_path: Path) -> None:
@@ -70,7 +73,9 @@ def test_a_damaged_library_is_diagnosed(tmp_path: Path) -> None:
     (package / native.name).write_bytes(native.read_bytes())
     (package / "lib" / "librushlight.so").write_bytes(b"not a library")
     code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import rushlight_core"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+    )
     assert done.returncode == 1
     assert "ImportError: rushlight_core could not be imported" in done.stderr
     assert "librushlight.so" in done.stderr
@@ -82,7 +87,9 @@ def test_a_second_copy_is_refused(tmp_path: Path) -> None:
     copy = tmp_path / "librushlight.so"
     copy.write_bytes((Path(core._C.__file__).parent / "lib" / "librushlight.so").read_bytes())
     code = f"import ctypes; ctypes.CDLL({str(copy)!r}); import rushlight_core"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+    )
     assert done.returncode == 1
     assert "another copy of librushlight.so is loaded" in done.stderr
     assert str(copy) in done.stderr

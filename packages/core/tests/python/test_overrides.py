@@ -1,0 +1,234 @@
+"""__torch_function__: subclasses and other classes that answer operators."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import rushlight_core as core
+from rushlight_core import overrides
+
+
+class Plain(core.Tensor):
+    pass
+
+
+class Logging(core.Tensor):
+    calls: list[tuple[Any, ...]] = []
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        cls.calls.append((func, types, args, kwargs))
+        return super().__torch_function__(func, types, args, kwargs or {})
+
+
+class Silent(core.Tensor):
+    __torch_function__ = core._C._disabled_torch_function_impl
+
+
+def of(kind: type, *values: float) -> Any:
+    return core.tensor([float(value) for value in values]).as_subclass(kind)
+
+
+@pytest.fixture(autouse=True)
+def _forget() -> None:
+    Logging.calls.clear()
+
+
+def test_results_keep_the_class() -> None:
+    t = of(Plain, 1, 2)
+    results = [
+        t + 1,
+        1 + t,
+        t * t,
+        t[0],
+        t[None],
+        t.view(2, 1),
+        t.clone(),
+        core.add(core.tensor([1.0]), t),
+        -t,
+        t > 1,
+    ]
+    assert {type(r) for r in results} == {Plain}
+    assert {type(row) for row in t} == {Plain}
+    assert [type(part) for part in t.split(1)] == [Plain, Plain]
+    assert t.add_(1) is t
+    assert isinstance(t.shape, core.Size)
+    assert t.tolist() == [2, 3]
+    assert type(t[0].item()) is float
+
+
+def test_a_disabled_class_gives_plain_tensors_and_enters_no_stage() -> None:
+    t = of(Silent, 1, 2)
+    assert type(t + 1) is core.Tensor
+    assert type(t[0]) is core.Tensor
+    assert t.add_(1) is t
+    assert not overrides.has_torch_function([t])
+
+
+def test_the_subclass_of_two_wins() -> None:
+    class Deeper(Plain):
+        pass
+
+    assert type(of(Plain, 1) + of(Deeper, 1)) is Deeper
+    assert type(of(Deeper, 1) + of(Plain, 1)) is Deeper
+
+
+def test_unrelated_classes_do_not_mix() -> None:
+    class Other(core.Tensor):
+        pass
+
+    with pytest.raises(TypeError, match=r"Plain.*Other|Other.*Plain"):
+        of(Plain, 1) + of(Other, 1)
+
+
+def test_the_function_and_its_arguments_are_the_public_ones() -> None:
+    t = of(Logging, 1, 2)
+    core.add(t, 2)
+    core.add(t, other=2, alpha=3)
+    t.view(2, 1)
+    t.add_(1)
+    t.sub(1)
+    core.split(t, 1)
+    functions = [(call[0], len(call[2]), call[3]) for call in Logging.calls]
+    assert functions == [
+        (core.add, 2, {}),
+        (core.add, 2, {"alpha": 3}),
+        (core.Tensor.view, 2, {}),
+        (core.Tensor.add_, 2, {}),
+        (core.sub, 2, {}),
+        (core.split, 2, {}),
+    ]
+    assert all(call[1] == (Logging,) for call in Logging.calls)
+    assert Logging.calls[0][2][0] is t
+
+
+def test_indexing_is_one_call() -> None:
+    t = of(Logging, 1, 2, 3)
+    t[1:]
+    t[0] = 5.0
+    assert [(call[0].__name__, call[2][1:]) for call in Logging.calls] == [
+        ("__getitem__", (slice(1, None),)),
+        ("__setitem__", (0, 5.0)),
+    ]
+    assert t.tolist() == [5, 2, 3]
+
+
+def test_lists_and_out_are_looked_through() -> None:
+    t, plain = of(Logging, 1), core.zeros(1)
+    core.add(plain, plain, out=t)
+    assert Logging.calls[0][0] is core.add
+    assert Logging.calls[0][3]["out"] is t
+
+
+def test_any_result_is_handed_through() -> None:
+    class Answer(core.Tensor):
+        @classmethod
+        def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            return {"func": func}
+
+    t = of(Answer, 1)
+    assert core.add(t, 1) == {"func": core.add}
+    assert (t + 1) == {"func": core.add}
+    assert t.view(1) == {"func": core.Tensor.view}
+    assert t[0] == {"func": core.Tensor.__getitem__}
+
+
+def test_exceptions_pass() -> None:
+    class Broken(core.Tensor):
+        @classmethod
+        def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        of(Broken, 1) + 1
+
+
+def test_not_implemented_goes_on_to_the_next() -> None:
+    class Shy(core.Tensor):
+        @classmethod
+        def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            return NotImplemented
+
+    class Bold(core.Tensor):
+        @classmethod
+        def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            return "bold"
+
+    assert of(Shy, 1) + of(Bold, 1) == "bold"
+    with pytest.raises(TypeError, match="all returned NotImplemented"):
+        of(Shy, 1) + 1
+
+
+class Interval:
+    """No tensor at all."""
+
+    def __init__(self, low: float, high: float) -> None:
+        self.low, self.high = low, high
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is not core.add:
+            return NotImplemented
+        low = [a.low if isinstance(a, cls) else a for a in args]
+        high = [a.high if isinstance(a, cls) else a for a in args]
+        return cls(low[0] + low[1], high[0] + high[1])
+
+
+def test_classes_that_are_no_tensors_answer_too() -> None:
+    made = core.add(Interval(1, 2), Interval(3, 5))
+    assert (made.low, made.high) == (4, 7)
+    made = core.add(Interval(1, 2), core.tensor(1.0))
+    assert made.high.item() == 3
+    made = core.tensor(1.0) + Interval(1, 2)
+    assert made.low.item() == 2
+    with pytest.raises(TypeError, match="Interval"):
+        core.mul(Interval(1, 2), 1)
+
+
+def test_switched_off() -> None:
+    t = of(Logging, 1)
+    with overrides.DisableTorchFunctionSubclass():
+        assert type(t + 1) is core.Tensor
+        with overrides.DisableTorchFunctionSubclass():
+            pass
+        assert type(t + 1) is core.Tensor
+    assert Logging.calls == []
+    assert type(t + 1) is Logging
+
+
+def test_functions_written_in_python() -> None:
+    def double(x: Any) -> Any:
+        if overrides.has_torch_function((x,)):
+            return overrides.handle_torch_function(double, (x,), x)
+        return x + x
+
+    assert double(core.tensor(2.0)).item() == 4
+    made = double(of(Logging, 2))
+    assert (type(made), made.tolist()) == (Logging, [4])
+    assert Logging.calls[0][0] is double
+    assert overrides.is_tensor_like(Interval(0, 1))
+    assert not overrides.is_tensor_like(3)
+
+
+def test_a_view_of_a_subclass_instance_that_is_plain_itself() -> None:
+    t = of(Plain, 1, 2)
+    with overrides.DisableTorchFunctionSubclass():
+        view = t[1:]
+    assert type(view) is core.Tensor
+    assert type(view + 1) is core.Tensor
+    assert view[0].item() == 2
+
+
+def test_as_subclass_and_make_subclass() -> None:
+    t = core.tensor([1.0])
+    made = t.as_subclass(Silent)
+    assert made.data_ptr() == t.data_ptr()
+    assert type(made.as_subclass(core.Tensor)) is core.Tensor
+    leaf = core.Tensor._make_subclass(Silent, t, True)
+    assert (type(leaf), leaf.requires_grad, leaf.is_leaf) == (Silent, True, True)
+    with pytest.raises(TypeError, match="no subclass"):
+        t.as_subclass(int)
+    with pytest.raises(TypeError, match="must be a type"):
+        t.as_subclass(3)  # type: ignore[arg-type]
