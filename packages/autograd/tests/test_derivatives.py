@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 import rushlight_core as core
+from rushlight_autograd import gradcheck, gradgradcheck
 from rushlight_core.codegen.derivatives import load_derivatives
 from rushlight_core.codegen.loader import load_ops
 from rushlight_testing.samples import samples_of
-
-from rushlight_autograd import gradcheck, gradgradcheck
 
 OPS = load_ops(Path(core.__file__).parent / "ops")
 DERIVATIVES = load_derivatives(Path(__file__).parents[1] / "derivatives", OPS)

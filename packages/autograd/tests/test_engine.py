@@ -7,9 +7,9 @@ import threading
 import weakref
 
 import pytest
-import rushlight_core as core
 from autograd_samples import leaf, ones
 
+import rushlight_core as core
 from rushlight_autograd import backward, grad
 
 
@@ -90,7 +90,7 @@ def test_grad_of_an_inner_tensor() -> None:
 
 def test_grad_of_what_was_not_used() -> None:
     x, y = leaf(2), leaf(2)
-    with pytest.raises(RuntimeError, match="input 0 .* was not used"):
+    with pytest.raises(RuntimeError, match=r"input 0 .* was not used"):
         grad(x * 2, y, ones(x))
     assert grad(x * 2, y, ones(x), allow_unused=True) == (None,)
     assert grad(x * 2, y, ones(x), materialize_grads=True)[0].tolist() == [0.0, 0.0]

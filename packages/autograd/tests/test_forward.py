@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-import rushlight_core as core
 from autograd_samples import leaf
 
+import rushlight_core as core
 from rushlight_autograd import functional, grad
 from rushlight_autograd.forward_ad import dual_level, make_dual, unpack_dual
 

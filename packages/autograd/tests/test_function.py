@@ -6,9 +6,9 @@ import gc
 import weakref
 
 import pytest
-import rushlight_core as core
 from autograd_samples import leaf, ones
 
+import rushlight_core as core
 from rushlight_autograd import Function, grad, gradcheck, gradgradcheck
 from rushlight_autograd.function import once_differentiable
 
@@ -151,7 +151,11 @@ def test_a_result_without_gradient() -> None:
         (lambda g: (g, g), RuntimeError, "returned 2 gradients for 1"),
         (lambda g: (), RuntimeError, r"returned 0 gradient\(s\)"),
         (lambda g: "no", TypeError, "expected a Tensor or None"),
-        (lambda g: core.ones(5, dtype=core.float64), RuntimeError, r"shape \(5,\) for argument 0 of shape \(2,\)"),
+        (
+            lambda g: core.ones(5, dtype=core.float64),
+            RuntimeError,
+            r"shape \(5,\) for argument 0 of shape \(2,\)",
+        ),
     ],
 )
 def test_wrong_results_of_backward(result, error, text) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-import rushlight_core as core
 from autograd_samples import leaf, ones
 
+import rushlight_core as core
 from rushlight_autograd import gradcheck, gradgradcheck
 
 
@@ -87,7 +87,7 @@ def test_a_saved_tensor_that_was_written_raises() -> None:
     y = x * 2
     z = y * y
     y.add_(1)
-    with pytest.raises(RuntimeError, match="MulBackward0 needs was written in place.*version 1, version 0"):
+    with pytest.raises(RuntimeError, match=r"MulBackward0 needs was written in place.*version 1, version 0"):
         z.backward(ones(x))
 
 

@@ -11,14 +11,14 @@ if __package__ in (None, ""):  # run as a file, by the build
     __package__ = "codegen"
     import codegen  # noqa: F401
 
-from .derivatives import load_derivatives  # noqa: E402
-from .emit_derivatives import emit_derivatives  # noqa: E402
-from .emit_headers import emit_headers  # noqa: E402
-from .emit_kernels import emit_kernels  # noqa: E402
-from .emit_python import emit_python  # noqa: E402
-from .emit_table import emit_table  # noqa: E402
-from .loader import EntryError, load_ops  # noqa: E402
-from .writer import GENERATED, write_all  # noqa: E402
+from .derivatives import load_derivatives
+from .emit_derivatives import emit_derivatives
+from .emit_headers import emit_headers
+from .emit_kernels import emit_kernels
+from .emit_python import emit_python
+from .emit_table import emit_table
+from .loader import EntryError, load_ops
+from .writer import GENERATED, write_all
 
 
 def generate(ops_folder: Path, out: Path) -> None:

@@ -4,7 +4,7 @@
       grad:                            # argument, or several separated by commas (then the formula gives a tuple)
         input: grad * other
         other: grad * input
-      jvp: pointwise                   # or linear, or constant (overwrites its argument), or {argument: formula of its tangent's share}
+      jvp: pointwise                   # or linear, constant (overwrites its argument), {argument: formula}
 
 Gradients of pointwise operators are reduced to the argument's shape and dtype by the generator.
 """

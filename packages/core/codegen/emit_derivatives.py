@@ -55,17 +55,27 @@ def _shard(number: int, group: list[Derivative], ops: list[Op]) -> str:
 def _install(count: int, known: dict[str, Derivative], ops: list[Op]) -> str:
     lines = [f"// {GENERATED.replace('ops/', 'derivatives/')}", '#include "record.h"', ""]
     lines += ["namespace rushlight::autograd {", *(f"void install_{i}();" for i in range(count)), ""]
-    lines += ["// Operators without a formula, and out= forms: see record.h.", "static const Unrecorded unrecorded[] = {"]
+    lines += [
+        "// Operators without a formula, and out= forms: see record.h.",
+        "static const Unrecorded unrecorded[] = {",
+    ]
     for op in ops:
         for form in op.forms():
             if form.kind == "Aux" or (form.kind != "Out" and op.name in known):
                 continue
-            if form.kind != "Out" and (op.kind == "composite" or not op.differentiable or op.result == "Bool"):
+            if form.kind != "Out" and (
+                op.kind == "composite" or not op.differentiable or op.result == "Bool"
+            ):
                 continue
             if not any(a.type.is_tensor for a in form.schema.arguments):
                 continue
             lines.append(f'    {{"{form.name}", {form.hash:#x}ULL}},')
-    lines += ["    {nullptr, 0}};", "", "void install_all() {", *(f"    install_{i}();" for i in range(count))]
+    lines += [
+        "    {nullptr, 0}};",
+        "",
+        "void install_all() {",
+        *(f"    install_{i}();" for i in range(count)),
+    ]
     lines += ["    install_unrecorded(unrecorded);", "}", "", "}  // namespace rushlight::autograd", ""]
     return "\n".join(lines)
 
@@ -166,10 +176,16 @@ class _Emitter:
         fitted = self._fitted()
         edges = "num_edges" if self.has_list else str(len(self.tensors))
         results = "num_results" if self.list_result else str(len(self.op.schema.returns))
-        parameters = ", ".join((["uint32_t num_results"] if self.list_result else []) + (["uint32_t num_edges"] if self.has_list else []))
+        parameters = ", ".join(
+            (["uint32_t num_results"] if self.list_result else [])
+            + (["uint32_t num_edges"] if self.has_list else [])
+        )
         lines = [f"struct {self.node} final : Node {{", "    RL_NODE_MEMORY"]
         lines.append(f'    explicit {self.node}({parameters}) : Node("{self.node}", {results}, {edges}) {{}}')
-        lines += ["    void apply(std::span<Tensor> grads, std::span<Tensor> out) override {", "        check_not_released();"]
+        lines += [
+            "    void apply(std::span<Tensor> grads, std::span<Tensor> out) override {",
+            "        check_not_released();",
+        ]
         lines += self._grads_setup()
         for names, formula in self.d.grads.items():
             lines += [f"        {line}" for line in self._apply(names, formula)]
@@ -196,7 +212,10 @@ class _Emitter:
 
     def _grads_setup(self) -> list[str]:
         if self.multi:
-            return ["        if (!f::materialize(grads, result_shapes)) return;", "        const Tensor& grad = grads[0];"]
+            return [
+                "        if (!f::materialize(grads, result_shapes)) return;",
+                "        const Tensor& grad = grads[0];",
+            ]
         if self.list_result:
             return ["        if (!f::materialize(grads, result_shapes.data())) return;"]
         return ["        const Tensor& grad = grads[0];", "        if (!grad.defined()) return;"]
@@ -263,10 +282,17 @@ class _Emitter:
                 lines += [f"    {line}" for line in self._save_argument(use, formulas, inplace)]
         guard = "    StagesOff composite(bit(Stage::Autograd));" if self.op.kind == "composite" else ""
         if guard:
-            lines += ["    auto made = [&] {", "    " + guard, f"        return {call}::next(op, mask{comma}{given});", "    }();"]
+            lines += [
+                "    auto made = [&] {",
+                "    " + guard,
+                f"        return {call}::next(op, mask{comma}{given});",
+                "    }();",
+            ]
         elif self.op.aux and not inplace:
             aux = next(f for f in self.op.forms() if f.kind == "Aux")
-            lines.append(f"    auto all = Call<{aux.schema.cpp_signature}>::next({aux.symbol}, mask{comma}{given});")
+            lines.append(
+                f"    auto all = Call<{aux.schema.cpp_signature}>::next({aux.symbol}, mask{comma}{given});"
+            )
         else:
             lines.append(f"    auto made = {call}::next(op, mask{comma}{given});")
         lines += [f"    {line}" for line in self._after(form)]
@@ -283,7 +309,9 @@ class _Emitter:
         if self.has_list:
             lines.append(f"    uint32_t first[{len(self.tensors) + 1}] = {{0}};")
             for i, a in enumerate(self.tensors):
-                count = f"static_cast<uint32_t>({cpp_name(a.name)}.size())" if a.type.name.endswith("[]") else "1"
+                count = (
+                    f"static_cast<uint32_t>({cpp_name(a.name)}.size())" if a.type.name.endswith("[]") else "1"
+                )
                 lines.append(f"    first[{i + 1}] = first[{i}] + {count};")
             arguments.append(f"first[{len(self.tensors)}]")
         # Edges first: asking a stale view for its edge makes a node, and what is consumed must be older than its consumer.
@@ -298,7 +326,9 @@ class _Emitter:
         for name in names:
             at = self._edge(name).replace("first_", "first")
             if self.args[name].type.name.endswith("[]"):
-                lines.append(f"    std::move(edge_{name}.begin(), edge_{name}.end(), node->edges().begin() + {at});")
+                lines.append(
+                    f"    std::move(edge_{name}.begin(), edge_{name}.end(), node->edges().begin() + {at});"
+                )
             else:
                 lines.append(f"    node->edges()[{at}] = std::move(edge_{name});")
         return lines
@@ -309,7 +339,14 @@ class _Emitter:
         if argument.type.is_tensor and not use.attribute:
             keys = list(self.d.grads)
             wanted = {n for i in formulas for n in keys[i]}
-            condition = " || ".join(self._wants(n).replace("*this", "*node").replace("wants(", "node->wants(").replace("f::node->", "f::").replace("first_", "first") for n in sorted(wanted))
+            condition = " || ".join(
+                self._wants(n)
+                .replace("*this", "*node")
+                .replace("wants(", "node->wants(")
+                .replace("f::node->", "f::")
+                .replace("first_", "first")
+                for n in sorted(wanted)
+            )
             value = name
             if inplace and self.tensors[0].name == argument.name:
                 value = f"ops::clone({name}, std::nullopt)"  # its value is about to change
@@ -393,9 +430,14 @@ class _Emitter:
                 "    return made;",
                 "}",
             ]
-        if jvp == "" or (self.multi and jvp != "linear") or self.has_list and jvp != "linear":
+        if jvp == "" or (self.multi and jvp != "linear") or (self.has_list and jvp != "linear"):
             return [*lines, f'    fail_no_jvp("{self.op.name}");', "}"]
-        lines += ["    auto made = [&] {", "        StagesOff dual(bit(Stage::Dual));", f"        return {call}::next(op, mask, {given});", "    }();"]
+        lines += [
+            "    auto made = [&] {",
+            "        StagesOff dual(bit(Stage::Dual));",
+            f"        return {call}::next(op, mask, {given});",
+            "    }();",
+        ]
         if jvp == "linear":
             lines += [f"    {line}" for line in self._linear(form)]
         else:
@@ -459,5 +501,3 @@ def _store(t: Type, target: str, name: str) -> str:
         template = _STORED[t.name][1]
         return template.format(target, *([name] * (template.count("{}") - 1)))
     return f"{target} = {name}"
-
-

@@ -20,7 +20,12 @@ def emit_table(ops: list[Op]) -> dict[str, str]:
     lines += [f"extern RL_API Operator {f.symbol};" for f in forms]
     lines += ["", "static Operator* const all[] = {"]
     lines += [f"    &{f.symbol}," for f in forms]
-    lines += ["};", "std::span<Operator* const> operator_table() { return all; }", "}  // namespace rushlight", ""]
+    lines += [
+        "};",
+        "std::span<Operator* const> operator_table() { return all; }",
+        "}  // namespace rushlight",
+        "",
+    ]
     files["lib/table.cpp"] = "\n".join(lines)
     return files
 
@@ -33,7 +38,9 @@ def _shard(ops: list[Op]) -> str:
     if "reduce" in kinds:
         includes |= {"ops/reduce.h", "cpu/capability.h"}
     for op in ops:
-        folder = {"view": "views", "custom": "rules", "composite": "composites", "direct": "direct"}.get(op.kind)
+        folder = {"view": "views", "custom": "rules", "composite": "composites", "direct": "direct"}.get(
+            op.kind
+        )
         if folder:
             includes.add(f"ops/{folder}.h")
         if op.kind == "custom":
@@ -68,7 +75,8 @@ def _operator(form: Form) -> list[str]:
     slots = f"&{_slots(form.op)}" if form.op.kind in ("pointwise", "reduce", "custom") else "nullptr"
     return [
         f'Operator {form.symbol}{{"{form.name}", "{_escape(form.text)}", {form.hash:#x}ULL, Form::{form.table_form},',
-        f"    reinterpret_cast<void*>(&{_base(form)}), &{boxing}::boxed, reinterpret_cast<void*>(&{boxing}::box), {slots}}};",
+        f"    reinterpret_cast<void*>(&{_base(form)}), &{boxing}::boxed,",
+        f"    reinterpret_cast<void*>(&{boxing}::box), {slots}}};",
     ]
 
 
@@ -195,7 +203,9 @@ def _view(op: Op) -> list[str]:
 def _by_hand(op: Op) -> list[str]:
     folder = "composites" if op.kind == "composite" else "direct"
     body = [f"return {folder}::{op.body_name}({op.schema.cpp_arguments()});"]
-    return _function(op.forms()[0], body) + _written_forms(op, "op_copy" if op.kind == "composite" else "copy")
+    return _function(op.forms()[0], body) + _written_forms(
+        op, "op_copy" if op.kind == "composite" else "copy"
+    )
 
 
 # What is absent is 0 to a kernel: Launch::param.

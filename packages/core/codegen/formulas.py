@@ -84,7 +84,9 @@ _COMPARE = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: "
 class CppWriter:
     """Writes a formula as a C++ expression. `name` says how a name or attribute is spelled where it is evaluated."""
 
-    def __init__(self, ops: dict[str, list[Op]], name: Callable[[Use], str], needs: Callable[[str], str]) -> None:
+    def __init__(
+        self, ops: dict[str, list[Op]], name: Callable[[Use], str], needs: Callable[[str], str]
+    ) -> None:
         self.ops = ops
         self.name = name
         self.needs = needs
@@ -101,7 +103,9 @@ class CppWriter:
 
     def _attribute(self, node: ast.Attribute) -> str:
         if node.attr not in ATTRIBUTES or not isinstance(node.value, ast.Name):
-            raise FormulaError(f"{ast.unparse(node)!r}: only {', '.join(ATTRIBUTES)} of an argument can be read")
+            raise FormulaError(
+                f"{ast.unparse(node)!r}: only {', '.join(ATTRIBUTES)} of an argument can be read"
+            )
         return self.name(Use(node.value.id, node.attr))
 
     def _constant(self, node: ast.Constant) -> str:

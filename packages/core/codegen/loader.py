@@ -7,9 +7,9 @@ from pathlib import Path
 
 import yaml
 
+from .argument_types import TYPE_LISTS
 from .model import KINDS, Op, Sample
 from .schema import SchemaError, parse_schema
-from .argument_types import TYPE_LISTS
 
 
 class EntryError(ValueError):
@@ -60,7 +60,9 @@ def load_ops(folder: Path) -> list[Op]:
     for op in ops:
         if op.name in seen:
             other = seen[op.name]
-            raise EntryError(f"{op.source}:{op.line}: {op.name} stands in {other.source}:{other.line} already")
+            raise EntryError(
+                f"{op.source}:{op.line}: {op.name} stands in {other.source}:{other.line} already"
+            )
         seen[op.name] = op
     return ops
 

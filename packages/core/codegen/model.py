@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from .schema import Argument, Schema
 from .argument_types import TYPES
+from .schema import Argument, Schema
 
 KINDS = {
     # kind: keys that only it may have; the hand-written C++ function it calls
@@ -126,7 +126,12 @@ class Form:
     @property
     def function(self) -> str:
         """The C++ function in rushlight::ops."""
-        suffix = {"Functional": "", "InPlace": "" if self.op.is_inplace else "_", "Out": "_out", "Aux": "_aux"}
+        suffix = {
+            "Functional": "",
+            "InPlace": "" if self.op.is_inplace else "_",
+            "Out": "_out",
+            "Aux": "_aux",
+        }
         return self.op.base + suffix[self.kind]
 
     @property
@@ -137,7 +142,8 @@ class Form:
             return replace(schema, arguments=(first, *schema.arguments[1:]))
         if self.kind == "Out":
             extra = tuple(
-                Argument(r.name or "out", TYPES["Tensor"], keyword_only=True, write=True) for r in schema.returns
+                Argument(r.name or "out", TYPES["Tensor"], keyword_only=True, write=True)
+                for r in schema.returns
             )
             return replace(schema, arguments=schema.arguments + extra)
         if self.kind == "Aux":

@@ -4,7 +4,6 @@ Afterwards tensors have `backward`, `grad_fn` and hooks, and operators on tensor
 """
 
 import rushlight_core as _core  # first: it loads librushlight, which this package's library needs
-
 from rushlight_autograd import forward_ad, functional, graph
 from rushlight_autograd._C import FunctionCtx, Node
 from rushlight_autograd.backward import backward, grad

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rushlight_core import Tensor
-
 from rushlight_autograd._C import _run_backward
+from rushlight_core import Tensor
 
 TensorOrTensors = Tensor | Sequence[Tensor]
 
@@ -55,7 +54,9 @@ def grad(
     `allow_unused` (then its gradient is None) or `materialize_grads` (then it is zeros).
     """
     if not only_inputs:
-        raise ValueError("grad(): only_inputs=False is not supported; use backward() to accumulate into leaves")
+        raise ValueError(
+            "grad(): only_inputs=False is not supported; use backward() to accumulate into leaves"
+        )
     if is_grads_batched:
         raise NotImplementedError("grad(): is_grads_batched=True is not supported yet")
     if materialize_grads and allow_unused is False:

@@ -1,8 +1,8 @@
 """Forward mode: dual tensors carry a tangent through every operator.
 
-    with dual_level():
-        x = make_dual(primal, tangent)
-        y, dy = unpack_dual(f(x))
+with dual_level():
+    x = make_dual(primal, tangent)
+    y, dy = unpack_dual(f(x))
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from rushlight_core import Tensor
-
 from rushlight_autograd._C import _set_tangent, _tangent
+from rushlight_core import Tensor
 
 __all__ = ["UnpackedDualTensor", "dual_level", "make_dual", "unpack_dual"]
 

@@ -6,9 +6,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from rushlight_core import no_grad
-
 from rushlight_autograd._C import FunctionCtx, _function_apply
+from rushlight_core import no_grad
 
 
 class Function(FunctionCtx):
@@ -34,7 +33,9 @@ class Function(FunctionCtx):
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
-        raise NotImplementedError("a Function needs a static method backward(ctx, *grad_outputs) to be differentiated")
+        raise NotImplementedError(
+            "a Function needs a static method backward(ctx, *grad_outputs) to be differentiated"
+        )
 
     @classmethod
     def apply(cls, *args: Any) -> Any:
@@ -75,4 +76,6 @@ class _Once(Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        raise RuntimeError(f"the backward of {ctx.name} is marked once_differentiable: it has no second derivative")
+        raise RuntimeError(
+            f"the backward of {ctx.name} is marked once_differentiable: it has no second derivative"
+        )

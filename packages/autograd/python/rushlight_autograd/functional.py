@@ -6,10 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import rushlight_core as core
-from rushlight_core import Tensor
-
 from rushlight_autograd.backward import grad
 from rushlight_autograd.forward_ad import dual_level, make_dual, unpack_dual
+from rushlight_core import Tensor
 
 __all__ = ["hessian", "jacobian", "jvp", "vjp"]
 
@@ -22,7 +21,9 @@ def vjp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
     """func(*inputs), and the product of `v` with its Jacobian; `v` may be left out for an output of one element."""
     single = not isinstance(inputs, tuple)
     with core.enable_grad():
-        xs = tuple(x.detach().requires_grad_() for x in _tuple(inputs)) if not create_graph else _tuple(inputs)
+        xs = (
+            tuple(x.detach().requires_grad_() for x in _tuple(inputs)) if not create_graph else _tuple(inputs)
+        )
         outputs = func(*xs)
         grads = grad(outputs, xs, v, create_graph=create_graph, allow_unused=True, materialize_grads=True)
     return outputs, grads[0] if single else grads
@@ -43,13 +44,22 @@ def jacobian(func: Callable[..., Any], inputs: Any, create_graph: bool = False) 
     """The Jacobian of a function of one or several tensors with one output: shape output.shape + input.shape each."""
     single = not isinstance(inputs, tuple)
     with core.enable_grad():
-        xs = tuple(x if create_graph and x.requires_grad else x.detach().requires_grad_() for x in _tuple(inputs))
+        xs = tuple(
+            x if create_graph and x.requires_grad else x.detach().requires_grad_() for x in _tuple(inputs)
+        )
         y = func(*xs)
         if not isinstance(y, Tensor):
             raise TypeError(f"jacobian(func): func must return one Tensor, got {type(y).__name__}")
         flat = y.reshape(-1)
         rows: list[tuple[Tensor, ...]] = [
-            grad(flat[i], xs, retain_graph=True, create_graph=create_graph, allow_unused=True, materialize_grads=True)
+            grad(
+                flat[i],
+                xs,
+                retain_graph=True,
+                create_graph=create_graph,
+                allow_unused=True,
+                materialize_grads=True,
+            )
             for i in range(flat.numel())
         ]
     result = tuple(

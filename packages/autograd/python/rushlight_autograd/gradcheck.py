@@ -6,10 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import rushlight_core as core
-from rushlight_core import Tensor
-
 from rushlight_autograd.backward import grad
 from rushlight_autograd.forward_ad import dual_level, make_dual, unpack_dual
+from rushlight_core import Tensor
 
 
 class GradcheckError(RuntimeError):
@@ -28,7 +27,9 @@ def _checked(inputs: Sequence[Any]) -> list[int]:
     return [i for i, x in enumerate(inputs) if isinstance(x, Tensor) and x.requires_grad]
 
 
-def _numerical(func: Callable[..., Any], inputs: list[Any], which: int, eps: float) -> list[list[list[float]]]:
+def _numerical(
+    func: Callable[..., Any], inputs: list[Any], which: int, eps: float
+) -> list[list[list[float]]]:
     """d output / d element, by central differences: for each output a list over elements of a list over values."""
     with core.no_grad():
         copies = [x.detach().clone() if isinstance(x, Tensor) else x for x in inputs]
@@ -44,7 +45,10 @@ def _numerical(func: Callable[..., Any], inputs: list[Any], which: int, eps: flo
                 sides.append([y.detach().contiguous().view(-1).tolist() for y in _outputs(func, copies)])
             copies[which] = flat.view(shape)
             columns.append(
-                [[(a - b) / (2 * eps) for a, b in zip(hi, lo, strict=True)] for hi, lo in zip(*sides, strict=True)]
+                [
+                    [(a - b) / (2 * eps) for a, b in zip(hi, lo, strict=True)]
+                    for hi, lo in zip(*sides, strict=True)
+                ]
             )
     n_outputs = len(columns[0]) if columns else 0
     return [[column[k] for column in columns] for k in range(n_outputs)]
@@ -98,7 +102,12 @@ def gradcheck(
 
 
 def _check_reverse(
-    func: Callable[..., Any], args: list[Any], i: int, numerical: list[list[list[float]]], atol: float, rtol: float
+    func: Callable[..., Any],
+    args: list[Any],
+    i: int,
+    numerical: list[list[list[float]]],
+    atol: float,
+    rtol: float,
 ) -> None:
     outputs = _outputs(func, args)
     for k, y in enumerate(outputs):
@@ -111,14 +120,23 @@ def _check_reverse(
             seed.select(0, o).fill_(1.0)
             (g,) = grad(y, [args[i]], seed.view(tuple(y.shape)), retain_graph=True, allow_unused=True)
             if g is not None and g.shape != args[i].shape:
-                raise GradcheckError(f"gradient of input {i} has shape {tuple(g.shape)}, not {tuple(args[i].shape)}")
+                raise GradcheckError(
+                    f"gradient of input {i} has shape {tuple(g.shape)}, not {tuple(args[i].shape)}"
+                )
             values = [0.0] * args[i].numel() if g is None else g.detach().contiguous().view(-1).tolist()
             for e, got in enumerate(values):
-                _compare("reverse", got, numerical[k][e][o], atol, rtol, f"output {k}[{o}] for input {i}[{e}]")
+                _compare(
+                    "reverse", got, numerical[k][e][o], atol, rtol, f"output {k}[{o}] for input {i}[{e}]"
+                )
 
 
 def _check_forward(
-    func: Callable[..., Any], args: list[Any], i: int, numerical: list[list[list[float]]], atol: float, rtol: float
+    func: Callable[..., Any],
+    args: list[Any],
+    i: int,
+    numerical: list[list[list[float]]],
+    atol: float,
+    rtol: float,
 ) -> None:
     for e in range(args[i].numel()):
         direction = core.zeros(args[i].numel(), dtype=args[i].dtype)
@@ -152,13 +170,14 @@ def gradgradcheck(
         shapes = [tuple(y.shape) for y in _outputs(func, args)]
     if grad_outputs is None:
         grad_outputs = [
-            core.linspace(0.5, 1.5, _numel(shape), dtype=core.float64).view(shape).requires_grad_() for shape in shapes
+            core.linspace(0.5, 1.5, _numel(shape), dtype=core.float64).view(shape).requires_grad_()
+            for shape in shapes
         ]
     seeds = list(_tuple(grad_outputs))
 
     def gradients(*values: Any) -> tuple[Tensor, ...]:
         with core.enable_grad():
-            inner = [v if not isinstance(v, Tensor) or v.requires_grad else v for v in values[: len(args)]]
+            inner = list(values[: len(args)])
             for i in which:
                 if not inner[i].requires_grad:
                     inner[i] = inner[i].detach().requires_grad_()
@@ -174,7 +193,9 @@ def gradgradcheck(
             )
         return tuple(g for g in result if g is not None)
 
-    return gradcheck(gradients, [*args, *seeds], eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception)
+    return gradcheck(
+        gradients, [*args, *seeds], eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception
+    )
 
 
 def _numel(shape: tuple[int, ...]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any, NoReturn
 
 from ._C import Tensor
@@ -41,16 +42,17 @@ def retain_grad(self: Tensor) -> NoReturn:
 
 
 def _transport() -> Any:
+    # By name: core knows of no package that builds on it.
+    name = "rushlight_multiprocessing"
     try:
-        import rushlight_multiprocessing
+        return import_module(name)
     except ImportError as error:
-        if error.name != "rushlight_multiprocessing":
+        if error.name != name:
             raise
         raise RuntimeError(
             "share_memory_(): shared memory comes with a package of its own\n"
             "hint: pip install rushlight-multiprocessing"
         ) from None
-    return rushlight_multiprocessing
 
 
 def share_memory_(self: Tensor) -> Tensor:

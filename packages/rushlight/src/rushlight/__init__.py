@@ -9,7 +9,7 @@ rushlight_autograd's; `rushlight.nn`, `rushlight.optim`, `rushlight.utils.data`,
 
 from __future__ import annotations
 
-import rushlight_autograd  # attaches itself to core
+import rushlight_autograd  # noqa: F401  (attaches itself to core)
 import rushlight_core
 from rushlight_core import *  # noqa: F403
 

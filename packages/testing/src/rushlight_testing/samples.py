@@ -46,7 +46,7 @@ def samples_of(text: str, library: Any, dtype: str = "float32") -> list[Sample]:
         name: getattr(library, name) for name in (*_INTEGERS, "float16", "bfloat16", "float32", "float64")
     }
     names |= {"bool": library.bool, "bool_": library.bool, "inf": math.inf, "nan": math.nan, "torch": library}
-    args, kwargs = eval(f"(lambda *args, **kwargs: (args, kwargs))({text})", names)  # noqa: S307
+    args, kwargs = eval(f"(lambda *args, **kwargs: (args, kwargs))({text})", names)
     if len(args) == 1 and not kwargs and isinstance(args[0], _Group):
         return [Sample(f"{text}[{i}]", one, more) for i, (one, more) in enumerate(args[0])]
     return [Sample(text, args, kwargs)]
