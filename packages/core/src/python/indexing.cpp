@@ -12,28 +12,15 @@
 #include "python/results.h"
 #include "rushlight/dispatch.h"
 #include "rushlight/ops/copy_.h"
-#if __has_include("rushlight/ops/fill_.h")
-#include "rushlight/ops/fill_.h"
-#endif
-#if __has_include("rushlight/ops/index.h")
-#include "rushlight/ops/index.h"
-#endif
-#if __has_include("rushlight/ops/index_put_.h")
-#include "rushlight/ops/index_put_.h"
-#endif
-#include "rushlight/ops/select.h"
-#if __has_include("rushlight/ops/slice.h")
-#include "rushlight/ops/slice.h"
-#endif
-#if __has_include("rushlight/ops/unbind.h")
-#include "rushlight/ops/unbind.h"
-#endif
-#if __has_include("rushlight/ops/unsqueeze.h")
-#include "rushlight/ops/unsqueeze.h"
-#endif
 #include "rushlight/ops/expand.h"
+#include "rushlight/ops/fill_.h"
+#include "rushlight/ops/index.h"
+#include "rushlight/ops/index_put_.h"
+#include "rushlight/ops/select.h"
+#include "rushlight/ops/slice.h"
+#include "rushlight/ops/unbind.h"
+#include "rushlight/ops/unsqueeze.h"
 #include "rushlight/ops/view.h"
-#include "python/pending_operators.h"
 
 namespace rushlight::python {
 namespace {

@@ -10,9 +10,6 @@ import pytest
 
 import rushlight_core as core
 
-NAMES = {name for name, _ in core._C._operators()}
-chooses = pytest.mark.skipif("index" not in NAMES, reason="index and index_put_ are not there yet")
-
 
 def pair(*shape: int, transposed: bool = False) -> tuple[np.ndarray[Any, Any], core.Tensor]:
     a = np.arange(float(np.prod(shape, dtype=int)), dtype=np.float32).reshape(shape)
@@ -139,7 +136,7 @@ CHOICES = [
     (np.array([0, 1]), slice(None), np.array([1, 1])),
     (0, np.array([1, 2])),
     (None, np.array([1, 0])),
-    (..., np.array([0, 3])),
+    (..., np.array([0, 1])),
     np.array([True, False, True]),
     (slice(None), np.array([True, False, True, True])),
     np.array([], dtype=np.int64),
@@ -157,21 +154,17 @@ def as_index(index: Any) -> Any:
     return core.tensor(index) if isinstance(index, np.ndarray) else index
 
 
-@chooses
 @pytest.mark.parametrize("index", CHOICES)
 def test_chosen_elements_are_numpy_s(index: Any) -> None:
     a, t = pair(3, 4, 2)
-    if isinstance(index, tuple) and len(index) == 3:
-        expected = a[index]
-    elif isinstance(index, tuple) and index[0] == 0:
-        expected = a[0][index[1]]  # an integer takes its dimension away first
+    if isinstance(index, tuple) and type(index[0]) is int:
+        expected = a[index[0]][index[1]]  # an integer takes its dimension away first
     else:
         expected = a[index]
     assert t[as_index(index)].tolist() == expected.tolist()
     assert t[index].tolist() == expected.tolist()  # arrays and lists as they are
 
 
-@chooses
 def test_a_mask_of_several_dimensions_counts_for_all_of_them() -> None:
     a, t = pair(3, 4, 2)
     mask = a[..., 0] > 8
@@ -179,7 +172,6 @@ def test_a_mask_of_several_dimensions_counts_for_all_of_them() -> None:
     assert t[core.tensor(mask), 1].tolist() == a[mask, 1].tolist()
 
 
-@chooses
 def test_a_list_of_lists_stands_for_a_tuple() -> None:
     a, t = pair(3, 4)
     assert t[[[0, 1], [1, 2]]].tolist() == a[[0, 1], [1, 2]].tolist()
@@ -197,10 +189,10 @@ def test_a_list_of_lists_stands_for_a_tuple() -> None:
         ((0, 0), core.tensor(3)),
         ((None, 0), np.ones((1, 4), np.float32)),
         (slice(None), np.ones((1, 1, 3, 4))),
-        pytest.param(*([0, 2], 8.0), marks=chooses),
-        pytest.param(*(np.array([0, 2]), np.arange(4, dtype=np.float32)), marks=chooses),
-        pytest.param(*((np.array([0, 1]), np.array([1, 1])), 4.0), marks=chooses),
-        pytest.param(*(np.array([True, False, True]), -1.0), marks=chooses),
+        ([0, 2], 8.0),
+        (np.array([0, 2]), np.arange(4, dtype=np.float32)),
+        ((np.array([0, 1]), np.array([1, 1])), 4.0),
+        (np.array([True, False, True]), -1.0),
     ],
 )
 def test_assignment_is_numpy_s(index: Any, value: Any) -> None:
@@ -243,7 +235,6 @@ def test_elements_cannot_be_deleted() -> None:
         del t[0]
 
 
-@chooses
 def test_read_only_memory_is_not_written() -> None:
     a = np.zeros(3, np.float32)
     a.flags.writeable = False
@@ -278,7 +269,6 @@ def test_length_and_membership() -> None:
         "x" in t  # noqa: B015
 
 
-@pytest.mark.skipif("flip" not in NAMES, reason="flip is not there yet")
 def test_reversed() -> None:
     a, t = pair(3, 2)
     assert reversed(t).tolist() == a[::-1].tolist()
