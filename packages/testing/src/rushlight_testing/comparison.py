@@ -1,0 +1,145 @@
+"""assert_close: are two tensors, numbers or nests of them the same, up to rounding?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import rushlight_core as core
+from rushlight_core import Tensor
+
+_TOLERANCES = {
+    "float16": (1e-3, 1e-5),
+    "bfloat16": (1.6e-2, 1e-5),
+    "float32": (1.3e-6, 1e-5),
+    "float64": (1e-7, 1e-7),
+}
+
+
+def default_tolerances(*dtypes: Any) -> tuple[float, float]:
+    """(rtol, atol) that suit the least precise of `dtypes`: (0, 0) for integers and bool."""
+    known = [_TOLERANCES.get(str(d).rsplit(".", 1)[-1], (0.0, 0.0)) for d in dtypes]
+    return max(r for r, _ in known), max(a for _, a in known)
+
+
+def assert_close(
+    actual: Any,
+    expected: Any,
+    *,
+    allow_subclasses: bool = True,
+    rtol: float | None = None,
+    atol: float | None = None,
+    equal_nan: bool = False,
+    check_device: bool = True,
+    check_dtype: bool = True,
+    check_layout: bool = True,
+    check_stride: bool = False,
+    msg: str | Callable[[str], str] | None = None,
+) -> None:
+    """Raises AssertionError unless |actual - expected| <= atol + rtol * |expected| for every element.
+
+    Compares tensors, numbers, NumPy arrays, and sequences and mappings of them. `rtol` and `atol` go together; left out, they
+    follow from the dtypes. Shapes must agree; dtypes and devices unless their check is off. The error says how many elements
+    differ and where the greatest difference is; `msg` replaces it, or is a function of it.
+    """
+    if (rtol is None) != (atol is None):
+        raise ValueError("assert_close(rtol, atol): give both or none")
+
+    def fail(text: str, path: str) -> None:
+        full = f"{text}\nat {path}" if path else text
+        raise AssertionError(msg(full) if callable(msg) else msg if msg is not None else full)
+
+    def compare(a: Any, b: Any, path: str) -> None:
+        if isinstance(b, Mapping) and isinstance(a, Mapping):
+            if a.keys() != b.keys():
+                fail(f"the keys differ: {sorted(map(str, a))} and {sorted(map(str, b))}", path)
+            for key in b:
+                compare(a[key], b[key], f"{path}[{key!r}]")
+        elif _is_sequence(a) and _is_sequence(b):
+            if len(a) != len(b):
+                fail(f"the lengths differ: {len(a)} and {len(b)}", path)
+            for i, (x, y) in enumerate(zip(a, b, strict=True)):
+                compare(x, y, f"{path}[{i}]")
+        elif a is None or b is None:
+            if a is not b:
+                fail(f"{a!r} is not {b!r}", path)
+        else:
+            text = _difference(
+                _tensor(a), _tensor(b), rtol, atol, equal_nan, check_device, check_dtype, check_stride
+            )
+            if text:
+                fail(text, path)
+
+    compare(actual, expected, "")
+
+
+def _is_sequence(x: Any) -> bool:
+    return isinstance(x, Sequence) and not isinstance(x, (str, bytes))
+
+
+def _tensor(x: Any) -> Tensor:
+    if isinstance(x, Tensor):
+        return x.detach()
+    if isinstance(x, (bool, int, float)):
+        # A number of Python compares as the widest type of its kind.
+        return core.tensor(
+            x, dtype=core.bool if isinstance(x, bool) else core.int64 if isinstance(x, int) else core.float64
+        )
+    if hasattr(x, "__array__"):
+        return core.as_tensor(x)
+    raise TypeError(f"assert_close(): cannot compare {type(x).__name__}")
+
+
+def _difference(
+    a: Tensor,
+    b: Tensor,
+    rtol: float | None,
+    atol: float | None,
+    equal_nan: bool,
+    check_device: bool,
+    check_dtype: bool,
+    check_stride: bool,
+) -> str:
+    """What is wrong, or an empty text."""
+    if a.shape != b.shape:
+        return f"the shapes differ: {tuple(a.shape)} and {tuple(b.shape)}"
+    if check_device and a.device != b.device:
+        return f"the devices differ: {a.device} and {b.device}"
+    if check_dtype and a.dtype != b.dtype:
+        return f"the dtypes differ: {a.dtype} and {b.dtype}"
+    if check_stride and a.stride() != b.stride():
+        return f"the strides differ: {a.stride()} and {b.stride()}"
+    if rtol is None or atol is None:
+        rtol, atol = default_tolerances(a.dtype, b.dtype)
+    worst, worst_ratio, where, count = 0.0, 0.0, 0, 0
+    left, right = a.reshape(-1).tolist(), b.reshape(-1).tolist()
+    for i, (x, y) in enumerate(zip(left, right, strict=True)):
+        if _close(x, y, rtol, atol, equal_nan):
+            continue
+        count += 1
+        gap = abs(float(x) - float(y)) if math.isfinite(x) and math.isfinite(y) else math.inf
+        if gap >= worst:
+            worst, where = gap, i
+            worst_ratio = gap / abs(y) if y and math.isfinite(y) else math.inf
+    if not count:
+        return ""
+    index = []
+    rest = where
+    for n in reversed(tuple(a.shape)):
+        index.append(rest % n)
+        rest //= n
+    return (
+        f"{count} of {len(left)} elements differ: the greatest difference is {worst} at {tuple(reversed(index))} "
+        f"({left[where]} and {right[where]}, relative {worst_ratio}); allowed are rtol={rtol}, atol={atol}"
+    )
+
+
+def _close(x: Any, y: Any, rtol: float, atol: float, equal_nan: bool) -> bool:
+    if x == y:
+        return True
+    if isinstance(x, float) and math.isnan(x):
+        return equal_nan and isinstance(y, float) and math.isnan(y)
+    if not (math.isfinite(x) and math.isfinite(y)):
+        return False
+    return abs(x - y) <= atol + rtol * abs(y)

@@ -1,0 +1,54 @@
+"""make_tensor: random values of any dtype and shape."""
+
+from __future__ import annotations
+
+import math
+import random
+from typing import Any
+
+import rushlight_core as core
+from rushlight_core import Tensor
+
+_RANGES = {"bool": (0, 2), "uint8": (0, 10)}
+
+
+def make_tensor(
+    *shape: int | tuple[int, ...],
+    dtype: Any,
+    device: Any = "cpu",
+    low: float | None = None,
+    high: float | None = None,
+    requires_grad: bool = False,
+    noncontiguous: bool = False,
+    exclude_zero: bool = False,
+    seed: int | None = None,
+) -> Tensor:
+    """Values from [low, high), by default [-9, 9) for floating dtypes, [-9, 10) for integers.
+
+    `noncontiguous` leaves gaps between the elements. `seed` makes the values the same every time.
+    """
+    sizes = tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else tuple(shape)
+    source = random.Random(seed)
+    name = str(dtype).rsplit(".", 1)[-1]
+    floating = dtype.is_floating_point
+    first, last = _RANGES.get(name, (-9, 9 if floating else 10))
+    first, last = first if low is None else low, last if high is None else high
+    if not first < last:
+        raise ValueError(f"make_tensor(low, high): low must be less than high, got {first} and {last}")
+
+    def value() -> float | int:
+        drawn = (
+            source.uniform(first, last) if floating else source.randrange(math.ceil(first), math.ceil(last))
+        )
+        return 1 if exclude_zero and drawn == 0 else drawn
+
+    count = math.prod(sizes)
+    values = [value() for _ in range(count)]
+    if noncontiguous and count > 1:
+        spread = [v for v in values for _ in range(2)]
+        made = core.tensor(spread, dtype=dtype, device=device).as_strided(
+            sizes, tuple(2 * math.prod(sizes[d + 1 :]) for d in range(len(sizes)))
+        )
+    else:
+        made = core.tensor(values, dtype=dtype, device=device).view(sizes)
+    return made.requires_grad_() if requires_grad else made
