@@ -77,7 +77,10 @@ def processes(request: pytest.FixtureRequest) -> Any:
 
 
 class Held:
-    """What this process holds."""
+    """What this process holds; `path` is a folder that its workers can write to."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
 
     @staticmethod
     def descriptors() -> int:
@@ -97,8 +100,8 @@ class Held:
 
 
 @pytest.fixture
-def held() -> Held:
+def held(tmp_path: Path) -> Held:
     """Counts of what this process holds. What tests before have left in cycles (pytest's tracebacks) is
     collected now, and nothing after: what is dropped must be gone at once."""
     gc.collect()
-    return Held()
+    return Held(tmp_path)

@@ -202,6 +202,31 @@ def test_worker_that_ends(processes, held, end, code, match, persistent):
     assert held.descriptors() <= before[0]
 
 
+def test_worker_whose_own_child_lives_on(processes, held):
+    pids = []
+
+    class Forks(Dataset):
+        def __len__(self):
+            return 4
+
+        def __getitem__(self, i):
+            pid = os.fork()  # inherits the worker's end of every pipe
+            if pid == 0:
+                time.sleep(60)
+                os._exit(0)
+            (held.path / str(pid)).touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    try:
+        with pytest.raises(WorkerExited, match="SIGKILL"):
+            list(DataLoader(Forks(), num_workers=1, transport=processes))
+    finally:
+        pids = [int(name) for name in os.listdir(held.path)]
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+    assert pids
+
+
 def test_idle_worker_that_is_killed(processes):
     loader = DataLoader(range(100), 1, num_workers=2, transport=processes)
     iterator = iter(loader)

@@ -42,6 +42,32 @@ class Member:
         self.tasks: dict[int, Task] = {}
         self.ended = False  # its stream, in this epoch
         self.waited = self.worked = 0.0
+        # The standard sentinel is a pipe that a worker's own children hold open: a killed worker would seem to
+        # live for as long as they do.
+        self.pidfd: int | None = None
+        if process.pid is not None:
+            with contextlib.suppress(OSError):
+                self.pidfd = os.pidfd_open(process.pid)
+
+    @property
+    def sentinel(self) -> int:
+        """A descriptor that is readable once the worker has ended."""
+        return int(self.process.sentinel) if self.pidfd is None else self.pidfd
+
+    def join(self, timeout: float) -> None:
+        """Wait for the worker's end, at most `timeout` seconds; afterwards `process.exitcode` is known."""
+        poller = select.poll()
+        poller.register(self.sentinel, select.POLLIN)
+        poller.poll(timeout * 1000)
+        self.process.is_alive()  # collects the exit code
+
+    def forget(self) -> None:
+        """Close what belongs to the loader's side."""
+        self.conn.close()
+        _open_ends.discard(self.conn)
+        if self.pidfd is not None:
+            os.close(self.pidfd)
+            self.pidfd = None
 
 
 class Crew:
@@ -79,7 +105,7 @@ class Crew:
             theirs.close()
         member = Member(setup.worker_id, ours, process)
         self.members.append(member)
-        for fd in (ours.fileno(), process.sentinel):
+        for fd in (ours.fileno(), member.sentinel):
             self._by_fd[fd] = member
             self._poller.register(fd, select.POLLIN)
 
@@ -109,7 +135,7 @@ class Crew:
         return replies
 
     def _lost(self, member: Member) -> None:
-        member.process.join(STOP_SECONDS)
+        member.join(STOP_SECONDS)
         tasks = member.tasks.values()
         lost = [
             (task.number, task.indices if isinstance(task.indices, list) else [task.indices])
@@ -129,12 +155,11 @@ def _stop(members: list[Member], pid: int) -> None:
     for member in members:
         with contextlib.suppress(OSError):
             member.conn.send(None)
-        member.conn.close()
-        _open_ends.discard(member.conn)
+            member.conn.close()
     deadline = time.monotonic() + STOP_SECONDS
     for member in members:
-        member.process.join(max(0.0, deadline - time.monotonic()))
-    for member in members:
+        member.join(max(0.0, deadline - time.monotonic()))
         if member.process.is_alive():
             member.process.kill()
-            member.process.join(STOP_SECONDS)
+            member.join(STOP_SECONDS)
+        member.forget()

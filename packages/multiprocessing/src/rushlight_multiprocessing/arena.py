@@ -25,6 +25,7 @@ import fcntl
 import mmap
 import os
 import struct
+import sys
 import threading
 import weakref
 from collections import deque
@@ -53,11 +54,17 @@ class Guard:
 
     def __enter__(self) -> None:
         self.lock.acquire()
-        self._settle()
+        try:
+            self._settle()
+        except BaseException:  # Ctrl-C
+            self.lock.release()
+            raise
 
     def __exit__(self, *exc: object) -> None:
-        self._settle()
-        self.lock.release()
+        try:
+            self._settle()
+        finally:
+            self.lock.release()
         self._settle_if_free()
 
     def drop(self, block: Block) -> None:
@@ -138,7 +145,7 @@ class Arena:
             self.lock(_ALIVE)
         # Mapped through a description that never carries locks: mmap keeps a copy of the descriptor, and a
         # forked child would otherwise keep its parent's locks alive.
-        self.mapping = mmap.mmap(fd, size)
+        self.mapping = _map(fd, size)
         self.memory = memoryview(self.mapping)
         self.address: int = core.frombuffer(self.memory, dtype=core.uint8, count=1).data_ptr()
         self.blocks: dict[int, Block] = {}
@@ -258,6 +265,12 @@ def reopen(fd: int) -> int:
             "sharing tensors needs the /proc file system, which is not mounted\n"
             "Mount it in the container or chroot."
         ) from error
+
+
+def _map(fd: int, size: int) -> mmap.mmap:
+    if sys.version_info >= (3, 13):
+        return mmap.mmap(fd, size, trackfd=False)  # no descriptor is kept
+    return mmap.mmap(fd, size)
 
 
 def find(address: int) -> Block | None:
