@@ -42,8 +42,8 @@ class Member:
         self.tasks: dict[int, Task] = {}
         self.ended = False  # its stream, in this epoch
         self.waited = self.worked = 0.0
-        # The standard sentinel is a pipe that a worker's own children hold open: a killed worker would seem to
-        # live for as long as they do.
+        # The standard sentinel is a pipe that a worker's own children hold open: a killed worker would seem
+        # to live for as long as they do.
         self.pidfd: int | None = None
         if process.pid is not None:
             with contextlib.suppress(OSError):

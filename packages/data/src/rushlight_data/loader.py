@@ -30,31 +30,32 @@ class DataLoader(Generic[T_co]):
     """Batches of a dataset, read ahead by worker processes.
 
     Arguments:
-        dataset: map-style (`__getitem__`, `__len__`) or iterable (`IterableDataset`). batch_size: samples per
-        batch; None: samples one by one, not batched. shuffle: random order, anew in each epoch. sampler:
-        which indices, in which order (any iterable); excludes `shuffle`. batch_sampler: yields lists of
-        indices; excludes batch_size, shuffle, sampler and drop_last. num_workers: how many workers read; 0:
-        the calling process does. collate_fn: makes a batch of a list of samples; by default
-        `default_collate`, or `default_convert` unbatched. pin_memory: copy batches to page-locked memory,
-        from which copies to a GPU are asynchronous. drop_last: leave out a last, shorter batch. timeout:
-        seconds to wait for a batch from workers; 0: for ever. worker_init_fn: called in each worker with its
-        number. multiprocessing_context: a start method's name or a context; None: the one that is set.
-        generator: where seeds are drawn from; None: core's global stream. prefetch_factor: batches read ahead
-        per worker; None: 2. persistent_workers: keep workers, and their copies of the dataset, from epoch to
-        epoch. pin_memory_device: accepted for PyTorch's sake; the current device is used. in_order: give
-        batches in the sampler's order; False: as they come.
+        dataset: map-style (`__getitem__`, `__len__`) or iterable (`IterableDataset`).
+        batch_size: samples per batch; None: samples one by one, not batched.
+        shuffle: random order, anew in each epoch.
+        sampler: which indices, in which order (any iterable); excludes `shuffle`.
+        batch_sampler: yields lists of indices; excludes batch_size, shuffle, sampler and drop_last.
+        num_workers: how many workers read; 0: the calling process does.
+        collate_fn: makes a batch of a list of samples; by default `default_collate`, unbatched `default_convert`.
+        pin_memory: copy batches to page-locked memory, from which copies to a GPU are asynchronous.
+        drop_last: leave out a last, shorter batch.
+        timeout: seconds to wait for a batch from workers; 0: for ever.
+        worker_init_fn: called in each worker with its number.
+        multiprocessing_context: a start method's name or a context; None: the one that is set.
+        generator: where seeds are drawn from; None: core's global stream.
+        prefetch_factor: batches read ahead per worker; None: 2.
+        persistent_workers: keep workers, and their copies of the dataset, from epoch to epoch.
+        pin_memory_device: accepted for PyTorch's sake; the current device is used.
+        in_order: give batches in the sampler's order; False: as they come.
 
     Beyond PyTorch:
-        seed: makes the order and all random streams a function of (seed, epoch, batch); None: each epoch's
-        seed is drawn
-            from `generator`.
-        streams: what the random streams of `random`, NumPy and core are keyed by while samples are read:
-        "batch",
-            "sample" (independent of the batch size; some 10 microseconds a sample), or None: workers are
-            seeded once, and what a sample draws depends on who reads it, as in PyTorch. See Note [Streams].
-        transport: how batches travel: an object (`rushlight_core.seams.transport.Transport`),
-        "shared_memory", "pickling",
-            "threads", or None for the best that is installed.
+        seed: makes the order and all random streams a function of (seed, epoch, batch); None: each epoch's seed is
+            drawn from `generator`.
+        streams: what the random streams of `random`, NumPy and core are keyed by while samples are read: "batch",
+            "sample" (independent of the batch size; some 10 microseconds a sample), or None: workers are seeded once,
+            and what a sample draws depends on who reads it, as in PyTorch. See Note [Streams].
+        transport: how batches travel: an object (`rushlight_core.seams.transport.Transport`), "shared_memory",
+            "pickling", "threads", or None for the best that is installed.
 
     Raises ValueError for arguments that exclude each other or are out of range. An exception in the dataset
     is raised by `next()` with its own class; its notes say where it happened, and its `__cause__` is a

@@ -1,10 +1,12 @@
 """Random streams: which numbers a sample sees.
 
-Note [Streams] A dataset draws from the global streams of `random`, NumPy and core. What it draws must not
+Note [Streams]
+A dataset draws from the global streams of `random`, NumPy and core. What it draws must not
 depend on which worker reads a sample, on how many there are, or on where a run was resumed. So before each
 batch (or, by choice, each sample) the streams are seeded by a hash of the epoch's seed and the batch's number
 (the sample's position) in the epoch. Without workers this happens in the training process, whose own streams
-are put aside meanwhile: training draws the same numbers for any number of workers, too.
+are put aside meanwhile: training draws the same numbers for any number of workers, too. (But for one: the
+second Gaussian that NumPy's old generator keeps in reserve is lost.)
 """
 
 from __future__ import annotations

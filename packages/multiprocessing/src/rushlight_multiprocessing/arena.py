@@ -1,11 +1,12 @@
 """Arenas: anonymous files of shared memory, and who holds which block of them.
 
-Note [Who frees a block] An arena is a memfd, mapped by every process that uses a tensor in it. Its blocks are
-handed out by the process that made the arena (`heap.py`). Somebody has to know when the last process has
-dropped a block, and that must survive a process that is killed, so the count is left to the kernel: holding a
-block is holding a shared lock on its first byte (`F_OFD_SETLK`, a lock that belongs to an open file
-description). The kernel drops the locks of a process that ends, however it ends, and nothing written by a
-stray pointer can corrupt them.
+Note [Who frees a block]
+An arena is a memfd, mapped by every process that uses a tensor in it. Its blocks are handed out by the
+process that made the arena (`heap.py`). Somebody has to know when the last process has dropped a block, and
+that must survive a process that is killed, so the count is left to the kernel: holding a block is holding a
+shared lock on its first byte (`F_OFD_SETLK`, a lock that belongs to an open file description). The kernel
+drops the locks of a process that ends, however it ends, and nothing written by a stray pointer can corrupt
+them.
 
 * A process opens the memfd anew (`/proc/self/fd/N`) when it attaches an arena, so that its locks are its own.
 * A message that carries tensors carries a *parcel* per arena: a fresh open file description that holds the
@@ -15,7 +16,7 @@ stray pointer can corrupt them.
 * A forked child gets its own description with the locks of all blocks that the parent held at the fork.
 * A block is free when an exclusive lock on it can be taken: the owner tries that when it wants memory.
 * Large blocks that were shared one by one are returned to the system by whoever drops them last; see
-  `_punch`.
+  `Arena.punch_if_free`.
 """
 
 from __future__ import annotations
