@@ -18,6 +18,7 @@ from rushlight_data import (
     TensorDataset,
     get_worker_info,
 )  # fmt: skip
+from rushlight_data.pinning import gpu_is_available
 
 
 class Numbers(Dataset):
@@ -416,7 +417,7 @@ def test_attributes():
 
 
 def test_pin_memory_without_a_gpu():
-    if core.cuda.is_available():
+    if gpu_is_available():
         pytest.skip("there is a GPU")
     with pytest.warns(UserWarning, match="pin_memory"):
         assert len(list(DataLoader(range(3), pin_memory=True))) == 3

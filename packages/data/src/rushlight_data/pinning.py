@@ -13,10 +13,16 @@ def should_pin(loader: Any) -> bool:
     """Whether the loader's batches are to be pinned; warns where they cannot be."""
     if not loader.pin_memory:
         return False
-    if core.cuda.is_available():
+    if gpu_is_available():
         return True
     warnings.warn("DataLoader(pin_memory): there is no GPU, so batches are not pinned", stacklevel=3)
     return False
+
+
+def gpu_is_available() -> bool:
+    """Whether there is a GPU, and core can use it."""
+    cuda = getattr(core, "cuda", None)
+    return cuda is not None and bool(cuda.is_available())
 
 
 def pin(data: Any) -> Any:
