@@ -1,4 +1,4 @@
-"""Command line: `generate` (the build calls it) and `explain` (for whoever wants to know what is behind an operator)."""
+"""Command line: `generate` and `derivatives` (called by builds), `docs`, and `explain` (what is behind an operator)."""
 
 from __future__ import annotations
 
@@ -13,10 +13,13 @@ if __package__ in (None, ""):  # run as a file, by the build
 
 from .derivatives import load_derivatives
 from .emit_derivatives import emit_derivatives
+from .emit_docs import emit_docs
 from .emit_headers import emit_headers
 from .emit_kernels import emit_kernels
 from .emit_python import emit_python
+from .emit_stubs import emit_stubs
 from .emit_table import emit_table
+from .explain import UnknownOperatorError, explain
 from .loader import EntryError, load_ops
 from .writer import GENERATED, write_all
 
@@ -24,7 +27,10 @@ from .writer import GENERATED, write_all
 def generate(ops_folder: Path, out: Path) -> None:
     """Writes every generated file of core below `out`, and sources.cmake, which lists them."""
     ops = load_ops(ops_folder)
-    _write(out, {**emit_headers(ops), **emit_table(ops), **emit_kernels(ops), **emit_python(ops)})
+    _write(
+        out,
+        {**emit_headers(ops), **emit_table(ops), **emit_kernels(ops), **emit_python(ops), **emit_stubs(ops)},
+    )
 
 
 def generate_derivatives(ops_folder: Path, folder: Path, out: Path) -> None:
@@ -59,17 +65,20 @@ def main() -> int:
     command = commands.add_parser("explain", help="print every file and symbol behind an operator")
     command.add_argument("name")
     command.add_argument("--ops", type=Path, default=default_ops)
+    command = commands.add_parser("docs", help="write a page of documentation for each operator")
+    command.add_argument("--ops", type=Path, default=default_ops)
+    command.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
     try:
         if args.command == "generate":
             generate(args.ops, args.out)
         elif args.command == "derivatives":
             generate_derivatives(args.ops, args.derivatives, args.out)
+        elif args.command == "docs":
+            write_all(args.out, emit_docs(load_ops(args.ops)))
         else:
-            from .explain import explain
-
             print(explain(args.name, load_ops(args.ops)))
-    except EntryError as error:
+    except (EntryError, UnknownOperatorError) as error:
         print(error, file=sys.stderr)
         return 1
     return 0

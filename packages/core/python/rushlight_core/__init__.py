@@ -14,8 +14,22 @@ _C = _load_native(__name__, __path__)
 globals().update({_name: _value for _name, _value in vars(_C).items() if not _name.startswith("_")})
 
 from ._grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
-from ._info import finfo, iinfo, is_tensor, typename
+from ._info import (
+    channels_last,
+    channels_last_3d,
+    contiguous_format,
+    finfo,
+    iinfo,
+    is_tensor,
+    layout,
+    memory_format,
+    preserve_format,
+    strided,
+    typename,
+)
 from ._random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state
+
+_C.Tensor.layout = property(lambda self: strided)
 
 del globals()["DisableTorchFunctionSubclass"]  # is in `overrides`
 

@@ -19,6 +19,8 @@ def tensor(
     pin_memory: bool = False,
 ) -> Tensor:
     """A new tensor with a copy of `data`."""
+    if pin_memory:
+        raise NotImplementedError("tensor(pin_memory): there is no page-locked memory without a GPU package")
     if isinstance(data, Tensor):
         text = "tensor(data): to copy a tensor, data.detach().clone() says it more clearly"
         warnings.warn(text, UserWarning, stacklevel=2)
@@ -26,8 +28,6 @@ def tensor(
         made = made.clone() if made.data_ptr() == data.data_ptr() else made
     else:
         made = _convert(_new(data, dtype), dtype, device)
-    if pin_memory:
-        made = made.pin_memory()
     return made.requires_grad_() if requires_grad else made
 
 

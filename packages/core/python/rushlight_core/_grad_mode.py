@@ -21,6 +21,7 @@ class _Mode(_C._ModeScope):
     """
 
     __slots__ = ()
+    __enter__: Callable[..., None]
     __exit__ = _C._ModeScope._restore
 
     def _fresh(self) -> _Mode:
@@ -124,6 +125,7 @@ class set_grad_enabled(_Mode):  # noqa: N801
     """
 
     __slots__ = ("mode",)
+    mode: bool
 
     def __new__(cls, mode: bool) -> set_grad_enabled:
         self = super().__new__(cls)
@@ -150,6 +152,7 @@ class inference_mode(_Mode):  # noqa: N801
     """
 
     __slots__ = ("mode",)
+    mode: bool
 
     def __new__(cls, mode: Any = True) -> Any:
         if callable(mode):  # @inference_mode without parentheses

@@ -80,6 +80,34 @@ class iinfo:  # noqa: N801
         return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"
 
 
+class layout:  # noqa: N801
+    """How elements lie in memory. There is one: `strided`."""
+
+    def __repr__(self) -> str:
+        return "torch.strided"
+
+    def __reduce__(self) -> str:
+        return "strided"
+
+
+strided = layout()
+
+
+class memory_format(str):  # noqa: N801
+    """The order of strides that a copy gets: `contiguous_format`, `preserve_format` or `channels_last`."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"torch.{self}_format" if self in ("contiguous", "preserve") else f"torch.{self}"
+
+
+contiguous_format = memory_format("contiguous")
+preserve_format = memory_format("preserve")
+channels_last = memory_format("channels_last")
+channels_last_3d = memory_format("channels_last_3d")
+
+
 def is_tensor(obj: Any) -> bool:
     """Whether `obj` is a Tensor."""
     return isinstance(obj, Tensor)

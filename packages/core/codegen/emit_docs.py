@@ -1,0 +1,67 @@
+"""Documentation: one Markdown page for each name that users call, and an index."""
+
+from __future__ import annotations
+
+from .emit_headers import by_base
+from .emit_python import _form_of, _hidden
+from .model import Op
+from .writer import GENERATED
+
+
+def emit_docs(ops: list[Op]) -> dict[str, str]:
+    """File name to text: <name>.md and index.md."""
+    pages = {}
+    families: dict[str, list[tuple[str, Op]]] = {}
+    for name, group in sorted(by_base(ops).items()):
+        visible = [op for op in group if not _hidden(op)]
+        if not visible:
+            continue
+        pages[f"{name}.md"] = _page(name, visible)
+        families.setdefault(visible[0].family, []).append((name, visible[0]))
+    lines = ["# Operators", ""]
+    for family, entries in sorted(families.items()):
+        lines += [f"## {family.replace('_', ' ').capitalize()}", ""]
+        lines += [f"- [`{name}`]({name}.md): {_first_line(op)}" for name, op in entries]
+        lines.append("")
+    pages["index.md"] = "\n".join(lines)
+    return pages
+
+
+def _first_line(op: Op) -> str:
+    return op.doc.strip().splitlines()[0]
+
+
+def _page(name: str, group: list[Op]) -> str:
+    lines = [f"# {name}", ""]
+    for op in group:
+        lines += ["```", _form_of(op, name).schema.text(name), "```", "", op.doc.strip(), ""]
+        if op.example:
+            lines += ["```python", op.example.strip(), "```", ""]
+    first = group[0]
+    facts = []
+    variants = set().union(*(op.variants for op in group))
+    calls = [
+        text
+        for key, text in (
+            ("function", f"`rushlight.{name}(...)`"),
+            ("method", f"`Tensor.{name}(...)`"),
+            ("inplace", f"`Tensor.{name}_(...)`"),
+            ("out", f"`rushlight.{name}(..., out=)`"),
+        )
+        if key in variants
+    ]
+    facts.append(f"Called as {', '.join(calls)}.")
+    if first.synonyms:
+        facts.append("Also known as " + ", ".join(f"`{word}`" for word in first.synonyms) + ".")
+    aliases = {other: own for op in group for other, own in op.aliases.items()}
+    if aliases:
+        facts.append("Argument names: " + ", ".join(f"`{o}` for `{own}`" for o, own in aliases.items()) + ".")
+    if any(op.random for op in group):
+        facts.append("Draws random numbers: `manual_seed` makes them repeat.")
+    if any(op.synchronises for op in group):
+        facts.append("Waits for the device.")
+    if not any(op.differentiable for op in group):
+        facts.append("Has no gradient.")
+    if first.oracle:
+        facts.append(f"Tested against `{first.oracle}`.")
+    return "\n".join([*lines, *(f"- {fact}" for fact in facts), "", f"<!-- {GENERATED} -->", ""])

@@ -1,0 +1,161 @@
+"""Type stubs: `_C.pyi` and `__init__.pyi`, from the operators' signatures and templates for what is written by hand."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from pathlib import Path
+
+from .emit_headers import by_base
+from .emit_python import _form_of, _hidden, _inplace_names, _self_index, _synonyms
+from .model import Form, Op
+from .schema import Argument
+from .writer import GENERATED
+
+_TEMPLATES = Path(__file__).resolve().parent / "templates"
+
+# Number slots to special methods: name, whether there is a reflected one.
+_SPECIAL = {
+    "add": ("add", True),
+    "subtract": ("sub", True),
+    "multiply": ("mul", True),
+    "true_divide": ("truediv", True),
+    "floor_divide": ("floordiv", True),
+    "remainder": ("mod", True),
+    "matrix_multiply": ("matmul", True),
+    "power": ("pow", True),
+    "and": ("and", True),
+    "or": ("or", True),
+    "xor": ("xor", True),
+    "lshift": ("lshift", True),
+    "rshift": ("rshift", True),
+    "negative": ("neg", False),
+    "positive": ("pos", False),
+    "absolute": ("abs", False),
+    "invert": ("invert", False),
+    **{name: (name, False) for name in ("lt", "le", "gt", "ge")},
+}
+_RETURNS = {"Tensor": "Tensor", "Tensor[]": "tuple[Tensor, ...]", "Scalar": "Number"}
+
+
+def emit_stubs(ops: list[Op]) -> dict[str, str]:
+    """File name to text: python/_C.pyi and python/__init__.pyi."""
+    names = {**by_base(ops), **_inplace_names(ops)}
+    functions: list[str] = []
+    methods: list[str] = []
+    exported: list[str] = []
+    results: list[str] = []
+    for name, group in sorted(names.items()):
+        visible = [op for op in group if not _hidden(op)]
+        for spelling in [name, *_synonyms(name, group)]:
+            as_function = [
+                s for op in visible if "function" in op.variants for s in _signatures(op, name, False)
+            ]
+            as_method = [s for op in visible if "method" in op.variants for s in _signatures(op, name, True)]
+            if as_function:
+                functions += _overloads(spelling, as_function, "")
+                exported.append(spelling)
+            methods += _overloads(spelling, as_method, "    ")
+        for op in visible:
+            results += _result_class(op, name)
+    for op in ops:
+        if op.dunder in _SPECIAL:
+            methods += _special_methods(op)
+    text = (_TEMPLATES / "_C.pyi.tmpl").read_text()
+    for mark, lines in (("results", results), ("methods", methods), ("functions", functions)):
+        text = re.sub(rf"^ *# \[{mark}\]\n", lambda _, lines=lines: "\n".join(lines) + "\n", text, flags=re.M)
+    public = sorted({*exported, *re.findall(r"^(?:def|class) ([a-z]\w*)", text, re.M), *_variables(text)})
+    imports = "\n".join(f"from ._C import {name} as {name}" for name in public)
+    package = (_TEMPLATES / "__init__.pyi.tmpl").read_text().replace("# [operators]", imports)
+    header = f"# {GENERATED}\n"
+    return {"python/_C.pyi": header + text, "python/__init__.pyi": header + package}
+
+
+def _variables(text: str) -> list[str]:
+    return re.findall(r"^([a-z]\w*): ", text, re.M)
+
+
+def _type(stub: str) -> str:
+    """Under names that neither the module's dtypes `int`, `float` and `bool` hide, nor properties of Tensor."""
+    return re.sub(r"\b(int|float|bool|dtype|device)\b", r"_\1", stub)
+
+
+def _result_name(op: Op, name: str) -> str:
+    return f"_{op.name.replace('.', '_')}_result"
+
+
+def _result_class(op: Op, name: str) -> list[str]:
+    fields = _form_of(op, name).schema.returns
+    if len(fields) < 2 or not all(r.name for r in fields):
+        return []
+    lines = [f"class {_result_name(op, name)}(NamedTuple):"]
+    return [*lines, *(f"    {r.name}: {_RETURNS.get(r.type, _type(r.type))}" for r in fields), ""]
+
+
+def _return(op: Op, name: str, form: Form) -> str:
+    returns = form.schema.returns
+    if not returns:
+        return "None"
+    kinds = [_RETURNS.get(r.type, _type(r.type)) for r in returns]
+    if len(kinds) == 1:
+        return kinds[0]
+    return _result_name(op, name) if all(r.name for r in returns) else f"tuple[{', '.join(kinds)}]"
+
+
+def _parameter(a: Argument) -> str:
+    name = a.name + "_" if keyword.iskeyword(a.name) else a.name
+    kind = _type(a.type.stub)
+    if a.required:
+        return f"{name}: {kind}"
+    plain = a.default is None or isinstance(a.default, (bool, int, str))
+    return f"{name}: {kind} = {a.default!r}" if plain else f"{name}: {kind} = ..."
+
+
+def _signatures(op: Op, name: str, method: bool) -> list[str]:
+    """ "(self, other: Tensor) -> Tensor", and once more where a list may be given as separate arguments."""
+    form = _form_of(op, name)
+    arguments = list(form.schema.arguments)
+    if method:
+        del arguments[_self_index(op)]
+    out = form.kind == "Functional" and "out" in op.variants
+    count = len(form.schema.returns)
+    end = f" -> {_return(op, name, form)}"
+    found = []
+    for spread in (False, True):
+        if spread and not any(a.varargs for a in arguments):
+            continue
+        parts = ["self"] if method else []
+        starred = False
+        for a in arguments:
+            if a.varargs and spread:
+                parts.append(f"*{a.name}: _int")
+                starred = True
+                continue
+            if a.keyword_only and not starred:
+                parts.append("*")
+                starred = True
+            parts.append(_parameter(a))
+        if out:
+            parts += [] if starred else ["*"]
+            parts.append(f"out: {'Tensor' if count == 1 else 'tuple[Tensor, ...]'} | None = None")
+        found.append(f"({', '.join(parts)}){end}")
+    return found
+
+
+def _overloads(name: str, signatures: list[str], indent: str) -> list[str]:
+    signatures = list(dict.fromkeys(signatures))
+    mark = [f"{indent}@overload"] if len(signatures) > 1 else []
+    return [line for s in signatures for line in (*mark, f"{indent}def {name}{s}: ...")]
+
+
+def _special_methods(op: Op) -> list[str]:
+    name, reflected = _SPECIAL[op.dunder]
+    unary = sum(a.type.is_tensor for a in op.schema.arguments) == 1
+    if unary:
+        return [f"    def __{name}__(self) -> Tensor: ..."]
+    lines = [f"    def __{name}__(self, other: Tensor | Number, /) -> Tensor: ..."]
+    if reflected:
+        lines.append(f"    def __r{name}__(self, other: Number, /) -> Tensor: ...")
+    if reflected and "inplace" in op.variants:
+        lines.append(f"    def __i{name}__(self, other: Tensor | Number, /) -> Tensor: ...")
+    return lines

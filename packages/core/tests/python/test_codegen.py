@@ -1,0 +1,99 @@
+"""What the generator tells people: stubs, pages, and what is behind an operator."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import rushlight_core as core
+
+pytest.importorskip("yaml")
+
+from rushlight_core.codegen.emit_docs import emit_docs
+from rushlight_core.codegen.emit_stubs import emit_stubs
+from rushlight_core.codegen.explain import UnknownOperatorError, explain
+from rushlight_core.codegen.loader import load_ops
+from rushlight_core.codegen.model import Op
+
+
+@pytest.fixture(scope="module")
+def ops() -> list[Op]:
+    import rushlight_core.codegen as package
+
+    beside = Path(package.__file__).parent
+    folder = next(p for p in (beside.parent / "ops", beside.resolve().parent / "ops") if p.is_dir())
+    return load_ops(folder)
+
+
+def test_stubs_hold_every_public_name(ops: list[Op]) -> None:
+    stubs = {name: ast.parse(text) for name, text in emit_stubs(ops).items()}
+    package = {
+        a.asname for n in stubs["python/__init__.pyi"].body if isinstance(n, ast.ImportFrom) for a in n.names
+    }
+    missing = set(core.__all__) - package - {"handle_torch_function"}
+    assert missing == set()
+    tensor = next(
+        n for n in stubs["python/_C.pyi"].body if isinstance(n, ast.ClassDef) and n.name == "Tensor"
+    )
+    members = {n.name for n in tensor.body if isinstance(n, ast.FunctionDef)}
+    members |= {
+        n.target.id for n in tensor.body if isinstance(n, ast.AnnAssign) and isinstance(n.target, ast.Name)
+    }
+    public = {name for name in vars(core._C.Tensor) if not name.startswith("_")}
+    assert public - members - _from_elsewhere() == set()
+
+
+def _from_elsewhere() -> set[str]:
+    """Members that another imported package has put on the type."""
+    return {
+        n
+        for n, v in vars(core.Tensor).items()
+        if str(getattr(v, "__module__", "")).startswith("rushlight_autograd")
+    }
+
+
+def test_overloads_and_special_methods(ops: list[Op]) -> None:
+    text = emit_stubs(ops)["python/_C.pyi"]
+    assert "    def view(self, *size: _int) -> Tensor: ..." in text
+    assert "    def __radd__(self, other: Number, /) -> Tensor: ..." in text
+    assert (
+        "def add(input: Tensor | Number, other: Tensor | Number, *, alpha: Number = 1, out: Tensor | None"
+        in text
+    )
+
+
+def test_every_visible_operator_has_a_page(ops: list[Op]) -> None:
+    pages = emit_docs(ops)
+    visible = {op.base for op in ops if "hidden" not in op.variants}
+    assert {name.removesuffix(".md") for name in pages} == visible | {"index"}
+    assert "Adds `other`" in pages["add.md"]
+    assert "(add.md)" in pages["index.md"]
+
+
+def test_explain(ops: list[Op]) -> None:
+    text = explain("add", ops)
+    for part in ("ops/arithmetic.yaml:", "functors::Add", "Tensor.add_", "add.out(", "op_add_out", "nb_add"):
+        assert part in text
+    with pytest.raises(UnknownOperatorError, match=r"did you mean .*add"):
+        explain("ad", ops)
+
+
+def test_the_command_line(tmp_path: Path) -> None:
+    run = [sys.executable, "-m", "rushlight_core.codegen"]
+    done = subprocess.run([*run, "explain", "add"], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("add: ")
+    done = subprocess.run(
+        [*run, "explain", "nothing"], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "no operator 'nothing'" in done.stderr
+    done = subprocess.run(
+        [*run, "docs", "--out", tmp_path], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "index.md").exists()
