@@ -1,0 +1,82 @@
+// Trains a linear regression in C++ alone: no Python is linked, and none is running.
+#include <cmath>
+#include <cstdio>
+
+#include "rushlight/autograd/engine.h"
+#include "rushlight/ops/add.h"
+#include "rushlight/ops/mean.h"
+#include "rushlight/ops/mm.h"
+#include "rushlight/ops/square.h"
+#include "rushlight/ops/sub.h"
+#include "rushlight/ops/zero_.h"
+#include "rushlight/ops/zeros.h"
+
+namespace rl = rushlight;
+namespace ops = rushlight::ops;
+
+namespace {
+
+constexpr int64_t kSamples = 256;
+constexpr int64_t kFeatures = 3;
+constexpr float kWeight[kFeatures] = {1.5f, -2.0f, 0.5f};
+constexpr float kBias = 0.25f;
+
+/// Values in [-1, 1) from a linear congruential generator, so that the run is the same everywhere.
+float next_value() {
+    static uint32_t state = 1;
+    state = state * 1664525u + 1013904223u;
+    return static_cast<float>(state >> 8) / static_cast<float>(1 << 23) - 1.0f;
+}
+
+constexpr int64_t kSampleShape[] = {kSamples, kFeatures};
+constexpr int64_t kTargetShape[] = {kSamples, 1};
+constexpr int64_t kWeightShape[] = {kFeatures, 1};
+constexpr int64_t kBiasShape[] = {1};
+
+rl::Tensor parameter(rl::IntList shape) {
+    rl::Tensor made = ops::zeros(shape, rl::DType::Float32);
+    made.set_requires_grad(true);
+    return made;
+}
+
+}  // namespace
+
+int main() {
+    rl::autograd::initialize();
+
+    rl::Tensor x = rl::make_tensor(kSampleShape, rl::DType::Float32);
+    rl::Tensor y = rl::make_tensor(kTargetShape, rl::DType::Float32);
+    for (int64_t i = 0; i < kSamples; ++i) {
+        float target = kBias;
+        for (int64_t j = 0; j < kFeatures; ++j) {
+            float value = next_value();
+            x.data<float>()[i * kFeatures + j] = value;
+            target += kWeight[j] * value;
+        }
+        y.data<float>()[i] = target;
+    }
+
+    rl::Tensor weight = parameter(kWeightShape);
+    rl::Tensor bias = parameter(kBiasShape);
+    float loss = 0;
+    for (int step = 0; step < 300; ++step) {
+        rl::Tensor error = ops::sub(ops::add(ops::mm(x, weight), bias), y);
+        rl::Tensor mean_square = ops::mean(ops::square(error));
+        rl::autograd::backward(mean_square);
+        loss = *mean_square.data<float>();
+
+        rl::GradMode off(false);
+        for (const rl::Tensor& p : {weight, bias}) {
+            ops::add_(p, p.grad(), -0.3);
+            ops::zero_(p.grad());
+        }
+    }
+
+    std::printf("loss %.2e, weight %.4f %.4f %.4f, bias %.4f\n", loss, weight.data<float>()[0],
+                weight.data<float>()[1], weight.data<float>()[2], bias.data<float>()[0]);
+    bool learnt = loss < 1e-6f && std::fabs(bias.data<float>()[0] - kBias) < 1e-3f;
+    for (int64_t j = 0; j < kFeatures; ++j)
+        learnt = learnt && std::fabs(weight.data<float>()[j] - kWeight[j]) < 1e-3f;
+    if (!learnt) std::puts("the regression did not find the values that made the data");
+    return learnt ? 0 : 1;
+}
