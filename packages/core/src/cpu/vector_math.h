@@ -27,11 +27,11 @@ RL_MATH double copysign(double x, double sign) { return __builtin_copysign(x, si
 RL_MATH float fabs(float x) { return __builtin_fabsf(x); }
 RL_MATH double fabs(double x) { return __builtin_fabs(x); }
 
-/// c[0] + c[1] x + c[2] x^2 + ...
-template <class T>
-RL_MATH T polynomial(T, T last) { return last; }
-template <class T, class... Rest>
-RL_MATH T polynomial(T x, T first, Rest... rest) { return fma(x, polynomial(x, rest...), first); }
+/// c[0] + c[1] x + c[2] x^2 + ...; x may be a vector of the compiler's vector extension.
+template <class X, class T>
+RL_MATH X polynomial(X x, T first, T last) { return x * last + first; }
+template <class X, class T, class... Rest>
+RL_MATH X polynomial(X x, T first, T second, Rest... rest) { return x * polynomial(x, second, rest...) + first; }
 
 namespace detail {
 
@@ -89,11 +89,13 @@ RL_MATH Reduced<T> reduce(T x) {
     return {r, Int(__builtin_bit_cast(Int, shifted) - __builtin_bit_cast(Int, Tr::kRound))};
 }
 
-// (e^r - 1 - r) / r^2
-RL_MATH float exp_tail(float r) {
+// (e^r - 1 - r) / r^2; the second argument names the precision, since r may be a vector.
+template <class X>
+RL_MATH X exp_tail(X r, float) {
     return polynomial(r, 5.000000095e-01f, 1.666651878e-01f, 4.166620596e-02f, 8.368896412e-03f, 1.395047746e-03f);
 }
-RL_MATH double exp_tail(double r) {
+template <class X>
+RL_MATH X exp_tail(X r, double) {
     return polynomial(r, 5.00000000000001221e-01, 1.66666666666666990e-01, 4.16666666665152993e-02,
                       8.33333333330718573e-03, 1.38888889470498221e-03, 1.98412699174270397e-04,
                       2.48014899041842384e-05, 2.75572162596190345e-06, 2.76312948394773910e-07,
@@ -137,7 +139,7 @@ template <class T>
 RL_MATH T exp(T x) {
     using Tr = detail::Traits<T>;
     auto [r, n] = detail::reduce(detail::clamp(x, Tr::kExpLow, Tr::kExpHigh));
-    T p = fma(detail::exp_tail(r) * r, r, r) + T(1);
+    T p = fma(detail::exp_tail(r, T{}) * r, r, r) + T(1);
     auto half = (n + 2 * Tr::kBias) / 2 - Tr::kBias;  // 2^n itself may overflow or be subnormal
     return p * detail::power_of_two<T>(half) * detail::power_of_two<T>(n - half);
 }
@@ -146,7 +148,7 @@ template <class T>
 RL_MATH T expm1(T x) {
     using Tr = detail::Traits<T>;
     auto [r, n] = detail::reduce(detail::clamp(x, T(-50), Tr::kExpHigh));
-    T q = fma(detail::exp_tail(r) * r, r, r);
+    T q = fma(detail::exp_tail(r, T{}) * r, r, r);
     T half_power = detail::power_of_two<T>(n - 1);
     T y = T(2) * fma(half_power, q, half_power - T(0.5));
     return fabs(x) < T(1e-20) ? x : y;  // keeps -0 and subnormal numbers

@@ -3,7 +3,12 @@
 // twice] in cpu/capability.h.
 #pragma once
 
+// GCC's own header leaves registers undefined on purpose and then warns about them where it is inlined.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#pragma GCC diagnostic ignored "-Wuninitialized"
 #include <immintrin.h>
+#pragma GCC diagnostic pop
 
 #include <cstdint>
 
@@ -91,6 +96,23 @@ RL_INLINE Vec<double> keep(Vec<double> v, Lanes<double> l) {
 }
 #endif
 
+/// v, and `other` in the lanes that do not exist.
+#if defined(__AVX512F__)
+RL_INLINE Vec<float> fill(Vec<float> v, Lanes<float> l, float other) {
+    return (Vec<float>)_mm512_mask_mov_ps((__m512)broadcast(other), l.bits, (__m512)v);
+}
+RL_INLINE Vec<double> fill(Vec<double> v, Lanes<double> l, double other) {
+    return (Vec<double>)_mm512_mask_mov_pd((__m512d)broadcast(other), static_cast<__mmask8>(l.bits), (__m512d)v);
+}
+#else
+RL_INLINE Vec<float> fill(Vec<float> v, Lanes<float> l, float other) {
+    return (Vec<float>)_mm256_blendv_ps((__m256)broadcast(other), (__m256)v, _mm256_castsi256_ps(l.bits));
+}
+RL_INLINE Vec<double> fill(Vec<double> v, Lanes<double> l, double other) {
+    return (Vec<double>)_mm256_blendv_pd((__m256d)broadcast(other), (__m256d)v, _mm256_castsi256_pd(l.bits));
+}
+#endif
+
 /// Stands for all lanes where a constant is wanted.
 template <class T>
 struct WholeVector {};
@@ -100,6 +122,21 @@ template <class T>
 RL_INLINE void store(T* p, Vec<T> v, WholeVector<T>) { store(p, v); }
 template <class T>
 RL_INLINE Vec<T> keep(Vec<T> v, WholeVector<T>) { return v; }
+template <class T>
+RL_INLINE Vec<T> fill(Vec<T> v, WholeVector<T>, T) { return v; }
+
+/// The larger and the smaller of two lanes; `b` where one of them is NaN.
+#if defined(__AVX512F__)
+RL_INLINE Vec<float> larger(Vec<float> a, Vec<float> b) { return (Vec<float>)_mm512_max_ps((__m512)a, (__m512)b); }
+RL_INLINE Vec<double> larger(Vec<double> a, Vec<double> b) { return (Vec<double>)_mm512_max_pd((__m512d)a, (__m512d)b); }
+RL_INLINE Vec<float> smaller(Vec<float> a, Vec<float> b) { return (Vec<float>)_mm512_min_ps((__m512)a, (__m512)b); }
+RL_INLINE Vec<double> smaller(Vec<double> a, Vec<double> b) { return (Vec<double>)_mm512_min_pd((__m512d)a, (__m512d)b); }
+#else
+RL_INLINE Vec<float> larger(Vec<float> a, Vec<float> b) { return (Vec<float>)_mm256_max_ps((__m256)a, (__m256)b); }
+RL_INLINE Vec<double> larger(Vec<double> a, Vec<double> b) { return (Vec<double>)_mm256_max_pd((__m256d)a, (__m256d)b); }
+RL_INLINE Vec<float> smaller(Vec<float> a, Vec<float> b) { return (Vec<float>)_mm256_min_ps((__m256)a, (__m256)b); }
+RL_INLINE Vec<double> smaller(Vec<double> a, Vec<double> b) { return (Vec<double>)_mm256_min_pd((__m256d)a, (__m256d)b); }
+#endif
 
 namespace detail {
 

@@ -1,0 +1,36 @@
+// The loops behind loss.h, on row-major arrays: input (batch, classes, inner), target and what is of its sizes (batch, inner).
+#pragma once
+
+#include "cpu/capability.h"
+#include "rushlight/kernel.h"
+
+namespace rushlight::cpu {
+
+template <class T>
+struct CrossEntropy {
+    int64_t batch, classes, inner;
+    const T* input;
+    const int64_t* target;
+    const T* weight;  // may be null
+    int64_t ignore_index;
+    T smoothing;
+};
+
+template <class T>
+struct LossLoops {
+    // log_sum at each place.
+    void (*log_sums)(const CrossEntropy<T>&, T* log_sum);
+    // The loss at each place, 0 where the target is ignored.
+    void (*cross_entropy)(const CrossEntropy<T>&, T* loss, const T* log_sum);
+    // grad_input, from the gradient of each place's loss.
+    void (*cross_entropy_backward)(const CrossEntropy<T>&, T* grad_input, const T* grad, const T* log_sum);
+};
+
+struct LossKernels {
+    LossLoops<float> f32;
+    LossLoops<double> f64;
+};
+
+RUSHLIGHT_KERNEL_TABLE(LossKernels, loss_kernels)
+
+}  // namespace rushlight::cpu

@@ -1,0 +1,28 @@
+// The loops behind softmax.h, on row-major arrays (outer, size, inner); the sums run over `size`.
+#pragma once
+
+#include "cpu/capability.h"
+#include "rushlight/kernel.h"
+
+namespace rushlight::cpu {
+
+struct SoftmaxShape {
+    int64_t outer, size, inner;
+};
+
+template <class T>
+struct SoftmaxLoops {
+    void (*softmax)(const SoftmaxShape&, T* out, const T* in);
+    void (*log_softmax)(const SoftmaxShape&, T* out, const T* in);
+    void (*softmax_backward)(const SoftmaxShape&, T* grad_in, const T* grad_out, const T* out);
+    void (*log_softmax_backward)(const SoftmaxShape&, T* grad_in, const T* grad_out, const T* out);
+};
+
+struct SoftmaxKernels {
+    SoftmaxLoops<float> f32;
+    SoftmaxLoops<double> f64;
+};
+
+RUSHLIGHT_KERNEL_TABLE(SoftmaxKernels, softmax_kernels)
+
+}  // namespace rushlight::cpu
