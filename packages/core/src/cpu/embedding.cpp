@@ -1,0 +1,79 @@
+#include "cpu/embedding.h"
+
+#include <cstring>
+
+#include "cpu/contiguous.h"
+#include "cpu/embedding_kernels.h"
+#include "rushlight/error.h"
+#include "rushlight/parallel.h"
+
+namespace rushlight::cpu {
+namespace {
+
+// The indices as adjacent int64 numbers within [0, rows).
+const int64_t* checked_indices(KernelContext& ctx, const char* op, const View& indices, int64_t rows) {
+    const View dense = contiguous_in(ctx, indices);
+    const int64_t count = indices.numel;
+    const int64_t* numbers;
+    if (dense.dtype == DType::Int64) {
+        numbers = dense.as<int64_t>();
+    } else {
+        RL_CHECK(dense.dtype == DType::Int32, throw_type, "%s: indices have dtype %s, needs int64 or int32", op,
+                 name(dense.dtype));
+        int64_t* widened = scratch<int64_t>(ctx, count);
+        for (int64_t i = 0; i < count; ++i) widened[i] = dense.as<int32_t>()[i];
+        numbers = widened;
+    }
+    for (int64_t i = 0; i < count; ++i) {
+        RL_CHECK(numbers[i] >= 0 && numbers[i] < rows, throw_index,
+                 "%s: index %lld at place %lld is out of range for a table of %lld rows", op,
+                 static_cast<long long>(numbers[i]), static_cast<long long>(i), static_cast<long long>(rows));
+    }
+    return numbers;
+}
+
+}  // namespace
+
+void embedding(KernelContext& ctx, const View& out, const View& weight, const View& indices, int64_t, bool, bool) {
+    const int64_t* rows = checked_indices(ctx, "embedding", indices, weight.size(0));
+    const int64_t width = weight.size(1);
+    const View table = width <= 1 || weight.stride(1) == 1 ? weight : contiguous_in(ctx, weight);
+    const int64_t item = static_cast<int64_t>(itemsize(weight.dtype)), bytes = width * item, pitch = table.stride(0) * item;
+    const char* from = table.as<char>();
+    char* to = out.as<char>();
+    constexpr int64_t kBytesPerThread = 1 << 16;
+    parallel_for(0, indices.numel, kBytesPerThread / (bytes + 1) + 1, [&](int64_t first, int64_t last) {
+        for (int64_t i = first; i < last; ++i) {
+            if (i + 8 < last) __builtin_prefetch(from + rows[i + 8] * pitch);
+            std::memcpy(to + i * bytes, from + rows[i] * pitch, static_cast<size_t>(bytes));
+        }
+    });
+}
+
+void embedding_dense_backward(KernelContext& ctx, const View& grad_weight, const View& grad_output, const View& indices,
+                              int64_t num_weights, int64_t padding_idx, bool scale_grad_by_freq) {
+    const WidenedOut wide(ctx, grad_weight);
+    const View dy = contiguous_in(ctx, widened(ctx, grad_output)), table = wide.view();
+    const int64_t count = indices.numel, width = grad_weight.size(1);
+    const int64_t* rows = checked_indices(ctx, "embedding_dense_backward", indices, num_weights);
+    std::memset(table.data, 0, itemsize(table.dtype) * static_cast<size_t>(table.numel));
+    auto scale = [&]<class T>(T) -> const T* {
+        if (!scale_grad_by_freq) return nullptr;
+        T* s = scratch<T>(ctx, num_weights);
+        std::memset(s, 0, sizeof(T) * static_cast<size_t>(num_weights));
+        for (int64_t i = 0; i < count; ++i) s[rows[i]] += 1;
+        for (int64_t r = 0; r < num_weights; ++r) s[r] = s[r] > 0 ? 1 / s[r] : 0;
+        return s;
+    };
+    if (table.dtype == DType::Float32) {
+        embedding_kernels().add_rows_f32(table.as<float>(), width, dy.as<float>(), rows, count, padding_idx, scale(float{}));
+    } else if (table.dtype == DType::Float64) {
+        embedding_kernels().add_rows_f64(table.as<double>(), width, dy.as<double>(), rows, count, padding_idx,
+                                         scale(double{}));
+    } else {
+        throw_not_implemented("embedding_dense_backward: no kernel for dtype %s on the CPU", name(table.dtype));
+    }
+    wide.finish();
+}
+
+}  // namespace rushlight::cpu

@@ -1,0 +1,38 @@
+// The loops behind optimizer.h, on arrays of n elements that lie in the same order.
+#pragma once
+
+#include "cpu/capability.h"
+#include "rushlight/kernel.h"
+
+namespace rushlight::cpu {
+
+struct SgdStep {
+    void* param;
+    void* grad;
+    void* momentum_buffer;  // null without momentum
+    double grad_scale;      // 1: the gradient is not written
+    double weight_decay, momentum, lr, dampening;
+    bool nesterov, maximize, is_first_step;
+};
+
+struct AdamStep {
+    void* param;
+    void* grad;
+    void* exp_avg;
+    void* exp_avg_sq;
+    void* max_exp_avg_sq;  // null without amsgrad
+    double grad_scale;
+    double step;
+    double lr, beta1, beta2, weight_decay, eps;
+    bool decoupled, maximize;
+};
+
+struct OptimizerKernels {
+    // Elements [begin, end).
+    void (*sgd)(DType, const SgdStep&, int64_t begin, int64_t end);
+    void (*adam)(DType, const AdamStep&, int64_t begin, int64_t end);
+};
+
+RUSHLIGHT_KERNEL_TABLE(OptimizerKernels, optimizer_kernels)
+
+}  // namespace rushlight::cpu
