@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "rushlight/hooks.h"
 #include "rushlight/interrupt.h"
 #include "rushlight/ops/add.h"
 #include "rushlight/ops/ones_like.h"
@@ -188,7 +189,10 @@ class Pass {
         if (reached && (tasks_[at].wanted || leaf_runs)) {
             std::vector<Tensor> given;
             if (hooks && !hooks->post.empty()) given.assign(grads.begin(), grads.end());
-            node->apply(grads, out);
+            {
+                NodeScope scope(node->sequence(), [&] { return node->name(); });
+                node->apply(grads, out);
+            }
             if (hooks)
                 for (auto& hook : hooks->post) hook->call(out, given);
             if (!options_.retain_graph) node->release_saved();

@@ -4,6 +4,7 @@
 
 #include "rushlight/allocator.h"
 #include "rushlight/autograd/variable.h"
+#include "rushlight/hooks.h"
 #include "rushlight/ops/add.h"
 #include "rushlight/ops/clone.h"
 
@@ -22,6 +23,7 @@ Node::Node(const char* name, uint32_t num_results, uint32_t num_edges)
       num_edges_(num_edges),
       edges_(inline_edges_) {
     if (num_edges > kInlineEdges) edges_ = new Edge[num_edges];
+    if (num_edges) report_node(sequence_);  // leaves belong to no operator
 }
 
 Node::~Node() {

@@ -105,8 +105,7 @@ void Lane::add_memory(const void* data, int64_t nbytes, Device device) {
 }
 
 void Lane::note_node(uint64_t sequence) {
-    if (!frames_.empty() && frames_.back().kind == Kind::Operator && !frames_.back().sequence)
-        frames_.back().sequence = sequence;
+    if (!frames_.empty() && frames_.back().kind == Kind::Operator) frames_.back().sequence = sequence;
 }
 
 void Lane::push(const Record& record) {

@@ -62,7 +62,7 @@ class Lane {
     void close(uint32_t id, int64_t nbytes);
     void close_node(uint64_t sequence);
     void add_memory(const void* data, int64_t nbytes, Device device);
-    /// The node that the innermost operator recorded; the first counts.
+    /// The node that the innermost operator recorded; the last counts, which is its result's.
     void note_node(uint64_t sequence);
     const char* intern(std::string_view name);
 

@@ -68,8 +68,7 @@ class Event(NamedTuple):
     parent: int
     """`id` of the innermost span around it on its thread; 0 where there is none."""
     sequence: int
-    """Number of the first graph node that the operator recorded, or of the node itself; 0 where there is
-    none."""
+    """Number of the graph node that the operator recorded, or of the node itself; 0 where there is none."""
     nbytes: int
     """Size of an operator's first result. For memory: the size taken, negative where it was given back."""
     address: int

@@ -1,0 +1,94 @@
+"""The profiler over autograd: backward nodes, and the arrows from the operators that recorded them."""
+
+from __future__ import annotations
+
+import json
+import threading
+
+import rushlight as torch
+from rushlight.profiler import profile, record_function
+
+ONES = torch.tensor([1.0, 1.0])
+
+
+def recorded(work, **options):
+    with profile(**options) as prof:
+        work()
+    return prof
+
+
+def test_every_node_has_its_operator():
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    prof = recorded(lambda: ((x + x) * x).backward(ONES))
+    events = prof.events()
+    nodes = [event for event in events if event.kind == "node" and event.name != "AccumulateGrad"]
+    recorded_by = [event for event in events if event.kind == "operator" and event.sequence_nr > 0]
+    operators = {event.sequence_nr: event for event in recorded_by}
+    assert [node.name.lower().rstrip("0").removesuffix("backward") for node in nodes] == ["mul", "add"]
+    for node in nodes:
+        operator = operators[node.sequence_nr]
+        assert node.name.lower().startswith(operator.name)
+        assert node.fwd_thread == threading.get_native_id()
+        assert operator.time_range.end <= node.time_range.start
+
+
+def test_the_operators_of_a_node_are_inside_it():
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    prof = recorded(lambda: (x * x).backward(ONES))
+    multiply = next(event for event in prof.events() if event.kind == "node" and event.name.startswith("Mul"))
+    assert multiply.cpu_children
+    assert all(child.kind == "operator" for child in multiply.cpu_children)
+
+
+def test_nothing_is_numbered_without_gradients():
+    x = torch.tensor([1.0, 2.0])
+    prof = recorded(lambda: x + x)
+    assert prof.events()[0].sequence_nr == -1
+
+
+def test_a_write_to_a_view_leads_to_the_node_that_runs():
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+
+    def work():
+        y = x * 1
+        y[0].add_(x[1])
+        y.backward(ONES)
+
+    events = recorded(work).events()
+    numbers = {event.sequence_nr for event in events if event.kind == "node"}
+    write = next(event for event in events if event.name == "add_" and event.sequence_nr > 0)
+    assert write.sequence_nr in numbers
+
+
+def test_arrows_in_the_trace(tmp_path):
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+
+    def work():
+        with record_function("forward"):
+            y = (x + x) * x
+        with record_function("backward"):
+            y.backward(ONES)
+
+    prof = recorded(work, record_shapes=True, profile_memory=True)
+    path = tmp_path / "trace.json"
+    prof.export_chrome_trace(str(path))
+    entries = json.loads(path.read_text())["traceEvents"]
+    slices = {(entry["tid"], entry["ts"]): entry["name"] for entry in entries if entry["ph"] == "X"}
+    starts = {entry["id"]: slices[entry["tid"], entry["ts"]] for entry in entries if entry["ph"] == "s"}
+    ends = {entry["id"]: slices[entry["tid"], entry["ts"]] for entry in entries if entry["ph"] == "f"}
+    pairs = {(starts[number], ends[number].rstrip("0")) for number in starts}
+    assert {("add", "AddBackward"), ("mul", "MulBackward")} <= pairs
+
+
+def test_backward_on_a_thread_that_starts_meanwhile():
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+
+    def work():
+        y = x * x
+        thread = threading.Thread(target=y.backward, args=(ONES,))
+        thread.start()
+        thread.join()
+
+    node = next(event for event in recorded(work).events() if event.kind == "node")
+    assert node.thread != threading.get_native_id()
+    assert node.fwd_thread == threading.get_native_id()
