@@ -1,4 +1,7 @@
 // Every CPU kernel that an operator of kind "custom" calls.
 #pragma once
 
+#include "cpu/convolution.h"
 #include "cpu/matmul.h"
+#include "cpu/norm.h"
+#include "cpu/pool.h"

@@ -18,6 +18,39 @@ Tensor selu(const Tensor& input);
 Tensor celu(const Tensor& input, Scalar alpha);
 Tensor relu6(const Tensor& input);
 
+// convolution.cpp
+Tensor conv1d(const Tensor& input, const Tensor& weight, const Tensor& bias, IntList stride, IntList padding,
+              IntList dilation, int64_t groups);
+Tensor conv1d_padding(const Tensor& input, const Tensor& weight, const Tensor& bias, IntList stride,
+                      std::string_view padding, IntList dilation, int64_t groups);
+Tensor conv_transpose1d(const Tensor& input, const Tensor& weight, const Tensor& bias, IntList stride, IntList padding,
+                        IntList output_padding, int64_t groups, IntList dilation);
+Tensor conv2d(const Tensor& input, const Tensor& weight, const Tensor& bias, IntList stride, IntList padding,
+              IntList dilation, int64_t groups);
+Tensor conv2d_padding(const Tensor& input, const Tensor& weight, const Tensor& bias, IntList stride,
+                      std::string_view padding, IntList dilation, int64_t groups);
+Tensor conv_transpose2d(const Tensor& input, const Tensor& weight, const Tensor& bias, IntList stride, IntList padding,
+                        IntList output_padding, int64_t groups, IntList dilation);
+Tensor conv3d(const Tensor& input, const Tensor& weight, const Tensor& bias, IntList stride, IntList padding,
+              IntList dilation, int64_t groups);
+Tensor conv3d_padding(const Tensor& input, const Tensor& weight, const Tensor& bias, IntList stride,
+                      std::string_view padding, IntList dilation, int64_t groups);
+Tensor conv_transpose3d(const Tensor& input, const Tensor& weight, const Tensor& bias, IntList stride, IntList padding,
+                        IntList output_padding, int64_t groups, IntList dilation);
+
+// pooling.cpp
+std::tuple<Tensor, Tensor> max_pool1d_with_indices(const Tensor& input, IntList kernel_size, IntList stride,
+                                                   IntList padding, IntList dilation, bool ceil_mode);
+Tensor max_pool1d(const Tensor& input, IntList kernel_size, IntList stride, IntList padding, IntList dilation,
+                  bool ceil_mode);
+Tensor avg_pool1d(const Tensor& input, IntList kernel_size, IntList stride, IntList padding, bool ceil_mode,
+                  bool count_include_pad);
+Tensor adaptive_avg_pool1d(const Tensor& input, IntList output_size);
+std::tuple<Tensor, Tensor> adaptive_max_pool1d(const Tensor& input, IntList output_size);
+
+// normalization.cpp
+Tensor rms_norm(const Tensor& input, IntList normalized_shape, const Tensor& weight, std::optional<double> eps);
+
 // products.cpp
 Tensor matmul(const Tensor& input, const Tensor& other);
 Tensor outer(const Tensor& input, const Tensor& vec2);

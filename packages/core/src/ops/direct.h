@@ -61,4 +61,7 @@ Tensor scatter_(const Tensor& input, int64_t dim, const Tensor& index, const Ten
 Tensor scatter__value(const Tensor& input, int64_t dim, const Tensor& index, Scalar value);
 Tensor scatter_add_(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src);
 
+// padding.cpp
+Tensor constant_pad_nd(const Tensor& input, IntList pad, Scalar value);
+
 }  // namespace rushlight::direct

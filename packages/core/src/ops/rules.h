@@ -25,4 +25,53 @@ Outputs mv(const Tensor& input, const Tensor& vec);
 Outputs dot(const Tensor& input, const Tensor& tensor);
 Outputs linear(const Tensor& input, const Tensor& weight, const Tensor& bias);
 
+// convolution.cpp
+Outputs convolution(const Tensor& input, const Tensor& weight, const Tensor& bias, IntList stride, IntList padding,
+                    IntList dilation, bool transposed, IntList output_padding, int64_t groups);
+Outputs convolution_backward(const Tensor& grad, const Tensor& input, const Tensor& weight, IntList, IntList, IntList,
+                             bool transposed, IntList, int64_t groups, IntList wanted);
+
+// pooling.cpp
+Outputs max_pool2d(const Tensor& input, IntList kernel_size, IntList stride, IntList padding, IntList dilation,
+                   bool ceil_mode);
+Outputs max_pool2d_with_indices(const Tensor& input, IntList kernel_size, IntList stride, IntList padding,
+                                IntList dilation, bool ceil_mode);
+Outputs max_pool2d_backward(const Tensor& grad, const Tensor&, IntList input_sizes);
+Outputs avg_pool2d(const Tensor& input, IntList kernel_size, IntList stride, IntList padding, bool ceil_mode, bool,
+                   std::optional<int64_t> divisor_override);
+Outputs avg_pool2d_backward(const Tensor& grad, IntList input_sizes, IntList, IntList, IntList, bool, bool,
+                            std::optional<int64_t>);
+Outputs adaptive_avg_pool2d(const Tensor& input, IntList output_size);
+Outputs adaptive_avg_pool2d_backward(const Tensor& grad, IntList input_sizes);
+Outputs adaptive_max_pool2d(const Tensor& input, IntList output_size);
+Outputs max_pool3d(const Tensor& input, IntList kernel_size, IntList stride, IntList padding, IntList dilation,
+                   bool ceil_mode);
+Outputs max_pool3d_with_indices(const Tensor& input, IntList kernel_size, IntList stride, IntList padding,
+                                IntList dilation, bool ceil_mode);
+Outputs max_pool3d_backward(const Tensor& grad, const Tensor&, IntList input_sizes);
+Outputs avg_pool3d(const Tensor& input, IntList kernel_size, IntList stride, IntList padding, bool ceil_mode, bool,
+                   std::optional<int64_t> divisor_override);
+Outputs avg_pool3d_backward(const Tensor& grad, IntList input_sizes, IntList, IntList, IntList, bool, bool,
+                            std::optional<int64_t>);
+Outputs adaptive_avg_pool3d(const Tensor& input, IntList output_size);
+Outputs adaptive_avg_pool3d_backward(const Tensor& grad, IntList input_sizes);
+Outputs adaptive_max_pool3d(const Tensor& input, IntList output_size);
+
+// normalization.cpp
+Outputs batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
+                   const Tensor& running_var, bool training, double, double, bool);
+Outputs batch_norm_backward(const Tensor&, const Tensor& input, const Tensor& weight, const Tensor&, const Tensor&,
+                            const Tensor&, const Tensor&, bool, double, IntList wanted);
+Outputs layer_norm(const Tensor& input, IntList normalized_shape, const Tensor& weight, const Tensor& bias, double, bool);
+Outputs layer_norm_backward(const Tensor&, const Tensor& input, const Tensor&, const Tensor&, const Tensor& weight,
+                            IntList normalized_shape, IntList wanted);
+Outputs _rms_norm(const Tensor& input, IntList normalized_shape, const Tensor& weight, double);
+Outputs rms_norm_backward(const Tensor&, const Tensor& input, const Tensor&, const Tensor& weight,
+                          IntList normalized_shape, IntList wanted);
+Outputs group_norm(const Tensor& input, int64_t num_groups, const Tensor& weight, const Tensor& bias, double, bool);
+Outputs group_norm_backward(const Tensor&, const Tensor& input, const Tensor&, const Tensor&, const Tensor& weight, int64_t,
+                            IntList wanted);
+Outputs _softmax(const Tensor& input, int64_t);
+Outputs softmax_backward(const Tensor& grad, const Tensor&, int64_t);
+
 }  // namespace rushlight::rules

@@ -1,0 +1,138 @@
+#include "ops/rules.h"
+
+namespace rushlight::rules {
+namespace {
+
+// Weights, biases and statistics: one number for each channel, or absent.
+void check_channels(const char* op, const char* name, const Tensor& t, int64_t channels) {
+    RL_CHECK(!t.defined() || (t.dim() == 1 && t.impl()->size(0) == channels), throw_runtime,
+             "%s(%s): needs shape (%lld,), got %s", op, name, (long long)channels, to_string(t.sizes()).c_str());
+}
+void check_shape(const char* op, const char* name, const Tensor& t, IntList shape) {
+    RL_CHECK(!t.defined() || std::equal(shape.begin(), shape.end(), t.sizes().begin(), t.sizes().end()), throw_runtime,
+             "%s(%s): needs shape %s, got %s", op, name, to_string(shape).c_str(), to_string(t.sizes()).c_str());
+}
+
+// Statistics are kept in the dtype of the computation.
+void add_statistic(Outputs& out, const Tensor& input, IntList sizes) {
+    out.add(sizes, compute_dtype(input.dtype()), input.device());
+}
+
+// The input's shape without the normalized dimensions, which stay as ones.
+void add_line_statistic(Outputs& out, const Tensor& input, size_t normalized) {
+    int64_t sizes[kMaxDims];
+    const auto n = static_cast<size_t>(input.dim());
+    for (size_t d = 0; d < n; ++d) sizes[d] = d < n - normalized ? input.sizes()[d] : 1;
+    add_statistic(out, input, IntList(sizes, n));
+}
+
+void check_normalized(const char* op, const Tensor& input, IntList shape, const Tensor& weight) {
+    floating_only(op, input);
+    RL_CHECK(!shape.empty(), throw_runtime, "%s(normalized_shape): needs at least one dimension", op);
+    bool fits = static_cast<int64_t>(shape.size()) <= input.dim() &&
+                std::equal(shape.begin(), shape.end(), input.sizes().end() - static_cast<std::ptrdiff_t>(shape.size()));
+    RL_CHECK(fits, throw_runtime, "%s(input): shape %s does not end in normalized_shape %s", op,
+             to_string(input.sizes()).c_str(), to_string(shape).c_str());
+    check_shape(op, "weight", weight, shape);
+}
+
+// Gradients of normalisations: of the input, the weight and the bias.
+Outputs gradients(const Tensor& input, const Tensor& weight, IntList shape, IntList wanted) {
+    Outputs out;
+    out.like_if(wanted[0], input);
+    DType t = weight.defined() ? weight.dtype() : input.dtype();
+    for (size_t i = 1; i < wanted.size(); ++i) {
+        if (wanted[i]) out.add(shape, t, input.device());
+        else out.skip();
+    }
+    return out;
+}
+
+}  // namespace
+
+Outputs batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
+                   const Tensor& running_var, bool training, double, double, bool) {
+    floating_only("batch_norm", input);
+    RL_CHECK(input.dim() >= 2, throw_runtime, "batch_norm(input): needs at least 2 dimensions (batch, channels), got shape %s",
+             to_string(input.sizes()).c_str());
+    const int64_t channels = input.impl()->size(1);
+    check_channels("batch_norm", "weight", weight, channels);
+    check_channels("batch_norm", "bias", bias, channels);
+    check_channels("batch_norm", "running_mean", running_mean, channels);
+    check_channels("batch_norm", "running_var", running_var, channels);
+    RL_CHECK(training || (running_mean.defined() && running_var.defined()), throw_runtime,
+             "batch_norm(running_mean, running_var): must be given outside of training");
+    Outputs out;
+    out.like(input);
+    add_statistic(out, input, IntList(&channels, 1));
+    add_statistic(out, input, IntList(&channels, 1));
+    return out;
+}
+Outputs batch_norm_backward(const Tensor&, const Tensor& input, const Tensor& weight, const Tensor&, const Tensor&,
+                            const Tensor&, const Tensor&, bool, double, IntList wanted) {
+    const int64_t channels[] = {input.size(1)};
+    return gradients(input, weight, channels, wanted);
+}
+
+Outputs layer_norm(const Tensor& input, IntList normalized_shape, const Tensor& weight, const Tensor& bias, double, bool) {
+    check_normalized("layer_norm", input, normalized_shape, weight);
+    check_shape("layer_norm", "bias", bias, normalized_shape);
+    Outputs out;
+    out.like(input);
+    add_line_statistic(out, input, normalized_shape.size());
+    add_line_statistic(out, input, normalized_shape.size());
+    return out;
+}
+Outputs layer_norm_backward(const Tensor&, const Tensor& input, const Tensor&, const Tensor&, const Tensor& weight,
+                            IntList normalized_shape, IntList wanted) {
+    return gradients(input, weight, normalized_shape, wanted);
+}
+
+Outputs _rms_norm(const Tensor& input, IntList normalized_shape, const Tensor& weight, double) {
+    check_normalized("rms_norm", input, normalized_shape, weight);
+    Outputs out;
+    out.like(input);
+    add_line_statistic(out, input, normalized_shape.size());
+    return out;
+}
+Outputs rms_norm_backward(const Tensor&, const Tensor& input, const Tensor&, const Tensor& weight,
+                          IntList normalized_shape, IntList wanted) {
+    return gradients(input, weight, normalized_shape, wanted);
+}
+
+Outputs group_norm(const Tensor& input, int64_t num_groups, const Tensor& weight, const Tensor& bias, double, bool) {
+    floating_only("group_norm", input);
+    RL_CHECK(input.dim() >= 2, throw_runtime, "group_norm(input): needs at least 2 dimensions (batch, channels), got shape %s",
+             to_string(input.sizes()).c_str());
+    const int64_t channels = input.impl()->size(1);
+    RL_CHECK(num_groups > 0 && channels % num_groups == 0, throw_runtime,
+             "group_norm(num_groups): %lld channels cannot be split into %lld groups", (long long)channels,
+             (long long)num_groups);
+    check_channels("group_norm", "weight", weight, channels);
+    check_channels("group_norm", "bias", bias, channels);
+    Outputs out;
+    out.like(input);
+    const int64_t statistics[] = {input.impl()->size(0), num_groups};
+    add_statistic(out, input, statistics);
+    add_statistic(out, input, statistics);
+    return out;
+}
+Outputs group_norm_backward(const Tensor&, const Tensor& input, const Tensor&, const Tensor&, const Tensor& weight, int64_t,
+                            IntList wanted) {
+    const int64_t channels[] = {input.size(1)};
+    return gradients(input, weight, channels, wanted);
+}
+
+Outputs _softmax(const Tensor& input, int64_t) {
+    floating_only("softmax", input);
+    Outputs out;
+    out.like(input);
+    return out;
+}
+Outputs softmax_backward(const Tensor& grad, const Tensor&, int64_t) {
+    Outputs out;
+    out.like(grad);
+    return out;
+}
+
+}  // namespace rushlight::rules
