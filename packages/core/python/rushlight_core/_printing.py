@@ -107,7 +107,7 @@ def _suffixes(t: Tensor) -> Iterator[str]:
         yield f"dtype={t.dtype}"
     grad_fn = t.grad_fn
     if grad_fn is not None:
-        yield f"grad_fn=<{type(grad_fn).__name__}>"
+        yield f"grad_fn=<{grad_fn.name()}>"
     elif t.requires_grad:
         yield "requires_grad=True"
 

@@ -6,6 +6,8 @@
 #include "rushlight/dispatch.h"
 #include "ops/pointwise.h"
 #include "rushlight/half.h"
+#include "rushlight/ops/permute.h"
+#include "rushlight/ops/transpose.h"
 
 namespace rushlight::python {
 
@@ -251,6 +253,22 @@ int set_data(PyObject* self, PyObject* value, void*) {
     return 0;
     RL_PY_CATCH_INT
 }
+RL_GETTER(get_transpose) {
+    RL_PY_TRY
+    const Tensor& t = unwrap(self);
+    int64_t dims[kMaxDims];
+    for (int64_t d = 0; d < t.dim(); ++d) dims[d] = t.dim() - 1 - d;
+    return wrap(ops::permute(t, IntList(dims, static_cast<size_t>(t.dim()))));
+    RL_PY_CATCH
+}
+RL_GETTER(get_matrix_transpose) {
+    RL_PY_TRY
+    const Tensor& t = unwrap(self);
+    RL_CHECK(t.dim() >= 2, throw_runtime, "mT: needs at least 2 dimensions, the tensor has shape %s",
+             to_string(t.sizes()).c_str());
+    return wrap(ops::transpose(t, -2, -1));
+    RL_PY_CATCH
+}
 RL_GETTER(get_none) { Py_RETURN_NONE; }
 RL_GETTER(get_false) { Py_RETURN_FALSE; }
 // The attributes; made when they are first asked for.
@@ -302,6 +320,8 @@ PyGetSetDef tensor_properties[] = {
     {"is_leaf", get_is_leaf, nullptr, "Whether no operator of a graph made it.", nullptr},
     {"grad", get_grad, set_grad, "The gradient that backward() has accumulated, or None.", nullptr},
     {"data", get_data, set_data, "The same memory outside of any graph.", nullptr},
+    {"T", get_transpose, nullptr, "The dimensions in the other order.", nullptr},
+    {"mT", get_matrix_transpose, nullptr, "The last two dimensions changed for each other.", nullptr},
     {"_version", get_version, nullptr, "How often the storage was written.", nullptr},
     {"itemsize", get_itemsize, nullptr, "Bytes of one element.", nullptr},
     {"nbytes", get_nbytes, nullptr, "Bytes of all elements.", nullptr},

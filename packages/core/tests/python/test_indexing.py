@@ -269,6 +269,14 @@ def test_length_and_membership() -> None:
         "x" in t  # noqa: B015
 
 
+def test_transposes() -> None:
+    a, t = pair(2, 3, 4)
+    assert t.T.tolist() == a.T.tolist()
+    assert t.mT.tolist() == a.swapaxes(1, 2).tolist()
+    with pytest.raises(RuntimeError, match="at least 2 dimensions"):
+        t[0, 0].mT
+
+
 def test_reversed() -> None:
     a, t = pair(3, 2)
     assert reversed(t).tolist() == a[::-1].tolist()
