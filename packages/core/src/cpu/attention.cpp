@@ -1,0 +1,93 @@
+#include "cpu/attention.h"
+
+#include "cpu/attention_kernels.h"
+#include "cpu/contiguous.h"
+#include "rushlight/error.h"
+
+namespace rushlight::cpu {
+namespace {
+
+template <class T> const AttentionLoops<T>& loops();
+template <> const AttentionLoops<float>& loops() { return attention_kernels().f32; }
+template <> const AttentionLoops<double>& loops() { return attention_kernels().f64; }
+
+template <class F>
+void with_type(const char* op, DType dtype, F&& f) {
+    if (dtype == DType::Float32) return f(float{});
+    if (dtype == DType::Float64) return f(double{});
+    throw_not_implemented("%s: no kernel for dtype %s on the CPU", op, name(dtype));
+}
+
+// v with adjacent columns: heads cut from one projection need no copy.
+View with_adjacent_columns(KernelContext& ctx, const View& given) {
+    const View v = widened(ctx, given);
+    return v.stride(-1) == 1 || v.size(-1) <= 1 ? v : contiguous_in(ctx, v);
+}
+
+template <class T>
+AttentionOperand<const T> operand(const View& v) {
+    return {v.as<const T>(), v.stride(0), v.stride(1), v.stride(2)};
+}
+
+AttentionMask mask_of(const View& v) {
+    if (!v.defined()) return {nullptr, false, 0, 0, 0, 0};
+    auto stride = [&](int from_last) {
+        const int d = v.ndim - from_last;
+        return d < 0 || v.sizes[d] == 1 ? 0 : v.strides[d];
+    };
+    return {v.data, v.dtype == DType::Bool, stride(4), stride(3), stride(2), stride(1)};
+}
+
+template <class T>
+Attention<T> problem(const View& q, const View& k, const View& v, const View& mask, bool causal, double scale) {
+    return {q.size(0), q.size(1), k.size(1), q.size(2), k.size(2), q.size(3), v.size(3),
+            operand<T>(q), operand<T>(k), operand<T>(v), mask_of(mask), causal, static_cast<T>(scale)};
+}
+
+// An added mask has the dtype of the computation.
+View suitable_mask(KernelContext& ctx, const View& mask, DType dtype) {
+    return !mask.defined() || mask.dtype == DType::Bool || mask.dtype == dtype ? mask : contiguous_in(ctx, mask, dtype);
+}
+
+void clear(const View& v) { __builtin_memset(v.data, 0, itemsize(v.dtype) * static_cast<size_t>(v.numel)); }
+
+}  // namespace
+
+void scaled_dot_product_attention(KernelContext& ctx, const View& out, const View& log_sum, const View& query,
+                                  const View& key, const View& value, const View& attn_mask, bool is_causal, double scale) {
+    if (out.numel == 0) return;
+    const WidenedOut wide(ctx, out), wide_sums(ctx, log_sum);
+    const View q = with_adjacent_columns(ctx, query), k = with_adjacent_columns(ctx, key);
+    const View v = with_adjacent_columns(ctx, value), mask = suitable_mask(ctx, attn_mask, q.dtype);
+    with_type("scaled_dot_product_attention", q.dtype, [&]<class T>(T) {
+        loops<T>().forward(ctx, problem<T>(q, k, v, mask, is_causal, scale), wide.view().template as<T>(),
+                           log_sum.defined() ? wide_sums.view().template as<T>() : nullptr);
+    });
+    wide.finish();
+    wide_sums.finish();
+}
+
+void scaled_dot_product_attention_backward(KernelContext& ctx, const View& grad_query, const View& grad_key,
+                                           const View& grad_value, const View& grad_output, const View& query,
+                                           const View& key, const View& value, const View& attn_mask, const View& output,
+                                           const View& log_sum, bool is_causal, double scale) {
+    const WidenedOut dq(ctx, grad_query), dk(ctx, grad_key), dv(ctx, grad_value);
+    if (output.numel == 0) {
+        for (const View* g : {&grad_query, &grad_key, &grad_value}) clear(*g);
+        return;
+    }
+    const View q = with_adjacent_columns(ctx, query), k = with_adjacent_columns(ctx, key);
+    const View v = with_adjacent_columns(ctx, value), mask = suitable_mask(ctx, attn_mask, q.dtype);
+    const View o = with_adjacent_columns(ctx, output), dy = with_adjacent_columns(ctx, grad_output);
+    const View sums = contiguous_in(ctx, widened(ctx, log_sum));
+    with_type("scaled_dot_product_attention_backward", q.dtype, [&]<class T>(T) {
+        loops<T>().backward(ctx, problem<T>(q, k, v, mask, is_causal, scale), dq.view().template as<T>(),
+                            dk.view().template as<T>(), dv.view().template as<T>(), operand<T>(dy), operand<T>(o),
+                            sums.as<T>());
+    });
+    dq.finish();
+    dk.finish();
+    dv.finish();
+}
+
+}  // namespace rushlight::cpu

@@ -1,0 +1,50 @@
+// The loops behind attention.h.
+#pragma once
+
+#include "cpu/capability.h"
+#include "rushlight/kernel.h"
+
+namespace rushlight::cpu {
+
+/// (batch, heads, rows, columns) with adjacent columns.
+template <class T>
+struct AttentionOperand {
+    T* data;
+    int64_t batch, head, row;  // strides
+
+    T* at(int64_t b, int64_t h) const { return data + b * batch + h * head; }
+};
+
+/// Strides of 0 where the mask repeats; data is null without a mask.
+struct AttentionMask {
+    const void* data;
+    bool is_bool;
+    int64_t batch, head, row, column;
+};
+
+template <class T>
+struct Attention {
+    int64_t batch, heads, key_heads, targets, sources, depth, width;
+    AttentionOperand<const T> query, key, value;
+    AttentionMask mask;
+    bool causal;
+    T scale;
+};
+
+template <class T>
+struct AttentionLoops {
+    // out and log_sum are row-major; log_sum may be null.
+    void (*forward)(KernelContext&, const Attention<T>&, T* out, T* log_sum);
+    // The gradients are row-major; out and grad_out have adjacent columns.
+    void (*backward)(KernelContext&, const Attention<T>&, T* grad_query, T* grad_key, T* grad_value,
+                     AttentionOperand<const T> grad_out, AttentionOperand<const T> out, const T* log_sum);
+};
+
+struct AttentionKernels {
+    AttentionLoops<float> f32;
+    AttentionLoops<double> f64;
+};
+
+RUSHLIGHT_KERNEL_TABLE(AttentionKernels, attention_kernels)
+
+}  // namespace rushlight::cpu
