@@ -230,7 +230,8 @@ def _custom(op: Op) -> list[str]:
     tensors = list(op.tensors)
     others = [a for a in op.schema.arguments if not a.type.is_tensor and a.name not in op.rule_only]
     params = [a for a in others if a.type.name in _PARAM_GETTERS]
-    count = len(op.schema.returns) + len(op.aux)
+    written_result = op.is_inplace and len(op.schema.returns) == 1  # uniform_: its first argument is its result
+    count = 0 if written_result else len(op.schema.returns) + len(op.aux)
     lists = [a for a in tensors if a.type.name.endswith("[]")]
 
     # The thunk: from the uniform KernelArgs to the kernel's own parameters.
@@ -262,8 +263,10 @@ def _custom(op: Op) -> list[str]:
         condition = f"if ({op.writes_if}) " if op.writes_if else ""
         written = list(op.writes) + [a.name for a in tensors if a.write]
         text += [f"{condition}launch.write({cpp_name(name)});" for name in written]
-        shown = count if aux else len(op.schema.returns)
-        if shown:
+        shown = count if aux else min(count, len(op.schema.returns))
+        if written_result:
+            text += ["launch.run(outs);", f"return {cpp_name(tensors[0].name)};"]
+        elif shown:
             text.append("auto results = launch.run(outs);")
             results = [f"std::move(results[{i}])" for i in range(shown)]
             text.append(f"return {results[0] if shown == 1 else '{' + ', '.join(results) + '}'};")

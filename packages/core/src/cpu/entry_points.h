@@ -5,3 +5,4 @@
 #include "cpu/matmul.h"
 #include "cpu/norm.h"
 #include "cpu/pool.h"
+#include "cpu/random.h"

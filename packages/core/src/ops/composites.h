@@ -2,6 +2,7 @@
 #pragma once
 
 #include "rushlight/dispatch.h"
+#include "rushlight/random.h"
 
 namespace rushlight::composites {
 
@@ -99,5 +100,32 @@ Tensor scatter_value(const Tensor& input, int64_t dim, const Tensor& index, Scal
 Tensor scatter_add(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src);
 Tensor masked_fill(const Tensor& input, const Tensor& mask, const TensorOrScalar& value);
 Tensor masked_select(const Tensor& input, const Tensor& mask);
+
+// random.cpp
+Tensor bernoulli__tensor(const Tensor& input, const Tensor& p, Generator* generator);
+Tensor bernoulli_p(const Tensor& input, double p, Generator* generator);
+Tensor random_(const Tensor& input, Generator* generator);
+Tensor random__to(const Tensor& input, int64_t to, Generator* generator);
+Tensor random__from(const Tensor& input, int64_t from, std::optional<int64_t> to, Generator* generator);
+Tensor rand(IntList size, Generator* generator, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad);
+Tensor rand_like(const Tensor& input, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad,
+                 std::optional<std::string_view> memory_format, Generator* generator);
+Tensor randn(IntList size, Generator* generator, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad);
+Tensor randn_like(const Tensor& input, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad,
+                  std::optional<std::string_view> memory_format, Generator* generator);
+Tensor randint_low(int64_t low, int64_t high, IntList size, Generator* generator, std::optional<DType> dtype, std::optional<Device> device,
+                   bool requires_grad);
+Tensor randint(int64_t high, IntList size, Generator* generator, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad);
+Tensor randint_like_low(const Tensor& input, int64_t low, int64_t high, std::optional<DType> dtype, std::optional<Device> device,
+                        bool requires_grad, std::optional<std::string_view> memory_format);
+Tensor randint_like(const Tensor& input, int64_t high, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad,
+                    std::optional<std::string_view> memory_format);
+Tensor randperm(int64_t n, Generator* generator, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad);
+Tensor normal(const Tensor& mean, const Tensor& std, Generator* generator);
+Tensor normal_number_std(const Tensor& mean, double std, Generator* generator);
+Tensor normal_number_mean(double mean, const Tensor& std, Generator* generator);
+Tensor normal_numbers(double mean, double std, IntList size, Generator* generator, std::optional<DType> dtype, std::optional<Device> device,
+                      bool requires_grad);
+Tensor dropout(const Tensor& input, double p, bool train);
 
 }  // namespace rushlight::composites

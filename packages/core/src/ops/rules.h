@@ -74,4 +74,15 @@ Outputs group_norm_backward(const Tensor&, const Tensor& input, const Tensor&, c
 Outputs _softmax(const Tensor& input, int64_t);
 Outputs softmax_backward(const Tensor& grad, const Tensor&, int64_t);
 
+// random.cpp
+Outputs uniform_(const Tensor& input, double from, double to, Generator*);
+Outputs normal_(const Tensor& input, double, double std, Generator*);
+Outputs exponential_(const Tensor& input, double lambd, Generator*);
+Outputs bernoulli_(const Tensor&, double p, Generator*);
+Outputs _integers_(const Tensor&, int64_t, int64_t, Generator*);
+Outputs bernoulli(const Tensor& input, Generator*);
+Outputs multinomial(const Tensor& input, int64_t num_samples, bool replacement, Generator*);
+Outputs _randperm(int64_t n, std::optional<Device> device, Generator*);
+Outputs _dropout(const Tensor& input, double);
+
 }  // namespace rushlight::rules

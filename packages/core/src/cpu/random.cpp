@@ -1,0 +1,196 @@
+#include "cpu/random.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <vector>
+
+#include "cpu/contiguous.h"
+#include "cpu/pointwise_driver.h"
+#include "cpu/random_fill.h"
+#include "rushlight/error.h"
+#include "rushlight/parallel.h"
+
+namespace rushlight::cpu {
+namespace {
+
+// Writes row-major values of dtype `dtype` over `self`, converted.
+void spread(const View& self, const void* values, DType dtype) {
+    PointwisePlan plan;
+    plan.ndim = self.ndim;
+    plan.num_operands = 2;
+    plan.loop = cast_loop(self.dtype, dtype);
+    plan.params = nullptr;
+    plan.data[0] = self.as<char>();
+    plan.data[1] = static_cast<char*>(const_cast<void*>(values));
+    plan.dtype[0] = plan.loop_dtype[0] = self.dtype;
+    plan.dtype[1] = plan.loop_dtype[1] = dtype;
+    int64_t step = static_cast<int64_t>(itemsize(dtype));
+    for (int d = self.ndim - 1; d >= 0; --d) {
+        plan.sizes[d] = self.sizes[d];
+        plan.strides[0][d] = self.strides[d] * static_cast<int64_t>(itemsize(self.dtype));
+        plan.strides[1][d] = step;
+        step *= self.sizes[d];
+    }
+    coalesce(plan);
+    run(plan);
+}
+
+// Calls `fill` with row-major memory for all values, of type T: the tensor's own where that fits.
+template <class T, class Fill>
+void with_values(KernelContext& ctx, const View& self, DType dtype, Fill fill) {
+    if (self.numel == 0) return;
+    if (self.contiguous && self.dtype == dtype) return fill(self.as<T>());
+    T* values = scratch<T>(ctx, self.numel);
+    fill(values);
+    spread(self, values, dtype);
+}
+
+// Floating values in float32, or float64 for tensors of that. `map` makes the result of what `draw` gives.
+template <class Draw, class Map>
+void floating(KernelContext& ctx, const View& self, Draw draw, Map map) {
+    auto fill = [&](auto* values) {
+        draw(values);
+        parallel_for(0, self.numel, kGrain, [&](int64_t begin, int64_t end) {
+            for (int64_t i = begin; i < end; ++i) values[i] = map(values[i]);
+        });
+    };
+    if (self.dtype == DType::Float64) with_values<double>(ctx, self, DType::Float64, fill);
+    else with_values<float>(ctx, self, DType::Float32, fill);
+}
+
+}  // namespace
+
+void uniform_(KernelContext& ctx, const View& self, double from, double to) {
+    floating(
+        ctx, self, [&](auto* out) { fill_uniform(ctx.random, out, self.numel); },
+        [=](auto u) { return static_cast<decltype(u)>(from) + u * static_cast<decltype(u)>(to - from); });
+}
+
+void normal_(KernelContext& ctx, const View& self, double mean, double std) {
+    floating(
+        ctx, self, [&](auto* out) { fill_normal(ctx.random, out, self.numel); },
+        [=](auto z) { return static_cast<decltype(z)>(mean) + z * static_cast<decltype(z)>(std); });
+}
+
+void exponential_(KernelContext& ctx, const View& self, double lambd) {
+    floating(
+        ctx, self, [&](auto* out) { fill_uniform(ctx.random, out, self.numel); },
+        [=](auto u) { return -std::log1p(-u) / static_cast<decltype(u)>(lambd); });
+}
+
+void bernoulli_(KernelContext& ctx, const View& self, double p) {
+    with_values<uint8_t>(ctx, self, DType::UInt8, [&](uint8_t* values) {
+        fill_bernoulli(ctx.random, static_cast<float>(p), values, self.numel);
+    });
+}
+
+void bernoulli(KernelContext& ctx, const View& out, const View& p) {
+    const View chances = contiguous_in(ctx, p, p.dtype == DType::Float64 ? DType::Float64 : DType::Float32);
+    auto draw = [&](const auto* chance, auto* uniform) {
+        fill_uniform(ctx.random, uniform, out.numel);
+        uint8_t* values = scratch<uint8_t>(ctx, out.numel);
+        for (int64_t i = 0; i < out.numel; ++i) {
+            RL_CHECK(chance[i] >= 0 && chance[i] <= 1, throw_runtime,
+                     "bernoulli(input): probabilities must lie between 0 and 1, found %g", static_cast<double>(chance[i]));
+            values[i] = uniform[i] < chance[i];
+        }
+        spread(out, values, DType::UInt8);
+    };
+    if (out.numel == 0) return;
+    if (chances.dtype == DType::Float64) draw(chances.as<double>(), scratch<double>(ctx, out.numel));
+    else draw(chances.as<float>(), scratch<float>(ctx, out.numel));
+}
+
+void integers_(KernelContext& ctx, const View& self, int64_t low, int64_t range) {
+    with_values<int64_t>(ctx, self, DType::Int64, [&](int64_t* values) {
+        fill_integers(ctx.random, low, static_cast<uint64_t>(range), values, self.numel);
+    });
+}
+
+void randperm(KernelContext& ctx, const View& out, int64_t n) {
+    int64_t* place = out.as<int64_t>();
+    uint64_t* bits = scratch<uint64_t>(ctx, n);
+    fill_integers(ctx.random, 0, 0, reinterpret_cast<int64_t*>(bits), n);
+    std::iota(place, place + n, int64_t{0});
+    for (int64_t i = n - 1; i > 0; --i)
+        std::swap(place[i], place[uniform_below(bits[i], static_cast<uint64_t>(i) + 1)]);
+}
+
+void multinomial(KernelContext& ctx, const View& out, const View& input, int64_t num_samples, bool replacement) {
+    const int64_t n = input.size(-1), rows = n ? input.numel / n : 0;
+    double* weights = scratch<double>(ctx, input.numel);
+    const View dense = contiguous_in(ctx, input, input.dtype == DType::Float64 ? DType::Float64 : DType::Float32);
+    for (int64_t i = 0; i < input.numel; ++i)
+        weights[i] = dense.dtype == DType::Float64 ? dense.as<double>()[i] : static_cast<double>(dense.as<float>()[i]);
+    const int64_t draws = replacement ? num_samples : n;
+    double* uniform = scratch<double>(ctx, rows * draws);
+    fill_uniform(ctx.random, uniform, rows * draws);
+    for (int64_t r = 0; r < rows; ++r) {
+        double *w = weights + r * n, *u = uniform + r * draws, total = 0;
+        int64_t* chosen = out.as<int64_t>() + r * num_samples;
+        int64_t possible = 0;
+        for (int64_t i = 0; i < n; ++i) {
+            RL_CHECK(w[i] >= 0 && std::isfinite(w[i]), throw_runtime,
+                     "multinomial(input): weights must be finite and not negative, found %g", w[i]);
+            total += w[i];
+            possible += w[i] > 0;
+        }
+        RL_CHECK(total > 0, throw_runtime, "multinomial(input): the weights of a row sum to zero");
+        RL_CHECK(replacement || possible >= num_samples, throw_runtime,
+                 "multinomial(num_samples): %lld cannot be drawn without replacement from %lld weights above zero",
+                 (long long)num_samples, (long long)possible);
+        if (replacement) {
+            // Where the running sum passes a uniform share of the total.
+            std::partial_sum(w, w + n, w);
+            for (int64_t s = 0; s < num_samples; ++s) {
+                double share = u[s] * w[n - 1];
+                int64_t i = std::upper_bound(w, w + n, share) - w;
+                // A share that rounding has made the total goes to the last weight that is not zero.
+                chosen[s] = i < n ? i : std::lower_bound(w, w + n, w[n - 1]) - w;
+            }
+        } else {
+            // The first arrivals of processes with these rates (Efraimidis and Spirakis, "Weighted random sampling with a
+            // reservoir", 2006).
+            for (int64_t i = 0; i < n; ++i) u[i] = w[i] > 0 ? -std::log1p(-u[i]) / w[i] : HUGE_VAL;
+            std::vector<int64_t> order(static_cast<size_t>(n));
+            std::iota(order.begin(), order.end(), int64_t{0});
+            std::partial_sort(order.begin(), order.begin() + num_samples, order.end(), [&](int64_t a, int64_t b) {
+                return u[a] < u[b] || (u[a] == u[b] && a < b);
+            });
+            std::copy_n(order.begin(), num_samples, chosen);
+        }
+    }
+}
+
+namespace {
+
+template <class T>
+void dropout_of(PhiloxKey key, const View& out, const View& mask, const View& input, double p) {
+    constexpr int64_t kBlock = 1024;
+    const T* in = input.as<T>();
+    T* result = out.as<T>();
+    uint8_t* kept = mask.defined() ? mask.as<uint8_t>() : nullptr;
+    const T scale = static_cast<T>(1 / (1 - p));
+    parallel_for(0, out.numel, kGrain, [&](int64_t begin, int64_t end) {
+        uint8_t block[kBlock];
+        for (int64_t at = begin; at < end; at += kBlock) {
+            int64_t n = std::min(kBlock, end - at);
+            uint8_t* bits = kept ? kept + at : block;
+            random_kernels().bernoulli(key, at, n, static_cast<float>(1 - p), bits);
+            for (int64_t i = 0; i < n; ++i) result[at + i] = bits[i] ? in[at + i] * scale : T(0);
+        }
+    });
+}
+
+}  // namespace
+
+void dropout(KernelContext& ctx, const View& out, const View& mask, const View& input, double p) {
+    const WidenedOut wide(ctx, out);
+    const View x = contiguous_in(ctx, input, wide.view().dtype);
+    if (x.dtype == DType::Float64) dropout_of<double>(ctx.random, wide.view(), mask, x, p);
+    else dropout_of<float>(ctx.random, wide.view(), mask, x, p);
+    wide.finish();
+}
+
+}  // namespace rushlight::cpu

@@ -1,0 +1,28 @@
+// Random values written over tensors of any strides: Note [Random values] in rushlight/philox.h says which. float16 and bfloat16
+// are drawn as float32; integers take the bits as they come.
+#pragma once
+
+#include "rushlight/kernel.h"
+
+namespace rushlight::cpu {
+
+/// Uniform in [from, to).
+void uniform_(KernelContext& ctx, const View& self, double from, double to);
+void normal_(KernelContext& ctx, const View& self, double mean, double std);
+/// Of rate `lambd`.
+void exponential_(KernelContext& ctx, const View& self, double lambd);
+/// 1 with probability p, else 0.
+void bernoulli_(KernelContext& ctx, const View& self, double p);
+/// 1 with the probability that `p` has in the same place.
+void bernoulli(KernelContext& ctx, const View& out, const View& p);
+/// Uniform in {low, ..., low + range - 1}; range 0 stands for 2^64.
+void integers_(KernelContext& ctx, const View& self, int64_t low, int64_t range);
+/// A permutation of 0 .. n-1: Fisher and Yates, by R. Durstenfeld, "Algorithm 235", 1964.
+void randperm(KernelContext& ctx, const View& out, int64_t n);
+/// out (rows..., num_samples): indices drawn with the weights of the rows of `input`.
+void multinomial(KernelContext& ctx, const View& out, const View& input, int64_t num_samples, bool replacement);
+
+/// out = input / (1 - p) where mask, which is drawn here and may be undefined, is true; else 0.
+void dropout(KernelContext& ctx, const View& out, const View& mask, const View& input, double p);
+
+}  // namespace rushlight::cpu

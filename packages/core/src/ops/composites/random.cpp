@@ -1,0 +1,146 @@
+#include <algorithm>
+#include <limits>
+
+#include "ops/composites.h"
+#include "rushlight/backend.h"
+#include "rushlight/ops/_dropout.h"
+#include "rushlight/ops/_integers_.h"
+#include "rushlight/ops/_randperm.h"
+#include "rushlight/ops/_to_copy.h"
+#include "rushlight/ops/add.h"
+#include "rushlight/ops/bernoulli.h"
+#include "rushlight/ops/bernoulli_.h"
+#include "rushlight/ops/copy_.h"
+#include "rushlight/ops/detach.h"
+#include "rushlight/ops/empty.h"
+#include "rushlight/ops/empty_like.h"
+#include "rushlight/ops/expand.h"
+#include "rushlight/ops/mul.h"
+#include "rushlight/ops/normal_.h"
+#include "rushlight/ops/randn.h"
+#include "rushlight/ops/uniform_.h"
+
+namespace rushlight::composites {
+namespace {
+
+using OptDType = std::optional<DType>;
+using OptDevice = std::optional<Device>;
+
+// Fills a new tensor outside of any graph.
+template <class Fill>
+Tensor filled(Tensor t, bool requires_grad, Fill fill) {
+    fill(t);
+    if (requires_grad) t.set_requires_grad(true);
+    return t;
+}
+
+// Integers from low to before high, without overflow.
+Tensor integers(const char* op, const Tensor& t, int64_t low, int64_t high, Generator* generator) {
+    RL_CHECK(low < high, throw_runtime, "%s(low, high): there is no integer from %lld to before %lld", op, (long long)low,
+             (long long)high);
+    auto range = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
+    return ops::_integers_(t, low, static_cast<int64_t>(range), generator);
+}
+
+// One past the largest integer up to which all are exact; 0 stands for 2^63.
+int64_t exact_integers(DType t) {
+    switch (t) {
+        case DType::Bool: return 2;
+        case DType::UInt8: return 256;
+        case DType::Int8: return 128;
+        case DType::Int16: return 32768;
+        case DType::Int32: return int64_t{1} << 31;
+        case DType::Float16: return (1 << 11) + 1;
+        case DType::BFloat16: return (1 << 8) + 1;
+        case DType::Float32: return (1 << 24) + 1;
+        case DType::Float64: return (int64_t{1} << 53) + 1;
+        default: return std::numeric_limits<int64_t>::max();
+    }
+}
+
+}  // namespace
+
+Tensor bernoulli__tensor(const Tensor& input, const Tensor& p, Generator* generator) {
+    Tensor chances = ops::expand(is_floating(p.dtype()) ? p : ops::_to_copy(p, default_dtype()), input.sizes(), false);
+    return ops::copy_(input, ops::bernoulli(ops::detach(chances), generator), false);
+}
+Tensor bernoulli_p(const Tensor& input, double p, Generator* generator) {
+    return ops::bernoulli_(ops::empty_like(ops::detach(input)), p, generator);
+}
+
+Tensor random_(const Tensor& input, Generator* generator) {
+    return integers("random_", input, 0, exact_integers(input.dtype()), generator);
+}
+Tensor random__to(const Tensor& input, int64_t to, Generator* generator) {
+    return integers("random_", input, 0, to, generator);
+}
+Tensor random__from(const Tensor& input, int64_t from, std::optional<int64_t> to, Generator* generator) {
+    return integers("random_", input, from, to.value_or(exact_integers(input.dtype())), generator);
+}
+
+Tensor rand(IntList size, Generator* generator, OptDType dtype, OptDevice device, bool requires_grad) {
+    return filled(ops::empty(size, dtype, device), requires_grad,
+                  [&](const Tensor& t) { ops::uniform_(t, 0, 1, generator); });
+}
+Tensor rand_like(const Tensor& input, OptDType dtype, OptDevice device, bool requires_grad,
+                 std::optional<std::string_view> memory_format, Generator* generator) {
+    return filled(ops::empty_like(ops::detach(input), dtype, device, false, memory_format), requires_grad,
+                  [&](const Tensor& t) { ops::uniform_(t, 0, 1, generator); });
+}
+Tensor randn(IntList size, Generator* generator, OptDType dtype, OptDevice device, bool requires_grad) {
+    return filled(ops::empty(size, dtype, device), requires_grad,
+                  [&](const Tensor& t) { ops::normal_(t, 0, 1, generator); });
+}
+Tensor randn_like(const Tensor& input, OptDType dtype, OptDevice device, bool requires_grad,
+                  std::optional<std::string_view> memory_format, Generator* generator) {
+    return filled(ops::empty_like(ops::detach(input), dtype, device, false, memory_format), requires_grad,
+                  [&](const Tensor& t) { ops::normal_(t, 0, 1, generator); });
+}
+Tensor randint_low(int64_t low, int64_t high, IntList size, Generator* generator, OptDType dtype, OptDevice device,
+                   bool requires_grad) {
+    return filled(ops::empty(size, dtype.value_or(DType::Int64), device), requires_grad,
+                  [&](const Tensor& t) { integers("randint", t, low, high, generator); });
+}
+Tensor randint(int64_t high, IntList size, Generator* generator, OptDType dtype, OptDevice device, bool requires_grad) {
+    return randint_low(0, high, size, generator, dtype, device, requires_grad);
+}
+Tensor randint_like_low(const Tensor& input, int64_t low, int64_t high, OptDType dtype, OptDevice device,
+                        bool requires_grad, std::optional<std::string_view> memory_format) {
+    return filled(ops::empty_like(ops::detach(input), dtype, device, false, memory_format), requires_grad,
+                  [&](const Tensor& t) { integers("randint_like", t, low, high, nullptr); });
+}
+Tensor randint_like(const Tensor& input, int64_t high, OptDType dtype, OptDevice device, bool requires_grad,
+                    std::optional<std::string_view> memory_format) {
+    return randint_like_low(input, 0, high, dtype, device, requires_grad, memory_format);
+}
+Tensor randperm(int64_t n, Generator* generator, OptDType dtype, OptDevice device, bool requires_grad) {
+    Tensor order = ops::_randperm(n, device, generator);
+    if (dtype && *dtype != DType::Int64) order = ops::_to_copy(order, dtype);
+    return filled(order, requires_grad, [](const Tensor&) {});
+}
+
+Tensor normal(const Tensor& mean, const Tensor& std, Generator* generator) {
+    Tensor sum = ops::add(mean, std);  // of the joint shape and dtype
+    Tensor z = ops::normal_(ops::empty_like(ops::detach(sum)), 0, 1, generator);
+    return ops::add(ops::mul(z, std), mean);
+}
+Tensor normal_number_std(const Tensor& mean, double std, Generator* generator) {
+    return ops::add(ops::normal_(ops::empty_like(ops::detach(mean)), 0, std, generator), mean);
+}
+Tensor normal_number_mean(double mean, const Tensor& std, Generator* generator) {
+    Tensor z = ops::normal_(ops::empty_like(ops::detach(std)), 0, 1, generator);
+    return ops::add(ops::mul(z, std), Scalar(mean));
+}
+Tensor normal_numbers(double mean, double std, IntList size, Generator* generator, OptDType dtype, OptDevice device,
+                      bool requires_grad) {
+    return filled(ops::empty(size, dtype, device), requires_grad,
+                  [&](const Tensor& t) { ops::normal_(t, mean, std, generator); });
+}
+
+Tensor dropout(const Tensor& input, double p, bool train) {
+    RL_CHECK(p >= 0 && p <= 1, throw_runtime, "dropout(p): must lie between 0 and 1, got %g", p);
+    if (!train || p == 0 || input.numel() == 0) return input;
+    return p == 1 ? ops::mul(input, Scalar(0.0)) : ops::_dropout(input, p);
+}
+
+}  // namespace rushlight::composites

@@ -1,0 +1,65 @@
+#include <cmath>
+
+#include "ops/rules.h"
+#include "rushlight/backend.h"
+
+namespace rushlight::rules {
+
+Outputs uniform_(const Tensor& input, double from, double to, Generator*) {
+    floating_only("uniform_", input);
+    RL_CHECK(from <= to, throw_runtime, "uniform_(from, to): from %g is above to %g", from, to);
+    return {};
+}
+Outputs normal_(const Tensor& input, double, double std, Generator*) {
+    floating_only("normal_", input);
+    RL_CHECK(std >= 0, throw_runtime, "normal_(std): must not be negative, got %g", std);
+    return {};
+}
+Outputs exponential_(const Tensor& input, double lambd, Generator*) {
+    floating_only("exponential_", input);
+    RL_CHECK(lambd > 0, throw_runtime, "exponential_(lambd): must be positive, got %g", lambd);
+    return {};
+}
+Outputs bernoulli_(const Tensor&, double p, Generator*) {
+    RL_CHECK(p >= 0 && p <= 1, throw_runtime, "bernoulli_(p): must lie between 0 and 1, got %g", p);
+    return {};
+}
+Outputs _integers_(const Tensor&, int64_t, int64_t, Generator*) { return {}; }
+
+Outputs bernoulli(const Tensor& input, Generator*) {
+    floating_only("bernoulli", input);
+    Outputs out;
+    out.like(input);
+    return out;
+}
+
+Outputs multinomial(const Tensor& input, int64_t num_samples, bool replacement, Generator*) {
+    floating_only("multinomial", input);
+    RL_CHECK(input.dim() == 1 || input.dim() == 2, throw_runtime, "multinomial(input): needs 1 or 2 dimensions, got shape %s",
+             to_string(input.sizes()).c_str());
+    RL_CHECK(num_samples > 0, throw_runtime, "multinomial(num_samples): must be positive, got %lld", (long long)num_samples);
+    RL_CHECK(replacement || num_samples <= input.size(-1), throw_runtime,
+             "multinomial(num_samples): %lld cannot be drawn without replacement from %lld", (long long)num_samples,
+             (long long)input.size(-1));
+    int64_t sizes[] = {input.size(0), num_samples};
+    Outputs out;
+    out.add(input.dim() == 1 ? IntList(sizes + 1, 1) : IntList(sizes, 2), DType::Int64, input.device());
+    return out;
+}
+
+Outputs _randperm(int64_t n, std::optional<Device> device, Generator*) {
+    RL_CHECK(n >= 0, throw_runtime, "randperm(n): must not be negative, got %lld", (long long)n);
+    Outputs out;
+    out.add(IntList(&n, 1), DType::Int64, resolve(device.value_or(Device{})));
+    return out;
+}
+
+Outputs _dropout(const Tensor& input, double) {
+    floating_only("dropout", input);
+    Outputs out;
+    out.like(input);
+    out.add(input.sizes(), DType::Bool, input.device());
+    return out;
+}
+
+}  // namespace rushlight::rules
