@@ -151,7 +151,7 @@ class CppWriter:
             return f"f::at({self.write(node.value)}, {self.write(node.slice)})"
         if isinstance(node.value, ast.Name) and node.value.id in ("grads", "results"):
             return f"f::at({self.write(node.value)}, {node.slice.value})"
-        if isinstance(node.value, ast.Attribute):
+        if not isinstance(node.value, ast.Call):
             return f"f::at({self.write(node.value)}, {node.slice.value})"
         return f"std::get<{node.slice.value}>({self.write(node.value)})"
 

@@ -2,7 +2,10 @@
 #pragma once
 
 #include "cpu/convolution.h"
+#include "cpu/loss.h"
 #include "cpu/matmul.h"
 #include "cpu/norm.h"
+#include "cpu/optimizer.h"
 #include "cpu/pool.h"
 #include "cpu/random.h"
+#include "cpu/softmax.h"

@@ -38,6 +38,21 @@ Tensor conv3d_padding(const Tensor& input, const Tensor& weight, const Tensor& b
                       std::string_view padding, IntList dilation, int64_t groups);
 Tensor conv_transpose3d(const Tensor& input, const Tensor& weight, const Tensor& bias, IntList stride, IntList padding,
                         IntList output_padding, int64_t groups, IntList dilation);
+Tensor convolution_grad_grad(const Tensor& grad_input, const Tensor& grad_weight, const Tensor& grad_bias,
+                             const Tensor& grad, const Tensor& input, const Tensor& weight, IntList stride,
+                             IntList padding, IntList dilation, bool transposed, IntList output_padding, int64_t groups,
+                             IntList wanted);
+
+// softmax.cpp
+Tensor softmax(const Tensor& input, int64_t dim, std::optional<DType> dtype);
+Tensor log_softmax(const Tensor& input, int64_t dim, std::optional<DType> dtype);
+
+// loss.cpp
+Tensor cross_entropy_loss(const Tensor& input, const Tensor& target, const Tensor& weight, int64_t reduction,
+                          int64_t ignore_index, double label_smoothing);
+Tensor cross_entropy_backward(const Tensor& grad, const Tensor& input, const Tensor& target, const Tensor& weight,
+                              const Tensor& log_sum, const Tensor& total_weight, int64_t reduction, int64_t ignore_index,
+                              double label_smoothing);
 
 // pooling.cpp
 std::tuple<Tensor, Tensor> max_pool1d_with_indices(const Tensor& input, IntList kernel_size, IntList stride,

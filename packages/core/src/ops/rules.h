@@ -71,8 +71,34 @@ Outputs rms_norm_backward(const Tensor&, const Tensor& input, const Tensor&, con
 Outputs group_norm(const Tensor& input, int64_t num_groups, const Tensor& weight, const Tensor& bias, double, bool);
 Outputs group_norm_backward(const Tensor&, const Tensor& input, const Tensor&, const Tensor&, const Tensor& weight, int64_t,
                             IntList wanted);
-Outputs _softmax(const Tensor& input, int64_t);
-Outputs softmax_backward(const Tensor& grad, const Tensor&, int64_t);
+
+// softmax.cpp
+Outputs softmax(const Tensor& input, int64_t dim);
+Outputs log_softmax(const Tensor& input, int64_t dim);
+Outputs softmax_backward(const Tensor& grad, const Tensor& result, int64_t dim);
+Outputs log_softmax_backward(const Tensor& grad, const Tensor& result, int64_t dim);
+
+// loss.cpp
+Outputs nll_loss(const Tensor& input, const Tensor& target, const Tensor& weight, int64_t reduction, int64_t ignore_index);
+Outputs nll_loss_backward(const Tensor& grad, const Tensor& target, const Tensor& weight, const Tensor& total_weight,
+                          IntList input_sizes, int64_t reduction, int64_t ignore_index);
+Outputs cross_entropy(const Tensor& input, const Tensor& target, const Tensor& weight, int64_t reduction,
+                      int64_t ignore_index, double label_smoothing);
+Outputs cross_entropy_backward(const Tensor& grad, const Tensor& input, const Tensor& target, const Tensor& weight,
+                               const Tensor& log_sum, const Tensor& total_weight, int64_t reduction, int64_t ignore_index,
+                               double label_smoothing);
+
+// optimizer.cpp
+Outputs fused_sgd(TensorList params, TensorList grads, TensorList momentum_buffers, double weight_decay, double momentum,
+                  double lr, double dampening, bool nesterov, bool maximize, bool is_first_step, const Tensor& grad_scale,
+                  const Tensor& found_inf);
+Outputs fused_adam(TensorList params, TensorList grads, TensorList exp_avgs, TensorList exp_avg_sqs,
+                   TensorList max_exp_avg_sqs, TensorList steps, double lr, double beta1, double beta2, double weight_decay,
+                   double eps, bool amsgrad, bool maximize, const Tensor& grad_scale, const Tensor& found_inf);
+Outputs fused_adamw(TensorList params, TensorList grads, TensorList exp_avgs, TensorList exp_avg_sqs,
+                    TensorList max_exp_avg_sqs, TensorList steps, double lr, double beta1, double beta2,
+                    double weight_decay, double eps, bool amsgrad, bool maximize, const Tensor& grad_scale,
+                    const Tensor& found_inf);
 
 // random.cpp
 Outputs uniform_(const Tensor& input, double from, double to, Generator*);

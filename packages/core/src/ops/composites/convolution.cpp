@@ -1,4 +1,7 @@
 #include "ops/composites.h"
+#include "rushlight/ops/zeros_like.h"
+#include "rushlight/ops/reshape.h"
+#include "rushlight/ops/add.h"
 #include "rushlight/ops/constant_pad_nd.h"
 #include "rushlight/ops/convolution.h"
 #include "rushlight/ops/squeeze.h"
@@ -69,5 +72,24 @@ RL_CONVOLUTION(1)
 RL_CONVOLUTION(2)
 RL_CONVOLUTION(3)
 #undef RL_CONVOLUTION
+
+// The convolution is linear in the input and in the weight, and the bias is added: so the gradients' own gradients are
+// convolutions again.
+Tensor convolution_grad_grad(const Tensor& grad_input, const Tensor& grad_weight, const Tensor& grad_bias,
+                             const Tensor& grad, const Tensor& input, const Tensor& weight, IntList stride,
+                             IntList padding, IntList dilation, bool transposed, IntList output_padding, int64_t groups,
+                             IntList wanted) {
+    auto convolution = [&](const Tensor& x, const Tensor& w) {
+        return ops::convolution(x, w, Tensor(), stride, padding, dilation, transposed, output_padding, groups);
+    };
+    Tensor total = ops::zeros_like(grad);
+    if (wanted[0]) total = ops::add(total, convolution(grad_input, weight));
+    if (wanted[1]) total = ops::add(total, convolution(input, grad_weight));
+    if (wanted[2]) {
+        int64_t per_channel[5] = {1, grad_bias.numel(), 1, 1, 1};
+        total = ops::add(total, ops::reshape(grad_bias, IntList(per_channel, static_cast<size_t>(grad.dim()))));
+    }
+    return total;
+}
 
 }  // namespace rushlight::composites

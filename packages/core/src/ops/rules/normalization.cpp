@@ -123,16 +123,4 @@ Outputs group_norm_backward(const Tensor&, const Tensor& input, const Tensor&, c
     return gradients(input, weight, channels, wanted);
 }
 
-Outputs _softmax(const Tensor& input, int64_t) {
-    floating_only("softmax", input);
-    Outputs out;
-    out.like(input);
-    return out;
-}
-Outputs softmax_backward(const Tensor& grad, const Tensor&, int64_t) {
-    Outputs out;
-    out.like(grad);
-    return out;
-}
-
 }  // namespace rushlight::rules
