@@ -247,6 +247,7 @@ std::vector<Tensor> run_backward(TensorList outputs, TensorList grads, TensorLis
     RL_CHECK(grads.empty() || grads.size() == outputs.size(), throw_runtime,
              "backward(): %zu outputs need as many gradients, got %zu", outputs.size(), grads.size());
     GradMode mode(options.create_graph);
+    StagesOff overrides(bit(Stage::Python));  // gradients of a subclass are plain tensors
     Pass pass(options);
     for (size_t i = 0; i < outputs.size(); ++i) {
         const Tensor& output = outputs[i];

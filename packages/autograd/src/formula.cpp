@@ -99,7 +99,10 @@ Tensor tangent_or_zeros(const Tensor& t) {
 
 std::vector<Tensor> tangent_or_zeros(TensorList list) {
     std::vector<Tensor> tangents;
-    for (const Tensor& t : list) tangents.push_back(tangent_or_zeros(t));
+    for (const Tensor& t : list) {
+        Tensor given = tangent_or_zeros(t);
+        tangents.push_back(given.defined() || !t.defined() ? given : ops::zeros_like(t));  // integers join as zeros
+    }
     return tangents;
 }
 

@@ -3,6 +3,7 @@
 
 #include "rushlight/autograd/saved.h"
 #include "rushlight/autograd/variable.h"
+#include "rushlight/random.h"
 
 namespace rushlight::autograd {
 

@@ -57,6 +57,23 @@ def test_a_result_that_saves_itself_dies() -> None:
     assert alive() is None
 
 
+def test_a_view_of_an_argument_is_recorded() -> None:
+    class Reshape(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.view(2, 1)
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad.view(2) * 3
+
+    x = leaf(2)
+    y = Reshape.apply(x)
+    assert y.requires_grad
+    y.backward(core.ones(2, 1, dtype=core.float64))
+    assert x.grad.tolist() == [3.0, 3.0]
+
+
 def test_other_arguments_and_needs_input_grad() -> None:
     seen = []
 

@@ -86,7 +86,8 @@ class _Emitter:
     def __init__(self, d: Derivative, ops: dict[str, list[Op]]) -> None:
         self.d, self.op, self.ops = d, d.op, ops
         self.own = d.op.name.replace(".", "_")
-        self.node = "".join(p.capitalize() for p in self.own.strip("_").split("_")) + "Backward0"
+        words = "".join(p.capitalize() for p in self.own.strip("_").split("_"))
+        self.node = words + ("InPlace" if d.op.is_inplace else "") + "Backward0"
         self.headers: set[str] = set()
         self.installs: list[str] = []
         self.tensors = list(self.op.tensors)
@@ -268,14 +269,14 @@ class _Emitter:
         given = ", ".join(cpp_name(a.name) for a in schema.arguments)
         comma = ", " if given else ""
         lines = [
-            f"{schema.cpp_return} {function}(const Operator& op, StageMask mask, {schema.cpp_parameters()}) {{",
-            "    mask &= ~bit(Stage::Autograd);",
+            f"{schema.cpp_return} {function}(const Operator& op, StageMask stages, {schema.cpp_parameters()}) {{",
+            "    stages &= ~bit(Stage::Autograd);",
         ]
         if inplace:
             lines.append(f'    check_inplace("{form.name}", {cpp_name(schema.arguments[0].name)});')
         differentiable = [n for names in self.d.grads for n in names]
         need = " || ".join(f"needs_grad({cpp_name(n)})" for n in differentiable)
-        lines.append(f"    if (!({need})) return {call}::next(op, mask{comma}{given});")
+        lines.append(f"    if (!({need})) return {call}::next(op, stages{comma}{given});")
         lines += self._make_node(form)
         for use, formulas in self._saved_uses().items():
             if self._kind_of(use.name) in ("tensor", "param"):
@@ -285,16 +286,16 @@ class _Emitter:
             lines += [
                 "    auto made = [&] {",
                 "    " + guard,
-                f"        return {call}::next(op, mask{comma}{given});",
+                f"        return {call}::next(op, stages{comma}{given});",
                 "    }();",
             ]
         elif self.op.aux and not inplace:
             aux = next(f for f in self.op.forms() if f.kind == "Aux")
             lines.append(
-                f"    auto all = Call<{aux.schema.cpp_signature}>::next({aux.symbol}, mask{comma}{given});"
+                f"    auto all = Call<{aux.schema.cpp_signature}>::next({aux.symbol}, stages{comma}{given});"
             )
         else:
-            lines.append(f"    auto made = {call}::next(op, mask{comma}{given});")
+            lines.append(f"    auto made = {call}::next(op, stages{comma}{given});")
         lines += [f"    {line}" for line in self._after(form)]
         self.installs.append(
             f'install_stage(Stage::Autograd, "{form.name}", {form.hash:#x}ULL, reinterpret_cast<void*>({function}));'
@@ -417,15 +418,15 @@ class _Emitter:
             f'install_stage(Stage::Dual, "{form.name}", {form.hash:#x}ULL, reinterpret_cast<void*>({function}));'
         )
         lines = [
-            f"{schema.cpp_return} {function}(const Operator& op, StageMask mask, {schema.cpp_parameters()}) {{",
-            "    mask &= ~bit(Stage::Dual);",
+            f"{schema.cpp_return} {function}(const Operator& op, StageMask stages, {schema.cpp_parameters()}) {{",
+            "    stages &= ~bit(Stage::Dual);",
         ]
         if jvp == "constant":
             target = cpp_name(schema.arguments[0].name)
             self.headers.add("rushlight/ops/zero_.h")
             return [
                 *lines,
-                f"    auto made = {call}::next(op, mask, {given});",
+                f"    auto made = {call}::next(op, stages, {given});",
                 f"    if (Tensor t = tangent({target}); t.defined()) ops::zero_(t);",
                 "    return made;",
                 "}",
@@ -435,7 +436,7 @@ class _Emitter:
         lines += [
             "    auto made = [&] {",
             "        StagesOff dual(bit(Stage::Dual));",
-            f"        return {call}::next(op, mask, {given});",
+            f"        return {call}::next(op, stages, {given});",
             "    }();",
         ]
         if jvp == "linear":

@@ -3,12 +3,17 @@
 Afterwards tensors have `backward`, `grad_fn` and hooks, and operators on tensors that require grad are recorded.
 """
 
+import sys
+
 import rushlight_core as _core  # first: it loads librushlight, which this package's library needs
 from rushlight_autograd import forward_ad, functional, graph
 from rushlight_autograd._C import FunctionCtx, Node
 from rushlight_autograd.backward import backward, grad
 from rushlight_autograd.function import Function
 from rushlight_autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
+
+# Where the packages that build on core look for a provider of gradients.
+_core.autograd = sys.modules[__name__]
 
 enable_grad = _core.enable_grad
 inference_mode = _core.inference_mode

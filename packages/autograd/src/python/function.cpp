@@ -281,8 +281,8 @@ PyObject* function_apply(PyObject*, PyObject* const* given, Py_ssize_t nargs) {
                 if (dirty) {
                     check_inplace(node->name().c_str(), t);
                     rebase_history(t, owner, index);
-                } else if (is_argument) {
-                    // Handed through: the result is another tensor over the same memory.
+                } else if (is_argument || impl->has(Flag::DetachedView)) {
+                    // Handed through, or a view made under forward's no_grad: another tensor over the same memory.
                     Tensor alias = make_alias(t);
                     set_history(alias, owner, index);
                     result = Object(check(wrap(alias)));
