@@ -39,7 +39,7 @@ def _inplace_names(ops: list[Op]) -> dict[str, list[Op]]:
 
 def _form_of(op: Op, name: str) -> Form:
     natural = op.forms()[0]
-    if name == natural.function:
+    if name == op.base:
         return natural
     return next(f for f in op.forms() if f.kind == "InPlace")
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from .argument_types import TYPES
-from .schema import Argument, Schema
+from .schema import Argument, Schema, cpp_name
 
 KINDS = {
     # kind: keys that only it may have; the hand-written C++ function it calls
@@ -75,7 +75,7 @@ class Op:
 
     @property
     def body_name(self) -> str:
-        return self.body or self.name.replace(".", "_")
+        return self.body or cpp_name(self.name.replace(".", "_"))
 
     @property
     def header(self) -> str:
@@ -132,7 +132,7 @@ class Form:
             "Out": "_out",
             "Aux": "_aux",
         }
-        return self.op.base + suffix[self.kind]
+        return cpp_name(self.op.base) + suffix[self.kind]
 
     @property
     def schema(self) -> Schema:

@@ -97,6 +97,7 @@ CPP_RETURNS = {
     "Scalar": "Scalar",
 }
 _CPP_KEYWORDS = {"default", "template", "register", "and", "or", "not", "xor"}
+_CPP_KEYWORDS |= {"float", "double", "long", "int", "short", "char", "bool"}
 
 
 def cpp_name(name: str) -> str:

@@ -143,4 +143,35 @@ Tensor normal_numbers(double mean, double std, IntList size, Generator* generato
                       bool requires_grad);
 Tensor dropout(const Tensor& input, double p, bool train);
 
+// conversion.cpp
+Tensor to(const Tensor& input, std::optional<Device> device, std::optional<DType> dtype, bool, bool copy,
+          std::optional<std::string_view> memory_format);
+Tensor to_dtype(const Tensor& input, DType dtype, bool, bool copy, std::optional<std::string_view> memory_format);
+Tensor to_other(const Tensor& input, const Tensor& other, bool, bool copy, std::optional<std::string_view> memory_format);
+Tensor type_as(const Tensor& input, const Tensor& other);
+Tensor cpu(const Tensor& input, std::optional<std::string_view> memory_format);
+Tensor cuda(const Tensor& input, std::optional<Device> device, bool, std::optional<std::string_view> memory_format);
+bool equal(const Tensor& input, const Tensor& other);
+bool allclose(const Tensor& input, const Tensor& other, double rtol, double atol, bool equal_nan);
+std::vector<Tensor> broadcast_tensors(TensorList tensors);
+Tensor float_(const Tensor& input, std::optional<std::string_view> memory_format);
+Tensor double_(const Tensor& input, std::optional<std::string_view> memory_format);
+Tensor half(const Tensor& input, std::optional<std::string_view> memory_format);
+Tensor bfloat16(const Tensor& input, std::optional<std::string_view> memory_format);
+Tensor long_(const Tensor& input, std::optional<std::string_view> memory_format);
+Tensor int_(const Tensor& input, std::optional<std::string_view> memory_format);
+Tensor short_(const Tensor& input, std::optional<std::string_view> memory_format);
+Tensor char_(const Tensor& input, std::optional<std::string_view> memory_format);
+Tensor byte(const Tensor& input, std::optional<std::string_view> memory_format);
+Tensor bool_(const Tensor& input, std::optional<std::string_view> memory_format);
+
+// order.cpp
+Tensor argsort(const Tensor& input, int64_t dim, bool descending, bool stable);
+Tensor roll(const Tensor& input, IntList shifts, IntList dims);
+Tensor repeat(const Tensor& input, IntList repeats);
+Tensor tile(const Tensor& input, IntList dims);
+Tensor repeat_interleave(const Tensor& input, int64_t repeats, std::optional<int64_t> dim, std::optional<int64_t>);
+Tensor repeat_interleave_tensor(const Tensor& input, const Tensor& repeats, std::optional<int64_t> dim,
+                                std::optional<int64_t> output_size);
+
 }  // namespace rushlight::composites

@@ -64,4 +64,14 @@ Tensor scatter_add_(const Tensor& input, int64_t dim, const Tensor& index, const
 // padding.cpp
 Tensor constant_pad_nd(const Tensor& input, IntList pad, Scalar value);
 
+// order.cpp
+std::tuple<Tensor, Tensor> sort(const Tensor& input, int64_t dim, bool descending, bool);
+std::tuple<Tensor, Tensor> topk(const Tensor& input, int64_t k, int64_t dim, bool largest, bool);
+Tensor cumsum(const Tensor& input, int64_t dim, std::optional<DType> dtype);
+Tensor cumprod(const Tensor& input, int64_t dim, std::optional<DType> dtype);
+Tensor tril(const Tensor& input, int64_t diagonal);
+Tensor triu(const Tensor& input, int64_t diagonal);
+Tensor flip(const Tensor& input, IntList dims);
+Tensor _repeat_index(const Tensor& repeats, int64_t size);
+
 }  // namespace rushlight::direct

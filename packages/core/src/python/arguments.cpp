@@ -235,7 +235,21 @@ bool Parser::bind(const Signature& s, PyObject* self, PyObject* const* args, Py_
         if (object_[i]) continue;  // a method's object
         if (spec.flags & ArgSpec::kKeywordOnly) break;
         PyObject* o = args[at];
-        if (spec.flags & ArgSpec::kVarargs && (nargs - at > 1 || PyLong_Check(o))) {
+        if (spec.flags & ArgSpec::kVarargs && spec.type == ArgType::TensorList && is_tensor(o)) {
+            // broadcast_tensors(a, b): the rest of the positional arguments is the list.
+            auto begin = static_cast<uint32_t>(tensors_.size());
+            for (; at < nargs; ++at) {
+                if (!is_tensor(args[at])) {
+                    failure = {Failure::Type, i, static_cast<int>(at), args[at]};
+                    return false;
+                }
+                tensors_.push_back(unwrap(args[at]));
+            }
+            slot_[i].list = {begin, static_cast<uint32_t>(tensors_.size()) - begin};
+            object_[i] = o;
+            break;
+        }
+        if (spec.flags & ArgSpec::kVarargs && spec.type == ArgType::IntList && (nargs - at > 1 || PyLong_Check(o))) {
             // view(2, 3): the rest of the positional arguments is the list.
             uint32_t begin = num_ints_;
             for (; at < nargs; ++at) {
@@ -290,7 +304,7 @@ bool Parser::bind(const Signature& s, PyObject* self, PyObject* const* args, Py_
     for (int i = 0; i < s.count; ++i) {
         if (object_[i] || s.args[i].flags & ArgSpec::kDefaulted) continue;
         if (s.args[i].flags & ArgSpec::kVarargs) {  // view(): an empty list
-            slot_[i].list = {num_ints_, 0};
+            slot_[i].list = {s.args[i].type == ArgType::TensorList ? static_cast<uint32_t>(tensors_.size()) : num_ints_, 0};
             continue;
         }
         failure = {Failure::Missing, i, 0, nullptr};

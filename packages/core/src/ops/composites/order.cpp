@@ -1,0 +1,91 @@
+#include "ops/composites.h"
+#include "ops/views.h"
+#include "rushlight/ops/_repeat_index.h"
+#include "rushlight/ops/cat.h"
+#include "rushlight/ops/expand.h"
+#include "rushlight/ops/flatten.h"
+#include "rushlight/ops/index_select.h"
+#include "rushlight/ops/narrow.h"
+#include "rushlight/ops/reshape.h"
+#include "rushlight/ops/sort.h"
+#include "rushlight/ops/unsqueeze.h"
+
+namespace rushlight::composites {
+namespace {
+
+Tensor roll_one(const Tensor& input, int64_t shift, int dim) {
+    int64_t size = input.sizes()[dim];
+    if (size == 0) return input;
+    shift = (shift % size + size) % size;
+    if (shift == 0) return input;
+    const Tensor parts[] = {ops::narrow(input, dim, size - shift, shift), ops::narrow(input, dim, 0, size - shift)};
+    return ops::cat(parts, dim);
+}
+
+}  // namespace
+
+Tensor argsort(const Tensor& input, int64_t dim, bool descending, bool stable) {
+    return std::get<1>(ops::sort(input, dim, descending, stable));
+}
+
+Tensor roll(const Tensor& input, IntList shifts, IntList dims) {
+    if (dims.empty()) {
+        RL_CHECK(shifts.size() == 1, throw_runtime, "roll(shifts): needs one number where dims are not given, got %s",
+                 to_string(shifts).c_str());
+        return ops::reshape(roll_one(ops::flatten(input), shifts[0], 0), input.sizes());
+    }
+    RL_CHECK(shifts.size() == dims.size(), throw_runtime, "roll(shifts, dims): %s and %s must have the same length",
+             to_string(shifts).c_str(), to_string(dims).c_str());
+    Tensor result = input;
+    for (size_t i = 0; i < dims.size(); ++i) result = roll_one(result, shifts[i], wrap_dim("roll", dims[i], input.dim()));
+    return result;
+}
+
+// Each dimension becomes a pair (repeats, size), the first of which expands.
+Tensor repeat(const Tensor& input, IntList repeats) {
+    const size_t n = repeats.size(), lead = n - static_cast<size_t>(input.dim());
+    RL_CHECK(static_cast<int64_t>(n) >= input.dim(), throw_runtime,
+             "repeat(repeats): %s has fewer numbers than shape %s has dimensions", to_string(repeats).c_str(),
+             to_string(input.sizes()).c_str());
+    std::vector<int64_t> ones, spread, joined;
+    for (size_t d = 0; d < n; ++d) {
+        RL_CHECK(repeats[d] >= 0, throw_runtime, "repeat(repeats): numbers must not be negative, got %s",
+                 to_string(repeats).c_str());
+        int64_t size = d < lead ? 1 : input.sizes()[d - lead];
+        ones.insert(ones.end(), {1, size});
+        spread.insert(spread.end(), {repeats[d], size});
+        joined.push_back(repeats[d] * size);
+    }
+    return ops::reshape(ops::expand(ops::reshape(input, ones), spread, false), joined);
+}
+
+Tensor tile(const Tensor& input, IntList dims) {
+    std::vector<int64_t> repeats(dims.begin(), dims.end());
+    if (static_cast<int64_t>(repeats.size()) < input.dim())
+        repeats.insert(repeats.begin(), static_cast<size_t>(input.dim()) - repeats.size(), 1);
+    return repeat(input, repeats);
+}
+
+Tensor repeat_interleave(const Tensor& input, int64_t repeats, std::optional<int64_t> dim, std::optional<int64_t>) {
+    RL_CHECK(repeats >= 0, throw_runtime, "repeat_interleave(repeats): must not be negative, got %lld", (long long)repeats);
+    Tensor source = dim ? input : ops::flatten(input);
+    int d = wrap_dim("repeat_interleave", dim.value_or(0), source.dim());
+    if (source.dim() == 0) source = ops::flatten(source);
+    std::vector<int64_t> spread = source.shape(), joined = source.shape();
+    spread.insert(spread.begin() + d + 1, repeats);
+    joined[static_cast<size_t>(d)] *= repeats;
+    return ops::reshape(ops::expand(ops::unsqueeze(source, d + 1), spread, false), joined);
+}
+
+Tensor repeat_interleave_tensor(const Tensor& input, const Tensor& repeats, std::optional<int64_t> dim,
+                                std::optional<int64_t> output_size) {
+    Tensor source = dim ? input : ops::flatten(input);
+    int d = wrap_dim("repeat_interleave", dim.value_or(0), source.dim());
+    Tensor index = ops::_repeat_index(repeats, source.dim() ? source.sizes()[d] : 1);
+    RL_CHECK(!output_size || *output_size == index.numel(), throw_runtime,
+             "repeat_interleave(output_size): the repeats add up to %lld, not %lld", (long long)index.numel(),
+             (long long)output_size.value_or(0));
+    return ops::index_select(source, d, index);
+}
+
+}  // namespace rushlight::composites

@@ -1,0 +1,250 @@
+// Sorting, running sums, triangles and reversal. Elements are read by lines along one dimension.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+
+#include "cpu/pointwise_driver.h"
+#include "ops/direct.h"
+#include "ops/pointwise.h"
+#include "ops/views.h"
+#include "rushlight/half.h"
+#include "rushlight/parallel.h"
+
+namespace rushlight::direct {
+namespace {
+
+void host_only(const char* op, const Tensor& t) {
+    RL_CHECK(t.device().type == DeviceType::CPU || t.device().type == DeviceType::Meta, throw_not_implemented,
+             "%s: no kernel for device %s", op, name(t.device()).c_str());
+}
+
+// Calls f with a value of the element type; half types are read as float.
+template <class F>
+void with_type(const char* op, DType t, F f) {
+    switch (t) {
+        case DType::Bool: return f(uint8_t());
+        case DType::UInt8: return f(uint8_t());
+        case DType::Int8: return f(int8_t());
+        case DType::Int16: return f(int16_t());
+        case DType::Int32: return f(int32_t());
+        case DType::Int64: return f(int64_t());
+        case DType::Float16: return f(Half());
+        case DType::BFloat16: return f(BFloat16());
+        case DType::Float32: return f(float());
+        case DType::Float64: return f(double());
+        default: throw_not_implemented("%s: not defined for dtype %s", op, name(t));
+    }
+}
+
+// The lines along `dim`, which the tensor has last: a row-major copy of n columns.
+struct Lines {
+    Tensor rows;
+    int64_t count, n;
+
+    Lines(const Tensor& input, int dim) {
+        Tensor moved = input.dim() ? take_view(input, views::transpose(input, dim, -1)) : input;
+        rows = make_tensor(moved.sizes(), input.dtype(), input.device());
+        copy_into(rows, moved);
+        n = input.dim() ? input.sizes()[dim] : 1;
+        count = n ? input.numel() / n : 0;
+    }
+};
+
+// Puts `dim` back where it was.
+Tensor back(const Tensor& rows, int dim) {
+    if (rows.dim() == 0 || dim == rows.dim() - 1) return rows;
+    Tensor moved = take_view(rows, views::transpose(rows, dim, -1));
+    Tensor out = make_tensor(moved.sizes(), rows.dtype(), rows.device());
+    copy_into(out, moved);
+    return out;
+}
+
+template <class T>
+bool before(T a, T b) {  // NaN is largest
+    return a < b || (b != b && a == a);
+}
+
+// For each line the first k indices in order, and the values there.
+template <class T>
+void order_lines(const Lines& lines, int64_t k, bool descending, T* values, int64_t* indices) {
+    const T* data = lines.rows.data<T>();
+    const int64_t n = lines.n;
+    parallel_for(0, lines.count, std::max<int64_t>(1, 4096 / std::max<int64_t>(n, 1)), [&](int64_t begin, int64_t end) {
+        std::vector<int64_t> order(static_cast<size_t>(n));
+        for (int64_t line = begin; line < end; ++line) {
+            const T* x = data + line * n;
+            std::iota(order.begin(), order.end(), int64_t{0});
+            auto less = [&](int64_t a, int64_t b) {
+                if (descending ? before(x[b], x[a]) : before(x[a], x[b])) return true;
+                return !(descending ? before(x[a], x[b]) : before(x[b], x[a])) && a < b;
+            };
+            if (k == n) std::sort(order.begin(), order.end(), less);
+            else std::partial_sort(order.begin(), order.begin() + k, order.end(), less);
+            for (int64_t i = 0; i < k; ++i) {
+                indices[line * k + i] = order[static_cast<size_t>(i)];
+                values[line * k + i] = x[order[static_cast<size_t>(i)]];
+            }
+        }
+    });
+}
+
+std::tuple<Tensor, Tensor> ordered(const char* op, const Tensor& input, int dim, int64_t k, bool descending) {
+    host_only(op, input);
+    std::vector<int64_t> sizes = input.shape();
+    if (input.dim()) sizes[static_cast<size_t>(dim)] = k;
+    if (input.device().type == DeviceType::Meta)
+        return {make_tensor(sizes, input.dtype(), input.device()), make_tensor(sizes, DType::Int64, input.device())};
+    Lines lines(input, dim);
+    std::vector<int64_t> moved = sizes;
+    if (input.dim()) std::swap(moved[static_cast<size_t>(dim)], moved.back());
+    Tensor values = make_tensor(moved, input.dtype()), indices = make_tensor(moved, DType::Int64);
+    if (values.numel() > 0)
+        with_type(op, input.dtype(), [&](auto zero) {
+            using T = decltype(zero);
+            order_lines<T>(lines, k, descending, values.data<T>(), indices.data<int64_t>());
+        });
+    return {back(values, dim), back(indices, dim)};
+}
+
+template <class Combine>
+Tensor running(const char* op, const Tensor& given, int64_t dim, std::optional<DType> dtype, Combine combine) {
+    host_only(op, given);
+    int d = wrap_dim(op, dim, given.dim());
+    DType result = dtype.value_or(is_integral(given.dtype(), true) ? DType::Int64 : given.dtype());
+    if (given.device().type == DeviceType::Meta) return make_tensor(given.sizes(), result, given.device());
+    // In the widest type of the category, and converted at the end.
+    DType wide = is_floating(result) ? DType::Float64 : DType::Int64;
+    Tensor converted = make_tensor(given.sizes(), result);
+    copy_into(converted, given);
+    Tensor widened = make_tensor(given.sizes(), wide);
+    copy_into(widened, converted);
+    Lines lines(widened, d);
+    auto run = [&](auto* x) {
+        for (int64_t line = 0; line < lines.count; ++line, x += lines.n)
+            for (int64_t i = 1; i < lines.n; ++i) x[i] = combine(x[i - 1], x[i]);
+    };
+    if (wide == DType::Float64) run(lines.rows.data<double>());
+    else run(lines.rows.data<int64_t>());
+    Tensor sums = back(lines.rows, d);
+    if (wide == result) return sums;
+    Tensor out = make_tensor(sums.sizes(), result);
+    copy_into(out, sums);
+    return out;
+}
+
+// Zeroes columns [from(row), to(row)) of every matrix.
+template <class Range>
+Tensor triangle(const char* op, const Tensor& input, Range range) {
+    host_only(op, input);
+    RL_CHECK(input.dim() >= 2, throw_runtime, "%s(input): needs at least 2 dimensions, got shape %s", op,
+             to_string(input.sizes()).c_str());
+    Tensor out = make_tensor(input.sizes(), input.dtype(), input.device());
+    if (out.numel() == 0 || out.device().type == DeviceType::Meta) return out;
+    copy_into(out, input);
+    const int64_t rows = out.size(-2), columns = out.size(-1), count = out.numel() / columns;
+    const auto size = static_cast<int64_t>(itemsize(out.dtype()));
+    char* data = out.data<char>();
+    for (int64_t i = 0; i < count; ++i) {
+        auto [from, to] = range(i % rows, columns);
+        if (from < to) std::memset(data + (i * columns + from) * size, 0, static_cast<size_t>((to - from) * size));
+    }
+    return out;
+}
+
+}  // namespace
+
+std::tuple<Tensor, Tensor> sort(const Tensor& input, int64_t dim, bool descending, bool) {
+    int d = wrap_dim("sort", dim, input.dim());
+    return ordered("sort", input, d, input.dim() ? input.sizes()[d] : 1, descending);
+}
+
+std::tuple<Tensor, Tensor> topk(const Tensor& input, int64_t k, int64_t dim, bool largest, bool) {
+    int d = wrap_dim("topk", dim, input.dim());
+    int64_t n = input.dim() ? input.sizes()[d] : 1;
+    RL_CHECK(k >= 0 && k <= n, throw_runtime, "topk(k): must be between 0 and the %lld elements of dimension %d, got %lld",
+             (long long)n, d, (long long)k);
+    return ordered("topk", input, d, k, largest);
+}
+
+Tensor cumsum(const Tensor& input, int64_t dim, std::optional<DType> dtype) {
+    return running("cumsum", input, dim, dtype, [](auto a, auto b) {
+        if constexpr (std::is_integral_v<decltype(a)>) return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+        else return a + b;
+    });
+}
+Tensor cumprod(const Tensor& input, int64_t dim, std::optional<DType> dtype) {
+    return running("cumprod", input, dim, dtype, [](auto a, auto b) {
+        if constexpr (std::is_integral_v<decltype(a)>) return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+        else return a * b;
+    });
+}
+
+Tensor tril(const Tensor& input, int64_t diagonal) {
+    return triangle("tril", input, [=](int64_t row, int64_t columns) {
+        return std::pair(diagonal >= columns ? columns : std::clamp<int64_t>(row + diagonal + 1, 0, columns), columns);
+    });
+}
+Tensor triu(const Tensor& input, int64_t diagonal) {
+    return triangle("triu", input, [=](int64_t row, int64_t columns) {
+        return std::pair(int64_t{0}, diagonal >= columns ? columns : std::clamp<int64_t>(row + diagonal, 0, columns));
+    });
+}
+
+Tensor flip(const Tensor& input, IntList dims) {
+    host_only("flip", input);
+    uint64_t turned = 0;
+    for (int64_t dim : dims) {
+        int d = wrap_dim("flip", dim, input.dim());
+        RL_CHECK(!(turned >> d & 1), throw_runtime, "flip(dims): dimension %d stands twice in %s", d, to_string(dims).c_str());
+        turned |= uint64_t{1} << d;
+    }
+    Tensor out = make_tensor(input.sizes(), input.dtype(), input.device());
+    if (out.numel() == 0 || out.device().type == DeviceType::Meta) return out;
+    // Read from the last element with negative strides.
+    cpu::PointwisePlan plan;
+    plan.ndim = static_cast<int>(input.dim());
+    plan.num_operands = 2;
+    plan.loop = cpu::cast_loop(input.dtype(), input.dtype());
+    plan.params = nullptr;
+    plan.data[0] = out.data<char>();
+    plan.data[1] = input.data<char>();
+    plan.dtype[0] = plan.dtype[1] = plan.loop_dtype[0] = plan.loop_dtype[1] = input.dtype();
+    const auto size = static_cast<int64_t>(itemsize(input.dtype()));
+    for (int d = 0; d < plan.ndim; ++d) {
+        plan.sizes[d] = input.sizes()[d];
+        plan.strides[0][d] = out.strides()[d] * size;
+        plan.strides[1][d] = input.strides()[d] * size;
+        if (turned >> d & 1) {
+            plan.data[1] += (plan.sizes[d] - 1) * plan.strides[1][d];
+            plan.strides[1][d] = -plan.strides[1][d];
+        }
+    }
+    cpu::coalesce(plan);
+    cpu::run(plan);
+    return out;
+}
+
+Tensor _repeat_index(const Tensor& repeats, int64_t size) {
+    host_only("repeat_interleave", repeats);
+    RL_CHECK(is_integral(repeats.dtype()) && repeats.dim() <= 1 && (repeats.numel() == 1 || repeats.numel() == size),
+             throw_runtime, "repeat_interleave(repeats): needs 1 or %lld integers, got %s of shape %s", (long long)size,
+             name(repeats.dtype()), to_string(repeats.sizes()).c_str());
+    Tensor counts = make_tensor(repeats.sizes(), DType::Int64);
+    copy_into(counts, repeats);
+    const int64_t* count = counts.data<int64_t>();
+    const int64_t step = counts.numel() == 1 ? 0 : 1;
+    int64_t total = 0;
+    for (int64_t i = 0; i < size; ++i) {
+        RL_CHECK(count[i * step] >= 0, throw_runtime, "repeat_interleave(repeats): must not be negative, found %lld",
+                 (long long)count[i * step]);
+        RL_CHECK(!__builtin_add_overflow(total, count[i * step], &total), throw_runtime,
+                 "repeat_interleave(repeats): the sum overflows");
+    }
+    Tensor index = make_tensor(IntList(&total, 1), DType::Int64);
+    int64_t* out = index.data<int64_t>();
+    for (int64_t i = 0; i < size; ++i) out = std::fill_n(out, count[i * step], i);
+    return index;
+}
+
+}  // namespace rushlight::direct
