@@ -71,6 +71,14 @@ bool numpy_scalar(PyObject* o, Scalar& out) {
     return true;
 }
 
+// Whether an argument can be an integer at all: another signature may take what cannot.
+bool may_be_int(PyObject* o) {
+    if (PyBool_Check(o) || PyFloat_Check(o)) return false;
+    if (!is_tensor(o)) return true;
+    const Tensor& t = unwrap(o);
+    return t.numel() == 1 && is_integral(t.dtype(), true);
+}
+
 }  // namespace
 
 bool to_int(PyObject* o, int64_t& out) {
@@ -132,7 +140,7 @@ bool Parser::convert_ints(const ArgSpec& spec, PyObject* o, int i) {
         for (Py_ssize_t k = 0; k < n; ++k) {
             PyObject* item = PySequence_Fast_GET_ITEM(o, k);
             int64_t v;
-            if (PyBool_Check(item) || !to_int(item, v)) return false;
+            if (!may_be_int(item) || !to_int(item, v)) return false;
             push_int(v);
         }
         // (3,) for int[2] is the same as 3.
@@ -141,7 +149,7 @@ bool Parser::convert_ints(const ArgSpec& spec, PyObject* o, int i) {
         if (spec.fill > 1 && n != 1 && n != 0 && n != spec.fill) return false;
     } else {
         int64_t v;
-        if (PyBool_Check(o) || PyFloat_Check(o) || !to_int(o, v)) return false;
+        if (!may_be_int(o) || !to_int(o, v)) return false;
         for (int k = 0; k < (spec.fill ? spec.fill : 1); ++k) push_int(v);
     }
     slot_[i].list = {begin, num_ints_ - begin};
@@ -181,7 +189,7 @@ bool Parser::convert(const ArgSpec& spec, PyObject* o, int i) {
             return to_scalar(number.get(), slot.scalar);
         }
         case ArgType::Int: case ArgType::OptInt:
-            return !PyBool_Check(o) && !PyFloat_Check(o) && to_int(o, slot.integer);
+            return may_be_int(o) && to_int(o, slot.integer);
         case ArgType::IntList: case ArgType::OptIntList: return convert_ints(spec, o, i);
         case ArgType::Bool: case ArgType::OptBool: {
             if (PyBool_Check(o)) {
