@@ -23,9 +23,10 @@ def emit_headers(ops: list[Op]) -> dict[str, str]:
             "#pragma once",
             "",
             '#include "rushlight/dispatch.h"',
-            "",
-            "namespace rushlight {",
         ]
+        if any(a.type.name == "Generator?" for f in forms for a in f.schema.arguments):
+            lines.append('#include "rushlight/random.h"')
+        lines += ["", "namespace rushlight {"]
         lines += [f"extern RL_API Operator {f.symbol};" for f in forms]
         lines += ["", "namespace ops {", ""]
         for form in forms:
