@@ -114,7 +114,7 @@ struct Flat {
     }
 
     int64_t input_size() const { return sy * sx * phase_size; }
-    int64_t output_size() const { return ceil_div(length, kSlack) * kSlack; }
+    int64_t output_size() const { return (ceil_div(length, kSlack) + 1) * kSlack; }  // a row may be read beyond its end
 
     // The padding must be zero already: it never changes. `readable` elements from `plane` exist.
     void fill(T* buffer, const T* plane, int64_t readable) const {

@@ -1,0 +1,167 @@
+// sources: src/cpu/norm.cpp src/cpu/pool.cpp src/cpu/softmax.cpp src/cpu/loss.cpp src/cpu/embedding.cpp src/cpu/attention.cpp
+// sources: src/cpu/contiguous.cpp src/cpu/capability.cpp src/cpu/kernels/batch_norm.cpp src/cpu/kernels/line_norm.cpp
+// sources: src/cpu/kernels/pool.cpp src/cpu/kernels/softmax.cpp src/cpu/kernels/loss.cpp src/cpu/kernels/embedding.cpp
+// sources: src/cpu/kernels/attention.cpp src/cpu/kernels/gemm.cpp src/cpu/kernels/contiguous.cpp src/runtime/parallel.cpp
+// sources: src/runtime/limits.cpp src/runtime/error.cpp src/tensor/dtype.cpp
+// options: -DRUSHLIGHT_CPU=avx2 -DRUSHLIGHT_HAVE_AVX2=1
+
+// What the generated tests of operators do not ask of kernels: the same bits for any number of threads, and edges.
+#include <cmath>
+#include <limits>
+
+#include "arrays.h"
+#include "check.h"
+#include "cpu/attention.h"
+#include "cpu/embedding.h"
+#include "cpu/loss.h"
+#include "cpu/norm.h"
+#include "cpu/pool.h"
+#include "cpu/softmax.h"
+
+using namespace rushlight;
+using namespace check;
+
+namespace {
+
+const float kInfinity = std::numeric_limits<float>::infinity();
+
+Array<int64_t> indices(int64_t count, int64_t below) {
+    Array<int64_t> a({count});
+    for (int64_t i = 0; i < count; ++i) a(i) = static_cast<int64_t>(generator() % static_cast<uint32_t>(below));
+    return a;
+}
+
+}  // namespace
+
+TEST(batch_norm_sums_in_one_order) {
+    const Array<float> x = random<float>({6, 10, 40, 40}), g = random<float>({6, 10, 40, 40});
+    for (bool rows : {false, true}) {
+        const Array<float> in = rows ? random<float>({600, 200}) : x;
+        const int64_t channels = in.size(1);
+        CHECK(same_for_all_threads([&] {
+            Array<float> out({in.numel()}), mean({channels}), invstd({channels});
+            View y = in.view();
+            y.data = out.data();
+            Context ctx;
+            cpu::batch_norm(ctx, y, mean.view(), invstd.view(), in.view(), none(), none(), none(), none(), true, 0.1, 1e-5);
+            return out;
+        }));
+    }
+}
+
+TEST(layer_norm_gradients_sum_in_one_order) {
+    const Array<float> x = random<float>({500, 130}), g = random<float>({500, 130}), w = random<float>({130});
+    const int64_t shape = 130;
+    Array<float> out({500, 130}), mean({500}), rstd({500});
+    Context ctx;
+    cpu::layer_norm(ctx, out.view(), mean.view(), rstd.view(), x.view(), w.view(), none(), {&shape, 1}, 1e-5);
+    CHECK(same_for_all_threads([&] {
+        Array<float> dx({500, 130}), dw({130}), db({130});
+        Context inner;
+        cpu::layer_norm_backward(inner, dx.view(), dw.view(), db.view(), g.view(), x.view(), mean.view(), rstd.view(),
+                                 w.view(), {&shape, 1});
+        return dw;
+    }));
+}
+
+TEST(large_means_do_not_spoil_variances) {
+    Array<float> x = random<float>({8, 1, 30, 30});
+    for (int64_t i = 0; i < x.numel(); ++i) x.data()[i] += 1000;
+    Array<float> out({8, 1, 30, 30}), mean({1}), invstd({1});
+    Context ctx;
+    cpu::batch_norm(ctx, out.view(), mean.view(), invstd.view(), x.view(), none(), none(), none(), none(), true, 0.1, 0);
+    double m = 0, v = 0;
+    for (int64_t i = 0; i < x.numel(); ++i) m += x.data()[i];
+    m /= static_cast<double>(x.numel());
+    for (int64_t i = 0; i < x.numel(); ++i) v += (x.data()[i] - m) * (x.data()[i] - m);
+    CHECK(std::abs(invstd(0) - 1 / std::sqrt(v / static_cast<double>(x.numel()))) < 1e-5);
+}
+
+TEST(maxima_keep_nan_and_the_first_of_equals) {
+    Array<float> x({1, 1, 4, 6}), out({1, 1, 2, 3});
+    Array<int64_t> at({1, 1, 2, 3});
+    x(0, 0, 1, 1) = std::nanf("");
+    for (int64_t j = 2; j < 4; ++j) x(0, 0, 0, j) = x(0, 0, 1, j) = -kInfinity;
+    const int64_t two = 2, zero = 0, one = 1;
+    Context ctx;
+    cpu::max_pool2d(ctx, out.view(), at.view(), x.view(), {&two, 1}, {nullptr, 0}, {&zero, 1}, {&one, 1}, false);
+    CHECK(std::isnan(out(0, 0, 0, 0)));
+    CHECK_EQUAL(at(0, 0, 0, 0), 7);
+    CHECK_EQUAL(out(0, 0, 0, 1), -kInfinity);
+    CHECK_EQUAL(at(0, 0, 0, 1), 2);
+    CHECK_EQUAL(at(0, 0, 1, 2), 16);
+}
+
+TEST(softmax_of_large_numbers) {
+    Array<float> x({2, 3}), out({2, 3}), log_out({2, 3});
+    x(0, 0) = 1e30f, x(0, 1) = 1e30f, x(0, 2) = -1e30f;
+    x(1, 0) = -kInfinity, x(1, 1) = 80000, x(1, 2) = 80001;
+    Context ctx;
+    cpu::softmax(ctx, out.view(), x.view(), 1);
+    CHECK_EQUAL(out(0, 0), 0.5f);
+    CHECK_EQUAL(out(0, 2), 0.f);
+    CHECK_EQUAL(out(1, 0), 0.f);
+    cpu::log_softmax(ctx, log_out.view(), x.view(), 1);
+    CHECK(std::abs(log_out(1, 2) - std::log(1 / (1 + std::exp(-1.)))) < 1e-6);
+}
+
+TEST(targets_and_indices_out_of_range_are_named) {
+    const Array<float> x = random<float>({3, 4}), table = random<float>({5, 2});
+    Array<int64_t> target({3});
+    target(1) = 4;
+    Array<float> out({1}), rows({3, 2});
+    Context ctx;
+    CHECK_RAISES(Index, "target 4 at place 1",
+                 cpu::cross_entropy(ctx, out.view(), none(), none(), x.view(), target.view(), none(), 1, -100, 0));
+    target(1) = -1;
+    CHECK_RAISES(Index, "index -1 at place 1", cpu::embedding(ctx, rows.view(), table.view(), target.view(), -1, false, false));
+}
+
+TEST(embedding_gradients_sum_in_one_order) {
+    const Array<int64_t> at = indices(3000, 50);
+    const Array<float> g = random<float>({3000, 300});
+    CHECK(same_for_all_threads([&] {
+        Array<float> dw({50, 300});
+        Context ctx;
+        cpu::embedding_dense_backward(ctx, dw.view(), g.view(), at.view(), 50, 3, false);
+        return dw;
+    }));
+}
+
+TEST(attention_does_not_depend_on_threads_or_blocks) {
+    const Array<float> q = random<float>({2, 3, 200, 32}), k = random<float>({2, 3, 900, 32}), v = random<float>({2, 3, 900, 16});
+    auto attend = [&] {
+        Array<float> out({2, 3, 200, 16});
+        Context ctx;
+        cpu::scaled_dot_product_attention(ctx, out.view(), none(), q.view(), k.view(), v.view(), none(), true, 0.2);
+        return out;
+    };
+    CHECK(same_for_all_threads(attend));
+    const Array<float> out = attend();
+    for (int64_t i : {0, 7, 199}) {  // against the definition
+        double total = 0, sum = 0;
+        for (int64_t j = 0; j <= i; ++j) {
+            double score = 0;
+            for (int64_t d = 0; d < 32; ++d) score += static_cast<double>(q(1, 2, i, d)) * k(1, 2, j, d);
+            total += std::exp(0.2 * score);
+            sum += std::exp(0.2 * score) * v(1, 2, j, 5);
+        }
+        CHECK(std::abs(out(1, 2, i, 5) - sum / total) < 1e-5);
+    }
+}
+
+TEST(a_target_that_sees_nothing_gives_zeros) {
+    const Array<float> q = random<float>({1, 1, 3, 4}), k = random<float>({1, 1, 5, 4}), v = random<float>({1, 1, 5, 4});
+    Array<bool> mask({3, 5});
+    for (int64_t j = 0; j < 5; ++j) mask(0, j) = mask(2, j) = true;
+    Array<float> out({1, 1, 3, 4}), sums({1, 1, 3}), dq({1, 1, 3, 4}), dk({1, 1, 5, 4}), dv({1, 1, 5, 4});
+    Context ctx;
+    cpu::scaled_dot_product_attention(ctx, out.view(), sums.view(), q.view(), k.view(), v.view(), mask.view(), false, 1);
+    cpu::scaled_dot_product_attention_backward(ctx, dq.view(), dk.view(), dv.view(), q.view(), q.view(), k.view(), v.view(),
+                                               mask.view(), out.view(), sums.view(), false, 1);
+    for (int64_t d = 0; d < 4; ++d) {
+        CHECK_EQUAL(out(0, 0, 1, d), 0.f);
+        CHECK_EQUAL(dq(0, 0, 1, d), 0.f);
+        CHECK(std::isfinite(dk(0, 0, 2, d)) && std::isfinite(dv(0, 0, 2, d)));
+    }
+}
