@@ -230,7 +230,9 @@ def _custom(op: Op) -> list[str]:
     tensors = list(op.tensors)
     others = [a for a in op.schema.arguments if not a.type.is_tensor and a.name not in op.rule_only]
     params = [a for a in others if a.type.name in _PARAM_GETTERS]
-    written_result = op.is_inplace and len(op.schema.returns) == 1  # uniform_: its first argument is its result
+    written_result = (
+        op.is_inplace and len(op.schema.returns) == 1
+    )  # uniform_: its first argument is its result
     count = 0 if written_result else len(op.schema.returns) + len(op.aux)
     lists = [a for a in tensors if a.type.name.endswith("[]")]
 
