@@ -39,9 +39,9 @@ def assert_close(
 ) -> None:
     """Raises AssertionError unless |actual - expected| <= atol + rtol * |expected| for every element.
 
-    Compares tensors, numbers, NumPy arrays, and sequences and mappings of them. `rtol` and `atol` go together; left out, they
-    follow from the dtypes. Shapes must agree; dtypes and devices unless their check is off. The error says how many elements
-    differ and where the greatest difference is; `msg` replaces it, or is a function of it.
+    Compares tensors, numbers, NumPy arrays, and sequences and mappings of them. `rtol` and `atol` go together; left
+    out, they follow from the dtypes. Shapes must agree; dtypes and devices unless their check is off. The error says
+    how many elements differ and where the greatest difference is; `msg` replaces it, or is a function of it.
     """
     if (rtol is None) != (atol is None):
         raise ValueError("assert_close(rtol, atol): give both or none")
