@@ -26,6 +26,7 @@ std::vector<std::string_view> split(std::string_view text) {
 std::string_view plain_type(std::string_view type) {
     if (type.starts_with("Tensor(w!)")) return type.ends_with("[]") ? "Tensor[]" : "Tensor";
     if (type.starts_with("int[")) return type.find('?') == std::string_view::npos ? "int[]" : "int[]?";
+    if (type.ends_with("...")) type.remove_suffix(3);
     return type;
 }
 

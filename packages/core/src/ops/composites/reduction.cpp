@@ -2,6 +2,7 @@
 
 #include "ops/composites.h"
 #include "rushlight/ops/_norm2.h"
+#include "rushlight/ops/_to_copy.h"
 #include "rushlight/ops/abs.h"
 #include "rushlight/ops/add.h"
 #include "rushlight/ops/amax.h"
@@ -66,7 +67,8 @@ Tensor norm_name(const Tensor& input, std::string_view p, std::optional<IntList>
     return norm(input, Scalar(2), dim, keepdim, dtype);
 }
 
-Tensor logsumexp(const Tensor& input, IntList dim, bool keepdim) {
+Tensor logsumexp(const Tensor& given, IntList dim, bool keepdim) {
+    Tensor input = is_floating(given.dtype()) ? given : ops::_to_copy(given, default_dtype());
     // Shifted by the largest element, which changes neither the value nor the gradient; infinities stay where they are.
     Tensor shift = ops::amax(ops::detach(input), dim, true);
     shift = ops::where(ops::isinf(shift), Scalar(0), shift);

@@ -1,0 +1,201 @@
+"""What the oracles of ops/*.yaml call beyond NumPy and SciPy: definitions written for clarity, over float64 arrays."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+
+def axes(dim: Any) -> Any:
+    """A `dim` argument as NumPy's `axis`: nothing named means all."""
+    if dim is None or (isinstance(dim, (tuple, list)) and not dim):
+        return None
+    return tuple(dim) if isinstance(dim, (tuple, list)) else dim
+
+
+def p_norm(x: Array, p: float, dim: Any, keepdim: bool) -> Any:
+    """The p-norm over some or all dimensions."""
+    magnitude, axis = np.abs(x), axes(dim)
+    if p == np.inf:
+        return np.max(magnitude, axis=axis, keepdims=keepdim)
+    if p == -np.inf:
+        return np.min(magnitude, axis=axis, keepdims=keepdim)
+    if p == 0:
+        return np.sum(x != 0, axis=axis, keepdims=keepdim)
+    return np.sum(magnitude**p, axis=axis, keepdims=keepdim) ** (1 / p)
+
+
+def finite_difference(f: Callable[[Array], Array], x: Array) -> Array:
+    """The derivative of f at x, by central differences."""
+    step = 1e-6
+    return (f(x + step) - f(x - step)) / (2 * step)
+
+
+def top_k(x: Array, k: int, dim: int, largest: bool) -> tuple[Array, Array]:
+    """The k first elements along a dimension in falling or rising order, and their places."""
+    order = np.argsort(-x if largest else x, axis=dim, kind="stable") if x.ndim else np.zeros((), np.int64)
+    if x.ndim == 0:
+        return x, order
+    first = np.take(order, range(k), axis=dim)
+    return np.take_along_axis(x, first, axis=dim), first
+
+
+def _each(value: Any, count: int) -> list[int]:
+    values = list(value) if isinstance(value, (tuple, list)) else [value]
+    return values * count if len(values) == 1 else values
+
+
+def convolution(
+    x: Array, weight: Array, bias: Array | None, stride: Any, padding: Any, dilation: Any, transposed: bool,
+    output_padding: Any, groups: int,
+) -> Array:  # fmt: skip
+    """Every product on its own: out[..., o] += x[..., o * stride + k * dilation - padding] * weight[k]."""
+    spatial = weight.ndim - 2
+    if x.ndim == spatial + 1:
+        return convolution(
+            x[None], weight, bias, stride, padding, dilation, transposed, output_padding, groups
+        )[0]
+    step, spread = _each(stride, spatial), _each(dilation, spatial)
+    kernel, size = weight.shape[2:], x.shape[2:]
+    reach = [d * (k - 1) for d, k in zip(spread, kernel, strict=True)]
+    if padding == "same":
+        front, total = [r // 2 for r in reach], reach
+    else:
+        front = _each(0 if padding == "valid" else padding, spatial)
+        total = [2 * p for p in front]
+    per_in, per_out = x.shape[1] // groups, (weight.shape[1] if transposed else weight.shape[0] // groups)
+    if transposed:
+        extra = _each(output_padding, spatial)
+        out_size = [
+            (n - 1) * s - t + r + 1 + e for n, s, t, r, e in zip(size, step, total, reach, extra, strict=True)
+        ]
+    else:
+        out_size = [(n + t - r - 1) // s + 1 for n, s, t, r in zip(size, step, total, reach, strict=True)]
+    out = np.zeros((x.shape[0], per_out * groups, *out_size))
+    small, large = (size, out_size) if transposed else (out_size, size)
+    for places in itertools.product(*map(range, small)):
+        for taps in itertools.product(*map(range, kernel)):
+            other = [
+                p * s + k * d - f for p, s, k, d, f in zip(places, step, taps, spread, front, strict=True)
+            ]
+            if any(o < 0 or o >= n for o, n in zip(other, large, strict=True)):
+                continue
+            for g in range(groups):
+                ins, outs = slice(g * per_in, (g + 1) * per_in), slice(g * per_out, (g + 1) * per_out)
+                if transposed:
+                    out[(slice(None), outs, *other)] += (
+                        x[(slice(None), ins, *places)] @ weight[(ins, slice(None), *taps)]
+                    )
+                else:
+                    out[(slice(None), outs, *places)] += (
+                        x[(slice(None), ins, *other)] @ weight[(outs, slice(None), *taps)].T
+                    )
+    return out if bias is None else out + bias.reshape(-1, *[1] * spatial)
+
+
+def pool(
+    reduce: Callable[[Array], Any], x: Array, pooled: int, kernel_size: Any, stride: Any, padding: Any, dilation: Any,
+    ceil_mode: bool,
+) -> Array:  # fmt: skip
+    """`reduce` of what each window sees of the input."""
+    return _windows(
+        x, pooled, kernel_size, stride, padding, dilation, ceil_mode, lambda seen, _: reduce(seen)
+    )
+
+
+def avg_pool(
+    x: Array, pooled: int, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool, count_include_pad: bool,
+    divisor_override: int | None,
+) -> Array:  # fmt: skip
+    """The sum of each window over its size, within the padded input or within the input."""
+
+    def mean(seen: Array, padded: int) -> Any:
+        return np.sum(seen) / (divisor_override or (padded if count_include_pad else seen.size))
+
+    return _windows(x, pooled, kernel_size, stride, padding, 1, ceil_mode, mean)
+
+
+def _windows(
+    x: Array, pooled: int, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool,
+    value: Callable[[Array, int], Any],
+) -> Array:  # fmt: skip
+    kernel, pad, spread = _each(kernel_size, pooled), _each(padding, pooled), _each(dilation, pooled)
+    step = _each(stride, pooled) if stride not in ((), [], None) else kernel
+    lead, size = x.shape[: x.ndim - pooled], x.shape[x.ndim - pooled :]
+    counts = []
+    for n, k, s, p, d in zip(size, kernel, step, pad, spread, strict=True):
+        room = n + 2 * p - d * (k - 1) - 1
+        count = (-(-room // s) if ceil_mode else room // s) + 1
+        counts.append(count - 1 if ceil_mode and (count - 1) * s >= n + p else count)
+    out = np.zeros((*lead, *counts))
+    for plane in itertools.product(*map(range, lead)):
+        for place in itertools.product(*map(range, counts)):
+            lines, padded = [], 1
+            for o, n, k, s, p, d in zip(place, size, kernel, step, pad, spread, strict=True):
+                taps = [o * s - p + i * d for i in range(k)]
+                lines.append([t for t in taps if 0 <= t < n])
+                padded *= len([t for t in taps if t < n + p])
+            out[plane + place] = value(x[plane][np.ix_(*lines)], padded)
+    return out
+
+
+def adaptive_pool(reduce: Callable[[Array], Any], x: Array, output_size: Any, pooled: int) -> Array:
+    """Windows [floor(i n / m), ceil((i + 1) n / m))."""
+    return _adaptive(reduce, x, _each(output_size, pooled))
+
+
+def _adaptive(reduce: Callable[[Array], Any], x: Array, counts: list[int]) -> Array:
+    lead, size = x.shape[: x.ndim - len(counts)], x.shape[x.ndim - len(counts) :]
+    out = np.zeros((*lead, *counts))
+    for plane in itertools.product(*map(range, lead)):
+        for place in itertools.product(*map(range, counts)):
+            window = tuple(
+                slice(i * n // m, -(-(i + 1) * n // m)) for i, n, m in zip(place, size, counts, strict=True)
+            )
+            out[plane + place] = reduce(x[plane][window])
+    return out
+
+
+def batch_norm(
+    x: Array, weight: Array | None, bias: Array | None, running_mean: Array | None, running_var: Array | None,
+    training: bool, eps: float,
+) -> Array:  # fmt: skip
+    """(x - mean) / sqrt(var + eps) for each channel, scaled and shifted."""
+    axis = (0, *range(2, x.ndim))
+    mean = x.mean(axis) if training or running_mean is None else running_mean
+    var = x.var(axis) if training or running_var is None else running_var
+    shape = (1, -1, *[1] * (x.ndim - 2))
+    y = (x - mean.reshape(shape)) / np.sqrt(var.reshape(shape) + eps)
+    y = y if weight is None else y * weight.reshape(shape)
+    return y if bias is None else y + bias.reshape(shape)
+
+
+def layer_norm(x: Array, shape: Any, weight: Array | None, bias: Array | None, eps: float) -> Array:
+    """The same over the last dimensions."""
+    axis = tuple(range(x.ndim - len(shape), x.ndim))
+    y = (x - x.mean(axis, keepdims=True)) / np.sqrt(x.var(axis, keepdims=True) + eps)
+    y = y if weight is None else y * weight
+    return y if bias is None else y + bias
+
+
+def rms_norm(x: Array, shape: Any, weight: Array | None, eps: float | None) -> Array:
+    """Over the root of the mean square of the last dimensions."""
+    axis = tuple(range(x.ndim - len(shape), x.ndim))
+    eps = float(np.finfo(np.float32).eps) if eps is None else eps
+    y = x / np.sqrt(np.mean(x**2, axis, keepdims=True) + eps)
+    return y if weight is None else y * weight
+
+
+def group_norm(x: Array, groups: int, weight: Array | None, bias: Array | None, eps: float) -> Array:
+    """Over each group of channels of each sample."""
+    y = x.reshape(x.shape[0], groups, -1)
+    y = ((y - y.mean(2, keepdims=True)) / np.sqrt(y.var(2, keepdims=True) + eps)).reshape(x.shape)
+    shape = (1, -1, *[1] * (x.ndim - 2))
+    y = y if weight is None else y * weight.reshape(shape)
+    return y if bias is None else y + bias.reshape(shape)

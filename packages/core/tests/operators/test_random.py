@@ -1,0 +1,106 @@
+"""Random operators: the same values for the same seed, the right moments, ranges and errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import rushlight_core as core
+
+DRAWS: dict[str, Callable[[], Any]] = {
+    "rand": lambda: core.rand(3, 5),
+    "randn": lambda: core.randn(3, 5, dtype=core.float64),
+    "randint": lambda: core.randint(2, 9, (3, 5)),
+    "randperm": lambda: core.randperm(20),
+    "bernoulli_": lambda: core.empty(3, 5).bernoulli_(0.4),
+    "exponential_": lambda: core.empty(3, 5).exponential_(2.0),
+    "multinomial": lambda: core.multinomial(core.tensor([0.2, 0.3, 0.5]), 8, True),
+    "dropout": lambda: core.dropout(core.ones(50), 0.5, True),
+    "half": lambda: core.rand(7, dtype=core.float16),
+}
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_a_seed_gives_the_same_values_and_the_next_call_others(name: str) -> None:
+    core.manual_seed(7)
+    first, second = DRAWS[name](), DRAWS[name]()
+    core.manual_seed(7)
+    assert core.equal(DRAWS[name](), first)
+    assert core.equal(DRAWS[name](), second)
+    assert not core.equal(first, second)
+
+
+def test_a_generator_of_ones_own_leaves_the_default_one_alone() -> None:
+    own = core.Generator()
+    own.manual_seed(7)
+    core.manual_seed(7)
+    expected = core.rand(4)
+    core.manual_seed(9)
+    state = core.get_rng_state()
+    assert core.equal(core.rand(4, generator=own), expected)
+    assert core.equal(core.get_rng_state(), state)
+
+
+def test_values_do_not_depend_on_strides_or_threads() -> None:
+    core.manual_seed(1)
+    dense = core.rand(40, 30)
+    core.manual_seed(1)
+    assert core.equal(core.empty(30, 40).t().uniform_(), dense)
+    threads = core.get_num_threads()
+    try:
+        core.manual_seed(2)
+        many = core.randn(200_000)
+        core.set_num_threads(1)
+        core.manual_seed(2)
+        assert core.equal(core.randn(200_000), many)
+    finally:
+        core.set_num_threads(threads)
+
+
+def test_moments() -> None:
+    core.manual_seed(3)
+    n = 100_000
+    uniform, normal, exponential = core.rand(n), core.randn(n), core.empty(n).exponential_(2.0)
+    assert abs(uniform.mean().item() - 0.5) < 0.01
+    assert abs(uniform.var().item() - 1 / 12) < 0.002
+    assert abs(normal.mean().item()) < 0.02
+    assert abs(normal.std().item() - 1) < 0.02
+    assert abs(exponential.mean().item() - 0.5) < 0.01
+    assert abs(core.full((n,), 0.3).bernoulli().mean().item() - 0.3) < 0.01
+    drawn = core.multinomial(core.tensor([1.0, 2.0, 0.0, 1.0]), n, True)
+    for value, share in enumerate((0.25, 0.5, 0.0, 0.25)):
+        assert abs((drawn == value).float().mean().item() - share) < 0.01
+
+
+def test_ranges() -> None:
+    values = core.randint(-2, 3, (1000,))
+    assert values.min().item() == -2
+    assert values.max().item() == 2
+    assert sorted(core.randperm(50).tolist()) == list(range(50))
+    assert core.rand(10_000).max().item() < 1
+    whole = core.randint(-(2**63), 2**63 - 1, (100,))
+    assert whole.min().item() < 0 < whole.max().item()
+
+
+def test_multinomial_without_replacement_draws_each_once() -> None:
+    rows = core.multinomial(core.rand(20, 6) + 0.1, 6)
+    for row in rows.tolist():
+        assert sorted(row) == list(range(6))
+    assert core.multinomial(core.tensor([0.0, 1.0, 0.0, 2.0]), 2).sort().values.tolist() == [1, 3]
+
+
+def test_dropout_keeps_the_mean_and_is_the_identity_outside_of_training() -> None:
+    x = core.ones(10_000)
+    dropped = core.dropout(x, 0.25, True)
+    assert abs(dropped.mean().item() - 1) < 0.03
+    kept = dropped[dropped != 0]
+    assert core.allclose(kept, core.full_like(kept, 4 / 3))
+    assert core.dropout(x, 0.5, False) is x
+    assert core.dropout(x, 1.0, True).abs().sum().item() == 0
+
+
+def test_on_meta_shapes_only() -> None:
+    assert core.rand(3, 4, device="meta").shape == (3, 4)
+    assert core.randperm(5, device="meta").device.type == "meta"

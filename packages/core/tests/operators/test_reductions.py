@@ -1,0 +1,62 @@
+"""Reductions that are too large for samples: those that are split into chunks, whatever the number of threads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rushlight_core as core
+
+SHAPES = [
+    ((400_000,), None),
+    ((3, 150_000), 1),
+    ((150_000, 3), 0),
+    ((150_000, 3), 1),
+    ((40, 100, 100), (0, 2)),
+]
+
+
+def numbers(shape: tuple[int, ...]) -> tuple[Any, Any]:
+    """Tensor and array of the same values, which look random."""
+    count = int(np.prod(shape))
+    array = np.sin(np.arange(count) * 1.7).astype(np.float32).reshape(shape)
+    return core.from_numpy(array), array.astype(np.float64)
+
+
+@pytest.mark.parametrize(("shape", "dim"), SHAPES)
+def test_large_reductions(shape: tuple[int, ...], dim: Any) -> None:
+    tensor, array = numbers(shape)
+    arguments = () if dim is None else (dim,)
+    for name, function in (("sum", np.sum), ("mean", np.mean), ("amax", np.max), ("var", np.var)):
+        more = {"correction": 0} if name == "var" else {}
+        got = getattr(core, name)(tensor, *arguments, **more).numpy()
+        np.testing.assert_allclose(
+            got, function(array, axis=dim), rtol=1e-6, atol=1e-4 if name == "sum" else 1e-7
+        )
+    if not isinstance(dim, tuple):
+        assert np.array_equal(core.argmax(tensor, *arguments).numpy(), np.argmax(array, axis=dim))
+
+
+@pytest.mark.parametrize(("shape", "dim"), SHAPES)
+def test_results_do_not_depend_on_the_number_of_threads(shape: tuple[int, ...], dim: Any) -> None:
+    tensor, _ = numbers(shape)
+    arguments = () if dim is None else (dim,)
+    threads = core.get_num_threads()
+    try:
+        core.set_num_threads(2)
+        two = [core.sum(tensor, *arguments), core.var(tensor, *arguments)]
+        core.set_num_threads(1)
+        one = [core.sum(tensor, *arguments), core.var(tensor, *arguments)]
+    finally:
+        core.set_num_threads(threads)
+    assert all(core.equal(a, b) for a, b in zip(one, two, strict=True))
+
+
+def test_a_nan_anywhere_is_found() -> None:
+    tensor, _ = numbers((200_000,))
+    tensor = tensor.clone()
+    tensor[123_457] = float("nan")
+    assert np.isnan(tensor.max().item())
+    assert tensor.argmax().item() == tensor.argmin().item() == 123_457
