@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import oracles
 import pytest
 import scipy.special
 import scipy.stats
@@ -18,7 +17,7 @@ import rushlight_core._C as _C
 import rushlight_core.codegen as codegen
 from rushlight_core.codegen.loader import load_ops
 from rushlight_core.codegen.model import Op
-from rushlight_testing import Sample, samples_of
+from rushlight_testing import Sample, oracles, samples_of
 
 OPS = load_ops(Path(codegen.__file__).parent.parent / "ops")
 TYPED_ERRORS = (RuntimeError, ValueError, TypeError, IndexError, MemoryError)
