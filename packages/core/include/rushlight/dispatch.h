@@ -23,7 +23,7 @@ namespace rushlight {
 struct DispatchState {
     StageMask on = 0;
     StageMask off = 0;
-    bool grad_mode = true;  // what the user set; below autograd the bit is in `off` and this stays
+    bool grad_mode = true;   // what the user set; below autograd the bit is in `off` and this stays
     bool inference = false;
 };
 extern RL_API constinit thread_local DispatchState dispatch_state RL_TLS_MODEL;
@@ -73,10 +73,10 @@ struct Operator {
     const char* schema;  // "add(Tensor input, TensorOrScalar other, *, Scalar alpha=1) -> Tensor"
     uint64_t hash;       // of the schema
     Form form;
-    void* base;  // R (*)(A...)
+    void* base;          // R (*)(A...)
     // Calls with boxed arguments, from `mask` on; with kAllStages the mask comes from the arguments as in any call.
     void (*boxed)(const Operator&, StageMask mask, Stack&);
-    void* box;  // R (*)(const Operator&, StageMask, A...): boxes, then runs the stage's fallback
+    void* box;           // R (*)(const Operator&, StageMask, A...): boxes, then runs the stage's fallback
     KernelSlots* kernels;
     std::array<std::atomic<void*>, kNumStages> stages{};  // R (*)(const Operator&, StageMask, A...)
 };
@@ -102,9 +102,7 @@ RL_API void install_kernel(DeviceType device, std::string_view name, uint64_t sc
 
 namespace detail {
 inline StageMask stages_of(const Tensor& t) { return t.defined() ? t.impl()->stages() : 0; }
-inline StageMask stages_of(const TensorOrScalar& t) {
-    return t.is_tensor() ? t.tensor().impl()->stages() : 0;
-}
+inline StageMask stages_of(const TensorOrScalar& t) { return t.is_tensor() ? t.tensor().impl()->stages() : 0; }
 inline StageMask stages_of(const std::optional<TensorOrScalar>& t) { return t ? stages_of(*t) : 0; }
 inline StageMask stages_of(TensorList list) {
     StageMask mask = 0;
@@ -112,9 +110,7 @@ inline StageMask stages_of(TensorList list) {
     return mask;
 }
 template <class T>
-StageMask stages_of(const T&) {
-    return 0;
-}
+StageMask stages_of(const T&) { return 0; }
 }  // namespace detail
 
 /// The typed face of an Operator.
@@ -126,8 +122,7 @@ struct Call<R(A...)> {
     using StageFn = R (*)(const Operator&, StageMask, A...);
 
     static R call(const Operator& op, A... args) {
-        StageMask mask =
-            ((StageMask{0} | ... | detail::stages_of(args)) | dispatch_state.on) & ~dispatch_state.off;
+        StageMask mask = ((StageMask{0} | ... | detail::stages_of(args)) | dispatch_state.on) & ~dispatch_state.off;
         if (mask == 0) [[likely]]
             return reinterpret_cast<Base>(op.base)(args...);
         return next(op, mask, args...);

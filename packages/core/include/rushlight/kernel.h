@@ -22,9 +22,7 @@ struct View {
 
     bool defined() const { return ndim >= 0; }
     template <class T>
-    T* as() const {
-        return static_cast<T*>(data);
-    }
+    T* as() const { return static_cast<T*>(data); }
     int64_t size(int d) const { return sizes[d < 0 ? d + ndim : d]; }
     int64_t stride(int d) const { return strides[d < 0 ? d + ndim : d]; }
 };

@@ -17,17 +17,17 @@ struct PythonError {};
 PyObject* translate_exception();
 
 #define RL_PY_TRY try {
-#define RL_PY_CATCH                                        \
-    }                                                      \
-    catch (...) {                                          \
+#define RL_PY_CATCH                                       \
+    }                                                     \
+    catch (...) {                                         \
         return ::rushlight::python::translate_exception(); \
     }
-#define RL_PY_CATCH_INT                                                \
-    }                                                                  \
-    catch (...) {                                                      \
+#define RL_PY_CATCH_INT                                   \
+    }                                                     \
+    catch (...) {                                         \
         PyObject* answer = ::rushlight::python::translate_exception(); \
-        Py_XDECREF(answer);                                            \
-        return answer ? 0 : -1;                                        \
+        Py_XDECREF(answer);                               \
+        return answer ? 0 : -1;                           \
     }
 
 /// An owned reference.

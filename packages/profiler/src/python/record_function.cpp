@@ -9,8 +9,7 @@ namespace rushlight::profiler {
 namespace {
 
 struct RecordFunction {
-    PyObject_HEAD
-    PyObject* name;
+    PyObject_HEAD PyObject* name;
     PyObject* args;  // a string or None
     // Entered again while open, the outermost span counts. So a plain counter keeps track of entries,
     // recorded or not.

@@ -301,8 +301,10 @@ struct Operand {
             using T = decltype(zero);
             T element;
             std::memcpy(&element, data + offset * static_cast<int64_t>(sizeof(T)), sizeof(T));
-            if constexpr (std::is_integral_v<T>) value.i = static_cast<int64_t>(element);
-            else value.f = static_cast<double>(element);
+            if constexpr (std::is_integral_v<T>)
+                value.i = static_cast<int64_t>(element);
+            else
+                value.f = static_cast<double>(element);
         });
         return value;
     }
@@ -310,10 +312,14 @@ struct Operand {
         visit(dtype, [&](auto zero) {
             using T = decltype(zero);
             T element;
-            if constexpr (std::is_same_v<T, bool>) element = value.floating ? value.f != 0 : value.i != 0;
-            else if constexpr (std::is_integral_v<T>) element = static_cast<T>(value.as_int());
-            else if constexpr (std::is_same_v<T, double>) element = value.as_float();
-            else element = T(static_cast<float>(value.as_float()));
+            if constexpr (std::is_same_v<T, bool>)
+                element = value.floating ? value.f != 0 : value.i != 0;
+            else if constexpr (std::is_integral_v<T>)
+                element = static_cast<T>(value.as_int());
+            else if constexpr (std::is_same_v<T, double>)
+                element = value.as_float();
+            else
+                element = T(static_cast<float>(value.as_float()));
             std::memcpy(data + offset * static_cast<int64_t>(sizeof(T)), &element, sizeof(T));
         });
     }
@@ -408,7 +414,8 @@ BackendStatus sum_kernel(const KernelArgs* args) {
             int64_t offset = 0;
             for (size_t d = 0; d < strides.size(); ++d) offset += at[d] * strides[d];
             Number value = in.load(in.offset(at)), &total = totals[offset];
-            if (floating) total.f += value.as_float();
+            if (floating)
+                total.f += value.as_float();
             else
                 total.i = static_cast<int64_t>(static_cast<uint64_t>(total.i) +
                                                static_cast<uint64_t>(value.as_int()));
