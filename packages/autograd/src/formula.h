@@ -67,6 +67,11 @@ template <class... T>
     requires(std::is_same_v<std::decay_t<T>, Tensor> && ...)
 std::vector<Tensor> list(const T&... t) { return {t...}; }
 
+inline std::vector<int64_t> neg(IntList list) {
+    std::vector<int64_t> negated;
+    for (int64_t v : list) negated.push_back(-v);
+    return negated;
+}
 inline int64_t at(IntList list, int64_t i) { return list[static_cast<size_t>(i < 0 ? i + int64_t(list.size()) : i)]; }
 inline const Tensor& at(std::span<Tensor> list, size_t i) { return list[i]; }
 inline int64_t len(IntList list) { return static_cast<int64_t>(list.size()); }

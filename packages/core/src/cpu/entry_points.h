@@ -1,7 +1,9 @@
 // Every CPU kernel that an operator of kind "custom" calls.
 #pragma once
 
+#include "cpu/attention.h"
 #include "cpu/convolution.h"
+#include "cpu/embedding.h"
 #include "cpu/loss.h"
 #include "cpu/matmul.h"
 #include "cpu/norm.h"

@@ -95,14 +95,17 @@ void batch_norm(KernelContext& ctx, const View& out, const View& save_mean, cons
         n.save_mean = o.out<T>(save_mean);
         n.save_invstd = o.out<T>(save_invstd);
         batch_loops<T>().batch_norm(n);
+        if (training) return;
+        for (int64_t c = 0; n.save_mean != nullptr && c < n.channels; ++c) n.save_mean[c] = n.running_mean[c];
+        for (int64_t c = 0; n.save_invstd != nullptr && c < n.channels; ++c)
+            n.save_invstd[c] = static_cast<T>(1 / std::sqrt(n.running_var[c] + eps));
     });
     o.finish();
 }
 
 void batch_norm_backward(KernelContext& ctx, const View& grad_input, const View& grad_weight, const View& grad_bias,
-                         const View& grad_output, const View& input, const View& weight, const View& running_mean,
-                         const View& running_var, const View& save_mean, const View& save_invstd, bool training,
-                         double eps) {
+                         const View& grad_output, const View& input, const View& weight, const View& save_mean,
+                         const View& save_invstd, bool training) {
     if (input.numel == 0) {
         for (const View* v : {&grad_weight, &grad_bias}) clear(*v);
         return;
@@ -117,16 +120,8 @@ void batch_norm_backward(KernelContext& ctx, const View& grad_input, const View&
         n.input = o.in<T>(input);
         n.weight = o.in<T>(weight);
         n.training = training;
-        if (training) {
-            n.mean = o.in<T>(save_mean);
-            n.invstd = o.in<T>(save_invstd);
-        } else {
-            n.mean = o.in<T>(running_mean);
-            const T* var = o.in<T>(running_var);
-            T* invstd = scratch<T>(ctx, n.channels);
-            for (int64_t c = 0; c < n.channels; ++c) invstd[c] = static_cast<T>(1 / std::sqrt(var[c] + eps));
-            n.invstd = invstd;
-        }
+        n.mean = o.in<T>(save_mean);
+        n.invstd = o.in<T>(save_invstd);
         n.grad_input = o.out<T>(grad_input);
         n.grad_weight = o.out<T>(grad_weight);
         n.grad_bias = o.out<T>(grad_bias);

@@ -7,13 +7,14 @@
 namespace rushlight::cpu {
 
 /// Ioffe and Szegedy, "Batch normalization", 2015. input (batch, channels, ...). In training the channels' own statistics
-/// are used, saved, and mixed into the running ones in place (with the unbiased variance); else the running ones are used.
+/// are used, and mixed into the running ones in place (with the unbiased variance); else the running ones are used. Those used
+/// are saved.
 void batch_norm(KernelContext& ctx, const View& out, const View& save_mean, const View& save_invstd, const View& input,
                 const View& weight, const View& bias, const View& running_mean, const View& running_var, bool training,
                 double momentum, double eps);
 void batch_norm_backward(KernelContext& ctx, const View& grad_input, const View& grad_weight, const View& grad_bias,
-                         const View& grad_output, const View& input, const View& weight, const View& running_mean,
-                         const View& running_var, const View& save_mean, const View& save_invstd, bool training, double eps);
+                         const View& grad_output, const View& input, const View& weight, const View& save_mean,
+                         const View& save_invstd, bool training);
 
 /// Ba, Kiros and Hinton, "Layer normalization", 2016, over the last dimensions. mean, rstd: one number for each line.
 void layer_norm(KernelContext& ctx, const View& out, const View& mean, const View& rstd, const View& input,

@@ -54,6 +54,28 @@ Tensor cross_entropy_backward(const Tensor& grad, const Tensor& input, const Ten
                               const Tensor& log_sum, const Tensor& total_weight, int64_t reduction, int64_t ignore_index,
                               double label_smoothing);
 
+// attention.cpp
+Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& attn_mask,
+                                    double dropout_p, bool is_causal, std::optional<double> scale, bool enable_gqa);
+std::tuple<Tensor, Tensor, Tensor> attention_backward(const Tensor& grad, const Tensor& query, const Tensor& key,
+                                                      const Tensor& value, const Tensor& attn_mask, const Tensor& output,
+                                                      const Tensor& log_sum, bool is_causal, double scale);
+
+// elementwise_loss.cpp
+Tensor mse_loss(const Tensor& input, const Tensor& target, int64_t reduction);
+Tensor l1_loss(const Tensor& input, const Tensor& target, int64_t reduction);
+Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, int64_t reduction, double beta);
+Tensor huber_loss(const Tensor& input, const Tensor& target, int64_t reduction, double delta);
+Tensor binary_cross_entropy(const Tensor& input, const Tensor& target, const Tensor& weight, int64_t reduction);
+Tensor _binary_cross_entropy(const Tensor& input, const Tensor& target);
+Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& target, const Tensor& weight,
+                                        const Tensor& pos_weight, int64_t reduction);
+Tensor kl_div(const Tensor& input, const Tensor& target, int64_t reduction, bool log_target);
+
+// embedding.cpp
+Tensor embedding_grad_grad(const Tensor& grad, const Tensor& indices, int64_t num_weights, int64_t padding_idx,
+                           bool scale_grad_by_freq);
+
 // pooling.cpp
 std::tuple<Tensor, Tensor> max_pool1d_with_indices(const Tensor& input, IntList kernel_size, IntList stride,
                                                    IntList padding, IntList dilation, bool ceil_mode);
@@ -66,6 +88,19 @@ std::tuple<Tensor, Tensor> adaptive_max_pool1d(const Tensor& input, IntList outp
 
 // normalization.cpp
 Tensor rms_norm(const Tensor& input, IntList normalized_shape, const Tensor& weight, std::optional<double> eps);
+
+// normalization_backward.cpp
+std::tuple<Tensor, Tensor, Tensor> batch_norm_backward(const Tensor& grad, const Tensor& input, const Tensor& weight,
+                                                       const Tensor& save_mean, const Tensor& save_invstd, bool training,
+                                                       double eps, IntList wanted);
+std::tuple<Tensor, Tensor, Tensor> layer_norm_backward(const Tensor& grad, const Tensor& input, const Tensor& mean,
+                                                       const Tensor& rstd, const Tensor& weight, IntList normalized_shape,
+                                                       double eps, IntList wanted);
+std::tuple<Tensor, Tensor> rms_norm_backward(const Tensor& grad, const Tensor& input, const Tensor& rstd,
+                                             const Tensor& weight, IntList normalized_shape, double eps, IntList wanted);
+std::tuple<Tensor, Tensor, Tensor> group_norm_backward(const Tensor& grad, const Tensor& input, const Tensor& mean,
+                                                       const Tensor& rstd, const Tensor& weight, int64_t num_groups,
+                                                       double eps, IntList wanted);
 
 // products.cpp
 Tensor matmul(const Tensor& input, const Tensor& other);

@@ -60,8 +60,8 @@ Outputs adaptive_max_pool3d(const Tensor& input, IntList output_size);
 // normalization.cpp
 Outputs batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
                    const Tensor& running_var, bool training, double, double, bool);
-Outputs batch_norm_backward(const Tensor&, const Tensor& input, const Tensor& weight, const Tensor&, const Tensor&,
-                            const Tensor&, const Tensor&, bool, double, IntList wanted);
+Outputs batch_norm_backward(const Tensor&, const Tensor& input, const Tensor& weight, const Tensor&, const Tensor&, bool,
+                            IntList wanted);
 Outputs layer_norm(const Tensor& input, IntList normalized_shape, const Tensor& weight, const Tensor& bias, double, bool);
 Outputs layer_norm_backward(const Tensor&, const Tensor& input, const Tensor&, const Tensor&, const Tensor& weight,
                             IntList normalized_shape, IntList wanted);
@@ -87,6 +87,15 @@ Outputs cross_entropy(const Tensor& input, const Tensor& target, const Tensor& w
 Outputs cross_entropy_backward(const Tensor& grad, const Tensor& input, const Tensor& target, const Tensor& weight,
                                const Tensor& log_sum, const Tensor& total_weight, int64_t reduction, int64_t ignore_index,
                                double label_smoothing);
+
+// attention.cpp
+Outputs attention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& attn_mask, bool, double);
+Outputs attention_backward(const Tensor& grad, const Tensor& query, const Tensor& key, const Tensor& value,
+                           const Tensor& attn_mask, const Tensor& output, const Tensor&, bool, double);
+
+// embedding.cpp
+Outputs embedding(const Tensor& weight, const Tensor& indices, int64_t, bool, bool sparse);
+Outputs embedding_dense_backward(const Tensor& grad, const Tensor& indices, int64_t num_weights, int64_t, bool);
 
 // optimizer.cpp
 Outputs fused_sgd(TensorList params, TensorList grads, TensorList momentum_buffers, double weight_decay, double momentum,

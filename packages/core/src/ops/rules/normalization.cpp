@@ -68,8 +68,8 @@ Outputs batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias
     add_statistic(out, input, IntList(&channels, 1));
     return out;
 }
-Outputs batch_norm_backward(const Tensor&, const Tensor& input, const Tensor& weight, const Tensor&, const Tensor&,
-                            const Tensor&, const Tensor&, bool, double, IntList wanted) {
+Outputs batch_norm_backward(const Tensor&, const Tensor& input, const Tensor& weight, const Tensor&, const Tensor&, bool,
+                            IntList wanted) {
     const int64_t channels[] = {input.size(1)};
     return gradients(input, weight, channels, wanted);
 }

@@ -1,0 +1,86 @@
+// Losses that compare element by element.
+#include "ops/composites.h"
+#include "rushlight/ops/_binary_cross_entropy.h"
+#include "rushlight/ops/abs.h"
+#include "rushlight/ops/add.h"
+#include "rushlight/ops/clamp_min.h"
+#include "rushlight/ops/exp.h"
+#include "rushlight/ops/gt.h"
+#include "rushlight/ops/log.h"
+#include "rushlight/ops/log1p.h"
+#include "rushlight/ops/log_sigmoid.h"
+#include "rushlight/ops/lt.h"
+#include "rushlight/ops/mean.h"
+#include "rushlight/ops/mul.h"
+#include "rushlight/ops/neg.h"
+#include "rushlight/ops/square.h"
+#include "rushlight/ops/sub.h"
+#include "rushlight/ops/sum.h"
+#include "rushlight/ops/where.h"
+
+namespace rushlight::composites {
+namespace {
+
+Tensor reduce(const char* op, const Tensor& losses, int64_t reduction) {
+    RL_CHECK(reduction >= 0 && reduction <= 2, throw_value, "%s(reduction): must be 0 (none), 1 (mean) or 2 (sum), got %lld",
+             op, (long long)reduction);
+    if (reduction == 0) return losses;
+    return reduction == 1 ? ops::mean(losses, std::nullopt, false, std::nullopt)
+                          : ops::sum(losses, std::nullopt, false, std::nullopt);
+}
+
+// d * d / 2 below `bend`, from there on along the tangent.
+Tensor bent(const Tensor& d, double bend) {
+    return ops::where(ops::lt(d, Scalar(bend)), ops::mul(ops::square(d), 0.5), ops::mul(ops::sub(d, bend / 2), bend));
+}
+
+Tensor distance(const Tensor& input, const Tensor& target) { return ops::abs(ops::sub(input, target)); }
+
+}  // namespace
+
+Tensor mse_loss(const Tensor& input, const Tensor& target, int64_t reduction) {
+    return reduce("mse_loss", ops::square(ops::sub(input, target)), reduction);
+}
+
+Tensor l1_loss(const Tensor& input, const Tensor& target, int64_t reduction) {
+    return reduce("l1_loss", distance(input, target), reduction);
+}
+
+Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, int64_t reduction, double beta) {
+    RL_CHECK(beta >= 0, throw_runtime, "smooth_l1_loss(beta): must be at least 0, got %g", beta);
+    Tensor d = distance(input, target);
+    return reduce("smooth_l1_loss", beta == 0 ? d : ops::mul(bent(d, beta), 1 / beta), reduction);
+}
+
+Tensor huber_loss(const Tensor& input, const Tensor& target, int64_t reduction, double delta) {
+    RL_CHECK(delta > 0, throw_runtime, "huber_loss(delta): must be positive, got %g", delta);
+    return reduce("huber_loss", bent(distance(input, target), delta), reduction);
+}
+
+Tensor binary_cross_entropy(const Tensor& input, const Tensor& target, const Tensor& weight, int64_t reduction) {
+    Tensor losses = ops::_binary_cross_entropy(input, target);
+    return reduce("binary_cross_entropy", weight.defined() ? ops::mul(losses, weight) : losses, reduction);
+}
+
+Tensor _binary_cross_entropy(const Tensor& input, const Tensor& target) {
+    Tensor hit = ops::mul(target, ops::clamp_min(ops::log(input), Scalar(-100.0)));
+    Tensor miss = ops::mul(ops::sub(1, target), ops::clamp_min(ops::log1p(ops::neg(input)), Scalar(-100.0)));
+    return ops::neg(ops::add(hit, miss));
+}
+
+Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& target, const Tensor& weight,
+                                        const Tensor& pos_weight, int64_t reduction) {
+    Tensor logs = ops::log_sigmoid(input);
+    if (pos_weight.defined()) logs = ops::mul(logs, ops::add(ops::mul(ops::sub(pos_weight, 1), target), 1));
+    Tensor losses = ops::sub(ops::mul(ops::sub(1, target), input), logs);
+    return reduce("binary_cross_entropy_with_logits", weight.defined() ? ops::mul(losses, weight) : losses, reduction);
+}
+
+Tensor kl_div(const Tensor& input, const Tensor& target, int64_t reduction, bool log_target) {
+    if (log_target) return reduce("kl_div", ops::mul(ops::exp(target), ops::sub(target, input)), reduction);
+    // 0 log(0) is 0, and so is its gradient.
+    Tensor logs = ops::log(ops::where(ops::gt(target, Scalar(0.0)), target, 1));
+    return reduce("kl_div", ops::mul(target, ops::sub(logs, input)), reduction);
+}
+
+}  // namespace rushlight::composites

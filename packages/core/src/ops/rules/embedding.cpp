@@ -1,0 +1,42 @@
+// Rows of a table.
+#include "ops/rules.h"
+
+namespace rushlight::rules {
+namespace {
+
+void check_indices(const char* op, const Tensor& indices) {
+    RL_CHECK(indices.dtype() == DType::Int64 || indices.dtype() == DType::Int32, throw_runtime,
+             "%s(indices): needs int64 or int32 row numbers, got dtype %s", op, name(indices.dtype()));
+}
+
+}  // namespace
+
+Outputs embedding(const Tensor& weight, const Tensor& indices, int64_t, bool, bool sparse) {
+    RL_CHECK(weight.dim() == 2, throw_runtime, "embedding(weight): needs a table (rows, width), got shape %s",
+             to_string(weight.sizes()).c_str());
+    floating_only("embedding", weight);
+    check_indices("embedding", indices);
+    RL_CHECK(!sparse, throw_not_implemented, "embedding(sparse): row-sparse gradients are not supported\n"
+             "hint: leave out sparse=True, the gradient is the same");
+    int64_t sizes[kMaxDims + 1];
+    std::copy(indices.sizes().begin(), indices.sizes().end(), sizes);
+    sizes[indices.dim()] = weight.impl()->size(1);
+    RL_CHECK(indices.dim() < kMaxDims, throw_runtime, "a tensor has at most %d dimensions", kMaxDims);
+    Outputs outs;
+    outs.add(IntList(sizes, static_cast<size_t>(indices.dim()) + 1), weight.dtype(), weight.device());
+    return outs;
+}
+
+Outputs embedding_dense_backward(const Tensor& grad, const Tensor& indices, int64_t num_weights, int64_t, bool) {
+    floating_only("embedding_dense_backward", grad);
+    check_indices("embedding_dense_backward", indices);
+    RL_CHECK(grad.dim() == indices.dim() + 1 && std::equal(indices.sizes().begin(), indices.sizes().end(), grad.sizes().begin()),
+             throw_runtime, "embedding_dense_backward(grad): shape %s does not fit indices of shape %s",
+             to_string(grad.sizes()).c_str(), to_string(indices.sizes()).c_str());
+    Outputs outs;
+    const int64_t sizes[] = {num_weights, grad.size(-1)};
+    outs.add(sizes, grad.dtype(), grad.device());
+    return outs;
+}
+
+}  // namespace rushlight::rules
