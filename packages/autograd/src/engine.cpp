@@ -129,9 +129,7 @@ class Pass {
     };
 
     // Accumulators run as soon as they can: it frees the gradients that wait in them.
-    static uint64_t rank(const Task& t) {
-        return t.node->edges().empty() ? 0 : t.node->sequence();
-    }
+    static uint64_t rank(const Task& t) { return t.node->edges().empty() ? 0 : t.node->sequence(); }
     bool later(uint32_t a, uint32_t b) const {
         bool leaf_a = tasks_[a].node->edges().empty(), leaf_b = tasks_[b].node->edges().empty();
         if (leaf_a != leaf_b) return leaf_a;
@@ -258,24 +256,28 @@ std::vector<Tensor> run_backward(TensorList outputs, TensorList grads, TensorLis
                  i, to_string(output.sizes()).c_str());
         Tensor grad = grads.empty() ? Tensor() : grads[i];
         if (!grad.defined()) {
-            RL_CHECK(output.numel() == 1, throw_runtime,
-                     "backward(): grad can be created implicitly only for outputs of one element, output %zu has shape "
-                     "%s\nhint: reduce it (sum, mean), or pass gradient=",
-                     i, to_string(output.sizes()).c_str());
+            RL_CHECK(
+                output.numel() == 1, throw_runtime,
+                "backward(): grad can be created implicitly only for outputs of one element, output %zu has shape "
+                "%s\nhint: reduce it (sum, mean), or pass gradient=",
+                i, to_string(output.sizes()).c_str());
             grad = ops::ones_like(output);
         }
-        RL_CHECK(std::equal(grad.sizes().begin(), grad.sizes().end(), output.sizes().begin(), output.sizes().end()),
+        RL_CHECK(std::equal(grad.sizes().begin(), grad.sizes().end(), output.sizes().begin(),
+                            output.sizes().end()),
                  throw_runtime, "backward(): the gradient of output %zu has shape %s, the output has %s", i,
                  to_string(grad.sizes()).c_str(), to_string(output.sizes()).c_str());
         RL_CHECK(is_differentiable(grad.dtype()), throw_runtime,
-                 "backward(): the gradient of output %zu must be of a floating dtype, got %s", i, name(grad.dtype()));
+                 "backward(): the gradient of output %zu must be of a floating dtype, got %s", i,
+                 name(grad.dtype()));
         pass.add_root(edge, std::move(grad));
     }
     pass.discover();
     if (!inputs.empty()) {
         std::vector<Edge> edges;
         for (size_t i = 0; i < inputs.size(); ++i) {
-            RL_CHECK(needs_grad(inputs[i]), throw_runtime, "grad(): input %zu (shape %s) does not require grad", i,
+            RL_CHECK(needs_grad(inputs[i]), throw_runtime,
+                     "grad(): input %zu (shape %s) does not require grad", i,
                      to_string(inputs[i].sizes()).c_str());
             edges.push_back(gradient_edge(inputs[i]));
         }

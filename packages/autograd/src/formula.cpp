@@ -1,8 +1,8 @@
 #include "formula.h"
 
+#include "rushlight/ops/_to_copy.h"
 #include "rushlight/ops/clone.h"
 #include "rushlight/ops/narrow.h"
-#include "rushlight/ops/_to_copy.h"
 #include "rushlight/ops/view.h"
 #include "rushlight/ops/zeros_like.h"
 
@@ -37,7 +37,8 @@ Tensor zeros(IntList shape, DType dtype) {
 }
 
 Tensor fit(const Tensor& grad, IntList shape, DType dtype) {
-    if (grad.dtype() == dtype && std::equal(shape.begin(), shape.end(), grad.sizes().begin(), grad.sizes().end()))
+    if (grad.dtype() == dtype &&
+        std::equal(shape.begin(), shape.end(), grad.sizes().begin(), grad.sizes().end()))
         return grad;
     SavedShape wanted;
     wanted.require(shape, dtype);
@@ -101,7 +102,8 @@ std::vector<Tensor> tangent_or_zeros(TensorList list) {
     std::vector<Tensor> tangents;
     for (const Tensor& t : list) {
         Tensor given = tangent_or_zeros(t);
-        tangents.push_back(given.defined() || !t.defined() ? given : ops::zeros_like(t));  // integers join as zeros
+        tangents.push_back(given.defined() || !t.defined() ? given
+                                                           : ops::zeros_like(t));  // integers join as zeros
     }
     return tangents;
 }

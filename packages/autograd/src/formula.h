@@ -21,13 +21,17 @@ concept Number = std::is_arithmetic_v<T>;
 struct None {
     operator Tensor() const { return {}; }
     template <class T>
-    operator std::optional<T>() const { return std::nullopt; }
+    operator std::optional<T>() const {
+        return std::nullopt;
+    }
 };
 inline constexpr None none{};
 
 inline bool is_none(const Tensor& t) { return !t.defined(); }
 template <class T>
-bool is_none(const std::optional<T>& v) { return !v; }
+bool is_none(const std::optional<T>& v) {
+    return !v;
+}
 
 // --- arithmetic: numbers stay numbers ---
 
@@ -61,18 +65,24 @@ inline Scalar mul(Scalar a, Scalar b) {
 
 template <class... T>
     requires(std::is_convertible_v<T, int64_t> && ...)
-std::array<int64_t, sizeof...(T)> list(T... v) { return {static_cast<int64_t>(v)...}; }
+std::array<int64_t, sizeof...(T)> list(T... v) {
+    return {static_cast<int64_t>(v)...};
+}
 inline std::vector<int64_t> list() { return {}; }
 template <class... T>
     requires(std::is_same_v<std::decay_t<T>, Tensor> && ...)
-std::vector<Tensor> list(const T&... t) { return {t...}; }
+std::vector<Tensor> list(const T&... t) {
+    return {t...};
+}
 
 inline std::vector<int64_t> neg(IntList list) {
     std::vector<int64_t> negated;
     for (int64_t v : list) negated.push_back(-v);
     return negated;
 }
-inline int64_t at(IntList list, int64_t i) { return list[static_cast<size_t>(i < 0 ? i + int64_t(list.size()) : i)]; }
+inline int64_t at(IntList list, int64_t i) {
+    return list[static_cast<size_t>(i < 0 ? i + int64_t(list.size()) : i)];
+}
 inline const Tensor& at(std::span<Tensor> list, size_t i) { return list[i]; }
 inline int64_t len(IntList list) { return static_cast<int64_t>(list.size()); }
 inline int64_t len(std::span<Tensor> list) { return static_cast<int64_t>(list.size()); }
@@ -137,7 +147,9 @@ void spread(const std::vector<Tensor>& shares, Node& node, uint32_t first, std::
 
 // --- forward mode ---
 
-inline void accumulate(Tensor& total, const Tensor& share) { total = total.defined() ? ops::add(total, share) : share; }
+inline void accumulate(Tensor& total, const Tensor& share) {
+    total = total.defined() ? ops::add(total, share) : share;
+}
 Tensor expand_to(const Tensor& tangent, const Tensor& result);
 Tensor tangent_or_zeros(const Tensor& t);
 inline Tensor tangent_or_zeros(const TensorOrScalar& t) { return tangent_or_zeros(t.tensor()); }

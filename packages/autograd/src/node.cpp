@@ -74,7 +74,8 @@ void Node::fail_released() const {
         name().c_str());
 }
 
-AccumulateGrad::AccumulateGrad(Tensor variable) : Node("AccumulateGrad", 1, 0), variable_(std::move(variable)) {}
+AccumulateGrad::AccumulateGrad(Tensor variable)
+    : Node("AccumulateGrad", 1, 0), variable_(std::move(variable)) {}
 
 void AccumulateGrad::apply(std::span<Tensor> grads, std::span<Tensor>) {
     Tensor& grad = grads[0];

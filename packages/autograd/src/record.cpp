@@ -3,13 +3,13 @@
 #include <mutex>
 
 #include "history.h"
-#include "view_node.h"
 #include "rushlight/autograd/engine.h"
 #include "rushlight/ops/as_strided.h"
 #include "rushlight/ops/copy_.h"
 #include "rushlight/ops/zero_.h"
 #include "rushlight/ops/zeros_like.h"
 #include "rushlight/value.h"
+#include "view_node.h"
 
 namespace rushlight::autograd {
 namespace {
@@ -63,7 +63,8 @@ void install_unrecorded(const Unrecorded* list) {
     }
 }
 
-void set_histories(const std::vector<Tensor>& results, const Ref<Node>& node, std::vector<SavedShape>& shapes) {
+void set_histories(const std::vector<Tensor>& results, const Ref<Node>& node,
+                   std::vector<SavedShape>& shapes) {
     node->resize_results(static_cast<uint32_t>(results.size()));
     shapes.resize(results.size());
     for (uint32_t i = 0; i < results.size(); ++i) {
@@ -75,8 +76,8 @@ void set_histories(const std::vector<Tensor>& results, const Ref<Node>& node, st
 namespace {
 
 // The one view whose gradient depends on the base's strides: its node is that of stale views.
-Tensor as_strided_autograd(const Operator& op, StageMask mask, const Tensor& input, IntList size, IntList stride,
-                           std::optional<int64_t> storage_offset) {
+Tensor as_strided_autograd(const Operator& op, StageMask mask, const Tensor& input, IntList size,
+                           IntList stride, std::optional<int64_t> storage_offset) {
     using C = Call<Tensor(const Tensor&, IntList, IntList, std::optional<int64_t>)>;
     Tensor result = C::next(op, mask & ~bit(Stage::Autograd), input, size, stride, storage_offset);
     if (!needs_grad(input)) return result;
@@ -108,7 +109,8 @@ Tensor as_strided_dual(const Operator& op, StageMask mask, const Tensor& input, 
 
 // Forward mode of copy_, to which all in-place operators come down. A view's tangent is a view of its root's, so what is
 // written to one is seen by all.
-Tensor copy_dual(const Operator& op, StageMask mask, const Tensor& input, const Tensor& src, bool non_blocking) {
+Tensor copy_dual(const Operator& op, StageMask mask, const Tensor& input, const Tensor& src,
+                 bool non_blocking) {
     using C = Call<Tensor(const Tensor&, const Tensor&, bool)>;
     C::next(op, mask & ~bit(Stage::Dual), input, src, non_blocking);
     StagesOff dual(bit(Stage::Dual));
@@ -134,7 +136,8 @@ void initialize() {
         set_meta_table(meta_functions());
         install_all();
         const Operator* as_strided = find_operator("as_strided");
-        install_stage(Stage::Autograd, "as_strided", as_strided->hash, reinterpret_cast<void*>(as_strided_autograd));
+        install_stage(Stage::Autograd, "as_strided", as_strided->hash,
+                      reinterpret_cast<void*>(as_strided_autograd));
         install_stage(Stage::Dual, "as_strided", as_strided->hash, reinterpret_cast<void*>(as_strided_dual));
         install_stage(Stage::Dual, "copy_", find_operator("copy_")->hash, reinterpret_cast<void*>(copy_dual));
     });

@@ -7,7 +7,9 @@
 
 namespace rushlight::autograd {
 
-inline Edge gradient_edge(const TensorOrScalar& v) { return v.is_tensor() ? gradient_edge(v.tensor()) : Edge{}; }
+inline Edge gradient_edge(const TensorOrScalar& v) {
+    return v.is_tensor() ? gradient_edge(v.tensor()) : Edge{};
+}
 
 inline std::vector<Edge> edges_of(TensorList list) {
     std::vector<Edge> edges;
@@ -16,7 +18,8 @@ inline std::vector<Edge> edges_of(TensorList list) {
 }
 
 /// Results that come as a list: the node learns their number and shapes.
-void set_histories(const std::vector<Tensor>& results, const Ref<Node>& node, std::vector<SavedShape>& shapes);
+void set_histories(const std::vector<Tensor>& results, const Ref<Node>& node,
+                   std::vector<SavedShape>& shapes);
 
 /// Operators without a formula. When one of their arguments requires grad, an out= form raises, and the results of any
 /// other get a node that raises when a gradient arrives. One boxed fallback serves all.

@@ -1,7 +1,7 @@
 #include "rushlight/autograd/saved.h"
 
-#include "rushlight/ops/sum.h"
 #include "rushlight/ops/_to_copy.h"
+#include "rushlight/ops/sum.h"
 #include "rushlight/ops/view.h"
 
 namespace rushlight::autograd {
@@ -27,7 +27,8 @@ Tensor SavedShape::reduce(Tensor grad) const {
     int64_t dims[kMaxDims];
     size_t n = 0;
     for (int64_t d = 0; d < static_cast<int64_t>(result.dim()); ++d)
-        if (d < lead || (sizes_[static_cast<size_t>(d - lead)] == 1 && result.sizes()[static_cast<size_t>(d)] != 1))
+        if (d < lead ||
+            (sizes_[static_cast<size_t>(d - lead)] == 1 && result.sizes()[static_cast<size_t>(d)] != 1))
             dims[n++] = d;
     if (n) result = ops::sum(result, IntList(dims, n), true, std::nullopt);
     if (lead > 0) result = ops::view(result, sizes_);

@@ -129,7 +129,8 @@ void check_inplace(const char* op, const Tensor& t) {
     if (!grad_mode()) return;
     RL_CHECK(!t.impl()->has(Flag::Inference), throw_runtime,
              "%s: a tensor made in inference_mode cannot be written while gradients are recorded\n"
-             "hint: clone() it first", op);
+             "hint: clone() it first",
+             op);
     bool leaf = t.is_leaf() && t.requires_grad();
     Tensor root = Tensor::share(t.impl()->root());
     RL_CHECK(!leaf && !(t.impl()->is_view() && root.is_leaf() && root.requires_grad()), throw_runtime,

@@ -54,7 +54,8 @@ Tensor Window::fresh(DType dtype, Device device) const {
     int64_t extent = 1;
     for (const Geometry* g : {&root, &view}) {
         int64_t last = g->offset;
-        for (size_t d = 0; d < g->sizes.size(); ++d) last += std::max<int64_t>(g->sizes[d] - 1, 0) * g->strides[d];
+        for (size_t d = 0; d < g->sizes.size(); ++d)
+            last += std::max<int64_t>(g->sizes[d] - 1, 0) * g->strides[d];
         extent = std::max(extent, last + 1);
     }
     Tensor flat = make_tensor(IntList(&extent, 1), dtype, device);

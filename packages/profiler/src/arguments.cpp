@@ -43,16 +43,14 @@ uint16_t write_arguments(Ring<uint64_t>& words, const Stack& arguments) {
     Writer writer(words);
     writer.word(arguments.size());
     for (const Value& value : arguments) {
-        if (auto* t = value.as<Tensor>())
-            writer.tensor(*t);
+        if (auto* t = value.as<Tensor>()) writer.tensor(*t);
         else if (auto* list = value.as<std::vector<Tensor>>()) {
             writer.head(ArgumentTag::List, 0, list->size());
             for (const Tensor& t : *list) {
                 writer.tensor(t);
                 if (writer.full()) return 0;
             }
-        } else
-            writer.head(ArgumentTag::Other, 0, 0);
+        } else writer.head(ArgumentTag::Other, 0, 0);
     }
     return writer.publish();
 }

@@ -15,10 +15,9 @@ namespace {
 class FunctionNode;
 
 struct PyContext {
-    PyObject_HEAD
-    FunctionNode* node;  // null before the call is recorded and after the node is gone
+    PyObject_HEAD FunctionNode* node;  // null before the call is recorded and after the node is gone
     PyObject* dict;
-    PyObject* to_save;   // what save_for_backward was given, until it is known which are results
+    PyObject* to_save;  // what save_for_backward was given, until it is known which are results
     PyObject* dirty;
     PyObject* non_differentiable;
     PyObject* needs_input_grad;
@@ -32,12 +31,14 @@ PyContext* context_of(PyObject* o) { return reinterpret_cast<PyContext*>(o); }
 class FunctionNode final : public Node {
   public:
     RL_NODE_MEMORY
-    FunctionNode(PyObject* context, uint32_t num_results, std::vector<int> edge_of_argument, uint32_t num_edges)
+    FunctionNode(PyObject* context, uint32_t num_results, std::vector<int> edge_of_argument,
+                 uint32_t num_edges)
         : Node("Function", num_results, num_edges),
           context_(Py_NewRef(context)),
           edge_of_argument_(std::move(edge_of_argument)),
-          name_text_(std::string(Py_TYPE(context)->tp_name).substr(
-                         std::string_view(Py_TYPE(context)->tp_name).rfind('.') + 1) + "Backward") {
+          name_text_(std::string(Py_TYPE(context)->tp_name)
+                         .substr(std::string_view(Py_TYPE(context)->tp_name).rfind('.') + 1) +
+                     "Backward") {
         context_of(context)->node = this;
     }
     ~FunctionNode() override {
@@ -62,16 +63,18 @@ class FunctionNode final : public Node {
         Object arguments(check(PyTuple_New(static_cast<Py_ssize_t>(grads.size()) + 1)));
         PyTuple_SET_ITEM(arguments.get(), 0, Py_NewRef(context_));
         for (size_t i = 0; i < grads.size(); ++i) {
-            if (!grads[i].defined() && context_of(context_)->materialize_grads && is_differentiable(shapes[i].dtype()))
+            if (!grads[i].defined() && context_of(context_)->materialize_grads &&
+                is_differentiable(shapes[i].dtype()))
                 grads[i] = ops::zeros(shapes[i].shape(), shapes[i].dtype());
             PyTuple_SET_ITEM(arguments.get(), static_cast<Py_ssize_t>(i) + 1, check(wrap(grads[i])));
         }
-        Object backward(check(PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(context_)), "backward")));
+        Object backward(
+            check(PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(context_)), "backward")));
         Object result(check(PyObject_CallObject(backward.get(), arguments.get())));
         take(result.get(), out);
     }
 
-    std::vector<SavedShape> shapes;         // of the results
+    std::vector<SavedShape> shapes;  // of the results
     std::vector<SavedShape> argument_shapes;  // by edge
 
   private:
@@ -95,12 +98,14 @@ class FunctionNode final : public Node {
             PyObject* item = PyTuple_GET_ITEM(result, static_cast<Py_ssize_t>(i));
             if (item == Py_None) continue;
             TensorImpl* grad = unwrap(item);
-            RL_CHECK(grad, throw_type, "%s: backward returned %s as gradient of argument %zu, expected a Tensor or None",
+            RL_CHECK(grad, throw_type,
+                     "%s: backward returned %s as gradient of argument %zu, expected a Tensor or None",
                      name().c_str(), Py_TYPE(item)->tp_name, i);
             int edge = edge_of_argument_[i];
-            RL_CHECK(edge >= 0, throw_runtime,
-                     "%s: backward returned a gradient for argument %zu, which is no Tensor\nhint: return None there",
-                     name().c_str(), i);
+            RL_CHECK(
+                edge >= 0, throw_runtime,
+                "%s: backward returned a gradient for argument %zu, which is no Tensor\nhint: return None there",
+                name().c_str(), i);
             out[static_cast<size_t>(edge)] = fitted(Tensor::share(grad), static_cast<size_t>(edge), i);
         }
     }
@@ -166,7 +171,7 @@ void context_dealloc(PyObject* self) {
     Py_DECREF(type);
 }
 
-template <PyObject* PyContext::*field>
+template <PyObject* PyContext::* field>
 PyObject* keep(PyObject* self, PyObject* args) {
     Py_XSETREF(context_of(self)->*field, Py_NewRef(args));
     Py_RETURN_NONE;
@@ -217,7 +222,8 @@ PyObject* run_forward(PyObject* cls, PyObject* context, PyObject* args) {
     Py_ssize_t n = PyTuple_GET_SIZE(args);
     Object all(check(PyTuple_New(n + 1)));
     PyTuple_SET_ITEM(all.get(), 0, Py_NewRef(context));
-    for (Py_ssize_t i = 0; i < n; ++i) PyTuple_SET_ITEM(all.get(), i + 1, Py_NewRef(PyTuple_GET_ITEM(args, i)));
+    for (Py_ssize_t i = 0; i < n; ++i)
+        PyTuple_SET_ITEM(all.get(), i + 1, Py_NewRef(PyTuple_GET_ITEM(args, i)));
     return check(PyObject_CallObject(forward.get(), all.get()));
 }
 
@@ -287,8 +293,8 @@ PyObject* function_apply(PyObject*, PyObject* const* given, Py_ssize_t nargs) {
                     set_history(alias, owner, index);
                     result = Object(check(wrap(alias)));
                 } else {
-                    RL_CHECK(!t.requires_grad() || !meta_or_null(impl) || !meta_or_null(impl)->grad_fn, throw_runtime,
-                             "%s: forward returned a tensor that already has a history",
+                    RL_CHECK(!t.requires_grad() || !meta_or_null(impl) || !meta_or_null(impl)->grad_fn,
+                             throw_runtime, "%s: forward returned a tensor that already has a history",
                              Py_TYPE(context.get())->tp_name);
                     set_history(t, owner, index);
                 }
@@ -320,21 +326,23 @@ PyObject* function_apply(PyObject*, PyObject* const* given, Py_ssize_t nargs) {
 PyMethodDef context_methods[] = {
     {"save_for_backward", keep<&PyContext::to_save>, METH_VARARGS,
      "Keeps tensors, arguments or results, for backward: there they are ctx.saved_tensors."},
-    {"mark_dirty", keep<&PyContext::dirty>, METH_VARARGS, "Says which arguments forward has written in place."},
+    {"mark_dirty", keep<&PyContext::dirty>, METH_VARARGS,
+     "Says which arguments forward has written in place."},
     {"mark_non_differentiable", keep<&PyContext::non_differentiable>, METH_VARARGS,
      "Says which results have no gradient."},
     {"set_materialize_grads", set_materialize_grads, METH_O,
      "Whether absent gradients arrive in backward as zeros (the default) or as None."},
     {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef context_properties[] = {
-    {"saved_tensors", saved_tensors, nullptr, "What was saved; raises where it was written in place since.", nullptr},
-    {"needs_input_grad", needs_input_grad, nullptr, "For each argument of forward whether its gradient is wanted.",
+    {"saved_tensors", saved_tensors, nullptr, "What was saved; raises where it was written in place since.",
      nullptr},
+    {"needs_input_grad", needs_input_grad, nullptr,
+     "For each argument of forward whether its gradient is wanted.", nullptr},
     {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyMethodDef functions[] = {
-    {"_function_apply", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function_apply)), METH_FASTCALL,
-     nullptr},
+    {"_function_apply", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function_apply)),
+     METH_FASTCALL, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
@@ -356,8 +364,9 @@ int add_functions(PyObject* module) {
     for (PyGetSetDef* p = context_properties; p->name; ++p) properties.push_back(*p);
     for (PyGetSetDef* p = node_properties; p->name; ++p) properties.push_back(*p);
     properties.push_back({nullptr, nullptr, nullptr, nullptr, nullptr});
-    static PyMemberDef members[] = {{"__dictoffset__", T_PYSSIZET, offsetof(PyContext, dict), READONLY, nullptr},
-                                    {nullptr, 0, 0, 0, nullptr}};
+    static PyMemberDef members[] = {
+        {"__dictoffset__", T_PYSSIZET, offsetof(PyContext, dict), READONLY, nullptr},
+        {nullptr, 0, 0, 0, nullptr}};
     static PyType_Slot slots[] = {{Py_tp_new, (void*)context_new},
                                   {Py_tp_dealloc, (void*)context_dealloc},
                                   {Py_tp_traverse, (void*)context_traverse},

@@ -6,9 +6,11 @@ namespace {
 
 std::vector<Tensor> replacements(PyObject* result, size_t n, const char* who) {
     RL_CHECK(PyTuple_Check(result) || PyList_Check(result), throw_type,
-             "%s: a hook must return None or a tuple of %zu gradients, not %s", who, n, Py_TYPE(result)->tp_name);
+             "%s: a hook must return None or a tuple of %zu gradients, not %s", who, n,
+             Py_TYPE(result)->tp_name);
     RL_CHECK(PySequence_Fast_GET_SIZE(result) == static_cast<Py_ssize_t>(n), throw_runtime,
-             "%s: a hook must return %zu gradients, it returned %zd", who, n, PySequence_Fast_GET_SIZE(result));
+             "%s: a hook must return %zu gradients, it returned %zd", who, n,
+             PySequence_Fast_GET_SIZE(result));
     return require_tensors(result, who, "result of a hook");
 }
 
@@ -37,7 +39,8 @@ class PythonHook final : public Hook {
             Object argument(check(wrap(gradients[0])));
             Object result(check(PyObject_CallOneArg(callable_, argument.get())));
             if (result.get() == Py_None) return;
-            replace(gradients[0], require_tensor(result.get(), "register_hook", "result of the hook"), "register_hook");
+            replace(gradients[0], require_tensor(result.get(), "register_hook", "result of the hook"),
+                    "register_hook");
             return;
         }
         Object first(tuple(gradients));
@@ -46,7 +49,8 @@ class PythonHook final : public Hook {
             result = Object(check(PyObject_CallOneArg(callable_, first.get())));
         } else {
             Object second(tuple(given));
-            result = Object(check(PyObject_CallFunctionObjArgs(callable_, first.get(), second.get(), nullptr)));
+            result =
+                Object(check(PyObject_CallFunctionObjArgs(callable_, first.get(), second.get(), nullptr)));
         }
         if (result.get() == Py_None) return;
         auto list = replacements(result.get(), gradients.size(), "register_hook");
@@ -65,8 +69,7 @@ class PythonHook final : public Hook {
 };
 
 struct PyHandle {
-    PyObject_HEAD
-    std::weak_ptr<Hook> hook;
+    PyObject_HEAD std::weak_ptr<Hook> hook;
     std::function<void()> remove;
 };
 PyTypeObject* HandleType = nullptr;
@@ -93,7 +96,9 @@ PyMethodDef handle_methods[] = {{"remove", handle_remove, METH_NOARGS, "Takes th
 
 }  // namespace
 
-std::shared_ptr<Hook> make_hook(PyObject* callable, bool many) { return std::make_shared<PythonHook>(callable, many); }
+std::shared_ptr<Hook> make_hook(PyObject* callable, bool many) {
+    return std::make_shared<PythonHook>(callable, many);
+}
 
 PyObject* make_handle(std::weak_ptr<Hook> hook, std::function<void()> remove) {
     auto* self = check(reinterpret_cast<PyObject*>(PyObject_New(PyHandle, HandleType)));
@@ -103,7 +108,8 @@ PyObject* make_handle(std::weak_ptr<Hook> hook, std::function<void()> remove) {
 }
 
 int add_hooks(PyObject* module) {
-    static PyType_Slot slots[] = {{Py_tp_dealloc, (void*)handle_dealloc}, {Py_tp_methods, handle_methods}, {0, nullptr}};
+    static PyType_Slot slots[] = {
+        {Py_tp_dealloc, (void*)handle_dealloc}, {Py_tp_methods, handle_methods}, {0, nullptr}};
     static PyType_Spec spec{"rushlight_autograd.RemovableHandle", sizeof(PyHandle), 0,
                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
     HandleType = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));

@@ -9,7 +9,8 @@ const PythonApi* core = nullptr;
 
 Tensor require_tensor(PyObject* o, const char* function, const char* argument) {
     TensorImpl* impl = unwrap(o);
-    RL_CHECK(impl, throw_type, "%s(): argument '%s' must be Tensor, not %s", function, argument, Py_TYPE(o)->tp_name);
+    RL_CHECK(impl, throw_type, "%s(): argument '%s' must be Tensor, not %s", function, argument,
+             Py_TYPE(o)->tp_name);
     return Tensor::share(impl);
 }
 
@@ -53,9 +54,7 @@ void PythonFailure::restore() {
 PyObject* translate() {
     try {
         throw;
-    } catch (PythonFailure& failure) {
-        failure.restore();
-    } catch (...) {
+    } catch (PythonFailure& failure) { failure.restore(); } catch (...) {
         core->set_error();
     }
     return nullptr;
@@ -88,8 +87,8 @@ PyObject* run_backward_py(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
 }
 
 PyMethodDef functions[] = {
-    {"_run_backward", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(run_backward_py)), METH_FASTCALL,
-     nullptr},
+    {"_run_backward", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(run_backward_py)),
+     METH_FASTCALL, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 
 int execute(PyObject* module) {
@@ -97,7 +96,8 @@ int execute(PyObject* module) {
     if (!core) return -1;
     if (std::string_view(core->abi) != RUSHLIGHT_ABI) {
         PyErr_Format(PyExc_ImportError,
-                     "rushlight-autograd " RUSHLIGHT_VERSION " was built for another rushlight-core (%s) than the "
+                     "rushlight-autograd " RUSHLIGHT_VERSION
+                     " was built for another rushlight-core (%s) than the "
                      "installed one (%s); install both from one release",
                      RUSHLIGHT_ABI, core->abi);
         return -1;
@@ -114,13 +114,21 @@ int execute(PyObject* module) {
         translate();
         return -1;
     }
-    if (add_nodes(module) < 0 || add_hooks(module) < 0 || add_functions(module) < 0 || add_tensor_methods(module) < 0)
+    if (add_nodes(module) < 0 || add_hooks(module) < 0 || add_functions(module) < 0 ||
+        add_tensor_methods(module) < 0)
         return -1;
     return PyModule_AddFunctions(module, functions);
 }
 
-PyModuleDef definition = {PyModuleDef_HEAD_INIT, "rushlight_autograd._C", "The engine and its graph.", -1,
-                          nullptr, nullptr, nullptr, nullptr, nullptr};
+PyModuleDef definition = {PyModuleDef_HEAD_INIT,
+                          "rushlight_autograd._C",
+                          "The engine and its graph.",
+                          -1,
+                          nullptr,
+                          nullptr,
+                          nullptr,
+                          nullptr,
+                          nullptr};
 
 }  // namespace
 }  // namespace rushlight::autograd::python

@@ -5,14 +5,14 @@ namespace rushlight::autograd::python {
 namespace {
 
 struct PyNode {
-    PyObject_HEAD
-    Ref<Node> node;
+    PyObject_HEAD Ref<Node> node;
 };
 PyTypeObject* NodeType = nullptr;
 
 Node& node_of(PyObject* self) {
     Node* node = unwrap_node(self);
-    RL_CHECK(node, throw_runtime, "this context has no node: its call was not recorded, or its graph is gone");
+    RL_CHECK(node, throw_runtime,
+             "this context has no node: its call was not recorded, or its graph is gone");
     return *node;
 }
 
@@ -81,8 +81,12 @@ static PyObject* add_node_hook(PyObject* self, PyObject* callable, bool pre) {
     });
     RL_CATCH
 }
-PyObject* node_register_hook(PyObject* self, PyObject* callable) { return add_node_hook(self, callable, false); }
-PyObject* node_register_prehook(PyObject* self, PyObject* callable) { return add_node_hook(self, callable, true); }
+PyObject* node_register_hook(PyObject* self, PyObject* callable) {
+    return add_node_hook(self, callable, false);
+}
+PyObject* node_register_prehook(PyObject* self, PyObject* callable) {
+    return add_node_hook(self, callable, true);
+}
 
 PyMethodDef node_methods[] = {
     {"name", node_name, METH_NOARGS, "What was recorded."},
@@ -91,7 +95,8 @@ PyMethodDef node_methods[] = {
     {"register_prehook", node_register_prehook, METH_O, "fn(grad_outputs) before the node runs."},
     {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef node_properties[] = {
-    {"next_functions", node_next_functions, nullptr, "Where the gradients go: (node, index of its result).", nullptr},
+    {"next_functions", node_next_functions, nullptr, "Where the gradients go: (node, index of its result).",
+     nullptr},
     {"variable", node_variable, nullptr, "The leaf of an AccumulateGrad.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 

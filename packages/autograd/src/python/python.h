@@ -59,10 +59,10 @@ inline PyObject* check(PyObject* o) {
 /// Inside a catch block: sets the Python error, returns null.
 PyObject* translate();
 #define RL_TRY try {
-#define RL_CATCH                                            \
-    }                                                       \
-    catch (...) {                                           \
-        return ::rushlight::autograd::python::translate();  \
+#define RL_CATCH                                           \
+    }                                                      \
+    catch (...) {                                          \
+        return ::rushlight::autograd::python::translate(); \
     }
 
 class WithGil {

@@ -20,7 +20,8 @@ PyObject* method_backward(PyObject* self, PyObject* const* args, Py_ssize_t narg
         PyObject* key = PyTuple_GET_ITEM(kwnames, k);
         int i = 0;
         while (i < 4 && PyUnicode_CompareWithASCIIString(key, names[i]) != 0) ++i;
-        RL_CHECK(i < 4, throw_type, "backward() got an unexpected keyword argument '%s'", PyUnicode_AsUTF8(key));
+        RL_CHECK(i < 4, throw_type, "backward() got an unexpected keyword argument '%s'",
+                 PyUnicode_AsUTF8(key));
         RL_CHECK(!given[i], throw_type, "backward() got two values for argument '%s'", names[i]);
         given[i] = args[nargs + k];
     }
@@ -37,7 +38,8 @@ PyObject* method_backward(PyObject* self, PyObject* const* args, Py_ssize_t narg
     }
     {
         WithoutGil nogil;
-        run_backward({&output, 1}, gradient.defined() ? TensorList(&gradient, 1) : TensorList(), inputs, options);
+        run_backward({&output, 1}, gradient.defined() ? TensorList(&gradient, 1) : TensorList(), inputs,
+                     options);
         gradient = Tensor();
     }
     Py_RETURN_NONE;
@@ -68,7 +70,8 @@ PyObject* method_register_hook(PyObject* self, PyObject* callable) {
 
 PyObject* method_register_post_accumulate_grad_hook(PyObject* self, PyObject* callable) {
     RL_TRY
-    RL_CHECK(PyCallable_Check(callable), throw_type, "register_post_accumulate_grad_hook(hook): must be callable, not %s",
+    RL_CHECK(PyCallable_Check(callable), throw_type,
+             "register_post_accumulate_grad_hook(hook): must be callable, not %s",
              Py_TYPE(callable)->tp_name);
     Tensor t = self_of(self);
     RL_CHECK(t.requires_grad() && t.is_leaf(), throw_runtime,
@@ -147,7 +150,8 @@ PyMethodDef methods[] = {
      "hook(grad) -> Tensor or None is called when the gradient of this tensor is known, and may replace it."},
     {"register_post_accumulate_grad_hook", method_register_post_accumulate_grad_hook, METH_O,
      "hook(tensor) is called when a gradient has been added to `grad`."},
-    {"retain_grad", method_retain_grad, METH_NOARGS, "Keeps the gradient of a tensor that is no leaf in `grad`."},
+    {"retain_grad", method_retain_grad, METH_NOARGS,
+     "Keeps the gradient of a tensor that is no leaf in `grad`."},
     {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef properties[] = {
     {"grad_fn", get_grad_fn, nullptr, "The node that computed this tensor, or None.", nullptr},
@@ -156,7 +160,8 @@ PyGetSetDef properties[] = {
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyMethodDef functions[] = {
     {"_tangent", tangent_of, METH_O, nullptr},
-    {"_set_tangent", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(set_tangent_of)), METH_FASTCALL, nullptr},
+    {"_set_tangent", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(set_tangent_of)),
+     METH_FASTCALL, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace

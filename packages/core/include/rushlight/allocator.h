@@ -117,11 +117,11 @@ inline void release(const Allocation& allocation, size_t nbytes) noexcept {
 
 struct MemoryStatistics {
     uint64_t allocated_bytes, allocated_bytes_peak;  // in blocks that someone owns
-    uint64_t active_bytes, active_bytes_peak;        // those, and released ones that a device may still read
-    uint64_t reserved_bytes, reserved_bytes_peak;    // taken from the system
+    uint64_t active_bytes, active_bytes_peak;  // those, and released ones that a device may still read
+    uint64_t reserved_bytes, reserved_bytes_peak;  // taken from the system
     uint64_t allocation_count, release_count;  // blocks; of small ones only those that passed the slow way
-    uint64_t map_count, unmap_count;           // calls of the system
-    uint64_t retry_count, failure_count;       // requests that emptied the cache first; that raised
+    uint64_t map_count, unmap_count;  // calls of the system
+    uint64_t retry_count, failure_count;  // requests that emptied the cache first; that raised
     uint64_t limit_bytes;
 };
 

@@ -76,7 +76,7 @@ struct Operator {
     void* base;          // R (*)(A...)
     // Calls with boxed arguments, from `mask` on; with kAllStages the mask comes from the arguments as in any call.
     void (*boxed)(const Operator&, StageMask mask, Stack&);
-    void* box;           // R (*)(const Operator&, StageMask, A...): boxes, then runs the stage's fallback
+    void* box;  // R (*)(const Operator&, StageMask, A...): boxes, then runs the stage's fallback
     KernelSlots* kernels;
     std::array<std::atomic<void*>, kNumStages> stages{};  // R (*)(const Operator&, StageMask, A...)
 };
@@ -102,7 +102,9 @@ RL_API void install_kernel(DeviceType device, std::string_view name, uint64_t sc
 
 namespace detail {
 inline StageMask stages_of(const Tensor& t) { return t.defined() ? t.impl()->stages() : 0; }
-inline StageMask stages_of(const TensorOrScalar& t) { return t.is_tensor() ? t.tensor().impl()->stages() : 0; }
+inline StageMask stages_of(const TensorOrScalar& t) {
+    return t.is_tensor() ? t.tensor().impl()->stages() : 0;
+}
 inline StageMask stages_of(const std::optional<TensorOrScalar>& t) { return t ? stages_of(*t) : 0; }
 inline StageMask stages_of(TensorList list) {
     StageMask mask = 0;
@@ -110,7 +112,9 @@ inline StageMask stages_of(TensorList list) {
     return mask;
 }
 template <class T>
-StageMask stages_of(const T&) { return 0; }
+StageMask stages_of(const T&) {
+    return 0;
+}
 }  // namespace detail
 
 /// The typed face of an Operator.
@@ -122,7 +126,8 @@ struct Call<R(A...)> {
     using StageFn = R (*)(const Operator&, StageMask, A...);
 
     static R call(const Operator& op, A... args) {
-        StageMask mask = ((StageMask{0} | ... | detail::stages_of(args)) | dispatch_state.on) & ~dispatch_state.off;
+        StageMask mask =
+            ((StageMask{0} | ... | detail::stages_of(args)) | dispatch_state.on) & ~dispatch_state.off;
         if (mask == 0) [[likely]]
             return reinterpret_cast<Base>(op.base)(args...);
         return next(op, mask, args...);

@@ -10,8 +10,21 @@ namespace rushlight {
 
 // The order is part of the ABI and of saved operator tables: append only.
 enum class DType : uint8_t {
-    Bool, UInt8, Int8, Int16, Int32, Int64, Float16, BFloat16, Float32, Float64,
-    UInt16, UInt32, UInt64, Complex64, Complex128,
+    Bool,
+    UInt8,
+    Int8,
+    Int16,
+    Int32,
+    Int64,
+    Float16,
+    BFloat16,
+    Float32,
+    Float64,
+    UInt16,
+    UInt32,
+    UInt64,
+    Complex64,
+    Complex128,
 };
 inline constexpr int kNumDTypes = 15;
 
@@ -24,9 +37,12 @@ constexpr size_t itemsize(DType t) { return kItemSize[static_cast<int>(t)]; }
 constexpr DTypeCategory category(DType t) {
     switch (t) {
         case DType::Bool: return DTypeCategory::Bool;
-        case DType::Float16: case DType::BFloat16: case DType::Float32: case DType::Float64:
-            return DTypeCategory::Floating;
-        case DType::Complex64: case DType::Complex128: return DTypeCategory::Complex;
+        case DType::Float16:
+        case DType::BFloat16:
+        case DType::Float32:
+        case DType::Float64: return DTypeCategory::Floating;
+        case DType::Complex64:
+        case DType::Complex128: return DTypeCategory::Complex;
         default: return DTypeCategory::Integral;
     }
 }

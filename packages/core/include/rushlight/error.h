@@ -8,7 +8,16 @@
 
 namespace rushlight {
 
-enum class ErrorKind : uint8_t { Runtime, Value, Type, Index, NotImplemented, OutOfMemory, Buffer, Interrupted };
+enum class ErrorKind : uint8_t {
+    Runtime,
+    Value,
+    Type,
+    Index,
+    NotImplemented,
+    OutOfMemory,
+    Buffer,
+    Interrupted
+};
 
 /// Every error raised by rushlight. `kind()` names the Python class that the bindings raise.
 /// The text's first line says operator, argument, what was given and what is needed; a second line may hint.
@@ -31,8 +40,8 @@ class RL_API Error : public std::runtime_error {
 [[noreturn, gnu::cold, gnu::format(printf, 1, 2)]] RL_API void throw_out_of_memory(const char* format, ...);
 [[noreturn, gnu::cold, gnu::format(printf, 1, 2)]] RL_API void throw_buffer(const char* format, ...);
 
-#define RL_CHECK(condition, thrower, ...)                  \
-    do {                                                   \
+#define RL_CHECK(condition, thrower, ...)                            \
+    do {                                                             \
         if (__builtin_expect(!(condition), 0)) thrower(__VA_ARGS__); \
     } while (0)
 

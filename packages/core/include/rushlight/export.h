@@ -7,8 +7,10 @@
 // static TLS surplus, so the initial-exec model holds.
 #define RL_TLS_MODEL __attribute__((tls_model("initial-exec")))
 
+// A functor, shared by host and device. It is always inlined into its loop: a call per element would keep the loop from
+// becoming vector code, and would leave a function of one capability's registers that carries no capability in its name.
 #if defined(__CUDACC__)
 #define RL_HD __host__ __device__
 #else
-#define RL_HD
+#define RL_HD __attribute__((always_inline))
 #endif

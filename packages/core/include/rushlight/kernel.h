@@ -22,7 +22,9 @@ struct View {
 
     bool defined() const { return ndim >= 0; }
     template <class T>
-    T* as() const { return static_cast<T*>(data); }
+    T* as() const {
+        return static_cast<T*>(data);
+    }
     int64_t size(int d) const { return sizes[d < 0 ? d + ndim : d]; }
     int64_t stride(int d) const { return strides[d < 0 ? d + ndim : d]; }
 };
@@ -71,10 +73,10 @@ struct PhiloxKey {
 /// Services for a kernel. Scratch memory lives until the kernel returns.
 struct KernelContext {
     void* (*scratch)(KernelContext*, size_t nbytes);  // 64-byte aligned; raises when memory is out
-    void* stream;                                     // of the device; null on the CPU
-    PhiloxKey random;                                 // of operators that are marked `random`
-    void* impl;                                       // of whoever made the context
-    int32_t device;                                   // its index; 0 on the CPU
+    void* stream;  // of the device; null on the CPU
+    PhiloxKey random;  // of operators that are marked `random`
+    void* impl;  // of whoever made the context
+    int32_t device;  // its index; 0 on the CPU
 };
 
 /// One call of one kernel. Tensors are the outputs, then the inputs, in the order of the schema.

@@ -12,7 +12,7 @@
 
 // Always inlined: files that are compiled for several processors include this, and the linker would keep one
 // copy of an ordinary inline function for all of them.
-#define RL_PHILOX [[gnu::always_inline]] RL_HD inline
+#define RL_PHILOX RL_HD inline
 
 namespace rushlight {
 

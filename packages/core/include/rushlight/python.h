@@ -11,12 +11,12 @@ namespace rushlight {
 
 struct PythonApi {
     uint32_t struct_size;
-    const char* abi;          // RUSHLIGHT_ABI of the running core
-    const void* instance;     // an address inside the running librushlight: two copies in a process have two
-    void* tensor_type;        // PyTypeObject*
-    void* (*wrap)(TensorImpl*);           // borrows the tensor, returns a new reference; None for null
+    const char* abi;  // RUSHLIGHT_ABI of the running core
+    const void* instance;  // an address inside the running librushlight: two copies in a process have two
+    void* tensor_type;  // PyTypeObject*
+    void* (*wrap)(TensorImpl*);  // borrows the tensor, returns a new reference; None for null
     TensorImpl* (*unwrap)(void* object);  // borrowed; null when the object is no Tensor
-    void (*set_error)();                  // inside a catch block: sets the Python error of the C++ one
+    void (*set_error)();  // inside a catch block: sets the Python error of the C++ one
 };
 inline constexpr const char* kPythonCapsule = "rushlight_core._C._capsule";
 

@@ -33,9 +33,9 @@ enum class Flag : uint8_t {
     Contiguous = 40,   // row-major without gaps
     Dense,             // some permutation of it is contiguous
     NonLeaf,           // made by an operator of a graph
-    DetachedView,      // a view made while gradients were off: in-place operators may not record through it
-    Inference,         // made in inference mode: may never enter a graph
-    NeedsRetain,       // retain_grad() was asked for
+    DetachedView,  // a view made while gradients were off: in-place operators may not record through it
+    Inference,  // made in inference mode: may never enter a graph
+    NeedsRetain,  // retain_grad() was asked for
 };
 constexpr uint64_t bit(Flag f) { return uint64_t{1} << static_cast<int>(f); }
 
@@ -97,9 +97,7 @@ class RL_API TensorImpl final : public RefCounted {
         char* base = static_cast<char*>(storage_->data());
         return base ? base + offset_ * static_cast<int64_t>(itemsize(dtype())) : nullptr;
     }
-    View view() const {
-        return {data(), geometry_, geometry_ + ndim_, numel_, ndim_, dtype(), contiguous()};
-    }
+    View view() const { return {data(), geometry_, geometry_ + ndim_, numel_, ndim_, dtype(), contiguous()}; }
 
     // Note [Views and their root]
     // A view remembers the tensor that it was taken from, directly or through other views: its root, which is the
@@ -173,7 +171,9 @@ class RL_API Tensor {
     bool is_floating_point() const { return is_floating(dtype()); }
     uint32_t version() const { return impl_->storage()->version(); }
     template <class T>
-    T* data() const { return static_cast<T*>(impl_->data()); }
+    T* data() const {
+        return static_cast<T*>(impl_->data());
+    }
 
     /// True for a leaf that was asked to, and for what was computed from one while gradients were on.
     bool requires_grad() const {

@@ -12,8 +12,8 @@ namespace rushlight {
 
 class Value {
   public:
-    using Data = std::variant<std::monostate, bool, int64_t, double, Scalar, std::string, DType, Device, Tensor,
-                              std::vector<int64_t>, std::vector<Tensor>, Ref<Generator>>;
+    using Data = std::variant<std::monostate, bool, int64_t, double, Scalar, std::string, DType, Device,
+                              Tensor, std::vector<int64_t>, std::vector<Tensor>, Ref<Generator>>;
     Value() = default;
     template <class T>
         requires(!std::is_same_v<std::decay_t<T>, Value> && std::is_constructible_v<Data, T>)
@@ -21,9 +21,13 @@ class Value {
 
     bool is_none() const { return std::holds_alternative<std::monostate>(data_); }
     template <class T>
-    const T* as() const { return std::get_if<T>(&data_); }
+    const T* as() const {
+        return std::get_if<T>(&data_);
+    }
     template <class T>
-    T* as() { return std::get_if<T>(&data_); }
+    T* as() {
+        return std::get_if<T>(&data_);
+    }
     const Data& data() const { return data_; }
 
   private:

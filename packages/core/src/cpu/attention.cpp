@@ -39,14 +39,28 @@ AttentionMask mask_of(const View& v) {
 }
 
 template <class T>
-Attention<T> problem(const View& q, const View& k, const View& v, const View& mask, bool causal, double scale) {
-    return {q.size(0), q.size(1), k.size(1), q.size(2), k.size(2), q.size(3), v.size(3),
-            operand<T>(q), operand<T>(k), operand<T>(v), mask_of(mask), causal, static_cast<T>(scale)};
+Attention<T> problem(const View& q, const View& k, const View& v, const View& mask, bool causal,
+                     double scale) {
+    return {q.size(0),
+            q.size(1),
+            k.size(1),
+            q.size(2),
+            k.size(2),
+            q.size(3),
+            v.size(3),
+            operand<T>(q),
+            operand<T>(k),
+            operand<T>(v),
+            mask_of(mask),
+            causal,
+            static_cast<T>(scale)};
 }
 
 // An added mask has the dtype of the computation.
 View suitable_mask(KernelContext& ctx, const View& mask, DType dtype) {
-    return !mask.defined() || mask.dtype == DType::Bool || mask.dtype == dtype ? mask : contiguous_in(ctx, mask, dtype);
+    return !mask.defined() || mask.dtype == DType::Bool || mask.dtype == dtype
+               ? mask
+               : contiguous_in(ctx, mask, dtype);
 }
 
 void clear(const View& v) { __builtin_memset(v.data, 0, itemsize(v.dtype) * static_cast<size_t>(v.numel)); }
@@ -54,7 +68,8 @@ void clear(const View& v) { __builtin_memset(v.data, 0, itemsize(v.dtype) * stat
 }  // namespace
 
 void scaled_dot_product_attention(KernelContext& ctx, const View& out, const View& log_sum, const View& query,
-                                  const View& key, const View& value, const View& attn_mask, bool is_causal, double scale) {
+                                  const View& key, const View& value, const View& attn_mask, bool is_causal,
+                                  double scale) {
     if (out.numel == 0) return;
     const WidenedOut wide(ctx, out), wide_sums(ctx, log_sum);
     const View q = with_adjacent_columns(ctx, query), k = with_adjacent_columns(ctx, key);
@@ -69,8 +84,9 @@ void scaled_dot_product_attention(KernelContext& ctx, const View& out, const Vie
 
 void scaled_dot_product_attention_backward(KernelContext& ctx, const View& grad_query, const View& grad_key,
                                            const View& grad_value, const View& grad_output, const View& query,
-                                           const View& key, const View& value, const View& attn_mask, const View& output,
-                                           const View& log_sum, bool is_causal, double scale) {
+                                           const View& key, const View& value, const View& attn_mask,
+                                           const View& output, const View& log_sum, bool is_causal,
+                                           double scale) {
     const WidenedOut dq(ctx, grad_query), dk(ctx, grad_key), dv(ctx, grad_value);
     if (output.numel == 0) {
         for (const View* g : {&grad_query, &grad_key, &grad_value}) clear(*g);
@@ -82,8 +98,8 @@ void scaled_dot_product_attention_backward(KernelContext& ctx, const View& grad_
     const View sums = contiguous_in(ctx, widened(ctx, log_sum));
     with_type("scaled_dot_product_attention_backward", q.dtype, [&]<class T>(T) {
         loops<T>().backward(ctx, problem<T>(q, k, v, mask, is_causal, scale), dq.view().template as<T>(),
-                            dk.view().template as<T>(), dv.view().template as<T>(), operand<T>(dy), operand<T>(o),
-                            sums.as<T>());
+                            dk.view().template as<T>(), dv.view().template as<T>(), operand<T>(dy),
+                            operand<T>(o), sums.as<T>());
     });
     dq.finish();
     dk.finish();

@@ -46,8 +46,8 @@ Capability requested() {
                                                       : Capability::Unknown;
     RL_CHECK(c != Capability::Unknown, throw_runtime,
              "RUSHLIGHT_CPU_CAPABILITY is \"%s\"; it can be \"avx2\" or \"avx512\"", text);
-    RL_CHECK(can_use(c), throw_runtime, "RUSHLIGHT_CPU_CAPABILITY is \"%s\", which this %s does not have", text,
-             build_has(c) ? "processor" : "build");
+    RL_CHECK(can_use(c), throw_runtime, "RUSHLIGHT_CPU_CAPABILITY is \"%s\", which this %s does not have",
+             text, build_has(c) ? "processor" : "build");
     return c;
 }
 

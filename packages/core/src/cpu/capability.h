@@ -2,11 +2,11 @@
 //
 // Note [Kernels compiled twice]
 // Every file in src/cpu/kernels/ is compiled once for x86-64-v3 (AVX2) and once for x86-64-v4 (AVX-512), with
-// RUSHLIGHT_CPU set to `avx2` or `avx512`. Its code lives in `namespace rushlight::cpu::RUSHLIGHT_CPU` and leaves the
-// file through one table of function pointers. Nothing else may be emitted under a name that both copies share: the
-// linker would keep either one, and an AVX2 machine could run AVX-512 code. So these files use no standard container
-// or algorithm, and what they share with the rest of the library is `static`, a template over a local type, or marked
-// always_inline.
+// RUSHLIGHT_CPU set to `avx2` or `avx512`. Its code lives in `namespace rushlight::cpu::RUSHLIGHT_CPU` and
+// leaves the file through one table of function pointers. Nothing else may be emitted under a name that both
+// copies share: the linker would keep either one, and an AVX2 machine could run AVX-512 code. So these files
+// use no standard container or algorithm, and what they share with the rest of the library is `static`, a
+// template over a local type, or marked always_inline.
 #pragma once
 
 #include <atomic>
@@ -49,16 +49,24 @@ const Table& select(const Table& avx2, const Table& avx512) {
 // RUSHLIGHT_KERNEL_TABLE(PoolKernels, pool_kernels), in namespace rushlight::cpu, declares the table that
 // kernels/pool.cpp defines and a function pool_kernels() that returns the copy to use.
 #if defined(RUSHLIGHT_HAVE_AVX2) && defined(RUSHLIGHT_HAVE_AVX512)
-#define RUSHLIGHT_KERNEL_TABLE(Table, table)                      \
-    namespace avx2 { extern const Table table##_table; }          \
-    namespace avx512 { extern const Table table##_table; }        \
+#define RUSHLIGHT_KERNEL_TABLE(Table, table) \
+    namespace avx2 {                         \
+    extern const Table table##_table;        \
+    }                                        \
+    namespace avx512 {                       \
+    extern const Table table##_table;        \
+    }                                        \
     inline const Table& table() { return select(avx2::table##_table, avx512::table##_table); }
 #elif defined(RUSHLIGHT_HAVE_AVX512)
-#define RUSHLIGHT_KERNEL_TABLE(Table, table)                      \
-    namespace avx512 { extern const Table table##_table; }        \
+#define RUSHLIGHT_KERNEL_TABLE(Table, table) \
+    namespace avx512 {                       \
+    extern const Table table##_table;        \
+    }                                        \
     inline const Table& table() { return avx512::table##_table; }
 #else
-#define RUSHLIGHT_KERNEL_TABLE(Table, table)                      \
-    namespace avx2 { extern const Table table##_table; }          \
+#define RUSHLIGHT_KERNEL_TABLE(Table, table) \
+    namespace avx2 {                         \
+    extern const Table table##_table;        \
+    }                                        \
     inline const Table& table() { return avx2::table##_table; }
 #endif

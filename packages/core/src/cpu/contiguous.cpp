@@ -46,8 +46,8 @@ void copy_to(const View& out, const View& in) {
         }
         return;
     }
-    RL_CHECK(in.contiguous, throw_runtime, "copy_to: a strided copy does not convert %s to %s", name(in.dtype),
-             name(out.dtype));
+    RL_CHECK(in.contiguous, throw_runtime, "copy_to: a strided copy does not convert %s to %s",
+             name(in.dtype), name(out.dtype));
     copy_kernels().convert(out.data, out.dtype, in.data, in.dtype, in.numel);
 }
 

@@ -1,4 +1,5 @@
-// What kernels do with operands that do not lie as they like them: copies in scratch memory, in another order or dtype.
+// What kernels do with operands that do not lie as they like them: copies in scratch memory, in another order
+// or dtype.
 #pragma once
 
 #include "cpu/capability.h"
@@ -15,7 +16,8 @@ T* scratch(KernelContext& ctx, int64_t count) {
 /// A row-major view of new scratch memory with v's sizes.
 View scratch_like(KernelContext& ctx, const View& v, DType dtype);
 
-/// v itself where it is row-major and of `dtype`, else a copy in scratch memory. Undefined views stay undefined.
+/// v itself where it is row-major and of `dtype`, else a copy in scratch memory. Undefined views stay
+/// undefined.
 View contiguous_in(KernelContext& ctx, const View& v, DType dtype);
 inline View contiguous_in(KernelContext& ctx, const View& v) {
     return v.contiguous || !v.defined() ? v : contiguous_in(ctx, v, v.dtype);
@@ -31,7 +33,8 @@ inline bool is_reduced(DType t) { return t == DType::Float16 || t == DType::BFlo
 class WidenedOut {
   public:
     WidenedOut(KernelContext& ctx, const View& out)
-        : out_(out), wide_(out.defined() && is_reduced(out.dtype) ? scratch_like(ctx, out, DType::Float32) : out) {}
+        : out_(out),
+          wide_(out.defined() && is_reduced(out.dtype) ? scratch_like(ctx, out, DType::Float32) : out) {}
     const View& view() const { return wide_; }
     void finish() const {
         if (out_.defined() && wide_.data != out_.data) copy_to(out_, wide_);
@@ -49,7 +52,8 @@ inline View widened(KernelContext& ctx, const View& v) {
 /// Copies of strided memory into row-major memory.
 struct CopyKernels {
     // out[i] = in[...] over `ndim` sizes, last fastest; strides of `in` count elements.
-    void (*copy_strided)(void* out, const void* in, DType dtype, int ndim, const int64_t* sizes, const int64_t* strides);
+    void (*copy_strided)(void* out, const void* in, DType dtype, int ndim, const int64_t* sizes,
+                         const int64_t* strides);
     // Between row-major arrays of floating dtypes.
     void (*convert)(void* out, DType out_dtype, const void* in, DType in_dtype, int64_t n);
 };

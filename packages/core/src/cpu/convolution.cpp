@@ -11,11 +11,12 @@ namespace {
 int64_t entry(Ints list, int64_t d) { return list[list.size == 1 ? 0 : d]; }
 
 // `in`, `out` as the underlying cross-correlation sees them.
-ConvolutionGeometry geometry(const View& in, const View& weight, const View& out, Ints stride, Ints padding, Ints dilation,
-                             int64_t groups) {
+ConvolutionGeometry geometry(const View& in, const View& weight, const View& out, Ints stride, Ints padding,
+                             Ints dilation, int64_t groups) {
     ConvolutionGeometry g;
     g.dims = in.ndim - 2;
-    RL_CHECK(g.dims >= 1 && g.dims <= 3, throw_value, "convolution: input has %d dimensions, needs 3 to 5", in.ndim);
+    RL_CHECK(g.dims >= 1 && g.dims <= 3, throw_value, "convolution: input has %d dimensions, needs 3 to 5",
+             in.ndim);
     g.batch = in.size(0);
     g.in_channels = in.size(1);
     g.out_channels = out.size(1);
@@ -47,8 +48,8 @@ bool is_channels_last(const View& v) {
 
 // Below this many multiply-adds the vendor library is not worth loading, let alone compiling a kernel.
 constexpr int64_t kSmall = 1 << 14;
-// Feature maps above this size are faster computed where they lie than copied into blocks and back, by 1x1 filters and by
-// depthwise ones.
+// Feature maps above this size are faster computed where they lie than copied into blocks and back, by 1x1
+// filters and by depthwise ones.
 constexpr int64_t kLargeMap = 24 * 24;
 
 bool use_vendor(const ConvolutionGeometry& g, DType dtype) {
@@ -88,10 +89,11 @@ void clear(const View& v) {
     if (v.defined()) __builtin_memset(v.data, 0, itemsize(v.dtype) * static_cast<size_t>(v.numel));
 }
 
-void forward(KernelContext& ctx, const ConvolutionGeometry& g, const View& out, const View& in, const View& weight,
-             const View& bias) {
+void forward(KernelContext& ctx, const ConvolutionGeometry& g, const View& out, const View& in,
+             const View& weight, const View& bias) {
     if (use_vendor_for_data(g, out.dtype) &&
-        onednn::convolution_forward(ctx, g, operand(ctx, in), operand(ctx, weight), operand(ctx, bias), operand(ctx, out))) {
+        onednn::convolution_forward(ctx, g, operand(ctx, in), operand(ctx, weight), operand(ctx, bias),
+                                    operand(ctx, out))) {
         return;
     }
     const View x = contiguous_in(ctx, in), w = contiguous_in(ctx, weight), b = contiguous_in(ctx, bias);
@@ -104,7 +106,8 @@ void forward(KernelContext& ctx, const ConvolutionGeometry& g, const View& out, 
 void backward_data(KernelContext& ctx, const ConvolutionGeometry& g, const View& grad_in, const View& weight,
                    const View& grad_out) {
     if (use_vendor_for_data(g, grad_in.dtype) &&
-        onednn::convolution_backward_data(ctx, g, operand(ctx, grad_in), operand(ctx, weight), operand(ctx, grad_out))) {
+        onednn::convolution_backward_data(ctx, g, operand(ctx, grad_in), operand(ctx, weight),
+                                          operand(ctx, grad_out))) {
         return;
     }
     const View w = contiguous_in(ctx, weight), dy = contiguous_in(ctx, grad_out);
@@ -117,12 +120,14 @@ void backward_data(KernelContext& ctx, const ConvolutionGeometry& g, const View&
 void channel_sums(KernelContext& ctx, const View& sums, const View& x) {
     const View dense = contiguous_in(ctx, x);
     const int64_t batch = x.size(0), channels = x.size(1), size = x.numel / (batch * channels);
-    with_type(x.dtype, [&]<class T>(T) { plain<T>().channel_sums(sums.as<T>(), dense.as<T>(), batch, channels, size); });
+    with_type(x.dtype, [&]<class T>(T) {
+        plain<T>().channel_sums(sums.as<T>(), dense.as<T>(), batch, channels, size);
+    });
 }
 
 // grad_bias is that of `grad_out`'s channels; either gradient may be undefined.
-void backward_weights(KernelContext& ctx, const ConvolutionGeometry& g, const View& grad_weight, const View& grad_bias,
-                      const View& in, const View& grad_out) {
+void backward_weights(KernelContext& ctx, const ConvolutionGeometry& g, const View& grad_weight,
+                      const View& grad_bias, const View& in, const View& grad_out) {
     if (grad_weight.defined()) {
         if (use_vendor(g, grad_weight.dtype) &&
             onednn::convolution_backward_weights(ctx, g, operand(ctx, grad_weight), operand(ctx, grad_bias),
@@ -131,7 +136,8 @@ void backward_weights(KernelContext& ctx, const ConvolutionGeometry& g, const Vi
         }
         const View x = contiguous_in(ctx, in), dy = contiguous_in(ctx, grad_out);
         with_type(grad_weight.dtype, [&]<class T>(T) {
-            const auto kernel = g.is_depthwise() ? depthwise<T>().backward_weights : plain<T>().backward_weights;
+            const auto kernel =
+                g.is_depthwise() ? depthwise<T>().backward_weights : plain<T>().backward_weights;
             kernel(ctx, g, grad_weight.as<T>(), x.as<T>(), dy.as<T>());
         });
     }
@@ -140,17 +146,19 @@ void backward_weights(KernelContext& ctx, const ConvolutionGeometry& g, const Vi
 
 }  // namespace
 
-void convolution(KernelContext& ctx, const View& out, const View& input, const View& weight, const View& bias, Ints stride,
-                 Ints padding, Ints dilation, bool transposed, Ints output_padding, int64_t groups) {
+void convolution(KernelContext& ctx, const View& out, const View& input, const View& weight, const View& bias,
+                 Ints stride, Ints padding, Ints dilation, bool transposed, Ints output_padding,
+                 int64_t groups) {
     if (out.numel == 0) return;
     if (is_reduced(out.dtype)) {
         const WidenedOut wide(ctx, out);
-        convolution(ctx, wide.view(), widened(ctx, input), widened(ctx, weight), widened(ctx, bias), stride, padding,
-                    dilation, transposed, output_padding, groups);
+        convolution(ctx, wide.view(), widened(ctx, input), widened(ctx, weight), widened(ctx, bias), stride,
+                    padding, dilation, transposed, output_padding, groups);
         return wide.finish();
     }
     if (!transposed) {
-        return forward(ctx, geometry(input, weight, out, stride, padding, dilation, groups), out, input, weight, bias);
+        return forward(ctx, geometry(input, weight, out, stride, padding, dilation, groups), out, input,
+                       weight, bias);
     }
     backward_data(ctx, geometry(out, weight, input, stride, padding, dilation, groups), out, weight, input);
     if (!bias.defined()) return;
@@ -161,17 +169,19 @@ void convolution(KernelContext& ctx, const View& out, const View& input, const V
     });
 }
 
-void convolution_backward(KernelContext& ctx, const View& grad_input, const View& grad_weight, const View& grad_bias,
-                          const View& grad_output, const View& input, const View& weight, Ints stride, Ints padding,
-                          Ints dilation, bool transposed, Ints output_padding, int64_t groups) {
+void convolution_backward(KernelContext& ctx, const View& grad_input, const View& grad_weight,
+                          const View& grad_bias, const View& grad_output, const View& input,
+                          const View& weight, Ints stride, Ints padding, Ints dilation, bool transposed,
+                          Ints output_padding, int64_t groups) {
     if (input.numel == 0 || grad_output.numel == 0) {
         for (const View* v : {&grad_input, &grad_weight, &grad_bias}) clear(*v);
         return;
     }
     if (is_reduced(grad_output.dtype)) {
         const WidenedOut dx(ctx, grad_input), dw(ctx, grad_weight), db(ctx, grad_bias);
-        convolution_backward(ctx, dx.view(), dw.view(), db.view(), widened(ctx, grad_output), widened(ctx, input),
-                             widened(ctx, weight), stride, padding, dilation, transposed, output_padding, groups);
+        convolution_backward(ctx, dx.view(), dw.view(), db.view(), widened(ctx, grad_output),
+                             widened(ctx, input), widened(ctx, weight), stride, padding, dilation, transposed,
+                             output_padding, groups);
         dx.finish(), dw.finish(), db.finish();
         return;
     }

@@ -18,8 +18,8 @@ const int64_t* checked_indices(KernelContext& ctx, const char* op, const View& i
     if (dense.dtype == DType::Int64) {
         numbers = dense.as<int64_t>();
     } else {
-        RL_CHECK(dense.dtype == DType::Int32, throw_type, "%s: indices have dtype %s, needs int64 or int32", op,
-                 name(dense.dtype));
+        RL_CHECK(dense.dtype == DType::Int32, throw_type, "%s: indices have dtype %s, needs int64 or int32",
+                 op, name(dense.dtype));
         int64_t* widened = scratch<int64_t>(ctx, count);
         for (int64_t i = 0; i < count; ++i) widened[i] = dense.as<int32_t>()[i];
         numbers = widened;
@@ -34,11 +34,13 @@ const int64_t* checked_indices(KernelContext& ctx, const char* op, const View& i
 
 }  // namespace
 
-void embedding(KernelContext& ctx, const View& out, const View& weight, const View& indices, int64_t, bool, bool) {
+void embedding(KernelContext& ctx, const View& out, const View& weight, const View& indices, int64_t, bool,
+               bool) {
     const int64_t* rows = checked_indices(ctx, "embedding", indices, weight.size(0));
     const int64_t width = weight.size(1);
     const View table = width <= 1 || weight.stride(1) == 1 ? weight : contiguous_in(ctx, weight);
-    const int64_t item = static_cast<int64_t>(itemsize(weight.dtype)), bytes = width * item, pitch = table.stride(0) * item;
+    const int64_t item = static_cast<int64_t>(itemsize(weight.dtype)), bytes = width * item,
+                  pitch = table.stride(0) * item;
     const char* from = table.as<char>();
     char* to = out.as<char>();
     constexpr int64_t kBytesPerThread = 1 << 16;
@@ -50,8 +52,9 @@ void embedding(KernelContext& ctx, const View& out, const View& weight, const Vi
     });
 }
 
-void embedding_dense_backward(KernelContext& ctx, const View& grad_weight, const View& grad_output, const View& indices,
-                              int64_t num_weights, int64_t padding_idx, bool scale_grad_by_freq) {
+void embedding_dense_backward(KernelContext& ctx, const View& grad_weight, const View& grad_output,
+                              const View& indices, int64_t num_weights, int64_t padding_idx,
+                              bool scale_grad_by_freq) {
     const WidenedOut wide(ctx, grad_weight);
     const View dy = contiguous_in(ctx, widened(ctx, grad_output)), table = wide.view();
     const int64_t count = indices.numel, width = grad_weight.size(1);
@@ -66,12 +69,14 @@ void embedding_dense_backward(KernelContext& ctx, const View& grad_weight, const
         return s;
     };
     if (table.dtype == DType::Float32) {
-        embedding_kernels().add_rows_f32(table.as<float>(), width, dy.as<float>(), rows, count, padding_idx, scale(float{}));
+        embedding_kernels().add_rows_f32(table.as<float>(), width, dy.as<float>(), rows, count, padding_idx,
+                                         scale(float{}));
     } else if (table.dtype == DType::Float64) {
         embedding_kernels().add_rows_f64(table.as<double>(), width, dy.as<double>(), rows, count, padding_idx,
                                          scale(double{}));
     } else {
-        throw_not_implemented("embedding_dense_backward: no kernel for dtype %s on the CPU", name(table.dtype));
+        throw_not_implemented("embedding_dense_backward: no kernel for dtype %s on the CPU",
+                              name(table.dtype));
     }
     wide.finish();
 }

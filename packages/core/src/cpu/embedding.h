@@ -5,14 +5,16 @@
 
 namespace rushlight::cpu {
 
-/// out (indices..., width) = weight (rows, width)[indices]; indices are int64 or int32, and IndexError where out of range.
-/// The other parameters matter to the gradient only.
-void embedding(KernelContext& ctx, const View& out, const View& weight, const View& indices, int64_t padding_idx,
-               bool scale_grad_by_freq, bool sparse);
+/// out (indices..., width) = weight (rows, width)[indices]; indices are int64 or int32, and IndexError where
+/// out of range. The other parameters matter to the gradient only.
+void embedding(KernelContext& ctx, const View& out, const View& weight, const View& indices,
+               int64_t padding_idx, bool scale_grad_by_freq, bool sparse);
 
-/// grad_weight (num_weights, width): the sum of grad_output's rows for each index, in their order; none for padding_idx
-/// (-1: no padding). With scale_grad_by_freq a row's gradient is divided by how often its index occurs.
-void embedding_dense_backward(KernelContext& ctx, const View& grad_weight, const View& grad_output, const View& indices,
-                              int64_t num_weights, int64_t padding_idx, bool scale_grad_by_freq);
+/// grad_weight (num_weights, width): the sum of grad_output's rows for each index, in their order; none for
+/// padding_idx (-1: no padding). With scale_grad_by_freq a row's gradient is divided by how often its index
+/// occurs.
+void embedding_dense_backward(KernelContext& ctx, const View& grad_weight, const View& grad_output,
+                              const View& indices, int64_t num_weights, int64_t padding_idx,
+                              bool scale_grad_by_freq);
 
 }  // namespace rushlight::cpu

@@ -7,11 +7,12 @@
 namespace rushlight::cpu {
 
 struct EmbeddingKernels {
-    // table[indices[i]] += rows[i], times scale[indices[i]] where `scale` is not null; the index `skip` adds nothing.
-    void (*add_rows_f32)(float* table, int64_t width, const float* rows, const int64_t* indices, int64_t count,
-                         int64_t skip, const float* scale);
-    void (*add_rows_f64)(double* table, int64_t width, const double* rows, const int64_t* indices, int64_t count,
-                         int64_t skip, const double* scale);
+    // table[indices[i]] += rows[i], times scale[indices[i]] where `scale` is not null; the index `skip` adds
+    // nothing.
+    void (*add_rows_f32)(float* table, int64_t width, const float* rows, const int64_t* indices,
+                         int64_t count, int64_t skip, const float* scale);
+    void (*add_rows_f64)(double* table, int64_t width, const double* rows, const int64_t* indices,
+                         int64_t count, int64_t skip, const double* scale);
 };
 
 RUSHLIGHT_KERNEL_TABLE(EmbeddingKernels, embedding_kernels)

@@ -8,8 +8,9 @@
 
 namespace rushlight::cpu {
 
-/// c = alpha a b + beta init, where a is (m, k), b is (k, n), c is (m, n). Strides count elements; columns of c are
-/// adjacent. Without `init` (null) c is only written. `init` may be c itself, or broadcast by zero strides.
+/// c = alpha a b + beta init, where a is (m, k), b is (k, n), c is (m, n). Strides count elements; columns of
+/// c are adjacent. Without `init` (null) c is only written. `init` may be c itself, or broadcast by zero
+/// strides.
 template <class T>
 struct Gemm {
     int64_t m, n, k;
@@ -43,14 +44,15 @@ struct GemmKernels {
     // Uses all threads of the caller, and scratch memory for large products only.
     void (*gemm_f32)(KernelContext&, const Gemm<float>&);
     void (*gemm_f64)(KernelContext&, const Gemm<double>&);
-    // On the caller's thread alone, for kernels that divide their own work. `scratch` holds scratch_*(g) elements, which
-    // are enough for any smaller product too.
+    // On the caller's thread alone, for kernels that divide their own work. `scratch` holds scratch_*(g)
+    // elements, which are enough for any smaller product too.
     int64_t (*scratch_f32)(const Gemm<float>&);
     int64_t (*scratch_f64)(const Gemm<double>&);
     void (*serial_f32)(const Gemm<float>&, float* scratch);
     void (*serial_f64)(const Gemm<double>&, double* scratch);
     // `count` products whose operands lie at the given distances.
-    void (*batched_f32)(KernelContext&, const Gemm<float>&, int64_t count, int64_t a, int64_t b, int64_t c, int64_t init);
+    void (*batched_f32)(KernelContext&, const Gemm<float>&, int64_t count, int64_t a, int64_t b, int64_t c,
+                        int64_t init);
     void (*batched_f64)(KernelContext&, const Gemm<double>&, int64_t count, int64_t a, int64_t b, int64_t c,
                         int64_t init);
     float (*dot_f32)(int64_t n, const float* x, int64_t x_stride, const float* y, int64_t y_stride);

@@ -32,7 +32,8 @@ struct Shape {
     int64_t places() const { return batch * inner; }
 };
 
-void check_targets(const char* op, const int64_t* target, int64_t count, int64_t classes, int64_t ignore_index) {
+void check_targets(const char* op, const int64_t* target, int64_t count, int64_t classes,
+                   int64_t ignore_index) {
     for (int64_t i = 0; i < count; ++i) {
         const int64_t t = target[i];
         RL_CHECK((t >= 0 && t < classes) || t == ignore_index, throw_index,
@@ -59,15 +60,19 @@ double ordered_sum(KernelContext& ctx, int64_t count, F&& term) {
 }
 
 template <class T>
-double sum_of_weights(KernelContext& ctx, const int64_t* target, int64_t count, const T* weight, int64_t ignore_index) {
+double sum_of_weights(KernelContext& ctx, const int64_t* target, int64_t count, const T* weight,
+                      int64_t ignore_index) {
     return ordered_sum(ctx, count, [&](int64_t i) {
-        return target[i] == ignore_index ? 0.0 : weight == nullptr ? 1.0 : static_cast<double>(weight[target[i]]);
+        return target[i] == ignore_index ? 0.0
+               : weight == nullptr       ? 1.0
+                                         : static_cast<double>(weight[target[i]]);
     });
 }
 
 // From the losses of all places to the output.
 template <class T>
-void reduce(KernelContext& ctx, T* out, const T* losses, int64_t count, int64_t reduction, double total_weight) {
+void reduce(KernelContext& ctx, T* out, const T* losses, int64_t count, int64_t reduction,
+            double total_weight) {
     if (reduction == kNone) return;  // computed in place
     const double total = ordered_sum(ctx, count, [&](int64_t i) { return static_cast<double>(losses[i]); });
     *out = static_cast<T>(reduction == kMean ? total / total_weight : total);
@@ -75,7 +80,8 @@ void reduce(KernelContext& ctx, T* out, const T* losses, int64_t count, int64_t 
 
 // The gradient of each place's loss.
 template <class T>
-const T* spread_gradient(KernelContext& ctx, const T* grad_output, int64_t count, int64_t reduction, const T* total_weight) {
+const T* spread_gradient(KernelContext& ctx, const T* grad_output, int64_t count, int64_t reduction,
+                         const T* total_weight) {
     if (reduction == kNone) return grad_output;
     const T share = reduction == kMean ? *grad_output / *total_weight : *grad_output;
     T* spread = scratch<T>(ctx, count);
@@ -90,8 +96,8 @@ const T* pointer(const View& v) {
 
 }  // namespace
 
-void nll_loss(KernelContext& ctx, const View& out, const View& total_weight, const View& input, const View& target,
-              const View& weight, int64_t reduction, int64_t ignore_index) {
+void nll_loss(KernelContext& ctx, const View& out, const View& total_weight, const View& input,
+              const View& target, const View& weight, int64_t reduction, int64_t ignore_index) {
     const Shape s(input);
     const WidenedOut wide(ctx, out), wide_total(ctx, total_weight);
     const View x = contiguous_in(ctx, widened(ctx, input)), w = contiguous_in(ctx, widened(ctx, weight));
@@ -120,11 +126,13 @@ void nll_loss(KernelContext& ctx, const View& out, const View& total_weight, con
     wide_total.finish();
 }
 
-void nll_loss_backward(KernelContext& ctx, const View& grad_input, const View& grad_output, const View& target,
-                       const View& weight, const View& total_weight, int64_t reduction, int64_t ignore_index) {
+void nll_loss_backward(KernelContext& ctx, const View& grad_input, const View& grad_output,
+                       const View& target, const View& weight, const View& total_weight, int64_t reduction,
+                       int64_t ignore_index) {
     const Shape s(grad_input);
     const WidenedOut wide(ctx, grad_input);
-    const View dy = contiguous_in(ctx, widened(ctx, grad_output)), w = contiguous_in(ctx, widened(ctx, weight));
+    const View dy = contiguous_in(ctx, widened(ctx, grad_output)),
+               w = contiguous_in(ctx, widened(ctx, weight));
     const View t = contiguous_in(ctx, target), total = widened(ctx, total_weight);
     const int64_t* classes = t.as<int64_t>();
     check_targets("nll_loss_backward", classes, s.places(), s.classes, ignore_index);
@@ -143,9 +151,9 @@ void nll_loss_backward(KernelContext& ctx, const View& grad_input, const View& g
     wide.finish();
 }
 
-void cross_entropy(KernelContext& ctx, const View& out, const View& log_sum, const View& total_weight, const View& input,
-                   const View& target, const View& weight, int64_t reduction, int64_t ignore_index,
-                   double label_smoothing) {
+void cross_entropy(KernelContext& ctx, const View& out, const View& log_sum, const View& total_weight,
+                   const View& input, const View& target, const View& weight, int64_t reduction,
+                   int64_t ignore_index, double label_smoothing) {
     const Shape s(input);
     const WidenedOut wide(ctx, out), wide_sums(ctx, log_sum), wide_total(ctx, total_weight);
     const View x = contiguous_in(ctx, widened(ctx, input)), w = contiguous_in(ctx, widened(ctx, weight));
@@ -153,8 +161,8 @@ void cross_entropy(KernelContext& ctx, const View& out, const View& log_sum, con
     const int64_t* classes = t.as<int64_t>();
     check_targets("cross_entropy", classes, s.places(), s.classes, ignore_index);
     with_type("cross_entropy", x.dtype, [&]<class T>(T) {
-        const CrossEntropy<T> c{s.batch, s.classes, s.inner, x.as<T>(), classes, pointer<T>(w), ignore_index,
-                                static_cast<T>(label_smoothing)};
+        const CrossEntropy<T> c{s.batch, s.classes,     s.inner,      x.as<T>(),
+                                classes, pointer<T>(w), ignore_index, static_cast<T>(label_smoothing)};
         T* sums = log_sum.defined() ? wide_sums.view().template as<T>() : scratch<T>(ctx, s.places());
         T* result = wide.view().template as<T>();
         T* losses = reduction == kNone ? result : scratch<T>(ctx, s.places());
@@ -169,20 +177,22 @@ void cross_entropy(KernelContext& ctx, const View& out, const View& log_sum, con
     wide_total.finish();
 }
 
-void cross_entropy_backward(KernelContext& ctx, const View& grad_input, const View& grad_output, const View& input,
-                            const View& target, const View& weight, const View& log_sum, const View& total_weight,
-                            int64_t reduction, int64_t ignore_index, double label_smoothing) {
+void cross_entropy_backward(KernelContext& ctx, const View& grad_input, const View& grad_output,
+                            const View& input, const View& target, const View& weight, const View& log_sum,
+                            const View& total_weight, int64_t reduction, int64_t ignore_index,
+                            double label_smoothing) {
     const Shape s(input);
     if (grad_input.numel == 0) return;
     const WidenedOut wide(ctx, grad_input);
     const View x = contiguous_in(ctx, widened(ctx, input)), w = contiguous_in(ctx, widened(ctx, weight));
-    const View dy = contiguous_in(ctx, widened(ctx, grad_output)), sums = contiguous_in(ctx, widened(ctx, log_sum));
+    const View dy = contiguous_in(ctx, widened(ctx, grad_output)),
+               sums = contiguous_in(ctx, widened(ctx, log_sum));
     const View t = contiguous_in(ctx, target), total = widened(ctx, total_weight);
     const int64_t* classes = t.as<int64_t>();
     check_targets("cross_entropy_backward", classes, s.places(), s.classes, ignore_index);
     with_type("cross_entropy_backward", x.dtype, [&]<class T>(T) {
-        const CrossEntropy<T> c{s.batch, s.classes, s.inner, x.as<T>(), classes, pointer<T>(w), ignore_index,
-                                static_cast<T>(label_smoothing)};
+        const CrossEntropy<T> c{s.batch, s.classes,     s.inner,      x.as<T>(),
+                                classes, pointer<T>(w), ignore_index, static_cast<T>(label_smoothing)};
         const T* grad = spread_gradient(ctx, dy.as<T>(), s.places(), reduction, pointer<T>(total));
         loops<T>().cross_entropy_backward(c, wide.view().template as<T>(), grad, sums.as<T>());
     });

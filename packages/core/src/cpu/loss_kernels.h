@@ -1,4 +1,5 @@
-// The loops behind loss.h, on row-major arrays: input (batch, classes, inner), target and what is of its sizes (batch, inner).
+// The loops behind loss.h, on row-major arrays: input (batch, classes, inner), target and what is of its
+// sizes (batch, inner).
 #pragma once
 
 #include "cpu/capability.h"

@@ -18,10 +18,12 @@ Operand matrix(const View& v) {
     return {v.data, v.ndim > 2 ? v.stride(0) : 0, v.ndim > 1 ? v.stride(-2) : 0, v.stride(-1)};
 }
 
-// `input` of addmm and baddbmm: missing and single dimensions repeat. The kernels read rows that repeat or are adjacent.
+// `input` of addmm and baddbmm: missing and single dimensions repeat. The kernels read rows that repeat or
+// are adjacent.
 Operand addend(KernelContext& ctx, const View& given) {
     View v = given;
-    if (v.ndim > 0 && v.size(-1) > 1 && v.stride(-1) != 1 && v.stride(-1) != 0) v = contiguous_in(ctx, v, v.dtype);
+    if (v.ndim > 0 && v.size(-1) > 1 && v.stride(-1) != 1 && v.stride(-1) != 0)
+        v = contiguous_in(ctx, v, v.dtype);
     auto stride = [&](int from_last) {
         const int d = v.ndim - from_last;
         return d < 0 || v.sizes[d] == 1 ? 0 : v.strides[d];
@@ -37,12 +39,22 @@ struct Product {
 
 template <class T>
 Gemm<T> typed(const Product& p) {
-    Gemm<T> g{p.m, p.n, p.k,
-              static_cast<const T*>(p.a.data), p.a.row, p.a.col,
-              static_cast<const T*>(p.b.data), p.b.row, p.b.col,
-              static_cast<T*>(const_cast<void*>(p.out.data)), p.out.row,
-              static_cast<T>(p.alpha), static_cast<T>(p.beta),
-              static_cast<const T*>(p.init.data), p.init.row, p.init.col};
+    Gemm<T> g{p.m,
+              p.n,
+              p.k,
+              static_cast<const T*>(p.a.data),
+              p.a.row,
+              p.a.col,
+              static_cast<const T*>(p.b.data),
+              p.b.row,
+              p.b.col,
+              static_cast<T*>(const_cast<void*>(p.out.data)),
+              p.out.row,
+              static_cast<T>(p.alpha),
+              static_cast<T>(p.beta),
+              static_cast<const T*>(p.init.data),
+              p.init.row,
+              p.init.col};
     if (p.beta == 0) g.init = nullptr;
     return g;
 }
@@ -84,19 +96,35 @@ void multiply_floating(KernelContext& ctx, DType dtype, const Product& p) {
 }
 
 void multiply_integers(DType dtype, const Product& p) {
-    const IntegerGemm g{p.count, p.m, p.n, p.k, p.a.data, p.a.batch, p.a.row, p.a.col, p.b.data, p.b.batch, p.b.row, p.b.col,
-                        const_cast<void*>(p.out.data), static_cast<int64_t>(p.alpha), static_cast<int64_t>(p.beta),
-                        p.init.data, p.init.batch, p.init.row, p.init.col};
+    const IntegerGemm g{p.count,
+                        p.m,
+                        p.n,
+                        p.k,
+                        p.a.data,
+                        p.a.batch,
+                        p.a.row,
+                        p.a.col,
+                        p.b.data,
+                        p.b.batch,
+                        p.b.row,
+                        p.b.col,
+                        const_cast<void*>(p.out.data),
+                        static_cast<int64_t>(p.alpha),
+                        static_cast<int64_t>(p.beta),
+                        p.init.data,
+                        p.init.batch,
+                        p.init.row,
+                        p.init.col};
     gemm_kernels().integer(g, dtype);
 }
 
-void multiply(KernelContext& ctx, const View& out, const View* input, const View& a, const View& b, bool b_transposed,
-              double beta, double alpha) {
+void multiply(KernelContext& ctx, const View& out, const View* input, const View& a, const View& b,
+              bool b_transposed, double beta, double alpha) {
     if (is_reduced(out.dtype)) {
         const WidenedOut wide(ctx, out);
         const View init = input == nullptr ? View{} : widened(ctx, *input);
-        multiply(ctx, wide.view(), input == nullptr ? nullptr : &init, widened(ctx, a), widened(ctx, b), b_transposed, beta,
-                 alpha);
+        multiply(ctx, wide.view(), input == nullptr ? nullptr : &init, widened(ctx, a), widened(ctx, b),
+                 b_transposed, beta, alpha);
         return wide.finish();
     }
     Product p;
@@ -113,8 +141,10 @@ void multiply(KernelContext& ctx, const View& out, const View* input, const View
     p.beta = beta;
     normalise(p);
     turn_columns(p);
-    if (out.dtype == DType::Float32 || out.dtype == DType::Float64) return multiply_floating(ctx, out.dtype, p);
-    RL_CHECK(is_integral(out.dtype), throw_not_implemented, "matmul: no kernel for dtype %s on the CPU", name(out.dtype));
+    if (out.dtype == DType::Float32 || out.dtype == DType::Float64)
+        return multiply_floating(ctx, out.dtype, p);
+    RL_CHECK(is_integral(out.dtype), throw_not_implemented, "matmul: no kernel for dtype %s on the CPU",
+             name(out.dtype));
     multiply_integers(out.dtype, p);
 }
 
@@ -149,14 +179,15 @@ void bmm(KernelContext& ctx, const View& out, const View& a, const View& b) {
     multiply(ctx, out, nullptr, a, b, false, 0, 1);
 }
 
-void baddbmm(KernelContext& ctx, const View& out, const View& input, const View& a, const View& b, double beta,
-             double alpha) {
+void baddbmm(KernelContext& ctx, const View& out, const View& input, const View& a, const View& b,
+             double beta, double alpha) {
     multiply(ctx, out, &input, a, b, false, beta, alpha);
 }
 
 void linear(KernelContext& ctx, const View& out, const View& input, const View& weight, const View& bias) {
     int64_t in_shape[2], in_strides[2], out_shape[2], out_strides[2];
-    const View x = as_matrix(ctx, input, in_shape, in_strides), y = as_matrix(ctx, out, out_shape, out_strides);
+    const View x = as_matrix(ctx, input, in_shape, in_strides),
+               y = as_matrix(ctx, out, out_shape, out_strides);
     multiply(ctx, y, bias.defined() ? &bias : nullptr, x, weight, true, 1, 1);
 }
 
@@ -175,11 +206,21 @@ void dot(KernelContext& ctx, const View& out, const View& x, const View& y) {
     if (out.dtype == DType::Float32) {
         *out.as<float>() = gemm_kernels().dot_f32(n, x.as<float>(), x.stride(0), y.as<float>(), y.stride(0));
     } else if (out.dtype == DType::Float64) {
-        *out.as<double>() = gemm_kernels().dot_f64(n, x.as<double>(), x.stride(0), y.as<double>(), y.stride(0));
+        *out.as<double>() =
+            gemm_kernels().dot_f64(n, x.as<double>(), x.stride(0), y.as<double>(), y.stride(0));
     } else {
-        RL_CHECK(is_integral(out.dtype), throw_not_implemented, "dot: no kernel for dtype %s on the CPU", name(out.dtype));
-        multiply_integers(out.dtype, {1, 1, 1, n, {x.data, 0, 0, x.stride(0)}, {y.data, 0, y.stride(0), 0}, {out.data, 0, 0, 0},
-                                      {nullptr, 0, 0, 0}, 1, 0});
+        RL_CHECK(is_integral(out.dtype), throw_not_implemented, "dot: no kernel for dtype %s on the CPU",
+                 name(out.dtype));
+        multiply_integers(out.dtype, {1,
+                                      1,
+                                      1,
+                                      n,
+                                      {x.data, 0, 0, x.stride(0)},
+                                      {y.data, 0, y.stride(0), 0},
+                                      {out.data, 0, 0, 0},
+                                      {nullptr, 0, 0, 0},
+                                      1,
+                                      0});
     }
 }
 

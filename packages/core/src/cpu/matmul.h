@@ -1,5 +1,6 @@
 // Products of matrices and vectors. Sizes agree and outputs are row-major; inputs may have any strides.
-// float32 and float64 are computed in their own precision, float16 and bfloat16 through float32, integers modulo 2^bits.
+// float32 and float64 are computed in their own precision, float16 and bfloat16 through float32, integers
+// modulo 2^bits.
 #pragma once
 
 #include "rushlight/kernel.h"
@@ -10,14 +11,15 @@ namespace rushlight::cpu {
 void mm(KernelContext& ctx, const View& out, const View& a, const View& b);
 
 /// out (m, n) = beta * input + alpha * a b, `input` broadcast to (m, n). With beta = 0 it is not read.
-void addmm(KernelContext& ctx, const View& out, const View& input, const View& a, const View& b, double beta, double alpha);
+void addmm(KernelContext& ctx, const View& out, const View& input, const View& a, const View& b, double beta,
+           double alpha);
 
 /// out (batch, m, n) = a (batch, m, k) b (batch, k, n)
 void bmm(KernelContext& ctx, const View& out, const View& a, const View& b);
 
 /// out (batch, m, n) = beta * input + alpha * a b, `input` broadcast to (batch, m, n).
-void baddbmm(KernelContext& ctx, const View& out, const View& input, const View& a, const View& b, double beta,
-             double alpha);
+void baddbmm(KernelContext& ctx, const View& out, const View& input, const View& a, const View& b,
+             double beta, double alpha);
 
 /// out (..., n) = input (..., k) times the transpose of weight (n, k), plus bias (n) where it is defined.
 void linear(KernelContext& ctx, const View& out, const View& input, const View& weight, const View& bias);

@@ -31,10 +31,14 @@ class Operands {
         return v.defined() ? contiguous_in(ctx_, v, dtype_).as<T>() : nullptr;
     }
     template <class T>
-    T* out(const View& v) { return keep<T>(v, false); }
+    T* out(const View& v) {
+        return keep<T>(v, false);
+    }
     /// Read and written.
     template <class T>
-    T* updated(const View& v) { return keep<T>(v, true); }
+    T* updated(const View& v) {
+        return keep<T>(v, true);
+    }
 
     void finish() const {
         for (int i = 0; i < count_; ++i) copy_to(narrow_[i], wide_[i]);
@@ -73,9 +77,9 @@ void clear(const View& v) {
 
 }  // namespace
 
-void batch_norm(KernelContext& ctx, const View& out, const View& save_mean, const View& save_invstd, const View& input,
-                const View& weight, const View& bias, const View& running_mean, const View& running_var, bool training,
-                double momentum, double eps) {
+void batch_norm(KernelContext& ctx, const View& out, const View& save_mean, const View& save_invstd,
+                const View& input, const View& weight, const View& bias, const View& running_mean,
+                const View& running_var, bool training, double momentum, double eps) {
     if (out.numel == 0) return;
     Operands o(ctx, "batch_norm", input.dtype);
     with_type(o, [&]<class T>(T) {
@@ -103,9 +107,9 @@ void batch_norm(KernelContext& ctx, const View& out, const View& save_mean, cons
     o.finish();
 }
 
-void batch_norm_backward(KernelContext& ctx, const View& grad_input, const View& grad_weight, const View& grad_bias,
-                         const View& grad_output, const View& input, const View& weight, const View& save_mean,
-                         const View& save_invstd, bool training) {
+void batch_norm_backward(KernelContext& ctx, const View& grad_input, const View& grad_weight,
+                         const View& grad_bias, const View& grad_output, const View& input,
+                         const View& weight, const View& save_mean, const View& save_invstd, bool training) {
     if (input.numel == 0) {
         for (const View* v : {&grad_weight, &grad_bias}) clear(*v);
         return;
@@ -132,21 +136,24 @@ void batch_norm_backward(KernelContext& ctx, const View& grad_input, const View&
 
 namespace {
 
-void line_norm(KernelContext& ctx, const char* op, bool centered, const View& out, const View& mean, const View& rstd,
-               const View& input, const View& weight, const View& bias, Ints normalized_shape, double eps) {
+void line_norm(KernelContext& ctx, const char* op, bool centered, const View& out, const View& mean,
+               const View& rstd, const View& input, const View& weight, const View& bias,
+               Ints normalized_shape, double eps) {
     if (out.numel == 0) return;
     Operands o(ctx, op, input.dtype);
     with_type(o, [&]<class T>(T) {
         const int64_t size = product(normalized_shape);
-        line_loops<T>().line_norm({input.numel / size, size, centered, o.in<T>(input), o.in<T>(weight), o.in<T>(bias),
-                                   static_cast<T>(eps), o.out<T>(out), o.out<T>(mean), o.out<T>(rstd)});
+        line_loops<T>().line_norm({input.numel / size, size, centered, o.in<T>(input), o.in<T>(weight),
+                                   o.in<T>(bias), static_cast<T>(eps), o.out<T>(out), o.out<T>(mean),
+                                   o.out<T>(rstd)});
     });
     o.finish();
 }
 
-void line_norm_backward(KernelContext& ctx, const char* op, bool centered, const View& grad_input, const View& grad_weight,
-                        const View& grad_bias, const View& grad_output, const View& input, const View& mean,
-                        const View& rstd, const View& weight, Ints normalized_shape) {
+void line_norm_backward(KernelContext& ctx, const char* op, bool centered, const View& grad_input,
+                        const View& grad_weight, const View& grad_bias, const View& grad_output,
+                        const View& input, const View& mean, const View& rstd, const View& weight,
+                        Ints normalized_shape) {
     if (input.numel == 0) {
         for (const View* v : {&grad_weight, &grad_bias}) clear(*v);
         return;
@@ -155,8 +162,9 @@ void line_norm_backward(KernelContext& ctx, const char* op, bool centered, const
     with_type(o, [&]<class T>(T) {
         const int64_t size = product(normalized_shape);
         line_loops<T>().line_norm_backward(
-            ctx, {input.numel / size, size, centered, o.in<T>(grad_output), o.in<T>(input), o.in<T>(mean), o.in<T>(rstd),
-                  o.in<T>(weight), o.out<T>(grad_input), o.out<T>(grad_weight), o.out<T>(grad_bias)});
+            ctx, {input.numel / size, size, centered, o.in<T>(grad_output), o.in<T>(input), o.in<T>(mean),
+                  o.in<T>(rstd), o.in<T>(weight), o.out<T>(grad_input), o.out<T>(grad_weight),
+                  o.out<T>(grad_bias)});
     });
     o.finish();
 }
@@ -170,11 +178,11 @@ void layer_norm(KernelContext& ctx, const View& out, const View& mean, const Vie
     line_norm(ctx, "layer_norm", true, out, mean, rstd, input, weight, bias, normalized_shape, eps);
 }
 
-void layer_norm_backward(KernelContext& ctx, const View& grad_input, const View& grad_weight, const View& grad_bias,
-                         const View& grad_output, const View& input, const View& mean, const View& rstd, const View& weight,
-                         Ints normalized_shape) {
-    line_norm_backward(ctx, "layer_norm_backward", true, grad_input, grad_weight, grad_bias, grad_output, input, mean, rstd,
-                       weight, normalized_shape);
+void layer_norm_backward(KernelContext& ctx, const View& grad_input, const View& grad_weight,
+                         const View& grad_bias, const View& grad_output, const View& input, const View& mean,
+                         const View& rstd, const View& weight, Ints normalized_shape) {
+    line_norm_backward(ctx, "layer_norm_backward", true, grad_input, grad_weight, grad_bias, grad_output,
+                       input, mean, rstd, weight, normalized_shape);
 }
 
 void rms_norm(KernelContext& ctx, const View& out, const View& rstd, const View& input, const View& weight,
@@ -182,10 +190,11 @@ void rms_norm(KernelContext& ctx, const View& out, const View& rstd, const View&
     line_norm(ctx, "rms_norm", false, out, kNone, rstd, input, weight, kNone, normalized_shape, eps);
 }
 
-void rms_norm_backward(KernelContext& ctx, const View& grad_input, const View& grad_weight, const View& grad_output,
-                       const View& input, const View& rstd, const View& weight, Ints normalized_shape) {
-    line_norm_backward(ctx, "rms_norm_backward", false, grad_input, grad_weight, kNone, grad_output, input, kNone, rstd,
-                       weight, normalized_shape);
+void rms_norm_backward(KernelContext& ctx, const View& grad_input, const View& grad_weight,
+                       const View& grad_output, const View& input, const View& rstd, const View& weight,
+                       Ints normalized_shape) {
+    line_norm_backward(ctx, "rms_norm_backward", false, grad_input, grad_weight, kNone, grad_output, input,
+                       kNone, rstd, weight, normalized_shape);
 }
 
 void group_norm(KernelContext& ctx, const View& out, const View& mean, const View& rstd, const View& input,
@@ -194,16 +203,17 @@ void group_norm(KernelContext& ctx, const View& out, const View& mean, const Vie
     Operands o(ctx, "group_norm", input.dtype);
     with_type(o, [&]<class T>(T) {
         const int64_t batch = input.size(0), channels = input.size(1);
-        line_loops<T>().group_norm({batch, num_groups, channels / num_groups, input.numel / (batch * channels),
-                                    o.in<T>(input), o.in<T>(weight), o.in<T>(bias), static_cast<T>(eps), o.out<T>(out),
-                                    o.out<T>(mean), o.out<T>(rstd)});
+        line_loops<T>().group_norm({batch, num_groups, channels / num_groups,
+                                    input.numel / (batch * channels), o.in<T>(input), o.in<T>(weight),
+                                    o.in<T>(bias), static_cast<T>(eps), o.out<T>(out), o.out<T>(mean),
+                                    o.out<T>(rstd)});
     });
     o.finish();
 }
 
-void group_norm_backward(KernelContext& ctx, const View& grad_input, const View& grad_weight, const View& grad_bias,
-                         const View& grad_output, const View& input, const View& mean, const View& rstd, const View& weight,
-                         int64_t num_groups) {
+void group_norm_backward(KernelContext& ctx, const View& grad_input, const View& grad_weight,
+                         const View& grad_bias, const View& grad_output, const View& input, const View& mean,
+                         const View& rstd, const View& weight, int64_t num_groups) {
     if (input.numel == 0) {
         for (const View* v : {&grad_weight, &grad_bias}) clear(*v);
         return;
@@ -212,9 +222,9 @@ void group_norm_backward(KernelContext& ctx, const View& grad_input, const View&
     with_type(o, [&]<class T>(T) {
         const int64_t batch = input.size(0), channels = input.size(1);
         line_loops<T>().group_norm_backward(
-            ctx, {batch, num_groups, channels / num_groups, input.numel / (batch * channels), o.in<T>(grad_output),
-                  o.in<T>(input), o.in<T>(mean), o.in<T>(rstd), o.in<T>(weight), o.out<T>(grad_input),
-                  o.out<T>(grad_weight), o.out<T>(grad_bias)});
+            ctx, {batch, num_groups, channels / num_groups, input.numel / (batch * channels),
+                  o.in<T>(grad_output), o.in<T>(input), o.in<T>(mean), o.in<T>(rstd), o.in<T>(weight),
+                  o.out<T>(grad_input), o.out<T>(grad_weight), o.out<T>(grad_bias)});
     });
     o.finish();
 }

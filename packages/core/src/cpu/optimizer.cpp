@@ -52,12 +52,14 @@ void scatter(const View& out, const View& dense) {
     for (int64_t i = 0; i < out.numel; ++i) {
         int64_t offset = 0;
         for (int d = 0; d < out.ndim; ++d) offset += place[d] * out.strides[d];
-        __builtin_memcpy(out.as<char>() + offset * item, dense.as<char>() + i * item, static_cast<size_t>(item));
+        __builtin_memcpy(out.as<char>() + offset * item, dense.as<char>() + i * item,
+                         static_cast<size_t>(item));
         for (int d = out.ndim - 1; d >= 0 && ++place[d] == out.sizes[d]; --d) place[d] = 0;
     }
 }
 
-// Runs update(group, begin, end) over the elements of all groups, divided among threads in pieces of fixed size.
+// Runs update(group, begin, end) over the elements of all groups, divided among threads in pieces of fixed
+// size.
 template <class Update>
 void for_each_element(KernelContext& ctx, const char* op, Group* groups, int64_t count, Update&& update) {
     constexpr int64_t kPiece = 1 << 14;
@@ -73,12 +75,13 @@ void for_each_element(KernelContext& ctx, const char* op, Group* groups, int64_t
         for (const View& v : g.given) {
             if (!v.defined()) continue;
             RL_CHECK(v.dtype == param.dtype && v.numel == param.numel, throw_runtime,
-                     "%s: parameter %lld is %s with %lld elements, but its gradient or state is %s with %lld", op,
-                     static_cast<long long>(i), name(param.dtype), static_cast<long long>(param.numel), name(v.dtype),
-                     static_cast<long long>(v.numel));
+                     "%s: parameter %lld is %s with %lld elements, but its gradient or state is %s with %lld",
+                     op, static_cast<long long>(i), name(param.dtype), static_cast<long long>(param.numel),
+                     name(v.dtype), static_cast<long long>(v.numel));
             flat = flat && same_order(param, v);
         }
-        for (int k = 0; k < kMostOperands; ++k) g.flat[k] = flat ? g.given[k] : contiguous_in(ctx, g.given[k]);
+        for (int k = 0; k < kMostOperands; ++k)
+            g.flat[k] = flat ? g.given[k] : contiguous_in(ctx, g.given[k]);
         first_piece[i + 1] = first_piece[i] + (g.numel + kPiece - 1) / kPiece;
     }
     parallel_for(0, first_piece[count], 4, [&](int64_t begin, int64_t end) {
@@ -86,13 +89,15 @@ void for_each_element(KernelContext& ctx, const char* op, Group* groups, int64_t
         for (int64_t p = begin; p < end;) {
             while (first_piece[i + 1] <= p) ++i;  // also over tensors without elements
             const int64_t last = std::min(end, first_piece[i + 1]);
-            update(groups[i], i, (p - first_piece[i]) * kPiece, std::min(groups[i].numel, (last - first_piece[i]) * kPiece));
+            update(groups[i], i, (p - first_piece[i]) * kPiece,
+                   std::min(groups[i].numel, (last - first_piece[i]) * kPiece));
             p = last;
         }
     });
     for (int64_t i = 0; i < count; ++i) {
         for (int k = 0; k < kMostOperands; ++k) {
-            if (groups[i].flat[k].data != groups[i].given[k].data) scatter(groups[i].given[k], groups[i].flat[k]);
+            if (groups[i].flat[k].data != groups[i].given[k].data)
+                scatter(groups[i].given[k], groups[i].flat[k]);
         }
     }
 }
@@ -105,28 +110,44 @@ bool is_off(const View& found_inf) { return found_inf.defined() && number(found_
 
 double scale_of(const View& grad_scale) { return grad_scale.defined() ? number(grad_scale) : 1; }
 
-void adam(KernelContext& ctx, const char* op, bool decoupled, Views params, Views grads, Views exp_avgs, Views exp_avg_sqs,
-          Views max_exp_avg_sqs, Views steps, const View& grad_scale, const View& found_inf, double lr, double beta1,
-          double beta2, double weight_decay, double eps, bool amsgrad, bool maximize) {
+void adam(KernelContext& ctx, const char* op, bool decoupled, Views params, Views grads, Views exp_avgs,
+          Views exp_avg_sqs, Views max_exp_avg_sqs, Views steps, const View& grad_scale,
+          const View& found_inf, double lr, double beta1, double beta2, double weight_decay, double eps,
+          bool amsgrad, bool maximize) {
     if (is_off(found_inf)) return;
     Group* groups = scratch<Group>(ctx, params.size);
     for (int64_t i = 0; i < params.size; ++i) {
-        groups[i] = {{params[i], grads[i], exp_avgs[i], exp_avg_sqs[i], entry(amsgrad ? max_exp_avg_sqs : Views{}, i)}, {}, 0};
+        groups[i] = {
+            {params[i], grads[i], exp_avgs[i], exp_avg_sqs[i], entry(amsgrad ? max_exp_avg_sqs : Views{}, i)},
+            {},
+            0};
     }
     const double scale = scale_of(grad_scale);
-    for_each_element(ctx, op, groups, params.size, [&](const Group& g, int64_t i, int64_t begin, int64_t end) {
-        const AdamStep step{g.flat[0].data, g.flat[1].data, g.flat[2].data, g.flat[3].data,
-                            amsgrad ? g.flat[4].data : nullptr, scale, number(steps[i]), lr, beta1, beta2, weight_decay, eps,
-                            decoupled, maximize};
-        optimizer_kernels().adam(g.flat[0].dtype, step, begin, end);
-    });
+    for_each_element(ctx, op, groups, params.size,
+                     [&](const Group& g, int64_t i, int64_t begin, int64_t end) {
+                         const AdamStep step{g.flat[0].data,
+                                             g.flat[1].data,
+                                             g.flat[2].data,
+                                             g.flat[3].data,
+                                             amsgrad ? g.flat[4].data : nullptr,
+                                             scale,
+                                             number(steps[i]),
+                                             lr,
+                                             beta1,
+                                             beta2,
+                                             weight_decay,
+                                             eps,
+                                             decoupled,
+                                             maximize};
+                         optimizer_kernels().adam(g.flat[0].dtype, step, begin, end);
+                     });
 }
 
 }  // namespace
 
 void fused_sgd(KernelContext& ctx, Views params, Views grads, Views momentum_buffers, const View& grad_scale,
-               const View& found_inf, double weight_decay, double momentum, double lr, double dampening, bool nesterov,
-               bool maximize, bool is_first_step) {
+               const View& found_inf, double weight_decay, double momentum, double lr, double dampening,
+               bool nesterov, bool maximize, bool is_first_step) {
     if (is_off(found_inf)) return;
     const bool moving = momentum != 0;
     Group* groups = scratch<Group>(ctx, params.size);
@@ -135,25 +156,35 @@ void fused_sgd(KernelContext& ctx, Views params, Views grads, Views momentum_buf
         groups[i] = {{params[i], grads[i], entry(moving ? momentum_buffers : Views{}, i), none, none}, {}, 0};
     }
     const double scale = scale_of(grad_scale);
-    for_each_element(ctx, "fused_sgd", groups, params.size, [&](const Group& g, int64_t, int64_t begin, int64_t end) {
-        const SgdStep step{g.flat[0].data, g.flat[1].data, moving ? g.flat[2].data : nullptr, scale, weight_decay, momentum,
-                           lr, dampening, nesterov, maximize, is_first_step};
-        optimizer_kernels().sgd(g.flat[0].dtype, step, begin, end);
-    });
+    for_each_element(ctx, "fused_sgd", groups, params.size,
+                     [&](const Group& g, int64_t, int64_t begin, int64_t end) {
+                         const SgdStep step{g.flat[0].data,
+                                            g.flat[1].data,
+                                            moving ? g.flat[2].data : nullptr,
+                                            scale,
+                                            weight_decay,
+                                            momentum,
+                                            lr,
+                                            dampening,
+                                            nesterov,
+                                            maximize,
+                                            is_first_step};
+                         optimizer_kernels().sgd(g.flat[0].dtype, step, begin, end);
+                     });
 }
 
-void fused_adam(KernelContext& ctx, Views params, Views grads, Views exp_avgs, Views exp_avg_sqs, Views max_exp_avg_sqs,
-                Views steps, const View& grad_scale, const View& found_inf, double lr, double beta1, double beta2,
-                double weight_decay, double eps, bool amsgrad, bool maximize) {
-    adam(ctx, "fused_adam", false, params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, steps, grad_scale, found_inf, lr,
-         beta1, beta2, weight_decay, eps, amsgrad, maximize);
+void fused_adam(KernelContext& ctx, Views params, Views grads, Views exp_avgs, Views exp_avg_sqs,
+                Views max_exp_avg_sqs, Views steps, const View& grad_scale, const View& found_inf, double lr,
+                double beta1, double beta2, double weight_decay, double eps, bool amsgrad, bool maximize) {
+    adam(ctx, "fused_adam", false, params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, steps, grad_scale,
+         found_inf, lr, beta1, beta2, weight_decay, eps, amsgrad, maximize);
 }
 
-void fused_adamw(KernelContext& ctx, Views params, Views grads, Views exp_avgs, Views exp_avg_sqs, Views max_exp_avg_sqs,
-                 Views steps, const View& grad_scale, const View& found_inf, double lr, double beta1, double beta2,
-                 double weight_decay, double eps, bool amsgrad, bool maximize) {
-    adam(ctx, "fused_adamw", true, params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, steps, grad_scale, found_inf, lr,
-         beta1, beta2, weight_decay, eps, amsgrad, maximize);
+void fused_adamw(KernelContext& ctx, Views params, Views grads, Views exp_avgs, Views exp_avg_sqs,
+                 Views max_exp_avg_sqs, Views steps, const View& grad_scale, const View& found_inf, double lr,
+                 double beta1, double beta2, double weight_decay, double eps, bool amsgrad, bool maximize) {
+    adam(ctx, "fused_adamw", true, params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, steps, grad_scale,
+         found_inf, lr, beta1, beta2, weight_decay, eps, amsgrad, maximize);
 }
 
 }  // namespace rushlight::cpu

@@ -1,28 +1,31 @@
-// Whole optimizer steps over lists of tensors, each element read and written once. Lists run parallel to `params`; a list may
-// be empty where its values are not used. float16 and bfloat16 are computed in float32 and kept in their own dtype.
+// Whole optimizer steps over lists of tensors, each element read and written once. Lists run parallel to
+// `params`; a list may be empty where its values are not used. float16 and bfloat16 are computed in float32
+// and kept in their own dtype.
 //
-// grad_scale (), where defined, divides the gradients, and what is left of them is written back; where found_inf () is defined
-// and not zero, nothing happens at all.
+// grad_scale (), where defined, divides the gradients, and what is left of them is written back; where
+// found_inf () is defined and not zero, nothing happens at all.
 #pragma once
 
 #include "rushlight/kernel.h"
 
 namespace rushlight::cpu {
 
-/// Stochastic gradient descent with momentum (Sutskever et al., "On the importance of initialization and momentum in deep
-/// learning", 2013). On the first step the gradient becomes the momentum.
+/// Stochastic gradient descent with momentum (Sutskever et al., "On the importance of initialization and
+/// momentum in deep learning", 2013). On the first step the gradient becomes the momentum.
 void fused_sgd(KernelContext& ctx, Views params, Views grads, Views momentum_buffers, const View& grad_scale,
-               const View& found_inf, double weight_decay, double momentum, double lr, double dampening, bool nesterov,
-               bool maximize, bool is_first_step);
+               const View& found_inf, double weight_decay, double momentum, double lr, double dampening,
+               bool nesterov, bool maximize, bool is_first_step);
 
-/// Adam (Kingma and Ba, 2015), with `amsgrad` after Reddi et al., 2018. steps: float32 or float64 (), counted from 1.
-void fused_adam(KernelContext& ctx, Views params, Views grads, Views exp_avgs, Views exp_avg_sqs, Views max_exp_avg_sqs,
-                Views steps, const View& grad_scale, const View& found_inf, double lr, double beta1, double beta2,
-                double weight_decay, double eps, bool amsgrad, bool maximize);
+/// Adam (Kingma and Ba, 2015), with `amsgrad` after Reddi et al., 2018. steps: float32 or float64 (), counted
+/// from 1.
+void fused_adam(KernelContext& ctx, Views params, Views grads, Views exp_avgs, Views exp_avg_sqs,
+                Views max_exp_avg_sqs, Views steps, const View& grad_scale, const View& found_inf, double lr,
+                double beta1, double beta2, double weight_decay, double eps, bool amsgrad, bool maximize);
 
-/// Adam with weight decay apart from the gradient (Loshchilov and Hutter, "Decoupled weight decay regularization", 2019).
-void fused_adamw(KernelContext& ctx, Views params, Views grads, Views exp_avgs, Views exp_avg_sqs, Views max_exp_avg_sqs,
-                 Views steps, const View& grad_scale, const View& found_inf, double lr, double beta1, double beta2,
-                 double weight_decay, double eps, bool amsgrad, bool maximize);
+/// Adam with weight decay apart from the gradient (Loshchilov and Hutter, "Decoupled weight decay
+/// regularization", 2019).
+void fused_adamw(KernelContext& ctx, Views params, Views grads, Views exp_avgs, Views exp_avg_sqs,
+                 Views max_exp_avg_sqs, Views steps, const View& grad_scale, const View& found_inf, double lr,
+                 double beta1, double beta2, double weight_decay, double eps, bool amsgrad, bool maximize);
 
 }  // namespace rushlight::cpu

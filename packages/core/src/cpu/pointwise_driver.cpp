@@ -10,7 +10,8 @@ RUSHLIGHT_KERNEL_TABLE(CastTable, cast_loops)
 
 LoopFn cast_loop(DType to, DType from) {
     LoopFn loop = cast_loops().loop[static_cast<int>(to)][static_cast<int>(from)];
-    RL_CHECK(loop, throw_not_implemented, "conversion from %s to %s is not supported yet", name(from), name(to));
+    RL_CHECK(loop, throw_not_implemented, "conversion from %s to %s is not supported yet", name(from),
+             name(to));
     return loop;
 }
 

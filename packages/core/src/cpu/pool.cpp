@@ -38,7 +38,8 @@ PoolGeometry geometry(int dims, const View& in, const View& out) {
     return g;
 }
 
-PoolGeometry geometry(int dims, const View& in, const View& out, Ints kernel, Ints stride, Ints padding, Ints dilation) {
+PoolGeometry geometry(int dims, const View& in, const View& out, Ints kernel, Ints stride, Ints padding,
+                      Ints dilation) {
     PoolGeometry g = geometry(dims, in, out);
     for (int i = 0; i < dims; ++i) {
         const int d = 3 - dims + i;
@@ -52,45 +53,49 @@ PoolGeometry geometry(int dims, const View& in, const View& out, Ints kernel, In
 
 constexpr Ints kOnes{nullptr, 0};
 
-void max_pool(KernelContext& ctx, const char* op, int dims, const View& out, const View& indices, const View& input,
-              Ints kernel, Ints stride, Ints padding, Ints dilation) {
+void max_pool(KernelContext& ctx, const char* op, int dims, const View& out, const View& indices,
+              const View& input, Ints kernel, Ints stride, Ints padding, Ints dilation) {
     if (out.numel == 0) return;
     const WidenedOut wide(ctx, out);
     const View x = contiguous_in(ctx, widened(ctx, input));
     const PoolGeometry g = geometry(dims, x, out, kernel, stride, padding, dilation);
     with_type(op, x.dtype, [&]<class T>(T) {
-        loops<T>().max(ctx, g, wide.view().as<T>(), indices.defined() ? indices.as<int64_t>() : nullptr, x.as<T>());
+        loops<T>().max(ctx, g, wide.view().as<T>(), indices.defined() ? indices.as<int64_t>() : nullptr,
+                       x.as<T>());
     });
     wide.finish();
 }
 
-void max_pool_backward(KernelContext& ctx, const char* op, int dims, const View& grad_input, const View& grad_output,
-                       const View& indices) {
+void max_pool_backward(KernelContext& ctx, const char* op, int dims, const View& grad_input,
+                       const View& grad_output, const View& indices) {
     const WidenedOut wide(ctx, grad_input);
     const View dy = contiguous_in(ctx, widened(ctx, grad_output)), places = contiguous_in(ctx, indices);
     with_type(op, dy.dtype, [&]<class T>(T) {
-        loops<T>().max_backward(geometry(dims, grad_input, dy), wide.view().as<T>(), dy.as<T>(), places.as<int64_t>());
+        loops<T>().max_backward(geometry(dims, grad_input, dy), wide.view().as<T>(), dy.as<T>(),
+                                places.as<int64_t>());
     });
     wide.finish();
 }
 
-void avg_pool(KernelContext& ctx, const char* op, int dims, const View& out, const View& input, Ints kernel, Ints stride,
-              Ints padding, PoolDivisor divisor) {
+void avg_pool(KernelContext& ctx, const char* op, int dims, const View& out, const View& input, Ints kernel,
+              Ints stride, Ints padding, PoolDivisor divisor) {
     if (out.numel == 0) return;
     const WidenedOut wide(ctx, out);
     const View x = contiguous_in(ctx, widened(ctx, input));
     const PoolGeometry g = geometry(dims, x, out, kernel, stride, padding, kOnes);
-    with_type(op, x.dtype, [&]<class T>(T) { loops<T>().average(ctx, g, divisor, wide.view().as<T>(), x.as<T>()); });
+    with_type(op, x.dtype,
+              [&]<class T>(T) { loops<T>().average(ctx, g, divisor, wide.view().as<T>(), x.as<T>()); });
     wide.finish();
 }
 
-void avg_pool_backward(KernelContext& ctx, const char* op, int dims, const View& grad_input, const View& grad_output,
-                       Ints kernel, Ints stride, Ints padding, PoolDivisor divisor) {
+void avg_pool_backward(KernelContext& ctx, const char* op, int dims, const View& grad_input,
+                       const View& grad_output, Ints kernel, Ints stride, Ints padding, PoolDivisor divisor) {
     const WidenedOut wide(ctx, grad_input);
     const View dy = contiguous_in(ctx, widened(ctx, grad_output));
     const PoolGeometry g = geometry(dims, grad_input, dy, kernel, stride, padding, kOnes);
-    with_type(op, dy.dtype,
-              [&]<class T>(T) { loops<T>().average_backward(ctx, g, divisor, wide.view().as<T>(), dy.as<T>()); });
+    with_type(op, dy.dtype, [&]<class T>(T) {
+        loops<T>().average_backward(ctx, g, divisor, wide.view().as<T>(), dy.as<T>());
+    });
     wide.finish();
 }
 
@@ -98,8 +103,9 @@ void adaptive_avg_pool(KernelContext& ctx, const char* op, int dims, const View&
     if (out.numel == 0) return;
     const WidenedOut wide(ctx, out);
     const View x = contiguous_in(ctx, widened(ctx, input));
-    with_type(op, x.dtype,
-              [&]<class T>(T) { loops<T>().adaptive_average(ctx, geometry(dims, x, out), wide.view().as<T>(), x.as<T>()); });
+    with_type(op, x.dtype, [&]<class T>(T) {
+        loops<T>().adaptive_average(ctx, geometry(dims, x, out), wide.view().as<T>(), x.as<T>());
+    });
     wide.finish();
 }
 
@@ -108,7 +114,8 @@ void adaptive_avg_pool_backward(KernelContext& ctx, const char* op, int dims, co
     const WidenedOut wide(ctx, grad_input);
     const View dy = contiguous_in(ctx, widened(ctx, grad_output));
     with_type(op, dy.dtype, [&]<class T>(T) {
-        loops<T>().adaptive_average_backward(ctx, geometry(dims, grad_input, dy), wide.view().as<T>(), dy.as<T>());
+        loops<T>().adaptive_average_backward(ctx, geometry(dims, grad_input, dy), wide.view().as<T>(),
+                                             dy.as<T>());
     });
     wide.finish();
 }
@@ -127,36 +134,42 @@ void adaptive_max_pool(KernelContext& ctx, const char* op, int dims, const View&
 
 }  // namespace
 
-void max_pool2d(KernelContext& ctx, const View& out, const View& indices, const View& input, Ints kernel_size, Ints stride,
-                Ints padding, Ints dilation, bool) {
+void max_pool2d(KernelContext& ctx, const View& out, const View& indices, const View& input, Ints kernel_size,
+                Ints stride, Ints padding, Ints dilation, bool) {
     max_pool(ctx, "max_pool2d", 2, out, indices, input, kernel_size, stride, padding, dilation);
 }
-void max_pool3d(KernelContext& ctx, const View& out, const View& indices, const View& input, Ints kernel_size, Ints stride,
-                Ints padding, Ints dilation, bool) {
+void max_pool3d(KernelContext& ctx, const View& out, const View& indices, const View& input, Ints kernel_size,
+                Ints stride, Ints padding, Ints dilation, bool) {
     max_pool(ctx, "max_pool3d", 3, out, indices, input, kernel_size, stride, padding, dilation);
 }
-void max_pool2d_backward(KernelContext& ctx, const View& grad_input, const View& grad_output, const View& indices) {
+void max_pool2d_backward(KernelContext& ctx, const View& grad_input, const View& grad_output,
+                         const View& indices) {
     max_pool_backward(ctx, "max_pool2d_backward", 2, grad_input, grad_output, indices);
 }
-void max_pool3d_backward(KernelContext& ctx, const View& grad_input, const View& grad_output, const View& indices) {
+void max_pool3d_backward(KernelContext& ctx, const View& grad_input, const View& grad_output,
+                         const View& indices) {
     max_pool_backward(ctx, "max_pool3d_backward", 3, grad_input, grad_output, indices);
 }
 
-void avg_pool2d(KernelContext& ctx, const View& out, const View& input, Ints kernel_size, Ints stride, Ints padding, bool,
-                bool count_include_pad, int64_t divisor_override) {
-    avg_pool(ctx, "avg_pool2d", 2, out, input, kernel_size, stride, padding, {count_include_pad, divisor_override});
+void avg_pool2d(KernelContext& ctx, const View& out, const View& input, Ints kernel_size, Ints stride,
+                Ints padding, bool, bool count_include_pad, int64_t divisor_override) {
+    avg_pool(ctx, "avg_pool2d", 2, out, input, kernel_size, stride, padding,
+             {count_include_pad, divisor_override});
 }
-void avg_pool3d(KernelContext& ctx, const View& out, const View& input, Ints kernel_size, Ints stride, Ints padding, bool,
-                bool count_include_pad, int64_t divisor_override) {
-    avg_pool(ctx, "avg_pool3d", 3, out, input, kernel_size, stride, padding, {count_include_pad, divisor_override});
+void avg_pool3d(KernelContext& ctx, const View& out, const View& input, Ints kernel_size, Ints stride,
+                Ints padding, bool, bool count_include_pad, int64_t divisor_override) {
+    avg_pool(ctx, "avg_pool3d", 3, out, input, kernel_size, stride, padding,
+             {count_include_pad, divisor_override});
 }
-void avg_pool2d_backward(KernelContext& ctx, const View& grad_input, const View& grad_output, Ints kernel_size, Ints stride,
-                         Ints padding, bool, bool count_include_pad, int64_t divisor_override) {
+void avg_pool2d_backward(KernelContext& ctx, const View& grad_input, const View& grad_output,
+                         Ints kernel_size, Ints stride, Ints padding, bool, bool count_include_pad,
+                         int64_t divisor_override) {
     avg_pool_backward(ctx, "avg_pool2d_backward", 2, grad_input, grad_output, kernel_size, stride, padding,
                       {count_include_pad, divisor_override});
 }
-void avg_pool3d_backward(KernelContext& ctx, const View& grad_input, const View& grad_output, Ints kernel_size, Ints stride,
-                         Ints padding, bool, bool count_include_pad, int64_t divisor_override) {
+void avg_pool3d_backward(KernelContext& ctx, const View& grad_input, const View& grad_output,
+                         Ints kernel_size, Ints stride, Ints padding, bool, bool count_include_pad,
+                         int64_t divisor_override) {
     avg_pool_backward(ctx, "avg_pool3d_backward", 3, grad_input, grad_output, kernel_size, stride, padding,
                       {count_include_pad, divisor_override});
 }

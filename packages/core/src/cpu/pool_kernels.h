@@ -23,7 +23,8 @@ struct PoolDivisor {
 
 template <class T>
 struct PoolLoops {
-    void (*max)(KernelContext&, const PoolGeometry&, T* out, int64_t* indices, const T* in);  // indices may be null
+    void (*max)(KernelContext&, const PoolGeometry&, T* out, int64_t* indices,
+                const T* in);  // indices may be null
     void (*max_backward)(const PoolGeometry&, T* grad_in, const T* grad_out, const int64_t* indices);
     void (*average)(KernelContext&, const PoolGeometry&, PoolDivisor, T* out, const T* in);
     void (*average_backward)(KernelContext&, const PoolGeometry&, PoolDivisor, T* grad_in, const T* grad_out);

@@ -92,7 +92,8 @@ void bernoulli(KernelContext& ctx, const View& out, const View& p) {
         uint8_t* values = scratch<uint8_t>(ctx, out.numel);
         for (int64_t i = 0; i < out.numel; ++i) {
             RL_CHECK(chance[i] >= 0 && chance[i] <= 1, throw_runtime,
-                     "bernoulli(input): probabilities must lie between 0 and 1, found %g", static_cast<double>(chance[i]));
+                     "bernoulli(input): probabilities must lie between 0 and 1, found %g",
+                     static_cast<double>(chance[i]));
             values[i] = uniform[i] < chance[i];
         }
         spread(out, values, DType::UInt8);
@@ -117,12 +118,15 @@ void randperm(KernelContext& ctx, const View& out, int64_t n) {
         std::swap(place[i], place[uniform_below(bits[i], static_cast<uint64_t>(i) + 1)]);
 }
 
-void multinomial(KernelContext& ctx, const View& out, const View& input, int64_t num_samples, bool replacement) {
+void multinomial(KernelContext& ctx, const View& out, const View& input, int64_t num_samples,
+                 bool replacement) {
     const int64_t n = input.size(-1), rows = n ? input.numel / n : 0;
     double* weights = scratch<double>(ctx, input.numel);
-    const View dense = contiguous_in(ctx, input, input.dtype == DType::Float64 ? DType::Float64 : DType::Float32);
+    const View dense =
+        contiguous_in(ctx, input, input.dtype == DType::Float64 ? DType::Float64 : DType::Float32);
     for (int64_t i = 0; i < input.numel; ++i)
-        weights[i] = dense.dtype == DType::Float64 ? dense.as<double>()[i] : static_cast<double>(dense.as<float>()[i]);
+        weights[i] =
+            dense.dtype == DType::Float64 ? dense.as<double>()[i] : static_cast<double>(dense.as<float>()[i]);
     const int64_t draws = replacement ? num_samples : n;
     double* uniform = scratch<double>(ctx, rows * draws);
     fill_uniform(ctx.random, uniform, rows * draws);
@@ -137,9 +141,10 @@ void multinomial(KernelContext& ctx, const View& out, const View& input, int64_t
             possible += w[i] > 0;
         }
         RL_CHECK(total > 0, throw_runtime, "multinomial(input): the weights of a row sum to zero");
-        RL_CHECK(replacement || possible >= num_samples, throw_runtime,
-                 "multinomial(num_samples): %lld cannot be drawn without replacement from %lld weights above zero",
-                 (long long)num_samples, (long long)possible);
+        RL_CHECK(
+            replacement || possible >= num_samples, throw_runtime,
+            "multinomial(num_samples): %lld cannot be drawn without replacement from %lld weights above zero",
+            (long long)num_samples, (long long)possible);
         if (replacement) {
             // Where the running sum passes a uniform share of the total.
             std::partial_sum(w, w + n, w);
@@ -155,9 +160,8 @@ void multinomial(KernelContext& ctx, const View& out, const View& input, int64_t
             for (int64_t i = 0; i < n; ++i) u[i] = w[i] > 0 ? -std::log1p(-u[i]) / w[i] : HUGE_VAL;
             std::vector<int64_t> order(static_cast<size_t>(n));
             std::iota(order.begin(), order.end(), int64_t{0});
-            std::partial_sort(order.begin(), order.begin() + num_samples, order.end(), [&](int64_t a, int64_t b) {
-                return u[a] < u[b] || (u[a] == u[b] && a < b);
-            });
+            std::partial_sort(order.begin(), order.begin() + num_samples, order.end(),
+                              [&](int64_t a, int64_t b) { return u[a] < u[b] || (u[a] == u[b] && a < b); });
             std::copy_n(order.begin(), num_samples, chosen);
         }
     }

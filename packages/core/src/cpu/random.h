@@ -20,7 +20,8 @@ void integers_(KernelContext& ctx, const View& self, int64_t low, int64_t range)
 /// A permutation of 0 .. n-1: Fisher and Yates, by R. Durstenfeld, "Algorithm 235", 1964.
 void randperm(KernelContext& ctx, const View& out, int64_t n);
 /// out (rows..., num_samples): indices drawn with the weights of the rows of `input`.
-void multinomial(KernelContext& ctx, const View& out, const View& input, int64_t num_samples, bool replacement);
+void multinomial(KernelContext& ctx, const View& out, const View& input, int64_t num_samples,
+                 bool replacement);
 
 /// out = input / (1 - p) where mask, which is drawn here and may be undefined, is true; else 0.
 void dropout(KernelContext& ctx, const View& out, const View& mask, const View& input, double p);

@@ -101,7 +101,8 @@ class Walk {
         const int last = p_.num_reduced - 1;
         if (last < 1) {
             int64_t stride = last < 0 ? 0 : p_.reduced_stride[0];
-            loops_.accumulate(acc, tile.in + begin * stride, tile.count, inner_step_, end - begin, stride, begin, p_.params);
+            loops_.accumulate(acc, tile.in + begin * stride, tile.count, inner_step_, end - begin, stride,
+                              begin, p_.params);
             return;
         }
         int64_t index[kMaxDims], rest = begin;
@@ -128,15 +129,17 @@ class Walk {
     }
 
     void finish(const Tile& tile, const char* acc) const {
-        const auto wide = static_cast<int64_t>(itemsize(loops_.wide)), size = static_cast<int64_t>(itemsize(p_.out_dtype));
+        const auto wide = static_cast<int64_t>(itemsize(loops_.wide)),
+                   size = static_cast<int64_t>(itemsize(p_.out_dtype));
         char* out = p_.out + tile.out * size;
         bool direct = !cast_ && (inner_out_ == 1 || tile.count == 1);
         alignas(64) char buffer[kTile * 16];
         alignas(64) int64_t indices[kTile];
         bool second_direct = inner_out_ == 1 || tile.count == 1;
         char* second = p_.second ? p_.second + tile.out * 8 : nullptr;
-        loops_.finish(direct ? out : buffer, second && !second_direct ? reinterpret_cast<char*>(indices) : second, acc,
-                      tile.count, elements_, p_.params);
+        loops_.finish(direct ? out : buffer,
+                      second && !second_direct ? reinterpret_cast<char*>(indices) : second, acc, tile.count,
+                      elements_, p_.params);
         if (!direct) {
             char* data[2] = {out, buffer};
             int64_t strides[2] = {inner_out_ * size, wide};
@@ -164,7 +167,8 @@ class Walk {
         for (int64_t i = 0; i < tiles_; ++i) {
             Tile tile = at(i);
             char* acc = partial.get() + i * chunks * tile_bytes;
-            for (int64_t c = 1; c < chunks; ++c) loops_.join(acc, acc + c * tile_bytes, tile.count, p_.params);
+            for (int64_t c = 1; c < chunks; ++c)
+                loops_.join(acc, acc + c * tile_bytes, tile.count, p_.params);
             finish(tile, acc);
         }
     }

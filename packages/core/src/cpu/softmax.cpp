@@ -26,7 +26,8 @@ SoftmaxShape shape_of(const View& v, int64_t dim) {
     return s;
 }
 
-void forward(KernelContext& ctx, const char* op, bool logarithm, const View& out, const View& input, int64_t dim) {
+void forward(KernelContext& ctx, const char* op, bool logarithm, const View& out, const View& input,
+             int64_t dim) {
     if (out.numel == 0) return;
     const WidenedOut wide(ctx, out);
     const View x = contiguous_in(ctx, widened(ctx, input));
@@ -37,11 +38,12 @@ void forward(KernelContext& ctx, const char* op, bool logarithm, const View& out
     wide.finish();
 }
 
-void backward(KernelContext& ctx, const char* op, bool logarithm, const View& grad_input, const View& grad_output,
-              const View& output, int64_t dim) {
+void backward(KernelContext& ctx, const char* op, bool logarithm, const View& grad_input,
+              const View& grad_output, const View& output, int64_t dim) {
     if (grad_input.numel == 0) return;
     const WidenedOut wide(ctx, grad_input);
-    const View dy = contiguous_in(ctx, widened(ctx, grad_output)), y = contiguous_in(ctx, widened(ctx, output));
+    const View dy = contiguous_in(ctx, widened(ctx, grad_output)),
+               y = contiguous_in(ctx, widened(ctx, output));
     with_type(op, y.dtype, [&]<class T>(T) {
         const auto kernel = logarithm ? loops<T>().log_softmax_backward : loops<T>().softmax_backward;
         kernel(shape_of(grad_input, dim), wide.view().template as<T>(), dy.as<T>(), y.as<T>());
@@ -59,12 +61,13 @@ void log_softmax(KernelContext& ctx, const View& out, const View& input, int64_t
     forward(ctx, "log_softmax", true, out, input, dim);
 }
 
-void softmax_backward(KernelContext& ctx, const View& grad_input, const View& grad_output, const View& output, int64_t dim) {
+void softmax_backward(KernelContext& ctx, const View& grad_input, const View& grad_output, const View& output,
+                      int64_t dim) {
     backward(ctx, "softmax_backward", false, grad_input, grad_output, output, dim);
 }
 
-void log_softmax_backward(KernelContext& ctx, const View& grad_input, const View& grad_output, const View& output,
-                          int64_t dim) {
+void log_softmax_backward(KernelContext& ctx, const View& grad_input, const View& grad_output,
+                          const View& output, int64_t dim) {
     backward(ctx, "log_softmax_backward", true, grad_input, grad_output, output, dim);
 }
 

@@ -9,8 +9,9 @@ void softmax(KernelContext& ctx, const View& out, const View& input, int64_t dim
 void log_softmax(KernelContext& ctx, const View& out, const View& input, int64_t dim);
 
 /// `output` is what the forward pass returned.
-void softmax_backward(KernelContext& ctx, const View& grad_input, const View& grad_output, const View& output, int64_t dim);
-void log_softmax_backward(KernelContext& ctx, const View& grad_input, const View& grad_output, const View& output,
-                          int64_t dim);
+void softmax_backward(KernelContext& ctx, const View& grad_input, const View& grad_output, const View& output,
+                      int64_t dim);
+void log_softmax_backward(KernelContext& ctx, const View& grad_input, const View& grad_output,
+                          const View& output, int64_t dim);
 
 }  // namespace rushlight::cpu

@@ -1,14 +1,15 @@
-// Elementary functions for kernels, written so that the compiler turns a plain loop over them into vector code of
-// whatever width it is building for: no branch, no table, no call. Only files in src/cpu/kernels/ may include this.
+// Elementary functions for kernels, written so that the compiler turns a plain loop over them into vector
+// code of whatever width it is building for: no branch, no table, no call. Only files in src/cpu/kernels/ may
+// include this.
 //
 //     #pragma omp simd
 //     for (int64_t i = 0; i < n; ++i) y[i] = math::exp(x[i]);
 //
-// Largest errors found, in units in the last place (float / double): exp 1.03 / 0.99, expm1 1.6 / 1.7, log 0.85 / 0.73,
-// log1p 1.5 / 1.5, tanh 2.4 / 2.4, erf 1.1 / 1.0, sigmoid 2.6 / 2 (absolute below 1e-38, where it becomes 0).
-// Infinities, NaN, zeros and subnormal numbers give what C's functions give. The polynomials are minimax fits made
-// for this file. Vector code comes out under -O3 -fopenmp-simd -fno-math-errno -fno-trapping-math (and, for AVX-512,
-// -mprefer-vector-width=512); none of these changes a result.
+// Largest errors found, in units in the last place (float / double): exp 1.03 / 0.99, expm1 1.6 / 1.7, log
+// 0.85 / 0.73, log1p 1.5 / 1.5, tanh 2.4 / 2.4, erf 1.1 / 1.0, sigmoid 2.6 / 2 (absolute below 1e-38, where
+// it becomes 0). Infinities, NaN, zeros and subnormal numbers give what C's functions give. The polynomials
+// are minimax fits made for this file. Vector code comes out under -O3 -fopenmp-simd -fno-math-errno
+// -fno-trapping-math (and, for AVX-512, -mprefer-vector-width=512); none of these changes a result.
 #pragma once
 
 #include <cstdint>
@@ -29,9 +30,13 @@ RL_MATH double fabs(double x) { return __builtin_fabs(x); }
 
 /// c[0] + c[1] x + c[2] x^2 + ...; x may be a vector of the compiler's vector extension.
 template <class X, class T>
-RL_MATH X polynomial(X x, T first, T last) { return x * last + first; }
+RL_MATH X polynomial(X x, T first, T last) {
+    return x * last + first;
+}
 template <class X, class T, class... Rest>
-RL_MATH X polynomial(X x, T first, T second, Rest... rest) { return x * polynomial(x, second, rest...) + first; }
+RL_MATH X polynomial(X x, T first, T second, Rest... rest) {
+    return x * polynomial(x, second, rest...) + first;
+}
 
 namespace detail {
 
@@ -41,11 +46,11 @@ template <> struct Traits<float> {
     using Int = uint32_t;
     static constexpr int kMantissa = 23;
     static constexpr Int kBias = 127;
-    static constexpr float kRound = 0x1.8p23f;      // adding it rounds to an integer, kept in the low bits
+    static constexpr float kRound = 0x1.8p23f;  // adding it rounds to an integer, kept in the low bits
     static constexpr float kLn2High = 0x1.62e4p-1f;  // few enough bits for an exact product with any exponent
     static constexpr float kLn2Low = 0x1.7f7d1cp-20f;
     static constexpr float kExpLow = -104.f, kExpHigh = 89.f;  // beyond: 0 and infinity
-    static constexpr float kTanhHigh = 10.f;                   // beyond: 1
+    static constexpr float kTanhHigh = 10.f;  // beyond: 1
     static constexpr float kSmallest = 0x1p-126f, kLargest = 0x1.fffffep127f;
     static constexpr float kHalfRoot = 0x1.6a09e6p-1f;  // sqrt(1/2)
 };
@@ -75,7 +80,7 @@ RL_MATH T power_of_two(typename Traits<T>::Int n) {
 }
 
 template <class T> struct Reduced {
-    T r;                        // in [-ln 2 / 2, ln 2 / 2]
+    T r;  // in [-ln 2 / 2, ln 2 / 2]
     typename Traits<T>::Int n;  // x = n ln 2 + r; a negative n wraps around
 };
 
@@ -92,7 +97,8 @@ RL_MATH Reduced<T> reduce(T x) {
 // (e^r - 1 - r) / r^2; the second argument names the precision, since r may be a vector.
 template <class X>
 RL_MATH X exp_tail(X r, float) {
-    return polynomial(r, 5.000000095e-01f, 1.666651878e-01f, 4.166620596e-02f, 8.368896412e-03f, 1.395047746e-03f);
+    return polynomial(r, 5.000000095e-01f, 1.666651878e-01f, 4.166620596e-02f, 8.368896412e-03f,
+                      1.395047746e-03f);
 }
 template <class X>
 RL_MATH X exp_tail(X r, double) {
@@ -122,15 +128,19 @@ RL_MATH double log_reduced(double f, double e) {
 
 RL_MATH float erf_small(float x) {  // |x| <= 1
     float z = x * x;
-    return fma(x, polynomial(z, 1.28379166e-01f, -3.761262582e-01f, 1.128358514e-01f, -2.685381174e-02f,
-                              5.188327326e-03f, -8.010190549e-04f, 7.853851366e-05f), x);
+    return fma(x,
+               polynomial(z, 1.28379166e-01f, -3.761262582e-01f, 1.128358514e-01f, -2.685381174e-02f,
+                          5.188327326e-03f, -8.010190549e-04f, 7.853851366e-05f),
+               x);
 }
 RL_MATH double erf_small(double x) {
     double z = x * x;
-    return fma(x, polynomial(z, 1.28379167095512560e-01, -3.76126389031835207e-01, 1.12837916709441849e-01,
-                              -2.68661706431114825e-02, 5.22397760611861394e-03, -8.54832592932217028e-04,
-                              1.20552935771527615e-04, -1.49247123071858368e-05, 1.64471316382515970e-06,
-                              -1.62063142891137819e-07, 1.37109827486783670e-08, -7.77947294842681552e-10), x);
+    return fma(x,
+               polynomial(z, 1.28379167095512560e-01, -3.76126389031835207e-01, 1.12837916709441849e-01,
+                          -2.68661706431114825e-02, 5.22397760611861394e-03, -8.54832592932217028e-04,
+                          1.20552935771527615e-04, -1.49247123071858368e-05, 1.64471316382515970e-06,
+                          -1.62063142891137819e-07, 1.37109827486783670e-08, -7.77947294842681552e-10),
+               x);
 }
 
 }  // namespace detail
@@ -161,9 +171,10 @@ RL_MATH T log(T x) {
     bool subnormal = x < Tr::kSmallest;
     T scaled = subnormal ? x * detail::power_of_two<T>(Tr::kMantissa + 1) : x;
     Int bits = __builtin_bit_cast(Int, scaled);
-    // 1 + f = scaled / 2^e lies in [sqrt(1/2), sqrt(2)]. The exponent is kept biased, hence positive, because AVX2
-    // neither shifts nor converts signed 64-bit integers.
-    Int biased = (bits - __builtin_bit_cast(Int, Tr::kHalfRoot) + (Tr::kBias << Tr::kMantissa)) >> Tr::kMantissa;
+    // 1 + f = scaled / 2^e lies in [sqrt(1/2), sqrt(2)]. The exponent is kept biased, hence positive, because
+    // AVX2 neither shifts nor converts signed 64-bit integers.
+    Int biased =
+        (bits - __builtin_bit_cast(Int, Tr::kHalfRoot) + (Tr::kBias << Tr::kMantissa)) >> Tr::kMantissa;
     T f = __builtin_bit_cast(T, Int(bits - (biased << Tr::kMantissa) + (Tr::kBias << Tr::kMantissa))) - T(1);
     constexpr T kOne = T(Int(1) << Tr::kMantissa);  // its last bit counts units
     T exponent = __builtin_bit_cast(T, Int(biased | __builtin_bit_cast(Int, kOne))) -
@@ -185,7 +196,9 @@ RL_MATH T log1p(T x) {
 }
 
 template <class T>
-RL_MATH T sigmoid(T x) { return T(1) / (T(1) + exp(-x)); }
+RL_MATH T sigmoid(T x) {
+    return T(1) / (T(1) + exp(-x));
+}
 
 template <class T>
 RL_MATH T tanh(T x) {

@@ -18,7 +18,7 @@ namespace detail {
 
 template <class T>
 struct Quadrant {
-    T r;              // in [-pi/4, pi/4]
+    T r;  // in [-pi/4, pi/4]
     uint64_t number;  // x = r + number * pi / 2, modulo 2^64
 };
 
@@ -36,29 +36,36 @@ RL_MATH Quadrant<float> quadrant(float x) {
     double wide = x;
     double shifted = fma(wide, 0.63661977236758134, Traits<double>::kRound);
     double n = shifted - Traits<double>::kRound;
-    return {static_cast<float>(fma(-n, kHalfPi[1], fma(-n, kHalfPi[0], wide))), __builtin_bit_cast(uint64_t, shifted)};
+    return {static_cast<float>(fma(-n, kHalfPi[1], fma(-n, kHalfPi[0], wide))),
+            __builtin_bit_cast(uint64_t, shifted)};
 }
 
 // sin r and cos r for r in [-pi/4, pi/4].
 RL_MATH float sin_reduced(float r) {
     float z = r * r;
-    return fma(r * z, polynomial(z, -1.66666666416065673e-01f, 8.33332938354721525e-03f, -1.98393340742948366e-04f,
-                                 2.71830416084349969e-06f), r);
+    return fma(r * z,
+               polynomial(z, -1.66666666416065673e-01f, 8.33332938354721525e-03f, -1.98393340742948366e-04f,
+                          2.71830416084349969e-06f),
+               r);
 }
 RL_MATH double sin_reduced(double r) {
     double z = r * r;
-    return fma(r * z, polynomial(z, -1.66666666666667823e-01, 8.33333333334303553e-03, -1.98412698381072886e-04,
-                                 2.75573146790303373e-06, -2.50507075080588814e-08, 1.58853772018497625e-10), r);
+    return fma(r * z,
+               polynomial(z, -1.66666666666667823e-01, 8.33333333334303553e-03, -1.98412698381072886e-04,
+                          2.75573146790303373e-06, -2.50507075080588814e-08, 1.58853772018497625e-10),
+               r);
 }
 RL_MATH float cos_reduced(float r) {
     float z = r * r;
-    float tail = z * polynomial(z, 4.16666468541454782e-02f, -1.38873668909558269e-03f, 2.44383775632141144e-05f);
+    float tail =
+        z * polynomial(z, 4.16666468541454782e-02f, -1.38873668909558269e-03f, 2.44383775632141144e-05f);
     return fma(z, tail - 0.5f, 1.f);
 }
 RL_MATH double cos_reduced(double r) {
     double z = r * r, half = 0.5 * z, near = 1 - half;
-    double tail = z * polynomial(z, 4.16666666666706334e-02, -1.38888888895716137e-03, 2.48015877214925519e-05,
-                                 -2.75574376886020832e-07, 2.08922589642307351e-09, -1.22031932050387792e-11);
+    double tail =
+        z * polynomial(z, 4.16666666666706334e-02, -1.38888888895716137e-03, 2.48015877214925519e-05,
+                       -2.75574376886020832e-07, 2.08922589642307351e-09, -1.22031932050387792e-11);
     return near + fma(z, tail, (1 - near) - half);
 }
 

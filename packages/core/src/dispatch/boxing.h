@@ -9,7 +9,9 @@ namespace rushlight::detail {
 
 // to_value: typed -> boxed.
 inline Value to_value(const Tensor& t) { return t.defined() ? Value(t) : Value(); }
-inline Value to_value(const TensorOrScalar& v) { return v.is_tensor() ? Value(v.tensor()) : Value(v.scalar()); }
+inline Value to_value(const TensorOrScalar& v) {
+    return v.is_tensor() ? Value(v.tensor()) : Value(v.scalar());
+}
 inline Value to_value(TensorList list) { return Value(std::vector<Tensor>(list.begin(), list.end())); }
 inline Value to_value(IntList list) { return Value(std::vector<int64_t>(list.begin(), list.end())); }
 inline Value to_value(std::string_view s) { return Value(std::string(s)); }
@@ -17,9 +19,13 @@ inline Value to_value(Generator* g) { return g ? Value(Ref<Generator>::share(g))
 template <class T>
     requires(std::is_arithmetic_v<T> || std::is_same_v<T, Scalar> || std::is_same_v<T, DType> ||
              std::is_same_v<T, Device>)
-Value to_value(T v) { return Value(v); }
+Value to_value(T v) {
+    return Value(v);
+}
 template <class T>
-Value to_value(const std::optional<T>& v) { return v ? to_value(*v) : Value(); }
+Value to_value(const std::optional<T>& v) {
+    return v ? to_value(*v) : Value();
+}
 
 [[noreturn]] void bad_boxed_argument(const Operator& op, size_t position, const char* wanted);
 [[noreturn]] void bad_boxed_count(const Operator& op, size_t got, size_t wanted);
@@ -29,13 +35,13 @@ template <class T>
 struct FromValue;
 template <class T>
 struct FromValue<const T&> : FromValue<T> {};
-#define RL_FROM_VALUE(Type, Held, wanted)                                            \
-    template <>                                                                      \
-    struct FromValue<Type> {                                                         \
-        static Type get(const Operator& op, const Value& v, size_t i) {              \
-            if (auto* held = v.as<Held>()) return *held;                             \
-            bad_boxed_argument(op, i, wanted);                                       \
-        }                                                                            \
+#define RL_FROM_VALUE(Type, Held, wanted)                               \
+    template <>                                                         \
+    struct FromValue<Type> {                                            \
+        static Type get(const Operator& op, const Value& v, size_t i) { \
+            if (auto* held = v.as<Held>()) return *held;                \
+            bad_boxed_argument(op, i, wanted);                          \
+        }                                                               \
     };
 RL_FROM_VALUE(bool, bool, "a bool")
 RL_FROM_VALUE(DType, DType, "a dtype")
@@ -110,11 +116,15 @@ void push_result(Stack& stack, const std::tuple<T...>& results) {
 }
 template <class T>
     requires(std::is_arithmetic_v<T> || std::is_same_v<T, Scalar>)
-void push_result(Stack& stack, T v) { stack.emplace_back(v); }
+void push_result(Stack& stack, T v) {
+    stack.emplace_back(v);
+}
 
 template <class R>
 struct PopResult {
-    static R get(const Operator& op, const Stack& stack, size_t i) { return FromValue<R>::get(op, stack[i], i); }
+    static R get(const Operator& op, const Stack& stack, size_t i) {
+        return FromValue<R>::get(op, stack[i], i);
+    }
 };
 template <>
 struct PopResult<Tensor> {
@@ -178,7 +188,8 @@ struct Boxing<R(A...)> {
 
   private:
     template <size_t... I>
-    static void apply(const Operator& op, StageMask mask, const Stack& in, Stack& out, std::index_sequence<I...>) {
+    static void apply(const Operator& op, StageMask mask, const Stack& in, Stack& out,
+                      std::index_sequence<I...>) {
         auto run = [&]() -> R {
             return mask == kAllStages ? Call<R(A...)>::call(op, FromValue<A>::get(op, in[I], I)...)
                                       : Call<R(A...)>::next(op, mask, FromValue<A>::get(op, in[I], I)...);

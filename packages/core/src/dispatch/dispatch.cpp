@@ -16,9 +16,10 @@ std::atomic<Fallback> fallbacks[kNumStages];
 Operator& require(const char* who, std::string_view name, uint64_t schema_hash) {
     Operator* op = find_operator(name);
     RL_CHECK(op, throw_runtime, "%s: core has no operator '%.*s'", who, int(name.size()), name.data());
-    RL_CHECK(op->hash == schema_hash, throw_runtime,
-             "%s: '%.*s' was built for another schema than core's '%s'\nhint: install packages of one release", who,
-             int(name.size()), name.data(), op->schema);
+    RL_CHECK(
+        op->hash == schema_hash, throw_runtime,
+        "%s: '%.*s' was built for another schema than core's '%s'\nhint: install packages of one release",
+        who, int(name.size()), name.data(), op->schema);
     return *op;
 }
 }  // namespace
@@ -33,8 +34,9 @@ std::span<Operator* const> operators() { return operator_table(); }
 
 Operator* find_operator(std::string_view name) {
     auto table = operator_table();
-    auto it = std::lower_bound(table.begin(), table.end(), name,
-                               [](const Operator* op, std::string_view n) { return std::string_view(op->name) < n; });
+    auto it = std::lower_bound(table.begin(), table.end(), name, [](const Operator* op, std::string_view n) {
+        return std::string_view(op->name) < n;
+    });
     return it != table.end() && std::string_view((*it)->name) == name ? *it : nullptr;
 }
 
@@ -54,11 +56,14 @@ void install_fallback(Stage stage, Fallback fallback) {
     }
 }
 
-Fallback fallback_of(Stage stage) { return fallbacks[static_cast<int>(stage)].load(std::memory_order_acquire); }
+Fallback fallback_of(Stage stage) {
+    return fallbacks[static_cast<int>(stage)].load(std::memory_order_acquire);
+}
 
 void install_kernel(DeviceType device, std::string_view name, uint64_t schema_hash, KernelFn kernel) {
     Operator& op = require("install_kernel", name, schema_hash);
-    RL_CHECK(op.kernels, throw_runtime, "install_kernel: '%s' is made of other operators and takes no kernel", op.name);
+    RL_CHECK(op.kernels, throw_runtime, "install_kernel: '%s' is made of other operators and takes no kernel",
+             op.name);
     op.kernels->device[static_cast<int>(device)].store(kernel);
 }
 

@@ -38,19 +38,22 @@ bool has_zero(const Tensor& t) {
 
 void no_bool_tensors(const TensorOrScalar& input, const TensorOrScalar& other, Scalar) {
     bool found = (input.is_tensor() && is_bool(input)) || (other.is_tensor() && is_bool(other));
-    RL_CHECK(!found, throw_runtime,
-             "sub(input, other): not defined for bool tensors\nhint: use ^ or logical_xor(), or ~ to invert a mask");
+    RL_CHECK(
+        !found, throw_runtime,
+        "sub(input, other): not defined for bool tensors\nhint: use ^ or logical_xor(), or ~ to invert a mask");
 }
 
 void integer_divisor(const TensorOrScalar& input, const TensorOrScalar& other) {
     if (!are_integers(input, other)) return;
-    bool zero = !other.is_tensor() ? other.scalar().equals(0)
-                                   : other.tensor().device().type == DeviceType::CPU && has_zero(other.tensor());
+    bool zero = !other.is_tensor()
+                    ? other.scalar().equals(0)
+                    : other.tensor().device().type == DeviceType::CPU && has_zero(other.tensor());
     RL_CHECK(!zero, throw_runtime, "division of integers by zero (ZeroDivisionError)");
 }
 
 void integer_power(const TensorOrScalar& input, const TensorOrScalar& exponent) {
-    if (exponent.is_tensor() || exponent.scalar().is_floating() || exponent.scalar().to<int64_t>() >= 0) return;
+    if (exponent.is_tensor() || exponent.scalar().is_floating() || exponent.scalar().to<int64_t>() >= 0)
+        return;
     RL_CHECK(!are_integers(input, exponent), throw_runtime,
              "pow(input, exponent): integers cannot be raised to the negative power %lld\n"
              "hint: convert input to a floating dtype first",
@@ -58,8 +61,8 @@ void integer_power(const TensorOrScalar& input, const TensorOrScalar& exponent) 
 }
 
 void same_dtype(const Tensor& input, const Tensor& other, double, double, bool) {
-    RL_CHECK(input.dtype() == other.dtype(), throw_runtime, "isclose(input, other): the dtypes %s and %s differ",
-             name(input.dtype()), name(other.dtype()));
+    RL_CHECK(input.dtype() == other.dtype(), throw_runtime,
+             "isclose(input, other): the dtypes %s and %s differ", name(input.dtype()), name(other.dtype()));
 }
 
 }  // namespace rushlight::checks

@@ -11,31 +11,43 @@ Tensor clone(const Tensor& input, std::optional<std::string_view> memory_format)
 Tensor detach(const Tensor& input);
 Tensor _to_copy(const Tensor& input, std::optional<DType> dtype, std::optional<Device> device);
 
-
 // creation.cpp
 Tensor empty(IntList size, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad);
 Tensor zeros(IntList size, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad);
 Tensor ones(IntList size, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad);
-Tensor full(IntList size, Scalar fill_value, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad);
-Tensor empty_strided(IntList size, IntList stride, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad);
-Tensor empty_like(const Tensor& input, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad, std::optional<std::string_view> memory_format);
-Tensor zeros_like(const Tensor& input, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad, std::optional<std::string_view> memory_format);
-Tensor ones_like(const Tensor& input, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad, std::optional<std::string_view> memory_format);
-Tensor full_like(const Tensor& input, Scalar fill_value, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad, std::optional<std::string_view> memory_format);
-Tensor new_empty(const Tensor& input, IntList size, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad);
-Tensor new_zeros(const Tensor& input, IntList size, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad);
-Tensor new_ones(const Tensor& input, IntList size, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad);
-Tensor new_full(const Tensor& input, IntList size, Scalar fill_value, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad);
+Tensor full(IntList size, Scalar fill_value, std::optional<DType> dtype, std::optional<Device> device,
+            bool requires_grad);
+Tensor empty_strided(IntList size, IntList stride, std::optional<DType> dtype, std::optional<Device> device,
+                     bool requires_grad);
+Tensor empty_like(const Tensor& input, std::optional<DType> dtype, std::optional<Device> device,
+                  bool requires_grad, std::optional<std::string_view> memory_format);
+Tensor zeros_like(const Tensor& input, std::optional<DType> dtype, std::optional<Device> device,
+                  bool requires_grad, std::optional<std::string_view> memory_format);
+Tensor ones_like(const Tensor& input, std::optional<DType> dtype, std::optional<Device> device,
+                 bool requires_grad, std::optional<std::string_view> memory_format);
+Tensor full_like(const Tensor& input, Scalar fill_value, std::optional<DType> dtype,
+                 std::optional<Device> device, bool requires_grad,
+                 std::optional<std::string_view> memory_format);
+Tensor new_empty(const Tensor& input, IntList size, std::optional<DType> dtype, std::optional<Device> device,
+                 bool requires_grad);
+Tensor new_zeros(const Tensor& input, IntList size, std::optional<DType> dtype, std::optional<Device> device,
+                 bool requires_grad);
+Tensor new_ones(const Tensor& input, IntList size, std::optional<DType> dtype, std::optional<Device> device,
+                bool requires_grad);
+Tensor new_full(const Tensor& input, IntList size, Scalar fill_value, std::optional<DType> dtype,
+                std::optional<Device> device, bool requires_grad);
 Tensor fill_(const Tensor& input, Scalar value);
 Tensor fill__tensor(const Tensor& input, const Tensor& value);
 Tensor zero_(const Tensor& input);
 
 // ranges.cpp
 Tensor arange(Scalar end, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad);
-Tensor arange_start(Scalar start, Scalar end, Scalar step, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad);
-Tensor linspace(Scalar start, Scalar end, int64_t steps, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad);
-Tensor eye(int64_t n, std::optional<int64_t> m, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad);
-
+Tensor arange_start(Scalar start, Scalar end, Scalar step, std::optional<DType> dtype,
+                    std::optional<Device> device, bool requires_grad);
+Tensor linspace(Scalar start, Scalar end, int64_t steps, std::optional<DType> dtype,
+                std::optional<Device> device, bool requires_grad);
+Tensor eye(int64_t n, std::optional<int64_t> m, std::optional<DType> dtype, std::optional<Device> device,
+           bool requires_grad);
 
 // view_backward.cpp
 Tensor select_backward(const Tensor& grad, IntList input_sizes, int64_t dim, int64_t index);
@@ -43,7 +55,8 @@ Tensor slice_backward(const Tensor& grad, IntList input_sizes, int64_t dim, std:
                       std::optional<int64_t> end, int64_t step);
 Tensor narrow_backward(const Tensor& grad, IntList input_sizes, int64_t dim, int64_t start, int64_t length);
 Tensor diagonal_backward(const Tensor& grad, IntList input_sizes, int64_t offset, int64_t dim1, int64_t dim2);
-Tensor unfold_backward(const Tensor& grad, IntList input_sizes, int64_t dimension, int64_t size, int64_t step);
+Tensor unfold_backward(const Tensor& grad, IntList input_sizes, int64_t dimension, int64_t size,
+                       int64_t step);
 
 // joining.cpp
 Tensor cat(TensorList tensors, int64_t dim);

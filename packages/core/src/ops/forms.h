@@ -9,7 +9,8 @@
 namespace rushlight {
 
 inline void check_inplace(const char* op, const Tensor& target, const Tensor& result) {
-    RL_CHECK(std::equal(target.sizes().begin(), target.sizes().end(), result.sizes().begin(), result.sizes().end()),
+    RL_CHECK(std::equal(target.sizes().begin(), target.sizes().end(), result.sizes().begin(),
+                        result.sizes().end()),
              throw_runtime, "%s_: the written tensor has shape %s, but the result has %s", op,
              to_string(target.sizes()).c_str(), to_string(result.sizes()).c_str());
     RL_CHECK(can_cast(result.dtype(), target.dtype()), throw_runtime,

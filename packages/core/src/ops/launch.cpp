@@ -69,9 +69,14 @@ Launch::Results Launch::run(const Outputs& outputs) {
     if (device_.type == DeviceType::Meta) return results;
     KernelFn kernel = slots_.device[static_cast<int>(device_.type)].load(std::memory_order_acquire);
     RL_CHECK(kernel, throw_not_implemented, "%s: no kernel for device %s", op_, name(device_).c_str());
-    RL_CHECK(count_ - Outputs::kMax <= UINT16_MAX, throw_runtime, "%s: more than %d tensors in one call", op_, UINT16_MAX);
-    KernelArgs args{sizeof(KernelArgs), static_cast<uint16_t>(num_outputs),
-                    static_cast<uint16_t>(count_ - Outputs::kMax), static_cast<uint16_t>(num_params_), first, params_,
+    RL_CHECK(count_ - Outputs::kMax <= UINT16_MAX, throw_runtime, "%s: more than %d tensors in one call", op_,
+             UINT16_MAX);
+    KernelArgs args{sizeof(KernelArgs),
+                    static_cast<uint16_t>(num_outputs),
+                    static_cast<uint16_t>(count_ - Outputs::kMax),
+                    static_cast<uint16_t>(num_params_),
+                    first,
+                    params_,
                     nullptr};
     if (device_.type == DeviceType::CPU) {
         CpuContext context(key_);

@@ -87,7 +87,9 @@ class Launch {
     }
     /// What is absent is 0 to the kernel.
     template <class T>
-    void param(const std::optional<T>& v) { v ? param(*v) : void(next(Param::Kind::None).integer = 0); }
+    void param(const std::optional<T>& v) {
+        v ? param(*v) : void(next(Param::Kind::None).integer = 0);
+    }
 
     /// The kernel draws from a stream of its own.
     void random(Generator* generator) { key_ = (generator ? *generator : default_generator()).reserve(); }
@@ -112,7 +114,8 @@ class Launch {
     static constexpr int kInline = 16;
 
     void push(const View& view) {
-        if (count_ == capacity_) [[unlikely]] grow();
+        if (count_ == capacity_) [[unlikely]]
+            grow();
         views_[count_++] = view;
     }
     Param& next(Param::Kind kind) {

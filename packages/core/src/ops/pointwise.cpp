@@ -15,9 +15,7 @@ using cpu::PointwisePlan;
 // --- dtypes -------------------------------------------------------------------------------------------------------
 
 // What an operand says about the result: its dtype, and how loudly (2: has dimensions, 1: 0-d tensor, 0: number).
-DType category_default(Scalar s) {
-    return s.is_floating() ? default_dtype() : s.dtype();
-}
+DType category_default(Scalar s) { return s.is_floating() ? default_dtype() : s.dtype(); }
 
 struct Promotion {
     DType dtype[3];
@@ -51,9 +49,10 @@ void check_params(const PointwiseDesc& desc, const Scalar* params, DType compute
     for (int i = 0; i < desc.num_params; ++i) {
         if (!(desc.castable_params >> i & 1)) continue;
         bool fits = category(params[i].dtype()) <= std::max(category(compute), DTypeCategory::Integral);
-        RL_CHECK(fits, throw_runtime,
-                 "%s: a %s parameter does not fit operands of dtype %s\nhint: convert the operands to a floating dtype first",
-                 desc.name, name(params[i].dtype()), name(compute));
+        RL_CHECK(
+            fits, throw_runtime,
+            "%s: a %s parameter does not fit operands of dtype %s\nhint: convert the operands to a floating dtype first",
+            desc.name, name(params[i].dtype()), name(compute));
     }
 }
 
@@ -120,8 +119,8 @@ struct Fast {
             if (!first) {
                 first = t;
                 shape = &in[i].tensor();
-            } else if (t->ndim() != first->ndim() ||
-                       std::memcmp(t->sizes().data(), first->sizes().data(), sizeof(int64_t) * t->ndim()) != 0) {
+            } else if (t->ndim() != first->ndim() || std::memcmp(t->sizes().data(), first->sizes().data(),
+                                                                 sizeof(int64_t) * t->ndim()) != 0) {
                 return false;
             }
             if (desc.bool_inputs >> i & 1) {
@@ -182,13 +181,15 @@ struct General {
     int64_t sizes[kMaxDims];
     Device device{};
 
-    General(const PointwiseDesc& d, const TensorOrScalar* inputs, const Scalar* params) : desc(d), in(inputs) {
+    General(const PointwiseDesc& d, const TensorOrScalar* inputs, const Scalar* params)
+        : desc(d), in(inputs) {
         Promotion promotion;
         bool tensors = false;
         for (int i = 0; i < desc.num_inputs; ++i) {
             if (desc.bool_inputs >> i & 1) {
-                RL_CHECK(in[i].tensor().dtype() == DType::Bool, throw_runtime, "%s(%s): needs a bool tensor, got %s",
-                         desc.name, desc.arg_names[i], name(in[i].tensor().dtype()));
+                RL_CHECK(in[i].tensor().dtype() == DType::Bool, throw_runtime,
+                         "%s(%s): needs a bool tensor, got %s", desc.name, desc.arg_names[i],
+                         name(in[i].tensor().dtype()));
             } else {
                 promotion.add(in[i]);
             }
@@ -212,8 +213,9 @@ struct General {
     void widen() {
         for (int i = 0; i < desc.num_inputs; ++i) {
             if (in[i].is_tensor() || fits(in[i].scalar(), common)) continue;
-            RL_CHECK(desc.result == PointwiseDesc::Result::Bool, throw_runtime, "%s(%s): %lld does not fit dtype %s",
-                     desc.name, desc.arg_names[i], (long long)in[i].scalar().to<int64_t>(), name(common));
+            RL_CHECK(desc.result == PointwiseDesc::Result::Bool, throw_runtime,
+                     "%s(%s): %lld does not fit dtype %s", desc.name, desc.arg_names[i],
+                     (long long)in[i].scalar().to<int64_t>(), name(common));
             common = DType::Int64;
         }
     }
@@ -224,8 +226,8 @@ struct General {
             bool first = true;
             for (int k = 0; k < i; ++k) first &= !in[k].is_tensor() || in[k].tensor().dim() == 0;
             RL_CHECK(first || t.device() == device || t.dim() == 0, throw_runtime,
-                     "%s(%s): all tensors must be on one device, found %s and %s", desc.name, desc.arg_names[i],
-                     rushlight::name(device).c_str(), rushlight::name(t.device()).c_str());
+                     "%s(%s): all tensors must be on one device, found %s and %s", desc.name,
+                     desc.arg_names[i], rushlight::name(device).c_str(), rushlight::name(t.device()).c_str());
             if (first || t.dim() > 0) device = t.device();
         }
         int n = static_cast<int>(t.dim());
@@ -248,10 +250,11 @@ struct General {
         for (int k = 0; k < i; ++k)
             if (in[k].is_tensor()) only = only ? nullptr : &in[k].tensor();
         if (only) so_far = only->sizes();
-        throw_runtime("%s(%s): shapes %s and %s do not broadcast: dimension %d is %lld against %lld\n"
-                      "hint: sizes are compared from the last dimension; they must be equal or one of them 1",
-                      desc.name, names.c_str(), to_string(so_far).c_str(), to_string(t.sizes()).c_str(), d,
-                      (long long)a, (long long)b);
+        throw_runtime(
+            "%s(%s): shapes %s and %s do not broadcast: dimension %d is %lld against %lld\n"
+            "hint: sizes are compared from the last dimension; they must be equal or one of them 1",
+            desc.name, names.c_str(), to_string(so_far).c_str(), to_string(t.sizes()).c_str(), d,
+            (long long)a, (long long)b);
     }
 
     // The result walks memory in the order of the inputs: channels-last in, channels-last out.
@@ -268,7 +271,8 @@ struct General {
         int order[kMaxDims];  // dimensions, the largest stride first; ties keep their order
         for (int d = 0; d < ndim; ++d) {
             int k = d;
-            for (; k > 0 && model->strides()[order[k - 1]] < model->strides()[d]; --k) order[k] = order[k - 1];
+            for (; k > 0 && model->strides()[order[k - 1]] < model->strides()[d]; --k)
+                order[k] = order[k - 1];
             order[k] = d;
         }
         int64_t strides[kMaxDims], step = 1;
@@ -325,7 +329,8 @@ struct General {
         for (int d = 1; d < plan.ndim; ++d)
             for (int k = d; k > 0 && plan.strides[0][k - 1] < plan.strides[0][k]; --k) {
                 std::swap(plan.sizes[k - 1], plan.sizes[k]);
-                for (int i = 0; i < plan.num_operands; ++i) std::swap(plan.strides[i][k - 1], plan.strides[i][k]);
+                for (int i = 0; i < plan.num_operands; ++i)
+                    std::swap(plan.strides[i][k - 1], plan.strides[i][k]);
             }
     }
 
@@ -348,13 +353,18 @@ struct General {
             int lead = ndim - static_cast<int>(t.dim());
             for (int d = 0; d < ndim; ++d)
                 strides[i][d] = d < lead || t.sizes()[d - lead] == 1 ? 0 : t.strides()[d - lead];
-            views[i] = View{t.impl()->data(), sizes, strides[i], out.numel(), ndim, t.dtype(),
+            views[i] = View{t.impl()->data(),
+                            sizes,
+                            strides[i],
+                            out.numel(),
+                            ndim,
+                            t.dtype(),
                             t.is_contiguous() && lead == 0};
         }
         for (int i = 0; i < desc.num_params; ++i) numbers[num_params++] = to_param(params[i]);
         backend_call(device, kernel,
-                     KernelArgs{sizeof(KernelArgs), 1, desc.num_inputs, static_cast<uint16_t>(num_params), views,
-                                numbers, nullptr});
+                     KernelArgs{sizeof(KernelArgs), 1, desc.num_inputs, static_cast<uint16_t>(num_params),
+                                views, numbers, nullptr});
     }
 };
 
@@ -393,42 +403,47 @@ DType result_dtype(std::span<const TensorOrScalar> operands) {
     return promotion.result();
 }
 
-std::vector<int64_t> broadcast_shapes(const char* op, const char* first_name, IntList first, const char* second_name,
-                                      IntList second) {
+std::vector<int64_t> broadcast_shapes(const char* op, const char* first_name, IntList first,
+                                      const char* second_name, IntList second) {
     size_t n = std::max(first.size(), second.size());
     std::vector<int64_t> joint(n);
     for (size_t d = 0; d < n; ++d) {
         int64_t a = d < n - first.size() ? 1 : first[d - (n - first.size())];
         int64_t b = d < n - second.size() ? 1 : second[d - (n - second.size())];
         RL_CHECK(a == b || a == 1 || b == 1, throw_runtime,
-                 "%s(%s, %s): shapes %s and %s do not broadcast: dimension %zu is %lld against %lld", op, first_name,
-                 second_name, to_string(first).c_str(), to_string(second).c_str(), d, (long long)a, (long long)b);
+                 "%s(%s, %s): shapes %s and %s do not broadcast: dimension %zu is %lld against %lld", op,
+                 first_name, second_name, to_string(first).c_str(), to_string(second).c_str(), d,
+                 (long long)a, (long long)b);
         joint[d] = a == 1 ? b : a;
     }
     return joint;
 }
 
 void check_writable(const char* op, const Tensor& t) {
-    RL_CHECK(!t.impl()->storage()->read_only(), throw_runtime,
-             "%s: this tensor is read-only, because the memory that it was made from is\nhint: clone() it first", op);
+    RL_CHECK(
+        !t.impl()->storage()->read_only(), throw_runtime,
+        "%s: this tensor is read-only, because the memory that it was made from is\nhint: clone() it first",
+        op);
     if (t.impl()->has(Flag::Dense)) return;
     for (int d = 0; d < t.dim(); ++d)
-        RL_CHECK(t.strides()[d] != 0 || t.sizes()[d] <= 1, throw_runtime,
-                 "%s: several elements of the written tensor share one memory location (dimension %d of shape %s has "
-                 "stride 0)\nhint: clone() the expanded tensor first",
-                 op, d, to_string(t.sizes()).c_str());
+        RL_CHECK(
+            t.strides()[d] != 0 || t.sizes()[d] <= 1, throw_runtime,
+            "%s: several elements of the written tensor share one memory location (dimension %d of shape %s has "
+            "stride 0)\nhint: clone() the expanded tensor first",
+            op, d, to_string(t.sizes()).c_str());
 }
 
 void prepare_out(const char* op, const Tensor& out, IntList sizes, DType result) {
-    RL_CHECK(can_cast(result, out.dtype()), throw_runtime, "%s(out): a result of dtype %s cannot be cast to out's %s",
-             op, name(result), name(out.dtype()));
+    RL_CHECK(can_cast(result, out.dtype()), throw_runtime,
+             "%s(out): a result of dtype %s cannot be cast to out's %s", op, name(result), name(out.dtype()));
     check_writable(op, out);
     if (std::equal(sizes.begin(), sizes.end(), out.sizes().begin(), out.sizes().end())) return;
     RL_CHECK(!out.impl()->is_view(), throw_runtime, "%s(out): a view of shape %s cannot be resized to %s", op,
              to_string(out.sizes()).c_str(), to_string(sizes).c_str());
     Tensor fresh = make_tensor(sizes, out.dtype(), out.device());
     Storage* storage = out.impl()->storage();
-    if (storage->nbytes() < fresh.impl()->storage()->nbytes()) storage->resize(fresh.impl()->storage()->nbytes());
+    if (storage->nbytes() < fresh.impl()->storage()->nbytes())
+        storage->resize(fresh.impl()->storage()->nbytes());
     out.impl()->assign(Ref<Storage>::share(storage), fresh.sizes(), fresh.strides(), 0, out.dtype());
 }
 
@@ -446,14 +461,15 @@ Tensor pointwise(const PointwiseDesc& desc, const TensorOrScalar* inputs, const 
     return out;
 }
 
-Tensor pointwise_into(const PointwiseDesc& desc, const TensorOrScalar* inputs, const Scalar* params, const Tensor& out,
-                      Form form) {
+Tensor pointwise_into(const PointwiseDesc& desc, const TensorOrScalar* inputs, const Scalar* params,
+                      const Tensor& out, Form form) {
     Fast fast;
     // In place with the first input as the output: aliasing is exact where the inputs are the output or elsewhere.
-    if (form == Form::InPlace && fast.build(desc, inputs) && fast.result == out.dtype() && inputs[0].is_tensor() &&
-        inputs[0].tensor().is_same(out)) {
+    if (form == Form::InPlace && fast.build(desc, inputs) && fast.result == out.dtype() &&
+        inputs[0].is_tensor() && inputs[0].tensor().is_same(out)) {
         bool apart = true;
-        for (int i = 1; i < desc.num_inputs; ++i) apart &= !inputs[i].is_tensor() || !overlaps(inputs[i].tensor(), out);
+        for (int i = 1; i < desc.num_inputs; ++i)
+            apart &= !inputs[i].is_tensor() || !overlaps(inputs[i].tensor(), out);
         if (apart) {
             check_params(desc, params, out.dtype());
             check_writable(desc.name, out);
@@ -465,16 +481,17 @@ Tensor pointwise_into(const PointwiseDesc& desc, const TensorOrScalar* inputs, c
     General general(desc, inputs, params);
     IntList shape(general.sizes, static_cast<size_t>(general.ndim));
     if (form == Form::InPlace) {
-        RL_CHECK(std::equal(shape.begin(), shape.end(), out.sizes().begin(), out.sizes().end()), throw_runtime,
-                 "%s_: the written tensor has shape %s, but the operands broadcast to %s", desc.name,
-                 to_string(out.sizes()).c_str(), to_string(shape).c_str());
+        RL_CHECK(std::equal(shape.begin(), shape.end(), out.sizes().begin(), out.sizes().end()),
+                 throw_runtime, "%s_: the written tensor has shape %s, but the operands broadcast to %s",
+                 desc.name, to_string(out.sizes()).c_str(), to_string(shape).c_str());
         RL_CHECK(can_cast(general.result, out.dtype()), throw_runtime,
                  "%s_: a result of dtype %s cannot be written to a tensor of dtype %s", desc.name,
                  name(general.result), name(out.dtype()));
         check_writable(desc.name, out);
     } else {
-        RL_CHECK(out.device() == general.device, throw_runtime, "%s(out): out is on %s, the operands are on %s",
-                 desc.name, name(out.device()).c_str(), name(general.device).c_str());
+        RL_CHECK(out.device() == general.device, throw_runtime,
+                 "%s(out): out is on %s, the operands are on %s", desc.name, name(out.device()).c_str(),
+                 name(general.device).c_str());
         prepare_out(desc.name, out, shape, general.result);
     }
     begin_write(out);

@@ -23,10 +23,10 @@ struct PointwiseDesc {
     const char* name;
     const char* const* arg_names;
     uint8_t num_inputs;
-    uint8_t bool_inputs;      // bit i: input i is a condition, outside of promotion
+    uint8_t bool_inputs;  // bit i: input i is a condition, outside of promotion
     uint8_t num_params;
     uint8_t castable_params;  // bit i: parameter i must fit the compute dtype's category
-    bool wraps;               // integers beyond the dtype's range are taken modulo it, as in arithmetic
+    bool wraps;  // integers beyond the dtype's range are taken modulo it, as in arithmetic
     Compute compute;
     Result result;
     const LoopTable& (*loops)();
@@ -35,8 +35,8 @@ struct PointwiseDesc {
 
 Tensor pointwise(const PointwiseDesc& desc, const TensorOrScalar* inputs, const Scalar* params);
 /// Into `out`: InPlace must have the broadcast shape, Out is resized to it. Returns `out`.
-Tensor pointwise_into(const PointwiseDesc& desc, const TensorOrScalar* inputs, const Scalar* params, const Tensor& out,
-                      Form form);
+Tensor pointwise_into(const PointwiseDesc& desc, const TensorOrScalar* inputs, const Scalar* params,
+                      const Tensor& out, Form form);
 
 /// Writes `source`, converted and broadcast, over `target`.
 RL_API void copy_into(const Tensor& target, const Tensor& source);
@@ -46,8 +46,8 @@ RL_API void copy_into(const Tensor& target, const Tensor& source);
 RL_API DType result_dtype(std::span<const TensorOrScalar> operands);
 
 /// Shapes joined by broadcasting; the error names the operator and both shapes.
-std::vector<int64_t> broadcast_shapes(const char* op, const char* first_name, IntList first, const char* second_name,
-                                      IntList second);
+std::vector<int64_t> broadcast_shapes(const char* op, const char* first_name, IntList first,
+                                      const char* second_name, IntList second);
 
 /// Makes `out` of an out= call have this shape and checks that `result` may be cast to its dtype.
 void prepare_out(const char* op, const Tensor& out, IntList sizes, DType result);

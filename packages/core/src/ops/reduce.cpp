@@ -35,8 +35,9 @@ DType result_of(const ReduceDesc& desc, DType input) {
 
 const ReduceLoops& loops_for(const ReduceDesc& desc, DType dtype) {
     const ReduceLoops& loops = desc.loops().loop[static_cast<int>(dtype)];
-    RL_CHECK(loops.start, throw_not_implemented, "%s: not defined for dtype %s%s", desc.name, name(dtype),
-             is_floating(dtype) || is_complex(dtype) ? "" : "\nhint: convert the input to a floating dtype first");
+    RL_CHECK(
+        loops.start, throw_not_implemented, "%s: not defined for dtype %s%s", desc.name, name(dtype),
+        is_floating(dtype) || is_complex(dtype) ? "" : "\nhint: convert the input to a floating dtype first");
     return loops;
 }
 
@@ -48,8 +49,12 @@ struct Reduction {
     int ndim = 0;  // of the result
     int64_t sizes[kMaxDims];
 
-    Reduction(const ReduceDesc& d, const Tensor& input, const std::optional<IntList>& dims, bool keepdim, DType t)
-        : desc(d), loops(&loops_for(d, input.dtype())), reduced(reduced_dims(d.name, input, dims)), result(t) {
+    Reduction(const ReduceDesc& d, const Tensor& input, const std::optional<IntList>& dims, bool keepdim,
+              DType t)
+        : desc(d),
+          loops(&loops_for(d, input.dtype())),
+          reduced(reduced_dims(d.name, input, dims)),
+          result(t) {
         bool empty = false;
         for (int i = 0; i < input.dim(); ++i) {
             int64_t size = input.impl()->size(i);
@@ -62,7 +67,8 @@ struct Reduction {
     }
     IntList shape() const { return {sizes, static_cast<size_t>(ndim)}; }
     [[noreturn, gnu::cold]] void fail_empty(const Tensor& input, const std::optional<IntList>& dims) const {
-        const char* format = "%s(input): shape %s has no elements along a reduced dimension, and no elements have no %s";
+        const char* format =
+            "%s(input): shape %s has no elements along a reduced dimension, and no elements have no %s";
         std::string shape = to_string(input.sizes());
         if ((dims && !dims->empty()) || desc.result == ReduceDesc::Result::Index)
             throw_index(format, desc.name, shape.c_str(), desc.name);
@@ -98,7 +104,8 @@ struct Reduction {
     }
 
     // The kernel sees outputs of the input's dimensions: a reduced one has size 1 and stride 0.
-    void run_on_device(const Tensor& input, const Scalar* params, const Tensor& out, const Tensor& second) const {
+    void run_on_device(const Tensor& input, const Scalar* params, const Tensor& out,
+                       const Tensor& second) const {
         Device device = input.device();
         KernelFn kernel = desc.kernels->device[static_cast<int>(device.type)].load(std::memory_order_acquire);
         RL_CHECK(kernel, throw_not_implemented, "%s: no kernel for device %s", desc.name,
@@ -115,12 +122,14 @@ struct Reduction {
         uint16_t count = 0;
         for (const Tensor* t : {&out, &second})
             if (t->defined())
-                views[count++] = View{t->impl()->data(), out_sizes, out_strides, t->numel(), n, t->dtype(), 1};
+                views[count++] =
+                    View{t->impl()->data(), out_sizes, out_strides, t->numel(), n, t->dtype(), 1};
         const uint16_t outputs = count;
         views[count] = input.impl()->view();
         Param numbers[8];
         for (int i = 0; i < desc.num_params; ++i) numbers[i] = to_param(params[i]);
-        backend_call(device, kernel, KernelArgs{sizeof(KernelArgs), outputs, 1, desc.num_params, views, numbers, nullptr});
+        backend_call(device, kernel,
+                     KernelArgs{sizeof(KernelArgs), outputs, 1, desc.num_params, views, numbers, nullptr});
     }
 };
 
@@ -146,7 +155,8 @@ Tensor reduce(const ReduceDesc& desc, const Tensor& input, std::optional<IntList
             alignas(16) char acc[32], wide[16];
             const auto size = static_cast<int64_t>(itemsize(input.dtype()));
             loops.start(acc, 1, params);
-            loops.accumulate(acc, static_cast<const char*>(input.impl()->data()), 1, size, n, size, 0, params);
+            loops.accumulate(acc, static_cast<const char*>(input.impl()->data()), 1, size, n, size, 0,
+                             params);
             Tensor out = make_tensor({}, result);
             char* data = static_cast<char*>(out.impl()->data());
             bool same = loops.wide == result;
@@ -166,7 +176,8 @@ Tensor reduce(const ReduceDesc& desc, const Tensor& input, std::optional<IntList
 }
 
 std::tuple<Tensor, Tensor> reduce_with_indices(const ReduceDesc& desc, const Tensor& input,
-                                               std::optional<IntList> dims, bool keepdim, const Scalar* params) {
+                                               std::optional<IntList> dims, bool keepdim,
+                                               const Scalar* params) {
     Reduction reduction(desc, input, dims, keepdim, result_of(desc, input.dtype()));
     Tensor out = make_tensor(reduction.shape(), reduction.result, input.device());
     Tensor indices = make_tensor(reduction.shape(), DType::Int64, input.device());

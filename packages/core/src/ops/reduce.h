@@ -11,8 +11,8 @@ struct ReduceLoops {
     void (*start)(char* acc, int64_t count, const Scalar* params);
     /// Takes into each of `count` partial results `n` elements, `stride` bytes apart; the first ones of the results lie
     /// `step` bytes apart. They are number `index` and on of the elements of their result.
-    void (*accumulate)(char* acc, const char* in, int64_t count, int64_t step, int64_t n, int64_t stride, int64_t index,
-                       const Scalar* params);
+    void (*accumulate)(char* acc, const char* in, int64_t count, int64_t step, int64_t n, int64_t stride,
+                       int64_t index, const Scalar* params);
     /// Takes `count` partial results of later elements into those of earlier ones.
     void (*join)(char* acc, const char* later, int64_t count, const Scalar* params);
     /// Turns partial results of `n` elements each into results of dtype `wide`, and where there is a second output into
@@ -21,7 +21,7 @@ struct ReduceLoops {
     DType wide;
     uint8_t acc_size;
     bool has_identity;  // no elements have a result
-    bool ordered;       // elements are numbered: the walk may not change their order
+    bool ordered;  // elements are numbered: the walk may not change their order
 };
 
 /// By dtype of the input.
@@ -45,6 +45,7 @@ Tensor reduce(const ReduceDesc& desc, const Tensor& input, std::optional<IntList
               std::optional<DType> dtype, const Scalar* params);
 /// With indices as a second result.
 std::tuple<Tensor, Tensor> reduce_with_indices(const ReduceDesc& desc, const Tensor& input,
-                                               std::optional<IntList> dims, bool keepdim, const Scalar* params);
+                                               std::optional<IntList> dims, bool keepdim,
+                                               const Scalar* params);
 
 }  // namespace rushlight

@@ -14,14 +14,16 @@ namespace rushlight {
 template <class... T>
 bool watched(const T&... arguments) {
     constexpr StageMask derivatives = bit(Stage::Autograd) | bit(Stage::Dual) | bit(Stage::Batch);
-    return (((StageMask{0} | ... | detail::stages_of(arguments)) | dispatch_state.on) & ~dispatch_state.off & derivatives) != 0;
+    return (((StageMask{0} | ... | detail::stages_of(arguments)) | dispatch_state.on) & ~dispatch_state.off &
+            derivatives) != 0;
 }
 
 /// The same without recorded graphs, for operators whose gradient has a formula.
 template <class... T>
 bool watched_forward(const T&... arguments) {
     constexpr StageMask forward = bit(Stage::Dual) | bit(Stage::Batch);
-    return (((StageMask{0} | ... | detail::stages_of(arguments)) | dispatch_state.on) & ~dispatch_state.off & forward) != 0;
+    return (((StageMask{0} | ... | detail::stages_of(arguments)) | dispatch_state.on) & ~dispatch_state.off &
+            forward) != 0;
 }
 
 }  // namespace rushlight

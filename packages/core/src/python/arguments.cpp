@@ -39,10 +39,18 @@ const char* describe(ArgType type) {
 
 bool is_optional(ArgType type) {
     switch (type) {
-        case ArgType::OptTensor: case ArgType::OptTensorOrScalar: case ArgType::OptScalar: case ArgType::OptInt:
+        case ArgType::OptTensor:
+        case ArgType::OptTensorOrScalar:
+        case ArgType::OptScalar:
+        case ArgType::OptInt:
         case ArgType::OptIntList:
-        case ArgType::OptBool: case ArgType::OptFloat: case ArgType::OptStr: case ArgType::OptDType:
-        case ArgType::OptDevice: case ArgType::OptGenerator: case ArgType::Out: return true;
+        case ArgType::OptBool:
+        case ArgType::OptFloat:
+        case ArgType::OptStr:
+        case ArgType::OptDType:
+        case ArgType::OptDevice:
+        case ArgType::OptGenerator:
+        case ArgType::Out: return true;
         default: return false;
     }
 }
@@ -175,12 +183,14 @@ bool Parser::convert(const ArgSpec& spec, PyObject* o, int i) {
     if (o == Py_None && is_optional(spec.type)) return true;
     Slot& slot = slot_[i];
     switch (spec.type) {
-        case ArgType::Tensor: case ArgType::OptTensor: return is_tensor(o);
+        case ArgType::Tensor:
+        case ArgType::OptTensor: return is_tensor(o);
         case ArgType::TensorList: return convert_tensors(o, i, false);
         case ArgType::OptTensorList: return convert_tensors(o, i, true);
-        case ArgType::TensorOrScalar: case ArgType::OptTensorOrScalar:
-            return is_tensor(o) || to_scalar(o, slot.scalar);
-        case ArgType::Scalar: case ArgType::OptScalar: {
+        case ArgType::TensorOrScalar:
+        case ArgType::OptTensorOrScalar: return is_tensor(o) || to_scalar(o, slot.scalar);
+        case ArgType::Scalar:
+        case ArgType::OptScalar: {
             if (!is_tensor(o)) return to_scalar(o, slot.scalar);
             // A 0-d tensor outside of any graph is as good as its value.
             const Tensor& t = unwrap(o);
@@ -188,10 +198,12 @@ bool Parser::convert(const ArgSpec& spec, PyObject* o, int i) {
             Object number = Object::steal(PyObject_CallMethod(o, "item", nullptr));
             return to_scalar(number.get(), slot.scalar);
         }
-        case ArgType::Int: case ArgType::OptInt:
-            return may_be_int(o) && to_int(o, slot.integer);
-        case ArgType::IntList: case ArgType::OptIntList: return convert_ints(spec, o, i);
-        case ArgType::Bool: case ArgType::OptBool: {
+        case ArgType::Int:
+        case ArgType::OptInt: return may_be_int(o) && to_int(o, slot.integer);
+        case ArgType::IntList:
+        case ArgType::OptIntList: return convert_ints(spec, o, i);
+        case ArgType::Bool:
+        case ArgType::OptBool: {
             if (PyBool_Check(o)) {
                 slot.integer = o == Py_True;
                 return true;
@@ -201,8 +213,10 @@ bool Parser::convert(const ArgSpec& spec, PyObject* o, int i) {
             slot.integer = s.to<bool>();
             return true;
         }
-        case ArgType::Float: case ArgType::OptFloat: return !is_tensor(o) && to_scalar(o, slot.scalar);
-        case ArgType::Str: case ArgType::OptStr: {
+        case ArgType::Float:
+        case ArgType::OptFloat: return !is_tensor(o) && to_scalar(o, slot.scalar);
+        case ArgType::Str:
+        case ArgType::OptStr: {
             if (!PyUnicode_Check(o)) return false;
             Py_ssize_t size;
             const char* data = PyUnicode_AsUTF8AndSize(o, &size);
@@ -210,11 +224,11 @@ bool Parser::convert(const ArgSpec& spec, PyObject* o, int i) {
             slot.text = {data, static_cast<size_t>(size)};
             return true;
         }
-        case ArgType::DType: case ArgType::OptDType: return to_dtype(o, slot.dtype);
+        case ArgType::DType:
+        case ArgType::OptDType: return to_dtype(o, slot.dtype);
         case ArgType::OptDevice: return to_device(o, slot.device);
         case ArgType::OptGenerator: return PyObject_TypeCheck(o, GeneratorType);
-        case ArgType::Out:
-            return is_tensor(o) || convert_tensors(o, i, false);
+        case ArgType::Out: return is_tensor(o) || convert_tensors(o, i, false);
     }
     return false;
 }
@@ -229,8 +243,8 @@ const Tensor& Parser::out(int i, int k, int count) const {
     return tensors_[slot_[i].list.begin + static_cast<uint32_t>(k)];
 }
 
-bool Parser::bind(const Signature& s, PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames,
-                  Failure& failure) {
+bool Parser::bind(const Signature& s, PyObject* self, PyObject* const* args, Py_ssize_t nargs,
+                  PyObject* kwnames, Failure& failure) {
     for (int i = 0; i < s.count; ++i) object_[i] = nullptr;
     num_ints_ = 0;
     more_ints_.clear();
@@ -257,7 +271,8 @@ bool Parser::bind(const Signature& s, PyObject* self, PyObject* const* args, Py_
             object_[i] = o;
             break;
         }
-        if (spec.flags & ArgSpec::kVarargs && spec.type == ArgType::IntList && (nargs - at > 1 || PyLong_Check(o))) {
+        if (spec.flags & ArgSpec::kVarargs && spec.type == ArgType::IntList &&
+            (nargs - at > 1 || PyLong_Check(o))) {
             // view(2, 3): the rest of the positional arguments is the list.
             uint32_t begin = num_ints_;
             for (; at < nargs; ++at) {
@@ -312,7 +327,9 @@ bool Parser::bind(const Signature& s, PyObject* self, PyObject* const* args, Py_
     for (int i = 0; i < s.count; ++i) {
         if (object_[i] || s.args[i].flags & ArgSpec::kDefaulted) continue;
         if (s.args[i].flags & ArgSpec::kVarargs) {  // view(): an empty list
-            slot_[i].list = {s.args[i].type == ArgType::TensorList ? static_cast<uint32_t>(tensors_.size()) : num_ints_, 0};
+            slot_[i].list = {
+                s.args[i].type == ArgType::TensorList ? static_cast<uint32_t>(tensors_.size()) : num_ints_,
+                0};
             continue;
         }
         failure = {Failure::Missing, i, 0, nullptr};
@@ -321,8 +338,8 @@ bool Parser::bind(const Signature& s, PyObject* self, PyObject* const* args, Py_
     return true;
 }
 
-int Parser::parse(const char* name, const Signature* signatures, int count, PyObject* self, PyObject* const* args,
-                  Py_ssize_t nargs, PyObject* kwnames) {
+int Parser::parse(const char* name, const Signature* signatures, int count, PyObject* self,
+                  PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
     constexpr int kMaxSignatures = 8;
     Failure failures[kMaxSignatures];
     for (int i = 0; i < count; ++i)
@@ -330,8 +347,8 @@ int Parser::parse(const char* name, const Signature* signatures, int count, PyOb
     fail(name, signatures, count, failures, self, args, nargs, kwnames);
 }
 
-void Parser::fail(const char* name, const Signature* signatures, int count, const Failure* failures, PyObject* self,
-                  PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+void Parser::fail(const char* name, const Signature* signatures, int count, const Failure* failures,
+                  PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
     answer_by_other_class(name, self, args, nargs, kwnames);
     auto utf8 = [](PyObject* text) {
         const char* data = PyUnicode_AsUTF8(text);
@@ -344,14 +361,18 @@ void Parser::fail(const char* name, const Signature* signatures, int count, cons
             case Failure::Type: {
                 text = std::string("argument '") + arg + "'";
                 if (f.position >= 0) text += " (position " + std::to_string(f.position + 1) + ")";
-                text += std::string(" must be ") + describe(s.args[f.arg].type) + ", not " + Py_TYPE(f.object)->tp_name;
+                text += std::string(" must be ") + describe(s.args[f.arg].type) + ", not " +
+                        Py_TYPE(f.object)->tp_name;
                 break;
             }
             case Failure::Missing: text = std::string("missing argument '") + arg + "'"; break;
             case Failure::TooMany:
-                text = "takes fewer positional arguments: " + std::to_string(nargs + (self != nullptr)) + " were given";
+                text = "takes fewer positional arguments: " + std::to_string(nargs + (self != nullptr)) +
+                       " were given";
                 break;
-            case Failure::Unknown: text = std::string("got an unexpected keyword argument '") + utf8(f.object) + "'"; break;
+            case Failure::Unknown:
+                text = std::string("got an unexpected keyword argument '") + utf8(f.object) + "'";
+                break;
             case Failure::Twice: text = std::string("got two values for argument '") + arg + "'"; break;
             case Failure::None: break;
         }

@@ -12,8 +12,29 @@
 namespace rushlight::python {
 
 enum class ArgType : uint8_t {
-    Tensor, OptTensor, TensorList, OptTensorList, TensorOrScalar, OptTensorOrScalar, Scalar, OptScalar, Int, OptInt, IntList, OptIntList,
-    Bool, OptBool, Float, OptFloat, Str, OptStr, DType, OptDType, OptDevice, OptGenerator, Out,
+    Tensor,
+    OptTensor,
+    TensorList,
+    OptTensorList,
+    TensorOrScalar,
+    OptTensorOrScalar,
+    Scalar,
+    OptScalar,
+    Int,
+    OptInt,
+    IntList,
+    OptIntList,
+    Bool,
+    OptBool,
+    Float,
+    OptFloat,
+    Str,
+    OptStr,
+    DType,
+    OptDType,
+    OptDevice,
+    OptGenerator,
+    Out,
 };
 
 struct ArgSpec {

@@ -55,12 +55,13 @@ bool fortran_contiguous(const Tensor& t) {
 
 void check_exportable(const Tensor& t, const char* op) {
     RL_CHECK(!t.requires_grad(), throw_buffer,
-             "%s: this tensor requires grad, and writes from outside cannot be recorded\nhint: use detach()", op);
+             "%s: this tensor requires grad, and writes from outside cannot be recorded\nhint: use detach()",
+             op);
     RL_CHECK(t.device().type == DeviceType::CPU, throw_buffer,
              "%s: this tensor is on %s, only CPU memory can be shared\nhint: use cpu() first", op,
              name(t.device()).c_str());
-    RL_CHECK(format_of(t.dtype()), throw_buffer, "%s: Python and NumPy have no %s\nhint: use float() first", op,
-             name(t.dtype()));
+    RL_CHECK(format_of(t.dtype()), throw_buffer, "%s: Python and NumPy have no %s\nhint: use float() first",
+             op, name(t.dtype()));
 }
 
 int get_buffer(PyObject* self, Py_buffer* view, int flags) {
@@ -78,8 +79,10 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
     bool fits = wants_c   ? t.is_contiguous()
                 : wants_f ? fortran_contiguous(t)
                           : !wants_any || t.is_contiguous() || fortran_contiguous(t);
-    RL_CHECK(fits, throw_buffer, "buffer: contiguous memory was asked for, this tensor has shape %s and strides %s\n"
-             "hint: use contiguous() first", to_string(t.sizes()).c_str(), to_string(t.strides()).c_str());
+    RL_CHECK(fits, throw_buffer,
+             "buffer: contiguous memory was asked for, this tensor has shape %s and strides %s\n"
+             "hint: use contiguous() first",
+             to_string(t.sizes()).c_str(), to_string(t.strides()).c_str());
 
     auto n = static_cast<size_t>(t.dim());
     auto* exported = static_cast<Exported*>(PyMem_Malloc(sizeof(Exported) + 2 * n * sizeof(Py_ssize_t)));
@@ -176,16 +179,19 @@ DType element_type(PyObject* array, const Py_buffer& view, bool& swapped, const 
             return std::nullopt;
         };
         std::optional<DType> found;
-        if (complex) found = std::strchr("fd", *format) ? pick({DType::Complex64, DType::Complex128}) : std::nullopt;
+        if (complex)
+            found = std::strchr("fd", *format) ? pick({DType::Complex64, DType::Complex128}) : std::nullopt;
         else if (*format == '?') found = DType::Bool;
-        else if (std::strchr("bhilqn", *format)) found = pick({DType::Int8, DType::Int16, DType::Int32, DType::Int64});
+        else if (std::strchr("bhilqn", *format))
+            found = pick({DType::Int8, DType::Int16, DType::Int32, DType::Int64});
         else if (std::strchr("BHILQN", *format))
             found = pick({DType::UInt8, DType::UInt16, DType::UInt32, DType::UInt64});
         else if (std::strchr("efd", *format)) found = pick({DType::Float16, DType::Float32, DType::Float64});
         if (found) return *found;
     }
-    throw_type("%s: no tensor dtype corresponds to %s\nhint: supported are bool, integers, float16, float32 and float64",
-               op, dtype_text(array, view).c_str());
+    throw_type(
+        "%s: no tensor dtype corresponds to %s\nhint: supported are bool, integers, float16, float32 and float64",
+        op, dtype_text(array, view).c_str());
 }
 
 // Element by element, whatever strides, alignment and byte order are.
@@ -253,16 +259,22 @@ Tensor from_array(PyObject* array, ArrayCopy copy, const char* op) {
         uneven |= view->strides[d] % view->itemsize != 0 && sizes[d] > 1;
         if (sizes[d] <= 1) strides[d] = strides[d] < 0 ? 0 : strides[d];
     }
-    uneven |= reinterpret_cast<uintptr_t>(view->buf) % itemsize(is_complex(dtype) ? DType::Float32 : dtype) != 0;
+    uneven |=
+        reinterpret_cast<uintptr_t>(view->buf) % itemsize(is_complex(dtype) ? DType::Float32 : dtype) != 0;
     IntList shape(sizes, n);
     if (copy == ArrayCopy::Never) {
-        RL_CHECK(!swapped, throw_value, "%s: the array's bytes are in the other order (%s)\n"
-                 "hint: convert it with array.astype(array.dtype.newbyteorder('='))", op,
-                 dtype_text(array, *view).c_str());
-        RL_CHECK(!negative, throw_value, "%s: the array has a negative stride, tensors cannot have one\n"
-                 "hint: copy it with array.copy()", op);
-        RL_CHECK(!uneven, throw_value, "%s: the array's elements are not aligned to their size\n"
-                 "hint: copy it with array.copy()", op);
+        RL_CHECK(!swapped, throw_value,
+                 "%s: the array's bytes are in the other order (%s)\n"
+                 "hint: convert it with array.astype(array.dtype.newbyteorder('='))",
+                 op, dtype_text(array, *view).c_str());
+        RL_CHECK(!negative, throw_value,
+                 "%s: the array has a negative stride, tensors cannot have one\n"
+                 "hint: copy it with array.copy()",
+                 op);
+        RL_CHECK(!uneven, throw_value,
+                 "%s: the array's elements are not aligned to their size\n"
+                 "hint: copy it with array.copy()",
+                 op);
     }
     bool as_is = !swapped && !negative && !uneven;
     if (!as_is) return copy_of(*view, shape, dtype, swapped);
@@ -274,8 +286,9 @@ Tensor from_array(PyObject* array, ArrayCopy copy, const char* op) {
     auto nbytes = static_cast<size_t>(extent) * itemsize(dtype);
     bool read_only = view->readonly;
     void* data = nbytes ? view->buf : nullptr;
-    Tensor t = make_over(Storage::wrap(data, nbytes, Device{}, StorageKind::Foreign, release_owner, view.move_out()),
-                         shape, steps, 0, dtype);
+    Tensor t =
+        make_over(Storage::wrap(data, nbytes, Device{}, StorageKind::Foreign, release_owner, view.move_out()),
+                  shape, steps, 0, dtype);
     if (copy == ArrayCopy::Always) {
         Tensor out = make_tensor(shape, dtype);
         copy_into(out, t);
@@ -296,13 +309,17 @@ PyObject* numpy_function(const char* name) {
 
 PyObject* as_numpy(PyObject* self, const char* op) {
     const Tensor& t = unwrap(self);
-    RL_CHECK(!t.requires_grad(), throw_runtime,
-             "%s: this tensor requires grad, and what NumPy computes is not recorded\nhint: use detach().numpy(), or "
-             "numpy(force=True)", op);
-    RL_CHECK(t.device().type == DeviceType::CPU, throw_type,
-             "%s: this tensor is on %s, NumPy knows only CPU memory\nhint: use cpu() first, or numpy(force=True)", op,
-             name(t.device()).c_str());
-    RL_CHECK(format_of(t.dtype()), throw_type, "%s: NumPy has no %s\nhint: use float() first", op, name(t.dtype()));
+    RL_CHECK(
+        !t.requires_grad(), throw_runtime,
+        "%s: this tensor requires grad, and what NumPy computes is not recorded\nhint: use detach().numpy(), or "
+        "numpy(force=True)",
+        op);
+    RL_CHECK(
+        t.device().type == DeviceType::CPU, throw_type,
+        "%s: this tensor is on %s, NumPy knows only CPU memory\nhint: use cpu() first, or numpy(force=True)",
+        op, name(t.device()).c_str());
+    RL_CHECK(format_of(t.dtype()), throw_type, "%s: NumPy has no %s\nhint: use float() first", op,
+             name(t.dtype()));
     static PyObject* asarray = numpy_function("asarray");
     return PyObject_CallOneArg(asarray, self);
 }
@@ -366,7 +383,9 @@ PyObject* from_numpy(PyObject*, PyObject* array) {
 PyObject* from_array_py(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     RL_PY_TRY
     RL_CHECK(nargs == 2, throw_type, "_from_array takes 2 arguments");
-    auto copy = args[1] == Py_None ? ArrayCopy::IfNeeded : args[1] == Py_True ? ArrayCopy::Always : ArrayCopy::Never;
+    auto copy = args[1] == Py_None   ? ArrayCopy::IfNeeded
+                : args[1] == Py_True ? ArrayCopy::Always
+                                     : ArrayCopy::Never;
     return wrap(from_array(args[0], copy));
     RL_PY_CATCH
 }
@@ -402,8 +421,8 @@ PyObject* frombuffer(PyObject*, PyObject* args, PyObject* kwargs) {
     RL_CHECK(total > 0, throw_value, "frombuffer(buffer): the buffer is empty");
     RL_CHECK(count != 0, throw_value, "frombuffer(count): must not be 0");
     RL_CHECK(offset >= 0 && offset < total, throw_value,
-             "frombuffer(offset): must be at least 0 and below the buffer's %lld bytes, got %lld", (long long)total,
-             offset);
+             "frombuffer(offset): must be at least 0 and below the buffer's %lld bytes, got %lld",
+             (long long)total, offset);
     RL_CHECK(count > 0 || (total - offset) % item == 0, throw_value,
              "frombuffer(buffer): the %lld bytes after the offset are no multiple of the %lld of one %s",
              (long long)(total - offset), (long long)item, name(dtype));
@@ -411,12 +430,13 @@ PyObject* frombuffer(PyObject*, PyObject* args, PyObject* kwargs) {
     RL_CHECK(n <= (total - offset) / item, throw_value,
              "frombuffer(count): %lld elements of %s from offset %lld need more than the buffer's %lld bytes",
              (long long)n, name(dtype), offset, (long long)total);
-    RL_CHECK(reinterpret_cast<uintptr_t>(data) % itemsize(is_complex(dtype) ? DType::Float32 : dtype) == 0, throw_value,
-             "frombuffer(offset): the elements are not aligned to the %lld bytes of one %s", (long long)item,
-             name(dtype));
-    storage = Storage::wrap(data, static_cast<size_t>(n * item), Device{}, StorageKind::Foreign,
-                            [](void* owner, void*, size_t) { Ref<Storage>::adopt(static_cast<Storage*>(owner)); },
-                            storage.release());
+    RL_CHECK(reinterpret_cast<uintptr_t>(data) % itemsize(is_complex(dtype) ? DType::Float32 : dtype) == 0,
+             throw_value, "frombuffer(offset): the elements are not aligned to the %lld bytes of one %s",
+             (long long)item, name(dtype));
+    storage = Storage::wrap(
+        data, static_cast<size_t>(n * item), Device{}, StorageKind::Foreign,
+        [](void* owner, void*, size_t) { Ref<Storage>::adopt(static_cast<Storage*>(owner)); },
+        storage.release());
     if (read_only) storage->set_read_only();
     int64_t one = 1;
     Tensor t = make_over(std::move(storage), IntList(&n, 1), IntList(&one, 1), 0, dtype);
@@ -425,7 +445,8 @@ PyObject* frombuffer(PyObject*, PyObject* args, PyObject* kwargs) {
     RL_PY_CATCH
 }
 
-#define RL_KEYWORDS(f) reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f)), METH_VARARGS | METH_KEYWORDS
+#define RL_KEYWORDS(f) \
+    reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f)), METH_VARARGS | METH_KEYWORDS
 #define RL_FAST(f) reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f))
 
 PyMethodDef functions[] = {

@@ -9,9 +9,7 @@ namespace {
 void* api_wrap(TensorImpl* impl) {
     try {
         return wrap(Tensor::share(impl));
-    } catch (...) {
-        return translate_exception();
-    }
+    } catch (...) { return translate_exception(); }
 }
 TensorImpl* api_unwrap(void* object) {
     auto* o = static_cast<PyObject*>(object);

@@ -17,7 +17,8 @@ bool is_sequence(PyObject* o) { return PyList_Check(o) || PyTuple_Check(o); }
 class UnknownElement : public Error {
   public:
     explicit UnknownElement(PyObject* o)
-        : Error(ErrorKind::Type, std::string("tensor(data): cannot make an element from ") + Py_TYPE(o)->tp_name) {}
+        : Error(ErrorKind::Type,
+                std::string("tensor(data): cannot make an element from ") + Py_TYPE(o)->tp_name) {}
 };
 
 // NumPy's numbers bring a dtype; Python's floats have the default one.
@@ -57,7 +58,8 @@ struct Scan {
 
     void shape(PyObject* o) {
         while (is_sequence(o)) {
-            RL_CHECK(sizes.size() < kMaxDims, throw_value, "tensor(data): nested deeper than %d sequences", kMaxDims);
+            RL_CHECK(sizes.size() < kMaxDims, throw_value, "tensor(data): nested deeper than %d sequences",
+                     kMaxDims);
             Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
             sizes.push_back(n);
             if (n == 0) return;
@@ -67,13 +69,14 @@ struct Scan {
 
     void check(PyObject* o, size_t depth) {
         if (depth == sizes.size()) {
-            RL_CHECK(!is_sequence(o), throw_value, "tensor(data): a sequence stands at depth %zu where a number is needed",
-                     depth);
+            RL_CHECK(!is_sequence(o), throw_value,
+                     "tensor(data): a sequence stands at depth %zu where a number is needed", depth);
             return number(o);
         }
         Scalar s;
         if (!is_sequence(o) && !to_scalar(o, s) && !is_tensor(o)) throw UnknownElement(o);
-        RL_CHECK(is_sequence(o), throw_type, "tensor(data): expected a sequence of length %lld at dimension %zu, got %s",
+        RL_CHECK(is_sequence(o), throw_type,
+                 "tensor(data): expected a sequence of length %lld at dimension %zu, got %s",
                  (long long)sizes[depth], depth, Py_TYPE(o)->tp_name);
         Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
         RL_CHECK(n == sizes[depth], throw_value,
@@ -147,16 +150,18 @@ namespace {
 
 // Arguments of a function with few of them, by position and name; null where none was given.
 template <size_t n>
-void read_arguments(const char* function, const char* const (&names)[n], Py_ssize_t most_positional, PyObject* const* args,
-                    Py_ssize_t nargs, PyObject* kwnames, PyObject* (&given)[n]) {
-    RL_CHECK(nargs <= most_positional, throw_type, "%s(): takes at most %zd positional arguments, %zd were given", function,
-             most_positional, nargs);
+void read_arguments(const char* function, const char* const (&names)[n], Py_ssize_t most_positional,
+                    PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames, PyObject* (&given)[n]) {
+    RL_CHECK(nargs <= most_positional, throw_type,
+             "%s(): takes at most %zd positional arguments, %zd were given", function, most_positional,
+             nargs);
     for (size_t i = 0; i < n; ++i) given[i] = static_cast<Py_ssize_t>(i) < nargs ? args[i] : nullptr;
     for (Py_ssize_t k = 0; kwnames && k < PyTuple_GET_SIZE(kwnames); ++k) {
         PyObject* key = PyTuple_GET_ITEM(kwnames, k);
         size_t i = 0;
         while (i < n && PyUnicode_CompareWithASCIIString(key, names[i]) != 0) ++i;
-        RL_CHECK(i < n, throw_type, "%s(): got an unexpected keyword argument '%s'", function, PyUnicode_AsUTF8(key));
+        RL_CHECK(i < n, throw_type, "%s(): got an unexpected keyword argument '%s'", function,
+                 PyUnicode_AsUTF8(key));
         RL_CHECK(!given[i], throw_type, "%s(): got two values for argument '%s'", function, names[i]);
         given[i] = args[nargs + k];
     }
@@ -168,14 +173,15 @@ void read_arguments(const char* function, const char* const (&names)[n], Py_ssiz
 std::optional<DType> read_dtype(const char* function, PyObject* o) {
     if (o == Py_None) return std::nullopt;
     DType t;
-    RL_CHECK(to_dtype(o, t), throw_type, "%s(dtype): must be a dtype or None, not %s", function, Py_TYPE(o)->tp_name);
+    RL_CHECK(to_dtype(o, t), throw_type, "%s(dtype): must be a dtype or None, not %s", function,
+             Py_TYPE(o)->tp_name);
     return t;
 }
 
 Device read_device(const char* function, PyObject* o) {
     Device device;
-    RL_CHECK(o == Py_None || to_device(o, device), throw_type, "%s(device): must be a device, a str or None, not %s",
-             function, Py_TYPE(o)->tp_name);
+    RL_CHECK(o == Py_None || to_device(o, device), throw_type,
+             "%s(device): must be a device, a str or None, not %s", function, Py_TYPE(o)->tp_name);
     return device;
 }
 
@@ -219,13 +225,13 @@ PyObject* as_tensor(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject
     auto dtype = read_dtype("as_tensor", given[1]);
     Device device = read_device("as_tensor", given[2]);
     if (device.type == DeviceType::CPU) {
-        if (is_numpy_array(given[0]) && !dtype) return wrap(from_array(given[0], ArrayCopy::IfNeeded, "as_tensor(data)"));
+        if (is_numpy_array(given[0]) && !dtype)
+            return wrap(from_array(given[0], ArrayCopy::IfNeeded, "as_tensor(data)"));
         if (is_tensor(given[0]) && given[2] == Py_None && (!dtype || *dtype == unwrap(given[0]).dtype()))
             return Py_NewRef(given[0]);
         try {
             if (is_plain(given[0])) return wrap(from_sequence(given[0], dtype));
-        } catch (const UnknownElement&) {
-        }
+        } catch (const UnknownElement&) {}
     }
     return slow_call("as_tensor", args, nargs, kwnames);
     RL_PY_CATCH
@@ -246,22 +252,26 @@ PyObject* get_default_dtype(PyObject*, PyObject*) { return wrap(default_dtype())
 PyObject* set_default_dtype_py(PyObject*, PyObject* d) {
     RL_PY_TRY
     DType t;
-    RL_CHECK(to_dtype(d, t), throw_type, "set_default_dtype(d): must be a dtype, not %s", Py_TYPE(d)->tp_name);
+    RL_CHECK(to_dtype(d, t), throw_type, "set_default_dtype(d): must be a dtype, not %s",
+             Py_TYPE(d)->tp_name);
     set_default_dtype(t);
     Py_RETURN_NONE;
     RL_PY_CATCH
 }
 
 PyMethodDef functions[] = {
-    {"tensor", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(tensor_py)), METH_FASTCALL | METH_KEYWORDS,
+    {"tensor", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(tensor_py)),
+     METH_FASTCALL | METH_KEYWORDS,
      "tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False) -> Tensor\n\nA new tensor with a "
      "copy of `data`: a number, nested sequences of numbers, an array, another buffer, or a tensor."},
-    {"as_tensor", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(as_tensor)), METH_FASTCALL | METH_KEYWORDS,
+    {"as_tensor", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(as_tensor)),
+     METH_FASTCALL | METH_KEYWORDS,
      "as_tensor(data, dtype=None, device=None) -> Tensor\n\n`data` as a tensor that shares its memory where that is "
      "possible, and stays in its graph if it is a tensor."},
-    {"_from_sequence", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(from_sequence_py)), METH_FASTCALL,
-     nullptr},
-    {"get_default_dtype", get_default_dtype, METH_NOARGS, "The dtype of floating-point numbers, float32 at first."},
+    {"_from_sequence", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(from_sequence_py)),
+     METH_FASTCALL, nullptr},
+    {"get_default_dtype", get_default_dtype, METH_NOARGS,
+     "The dtype of floating-point numbers, float32 at first."},
     {"set_default_dtype", set_default_dtype_py, METH_O, "Sets the dtype of floating-point numbers."},
     {nullptr, nullptr, 0, nullptr}};
 

@@ -20,9 +20,15 @@ DataType to_dlpack(DType t) {
     switch (t) {
         case DType::Bool: return {kBool, 8, 1};
         case DType::BFloat16: return {kBFloat, 16, 1};
-        case DType::UInt8: case DType::UInt16: case DType::UInt32: case DType::UInt64: return {kUInt, bits, 1};
-        case DType::Complex64: case DType::Complex128: return {kComplex, bits, 1};
-        case DType::Float16: case DType::Float32: case DType::Float64: return {kFloat, bits, 1};
+        case DType::UInt8:
+        case DType::UInt16:
+        case DType::UInt32:
+        case DType::UInt64: return {kUInt, bits, 1};
+        case DType::Complex64:
+        case DType::Complex128: return {kComplex, bits, 1};
+        case DType::Float16:
+        case DType::Float32:
+        case DType::Float64: return {kFloat, bits, 1};
         default: return {kInt, bits, 1};
     }
 }
@@ -33,8 +39,9 @@ DType from_dlpack_type(DataType t) {
             DataType known = to_dlpack(static_cast<DType>(i));
             if (known.code == t.code && known.bits == t.bits) return static_cast<DType>(i);
         }
-    throw_buffer("from_dlpack(ext_tensor): no tensor dtype corresponds to type code %d with %d bits and %d lanes",
-                 int(t.code), int(t.bits), int(t.lanes));
+    throw_buffer(
+        "from_dlpack(ext_tensor): no tensor dtype corresponds to type code %d with %d bits and %d lanes",
+        int(t.code), int(t.bits), int(t.lanes));
 }
 
 dlpack::Device to_dlpack(Plain device, const char* op) {
@@ -73,8 +80,13 @@ struct Export {
             owner->storage.~Ref<Storage>();
             std::free(owner);
         };
-        self->managed.array = {t.impl()->data(), to_dlpack(t.device(), op), static_cast<int32_t>(n),
-                               to_dlpack(t.dtype()), self->dims, self->dims + n, 0};
+        self->managed.array = {t.impl()->data(),
+                               to_dlpack(t.device(), op),
+                               static_cast<int32_t>(n),
+                               to_dlpack(t.dtype()),
+                               self->dims,
+                               self->dims + n,
+                               0};
         return &self->managed;
     }
 };
@@ -107,24 +119,29 @@ PyObject* method_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
              "__dlpack__(stream): must be None or an int, not %s", Py_TYPE(stream)->tp_name);
     RL_CHECK(max_version == Py_None || two_ints(max_version, major, minor), throw_type,
              "__dlpack__(max_version): must be None or a tuple of two ints");
-    RL_CHECK(copy == Py_None || PyBool_Check(copy), throw_type, "__dlpack__(copy): must be None or a bool, not %s",
-             Py_TYPE(copy)->tp_name);
+    RL_CHECK(copy == Py_None || PyBool_Check(copy), throw_type,
+             "__dlpack__(copy): must be None or a bool, not %s", Py_TYPE(copy)->tp_name);
     bool copied = copy == Py_True;
     dlpack::Device here = to_dlpack(t.device(), "__dlpack__()");
     if (dl_device != Py_None) {
-        RL_CHECK(two_ints(dl_device, type, id), throw_type, "__dlpack__(dl_device): must be None or a tuple of two ints");
+        RL_CHECK(two_ints(dl_device, type, id), throw_type,
+                 "__dlpack__(dl_device): must be None or a tuple of two ints");
         if (type != here.type || id != here.id) {
-            RL_CHECK(type == kCPU, throw_buffer, "__dlpack__(dl_device): the tensor is on %s, it cannot be exported to "
-                     "device (%lld, %lld)\nhint: move it with to() first", name(t.device()).c_str(), (long long)type,
-                     (long long)id);
-            RL_CHECK(copy != Py_False, throw_buffer,
-                     "__dlpack__(dl_device, copy): exporting a tensor on %s to the CPU needs a copy, which copy=False "
-                     "forbids", name(t.device()).c_str());
+            RL_CHECK(type == kCPU, throw_buffer,
+                     "__dlpack__(dl_device): the tensor is on %s, it cannot be exported to "
+                     "device (%lld, %lld)\nhint: move it with to() first",
+                     name(t.device()).c_str(), (long long)type, (long long)id);
+            RL_CHECK(
+                copy != Py_False, throw_buffer,
+                "__dlpack__(dl_device, copy): exporting a tensor on %s to the CPU needs a copy, which copy=False "
+                "forbids",
+                name(t.device()).c_str());
             copied = true;
             here = {kCPU, 0};
         }
     }
-    RL_CHECK(here.type != kCPU || stream == Py_None, throw_buffer, "__dlpack__(stream): the CPU has no streams");
+    RL_CHECK(here.type != kCPU || stream == Py_None, throw_buffer,
+             "__dlpack__(stream): the CPU has no streams");
     if (copied) {
         Tensor fresh = make_tensor(t.sizes(), t.dtype(), here.type == kCPU ? Plain{} : t.device());
         copy_into(fresh, t);
@@ -144,9 +161,10 @@ PyObject* method_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
         if (!capsule) managed->deleter(managed);
         return capsule;
     }
-    RL_CHECK(!read_only, throw_buffer,
-             "__dlpack__(): this tensor is read-only, which a consumer that asks for no version would not learn\n"
-             "hint: pass max_version=(1, 0), or clone() first");
+    RL_CHECK(
+        !read_only, throw_buffer,
+        "__dlpack__(): this tensor is read-only, which a consumer that asks for no version would not learn\n"
+        "hint: pass max_version=(1, 0), or clone() first");
     Managed* managed = Export<Managed>::make(t, "__dlpack__()");
     PyObject* capsule =
         PyCapsule_New(managed, kCapsule, [](PyObject* c) { destroy_capsule<Managed>(c, kCapsule); });
@@ -182,12 +200,13 @@ Tensor import_array(const Array& array, ReleaseFn release, void* managed, bool r
     if (array.device.type == kCUDA) device = {DeviceType::CUDA, static_cast<int8_t>(array.device.id)};
     else
         RL_CHECK(array.device.type == kCPU || array.device.type == kCUDAHost, throw_buffer,
-                 "from_dlpack(ext_tensor): memory on device (%d, %d) is not supported", int(array.device.type),
-                 int(array.device.id));
+                 "from_dlpack(ext_tensor): memory on device (%d, %d) is not supported",
+                 int(array.device.type), int(array.device.id));
     if (device.type != DeviceType::CPU) require_backend(device.type);
     DType dtype = from_dlpack_type(array.dtype);
     RL_CHECK(array.ndim >= 0 && array.ndim <= kMaxDims && (array.ndim == 0 || array.shape), throw_buffer,
-             "from_dlpack(ext_tensor): a tensor has at most %d dimensions, got %d", kMaxDims, int(array.ndim));
+             "from_dlpack(ext_tensor): a tensor has at most %d dimensions, got %d", kMaxDims,
+             int(array.ndim));
     auto n = static_cast<size_t>(array.ndim);
     IntList sizes(array.shape, n);
     int64_t strides[kMaxDims];
@@ -201,16 +220,18 @@ Tensor import_array(const Array& array, ReleaseFn release, void* managed, bool r
         if (sizes[d] <= 1 && strides[d] < 0) strides[d] = 0;
         RL_CHECK(strides[d] >= 0, throw_buffer,
                  "from_dlpack(ext_tensor): a stride is negative (%lld), tensors cannot have one\n"
-                 "hint: copy the array in the other library first", (long long)strides[d]);
+                 "hint: copy the array in the other library first",
+                 (long long)strides[d]);
         empty |= sizes[d] == 0;
         extent += (sizes[d] - 1) * strides[d];
     }
     void* data = static_cast<char*>(array.data) + array.byte_offset;
     size_t nbytes = empty ? 0 : static_cast<size_t>(extent) * itemsize(dtype);
-    RL_CHECK(nbytes == 0 || array.data, throw_buffer, "from_dlpack(ext_tensor): the array has elements but no memory");
-    auto storage = Storage::wrap(nbytes ? data : nullptr, nbytes, device, StorageKind::Foreign,
-                                 [](void* o, void*, size_t) { Ref<Storage>::adopt(static_cast<Storage*>(o)); },
-                                 owner.release());
+    RL_CHECK(nbytes == 0 || array.data, throw_buffer,
+             "from_dlpack(ext_tensor): the array has elements but no memory");
+    auto storage = Storage::wrap(
+        nbytes ? data : nullptr, nbytes, device, StorageKind::Foreign,
+        [](void* o, void*, size_t) { Ref<Storage>::adopt(static_cast<Storage*>(o)); }, owner.release());
     if (read_only) storage->set_read_only();
     return make_over(std::move(storage), sizes, IntList(strides, n), 0, dtype);
 }
@@ -222,7 +243,8 @@ Tensor import_capsule(PyObject* capsule) {
                  "from_dlpack(ext_tensor): the array comes in DLPack %u.%u, this library reads %u.x",
                  managed->version.major, managed->version.minor, kVersion.major);
         PyCapsule_SetName(capsule, kUsedVersionedCapsule);
-        return import_array(managed->array, release_managed<ManagedVersioned>, managed, managed->flags & kReadOnly);
+        return import_array(managed->array, release_managed<ManagedVersioned>, managed,
+                            managed->flags & kReadOnly);
     }
     RL_CHECK(PyCapsule_IsValid(capsule, kCapsule), throw_buffer,
              "from_dlpack(ext_tensor): the capsule '%s' holds no array, or was used already",
@@ -236,12 +258,14 @@ Tensor import_capsule(PyObject* capsule) {
 // `copy` is left to the caller.
 Object ask_for_capsule(PyObject* producer, PyObject* dl_device, PyObject* copy, bool& older) {
     Object method = Object::steal(PyObject_GetAttrString(producer, "__dlpack__"));
-    Object keywords = Object::steal(
-        Py_BuildValue("{s:(ii)}", "max_version", int(kVersion.major), int(kVersion.minor)));
-    if (dl_device != Py_None && PyDict_SetItemString(keywords.get(), "dl_device", dl_device) < 0) throw PythonError();
+    Object keywords =
+        Object::steal(Py_BuildValue("{s:(ii)}", "max_version", int(kVersion.major), int(kVersion.minor)));
+    if (dl_device != Py_None && PyDict_SetItemString(keywords.get(), "dl_device", dl_device) < 0)
+        throw PythonError();
     if (copy != Py_None && PyDict_SetItemString(keywords.get(), "copy", copy) < 0) throw PythonError();
     Object none = Object::steal(PyTuple_New(0));
-    if (PyObject* capsule = PyObject_Call(method.get(), none.get(), keywords.get())) return Object::steal(capsule);
+    if (PyObject* capsule = PyObject_Call(method.get(), none.get(), keywords.get()))
+        return Object::steal(capsule);
     older = PyErr_ExceptionMatches(PyExc_TypeError) && dl_device == Py_None && copy != Py_False;
     if (!older) throw PythonError();
     PyErr_Clear();
@@ -251,8 +275,8 @@ Object ask_for_capsule(PyObject* producer, PyObject* dl_device, PyObject* copy, 
 PyObject* from_dlpack(PyObject*, PyObject* args, PyObject* kwargs) {
     static const char* names[] = {"ext_tensor", "device", "copy", nullptr};
     PyObject *producer, *device = Py_None, *copy = Py_None;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$OO:from_dlpack", const_cast<char**>(names), &producer, &device,
-                                     &copy))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$OO:from_dlpack", const_cast<char**>(names), &producer,
+                                     &device, &copy))
         return nullptr;
     RL_PY_TRY
     run_waiting_releases();
@@ -263,13 +287,13 @@ PyObject* from_dlpack(PyObject*, PyObject* args, PyObject* kwargs) {
     }
     RL_CHECK(PyObject_HasAttrString(producer, "__dlpack__"), throw_type,
              "from_dlpack(ext_tensor): %s has no __dlpack__", Py_TYPE(producer)->tp_name);
-    RL_CHECK(copy == Py_None || PyBool_Check(copy), throw_type, "from_dlpack(copy): must be None or a bool, not %s",
-             Py_TYPE(copy)->tp_name);
+    RL_CHECK(copy == Py_None || PyBool_Check(copy), throw_type,
+             "from_dlpack(copy): must be None or a bool, not %s", Py_TYPE(copy)->tp_name);
     Object dl_device = Object::borrow(Py_None);
     if (device != Py_None) {
         Plain wanted;
-        RL_CHECK(to_device(device, wanted), throw_type, "from_dlpack(device): must be a device or a str, not %s",
-                 Py_TYPE(device)->tp_name);
+        RL_CHECK(to_device(device, wanted), throw_type,
+                 "from_dlpack(device): must be a device or a str, not %s", Py_TYPE(device)->tp_name);
         dlpack::Device d = to_dlpack(wanted, "from_dlpack(device)");
         dl_device = Object::steal(Py_BuildValue("(ii)", int(d.type), int(d.id)));
         // Producers of the first standard know no such argument; where the memory is there already, none is needed.
@@ -282,8 +306,9 @@ PyObject* from_dlpack(PyObject*, PyObject* args, PyObject* kwargs) {
     }
     bool older = false;
     Object capsule = ask_for_capsule(producer, dl_device.get(), copy, older);
-    RL_CHECK(PyCapsule_CheckExact(capsule.get()), throw_type, "from_dlpack(ext_tensor): %s.__dlpack__ returned %s",
-             Py_TYPE(producer)->tp_name, Py_TYPE(capsule.get())->tp_name);
+    RL_CHECK(PyCapsule_CheckExact(capsule.get()), throw_type,
+             "from_dlpack(ext_tensor): %s.__dlpack__ returned %s", Py_TYPE(producer)->tp_name,
+             Py_TYPE(capsule.get())->tp_name);
     Tensor t = import_capsule(capsule.get());
     if (!older || copy != Py_True) return wrap(std::move(t));
     Tensor fresh = make_tensor(t.sizes(), t.dtype(), t.device());
@@ -292,7 +317,8 @@ PyObject* from_dlpack(PyObject*, PyObject* args, PyObject* kwargs) {
     RL_PY_CATCH
 }
 
-#define RL_KEYWORDS(f) reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f)), METH_VARARGS | METH_KEYWORDS
+#define RL_KEYWORDS(f) \
+    reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f)), METH_VARARGS | METH_KEYWORDS
 
 PyMethodDef functions[] = {
     {"from_dlpack", RL_KEYWORDS(from_dlpack),

@@ -15,16 +15,19 @@ DType dtype_argument(PyObject* o, const char* what) {
 PyObject* promote_types(PyObject*, PyObject* args, PyObject* kwargs) {
     static const char* names[] = {"type1", "type2", nullptr};
     PyObject *a, *b;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO:promote_types", const_cast<char**>(names), &a, &b)) return nullptr;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO:promote_types", const_cast<char**>(names), &a, &b))
+        return nullptr;
     RL_PY_TRY
-    return wrap(promote(dtype_argument(a, "promote_types(type1)"), dtype_argument(b, "promote_types(type2)")));
+    return wrap(
+        promote(dtype_argument(a, "promote_types(type1)"), dtype_argument(b, "promote_types(type2)")));
     RL_PY_CATCH
 }
 
 PyObject* can_cast_py(PyObject*, PyObject* args, PyObject* kwargs) {
     static const char* names[] = {"from_", "to", nullptr};
     PyObject *from, *to;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO:can_cast", const_cast<char**>(names), &from, &to)) return nullptr;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO:can_cast", const_cast<char**>(names), &from, &to))
+        return nullptr;
     RL_PY_TRY
     return wrap(can_cast(dtype_argument(from, "can_cast(from_)"), dtype_argument(to, "can_cast(to)")));
     RL_PY_CATCH
@@ -33,7 +36,8 @@ PyObject* can_cast_py(PyObject*, PyObject* args, PyObject* kwargs) {
 PyObject* result_type(PyObject*, PyObject* args, PyObject* kwargs) {
     static const char* names[] = {"tensor1", "tensor2", nullptr};
     PyObject* given[2];
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO:result_type", const_cast<char**>(names), &given[0], &given[1]))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO:result_type", const_cast<char**>(names), &given[0],
+                                     &given[1]))
         return nullptr;
     RL_PY_TRY
     Operand a(given[0]), b(given[1]);
@@ -44,7 +48,8 @@ PyObject* result_type(PyObject*, PyObject* args, PyObject* kwargs) {
     RL_PY_CATCH
 }
 
-#define RL_KEYWORDS(f) reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f)), METH_VARARGS | METH_KEYWORDS
+#define RL_KEYWORDS(f) \
+    reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f)), METH_VARARGS | METH_KEYWORDS
 
 PyMethodDef functions[] = {
     {"promote_types", RL_KEYWORDS(promote_types),

@@ -5,9 +5,7 @@ namespace rushlight::python {
 PyObject* translate_exception() {
     try {
         throw;
-    } catch (const Overridden& answered) {
-        return answered.result;
-    } catch (const PythonError&) {
+    } catch (const Overridden& answered) { return answered.result; } catch (const PythonError&) {
         // set already
     } catch (const Error& e) {
         PyObject* type = PyExc_RuntimeError;
@@ -26,9 +24,7 @@ PyObject* translate_exception() {
                 break;
         }
         PyErr_SetString(type, e.what());
-    } catch (const std::bad_alloc&) {
-        PyErr_NoMemory();
-    } catch (const std::exception& e) {
+    } catch (const std::bad_alloc&) { PyErr_NoMemory(); } catch (const std::exception& e) {
         PyErr_SetString(PyExc_RuntimeError, e.what());
     }
     return nullptr;

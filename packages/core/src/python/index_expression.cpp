@@ -12,9 +12,10 @@ namespace {
 bool is_list(PyObject* o) { return PyList_Check(o) || PyTuple_Check(o); }
 
 [[noreturn]] void bad_index(PyObject* o) {
-    throw_index("index: only integers, slices, ..., None, bools, and integer or bool tensors, arrays and sequences are "
-                "indices, not %s",
-                Py_TYPE(o)->tp_name);
+    throw_index(
+        "index: only integers, slices, ..., None, bools, and integer or bool tensors, arrays and sequences are "
+        "indices, not %s",
+        Py_TYPE(o)->tp_name);
 }
 
 // A list that holds more than numbers stands for a tuple: x[[a, b]] is x[a, b] where a is a tensor, a list or a slice.

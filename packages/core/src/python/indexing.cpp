@@ -25,11 +25,14 @@
 namespace rushlight::python {
 namespace {
 
-StageMask stages_of(const Tensor& t) { return (t.impl()->stages() | dispatch_state.on) & ~dispatch_state.off; }
+StageMask stages_of(const Tensor& t) {
+    return (t.impl()->stages() | dispatch_state.on) & ~dispatch_state.off;
+}
 
 int64_t wrap_index(int64_t index, int64_t size, int dim) {
     RL_CHECK(index >= -size && index < size, throw_index,
-             "index: %lld is out of bounds for dimension %d of size %lld", (long long)index, dim, (long long)size);
+             "index: %lld is out of bounds for dimension %d of size %lld", (long long)index, dim,
+             (long long)size);
     return index < 0 ? index + size : index;
 }
 
@@ -39,8 +42,10 @@ struct Range {
 Range read_slice(PyObject* slice, int64_t size) {
     Py_ssize_t start, stop, step;
     if (PySlice_Unpack(slice, &start, &stop, &step) < 0) throw PythonError();
-    RL_CHECK(step > 0, throw_value, "index: the step of a slice must be positive, got %lld\nhint: flip() reverses a "
-             "dimension", (long long)step);
+    RL_CHECK(step > 0, throw_value,
+             "index: the step of a slice must be positive, got %lld\nhint: flip() reverses a "
+             "dimension",
+             (long long)step);
     Py_ssize_t length = PySlice_AdjustIndices(size, &start, &stop, step);
     return {start, start + length * step, step, length};
 }
@@ -77,7 +82,8 @@ class RecordedView {
     int64_t size(int d) const { return t_.sizes()[static_cast<size_t>(d)]; }
     void select(int d, int64_t i) { step(ops::select(t_, d, i)); }
     void slice(int d, const Range& r) {
-        if (r.step != 1 || r.length != size(d)) step(ops::slice(t_, d, r.start, r.start + r.length * r.step, r.step));
+        if (r.step != 1 || r.length != size(d))
+            step(ops::slice(t_, d, r.start, r.start + r.length * r.step, r.step));
     }
     void unsqueeze(int d) { step(ops::unsqueeze(t_, d)); }
     // x[...] is a tensor of its own.
@@ -93,8 +99,10 @@ class RecordedView {
 };
 
 [[noreturn]] void too_many(const Tensor& t, const IndexExpression& index) {
-    RL_CHECK(t.dim() > 0, throw_index, "index: a 0-d tensor has no dimension to index\nhint: item() gives its number");
-    throw_index("index: %lld indices for a tensor of %lld dimensions", (long long)index.consumed(0), (long long)t.dim());
+    RL_CHECK(t.dim() > 0, throw_index,
+             "index: a 0-d tensor has no dimension to index\nhint: item() gives its number");
+    throw_index("index: %lld indices for a tensor of %lld dimensions", (long long)index.consumed(0),
+                (long long)t.dim());
 }
 
 // x[True] is x[None], of which the one row is chosen; with False, none.
@@ -111,8 +119,8 @@ template <class View>
 Tensor apply(const Tensor& base, const IndexExpression& index, std::vector<Tensor>& chosen) {
     using Kind = IndexItem::Kind;
     View view(base);
-    int d = 0;        // the view's dimension that the next item applies to
-    int source = 0;   // the base's, for errors
+    int d = 0;  // the view's dimension that the next item applies to
+    int source = 0;  // the base's, for errors
     size_t slot = 0;  // its place in `chosen`, where a mask counts as one
     bool ellipsis = false;
     auto choose = [&](Tensor t) {
@@ -170,7 +178,8 @@ Tensor view_of(const Tensor& t, const IndexExpression& index, std::vector<Tensor
 }
 
 Tensor selected(const Tensor& t, int64_t i) {
-    RL_CHECK(t.dim() > 0, throw_index, "index: a 0-d tensor has no dimension to index\nhint: item() gives its number");
+    RL_CHECK(t.dim() > 0, throw_index,
+             "index: a 0-d tensor has no dimension to index\nhint: item() gives its number");
     if (stages_of(t)) return ops::select(t, 0, wrap_index(i, t.sizes()[0], 0));
     PlainView view(t);
     view.select(0, wrap_index(i, view.size(0), 0));
@@ -195,7 +204,8 @@ Tensor value_tensor(const Tensor& target, PyObject* value) {
     }
     if (PyList_Check(value) || PyTuple_Check(value)) return from_sequence(value, target.dtype());
     if (PyObject_CheckBuffer(value)) return from_array(value, ArrayCopy::IfNeeded);
-    throw_type("index: cannot assign %s to elements of a tensor of %s", Py_TYPE(value)->tp_name, name(target.dtype()));
+    throw_type("index: cannot assign %s to elements of a tensor of %s", Py_TYPE(value)->tp_name,
+               name(target.dtype()));
 }
 
 void assign_view(const Tensor& view, PyObject* value) {
@@ -262,8 +272,7 @@ namespace {
 
 // Rows are made when they are asked for, unless they are recorded: then unbind, which is one node for all of them.
 struct RowIterator {
-    PyObject_HEAD
-    PyObject* tensor;
+    PyObject_HEAD PyObject* tensor;
     int64_t next;
 };
 
@@ -330,7 +339,8 @@ int add_indexing(PyObject*) {
                                   {Py_tp_iternext, reinterpret_cast<void*>(row_iterator_next)},
                                   {0, nullptr}};
     static PyType_Spec spec{"rushlight_core.tensor_iterator", sizeof(RowIterator), 0,
-                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                            slots};
     row_iterator_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
     return row_iterator_type ? 0 : -1;
 }

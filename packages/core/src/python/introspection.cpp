@@ -21,7 +21,8 @@ PyObject* operators_py(PyObject*, PyObject*) {
 // _call_boxed(name, *args): by the road that fallbacks and other languages take.
 PyObject* call_boxed_py(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     RL_PY_TRY
-    RL_CHECK(nargs >= 1 && PyUnicode_Check(args[0]), throw_type, "_call_boxed(name, *args): name must be a str");
+    RL_CHECK(nargs >= 1 && PyUnicode_Check(args[0]), throw_type,
+             "_call_boxed(name, *args): name must be a str");
     const char* name = PyUnicode_AsUTF8(args[0]);
     if (!name) return nullptr;
     const Operator* op = find_operator(name);
@@ -90,7 +91,8 @@ PyMethodDef functions[] = {
      "reset_peak_memory_stats()\n\nLets the peaks of memory_stats() start again from what is held now."},
     {"memory_snapshot", memory_snapshot_py, METH_NOARGS,
      "memory_snapshot() -> str\n\nSegments and blocks of the host allocator, as JSON."},
-    {"empty_cache", empty_cache_py, METH_NOARGS, "empty_cache()\n\nGives unused host memory back to the system."},
+    {"empty_cache", empty_cache_py, METH_NOARGS,
+     "empty_cache()\n\nGives unused host memory back to the system."},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace

@@ -13,7 +13,9 @@ PyObject* set_grad_enabled(PyObject*, PyObject* on) {
     set_grad_mode(value);
     Py_RETURN_NONE;
 }
-PyObject* is_inference_mode_enabled(PyObject*, PyObject*) { return PyBool_FromLong(dispatch_state.inference); }
+PyObject* is_inference_mode_enabled(PyObject*, PyObject*) {
+    return PyBool_FromLong(dispatch_state.inference);
+}
 PyObject* get_num_threads(PyObject*, PyObject*) { return PyLong_FromLong(num_threads()); }
 PyObject* set_num_threads_py(PyObject*, PyObject* n) {
     RL_PY_TRY
@@ -30,15 +32,15 @@ PyObject* set_num_threads_py(PyObject*, PyObject* n) {
 // What no_grad and its like are made of: an object that remembers this thread's modes and restores them. Their Python
 // classes (rushlight_core._grad_mode) take the methods that they need as __enter__ and __exit__.
 struct ModeScope {
-    PyObject_HEAD
-    bool grad_mode, inference;
+    PyObject_HEAD bool grad_mode, inference;
 };
 
 PyObject* scope_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     Py_ssize_t given = PyTuple_GET_SIZE(args) + (kwargs ? PyDict_GET_SIZE(kwargs) : 0);
     PyObject* function = given == 1 && !kwargs ? PyTuple_GET_ITEM(args, 0) : nullptr;
     if (given && !(function && PyCallable_Check(function))) {
-        PyErr_Format(PyExc_TypeError, "%s(): takes no arguments but the function that it decorates", type->tp_name);
+        PyErr_Format(PyExc_TypeError, "%s(): takes no arguments but the function that it decorates",
+                     type->tp_name);
         return nullptr;
     }
     PyObject* self = type->tp_alloc(type, 0);
@@ -79,7 +81,8 @@ int add_mode_scope(PyObject* module) {
         {"_turn_on", scope_enter<true, false>, METH_NOARGS, nullptr},
         {"_enter_inference", scope_enter<false, true>, METH_NOARGS, nullptr},
         {"_leave_inference", scope_leave_inference, METH_NOARGS, nullptr},
-        {"_restore", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(scope_restore)), METH_FASTCALL, nullptr},
+        {"_restore", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(scope_restore)),
+         METH_FASTCALL, nullptr},
         {nullptr, nullptr, 0, nullptr}};
     static PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(scope_new)},
                                   {Py_tp_dealloc, reinterpret_cast<void*>(scope_dealloc)},

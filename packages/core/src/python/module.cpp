@@ -6,8 +6,9 @@ namespace rushlight::python {
 namespace {
 
 int execute(PyObject* module) {
-    for (auto add : {add_small_types, add_tensor_type, add_storage_type, add_indexing, add_creation, add_dtype_functions,
-                     add_buffers, add_dlpack, add_modes, add_override, add_capsule, add_introspection})
+    for (auto add :
+         {add_small_types, add_tensor_type, add_storage_type, add_indexing, add_creation, add_dtype_functions,
+          add_buffers, add_dlpack, add_modes, add_override, add_capsule, add_introspection})
         if (add(module) < 0) return -1;
     if (PyModule_AddStringConstant(module, "__version__", RUSHLIGHT_VERSION) < 0 ||
         PyModule_AddStringConstant(module, "_abi", RUSHLIGHT_ABI) < 0)
@@ -15,8 +16,15 @@ int execute(PyObject* module) {
     return PyModule_AddFunctions(module, generated_functions);
 }
 
-PyModuleDef definition = {PyModuleDef_HEAD_INIT, "rushlight_core._C", "The tensor library of rushlight.", -1,
-                          nullptr, nullptr, nullptr, nullptr, nullptr};
+PyModuleDef definition = {PyModuleDef_HEAD_INIT,
+                          "rushlight_core._C",
+                          "The tensor library of rushlight.",
+                          -1,
+                          nullptr,
+                          nullptr,
+                          nullptr,
+                          nullptr,
+                          nullptr};
 
 }  // namespace
 }  // namespace rushlight::python

@@ -14,7 +14,9 @@ bool refuse_modulus(PyObject* modulus) {
 }
 
 PyObject* power(PyObject* base, PyObject* exponent) { return tensor_power(base, exponent, Py_None); }
-PyObject* inplace_power(PyObject* base, PyObject* exponent) { return tensor_inplace_power(base, exponent, Py_None); }
+PyObject* inplace_power(PyObject* base, PyObject* exponent) {
+    return tensor_inplace_power(base, exponent, Py_None);
+}
 
 }  // namespace
 

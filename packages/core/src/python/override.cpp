@@ -17,8 +17,8 @@ struct OverrideCall {
 
     bool read(PyObject* given, PyObject* keywords) {
         static const char* names[] = {"func", "types", "args", "kwargs", nullptr};
-        return PyArg_ParseTupleAndKeywords(given, keywords, "OO|OO:__torch_function__", const_cast<char**>(names),
-                                           &func, &types, &args, &kwargs);
+        return PyArg_ParseTupleAndKeywords(given, keywords, "OO|OO:__torch_function__",
+                                           const_cast<char**>(names), &func, &types, &args, &kwargs);
     }
     // Runs the function itself, without overrides.
     Object run() const {
@@ -34,7 +34,8 @@ Object convert(Object result, PyTypeObject* type) {
     if (is_tensor(o)) {
         if (PyObject_TypeCheck(o, type)) return result;
         auto* wrapper = reinterpret_cast<PyTensor*>(o);
-        if (Py_REFCNT(o) > 1 || wrapper->dict || wrapper->weakrefs) return Object::steal(as_subclass(o, type));
+        if (Py_REFCNT(o) > 1 || wrapper->dict || wrapper->weakrefs)
+            return Object::steal(as_subclass(o, type));
         Tensor t = wrapper->tensor;
         result = Object();  // nobody else has seen this object: the tensor gets one of the class instead
         return Object::steal(wrap_as(type, std::move(t)));
@@ -76,7 +77,8 @@ PyObject* disabled_override(PyObject*, PyObject* given, PyObject* keywords) {
 }
 
 bool inherits_default(PyTypeObject* type) {
-    Object method = Object::steal(PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), "__torch_function__"));
+    Object method =
+        Object::steal(PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), "__torch_function__"));
     return PyCFunction_Check(method.get()) &&
            PyCFunction_GET_FUNCTION(method.get()) ==
                reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(default_override));
@@ -109,7 +111,8 @@ class Overriding {
     PyTypeObject* first() const { return Py_TYPE(objects_[0].get()); }
     bool all_default() const {
         for (const Object& o : objects_)
-            if (!inherits_default(Py_TYPE(o.get())) || !PyType_IsSubtype(first(), Py_TYPE(o.get()))) return false;
+            if (!inherits_default(Py_TYPE(o.get())) || !PyType_IsSubtype(first(), Py_TYPE(o.get())))
+                return false;
         return true;
     }
     Object list() const {
@@ -144,7 +147,8 @@ void accept_result(const Operator& op, Object result, Stack& stack) {
     } else if (n > 1) {
         fits = PyTuple_Check(o) && PyTuple_GET_SIZE(o) == static_cast<Py_ssize_t>(n);
         for (size_t i = 0; fits && i < n; ++i)
-            fits = to_value(PyTuple_GET_ITEM(o, static_cast<Py_ssize_t>(i)), schema.returns[i], stack.emplace_back());
+            fits = to_value(PyTuple_GET_ITEM(o, static_cast<Py_ssize_t>(i)), schema.returns[i],
+                            stack.emplace_back());
     }
     if (!fits) throw Overridden{result.release()};
 }
@@ -192,8 +196,7 @@ void python_stage(const Operator& op, StageMask rest, Stack& stack) {
 
 // with DisableTorchFunctionSubclass(): no override is called on this thread.
 struct Disable {
-    PyObject_HEAD
-    StageMask former;
+    PyObject_HEAD StageMask former;
 };
 PyObject* disable_enter(PyObject* self, PyObject*) {
     reinterpret_cast<Disable*>(self)->former = dispatch_state.off & bit(Stage::Python);
@@ -201,18 +204,21 @@ PyObject* disable_enter(PyObject* self, PyObject*) {
     Py_RETURN_NONE;
 }
 PyObject* disable_exit(PyObject* self, PyObject*) {
-    dispatch_state.off = (dispatch_state.off & ~bit(Stage::Python)) | reinterpret_cast<Disable*>(self)->former;
+    dispatch_state.off =
+        (dispatch_state.off & ~bit(Stage::Python)) | reinterpret_cast<Disable*>(self)->former;
     Py_RETURN_NONE;
 }
 
 PyObject* method_as_subclass(PyObject* self, PyObject* cls) {
     RL_PY_TRY
-    RL_CHECK(PyType_Check(cls), throw_type, "as_subclass(cls): must be a type, not %s", Py_TYPE(cls)->tp_name);
+    RL_CHECK(PyType_Check(cls), throw_type, "as_subclass(cls): must be a type, not %s",
+             Py_TYPE(cls)->tp_name);
     return as_subclass(self, reinterpret_cast<PyTypeObject*>(cls));
     RL_PY_CATCH
 }
 
-#define RL_KEYWORDS(f) reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f)), METH_VARARGS | METH_KEYWORDS
+#define RL_KEYWORDS(f) \
+    reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f)), METH_VARARGS | METH_KEYWORDS
 
 PyObject* overrides_enabled(PyObject*, PyObject*) {
     return PyBool_FromLong(!(dispatch_state.off & bit(Stage::Python)));
@@ -226,14 +232,16 @@ PyMethodDef functions[] = {{"_overrides_enabled", overrides_enabled, METH_NOARGS
 }  // namespace
 
 PyMethodDef override_methods[] = {
-    {"as_subclass", method_as_subclass, METH_O, "as_subclass(cls)\n\nThe tensor as an object of a subclass of Tensor."},
+    {"as_subclass", method_as_subclass, METH_O,
+     "as_subclass(cls)\n\nThe tensor as an object of a subclass of Tensor."},
     {"__torch_function__", RL_KEYWORDS(default_override) | METH_CLASS,
      "Calls `func` without overrides; tensors among the result become objects of this class."},
     {nullptr, nullptr, 0, nullptr}};
 
 bool overrides_operators(PyTypeObject* type) {
     if (type == TensorType) return false;
-    Object method = Object::steal(PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), "__torch_function__"));
+    Object method =
+        Object::steal(PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), "__torch_function__"));
     if (method.get() == disabled_function) return false;
     static std::once_flag installed;
     std::call_once(installed, [] { install_fallback(Stage::Python, python_stage); });
@@ -258,7 +266,8 @@ PyObject* call_override(const char* method, PyObject* const* args, Py_ssize_t co
 void answer_by_other_class(const char* name, PyObject* self, PyObject* const* args, Py_ssize_t nargs,
                            PyObject* kwnames) {
     auto answers = [](PyObject* o) {
-        return !is_tensor(o) && PyObject_HasAttrString(reinterpret_cast<PyObject*>(Py_TYPE(o)), "__torch_function__");
+        return !is_tensor(o) &&
+               PyObject_HasAttrString(reinterpret_cast<PyObject*>(Py_TYPE(o)), "__torch_function__");
     };
     Object candidates = Object::steal(PyList_New(0));
     bool found = false;
@@ -282,10 +291,11 @@ void answer_by_other_class(const char* name, PyObject* self, PyObject* const* ar
     for (Py_ssize_t i = 0; i < nargs; ++i) PyTuple_SET_ITEM(positional.get(), i + shift, Py_NewRef(args[i]));
     Object keywords = Object::steal(PyDict_New());
     for (Py_ssize_t k = 0; k < nkw; ++k)
-        if (PyDict_SetItem(keywords.get(), PyTuple_GET_ITEM(kwnames, k), args[nargs + k]) < 0) throw PythonError();
+        if (PyDict_SetItem(keywords.get(), PyTuple_GET_ITEM(kwnames, k), args[nargs + k]) < 0)
+            throw PythonError();
     static PyObject* call = python_function("_call_by_name").release();
-    Object result = Object::steal(PyObject_CallFunction(call, "sOOO", name, candidates.get(), positional.get(),
-                                                        keywords.get()));
+    Object result = Object::steal(
+        PyObject_CallFunction(call, "sOOO", name, candidates.get(), positional.get(), keywords.get()));
     throw Overridden{result.release()};
 }
 
@@ -306,13 +316,14 @@ int add_override(PyObject* module) {
     static PyMethodDef methods[] = {{"__enter__", disable_enter, METH_NOARGS, nullptr},
                                     {"__exit__", disable_exit, METH_VARARGS, nullptr},
                                     {nullptr, nullptr, 0, nullptr}};
-    static PyType_Slot slots[] = {{Py_tp_methods, methods},
-                                  {Py_tp_new, reinterpret_cast<void*>(PyType_GenericNew)},
-                                  {Py_tp_doc, const_cast<char*>("with DisableTorchFunctionSubclass(): operators run "
-                                                                "without __torch_function__ on this thread.")},
-                                  {0, nullptr}};
-    static PyType_Spec spec{"rushlight_core._C.DisableTorchFunctionSubclass", sizeof(Disable), 0, Py_TPFLAGS_DEFAULT,
-                            slots};
+    static PyType_Slot slots[] = {
+        {Py_tp_methods, methods},
+        {Py_tp_new, reinterpret_cast<void*>(PyType_GenericNew)},
+        {Py_tp_doc, const_cast<char*>("with DisableTorchFunctionSubclass(): operators run "
+                                      "without __torch_function__ on this thread.")},
+        {0, nullptr}};
+    static PyType_Spec spec{"rushlight_core._C.DisableTorchFunctionSubclass", sizeof(Disable), 0,
+                            Py_TPFLAGS_DEFAULT, slots};
     PyObject* type = PyType_FromSpec(&spec);
     if (!type) return -1;
     int result = PyModule_AddObjectRef(module, "DisableTorchFunctionSubclass", type);

@@ -28,7 +28,8 @@ PyObject* call_override(const char* method, PyObject* const* args, Py_ssize_t co
 
 /// For a call that no signature fits: an argument that is no Tensor may answer it by a __torch_function__ of its own;
 /// its answer is thrown as Overridden. `self` is null for functions.
-void answer_by_other_class(const char* name, PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames);
+void answer_by_other_class(const char* name, PyObject* self, PyObject* const* args, Py_ssize_t nargs,
+                           PyObject* kwnames);
 
 /// The tensor as an object of `type`, over the same memory.
 PyObject* as_subclass(PyObject* tensor, PyTypeObject* type);

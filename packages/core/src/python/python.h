@@ -17,17 +17,17 @@ struct PythonError {};
 PyObject* translate_exception();
 
 #define RL_PY_TRY try {
-#define RL_PY_CATCH                                       \
-    }                                                     \
-    catch (...) {                                         \
+#define RL_PY_CATCH                                        \
+    }                                                      \
+    catch (...) {                                          \
         return ::rushlight::python::translate_exception(); \
     }
-#define RL_PY_CATCH_INT                                   \
-    }                                                     \
-    catch (...) {                                         \
+#define RL_PY_CATCH_INT                                                \
+    }                                                                  \
+    catch (...) {                                                      \
         PyObject* answer = ::rushlight::python::translate_exception(); \
-        Py_XDECREF(answer);                               \
-        return answer ? 0 : -1;                           \
+        Py_XDECREF(answer);                                            \
+        return answer ? 0 : -1;                                        \
     }
 
 /// An owned reference.
@@ -59,8 +59,7 @@ class Object {
 // --- Tensor (tensor_type.cpp) ---
 
 struct PyTensor {
-    PyObject_HEAD
-    Tensor tensor;  // undefined while the tensor owns its wrapper: Note [Wrappers]
+    PyObject_HEAD Tensor tensor;  // undefined while the tensor owns its wrapper: Note [Wrappers]
     PyObject* dict;
     PyObject* weakrefs;
 };
@@ -79,16 +78,13 @@ PyObject* wrap_as(PyTypeObject* type, Tensor t);
 // --- dtype, device, Size, Generator (small_types.cpp) ---
 
 struct PyDType {
-    PyObject_HEAD
-    DType dtype;
+    PyObject_HEAD DType dtype;
 };
 struct PyDevice {
-    PyObject_HEAD
-    Device device;
+    PyObject_HEAD Device device;
 };
 struct PyGenerator {
-    PyObject_HEAD
-    Ref<Generator> generator;
+    PyObject_HEAD Ref<Generator> generator;
 };
 extern PyTypeObject* DTypeType;
 extern PyTypeObject* DeviceType_;

@@ -49,7 +49,8 @@ PyObject* entry(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObjec
 
 template <size_t... I>
 void fill(PyMethodDef* table, std::index_sequence<I...>) {
-    ((table[I] = {python_functions[I].name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(entry<I>)),
+    ((table[I] = {python_functions[I].name,
+                  reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(entry<I>)),
                   METH_FASTCALL | METH_KEYWORDS, nullptr}),
      ...);
 }

@@ -23,9 +23,10 @@ void run_with_gil(void (*function)(void*), void* context) {
     if (!Py_IsInitialized()) return;  // leaked
     if (PyGILState_Check()) return function(context);
     auto* entry = new Waiting{function, context, waiting.load(std::memory_order_relaxed)};
-    while (!waiting.compare_exchange_weak(entry->next, entry, std::memory_order_release, std::memory_order_relaxed)) {
-    }
-    Py_AddPendingCall(pending_call, nullptr);  // where its list is full, somebody else's call empties ours later
+    while (!waiting.compare_exchange_weak(entry->next, entry, std::memory_order_release,
+                                          std::memory_order_relaxed)) {}
+    Py_AddPendingCall(pending_call,
+                      nullptr);  // where its list is full, somebody else's call empties ours later
 }
 
 void run_waiting_releases() {

@@ -21,7 +21,8 @@ PyObject* ResultFields::make() {
 
 PyObject* wrap(const std::vector<Tensor>& list) {
     Object tuple = Object::steal(PyTuple_New(static_cast<Py_ssize_t>(list.size())));
-    for (size_t i = 0; i < list.size(); ++i) PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), wrap(list[i]));
+    for (size_t i = 0; i < list.size(); ++i)
+        PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), wrap(list[i]));
     return tuple.release();
 }
 

@@ -36,12 +36,16 @@ PyObject* dtype_is_floating(PyObject* self, void*) { return PyBool_FromLong(is_f
 PyObject* dtype_is_complex(PyObject* self, void*) { return PyBool_FromLong(is_complex(dtype_of(self))); }
 PyObject* dtype_is_signed(PyObject* self, void*) {
     switch (dtype_of(self)) {
-        case DType::Bool: case DType::UInt8: case DType::UInt16: case DType::UInt32: case DType::UInt64:
-            Py_RETURN_FALSE;
+        case DType::Bool:
+        case DType::UInt8:
+        case DType::UInt16:
+        case DType::UInt32:
+        case DType::UInt64: Py_RETURN_FALSE;
         default: Py_RETURN_TRUE;
     }
 }
-PyMethodDef dtype_methods[] = {{"__reduce__", dtype_reduce, METH_NOARGS, nullptr}, {nullptr, nullptr, 0, nullptr}};
+PyMethodDef dtype_methods[] = {{"__reduce__", dtype_reduce, METH_NOARGS, nullptr},
+                               {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef dtype_properties[] = {{"itemsize", dtype_itemsize, nullptr, "Bytes of one element.", nullptr},
                                   {"is_floating_point", dtype_is_floating, nullptr, nullptr, nullptr},
                                   {"is_complex", dtype_is_complex, nullptr, nullptr, nullptr},
@@ -62,8 +66,10 @@ PyObject* device_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
              Py_TYPE(type)->tp_name);
     if (index != Py_None) {
         int64_t i;
-        RL_CHECK(to_int(index, i) && i >= 0 && i < 128, throw_runtime, "device(type, index): index must be 0 to 127");
-        RL_CHECK(device.index < 0, throw_runtime, "device(type, index): the type string has an index already");
+        RL_CHECK(to_int(index, i) && i >= 0 && i < 128, throw_runtime,
+                 "device(type, index): index must be 0 to 127");
+        RL_CHECK(device.index < 0, throw_runtime,
+                 "device(type, index): the type string has an index already");
         device.index = static_cast<int8_t>(i);
     }
     return wrap(device);
@@ -95,7 +101,8 @@ Py_hash_t device_hash(PyObject* self) {
 PyObject* device_reduce(PyObject* self, PyObject*) {
     return Py_BuildValue("O(s)", DeviceType_, name(device_of(self)).c_str());
 }
-PyMethodDef device_methods[] = {{"__reduce__", device_reduce, METH_NOARGS, nullptr}, {nullptr, nullptr, 0, nullptr}};
+PyMethodDef device_methods[] = {{"__reduce__", device_reduce, METH_NOARGS, nullptr},
+                                {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef device_properties[] = {{"type", device_type, nullptr, nullptr, nullptr},
                                    {"index", device_index, nullptr, nullptr, nullptr},
                                    {nullptr, nullptr, nullptr, nullptr, nullptr}};
@@ -105,13 +112,14 @@ PyGetSetDef device_properties[] = {{"type", device_type, nullptr, nullptr, nullp
 PyObject* generator_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
     static const char* names[] = {"device", nullptr};
     PyObject* device = Py_None;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:Generator", const_cast<char**>(names), &device)) return nullptr;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:Generator", const_cast<char**>(names), &device))
+        return nullptr;
     RL_PY_TRY
     Device d;
     if (device != Py_None) {
         RL_CHECK(to_device(device, d), throw_type, "Generator(device): must be a device");
-        RL_CHECK(d.type == DeviceType::CPU, throw_runtime, "Generator(device): only 'cpu' is supported, got '%s'",
-                 name(d).c_str());
+        RL_CHECK(d.type == DeviceType::CPU, throw_runtime,
+                 "Generator(device): only 'cpu' is supported, got '%s'", name(d).c_str());
     }
     return wrap_generator(Generator::make());
     RL_PY_CATCH
@@ -148,17 +156,20 @@ PyObject* generator_get_state(PyObject* self, PyObject*) {
 }
 PyObject* generator_set_state(PyObject* self, PyObject* state) {
     RL_PY_TRY
-    RL_CHECK(is_tensor(state), throw_type, "set_state(state): must be a uint8 Tensor, not %s", Py_TYPE(state)->tp_name);
+    RL_CHECK(is_tensor(state), throw_type, "set_state(state): must be a uint8 Tensor, not %s",
+             Py_TYPE(state)->tp_name);
     const Tensor& t = unwrap(state);
-    RL_CHECK(t.dtype() == DType::UInt8 && t.dim() == 1 && t.is_contiguous() && t.device().type == DeviceType::CPU,
-             throw_type, "set_state(state): must be a contiguous 1-D uint8 Tensor on the CPU");
+    RL_CHECK(
+        t.dtype() == DType::UInt8 && t.dim() == 1 && t.is_contiguous() && t.device().type == DeviceType::CPU,
+        throw_type, "set_state(state): must be a contiguous 1-D uint8 Tensor on the CPU");
     generator_of(self).set_state({t.data<uint8_t>(), static_cast<size_t>(t.numel())});
     return Py_NewRef(self);
     RL_PY_CATCH
 }
 PyObject* generator_device(PyObject*, void*) { return wrap(Device{}); }
 PyMethodDef generator_methods[] = {
-    {"manual_seed", generator_manual_seed, METH_O, "Sets the seed and starts the sequence again; returns self."},
+    {"manual_seed", generator_manual_seed, METH_O,
+     "Sets the seed and starts the sequence again; returns self."},
     {"seed", generator_seed, METH_NOARGS, "Takes a seed from the system and returns it."},
     {"initial_seed", generator_initial_seed, METH_NOARGS, "The seed that the sequence started with."},
     {"get_state", generator_get_state, METH_NOARGS, "The state, as a uint8 tensor."},
@@ -260,7 +271,8 @@ int add_small_types(PyObject* module) {
                                          {Py_tp_hash, (void*)device_hash},
                                          {Py_tp_dealloc, (void*)plain_dealloc},
                                          {0, nullptr}};
-    static PyType_Spec device_spec{"rushlight_core.device", sizeof(PyDevice), 0, Py_TPFLAGS_DEFAULT, device_slots};
+    static PyType_Spec device_spec{"rushlight_core.device", sizeof(PyDevice), 0, Py_TPFLAGS_DEFAULT,
+                                   device_slots};
     static PyType_Slot generator_slots[] = {{Py_tp_new, (void*)generator_new},
                                             {Py_tp_dealloc, (void*)generator_dealloc},
                                             {Py_tp_methods, generator_methods},
@@ -292,7 +304,8 @@ int add_small_types(PyObject* module) {
     } aliases[] = {{"float", DType::Float32}, {"double", DType::Float64}, {"half", DType::Float16},
                    {"int", DType::Int32},     {"long", DType::Int64},     {"short", DType::Int16}};
     for (auto& alias : aliases)
-        if (PyModule_AddObjectRef(module, alias.name, dtype_objects[static_cast<int>(alias.dtype)]) < 0) return -1;
+        if (PyModule_AddObjectRef(module, alias.name, dtype_objects[static_cast<int>(alias.dtype)]) < 0)
+            return -1;
     if (PyModule_AddObjectRef(module, "dtype", reinterpret_cast<PyObject*>(DTypeType)) < 0 ||
         PyModule_AddObjectRef(module, "device", reinterpret_cast<PyObject*>(DeviceType_)) < 0 ||
         PyModule_AddObjectRef(module, "Generator", reinterpret_cast<PyObject*>(GeneratorType)) < 0 ||

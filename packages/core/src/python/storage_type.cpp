@@ -11,8 +11,7 @@ namespace rushlight::python {
 namespace {
 
 struct PyStorage {
-    PyObject_HEAD
-    Ref<Storage> storage;
+    PyObject_HEAD Ref<Storage> storage;
     PyObject* weakrefs;
 };
 PyTypeObject* storage_type = nullptr;
@@ -58,7 +57,8 @@ int storage_get_buffer(PyObject* o, Py_buffer* view, int flags) {
              name(storage.device()).c_str());
     static char nothing[1];
     void* data = storage.data() ? storage.data() : nothing;
-    if (PyBuffer_FillInfo(view, o, data, static_cast<Py_ssize_t>(storage.nbytes()), storage.read_only(), flags) < 0)
+    if (PyBuffer_FillInfo(view, o, data, static_cast<Py_ssize_t>(storage.nbytes()), storage.read_only(),
+                          flags) < 0)
         throw PythonError();
     storage.add_export();
     return 0;
@@ -114,32 +114,34 @@ bool to_sizes(PyObject* o, std::vector<int64_t>& out) {
 PyObject* tensor_over(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     RL_PY_TRY
     RL_CHECK(nargs == 5, throw_type, "_tensor_over takes 5 arguments");
-    RL_CHECK(PyObject_TypeCheck(args[0], storage_type), throw_type, "_tensor_over(storage): must be an UntypedStorage");
+    RL_CHECK(PyObject_TypeCheck(args[0], storage_type), throw_type,
+             "_tensor_over(storage): must be an UntypedStorage");
     DType dtype;
     RL_CHECK(to_dtype(args[1], dtype), throw_type, "_tensor_over(dtype): must be a dtype");
     std::vector<int64_t> sizes, strides;
     int64_t offset;
     RL_CHECK(to_sizes(args[2], sizes) && to_sizes(args[3], strides) && to_int(args[4], offset), throw_type,
              "_tensor_over(size, stride, offset): must be ints");
-    RL_CHECK(sizes.size() == strides.size(), throw_value, "_tensor_over(size, stride): %zu sizes, but %zu strides",
-             sizes.size(), strides.size());
+    RL_CHECK(sizes.size() == strides.size(), throw_value,
+             "_tensor_over(size, stride): %zu sizes, but %zu strides", sizes.size(), strides.size());
     return wrap(make_over(reinterpret_cast<PyStorage*>(args[0])->storage, sizes, strides, offset, dtype));
     RL_PY_CATCH
 }
 
-PyMethodDef methods[] = {
-    {"nbytes", storage_nbytes, METH_NOARGS, "The size in bytes."},
-    {"size", storage_nbytes, METH_NOARGS, "The size in bytes."},
-    {"data_ptr", storage_data_ptr, METH_NOARGS, "The address of the first byte."},
-    {"resizable", storage_resizable, METH_NOARGS, "Whether the memory is ours, and nobody outside looks at it."},
-    {"__reduce_ex__", storage_reduce, METH_O, nullptr},
-    {"__deepcopy__", storage_deepcopy, METH_O, nullptr},
-    {nullptr, nullptr, 0, nullptr}};
+PyMethodDef methods[] = {{"nbytes", storage_nbytes, METH_NOARGS, "The size in bytes."},
+                         {"size", storage_nbytes, METH_NOARGS, "The size in bytes."},
+                         {"data_ptr", storage_data_ptr, METH_NOARGS, "The address of the first byte."},
+                         {"resizable", storage_resizable, METH_NOARGS,
+                          "Whether the memory is ours, and nobody outside looks at it."},
+                         {"__reduce_ex__", storage_reduce, METH_O, nullptr},
+                         {"__deepcopy__", storage_deepcopy, METH_O, nullptr},
+                         {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef properties[] = {{"device", storage_device, nullptr, "Where the memory is.", nullptr},
                             {nullptr, nullptr, nullptr, nullptr, nullptr}};
-PyMethodDef functions[] = {{"_tensor_over", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(tensor_over)),
-                            METH_FASTCALL, nullptr},
-                           {nullptr, nullptr, 0, nullptr}};
+PyMethodDef functions[] = {
+    {"_tensor_over", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(tensor_over)), METH_FASTCALL,
+     nullptr},
+    {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
 
@@ -151,17 +153,18 @@ int add_storage_type(PyObject* module) {
     static PyMemberDef members[] = {
         {"__weaklistoffset__", T_PYSSIZET, offsetof(PyStorage, weakrefs), READONLY, nullptr},
         {nullptr, 0, 0, 0, nullptr}};
-    static PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(storage_dealloc)},
-                                  {Py_tp_repr, reinterpret_cast<void*>(storage_repr)},
-                                  {Py_tp_methods, methods},
-                                  {Py_tp_members, members},
-                                  {Py_tp_getset, properties},
-                                  {Py_sq_length, reinterpret_cast<void*>(storage_length)},
-                                  {Py_bf_getbuffer, reinterpret_cast<void*>(storage_get_buffer)},
-                                  {Py_bf_releasebuffer, reinterpret_cast<void*>(storage_release_buffer)},
-                                  {Py_tp_doc, const_cast<char*>("The bytes behind one or several tensors. Made by "
-                                                                "Tensor.untyped_storage().")},
-                                  {0, nullptr}};
+    static PyType_Slot slots[] = {
+        {Py_tp_dealloc, reinterpret_cast<void*>(storage_dealloc)},
+        {Py_tp_repr, reinterpret_cast<void*>(storage_repr)},
+        {Py_tp_methods, methods},
+        {Py_tp_members, members},
+        {Py_tp_getset, properties},
+        {Py_sq_length, reinterpret_cast<void*>(storage_length)},
+        {Py_bf_getbuffer, reinterpret_cast<void*>(storage_get_buffer)},
+        {Py_bf_releasebuffer, reinterpret_cast<void*>(storage_release_buffer)},
+        {Py_tp_doc, const_cast<char*>("The bytes behind one or several tensors. Made by "
+                                      "Tensor.untyped_storage().")},
+        {0, nullptr}};
     static PyType_Spec spec{"rushlight_core.UntypedStorage", sizeof(PyStorage), 0,
                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
     storage_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));

@@ -1,10 +1,10 @@
 // Methods and properties of Tensor that are no operators: what it is, where it is, what it holds.
 #include <cstring>
 
+#include "ops/pointwise.h"
 #include "python/arguments.h"
 #include "python/results.h"
 #include "rushlight/dispatch.h"
-#include "ops/pointwise.h"
 #include "rushlight/half.h"
 #include "rushlight/ops/permute.h"
 #include "rushlight/ops/transpose.h"
@@ -38,7 +38,8 @@ Scalar item(const Tensor& t) {
              "item(): a tensor of shape %s has %lld elements, only one can become a Python number\n"
              "hint: use tolist(), or index it first",
              to_string(t.sizes()).c_str(), (long long)t.numel());
-    RL_CHECK(t.device().type != DeviceType::Meta, throw_runtime, "item(): a tensor on the meta device has no values");
+    RL_CHECK(t.device().type != DeviceType::Meta, throw_runtime,
+             "item(): a tensor on the meta device has no values");
     if (t.device().type != DeviceType::CPU) {
         Tensor host = make_tensor({}, t.dtype());
         copy_into(host, t);
@@ -105,8 +106,8 @@ RL_METHOD(method_item) {
 RL_METHOD(method_tolist) {
     RL_PY_TRY
     const Tensor& t = unwrap(self);
-    RL_CHECK(t.device().type == DeviceType::CPU, throw_runtime, "tolist(): the tensor is on %s\nhint: use .cpu() first",
-             name(t.device()).c_str());
+    RL_CHECK(t.device().type == DeviceType::CPU, throw_runtime,
+             "tolist(): the tensor is on %s\nhint: use .cpu() first", name(t.device()).c_str());
     return tolist_of(t, 0, static_cast<const char*>(t.impl()->data()));
     RL_PY_CATCH
 }
@@ -162,8 +163,8 @@ PyObject* make_subclass(PyObject*, PyObject* args, PyObject* kwargs) {
     static const char* names[] = {"cls", "data", "require_grad", nullptr};
     PyObject *cls, *data;
     int require_grad = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|p:_make_subclass", const_cast<char**>(names), &cls, &data,
-                                     &require_grad))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|p:_make_subclass", const_cast<char**>(names), &cls,
+                                     &data, &require_grad))
         return nullptr;
     RL_PY_TRY
     RL_CHECK(PyType_Check(cls), throw_type, "_make_subclass(cls, data): cls must be a type, not %s",
@@ -217,8 +218,8 @@ int set_grad(PyObject* self, PyObject* value, void*) {
     RL_CHECK(g.dtype() == t.dtype() && g.device() == t.device(), throw_runtime,
              "grad must have the tensor's dtype and device (%s on %s), got %s on %s", name(t.dtype()),
              name(t.device()).c_str(), name(g.dtype()), name(g.device()).c_str());
-    RL_CHECK(std::equal(g.sizes().begin(), g.sizes().end(), t.sizes().begin(), t.sizes().end()), throw_runtime,
-             "grad must have the tensor's shape %s, got %s", to_string(t.sizes()).c_str(),
+    RL_CHECK(std::equal(g.sizes().begin(), g.sizes().end(), t.sizes().begin(), t.sizes().end()),
+             throw_runtime, "grad must have the tensor's shape %s, got %s", to_string(t.sizes()).c_str(),
              to_string(g.sizes()).c_str());
     t.impl()->set_grad(Ref<TensorImpl>::share(g.impl()));
     if (!PyObject_GC_IsTracked(self)) PyObject_GC_Track(self);
@@ -249,7 +250,8 @@ int set_data(PyObject* self, PyObject* value, void*) {
     RL_CHECK(value && is_tensor(value), throw_type, "data must be a Tensor");
     TensorImpl* to = unwrap(self).impl();
     TensorImpl* from = unwrap(value).impl();
-    to->assign(Ref<Storage>::share(from->storage()), from->sizes(), from->strides(), from->offset(), from->dtype());
+    to->assign(Ref<Storage>::share(from->storage()), from->sizes(), from->strides(), from->offset(),
+               from->dtype());
     return 0;
     RL_PY_CATCH_INT
 }
@@ -284,7 +286,8 @@ RL_METHOD(method_attributes) {
 RL_GETTER(get_array_priority) { return PyFloat_FromDouble(1000); }
 RL_GETTER(get_read_only) { return PyBool_FromLong(unwrap(self).impl()->storage()->read_only()); }
 
-#define RL_FAST(f) reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f)), METH_FASTCALL | METH_KEYWORDS
+#define RL_FAST(f) \
+    reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f)), METH_FASTCALL | METH_KEYWORDS
 
 }  // namespace
 
@@ -327,8 +330,8 @@ PyGetSetDef tensor_properties[] = {
     {"nbytes", get_nbytes, nullptr, "Bytes of all elements.", nullptr},
     {"_base", get_base, nullptr, "The tensor that this is a view of, or None.", nullptr},
     {"_read_only", get_read_only, nullptr, "Whether in-place writes raise.", nullptr},
-    {"grad_fn", get_none, nullptr, "The operator that made the tensor: None, until rushlight-autograd is imported.",
-     nullptr},
+    {"grad_fn", get_none, nullptr,
+     "The operator that made the tensor: None, until rushlight-autograd is imported.", nullptr},
     {"__dict__", get_dict, PyObject_GenericSetDict, nullptr, nullptr},
     {"__array_priority__", get_array_priority, nullptr, "Above that of NumPy's arrays.", nullptr},
     {"is_sparse", get_false, nullptr, nullptr, nullptr},

@@ -47,9 +47,7 @@ PyTensor* allocate_plain() {
     return self;
 }
 
-bool keeps_state(PyTensor* self) {
-    return self->dict || self->weakrefs || Py_TYPE(self) != TensorType;
-}
+bool keeps_state(PyTensor* self) { return self->dict || self->weakrefs || Py_TYPE(self) != TensorType; }
 
 void tensor_dealloc(PyObject* object) {
     auto* self = reinterpret_cast<PyTensor*>(object);
@@ -134,7 +132,8 @@ void release_wrapper(void* wrapper, TensorImpl* impl) {
     if (!Py_IsInitialized()) return;
     auto* self = static_cast<PyTensor*>(wrapper);
     self->tensor = Tensor::share(impl);
-    if (!PyGILState_Check()) return run_with_gil([](void* w) { Py_DECREF(static_cast<PyObject*>(w)); }, wrapper);
+    if (!PyGILState_Check())
+        return run_with_gil([](void* w) { Py_DECREF(static_cast<PyObject*>(w)); }, wrapper);
     TensorImpl* outer = std::exchange(dying, impl);
     Py_DECREF(reinterpret_cast<PyObject*>(self));
     dying = outer;
@@ -194,8 +193,8 @@ int add_tensor_type(PyObject* module) {
     static PyNumberMethods numbers{};
     fill_number_slots(numbers);
     std::vector<PyMethodDef> methods;
-    for (PyMethodDef* table : {generated_methods, tensor_methods, buffer_methods, dlpack_methods, storage_methods,
-                               override_methods, python_methods()})
+    for (PyMethodDef* table : {generated_methods, tensor_methods, buffer_methods, dlpack_methods,
+                               storage_methods, override_methods, python_methods()})
         for (PyMethodDef* m = table; m->ml_name; ++m) methods.push_back(*m);
     methods.push_back({nullptr, nullptr, 0, nullptr});
     static std::vector<PyMethodDef> kept;  // the type refers to it

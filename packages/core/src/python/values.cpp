@@ -173,9 +173,10 @@ std::vector<Value> call_operator(const Operator& op, PyObject* const* args, Py_s
     Stack stack(schema.arguments.size());
     for (size_t i = 0; i < stack.size(); ++i) {
         const SchemaArgument& argument = schema.arguments[i];
-        RL_CHECK(to_value(args[i], argument.type, stack[i]), throw_type, "%s: argument '%.*s' must be %.*s, not %s",
-                 op.name, int(argument.name.size()), argument.name.data(), int(argument.type.size()),
-                 argument.type.data(), Py_TYPE(args[i])->tp_name);
+        RL_CHECK(to_value(args[i], argument.type, stack[i]), throw_type,
+                 "%s: argument '%.*s' must be %.*s, not %s", op.name, int(argument.name.size()),
+                 argument.name.data(), int(argument.type.size()), argument.type.data(),
+                 Py_TYPE(args[i])->tp_name);
     }
     call_boxed(op, stack);
     return stack;

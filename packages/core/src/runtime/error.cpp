@@ -20,11 +20,11 @@ namespace {
 }
 }  // namespace
 
-#define RL_THROWER(function, kind)                        \
-    void function(const char* format, ...) {              \
-        va_list args;                                     \
-        va_start(args, format);                           \
-        throw_formatted(ErrorKind::kind, format, args);   \
+#define RL_THROWER(function, kind)                      \
+    void function(const char* format, ...) {            \
+        va_list args;                                   \
+        va_start(args, format);                         \
+        throw_formatted(ErrorKind::kind, format, args); \
     }
 RL_THROWER(throw_runtime, Runtime)
 RL_THROWER(throw_value, Value)

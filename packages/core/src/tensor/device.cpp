@@ -44,7 +44,8 @@ Device parse_device(std::string_view text) {
         const char* last = text.data() + text.size();
         auto [end, error] = std::from_chars(first, last, index);
         RL_CHECK(error == std::errc{} && end == last && index >= 0 && index < 128, throw_runtime,
-                 "device(%.*s): the index after ':' must be an integer from 0 to 127", int(text.size()), text.data());
+                 "device(%.*s): the index after ':' must be an integer from 0 to 127", int(text.size()),
+                 text.data());
         device.index = static_cast<int8_t>(index);
     }
     return device;

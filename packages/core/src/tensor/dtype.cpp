@@ -7,8 +7,9 @@
 namespace rushlight {
 namespace {
 
-constexpr const char* kNames[kNumDTypes] = {"bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16",
-                                            "float32", "float64", "uint16", "uint32", "uint64", "complex64", "complex128"};
+constexpr const char* kNames[kNumDTypes] = {"bool",   "uint8",   "int8",     "int16",     "int32",
+                                            "int64",  "float16", "bfloat16", "float32",   "float64",
+                                            "uint16", "uint32",  "uint64",   "complex64", "complex128"};
 
 std::atomic<DType> default_dtype_{DType::Float32};
 
@@ -42,16 +43,18 @@ DType promote(DType a, DType b) {
     if (is_unsigned(a) == is_unsigned(b)) return bits(a) > bits(b) ? a : b;
     DType u = is_unsigned(a) ? a : b, s = is_unsigned(a) ? b : a;
     if (bits(s) > bits(u)) return s;
-    RL_CHECK(bits(u) < 64, throw_runtime,
-             "promotion of %s and %s is not defined: no integer type holds both\nhint: convert one of them first",
-             name(a), name(b));
+    RL_CHECK(
+        bits(u) < 64, throw_runtime,
+        "promotion of %s and %s is not defined: no integer type holds both\nhint: convert one of them first",
+        name(a), name(b));
     return signed_of(bits(u) * 2);
 }
 
 DType default_dtype() { return default_dtype_.load(std::memory_order_relaxed); }
 
 void set_default_dtype(DType t) {
-    RL_CHECK(is_floating(t), throw_type, "set_default_dtype(d): d must be a floating point dtype, got %s", name(t));
+    RL_CHECK(is_floating(t), throw_type, "set_default_dtype(d): d must be a floating point dtype, got %s",
+             name(t));
     default_dtype_.store(t, std::memory_order_relaxed);
 }
 

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include "runtime/hooks.h"
 #include "rushlight/allocator.h"
 #include "rushlight/backend.h"
 #include "rushlight/error.h"
-#include "runtime/hooks.h"
 #include "tensor/object_pool.h"
 
 namespace rushlight {
@@ -61,12 +61,14 @@ void Storage::destroy(Storage* storage) {
 }
 
 void Storage::resize(size_t nbytes) {
-    RL_CHECK(kind_ == StorageKind::Cached, throw_runtime,
-             "resize: this tensor's memory belongs to somebody else (NumPy, DLPack, a file or shared memory)\n"
-             "hint: clone() it first");
+    RL_CHECK(
+        kind_ == StorageKind::Cached, throw_runtime,
+        "resize: this tensor's memory belongs to somebody else (NumPy, DLPack, a file or shared memory)\n"
+        "hint: clone() it first");
     RL_CHECK(exports() == 0, throw_runtime,
              "resize: %u NumPy arrays, buffers or DLPack capsules refer to this tensor's memory\n"
-             "hint: clone() it first, or let go of them", exports());
+             "hint: clone() it first, or let go of them",
+             exports());
     if (device_.type == DeviceType::CPU) {
         void* fresh = cpu_allocate(nbytes);
         if (data_) std::memcpy(fresh, data_, std::min(nbytes, nbytes_));

@@ -14,7 +14,8 @@ bool meta_table_set = false;
 WrapperTable wrapper_table{};
 
 uint64_t device_bits(Device d) {
-    return (static_cast<uint64_t>(d.type) << 24) | (static_cast<uint64_t>(static_cast<uint8_t>(d.index)) << 32);
+    return (static_cast<uint64_t>(d.type) << 24) |
+           (static_cast<uint64_t>(static_cast<uint8_t>(d.index)) << 32);
 }
 
 // The product of sizes, or a typed error: sizes come from users.
@@ -24,7 +25,8 @@ int64_t checked_numel(IntList sizes) {
     int64_t numel = 1;
     bool overflow = false, empty = false;
     for (int64_t n : sizes) {
-        RL_CHECK(n >= 0, throw_runtime, "a dimension cannot be negative: got shape %s", to_string(sizes).c_str());
+        RL_CHECK(n >= 0, throw_runtime, "a dimension cannot be negative: got shape %s",
+                 to_string(sizes).c_str());
         empty |= n == 0;
         overflow |= __builtin_mul_overflow(numel, n, &numel);
     }
@@ -47,7 +49,8 @@ int64_t extent(IntList sizes, IntList strides) {
     for (size_t d = 0; d < sizes.size(); ++d) {
         if (sizes[d] == 0) return 0;
         int64_t step;
-        RL_CHECK(strides[d] >= 0, throw_runtime, "strides cannot be negative: got %s", to_string(strides).c_str());
+        RL_CHECK(strides[d] >= 0, throw_runtime, "strides cannot be negative: got %s",
+                 to_string(strides).c_str());
         bool overflow = __builtin_mul_overflow(sizes[d] - 1, strides[d], &step);
         overflow |= __builtin_add_overflow(last, step, &last);
         RL_CHECK(!overflow, throw_runtime, "shape %s with strides %s reaches beyond a 64-bit integer",
@@ -255,14 +258,16 @@ int64_t Tensor::size(int64_t d) const {
 
 void Tensor::set_requires_grad(bool on) const {
     TensorImpl* impl = impl_.get();
-    RL_CHECK(!on || is_differentiable(dtype()), throw_runtime,
-             "requires_grad_(True): only floating point and complex tensors can require gradients, this one is %s",
-             name(dtype()));
+    RL_CHECK(
+        !on || is_differentiable(dtype()), throw_runtime,
+        "requires_grad_(True): only floating point and complex tensors can require gradients, this one is %s",
+        name(dtype()));
     RL_CHECK(on || is_leaf(), throw_runtime,
              "requires_grad_(False): this tensor was computed from others that require gradients\n"
              "hint: use detach() for a tensor outside the graph");
-    RL_CHECK(!on || !impl->has(Flag::Inference) || dispatch_state.inference, throw_runtime,
-             "requires_grad_(True): this tensor was made in inference_mode\nhint: clone() it outside of it first");
+    RL_CHECK(
+        !on || !impl->has(Flag::Inference) || dispatch_state.inference, throw_runtime,
+        "requires_grad_(True): this tensor was made in inference_mode\nhint: clone() it outside of it first");
     if (!is_leaf()) return;
     if (on) {
         impl->set(Flag::DetachedView, false);
@@ -271,7 +276,9 @@ void Tensor::set_requires_grad(bool on) const {
     impl->set_stage(Stage::Autograd, on);
 }
 
-Tensor make_tensor(IntList sizes, DType dtype, Device device) { return TensorFactory::fresh(sizes, dtype, device); }
+Tensor make_tensor(IntList sizes, DType dtype, Device device) {
+    return TensorFactory::fresh(sizes, dtype, device);
+}
 
 Tensor make_like(const Tensor& like, DType dtype) { return TensorFactory::like(like, dtype); }
 
@@ -284,10 +291,12 @@ Tensor make_strided(IntList sizes, IntList strides, DType dtype, Device device) 
 Tensor make_over(Ref<Storage> storage, IntList sizes, IntList strides, int64_t offset, DType dtype) {
     checked_numel(sizes);
     int64_t need = extent(sizes, strides);
-    RL_CHECK(offset >= 0, throw_runtime, "the storage offset must not be negative, got %lld", (long long)offset);
+    RL_CHECK(offset >= 0, throw_runtime, "the storage offset must not be negative, got %lld",
+             (long long)offset);
     int64_t end = 0;
     bool overflow = __builtin_add_overflow(offset, need, &end);
-    RL_CHECK(need == 0 || (!overflow && checked_nbytes(end, dtype, sizes) <= storage->nbytes()), throw_runtime,
+    RL_CHECK(need == 0 || (!overflow && checked_nbytes(end, dtype, sizes) <= storage->nbytes()),
+             throw_runtime,
              "shape %s with strides %s at offset %lld needs more than the %zu bytes of the storage",
              to_string(sizes).c_str(), to_string(strides).c_str(), (long long)offset, storage->nbytes());
     return TensorFactory::over(std::move(storage), sizes, strides, offset, dtype);

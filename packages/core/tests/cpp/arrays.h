@@ -12,11 +12,21 @@
 namespace check {
 
 template <class T> struct DTypeOf;
-template <> struct DTypeOf<bool> { static constexpr auto value = rushlight::DType::Bool; };
-template <> struct DTypeOf<float> { static constexpr auto value = rushlight::DType::Float32; };
-template <> struct DTypeOf<double> { static constexpr auto value = rushlight::DType::Float64; };
-template <> struct DTypeOf<int32_t> { static constexpr auto value = rushlight::DType::Int32; };
-template <> struct DTypeOf<int64_t> { static constexpr auto value = rushlight::DType::Int64; };
+template <> struct DTypeOf<bool> {
+    static constexpr auto value = rushlight::DType::Bool;
+};
+template <> struct DTypeOf<float> {
+    static constexpr auto value = rushlight::DType::Float32;
+};
+template <> struct DTypeOf<double> {
+    static constexpr auto value = rushlight::DType::Float64;
+};
+template <> struct DTypeOf<int32_t> {
+    static constexpr auto value = rushlight::DType::Int32;
+};
+template <> struct DTypeOf<int64_t> {
+    static constexpr auto value = rushlight::DType::Int64;
+};
 
 /// Strided memory that owns itself.
 template <class T>
@@ -47,8 +57,9 @@ class Array {
             contiguous = contiguous && (sizes_[d] == 1 || strides_[d] == step);
             step *= sizes_[d];
         }
-        return {data_.get(), sizes_.data(), strides_.data(), numel_, static_cast<int32_t>(sizes_.size()),
-                DTypeOf<T>::value, contiguous};
+        return {
+            data_.get(),       sizes_.data(), strides_.data(), numel_, static_cast<int32_t>(sizes_.size()),
+            DTypeOf<T>::value, contiguous};
     }
     T* data() const { return data_.get(); }
     int64_t numel() const { return numel_; }

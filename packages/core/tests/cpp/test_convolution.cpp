@@ -1,7 +1,7 @@
-// sources: src/cpu/convolution.cpp src/cpu/contiguous.cpp src/cpu/capability.cpp src/cpu/onednn/convolution.cpp
-// sources: src/cpu/kernels/convolution.cpp src/cpu/kernels/depthwise.cpp src/cpu/kernels/gemm.cpp
-// sources: src/cpu/kernels/contiguous.cpp src/runtime/parallel.cpp src/runtime/limits.cpp src/runtime/error.cpp
-// sources: src/tensor/dtype.cpp
+// sources: src/cpu/convolution.cpp src/cpu/contiguous.cpp src/cpu/capability.cpp
+// sources: src/cpu/onednn/convolution.cpp src/cpu/kernels/convolution.cpp src/cpu/kernels/depthwise.cpp
+// sources: src/cpu/kernels/gemm.cpp src/cpu/kernels/contiguous.cpp src/runtime/parallel.cpp
+// sources: src/runtime/limits.cpp src/runtime/error.cpp src/tensor/dtype.cpp
 // options: -DRUSHLIGHT_CPU=avx2 -DRUSHLIGHT_HAVE_AVX2=1
 
 // Convolutions without a vendor library: against the definition, and gradients by the identity
@@ -23,9 +23,9 @@ struct Case {
 };
 
 const Case kCases[] = {
-    {2, 3, 4, 1, 9, 11, 3, 1, 1, 1},  {1, 4, 6, 2, 8, 7, 3, 2, 1, 1},    {3, 2, 5, 1, 10, 10, 2, 3, 0, 2},
-    {2, 6, 6, 6, 13, 9, 3, 1, 1, 1},  {2, 4, 8, 4, 12, 20, 5, 2, 2, 1},  {1, 3, 3, 3, 15, 40, 3, 2, 3, 2},
-    {2, 8, 12, 1, 6, 6, 1, 1, 0, 1},  {2, 5, 7, 1, 5, 5, 1, 2, 0, 1},    {9, 20, 70, 1, 6, 5, 3, 1, 1, 1},
+    {2, 3, 4, 1, 9, 11, 3, 1, 1, 1}, {1, 4, 6, 2, 8, 7, 3, 2, 1, 1},   {3, 2, 5, 1, 10, 10, 2, 3, 0, 2},
+    {2, 6, 6, 6, 13, 9, 3, 1, 1, 1}, {2, 4, 8, 4, 12, 20, 5, 2, 2, 1}, {1, 3, 3, 3, 15, 40, 3, 2, 3, 2},
+    {2, 8, 12, 1, 6, 6, 1, 1, 0, 1}, {2, 5, 7, 1, 5, 5, 1, 2, 0, 1},   {9, 20, 70, 1, 6, 5, 3, 1, 1, 1},
     {1, 2, 2, 1, 4, 40, 4, 4, 0, 1},
 };
 
@@ -46,13 +46,15 @@ double inner_product(const Array<double>& a, const Array<double>& b) {
 
 bool close(double a, double b) { return std::abs(a - b) <= 1e-10 * (1 + std::abs(b)); }
 
-double at_output(const Case& c, const Array<double>& x, const Array<double>& w, int64_t n, int64_t o, int64_t i, int64_t j) {
+double at_output(const Case& c, const Array<double>& x, const Array<double>& w, int64_t n, int64_t o,
+                 int64_t i, int64_t j) {
     double sum = 0;
     const int64_t group = o / (c.out / c.groups);
     for (int64_t ch = 0; ch < c.in / c.groups; ++ch) {
         for (int64_t p = 0; p < c.kernel; ++p) {
             for (int64_t q = 0; q < c.kernel; ++q) {
-                const int64_t y = i * c.stride - c.padding + p * c.dilation, z = j * c.stride - c.padding + q * c.dilation;
+                const int64_t y = i * c.stride - c.padding + p * c.dilation,
+                              z = j * c.stride - c.padding + q * c.dilation;
                 if (y < 0 || y >= c.height || z < 0 || z >= c.width) continue;
                 sum += x(n, group * (c.in / c.groups) + ch, y, z) * w(o, ch, p, q);
             }
@@ -65,13 +67,14 @@ double at_output(const Case& c, const Array<double>& x, const Array<double>& w, 
 
 TEST(forward_is_the_definition) {
     for (const Case& c : kCases) {
-        const Array<double> x = random<double>({c.batch, c.in, c.height, c.width}), bias = random<double>({c.out});
+        const Array<double> x = random<double>({c.batch, c.in, c.height, c.width}),
+                            bias = random<double>({c.out});
         const Array<double> w = random<double>({c.out, c.in / c.groups, c.kernel, c.kernel});
         Array<double> out({c.batch, c.out, output_size(c.height, c), output_size(c.width, c)});
         const Lists l(c);
         Context ctx;
-        cpu::convolution(ctx, out.view(), x.view(), w.view(), bias.view(), {&l.stride, 1}, {&l.padding, 1}, {&l.dilation, 1},
-                         false, {&l.zero, 1}, c.groups);
+        cpu::convolution(ctx, out.view(), x.view(), w.view(), bias.view(), {&l.stride, 1}, {&l.padding, 1},
+                         {&l.dilation, 1}, false, {&l.zero, 1}, c.groups);
         for (int64_t n = 0; n < c.batch; ++n) {
             for (int64_t o = 0; o < c.out; ++o) {
                 for (int64_t i = 0; i < out.size(2); ++i) {
@@ -92,19 +95,22 @@ TEST(gradients_are_adjoint) {
             const Array<double> x = transposed ? random<double>({c.batch, c.out, h, v})
                                                : random<double>({c.batch, c.in, c.height, c.width});
             const Array<double> w = random<double>({c.out, c.in / c.groups, c.kernel, c.kernel});
-            const std::vector<int64_t> result = transposed ? std::vector<int64_t>{c.batch, c.in, c.height, c.width}
-                                                           : std::vector<int64_t>{c.batch, c.out, h, v};
-            Array<double> out(result), g = random<double>(result), dx = random<double>({x.numel()}), dw = random<double>({w.numel()});
+            const std::vector<int64_t> result = transposed
+                                                    ? std::vector<int64_t>{c.batch, c.in, c.height, c.width}
+                                                    : std::vector<int64_t>{c.batch, c.out, h, v};
+            Array<double> out(result), g = random<double>(result), dx = random<double>({x.numel()}),
+                                       dw = random<double>({w.numel()});
             Array<double> db({result[1]});
             View dx_view = x.view(), dw_view = w.view();
             dx_view.data = dx.data();
             dw_view.data = dw.data();
             const Lists l(c);
             Context ctx;
-            cpu::convolution(ctx, out.view(), x.view(), w.view(), none(), {&l.stride, 1}, {&l.padding, 1}, {&l.dilation, 1},
-                             transposed, {&l.zero, 1}, c.groups);
-            cpu::convolution_backward(ctx, dx_view, dw_view, db.view(), g.view(), x.view(), w.view(), {&l.stride, 1},
-                                      {&l.padding, 1}, {&l.dilation, 1}, transposed, {&l.zero, 1}, c.groups);
+            cpu::convolution(ctx, out.view(), x.view(), w.view(), none(), {&l.stride, 1}, {&l.padding, 1},
+                             {&l.dilation, 1}, transposed, {&l.zero, 1}, c.groups);
+            cpu::convolution_backward(ctx, dx_view, dw_view, db.view(), g.view(), x.view(), w.view(),
+                                      {&l.stride, 1}, {&l.padding, 1}, {&l.dilation, 1}, transposed,
+                                      {&l.zero, 1}, c.groups);
             const double expected = inner_product(out, g);
             CHECK(close(inner_product(x, dx), expected));
             CHECK(close(inner_product(w, dw), expected));
@@ -122,21 +128,23 @@ TEST(gradients_are_adjoint) {
 TEST(threads_change_no_bit) {
     const Case cases[] = {{4, 16, 24, 1, 20, 20, 3, 1, 1, 1}, {8, 32, 32, 32, 16, 16, 3, 1, 1, 1}};
     for (const Case& c : cases) {
-        const Array<float> x = random<float>({c.batch, c.in, c.height, c.width}), g = random<float>({c.batch, c.out, c.height, c.width});
+        const Array<float> x = random<float>({c.batch, c.in, c.height, c.width}),
+                           g = random<float>({c.batch, c.out, c.height, c.width});
         const Array<float> w = random<float>({c.out, c.in / c.groups, c.kernel, c.kernel});
         const Lists l(c);
         CHECK(same_for_all_threads([&] {
             Array<float> out({c.batch, c.out, c.height, c.width});
             Context ctx;
-            cpu::convolution(ctx, out.view(), x.view(), w.view(), none(), {&l.stride, 1}, {&l.padding, 1}, {&l.dilation, 1},
-                             false, {&l.zero, 1}, c.groups);
+            cpu::convolution(ctx, out.view(), x.view(), w.view(), none(), {&l.stride, 1}, {&l.padding, 1},
+                             {&l.dilation, 1}, false, {&l.zero, 1}, c.groups);
             return out;
         }));
         CHECK(same_for_all_threads([&] {
             Array<float> dw({c.out, c.in / c.groups, c.kernel, c.kernel});
             Context ctx;
-            cpu::convolution_backward(ctx, none(), dw.view(), none(), g.view(), x.view(), w.view(), {&l.stride, 1},
-                                      {&l.padding, 1}, {&l.dilation, 1}, false, {&l.zero, 1}, c.groups);
+            cpu::convolution_backward(ctx, none(), dw.view(), none(), g.view(), x.view(), w.view(),
+                                      {&l.stride, 1}, {&l.padding, 1}, {&l.dilation, 1}, false, {&l.zero, 1},
+                                      c.groups);
             return dw;
         }));
     }

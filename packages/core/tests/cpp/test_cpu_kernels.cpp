@@ -1,11 +1,13 @@
-// sources: src/cpu/norm.cpp src/cpu/pool.cpp src/cpu/softmax.cpp src/cpu/loss.cpp src/cpu/embedding.cpp src/cpu/attention.cpp
-// sources: src/cpu/contiguous.cpp src/cpu/capability.cpp src/cpu/kernels/batch_norm.cpp src/cpu/kernels/line_norm.cpp
-// sources: src/cpu/kernels/pool.cpp src/cpu/kernels/softmax.cpp src/cpu/kernels/loss.cpp src/cpu/kernels/embedding.cpp
-// sources: src/cpu/kernels/attention.cpp src/cpu/kernels/gemm.cpp src/cpu/kernels/contiguous.cpp src/runtime/parallel.cpp
+// sources: src/cpu/norm.cpp src/cpu/pool.cpp src/cpu/softmax.cpp src/cpu/loss.cpp src/cpu/embedding.cpp
+// sources: src/cpu/attention.cpp src/cpu/contiguous.cpp src/cpu/capability.cpp src/cpu/kernels/batch_norm.cpp
+// sources: src/cpu/kernels/line_norm.cpp src/cpu/kernels/pool.cpp src/cpu/kernels/softmax.cpp
+// sources: src/cpu/kernels/loss.cpp src/cpu/kernels/embedding.cpp src/cpu/kernels/attention.cpp
+// sources: src/cpu/kernels/gemm.cpp src/cpu/kernels/contiguous.cpp src/runtime/parallel.cpp
 // sources: src/runtime/limits.cpp src/runtime/error.cpp src/tensor/dtype.cpp
 // options: -DRUSHLIGHT_CPU=avx2 -DRUSHLIGHT_HAVE_AVX2=1
 
-// What the generated tests of operators do not ask of kernels: the same bits for any number of threads, and edges.
+// What the generated tests of operators do not ask of kernels: the same bits for any number of threads, and
+// edges.
 #include <cmath>
 #include <limits>
 
@@ -27,7 +29,8 @@ const float kInfinity = std::numeric_limits<float>::infinity();
 
 Array<int64_t> indices(int64_t count, int64_t below) {
     Array<int64_t> a({count});
-    for (int64_t i = 0; i < count; ++i) a(i) = static_cast<int64_t>(generator() % static_cast<uint32_t>(below));
+    for (int64_t i = 0; i < count; ++i)
+        a(i) = static_cast<int64_t>(generator() % static_cast<uint32_t>(below));
     return a;
 }
 
@@ -43,7 +46,8 @@ TEST(batch_norm_sums_in_one_order) {
             View y = in.view();
             y.data = out.data();
             Context ctx;
-            cpu::batch_norm(ctx, y, mean.view(), invstd.view(), in.view(), none(), none(), none(), none(), true, 0.1, 1e-5);
+            cpu::batch_norm(ctx, y, mean.view(), invstd.view(), in.view(), none(), none(), none(), none(),
+                            true, 0.1, 1e-5);
             return out;
         }));
     }
@@ -58,8 +62,8 @@ TEST(layer_norm_gradients_sum_in_one_order) {
     CHECK(same_for_all_threads([&] {
         Array<float> dx({500, 130}), dw({130}), db({130});
         Context inner;
-        cpu::layer_norm_backward(inner, dx.view(), dw.view(), db.view(), g.view(), x.view(), mean.view(), rstd.view(),
-                                 w.view(), {&shape, 1});
+        cpu::layer_norm_backward(inner, dx.view(), dw.view(), db.view(), g.view(), x.view(), mean.view(),
+                                 rstd.view(), w.view(), {&shape, 1});
         return dw;
     }));
 }
@@ -69,7 +73,8 @@ TEST(large_means_do_not_spoil_variances) {
     for (int64_t i = 0; i < x.numel(); ++i) x.data()[i] += 1000;
     Array<float> out({8, 1, 30, 30}), mean({1}), invstd({1});
     Context ctx;
-    cpu::batch_norm(ctx, out.view(), mean.view(), invstd.view(), x.view(), none(), none(), none(), none(), true, 0.1, 0);
+    cpu::batch_norm(ctx, out.view(), mean.view(), invstd.view(), x.view(), none(), none(), none(), none(),
+                    true, 0.1, 0);
     double m = 0, v = 0;
     for (int64_t i = 0; i < x.numel(); ++i) m += x.data()[i];
     m /= static_cast<double>(x.numel());
@@ -84,7 +89,8 @@ TEST(maxima_keep_nan_and_the_first_of_equals) {
     for (int64_t j = 2; j < 4; ++j) x(0, 0, 0, j) = x(0, 0, 1, j) = -kInfinity;
     const int64_t two = 2, zero = 0, one = 1;
     Context ctx;
-    cpu::max_pool2d(ctx, out.view(), at.view(), x.view(), {&two, 1}, {nullptr, 0}, {&zero, 1}, {&one, 1}, false);
+    cpu::max_pool2d(ctx, out.view(), at.view(), x.view(), {&two, 1}, {nullptr, 0}, {&zero, 1}, {&one, 1},
+                    false);
     CHECK(std::isnan(out(0, 0, 0, 0)));
     CHECK_EQUAL(at(0, 0, 0, 0), 7);
     CHECK_EQUAL(out(0, 0, 0, 1), -kInfinity);
@@ -111,10 +117,12 @@ TEST(targets_and_indices_out_of_range_are_named) {
     target(1) = 4;
     Array<float> out({1}), rows({3, 2});
     Context ctx;
-    CHECK_RAISES(Index, "target 4 at place 1",
-                 cpu::cross_entropy(ctx, out.view(), none(), none(), x.view(), target.view(), none(), 1, -100, 0));
+    CHECK_RAISES(
+        Index, "target 4 at place 1",
+        cpu::cross_entropy(ctx, out.view(), none(), none(), x.view(), target.view(), none(), 1, -100, 0));
     target(1) = -1;
-    CHECK_RAISES(Index, "index -1 at place 1", cpu::embedding(ctx, rows.view(), table.view(), target.view(), -1, false, false));
+    CHECK_RAISES(Index, "index -1 at place 1",
+                 cpu::embedding(ctx, rows.view(), table.view(), target.view(), -1, false, false));
 }
 
 TEST(embedding_gradients_sum_in_one_order) {
@@ -129,11 +137,13 @@ TEST(embedding_gradients_sum_in_one_order) {
 }
 
 TEST(attention_does_not_depend_on_threads_or_blocks) {
-    const Array<float> q = random<float>({2, 3, 200, 32}), k = random<float>({2, 3, 900, 32}), v = random<float>({2, 3, 900, 16});
+    const Array<float> q = random<float>({2, 3, 200, 32}), k = random<float>({2, 3, 900, 32}),
+                       v = random<float>({2, 3, 900, 16});
     auto attend = [&] {
         Array<float> out({2, 3, 200, 16});
         Context ctx;
-        cpu::scaled_dot_product_attention(ctx, out.view(), none(), q.view(), k.view(), v.view(), none(), true, 0.2);
+        cpu::scaled_dot_product_attention(ctx, out.view(), none(), q.view(), k.view(), v.view(), none(), true,
+                                          0.2);
         return out;
     };
     CHECK(same_for_all_threads(attend));
@@ -151,14 +161,17 @@ TEST(attention_does_not_depend_on_threads_or_blocks) {
 }
 
 TEST(a_target_that_sees_nothing_gives_zeros) {
-    const Array<float> q = random<float>({1, 1, 3, 4}), k = random<float>({1, 1, 5, 4}), v = random<float>({1, 1, 5, 4});
+    const Array<float> q = random<float>({1, 1, 3, 4}), k = random<float>({1, 1, 5, 4}),
+                       v = random<float>({1, 1, 5, 4});
     Array<bool> mask({3, 5});
     for (int64_t j = 0; j < 5; ++j) mask(0, j) = mask(2, j) = true;
     Array<float> out({1, 1, 3, 4}), sums({1, 1, 3}), dq({1, 1, 3, 4}), dk({1, 1, 5, 4}), dv({1, 1, 5, 4});
     Context ctx;
-    cpu::scaled_dot_product_attention(ctx, out.view(), sums.view(), q.view(), k.view(), v.view(), mask.view(), false, 1);
-    cpu::scaled_dot_product_attention_backward(ctx, dq.view(), dk.view(), dv.view(), q.view(), q.view(), k.view(), v.view(),
-                                               mask.view(), out.view(), sums.view(), false, 1);
+    cpu::scaled_dot_product_attention(ctx, out.view(), sums.view(), q.view(), k.view(), v.view(), mask.view(),
+                                      false, 1);
+    cpu::scaled_dot_product_attention_backward(ctx, dq.view(), dk.view(), dv.view(), q.view(), q.view(),
+                                               k.view(), v.view(), mask.view(), out.view(), sums.view(),
+                                               false, 1);
     for (int64_t d = 0; d < 4; ++d) {
         CHECK_EQUAL(out(0, 0, 1, d), 0.f);
         CHECK_EQUAL(dq(0, 0, 1, d), 0.f);

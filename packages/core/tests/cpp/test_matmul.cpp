@@ -1,6 +1,6 @@
 // sources: src/cpu/matmul.cpp src/cpu/contiguous.cpp src/cpu/capability.cpp src/cpu/kernels/gemm.cpp
-// sources: src/cpu/kernels/contiguous.cpp src/runtime/parallel.cpp src/runtime/limits.cpp src/runtime/error.cpp
-// sources: src/tensor/dtype.cpp
+// sources: src/cpu/kernels/contiguous.cpp src/runtime/parallel.cpp src/runtime/limits.cpp
+// sources: src/runtime/error.cpp src/tensor/dtype.cpp
 // options: -DRUSHLIGHT_CPU=avx2 -DRUSHLIGHT_HAVE_AVX2=1
 
 // Matrix products, over the shapes and layouts that send them different ways.
@@ -46,9 +46,9 @@ auto nothing = [](int64_t, int64_t) { return kNoAddend; };
 
 template <class T>
 void check_shapes() {
-    const int64_t sizes[][3] = {{1, 1, 1},    {2, 3, 0},    {8, 8, 8},     {5, 17, 33},   {1, 40, 700},  {2, 600, 9},
-                                {3, 50, 2100}, {13, 31, 90}, {40, 5, 100},  {70, 1, 64},   {33, 65, 400}, {100, 90, 30},
-                                {9, 1030, 520}, {350, 40, 20}};
+    const int64_t sizes[][3] = {{1, 1, 1},     {2, 3, 0},     {8, 8, 8},      {5, 17, 33},  {1, 40, 700},
+                                {2, 600, 9},   {3, 50, 2100}, {13, 31, 90},   {40, 5, 100}, {70, 1, 64},
+                                {33, 65, 400}, {100, 90, 30}, {9, 1030, 520}, {350, 40, 20}};
     for (const auto& [m, n, k] : sizes) {
         for (int layout = 0; layout < 4; ++layout) {
             const Array<T> a = matrix<T>(m, k, layout % 2), b = matrix<T>(k, n, layout / 2);
@@ -68,7 +68,8 @@ TEST(double_products) { check_shapes<double>(); }
 TEST(addends_broadcast_and_may_be_the_output) {
     for (int64_t n : {3, 40}) {
         const Array<float> a = random<float>({20, 30}), b = random<float>({30, n});
-        const Array<float> row = random<float>({n}), column = random<float>({20, 1}), full = random<float>({n, 20}).transposed(0, 1);
+        const Array<float> row = random<float>({n}), column = random<float>({20, 1}),
+                           full = random<float>({n, 20}).transposed(0, 1);
         Array<float> out({20, n});
         Context ctx;
         cpu::addmm(ctx, out.view(), row.view(), a.view(), b.view(), 2, 3);
@@ -107,7 +108,8 @@ TEST(integers_wrap) {
 }
 
 TEST(threads_change_no_bit) {
-    const int64_t sizes[][3] = {{1, 3000, 500}, {6, 2000, 300}, {200, 300, 500}, {16, 900, 700}, {3000, 8, 200}};
+    const int64_t sizes[][3] = {
+        {1, 3000, 500}, {6, 2000, 300}, {200, 300, 500}, {16, 900, 700}, {3000, 8, 200}};
     for (const auto& [m, n, k] : sizes) {
         for (int layout = 0; layout < 2; ++layout) {
             const Array<float> a = random<float>({m, k}), b = matrix<float>(k, n, layout);

@@ -38,10 +38,8 @@ PyObject* tuple_of(PyTypeObject* type, T... items) {
     bool whole = result != nullptr;
     for (size_t i = 0; i < sizeof...(T); ++i) {
         whole = whole && all[i];
-        if (result && all[i])
-            PyTuple_SET_ITEM(result, i, all[i]);
-        else
-            Py_XDECREF(all[i]);
+        if (result && all[i]) PyTuple_SET_ITEM(result, i, all[i]);
+        else Py_XDECREF(all[i]);
     }
     if (whole) return result;
     Py_XDECREF(result);

@@ -38,10 +38,8 @@ uint64_t number_of(PyFrameObject* frame) {
     Place place{PyFrame_GetCode(frame), PyFrame_GetLasti(frame)};
     std::lock_guard guard(places().lock);
     auto [at, is_new] = places().numbers.try_emplace(place, places().list.size());
-    if (is_new)
-        places().list.push_back(place);
-    else
-        Py_DECREF(place.code);  // never the last reference
+    if (is_new) places().list.push_back(place);
+    else Py_DECREF(place.code);  // never the last reference
     return at->second;
 }
 

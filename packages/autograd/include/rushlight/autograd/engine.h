@@ -8,8 +8,8 @@ namespace rushlight::autograd {
 struct BackwardOptions {
     bool retain_graph = false;
     bool create_graph = false;
-    bool allow_unreachable = true;   // an input that the outputs do not depend on gives an undefined gradient
-    bool accumulate_grad = true;     // into the leaves' `grad`; else the gradients of `inputs` are returned
+    bool allow_unreachable = true;  // an input that the outputs do not depend on gives an undefined gradient
+    bool accumulate_grad = true;  // into the leaves' `grad`; else the gradients of `inputs` are returned
 };
 
 /// Runs the graph behind `outputs` from the gradients `grads` (undefined: ones, for outputs of one element).

@@ -61,7 +61,8 @@ class RL_API Node : public RefCounted {
     bool released() const { return released_; }
 
     struct Hooks {
-        std::vector<std::pair<uint32_t, std::shared_ptr<Hook>>> tensor_hooks;  // on the gradient of one result
+        std::vector<std::pair<uint32_t, std::shared_ptr<Hook>>>
+            tensor_hooks;  // on the gradient of one result
         std::vector<std::shared_ptr<Hook>> pre, post;
     };
     Hooks& hooks();
@@ -90,8 +91,8 @@ class RL_API Node : public RefCounted {
 /// Memory for nodes, recycled per thread.
 RL_API void* allocate_node(size_t nbytes);
 RL_API void release_node(void* node, size_t nbytes) noexcept;
-#define RL_NODE_MEMORY                                                                                        \
-    static void* operator new(size_t n) { return ::rushlight::autograd::allocate_node(n); }                   \
+#define RL_NODE_MEMORY                                                                      \
+    static void* operator new(size_t n) { return ::rushlight::autograd::allocate_node(n); } \
     static void operator delete(void* p, size_t n) noexcept { ::rushlight::autograd::release_node(p, n); }
 
 /// The end of the graph at a leaf: adds what arrives to the leaf's `grad`.
@@ -112,7 +113,8 @@ class RL_API AccumulateGrad final : public Node {
 class RL_API NotDifferentiable final : public Node {
   public:
     RL_NODE_MEMORY
-    NotDifferentiable(std::string op, uint32_t num_results) : Node("NotDifferentiable", num_results, 0), op_(std::move(op)) {}
+    NotDifferentiable(std::string op, uint32_t num_results)
+        : Node("NotDifferentiable", num_results, 0), op_(std::move(op)) {}
     void apply(std::span<Tensor> grads, std::span<Tensor> out) override;
     std::string name() const override { return "NotDifferentiable(" + op_ + ")"; }
 

@@ -53,15 +53,20 @@ class SavedOperand {
     }
     class Unpacked {
       public:
-        Unpacked(Tensor t, Scalar s, bool is_tensor) : tensor_(std::move(t)), scalar_(s), is_tensor_(is_tensor) {}
-        operator TensorOrScalar() const { return is_tensor_ ? TensorOrScalar(tensor_) : TensorOrScalar(scalar_); }
+        Unpacked(Tensor t, Scalar s, bool is_tensor)
+            : tensor_(std::move(t)), scalar_(s), is_tensor_(is_tensor) {}
+        operator TensorOrScalar() const {
+            return is_tensor_ ? TensorOrScalar(tensor_) : TensorOrScalar(scalar_);
+        }
 
       private:
         Tensor tensor_;
         Scalar scalar_;
         bool is_tensor_;
     };
-    Unpacked unpack(Node* node) const { return {is_tensor_ ? tensor_.unpack(node) : Tensor(), scalar_, is_tensor_}; }
+    Unpacked unpack(Node* node) const {
+        return {is_tensor_ ? tensor_.unpack(node) : Tensor(), scalar_, is_tensor_};
+    }
     void release() { tensor_.release(); }
 
   private:

@@ -9,13 +9,15 @@ namespace rushlight::autograd {
 struct Meta {
     Ref<Node> grad_fn;            // null for leaves
     uint32_t index = 0;           // which result of grad_fn
-    uint32_t generation = 0;      // of a root: how often its history was replaced; of a view: that of its root when
+    uint32_t generation =
+        0;      // of a root: how often its history was replaced; of a view: that of its root when
                                   // its own history was made
     AccumulateGrad* accumulator = nullptr;  // of a leaf; not owned: the node owns the leaf
     Tensor tangent;               // forward mode
     std::vector<std::shared_ptr<Hook>> hooks;  // on the gradient, before it is accumulated or handed on
     std::vector<std::shared_ptr<Hook>> post_accumulate;
-    std::shared_ptr<TensorImpl*> retained;  // retain_grad(): the hook's way to this tensor, null once it is dead
+    std::shared_ptr<TensorImpl*>
+        retained;  // retain_grad(): the hook's way to this tensor, null once it is dead
 };
 
 inline Meta* meta_or_null(const TensorImpl* impl) { return static_cast<Meta*>(impl->meta()); }

@@ -1,5 +1,5 @@
-// Attention in blocks of targets by sources. Scores of one block are computed by a matrix product, turned into weights in
-// place, and multiplied by the values.
+// Attention in blocks of targets by sources. Scores of one block are computed by a matrix product, turned
+// into weights in place, and multiplied by the values.
 #include "cpu/attention_kernels.h"
 
 #include "cpu/contiguous.h"
@@ -19,7 +19,9 @@ void multiply(const Gemm<float>& g, float* scratch) { gemm_kernels().serial_f32(
 void multiply(const Gemm<double>& g, double* scratch) { gemm_kernels().serial_f64(g, scratch); }
 
 template <class T>
-T lowest() { return -static_cast<T>(__builtin_inf()); }
+T lowest() {
+    return -static_cast<T>(__builtin_inf());
+}
 
 // Sizes that keep a block of scores and its operands in the second-level cache.
 constexpr int64_t kTargets = 96, kSources = 384;
@@ -41,8 +43,8 @@ struct Block {
     int64_t visible(int64_t row) const { return a.causal ? max(0, min(columns, i + row + 1 - j)) : columns; }
 
     void compute_scores() const {
-        multiply(Gemm<T>{rows, columns, a.depth, query(), a.query.row, 1, key(), 1, a.key.row, scores, columns, a.scale,
-                         T(0), nullptr, 0, 0},
+        multiply(Gemm<T>{rows, columns, a.depth, query(), a.query.row, 1, key(), 1, a.key.row, scores,
+                         columns, a.scale, T(0), nullptr, 0, 0},
                  scratch);
         if (a.mask.data == nullptr) return;
         for (int64_t r = 0; r < rows; ++r) {
@@ -50,18 +52,22 @@ struct Block {
             T* line = scores + r * columns;
             const int64_t step = a.mask.column;
             if (a.mask.is_bool) {
-                // Read as bytes: a bool's other values would be undefined behaviour, and blocks the vectoriser.
+                // Read as bytes: a bool's other values would be undefined behaviour, and blocks the
+                // vectoriser.
                 const uint8_t* mask = static_cast<const uint8_t*>(a.mask.data) + at;
                 if (step == 1) {
 #pragma GCC ivdep
                     for (int64_t c = 0; c < columns; ++c) line[c] = mask[c] != 0 ? line[c] : lowest<T>();
                 } else {
-                    for (int64_t c = 0; c < columns; ++c) line[c] = mask[c * step] != 0 ? line[c] : lowest<T>();
+                    for (int64_t c = 0; c < columns; ++c)
+                        line[c] = mask[c * step] != 0 ? line[c] : lowest<T>();
                 }
             } else {
                 const T* mask = static_cast<const T*>(a.mask.data) + at;
                 if (step == 1) {
-                    line_map(line, columns, [&](int64_t c, auto lanes) { return load(line + c, lanes) + load(mask + c, lanes); });
+                    line_map(line, columns, [&](int64_t c, auto lanes) {
+                        return load(line + c, lanes) + load(mask + c, lanes);
+                    });
                 } else {
                     for (int64_t c = 0; c < columns; ++c) line[c] += mask[c * step];
                 }
@@ -78,12 +84,16 @@ struct Block {
 
 // Columns of scores for one target block.
 template <class T>
-int64_t source_step(const Attention<T>& a) { return min(a.sources, kSources); }
+int64_t source_step(const Attention<T>& a) {
+    return min(a.sources, kSources);
+}
 
 template <class T>
 int64_t forward_scratch(const Attention<T>& a, int64_t rows, int64_t columns) {
-    const Gemm<T> scores{rows, columns, a.depth, nullptr, 0, 1, nullptr, 1, 0, nullptr, 0, T(1), T(0), nullptr, 0, 0};
-    const Gemm<T> values{rows, a.width, columns, nullptr, 0, 1, nullptr, 0, 1, nullptr, 0, T(1), T(0), nullptr, 0, 0};
+    const Gemm<T> scores{rows, columns, a.depth, nullptr, 0,    1,       nullptr, 1,
+                         0,    nullptr, 0,       T(1),    T(0), nullptr, 0,       0};
+    const Gemm<T> values{rows, a.width, columns, nullptr, 0,    1,       nullptr, 0,
+                         1,    nullptr, 0,       T(1),    T(0), nullptr, 0,       0};
     return (max(product_scratch(scores), product_scratch(values)) + 15) / 16 * 16;
 }
 
@@ -95,15 +105,16 @@ void run_tasks(KernelContext& ctx, int64_t tasks, int64_t work, int64_t size, Bo
     T* memory = scratch<T>(ctx, size * workers);
     parallel_for(0, workers, 1, [&](int64_t first, int64_t last) {
         for (int64_t w = first; w < last; ++w) {
-            for (int64_t t = tasks * w / workers; t < tasks * (w + 1) / workers; ++t) body(t, memory + w * size);
+            for (int64_t t = tasks * w / workers; t < tasks * (w + 1) / workers; ++t)
+                body(t, memory + w * size);
         }
     });
 }
 
-// --- forward ----------------------------------------------------------------------------------------------------------
+// --- forward -----------------------------------------------------------------------------------------------
 
-// Turns scores into e^(score - top) with the largest score so far as top, brings what was summed before to the new top, and
-// adds to the sums.
+// Turns scores into e^(score - top) with the largest score so far as top, brings what was summed before to
+// the new top, and adds to the sums.
 template <class T>
 void carry_softmax(const Block<T>& block, T* top, T* total, T* out, int64_t width) {
     for (int64_t r = 0; r < block.rows; ++r) {
@@ -134,11 +145,11 @@ void forward(KernelContext& ctx, const Attention<T>& a, T* out, T* log_sum) {
     const int64_t step = source_step(a), blocks = (a.targets + kTargets - 1) / kTargets;
     const int64_t height = (a.targets + blocks - 1) / blocks;
     const int64_t product = forward_scratch(a, height, step), scores = (height * step + 15) / 16 * 16;
-    run_tasks<T>(ctx, a.batch * a.heads * blocks, height * a.sources * (a.depth + a.width), product + scores + 2 * kTargets,
-                 [&](int64_t task, T* memory) {
+    run_tasks<T>(ctx, a.batch * a.heads * blocks, height * a.sources * (a.depth + a.width),
+                 product + scores + 2 * kTargets, [&](int64_t task, T* memory) {
                      const int64_t head = task / blocks, i = task % blocks * height;
-                     Block<T> block{a, head / a.heads, head % a.heads, i, 0, min(height, a.targets - i), step,
-                                    memory + product, memory};
+                     Block<T> block{a,    head / a.heads,   head % a.heads, i, 0, min(height, a.targets - i),
+                                    step, memory + product, memory};
                      T* top = memory + product + scores;
                      T* total = top + kTargets;
                      T* to = out + (head * a.targets + i) * a.width;
@@ -151,24 +162,41 @@ void forward(KernelContext& ctx, const Attention<T>& a, T* out, T* log_sum) {
                          block.columns = min(step, end - block.j);
                          block.compute_scores();
                          carry_softmax(block, top, total, to, a.width);
-                         Gemm<T> values{block.rows, a.width, block.columns, block.scores, block.columns, 1, block.value(),
-                                        a.value.row, 1, to, a.width, T(1), T(1), to, a.width, 1};
+                         Gemm<T> values{block.rows,
+                                        a.width,
+                                        block.columns,
+                                        block.scores,
+                                        block.columns,
+                                        1,
+                                        block.value(),
+                                        a.value.row,
+                                        1,
+                                        to,
+                                        a.width,
+                                        T(1),
+                                        T(1),
+                                        to,
+                                        a.width,
+                                        1};
                          if (block.j == 0) values.init = nullptr;
                          multiply(values, memory);
                      }
                      for (int64_t r = 0; r < block.rows; ++r) {
                          const T share = total[r] == T(0) ? T(0) : T(1) / total[r];
                          T* line = to + r * a.width;
-                         line_map(line, a.width, [&](int64_t c, auto lanes) { return load(line + c, lanes) * share; });
-                         if (log_sum != nullptr) log_sum[head * a.targets + i + r] = top[r] + math::log(total[r]);
+                         line_map(line, a.width,
+                                  [&](int64_t c, auto lanes) { return load(line + c, lanes) * share; });
+                         if (log_sum != nullptr)
+                             log_sum[head * a.targets + i + r] = top[r] + math::log(total[r]);
                      }
                  });
 }
 
-// --- backward ---------------------------------------------------------------------------------------------------------
+// --- backward ----------------------------------------------------------------------------------------------
 
-// With P the weights and D the row sums of grad_out * out: grad_value = P^T grad_out, dS = scale P (grad_out value^T - D),
-// grad_query = dS key, grad_key = dS^T query. One task is one key head, whose gradients its heads share.
+// With P the weights and D the row sums of grad_out * out: grad_value = P^T grad_out, dS = scale P (grad_out
+// value^T - D), grad_query = dS key, grad_key = dS^T query. One task is one key head, whose gradients its
+// heads share.
 template <class T>
 void backward(KernelContext& ctx, const Attention<T>& a, T* grad_query, T* grad_key, T* grad_value,
               AttentionOperand<const T> grad_out, AttentionOperand<const T> out, const T* log_sum) {
@@ -182,8 +210,8 @@ void backward(KernelContext& ctx, const Attention<T>& a, T* grad_query, T* grad_
     for (const Gemm<T>& g : products) product = max(product, (product_scratch(g) + 15) / 16 * 16);
     const int64_t scores = (height * step + 15) / 16 * 16, sums = (a.targets + 15) / 16 * 16;
     run_tasks<T>(
-        ctx, a.batch * a.key_heads, group * a.targets * a.sources * (3 * a.depth + 2 * a.width), product + 2 * scores + sums,
-        [&](int64_t task, T* memory) {
+        ctx, a.batch * a.key_heads, group * a.targets * a.sources * (3 * a.depth + 2 * a.width),
+        product + 2 * scores + sums, [&](int64_t task, T* memory) {
             const int64_t b = task / a.key_heads, key_head = task % a.key_heads;
             T* weights = memory + product;
             T* slopes = weights + scores;
@@ -205,14 +233,15 @@ void backward(KernelContext& ctx, const Attention<T>& a, T* grad_query, T* grad_
                 }
                 for (int64_t j = 0; j < a.sources; j += step) {
                     for (int64_t i = a.causal ? j / height * height : 0; i < a.targets; i += height) {
-                        const Block<T> block{a, b, h, i, j, min(height, a.targets - i), min(step, a.sources - j), weights,
-                                             memory};
+                        const Block<T> block{
+                            a,       b,     h, i, j, min(height, a.targets - i), min(step, a.sources - j),
+                            weights, memory};
                         const int64_t n = block.columns;
                         const T* dyi = dy + i * grad_out.row;
                         block.compute_scores();
                         // grad_out value^T
-                        multiply(Gemm<T>{block.rows, n, a.width, dyi, grad_out.row, 1, block.value(), 1, a.value.row, slopes,
-                                         n, T(1), T(0), nullptr, 0, 0},
+                        multiply(Gemm<T>{block.rows, n, a.width, dyi, grad_out.row, 1, block.value(), 1,
+                                         a.value.row, slopes, n, T(1), T(0), nullptr, 0, 0},
                                  memory);
                         for (int64_t r = 0; r < block.rows; ++r) {
                             T* p = weights + r * n;
@@ -230,14 +259,14 @@ void backward(KernelContext& ctx, const Attention<T>& a, T* grad_query, T* grad_
                         T* dkj = dk + j * a.depth;
                         T* dvj = dv + j * a.width;
                         T* dqi = dq + i * a.depth;
-                        multiply(Gemm<T>{n, a.width, block.rows, weights, 1, n, dyi, grad_out.row, 1, dvj, a.width, T(1),
-                                         T(1), dvj, a.width, 1},
+                        multiply(Gemm<T>{n, a.width, block.rows, weights, 1, n, dyi, grad_out.row, 1, dvj,
+                                         a.width, T(1), T(1), dvj, a.width, 1},
                                  memory);
-                        multiply(Gemm<T>{n, a.depth, block.rows, slopes, 1, n, block.query(), a.query.row, 1, dkj, a.depth,
-                                         T(1), T(1), dkj, a.depth, 1},
+                        multiply(Gemm<T>{n, a.depth, block.rows, slopes, 1, n, block.query(), a.query.row, 1,
+                                         dkj, a.depth, T(1), T(1), dkj, a.depth, 1},
                                  memory);
-                        multiply(Gemm<T>{block.rows, a.depth, n, slopes, n, 1, block.key(), a.key.row, 1, dqi, a.depth, T(1),
-                                         T(1), dqi, a.depth, 1},
+                        multiply(Gemm<T>{block.rows, a.depth, n, slopes, n, 1, block.key(), a.key.row, 1, dqi,
+                                         a.depth, T(1), T(1), dqi, a.depth, 1},
                                  memory);
                     }
                 }

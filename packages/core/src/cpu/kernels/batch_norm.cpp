@@ -9,7 +9,7 @@ constexpr int64_t kElementsPerThread = 1 << 15;
 
 int64_t min(int64_t a, int64_t b) { return a < b ? a : b; }
 
-// --- statistics of one channel, gathered from its planes in double -----------------------------------------------------
+// --- statistics of one channel, gathered from its planes in double -----------------------------------------
 
 template <class T>
 void channel_moments(const BatchNorm<T>& n, int64_t c, double& mean, double& squares) {
@@ -17,10 +17,12 @@ void channel_moments(const BatchNorm<T>& n, int64_t c, double& mean, double& squ
     double total = 0;
     for (int64_t b = 0; b < n.batch; ++b) total += line_sum(n.input + (b * n.channels + c) * n.size, n.size);
     mean = total / count;
-    // The second pass finds the channel in the cache. Distances from the rounded mean are mended by their own mean.
+    // The second pass finds the channel in the cache. Distances from the rounded mean are mended by their own
+    // mean.
     const T center = static_cast<T>(mean);
     squares = 0;
-    for (int64_t b = 0; b < n.batch; ++b) squares += line_squares(n.input + (b * n.channels + c) * n.size, n.size, center);
+    for (int64_t b = 0; b < n.batch; ++b)
+        squares += line_squares(n.input + (b * n.channels + c) * n.size, n.size, center);
     const double off = mean - center;
     squares -= off * off * count;
 }
@@ -57,22 +59,24 @@ Affine<T> settle(const BatchNorm<T>& n, int64_t c, double mean, double squares) 
     return {static_cast<T>(scale), static_cast<T>((n.bias != nullptr ? n.bias[c] : 0) - mean * scale)};
 }
 
-// --- planes: a channel is `batch` lines of `size` elements -------------------------------------------------------------
+// --- planes: a channel is `batch` lines of `size` elements -------------------------------------------------
 
 template <class T>
 void forward_planes(const BatchNorm<T>& n) {
-    parallel_for(0, n.channels, kElementsPerThread / (n.batch * n.size) + 1, [&](int64_t first, int64_t last) {
-        for (int64_t c = first; c < last; ++c) {
-            double mean = 0, squares = 0;
-            if (n.training) channel_moments(n, c, mean, squares);
-            const Affine<T> a = settle(n, c, mean, squares);
-            for (int64_t b = 0; b < n.batch; ++b) {
-                const int64_t at = (b * n.channels + c) * n.size;
-                line_map(n.out + at, n.size,
-                         [&](int64_t i, auto lanes) { return load(n.input + at + i, lanes) * a.scale + a.shift; });
-            }
-        }
-    });
+    parallel_for(0, n.channels, kElementsPerThread / (n.batch * n.size) + 1,
+                 [&](int64_t first, int64_t last) {
+                     for (int64_t c = first; c < last; ++c) {
+                         double mean = 0, squares = 0;
+                         if (n.training) channel_moments(n, c, mean, squares);
+                         const Affine<T> a = settle(n, c, mean, squares);
+                         for (int64_t b = 0; b < n.batch; ++b) {
+                             const int64_t at = (b * n.channels + c) * n.size;
+                             line_map(n.out + at, n.size, [&](int64_t i, auto lanes) {
+                                 return load(n.input + at + i, lanes) * a.scale + a.shift;
+                             });
+                         }
+                     }
+                 });
 }
 
 // grad_input = p * grad_output + q * input + r
@@ -81,8 +85,8 @@ struct InputGradient {
     T p, q, r;
 };
 
-// The gradients of a channel's weight and bias, and the coefficients of its input's, from the sums of grad_output and of
-// grad_output * (input - mean).
+// The gradients of a channel's weight and bias, and the coefficients of its input's, from the sums of
+// grad_output and of grad_output * (input - mean).
 template <class T>
 InputGradient<T> settle_gradients(const BatchNormBackward<T>& n, int64_t c, double sum_dy, double sum_dy_x) {
     const double mean = n.mean[c], invstd = n.invstd[c], weight = n.weight != nullptr ? n.weight[c] : 1;
@@ -97,33 +101,35 @@ InputGradient<T> settle_gradients(const BatchNormBackward<T>& n, int64_t c, doub
 
 template <class T>
 void backward_planes(const BatchNormBackward<T>& n) {
-    parallel_for(0, n.channels, kElementsPerThread / (n.batch * n.size) + 1, [&](int64_t first, int64_t last) {
-        for (int64_t c = first; c < last; ++c) {
-            double sum_dy = 0, sum_dy_x = 0;
-            const T mean = n.mean[c];
-            for (int64_t b = 0; b < n.batch; ++b) {
-                const int64_t at = (b * n.channels + c) * n.size;
-                T sums[2];
-                line_sums<T, 2>(n.size, sums, [&](int64_t i, auto lanes, Vec<T>* v) {
-                    v[0] = load(n.grad_output + at + i, lanes);
-                    v[1] = v[0] * (load(n.input + at + i, lanes) - mean);
-                });
-                sum_dy += sums[0];
-                sum_dy_x += sums[1];
-            }
-            const InputGradient<T> g = settle_gradients(n, c, sum_dy, sum_dy_x);
-            if (n.grad_input == nullptr) continue;
-            for (int64_t b = 0; b < n.batch; ++b) {
-                const int64_t at = (b * n.channels + c) * n.size;
-                line_map(n.grad_input + at, n.size, [&](int64_t i, auto lanes) {
-                    return load(n.grad_output + at + i, lanes) * g.p + (load(n.input + at + i, lanes) * g.q + g.r);
-                });
-            }
-        }
-    });
+    parallel_for(0, n.channels, kElementsPerThread / (n.batch * n.size) + 1,
+                 [&](int64_t first, int64_t last) {
+                     for (int64_t c = first; c < last; ++c) {
+                         double sum_dy = 0, sum_dy_x = 0;
+                         const T mean = n.mean[c];
+                         for (int64_t b = 0; b < n.batch; ++b) {
+                             const int64_t at = (b * n.channels + c) * n.size;
+                             T sums[2];
+                             line_sums<T, 2>(n.size, sums, [&](int64_t i, auto lanes, Vec<T>* v) {
+                                 v[0] = load(n.grad_output + at + i, lanes);
+                                 v[1] = v[0] * (load(n.input + at + i, lanes) - mean);
+                             });
+                             sum_dy += sums[0];
+                             sum_dy_x += sums[1];
+                         }
+                         const InputGradient<T> g = settle_gradients(n, c, sum_dy, sum_dy_x);
+                         if (n.grad_input == nullptr) continue;
+                         for (int64_t b = 0; b < n.batch; ++b) {
+                             const int64_t at = (b * n.channels + c) * n.size;
+                             line_map(n.grad_input + at, n.size, [&](int64_t i, auto lanes) {
+                                 return load(n.grad_output + at + i, lanes) * g.p +
+                                        (load(n.input + at + i, lanes) * g.q + g.r);
+                             });
+                         }
+                     }
+                 });
 }
 
-// --- rows: one element for each channel and sample, so vectors run along the channels ----------------------------------
+// --- rows: one element for each channel and sample, so vectors run along the channels ----------------------
 
 constexpr int64_t kColumns = 64;
 

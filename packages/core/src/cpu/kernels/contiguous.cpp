@@ -23,7 +23,8 @@ void transpose_plane(T* out, int64_t out_row, const T* in, int64_t in_column, in
             const Lanes<T> written(width);
             Vec<T> r[kL];
 #pragma GCC unroll 16
-            for (int l = 0; l < kL; ++l) r[l] = l < width ? load(in + i + (j + l) * in_column, read) : Vec<T>{};
+            for (int l = 0; l < kL; ++l)
+                r[l] = l < width ? load(in + i + (j + l) * in_column, read) : Vec<T>{};
             transpose<T>(r);
 #pragma GCC unroll 16
             for (int l = 0; l < kL; ++l) {
@@ -35,7 +36,8 @@ void transpose_plane(T* out, int64_t out_row, const T* in, int64_t in_column, in
 
 // out (rows, columns) dense with row stride out_row; in strided by (in_row, in_column).
 template <class T>
-void copy_plane(T* out, int64_t out_row, const T* in, int64_t in_row, int64_t in_column, int64_t rows, int64_t columns) {
+void copy_plane(T* out, int64_t out_row, const T* in, int64_t in_row, int64_t in_column, int64_t rows,
+                int64_t columns) {
     if (in_column == 1) {
         for (int64_t i = 0; i < rows; ++i) {
             __builtin_memcpy(out + i * out_row, in + i * in_row, sizeof(T) * static_cast<size_t>(columns));
@@ -44,11 +46,11 @@ void copy_plane(T* out, int64_t out_row, const T* in, int64_t in_row, int64_t in
     }
     if (in_row == 1 && columns > 1) {
         if constexpr (sizeof(T) == 4) {
-            return transpose_plane(reinterpret_cast<float*>(out), out_row, reinterpret_cast<const float*>(in), in_column,
-                                   rows, columns);
+            return transpose_plane(reinterpret_cast<float*>(out), out_row, reinterpret_cast<const float*>(in),
+                                   in_column, rows, columns);
         } else if constexpr (sizeof(T) == 8) {
-            return transpose_plane(reinterpret_cast<double*>(out), out_row, reinterpret_cast<const double*>(in), in_column,
-                                   rows, columns);
+            return transpose_plane(reinterpret_cast<double*>(out), out_row,
+                                   reinterpret_cast<const double*>(in), in_column, rows, columns);
         } else {
             constexpr int64_t kTile = 32;
             for (int64_t i0 = 0; i0 < rows; i0 += kTile) {
@@ -91,7 +93,8 @@ void copy_elements(T* out, const T* in, int ndim, const int64_t* sizes, const in
         return;
     }
     if (n == 1) axes[n++] = {1, 0, 0};
-    // axes[0] is the fastest of out. Beside it goes the one that is adjacent in `in`, so that planes are transposed.
+    // axes[0] is the fastest of out. Beside it goes the one that is adjacent in `in`, so that planes are
+    // transposed.
     int row = 1;
     if (axes[0].in != 1) {
         for (int d = 1; d < n; ++d) {
@@ -105,7 +108,8 @@ void copy_elements(T* out, const T* in, int ndim, const int64_t* sizes, const in
     int64_t outer = 1;
     for (int d = 2; d < n; ++d) outer *= axes[d].size;
     const int64_t plane = axes[0].size * axes[1].size;
-    const int64_t bands = outer > 1 || axes[1].size < 64 ? 1 : axes[1].size / 32;  // one large plane is cut into bands
+    // One large plane is cut into bands.
+    const int64_t bands = outer > 1 || axes[1].size < 64 ? 1 : axes[1].size / 32;
     const int64_t grain = (1 << 15) / (plane / bands + 1) + 1;
     parallel_for(0, outer * bands, grain, [&](int64_t first, int64_t last) {
         for (int64_t w = first; w < last; ++w) {
@@ -118,8 +122,9 @@ void copy_elements(T* out, const T* in, int ndim, const int64_t* sizes, const in
                 out_offset += i * axes[d].out;
             }
             const int64_t begin = axes[1].size * band / bands, end = axes[1].size * (band + 1) / bands;
-            copy_plane(out + out_offset + begin * axes[1].out, axes[1].out, in + in_offset + begin * axes[1].in, axes[1].in,
-                       axes[0].in, end - begin, axes[0].size);
+            copy_plane(out + out_offset + begin * axes[1].out, axes[1].out,
+                       in + in_offset + begin * axes[1].in, axes[1].in, axes[0].in, end - begin,
+                       axes[0].size);
         }
     });
 }
@@ -128,7 +133,8 @@ struct Pair16 {
     uint64_t a, b;
 };
 
-void copy_strided(void* out, const void* in, DType dtype, int ndim, const int64_t* sizes, const int64_t* strides) {
+void copy_strided(void* out, const void* in, DType dtype, int ndim, const int64_t* sizes,
+                  const int64_t* strides) {
     auto as = [&](auto* type) {
         using T = std::remove_pointer_t<decltype(type)>;
         copy_elements(static_cast<T*>(out), static_cast<const T*>(in), ndim, sizes, strides);

@@ -1,6 +1,6 @@
-// Convolution as matrix products: the input's windows are laid out as columns, a block of output positions at a time, and
-// multiplied by the weights (Chellapilla, Puri and Simard, "High performance convolutional neural networks for document
-// processing", 2006).
+// Convolution as matrix products: the input's windows are laid out as columns, a block of output positions at
+// a time, and multiplied by the weights (Chellapilla, Puri and Simard, "High performance convolutional neural
+// networks for document processing", 2006).
 #include "cpu/convolution_kernels.h"
 
 #include "cpu/contiguous.h"
@@ -26,13 +26,15 @@ int64_t block_positions(const ConvolutionGeometry& g) {
     return min(g.out_size(), max(fit / 32 * 32, 128));
 }
 
-// Walks the window element `tap` of output positions [first, last) in runs along the innermost dimension. For each run,
-// inside(at, p, n) gets n positions from p whose inputs lie at in[at], in[at + stride]...; outside(p, n) those in the padding.
+// Walks the window element `tap` of output positions [first, last) in runs along the innermost dimension. For
+// each run, inside(at, p, n) gets n positions from p whose inputs lie at in[at], in[at + stride]...;
+// outside(p, n) those in the padding.
 template <class Inside, class Outside>
-RL_INLINE void for_each_run(const ConvolutionGeometry& g, const int64_t* tap, int64_t first, int64_t last, Inside&& inside,
-                            Outside&& outside) {
+RL_INLINE void for_each_run(const ConvolutionGeometry& g, const int64_t* tap, int64_t first, int64_t last,
+                            Inside&& inside, Outside&& outside) {
     const int64_t width = g.out[2], stride = g.stride[2];
-    const int64_t shift = tap[2] * g.dilation[2] - g.padding[2];  // input column = output column * stride + shift
+    // input column = output column * stride + shift
+    const int64_t shift = tap[2] * g.dilation[2] - g.padding[2];
     const int64_t low = shift >= 0 ? 0 : ceil_div(-shift, stride);
     const int64_t high = shift >= g.in[2] ? 0 : (g.in[2] - 1 - shift) / stride + 1;
     for (int64_t p = first; p < last;) {
@@ -109,8 +111,8 @@ void scatter(const ConvolutionGeometry& g, T* in, const T* columns, int64_t firs
 
 // Runs body(task, columns, product_scratch) for all tasks, with buffers for each thread.
 template <class T, class Body>
-void run_tasks(KernelContext& ctx, const ConvolutionGeometry& g, int64_t tasks, int64_t columns_size, int64_t product_size,
-               Body&& body) {
+void run_tasks(KernelContext& ctx, const ConvolutionGeometry& g, int64_t tasks, int64_t columns_size,
+               int64_t product_size, Body&& body) {
     constexpr int64_t kPerThread = 1 << 17;  // multiply-adds
     const int64_t workers = max(1, min(min(num_threads(), tasks), g.multiply_adds() / kPerThread));
     const int64_t size = ceil_div(columns_size + product_size, 16) * 16;
@@ -118,21 +120,25 @@ void run_tasks(KernelContext& ctx, const ConvolutionGeometry& g, int64_t tasks, 
     parallel_for(0, workers, 1, [&](int64_t first, int64_t last) {
         for (int64_t w = first; w < last; ++w) {
             T* columns = scratch + w * size;
-            for (int64_t t = tasks * w / workers; t < tasks * (w + 1) / workers; ++t) body(t, columns, columns + columns_size);
+            for (int64_t t = tasks * w / workers; t < tasks * (w + 1) / workers; ++t)
+                body(t, columns, columns + columns_size);
         }
     });
 }
 
 template <class T>
-void forward(KernelContext& ctx, const ConvolutionGeometry& g, const T* in, const T* weight, const T* bias, T* out) {
+void forward(KernelContext& ctx, const ConvolutionGeometry& g, const T* in, const T* weight, const T* bias,
+             T* out) {
     const int64_t positions = g.out_size(), window = g.window(), rows = g.out_channels / g.groups;
     const bool pointwise = g.is_pointwise();
     const int64_t step = block_positions(g), blocks = ceil_div(positions, step);
     const int64_t group_in = g.in_channels / g.groups * g.in_size();
-    Gemm<T> product{rows, step, window, nullptr, window, 1, nullptr, step, 1, nullptr, positions, T(1), T(1), nullptr, 1, 0};
+    Gemm<T> product{rows, step,    window,    nullptr, window, 1,       nullptr, step,
+                    1,    nullptr, positions, T(1),    T(1),   nullptr, 1,       0};
     run_tasks<T>(ctx, g, g.batch * g.groups * blocks, pointwise ? 0 : window * step, product_scratch(product),
                  [&](int64_t task, T* columns, T* scratch) {
-                     const int64_t image = task / blocks, group = image % g.groups;  // an image is one group of a sample
+                     // An image is one group of a sample.
+                     const int64_t image = task / blocks, group = image % g.groups;
                      const int64_t first = task % blocks * step, last = min(positions, first + step);
                      const T* source = in + image * group_in;
                      Gemm<T> p = product;
@@ -153,13 +159,16 @@ void forward(KernelContext& ctx, const ConvolutionGeometry& g, const T* in, cons
 }
 
 template <class T>
-void backward_data(KernelContext& ctx, const ConvolutionGeometry& g, T* grad_in, const T* weight, const T* grad_out) {
+void backward_data(KernelContext& ctx, const ConvolutionGeometry& g, T* grad_in, const T* weight,
+                   const T* grad_out) {
     const int64_t positions = g.out_size(), window = g.window(), depth = g.out_channels / g.groups;
     const bool pointwise = g.is_pointwise();
     const int64_t step = block_positions(g), blocks = ceil_div(positions, step);
     const int64_t group_in = g.in_channels / g.groups * g.in_size();
-    Gemm<T> product{window, step, depth, nullptr, 1, window, nullptr, positions, 1, nullptr, step, T(1), T(0), nullptr, 0, 0};
-    // Windows overlap, so the blocks of one image are added one after another; those of a pointwise one are apart.
+    Gemm<T> product{window, step,    depth, nullptr, 1,    window,  nullptr, positions,
+                    1,      nullptr, step,  T(1),    T(0), nullptr, 0,       0};
+    // Windows overlap, so the blocks of one image are added one after another; those of a pointwise one are
+    // apart.
     const int64_t tasks = g.batch * g.groups * (pointwise ? blocks : 1);
     run_tasks<T>(ctx, g, tasks, pointwise ? 0 : window * step, product_scratch(product),
                  [&](int64_t task, T* columns, T* scratch) {
@@ -183,7 +192,8 @@ void backward_data(KernelContext& ctx, const ConvolutionGeometry& g, T* grad_in,
 }
 
 template <class T>
-void backward_weights(KernelContext& ctx, const ConvolutionGeometry& g, T* grad_weight, const T* in, const T* grad_out) {
+void backward_weights(KernelContext& ctx, const ConvolutionGeometry& g, T* grad_weight, const T* in,
+                      const T* grad_out) {
     const int64_t positions = g.out_size(), window = g.window(), channels = g.out_channels / g.groups;
     const bool pointwise = g.is_pointwise();
     const int64_t step = block_positions(g), total = g.out_channels * window;
@@ -192,13 +202,29 @@ void backward_weights(KernelContext& ctx, const ConvolutionGeometry& g, T* grad_
     const int64_t bands = ceil_div(channels, 64);  // of output channels
     const int64_t slices = max(1, min(min(g.batch, 8), (int64_t{1} << 22) / total));
     T* partial = slices > 1 ? cpu::scratch<T>(ctx, (slices - 1) * total) : nullptr;
-    Gemm<T> product{ceil_div(channels, bands), window, step, nullptr, positions, 1, nullptr, 1, step, nullptr, window,
-                    T(1), T(1), nullptr, window, 1};
+    Gemm<T> product{ceil_div(channels, bands),
+                    window,
+                    step,
+                    nullptr,
+                    positions,
+                    1,
+                    nullptr,
+                    1,
+                    step,
+                    nullptr,
+                    window,
+                    T(1),
+                    T(1),
+                    nullptr,
+                    window,
+                    1};
     run_tasks<T>(ctx, g, slices * g.groups * bands, pointwise ? 0 : window * step, product_scratch(product),
                  [&](int64_t task, T* columns, T* scratch) {
-                     const int64_t band = task % bands, group = task / bands % g.groups, slice = task / bands / g.groups;
+                     const int64_t band = task % bands, group = task / bands % g.groups,
+                                   slice = task / bands / g.groups;
                      const int64_t row = channels * band / bands, rows = channels * (band + 1) / bands - row;
-                     T* target = (slice == 0 ? grad_weight : partial + (slice - 1) * total) + (group * channels + row) * window;
+                     T* target = (slice == 0 ? grad_weight : partial + (slice - 1) * total) +
+                                 (group * channels + row) * window;
                      Gemm<T> p = product;
                      p.m = rows;
                      p.c = target;

@@ -1,11 +1,12 @@
 // Depthwise convolution: each output channel is the correlation of one input plane with one small filter.
 //
 // Note [Flat planes]
-// A plane is copied into a zero-padded buffer in which its rows and columns are sorted by their remainder modulo the
-// stride: element (y, x) of the padded plane lies in phase (y % sy, x % sx) at (y / sy, x / sx). Then the input of output
-// (i, j) under tap (ky, kx) is at i * pitch + j + offset, where the offset depends on the tap alone, whatever the stride and
-// the dilation. So a plane is one long vector, a convolution a few shifted sums of it, and both gradients are of the same
-// kind. Columns between the output's width and the pitch are computed in vain and dropped.
+// A plane is copied into a zero-padded buffer in which its rows and columns are sorted by their remainder
+// modulo the stride: element (y, x) of the padded plane lies in phase (y % sy, x % sx) at (y / sy, x / sx).
+// Then the input of output (i, j) under tap (ky, kx) is at i * pitch + j + offset, where the offset depends
+// on the tap alone, whatever the stride and the dilation. So a plane is one long vector, a convolution a few
+// shifted sums of it, and both gradients are of the same kind. Columns between the output's width and the
+// pitch are computed in vain and dropped.
 #include "cpu/contiguous.h"
 #include "cpu/convolution_kernels.h"
 #include "cpu/kernels/simd.h"
@@ -18,8 +19,8 @@ int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t min(int64_t a, int64_t b) { return a < b ? a : b; }
 int64_t max(int64_t a, int64_t b) { return a > b ? a : b; }
 
-// Rows are short: masked vectors instead of loops with a remainder. Loads are whole where `readable` elements allow, since
-// a masked load that misses the cache is slow.
+// Rows are short: masked vectors instead of loops with a remainder. Loads are whole where `readable` elements
+// allow, since a masked load that misses the cache is slow.
 template <class T>
 RL_INLINE void copy_row(T* to, const T* from, int64_t n, int64_t readable, T add = T(0)) {
     constexpr int kL = kLanes<T>;
@@ -60,7 +61,8 @@ RL_INLINE void gather_row(T* to, const T* from, int64_t n, int64_t step, int64_t
 // The sizes of the buffers of one plane, and where its rows go.
 template <class T>
 struct Flat {
-    // Elements of one row of the plane that lie in one phase: sx apart from `plane`, side by side from `buffer`.
+    // Elements of one row of the plane that lie in one phase: sx apart from `plane`, side by side from
+    // `buffer`.
     struct Run {
         int64_t plane, buffer, count;
     };
@@ -80,7 +82,8 @@ struct Flat {
 
     static constexpr int64_t kSlack = 4 * kLanes<T>;
 
-    Flat(KernelContext& ctx, const ConvolutionGeometry& geometry) : g(geometry), sy(g.stride[1]), sx(g.stride[2]) {
+    Flat(KernelContext& ctx, const ConvolutionGeometry& geometry)
+        : g(geometry), sy(g.stride[1]), sx(g.stride[2]) {
         rows = g.out[1] + (g.kernel[1] - 1) * g.dilation[1] / sy;
         pitch = g.out[2] + (g.kernel[2] - 1) * g.dilation[2] / sx;
         length = g.out[1] * pitch;
@@ -101,7 +104,8 @@ struct Flat {
             const int64_t plane_y = y - g.padding[1];
             if (plane_y < 0 || plane_y >= g.in[1]) continue;
             for (int64_t px = 0; px < sx; ++px) {
-                const int64_t left = px - g.padding[2];  // column c of the phase is column c * sx + left of the plane
+                // Column c of the phase is column c * sx + left of the plane.
+                const int64_t left = px - g.padding[2];
                 const int64_t first = left >= 0 ? 0 : ceil_div(-left, sx);
                 const int64_t last = left >= g.in[2] ? 0 : min(pitch, (g.in[2] - 1 - left) / sx + 1);
                 if (first >= last) continue;
@@ -114,7 +118,8 @@ struct Flat {
     }
 
     int64_t input_size() const { return sy * sx * phase_size; }
-    int64_t output_size() const { return (ceil_div(length, kSlack) + 1) * kSlack; }  // a row may be read beyond its end
+    // A row may be read beyond its end.
+    int64_t output_size() const { return (ceil_div(length, kSlack) + 1) * kSlack; }
 
     // The padding must be zero already: it never changes. `readable` elements from `plane` exist.
     void fill(T* buffer, const T* plane, int64_t readable) const {
@@ -139,7 +144,8 @@ struct Flat {
     }
     // The output's rows without the gaps.
     void crop(T* out, const T* result, T add) const {
-        for (int64_t i = 0; i < g.out[1]; ++i) copy_row(out + i * g.out[2], result + i * pitch, g.out[2], kSlack, add);
+        for (int64_t i = 0; i < g.out[1]; ++i)
+            copy_row(out + i * g.out[2], result + i * pitch, g.out[2], kSlack, add);
     }
     // The output's rows with gaps, which are zero already.
     void spread(T* buffer, const T* out) const {
@@ -150,7 +156,8 @@ struct Flat {
     }
 };
 
-// out[i] = sum over taps of weight[t] * in[offset[t] + i], for i in whole blocks of vectors that cover [0, n).
+// out[i] = sum over taps of weight[t] * in[offset[t] + i], for i in whole blocks of vectors that cover [0,
+// n).
 template <class T>
 void correlate(T* out, const T* in, const T* weight, const int64_t* offset, int64_t taps, int64_t n) {
     constexpr int kL = kLanes<T>;
@@ -191,8 +198,9 @@ void correlate_taps(T* sums, const T* a, const T* in, const int64_t* offset, int
     }
 }
 
-// Runs body(first, last, buffers) for groups of planes, with `size` zeroed elements for each plane of the group. The steps of
-// a group are taken plane after plane, so that a load does not wait for the stores just before it, which it straddles.
+// Runs body(first, last, buffers) for groups of planes, with `size` zeroed elements for each plane of the
+// group. The steps of a group are taken plane after plane, so that a load does not wait for the stores just
+// before it, which it straddles.
 template <class T, class Body>
 void run_planes(KernelContext& ctx, int64_t planes, int64_t size, Body&& body) {
     constexpr int64_t kPerThread = 1 << 14, kGroup = 16;  // elements, planes
@@ -211,9 +219,11 @@ void run_planes(KernelContext& ctx, int64_t planes, int64_t size, Body&& body) {
 }
 
 template <class T>
-void forward(KernelContext& ctx, const ConvolutionGeometry& g, const T* in, const T* weight, const T* bias, T* out) {
+void forward(KernelContext& ctx, const ConvolutionGeometry& g, const T* in, const T* weight, const T* bias,
+             T* out) {
     const Flat<T> flat(ctx, g);
-    const int64_t multiplier = g.out_channels / g.in_channels, plane = g.in[1] * g.in[2], size = g.out[1] * g.out[2];
+    const int64_t multiplier = g.out_channels / g.in_channels, plane = g.in[1] * g.in[2],
+                  size = g.out[1] * g.out[2];
     const int64_t planes = g.batch * g.in_channels, stride = flat.input_size() + flat.output_size();
     run_planes<T>(ctx, planes, stride, [&](int64_t first, int64_t last, T* buffers) {
         for (int64_t p = first; p < last; ++p) {
@@ -236,9 +246,11 @@ void forward(KernelContext& ctx, const ConvolutionGeometry& g, const T* in, cons
 
 // Element q of a phase received weight[t] * grad_out[q - shift[t]] for the taps of that phase.
 template <class T>
-void backward_data(KernelContext& ctx, const ConvolutionGeometry& g, T* grad_in, const T* weight, const T* grad_out) {
+void backward_data(KernelContext& ctx, const ConvolutionGeometry& g, T* grad_in, const T* weight,
+                   const T* grad_out) {
     const Flat<T> flat(ctx, g);
-    const int64_t multiplier = g.out_channels / g.in_channels, plane = g.in[1] * g.in[2], size = g.out[1] * g.out[2];
+    const int64_t multiplier = g.out_channels / g.in_channels, plane = g.in[1] * g.in[2],
+                  size = g.out[1] * g.out[2];
     // For each phase its taps: their offsets into the spread gradients, which stand behind `lead` zeros.
     int64_t lead = 0;
     for (int64_t t = 0; t < flat.taps; ++t) lead = max(lead, flat.shift[t]);
@@ -271,8 +283,8 @@ void backward_data(KernelContext& ctx, const ConvolutionGeometry& g, T* grad_in,
                 const T* w = weight + (p * multiplier + m) % g.out_channels * flat.taps;
                 for (int64_t i = 0; i < flat.taps; ++i) sorted[i] = w[order[i]];
                 for (int64_t q = 0; q < phases; ++q) {
-                    correlate((m == 0 ? result : part) + q * flat.phase_size, spread, sorted + begin[q], offset + begin[q],
-                              begin[q + 1] - begin[q], flat.rows * flat.pitch);
+                    correlate((m == 0 ? result : part) + q * flat.phase_size, spread, sorted + begin[q],
+                              offset + begin[q], begin[q + 1] - begin[q], flat.rows * flat.pitch);
                 }
                 if (m == 0) continue;
                 for (int64_t i = 0; i < flat.input_size(); ++i) result[i] += part[i];
@@ -287,17 +299,21 @@ void backward_data(KernelContext& ctx, const ConvolutionGeometry& g, T* grad_in,
 }
 
 template <class T>
-void backward_weights(KernelContext& ctx, const ConvolutionGeometry& g, T* grad_weight, const T* in, const T* grad_out) {
+void backward_weights(KernelContext& ctx, const ConvolutionGeometry& g, T* grad_weight, const T* in,
+                      const T* grad_out) {
     const Flat<T> flat(ctx, g);
-    const int64_t multiplier = g.out_channels / g.in_channels, plane = g.in[1] * g.in[2], size = g.out[1] * g.out[2];
+    const int64_t multiplier = g.out_channels / g.in_channels, plane = g.in[1] * g.in[2],
+                  size = g.out[1] * g.out[2];
     const int64_t stride = flat.input_size() + flat.output_size();
     run_planes<T>(ctx, g.in_channels, stride, [&](int64_t first, int64_t last, T* buffers) {
         const int64_t taps = multiplier * flat.taps;
-        __builtin_memset(grad_weight + first * taps, 0, sizeof(T) * static_cast<size_t>((last - first) * taps));
+        __builtin_memset(grad_weight + first * taps, 0,
+                         sizeof(T) * static_cast<size_t>((last - first) * taps));
         for (int64_t n = 0; n < g.batch; ++n) {
             for (int64_t c = first; c < last; ++c) {
                 const int64_t image = n * g.in_channels + c;
-                flat.fill(buffers + (c - first) * stride, in + image * plane, (g.batch * g.in_channels - image) * plane);
+                flat.fill(buffers + (c - first) * stride, in + image * plane,
+                          (g.batch * g.in_channels - image) * plane);
             }
             for (int64_t m = 0; m < multiplier; ++m) {
                 for (int64_t c = first; c < last; ++c) {
@@ -306,8 +322,8 @@ void backward_weights(KernelContext& ctx, const ConvolutionGeometry& g, T* grad_
                 }
                 for (int64_t c = first; c < last; ++c) {
                     const T* input = buffers + (c - first) * stride;
-                    correlate_taps(grad_weight + c * taps + m * flat.taps, input + flat.input_size(), input, flat.offset,
-                                   flat.taps, flat.length);
+                    correlate_taps(grad_weight + c * taps + m * flat.taps, input + flat.input_size(), input,
+                                   flat.offset, flat.taps, flat.length);
                 }
             }
         }

@@ -6,25 +6,30 @@
 namespace rushlight::cpu::RUSHLIGHT_CPU {
 namespace {
 
-// Each thread takes some of the columns of all rows: no two touch the same element, and the order of the sums is that of the
-// indices whatever their number.
+// Each thread takes some of the columns of all rows: no two touch the same element, and the order of the sums
+// is that of the indices whatever their number.
 template <class T>
-void add_rows(T* table, int64_t width, const T* rows, const int64_t* indices, int64_t count, int64_t skip, const T* scale) {
+void add_rows(T* table, int64_t width, const T* rows, const int64_t* indices, int64_t count, int64_t skip,
+              const T* scale) {
     constexpr int64_t kColumns = 64, kElementsPerThread = 1 << 15;
     const int64_t blocks = (width + kColumns - 1) / kColumns;
-    parallel_for(0, blocks, kElementsPerThread / (count * kColumns + 1) + 1, [&](int64_t first, int64_t last) {
-        const int64_t begin = first * kColumns, n = (last * kColumns < width ? last * kColumns : width) - begin;
-        for (int64_t i = 0; i < count; ++i) {
-            const int64_t row = indices[i];
-            if (row == skip) continue;
-            // The rows of the table are far apart: fetch the one that comes soon.
-            if (i + 8 < count) __builtin_prefetch(table + indices[i + 8] * width + begin, 1);
-            T* to = table + row * width + begin;
-            const T* from = rows + i * width + begin;
-            const T factor = scale == nullptr ? T(1) : scale[row];
-            line_map(to, n, [&](int64_t j, auto lanes) { return load(to + j, lanes) + load(from + j, lanes) * factor; });
-        }
-    });
+    parallel_for(0, blocks, kElementsPerThread / (count * kColumns + 1) + 1,
+                 [&](int64_t first, int64_t last) {
+                     const int64_t begin = first * kColumns,
+                                   n = (last * kColumns < width ? last * kColumns : width) - begin;
+                     for (int64_t i = 0; i < count; ++i) {
+                         const int64_t row = indices[i];
+                         if (row == skip) continue;
+                         // The rows of the table are far apart: fetch the one that comes soon.
+                         if (i + 8 < count) __builtin_prefetch(table + indices[i + 8] * width + begin, 1);
+                         T* to = table + row * width + begin;
+                         const T* from = rows + i * width + begin;
+                         const T factor = scale == nullptr ? T(1) : scale[row];
+                         line_map(to, n, [&](int64_t j, auto lanes) {
+                             return load(to + j, lanes) + load(from + j, lanes) * factor;
+                         });
+                     }
+                 });
 }
 
 }  // namespace

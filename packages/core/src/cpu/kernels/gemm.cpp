@@ -1,34 +1,27 @@
-// The matrix product: four ways, chosen by shape and strides alone, so that the result depends on neither the number
-// of threads nor the machine's load.
+// The matrix product: four ways, chosen by shape and strides alone, so that the result depends on neither the
+// number of threads nor the machine's load.
 //
 //   in place   a and b are read where they lie; for small products
 //   stream     few rows of a: b is read once, row after row
 //   dot        both operands run along k (x times a transposed weight) and one side is short
-//   packed     everything else: blocks of a and panels of b are copied into cache in the order of use (the blocking is
-//              that of Goto and van de Geijn, "Anatomy of high-performance matrix multiplication", 2008)
+//   packed     everything else: blocks of a and panels of b are copied into cache in the order of use (the
+//              blocking is that of Goto and van de Geijn, "Anatomy of high-performance matrix
+//              multiplication", 2008)
 #include "cpu/gemm.h"
 
 #include "cpu/contiguous.h"
 #include "cpu/kernels/gemm_micro.h"
 #include "cpu/kernels/gemm_pack.h"
+#include "cpu/kernels/gemm_stream.h"
 #include "rushlight/parallel.h"
 
 namespace rushlight::cpu::RUSHLIGHT_CPU {
 namespace {
 
-constexpr int64_t kFlopsPerThread = 1 << 18;  // multiply-adds below which a second thread costs more than it gives
+// Multiply-adds below which a second thread costs more than it gives.
+constexpr int64_t kFlopsPerThread = 1 << 18;
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-int64_t min(int64_t a, int64_t b) { return a < b ? a : b; }
-int64_t max(int64_t a, int64_t b) { return a > b ? a : b; }
-
-template <class T>
-Epilogue<T> epilogue_at(const Gemm<T>& g, int64_t row, int64_t column) {
-    const T* init = g.init == nullptr ? nullptr : g.init + row * g.init_row + column * g.init_col;
-    return {g.alpha, g.beta, init, g.init_row, g.init_col};
-}
-
-// --- in place ---------------------------------------------------------------------------------------------------------
+// --- in place ----------------------------------------------------------------------------------------------
 
 template <class T>
 void in_place(const Gemm<T>& g) {
@@ -39,103 +32,47 @@ void in_place(const Gemm<T>& g) {
         const int64_t widest = max_vectors(static_cast<int>(rows));
         for (int64_t j0 = 0; j0 < g.n; j0 += widest * kL) {
             const int64_t columns = min(g.n - j0, widest * kL), vectors = ceil_div(columns, kL);
-            TileArgs<T> t{g.k, g.a + i0 * g.a_row, g.a_row, g.a_col, g.b + j0, g.b_row, g.c + i0 * g.c_row + j0, g.c_row,
-                          columns - (vectors - 1) * kL, epilogue_at(g, i0, j0), nullptr, 0};
+            TileArgs<T> t{g.k,
+                          g.a + i0 * g.a_row,
+                          g.a_row,
+                          g.a_col,
+                          g.b + j0,
+                          g.b_row,
+                          g.c + i0 * g.c_row + j0,
+                          g.c_row,
+                          columns - (vectors - 1) * kL,
+                          epilogue_at(g, i0, j0),
+                          nullptr,
+                          0};
             tiles<T, false>.fn[rows - 1][vectors - 1](t);
         }
         i0 += rows;
     }
 }
 
-// --- streaming --------------------------------------------------------------------------------------------------------
+// --- dot ---------------------------------------------------------------------------------------------------
 
-constexpr int kStreams = 8;             // rows of b read side by side
-constexpr int64_t kStreamRows = 8;      // of a
-constexpr int64_t kStreamColumns = 512; // of sums, held in the first-level cache
-constexpr int64_t kStreamDepth = 2048;  // steps along k after which sums go to memory: shorter sums round less
-
-// Adds kStreams steps along k to the sums of kRows rows. x holds the elements of a: kStreams for each row.
-template <class T, int kRows>
-void stream_rows(const Gemm<T>& g, const T* b, int64_t count, const T* x, T* total, int64_t columns) {
-    constexpr int kL = kLanes<T>;
-    auto step = [&](int64_t j, auto read) {
-        Vec<T> bv[kStreams];
-#pragma GCC unroll 8
-        for (int p = 0; p < kStreams; ++p) {
-            bv[p] = p < count ? read(b + p * g.b_row + j) : Vec<T>{};
-            __builtin_prefetch(b + (kStreams + p) * g.b_row + j);
-        }
-#pragma GCC unroll 8
-        for (int i = 0; i < kRows; ++i) {
-            Vec<T> s = load(total + i * kStreamColumns + j);
-#pragma GCC unroll 8
-            for (int p = 0; p < kStreams; ++p) s += x[i * kStreams + p] * bv[p];
-            store(total + i * kStreamColumns + j, s);
-        }
-    };
-    int64_t j = 0;
-    for (; j + kL <= columns; j += kL) step(j, [](const T* q) { return load(q); });
-    if (j < columns) step(j, [lanes = Lanes<T>(columns - j)](const T* q) { return load(q, lanes); });
-}
-
-// Steps [k_begin, k_end) of columns [j0, j0 + columns): eight rows of b at a time, each read in order, as the prefetchers
-// like it.
-template <class T>
-void stream_block(const Gemm<T>& g, int64_t j0, int64_t columns, int64_t k_begin, int64_t k_end) {
-    constexpr int kL = kLanes<T>;
-    alignas(64) T total[kStreamRows * kStreamColumns];
-    alignas(64) T x[kStreamRows * kStreams];
-    for (int64_t i = 0; i < g.m; ++i) {
-        for (int64_t j = 0; j < columns; j += kL) store(total + i * kStreamColumns + j, Vec<T>{});
-    }
-    for (int64_t k = k_begin; k < k_end; k += kStreams) {
-        const int64_t count = min(kStreams, k_end - k);
-        for (int64_t i = 0; i < g.m; ++i) {
-            for (int64_t p = 0; p < kStreams; ++p) {
-                x[i * kStreams + p] = p < count ? g.a[i * g.a_row + (k + p) * g.a_col] : T(0);
-            }
-        }
-        const T* b = g.b + k * g.b_row + j0;
-        int64_t i = 0;
-        if (g.m >= 8) stream_rows<T, 8>(g, b, count, x, total, columns), i += 8;
-        if (g.m & 4) stream_rows<T, 4>(g, b, count, x + i * kStreams, total + i * kStreamColumns, columns), i += 4;
-        if (g.m & 2) stream_rows<T, 2>(g, b, count, x + i * kStreams, total + i * kStreamColumns, columns), i += 2;
-        if (g.m & 1) stream_rows<T, 1>(g, b, count, x + i * kStreams, total + i * kStreamColumns, columns);
-    }
-    for (int64_t i = 0; i < g.m; ++i) {
-        Epilogue<T> e = epilogue_at(g, i, j0);
-        T* c = g.c + i * g.c_row + j0;
-        if (k_begin > 0) e = {g.alpha, T(1), c, g.c_row, 1};
-        for (int64_t j = 0; j < columns; j += kL) {
-            const Lanes<T> lanes(min(kL, columns - j));
-            store(c + j, finish(e, load(total + i * kStreamColumns + j), 0, j, lanes), lanes);
-        }
-    }
-}
-
-template <class T>
-void stream(const Gemm<T>& g) {
-    for (int64_t j = 0; j < g.n; j += kStreamColumns) {
-        for (int64_t k = 0; k < g.k; k += kStreamDepth) {
-            stream_block(g, j, min(kStreamColumns, g.n - j), k, min(g.k, k + kStreamDepth));
-        }
-    }
-}
-
-// --- dot --------------------------------------------------------------------------------------------------------------
-
-constexpr int64_t kDotDepth = 1024;  // steps along k after which sums go to memory, so that the short side stays in cache
+// Steps along k after which sums go to memory, so that the short side stays in cache.
+constexpr int64_t kDotDepth = 1024;
 
 template <class T>
 void dot_blocks(const Gemm<T>& g) {
-    // Several blocks of rows read the same columns again and again: wider tiles of fewer rows need less bandwidth.
+    // Several blocks of rows read the same columns again and again: wider tiles of fewer rows need less
+    // bandwidth.
     const int64_t most = g.m <= kDotRows ? kDotRows : kDotRows / 2;
-    const int64_t rows = ceil_div(g.m, ceil_div(g.m, most)), columns = max_dot_columns(static_cast<int>(rows));
+    const int64_t rows = ceil_div(g.m, ceil_div(g.m, most)),
+                  columns = max_dot_columns(static_cast<int>(rows));
     for (int64_t k = 0; k < g.k; k += kDotDepth) {
         auto tile_at = [&](int64_t i, int64_t j) {
             const int64_t r = min(rows, g.m - i), n = min(columns, g.n - j);
-            DotArgs<T> t{min(kDotDepth, g.k - k), g.a + i * g.a_row + k, g.a_row, g.b + j * g.b_col + k, g.b_col,
-                         g.c + i * g.c_row + j, g.c_row, epilogue_at(g, i, j)};
+            DotArgs<T> t{min(kDotDepth, g.k - k),
+                         g.a + i * g.a_row + k,
+                         g.a_row,
+                         g.b + j * g.b_col + k,
+                         g.b_col,
+                         g.c + i * g.c_row + j,
+                         g.c_row,
+                         epilogue_at(g, i, j)};
             if (k > 0) t.epilogue = {g.alpha, T(1), t.c, g.c_row, 1};
             dot_tiles<T>.fn[r - 1][n - 1](t);
         };
@@ -152,11 +89,11 @@ void dot_blocks(const Gemm<T>& g) {
     }
 }
 
-// --- packed -----------------------------------------------------------------------------------------------------------
+// --- packed ------------------------------------------------------------------------------------------------
 
-constexpr int64_t kDepth = 384;                   // steps along k: longer, and c is read and written less often
+constexpr int64_t kDepth = 384;  // steps along k: longer, and c is read and written less often
 constexpr int64_t kBlockRows = 24 * kPackedRows;  // rows of a: a packed block stays in the second-level cache
-constexpr int64_t kGroup = 4;                     // panels of b packed together, so that its rows are read in longer runs
+constexpr int64_t kGroup = 4;  // panels of b packed together, so that its rows are read in longer runs
 
 template <class T>
 constexpr int64_t kPanel = kPackedVectors * kLanes<T>;
@@ -164,7 +101,7 @@ constexpr int64_t kPanel = kPackedVectors * kLanes<T>;
 // Elements of scratch memory for one packed product: a block of a and a group of panels of b.
 template <class T>
 int64_t scratch_size(const Gemm<T>& g) {
-    return (min(g.m, kBlockRows) + kGroup * kPanel<T>) * min(g.k, kDepth);
+    return (min(g.m, kBlockRows) + kGroup * kPanel<T>)*min(g.k, kDepth);
 }
 
 // The panels of a block of a: as many rows each as the registers hold, evenly.
@@ -175,7 +112,9 @@ struct Panels {
         rows = ceil_div(m, count);
         longer = m - count * (rows - 1);
     }
-    int64_t begin(int64_t p) const { return p <= longer ? p * rows : longer * rows + (p - longer) * (rows - 1); }
+    int64_t begin(int64_t p) const {
+        return p <= longer ? p * rows : longer * rows + (p - longer) * (rows - 1);
+    }
     int64_t size(int64_t p) const { return p < longer ? rows : rows - 1; }
 };
 
@@ -218,7 +157,8 @@ struct Block {
         for (int64_t j_begin = 0; j_begin < g.n; j_begin += kGroup * kWidth) {
             const int64_t j_end = min(g.n, j_begin + kGroup * kWidth);
             pack_group(j_begin, j_end, buffer);
-            // Meanwhile the next group is fetched, line after line: few rows of a do not hide the time that takes.
+            // Meanwhile the next group is fetched, line after line: few rows of a do not hide the time that
+            // takes.
             constexpr int64_t kLine = 64 / sizeof(T);
             int64_t next = g.b_col == 1 ? j_end : g.n;
             const int64_t next_end = min(g.n, j_end + kGroup * kWidth);
@@ -226,9 +166,18 @@ struct Block {
                 const int64_t row = panels.begin(p), rows = panels.size(p);
                 for (int64_t j = j_begin; j < j_end; j += kWidth) {
                     const int64_t columns = min(kWidth, j_end - j), vectors = ceil_div(columns, kL);
-                    TileArgs<T> t{g.k, a + row * g.k, 1, rows, buffer + (j - j_begin) / kWidth * panel_size, kWidth,
-                                  g.c + row * g.c_row + j, g.c_row, columns - (vectors - 1) * kL, epilogue_at(g, row, j),
-                                  g.b, 0};
+                    TileArgs<T> t{g.k,
+                                  a + row * g.k,
+                                  1,
+                                  rows,
+                                  buffer + (j - j_begin) / kWidth * panel_size,
+                                  kWidth,
+                                  g.c + row * g.c_row + j,
+                                  g.c_row,
+                                  columns - (vectors - 1) * kL,
+                                  epilogue_at(g, row, j),
+                                  g.b,
+                                  0};
                     if (next < next_end) {
                         t.next = g.b + next;
                         t.next_row = g.b_row;
@@ -242,7 +191,8 @@ struct Block {
 
     void pack_group(int64_t j_begin, int64_t j_end, T* buffer) const {
         constexpr int64_t kWidth = kPanel<T>;
-        // Rows that run along n are packed a few steps at a time across the group: one pass over the memory of b.
+        // Rows that run along n are packed a few steps at a time across the group: one pass over the memory
+        // of b.
         const int64_t chunk = g.b_col == 1 ? 8 : g.k;
         for (int64_t k = 0; k < g.k; k += chunk) {
             for (int64_t j = j_begin; j < j_end; j += kWidth) {
@@ -267,7 +217,7 @@ void packed(const Gemm<T>& g, T* scratch) {
     }
 }
 
-// --- the choice -------------------------------------------------------------------------------------------------------
+// --- the choice --------------------------------------------------------------------------------------------
 
 enum class Way { InPlace, Stream, Dot, Packed };
 
@@ -275,7 +225,8 @@ template <class T>
 Way choose(const Gemm<T>& g) {
     if (g.b_col == 1) {
         const bool cached = g.n * g.k <= (1 << 20) / static_cast<int64_t>(sizeof(T));
-        if (cached && g.m > 2 && (g.m <= kStridedRows || g.m * g.n * g.k <= 48 * 48 * 48)) return Way::InPlace;
+        if (cached && g.m > 2 && (g.m <= kStridedRows || g.m * g.n * g.k <= 48 * 48 * 48))
+            return Way::InPlace;
         if (g.m <= 2 || (!cached && g.m <= kStreamRows)) return Way::Stream;
     } else if (g.b_row == 1 && g.a_col == 1) {
         if (g.m <= 4 || (g.m <= 32 && g.k >= 64) || (g.n <= 16 && g.k >= 64)) return Way::Dot;
@@ -346,14 +297,16 @@ void gemm_one(KernelContext& ctx, const Gemm<T>& g) {
     const int64_t size = way == Way::Packed ? scratch_size(g) : 0;
     T* scratch = size == 0 ? nullptr : cpu::scratch<T>(ctx, size * workers);
     if (workers == 1) return one_thread(way, g, scratch);
-    // Each part is a product of its own, by the same way and with the same steps along k: no thread waits for another,
-    // and the sums do not depend on the split.
+    // Each part is a product of its own, by the same way and with the same steps along k: no thread waits for
+    // another, and the sums do not depend on the split.
     const Grid grid(workers, g.m, g.n);
     parallel_for(0, grid.rows * grid.columns, 1, [&](int64_t first, int64_t last) {
         for (int64_t w = first; w < last; ++w) {
             const int64_t r = w / grid.columns, c = w % grid.columns, lines = ceil_div(g.n, kLanes<T>);
-            const int64_t j0 = lines * c / grid.columns * kLanes<T>, j1 = lines * (c + 1) / grid.columns * kLanes<T>;
-            one_thread(way, part(g, g.m * r / grid.rows, g.m * (r + 1) / grid.rows, j0, min(g.n, j1)), scratch + w * size);
+            const int64_t j0 = lines * c / grid.columns * kLanes<T>,
+                          j1 = lines * (c + 1) / grid.columns * kLanes<T>;
+            one_thread(way, part(g, g.m * r / grid.rows, g.m * (r + 1) / grid.rows, j0, min(g.n, j1)),
+                       scratch + w * size);
         }
     });
 }
@@ -376,7 +329,8 @@ Gemm<T> at(const Gemm<T>& g, int64_t i, int64_t a, int64_t b, int64_t c, int64_t
 }
 
 template <class T>
-void batched(KernelContext& ctx, const Gemm<T>& g, int64_t count, int64_t a, int64_t b, int64_t c, int64_t init) {
+void batched(KernelContext& ctx, const Gemm<T>& g, int64_t count, int64_t a, int64_t b, int64_t c,
+             int64_t init) {
     if (g.m == 0 || g.n == 0) return;
     const int64_t work = g.m * g.n * g.k;
     // Few large products: each uses all threads. Many small ones: each thread takes some.
@@ -418,9 +372,10 @@ T dot(int64_t n, const T* x, int64_t x_stride, const T* y, int64_t y_stride) {
     return sum((s[0] + s[1]) + (s[2] + s[3]));
 }
 
-// --- integers ---------------------------------------------------------------------------------------------------------
+// --- integers ----------------------------------------------------------------------------------------------
 
-// T is unsigned: two's complement makes the product of signed integers the same bits, and wraps without overflow.
+// T is unsigned: two's complement makes the product of signed integers the same bits, and wraps without
+// overflow.
 template <class T>
 void integer_rows(const IntegerGemm& g, int64_t row_begin, int64_t row_end) {
     const T alpha = static_cast<T>(g.alpha), beta = static_cast<T>(g.beta);
@@ -429,8 +384,10 @@ void integer_rows(const IntegerGemm& g, int64_t row_begin, int64_t row_end) {
         const T* a = static_cast<const T*>(g.a) + batch * g.a_batch + i * g.a_row;
         const T* b = static_cast<const T*>(g.b) + batch * g.b_batch;
         T* c = static_cast<T*>(g.c) + row * g.n;
-        const T* init = static_cast<const T*>(g.init) + (g.init == nullptr ? 0 : batch * g.init_batch + i * g.init_row);
-        for (int64_t j = 0; j < g.n; ++j) c[j] = g.init == nullptr ? T(0) : static_cast<T>(beta * init[j * g.init_col]);
+        const T* init =
+            static_cast<const T*>(g.init) + (g.init == nullptr ? 0 : batch * g.init_batch + i * g.init_row);
+        for (int64_t j = 0; j < g.n; ++j)
+            c[j] = g.init == nullptr ? T(0) : static_cast<T>(beta * init[j * g.init_col]);
         for (int64_t k = 0; k < g.k; ++k) {
             const T x = static_cast<T>(alpha * a[k * g.a_col]);
             const T* b_row = b + k * g.b_row;
@@ -444,20 +401,22 @@ void integer_rows(const IntegerGemm& g, int64_t row_begin, int64_t row_end) {
 }
 
 void integer(const IntegerGemm& g, DType dtype) {
-    parallel_for(0, g.count * g.m, max(1, kFlopsPerThread / (g.n * g.k + 1)), [&](int64_t first, int64_t last) {
-        switch (itemsize(dtype)) {
-            case 1: return integer_rows<uint8_t>(g, first, last);
-            case 2: return integer_rows<uint16_t>(g, first, last);
-            case 4: return integer_rows<uint32_t>(g, first, last);
-            default: return integer_rows<uint64_t>(g, first, last);
-        }
-    });
+    parallel_for(0, g.count * g.m, max(1, kFlopsPerThread / (g.n * g.k + 1)),
+                 [&](int64_t first, int64_t last) {
+                     switch (itemsize(dtype)) {
+                         case 1: return integer_rows<uint8_t>(g, first, last);
+                         case 2: return integer_rows<uint16_t>(g, first, last);
+                         case 4: return integer_rows<uint32_t>(g, first, last);
+                         default: return integer_rows<uint64_t>(g, first, last);
+                     }
+                 });
 }
 
 }  // namespace
 
-const GemmKernels gemm_kernels_table = {
-    gemm_one<float>, gemm_one<double>, scratch_size<float>, scratch_size<double>, serial<float>, serial<double>,
-    batched<float>,  batched<double>,  dot<float>,            dot<double>,            integer};
+const GemmKernels gemm_kernels_table = {gemm_one<float>,      gemm_one<double>, scratch_size<float>,
+                                        scratch_size<double>, serial<float>,    serial<double>,
+                                        batched<float>,       batched<double>,  dot<float>,
+                                        dot<double>,          integer};
 
 }  // namespace rushlight::cpu::RUSHLIGHT_CPU

@@ -1,6 +1,6 @@
-// Register-blocked inner kernels of the matrix product. Each computes one small tile of c over a range of k and holds it
-// in registers meanwhile; a tile of `rows` by `vectors` takes rows * vectors accumulators, `vectors` registers for b and
-// one for an element of a.
+// Register-blocked inner kernels of the matrix product. Each computes one small tile of c over a range of k
+// and holds it in registers meanwhile; a tile of `rows` by `vectors` takes rows * vectors accumulators,
+// `vectors` registers for b and one for an element of a.
 #pragma once
 
 #include "cpu/gemm.h"
@@ -31,7 +31,7 @@ constexpr int max_vectors(int rows) {
     return v < 6 ? v : 6;
 }
 
-// --- outer products: vectors run along n ------------------------------------------------------------------------------
+// --- outer products: vectors run along n -------------------------------------------------------------------
 
 // Rows of the tile when a and b are packed, and when they are read in place (more pointers, fewer rows).
 inline constexpr int kPackedRows = kRegisters == 32 ? 14 : 6;
@@ -106,7 +106,7 @@ void tile(const TileArgs<T>& t) {
     }
 }
 
-// --- inner products: vectors run along k ------------------------------------------------------------------------------
+// --- inner products: vectors run along k -------------------------------------------------------------------
 
 inline constexpr int kDotRows = kStridedRows;
 inline constexpr int kDotColumns = 8;
@@ -206,7 +206,7 @@ void dot_tile(const DotArgs<T>& t) {
     }
 }
 
-// --- tables of all tile sizes -----------------------------------------------------------------------------------------
+// --- tables of all tile sizes ------------------------------------------------------------------------------
 
 template <class T, bool kPacked>
 struct Tiles {
@@ -217,7 +217,8 @@ struct Tiles {
 
 template <class T, bool kPacked, int kRows, int kVectors>
 constexpr void fill_tiles(Tiles<T, kPacked>& table) {
-    if constexpr (kVectors <= max_vectors(kRows)) table.fn[kRows - 1][kVectors - 1] = tile<T, kRows, kVectors, kPacked>;
+    if constexpr (kVectors <= max_vectors(kRows))
+        table.fn[kRows - 1][kVectors - 1] = tile<T, kRows, kVectors, kPacked>;
     if constexpr (kVectors > 1) {
         fill_tiles<T, kPacked, kRows, kVectors - 1>(table);
     } else if constexpr (kRows > 1) {
@@ -243,7 +244,8 @@ constexpr int max_dot_columns(int rows) {
 }
 template <class T, int kRows, int kColumns>
 constexpr void fill_dot_tiles(DotTiles<T>& table) {
-    if constexpr (kColumns <= max_dot_columns(kRows)) table.fn[kRows - 1][kColumns - 1] = dot_tile<T, kRows, kColumns>;
+    if constexpr (kColumns <= max_dot_columns(kRows))
+        table.fn[kRows - 1][kColumns - 1] = dot_tile<T, kRows, kColumns>;
     if constexpr (kColumns > 1) {
         fill_dot_tiles<T, kRows, kColumns - 1>(table);
     } else if constexpr (kRows > 1) {

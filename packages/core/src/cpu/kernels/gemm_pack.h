@@ -1,15 +1,16 @@
-// Copies of blocks of a matrix in the order in which the inner kernels read them: for each step along k, the elements of
-// one panel of `width` rows (of a) or columns (of b) lie side by side.
+// Copies of blocks of a matrix in the order in which the inner kernels read them: for each step along k, the
+// elements of one panel of `width` rows (of a) or columns (of b) lie side by side.
 #pragma once
 
 #include "cpu/kernels/simd.h"
 
 namespace rushlight::cpu::RUSHLIGHT_CPU {
 
-/// Packs `count` lines of length `k`: out[p * width + l] = in[l * line + p * step]. Lines `count` to `width` become zero
-/// where `kPad` is set (then `width` is a multiple of the vector).
+/// Packs `count` lines of length `k`: out[p * width + l] = in[l * line + p * step]. Lines `count` to `width`
+/// become zero where `kPad` is set (then `width` is a multiple of the vector).
 template <class T, bool kPad>
-static void pack_panel(T* out, int64_t width, const T* in, int64_t line, int64_t step, int64_t count, int64_t k) {
+static void pack_panel(T* out, int64_t width, const T* in, int64_t line, int64_t step, int64_t count,
+                       int64_t k) {
     constexpr int kL = kLanes<T>;
     if (line == 1) {  // lines are adjacent: copy row by row
         for (int64_t p = 0; p < k; ++p) {

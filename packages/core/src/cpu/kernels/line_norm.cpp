@@ -21,7 +21,7 @@ T inverse_root(T x) {
     }
 }
 
-// --- lines ------------------------------------------------------------------------------------------------------------
+// --- lines -------------------------------------------------------------------------------------------------
 
 template <class T>
 void line_norm(const LineNorm<T>& n) {
@@ -37,7 +37,8 @@ void line_norm(const LineNorm<T>& n) {
             const T shift = -mean * rstd;
             if (n.weight != nullptr && n.bias != nullptr) {
                 line_map(y, n.size, [&](int64_t i, auto lanes) {
-                    return (load(x + i, lanes) * rstd + shift) * load(n.weight + i, lanes) + load(n.bias + i, lanes);
+                    return (load(x + i, lanes) * rstd + shift) * load(n.weight + i, lanes) +
+                           load(n.bias + i, lanes);
                 });
             } else if (n.weight != nullptr) {
                 line_map(y, n.size, [&](int64_t i, auto lanes) {
@@ -71,8 +72,9 @@ void input_gradient(const LineNormBackward<T>& n, int64_t r) {
     // rstd (d - (a + h b)) with h unfolded: one multiplication and one addition less for each element.
     const T a = n.centered ? sums[0] / size : T(0), b = sums[1] / size;
     const T slope = -b * rstd * rstd, constant = -(a + shift * b) * rstd;
-    line_map(n.grad_input + r * n.size, n.size,
-             [&](int64_t i, auto lanes) { return direction(i, lanes) * rstd + (load(x + i, lanes) * slope + constant); });
+    line_map(n.grad_input + r * n.size, n.size, [&](int64_t i, auto lanes) {
+        return direction(i, lanes) * rstd + (load(x + i, lanes) * slope + constant);
+    });
 }
 
 // Adds grad_output * h and grad_output of one row; either target may be null.
@@ -94,13 +96,15 @@ template <class T>
 void line_norm_backward(KernelContext& ctx, const LineNormBackward<T>& n) {
     const bool parameters = n.grad_weight != nullptr || n.grad_bias != nullptr;
     // Rows are summed in slices whose number depends on the shape alone, and the slices in order.
-    const int64_t slices = parameters ? max(1, min(16, n.rows / 16)) : max(1, n.rows * n.size / kElementsPerThread);
+    const int64_t slices =
+        parameters ? max(1, min(16, n.rows / 16)) : max(1, n.rows * n.size / kElementsPerThread);
     const int64_t width = (n.size + 15) / 16 * 16;
     T* partial = parameters ? scratch<T>(ctx, 2 * slices * width) : nullptr;
     auto slice = [&](int64_t s) {
         T* weight = n.grad_weight == nullptr ? nullptr : partial + 2 * s * width;
         T* bias = n.grad_bias == nullptr ? nullptr : partial + (2 * s + 1) * width;
-        if (parameters) __builtin_memset(partial + 2 * s * width, 0, sizeof(T) * static_cast<size_t>(2 * width));
+        if (parameters)
+            __builtin_memset(partial + 2 * s * width, 0, sizeof(T) * static_cast<size_t>(2 * width));
         for (int64_t r = n.rows * s / slices; r < n.rows * (s + 1) / slices; ++r) {
             if (n.grad_input != nullptr) input_gradient(n, r);
             if (parameters) add_parameter_gradients(n, r, weight, bias);
@@ -121,65 +125,69 @@ void line_norm_backward(KernelContext& ctx, const LineNormBackward<T>& n) {
     }
 }
 
-// --- groups -----------------------------------------------------------------------------------------------------------
+// --- groups ------------------------------------------------------------------------------------------------
 
 template <class T>
 void group_norm(const GroupNorm<T>& n) {
     const int64_t count = n.channels * n.size;
-    parallel_for(0, n.batch * n.groups, kElementsPerThread / (count + 1) + 1, [&](int64_t first, int64_t last) {
-        for (int64_t g = first; g < last; ++g) {
-            const T* x = n.input + g * count;
-            const T mean = line_sum(x, count) / static_cast<T>(count);
-            const T rstd = inverse_root(line_squares(x, count, mean) / static_cast<T>(count) + n.eps);
-            if (n.mean != nullptr) n.mean[g] = mean;
-            if (n.rstd != nullptr) n.rstd[g] = rstd;
-            for (int64_t c = 0; c < n.channels; ++c) {
-                const int64_t channel = g % n.groups * n.channels + c;
-                const T scale = n.weight == nullptr ? rstd : rstd * n.weight[channel];
-                const T shift = (n.bias == nullptr ? T(0) : n.bias[channel]) - mean * scale;
-                const T* line = x + c * n.size;
-                line_map(n.out + g * count + c * n.size, n.size,
-                         [&](int64_t i, auto lanes) { return load(line + i, lanes) * scale + shift; });
+    parallel_for(
+        0, n.batch * n.groups, kElementsPerThread / (count + 1) + 1, [&](int64_t first, int64_t last) {
+            for (int64_t g = first; g < last; ++g) {
+                const T* x = n.input + g * count;
+                const T mean = line_sum(x, count) / static_cast<T>(count);
+                const T rstd = inverse_root(line_squares(x, count, mean) / static_cast<T>(count) + n.eps);
+                if (n.mean != nullptr) n.mean[g] = mean;
+                if (n.rstd != nullptr) n.rstd[g] = rstd;
+                for (int64_t c = 0; c < n.channels; ++c) {
+                    const int64_t channel = g % n.groups * n.channels + c;
+                    const T scale = n.weight == nullptr ? rstd : rstd * n.weight[channel];
+                    const T shift = (n.bias == nullptr ? T(0) : n.bias[channel]) - mean * scale;
+                    const T* line = x + c * n.size;
+                    line_map(n.out + g * count + c * n.size, n.size,
+                             [&](int64_t i, auto lanes) { return load(line + i, lanes) * scale + shift; });
+                }
             }
-        }
-    });
+        });
 }
 
 template <class T>
 void group_norm_backward(KernelContext& ctx, const GroupNormBackward<T>& n) {
-    // For each channel of each sample: the sums of grad_output and of grad_output * h, h the normalised input.
+    // For each channel of each sample: the sums of grad_output and of grad_output * h, h the normalised
+    // input.
     const int64_t lines = n.batch * n.groups * n.channels, count = n.channels * n.size;
     T* sums = scratch<T>(ctx, 2 * lines);
-    parallel_for(0, n.batch * n.groups, kElementsPerThread / (count + 1) + 1, [&](int64_t first, int64_t last) {
-        for (int64_t g = first; g < last; ++g) {
-            const T rstd = n.rstd[g], shift = -n.mean[g] * rstd;
-            const T* weight = n.weight == nullptr ? nullptr : n.weight + g % n.groups * n.channels;
-            T a = T(0), b = T(0);
-            for (int64_t c = 0; c < n.channels; ++c) {
-                const int64_t line = g * n.channels + c;
-                const T* x = n.input + line * n.size;
-                const T* dy = n.grad_output + line * n.size;
-                line_sums<T, 2>(n.size, sums + 2 * line, [&](int64_t i, auto lanes, Vec<T>* v) {
-                    v[0] = load(dy + i, lanes);
-                    v[1] = v[0] * (load(x + i, lanes) * rstd + shift);
-                });
-                const T w = weight == nullptr ? T(1) : weight[c];
-                a += w * sums[2 * line];
-                b += w * sums[2 * line + 1];
+    parallel_for(
+        0, n.batch * n.groups, kElementsPerThread / (count + 1) + 1, [&](int64_t first, int64_t last) {
+            for (int64_t g = first; g < last; ++g) {
+                const T rstd = n.rstd[g], shift = -n.mean[g] * rstd;
+                const T* weight = n.weight == nullptr ? nullptr : n.weight + g % n.groups * n.channels;
+                T a = T(0), b = T(0);
+                for (int64_t c = 0; c < n.channels; ++c) {
+                    const int64_t line = g * n.channels + c;
+                    const T* x = n.input + line * n.size;
+                    const T* dy = n.grad_output + line * n.size;
+                    line_sums<T, 2>(n.size, sums + 2 * line, [&](int64_t i, auto lanes, Vec<T>* v) {
+                        v[0] = load(dy + i, lanes);
+                        v[1] = v[0] * (load(x + i, lanes) * rstd + shift);
+                    });
+                    const T w = weight == nullptr ? T(1) : weight[c];
+                    a += w * sums[2 * line];
+                    b += w * sums[2 * line + 1];
+                }
+                if (n.grad_input == nullptr) continue;
+                a /= static_cast<T>(count);
+                b /= static_cast<T>(count);
+                const T slope = -b * rstd * rstd, constant = -(a + shift * b) * rstd;
+                for (int64_t c = 0; c < n.channels; ++c) {
+                    const int64_t at = (g * n.channels + c) * n.size;
+                    const T scale = weight == nullptr ? rstd : rstd * weight[c];
+                    line_map(n.grad_input + at, n.size, [&](int64_t i, auto lanes) {
+                        return load(n.grad_output + at + i, lanes) * scale +
+                               (load(n.input + at + i, lanes) * slope + constant);
+                    });
+                }
             }
-            if (n.grad_input == nullptr) continue;
-            a /= static_cast<T>(count);
-            b /= static_cast<T>(count);
-            const T slope = -b * rstd * rstd, constant = -(a + shift * b) * rstd;
-            for (int64_t c = 0; c < n.channels; ++c) {
-                const int64_t at = (g * n.channels + c) * n.size;
-                const T scale = weight == nullptr ? rstd : rstd * weight[c];
-                line_map(n.grad_input + at, n.size, [&](int64_t i, auto lanes) {
-                    return load(n.grad_output + at + i, lanes) * scale + (load(n.input + at + i, lanes) * slope + constant);
-                });
-            }
-        }
-    });
+        });
     const int64_t channels = n.groups * n.channels;
     for (int64_t c = 0; c < channels; ++c) {
         T bias = T(0), weight = T(0);

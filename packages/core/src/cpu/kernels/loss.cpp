@@ -8,7 +8,8 @@ namespace {
 
 constexpr int64_t kElementsPerThread = 1 << 13;
 
-// Runs body(batch, first place, lanes, count) for vectors of places, or body for single ones where inner is 1.
+// Runs body(batch, first place, lanes, count) for vectors of places, or body for single ones where inner is
+// 1.
 template <class T, class Body>
 void for_places(const CrossEntropy<T>& c, Body&& body) {
     constexpr int kL = kLanes<T>;
@@ -30,7 +31,8 @@ void log_sums(const CrossEntropy<T>& c, T* log_sum) {
             for (int64_t n = first; n < last; n += step) {
                 const int64_t count = last - n < step ? last - n : step;
                 T top[kLinesAtOnce], total[kLinesAtOnce];
-                line_exp_sums(c.input + n * c.classes, count, c.classes, top, total, [](int64_t, int64_t, auto, Vec<T>) {});
+                line_exp_sums(c.input + n * c.classes, count, c.classes, top, total,
+                              [](int64_t, int64_t, auto, Vec<T>) {});
 #pragma omp simd
                 for (int64_t l = 0; l < count; ++l) log_sum[n + l] = top[l] + math::log(total[l]);
             }
@@ -49,7 +51,8 @@ void log_sums(const CrossEntropy<T>& c, T* log_sum) {
     });
 }
 
-// With p the probabilities, s the smoothing: (1 - s) w_t (-log p_t) + s / classes * sum over c of w_c (-log p_c).
+// With p the probabilities, s the smoothing: (1 - s) w_t (-log p_t) + s / classes * sum over c of w_c (-log
+// p_c).
 template <class T>
 void cross_entropy(const CrossEntropy<T>& c, T* loss, const T* log_sum) {
     for_places(c, [&](int64_t n, int64_t i, int64_t count) {
@@ -66,7 +69,8 @@ void cross_entropy(const CrossEntropy<T>& c, T* loss, const T* log_sum) {
             if (c.smoothing != T(0)) {
                 T total = T(0);
                 for (int64_t k = 0; k < c.classes; ++k) {
-                    total += (c.weight == nullptr ? T(1) : c.weight[k]) * (log_sum[place + l] - x[k * c.inner + l]);
+                    total += (c.weight == nullptr ? T(1) : c.weight[k]) *
+                             (log_sum[place + l] - x[k * c.inner + l]);
                 }
                 value += c.smoothing / static_cast<T>(c.classes) * total;
             }
@@ -75,7 +79,8 @@ void cross_entropy(const CrossEntropy<T>& c, T* loss, const T* log_sum) {
     });
 }
 
-// The derivative by input k: p_k ((1 - s) w_t + s / classes * sum of w) - s / classes * w_k, less (1 - s) w_t at the target.
+// The derivative by input k: p_k ((1 - s) w_t + s / classes * sum of w) - s / classes * w_k, less (1 - s) w_t
+// at the target.
 template <class T>
 void cross_entropy_backward(const CrossEntropy<T>& c, T* grad_input, const T* grad, const T* log_sum) {
     constexpr int kL = kLanes<T>;
@@ -89,13 +94,15 @@ void cross_entropy_backward(const CrossEntropy<T>& c, T* grad_input, const T* gr
         const int64_t at = n * c.classes * c.inner + i, place = n * c.inner + i;
         const T* x = c.input + at;
         T* dx = grad_input + at;
-        // For each place: the gradient of its loss, and what multiplies the probabilities. Both 0 where it is ignored.
+        // For each place: the gradient of its loss, and what multiplies the probabilities. Both 0 where it is
+        // ignored.
         T g[kL] = {}, scale[kL] = {};
         for (int64_t l = 0; l < count; ++l) {
             const int64_t t = c.target[place + l];
             if (t == c.ignore_index) continue;
             g[l] = grad[place + l];
-            scale[l] = g[l] * ((1 - c.smoothing) * (c.weight == nullptr ? T(1) : c.weight[t]) + even * weights);
+            scale[l] =
+                g[l] * ((1 - c.smoothing) * (c.weight == nullptr ? T(1) : c.weight[t]) + even * weights);
         }
         if (c.inner == 1) {
             if (c.target[place] == c.ignore_index) {  // also where the input is infinite

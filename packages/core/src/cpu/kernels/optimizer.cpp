@@ -5,8 +5,12 @@
 namespace rushlight::cpu::RUSHLIGHT_CPU {
 namespace {
 
-template <class T> struct Math { using type = float; };
-template <> struct Math<double> { using type = double; };
+template <class T> struct Math {
+    using type = float;
+};
+template <> struct Math<double> {
+    using type = double;
+};
 
 float root(float x) { return __builtin_sqrtf(x); }
 double root(double x) { return __builtin_sqrt(x); }
@@ -19,7 +23,8 @@ void sgd_loop(const SgdStep& s, int64_t begin, int64_t end) {
     T* __restrict grad = static_cast<T*>(s.grad);
     T* __restrict buffer = static_cast<T*>(s.momentum_buffer);
     const M sign = s.maximize ? M(-1) : M(1), inverse_scale = static_cast<M>(1 / s.grad_scale);
-    const M decay = static_cast<M>(s.weight_decay), momentum = static_cast<M>(s.momentum), lr = static_cast<M>(s.lr);
+    const M decay = static_cast<M>(s.weight_decay), momentum = static_cast<M>(s.momentum),
+            lr = static_cast<M>(s.lr);
     const M damped = static_cast<M>(1 - s.dampening);
     for (int64_t i = begin; i < end; ++i) {
         const M p = static_cast<M>(param[i]);
@@ -65,10 +70,12 @@ void adam_loop(const AdamStep& s, int64_t begin, int64_t end) {
     T* __restrict first = static_cast<T*>(s.exp_avg);
     T* __restrict second = static_cast<T*>(s.exp_avg_sq);
     T* __restrict largest = static_cast<T*>(s.max_exp_avg_sq);
-    const double correction1 = 1 - __builtin_pow(s.beta1, s.step), correction2 = 1 - __builtin_pow(s.beta2, s.step);
+    const double correction1 = 1 - __builtin_pow(s.beta1, s.step),
+                 correction2 = 1 - __builtin_pow(s.beta2, s.step);
     const M sign = s.maximize ? M(-1) : M(1), inverse_scale = static_cast<M>(1 / s.grad_scale);
     const M decay = static_cast<M>(s.weight_decay), kept = static_cast<M>(1 - s.lr * s.weight_decay);
-    const M new1 = static_cast<M>(1 - s.beta1), beta2 = static_cast<M>(s.beta2), new2 = static_cast<M>(1 - s.beta2);
+    const M new1 = static_cast<M>(1 - s.beta1), beta2 = static_cast<M>(s.beta2),
+            new2 = static_cast<M>(1 - s.beta2);
     const M size = static_cast<M>(s.lr / correction1), eps = static_cast<M>(s.eps);
     const M inverse_root = static_cast<M>(1 / __builtin_sqrt(correction2));
     for (int64_t i = begin; i < end; ++i) {

@@ -11,14 +11,30 @@ namespace rushlight::cpu::RUSHLIGHT_CPU {
 namespace {
 
 template <class T> struct DTypeOf;
-template <> struct DTypeOf<bool> { static constexpr DType value = DType::Bool; };
-template <> struct DTypeOf<uint8_t> { static constexpr DType value = DType::UInt8; };
-template <> struct DTypeOf<int8_t> { static constexpr DType value = DType::Int8; };
-template <> struct DTypeOf<int16_t> { static constexpr DType value = DType::Int16; };
-template <> struct DTypeOf<int32_t> { static constexpr DType value = DType::Int32; };
-template <> struct DTypeOf<int64_t> { static constexpr DType value = DType::Int64; };
-template <> struct DTypeOf<float> { static constexpr DType value = DType::Float32; };
-template <> struct DTypeOf<double> { static constexpr DType value = DType::Float64; };
+template <> struct DTypeOf<bool> {
+    static constexpr DType value = DType::Bool;
+};
+template <> struct DTypeOf<uint8_t> {
+    static constexpr DType value = DType::UInt8;
+};
+template <> struct DTypeOf<int8_t> {
+    static constexpr DType value = DType::Int8;
+};
+template <> struct DTypeOf<int16_t> {
+    static constexpr DType value = DType::Int16;
+};
+template <> struct DTypeOf<int32_t> {
+    static constexpr DType value = DType::Int32;
+};
+template <> struct DTypeOf<int64_t> {
+    static constexpr DType value = DType::Int64;
+};
+template <> struct DTypeOf<float> {
+    static constexpr DType value = DType::Float32;
+};
+template <> struct DTypeOf<double> {
+    static constexpr DType value = DType::Float64;
+};
 
 // The element types that most operators are compiled for; float16 and bfloat16 reach them through float.
 template <class... T> struct Types {};
@@ -63,7 +79,8 @@ struct Loop {
         // Bit i: input i holds still. Loops are compiled for those of two and three inputs whose first one moves, and
         // for a still first one of two.
         unsigned held = ((s[1 + I] == 0 ? 1u << I : 0u) | ...);
-        bool dense = s[0] == static_cast<int64_t>(sizeof(R)) && ((s[1 + I] == size[I] || s[1 + I] == 0) && ...);
+        bool dense =
+            s[0] == static_cast<int64_t>(sizeof(R)) && ((s[1 + I] == size[I] || s[1 + I] == 0) && ...);
         if (dense && held == 0) return pass<0>(f, data, n, std::index_sequence<I...>{});
         if constexpr (kInputs == 2) {
             if (dense && held == 1) return pass<1>(f, data, n, std::index_sequence<I...>{});
@@ -117,7 +134,8 @@ struct Loop {
 
     template <class G, class... V>
     static R one(const G& g, V... values) {
-        if constexpr (requires { g.moderate(values...); }) return g.moderate(values...) ? g(values...) : g.rare(values...);
+        if constexpr (requires { g.moderate(values...); })
+            return g.moderate(values...) ? g(values...) : g.rare(values...);
         else return g(values...);
     }
 

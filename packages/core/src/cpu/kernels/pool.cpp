@@ -1,5 +1,5 @@
-// Pooling in two steps: the rows under a window become one line, then neighbours on that line become outputs. Both run along
-// adjacent elements.
+// Pooling in two steps: the rows under a window become one line, then neighbours on that line become outputs.
+// Both run along adjacent elements.
 #include "cpu/pool_kernels.h"
 
 #include <type_traits>
@@ -19,19 +19,21 @@ int64_t max(int64_t a, int64_t b) { return a > b ? a : b; }
 // Runs body(plane, line buffer of `size` elements of this thread) for all planes.
 template <class B, class Body>
 void run_planes(KernelContext& ctx, const PoolGeometry& g, int64_t size, Body&& body) {
-    const int64_t workers = max(1, min(min(num_threads(), g.planes), g.planes * g.in_size() / kElementsPerThread));
+    const int64_t workers =
+        max(1, min(min(num_threads(), g.planes), g.planes * g.in_size() / kElementsPerThread));
     size = (size + 15) / 16 * 16;
     B* buffers = scratch<B>(ctx, size * workers);
     parallel_for(0, workers, 1, [&](int64_t first, int64_t last) {
         for (int64_t w = first; w < last; ++w) {
-            for (int64_t p = g.planes * w / workers; p < g.planes * (w + 1) / workers; ++p) body(p, buffers + w * size);
+            for (int64_t p = g.planes * w / workers; p < g.planes * (w + 1) / workers; ++p)
+                body(p, buffers + w * size);
         }
     });
 }
 
 // The part of the window of output `o` that lies in the input, as steps of its dilation.
 struct Window {
-    int64_t start;        // of step 0, maybe outside
+    int64_t start;  // of step 0, maybe outside
     int64_t first, last;  // steps inside
     Window(const PoolGeometry& g, int d, int64_t o) : start(o * g.stride[d] - g.padding[d]) {
         const int64_t step = g.dilation[d];
@@ -57,7 +59,7 @@ struct Rows {
     }
 };
 
-// --- maximum ----------------------------------------------------------------------------------------------------------
+// --- maximum -----------------------------------------------------------------------------------------------
 
 template <class T>
 using Index = typename detail::IndexOf<T>::type;
@@ -74,7 +76,8 @@ RL_INLINE IndexVec<T> load_index(const Index<T>* p) {
 // The larger of two, a NaN before numbers, the earlier of equals.
 template <class T>
 RL_INLINE void take_larger(Vec<T>& best, IndexVec<T>& place, Vec<T> v, IndexVec<T> at) {
-    const IndexVec<T> better = (IndexVec<T>)(v > best) | (IndexVec<T>)(v != v) | ((IndexVec<T>)(v == best) & (at < place));
+    const IndexVec<T> better =
+        (IndexVec<T>)(v > best) | (IndexVec<T>)(v != v) | ((IndexVec<T>)(v == best) & (at < place));
     best = (Vec<T>)((better & (IndexVec<T>)v) | (~better & (IndexVec<T>)best));
     place = (better & at) | (~better & place);
 }
@@ -123,7 +126,8 @@ void max_pool(KernelContext& ctx, const PoolGeometry& g, T* out, int64_t* indice
                 Vec<T> best = -static_cast<T>(__builtin_inf()) - Vec<T>{};
                 IndexVec<T> place = places[line - 1] - IndexVec<T>{};
                 rows.each([&](int64_t r) {
-                    const Vec<T> v = j + kL <= width ? load(x + r * width + j) : load(x + r * width + j, lanes);
+                    const Vec<T> v =
+                        j + kL <= width ? load(x + r * width + j) : load(x + r * width + j, lanes);
                     take_larger<T>(best, place, v, static_cast<Index<T>>(r * width + j) + count);
                 });
                 if (j + kL <= width) {
@@ -167,11 +171,12 @@ void max_backward(const PoolGeometry& g, T* grad_in, const T* grad_out, const in
     });
 }
 
-// --- average ----------------------------------------------------------------------------------------------------------
+// --- average -----------------------------------------------------------------------------------------------
 
 // The extent of output o's window along d that counts.
 int64_t extent(const PoolGeometry& g, PoolDivisor divisor, int d, int64_t o) {
-    const int64_t start = o * g.stride[d] - g.padding[d], end = min(start + g.kernel[d], g.in[d] + g.padding[d]);
+    const int64_t start = o * g.stride[d] - g.padding[d],
+                  end = min(start + g.kernel[d], g.in[d] + g.padding[d]);
     return divisor.include_padding ? end - start : min(end, g.in[d]) - max(start, 0);
 }
 
@@ -192,7 +197,8 @@ void average(KernelContext& ctx, const PoolGeometry& g, PoolDivisor divisor, T* 
     const int64_t width = g.in[2], left = g.padding[2], rows = g.out[0] * g.out[1];
     const int64_t line = max(left + width, (g.out[2] + kL) * g.stride[2] + g.kernel[2] + 2 * kL) + kL;
     T* divisors = scratch<T>(ctx, rows * g.out[2]);
-    for (int64_t r = 0; r < rows; ++r) fill_divisors(g, divisor, r / g.out[1], r % g.out[1], divisors + r * g.out[2]);
+    for (int64_t r = 0; r < rows; ++r)
+        fill_divisors(g, divisor, r / g.out[1], r % g.out[1], divisors + r * g.out[2]);
     run_planes<T>(ctx, g, line, [&](int64_t plane, T* sums) {
         const T* x = in + plane * g.in_size();
         for (int64_t i = 0; i < line; ++i) sums[i] = T(0);
@@ -206,7 +212,8 @@ void average(KernelContext& ctx, const PoolGeometry& g, PoolDivisor divisor, T* 
             T* y = out + plane * g.out_size() + row * g.out[2];
             line_map(y, g.out[2], [&](int64_t j, auto lanes) {
                 Vec<T> s = {};
-                for (int64_t k = 0; k < g.kernel[2]; ++k) s += strided<Vec<T>>(sums + j * g.stride[2] + k, g.stride[2]);
+                for (int64_t k = 0; k < g.kernel[2]; ++k)
+                    s += strided<Vec<T>>(sums + j * g.stride[2] + k, g.stride[2]);
                 return s / load(divisors + row * g.out[2] + j, lanes);
             });
         }
@@ -214,10 +221,12 @@ void average(KernelContext& ctx, const PoolGeometry& g, PoolDivisor divisor, T* 
 }
 
 template <class T>
-void average_backward(KernelContext& ctx, const PoolGeometry& g, PoolDivisor divisor, T* grad_in, const T* grad_out) {
+void average_backward(KernelContext& ctx, const PoolGeometry& g, PoolDivisor divisor, T* grad_in,
+                      const T* grad_out) {
     const int64_t width = g.in[2], rows = g.out[0] * g.out[1];
     T* divisors = scratch<T>(ctx, rows * g.out[2]);
-    for (int64_t r = 0; r < rows; ++r) fill_divisors(g, divisor, r / g.out[1], r % g.out[1], divisors + r * g.out[2]);
+    for (int64_t r = 0; r < rows; ++r)
+        fill_divisors(g, divisor, r / g.out[1], r % g.out[1], divisors + r * g.out[2]);
     run_planes<T>(ctx, g, width, [&](int64_t plane, T* line) {
         T* dx = grad_in + plane * g.in_size();
         __builtin_memset(dx, 0, sizeof(T) * static_cast<size_t>(g.in_size()));
@@ -231,14 +240,15 @@ void average_backward(KernelContext& ctx, const PoolGeometry& g, PoolDivisor div
                 for (int64_t k = w.first; k < w.last; ++k) line[w.start + k] += share;
             }
             Rows(g, row).each([&](int64_t r) {
-                line_map(dx + r * width, width,
-                         [&](int64_t j, auto lanes) { return load(dx + r * width + j, lanes) + load(line + j, lanes); });
+                line_map(dx + r * width, width, [&](int64_t j, auto lanes) {
+                    return load(dx + r * width + j, lanes) + load(line + j, lanes);
+                });
             });
         }
     });
 }
 
-// --- adaptive ---------------------------------------------------------------------------------------------------------
+// --- adaptive ----------------------------------------------------------------------------------------------
 
 struct Range {
     int64_t begin, end;
@@ -262,7 +272,8 @@ void adaptive_average(KernelContext& ctx, const PoolGeometry& g, T* out, const T
     if (is_global(g)) {
         const int64_t size = g.in_size();
         parallel_for(0, g.planes, kElementsPerThread / (size + 1) + 1, [&](int64_t first, int64_t last) {
-            for (int64_t p = first; p < last; ++p) out[p] = line_sum(in + p * size, size) / static_cast<T>(size);
+            for (int64_t p = first; p < last; ++p)
+                out[p] = line_sum(in + p * size, size) / static_cast<T>(size);
         });
         return;
     }
@@ -275,7 +286,8 @@ void adaptive_average(KernelContext& ctx, const PoolGeometry& g, T* out, const T
             line_map(line, width, [&](int64_t k, auto lanes) {
                 Vec<T> s = {};
                 for (int64_t i = z.begin; i < z.end; ++i) {
-                    for (int64_t j = y.begin; j < y.end; ++j) s += load(x + (i * g.in[1] + j) * width + k, lanes);
+                    for (int64_t j = y.begin; j < y.end; ++j)
+                        s += load(x + (i * g.in[1] + j) * width + k, lanes);
                 }
                 return s;
             });
@@ -316,7 +328,9 @@ void adaptive_average_backward(KernelContext& ctx, const PoolGeometry& g, T* gra
             for (int64_t i = z.begin; i < z.end; ++i) {
                 for (int64_t j = y.begin; j < y.end; ++j) {
                     T* to = dx + (i * g.in[1] + j) * width;
-                    line_map(to, width, [&](int64_t k, auto lanes) { return load(to + k, lanes) + load(line + k, lanes); });
+                    line_map(to, width, [&](int64_t k, auto lanes) {
+                        return load(to + k, lanes) + load(line + k, lanes);
+                    });
                 }
             }
         }
@@ -329,7 +343,8 @@ void adaptive_max(const PoolGeometry& g, T* out, int64_t* indices, const T* in) 
         for (int64_t o = first * g.out_size(); o < last * g.out_size(); ++o) {
             const T* values = in + o / g.out_size() * g.in_size();
             const int64_t at = o % g.out_size();
-            const Range z(g, 0, at / (g.out[1] * g.out[2])), y(g, 1, at / g.out[2] % g.out[1]), x(g, 2, at % g.out[2]);
+            const Range z(g, 0, at / (g.out[1] * g.out[2])), y(g, 1, at / g.out[2] % g.out[1]),
+                x(g, 2, at % g.out[2]);
             int64_t place = (z.begin * g.in[1] + y.begin) * g.in[2] + x.begin;
             T best = values[place];
             for (int64_t i = z.begin; i < z.end; ++i) {
@@ -352,8 +367,9 @@ void adaptive_max(const PoolGeometry& g, T* out, int64_t* indices, const T* in) 
 
 template <class T>
 constexpr PoolLoops<T> table() {
-    return {max_pool<T>,         max_backward<T>,  average<T>, average_backward<T>, adaptive_average<T>,
-            adaptive_average_backward<T>, adaptive_max<T>};
+    return {max_pool<T>,         max_backward<T>,     average<T>,
+            average_backward<T>, adaptive_average<T>, adaptive_average_backward<T>,
+            adaptive_max<T>};
 }
 
 }  // namespace

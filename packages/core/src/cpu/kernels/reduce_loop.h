@@ -22,7 +22,9 @@ template <class T, class Stored>
 struct Reader {
     const char* data;
     int64_t stride;
-    T operator()(int64_t i) const { return static_cast<T>(*reinterpret_cast<const Stored*>(data + i * stride)); }
+    T operator()(int64_t i) const {
+        return static_cast<T>(*reinterpret_cast<const Stored*>(data + i * stride));
+    }
 };
 template <class T, class Stored>
 struct DenseReader {
@@ -40,8 +42,8 @@ struct ReduceLoop {
         for (int64_t i = 0; i < count; ++i) reinterpret_cast<Acc*>(acc)[i] = r.start();
     }
 
-    static void accumulate(char* bytes, const char* in, int64_t count, int64_t step, int64_t n, int64_t stride,
-                           int64_t index, const Scalar* params) {
+    static void accumulate(char* bytes, const char* in, int64_t count, int64_t step, int64_t n,
+                           int64_t stride, int64_t index, const Scalar* params) {
         const R r(params);
         Acc* acc = reinterpret_cast<Acc*>(bytes);
         constexpr auto size = static_cast<int64_t>(sizeof(Stored));
@@ -49,9 +51,9 @@ struct ReduceLoop {
         for (int64_t i = 0; i < count; ++i) {
             const char* row = in + i * step;
             if (stride == size)
-                acc[i] = run(r, acc[i], DenseReader<T, Stored>{reinterpret_cast<const Stored*>(row)}, n, index);
-            else
-                acc[i] = run(r, acc[i], Reader<T, Stored>{row, stride}, n, index);
+                acc[i] =
+                    run(r, acc[i], DenseReader<T, Stored>{reinterpret_cast<const Stored*>(row)}, n, index);
+            else acc[i] = run(r, acc[i], Reader<T, Stored>{row, stride}, n, index);
         }
     }
 
@@ -61,7 +63,8 @@ struct ReduceLoop {
         for (int64_t i = 0; i < count; ++i) a[i] = r.join(a[i], reinterpret_cast<const Acc*>(later)[i]);
     }
 
-    static void finish(char* out, char* second, const char* acc, int64_t count, int64_t n, const Scalar* params) {
+    static void finish(char* out, char* second, const char* acc, int64_t count, int64_t n,
+                       const Scalar* params) {
         const R r(params);
         const Acc* a = reinterpret_cast<const Acc*>(acc);
         for (int64_t i = 0; i < count; ++i) reinterpret_cast<Wide*>(out)[i] = r.finish(a[i], n);
@@ -86,7 +89,8 @@ struct ReduceLoop {
     }
 
     // Neighbouring elements belong to neighbouring results: row by row, four rows at a time.
-    static void columns(const R& r, Acc* acc, const char* in, int64_t count, int64_t n, int64_t stride, int64_t index) {
+    static void columns(const R& r, Acc* acc, const char* in, int64_t count, int64_t n, int64_t stride,
+                        int64_t index) {
         if constexpr (!requires { r.step(acc[0], T(), index); }) {
             // Rows of few elements without gaps are taken several at a time, as one longer row.
             int64_t together = kShortRow / count;
@@ -94,7 +98,8 @@ struct ReduceLoop {
                 Acc side[kShortRow];
                 for (int64_t k = 0; k < together * count; ++k) side[k] = r.start();
                 columns(r, side, in, together * count, n / together, stride * together, index);
-                for (int64_t k = 0; k < together * count; ++k) acc[k % count] = r.join(acc[k % count], side[k]);
+                for (int64_t k = 0; k < together * count; ++k)
+                    acc[k % count] = r.join(acc[k % count], side[k]);
                 int64_t done = n / together * together;
                 in += done * stride;
                 n -= done;
@@ -104,7 +109,8 @@ struct ReduceLoop {
         int64_t i = 0;
         if constexpr (requires { r.step(acc[0], T(), index); }) {
             for (; i < n; ++i)
-                for (int64_t c = 0; c < count; ++c) acc[c] = r.step(acc[c], static_cast<T>(row(i)[c]), index + i);
+                for (int64_t c = 0; c < count; ++c)
+                    acc[c] = r.step(acc[c], static_cast<T>(row(i)[c]), index + i);
         } else {
             for (; i + 4 <= n; i += 4) {
                 const Stored *x0 = row(i), *x1 = row(i + 1), *x2 = row(i + 2), *x3 = row(i + 3);
@@ -125,8 +131,14 @@ template <class R, class T, class Stored>
 constexpr ReduceLoops reduce_loops() {
     using L = ReduceLoop<R, T, Stored>;
     static_assert(sizeof(typename R::Acc) <= 32);
-    return {L::start, L::accumulate, L::join, L::finish, DTypeOf<typename R::Wide>::value, sizeof(typename R::Acc),
-            R::kIdentity, requires(R r, typename R::Acc a) { r.index(a); }};
+    return {L::start,
+            L::accumulate,
+            L::join,
+            L::finish,
+            DTypeOf<typename R::Wide>::value,
+            sizeof(typename R::Acc),
+            R::kIdentity,
+            requires(R r, typename R::Acc a) { r.index(a); }};
 }
 
 template <template <class> class R, class... T>

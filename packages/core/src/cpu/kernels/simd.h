@@ -1,6 +1,6 @@
-// Vectors of the width that this copy of the kernels is compiled for, on the compiler's vector extension: arithmetic is
-// written with operators, a * b + c becomes one fused instruction. Included by kernel files only: Note [Kernels compiled
-// twice] in cpu/capability.h.
+// Vectors of the width that this copy of the kernels is compiled for, on the compiler's vector extension:
+// arithmetic is written with operators, a * b + c becomes one fused instruction. Included by kernel files
+// only: Note [Kernels compiled twice] in cpu/capability.h.
 #pragma once
 
 // GCC's own header leaves registers undefined on purpose and then warns about them where it is inlined.
@@ -42,10 +42,15 @@ RL_INLINE Vec<T> load(const T* p) {
     return v;
 }
 template <class T>
-RL_INLINE void store(T* p, Vec<T> v) { __builtin_memcpy(p, &v, sizeof v); }
+RL_INLINE void store(T* p, Vec<T> v) {
+    __builtin_memcpy(p, &v, sizeof v);
+}
 
+// x - 0 keeps the sign of zero, which 0 + x would not.
 template <class T>
-RL_INLINE Vec<T> broadcast(T x) { return x - Vec<T>{}; }  // x - 0 keeps the sign of zero, 0 + x would not
+RL_INLINE Vec<T> broadcast(T x) {
+    return x - Vec<T>{};
+}
 
 /// Which lanes of a vector exist: the first `count`. Other lanes load as zero and are not stored.
 template <class T>
@@ -60,7 +65,9 @@ struct Lanes {
 };
 
 #if defined(__AVX512F__)
-RL_INLINE Vec<float> load(const float* p, Lanes<float> l) { return (Vec<float>)_mm512_maskz_loadu_ps(l.bits, p); }
+RL_INLINE Vec<float> load(const float* p, Lanes<float> l) {
+    return (Vec<float>)_mm512_maskz_loadu_ps(l.bits, p);
+}
 RL_INLINE Vec<double> load(const double* p, Lanes<double> l) {
     return (Vec<double>)_mm512_maskz_loadu_pd(static_cast<__mmask8>(l.bits), p);
 }
@@ -71,19 +78,28 @@ RL_INLINE void store(double* p, Vec<double> v, Lanes<double> l) {
 #else
 template <>
 [[gnu::always_inline]] inline Lanes<float>::Lanes(int64_t count)
-    : bits(_mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(count)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7))) {}
+    : bits(_mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(count)),
+                              _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7))) {}
 template <>
 [[gnu::always_inline]] inline Lanes<double>::Lanes(int64_t count)
     : bits(_mm256_cmpgt_epi64(_mm256_set1_epi64x(count), _mm256_setr_epi64x(0, 1, 2, 3))) {}
-RL_INLINE Vec<float> load(const float* p, Lanes<float> l) { return (Vec<float>)_mm256_maskload_ps(p, l.bits); }
-RL_INLINE Vec<double> load(const double* p, Lanes<double> l) { return (Vec<double>)_mm256_maskload_pd(p, l.bits); }
+RL_INLINE Vec<float> load(const float* p, Lanes<float> l) {
+    return (Vec<float>)_mm256_maskload_ps(p, l.bits);
+}
+RL_INLINE Vec<double> load(const double* p, Lanes<double> l) {
+    return (Vec<double>)_mm256_maskload_pd(p, l.bits);
+}
 RL_INLINE void store(float* p, Vec<float> v, Lanes<float> l) { _mm256_maskstore_ps(p, l.bits, (__m256)v); }
-RL_INLINE void store(double* p, Vec<double> v, Lanes<double> l) { _mm256_maskstore_pd(p, l.bits, (__m256d)v); }
+RL_INLINE void store(double* p, Vec<double> v, Lanes<double> l) {
+    _mm256_maskstore_pd(p, l.bits, (__m256d)v);
+}
 #endif
 
 /// v with zeros in the lanes that do not exist.
 #if defined(__AVX512F__)
-RL_INLINE Vec<float> keep(Vec<float> v, Lanes<float> l) { return (Vec<float>)_mm512_maskz_mov_ps(l.bits, (__m512)v); }
+RL_INLINE Vec<float> keep(Vec<float> v, Lanes<float> l) {
+    return (Vec<float>)_mm512_maskz_mov_ps(l.bits, (__m512)v);
+}
 RL_INLINE Vec<double> keep(Vec<double> v, Lanes<double> l) {
     return (Vec<double>)_mm512_maskz_mov_pd(static_cast<__mmask8>(l.bits), (__m512d)v);
 }
@@ -102,7 +118,8 @@ RL_INLINE Vec<float> fill(Vec<float> v, Lanes<float> l, float other) {
     return (Vec<float>)_mm512_mask_mov_ps((__m512)broadcast(other), l.bits, (__m512)v);
 }
 RL_INLINE Vec<double> fill(Vec<double> v, Lanes<double> l, double other) {
-    return (Vec<double>)_mm512_mask_mov_pd((__m512d)broadcast(other), static_cast<__mmask8>(l.bits), (__m512d)v);
+    return (Vec<double>)_mm512_mask_mov_pd((__m512d)broadcast(other), static_cast<__mmask8>(l.bits),
+                                           (__m512d)v);
 }
 #else
 RL_INLINE Vec<float> fill(Vec<float> v, Lanes<float> l, float other) {
@@ -117,25 +134,49 @@ RL_INLINE Vec<double> fill(Vec<double> v, Lanes<double> l, double other) {
 template <class T>
 struct WholeVector {};
 template <class T>
-RL_INLINE Vec<T> load(const T* p, WholeVector<T>) { return load(p); }
+RL_INLINE Vec<T> load(const T* p, WholeVector<T>) {
+    return load(p);
+}
 template <class T>
-RL_INLINE void store(T* p, Vec<T> v, WholeVector<T>) { store(p, v); }
+RL_INLINE void store(T* p, Vec<T> v, WholeVector<T>) {
+    store(p, v);
+}
 template <class T>
-RL_INLINE Vec<T> keep(Vec<T> v, WholeVector<T>) { return v; }
+RL_INLINE Vec<T> keep(Vec<T> v, WholeVector<T>) {
+    return v;
+}
 template <class T>
-RL_INLINE Vec<T> fill(Vec<T> v, WholeVector<T>, T) { return v; }
+RL_INLINE Vec<T> fill(Vec<T> v, WholeVector<T>, T) {
+    return v;
+}
 
 /// The larger and the smaller of two lanes; `b` where one of them is NaN.
 #if defined(__AVX512F__)
-RL_INLINE Vec<float> larger(Vec<float> a, Vec<float> b) { return (Vec<float>)_mm512_max_ps((__m512)a, (__m512)b); }
-RL_INLINE Vec<double> larger(Vec<double> a, Vec<double> b) { return (Vec<double>)_mm512_max_pd((__m512d)a, (__m512d)b); }
-RL_INLINE Vec<float> smaller(Vec<float> a, Vec<float> b) { return (Vec<float>)_mm512_min_ps((__m512)a, (__m512)b); }
-RL_INLINE Vec<double> smaller(Vec<double> a, Vec<double> b) { return (Vec<double>)_mm512_min_pd((__m512d)a, (__m512d)b); }
+RL_INLINE Vec<float> larger(Vec<float> a, Vec<float> b) {
+    return (Vec<float>)_mm512_max_ps((__m512)a, (__m512)b);
+}
+RL_INLINE Vec<double> larger(Vec<double> a, Vec<double> b) {
+    return (Vec<double>)_mm512_max_pd((__m512d)a, (__m512d)b);
+}
+RL_INLINE Vec<float> smaller(Vec<float> a, Vec<float> b) {
+    return (Vec<float>)_mm512_min_ps((__m512)a, (__m512)b);
+}
+RL_INLINE Vec<double> smaller(Vec<double> a, Vec<double> b) {
+    return (Vec<double>)_mm512_min_pd((__m512d)a, (__m512d)b);
+}
 #else
-RL_INLINE Vec<float> larger(Vec<float> a, Vec<float> b) { return (Vec<float>)_mm256_max_ps((__m256)a, (__m256)b); }
-RL_INLINE Vec<double> larger(Vec<double> a, Vec<double> b) { return (Vec<double>)_mm256_max_pd((__m256d)a, (__m256d)b); }
-RL_INLINE Vec<float> smaller(Vec<float> a, Vec<float> b) { return (Vec<float>)_mm256_min_ps((__m256)a, (__m256)b); }
-RL_INLINE Vec<double> smaller(Vec<double> a, Vec<double> b) { return (Vec<double>)_mm256_min_pd((__m256d)a, (__m256d)b); }
+RL_INLINE Vec<float> larger(Vec<float> a, Vec<float> b) {
+    return (Vec<float>)_mm256_max_ps((__m256)a, (__m256)b);
+}
+RL_INLINE Vec<double> larger(Vec<double> a, Vec<double> b) {
+    return (Vec<double>)_mm256_max_pd((__m256d)a, (__m256d)b);
+}
+RL_INLINE Vec<float> smaller(Vec<float> a, Vec<float> b) {
+    return (Vec<float>)_mm256_min_ps((__m256)a, (__m256)b);
+}
+RL_INLINE Vec<double> smaller(Vec<double> a, Vec<double> b) {
+    return (Vec<double>)_mm256_min_pd((__m256d)a, (__m256d)b);
+}
 #endif
 
 namespace detail {
@@ -172,8 +213,12 @@ RL_INLINE double sum(Vec<double> v) {
 namespace detail {
 
 template <class T> struct IndexOf;
-template <> struct IndexOf<float> { typedef int32_t type; };
-template <> struct IndexOf<double> { typedef int64_t type; };
+template <> struct IndexOf<float> {
+    typedef int32_t type;
+};
+template <> struct IndexOf<double> {
+    typedef int64_t type;
+};
 
 template <class T, int S>
 RL_INLINE void transpose_step(Vec<T>* r) {

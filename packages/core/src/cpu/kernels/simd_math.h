@@ -1,4 +1,5 @@
-// Elementary functions of whole vectors, for kernels that mask their last one. Loops without masks use cpu/vector_math.h.
+// Elementary functions of whole vectors, for kernels that mask their last one. Loops without masks use
+// cpu/vector_math.h.
 #pragma once
 
 #include "cpu/kernels/simd.h"
@@ -18,7 +19,8 @@ RL_INLINE Vec<T> exp(Vec<T> x) {
     const Vec<T> p = math::detail::exp_tail(r, T{}) * r * r + r + T(1);
     const Int n = (Int)shifted - __builtin_bit_cast(typename Tr::Int, Tr::kRound);
     const Int half = ((n + 2 * Tr::kBias) >> 1) - Tr::kBias;
-    return p * (Vec<T>)((half + Tr::kBias) << Tr::kMantissa) * (Vec<T>)((n - half + Tr::kBias) << Tr::kMantissa);
+    return p * (Vec<T>)((half + Tr::kBias) << Tr::kMantissa) *
+           (Vec<T>)((n - half + Tr::kBias) << Tr::kMantissa);
 }
 
 /// The largest lane.

@@ -14,7 +14,8 @@ struct Count {
     static constexpr int value = kCount;
 };
 
-// Runs lines(at, count) for some lines of adjacent elements, side(at, lanes, Count) for vectors of lines that lie side by side.
+// Runs lines(at, count) for some lines of adjacent elements, side(at, lanes, Count) for vectors of lines that
+// lie side by side.
 template <class T, class Lines, class Side>
 void run(const SoftmaxShape& s, Lines&& lines, Side&& side) {
     constexpr int kL = kLanes<T>;
@@ -26,18 +27,19 @@ void run(const SoftmaxShape& s, Lines&& lines, Side&& side) {
         return;
     }
     const int64_t blocks = (s.inner + 4 * kL - 1) / (4 * kL);
-    parallel_for(0, s.outer * blocks, kElementsPerThread / (s.size * 4 * kL) + 1, [&](int64_t first, int64_t last) {
-        for (int64_t b = first; b < last; ++b) {
-            int64_t i = b % blocks * 4 * kL;
-            const int64_t at = b / blocks * s.size * s.inner;
-            if (i + 4 * kL <= s.inner) {
-                side(at + i, WholeVector<T>{}, Count<4>{});
-                continue;
-            }
-            for (; i + kL <= s.inner; i += kL) side(at + i, WholeVector<T>{}, Count<1>{});
-            if (i < s.inner) side(at + i, Lanes<T>(s.inner - i), Count<1>{});
-        }
-    });
+    parallel_for(0, s.outer * blocks, kElementsPerThread / (s.size * 4 * kL) + 1,
+                 [&](int64_t first, int64_t last) {
+                     for (int64_t b = first; b < last; ++b) {
+                         int64_t i = b % blocks * 4 * kL;
+                         const int64_t at = b / blocks * s.size * s.inner;
+                         if (i + 4 * kL <= s.inner) {
+                             side(at + i, WholeVector<T>{}, Count<4>{});
+                             continue;
+                         }
+                         for (; i + kL <= s.inner; i += kL) side(at + i, WholeVector<T>{}, Count<1>{});
+                         if (i < s.inner) side(at + i, Lanes<T>(s.inner - i), Count<1>{});
+                     }
+                 });
 }
 
 template <class T>
@@ -47,12 +49,14 @@ void softmax(const SoftmaxShape& s, T* out, const T* in) {
         [&](int64_t at, int64_t count) {
             T* y = out + at;
             T top[kLinesAtOnce], total[kLinesAtOnce];
-            line_exp_sums(in + at, count, s.size, top, total,
-                          [&](int64_t l, int64_t i, auto lanes, Vec<T> e) { store(y + l * s.size + i, e, lanes); });
+            line_exp_sums(
+                in + at, count, s.size, top, total,
+                [&](int64_t l, int64_t i, auto lanes, Vec<T> e) { store(y + l * s.size + i, e, lanes); });
             for (int64_t l = 0; l < count; ++l) total[l] = T(1) / total[l];
             for (int64_t l = 0; l < count; ++l) {
                 T* line = y + l * s.size;
-                line_map(line, s.size, [&](int64_t i, auto lanes) { return load(line + i, lanes) * total[l]; });
+                line_map(line, s.size,
+                         [&](int64_t i, auto lanes) { return load(line + i, lanes) * total[l]; });
             }
         },
         [&](int64_t at, auto lanes, auto count) {
@@ -106,10 +110,12 @@ void softmax_backward(const SoftmaxShape& s, T* grad_in, const T* grad_out, cons
                 const T* y = out + at;
                 const T* dy = grad_out + at;
                 T product;
-                line_sums<T, 1>(s.size, &product,
-                                [&](int64_t i, auto lanes, Vec<T>* v) { v[0] = load(y + i, lanes) * load(dy + i, lanes); });
-                line_map(grad_in + at, s.size,
-                         [&](int64_t i, auto lanes) { return load(y + i, lanes) * (load(dy + i, lanes) - product); });
+                line_sums<T, 1>(s.size, &product, [&](int64_t i, auto lanes, Vec<T>* v) {
+                    v[0] = load(y + i, lanes) * load(dy + i, lanes);
+                });
+                line_map(grad_in + at, s.size, [&](int64_t i, auto lanes) {
+                    return load(y + i, lanes) * (load(dy + i, lanes) - product);
+                });
             }
         },
         [&](int64_t at, auto lanes, auto count) {
@@ -134,8 +140,9 @@ void log_softmax_backward(const SoftmaxShape& s, T* grad_in, const T* grad_out, 
                 const T* y = out + at;
                 const T* dy = grad_out + at;
                 const T total = line_sum(dy, s.size);
-                line_map(grad_in + at, s.size,
-                         [&](int64_t i, auto lanes) { return load(dy + i, lanes) - exp<T>(load(y + i, lanes)) * total; });
+                line_map(grad_in + at, s.size, [&](int64_t i, auto lanes) {
+                    return load(dy + i, lanes) - exp<T>(load(y + i, lanes)) * total;
+                });
             }
         },
         [&](int64_t at, auto lanes, auto count) {
@@ -143,10 +150,11 @@ void log_softmax_backward(const SoftmaxShape& s, T* grad_in, const T* grad_out, 
             Vec<T> total[kCount] = {};
             for_side_by_side<T, kCount>(grad_out + at, s.size, s.inner, lanes,
                                         [&](int64_t, int p, Vec<T> dy) { total[p] += dy; });
-            for_side_by_side<T, kCount>(grad_out + at, s.size, s.inner, lanes, [&](int64_t k, int p, Vec<T> dy) {
-                const int64_t i = at + k * s.inner + p * kLanes<T>;
-                store(grad_in + i, dy - exp<T>(load(out + i, lanes)) * total[p], lanes);
-            });
+            for_side_by_side<T, kCount>(
+                grad_out + at, s.size, s.inner, lanes, [&](int64_t k, int p, Vec<T> dy) {
+                    const int64_t i = at + k * s.inner + p * kLanes<T>;
+                    store(grad_in + i, dy - exp<T>(load(out + i, lanes)) * total[p], lanes);
+                });
         });
 }
 

@@ -1,5 +1,5 @@
-// Sums of exponentials, for lines of adjacent elements and for lines side by side. The largest element is taken out first, so
-// that nothing overflows: log(sum(e^x)) = top + log(total).
+// Sums of exponentials, for lines of adjacent elements and for lines side by side. The largest element is
+// taken out first, so that nothing overflows: log(sum(e^x)) = top + log(total).
 #pragma once
 
 #include "cpu/kernels/lines.h"
@@ -19,7 +19,8 @@ RL_INLINE T line_largest(const T* x, int64_t n) {
     return largest<T>(larger(larger(best[0], best[1]), larger(best[2], best[3])));
 }
 
-/// Lines are taken some at a time, step by step, so that one line's chain of dependent operations overlaps with the others'.
+/// Lines are taken some at a time, step by step, so that one line's chain of dependent operations overlaps
+/// with the others'.
 inline constexpr int64_t kLinesAtOnce = 16;
 
 /// How many lines of n elements stay in the first-level cache between the steps.
@@ -28,7 +29,8 @@ RL_INLINE int64_t lines_at_once(int64_t n) {
     return fit < 1 ? 1 : fit < kLinesAtOnce ? fit : kLinesAtOnce;
 }
 
-/// For each of `lines` lines its largest element, and the sum of e^(x - top); keep_exp(line, i, lanes, e) sees the terms.
+/// For each of `lines` lines its largest element, and the sum of e^(x - top); keep_exp(line, i, lanes, e)
+/// sees the terms.
 template <class T, class Keep>
 RL_INLINE void line_exp_sums(const T* x, int64_t lines, int64_t n, T* top, T* total, Keep&& keep_exp) {
     for (int64_t l = 0; l < lines; ++l) top[l] = line_largest(x + l * n, n);
@@ -63,7 +65,8 @@ RL_INLINE LogSums<T, kCount> side_by_side_log_sum(const T* x, int64_t n, int64_t
         s.top[p] = broadcast(-static_cast<T>(__builtin_inf()));
         s.total[p] = Vec<T>{};
     }
-    for_side_by_side<T, kCount>(x, n, stride, lanes, [&](int64_t, int p, Vec<T> v) { s.top[p] = larger(s.top[p], v); });
+    for_side_by_side<T, kCount>(x, n, stride, lanes,
+                                [&](int64_t, int p, Vec<T> v) { s.top[p] = larger(s.top[p], v); });
     for_side_by_side<T, kCount>(x, n, stride, lanes,
                                 [&](int64_t, int p, Vec<T> v) { s.total[p] += exp<T>(v - s.top[p]); });
     return s;

@@ -74,22 +74,25 @@ struct Shapes {
             stride[i] = g.stride[d];
             dilation[i] = g.dilation[d] - 1;
             before[i] = g.padding[d];
-            after[i] = (g.out[d] - 1) * g.stride[d] + (g.kernel[d] - 1) * g.dilation[d] + 1 - g.in[d] - g.padding[d];
+            after[i] =
+                (g.out[d] - 1) * g.stride[d] + (g.kernel[d] - 1) * g.dilation[d] + 1 - g.in[d] - g.padding[d];
         }
     }
     int weight_channel() const { return weight.ndim > in.ndim ? 2 : 1; }
 };
 
-// Winograd's minimal filtering (Lavin and Gray, "Fast algorithms for convolutional neural networks", 2016) multiplies 2.25
-// to 4 times less for 3x3 filters with stride 1. What it adds, transforming the filters and padding the channels to 16,
-// pays with enough tiles of 4x4 outputs and more than 16 channels (both measured).
+// Winograd's minimal filtering (Lavin and Gray, "Fast algorithms for convolutional neural networks", 2016)
+// multiplies 2.25 to 4 times less for 3x3 filters with stride 1. What it adds, transforming the filters and
+// padding the channels to 16, pays with enough tiles of 4x4 outputs and more than 16 channels (both
+// measured).
 bool prefer_winograd(const ConvolutionGeometry& g, Direction direction) {
     if (capability() != Capability::AVX512 || g.dims != 2 || g.groups != 1) return false;
     for (int d = 1; d < 3; ++d) {
         if (g.kernel[d] != 3 || g.stride[d] != 1 || g.dilation[d] != 1 || g.padding[d] > 1) return false;
     }
     const int64_t tiles = g.batch * ((g.out[1] + 3) / 4) * ((g.out[2] + 3) / 4);
-    return g.in_channels >= 24 && g.out_channels >= 24 && tiles >= (direction == Direction::BackwardWeights ? 24 : 40);
+    return g.in_channels >= 24 && g.out_channels >= 24 &&
+           tiles >= (direction == Direction::BackwardWeights ? 24 : 40);
 }
 
 Plan plan(const Key& key, const Shapes& s, dnnl_alg_kind_t algorithm) {
@@ -99,19 +102,19 @@ Plan plan(const Key& key, const Shapes& s, dnnl_alg_kind_t algorithm) {
     dnnl_primitive_desc_t forward = nullptr, made = nullptr;
     const bool alone = key.direction == Direction::Forward;
     dnnl_status_t status = f.convolution_forward_primitive_desc_create(
-        &forward, engine(), dnnl_forward_training, algorithm, in.get(), weight.get(), bias_if, out.get(), s.stride,
-        s.dilation, s.before, s.after, attributes());
+        &forward, engine(), dnnl_forward_training, algorithm, in.get(), weight.get(), bias_if, out.get(),
+        s.stride, s.dilation, s.before, s.after, attributes());
     if (status != dnnl_success) return nullptr;
     if (alone) return Plan(forward);
     const Plan hint(forward);
     if (key.direction == Direction::BackwardData) {
-        status = f.convolution_backward_data_primitive_desc_create(&made, engine(), algorithm, in.get(), weight.get(),
-                                                                   out.get(), s.stride, s.dilation, s.before, s.after,
-                                                                   forward, attributes());
+        status = f.convolution_backward_data_primitive_desc_create(
+            &made, engine(), algorithm, in.get(), weight.get(), out.get(), s.stride, s.dilation, s.before,
+            s.after, forward, attributes());
     } else {
-        status = f.convolution_backward_weights_primitive_desc_create(&made, engine(), algorithm, in.get(), weight.get(),
-                                                                      bias_if, out.get(), s.stride, s.dilation, s.before,
-                                                                      s.after, forward, attributes());
+        status = f.convolution_backward_weights_primitive_desc_create(
+            &made, engine(), algorithm, in.get(), weight.get(), bias_if, out.get(), s.stride, s.dilation,
+            s.before, s.after, forward, attributes());
     }
     return Plan(status == dnnl_success ? made : nullptr);
 }
@@ -124,7 +127,8 @@ std::unique_ptr<Primitive> make(const Key& key) {
     if (!p) return nullptr;
     auto primitive = std::make_unique<Primitive>(std::move(p));
     const Layout in = s.in.layout(key.in_last, 1), out = s.out.layout(key.out_last, 1);
-    const Layout weight = s.weight.layout(key.weight_last, s.weight_channel()), bias = s.bias.layout(false, 0);
+    const Layout weight = s.weight.layout(key.weight_last, s.weight_channel()),
+                 bias = s.bias.layout(false, 0);
     switch (key.direction) {
         case Direction::Forward:
             primitive->add_input(DNNL_ARG_SRC, dnnl_query_src_md, in);
@@ -151,7 +155,12 @@ bool run(KernelContext& ctx, const ConvolutionGeometry& g, Direction direction, 
          ConvolutionOperand weight, ConvolutionOperand bias, ConvolutionOperand out) {
     if (!available()) return false;
     const ThreadLease lease;
-    const Key key{g, direction, bias.data != nullptr, in.channels_last, weight.channels_last, out.channels_last,
+    const Key key{g,
+                  direction,
+                  bias.data != nullptr,
+                  in.channels_last,
+                  weight.channels_last,
+                  out.channels_last,
                   lease.threads()};
     static thread_local PrimitiveCache<Key, KeyHash> cache;
     Primitive* primitive = cache.get(key, [&] { return make(key); });
@@ -159,15 +168,17 @@ bool run(KernelContext& ctx, const ConvolutionGeometry& g, Direction direction, 
     switch (direction) {
         case Direction::Forward: primitive->run(ctx, {in.data, weight.data, out.data, bias.data}); break;
         case Direction::BackwardData: primitive->run(ctx, {in.data, weight.data, out.data}); break;
-        case Direction::BackwardWeights: primitive->run(ctx, {weight.data, in.data, out.data, bias.data}); break;
+        case Direction::BackwardWeights:
+            primitive->run(ctx, {weight.data, in.data, out.data, bias.data});
+            break;
     }
     return true;
 }
 
 }  // namespace
 
-bool convolution_forward(KernelContext& ctx, const ConvolutionGeometry& g, ConvolutionOperand in, ConvolutionOperand weight,
-                         ConvolutionOperand bias, ConvolutionOperand out) {
+bool convolution_forward(KernelContext& ctx, const ConvolutionGeometry& g, ConvolutionOperand in,
+                         ConvolutionOperand weight, ConvolutionOperand bias, ConvolutionOperand out) {
     return run(ctx, g, Direction::Forward, in, weight, bias, out);
 }
 
@@ -176,8 +187,9 @@ bool convolution_backward_data(KernelContext& ctx, const ConvolutionGeometry& g,
     return run(ctx, g, Direction::BackwardData, grad_in, weight, {nullptr, false}, grad_out);
 }
 
-bool convolution_backward_weights(KernelContext& ctx, const ConvolutionGeometry& g, ConvolutionOperand grad_weight,
-                                  ConvolutionOperand grad_bias, ConvolutionOperand in, ConvolutionOperand grad_out) {
+bool convolution_backward_weights(KernelContext& ctx, const ConvolutionGeometry& g,
+                                  ConvolutionOperand grad_weight, ConvolutionOperand grad_bias,
+                                  ConvolutionOperand in, ConvolutionOperand grad_out) {
     return run(ctx, g, Direction::BackwardWeights, in, grad_weight, grad_bias, grad_out);
 }
 
@@ -191,12 +203,12 @@ bool convolution_forward(KernelContext&, const ConvolutionGeometry&, Convolution
                          ConvolutionOperand, ConvolutionOperand) {
     return false;
 }
-bool convolution_backward_data(KernelContext&, const ConvolutionGeometry&, ConvolutionOperand, ConvolutionOperand,
-                               ConvolutionOperand) {
+bool convolution_backward_data(KernelContext&, const ConvolutionGeometry&, ConvolutionOperand,
+                               ConvolutionOperand, ConvolutionOperand) {
     return false;
 }
-bool convolution_backward_weights(KernelContext&, const ConvolutionGeometry&, ConvolutionOperand, ConvolutionOperand,
-                                  ConvolutionOperand, ConvolutionOperand) {
+bool convolution_backward_weights(KernelContext&, const ConvolutionGeometry&, ConvolutionOperand,
+                                  ConvolutionOperand, ConvolutionOperand, ConvolutionOperand) {
     return false;
 }
 

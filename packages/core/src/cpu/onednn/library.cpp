@@ -72,7 +72,8 @@ dnnl_stream_t stream() {
 
 void check(dnnl_status_t status, const char* what) {
     RL_CHECK(status != dnnl_out_of_memory, throw_out_of_memory, "oneDNN: out of memory in %s", what);
-    RL_CHECK(status == dnnl_success, throw_runtime, "oneDNN: %s failed with status %d", what, static_cast<int>(status));
+    RL_CHECK(status == dnnl_success, throw_runtime, "oneDNN: %s failed with status %d", what,
+             static_cast<int>(status));
 }
 
 }  // namespace rushlight::cpu::onednn

@@ -1,4 +1,5 @@
-// oneDNN, opened on first use. Only files in this folder include its headers; all of them are empty in a build without it.
+// oneDNN, opened on first use. Only files in this folder include its headers; all of them are empty in a
+// build without it.
 #pragma once
 
 #if RUSHLIGHT_WITH_ONEDNN
@@ -11,14 +12,18 @@ namespace rushlight::cpu::onednn {
 bool available();
 
 // The functions in use, each a member without its prefix.
-#define RL_ONEDNN_FUNCTIONS(X)                                                                                         \
-    X(engine_create) X(stream_create) X(stream_destroy) X(primitive_attr_create) X(primitive_attr_set_scratchpad_mode) \
-    X(memory_desc_create_with_strides) X(memory_desc_create_with_tag) X(memory_desc_clone) X(memory_desc_destroy)      \
-    X(memory_desc_equal) X(memory_desc_get_size) X(memory_create) X(memory_destroy) X(memory_set_data_handle)          \
-    X(primitive_desc_query_md) X(primitive_desc_destroy) X(primitive_create) X(primitive_destroy)                      \
-    X(primitive_execute) X(reorder_primitive_desc_create) X(convolution_forward_primitive_desc_create)                 \
-    X(convolution_backward_data_primitive_desc_create) X(convolution_backward_weights_primitive_desc_create)           \
-    X(set_primitive_cache_capacity)
+// clang-format off
+#define RL_ONEDNN_FUNCTIONS(X)                                                                            \
+    X(engine_create) X(stream_create) X(stream_destroy)                                                   \
+    X(primitive_attr_create) X(primitive_attr_set_scratchpad_mode)                                        \
+    X(memory_desc_create_with_strides) X(memory_desc_create_with_tag) X(memory_desc_destroy)              \
+    X(memory_desc_equal) X(memory_desc_get_size)                                                          \
+    X(memory_create) X(memory_destroy) X(memory_set_data_handle)                                          \
+    X(primitive_desc_query_md) X(primitive_desc_destroy)                                                  \
+    X(primitive_create) X(primitive_destroy) X(primitive_execute)                                         \
+    X(reorder_primitive_desc_create) X(convolution_forward_primitive_desc_create)                         \
+    X(convolution_backward_data_primitive_desc_create) X(convolution_backward_weights_primitive_desc_create)
+// clang-format on
 
 struct Functions {
 #define RL_MEMBER(f) decltype(&dnnl_##f) f;
@@ -29,8 +34,8 @@ struct Functions {
 /// Call only where available().
 const Functions& functions();
 
-/// The engine of the process and attributes that ask for scratch memory from the caller: oneDNN's own is tied to the
-/// thread that made a primitive.
+/// The engine of the process and attributes that ask for scratch memory from the caller: oneDNN's own is tied
+/// to the thread that made a primitive.
 dnnl_engine_t engine();
 dnnl_primitive_attr_t attributes();
 /// The stream of this thread.

@@ -6,13 +6,15 @@ namespace rushlight::cpu::onednn {
 
 Layout strided_layout(int ndim, const dnnl_dim_t* sizes, const dnnl_dim_t* strides) {
     dnnl_memory_desc_t layout;
-    check(functions().memory_desc_create_with_strides(&layout, ndim, sizes, dnnl_f32, strides), "strided layout");
+    check(functions().memory_desc_create_with_strides(&layout, ndim, sizes, dnnl_f32, strides),
+          "strided layout");
     return Layout(layout);
 }
 
 Layout any_layout(int ndim, const dnnl_dim_t* sizes) {
     dnnl_memory_desc_t layout;
-    check(functions().memory_desc_create_with_tag(&layout, ndim, sizes, dnnl_f32, dnnl_format_tag_any), "layout");
+    check(functions().memory_desc_create_with_tag(&layout, ndim, sizes, dnnl_f32, dnnl_format_tag_any),
+          "layout");
     return Layout(layout);
 }
 
@@ -37,7 +39,8 @@ void Primitive::note_scratch(dnnl_primitive_desc_t plan) {
     scratch_ = memory(layout);
 }
 
-void Primitive::add(int argument, dnnl_query_t query, int index, const_dnnl_memory_desc_t layout, bool is_output) {
+void Primitive::add(int argument, dnnl_query_t query, int index, const_dnnl_memory_desc_t layout,
+                    bool is_output) {
     const Functions& f = functions();
     Operand operand;
     operand.is_output = is_output;
@@ -60,17 +63,20 @@ void Primitive::add(int argument, dnnl_query_t query, int index, const_dnnl_memo
 }
 
 void Primitive::copy(const Operand& operand) {
-    dnnl_exec_arg_t arguments[] = {{DNNL_ARG_FROM, operand.is_output ? operand.used.get() : operand.given.get()},
-                                   {DNNL_ARG_TO, operand.is_output ? operand.given.get() : operand.used.get()},
-                                   {DNNL_ARG_SCRATCHPAD, scratch_.get()}};
-    check(functions().primitive_execute(operand.copy.get(), stream(), scratch_ ? 3 : 2, arguments), "reorder");
+    dnnl_exec_arg_t arguments[] = {
+        {DNNL_ARG_FROM, operand.is_output ? operand.used.get() : operand.given.get()},
+        {DNNL_ARG_TO, operand.is_output ? operand.given.get() : operand.used.get()},
+        {DNNL_ARG_SCRATCHPAD, scratch_.get()}};
+    check(functions().primitive_execute(operand.copy.get(), stream(), scratch_ ? 3 : 2, arguments),
+          "reorder");
 }
 
 void Primitive::run(KernelContext& ctx, std::initializer_list<void*> data) {
     const Functions& f = functions();
     if (scratch_) {
         check(f.memory_set_data_handle(scratch_.get(), ctx.scratch(&ctx, scratch_bytes_)), "scratch memory");
-        if (arguments_.size() == operands_.size()) arguments_.push_back({DNNL_ARG_SCRATCHPAD, scratch_.get()});
+        if (arguments_.size() == operands_.size())
+            arguments_.push_back({DNNL_ARG_SCRATCHPAD, scratch_.get()});
     }
     auto pointer = data.begin();
     for (const Operand& operand : operands_) {
@@ -79,7 +85,8 @@ void Primitive::run(KernelContext& ctx, std::initializer_list<void*> data) {
         check(f.memory_set_data_handle(operand.used.get(), ctx.scratch(&ctx, operand.bytes)), "operand");
         if (!operand.is_output) copy(operand);
     }
-    check(f.primitive_execute(primitive_.get(), stream(), static_cast<int>(arguments_.size()), arguments_.data()),
+    check(f.primitive_execute(primitive_.get(), stream(), static_cast<int>(arguments_.size()),
+                              arguments_.data()),
           "primitive");
     for (const Operand& operand : operands_) {
         if (operand.is_output && operand.used) copy(operand);

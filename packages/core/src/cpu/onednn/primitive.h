@@ -1,4 +1,5 @@
-// A oneDNN primitive with the copies into and out of the layouts that it prefers, ready to run again and again.
+// A oneDNN primitive with the copies into and out of the layouts that it prefers, ready to run again and
+// again.
 #pragma once
 
 #if RUSHLIGHT_WITH_ONEDNN
@@ -36,8 +37,8 @@ class Primitive {
   public:
     explicit Primitive(Plan plan);
 
-    /// Adds an operand that the caller holds in `layout`; `query` and `index` name it in the plan, `argument` in the
-    /// execution.
+    /// Adds an operand that the caller holds in `layout`; `query` and `index` name it in the plan, `argument`
+    /// in the execution.
     void add_input(int argument, dnnl_query_t query, const Layout& layout, int index = 0) {
         add(argument, query, index, layout.get(), false);
     }
@@ -69,7 +70,8 @@ class Primitive {
     size_t scratch_bytes_ = 0;
 };
 
-/// The primitives that this thread used last, by shape: fetching one from oneDNN's own cache takes microseconds.
+/// The primitives that this thread used last, by shape: fetching one from oneDNN's own cache takes
+/// microseconds.
 template <class Key, class Hash>
 class PrimitiveCache {
   public:

@@ -13,7 +13,9 @@ Tensor gelu(const Tensor& input, std::string_view approximate) {
     return ops::_gelu_tanh(input);
 }
 
-Tensor selu(const Tensor& input) { return ops::elu(input, Scalar(1.6732632423543772), Scalar(1.0507009873554805), 1); }
+Tensor selu(const Tensor& input) {
+    return ops::elu(input, Scalar(1.6732632423543772), Scalar(1.0507009873554805), 1);
+}
 
 Tensor celu(const Tensor& input, Scalar alpha) {
     double a = alpha.to<double>();

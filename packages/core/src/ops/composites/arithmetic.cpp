@@ -9,7 +9,9 @@
 
 namespace rushlight::composites {
 
-Tensor rsub(const Tensor& input, const TensorOrScalar& other, Scalar alpha) { return ops::sub(other, input, alpha); }
+Tensor rsub(const Tensor& input, const TensorOrScalar& other, Scalar alpha) {
+    return ops::sub(other, input, alpha);
+}
 
 Tensor div_rounded(const TensorOrScalar& input, const TensorOrScalar& other,
                    std::optional<std::string_view> rounding_mode) {
@@ -26,7 +28,8 @@ Tensor positive(const Tensor& input) {
     return input;
 }
 
-Tensor clamp(const Tensor& input, const std::optional<TensorOrScalar>& min, const std::optional<TensorOrScalar>& max) {
+Tensor clamp(const Tensor& input, const std::optional<TensorOrScalar>& min,
+             const std::optional<TensorOrScalar>& max) {
     if (min && max) return ops::_clamp(input, *min, *max);
     RL_CHECK(min || max, throw_runtime, "clamp(min, max): at least one bound must be given");
     return min ? ops::clamp_min(input, *min) : ops::clamp_max(input, *max);

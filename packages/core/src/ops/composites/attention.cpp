@@ -59,49 +59,60 @@ Tensor weights_of(const Tensor& query, const Tensor& key, const Tensor& mask, bo
         Tensor seen = ops::ge(ops::unsqueeze(places(query.size(-2)), 1), places(key.size(-2)));
         scores = ops::where(seen, scores, kNever);
     }
-    if (mask.defined()) scores = mask.dtype() == DType::Bool ? ops::where(mask, scores, kNever) : ops::add(scores, mask);
+    if (mask.defined())
+        scores = mask.dtype() == DType::Bool ? ops::where(mask, scores, kNever) : ops::add(scores, mask);
     if (!is_causal && !mask.defined()) return ops::softmax(scores, -1, std::nullopt);
     // Rows without anything to attend to.
     Tensor idle = ops::eq(ops::amax(scores, kInts<-1>, true), Scalar(kNever));
     return ops::where(idle, 0, ops::softmax(ops::where(idle, 0, scores), -1, std::nullopt));
 }
 
-void check(const Tensor& query, const Tensor& key, const Tensor& value, bool has_mask, bool is_causal, double dropout_p) {
+void check(const Tensor& query, const Tensor& key, const Tensor& value, bool has_mask, bool is_causal,
+           double dropout_p) {
     const char* op = "scaled_dot_product_attention";
     RL_CHECK(query.dim() >= 2 && key.dim() >= 2 && value.dim() >= 2, throw_runtime,
-             "%s(query, key, value): needs at least two dimensions (places, depth), got shapes %s, %s and %s", op,
-             to_string(query.sizes()).c_str(), to_string(key.sizes()).c_str(), to_string(value.sizes()).c_str());
+             "%s(query, key, value): needs at least two dimensions (places, depth), got shapes %s, %s and %s",
+             op, to_string(query.sizes()).c_str(), to_string(key.sizes()).c_str(),
+             to_string(value.sizes()).c_str());
     RL_CHECK(query.dtype() == key.dtype() && key.dtype() == value.dtype(), throw_runtime,
-             "%s(query, key, value): the dtypes %s, %s and %s differ", op, name(query.dtype()), name(key.dtype()),
-             name(value.dtype()));
-    RL_CHECK(query.size(-1) == key.size(-1), throw_runtime, "%s(query, key): shapes %s and %s differ in depth", op,
-             to_string(query.sizes()).c_str(), to_string(key.sizes()).c_str());
-    RL_CHECK(key.size(-2) == value.size(-2), throw_runtime, "%s(key, value): shapes %s and %s differ in places", op,
-             to_string(key.sizes()).c_str(), to_string(value.sizes()).c_str());
-    RL_CHECK(!(has_mask && is_causal), throw_runtime, "%s(attn_mask, is_causal): only one of them may be given", op);
-    RL_CHECK(dropout_p >= 0 && dropout_p < 1, throw_value, "%s(dropout_p): must be at least 0 and below 1, got %g", op, dropout_p);
+             "%s(query, key, value): the dtypes %s, %s and %s differ", op, name(query.dtype()),
+             name(key.dtype()), name(value.dtype()));
+    RL_CHECK(query.size(-1) == key.size(-1), throw_runtime,
+             "%s(query, key): shapes %s and %s differ in depth", op, to_string(query.sizes()).c_str(),
+             to_string(key.sizes()).c_str());
+    RL_CHECK(key.size(-2) == value.size(-2), throw_runtime,
+             "%s(key, value): shapes %s and %s differ in places", op, to_string(key.sizes()).c_str(),
+             to_string(value.sizes()).c_str());
+    RL_CHECK(!(has_mask && is_causal), throw_runtime,
+             "%s(attn_mask, is_causal): only one of them may be given", op);
+    RL_CHECK(dropout_p >= 0 && dropout_p < 1, throw_value,
+             "%s(dropout_p): must be at least 0 and below 1, got %g", op, dropout_p);
 }
 
 // Whether batches and heads are those that the kernel takes.
 bool is_plain(const Tensor& query, const Tensor& key, const Tensor& value) {
-    if (query.dim() > 4 || key.dim() != query.dim() || value.dim() != query.dim() || key.numel() == 0) return false;
+    if (query.dim() > 4 || key.dim() != query.dim() || value.dim() != query.dim() || key.numel() == 0)
+        return false;
     if (query.dim() == 4 && (query.size(1) % key.size(1) != 0 || key.size(1) != value.size(1))) return false;
     return query.dim() == 2 || (query.size(0) == key.size(0) && key.size(0) == value.size(0));
 }
 
 }  // namespace
 
-Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& attn_mask,
-                                    double dropout_p, bool is_causal, std::optional<double> scale, bool enable_gqa) {
+Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value,
+                                    const Tensor& attn_mask, double dropout_p, bool is_causal,
+                                    std::optional<double> scale, bool enable_gqa) {
     check(query, key, value, attn_mask.defined(), is_causal, dropout_p);
     const double factor = scale.value_or(1 / std::sqrt(static_cast<double>(query.size(-1))));
     const bool shared = query.dim() >= 3 && key.dim() >= 3 && key.size(-3) != query.size(-3);
     if (shared && enable_gqa)
-        RL_CHECK(key.size(-3) > 0 && query.size(-3) % key.size(-3) == 0 && key.size(-3) == value.size(-3), throw_runtime,
-                 "scaled_dot_product_attention(enable_gqa): %lld heads of key cannot be shared by %lld of query",
-                 (long long)key.size(-3), (long long)query.size(-3));
-    if (dropout_p == 0 && !watched(attn_mask) && !watched_forward(query, key, value) && is_plain(query, key, value) &&
-        (!shared || enable_gqa)) {
+        RL_CHECK(
+            key.size(-3) > 0 && query.size(-3) % key.size(-3) == 0 && key.size(-3) == value.size(-3),
+            throw_runtime,
+            "scaled_dot_product_attention(enable_gqa): %lld heads of key cannot be shared by %lld of query",
+            (long long)key.size(-3), (long long)query.size(-3));
+    if (dropout_p == 0 && !watched(attn_mask) && !watched_forward(query, key, value) &&
+        is_plain(query, key, value) && (!shared || enable_gqa)) {
         // (N, L, E) as (N, 1, L, E), (L, E) as (1, 1, L, E).
         const int64_t missing = 4 - query.dim();
         auto full = [&](const Tensor& t) {
@@ -109,27 +120,32 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
             return missing > 1 ? ops::unsqueeze(with_heads, 0) : with_heads;
         };
         const bool lacks_heads = missing == 1 && attn_mask.defined() && attn_mask.dim() == 3;
-        Tensor result = ops::_attention(full(query), full(key), full(value),
-                                        lacks_heads ? ops::unsqueeze(attn_mask, -3) : attn_mask, is_causal, factor);
+        Tensor result =
+            ops::_attention(full(query), full(key), full(value),
+                            lacks_heads ? ops::unsqueeze(attn_mask, -3) : attn_mask, is_causal, factor);
         if (missing == 0) return result;
         return missing == 1 ? ops::squeeze(result, kInts<1>) : ops::squeeze(result, kInts<0, 1>);
     }
     const bool share = enable_gqa && query.dim() >= 3 && key.dim() >= 3;
-    Tensor k = share ? share_heads(key, query.size(-3)) : key, v = share ? share_heads(value, query.size(-3)) : value;
+    Tensor k = share ? share_heads(key, query.size(-3)) : key,
+           v = share ? share_heads(value, query.size(-3)) : value;
     Tensor weights = weights_of(query, k, attn_mask, is_causal, factor);
     if (dropout_p > 0) weights = ops::dropout(weights, dropout_p, true);
     return ops::matmul(weights, v);
 }
 
-std::tuple<Tensor, Tensor, Tensor> attention_backward(const Tensor& grad, const Tensor& query, const Tensor& key,
-                                                      const Tensor& value, const Tensor& attn_mask, const Tensor& output,
+std::tuple<Tensor, Tensor, Tensor> attention_backward(const Tensor& grad, const Tensor& query,
+                                                      const Tensor& key, const Tensor& value,
+                                                      const Tensor& attn_mask, const Tensor& output,
                                                       const Tensor& log_sum, bool is_causal, double scale) {
     if (!watched(grad, query, key, value))
-        return ops::_attention_backward(grad, query, key, value, attn_mask, output, log_sum, is_causal, scale);
+        return ops::_attention_backward(grad, query, key, value, attn_mask, output, log_sum, is_causal,
+                                        scale);
     Tensor k = share_heads(key, query.size(-3)), v = share_heads(value, query.size(-3));
     Tensor weights = weights_of(query, k, attn_mask, is_causal, scale);
     Tensor pull = ops::matmul(grad, turned(v));
-    Tensor scores = ops::mul(weights, ops::sub(pull, ops::sum(ops::mul(pull, weights), kInts<-1>, true, std::nullopt)));
+    Tensor scores =
+        ops::mul(weights, ops::sub(pull, ops::sum(ops::mul(pull, weights), kInts<-1>, true, std::nullopt)));
     scores = ops::mul(scores, scale);
     return {ops::matmul(scores, k), sum_shared(ops::matmul(turned(scores), query), key),
             sum_shared(ops::matmul(turned(weights), grad), value)};

@@ -16,8 +16,8 @@ using Format = std::optional<std::string_view>;
 Tensor convert(const Tensor& input, std::optional<DType> dtype, std::optional<Device> device, bool copy,
                const Format& memory_format) {
     bool keep = !memory_format || *memory_format == "preserve";
-    RL_CHECK(keep || *memory_format == "contiguous", throw_not_implemented, "to(memory_format): '%.*s' is not supported",
-             int(memory_format->size()), memory_format->data());
+    RL_CHECK(keep || *memory_format == "contiguous", throw_not_implemented,
+             "to(memory_format): '%.*s' is not supported", int(memory_format->size()), memory_format->data());
     DType t = dtype.value_or(input.dtype());
     Device d = device ? resolve(*device) : input.device();
     Tensor result = copy || t != input.dtype() || d != input.device() ? ops::_to_copy(input, t, d) : input;
@@ -55,8 +55,8 @@ Tensor cuda(const Tensor& input, std::optional<Device> device, bool, Format memo
     return convert(input, std::nullopt, device.value_or(Device{DeviceType::CUDA}), false, memory_format);
 }
 
-#define RL_CONVERSION(name, dtype)                                \
-    Tensor name(const Tensor& input, Format memory_format) {      \
+#define RL_CONVERSION(name, dtype)                                               \
+    Tensor name(const Tensor& input, Format memory_format) {                     \
         return convert(input, DType::dtype, std::nullopt, false, memory_format); \
     }
 RL_CONVERSION(float_, Float32)
@@ -72,7 +72,8 @@ RL_CONVERSION(bool_, Bool)
 #undef RL_CONVERSION
 
 bool equal(const Tensor& input, const Tensor& other) {
-    if (!std::equal(input.sizes().begin(), input.sizes().end(), other.sizes().begin(), other.sizes().end())) return false;
+    if (!std::equal(input.sizes().begin(), input.sizes().end(), other.sizes().begin(), other.sizes().end()))
+        return false;
     return truth(ops::all(ops::eq(input, other)));
 }
 bool allclose(const Tensor& input, const Tensor& other, double rtol, double atol, bool equal_nan) {
@@ -81,7 +82,8 @@ bool allclose(const Tensor& input, const Tensor& other, double rtol, double atol
 
 std::vector<Tensor> broadcast_tensors(TensorList tensors) {
     std::vector<int64_t> shape;
-    for (const Tensor& t : tensors) shape = broadcast_shapes("broadcast_tensors", "tensors", shape, "next", t.sizes());
+    for (const Tensor& t : tensors)
+        shape = broadcast_shapes("broadcast_tensors", "tensors", shape, "next", t.sizes());
     std::vector<Tensor> result;
     for (const Tensor& t : tensors) result.push_back(ops::expand(t, shape, false));
     return result;

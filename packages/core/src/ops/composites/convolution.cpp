@@ -1,11 +1,11 @@
+#include "rushlight/ops/convolution.h"
 #include "ops/composites.h"
-#include "rushlight/ops/zeros_like.h"
-#include "rushlight/ops/reshape.h"
 #include "rushlight/ops/add.h"
 #include "rushlight/ops/constant_pad_nd.h"
-#include "rushlight/ops/convolution.h"
+#include "rushlight/ops/reshape.h"
 #include "rushlight/ops/squeeze.h"
 #include "rushlight/ops/unsqueeze.h"
+#include "rushlight/ops/zeros_like.h"
 
 namespace rushlight::composites {
 namespace {
@@ -14,33 +14,38 @@ namespace {
 Tensor convolve(const char* op, int spatial, const Tensor& input, const Tensor& weight, const Tensor& bias,
                 IntList stride, IntList padding, IntList dilation, bool transposed, IntList output_padding,
                 int64_t groups) {
-    RL_CHECK(weight.dim() == spatial + 2, throw_runtime, "%s(weight): needs %d dimensions, got shape %s", op, spatial + 2,
-             to_string(weight.sizes()).c_str());
+    RL_CHECK(weight.dim() == spatial + 2, throw_runtime, "%s(weight): needs %d dimensions, got shape %s", op,
+             spatial + 2, to_string(weight.sizes()).c_str());
     if (input.dim() == spatial + 2)
-        return ops::convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups);
+        return ops::convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding,
+                                groups);
     RL_CHECK(input.dim() == spatial + 1, throw_runtime,
-             "%s(input): needs %d dimensions, or %d without batch, got shape %s", op, spatial + 2, spatial + 1,
-             to_string(input.sizes()).c_str());
-    Tensor one = ops::convolution(ops::unsqueeze(input, 0), weight, bias, stride, padding, dilation, transposed,
-                                  output_padding, groups);
+             "%s(input): needs %d dimensions, or %d without batch, got shape %s", op, spatial + 2,
+             spatial + 1, to_string(input.sizes()).c_str());
+    Tensor one = ops::convolution(ops::unsqueeze(input, 0), weight, bias, stride, padding, dilation,
+                                  transposed, output_padding, groups);
     return ops::squeeze(one, kInts<0>);
 }
 
 // Padding by name: "same" keeps the size; where that takes an odd number of zeros, one more stands behind.
-Tensor convolve_padded(const char* op, int spatial, const Tensor& input, const Tensor& weight, const Tensor& bias,
-                       IntList stride, std::string_view padding, IntList dilation, int64_t groups) {
+Tensor convolve_padded(const char* op, int spatial, const Tensor& input, const Tensor& weight,
+                       const Tensor& bias, IntList stride, std::string_view padding, IntList dilation,
+                       int64_t groups) {
     if (padding == "valid")
-        return convolve(op, spatial, input, weight, bias, stride, kInts<0>, dilation, false, kInts<0>, groups);
-    RL_CHECK(padding == "same", throw_runtime, "%s(padding): must be a number, 'valid' or 'same', got '%.*s'", op,
-             int(padding.size()), padding.data());
-    RL_CHECK(weight.dim() == spatial + 2, throw_runtime, "%s(weight): needs %d dimensions, got shape %s", op, spatial + 2,
-             to_string(weight.sizes()).c_str());
+        return convolve(op, spatial, input, weight, bias, stride, kInts<0>, dilation, false, kInts<0>,
+                        groups);
+    RL_CHECK(padding == "same", throw_runtime, "%s(padding): must be a number, 'valid' or 'same', got '%.*s'",
+             op, int(padding.size()), padding.data());
+    RL_CHECK(weight.dim() == spatial + 2, throw_runtime, "%s(weight): needs %d dimensions, got shape %s", op,
+             spatial + 2, to_string(weight.sizes()).c_str());
     int64_t both[3], behind[6];
     bool uneven = false;
     for (int d = 0; d < spatial; ++d) {
         int64_t step = stride[stride.size() == 1 ? 0 : static_cast<size_t>(d)];
-        RL_CHECK(step == 1, throw_runtime, "%s(padding): 'same' needs a stride of 1, got %s", op, to_string(stride).c_str());
-        int64_t total = dilation[dilation.size() == 1 ? 0 : static_cast<size_t>(d)] * (weight.size(d + 2) - 1);
+        RL_CHECK(step == 1, throw_runtime, "%s(padding): 'same' needs a stride of 1, got %s", op,
+                 to_string(stride).c_str());
+        int64_t total =
+            dilation[dilation.size() == 1 ? 0 : static_cast<size_t>(d)] * (weight.size(d + 2) - 1);
         both[d] = total / 2;
         // Pads are counted from the last dimension.
         behind[2 * (spatial - 1 - d)] = 0;
@@ -49,24 +54,27 @@ Tensor convolve_padded(const char* op, int spatial, const Tensor& input, const T
     }
     const auto n = static_cast<size_t>(spatial);
     Tensor padded = uneven ? ops::constant_pad_nd(input, IntList(behind, 2 * n), Scalar(0)) : input;
-    return convolve(op, spatial, padded, weight, bias, stride, IntList(both, n), dilation, false, kInts<0>, groups);
+    return convolve(op, spatial, padded, weight, bias, stride, IntList(both, n), dilation, false, kInts<0>,
+                    groups);
 }
 
 }  // namespace
 
-#define RL_CONVOLUTION(n)                                                                                              \
-    Tensor conv##n##d(const Tensor& input, const Tensor& weight, const Tensor& bias, IntList stride, IntList padding,  \
-                      IntList dilation, int64_t groups) {                                                              \
-        return convolve("conv" #n "d", n, input, weight, bias, stride, padding, dilation, false, kInts<0>, groups);    \
-    }                                                                                                                  \
-    Tensor conv##n##d_padding(const Tensor& input, const Tensor& weight, const Tensor& bias, IntList stride,           \
-                              std::string_view padding, IntList dilation, int64_t groups) {                            \
-        return convolve_padded("conv" #n "d", n, input, weight, bias, stride, padding, dilation, groups);              \
-    }                                                                                                                  \
-    Tensor conv_transpose##n##d(const Tensor& input, const Tensor& weight, const Tensor& bias, IntList stride,         \
-                                IntList padding, IntList output_padding, int64_t groups, IntList dilation) {           \
-        return convolve("conv_transpose" #n "d", n, input, weight, bias, stride, padding, dilation, true,              \
-                        output_padding, groups);                                                                       \
+#define RL_CONVOLUTION(n)                                                                                    \
+    Tensor conv##n##d(const Tensor& input, const Tensor& weight, const Tensor& bias, IntList stride,         \
+                      IntList padding, IntList dilation, int64_t groups) {                                   \
+        return convolve("conv" #n "d", n, input, weight, bias, stride, padding, dilation, false, kInts<0>,   \
+                        groups);                                                                             \
+    }                                                                                                        \
+    Tensor conv##n##d_padding(const Tensor& input, const Tensor& weight, const Tensor& bias, IntList stride, \
+                              std::string_view padding, IntList dilation, int64_t groups) {                  \
+        return convolve_padded("conv" #n "d", n, input, weight, bias, stride, padding, dilation, groups);    \
+    }                                                                                                        \
+    Tensor conv_transpose##n##d(const Tensor& input, const Tensor& weight, const Tensor& bias,               \
+                                IntList stride, IntList padding, IntList output_padding, int64_t groups,     \
+                                IntList dilation) {                                                          \
+        return convolve("conv_transpose" #n "d", n, input, weight, bias, stride, padding, dilation, true,    \
+                        output_padding, groups);                                                             \
     }
 RL_CONVOLUTION(1)
 RL_CONVOLUTION(2)
@@ -77,17 +85,19 @@ RL_CONVOLUTION(3)
 // convolutions again.
 Tensor convolution_grad_grad(const Tensor& grad_input, const Tensor& grad_weight, const Tensor& grad_bias,
                              const Tensor& grad, const Tensor& input, const Tensor& weight, IntList stride,
-                             IntList padding, IntList dilation, bool transposed, IntList output_padding, int64_t groups,
-                             IntList wanted) {
+                             IntList padding, IntList dilation, bool transposed, IntList output_padding,
+                             int64_t groups, IntList wanted) {
     auto convolution = [&](const Tensor& x, const Tensor& w) {
-        return ops::convolution(x, w, Tensor(), stride, padding, dilation, transposed, output_padding, groups);
+        return ops::convolution(x, w, Tensor(), stride, padding, dilation, transposed, output_padding,
+                                groups);
     };
     Tensor total = ops::zeros_like(grad);
     if (wanted[0]) total = ops::add(total, convolution(grad_input, weight));
     if (wanted[1]) total = ops::add(total, convolution(input, grad_weight));
     if (wanted[2]) {
         int64_t per_channel[5] = {1, grad_bias.numel(), 1, 1, 1};
-        total = ops::add(total, ops::reshape(grad_bias, IntList(per_channel, static_cast<size_t>(grad.dim()))));
+        total =
+            ops::add(total, ops::reshape(grad_bias, IntList(per_channel, static_cast<size_t>(grad.dim()))));
     }
     return total;
 }

@@ -22,8 +22,8 @@ namespace rushlight::composites {
 namespace {
 
 Tensor reduce(const char* op, const Tensor& losses, int64_t reduction) {
-    RL_CHECK(reduction >= 0 && reduction <= 2, throw_value, "%s(reduction): must be 0 (none), 1 (mean) or 2 (sum), got %lld",
-             op, (long long)reduction);
+    RL_CHECK(reduction >= 0 && reduction <= 2, throw_value,
+             "%s(reduction): must be 0 (none), 1 (mean) or 2 (sum), got %lld", op, (long long)reduction);
     if (reduction == 0) return losses;
     return reduction == 1 ? ops::mean(losses, std::nullopt, false, std::nullopt)
                           : ops::sum(losses, std::nullopt, false, std::nullopt);
@@ -31,7 +31,8 @@ Tensor reduce(const char* op, const Tensor& losses, int64_t reduction) {
 
 // d * d / 2 below `bend`, from there on along the tangent.
 Tensor bent(const Tensor& d, double bend) {
-    return ops::where(ops::lt(d, Scalar(bend)), ops::mul(ops::square(d), 0.5), ops::mul(ops::sub(d, bend / 2), bend));
+    return ops::where(ops::lt(d, Scalar(bend)), ops::mul(ops::square(d), 0.5),
+                      ops::mul(ops::sub(d, bend / 2), bend));
 }
 
 Tensor distance(const Tensor& input, const Tensor& target) { return ops::abs(ops::sub(input, target)); }
@@ -57,7 +58,8 @@ Tensor huber_loss(const Tensor& input, const Tensor& target, int64_t reduction, 
     return reduce("huber_loss", bent(distance(input, target), delta), reduction);
 }
 
-Tensor binary_cross_entropy(const Tensor& input, const Tensor& target, const Tensor& weight, int64_t reduction) {
+Tensor binary_cross_entropy(const Tensor& input, const Tensor& target, const Tensor& weight,
+                            int64_t reduction) {
     Tensor losses = ops::_binary_cross_entropy(input, target);
     return reduce("binary_cross_entropy", weight.defined() ? ops::mul(losses, weight) : losses, reduction);
 }
@@ -73,7 +75,8 @@ Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& targe
     Tensor logs = ops::log_sigmoid(input);
     if (pos_weight.defined()) logs = ops::mul(logs, ops::add(ops::mul(ops::sub(pos_weight, 1), target), 1));
     Tensor losses = ops::sub(ops::mul(ops::sub(1, target), input), logs);
-    return reduce("binary_cross_entropy_with_logits", weight.defined() ? ops::mul(losses, weight) : losses, reduction);
+    return reduce("binary_cross_entropy_with_logits", weight.defined() ? ops::mul(losses, weight) : losses,
+                  reduction);
 }
 
 Tensor kl_div(const Tensor& input, const Tensor& target, int64_t reduction, bool log_target) {

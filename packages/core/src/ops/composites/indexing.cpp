@@ -1,5 +1,6 @@
 // Copies first, then writes: the functional forms of what writes in place.
 #include "ops/composites.h"
+#include "ops/pointwise.h"
 #include "rushlight/ops/_to_copy.h"
 #include "rushlight/ops/broadcast_to.h"
 #include "rushlight/ops/cat.h"
@@ -11,7 +12,6 @@
 #include "rushlight/ops/scatter_add_.h"
 #include "rushlight/ops/unsqueeze.h"
 #include "rushlight/ops/where.h"
-#include "ops/pointwise.h"
 
 namespace rushlight::composites {
 namespace {
@@ -59,7 +59,8 @@ Tensor masked_fill(const Tensor& input, const Tensor& mask, const TensorOrScalar
                  name(input.dtype()));
         return ops::where(mask, value, input);
     }
-    RL_CHECK(value.tensor().dim() == 0, throw_runtime, "masked_fill(value): must be a number or a 0-d tensor, got shape %s",
+    RL_CHECK(value.tensor().dim() == 0, throw_runtime,
+             "masked_fill(value): must be a number or a 0-d tensor, got shape %s",
              to_string(value.tensor().sizes()).c_str());
     if (value.tensor().dtype() == input.dtype()) return ops::where(mask, value, input);
     return ops::where(mask, ops::_to_copy(value.tensor(), input.dtype(), std::nullopt), input);

@@ -43,28 +43,33 @@ Tensor sum_classes(const Tensor& t, const Tensor& input) {
 Tensor sum_all(const Tensor& t) { return ops::sum(t, std::nullopt, false, std::nullopt); }
 
 // The weight of each place's class, 0 where the target is ignored; with kSum their sum.
-Tensor place_weights(const Tensor& input, const Tensor& target, const Tensor& weight, int64_t reduction, int64_t ignore_index) {
-    return ops::nll_loss(ops::full_like(input, Scalar(-1.0), std::nullopt, std::nullopt, false, std::nullopt), target, weight,
-                         reduction, ignore_index);
+Tensor place_weights(const Tensor& input, const Tensor& target, const Tensor& weight, int64_t reduction,
+                     int64_t ignore_index) {
+    return ops::nll_loss(ops::full_like(input, Scalar(-1.0), std::nullopt, std::nullopt, false, std::nullopt),
+                         target, weight, reduction, ignore_index);
 }
 
-Tensor spelled_out(const Tensor& input, const Tensor& target, const Tensor& weight, int64_t reduction, int64_t ignore_index,
-                   double smoothing) {
+Tensor spelled_out(const Tensor& input, const Tensor& target, const Tensor& weight, int64_t reduction,
+                   int64_t ignore_index, double smoothing) {
     Tensor logs = ops::log_softmax(input, class_dim(input), std::nullopt);
     if (smoothing == 0) return ops::nll_loss(logs, target, weight, reduction, ignore_index);
     Tensor loss = ops::nll_loss(logs, target, weight, reduction == kNone ? kNone : kSum, ignore_index);
-    Tensor even = ops::neg(sum_classes(weight.defined() ? ops::mul(logs, per_class(weight, input)) : logs, input));
+    Tensor even =
+        ops::neg(sum_classes(weight.defined() ? ops::mul(logs, per_class(weight, input)) : logs, input));
     even = ops::where(ops::eq(target, Scalar(ignore_index)), 0, even);
     if (reduction != kNone) even = sum_all(even);
     const auto classes = static_cast<double>(input.size(class_dim(input)));
     loss = ops::add(ops::mul(loss, 1 - smoothing), ops::mul(even, smoothing / classes));
-    return reduction == kMean ? ops::div(loss, place_weights(input, target, weight, kSum, ignore_index)) : loss;
+    return reduction == kMean ? ops::div(loss, place_weights(input, target, weight, kSum, ignore_index))
+                              : loss;
 }
 
-Tensor of_probabilities(const Tensor& input, const Tensor& target, const Tensor& weight, int64_t reduction, double smoothing) {
-    RL_CHECK(is_floating(target.dtype()), throw_runtime,
-             "cross_entropy_loss(target): probabilities, which have the shape of input, need a floating dtype, got %s",
-             name(target.dtype()));
+Tensor of_probabilities(const Tensor& input, const Tensor& target, const Tensor& weight, int64_t reduction,
+                        double smoothing) {
+    RL_CHECK(
+        is_floating(target.dtype()), throw_runtime,
+        "cross_entropy_loss(target): probabilities, which have the shape of input, need a floating dtype, got %s",
+        name(target.dtype()));
     const auto classes = static_cast<double>(input.size(class_dim(input)));
     Tensor shares = smoothing == 0 ? target : ops::add(ops::mul(target, 1 - smoothing), smoothing / classes);
     Tensor losses = ops::mul(ops::log_softmax(input, class_dim(input), std::nullopt), shares);
@@ -81,40 +86,44 @@ Tensor cross_entropy_loss(const Tensor& input, const Tensor& target, const Tenso
     RL_CHECK(label_smoothing >= 0 && label_smoothing <= 1, throw_runtime,
              "cross_entropy_loss(label_smoothing): must be between 0 and 1, got %g", label_smoothing);
     RL_CHECK(reduction >= 0 && reduction <= 2, throw_value,
-             "cross_entropy_loss(reduction): must be 0 (none), 1 (mean) or 2 (sum), got %lld", (long long)reduction);
-    const bool same = input.dim() > 0 &&
-                      std::equal(input.sizes().begin(), input.sizes().end(), target.sizes().begin(), target.sizes().end());
+             "cross_entropy_loss(reduction): must be 0 (none), 1 (mean) or 2 (sum), got %lld",
+             (long long)reduction);
+    const bool same = input.dim() > 0 && std::equal(input.sizes().begin(), input.sizes().end(),
+                                                    target.sizes().begin(), target.sizes().end());
     if (same) return of_probabilities(input, target, weight, reduction, label_smoothing);
-    if (watched_forward(input, weight)) return spelled_out(input, target, weight, reduction, ignore_index, label_smoothing);
+    if (watched_forward(input, weight))
+        return spelled_out(input, target, weight, reduction, ignore_index, label_smoothing);
     return ops::_cross_entropy(input, target, weight, reduction, ignore_index, label_smoothing);
 }
 
 // With p = softmax(input), w the weight of a place's class and W the sum of all weights, the gradient at a place is
 //     grad ((1 - s) w + s W / C) p - grad (1 - s) w onehot(target) - grad s / C weight.
-Tensor cross_entropy_backward(const Tensor& grad, const Tensor& input, const Tensor& target, const Tensor& weight,
-                              const Tensor& log_sum, const Tensor& total_weight, int64_t reduction, int64_t ignore_index,
-                              double smoothing) {
+Tensor cross_entropy_backward(const Tensor& grad, const Tensor& input, const Tensor& target,
+                              const Tensor& weight, const Tensor& log_sum, const Tensor& total_weight,
+                              int64_t reduction, int64_t ignore_index, double smoothing) {
     if (!watched(grad, input))
-        return ops::_cross_entropy_backward(grad, input, target, weight, log_sum, total_weight, reduction, ignore_index,
-                                            smoothing);
+        return ops::_cross_entropy_backward(grad, input, target, weight, log_sum, total_weight, reduction,
+                                            ignore_index, smoothing);
     const int64_t dim = class_dim(input);
     Tensor share = reduction == kMean ? ops::div(grad, total_weight) : grad;
     if (reduction != kNone) share = ops::expand(share, target.sizes());
-    Tensor hits = ops::nll_loss_backward(ops::mul(share, 1 - smoothing), target, weight, total_weight, input.sizes(), kNone,
-                                         ignore_index);
+    Tensor hits = ops::nll_loss_backward(ops::mul(share, 1 - smoothing), target, weight, total_weight,
+                                         input.sizes(), kNone, ignore_index);
     Tensor mass = ops::mul(place_weights(input, target, weight, kNone, ignore_index), 1 - smoothing);
     Tensor even;
     if (smoothing != 0) {
         const double each = smoothing / static_cast<double>(input.size(dim));
-        Tensor counts = ops::where(ops::eq(target, Scalar(ignore_index)), 0, ops::full_like(mass, Scalar(1.0), std::nullopt,
-                                                                       std::nullopt, false, std::nullopt));
+        Tensor counts =
+            ops::where(ops::eq(target, Scalar(ignore_index)), 0,
+                       ops::full_like(mass, Scalar(1.0), std::nullopt, std::nullopt, false, std::nullopt));
         Tensor all = weight.defined() ? ops::mul(counts, sum_all(weight))
                                       : ops::mul(counts, static_cast<double>(input.size(dim)));
         mass = ops::add(mass, ops::mul(all, each));
         even = ops::mul(ops::unsqueeze(ops::mul(share, counts), dim), each);
         if (weight.defined()) even = ops::mul(even, per_class(weight, input));
     }
-    Tensor pull = ops::mul(ops::softmax(input, dim, std::nullopt), ops::unsqueeze(ops::mul(share, mass), dim));
+    Tensor pull =
+        ops::mul(ops::softmax(input, dim, std::nullopt), ops::unsqueeze(ops::mul(share, mass), dim));
     Tensor result = ops::add(pull, hits);
     return even.defined() ? ops::sub(result, even) : result;
 }

@@ -17,7 +17,8 @@ double epsilon(DType t) {
 
 }  // namespace
 
-Tensor rms_norm(const Tensor& input, IntList normalized_shape, const Tensor& weight, std::optional<double> eps) {
+Tensor rms_norm(const Tensor& input, IntList normalized_shape, const Tensor& weight,
+                std::optional<double> eps) {
     return ops::_rms_norm(input, normalized_shape, weight, eps.value_or(epsilon(input.dtype())));
 }
 

@@ -67,9 +67,10 @@ Dims around_channels(const Tensor& input) {
 
 }  // namespace
 
-std::tuple<Tensor, Tensor, Tensor> batch_norm_backward(const Tensor& grad, const Tensor& input, const Tensor& weight,
-                                                       const Tensor& save_mean, const Tensor& save_invstd, bool training,
-                                                       double eps, IntList wanted) {
+std::tuple<Tensor, Tensor, Tensor> batch_norm_backward(const Tensor& grad, const Tensor& input,
+                                                       const Tensor& weight, const Tensor& save_mean,
+                                                       const Tensor& save_invstd, bool training, double eps,
+                                                       IntList wanted) {
     if (!watched(grad, input, weight))
         return ops::_batch_norm_backward(grad, input, weight, save_mean, save_invstd, training, wanted);
     const Dims dims = around_channels(input);
@@ -92,8 +93,10 @@ std::tuple<Tensor, Tensor, Tensor> batch_norm_backward(const Tensor& grad, const
 
 namespace {
 
-std::tuple<Tensor, Tensor, Tensor> lines_backward(const Tensor& grad, const Tensor& input, const Tensor& weight, IntList shape,
-                                                  double eps, bool centered, bool want_input, bool want_weight, bool want_bias) {
+std::tuple<Tensor, Tensor, Tensor> lines_backward(const Tensor& grad, const Tensor& input,
+                                                  const Tensor& weight, IntList shape, double eps,
+                                                  bool centered, bool want_input, bool want_weight,
+                                                  bool want_bias) {
     Dims inner, outer;
     const int64_t first = input.dim() - static_cast<int64_t>(shape.size());
     for (int64_t d = 0; d < input.dim(); ++d) (d < first ? outer : inner).add(d);
@@ -107,8 +110,9 @@ std::tuple<Tensor, Tensor, Tensor> lines_backward(const Tensor& grad, const Tens
 
 }  // namespace
 
-std::tuple<Tensor, Tensor, Tensor> layer_norm_backward(const Tensor& grad, const Tensor& input, const Tensor& mean,
-                                                       const Tensor& rstd, const Tensor& weight, IntList normalized_shape,
+std::tuple<Tensor, Tensor, Tensor> layer_norm_backward(const Tensor& grad, const Tensor& input,
+                                                       const Tensor& mean, const Tensor& rstd,
+                                                       const Tensor& weight, IntList normalized_shape,
                                                        double eps, IntList wanted) {
     if (!watched(grad, input, weight))
         return ops::_layer_norm_backward(grad, input, mean, rstd, weight, normalized_shape, wanted);
@@ -116,7 +120,8 @@ std::tuple<Tensor, Tensor, Tensor> layer_norm_backward(const Tensor& grad, const
 }
 
 std::tuple<Tensor, Tensor> rms_norm_backward(const Tensor& grad, const Tensor& input, const Tensor& rstd,
-                                             const Tensor& weight, IntList normalized_shape, double eps, IntList wanted) {
+                                             const Tensor& weight, IntList normalized_shape, double eps,
+                                             IntList wanted) {
     if (!watched(grad, input, weight))
         return ops::_rms_norm_backward(grad, input, rstd, weight, normalized_shape, wanted);
     auto [grad_input, grad_weight, none] =
@@ -124,12 +129,14 @@ std::tuple<Tensor, Tensor> rms_norm_backward(const Tensor& grad, const Tensor& i
     return {grad_input, grad_weight};
 }
 
-std::tuple<Tensor, Tensor, Tensor> group_norm_backward(const Tensor& grad, const Tensor& input, const Tensor& mean,
-                                                       const Tensor& rstd, const Tensor& weight, int64_t num_groups,
-                                                       double eps, IntList wanted) {
+std::tuple<Tensor, Tensor, Tensor> group_norm_backward(const Tensor& grad, const Tensor& input,
+                                                       const Tensor& mean, const Tensor& rstd,
+                                                       const Tensor& weight, int64_t num_groups, double eps,
+                                                       IntList wanted) {
     if (!watched(grad, input, weight))
         return ops::_group_norm_backward(grad, input, mean, rstd, weight, num_groups, wanted);
-    const int64_t groups[] = {input.size(0), num_groups, input.numel() / (input.size(0) * num_groups)}, inner[] = {2};
+    const int64_t groups[] = {input.size(0), num_groups, input.numel() / (input.size(0) * num_groups)},
+                  inner[] = {2};
     const int64_t channels[] = {input.size(1)};
     const Normalized n(ops::reshape(input, groups), inner, eps, true);
     const Dims dims = around_channels(input);

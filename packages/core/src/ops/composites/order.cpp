@@ -18,7 +18,8 @@ Tensor roll_one(const Tensor& input, int64_t shift, int dim) {
     if (size == 0) return input;
     shift = (shift % size + size) % size;
     if (shift == 0) return input;
-    const Tensor parts[] = {ops::narrow(input, dim, size - shift, shift), ops::narrow(input, dim, 0, size - shift)};
+    const Tensor parts[] = {ops::narrow(input, dim, size - shift, shift),
+                            ops::narrow(input, dim, 0, size - shift)};
     return ops::cat(parts, dim);
 }
 
@@ -30,14 +31,17 @@ Tensor argsort(const Tensor& input, int64_t dim, bool descending, bool stable) {
 
 Tensor roll(const Tensor& input, IntList shifts, IntList dims) {
     if (dims.empty()) {
-        RL_CHECK(shifts.size() == 1, throw_runtime, "roll(shifts): needs one number where dims are not given, got %s",
+        RL_CHECK(shifts.size() == 1, throw_runtime,
+                 "roll(shifts): needs one number where dims are not given, got %s",
                  to_string(shifts).c_str());
         return ops::reshape(roll_one(ops::flatten(input), shifts[0], 0), input.sizes());
     }
-    RL_CHECK(shifts.size() == dims.size(), throw_runtime, "roll(shifts, dims): %s and %s must have the same length",
-             to_string(shifts).c_str(), to_string(dims).c_str());
+    RL_CHECK(shifts.size() == dims.size(), throw_runtime,
+             "roll(shifts, dims): %s and %s must have the same length", to_string(shifts).c_str(),
+             to_string(dims).c_str());
     Tensor result = input;
-    for (size_t i = 0; i < dims.size(); ++i) result = roll_one(result, shifts[i], wrap_dim("roll", dims[i], input.dim()));
+    for (size_t i = 0; i < dims.size(); ++i)
+        result = roll_one(result, shifts[i], wrap_dim("roll", dims[i], input.dim()));
     return result;
 }
 
@@ -66,8 +70,10 @@ Tensor tile(const Tensor& input, IntList dims) {
     return repeat(input, repeats);
 }
 
-Tensor repeat_interleave(const Tensor& input, int64_t repeats, std::optional<int64_t> dim, std::optional<int64_t>) {
-    RL_CHECK(repeats >= 0, throw_runtime, "repeat_interleave(repeats): must not be negative, got %lld", (long long)repeats);
+Tensor repeat_interleave(const Tensor& input, int64_t repeats, std::optional<int64_t> dim,
+                         std::optional<int64_t>) {
+    RL_CHECK(repeats >= 0, throw_runtime, "repeat_interleave(repeats): must not be negative, got %lld",
+             (long long)repeats);
     Tensor source = dim ? input : ops::flatten(input);
     int d = wrap_dim("repeat_interleave", dim.value_or(0), source.dim());
     if (source.dim() == 0) source = ops::flatten(source);

@@ -12,8 +12,8 @@ namespace rushlight::composites {
 namespace {
 
 Tensor widen(const char* op, const Tensor& input) {
-    RL_CHECK(input.dim() == 2 || input.dim() == 3, throw_runtime, "%s(input): needs 2 or 3 dimensions, got shape %s", op,
-             to_string(input.sizes()).c_str());
+    RL_CHECK(input.dim() == 2 || input.dim() == 3, throw_runtime,
+             "%s(input): needs 2 or 3 dimensions, got shape %s", op, to_string(input.sizes()).c_str());
     return ops::unsqueeze(input, -2);
 }
 Tensor narrow(const Tensor& t) { return ops::squeeze(t, kInts<-2>); }
@@ -22,8 +22,10 @@ Tensor narrow(const Tensor& t) { return ops::squeeze(t, kInts<-2>); }
 struct Pair {
     int64_t both[2];
     size_t count;
-    Pair(const char* op, const char* name, int64_t beside, IntList one) : both{beside, one.empty() ? 0 : one[0]} {
-        RL_CHECK(one.size() <= 1, throw_runtime, "%s(%s): needs one number, got %s", op, name, to_string(one).c_str());
+    Pair(const char* op, const char* name, int64_t beside, IntList one)
+        : both{beside, one.empty() ? 0 : one[0]} {
+        RL_CHECK(one.size() <= 1, throw_runtime, "%s(%s): needs one number, got %s", op, name,
+                 to_string(one).c_str());
         count = one.empty() ? 0 : 2;
     }
     operator IntList() const { return {both, count}; }
@@ -59,7 +61,8 @@ Tensor adaptive_avg_pool1d(const Tensor& input, IntList output_size) {
 }
 std::tuple<Tensor, Tensor> adaptive_max_pool1d(const Tensor& input, IntList output_size) {
     const char* op = "adaptive_max_pool1d";
-    auto [values, indices] = ops::adaptive_max_pool2d(widen(op, input), Pair(op, "output_size", 1, output_size));
+    auto [values, indices] =
+        ops::adaptive_max_pool2d(widen(op, input), Pair(op, "output_size", 1, output_size));
     return {narrow(values), narrow(indices)};
 }
 

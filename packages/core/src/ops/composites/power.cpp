@@ -19,9 +19,11 @@ namespace rushlight::composites {
 
 // Each factor's gradient is the product of the others: result / factor, but where that factor is the only zero it is the
 // product of the rest, and where there is another zero it is zero.
-Tensor prod_backward(const Tensor& grad, const Tensor& input, const Tensor& result, std::optional<int64_t> dim,
-                     bool keepdim) {
-    auto raise = [&](const Tensor& t) { return dim && !keepdim && input.dim() > 0 ? ops::unsqueeze(t, *dim) : t; };
+Tensor prod_backward(const Tensor& grad, const Tensor& input, const Tensor& result,
+                     std::optional<int64_t> dim, bool keepdim) {
+    auto raise = [&](const Tensor& t) {
+        return dim && !keepdim && input.dim() > 0 ? ops::unsqueeze(t, *dim) : t;
+    };
     std::optional<IntList> dims = dim ? std::optional<IntList>(IntList(&*dim, 1)) : std::nullopt;
     Tensor zero = ops::eq(input, 0);
     Tensor rest = ops::prod(ops::where(zero, 1, input), dim, dim.has_value(), std::nullopt);

@@ -16,8 +16,8 @@ namespace rushlight::composites {
 namespace {
 
 [[noreturn, gnu::cold]] void fail_shapes(const Tensor& a, const Tensor& b, const char* why) {
-    throw_runtime("matmul(input, other): shapes %s and %s cannot be multiplied: %s", to_string(a.sizes()).c_str(),
-                  to_string(b.sizes()).c_str(), why);
+    throw_runtime("matmul(input, other): shapes %s and %s cannot be multiplied: %s",
+                  to_string(a.sizes()).c_str(), to_string(b.sizes()).c_str(), why);
 }
 
 // (..., n, k) times a matrix or vector that is the same for all: the leading dimensions are rows.
@@ -64,7 +64,8 @@ Tensor matmul(const Tensor& input, const Tensor& other) {
     if (m == 1 && n == 1) return ops::dot(input, other);
     if (m == 2 && n == 1) return ops::mv(input, other);
     if (m == 1 && n == 2) return ops::mv(ops::t(other), input);
-    if (input.size(-1) != other.size(n == 1 ? -1 : -2)) fail_shapes(input, other, "the inner dimensions differ");
+    if (input.size(-1) != other.size(n == 1 ? -1 : -2))
+        fail_shapes(input, other, "the inner dimensions differ");
     if (n <= 2) return times_one(input, other);
     if (m == 1) return ops::squeeze(batched(ops::unsqueeze(input, 0), other), kInts<-2>);
     if (m == 3 && n == 3 && input.size(0) == other.size(0)) return ops::bmm(input, other);

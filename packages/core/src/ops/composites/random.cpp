@@ -36,8 +36,8 @@ Tensor filled(Tensor t, bool requires_grad, Fill fill) {
 
 // Integers from low to before high, without overflow.
 Tensor integers(const char* op, const Tensor& t, int64_t low, int64_t high, Generator* generator) {
-    RL_CHECK(low < high, throw_runtime, "%s(low, high): there is no integer from %lld to before %lld", op, (long long)low,
-             (long long)high);
+    RL_CHECK(low < high, throw_runtime, "%s(low, high): there is no integer from %lld to before %lld", op,
+             (long long)low, (long long)high);
     auto range = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
     return ops::_integers_(t, low, static_cast<int64_t>(range), generator);
 }
@@ -61,7 +61,8 @@ int64_t exact_integers(DType t) {
 }  // namespace
 
 Tensor bernoulli__tensor(const Tensor& input, const Tensor& p, Generator* generator) {
-    Tensor chances = ops::expand(is_floating(p.dtype()) ? p : ops::_to_copy(p, default_dtype()), input.sizes(), false);
+    Tensor chances =
+        ops::expand(is_floating(p.dtype()) ? p : ops::_to_copy(p, default_dtype()), input.sizes(), false);
     return ops::copy_(input, ops::bernoulli(ops::detach(chances), generator), false);
 }
 Tensor bernoulli_p(const Tensor& input, double p, Generator* generator) {
@@ -96,12 +97,13 @@ Tensor randn_like(const Tensor& input, OptDType dtype, OptDevice device, bool re
     return filled(ops::empty_like(ops::detach(input), dtype, device, false, memory_format), requires_grad,
                   [&](const Tensor& t) { ops::normal_(t, 0, 1, generator); });
 }
-Tensor randint_low(int64_t low, int64_t high, IntList size, Generator* generator, OptDType dtype, OptDevice device,
-                   bool requires_grad) {
+Tensor randint_low(int64_t low, int64_t high, IntList size, Generator* generator, OptDType dtype,
+                   OptDevice device, bool requires_grad) {
     return filled(ops::empty(size, dtype.value_or(DType::Int64), device), requires_grad,
                   [&](const Tensor& t) { integers("randint", t, low, high, generator); });
 }
-Tensor randint(int64_t high, IntList size, Generator* generator, OptDType dtype, OptDevice device, bool requires_grad) {
+Tensor randint(int64_t high, IntList size, Generator* generator, OptDType dtype, OptDevice device,
+               bool requires_grad) {
     return randint_low(0, high, size, generator, dtype, device, requires_grad);
 }
 Tensor randint_like_low(const Tensor& input, int64_t low, int64_t high, OptDType dtype, OptDevice device,
@@ -131,8 +133,8 @@ Tensor normal_number_mean(double mean, const Tensor& std, Generator* generator) 
     Tensor z = ops::normal_(ops::empty_like(ops::detach(std)), 0, 1, generator);
     return ops::add(ops::mul(z, std), Scalar(mean));
 }
-Tensor normal_numbers(double mean, double std, IntList size, Generator* generator, OptDType dtype, OptDevice device,
-                      bool requires_grad) {
+Tensor normal_numbers(double mean, double std, IntList size, Generator* generator, OptDType dtype,
+                      OptDevice device, bool requires_grad) {
     return filled(ops::empty(size, dtype, device), requires_grad,
                   [&](const Tensor& t) { ops::normal_(t, mean, std, generator); });
 }

@@ -34,7 +34,8 @@ Tensor var_unbiased_dim(const Tensor& input, std::optional<IntList> dim, bool un
 Tensor var_unbiased(const Tensor& input, bool unbiased) {
     return ops::var(input, std::nullopt, Scalar(unbiased ? 1 : 0), false);
 }
-std::tuple<Tensor, Tensor> var_mean(const Tensor& input, std::optional<IntList> dim, Scalar correction, bool keepdim) {
+std::tuple<Tensor, Tensor> var_mean(const Tensor& input, std::optional<IntList> dim, Scalar correction,
+                                    bool keepdim) {
     return {ops::var(input, dim, correction, keepdim), ops::mean(input, dim, keepdim)};
 }
 Tensor std_unbiased_dim(const Tensor& input, std::optional<IntList> dim, bool unbiased, bool keepdim) {
@@ -43,14 +44,17 @@ Tensor std_unbiased_dim(const Tensor& input, std::optional<IntList> dim, bool un
 Tensor std_unbiased(const Tensor& input, bool unbiased) {
     return ops::std(input, std::nullopt, Scalar(unbiased ? 1 : 0), false);
 }
-std::tuple<Tensor, Tensor> std_mean(const Tensor& input, std::optional<IntList> dim, Scalar correction, bool keepdim) {
+std::tuple<Tensor, Tensor> std_mean(const Tensor& input, std::optional<IntList> dim, Scalar correction,
+                                    bool keepdim) {
     return {ops::std(input, dim, correction, keepdim), ops::mean(input, dim, keepdim)};
 }
 
-Tensor norm(const Tensor& input, Scalar p, std::optional<IntList> dim, bool keepdim, std::optional<DType> dtype) {
+Tensor norm(const Tensor& input, Scalar p, std::optional<IntList> dim, bool keepdim,
+            std::optional<DType> dtype) {
     DType computed = dtype.value_or(input.dtype());
     RL_CHECK(is_floating(computed), throw_runtime,
-             "norm(input): needs a floating-point tensor, got %s\nhint: give dtype, or convert it first", name(computed));
+             "norm(input): needs a floating-point tensor, got %s\nhint: give dtype, or convert it first",
+             name(computed));
     double power = p.to<double>();
     if (power == 2) return ops::_norm2(input, dim, keepdim, dtype);
     Tensor magnitude = ops::abs(input);
@@ -63,7 +67,8 @@ Tensor norm(const Tensor& input, Scalar p, std::optional<IntList> dim, bool keep
 }
 Tensor norm_name(const Tensor& input, std::string_view p, std::optional<IntList> dim, bool keepdim,
                  std::optional<DType> dtype) {
-    RL_CHECK(p == "fro", throw_runtime, "norm(p): must be a number or 'fro', got '%.*s'", int(p.size()), p.data());
+    RL_CHECK(p == "fro", throw_runtime, "norm(p): must be a number or 'fro', got '%.*s'", int(p.size()),
+             p.data());
     return norm(input, Scalar(2), dim, keepdim, dtype);
 }
 

@@ -19,7 +19,8 @@ Tensor reshape_as(const Tensor& input, const Tensor& other) { return reshape(inp
 
 Tensor flatten(const Tensor& input, int64_t start_dim, int64_t end_dim) {
     int first = wrap_dim("flatten", start_dim, input.dim()), last = wrap_dim("flatten", end_dim, input.dim());
-    RL_CHECK(first <= last, throw_runtime, "flatten(start_dim, end_dim): start_dim %d comes after end_dim %d", first, last);
+    RL_CHECK(first <= last, throw_runtime, "flatten(start_dim, end_dim): start_dim %d comes after end_dim %d",
+             first, last);
     if (input.dim() > 0 && first == last) return input;
     int64_t sizes[kMaxDims];
     size_t n = 0;
@@ -39,7 +40,8 @@ Tensor ravel(const Tensor& input) {
 }
 
 Tensor unflatten(const Tensor& input, int64_t dim, IntList sizes) {
-    RL_CHECK(input.dim() > 0 && !sizes.empty(), throw_runtime, "unflatten(dim, sizes): nothing to split, or no sizes");
+    RL_CHECK(input.dim() > 0 && !sizes.empty(), throw_runtime,
+             "unflatten(dim, sizes): nothing to split, or no sizes");
     int at = wrap_dim("unflatten", dim, input.dim());
     int64_t known = 1, inferred = 0;
     for (int64_t s : sizes) s == -1 ? void(++inferred) : void(known *= s);
@@ -54,8 +56,9 @@ Tensor unflatten(const Tensor& input, int64_t dim, IntList sizes) {
 }
 
 Tensor contiguous(const Tensor& input, std::string_view memory_format) {
-    RL_CHECK(memory_format == "contiguous", throw_not_implemented, "contiguous(memory_format): '%.*s' is not supported",
-             int(memory_format.size()), memory_format.data());
+    RL_CHECK(memory_format == "contiguous", throw_not_implemented,
+             "contiguous(memory_format): '%.*s' is not supported", int(memory_format.size()),
+             memory_format.data());
     return input.is_contiguous() ? input : ops::clone(input, "contiguous");
 }
 
@@ -80,7 +83,8 @@ std::vector<Tensor> split_sizes(const Tensor& input, IntList sizes, int64_t dim)
     int d = wrap_dim("split", dim, input.dim());
     int64_t total = 0;
     for (int64_t s : sizes) {
-        RL_CHECK(s >= 0, throw_runtime, "split(split_size): sizes must not be negative, got %s", to_string(sizes).c_str());
+        RL_CHECK(s >= 0, throw_runtime, "split(split_size): sizes must not be negative, got %s",
+                 to_string(sizes).c_str());
         RL_CHECK(!__builtin_add_overflow(total, s, &total), throw_runtime, "split(split_size): %s overflows",
                  to_string(sizes).c_str());
     }

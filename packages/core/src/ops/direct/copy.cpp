@@ -6,9 +6,9 @@ namespace rushlight::direct {
 
 Tensor copy_(const Tensor& input, const Tensor& src, bool) {
     auto joint = broadcast_shapes("copy_", "input", input.sizes(), "src", src.sizes());
-    RL_CHECK(std::equal(joint.begin(), joint.end(), input.sizes().begin(), input.sizes().end()), throw_runtime,
-             "copy_(input, src): src of shape %s does not broadcast to input's %s", to_string(src.sizes()).c_str(),
-             to_string(input.sizes()).c_str());
+    RL_CHECK(std::equal(joint.begin(), joint.end(), input.sizes().begin(), input.sizes().end()),
+             throw_runtime, "copy_(input, src): src of shape %s does not broadcast to input's %s",
+             to_string(src.sizes()).c_str(), to_string(input.sizes()).c_str());
     check_writable("copy_", input);
     begin_write(input);
     copy_into(input, src);
@@ -18,9 +18,11 @@ Tensor copy_(const Tensor& input, const Tensor& src, bool) {
 Tensor clone(const Tensor& input, std::optional<std::string_view> memory_format) {
     bool keep = !memory_format || *memory_format == "preserve";
     RL_CHECK(keep || *memory_format == "contiguous", throw_not_implemented,
-             "clone(memory_format): '%.*s' is not supported", int(memory_format->size()), memory_format->data());
-    Tensor out = keep && input.impl()->has(Flag::Dense) ? make_like(input, input.dtype())
-                                                        : make_tensor(input.sizes(), input.dtype(), input.device());
+             "clone(memory_format): '%.*s' is not supported", int(memory_format->size()),
+             memory_format->data());
+    Tensor out = keep && input.impl()->has(Flag::Dense)
+                     ? make_like(input, input.dtype())
+                     : make_tensor(input.sizes(), input.dtype(), input.device());
     copy_into(out, input);
     return out;
 }

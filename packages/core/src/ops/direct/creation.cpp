@@ -17,7 +17,8 @@ Tensor finish(Tensor t, bool requires_grad) {
 // Below all stages and without a version: the tensor is new, or the caller has counted the write.
 void write(const Tensor& t, Scalar value) {
     if (t.numel() == 0 || t.device().type == DeviceType::Meta) return;
-    bool zero = value.is_floating() ? value.to<double>() == 0 && !std::signbit(value.to<double>()) : value.equals(0);
+    bool zero =
+        value.is_floating() ? value.to<double>() == 0 && !std::signbit(value.to<double>()) : value.equals(0);
     if (zero && t.device().type == DeviceType::CPU && t.impl()->has(Flag::Dense)) {
         std::memset(t.impl()->data(), 0, static_cast<size_t>(t.numel()) * itemsize(t.dtype()));
         return;
@@ -36,8 +37,8 @@ Tensor filled(IntList size, Scalar value, DType dtype, Device device, bool requi
 Tensor like(const Tensor& input, std::optional<DType> dtype, std::optional<Device> device,
             std::optional<std::string_view> memory_format) {
     bool keep = !memory_format || *memory_format == "preserve";
-    RL_CHECK(keep || *memory_format == "contiguous", throw_not_implemented, "memory_format '%.*s' is not supported",
-             int(memory_format->size()), memory_format->data());
+    RL_CHECK(keep || *memory_format == "contiguous", throw_not_implemented,
+             "memory_format '%.*s' is not supported", int(memory_format->size()), memory_format->data());
     DType t = dtype.value_or(input.dtype());
     Device d = device ? resolve(*device) : input.device();
     if (keep && input.impl()->has(Flag::Dense) && d == input.device()) return make_like(input, t);
@@ -49,7 +50,8 @@ DType dtype_of(Scalar value) { return value.is_floating() ? default_dtype() : va
 }  // namespace
 
 Tensor empty(IntList size, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad) {
-    return finish(make_tensor(size, dtype.value_or(default_dtype()), resolve(device.value_or(Device{}))), requires_grad);
+    return finish(make_tensor(size, dtype.value_or(default_dtype()), resolve(device.value_or(Device{}))),
+                  requires_grad);
 }
 Tensor zeros(IntList size, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad) {
     return filled(size, Scalar(0), dtype.value_or(default_dtype()), device.value_or(Device{}), requires_grad);
@@ -57,7 +59,8 @@ Tensor zeros(IntList size, std::optional<DType> dtype, std::optional<Device> dev
 Tensor ones(IntList size, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad) {
     return filled(size, Scalar(1), dtype.value_or(default_dtype()), device.value_or(Device{}), requires_grad);
 }
-Tensor full(IntList size, Scalar value, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad) {
+Tensor full(IntList size, Scalar value, std::optional<DType> dtype, std::optional<Device> device,
+            bool requires_grad) {
     return filled(size, value, dtype.value_or(dtype_of(value)), device.value_or(Device{}), requires_grad);
 }
 Tensor empty_strided(IntList size, IntList stride, std::optional<DType> dtype, std::optional<Device> device,
@@ -65,12 +68,13 @@ Tensor empty_strided(IntList size, IntList stride, std::optional<DType> dtype, s
     RL_CHECK(size.size() == stride.size(), throw_runtime,
              "empty_strided(size, stride): %s and %s must have the same length", to_string(size).c_str(),
              to_string(stride).c_str());
-    return finish(make_strided(size, stride, dtype.value_or(default_dtype()), resolve(device.value_or(Device{}))),
-                  requires_grad);
+    return finish(
+        make_strided(size, stride, dtype.value_or(default_dtype()), resolve(device.value_or(Device{}))),
+        requires_grad);
 }
 
-Tensor empty_like(const Tensor& input, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad,
-                  std::optional<std::string_view> memory_format) {
+Tensor empty_like(const Tensor& input, std::optional<DType> dtype, std::optional<Device> device,
+                  bool requires_grad, std::optional<std::string_view> memory_format) {
     return finish(like(input, dtype, device, memory_format), requires_grad);
 }
 Tensor full_like(const Tensor& input, Scalar value, std::optional<DType> dtype, std::optional<Device> device,
@@ -79,12 +83,12 @@ Tensor full_like(const Tensor& input, Scalar value, std::optional<DType> dtype, 
     write(t, value);
     return finish(std::move(t), requires_grad);
 }
-Tensor zeros_like(const Tensor& input, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad,
-                  std::optional<std::string_view> memory_format) {
+Tensor zeros_like(const Tensor& input, std::optional<DType> dtype, std::optional<Device> device,
+                  bool requires_grad, std::optional<std::string_view> memory_format) {
     return full_like(input, Scalar(0), dtype, device, requires_grad, memory_format);
 }
-Tensor ones_like(const Tensor& input, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad,
-                 std::optional<std::string_view> memory_format) {
+Tensor ones_like(const Tensor& input, std::optional<DType> dtype, std::optional<Device> device,
+                 bool requires_grad, std::optional<std::string_view> memory_format) {
     return full_like(input, Scalar(1), dtype, device, requires_grad, memory_format);
 }
 

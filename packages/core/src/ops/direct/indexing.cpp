@@ -37,7 +37,9 @@ void add(char* to, const char* from, int64_t n) {
     }
 }
 template <size_t size>
-void copy(char* to, const char* from, int64_t n) { std::memcpy(to, from, static_cast<size_t>(n) * size); }
+void copy(char* to, const char* from, int64_t n) {
+    std::memcpy(to, from, static_cast<size_t>(n) * size);
+}
 
 Combine copier(DType t) {
     switch (itemsize(t)) {
@@ -86,9 +88,7 @@ struct Odometer {
     // Elements at the end that lie side by side; they leave the odometer.
     int64_t take_run() {
         int64_t run = 1;
-        while (ndim > 0 && (strides[ndim - 1] == run || sizes[ndim - 1] == 1)) {
-            run *= sizes[--ndim];
-        }
+        while (ndim > 0 && (strides[ndim - 1] == run || sizes[ndim - 1] == 1)) { run *= sizes[--ndim]; }
         count = 1;
         for (int d = 0; d < ndim; ++d) count *= sizes[d];
         return run;
@@ -124,7 +124,8 @@ struct Selection {
             after.push(sizes[d], strides[d]);
         }
         run = after.take_run();
-        RL_CHECK(shape.size() <= kMaxDims, throw_index, "%s: the result would have %zu dimensions", op, shape.size());
+        RL_CHECK(shape.size() <= kMaxDims, throw_index, "%s: the result would have %zu dimensions", op,
+                 shape.size());
 
         int64_t count = 1;
         for (int64_t n : joint) count *= n;
@@ -136,8 +137,9 @@ struct Selection {
             int64_t size = sizes[d];
             for (int64_t i = 0; i < count; ++i) {
                 int64_t v = values[i];
-                RL_CHECK(v >= -size && v < size, throw_index, "%s: index %lld is out of range for dimension %d of size %lld",
-                         op, (long long)v, d, (long long)size);
+                RL_CHECK(v >= -size && v < size, throw_index,
+                         "%s: index %lld is out of range for dimension %d of size %lld", op, (long long)v, d,
+                         (long long)size);
                 offsets[static_cast<size_t>(i)] += (v < 0 ? v + size : v) * strides[d];
             }
         }
@@ -152,12 +154,14 @@ struct Selection {
             } else if (t.dtype() == DType::Bool) {
                 for (int64_t k = 0; k < t.dim(); ++k) {
                     size_t d = indices.size() + static_cast<size_t>(k);
-                    RL_CHECK(d < sizes.size() && sizes[d] == t.sizes()[k], throw_index,
-                             "%s: a mask of shape %s does not fit the indexed tensor of shape %s at dimension %zu", op,
-                             to_string(t.sizes()).c_str(), to_string(sizes).c_str(), d);
+                    RL_CHECK(
+                        d < sizes.size() && sizes[d] == t.sizes()[k], throw_index,
+                        "%s: a mask of shape %s does not fit the indexed tensor of shape %s at dimension %zu",
+                        op, to_string(t.sizes()).c_str(), to_string(sizes).c_str(), d);
                 }
                 Tensor found = nonzero(t);
-                for (int64_t k = 0; k < t.dim(); ++k) indices.push_back(take_view(found, views::select(found, 1, k)));
+                for (int64_t k = 0; k < t.dim(); ++k)
+                    indices.push_back(take_view(found, views::select(found, 1, k)));
             } else {
                 RL_CHECK(is_integral(t.dtype()), throw_index,
                          "%s: tensors used as indices must be integer or bool, got %s", op, name(t.dtype()));
@@ -178,7 +182,8 @@ struct Selection {
         auto joint = static_cast<int64_t>(offsets.size());
         for (int64_t row = begin; row < end; ++row) {
             int64_t tail = row % after.count, rest = row / after.count;
-            int64_t place = before.offset(rest / joint) + offsets[static_cast<size_t>(rest % joint)] + after.offset(tail);
+            int64_t place =
+                before.offset(rest / joint) + offsets[static_cast<size_t>(rest % joint)] + after.offset(tail);
             body(place, row * run);
         }
     }
@@ -186,13 +191,14 @@ struct Selection {
 
 int64_t grain(int64_t run) { return std::max<int64_t>(1, 16384 / std::max<int64_t>(run, 1)); }
 
-void write_selected(const char* op, const Tensor& target, TensorList indices, const Tensor& values, bool accumulate) {
+void write_selected(const char* op, const Tensor& target, TensorList indices, const Tensor& values,
+                    bool accumulate) {
     Selection s(op, target.sizes(), target.strides(), indices);
     broadcast_shapes(op, "input[indices]", s.shape, "values", values.sizes());
     Tensor full = make_tensor(s.shape, target.dtype());
     RL_CHECK(values.numel() <= full.numel() || full.numel() == 0, throw_runtime,
-             "%s(values): shape %s does not broadcast to the indexed shape %s", op, to_string(values.sizes()).c_str(),
-             to_string(s.shape).c_str());
+             "%s(values): shape %s does not broadcast to the indexed shape %s", op,
+             to_string(values.sizes()).c_str(), to_string(s.shape).c_str());
     if (full.numel() == 0) return;
     copy_into(full, values);
     auto size = static_cast<int64_t>(itemsize(target.dtype()));
@@ -200,7 +206,8 @@ void write_selected(const char* op, const Tensor& target, TensorList indices, co
     const char* from = full.data<char>();
     Combine combine = accumulate ? adder(op, target.dtype()) : copier(target.dtype());
     // One thread and in order: repeated indices give the same sum, or the last value, every time.
-    s.for_each(0, s.rows(), [&](int64_t place, int64_t at) { combine(to + place * size, from + at * size, s.run); });
+    s.for_each(0, s.rows(),
+               [&](int64_t place, int64_t at) { combine(to + place * size, from + at * size, s.run); });
 }
 
 // --- gather and scatter: one index per element along a dimension ---
@@ -212,8 +219,8 @@ struct Along {
     int64_t size, stride;
 
     Along(const char* op, const Tensor& t, int64_t d, const Tensor& given, const Tensor* source) {
-        RL_CHECK(is_integral(given.dtype()), throw_runtime, "%s(index): must be an integer tensor, got %s", op,
-                 name(given.dtype()));
+        RL_CHECK(is_integral(given.dtype()), throw_runtime, "%s(index): must be an integer tensor, got %s",
+                 op, name(given.dtype()));
         require_cpu(op, t);
         int64_t n = std::max<int64_t>(t.dim(), 1);
         RL_CHECK(std::max<int64_t>(given.dim(), 1) == n, throw_runtime,
@@ -225,8 +232,8 @@ struct Along {
                      "%s(index): shape %s exceeds %s at dimension %lld", op, to_string(given.sizes()).c_str(),
                      to_string(t.sizes()).c_str(), (long long)k);
             if (source)
-                RL_CHECK(source->dim() == given.dim() && given.sizes()[k] <= source->sizes()[k], throw_runtime,
-                         "%s(index, src): index of shape %s exceeds src of shape %s", op,
+                RL_CHECK(source->dim() == given.dim() && given.sizes()[k] <= source->sizes()[k],
+                         throw_runtime, "%s(index, src): index of shape %s exceeds src of shape %s", op,
                          to_string(given.sizes()).c_str(), to_string(source->sizes()).c_str());
             other.push(given.sizes()[k], k == dim || t.dim() == 0 ? 0 : t.strides()[k]);
         }
@@ -236,13 +243,14 @@ struct Along {
         const int64_t* v = index.data<int64_t>();
         for (int64_t i = 0; i < index.numel(); ++i)
             RL_CHECK(v[i] >= 0 && v[i] < size, throw_index,
-                     "%s(index): index %lld is out of range for dimension %d of size %lld", op, (long long)v[i], dim,
-                     (long long)size);
+                     "%s(index): index %lld is out of range for dimension %d of size %lld", op,
+                     (long long)v[i], dim, (long long)size);
     }
     int64_t place(int64_t i) const { return other.offset(i) + index.data<int64_t>()[i] * stride; }
 };
 
-void scatter(const char* op, const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src, bool accumulate) {
+void scatter(const char* op, const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,
+             bool accumulate) {
     Along along(op, input, dim, index, &src);
     RL_CHECK(src.dtype() == input.dtype(), throw_runtime, "%s(src): must have input's dtype %s, got %s", op,
              name(input.dtype()), name(src.dtype()));
@@ -288,7 +296,8 @@ Tensor index_put_(const Tensor& input, TensorList indices, const Tensor& values,
              throw_runtime, "index_put_(values): dtype %s cannot be written to %s", name(values.dtype()),
              name(input.dtype()));
     check_writable("index_put_", input);
-    Selection check("index_put_", input.sizes(), input.strides(), indices);  // before anything is counted or written
+    Selection check("index_put_", input.sizes(), input.strides(),
+                    indices);  // before anything is counted or written
     begin_write(input);
     write_selected("index_put_", input, indices, values, accumulate);
     return input;
@@ -339,17 +348,21 @@ Tensor index_select(const Tensor& input, int64_t dim, const Tensor& index_) {
     return index(input, indices);
 }
 
-Tensor index_add_(const Tensor& input, int64_t dim, const Tensor& index_, const Tensor& source, Scalar alpha) {
+Tensor index_add_(const Tensor& input, int64_t dim, const Tensor& index_, const Tensor& source,
+                  Scalar alpha) {
     int d = wrap_dim("index_add_", dim, input.dim());
     RL_CHECK(index_.dim() <= 1, throw_index, "index_add_(index): must have one dimension, got shape %s",
              to_string(index_.sizes()).c_str());
-    RL_CHECK(source.dtype() == input.dtype(), throw_runtime, "index_add_(source): must have input's dtype %s, got %s",
-             name(input.dtype()), name(source.dtype()));
+    RL_CHECK(source.dtype() == input.dtype(), throw_runtime,
+             "index_add_(source): must have input's dtype %s, got %s", name(input.dtype()),
+             name(source.dtype()));
     bool fits = source.dim() == input.dim();
     for (int64_t k = 0; fits && k < input.dim(); ++k)
         fits = source.sizes()[k] == (k == d ? index_.numel() : input.sizes()[k]);
-    RL_CHECK(fits, throw_runtime, "index_add_(source): shape %s does not fit input %s and %lld indices along dim %d",
-             to_string(source.sizes()).c_str(), to_string(input.sizes()).c_str(), (long long)index_.numel(), d);
+    RL_CHECK(fits, throw_runtime,
+             "index_add_(source): shape %s does not fit input %s and %lld indices along dim %d",
+             to_string(source.sizes()).c_str(), to_string(input.sizes()).c_str(), (long long)index_.numel(),
+             d);
     check_writable("index_add_", input);
     std::vector<Tensor> indices(static_cast<size_t>(d) + 1);
     indices[static_cast<size_t>(d)] = index_;

@@ -15,7 +15,8 @@ Tensor cat(TensorList tensors, int64_t dim) {
     const Tensor* first = nullptr;
     DType dtype = tensors[0].dtype();
     for (const Tensor& t : tensors) {
-        RL_CHECK(t.dim() > 0, throw_runtime, "cat(tensors): a 0-d tensor cannot be joined\nhint: use stack()");
+        RL_CHECK(t.dim() > 0, throw_runtime,
+                 "cat(tensors): a 0-d tensor cannot be joined\nhint: use stack()");
         dtype = promote(dtype, t.dtype());
         if (!first && !passed_over(t)) first = &t;
     }
@@ -27,15 +28,18 @@ Tensor cat(TensorList tensors, int64_t dim) {
     for (size_t i = 0; i < tensors.size(); ++i) {
         const Tensor& t = tensors[i];
         if (passed_over(t)) continue;
-        RL_CHECK(t.dim() == first->dim(), throw_runtime,
-                 "cat(tensors): all tensors need the same number of dimensions, tensor %zu has shape %s, the first %s", i,
-                 to_string(t.sizes()).c_str(), to_string(first->sizes()).c_str());
-        RL_CHECK(t.device() == first->device(), throw_runtime, "cat(tensors): tensor %zu is on %s, the first on %s", i,
-                 name(t.device()).c_str(), name(first->device()).c_str());
+        RL_CHECK(
+            t.dim() == first->dim(), throw_runtime,
+            "cat(tensors): all tensors need the same number of dimensions, tensor %zu has shape %s, the first %s",
+            i, to_string(t.sizes()).c_str(), to_string(first->sizes()).c_str());
+        RL_CHECK(t.device() == first->device(), throw_runtime,
+                 "cat(tensors): tensor %zu is on %s, the first on %s", i, name(t.device()).c_str(),
+                 name(first->device()).c_str());
         for (int k = 0; k < first->dim(); ++k)
-            RL_CHECK(k == d || t.sizes()[k] == sizes[k], throw_runtime,
-                     "cat(tensors, dim=%d): sizes must agree but along dim, tensor %zu has shape %s, the first %s", d, i,
-                     to_string(t.sizes()).c_str(), to_string(first->sizes()).c_str());
+            RL_CHECK(
+                k == d || t.sizes()[k] == sizes[k], throw_runtime,
+                "cat(tensors, dim=%d): sizes must agree but along dim, tensor %zu has shape %s, the first %s",
+                d, i, to_string(t.sizes()).c_str(), to_string(first->sizes()).c_str());
         sizes[d] += t.sizes()[d];
     }
     Tensor out = make_tensor(IntList(sizes, static_cast<size_t>(first->dim())), dtype, first->device());

@@ -70,23 +70,24 @@ template <class T>
 void order_lines(const Lines& lines, int64_t k, bool descending, T* values, int64_t* indices) {
     const T* data = lines.rows.data<T>();
     const int64_t n = lines.n;
-    parallel_for(0, lines.count, std::max<int64_t>(1, 4096 / std::max<int64_t>(n, 1)), [&](int64_t begin, int64_t end) {
-        std::vector<int64_t> order(static_cast<size_t>(n));
-        for (int64_t line = begin; line < end; ++line) {
-            const T* x = data + line * n;
-            std::iota(order.begin(), order.end(), int64_t{0});
-            auto less = [&](int64_t a, int64_t b) {
-                if (descending ? before(x[b], x[a]) : before(x[a], x[b])) return true;
-                return !(descending ? before(x[a], x[b]) : before(x[b], x[a])) && a < b;
-            };
-            if (k == n) std::sort(order.begin(), order.end(), less);
-            else std::partial_sort(order.begin(), order.begin() + k, order.end(), less);
-            for (int64_t i = 0; i < k; ++i) {
-                indices[line * k + i] = order[static_cast<size_t>(i)];
-                values[line * k + i] = x[order[static_cast<size_t>(i)]];
-            }
-        }
-    });
+    parallel_for(0, lines.count, std::max<int64_t>(1, 4096 / std::max<int64_t>(n, 1)),
+                 [&](int64_t begin, int64_t end) {
+                     std::vector<int64_t> order(static_cast<size_t>(n));
+                     for (int64_t line = begin; line < end; ++line) {
+                         const T* x = data + line * n;
+                         std::iota(order.begin(), order.end(), int64_t{0});
+                         auto less = [&](int64_t a, int64_t b) {
+                             if (descending ? before(x[b], x[a]) : before(x[a], x[b])) return true;
+                             return !(descending ? before(x[a], x[b]) : before(x[b], x[a])) && a < b;
+                         };
+                         if (k == n) std::sort(order.begin(), order.end(), less);
+                         else std::partial_sort(order.begin(), order.begin() + k, order.end(), less);
+                         for (int64_t i = 0; i < k; ++i) {
+                             indices[line * k + i] = order[static_cast<size_t>(i)];
+                             values[line * k + i] = x[order[static_cast<size_t>(i)]];
+                         }
+                     }
+                 });
 }
 
 std::tuple<Tensor, Tensor> ordered(const char* op, const Tensor& input, int dim, int64_t k, bool descending) {
@@ -94,7 +95,8 @@ std::tuple<Tensor, Tensor> ordered(const char* op, const Tensor& input, int dim,
     std::vector<int64_t> sizes = input.shape();
     if (input.dim()) sizes[static_cast<size_t>(dim)] = k;
     if (input.device().type == DeviceType::Meta)
-        return {make_tensor(sizes, input.dtype(), input.device()), make_tensor(sizes, DType::Int64, input.device())};
+        return {make_tensor(sizes, input.dtype(), input.device()),
+                make_tensor(sizes, DType::Int64, input.device())};
     Lines lines(input, dim);
     std::vector<int64_t> moved = sizes;
     if (input.dim()) std::swap(moved[static_cast<size_t>(dim)], moved.back());
@@ -108,7 +110,8 @@ std::tuple<Tensor, Tensor> ordered(const char* op, const Tensor& input, int dim,
 }
 
 template <class Combine>
-Tensor running(const char* op, const Tensor& given, int64_t dim, std::optional<DType> dtype, Combine combine) {
+Tensor running(const char* op, const Tensor& given, int64_t dim, std::optional<DType> dtype,
+               Combine combine) {
     host_only(op, given);
     int d = wrap_dim(op, dim, given.dim());
     DType result = dtype.value_or(is_integral(given.dtype(), true) ? DType::Int64 : given.dtype());
@@ -147,7 +150,8 @@ Tensor triangle(const char* op, const Tensor& input, Range range) {
     char* data = out.data<char>();
     for (int64_t i = 0; i < count; ++i) {
         auto [from, to] = range(i % rows, columns);
-        if (from < to) std::memset(data + (i * columns + from) * size, 0, static_cast<size_t>((to - from) * size));
+        if (from < to)
+            std::memset(data + (i * columns + from) * size, 0, static_cast<size_t>((to - from) * size));
     }
     return out;
 }
@@ -162,32 +166,37 @@ std::tuple<Tensor, Tensor> sort(const Tensor& input, int64_t dim, bool descendin
 std::tuple<Tensor, Tensor> topk(const Tensor& input, int64_t k, int64_t dim, bool largest, bool) {
     int d = wrap_dim("topk", dim, input.dim());
     int64_t n = input.dim() ? input.sizes()[d] : 1;
-    RL_CHECK(k >= 0 && k <= n, throw_runtime, "topk(k): must be between 0 and the %lld elements of dimension %d, got %lld",
-             (long long)n, d, (long long)k);
+    RL_CHECK(k >= 0 && k <= n, throw_runtime,
+             "topk(k): must be between 0 and the %lld elements of dimension %d, got %lld", (long long)n, d,
+             (long long)k);
     return ordered("topk", input, d, k, largest);
 }
 
 Tensor cumsum(const Tensor& input, int64_t dim, std::optional<DType> dtype) {
     return running("cumsum", input, dim, dtype, [](auto a, auto b) {
-        if constexpr (std::is_integral_v<decltype(a)>) return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+        if constexpr (std::is_integral_v<decltype(a)>)
+            return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
         else return a + b;
     });
 }
 Tensor cumprod(const Tensor& input, int64_t dim, std::optional<DType> dtype) {
     return running("cumprod", input, dim, dtype, [](auto a, auto b) {
-        if constexpr (std::is_integral_v<decltype(a)>) return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+        if constexpr (std::is_integral_v<decltype(a)>)
+            return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
         else return a * b;
     });
 }
 
 Tensor tril(const Tensor& input, int64_t diagonal) {
     return triangle("tril", input, [=](int64_t row, int64_t columns) {
-        return std::pair(diagonal >= columns ? columns : std::clamp<int64_t>(row + diagonal + 1, 0, columns), columns);
+        return std::pair(diagonal >= columns ? columns : std::clamp<int64_t>(row + diagonal + 1, 0, columns),
+                         columns);
     });
 }
 Tensor triu(const Tensor& input, int64_t diagonal) {
     return triangle("triu", input, [=](int64_t row, int64_t columns) {
-        return std::pair(int64_t{0}, diagonal >= columns ? columns : std::clamp<int64_t>(row + diagonal, 0, columns));
+        return std::pair(int64_t{0},
+                         diagonal >= columns ? columns : std::clamp<int64_t>(row + diagonal, 0, columns));
     });
 }
 
@@ -196,7 +205,8 @@ Tensor flip(const Tensor& input, IntList dims) {
     uint64_t turned = 0;
     for (int64_t dim : dims) {
         int d = wrap_dim("flip", dim, input.dim());
-        RL_CHECK(!(turned >> d & 1), throw_runtime, "flip(dims): dimension %d stands twice in %s", d, to_string(dims).c_str());
+        RL_CHECK(!(turned >> d & 1), throw_runtime, "flip(dims): dimension %d stands twice in %s", d,
+                 to_string(dims).c_str());
         turned |= uint64_t{1} << d;
     }
     Tensor out = make_tensor(input.sizes(), input.dtype(), input.device());
@@ -227,17 +237,18 @@ Tensor flip(const Tensor& input, IntList dims) {
 
 Tensor _repeat_index(const Tensor& repeats, int64_t size) {
     host_only("repeat_interleave", repeats);
-    RL_CHECK(is_integral(repeats.dtype()) && repeats.dim() <= 1 && (repeats.numel() == 1 || repeats.numel() == size),
-             throw_runtime, "repeat_interleave(repeats): needs 1 or %lld integers, got %s of shape %s", (long long)size,
-             name(repeats.dtype()), to_string(repeats.sizes()).c_str());
+    RL_CHECK(is_integral(repeats.dtype()) && repeats.dim() <= 1 &&
+                 (repeats.numel() == 1 || repeats.numel() == size),
+             throw_runtime, "repeat_interleave(repeats): needs 1 or %lld integers, got %s of shape %s",
+             (long long)size, name(repeats.dtype()), to_string(repeats.sizes()).c_str());
     Tensor counts = make_tensor(repeats.sizes(), DType::Int64);
     copy_into(counts, repeats);
     const int64_t* count = counts.data<int64_t>();
     const int64_t step = counts.numel() == 1 ? 0 : 1;
     int64_t total = 0;
     for (int64_t i = 0; i < size; ++i) {
-        RL_CHECK(count[i * step] >= 0, throw_runtime, "repeat_interleave(repeats): must not be negative, found %lld",
-                 (long long)count[i * step]);
+        RL_CHECK(count[i * step] >= 0, throw_runtime,
+                 "repeat_interleave(repeats): must not be negative, found %lld", (long long)count[i * step]);
         RL_CHECK(!__builtin_add_overflow(total, count[i * step], &total), throw_runtime,
                  "repeat_interleave(repeats): the sum overflows");
     }

@@ -17,9 +17,10 @@ Tensor constant_pad_nd(const Tensor& input, IntList pad, Scalar value) {
         bool overflow = __builtin_add_overflow(size, front, &sizes[d]);
         overflow |= __builtin_add_overflow(sizes[d], back, &sizes[d]);
         RL_CHECK(!overflow && sizes[d] >= 0, throw_runtime,
-                 "constant_pad_nd(pad): dimension %d of size %lld cannot be padded by %lld and %lld", d, (long long)size,
-                 (long long)front, (long long)back);
-        const int64_t cut_front = std::clamp<int64_t>(-front, 0, size), cut_back = std::clamp<int64_t>(-back, 0, size);
+                 "constant_pad_nd(pad): dimension %d of size %lld cannot be padded by %lld and %lld", d,
+                 (long long)size, (long long)front, (long long)back);
+        const int64_t cut_front = std::clamp<int64_t>(-front, 0, size),
+                      cut_back = std::clamp<int64_t>(-back, 0, size);
         before[d] = std::max<int64_t>(front, 0);
         inside.offset += cut_front * inside.strides[d];
         inside.sizes[d] = std::max<int64_t>(size - cut_front - cut_back, 0);

@@ -34,14 +34,14 @@ Tensor arange(Scalar end, std::optional<DType> dtype, std::optional<Device> devi
     return arange_start(Scalar(0), end, Scalar(1), dtype, device, requires_grad);
 }
 
-Tensor arange_start(Scalar start, Scalar end, Scalar step, std::optional<DType> dtype, std::optional<Device> device,
-                    bool requires_grad) {
+Tensor arange_start(Scalar start, Scalar end, Scalar step, std::optional<DType> dtype,
+                    std::optional<Device> device, bool requires_grad) {
     bool floating = start.is_floating() || end.is_floating() || step.is_floating();
     DType result = dtype.value_or(floating ? default_dtype() : DType::Int64);
     double first = start.to<double>(), last = end.to<double>(), by = step.to<double>();
     RL_CHECK(by != 0, throw_runtime, "arange(step): must not be zero");
-    RL_CHECK(std::isfinite(first) && std::isfinite(last), throw_runtime, "arange(start, end): must be finite, got %g and %g",
-             first, last);
+    RL_CHECK(std::isfinite(first) && std::isfinite(last), throw_runtime,
+             "arange(start, end): must be finite, got %g and %g", first, last);
     RL_CHECK(by > 0 ? last >= first : last <= first, throw_runtime,
              "arange(start, end, step): from %g to %g there is no step of %g", first, last, by);
     if (!floating) {
@@ -52,7 +52,8 @@ Tensor arange_start(Scalar start, Scalar end, Scalar step, std::optional<DType> 
         uint64_t n = span / stride + (span % stride != 0);
         RL_CHECK(n <= static_cast<uint64_t>(INT64_MAX), throw_runtime, "arange(): too many elements");
         Tensor t = generate<int64_t>(static_cast<int64_t>(n), DType::Int64, [&](int64_t i) {
-            return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(i) * static_cast<uint64_t>(s));
+            return static_cast<int64_t>(static_cast<uint64_t>(a) +
+                                        static_cast<uint64_t>(i) * static_cast<uint64_t>(s));
         });
         return finish(std::move(t), result, device, requires_grad);
     }
@@ -63,8 +64,8 @@ Tensor arange_start(Scalar start, Scalar end, Scalar step, std::optional<DType> 
     return finish(std::move(t), result, device, requires_grad);
 }
 
-Tensor linspace(Scalar start, Scalar end, int64_t steps, std::optional<DType> dtype, std::optional<Device> device,
-                bool requires_grad) {
+Tensor linspace(Scalar start, Scalar end, int64_t steps, std::optional<DType> dtype,
+                std::optional<Device> device, bool requires_grad) {
     RL_CHECK(steps >= 0, throw_runtime, "linspace(steps): must not be negative, got %lld", (long long)steps);
     double first = start.to<double>(), last = end.to<double>();
     double by = steps > 1 ? (last - first) / static_cast<double>(steps - 1) : 0;
@@ -78,8 +79,8 @@ Tensor linspace(Scalar start, Scalar end, int64_t steps, std::optional<DType> dt
 
 Tensor eye(int64_t n, std::optional<int64_t> m, std::optional<DType> dtype, std::optional<Device> device,
            bool requires_grad) {
-    RL_CHECK(n >= 0 && m.value_or(n) >= 0, throw_runtime, "eye(n, m): must not be negative, got %lld and %lld",
-             (long long)n, (long long)m.value_or(n));
+    RL_CHECK(n >= 0 && m.value_or(n) >= 0, throw_runtime,
+             "eye(n, m): must not be negative, got %lld and %lld", (long long)n, (long long)m.value_or(n));
     int64_t size[2] = {n, m.value_or(n)};
     Tensor t = make_tensor(IntList(size, 2), DType::UInt8);
     if (t.numel() > 0) std::memset(t.data<uint8_t>(), 0, static_cast<size_t>(t.numel()));

@@ -32,11 +32,13 @@ Tensor narrow_backward(const Tensor& grad, IntList input_sizes, int64_t dim, int
     Tensor base = zeros_for(grad, input_sizes);
     return place(base, views::narrow(base, dim, start, length), grad);
 }
-Tensor diagonal_backward(const Tensor& grad, IntList input_sizes, int64_t offset, int64_t dim1, int64_t dim2) {
+Tensor diagonal_backward(const Tensor& grad, IntList input_sizes, int64_t offset, int64_t dim1,
+                         int64_t dim2) {
     Tensor base = zeros_for(grad, input_sizes);
     return place(base, views::diagonal(base, offset, dim1, dim2), grad);
 }
-Tensor unfold_backward(const Tensor& grad, IntList input_sizes, int64_t dimension, int64_t size, int64_t step) {
+Tensor unfold_backward(const Tensor& grad, IntList input_sizes, int64_t dimension, int64_t size,
+                       int64_t step) {
     Tensor base = zeros_for(grad, input_sizes);
     // Windows may overlap, but the k-th elements of all of them do not: one addition for each k.
     StagesOff stages(kAllStages);

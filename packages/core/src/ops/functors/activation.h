@@ -110,7 +110,9 @@ template <class T>
 struct GeluTanh {
     explicit GeluTanh(const Scalar*) {}
     // (1 + tanh u) / 2 is sigmoid(2 u).
-    RL_HD T operator()(T x) const { return x * math::sigmoid(T(1.5957691216057308) * (x + T(0.044715) * x * x * x)); }
+    RL_HD T operator()(T x) const {
+        return x * math::sigmoid(T(1.5957691216057308) * (x + T(0.044715) * x * x * x));
+    }
 };
 template <class T>
 struct GeluTanhBackward {
@@ -201,9 +203,7 @@ struct HardsigmoidBackward {
 template <class T>
 struct LogSigmoid {
     explicit LogSigmoid(const Scalar*) {}
-    RL_HD T operator()(T x) const {
-        return (x < T(0) ? x : T(0)) - math::log1p(math::exp(-std::fabs(x)));
-    }
+    RL_HD T operator()(T x) const { return (x < T(0) ? x : T(0)) - math::log1p(math::exp(-std::fabs(x))); }
 };
 template <class T>
 struct LogSigmoidBackward {

@@ -12,11 +12,17 @@ template <class T>
 using Wrapping = std::conditional_t<std::is_same_v<T, int32_t>, uint32_t,
                                     std::conditional_t<std::is_same_v<T, int64_t>, uint64_t, T>>;
 template <class T>
-RL_HD inline T plus(T a, T b) { return static_cast<T>(static_cast<Wrapping<T>>(a) + static_cast<Wrapping<T>>(b)); }
+RL_HD inline T plus(T a, T b) {
+    return static_cast<T>(static_cast<Wrapping<T>>(a) + static_cast<Wrapping<T>>(b));
+}
 template <class T>
-RL_HD inline T minus(T a, T b) { return static_cast<T>(static_cast<Wrapping<T>>(a) - static_cast<Wrapping<T>>(b)); }
+RL_HD inline T minus(T a, T b) {
+    return static_cast<T>(static_cast<Wrapping<T>>(a) - static_cast<Wrapping<T>>(b));
+}
 template <class T>
-RL_HD inline T times(T a, T b) { return static_cast<T>(static_cast<Wrapping<T>>(a) * static_cast<Wrapping<T>>(b)); }
+RL_HD inline T times(T a, T b) {
+    return static_cast<T>(static_cast<Wrapping<T>>(a) * static_cast<Wrapping<T>>(b));
+}
 
 template <class T>
 struct Add {
@@ -56,7 +62,8 @@ struct DivTrunc {
     explicit DivTrunc(const Scalar*) {}
     RL_HD T operator()(T a, T b) const {
         if constexpr (std::is_floating_point_v<T>) return math::trunc(a / b);
-        else return b == T(0) ? T(0) : b == static_cast<T>(-1) && std::is_signed_v<T> ? minus(T(0), a) : a / b;
+        else
+            return b == T(0) ? T(0) : b == static_cast<T>(-1) && std::is_signed_v<T> ? minus(T(0), a) : a / b;
     }
 };
 
@@ -103,7 +110,9 @@ struct Fmod {
     explicit Fmod(const Scalar*) {}
     RL_HD T operator()(T a, T b) const {
         if constexpr (std::is_floating_point_v<T>) return std::fmod(a, b);
-        else return b == T(0) || (b == static_cast<T>(-1) && std::is_signed_v<T>) ? T(0) : static_cast<T>(a % b);
+        else
+            return b == T(0) || (b == static_cast<T>(-1) && std::is_signed_v<T>) ? T(0)
+                                                                                 : static_cast<T>(a % b);
     }
 };
 
@@ -199,15 +208,20 @@ struct Lerp {
     explicit Lerp(const Scalar*) {}
     RL_HD T operator()(T start, T end, T weight) const {
         T span = end - start;
-        return (weight < T(0) ? -weight : weight) < T(0.5) ? start + weight * span : end - span * (T(1) - weight);
+        return (weight < T(0) ? -weight : weight) < T(0.5) ? start + weight * span
+                                                           : end - span * (T(1) - weight);
     }
 };
 
 // A NaN on either side is the result.
 template <class T>
-RL_HD inline T larger(T a, T b) { return a < b || b != b ? b : a; }
+RL_HD inline T larger(T a, T b) {
+    return a < b || b != b ? b : a;
+}
 template <class T>
-RL_HD inline T smaller(T a, T b) { return b < a || b != b ? b : a; }
+RL_HD inline T smaller(T a, T b) {
+    return b < a || b != b ? b : a;
+}
 
 template <class T>
 struct Maximum {

@@ -10,13 +10,13 @@
 namespace rushlight::functors {
 namespace {
 
-#define RL_BITWISE(Name, expression)                                          \
-    template <class T>                                                        \
-    struct Name {                                                             \
-        explicit Name(const Scalar*) {}                                       \
+#define RL_BITWISE(Name, expression)                                              \
+    template <class T>                                                            \
+    struct Name {                                                                 \
+        explicit Name(const Scalar*) {}                                           \
         RL_HD T operator()(T a, T b) const { return static_cast<T>(expression); } \
     };
-RL_BITWISE(BitwiseAnd, a & b)
+RL_BITWISE(BitwiseAnd, a& b)
 RL_BITWISE(BitwiseOr, a | b)
 RL_BITWISE(BitwiseXor, a ^ b)
 #undef RL_BITWISE

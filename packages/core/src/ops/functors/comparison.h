@@ -6,10 +6,10 @@
 namespace rushlight::functors {
 namespace {
 
-#define RL_COMPARISON(Name, expression)                        \
-    template <class T>                                         \
-    struct Name {                                              \
-        explicit Name(const Scalar*) {}                        \
+#define RL_COMPARISON(Name, expression)                              \
+    template <class T>                                               \
+    struct Name {                                                    \
+        explicit Name(const Scalar*) {}                              \
         RL_HD bool operator()(T a, T b) const { return expression; } \
     };
 RL_COMPARISON(Eq, a == b)
@@ -23,14 +23,14 @@ RL_COMPARISON(LogicalOr, bool(a) | bool(b))
 RL_COMPARISON(LogicalXor, bool(a) != bool(b))
 #undef RL_COMPARISON
 
-#define RL_PREDICATE(Name, integers, floats)               \
-    template <class T>                                     \
-    struct Name {                                          \
-        explicit Name(const Scalar*) {}                    \
-        RL_HD bool operator()(T x) const {                 \
+#define RL_PREDICATE(Name, integers, floats)                      \
+    template <class T>                                            \
+    struct Name {                                                 \
+        explicit Name(const Scalar*) {}                           \
+        RL_HD bool operator()(T x) const {                        \
             if constexpr (std::is_integral_v<T>) return integers; \
-            else return floats;                            \
-        }                                                  \
+            else return floats;                                   \
+        }                                                         \
     };
 RL_PREDICATE(LogicalNot, x == T(0), x == T(0))
 RL_PREDICATE(Isnan, false, x != x)
@@ -52,7 +52,8 @@ template <class T>
 struct Isclose {
     double rtol, atol;
     bool equal_nan;
-    explicit Isclose(const Scalar* p) : rtol(p[0].to<double>()), atol(p[1].to<double>()), equal_nan(p[2].to<bool>()) {}
+    explicit Isclose(const Scalar* p)
+        : rtol(p[0].to<double>()), atol(p[1].to<double>()), equal_nan(p[2].to<bool>()) {}
     RL_HD bool operator()(T a, T b) const {
         if (a == b) return true;
         if constexpr (std::is_floating_point_v<T>) {

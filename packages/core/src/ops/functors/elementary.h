@@ -6,20 +6,20 @@
 namespace rushlight::functors {
 namespace {
 
-#define RL_FUNCTION(Name, expression)                     \
-    template <class T>                                    \
-    struct Name {                                         \
-        explicit Name(const Scalar*) {}                   \
+#define RL_FUNCTION(Name, expression)                        \
+    template <class T>                                       \
+    struct Name {                                            \
+        explicit Name(const Scalar*) {}                      \
         RL_HD T operator()(T x) const { return expression; } \
     };
 // With a range outside of which the C library computes: Note [Optional parts of a functor].
-#define RL_TRIGONOMETRIC(Name, function)                        \
-    template <class T>                                          \
-    struct Name {                                               \
-        explicit Name(const Scalar*) {}                         \
-        RL_HD T operator()(T x) const { return math::function(x); } \
+#define RL_TRIGONOMETRIC(Name, function)                             \
+    template <class T>                                               \
+    struct Name {                                                    \
+        explicit Name(const Scalar*) {}                              \
+        RL_HD T operator()(T x) const { return math::function(x); }  \
         RL_HD bool moderate(T x) const { return math::moderate(x); } \
-        T rare(T x) const { return std::function(x); }          \
+        T rare(T x) const { return std::function(x); }               \
     };
 
 RL_FUNCTION(Exp, math::exp(x))
@@ -57,14 +57,14 @@ struct Atan2 {
 };
 
 // Rounding leaves integers as they are.
-#define RL_ROUNDING(Name, function)                                        \
-    template <class T>                                                     \
-    struct Name {                                                          \
-        explicit Name(const Scalar*) {}                                    \
-        RL_HD T operator()(T x) const {                                    \
-            if constexpr (std::is_integral_v<T>) return x;                 \
-            else return function(x);                                       \
-        }                                                                  \
+#define RL_ROUNDING(Name, function)                        \
+    template <class T>                                     \
+    struct Name {                                          \
+        explicit Name(const Scalar*) {}                    \
+        RL_HD T operator()(T x) const {                    \
+            if constexpr (std::is_integral_v<T>) return x; \
+            else return function(x);                       \
+        }                                                  \
     };
 RL_ROUNDING(Floor, math::floor)
 RL_ROUNDING(Ceil, math::ceil)

@@ -64,10 +64,11 @@ inline bool comes_first(T x, T best) {
     return (largest ? x > best : x < best) || (x != x && best == best);
 }
 template <class T, bool largest>
-inline constexpr T kLast = largest ? (std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity()
-                                                                           : std::numeric_limits<T>::lowest())
-                                   : (std::numeric_limits<T>::has_infinity ? std::numeric_limits<T>::infinity()
-                                                                           : std::numeric_limits<T>::max());
+inline constexpr T kLast =
+    largest ? (std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity()
+                                                    : std::numeric_limits<T>::lowest())
+            : (std::numeric_limits<T>::has_infinity ? std::numeric_limits<T>::infinity()
+                                                    : std::numeric_limits<T>::max());
 
 template <class T, bool largest>
 struct Extreme {
@@ -224,7 +225,8 @@ struct Var {
     Acc run(Read read, int64_t n, int64_t) const {
         auto zero = [] { return 0.0; };
         auto plus = [](double a, double b) { return a + b; };
-        double sum = in_lanes(n, 0.0, zero, [&](double a, int64_t i) { return a + static_cast<double>(read(i)); }, plus);
+        double sum = in_lanes(
+            n, 0.0, zero, [&](double a, int64_t i) { return a + static_cast<double>(read(i)); }, plus);
         double mean = sum / static_cast<double>(n);
         auto add_square = [&](double a, int64_t i) {
             double apart = static_cast<double>(read(i)) - mean;

@@ -11,11 +11,13 @@ void check(const Tensor& query, const Tensor& key, const Tensor& value, const Te
     same_dtype(op, "query", query, "value", value);
     RL_CHECK(query.dim() == 4 && key.dim() == 4 && value.dim() == 4, throw_runtime,
              "%s(query, key, value): needs (batch, heads, places, depth), got shapes %s, %s and %s", op,
-             to_string(query.sizes()).c_str(), to_string(key.sizes()).c_str(), to_string(value.sizes()).c_str());
+             to_string(query.sizes()).c_str(), to_string(key.sizes()).c_str(),
+             to_string(value.sizes()).c_str());
     const IntList q = query.sizes(), k = key.sizes(), v = value.sizes();
-    const bool fits = q[0] == k[0] && k[0] == v[0] && k[1] == v[1] && k[1] > 0 && q[1] % k[1] == 0 && q[3] == k[3] && k[2] == v[2];
-    RL_CHECK(fits, throw_runtime, "%s(query, key, value): shapes %s, %s and %s do not fit", op, to_string(q).c_str(),
-             to_string(k).c_str(), to_string(v).c_str());
+    const bool fits = q[0] == k[0] && k[0] == v[0] && k[1] == v[1] && k[1] > 0 && q[1] % k[1] == 0 &&
+                      q[3] == k[3] && k[2] == v[2];
+    RL_CHECK(fits, throw_runtime, "%s(query, key, value): shapes %s, %s and %s do not fit", op,
+             to_string(q).c_str(), to_string(k).c_str(), to_string(v).c_str());
     if (!attn_mask.defined()) return;
     const int64_t whole[] = {q[0], q[1], q[2], k[2]};
     bool broadcasts = attn_mask.dim() <= 4;
@@ -26,12 +28,14 @@ void check(const Tensor& query, const Tensor& key, const Tensor& value, const Te
     RL_CHECK(broadcasts, throw_runtime, "%s(attn_mask): shape %s does not broadcast to %s", op,
              to_string(attn_mask.sizes()).c_str(), to_string(whole).c_str());
     RL_CHECK(attn_mask.dtype() == DType::Bool || attn_mask.dtype() == query.dtype(), throw_runtime,
-             "%s(attn_mask): needs dtype bool or that of query, %s, got %s", op, name(query.dtype()), name(attn_mask.dtype()));
+             "%s(attn_mask): needs dtype bool or that of query, %s, got %s", op, name(query.dtype()),
+             name(attn_mask.dtype()));
 }
 
 }  // namespace
 
-Outputs attention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& attn_mask, bool, double) {
+Outputs attention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& attn_mask, bool,
+                  double) {
     check(query, key, value, attn_mask);
     const IntList q = query.sizes();
     const int64_t out[] = {q[0], q[1], q[2], value.size(3)};
@@ -44,9 +48,10 @@ Outputs attention(const Tensor& query, const Tensor& key, const Tensor& value, c
 Outputs attention_backward(const Tensor& grad, const Tensor& query, const Tensor& key, const Tensor& value,
                            const Tensor& attn_mask, const Tensor& output, const Tensor&, bool, double) {
     check(query, key, value, attn_mask);
-    RL_CHECK(std::equal(grad.sizes().begin(), grad.sizes().end(), output.sizes().begin(), output.sizes().end()), throw_runtime,
-             "attention_backward(grad): needs the result's shape %s, got %s", to_string(output.sizes()).c_str(),
-             to_string(grad.sizes()).c_str());
+    RL_CHECK(
+        std::equal(grad.sizes().begin(), grad.sizes().end(), output.sizes().begin(), output.sizes().end()),
+        throw_runtime, "attention_backward(grad): needs the result's shape %s, got %s",
+        to_string(output.sizes()).c_str(), to_string(grad.sizes()).c_str());
     Outputs outs;
     outs.like(query);
     outs.like(key);

@@ -15,14 +15,15 @@ void check_list(const char* name, IntList list, int spatial, int64_t least) {
 
 }  // namespace
 
-Outputs convolution(const Tensor& input, const Tensor& weight, const Tensor& bias, IntList stride, IntList padding,
-                    IntList dilation, bool transposed, IntList output_padding, int64_t groups) {
+Outputs convolution(const Tensor& input, const Tensor& weight, const Tensor& bias, IntList stride,
+                    IntList padding, IntList dilation, bool transposed, IntList output_padding,
+                    int64_t groups) {
     const int spatial = static_cast<int>(weight.dim()) - 2;
-    RL_CHECK(spatial >= 1 && spatial <= 3, throw_runtime, "convolution(weight): needs 3 to 5 dimensions, got shape %s",
-             to_string(weight.sizes()).c_str());
+    RL_CHECK(spatial >= 1 && spatial <= 3, throw_runtime,
+             "convolution(weight): needs 3 to 5 dimensions, got shape %s", to_string(weight.sizes()).c_str());
     RL_CHECK(input.dim() == weight.dim(), throw_runtime,
-             "convolution(input): needs %lld dimensions for a weight of shape %s, got shape %s", (long long)weight.dim(),
-             to_string(weight.sizes()).c_str(), to_string(input.sizes()).c_str());
+             "convolution(input): needs %lld dimensions for a weight of shape %s, got shape %s",
+             (long long)weight.dim(), to_string(weight.sizes()).c_str(), to_string(input.sizes()).c_str());
     floating_only("convolution", input);
     same_dtype("convolution", "input", input, "weight", weight);
     check_list("stride", stride, spatial, 1);
@@ -33,37 +34,43 @@ Outputs convolution(const Tensor& input, const Tensor& weight, const Tensor& bia
 
     IntList w = weight.sizes(), x = input.sizes();
     const int64_t channels = transposed ? w[0] : w[1] * groups;
-    RL_CHECK(x[1] == channels, throw_runtime,
-             "convolution(input, weight): weight of shape %s with %lld group(s) needs %lld channels, input of shape %s "
-             "has %lld",
-             to_string(w).c_str(), (long long)groups, (long long)channels, to_string(x).c_str(), (long long)x[1]);
-    RL_CHECK(w[0] % groups == 0, throw_runtime, "convolution(weight, groups): %lld filters cannot be split into %lld groups",
-             (long long)w[0], (long long)groups);
+    RL_CHECK(
+        x[1] == channels, throw_runtime,
+        "convolution(input, weight): weight of shape %s with %lld group(s) needs %lld channels, input of shape %s "
+        "has %lld",
+        to_string(w).c_str(), (long long)groups, (long long)channels, to_string(x).c_str(), (long long)x[1]);
+    RL_CHECK(w[0] % groups == 0, throw_runtime,
+             "convolution(weight, groups): %lld filters cannot be split into %lld groups", (long long)w[0],
+             (long long)groups);
     const int64_t made = transposed ? w[1] * groups : w[0];
     if (bias.defined()) {
         same_dtype("convolution", "input", input, "bias", bias);
         RL_CHECK(bias.dim() == 1 && bias.impl()->size(0) == made, throw_runtime,
-                 "convolution(bias): needs shape (%lld,), got %s", (long long)made, to_string(bias.sizes()).c_str());
+                 "convolution(bias): needs shape (%lld,), got %s", (long long)made,
+                 to_string(bias.sizes()).c_str());
     }
     int64_t sizes[5] = {x[0], made};
     for (int d = 0; d < spatial; ++d) {
         const int64_t in = x[d + 2], kernel = w[d + 2], reach = at(dilation, d) * (kernel - 1) + 1;
         const int64_t step = at(stride, d), pad = at(padding, d), extra = at(output_padding, d);
-        RL_CHECK(kernel > 0, throw_runtime, "convolution(weight): shape %s has no elements along a kernel's dimension",
+        RL_CHECK(kernel > 0, throw_runtime,
+                 "convolution(weight): shape %s has no elements along a kernel's dimension",
                  to_string(w).c_str());
         if (transposed) {
             RL_CHECK(extra < std::max(step, at(dilation, d)), throw_runtime,
                      "convolution(output_padding): %lld must be smaller than the stride or the dilation",
                      (long long)extra);
             sizes[d + 2] = (in - 1) * step - 2 * pad + reach + extra;
-            RL_CHECK(sizes[d + 2] > 0, throw_runtime,
-                     "convolution(input): an input of shape %s gives an output of size %lld along dimension %d",
-                     to_string(x).c_str(), (long long)sizes[d + 2], d + 2);
+            RL_CHECK(
+                sizes[d + 2] > 0, throw_runtime,
+                "convolution(input): an input of shape %s gives an output of size %lld along dimension %d",
+                to_string(x).c_str(), (long long)sizes[d + 2], d + 2);
         } else {
-            RL_CHECK(in + 2 * pad >= reach, throw_runtime,
-                     "convolution(input, weight): a kernel that reaches over %lld elements does not fit dimension %d of "
-                     "size %lld with padding %lld",
-                     (long long)reach, d + 2, (long long)in, (long long)pad);
+            RL_CHECK(
+                in + 2 * pad >= reach, throw_runtime,
+                "convolution(input, weight): a kernel that reaches over %lld elements does not fit dimension %d of "
+                "size %lld with padding %lld",
+                (long long)reach, d + 2, (long long)in, (long long)pad);
             sizes[d + 2] = (in + 2 * pad - reach) / step + 1;
         }
     }
@@ -72,8 +79,8 @@ Outputs convolution(const Tensor& input, const Tensor& weight, const Tensor& bia
     return out;
 }
 
-Outputs convolution_backward(const Tensor& grad, const Tensor& input, const Tensor& weight, IntList, IntList, IntList,
-                             bool transposed, IntList, int64_t groups, IntList wanted) {
+Outputs convolution_backward(const Tensor& grad, const Tensor& input, const Tensor& weight, IntList, IntList,
+                             IntList, bool transposed, IntList, int64_t groups, IntList wanted) {
     Outputs out;
     out.like_if(wanted[0], input);
     out.like_if(wanted[1], weight);

@@ -16,7 +16,8 @@ Outputs embedding(const Tensor& weight, const Tensor& indices, int64_t, bool, bo
              to_string(weight.sizes()).c_str());
     floating_only("embedding", weight);
     check_indices("embedding", indices);
-    RL_CHECK(!sparse, throw_not_implemented, "embedding(sparse): row-sparse gradients are not supported\n"
+    RL_CHECK(!sparse, throw_not_implemented,
+             "embedding(sparse): row-sparse gradients are not supported\n"
              "hint: leave out sparse=True, the gradient is the same");
     int64_t sizes[kMaxDims + 1];
     std::copy(indices.sizes().begin(), indices.sizes().end(), sizes);
@@ -27,10 +28,12 @@ Outputs embedding(const Tensor& weight, const Tensor& indices, int64_t, bool, bo
     return outs;
 }
 
-Outputs embedding_dense_backward(const Tensor& grad, const Tensor& indices, int64_t num_weights, int64_t, bool) {
+Outputs embedding_dense_backward(const Tensor& grad, const Tensor& indices, int64_t num_weights, int64_t,
+                                 bool) {
     floating_only("embedding_dense_backward", grad);
     check_indices("embedding_dense_backward", indices);
-    RL_CHECK(grad.dim() == indices.dim() + 1 && std::equal(indices.sizes().begin(), indices.sizes().end(), grad.sizes().begin()),
+    RL_CHECK(grad.dim() == indices.dim() + 1 &&
+                 std::equal(indices.sizes().begin(), indices.sizes().end(), grad.sizes().begin()),
              throw_runtime, "embedding_dense_backward(grad): shape %s does not fit indices of shape %s",
              to_string(grad.sizes()).c_str(), to_string(indices.sizes()).c_str());
     Outputs outs;

@@ -5,12 +5,13 @@ namespace rushlight::rules {
 namespace {
 
 void check_reduction(const char* op, int64_t reduction) {
-    RL_CHECK(reduction >= 0 && reduction <= 2, throw_value, "%s(reduction): must be 0 (none), 1 (mean) or 2 (sum), got %lld",
-             op, (long long)reduction);
+    RL_CHECK(reduction >= 0 && reduction <= 2, throw_value,
+             "%s(reduction): must be 0 (none), 1 (mean) or 2 (sum), got %lld", op, (long long)reduction);
 }
 
 int64_t classes(const char* op, IntList input) {
-    RL_CHECK(!input.empty(), throw_runtime, "%s(input): needs (batch, classes, ...) or (classes), got shape ()", op);
+    RL_CHECK(!input.empty(), throw_runtime,
+             "%s(input): needs (batch, classes, ...) or (classes), got shape ()", op);
     return input[input.size() == 1 ? 0 : 1];
 }
 
@@ -18,25 +19,27 @@ void check_classes(const char* op, IntList input, const Tensor& target, const Te
                    int64_t reduction) {
     check_reduction(op, reduction);
     const int64_t count = classes(op, input);
-    RL_CHECK(target.dtype() == DType::Int64, throw_runtime, "%s(target): needs int64 classes, got dtype %s", op,
-             name(target.dtype()));
+    RL_CHECK(target.dtype() == DType::Int64, throw_runtime, "%s(target): needs int64 classes, got dtype %s",
+             op, name(target.dtype()));
     bool fits = target.dim() + 1 == static_cast<int64_t>(input.size());
     for (size_t d = 0, k = 0; fits && d < input.size(); ++d)
         if (d != (input.size() == 1 ? 0u : 1u)) fits = target.sizes()[k++] == input[d];
-    RL_CHECK(fits, throw_value, "%s(input, target): target of shape %s is not the shape of input, %s, without its classes", op,
+    RL_CHECK(fits, throw_value,
+             "%s(input, target): target of shape %s is not the shape of input, %s, without its classes", op,
              to_string(target.sizes()).c_str(), to_string(input).c_str());
     if (!weight.defined()) return;
     RL_CHECK(weight.dim() == 1 && weight.numel() == count, throw_runtime,
              "%s(weight): needs shape (%lld,), one number for each class, got %s", op, (long long)count,
              to_string(weight.sizes()).c_str());
-    RL_CHECK(weight.dtype() == dtype, throw_runtime, "%s(input, weight): the dtypes %s and %s differ", op, name(dtype),
-             name(weight.dtype()));
+    RL_CHECK(weight.dtype() == dtype, throw_runtime, "%s(input, weight): the dtypes %s and %s differ", op,
+             name(dtype), name(weight.dtype()));
 }
 
 void check_grad(const char* op, const Tensor& grad, const Tensor& target, int64_t reduction) {
     const IntList shape = reduction == 0 ? target.sizes() : IntList();
     RL_CHECK(std::equal(shape.begin(), shape.end(), grad.sizes().begin(), grad.sizes().end()), throw_runtime,
-             "%s(grad): needs the loss's shape %s, got %s", op, to_string(shape).c_str(), to_string(grad.sizes()).c_str());
+             "%s(grad): needs the loss's shape %s, got %s", op, to_string(shape).c_str(),
+             to_string(grad.sizes()).c_str());
 }
 
 void add_loss(Outputs& outs, const Tensor& input, const Tensor& target, int64_t reduction) {
@@ -45,7 +48,8 @@ void add_loss(Outputs& outs, const Tensor& input, const Tensor& target, int64_t 
 
 }  // namespace
 
-Outputs nll_loss(const Tensor& input, const Tensor& target, const Tensor& weight, int64_t reduction, int64_t ignore_index) {
+Outputs nll_loss(const Tensor& input, const Tensor& target, const Tensor& weight, int64_t reduction,
+                 int64_t ignore_index) {
     floating_only("nll_loss", input);
     check_classes("nll_loss", input.sizes(), target, weight, input.dtype(), reduction);
     Outputs outs;
@@ -54,8 +58,9 @@ Outputs nll_loss(const Tensor& input, const Tensor& target, const Tensor& weight
     return outs;
 }
 
-Outputs nll_loss_backward(const Tensor& grad, const Tensor& target, const Tensor& weight, const Tensor& total_weight,
-                          IntList input_sizes, int64_t reduction, int64_t ignore_index) {
+Outputs nll_loss_backward(const Tensor& grad, const Tensor& target, const Tensor& weight,
+                          const Tensor& total_weight, IntList input_sizes, int64_t reduction,
+                          int64_t ignore_index) {
     check_classes("nll_loss_backward", input_sizes, target, weight, grad.dtype(), reduction);
     check_grad("nll_loss_backward", grad, target, reduction);
     Outputs outs;
@@ -74,9 +79,9 @@ Outputs cross_entropy(const Tensor& input, const Tensor& target, const Tensor& w
     return outs;
 }
 
-Outputs cross_entropy_backward(const Tensor& grad, const Tensor& input, const Tensor& target, const Tensor& weight,
-                               const Tensor& log_sum, const Tensor& total_weight, int64_t reduction, int64_t ignore_index,
-                               double label_smoothing) {
+Outputs cross_entropy_backward(const Tensor& grad, const Tensor& input, const Tensor& target,
+                               const Tensor& weight, const Tensor& log_sum, const Tensor& total_weight,
+                               int64_t reduction, int64_t ignore_index, double label_smoothing) {
     check_classes("cross_entropy_backward", input.sizes(), target, weight, input.dtype(), reduction);
     same_dtype("cross_entropy_backward", "grad", grad, "input", input);
     check_grad("cross_entropy_backward", grad, target, reduction);

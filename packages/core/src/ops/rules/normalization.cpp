@@ -6,11 +6,13 @@ namespace {
 // Weights, biases and statistics: one number for each channel, or absent.
 void check_channels(const char* op, const char* name, const Tensor& t, int64_t channels) {
     RL_CHECK(!t.defined() || (t.dim() == 1 && t.impl()->size(0) == channels), throw_runtime,
-             "%s(%s): needs shape (%lld,), got %s", op, name, (long long)channels, to_string(t.sizes()).c_str());
+             "%s(%s): needs shape (%lld,), got %s", op, name, (long long)channels,
+             to_string(t.sizes()).c_str());
 }
 void check_shape(const char* op, const char* name, const Tensor& t, IntList shape) {
-    RL_CHECK(!t.defined() || std::equal(shape.begin(), shape.end(), t.sizes().begin(), t.sizes().end()), throw_runtime,
-             "%s(%s): needs shape %s, got %s", op, name, to_string(shape).c_str(), to_string(t.sizes()).c_str());
+    RL_CHECK(!t.defined() || std::equal(shape.begin(), shape.end(), t.sizes().begin(), t.sizes().end()),
+             throw_runtime, "%s(%s): needs shape %s, got %s", op, name, to_string(shape).c_str(),
+             to_string(t.sizes()).c_str());
 }
 
 // Statistics are kept in the dtype of the computation.
@@ -30,7 +32,8 @@ void check_normalized(const char* op, const Tensor& input, IntList shape, const 
     floating_only(op, input);
     RL_CHECK(!shape.empty(), throw_runtime, "%s(normalized_shape): needs at least one dimension", op);
     bool fits = static_cast<int64_t>(shape.size()) <= input.dim() &&
-                std::equal(shape.begin(), shape.end(), input.sizes().end() - static_cast<std::ptrdiff_t>(shape.size()));
+                std::equal(shape.begin(), shape.end(),
+                           input.sizes().end() - static_cast<std::ptrdiff_t>(shape.size()));
     RL_CHECK(fits, throw_runtime, "%s(input): shape %s does not end in normalized_shape %s", op,
              to_string(input.sizes()).c_str(), to_string(shape).c_str());
     check_shape(op, "weight", weight, shape);
@@ -53,7 +56,8 @@ Outputs gradients(const Tensor& input, const Tensor& weight, IntList shape, IntL
 Outputs batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
                    const Tensor& running_var, bool training, double, double, bool) {
     floating_only("batch_norm", input);
-    RL_CHECK(input.dim() >= 2, throw_runtime, "batch_norm(input): needs at least 2 dimensions (batch, channels), got shape %s",
+    RL_CHECK(input.dim() >= 2, throw_runtime,
+             "batch_norm(input): needs at least 2 dimensions (batch, channels), got shape %s",
              to_string(input.sizes()).c_str());
     const int64_t channels = input.impl()->size(1);
     check_channels("batch_norm", "weight", weight, channels);
@@ -68,13 +72,14 @@ Outputs batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias
     add_statistic(out, input, IntList(&channels, 1));
     return out;
 }
-Outputs batch_norm_backward(const Tensor&, const Tensor& input, const Tensor& weight, const Tensor&, const Tensor&, bool,
-                            IntList wanted) {
+Outputs batch_norm_backward(const Tensor&, const Tensor& input, const Tensor& weight, const Tensor&,
+                            const Tensor&, bool, IntList wanted) {
     const int64_t channels[] = {input.size(1)};
     return gradients(input, weight, channels, wanted);
 }
 
-Outputs layer_norm(const Tensor& input, IntList normalized_shape, const Tensor& weight, const Tensor& bias, double, bool) {
+Outputs layer_norm(const Tensor& input, IntList normalized_shape, const Tensor& weight, const Tensor& bias,
+                   double, bool) {
     check_normalized("layer_norm", input, normalized_shape, weight);
     check_shape("layer_norm", "bias", bias, normalized_shape);
     Outputs out;
@@ -83,8 +88,8 @@ Outputs layer_norm(const Tensor& input, IntList normalized_shape, const Tensor& 
     add_line_statistic(out, input, normalized_shape.size());
     return out;
 }
-Outputs layer_norm_backward(const Tensor&, const Tensor& input, const Tensor&, const Tensor&, const Tensor& weight,
-                            IntList normalized_shape, IntList wanted) {
+Outputs layer_norm_backward(const Tensor&, const Tensor& input, const Tensor&, const Tensor&,
+                            const Tensor& weight, IntList normalized_shape, IntList wanted) {
     return gradients(input, weight, normalized_shape, wanted);
 }
 
@@ -100,9 +105,11 @@ Outputs rms_norm_backward(const Tensor&, const Tensor& input, const Tensor&, con
     return gradients(input, weight, normalized_shape, wanted);
 }
 
-Outputs group_norm(const Tensor& input, int64_t num_groups, const Tensor& weight, const Tensor& bias, double, bool) {
+Outputs group_norm(const Tensor& input, int64_t num_groups, const Tensor& weight, const Tensor& bias, double,
+                   bool) {
     floating_only("group_norm", input);
-    RL_CHECK(input.dim() >= 2, throw_runtime, "group_norm(input): needs at least 2 dimensions (batch, channels), got shape %s",
+    RL_CHECK(input.dim() >= 2, throw_runtime,
+             "group_norm(input): needs at least 2 dimensions (batch, channels), got shape %s",
              to_string(input.sizes()).c_str());
     const int64_t channels = input.impl()->size(1);
     RL_CHECK(num_groups > 0 && channels % num_groups == 0, throw_runtime,
@@ -117,8 +124,8 @@ Outputs group_norm(const Tensor& input, int64_t num_groups, const Tensor& weight
     add_statistic(out, input, statistics);
     return out;
 }
-Outputs group_norm_backward(const Tensor&, const Tensor& input, const Tensor&, const Tensor&, const Tensor& weight, int64_t,
-                            IntList wanted) {
+Outputs group_norm_backward(const Tensor&, const Tensor& input, const Tensor&, const Tensor&,
+                            const Tensor& weight, int64_t, IntList wanted) {
     const int64_t channels[] = {input.size(1)};
     return gradients(input, weight, channels, wanted);
 }

@@ -6,14 +6,16 @@ namespace {
 
 void check_parallel(const char* op, const char* argument, TensorList list, TensorList params, bool needed) {
     RL_CHECK(list.size() == params.size() || (list.empty() && !needed), throw_runtime,
-             "%s(%s): needs one tensor for each of the %zu parameters, got %zu", op, argument, params.size(), list.size());
+             "%s(%s): needs one tensor for each of the %zu parameters, got %zu", op, argument, params.size(),
+             list.size());
     for (size_t i = 0; i < list.size(); ++i) {
         RL_CHECK(std::equal(list[i].sizes().begin(), list[i].sizes().end(), params[i].sizes().begin(),
                             params[i].sizes().end()),
                  throw_runtime, "%s(%s): number %zu has shape %s, but its parameter %s", op, argument, i,
                  to_string(list[i].sizes()).c_str(), to_string(params[i].sizes()).c_str());
-        RL_CHECK(list[i].dtype() == params[i].dtype(), throw_runtime, "%s(%s): number %zu has dtype %s, but its parameter %s",
-                 op, argument, i, name(list[i].dtype()), name(params[i].dtype()));
+        RL_CHECK(list[i].dtype() == params[i].dtype(), throw_runtime,
+                 "%s(%s): number %zu has dtype %s, but its parameter %s", op, argument, i,
+                 name(list[i].dtype()), name(params[i].dtype()));
     }
 }
 
@@ -35,8 +37,10 @@ Outputs adam(const char* op, TensorList params, TensorList grads, TensorList exp
     check_parallel(op, "exp_avgs", exp_avgs, params, true);
     check_parallel(op, "exp_avg_sqs", exp_avg_sqs, params, true);
     check_parallel(op, "max_exp_avg_sqs", max_exp_avg_sqs, params, amsgrad);
-    RL_CHECK(steps.size() == params.size(), throw_runtime, "%s(state_steps): needs one number for each of the %zu parameters, "
-             "got %zu", op, params.size(), steps.size());
+    RL_CHECK(steps.size() == params.size(), throw_runtime,
+             "%s(state_steps): needs one number for each of the %zu parameters, "
+             "got %zu",
+             op, params.size(), steps.size());
     for (const Tensor& step : steps) {
         check_number(op, "state_steps", step);
         RL_CHECK(step.dtype() == DType::Float32 || step.dtype() == DType::Float64, throw_runtime,
@@ -49,9 +53,9 @@ Outputs adam(const char* op, TensorList params, TensorList grads, TensorList exp
 
 }  // namespace
 
-Outputs fused_sgd(TensorList params, TensorList grads, TensorList momentum_buffers, double weight_decay, double momentum,
-                  double lr, double dampening, bool nesterov, bool maximize, bool is_first_step, const Tensor& grad_scale,
-                  const Tensor& found_inf) {
+Outputs fused_sgd(TensorList params, TensorList grads, TensorList momentum_buffers, double weight_decay,
+                  double momentum, double lr, double dampening, bool nesterov, bool maximize,
+                  bool is_first_step, const Tensor& grad_scale, const Tensor& found_inf) {
     check_params("_fused_sgd_", params, grads);
     check_parallel("_fused_sgd_", "momentum_buffer_list", momentum_buffers, params, momentum != 0);
     check_number("_fused_sgd_", "grad_scale", grad_scale);
@@ -60,16 +64,19 @@ Outputs fused_sgd(TensorList params, TensorList grads, TensorList momentum_buffe
 }
 
 Outputs fused_adam(TensorList params, TensorList grads, TensorList exp_avgs, TensorList exp_avg_sqs,
-                   TensorList max_exp_avg_sqs, TensorList steps, double lr, double beta1, double beta2, double weight_decay,
-                   double eps, bool amsgrad, bool maximize, const Tensor& grad_scale, const Tensor& found_inf) {
-    return adam("_fused_adam_", params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, steps, amsgrad, grad_scale, found_inf);
+                   TensorList max_exp_avg_sqs, TensorList steps, double lr, double beta1, double beta2,
+                   double weight_decay, double eps, bool amsgrad, bool maximize, const Tensor& grad_scale,
+                   const Tensor& found_inf) {
+    return adam("_fused_adam_", params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, steps, amsgrad,
+                grad_scale, found_inf);
 }
 
 Outputs fused_adamw(TensorList params, TensorList grads, TensorList exp_avgs, TensorList exp_avg_sqs,
                     TensorList max_exp_avg_sqs, TensorList steps, double lr, double beta1, double beta2,
                     double weight_decay, double eps, bool amsgrad, bool maximize, const Tensor& grad_scale,
                     const Tensor& found_inf) {
-    return adam("_fused_adamw_", params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, steps, amsgrad, grad_scale, found_inf);
+    return adam("_fused_adamw_", params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, steps, amsgrad,
+                grad_scale, found_inf);
 }
 
 }  // namespace rushlight::rules

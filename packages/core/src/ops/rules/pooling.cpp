@@ -8,7 +8,8 @@ void check_input(const char* op, const Tensor& input, int pooled) {
              "%s(input): needs %d or %d dimensions, got shape %s", op, pooled + 1, pooled + 2,
              to_string(input.sizes()).c_str());
     for (int64_t d = input.dim() - pooled; d < input.dim(); ++d)
-        RL_CHECK(input.sizes()[d] > 0, throw_runtime, "%s(input): shape %s has no elements to pool along dimension %lld", op,
+        RL_CHECK(input.sizes()[d] > 0, throw_runtime,
+                 "%s(input): shape %s has no elements to pool along dimension %lld", op,
                  to_string(input.sizes()).c_str(), (long long)d);
 }
 
@@ -18,7 +19,9 @@ struct Windows {
     int pooled;
     IntList kernel_size, stride, padding, dilation;
 
-    int64_t at(IntList list, int d) const { return list.size() == 1 ? list[0] : list[static_cast<size_t>(d)]; }
+    int64_t at(IntList list, int d) const {
+        return list.size() == 1 ? list[0] : list[static_cast<size_t>(d)];
+    }
     void check() const {
         check_list("kernel_size", kernel_size, 1);
         if (!stride.empty()) check_list("stride", stride, 1);
@@ -26,8 +29,8 @@ struct Windows {
         check_list("dilation", dilation, 1);
         for (int d = 0; d < pooled; ++d)
             RL_CHECK(2 * at(padding, d) <= at(kernel_size, d), throw_runtime,
-                     "%s(padding): %lld is more than half of the kernel's size %lld", op, (long long)at(padding, d),
-                     (long long)at(kernel_size, d));
+                     "%s(padding): %lld is more than half of the kernel's size %lld", op,
+                     (long long)at(padding, d), (long long)at(kernel_size, d));
     }
     int64_t count(int d, int64_t size, bool ceil_mode) const {
         int64_t pad = at(padding, d), step = at(stride.empty() ? kernel_size : stride, d);
@@ -35,9 +38,10 @@ struct Windows {
         int64_t n = (room < 0 ? -1 : (room + (ceil_mode ? step - 1 : 0)) / step) + 1;
         // The last window must begin inside the input or the padding before it.
         if (ceil_mode && (n - 1) * step >= size + pad) --n;
-        RL_CHECK(n > 0, throw_runtime,
-                 "%s(kernel_size): a window of %lld elements does not fit a dimension of size %lld with padding %lld", op,
-                 (long long)(at(dilation, d) * (at(kernel_size, d) - 1) + 1), (long long)size, (long long)pad);
+        RL_CHECK(
+            n > 0, throw_runtime,
+            "%s(kernel_size): a window of %lld elements does not fit a dimension of size %lld with padding %lld",
+            op, (long long)(at(dilation, d) * (at(kernel_size, d) - 1) + 1), (long long)size, (long long)pad);
         return n;
     }
 
@@ -70,8 +74,8 @@ Pooled pool_shape(const Windows& w, const Tensor& input, bool ceil_mode) {
     return p;
 }
 
-Outputs max_pool(const char* op, int pooled, const Tensor& input, IntList kernel_size, IntList stride, IntList padding,
-                 IntList dilation, bool ceil_mode) {
+Outputs max_pool(const char* op, int pooled, const Tensor& input, IntList kernel_size, IntList stride,
+                 IntList padding, IntList dilation, bool ceil_mode) {
     Pooled p = pool_shape({op, pooled, kernel_size, stride, padding, dilation}, input, ceil_mode);
     Outputs out;
     out.add(p.shape(), input.dtype(), input.device());
@@ -79,10 +83,11 @@ Outputs max_pool(const char* op, int pooled, const Tensor& input, IntList kernel
     return out;
 }
 
-Outputs avg_pool(const char* op, int pooled, const Tensor& input, IntList kernel_size, IntList stride, IntList padding,
-                 bool ceil_mode, std::optional<int64_t> divisor_override) {
+Outputs avg_pool(const char* op, int pooled, const Tensor& input, IntList kernel_size, IntList stride,
+                 IntList padding, bool ceil_mode, std::optional<int64_t> divisor_override) {
     floating_only(op, input);
-    RL_CHECK(!divisor_override || *divisor_override != 0, throw_runtime, "%s(divisor_override): must not be zero", op);
+    RL_CHECK(!divisor_override || *divisor_override != 0, throw_runtime,
+             "%s(divisor_override): must not be zero", op);
     Pooled p = pool_shape({op, pooled, kernel_size, stride, padding, kInts<1>}, input, ceil_mode);
     Outputs out;
     out.add(p.shape(), input.dtype(), input.device());
@@ -91,8 +96,8 @@ Outputs avg_pool(const char* op, int pooled, const Tensor& input, IntList kernel
 
 Pooled adaptive_shape(const char* op, int pooled, const Tensor& input, IntList output_size) {
     check_input(op, input, pooled);
-    RL_CHECK(output_size.size() == static_cast<size_t>(pooled), throw_runtime, "%s(output_size): needs %d numbers, got %s",
-             op, pooled, to_string(output_size).c_str());
+    RL_CHECK(output_size.size() == static_cast<size_t>(pooled), throw_runtime,
+             "%s(output_size): needs %d numbers, got %s", op, pooled, to_string(output_size).c_str());
     Pooled p;
     p.ndim = static_cast<size_t>(input.dim());
     std::copy(input.sizes().begin(), input.sizes().end(), p.sizes);
@@ -126,17 +131,19 @@ Outputs gradient(const Tensor& grad, IntList input_sizes) {
 
 }  // namespace
 
-Outputs max_pool2d(const Tensor& input, IntList kernel_size, IntList stride, IntList padding, IntList dilation,
-                   bool ceil_mode) {
+Outputs max_pool2d(const Tensor& input, IntList kernel_size, IntList stride, IntList padding,
+                   IntList dilation, bool ceil_mode) {
     return max_pool("max_pool2d", 2, input, kernel_size, stride, padding, dilation, ceil_mode);
 }
 Outputs max_pool2d_with_indices(const Tensor& input, IntList kernel_size, IntList stride, IntList padding,
                                 IntList dilation, bool ceil_mode) {
     return max_pool("max_pool2d", 2, input, kernel_size, stride, padding, dilation, ceil_mode);
 }
-Outputs max_pool2d_backward(const Tensor& grad, const Tensor&, IntList input_sizes) { return gradient(grad, input_sizes); }
-Outputs avg_pool2d(const Tensor& input, IntList kernel_size, IntList stride, IntList padding, bool ceil_mode, bool,
-                   std::optional<int64_t> divisor_override) {
+Outputs max_pool2d_backward(const Tensor& grad, const Tensor&, IntList input_sizes) {
+    return gradient(grad, input_sizes);
+}
+Outputs avg_pool2d(const Tensor& input, IntList kernel_size, IntList stride, IntList padding, bool ceil_mode,
+                   bool, std::optional<int64_t> divisor_override) {
     return avg_pool("avg_pool2d", 2, input, kernel_size, stride, padding, ceil_mode, divisor_override);
 }
 Outputs avg_pool2d_backward(const Tensor& grad, IntList input_sizes, IntList, IntList, IntList, bool, bool,
@@ -146,22 +153,26 @@ Outputs avg_pool2d_backward(const Tensor& grad, IntList input_sizes, IntList, In
 Outputs adaptive_avg_pool2d(const Tensor& input, IntList output_size) {
     return adaptive_avg("adaptive_avg_pool2d", 2, input, output_size);
 }
-Outputs adaptive_avg_pool2d_backward(const Tensor& grad, IntList input_sizes) { return gradient(grad, input_sizes); }
+Outputs adaptive_avg_pool2d_backward(const Tensor& grad, IntList input_sizes) {
+    return gradient(grad, input_sizes);
+}
 Outputs adaptive_max_pool2d(const Tensor& input, IntList output_size) {
     return adaptive_max("adaptive_max_pool2d", 2, input, output_size);
 }
 
-Outputs max_pool3d(const Tensor& input, IntList kernel_size, IntList stride, IntList padding, IntList dilation,
-                   bool ceil_mode) {
+Outputs max_pool3d(const Tensor& input, IntList kernel_size, IntList stride, IntList padding,
+                   IntList dilation, bool ceil_mode) {
     return max_pool("max_pool3d", 3, input, kernel_size, stride, padding, dilation, ceil_mode);
 }
 Outputs max_pool3d_with_indices(const Tensor& input, IntList kernel_size, IntList stride, IntList padding,
                                 IntList dilation, bool ceil_mode) {
     return max_pool("max_pool3d", 3, input, kernel_size, stride, padding, dilation, ceil_mode);
 }
-Outputs max_pool3d_backward(const Tensor& grad, const Tensor&, IntList input_sizes) { return gradient(grad, input_sizes); }
-Outputs avg_pool3d(const Tensor& input, IntList kernel_size, IntList stride, IntList padding, bool ceil_mode, bool,
-                   std::optional<int64_t> divisor_override) {
+Outputs max_pool3d_backward(const Tensor& grad, const Tensor&, IntList input_sizes) {
+    return gradient(grad, input_sizes);
+}
+Outputs avg_pool3d(const Tensor& input, IntList kernel_size, IntList stride, IntList padding, bool ceil_mode,
+                   bool, std::optional<int64_t> divisor_override) {
     return avg_pool("avg_pool3d", 3, input, kernel_size, stride, padding, ceil_mode, divisor_override);
 }
 Outputs avg_pool3d_backward(const Tensor& grad, IntList input_sizes, IntList, IntList, IntList, bool, bool,
@@ -171,7 +182,9 @@ Outputs avg_pool3d_backward(const Tensor& grad, IntList input_sizes, IntList, In
 Outputs adaptive_avg_pool3d(const Tensor& input, IntList output_size) {
     return adaptive_avg("adaptive_avg_pool3d", 3, input, output_size);
 }
-Outputs adaptive_avg_pool3d_backward(const Tensor& grad, IntList input_sizes) { return gradient(grad, input_sizes); }
+Outputs adaptive_avg_pool3d_backward(const Tensor& grad, IntList input_sizes) {
+    return gradient(grad, input_sizes);
+}
 Outputs adaptive_max_pool3d(const Tensor& input, IntList output_size) {
     return adaptive_max("adaptive_max_pool3d", 3, input, output_size);
 }

@@ -4,13 +4,16 @@ namespace rushlight::rules {
 namespace {
 
 void check_matrix(const char* op, const char* name, const Tensor& t, int64_t dims) {
-    RL_CHECK(t.dim() == dims, throw_runtime, "%s(%s): needs %lld dimensions, got shape %s%s", op, name, (long long)dims,
-             to_string(t.sizes()).c_str(), dims > 1 ? "\nhint: matmul() takes any number of dimensions" : "");
+    RL_CHECK(t.dim() == dims, throw_runtime, "%s(%s): needs %lld dimensions, got shape %s%s", op, name,
+             (long long)dims, to_string(t.sizes()).c_str(),
+             dims > 1 ? "\nhint: matmul() takes any number of dimensions" : "");
 }
 
 void check_inner(const char* op, const char* names, const Tensor& a, const Tensor& b, int64_t inner) {
-    RL_CHECK(a.size(-1) == inner, throw_runtime, "%s(%s): shapes %s and %s cannot be multiplied: %lld against %lld", op,
-             names, to_string(a.sizes()).c_str(), to_string(b.sizes()).c_str(), (long long)a.size(-1), (long long)inner);
+    RL_CHECK(a.size(-1) == inner, throw_runtime,
+             "%s(%s): shapes %s and %s cannot be multiplied: %lld against %lld", op, names,
+             to_string(a.sizes()).c_str(), to_string(b.sizes()).c_str(), (long long)a.size(-1),
+             (long long)inner);
 }
 
 // `input` broadcasts to the product.
@@ -66,8 +69,9 @@ Outputs baddbmm(const Tensor& input, const Tensor& batch1, const Tensor& batch2,
     check_matrix("baddbmm", "batch2", batch2, 3);
     same_dtype("baddbmm", "batch1", batch1, "batch2", batch2);
     same_dtype("baddbmm", "input", input, "batch1", batch1);
-    RL_CHECK(batch1.size(0) == batch2.size(0), throw_runtime, "baddbmm(batch1, batch2): %lld matrices against %lld",
-             (long long)batch1.size(0), (long long)batch2.size(0));
+    RL_CHECK(batch1.size(0) == batch2.size(0), throw_runtime,
+             "baddbmm(batch1, batch2): %lld matrices against %lld", (long long)batch1.size(0),
+             (long long)batch2.size(0));
     check_inner("baddbmm", "batch1, batch2", batch1, batch2, batch2.size(1));
     const int64_t sizes[] = {batch1.size(0), batch1.size(1), batch2.size(2)};
     check_addend("baddbmm", input, sizes);

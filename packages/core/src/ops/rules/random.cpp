@@ -35,12 +35,13 @@ Outputs bernoulli(const Tensor& input, Generator*) {
 
 Outputs multinomial(const Tensor& input, int64_t num_samples, bool replacement, Generator*) {
     floating_only("multinomial", input);
-    RL_CHECK(input.dim() == 1 || input.dim() == 2, throw_runtime, "multinomial(input): needs 1 or 2 dimensions, got shape %s",
-             to_string(input.sizes()).c_str());
-    RL_CHECK(num_samples > 0, throw_runtime, "multinomial(num_samples): must be positive, got %lld", (long long)num_samples);
+    RL_CHECK(input.dim() == 1 || input.dim() == 2, throw_runtime,
+             "multinomial(input): needs 1 or 2 dimensions, got shape %s", to_string(input.sizes()).c_str());
+    RL_CHECK(num_samples > 0, throw_runtime, "multinomial(num_samples): must be positive, got %lld",
+             (long long)num_samples);
     RL_CHECK(replacement || num_samples <= input.size(-1), throw_runtime,
-             "multinomial(num_samples): %lld cannot be drawn without replacement from %lld", (long long)num_samples,
-             (long long)input.size(-1));
+             "multinomial(num_samples): %lld cannot be drawn without replacement from %lld",
+             (long long)num_samples, (long long)input.size(-1));
     int64_t sizes[] = {input.size(0), num_samples};
     Outputs out;
     out.add(input.dim() == 1 ? IntList(sizes + 1, 1) : IntList(sizes, 2), DType::Int64, input.device());

@@ -15,9 +15,10 @@ Outputs along(const char* op, const Tensor& input, int64_t dim) {
 
 Outputs back(const char* op, const Tensor& grad, const Tensor& result, int64_t dim) {
     same_dtype(op, "grad", grad, "result", result);
-    RL_CHECK(std::equal(grad.sizes().begin(), grad.sizes().end(), result.sizes().begin(), result.sizes().end()),
-             throw_runtime, "%s(grad): needs the result's shape %s, got %s", op, to_string(result.sizes()).c_str(),
-             to_string(grad.sizes()).c_str());
+    RL_CHECK(
+        std::equal(grad.sizes().begin(), grad.sizes().end(), result.sizes().begin(), result.sizes().end()),
+        throw_runtime, "%s(grad): needs the result's shape %s, got %s", op, to_string(result.sizes()).c_str(),
+        to_string(grad.sizes()).c_str());
     return along(op, grad, dim);
 }
 

@@ -28,7 +28,8 @@ ViewSpec slice(const Tensor& input, int64_t dim, std::optional<int64_t> start, s
                int64_t step) {
     RL_CHECK(input.dim() > 0, throw_index, "slice(): a 0-d tensor has no dimension to slice");
     int d = wrap_dim("slice", dim, input.dim());
-    RL_CHECK(step > 0, throw_value, "slice(step): must be positive, got %lld\nhint: use flip() to reverse a dimension",
+    RL_CHECK(step > 0, throw_value,
+             "slice(step): must be positive, got %lld\nhint: use flip() to reverse a dimension",
              (long long)step);
     int64_t size = input.sizes()[d];
     auto clip = [size](int64_t v) { return std::clamp<int64_t>(v < 0 ? v + size : v, 0, size); };
@@ -51,8 +52,8 @@ ViewSpec narrow(const Tensor& input, int64_t dim, int64_t start, int64_t length)
              (long long)size);
     if (start < 0) start += size;
     RL_CHECK(length <= size - start, throw_runtime,
-             "narrow(start, length): %lld elements from %lld on exceed dimension %d of size %lld", (long long)length,
-             (long long)start, d, (long long)size);
+             "narrow(start, length): %lld elements from %lld on exceed dimension %d of size %lld",
+             (long long)length, (long long)start, d, (long long)size);
     ViewSpec v(input);
     v.sizes[d] = length;
     v.offset += start * v.strides[d];
@@ -66,7 +67,8 @@ ViewSpec diagonal(const Tensor& input, int64_t offset, int64_t dim1, int64_t dim
     int64_t rows = v.sizes[a], columns = v.sizes[b], row_step = v.strides[a], column_step = v.strides[b];
     // Clamped first: the offset is a user's integer of any size.
     offset = std::clamp(offset, -rows, columns);
-    int64_t length = std::max<int64_t>(offset >= 0 ? std::min(rows, columns - offset) : std::min(rows + offset, columns), 0);
+    int64_t length = std::max<int64_t>(
+        offset >= 0 ? std::min(rows, columns - offset) : std::min(rows + offset, columns), 0);
     if (length > 0) v.offset += offset >= 0 ? offset * column_step : -offset * row_step;
     v.remove(std::max(a, b));
     v.remove(std::min(a, b));
@@ -78,8 +80,8 @@ ViewSpec unfold(const Tensor& input, int64_t dimension, int64_t size, int64_t st
     int d = wrap_dim("unfold", dimension, input.dim());
     int64_t available = input.dim() ? input.sizes()[d] : 1;
     RL_CHECK(size >= 0 && size <= available, throw_runtime,
-             "unfold(size): must be between 0 and the %lld elements of dimension %d, got %lld", (long long)available, d,
-             (long long)size);
+             "unfold(size): must be between 0 and the %lld elements of dimension %d, got %lld",
+             (long long)available, d, (long long)size);
     RL_CHECK(step > 0, throw_runtime, "unfold(step): must be positive, got %lld", (long long)step);
     ViewSpec v(input);
     if (input.dim() == 0) {

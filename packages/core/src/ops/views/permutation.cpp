@@ -12,9 +12,10 @@ ViewSpec transpose(const Tensor& input, int64_t dim0, int64_t dim1) {
 }
 
 ViewSpec t(const Tensor& input) {
-    RL_CHECK(input.dim() <= 2, throw_runtime,
-             "t(): needs a tensor of at most 2 dimensions, got shape %s\nhint: use transpose(), or mT for batches",
-             to_string(input.sizes()).c_str());
+    RL_CHECK(
+        input.dim() <= 2, throw_runtime,
+        "t(): needs a tensor of at most 2 dimensions, got shape %s\nhint: use transpose(), or mT for batches",
+        to_string(input.sizes()).c_str());
     return input.dim() < 2 ? ViewSpec(input) : transpose(input, 0, 1);
 }
 
@@ -26,7 +27,8 @@ ViewSpec permute(const Tensor& input, IntList dims) {
     uint64_t seen = 0;
     for (int i = 0; i < v.ndim; ++i) {
         int d = wrap_dim("permute", dims[i], input.dim());
-        RL_CHECK(!(seen >> d & 1), throw_runtime, "permute(dims): %s names dimension %d twice", to_string(dims).c_str(), d);
+        RL_CHECK(!(seen >> d & 1), throw_runtime, "permute(dims): %s names dimension %d twice",
+                 to_string(dims).c_str(), d);
         seen |= uint64_t{1} << d;
         v.sizes[i] = input.sizes()[d];
         v.strides[i] = input.strides()[d];
@@ -45,8 +47,8 @@ ViewSpec movedim(const Tensor& input, IntList source, IntList destination) {
     for (size_t i = 0; i < source.size(); ++i) {
         int s = wrap_dim("movedim", source[i], n), d = wrap_dim("movedim", destination[i], n);
         RL_CHECK(!(moved >> s & 1) && from[d] < 0, throw_runtime,
-                 "movedim(source, destination): %s and %s must each name a dimension once", to_string(source).c_str(),
-                 to_string(destination).c_str());
+                 "movedim(source, destination): %s and %s must each name a dimension once",
+                 to_string(source).c_str(), to_string(destination).c_str());
         moved |= uint64_t{1} << s;
         from[d] = s;
     }

@@ -13,9 +13,10 @@ void resolve(const char* op, const Tensor& input, IntList size, ViewSpec& v) {
                      to_string(size).c_str());
             inferred = v.ndim;
         } else {
-            RL_CHECK(n >= 0, throw_runtime, "%s(size): a size cannot be negative, got %s", op, to_string(size).c_str());
-            RL_CHECK(!__builtin_mul_overflow(known, n, &known), throw_runtime, "%s(size): %s has too many elements", op,
+            RL_CHECK(n >= 0, throw_runtime, "%s(size): a size cannot be negative, got %s", op,
                      to_string(size).c_str());
+            RL_CHECK(!__builtin_mul_overflow(known, n, &known), throw_runtime,
+                     "%s(size): %s has too many elements", op, to_string(size).c_str());
         }
         v.push(n, 0);
     }
@@ -75,7 +76,8 @@ ViewSpec view(const Tensor& input, IntList size) {
 
 ViewSpec view_as(const Tensor& input, const Tensor& other) {
     ViewSpec v;
-    if (input.dim() == other.dim() && std::equal(input.sizes().begin(), input.sizes().end(), other.sizes().begin()))
+    if (input.dim() == other.dim() &&
+        std::equal(input.sizes().begin(), input.sizes().end(), other.sizes().begin()))
         return ViewSpec(input);
     return view(input, other.sizes());
 }
@@ -105,8 +107,8 @@ ViewSpec unsqueeze(const Tensor& input, int64_t dim) {
 
 ViewSpec expand(const Tensor& input, IntList size, bool) {
     int lead = static_cast<int>(size.size()) - static_cast<int>(input.dim());
-    RL_CHECK(lead >= 0, throw_runtime, "expand(size): %s has fewer dimensions than shape %s", to_string(size).c_str(),
-             to_string(input.sizes()).c_str());
+    RL_CHECK(lead >= 0, throw_runtime, "expand(size): %s has fewer dimensions than shape %s",
+             to_string(size).c_str(), to_string(input.sizes()).c_str());
     ViewSpec v;
     v.offset = input.impl()->offset();
     for (int d = 0; d < static_cast<int>(size.size()); ++d) {
@@ -124,7 +126,8 @@ ViewSpec expand(const Tensor& input, IntList size, bool) {
 ViewSpec expand_as(const Tensor& input, const Tensor& other) { return expand(input, other.sizes(), false); }
 ViewSpec broadcast_to(const Tensor& input, IntList size) { return expand(input, size, false); }
 
-ViewSpec as_strided(const Tensor& input, IntList size, IntList stride, std::optional<int64_t> storage_offset) {
+ViewSpec as_strided(const Tensor& input, IntList size, IntList stride,
+                    std::optional<int64_t> storage_offset) {
     RL_CHECK(size.size() == stride.size(), throw_runtime,
              "as_strided(size, stride): %s and %s must have the same length", to_string(size).c_str(),
              to_string(stride).c_str());
@@ -145,9 +148,10 @@ ViewSpec as_strided(const Tensor& input, IntList size, IntList stride, std::opti
         overflow |= __builtin_add_overflow(last, step, &last);
     }
     auto have = static_cast<int64_t>(input.impl()->storage()->nbytes() / itemsize(input.dtype()));
-    RL_CHECK(empty || (!overflow && last < have), throw_runtime,
-             "as_strided(size, stride): %s with strides %s at offset %lld reaches beyond the storage of %lld elements",
-             to_string(size).c_str(), to_string(stride).c_str(), (long long)v.offset, (long long)have);
+    RL_CHECK(
+        empty || (!overflow && last < have), throw_runtime,
+        "as_strided(size, stride): %s with strides %s at offset %lld reaches beyond the storage of %lld elements",
+        to_string(size).c_str(), to_string(stride).c_str(), (long long)v.offset, (long long)have);
     return v;
 }
 

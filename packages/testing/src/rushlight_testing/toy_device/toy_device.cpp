@@ -44,7 +44,7 @@ BackendStatus fail(BackendStatus status, const std::string& text) {
 struct Stream {
     std::deque<std::function<void()>> queue;
     uint64_t queued = 0, done = 0;  // tickets: the n-th piece of work has ticket n
-    uint64_t wanted = 0;            // run up to this ticket
+    uint64_t wanted = 0;  // run up to this ticket
 };
 
 struct Event {
@@ -301,10 +301,8 @@ struct Operand {
             using T = decltype(zero);
             T element;
             std::memcpy(&element, data + offset * static_cast<int64_t>(sizeof(T)), sizeof(T));
-            if constexpr (std::is_integral_v<T>)
-                value.i = static_cast<int64_t>(element);
-            else
-                value.f = static_cast<double>(element);
+            if constexpr (std::is_integral_v<T>) value.i = static_cast<int64_t>(element);
+            else value.f = static_cast<double>(element);
         });
         return value;
     }
@@ -312,14 +310,10 @@ struct Operand {
         visit(dtype, [&](auto zero) {
             using T = decltype(zero);
             T element;
-            if constexpr (std::is_same_v<T, bool>)
-                element = value.floating ? value.f != 0 : value.i != 0;
-            else if constexpr (std::is_integral_v<T>)
-                element = static_cast<T>(value.as_int());
-            else if constexpr (std::is_same_v<T, double>)
-                element = value.as_float();
-            else
-                element = T(static_cast<float>(value.as_float()));
+            if constexpr (std::is_same_v<T, bool>) element = value.floating ? value.f != 0 : value.i != 0;
+            else if constexpr (std::is_integral_v<T>) element = static_cast<T>(value.as_int());
+            else if constexpr (std::is_same_v<T, double>) element = value.as_float();
+            else element = T(static_cast<float>(value.as_float()));
             std::memcpy(data + offset * static_cast<int64_t>(sizeof(T)), &element, sizeof(T));
         });
     }
@@ -414,8 +408,7 @@ BackendStatus sum_kernel(const KernelArgs* args) {
             int64_t offset = 0;
             for (size_t d = 0; d < strides.size(); ++d) offset += at[d] * strides[d];
             Number value = in.load(in.offset(at)), &total = totals[offset];
-            if (floating)
-                total.f += value.as_float();
+            if (floating) total.f += value.as_float();
             else
                 total.i = static_cast<int64_t>(static_cast<uint64_t>(total.i) +
                                                static_cast<uint64_t>(value.as_int()));
