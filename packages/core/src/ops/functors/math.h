@@ -25,16 +25,37 @@ namespace math {
     RL_HD inline float name(float x) { return std::name(x); } \
     RL_HD inline double name(double x) { return std::name(x); }
 RL_OWN(pow)
-RL_OWN(exp) RL_OWN(expm1) RL_OWN(log) RL_OWN(log1p) RL_OWN(tanh) RL_OWN(erf) RL_OWN(sin) RL_OWN(cos)
-    RL_OWN(tan) RL_LIBRARY(exp2) RL_LIBRARY(log2) RL_LIBRARY(log10) RL_LIBRARY(sqrt) RL_LIBRARY(asin)
-        RL_LIBRARY(acos) RL_LIBRARY(atan) RL_LIBRARY(sinh) RL_LIBRARY(cosh) RL_LIBRARY(asinh)
-            RL_LIBRARY(acosh) RL_LIBRARY(atanh) RL_LIBRARY(erfc) RL_LIBRARY(floor) RL_LIBRARY(ceil)
-                RL_LIBRARY(trunc) RL_LIBRARY(nearbyint)
+RL_OWN(exp)
+RL_OWN(expm1)
+RL_OWN(log)
+RL_OWN(log1p)
+RL_OWN(tanh)
+RL_OWN(erf)
+RL_OWN(sin)
+RL_OWN(cos)
+RL_OWN(tan)
+RL_LIBRARY(exp2)
+RL_LIBRARY(log2)
+RL_LIBRARY(log10)
+RL_LIBRARY(sqrt)
+RL_LIBRARY(asin)
+RL_LIBRARY(acos)
+RL_LIBRARY(atan)
+RL_LIBRARY(sinh)
+RL_LIBRARY(cosh)
+RL_LIBRARY(asinh)
+RL_LIBRARY(acosh)
+RL_LIBRARY(atanh)
+RL_LIBRARY(erfc)
+RL_LIBRARY(floor)
+RL_LIBRARY(ceil)
+RL_LIBRARY(trunc)
+RL_LIBRARY(nearbyint)
 #undef RL_OWN
 #undef RL_LIBRARY
 
-                    template <class T>
-                    RL_HD inline T sigmoid(T x) {
+template <class T>
+RL_HD inline T sigmoid(T x) {
     return T(1) / (T(1) + exp(-x));
 }
 
