@@ -65,11 +65,9 @@ def memory_of(tensor: Tensor) -> memoryview:
     """The memory of a contiguous tensor on the CPU, as bytes."""
     if tensor.numel() == 0:
         return memoryview(b"")
-    flat = tensor.detach().reshape(-1).view(core.uint8)
-    try:
-        return memoryview(flat)
-    except TypeError:
-        return memoryview(flat.numpy())
+    # The storage's buffer, not the tensor's: Python has no format for bfloat16.
+    begin = tensor.storage_offset() * tensor.itemsize
+    return memoryview(tensor.untyped_storage())[begin : begin + tensor.nbytes]
 
 
 # Writing ----------------------------------------------------------------------------------------------------
