@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from rushlight_testing.trace_format import trace_problems
+
 EXAMPLE = Path(__file__).resolve().parents[1] / "examples" / "digits.py"
 
 
@@ -59,10 +61,24 @@ def test_trace_holds_the_step(one_epoch: tuple[subprocess.CompletedProcess[str],
     _, out = one_epoch
     trace = json.loads((out / "trace.json").read_text())
     events = trace["traceEvents"] if isinstance(trace, dict) else trace
-    names = " ".join(str(event.get("name")) for event in events)
-    for operator in ("conv", "relu", "softmax", "mm"):
-        assert operator in names.lower()
-    assert all(event["dur"] >= 0 for event in events if event.get("ph") == "X")
+    slices = {event["name"]: event for event in events if event["ph"] == "X"}
+    assert {"forward", "backward", "update", "convolution", "relu", "softmax", "mm"} <= slices.keys()
+    forward, relu = slices["forward"], slices["relu"]
+    assert forward["ts"] <= relu["ts"] < relu["ts"] + relu["dur"] <= forward["ts"] + forward["dur"]
+
+
+def test_trace_keeps_the_rules_of_its_format(
+    one_epoch: tuple[subprocess.CompletedProcess[str], Path],
+) -> None:
+    _, out = one_epoch
+    assert trace_problems((out / "trace.json").read_text()) == []
+
+
+def test_misread_digits_are_shown(one_epoch: tuple[subprocess.CompletedProcess[str], Path]) -> None:
+    ended, _ = one_epoch
+    title = ended.stdout.index("read as")
+    assert re.match(r"read as (\d), is (?!\1)\d", ended.stdout[title:])
+    assert "@@" in ended.stdout[title:]
 
 
 def test_epochs_must_be_positive(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import threading
 from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from rushlight_profiler.sinks import make_sink
 from rushlight_profiler.sinks.chrome import ChromeTrace
 from rushlight_profiler.sinks.html import MAX_MEMORY_POINTS, HtmlPage, page_data
 from rushlight_profiler.sinks.json_lines import JsonLines
+from rushlight_testing.trace_format import trace_problems
 
 
 @pytest.fixture
@@ -130,14 +132,29 @@ def test_chrome_names(trace, recording):
     assert {entry["tid"] for entry in of_phase(trace, "X")} <= set(recording.header.threads)
 
 
-def test_chrome_slices_of_a_thread_nest(trace):
-    open_ends = []
-    for entry in sorted(of_phase(trace, "X"), key=lambda entry: (entry["ts"], -entry["dur"])):
-        end = entry["ts"] + entry["dur"]
-        while open_ends and open_ends[-1] <= entry["ts"]:
-            open_ends.pop()
-        assert not open_ends or end <= open_ends[-1] + 1e-3
-        open_ends.append(end)
+def test_chrome_keeps_the_rules_of_the_format(recording, make_recording, tmp_path):
+    for kept in (recording, make_recording(), make_recording(("operator", "mul", 0, 1, 0), dropped=7)):
+        kept.export_chrome_trace(str(tmp_path / "trace.json"))
+        assert trace_problems((tmp_path / "trace.json").read_text()) == []
+
+
+def test_chrome_keeps_the_rules_with_several_threads(x, tmp_path):
+    def work():
+        for _ in range(20):
+            with record_function("outer"):
+                (x + x).clone()
+
+    with profile(profile_memory=True) as prof:
+        threads = [threading.Thread(target=work) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        work()
+        for thread in threads:
+            thread.join()
+    prof.export_chrome_trace(str(tmp_path / "trace.json"))
+    text = (tmp_path / "trace.json").read_text()
+    assert len({entry["tid"] for entry in of_phase(json.loads(text), "X")}) == 4
+    assert trace_problems(text) == []
 
 
 def test_chrome_arrows_lead_from_operators_to_nodes(trace):

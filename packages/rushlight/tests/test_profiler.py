@@ -7,6 +7,7 @@ import threading
 
 import rushlight as torch
 from rushlight.profiler import profile, record_function
+from rushlight_testing.trace_format import trace_problems
 
 ONES = torch.tensor([1.0, 1.0])
 
@@ -78,6 +79,37 @@ def test_arrows_in_the_trace(tmp_path):
     ends = {entry["id"]: slices[entry["tid"], entry["ts"]] for entry in entries if entry["ph"] == "f"}
     pairs = {(starts[number], ends[number].rstrip("0")) for number in starts}
     assert {("add", "AddBackward"), ("mul", "MulBackward")} <= pairs
+
+
+def test_the_trace_of_training_keeps_the_rules_of_the_format(tmp_path):
+    model = torch.nn.Sequential(
+        torch.nn.Conv2d(1, 4, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(64, 2)
+    )
+    optimizer = torch.optim.Adam(model.parameters())
+
+    def step():
+        optimizer.zero_grad()
+        with record_function("forward"):
+            loss = model(torch.ones(8, 1, 6, 6)).square().mean()
+        loss.backward(retain_graph=True)
+        loss.backward()
+        optimizer.step()
+
+    def work():
+        other = threading.Thread(target=step)
+        other.start()
+        other.join()
+        step()
+
+    prof = recorded(work, record_shapes=True, profile_memory=True, with_stack=True)
+    prof.export_chrome_trace(str(tmp_path / "trace.json"))
+    text = (tmp_path / "trace.json").read_text()
+    assert trace_problems(text) == []
+    entries = json.loads(text)["traceEvents"]
+    assert {entry["ph"] for entry in entries} == {"X", "s", "f", "C", "i", "M"}
+    names = {entry["name"] for entry in entries if entry["ph"] == "X"}
+    assert {"forward", "convolution", "relu", "linear"} <= names
+    assert any(name.startswith("ConvolutionBackward") for name in names)
 
 
 def test_backward_on_a_thread_that_starts_meanwhile():
