@@ -2,8 +2,12 @@
 
 #include "rushlight/ops/_to_copy.h"
 #include "rushlight/ops/clone.h"
+#include "rushlight/ops/copy_.h"
+#include "rushlight/ops/mul.h"
 #include "rushlight/ops/narrow.h"
+#include "rushlight/ops/transpose.h"
 #include "rushlight/ops/view.h"
+#include "rushlight/ops/zero_.h"
 #include "rushlight/ops/zeros_like.h"
 
 namespace rushlight::autograd::f {
@@ -63,6 +67,13 @@ Tensor restore(const Tensor& reduced, IntList shape, const std::optional<IntList
     return ops::expand(kept, shape);
 }
 
+Tensor scaled(const Tensor& t, const Tensor& weight) { return weight.defined() ? ops::mul(t, weight) : t; }
+
+Tensor channelwise(const Tensor& t, const Tensor& weight) {
+    if (!weight.defined()) return t;
+    return ops::transpose(ops::mul(ops::transpose(t, 1, -1), weight), 1, -1);
+}
+
 bool materialize(std::span<Tensor> grads, const SavedShape* shapes) {
     bool any = false;
     for (const Tensor& g : grads) any |= g.defined();
@@ -106,6 +117,22 @@ std::vector<Tensor> tangent_or_zeros(TensorList list) {
                                                            : ops::zeros_like(t));  // integers join as zeros
     }
     return tangents;
+}
+
+Tensor tangent_to_write(const Tensor& t) {
+    Tensor own = tangent(t);
+    if (own.defined()) return own;
+    Tensor root = Tensor::share(t.impl()->root());
+    set_tangent(root, ops::zeros_like(root));
+    return tangent(t);
+}
+
+void write_tangent(const Tensor& t, const Tensor& value) {
+    if (value.defined()) {
+        ops::copy_(tangent_to_write(t), value, false);
+    } else if (Tensor own = tangent(t); own.defined()) {
+        ops::zero_(own);
+    }
 }
 
 void set_tangents(const std::vector<Tensor>& results, const std::vector<Tensor>& tangents) {

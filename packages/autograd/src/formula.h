@@ -138,6 +138,10 @@ inline std::optional<IntList> dims(const std::optional<int64_t>& dim) {
     return dim ? std::optional<IntList>(IntList(&*dim, 1)) : std::nullopt;
 }
 
+/// Times a weight, if there is one: as it is, or one for each channel, the second dimension.
+Tensor scaled(const Tensor& t, const Tensor& weight);
+Tensor channelwise(const Tensor& t, const Tensor& weight);
+
 // --- nodes ---
 
 /// False when no gradient arrived; else absent ones become zeros.
@@ -147,13 +151,24 @@ void spread(const std::vector<Tensor>& shares, Node& node, uint32_t first, std::
 
 // --- forward mode ---
 
-inline void accumulate(Tensor& total, const Tensor& share) {
-    total = total.defined() ? ops::add(total, share) : share;
+/// What a rule gives is added up per result: a tensor belongs to the first, a tuple has one for each, None where there is none.
+inline void add_tangent(Tensor& total, const Tensor& share) {
+    if (share.defined()) total = total.defined() ? ops::add(total, share) : share;
+}
+inline void add_tangent(Tensor&, None) {}
+inline void accumulate(Tensor* totals, const Tensor& share) { add_tangent(totals[0], share); }
+template <class... T>
+void accumulate(Tensor* totals, const std::tuple<T...>& shares) {
+    std::apply([&](const auto&... share) { (add_tangent(*totals++, share), ...); }, shares);
 }
 Tensor expand_to(const Tensor& tangent, const Tensor& result);
 Tensor tangent_or_zeros(const Tensor& t);
 inline Tensor tangent_or_zeros(const TensorOrScalar& t) { return tangent_or_zeros(t.tensor()); }
 std::vector<Tensor> tangent_or_zeros(TensorList list);
+/// The tangent of a tensor that is about to be written: a view's is a view of its root's, so that all see what is written.
+Tensor tangent_to_write(const Tensor& t);
+/// Writes it; an undefined value is zeros.
+void write_tangent(const Tensor& t, const Tensor& value);
 void set_tangents(const std::vector<Tensor>& results, const std::vector<Tensor>& tangents);
 
 }  // namespace rushlight::autograd::f

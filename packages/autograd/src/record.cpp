@@ -2,12 +2,11 @@
 
 #include <mutex>
 
+#include "formula.h"
 #include "history.h"
 #include "rushlight/autograd/engine.h"
 #include "rushlight/ops/as_strided.h"
 #include "rushlight/ops/copy_.h"
-#include "rushlight/ops/zero_.h"
-#include "rushlight/ops/zeros_like.h"
 #include "rushlight/value.h"
 #include "view_node.h"
 
@@ -107,20 +106,13 @@ Tensor as_strided_dual(const Operator& op, StageMask mask, const Tensor& input, 
     return result;
 }
 
-// Forward mode of copy_, to which all in-place operators come down. A view's tangent is a view of its root's, so what is
-// written to one is seen by all.
+// Forward mode of copy_, to which derived in-place forms come down.
 Tensor copy_dual(const Operator& op, StageMask mask, const Tensor& input, const Tensor& src,
                  bool non_blocking) {
     using C = Call<Tensor(const Tensor&, const Tensor&, bool)>;
     C::next(op, mask & ~bit(Stage::Dual), input, src, non_blocking);
     StagesOff dual(bit(Stage::Dual));
-    Tensor given = tangent(src), own = tangent(input);
-    if (!own.defined() && given.defined()) {
-        Tensor root = Tensor::share(input.impl()->root());
-        set_tangent(root, ops::zeros_like(root));
-        own = tangent(input);
-    }
-    if (own.defined()) given.defined() ? ops::copy_(own, given, false) : ops::zero_(own);
+    f::write_tangent(input, tangent(src));
     return input;
 }
 

@@ -9,6 +9,7 @@ namespace rushlight::autograd {
 Tensor SavedTensor::unpack_result(Node* node) const {
     Tensor t = make_alias(tensor_);
     if (is_differentiable(t.dtype())) set_history(t, Ref<Node>::share(node), index_);
+    copy_tangent(tensor_, t);
     return t;
 }
 

@@ -3,7 +3,6 @@
 #include <mutex>
 
 #include "history.h"
-#include "rushlight/ops/as_strided.h"
 #include "view_node.h"
 
 namespace rushlight::autograd {
@@ -168,26 +167,6 @@ void rebase_history(const Tensor& t, const Ref<Node>& node, uint32_t index) {
     root.impl()->set(Flag::NonLeaf);
     root.impl()->set_stage(Stage::Autograd, true);
     impl->set(Flag::NonLeaf);
-}
-
-Tensor tangent(const Tensor& t) {
-    if (!t.defined()) return {};
-    const Meta* m = meta_or_null(t.impl());
-    if (m && m->tangent.defined()) return m->tangent;
-    if (!t.impl()->is_view()) return {};
-    // A view from before its root became dual: the same part of the root's tangent.
-    const TensorImpl* root = t.impl()->root();
-    const Meta* r = meta_or_null(root);
-    if (!r || !r->tangent.defined()) return {};
-    StagesOff dual(bit(Stage::Dual));
-    return ops::as_strided(r->tangent, t.sizes(), t.strides(),
-                           r->tangent.impl()->offset() + t.impl()->offset() - root->offset());
-}
-
-void set_tangent(const Tensor& t, Tensor tangent) {
-    if (!tangent.defined() && !meta_or_null(t.impl())) return;
-    t.impl()->set_stage(Stage::Dual, tangent.defined());
-    meta(t.impl()).tangent = std::move(tangent);
 }
 
 }  // namespace rushlight::autograd

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+
 import pytest
 from autograd_samples import leaf
 
@@ -39,6 +41,47 @@ def test_forward_over_reverse() -> None:
         (g,) = grad(dual * dual * dual, dual, core.ones(3, dtype=core.float64), create_graph=True)
         tangent = unpack_dual(g).tangent
     assert tangent.tolist() == pytest.approx([6 * v for v in x.tolist()])
+
+
+def test_a_saved_result_has_its_tangent() -> None:
+    """tanh's node keeps tanh(x), before forward mode knows the tangent of tanh(x)."""
+    x = leaf(3)
+    with dual_level():
+        dual = make_dual(x, core.ones(3, dtype=core.float64))
+        (g,) = grad(dual.tanh().sum(), dual, create_graph=True)
+        tangent = unpack_dual(g).tangent
+    y = x.detach().tanh()
+    assert tangent.tolist() == pytest.approx((-2 * y * (1 - y * y)).tolist())
+
+
+def test_the_end_of_a_level_takes_tangents_off() -> None:
+    x = leaf(3)
+    with dual_level():
+        dual = make_dual(x, core.ones(3, dtype=core.float64))
+        y = dual.tanh()
+        alive = weakref.ref(unpack_dual(y).tangent)
+    assert alive() is None  # though y's graph and the tangent's held each other
+    with dual_level():
+        assert unpack_dual(y).tangent is None
+        assert unpack_dual(y * 2).tangent is None
+
+
+def test_an_in_place_operator_writes_the_tangent_of_what_a_view_shows() -> None:
+    base, source = core.zeros(2, 3, dtype=core.float64), leaf(3).detach()
+    index = core.tensor([[2, 0, 1]])
+    with dual_level():
+        base[1:].scatter_(1, index, make_dual(source, source * 10).view(1, 3))
+        tangent = unpack_dual(base).tangent
+        assert tangent[0].tolist() == [0, 0, 0]
+        assert tangent[1, [2, 0, 1]].tolist() == pytest.approx((source * 10).tolist())
+        base[1:].scatter_(1, index[:, :1], 7.0)
+        assert unpack_dual(base).tangent[1, 2].item() == 0
+
+
+def test_fill_with_a_dual_number() -> None:
+    with dual_level():
+        value = make_dual(core.tensor(2.0), core.tensor(3.0))
+        assert unpack_dual(core.zeros(2).fill_(value)).tangent.tolist() == [3, 3]
 
 
 def test_functional() -> None:

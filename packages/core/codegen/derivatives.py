@@ -67,6 +67,10 @@ def load_derivatives(folder: Path, ops: list[Op]) -> list[Derivative]:
             if isinstance(jvp, dict):
                 jvp.pop("__line__", None)
                 jvp = {k: Formula.parse(v) for k, v in jvp.items()}
+                for names, formula in grads.items():
+                    for n in names:
+                        if n not in jvp and formula.text != "None":
+                            raise fail(f"jvp lacks {n!r}: its tangent would be lost")
             elif jvp not in ("pointwise", "linear", "constant", ""):
                 raise fail(f"jvp must be pointwise, linear, constant or formulas, not {jvp!r}")
         except FormulaError as error:

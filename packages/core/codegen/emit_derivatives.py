@@ -103,9 +103,12 @@ class _Emitter:
         lines = ["", f"// --- {self.op.name} ({self.d.source.name}:{self.d.line})"]
         if self.d.grads:
             lines += self._node()
-            for form in self.op.forms():
-                if form.kind in ("Functional", "InPlace"):
-                    lines += self._record(form)
+            forms = {form.kind: form for form in self.op.forms()}
+            if "Aux" in forms:
+                lines += self._record(forms["Aux"]) + self._record_by_aux(forms["Functional"], forms["Aux"])
+            for kind in ("InPlace",) if "Aux" in forms else ("Functional", "InPlace"):
+                if kind in forms:
+                    lines += self._record(forms[kind])
         for form in self.op.forms():
             if form.kind == "Functional" or (form.kind == "InPlace" and self.op.is_inplace):
                 if self.op.name != "copy_":  # by hand: record.cpp
@@ -215,7 +218,7 @@ class _Emitter:
         if self.multi:
             return [
                 "        if (!f::materialize(grads, result_shapes)) return;",
-                "        const Tensor& grad = grads[0];",
+                "        [[maybe_unused]] const Tensor& grad = grads[0];",
             ]
         if self.list_result:
             return ["        if (!f::materialize(grads, result_shapes.data())) return;"]
@@ -264,19 +267,13 @@ class _Emitter:
         """The stage function of Autograd."""
         schema = form.schema
         inplace = form.kind == "InPlace"
-        function = form.symbol.removeprefix("op_") + "_autograd"
         call = f"Call<{schema.cpp_signature}>"
         given = ", ".join(cpp_name(a.name) for a in schema.arguments)
         comma = ", " if given else ""
-        lines = [
-            f"{schema.cpp_return} {function}(const Operator& op, StageMask stages, {schema.cpp_parameters()}) {{",
-            "    stages &= ~bit(Stage::Autograd);",
-        ]
+        lines = self._open_record(form)
         if inplace:
             lines.append(f'    check_inplace("{form.name}", {cpp_name(schema.arguments[0].name)});')
-        differentiable = [n for names in self.d.grads for n in names]
-        need = " || ".join(f"needs_grad({cpp_name(n)})" for n in differentiable)
-        lines.append(f"    if (!({need})) return {call}::next(op, stages{comma}{given});")
+        lines.append(f"    if (!({self._needed()})) return {call}::next(op, stages{comma}{given});")
         lines += self._make_node(form)
         for use, formulas in self._saved_uses().items():
             if self._kind_of(use.name) in ("tensor", "param"):
@@ -289,18 +286,35 @@ class _Emitter:
                 f"        return {call}::next(op, stages{comma}{given});",
                 "    }();",
             ]
-        elif self.op.aux and not inplace:
-            aux = next(f for f in self.op.forms() if f.kind == "Aux")
-            lines.append(
-                f"    auto all = Call<{aux.schema.cpp_signature}>::next({aux.symbol}, stages{comma}{given});"
-            )
         else:
             lines.append(f"    auto made = {call}::next(op, stages{comma}{given});")
-        lines += [f"    {line}" for line in self._after(form)]
+        return [*lines, *(f"    {line}" for line in self._after(form)), "}"]
+
+    def _record_by_aux(self, form: Form, aux: Form) -> list[str]:
+        """The stage function of Autograd where the node needs auxiliary results: without a node they are not made."""
+        given = ", ".join(cpp_name(a.name) for a in form.schema.arguments)
+        count = len(self.op.schema.returns)
+        results = ", ".join(f"std::move(std::get<{i}>(all))" for i in range(count))
+        return [
+            *self._open_record(form),
+            f"    if (!({self._needed()})) return Call<{form.schema.cpp_signature}>::next(op, stages, {given});",
+            f"    auto all = {_autograd_function(aux)}({aux.symbol}, stages, {given});",
+            f"    return {results if count == 1 else '{' + results + '}'};",
+            "}",
+        ]
+
+    def _open_record(self, form: Form) -> list[str]:
+        schema, function = form.schema, _autograd_function(form)
         self.installs.append(
             f'install_stage(Stage::Autograd, "{form.name}", {form.hash:#x}ULL, reinterpret_cast<void*>({function}));'
         )
-        return [*lines, "}"]
+        return [
+            f"{schema.cpp_return} {function}(const Operator& op, StageMask stages, {schema.cpp_parameters()}) {{",
+            "    stages &= ~bit(Stage::Autograd);",
+        ]
+
+    def _needed(self) -> str:
+        return " || ".join(f"needs_grad({cpp_name(n)})" for names in self.d.grads for n in names)
 
     def _make_node(self, form: Form) -> list[str]:
         lines = []
@@ -363,10 +377,10 @@ class _Emitter:
         """Shapes, results and history, once the operator has run."""
         inplace = form.kind == "InPlace"
         lines = []
-        if self.op.aux and not inplace:
+        if form.kind == "Aux":
             n = len(self.op.schema.returns)
             names = [f"made{i}" for i in range(n)] + [f"aux_{a}" for a in self.op.aux]
-            lines.append(f"auto& [{', '.join(names)}] = all;")
+            lines.append(f"auto& [{', '.join(names)}] = made;")
             results = names[:n]
             for use in self._saved_uses():
                 if self._kind_of(use.name) == "aux":
@@ -397,9 +411,6 @@ class _Emitter:
                     lines.append(f"node->{saved_name(use)}.save({results[index]});")
                 else:
                     lines.append(f"node->{saved_name(use)}.save_result({results[index]}, {index});")
-        if self.op.aux and not inplace:
-            value = results[0] if len(results) == 1 else "{" + ", ".join(results) + "}"
-            return [*lines, f"return {value};"]
         return [*lines, "return made;"]
 
     def _result_index(self, name: str) -> int:
@@ -431,27 +442,61 @@ class _Emitter:
                 "    return made;",
                 "}",
             ]
-        if jvp == "" or (self.multi and jvp != "linear") or (self.has_list and jvp != "linear"):
+        rules = self._pointwise_rules() if jvp == "pointwise" else jvp
+        if not rules or any(self.args[name].type.name.endswith("[]") for name in rules if jvp != "linear"):
             return [*lines, f'    fail_no_jvp("{self.op.name}");', "}"]
+        aux = self._aux_of_rules(form, rules)
+        if aux:
+            call, op = f"Call<{aux.schema.cpp_signature}>", aux.symbol
+        else:
+            op = "op"
         lines += [
             "    auto made = [&] {",
             "        StagesOff dual(bit(Stage::Dual));",
-            f"        return {call}::next(op, stages, {given});",
+            f"        return {call}::next({op}, stages, {given});",
             "    }();",
+            "    StagesOff dual(bit(Stage::Dual));",
         ]
         if jvp == "linear":
             lines += [f"    {line}" for line in self._linear(form)]
         else:
-            rules = self._pointwise_rules() if jvp == "pointwise" else jvp
             assert isinstance(rules, dict)
-            lines += ["    StagesOff dual(bit(Stage::Dual));", "    Tensor total;"]
-            for name, formula in rules.items():
-                lines.append(f"    if (Tensor tangent_ = tangent({cpp_name(name)}); tangent_.defined())")
-                writer = CppWriter(self.ops, self._name_in_forward, lambda n: f"needs_grad({cpp_name(n)})")
-                lines.append(f"        f::accumulate(total, {writer.write(formula.tree)});")
-                self.headers |= writer.headers
-            lines.append("    set_tangent(made, f::expand_to(total, made));")
-        return [*lines, "    return made;", "}"]
+            lines += [f"    {line}" for line in self._by_rules(form, rules, bool(aux))]
+        count = len(schema.returns)
+        results = ", ".join(f"std::move(std::get<{i}>(made))" for i in range(count))
+        if not aux:
+            return [*lines, "    return made;", "}"]
+        return [*lines, f"    return {results if count == 1 else '{' + results + '}'};", "}"]
+
+    def _aux_of_rules(self, form: Form, rules: str | dict[str, Formula]) -> Form | None:
+        """The form with auxiliary results, where a jvp formula reads one."""
+        if isinstance(rules, str) or not any(
+            use.name in self.op.aux for f in rules.values() for use in f.uses()
+        ):
+            return None
+        return next(f for f in self.op.forms() if f.kind == "Aux")
+
+    def _by_rules(self, form: Form, rules: dict[str, Formula], with_aux: bool) -> list[str]:
+        """The sum of the rules' values. With several results a rule gives a tuple, or the tangent of the first alone."""
+        count = len(self.op.schema.returns)
+        lines = [f"Tensor totals[{count}];"]
+
+        def name_of(use: Use) -> str:
+            return self._name_in_forward(use, count > 1 or with_aux)
+
+        for name, formula in rules.items():
+            lines.append(f"if (Tensor tangent_ = tangent({cpp_name(name)}); tangent_.defined())")
+            writer = CppWriter(self.ops, name_of, lambda n: f"needs_grad({cpp_name(n)})")
+            lines.append(f"    f::accumulate(totals, {writer.write(formula.tree)});")
+            self.headers |= writer.headers
+        if form.kind == "InPlace":
+            target = cpp_name(form.schema.arguments[0].name)
+            return [*lines, f"f::write_tangent({target}, totals[0]);"]
+        for i in range(count):
+            result = f"std::get<{i}>(made)" if count > 1 or with_aux else "made"
+            unwanted = f"if ({result}.defined()) " if count > 1 else ""
+            lines.append(f"{unwanted}set_tangent({result}, f::expand_to(totals[{i}], {result}));")
+        return lines
 
     def _forward_inplace(self, form: Form) -> list[str]:
         """The functional form, copied over: copy_ writes value and tangent."""
@@ -471,26 +516,41 @@ class _Emitter:
     def _linear(self, form: Form) -> list[str]:
         """The operator itself, applied to tangents."""
         parts = []
-        for a in form.schema.arguments:
+        linear_in = {cpp_name(name) for names in self.d.grads for name in names}
+        for i, a in enumerate(form.schema.arguments):
             name = cpp_name(a.name)
-            parts.append(f"f::tangent_or_zeros({name})" if a.type.is_tensor else name)
-        function = f"ops::{form.function}"
+            if form.kind == "InPlace" and i == 0:
+                parts.append(f"f::tangent_to_write({name})")
+            elif name in linear_in:
+                parts.append(f"f::tangent_or_zeros({name})")
+            else:
+                parts.append(name)  # indices, say
+        value = f"ops::{form.function}({', '.join(parts)})"
+        if form.kind == "InPlace":
+            return [f"{value};"]
         target = "f::set_tangents" if self.list_result or self.multi else "set_tangent"
-        return ["StagesOff dual(bit(Stage::Dual));", f"{target}(made, {function}({', '.join(parts)}));"]
+        return [f"{target}(made, {value});"]
 
     def _pointwise_rules(self) -> dict[str, Formula]:
         return {name: formula for names, formula in self.d.grads.items() for name in names if len(names) == 1}
 
-    def _name_in_forward(self, use: Use) -> str:
+    def _name_in_forward(self, use: Use, several: bool) -> str:
         if use.name in ("grad", "tangent"):
             return "tangent_"
         kind = self._kind_of(use.name)
         if kind == "aux":
-            raise FormulaError(f"a jvp formula cannot use the auxiliary result {use.name!r}")
-        name = "made" if kind == "result" else cpp_name(self.args[use.name].name)
+            name = f"std::get<{len(self.results) + self.op.aux.index(use.name)}>(made)"
+        elif kind == "result":
+            name = f"std::get<{self._result_index(use.name)}>(made)" if several else "made"
+        else:
+            name = cpp_name(self.args[use.name].name)
         if use.attribute:
             return f"f::{use.attribute}_of({name})"
         return name
+
+
+def _autograd_function(form: Form) -> str:
+    return form.symbol.removeprefix("op_") + "_autograd"
 
 
 def _local(use: Use) -> str:

@@ -198,6 +198,8 @@ HELPERS = {
     "inverse": "inverse of a permutation",
     "split_like": "the pieces of what was joined: split_like(grad, tensors.shapes, dim)",
     "zeros": "zeros(shape, dtype)",
+    "scaled": "t times an optional weight: scaled(t, weight)",
+    "channelwise": "t times an optional weight for each channel: channelwise(t, weight)",
 }
 
 

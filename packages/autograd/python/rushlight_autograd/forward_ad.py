@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from rushlight_autograd._C import _set_tangent, _tangent
+from rushlight_autograd._C import _enter_forward_mode, _leave_forward_mode, _set_tangent, _tangent
 from rushlight_core import Tensor
 
 __all__ = ["UnpackedDualTensor", "dual_level", "make_dual", "unpack_dual"]
@@ -29,15 +29,17 @@ _level = 0
 
 @contextmanager
 def dual_level() -> Iterator[int]:
-    """Forward mode is on inside; levels do not nest."""
+    """Forward mode is on inside; levels do not nest. At the end every tensor loses its tangent."""
     global _level
     if _level:
         raise RuntimeError("dual_level(): nested forward mode is not supported yet")
     _level += 1
+    _enter_forward_mode()
     try:
         yield 0
     finally:
         _level -= 1
+        _leave_forward_mode()
 
 
 def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:

@@ -1,4 +1,8 @@
-"""gradcheck: analytical derivatives against differences, reverse, forward and second order."""
+"""gradcheck: derivatives against central differences, in reverse mode, forward mode and second order.
+
+Every element of the Jacobian is compared, or, in `fast_mode`, one product u' J v with fixed random directions u and v for
+each input, which costs a few calls however large the tensors are.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +14,221 @@ from rushlight_autograd.backward import grad
 from rushlight_autograd.forward_ad import dual_level, make_dual, unpack_dual
 from rushlight_core import Tensor
 
+__all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
+
 
 class GradcheckError(RuntimeError):
     """A derivative that differs from differences of the function."""
+
+
+def gradcheck(
+    func: Callable[..., Any],
+    inputs: Any,
+    *,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    check_batched_grad: bool = False,
+    check_batched_forward_grad: bool = False,
+    check_forward_ad: bool = False,
+    check_backward_ad: bool = True,
+    fast_mode: bool = False,
+    masked: bool = False,
+) -> bool:
+    """Compares the gradients of `func` at `inputs` (float64 tensors with requires_grad) with central differences.
+
+    `func` gives a tensor or several; those that are not of floating point are passed over. Besides, the gradient is taken
+    twice and may differ by `nondet_tol`. Gradients of one output are always taken with the others undefined, so
+    `check_undefined_grad` is no work of its own here.
+
+    Raises GradcheckError, or returns False where `raise_exception` is off.
+    """
+    if check_batched_grad or check_batched_forward_grad:
+        raise NotImplementedError("gradcheck(check_batched_grad): there is no vmap to check it with")
+    if masked:
+        raise NotImplementedError("gradcheck(masked): there are no sparse layouts")
+    args = list(_tuple(inputs))
+    which = _checked(args)
+    if not which:
+        raise ValueError("gradcheck(inputs): at least one Tensor must require grad")
+    for i in which:
+        if args[i].dtype != core.float64:
+            raise ValueError(f"gradcheck(inputs): input {i} is {args[i].dtype}; differences need float64")
+    check = _Check(func, args, eps, atol, rtol)
+    try:
+        for i in which:
+            directions = [check.random(args[i], i)] if fast_mode else _units(args[i])
+            differences = [check.differences(i, v) for v in directions]
+            if check_backward_ad and differences:
+                check.reverse(i, directions, differences, fast_mode)
+                check.repeats(i, nondet_tol)
+            if check_forward_ad:
+                for v, along in zip(directions, differences, strict=True):
+                    check.forward(i, v, along)
+    except GradcheckError:
+        if raise_exception:
+            raise
+        return False
+    return True
+
+
+def gradgradcheck(
+    func: Callable[..., Any],
+    inputs: Any,
+    grad_outputs: Any = None,
+    *,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    gen_non_contig_grad_outputs: bool = False,
+    raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_fwd_over_rev: bool = False,
+    check_rev_over_rev: bool = True,
+    fast_mode: bool = False,
+    masked: bool = False,
+) -> bool:
+    """gradcheck of the gradients of `func`: second derivatives, also for the incoming gradients.
+
+    `check_grad_dtypes` requires that a gradient has its input's dtype, which is float64 in any case.
+    """
+    args = list(_tuple(inputs))
+    which = _checked(args)
+    if grad_outputs is None:
+        with core.no_grad():
+            shapes = [tuple(y.shape) for y in _outputs(func, args)]
+        seeds = [_seed(shape, gen_non_contig_grad_outputs) for shape in shapes]
+    else:
+        seeds = list(_tuple(grad_outputs))
+
+    def gradients(*values: Any) -> tuple[Tensor, ...]:
+        with core.enable_grad():
+            inner = list(values[: len(args)])
+            for i in which:
+                if not inner[i].requires_grad:
+                    # A dual is a tensor of its own; what differences move may be somebody's.
+                    inner[i] = (inner[i] if _is_dual(inner[i]) else inner[i].detach()).requires_grad_()
+            outputs = _outputs(func, inner)
+            pairs = [(y, s) for y, s in zip(outputs, values[len(args) :], strict=True) if y.requires_grad]
+            result = grad(
+                [y for y, _ in pairs],
+                [inner[i] for i in which],
+                [s for _, s in pairs],
+                create_graph=True,
+                allow_unused=True,
+                materialize_grads=True,
+            )
+        return tuple(g for g in result if g is not None)
+
+    return gradcheck(
+        gradients,
+        [*args, *seeds],
+        eps=eps,
+        atol=atol,
+        rtol=rtol,
+        raise_exception=raise_exception,
+        nondet_tol=nondet_tol,
+        check_undefined_grad=check_undefined_grad,
+        check_batched_grad=check_batched_grad,
+        check_forward_ad=check_fwd_over_rev,
+        check_backward_ad=check_rev_over_rev,
+        fast_mode=fast_mode,
+        masked=masked,
+    )
+
+
+class _Check:
+    def __init__(
+        self, func: Callable[..., Any], args: list[Any], eps: float, atol: float, rtol: float
+    ) -> None:
+        self.func, self.args, self.eps, self.atol, self.rtol = func, args, eps, atol, rtol
+
+    @staticmethod
+    def random(like: Tensor, seed: int) -> Tensor:
+        """A direction whose elements are between 1/2 and 1 in size; the stream of the user's program is left alone."""
+        generator = core.Generator().manual_seed(seed)
+        values = core.rand(tuple(like.shape), dtype=core.float64, generator=generator)
+        return core.where(values < 0.5, values - 1.0, values)
+
+    def differences(self, i: int, direction: Tensor) -> list[Tensor]:
+        """The outputs' central differences along a direction of input i."""
+        sides = []
+        with core.no_grad():
+            for step in (self.eps, -self.eps):
+                moved = [x.detach().clone() if isinstance(x, Tensor) else x for x in self.args]
+                moved[i] = moved[i] + step * direction
+                sides.append([y.detach().clone() for y in _outputs(self.func, moved)])
+        return [(a - b) / (2 * self.eps) for a, b in zip(*sides, strict=True)]
+
+    def reverse(self, i: int, directions: list[Tensor], differences: list[list[Tensor]], fast: bool) -> None:
+        for k, y in enumerate(_outputs(self.func, self.args)):
+            if not y.requires_grad:
+                if any(float(d[k].abs().amax()) > self.atol for d in differences if d[k].numel()):
+                    raise GradcheckError(f"output {k} depends on input {i} but does not require grad")
+                continue
+            if fast:
+                u = self.random(y, 1000 + k)
+                got = (self.gradient(i, y, u) * directions[0]).sum().item()
+                want = (u * differences[0][k]).sum().item()
+                scale = (1 + u.numel() * directions[0].numel()) ** 0.5
+                self.compare("reverse", got, want, f"output {k} for input {i}, in random directions", scale)
+                continue
+            for o, u in enumerate(_units(y)):
+                row = self.gradient(i, y, u).reshape(-1).tolist()
+                for e, got in enumerate(row):
+                    want = differences[e][k].reshape(-1)[o].item()
+                    self.compare("reverse", got, want, f"output {k}[{o}] for input {i}[{e}]")
+
+    def gradient(self, i: int, y: Tensor, seed: Tensor) -> Tensor:
+        x = self.args[i]
+        (g,) = grad(y, [x], seed, retain_graph=True, allow_unused=True)
+        if g is None:
+            return core.zeros(tuple(x.shape), dtype=core.float64)
+        if g.shape != x.shape or g.dtype != x.dtype:
+            raise GradcheckError(
+                f"gradient of input {i} is {g.dtype} of shape {tuple(g.shape)}, not {x.dtype} of {tuple(x.shape)}"
+            )
+        return g.detach()
+
+    def repeats(self, i: int, tolerance: float) -> None:
+        """The same gradient comes out a second time."""
+        taken = []
+        for _ in range(2):
+            outputs = [y for y in _outputs(self.func, self.args) if y.requires_grad]
+            if not outputs:
+                return
+            taken.append([self.gradient(i, y, core.ones(tuple(y.shape), dtype=y.dtype)) for y in outputs])
+        for first, second in zip(*taken, strict=True):
+            if first.numel() and not bool(((first - second).abs() <= tolerance).all() | first.isnan().any()):
+                raise GradcheckError(
+                    f"the gradient of input {i} differs from run to run by {(first - second).abs().amax().item()};"
+                    f" nondet_tol is {tolerance}"
+                )
+
+    def forward(self, i: int, direction: Tensor, differences: list[Tensor]) -> None:
+        with dual_level():
+            duals = list(self.args)
+            duals[i] = make_dual(self.args[i].detach(), direction)
+            tangents = [unpack_dual(y).tangent for y in _outputs(self.func, duals)]
+        for k, (tangent, want) in enumerate(zip(tangents, differences, strict=True)):
+            if tangent is not None and tangent.shape != want.shape:
+                raise GradcheckError(
+                    f"tangent of output {k} has shape {tuple(tangent.shape)}, not {tuple(want.shape)}"
+                )
+            got = [0.0] * want.numel() if tangent is None else tangent.detach().reshape(-1).tolist()
+            scale = (1 + direction.numel()) ** 0.5
+            for o, (a, b) in enumerate(zip(got, want.reshape(-1).tolist(), strict=True)):
+                self.compare("forward", a, b, f"output {k}[{o}] for input {i}", scale)
+
+    def compare(self, kind: str, got: float, want: float, where: str, scale: float = 1.0) -> None:
+        if not abs(got - want) <= self.atol * scale + self.rtol * abs(want):
+            raise GradcheckError(f"{kind} derivative of {where} is {got}, differences give {want}")
 
 
 def _tuple(value: Any) -> tuple[Any, ...]:
@@ -27,179 +243,20 @@ def _checked(inputs: Sequence[Any]) -> list[int]:
     return [i for i, x in enumerate(inputs) if isinstance(x, Tensor) and x.requires_grad]
 
 
-def _numerical(
-    func: Callable[..., Any], inputs: list[Any], which: int, eps: float
-) -> list[list[list[float]]]:
-    """d output / d element, by central differences: for each output a list over elements of a list over values."""
-    with core.no_grad():
-        copies = [x.detach().clone() if isinstance(x, Tensor) else x for x in inputs]
-        flat = copies[which].contiguous().view(-1)
-        shape = tuple(inputs[which].shape)
-        columns: list[list[list[float]]] = []
-        for e in range(flat.numel()):
-            sides = []
-            for step in (eps, -eps):
-                moved = flat.clone()
-                moved.select(0, e).fill_(moved.select(0, e).item() + step)
-                copies[which] = moved.view(shape)
-                sides.append([y.detach().contiguous().view(-1).tolist() for y in _outputs(func, copies)])
-            copies[which] = flat.view(shape)
-            columns.append(
-                [
-                    [(a - b) / (2 * eps) for a, b in zip(hi, lo, strict=True)]
-                    for hi, lo in zip(*sides, strict=True)
-                ]
-            )
-    n_outputs = len(columns[0]) if columns else 0
-    return [[column[k] for column in columns] for k in range(n_outputs)]
+def _is_dual(x: Tensor) -> bool:
+    return unpack_dual(x).tangent is not None
 
 
-def _compare(kind: str, got: float, want: float, atol: float, rtol: float, where: str) -> None:
-    if not abs(got - want) <= atol + rtol * abs(want):
-        raise GradcheckError(f"{kind} derivative of {where} is {got}, differences give {want}")
+def _units(x: Tensor) -> list[Tensor]:
+    """The directions along one element each."""
+    return list(core.eye(x.numel(), dtype=core.float64).reshape(x.numel(), *x.shape))
 
 
-def gradcheck(
-    func: Callable[..., Any],
-    inputs: Any,
-    *,
-    eps: float = 1e-6,
-    atol: float = 1e-5,
-    rtol: float = 1e-3,
-    raise_exception: bool = True,
-    nondet_tol: float = 0.0,
-    check_undefined_grad: bool = True,
-    check_batched_grad: bool = False,
-    check_forward_ad: bool = False,
-    check_backward_ad: bool = True,
-    fast_mode: bool = False,
-    masked: bool = False,
-) -> bool:
-    """Compares the gradients of `func` at `inputs` (float64 tensors with requires_grad) with central differences.
-
-    Raises GradcheckError, or returns False where `raise_exception` is off. `check_forward_ad` does the same for
-    forward mode. `fast_mode`, `masked`, `check_batched_grad` and `nondet_tol` are accepted as PyTorch accepts them.
-    """
-    args = list(_tuple(inputs))
-    which = _checked(args)
-    if not which:
-        raise ValueError("gradcheck(inputs): at least one Tensor must require grad")
-    for i in which:
-        if args[i].dtype != core.float64:
-            raise ValueError(f"gradcheck(inputs): input {i} is {args[i].dtype}; differences need float64")
-    try:
-        for i in which:
-            numerical = _numerical(func, args, i, eps)
-            if check_backward_ad:
-                _check_reverse(func, args, i, numerical, atol, rtol)
-            if check_forward_ad:
-                _check_forward(func, args, i, numerical, atol, rtol)
-    except GradcheckError:
-        if raise_exception:
-            raise
-        return False
-    return True
-
-
-def _check_reverse(
-    func: Callable[..., Any],
-    args: list[Any],
-    i: int,
-    numerical: list[list[list[float]]],
-    atol: float,
-    rtol: float,
-) -> None:
-    outputs = _outputs(func, args)
-    for k, y in enumerate(outputs):
-        if not y.requires_grad:
-            if any(abs(v) > atol for column in numerical[k] for v in column) if numerical else False:
-                raise GradcheckError(f"output {k} depends on input {i} but does not require grad")
-            continue
-        for o in range(y.numel()):
-            seed = core.zeros(y.numel(), dtype=y.dtype)
-            seed.select(0, o).fill_(1.0)
-            (g,) = grad(y, [args[i]], seed.view(tuple(y.shape)), retain_graph=True, allow_unused=True)
-            if g is not None and g.shape != args[i].shape:
-                raise GradcheckError(
-                    f"gradient of input {i} has shape {tuple(g.shape)}, not {tuple(args[i].shape)}"
-                )
-            values = [0.0] * args[i].numel() if g is None else g.detach().contiguous().view(-1).tolist()
-            for e, got in enumerate(values):
-                _compare(
-                    "reverse", got, numerical[k][e][o], atol, rtol, f"output {k}[{o}] for input {i}[{e}]"
-                )
-
-
-def _check_forward(
-    func: Callable[..., Any],
-    args: list[Any],
-    i: int,
-    numerical: list[list[list[float]]],
-    atol: float,
-    rtol: float,
-) -> None:
-    for e in range(args[i].numel()):
-        direction = core.zeros(args[i].numel(), dtype=args[i].dtype)
-        direction.select(0, e).fill_(1.0)
-        with dual_level():
-            duals = list(args)
-            duals[i] = make_dual(args[i].detach(), direction.view(tuple(args[i].shape)))
-            tangents = [unpack_dual(y).tangent for y in _outputs(func, duals)]
-        for k, tangent in enumerate(tangents):
-            want = numerical[k][e]
-            got = [0.0] * len(want) if tangent is None else tangent.contiguous().view(-1).tolist()
-            for o, value in enumerate(got):
-                _compare("forward", value, want[o], atol, rtol, f"output {k}[{o}] for input {i}[{e}]")
-
-
-def gradgradcheck(
-    func: Callable[..., Any],
-    inputs: Any,
-    grad_outputs: Any = None,
-    *,
-    eps: float = 1e-6,
-    atol: float = 1e-5,
-    rtol: float = 1e-3,
-    raise_exception: bool = True,
-    **options: Any,
-) -> bool:
-    """gradcheck of the gradients of `func`: second derivatives, also for the incoming gradients."""
-    args = list(_tuple(inputs))
-    which = _checked(args)
-    with core.no_grad():
-        shapes = [tuple(y.shape) for y in _outputs(func, args)]
-    if grad_outputs is None:
-        grad_outputs = [
-            core.linspace(0.5, 1.5, _numel(shape), dtype=core.float64).view(shape).requires_grad_()
-            for shape in shapes
-        ]
-    seeds = list(_tuple(grad_outputs))
-
-    def gradients(*values: Any) -> tuple[Tensor, ...]:
-        with core.enable_grad():
-            inner = list(values[: len(args)])
-            for i in which:
-                if not inner[i].requires_grad:
-                    inner[i] = inner[i].detach().requires_grad_()
-            outputs = _outputs(func, inner)
-            pairs = [(y, s) for y, s in zip(outputs, values[len(args) :], strict=True) if y.requires_grad]
-            result = grad(
-                [y for y, _ in pairs],
-                [inner[i] for i in which],
-                [s for _, s in pairs],
-                create_graph=True,
-                allow_unused=True,
-                materialize_grads=True,
-            )
-        return tuple(g for g in result if g is not None)
-
-    return gradcheck(
-        gradients, [*args, *seeds], eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception
-    )
-
-
-def _numel(shape: tuple[int, ...]) -> int:
-    n = 1
-    for s in shape:
-        n *= s
-    return n
+def _seed(shape: tuple[int, ...], strided: bool) -> Tensor:
+    count = 1
+    for size in shape:
+        count *= size
+    values = core.linspace(0.5, 1.5, count, dtype=core.float64)
+    if strided:
+        values = core.stack([values, values], -1).select(-1, 0)
+    return values.view(shape).requires_grad_()

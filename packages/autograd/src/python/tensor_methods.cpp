@@ -125,6 +125,17 @@ PyObject* get_retains_grad(PyObject* self, void*) {
 }
 
 // Forward mode.
+PyObject* enter_forward(PyObject*, PyObject*) {
+    enter_forward_mode();
+    Py_RETURN_NONE;
+}
+
+PyObject* leave_forward(PyObject*, PyObject*) {
+    RL_TRY leave_forward_mode();
+    Py_RETURN_NONE;
+    RL_CATCH
+}
+
 PyObject* tangent_of(PyObject*, PyObject* t) {
     RL_TRY return check(wrap(tangent(require_tensor(t, "unpack_dual", "tensor"))));
     RL_CATCH
@@ -159,6 +170,8 @@ PyGetSetDef properties[] = {
     {"retains_grad", get_retains_grad, nullptr, "Whether retain_grad() was called.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyMethodDef functions[] = {
+    {"_enter_forward_mode", enter_forward, METH_NOARGS, nullptr},
+    {"_leave_forward_mode", leave_forward, METH_NOARGS, nullptr},
     {"_tangent", tangent_of, METH_O, nullptr},
     {"_set_tangent", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(set_tangent_of)),
      METH_FASTCALL, nullptr},

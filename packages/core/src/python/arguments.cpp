@@ -192,9 +192,9 @@ bool Parser::convert(const ArgSpec& spec, PyObject* o, int i) {
         case ArgType::Scalar:
         case ArgType::OptScalar: {
             if (!is_tensor(o)) return to_scalar(o, slot.scalar);
-            // A 0-d tensor outside of any graph is as good as its value.
+            // A 0-d tensor that no stage watches is as good as its value.
             const Tensor& t = unwrap(o);
-            if (t.dim() != 0 || t.requires_grad() || t.device().type == DeviceType::Meta) return false;
+            if (t.dim() != 0 || t.impl()->stages() != 0 || t.device().type == DeviceType::Meta) return false;
             Object number = Object::steal(PyObject_CallMethod(o, "item", nullptr));
             return to_scalar(number.get(), slot.scalar);
         }

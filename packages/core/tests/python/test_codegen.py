@@ -13,10 +13,11 @@ import rushlight_core as core
 
 pytest.importorskip("yaml")
 
+from rushlight_core.codegen.derivatives import load_derivatives
 from rushlight_core.codegen.emit_docs import emit_docs
 from rushlight_core.codegen.emit_stubs import emit_stubs
 from rushlight_core.codegen.explain import UnknownOperatorError, explain
-from rushlight_core.codegen.loader import load_ops
+from rushlight_core.codegen.loader import EntryError, load_ops
 from rushlight_core.codegen.model import Op
 
 
@@ -97,3 +98,20 @@ def test_the_command_line(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "index.md").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("- op: add\n  grad:\n    input: grad\n  colour: red\n", r"wrong\.yaml:1: add: unknown key 'colour'"),
+        ("- op: nothing\n  grad:\n    input: grad\n", r"wrong\.yaml:1: nothing: core has no such operator"),
+        ("- op: add\n  grad:\n    alpha: grad\n", r"wrong\.yaml:1: add: grad of 'alpha', which is no tensor"),
+        ("- op: add\n  grad:\n    input: grad +\n", r"wrong\.yaml:1: add: 'grad \+'"),
+        ("- op: mm\n  grad:\n    input: mm(grad, t(mat2))\n  jvp: {}\n", r"jvp lacks 'input': its tangent would be lost"),
+        ("- op: add\n  grad: {input: grad}\n- op: add\n  grad: {input: grad}\n", "stands in .* already"),
+    ],
+)  # fmt: skip
+def test_an_entry_that_is_wrong(ops: list[Op], tmp_path: Path, text: str, says: str) -> None:
+    (tmp_path / "wrong.yaml").write_text(text)
+    with pytest.raises(EntryError, match=says):
+        load_derivatives(tmp_path, ops)

@@ -22,6 +22,8 @@ class RL_API SavedTensor {
         version_ = t.version();
         index_ = index;
         is_result_ = true;
+        if (forward_mode_is_on()) [[unlikely]]
+            share_tangent(t, tensor_);
     }
     /// `node`: whose saved tensor it is.
     Tensor unpack(Node* node) const {

@@ -2,18 +2,18 @@
 #pragma once
 
 #include "rushlight/autograd/node.h"
+#include "rushlight/autograd/tangent.h"
 
 namespace rushlight::autograd {
 
 /// The per-tensor state (TensorImpl::meta).
 struct Meta {
-    Ref<Node> grad_fn;            // null for leaves
-    uint32_t index = 0;           // which result of grad_fn
-    uint32_t generation =
-        0;      // of a root: how often its history was replaced; of a view: that of its root when
-                                  // its own history was made
+    Ref<Node> grad_fn;  // null for leaves
+    uint32_t index = 0;  // which result of grad_fn
+    // Of a root: how often its history was replaced; of a view: that of its root when its own history was made.
+    uint32_t generation = 0;
     AccumulateGrad* accumulator = nullptr;  // of a leaf; not owned: the node owns the leaf
-    Tensor tangent;               // forward mode
+    std::shared_ptr<Tangent> tangent;  // forward mode
     std::vector<std::shared_ptr<Hook>> hooks;  // on the gradient, before it is accumulated or handed on
     std::vector<std::shared_ptr<Hook>> post_accumulate;
     std::shared_ptr<TensorImpl*>
@@ -42,11 +42,5 @@ inline bool needs_grad(TensorList list) {
         if (needs_grad(t)) return true;
     return false;
 }
-
-/// The tangent of a dual tensor; undefined for others.
-RL_API Tensor tangent(const Tensor& t);
-inline Tensor tangent(const TensorOrScalar& t) { return t.is_tensor() ? tangent(t.tensor()) : Tensor(); }
-/// Attaches a tangent (undefined: takes it off).
-RL_API void set_tangent(const Tensor& t, Tensor tangent);
 
 }  // namespace rushlight::autograd
