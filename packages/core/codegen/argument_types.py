@@ -66,7 +66,14 @@ TYPE_LISTS = {
     "All": ("bool", "uint8", "int8", "int16", "int32", "int64", "float32", "float64"),
     "Numbers": ("uint8", "int8", "int16", "int32", "int64", "float32", "float64"),
     "Floats": ("float32", "float64"),
-    "Integers": ("uint8", "int8", "int16", "int32", "int64"),
-    "IntegersAndBool": ("bool", "uint8", "int8", "int16", "int32", "int64"),
+    "AllAndUnsigned": (
+        *("bool", "uint8", "int8", "int16", "int32", "int64", "float32", "float64"),
+        *("uint16", "uint32", "uint64"),
+    ),
+    "Integers": ("uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64"),
+    "IntegersAndBool": (
+        *("bool", "uint8", "int8", "int16", "int32", "int64"),
+        *("uint16", "uint32", "uint64"),
+    ),
     "Bools": ("bool",),
 }

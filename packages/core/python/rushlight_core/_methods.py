@@ -14,6 +14,75 @@ def reversed_tensor(self: Tensor) -> Tensor:
     return self[_C.arange(len(self) - 1, -1, -1)] if self.dim() else self
 
 
+# PyTorch's old names of types, one for each dtype and device.
+_TYPE_NAMES = {
+    _C.float32: "FloatTensor",
+    _C.float64: "DoubleTensor",
+    _C.float16: "HalfTensor",
+    _C.bfloat16: "BFloat16Tensor",
+    _C.uint8: "ByteTensor",
+    _C.int8: "CharTensor",
+    _C.int16: "ShortTensor",
+    _C.int32: "IntTensor",
+    _C.int64: "LongTensor",
+    _C.bool: "BoolTensor",
+    _C.uint16: "UInt16Tensor",
+    _C.uint32: "UInt32Tensor",
+    _C.uint64: "UInt64Tensor",
+}
+_DTYPES_BY_NAME = {name: dtype for dtype, name in _TYPE_NAMES.items()}
+
+
+def type_of(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
+    """The name of the tensor's type, "torch.FloatTensor"; with a `dtype` (or such a name), the tensor converted to it.
+
+    Raises:
+        TypeError: `dtype` is neither a dtype nor a str.
+        ValueError: there is no type of this name.
+    """
+    if dtype is None:
+        module = "torch" if self.device.type == "cpu" else f"torch.{self.device.type}"
+        return f"{module}.{_TYPE_NAMES[self.dtype]}"
+    if isinstance(dtype, _C.dtype):
+        return self.to(dtype, non_blocking)
+    if not isinstance(dtype, str):
+        raise TypeError(f"type(dtype): must be a dtype or str, not {type(dtype).__name__}")
+    module, _, name = dtype.rpartition(".")
+    device = "cpu" if module == "torch" else module.removeprefix("torch.")
+    if name not in _DTYPES_BY_NAME or device not in ("cpu", "cuda"):
+        raise ValueError(
+            f"type(dtype): got {dtype!r}, needs a name such as 'torch.FloatTensor'\n"
+            "hint: a dtype, as in type(torch.float32), says the same"
+        )
+    return self.to(device, _DTYPES_BY_NAME[name], non_blocking)
+
+
+def pin_memory(self: Tensor, device: Any = None) -> Tensor:
+    """A copy in page-locked memory, from which a GPU copies without the host's help; self where it is there already.
+
+    Raises:
+        RuntimeError: no GPU package is installed that could lock memory.
+    """
+    if self.is_pinned():
+        return self
+    raise RuntimeError(
+        "pin_memory(): page-locked memory is a GPU driver's, and no GPU package is available\n"
+        "hint: pip install rushlight-cuda, or leave pin_memory out: on the CPU it gains nothing"
+    )
+
+
+def new_tensor(
+    self: Tensor, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
+    """A new tensor with a copy of `data`, of the dtype and on the device of this one unless said otherwise."""
+    return _C.tensor(
+        data,
+        dtype=self.dtype if dtype is None else dtype,
+        device=self.device if device is None else device,
+        requires_grad=requires_grad,
+    )
+
+
 # --- gradients: rushlight-autograd puts its own methods in the place of these ---
 
 

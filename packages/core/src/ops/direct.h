@@ -9,6 +9,7 @@ namespace rushlight::direct {
 Tensor copy_(const Tensor& input, const Tensor& src, bool non_blocking);
 Tensor clone(const Tensor& input, std::optional<std::string_view> memory_format);
 Tensor detach(const Tensor& input);
+Tensor view_dtype(const Tensor& input, DType dtype);
 Tensor _to_copy(const Tensor& input, std::optional<DType> dtype, std::optional<Device> device);
 
 // creation.cpp

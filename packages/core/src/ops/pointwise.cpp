@@ -68,6 +68,9 @@ union Cell {
     int16_t i16;
     int32_t i32;
     int64_t i64;
+    uint16_t u16;
+    uint32_t u32;
+    uint64_t u64;
     float f32;
     double f64;
 };
@@ -79,6 +82,9 @@ void store(Cell& cell, Scalar v, DType t) {
         case DType::Int16: cell.i16 = static_cast<int16_t>(v.to<int64_t>()); break;
         case DType::Int32: cell.i32 = static_cast<int32_t>(v.to<int64_t>()); break;
         case DType::Int64: cell.i64 = v.to<int64_t>(); break;
+        case DType::UInt16: cell.u16 = static_cast<uint16_t>(v.to<int64_t>()); break;
+        case DType::UInt32: cell.u32 = static_cast<uint32_t>(v.to<int64_t>()); break;
+        case DType::UInt64: cell.u64 = static_cast<uint64_t>(v.to<int64_t>()); break;
         case DType::Float32: cell.f32 = v.to<float>(); break;
         default: cell.f64 = v.to<double>(); break;
     }
@@ -93,6 +99,9 @@ bool fits(Scalar v, DType t) {
         case DType::Int8: return n == static_cast<int8_t>(n);
         case DType::Int16: return n == static_cast<int16_t>(n);
         case DType::Int32: return n == static_cast<int32_t>(n);
+        case DType::UInt16: return n == static_cast<uint16_t>(n);
+        case DType::UInt32: return n == static_cast<uint32_t>(n);
+        case DType::UInt64: return n >= 0;
         default: return true;
     }
 }
@@ -213,7 +222,7 @@ struct General {
     void widen() {
         for (int i = 0; i < desc.num_inputs; ++i) {
             if (in[i].is_tensor() || fits(in[i].scalar(), common)) continue;
-            RL_CHECK(desc.result == PointwiseDesc::Result::Bool, throw_runtime,
+            RL_CHECK(desc.result == PointwiseDesc::Result::Bool && common != DType::UInt64, throw_runtime,
                      "%s(%s): %lld does not fit dtype %s", desc.name, desc.arg_names[i],
                      (long long)in[i].scalar().to<int64_t>(), name(common));
             common = DType::Int64;

@@ -36,6 +36,7 @@ DType number_dtype(PyObject* o, Scalar s) {
 struct Scan {
     std::vector<int64_t> sizes;
     bool seen = false;
+    bool wide = false;  // integers may lie in the upper half of uint64
     DType dtype = DType::Bool;
 
     void number(PyObject* o) {
@@ -49,7 +50,8 @@ struct Scan {
             t = tensor.dtype();
         } else {
             Scalar s;
-            if (!to_scalar(o, s)) throw UnknownElement(o);
+            if (wide && PyLong_Check(o)) s = Scalar(0);
+            else if (!to_scalar(o, s)) throw UnknownElement(o);
             t = number_dtype(o, s);
         }
         dtype = seen ? promote(dtype, t) : t;
@@ -89,6 +91,16 @@ struct Scan {
 template <class T>
 T element(PyObject* o) {
     Scalar s;
+    if constexpr (std::is_same_v<T, uint64_t>) {
+        if (PyLong_Check(o)) {
+            unsigned long long v = PyLong_AsUnsignedLongLong(o);
+            if (v == static_cast<unsigned long long>(-1) && PyErr_Occurred()) {
+                PyErr_Clear();
+                throw_runtime("tensor(data): an integer does not fit uint64");
+            }
+            return v;
+        }
+    }
     if (is_tensor(o)) s = item(unwrap(o));
     else if (!to_scalar(o, s)) throw UnknownElement(o);
     if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
@@ -101,8 +113,9 @@ T element(PyObject* o) {
                      "tensor(data): %g does not fit an integer of %zu bits", s.to<double>(), 8 * sizeof(T));
         } else {
             auto v = s.to<int64_t>();
-            RL_CHECK(static_cast<int64_t>(static_cast<T>(v)) == v, throw_runtime,
-                     "tensor(data): %lld does not fit an integer of %zu bits", (long long)v, 8 * sizeof(T));
+            RL_CHECK(static_cast<int64_t>(static_cast<T>(v)) == v && (v >= 0 || std::is_signed_v<T>),
+                     throw_runtime, "tensor(data): %lld does not fit an integer of %zu bits", (long long)v,
+                     8 * sizeof(T));
         }
         return s.to<T>();
     } else {
@@ -125,6 +138,7 @@ T* fill(PyObject* o, size_t depth, size_t ndim, T* out) {
 
 Tensor from_sequence(PyObject* data, std::optional<DType> dtype) {
     Scan scan;
+    scan.wide = dtype == DType::UInt64;
     scan.shape(data);
     scan.check(data, 0);
     DType t = dtype ? *dtype : scan.seen ? scan.dtype : default_dtype();
@@ -137,6 +151,9 @@ Tensor from_sequence(PyObject* data, std::optional<DType> dtype) {
         case DType::Int16: fill(data, 0, n, out.data<int16_t>()); break;
         case DType::Int32: fill(data, 0, n, out.data<int32_t>()); break;
         case DType::Int64: fill(data, 0, n, out.data<int64_t>()); break;
+        case DType::UInt16: fill(data, 0, n, out.data<uint16_t>()); break;
+        case DType::UInt32: fill(data, 0, n, out.data<uint32_t>()); break;
+        case DType::UInt64: fill(data, 0, n, out.data<uint64_t>()); break;
         case DType::Float16: fill(data, 0, n, out.data<Half>()); break;
         case DType::BFloat16: fill(data, 0, n, out.data<BFloat16>()); break;
         case DType::Float32: fill(data, 0, n, out.data<float>()); break;

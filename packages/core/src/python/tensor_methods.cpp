@@ -1,6 +1,8 @@
 // Methods and properties of Tensor that are no operators: what it is, where it is, what it holds.
+#include <algorithm>
 #include <cstring>
 
+#include "ops/memory_format.h"
 #include "ops/pointwise.h"
 #include "python/arguments.h"
 #include "python/results.h"
@@ -23,6 +25,13 @@ Scalar element(const void* p, DType dtype) {
         case DType::Int32: return Scalar(int64_t{*static_cast<const int32_t*>(p)});
         case DType::UInt32: return Scalar(int64_t{*static_cast<const uint32_t*>(p)});
         case DType::Int64: return Scalar(*static_cast<const int64_t*>(p));
+        case DType::UInt64: {
+            uint64_t v = *static_cast<const uint64_t*>(p);
+            RL_CHECK(v <= static_cast<uint64_t>(INT64_MAX), throw_runtime,
+                     "item(): %llu of dtype uint64 does not fit a signed integer of 64 bits",
+                     (unsigned long long)v);
+            return Scalar(static_cast<int64_t>(v));
+        }
         case DType::Float16: return Scalar(double{static_cast<float>(*static_cast<const Half*>(p))});
         case DType::BFloat16: return Scalar(double{static_cast<float>(*static_cast<const BFloat16*>(p))});
         case DType::Float32: return Scalar(double{*static_cast<const float*>(p)});
@@ -48,6 +57,20 @@ Scalar item(const Tensor& t) {
     return element(t.impl()->data(), t.dtype());
 }
 
+namespace {
+
+// The Python number; of all dtypes only uint64 has values that are no Scalar.
+PyObject* number(const void* p, DType dtype) {
+    if (dtype == DType::UInt64) return PyLong_FromUnsignedLongLong(*static_cast<const uint64_t*>(p));
+    return wrap(element(p, dtype));
+}
+PyObject* number(const Tensor& t) {
+    bool wide = t.dtype() == DType::UInt64 && t.numel() == 1 && t.device().type == DeviceType::CPU;
+    return wide ? number(t.impl()->data(), t.dtype()) : wrap(item(t));
+}
+
+}  // namespace
+
 int tensor_bool(PyObject* self) {
     RL_PY_TRY
     const Tensor& t = unwrap(self);
@@ -59,12 +82,14 @@ int tensor_bool(PyObject* self) {
 }
 PyObject* tensor_int(PyObject* self) {
     RL_PY_TRY
-    Scalar s = item(unwrap(self));
-    return s.is_floating() ? PyLong_FromDouble(s.to<double>()) : wrap(s.to<int64_t>());
+    Object value = Object::steal(number(unwrap(self)));
+    return PyNumber_Long(value.get());
     RL_PY_CATCH
 }
 PyObject* tensor_float(PyObject* self) {
-    RL_PY_TRY return wrap(item(unwrap(self)).to<double>());
+    RL_PY_TRY
+    Object value = Object::steal(number(unwrap(self)));
+    return PyNumber_Float(value.get());
     RL_PY_CATCH
 }
 PyObject* tensor_index(PyObject* self) {
@@ -73,7 +98,8 @@ PyObject* tensor_index(PyObject* self) {
     RL_CHECK(is_integral(t.dtype(), true) && t.numel() == 1, throw_type,
              "only an integer tensor of one element can be an index, got %s of shape %s", name(t.dtype()),
              to_string(t.sizes()).c_str());
-    return wrap(item(t).to<int64_t>());
+    Object value = Object::steal(number(t));
+    return PyNumber_Long(value.get());
     RL_PY_CATCH
 }
 
@@ -88,7 +114,7 @@ Py_ssize_t length(PyObject* self) {
 }
 
 PyObject* tolist_of(const Tensor& t, int d, const char* data) {
-    if (d == t.dim()) return wrap(element(data, t.dtype()));
+    if (d == t.dim()) return number(data, t.dtype());
     int64_t n = t.impl()->size(d);
     Object list = Object::steal(PyList_New(n));
     int64_t step = t.impl()->stride(d) * static_cast<int64_t>(itemsize(t.dtype()));
@@ -100,7 +126,7 @@ PyObject* tolist_of(const Tensor& t, int d, const char* data) {
 #define RL_GETTER(name) PyObject* name(PyObject* self, void*)
 
 RL_METHOD(method_item) {
-    RL_PY_TRY return wrap(item(unwrap(self)));
+    RL_PY_TRY return number(unwrap(self));
     RL_PY_CATCH
 }
 RL_METHOD(method_tolist) {
@@ -137,6 +163,46 @@ PyObject* method_stride(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
     Object tuple = Object::steal(PyTuple_New(t.dim()));
     for (int64_t d = 0; d < t.dim(); ++d) PyTuple_SET_ITEM(tuple.get(), d, wrap(t.strides()[d]));
     return tuple.release();
+    RL_PY_CATCH
+}
+PyObject* method_is_contiguous(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+    RL_PY_TRY
+    const Tensor& t = unwrap(self);
+    if (nargs == 0 && !kwnames) return PyBool_FromLong(t.is_contiguous());
+    static constexpr ArgSpec specs[] = {
+        {"self", nullptr, ArgType::Tensor, 0, 0},
+        {"memory_format", nullptr, ArgType::Str, 0, ArgSpec::kDefaulted | ArgSpec::kKeywordOnly}};
+    static constexpr Signature signature{"is_contiguous(*, str memory_format='contiguous') -> bool", specs, 2,
+                                         0};
+    Parser p;
+    p.parse("is_contiguous", &signature, 1, self, args, nargs, kwnames);
+    return PyBool_FromLong(has_format(t, memory_format("is_contiguous", p.string(1))));
+    RL_PY_CATCH
+}
+RL_METHOD(method_is_pinned) {
+    return PyBool_FromLong(unwrap(self).impl()->storage()->kind() == StorageKind::Pinned);
+}
+RL_METHOD(method_is_signed) {
+    DType t = unwrap(self).dtype();
+    return PyBool_FromLong(t == DType::Int8 || t == DType::Int16 || t == DType::Int32 || t == DType::Int64 ||
+                           is_differentiable(t));
+}
+RL_METHOD(method_get_device) {
+    Device device = unwrap(self).device();
+    return PyLong_FromLong(device.type == DeviceType::CPU ? -1 : device.index);
+}
+RL_METHOD(method_is_nonzero) {
+    int truth = tensor_bool(self);
+    return truth < 0 ? nullptr : PyBool_FromLong(truth);
+}
+PyObject* method_is_set_to(PyObject* self, PyObject* other) {
+    RL_PY_TRY
+    RL_CHECK(is_tensor(other), throw_type, "is_set_to(tensor): must be a Tensor, not %s",
+             Py_TYPE(other)->tp_name);
+    TensorImpl *a = unwrap(self).impl(), *b = unwrap(other).impl();
+    return PyBool_FromLong(a->storage() == b->storage() && a->offset() == b->offset() &&
+                           std::ranges::equal(a->sizes(), b->sizes()) &&
+                           std::ranges::equal(a->strides(), b->strides()));
     RL_PY_CATCH
 }
 RL_METHOD(method_dim) { return PyLong_FromLongLong(unwrap(self).dim()); }
@@ -305,6 +371,13 @@ PyMethodDef tensor_methods[] = {
     {"element_size", method_element_size, METH_NOARGS, "Bytes of one element."},
     {"storage_offset", method_storage_offset, METH_NOARGS, "Elements before the first, in the storage."},
     {"data_ptr", method_data_ptr, METH_NOARGS, "The address of the first element."},
+    {"is_contiguous", RL_FAST(method_is_contiguous),
+     "Whether the strides are those of `memory_format`; row-major without gaps by default."},
+    {"is_set_to", method_is_set_to, METH_O, "Whether both see the same memory in the same way."},
+    {"is_pinned", method_is_pinned, METH_NOARGS, "Whether the memory is page-locked."},
+    {"get_device", method_get_device, METH_NOARGS, "The index of the device; -1 for the CPU."},
+    {"is_nonzero", method_is_nonzero, METH_NOARGS, "The truth of a tensor of one element."},
+    {"is_signed", method_is_signed, METH_NOARGS, nullptr},
     {"is_floating_point", method_is_floating_point, METH_NOARGS, nullptr},
     {"is_complex", method_is_complex, METH_NOARGS, nullptr},
     {"is_inference", method_is_inference, METH_NOARGS, "Whether it was made in inference mode."},

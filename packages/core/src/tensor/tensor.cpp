@@ -317,6 +317,9 @@ Tensor make_scalar(Scalar value, DType dtype) {
         case DType::Int16: *t.data<int16_t>() = value.to<int16_t>(); break;
         case DType::Int32: *t.data<int32_t>() = value.to<int32_t>(); break;
         case DType::Int64: *t.data<int64_t>() = value.to<int64_t>(); break;
+        case DType::UInt16: *t.data<uint16_t>() = value.to<uint16_t>(); break;
+        case DType::UInt32: *t.data<uint32_t>() = value.to<uint32_t>(); break;
+        case DType::UInt64: *t.data<uint64_t>() = value.to<uint64_t>(); break;
         default: {
             float v = value.to<float>();
             if (dtype == DType::Float64) *t.data<double>() = value.to<double>();

@@ -9,6 +9,11 @@ template <class To, class From>
 inline To convert(From v) {
     if constexpr (std::is_same_v<To, bool>) {
         return static_cast<bool>(v != From(0));
+    } else if constexpr (std::is_floating_point_v<From> && std::is_same_v<To, uint64_t>) {
+        // The upper half of the range lies beyond int64's.
+        constexpr From kHalf = From(0x1p63);
+        return v >= kHalf ? static_cast<uint64_t>(static_cast<int64_t>(v - kHalf)) + (uint64_t{1} << 63)
+                          : static_cast<uint64_t>(static_cast<int64_t>(v));
     } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
         // Out of range is undefined in C++: go through int64, whose conversion the hardware saturates.
         return static_cast<To>(static_cast<int64_t>(v));
@@ -47,12 +52,14 @@ constexpr void row(LoopFn* r) {
     r[0] = cast<To, bool>, r[1] = cast<To, uint8_t>, r[2] = cast<To, int8_t>, r[3] = cast<To, int16_t>;
     r[4] = cast<To, int32_t>, r[5] = cast<To, int64_t>, r[6] = cast<To, Half>, r[7] = cast<To, BFloat16>;
     r[8] = cast<To, float>, r[9] = cast<To, double>;
+    r[10] = cast<To, uint16_t>, r[11] = cast<To, uint32_t>, r[12] = cast<To, uint64_t>;
 }
 constexpr CastTable make() {
     CastTable t{};
     row<bool>(t.loop[0]), row<uint8_t>(t.loop[1]), row<int8_t>(t.loop[2]), row<int16_t>(t.loop[3]);
     row<int32_t>(t.loop[4]), row<int64_t>(t.loop[5]), row<Half>(t.loop[6]), row<BFloat16>(t.loop[7]);
     row<float>(t.loop[8]), row<double>(t.loop[9]);
+    row<uint16_t>(t.loop[10]), row<uint32_t>(t.loop[11]), row<uint64_t>(t.loop[12]);
     return t;
 }
 }  // namespace

@@ -29,6 +29,15 @@ template <> struct DTypeOf<int32_t> {
 template <> struct DTypeOf<int64_t> {
     static constexpr DType value = DType::Int64;
 };
+template <> struct DTypeOf<uint16_t> {
+    static constexpr DType value = DType::UInt16;
+};
+template <> struct DTypeOf<uint32_t> {
+    static constexpr DType value = DType::UInt32;
+};
+template <> struct DTypeOf<uint64_t> {
+    static constexpr DType value = DType::UInt64;
+};
 template <> struct DTypeOf<float> {
     static constexpr DType value = DType::Float32;
 };
@@ -39,10 +48,12 @@ template <> struct DTypeOf<double> {
 // The element types that most operators are compiled for; float16 and bfloat16 reach them through float.
 template <class... T> struct Types {};
 using Floats = Types<float, double>;
-using Integers = Types<uint8_t, int8_t, int16_t, int32_t, int64_t>;
-using IntegersAndBool = Types<bool, uint8_t, int8_t, int16_t, int32_t, int64_t>;
+using Integers = Types<uint8_t, int8_t, int16_t, int32_t, int64_t, uint16_t, uint32_t, uint64_t>;
+using IntegersAndBool = Types<bool, uint8_t, int8_t, int16_t, int32_t, int64_t, uint16_t, uint32_t, uint64_t>;
 using Numbers = Types<uint8_t, int8_t, int16_t, int32_t, int64_t, float, double>;
 using All = Types<bool, uint8_t, int8_t, int16_t, int32_t, int64_t, float, double>;
+using AllAndUnsigned =
+    Types<bool, uint8_t, int8_t, int16_t, int32_t, int64_t, float, double, uint16_t, uint32_t, uint64_t>;
 
 // What a loop reads for one input: elements side by side, or one held value.
 template <class T>

@@ -1,4 +1,5 @@
 #include "ops/composites.h"
+#include "ops/memory_format.h"
 #include "ops/pointwise.h"
 #include "rushlight/backend.h"
 #include "rushlight/ops/_to_copy.h"
@@ -14,14 +15,12 @@ namespace {
 using Format = std::optional<std::string_view>;
 
 Tensor convert(const Tensor& input, std::optional<DType> dtype, std::optional<Device> device, bool copy,
-               const Format& memory_format) {
-    bool keep = !memory_format || *memory_format == "preserve";
-    RL_CHECK(keep || *memory_format == "contiguous", throw_not_implemented,
-             "to(memory_format): '%.*s' is not supported", int(memory_format->size()), memory_format->data());
+               const Format& format) {
+    MemoryFormat wanted = memory_format("to", format);
     DType t = dtype.value_or(input.dtype());
     Device d = device ? resolve(*device) : input.device();
     Tensor result = copy || t != input.dtype() || d != input.device() ? ops::_to_copy(input, t, d) : input;
-    return keep || result.is_contiguous() ? result : ops::clone(result, "contiguous");
+    return has_format(result, wanted) ? result : ops::clone(result, format);
 }
 
 // The one element of a bool tensor.

@@ -1,5 +1,6 @@
 // Other shapes: views where the strides allow it, copies where not.
 #include "ops/composites.h"
+#include "ops/memory_format.h"
 #include "ops/views.h"
 #include "rushlight/ops/clone.h"
 #include "rushlight/ops/narrow.h"
@@ -55,11 +56,8 @@ Tensor unflatten(const Tensor& input, int64_t dim, IntList sizes) {
     return ops::view(input, shape);
 }
 
-Tensor contiguous(const Tensor& input, std::string_view memory_format) {
-    RL_CHECK(memory_format == "contiguous", throw_not_implemented,
-             "contiguous(memory_format): '%.*s' is not supported", int(memory_format.size()),
-             memory_format.data());
-    return input.is_contiguous() ? input : ops::clone(input, "contiguous");
+Tensor contiguous(const Tensor& input, std::string_view format) {
+    return has_format(input, memory_format("contiguous", format)) ? input : ops::clone(input, format);
 }
 
 std::vector<Tensor> split(const Tensor& input, int64_t split_size, int64_t dim) {

@@ -1,4 +1,5 @@
 #include "ops/direct.h"
+#include "ops/memory_format.h"
 #include "ops/pointwise.h"
 #include "rushlight/backend.h"
 
@@ -15,25 +16,82 @@ Tensor copy_(const Tensor& input, const Tensor& src, bool) {
     return input;
 }
 
-Tensor clone(const Tensor& input, std::optional<std::string_view> memory_format) {
-    bool keep = !memory_format || *memory_format == "preserve";
-    RL_CHECK(keep || *memory_format == "contiguous", throw_not_implemented,
-             "clone(memory_format): '%.*s' is not supported", int(memory_format->size()),
-             memory_format->data());
-    Tensor out = keep && input.impl()->has(Flag::Dense)
-                     ? make_like(input, input.dtype())
-                     : make_tensor(input.sizes(), input.dtype(), input.device());
+Tensor clone(const Tensor& input, std::optional<std::string_view> format) {
+    Tensor out =
+        make_in_format("clone", input, input.dtype(), input.device(), memory_format("clone", format));
     copy_into(out, input);
     return out;
 }
 
 Tensor detach(const Tensor& input) { return make_alias(input); }
 
+namespace {
+
+// Kernels rely on bools being 0 or 1.
+void check_truths(const Tensor& input) {
+    if (input.device().type != DeviceType::CPU || input.numel() == 0) return;
+    Tensor dense = input;
+    if (!input.is_contiguous()) {
+        dense = make_tensor(input.sizes(), input.dtype());
+        copy_into(dense, input);
+    }
+    const auto* bytes = dense.data<uint8_t>();
+    uint8_t all = 0;
+    for (size_t i = 0; i < static_cast<size_t>(dense.numel()) * itemsize(dense.dtype()); ++i) all |= bytes[i];
+    RL_CHECK(
+        all <= 1, throw_runtime,
+        "view(dtype): %s with bytes other than 0 and 1 cannot be seen as bool\nhint: compare it with 0 instead",
+        name(input.dtype()));
+}
+
+}  // namespace
+
+// The memory of `input` as elements of another type. No geometry in elements describes it to autograd as a view, and its
+// values are no function of the input's that could be differentiated: it stands outside of any graph, as detach() does.
+Tensor view_dtype(const Tensor& input, DType dtype) {
+    Tensor out = make_alias(input);
+    auto from = static_cast<int64_t>(itemsize(input.dtype())), to = static_cast<int64_t>(itemsize(dtype));
+    std::vector<int64_t> sizes(input.sizes().begin(), input.sizes().end());
+    std::vector<int64_t> strides(input.strides().begin(), input.strides().end());
+    int64_t offset = input.impl()->offset();
+    if (from != to) {
+        const char *old_name = name(input.dtype()), *new_name = name(dtype);
+        RL_CHECK(input.dim() > 0, throw_runtime,
+                 "view(dtype): a 0-d tensor of %s cannot be seen as %s, whose elements have another size\n"
+                 "hint: give it a dimension with unsqueeze(0)",
+                 old_name, new_name);
+        RL_CHECK(
+            strides.back() == 1 || sizes.back() == 1 || input.numel() == 0, throw_runtime,
+            "view(dtype): %s of strides %s cannot be seen as %s: the last dimension's elements must lie side by side\n"
+            "hint: use contiguous() first",
+            old_name, to_string(input.strides()).c_str(), new_name);
+        bool fits = true;
+        // In bytes, then in elements of the new size.
+        auto convert = [&](int64_t& value) {
+            fits &= value * from % to == 0;
+            value = value * from / to;
+        };
+        convert(sizes.back());
+        convert(offset);
+        for (size_t d = 0; d + 1 < strides.size(); ++d)
+            if (sizes[d] != 1) convert(strides[d]);
+        strides.back() = 1;
+        RL_CHECK(
+            fits, throw_runtime,
+            "view(dtype): %s of shape %s, strides %s and offset %lld cannot be seen as %s: the last size, the offset and "
+            "all strides must be divisible by %lld",
+            old_name, to_string(input.sizes()).c_str(), to_string(input.strides()).c_str(),
+            (long long)input.impl()->offset(), new_name, (long long)(to / from));
+    }
+    if (dtype == DType::Bool && input.dtype() != DType::Bool) check_truths(input);
+    out.impl()->assign(Ref<Storage>::share(input.impl()->storage()), sizes, strides, offset, dtype);
+    return out;
+}
+
 Tensor _to_copy(const Tensor& input, std::optional<DType> dtype, std::optional<Device> device) {
     DType t = dtype.value_or(input.dtype());
     Device d = device ? resolve(*device) : input.device();
-    Tensor out = input.impl()->has(Flag::Dense) && d == input.device() ? make_like(input, t)
-                                                                       : make_tensor(input.sizes(), t, d);
+    Tensor out = make_in_format("to", input, t, d, MemoryFormat::Preserve);
     copy_into(out, input);
     return out;
 }

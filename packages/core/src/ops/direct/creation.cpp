@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "ops/direct.h"
+#include "ops/memory_format.h"
 #include "ops/pointwise.h"
 #include "rushlight/backend.h"
 
@@ -35,14 +36,10 @@ Tensor filled(IntList size, Scalar value, DType dtype, Device device, bool requi
 }
 
 Tensor like(const Tensor& input, std::optional<DType> dtype, std::optional<Device> device,
-            std::optional<std::string_view> memory_format) {
-    bool keep = !memory_format || *memory_format == "preserve";
-    RL_CHECK(keep || *memory_format == "contiguous", throw_not_implemented,
-             "memory_format '%.*s' is not supported", int(memory_format->size()), memory_format->data());
-    DType t = dtype.value_or(input.dtype());
+            std::optional<std::string_view> format) {
     Device d = device ? resolve(*device) : input.device();
-    if (keep && input.impl()->has(Flag::Dense) && d == input.device()) return make_like(input, t);
-    return make_tensor(input.sizes(), t, d);
+    return make_in_format("empty_like", input, dtype.value_or(input.dtype()), d,
+                          memory_format("empty_like", format));
 }
 
 DType dtype_of(Scalar value) { return value.is_floating() ? default_dtype() : value.dtype(); }

@@ -45,6 +45,7 @@ RL_FUNCTION(Acosh, math::acosh(x))
 RL_FUNCTION(Atanh, math::atanh(x))
 RL_FUNCTION(Erf, math::erf(x))
 RL_FUNCTION(Erfc, math::erfc(x))
+RL_FUNCTION(Erfinv, math::erfinv(x))
 RL_FUNCTION(Sigmoid, math::sigmoid(x))
 
 #undef RL_TRIGONOMETRIC

@@ -1,0 +1,27 @@
+// The orders of strides that a copy can be given: `memory_format` of clone, to, contiguous, zeros_like and their kin.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "rushlight/tensor.h"
+
+namespace rushlight {
+
+enum class MemoryFormat {
+    Preserve,  // that of the input, where the input is dense; else row-major
+    Contiguous,  // row-major
+    ChannelsLast,  // of (N, C, H, W), the channels of one pixel side by side
+    ChannelsLast3d,  // of (N, C, D, H, W)
+};
+
+/// What `name` says; ValueError that names `op` where it says nothing we know.
+RL_API MemoryFormat memory_format(const char* op, const std::optional<std::string_view>& name);
+
+/// Whether the strides are those of the format; false where the format is for other numbers of dimensions.
+RL_API bool has_format(const Tensor& t, MemoryFormat format);
+
+/// Fresh and uninitialised, of the shape of `like`. RuntimeError where the format is for other numbers of dimensions.
+Tensor make_in_format(const char* op, const Tensor& like, DType dtype, Device device, MemoryFormat format);
+
+}  // namespace rushlight
