@@ -12,6 +12,7 @@ if __package__ in (None, ""):  # run as a file, by the build
     import codegen  # noqa: F401
 
 from .derivatives import load_derivatives
+from .emit_bodies import emit_bodies
 from .emit_derivatives import emit_derivatives
 from .emit_docs import emit_docs
 from .emit_headers import emit_headers
@@ -27,10 +28,8 @@ from .writer import GENERATED, write_all
 def generate(ops_folder: Path, out: Path) -> None:
     """Writes every generated file of core below `out`, and sources.cmake, which lists them."""
     ops = load_ops(ops_folder)
-    _write(
-        out,
-        {**emit_headers(ops), **emit_table(ops), **emit_kernels(ops), **emit_python(ops), **emit_stubs(ops)},
-    )
+    emitters = (emit_headers, emit_bodies, emit_table, emit_kernels, emit_python, emit_stubs)
+    _write(out, {name: text for emit in emitters for name, text in emit(ops).items()})
 
 
 def generate_derivatives(ops_folder: Path, folder: Path, out: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .emit_bodies import BODIES, body_header
 from .model import Form, Op
 from .schema import Argument, cpp_name
 from .writer import GENERATED, shards
@@ -38,11 +39,8 @@ def _shard(ops: list[Op]) -> str:
     if "reduce" in kinds:
         includes |= {"ops/reduce.h", "cpu/capability.h"}
     for op in ops:
-        folder = {"view": "views", "custom": "rules", "composite": "composites", "direct": "direct"}.get(
-            op.kind
-        )
-        if folder:
-            includes.add(f"ops/{folder}.h")
+        if op.kind in BODIES:
+            includes.add(body_header(op))
         if op.kind == "custom":
             includes |= {"ops/launch.h", "cpu/entry_points.h"}
     lines = [f"// {GENERATED}"] + [f'#include "{name}"' for name in sorted(includes)]
@@ -201,8 +199,7 @@ def _view(op: Op) -> list[str]:
 
 
 def _by_hand(op: Op) -> list[str]:
-    folder = "composites" if op.kind == "composite" else "direct"
-    body = [f"return {folder}::{op.body_name}({op.schema.cpp_arguments()});"]
+    body = [f"return {BODIES[op.kind][0]}::{op.body_name}({op.schema.cpp_arguments()});"]
     return _function(op.forms()[0], body) + _written_forms(
         op, "op_copy" if op.kind == "composite" else "copy"
     )

@@ -47,32 +47,8 @@ inline Tensor take_view(const Tensor& base, const ViewSpec& spec) {
 int wrap_dim(const char* op, int64_t dim, int64_t ndim);
 
 namespace views {
-// indexing.cpp
-ViewSpec select(const Tensor& input, int64_t dim, int64_t index);
-ViewSpec slice(const Tensor& input, int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end,
-               int64_t step);
-ViewSpec narrow(const Tensor& input, int64_t dim, int64_t start, int64_t length);
-ViewSpec diagonal(const Tensor& input, int64_t offset, int64_t dim1, int64_t dim2);
-ViewSpec unfold(const Tensor& input, int64_t dimension, int64_t size, int64_t step);
-
-// permutation.cpp
-ViewSpec transpose(const Tensor& input, int64_t dim0, int64_t dim1);
-ViewSpec t(const Tensor& input);
-ViewSpec permute(const Tensor& input, IntList dims);
-ViewSpec movedim(const Tensor& input, IntList source, IntList destination);
-
-// reshape.cpp
-ViewSpec view(const Tensor& input, IntList size);
-ViewSpec view_as(const Tensor& input, const Tensor& other);
 /// The geometry of `size` over the same memory; false where there is none.
 bool try_view(const char* op, const Tensor& input, IntList size, ViewSpec& v);
-ViewSpec squeeze(const Tensor& input);
-ViewSpec squeeze_dim(const Tensor& input, IntList dim);
-ViewSpec unsqueeze(const Tensor& input, int64_t dim);
-ViewSpec expand(const Tensor& input, IntList size, bool implicit);
-ViewSpec expand_as(const Tensor& input, const Tensor& other);
-ViewSpec broadcast_to(const Tensor& input, IntList size);
-ViewSpec as_strided(const Tensor& input, IntList size, IntList stride, std::optional<int64_t> storage_offset);
 }  // namespace views
 
 }  // namespace rushlight

@@ -1,4 +1,4 @@
-#include "ops/composites.h"
+#include "bodies/activation.h"
 #include "rushlight/ops/_gelu.h"
 #include "rushlight/ops/_gelu_tanh.h"
 #include "rushlight/ops/elu.h"

@@ -1,4 +1,4 @@
-#include "ops/composites.h"
+#include "bodies/arithmetic.h"
 #include "rushlight/ops/_clamp.h"
 #include "rushlight/ops/_div_trunc.h"
 #include "rushlight/ops/clamp_max.h"

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include "ops/composites.h"
+#include "bodies/attention.h"
 #include "ops/watched.h"
 #include "rushlight/ops/_attention.h"
 #include "rushlight/ops/_attention_backward.h"

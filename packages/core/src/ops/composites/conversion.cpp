@@ -1,4 +1,4 @@
-#include "ops/composites.h"
+#include "bodies/conversion.h"
 #include "ops/memory_format.h"
 #include "ops/pointwise.h"
 #include "rushlight/backend.h"

@@ -1,5 +1,5 @@
 #include "rushlight/ops/convolution.h"
-#include "ops/composites.h"
+#include "bodies/convolution.h"
 #include "rushlight/ops/add.h"
 #include "rushlight/ops/constant_pad_nd.h"
 #include "rushlight/ops/reshape.h"

@@ -1,5 +1,5 @@
 // Losses that compare element by element.
-#include "ops/composites.h"
+#include "bodies/loss.h"
 #include "rushlight/ops/_binary_cross_entropy.h"
 #include "rushlight/ops/abs.h"
 #include "rushlight/ops/add.h"

@@ -1,5 +1,5 @@
 #include "rushlight/ops/embedding.h"
-#include "ops/composites.h"
+#include "bodies/embedding.h"
 #include "rushlight/ops/div.h"
 #include "rushlight/ops/embedding_dense_backward.h"
 #include "rushlight/ops/eq.h"

@@ -1,5 +1,6 @@
 // Copies first, then writes: the functional forms of what writes in place.
-#include "ops/composites.h"
+#include "bodies/indexing.h"
+#include "bodies/joining.h"
 #include "ops/pointwise.h"
 #include "rushlight/ops/_to_copy.h"
 #include "rushlight/ops/broadcast_to.h"

@@ -1,5 +1,5 @@
 // Cross entropy: classes in one pass, probabilities and what is differentiated further in operators.
-#include "ops/composites.h"
+#include "bodies/loss.h"
 #include "ops/watched.h"
 #include "rushlight/ops/_cross_entropy.h"
 #include "rushlight/ops/_cross_entropy_backward.h"

@@ -1,6 +1,6 @@
 #include <limits>
 
-#include "ops/composites.h"
+#include "bodies/normalization.h"
 #include "rushlight/ops/_rms_norm.h"
 
 namespace rushlight::composites {

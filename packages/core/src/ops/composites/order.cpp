@@ -1,4 +1,4 @@
-#include "ops/composites.h"
+#include "bodies/order.h"
 #include "ops/views.h"
 #include "rushlight/ops/_repeat_index.h"
 #include "rushlight/ops/cat.h"

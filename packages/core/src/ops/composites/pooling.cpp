@@ -1,5 +1,5 @@
 // Pools over one dimension are pools over two, the first of size one.
-#include "ops/composites.h"
+#include "bodies/pooling.h"
 #include "rushlight/ops/adaptive_avg_pool2d.h"
 #include "rushlight/ops/adaptive_max_pool2d.h"
 #include "rushlight/ops/avg_pool2d.h"

@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "ops/composites.h"
+#include "bodies/power_backward.h"
 #include "rushlight/ops/div.h"
 #include "rushlight/ops/eq.h"
 #include "rushlight/ops/ge.h"

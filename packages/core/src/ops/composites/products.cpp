@@ -1,4 +1,4 @@
-#include "ops/composites.h"
+#include "bodies/products.h"
 #include "rushlight/ops/add.h"
 #include "rushlight/ops/bmm.h"
 #include "rushlight/ops/dot.h"

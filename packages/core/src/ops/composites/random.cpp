@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "ops/composites.h"
+#include "bodies/random.h"
 #include "rushlight/backend.h"
 #include "rushlight/ops/_dropout.h"
 #include "rushlight/ops/_integers_.h"

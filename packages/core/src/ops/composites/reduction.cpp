@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "ops/composites.h"
+#include "bodies/reduction.h"
 #include "rushlight/ops/_norm2.h"
 #include "rushlight/ops/_to_copy.h"
 #include "rushlight/ops/abs.h"

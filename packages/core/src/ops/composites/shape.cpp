@@ -1,5 +1,5 @@
 // Other shapes: views where the strides allow it, copies where not.
-#include "ops/composites.h"
+#include "bodies/views.h"
 #include "ops/memory_format.h"
 #include "ops/views.h"
 #include "rushlight/ops/clone.h"

@@ -1,4 +1,4 @@
-#include "ops/composites.h"
+#include "bodies/softmax.h"
 #include "rushlight/ops/_log_softmax.h"
 #include "rushlight/ops/_softmax.h"
 #include "rushlight/ops/_to_copy.h"

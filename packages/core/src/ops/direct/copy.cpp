@@ -1,4 +1,4 @@
-#include "ops/direct.h"
+#include "bodies/memory.h"
 #include "ops/memory_format.h"
 #include "ops/pointwise.h"
 #include "rushlight/backend.h"

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "ops/direct.h"
+#include "bodies/creation.h"
 #include "ops/memory_format.h"
 #include "ops/pointwise.h"
 #include "rushlight/backend.h"

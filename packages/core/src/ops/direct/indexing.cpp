@@ -1,7 +1,9 @@
 // Reading and writing by index tensors, in NumPy's full generality.
 #include <cstring>
 
-#include "ops/direct.h"
+#include "bodies/creation.h"
+#include "bodies/indexing.h"
+#include "bodies/views.h"
 #include "ops/pointwise.h"
 #include "ops/views.h"
 #include "rushlight/half.h"

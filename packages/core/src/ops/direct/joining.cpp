@@ -1,4 +1,4 @@
-#include "ops/direct.h"
+#include "bodies/joining.h"
 #include "ops/pointwise.h"
 #include "ops/views.h"
 

@@ -4,8 +4,9 @@
 #include <cstring>
 #include <numeric>
 
+#include "bodies/order.h"
+#include "bodies/views.h"
 #include "cpu/pointwise_driver.h"
-#include "ops/direct.h"
 #include "ops/pointwise.h"
 #include "ops/views.h"
 #include "rushlight/half.h"

@@ -1,4 +1,5 @@
-#include "ops/direct.h"
+#include "bodies/convolution.h"
+#include "bodies/creation.h"
 #include "ops/pointwise.h"
 #include "ops/views.h"
 

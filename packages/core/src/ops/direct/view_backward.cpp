@@ -1,5 +1,7 @@
 // Gradients of views: each is the view's rule on fresh zeros, written through.
-#include "ops/direct.h"
+#include "bodies/view_backward.h"
+#include "bodies/creation.h"
+#include "bodies/views.h"
 #include "ops/pointwise.h"
 #include "ops/views.h"
 #include "rushlight/ops/add.h"

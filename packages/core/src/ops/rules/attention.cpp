@@ -1,5 +1,5 @@
 // Attention over (batch, heads, places, depth); what is looser was brought to this form by the composite.
-#include "ops/rules.h"
+#include "bodies/attention.h"
 
 namespace rushlight::rules {
 namespace {

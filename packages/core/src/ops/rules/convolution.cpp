@@ -1,4 +1,4 @@
-#include "ops/rules.h"
+#include "bodies/convolution.h"
 
 namespace rushlight::rules {
 namespace {

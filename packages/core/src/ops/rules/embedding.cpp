@@ -1,5 +1,5 @@
 // Rows of a table.
-#include "ops/rules.h"
+#include "bodies/embedding.h"
 
 namespace rushlight::rules {
 namespace {

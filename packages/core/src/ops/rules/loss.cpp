@@ -1,5 +1,5 @@
 // Losses of classification. Sizes: input (N, C, ...) or (C), target the same without the classes.
-#include "ops/rules.h"
+#include "bodies/loss.h"
 
 namespace rushlight::rules {
 namespace {

@@ -1,4 +1,4 @@
-#include "ops/rules.h"
+#include "bodies/normalization.h"
 
 namespace rushlight::rules {
 namespace {

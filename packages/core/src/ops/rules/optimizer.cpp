@@ -1,5 +1,5 @@
 // Optimizer steps write what they are given and return nothing: the rules check that the lists run parallel.
-#include "ops/rules.h"
+#include "bodies/optimizer.h"
 
 namespace rushlight::rules {
 namespace {

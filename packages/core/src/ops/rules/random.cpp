@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "ops/rules.h"
+#include "bodies/random.h"
 #include "rushlight/backend.h"
 
 namespace rushlight::rules {

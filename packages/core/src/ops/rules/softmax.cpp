@@ -1,5 +1,5 @@
 // Softmax: results have the input's shape and dtype.
-#include "ops/rules.h"
+#include "bodies/softmax.h"
 #include "ops/views.h"
 
 namespace rushlight::rules {

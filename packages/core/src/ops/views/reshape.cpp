@@ -1,4 +1,4 @@
-#include "ops/views.h"
+#include "bodies/views.h"
 
 namespace rushlight::views {
 namespace {

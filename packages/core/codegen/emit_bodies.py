@@ -1,0 +1,45 @@
+"""bodies/<family>.h: declarations of what is written by hand for the operators of one YAML file."""
+
+from __future__ import annotations
+
+from itertools import groupby
+
+from .model import Op
+from .writer import GENERATED
+
+# Kind: namespace, which is also the folder below src/ops; what a body returns ("" for the operator's own results); header.
+BODIES = {
+    "view": ("views", "ViewSpec", "ops/views.h"),
+    "custom": ("rules", "Outputs", "ops/rules.h"),
+    "composite": ("composites", "", "rushlight/dispatch.h"),
+    "direct": ("direct", "", "rushlight/dispatch.h"),
+}
+
+
+def body_header(op: Op) -> str:
+    """The header that declares an operator's body."""
+    return f"bodies/{op.family}.h"
+
+
+def emit_bodies(ops: list[Op]) -> dict[str, str]:
+    """File name to text: one header per family that has bodies."""
+    files = {}
+    written = sorted((op for op in ops if op.kind in BODIES), key=lambda op: op.family)
+    for _, group in groupby(written, key=lambda op: op.family):
+        family = list(group)
+        headers = {BODIES[op.kind][2] for op in family}
+        if any(a.type.name == "Generator?" for op in family for a in op.schema.arguments):
+            headers.add("rushlight/random.h")
+        lines = [f"// {GENERATED}", "#pragma once", ""]
+        lines += [f'#include "{h}"' for h in sorted(headers)]
+        for kind, (namespace, result, _) in BODIES.items():
+            # Several operators may share a body.
+            declared = dict.fromkeys(
+                f"{result or op.schema.cpp_return} {op.body_name}({op.schema.cpp_parameters()});"
+                for op in family
+                if op.kind == kind
+            )
+            if declared:
+                lines += ["", f"namespace rushlight::{namespace} {{", *declared, "}"]
+        files[body_header(family[0])] = "\n".join([*lines, ""])
+    return files
