@@ -11,7 +11,7 @@ from .model import Form, Op
 from .schema import cpp_name
 from .writer import GENERATED, shards
 
-SHARD = 20
+SHARD = 24
 
 _STORED = {  # of arguments that are no tensors: field type, and how it is passed on
     "int[]": ("std::vector<int64_t>", "{}.assign({}.begin(), {}.end())"),
@@ -22,16 +22,16 @@ _STORED = {  # of arguments that are no tensors: field type, and how it is passe
 
 
 def emit_derivatives(derivatives: list[Derivative], ops: list[Op]) -> dict[str, str]:
-    """File name to text: lib/derivatives_N.cpp and lib/install.cpp."""
+    """File name to text: lib/derivatives_<family>.cpp and lib/install.cpp."""
     files = {}
-    groups = shards(derivatives, SHARD)
-    for number, group in enumerate(groups):
-        files[f"lib/derivatives_{number}.cpp"] = _shard(number, group, ops)
-    files["lib/install.cpp"] = _install(len(groups), {d.op.name: d for d in derivatives}, ops)
+    groups = shards(derivatives, SHARD, lambda d: d.source.stem)
+    for name, group in groups.items():
+        files[f"lib/derivatives_{name}.cpp"] = _shard(name, group, ops)
+    files["lib/install.cpp"] = _install(list(groups), {d.op.name: d for d in derivatives}, ops)
     return files
 
 
-def _shard(number: int, group: list[Derivative], ops: list[Op]) -> str:
+def _shard(name: str, group: list[Derivative], ops: list[Op]) -> str:
     by_name = by_base(ops)
     headers = {"formula.h", "record.h"} | {d.op.header for d in group}
     body: list[str] = []
@@ -47,14 +47,14 @@ def _shard(number: int, group: list[Derivative], ops: list[Op]) -> str:
     lines = [f"// {GENERATED.replace('ops/', 'derivatives/')}"]
     lines += [f'#include "{h}"' for h in sorted(headers)]
     lines += ["", "namespace rushlight::autograd {", "namespace {", *body, "", "}  // namespace", ""]
-    lines += [f"void install_{number}() {{", *(f"    {line}" for line in installs), "}", ""]
+    lines += [f"void install_{name}() {{", *(f"    {line}" for line in installs), "}", ""]
     lines += ["}  // namespace rushlight::autograd", ""]
     return "\n".join(lines)
 
 
-def _install(count: int, known: dict[str, Derivative], ops: list[Op]) -> str:
+def _install(names: list[str], known: dict[str, Derivative], ops: list[Op]) -> str:
     lines = [f"// {GENERATED.replace('ops/', 'derivatives/')}", '#include "record.h"', ""]
-    lines += ["namespace rushlight::autograd {", *(f"void install_{i}();" for i in range(count)), ""]
+    lines += ["namespace rushlight::autograd {", *(f"void install_{name}();" for name in names), ""]
     lines += [
         "// Operators without a formula, and out= forms: see record.h.",
         "static const Unrecorded unrecorded[] = {",
@@ -74,7 +74,7 @@ def _install(count: int, known: dict[str, Derivative], ops: list[Op]) -> str:
         "    {nullptr, 0}};",
         "",
         "void install_all() {",
-        *(f"    install_{i}();" for i in range(count)),
+        *(f"    install_{name}();" for name in names),
     ]
     lines += ["    install_unrecorded(unrecorded);", "}", "", "}  // namespace rushlight::autograd", ""]
     return "\n".join(lines)

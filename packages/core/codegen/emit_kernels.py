@@ -10,14 +10,14 @@ SHARD = 16
 
 
 def emit_kernels(ops: list[Op]) -> dict[str, str]:
-    """File name to text: kernels/pointwise_N.cpp and kernels/reduce_N.cpp."""
+    """File name to text: kernels/pointwise_<family>.cpp and kernels/reduce_<family>.cpp."""
     files = {}
     for kind, header, table, maker, folder in (
         ("pointwise", "cpu/kernels/pointwise_loop.h", "LoopTable", "loops", "functors"),
         ("reduce", "cpu/kernels/reduce_loop.h", "ReduceTable", "reducers", "reducers"),
     ):
         chosen = [op for op in ops if op.kind == kind]
-        for number, group in enumerate(shards(chosen, SHARD)):
+        for name, group in shards(chosen, SHARD, lambda op: op.family).items():
             lines = [f"// {GENERATED}", f'#include "{header}"']
             lines += [f'#include "ops/{folder}/{family}.h"' for family in sorted({op.family for op in group})]
             lines += ["", "namespace rushlight::cpu::RUSHLIGHT_CPU {", ""]
@@ -30,5 +30,5 @@ def emit_kernels(ops: list[Op]) -> dict[str, str]:
                     f"const {table} {loop_name(op)}_table = {maker}<{folder}::{functor}>({op.types or 'All'}{{}});"
                 )
             lines += ["", "}  // namespace rushlight::cpu::RUSHLIGHT_CPU", ""]
-            files[f"kernels/{kind}_{number}.cpp"] = "\n".join(lines)
+            files[f"kernels/{kind}_{name}.cpp"] = "\n".join(lines)
     return files

@@ -18,8 +18,8 @@ def emit_python(ops: list[Op]) -> dict[str, str]:
     names = {name: group for name, group in names.items() if any(not _hidden(op) for op in group)}
     items = sorted(names.items())
     files = {}
-    for number, group in enumerate(shards(items, SHARD)):
-        files[f"python/bindings_{number}.cpp"] = _shard(group)
+    for name, group in shards(items, SHARD, lambda item: item[1][0].family).items():
+        files[f"python/bindings_{name}.cpp"] = _shard(group)
     files["python/tables.cpp"] = _tables(items, ops)
     return files
 

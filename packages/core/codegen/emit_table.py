@@ -1,4 +1,4 @@
-"""The operator table: for every form its base function, thunk and Operator, in shards of some 30 operators."""
+"""The operator table: for every form its base function, thunk and Operator, a file per family."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ SHARD = 30
 def emit_table(ops: list[Op]) -> dict[str, str]:
     """File name to text: lib/table_N.cpp and the list of all operators."""
     files = {}
-    for number, group in enumerate(shards(ops, SHARD)):
-        files[f"lib/table_{number}.cpp"] = _shard(group)
+    for name, group in shards(ops, SHARD, lambda op: op.family).items():
+        files[f"lib/table_{name}.cpp"] = _shard(group)
     forms = sorted((f for op in ops for f in op.forms()), key=lambda f: f.name)
     lines = [f"// {GENERATED}", '#include "dispatch/table.h"', '#include "rushlight/dispatch.h"', ""]
     lines += ["namespace rushlight {"]
