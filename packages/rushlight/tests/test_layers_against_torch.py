@@ -1,0 +1,302 @@
+"""Layers and losses with their gradients: what PyTorch computes from the same weights and inputs, where it is installed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rushlight
+
+torch = pytest.importorskip("torch")
+
+Make = Callable[[Any], Any]
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(20261121)
+
+
+def both(array: np.ndarray, grad: bool = False) -> tuple[Any, Any]:
+    pair = rushlight.from_numpy(array.copy()), torch.from_numpy(array.copy())
+    return tuple(t.requires_grad_() if grad else t for t in pair)  # type: ignore[return-value]
+
+
+def normal(rng: np.random.Generator, *shape: int) -> np.ndarray:
+    return rng.normal(size=shape).astype(np.float32)
+
+
+def close(ours: Any, theirs: Any, what: str) -> None:
+    assert (ours is None) == (theirs is None), what
+    if theirs is not None:
+        np.testing.assert_allclose(
+            ours.detach().numpy(), theirs.detach().numpy(), rtol=1e-4, atol=2e-5, err_msg=what
+        )
+
+
+# Of each layer how it is made, and the shape of its input.
+LAYERS: dict[str, tuple[Make, tuple[int, ...]]] = {
+    "Linear": (lambda nn: nn.Linear(3, 4), (5, 2, 3)),
+    "Linear without bias": (lambda nn: nn.Linear(3, 4, bias=False), (3,)),
+    "Conv1d": (lambda nn: nn.Conv1d(3, 4, 3, padding="same"), (2, 3, 7)),
+    "Conv2d": (lambda nn: nn.Conv2d(4, 6, 3, 2, 1, 1, 2), (2, 4, 9, 9)),
+    "Conv2d dilated": (lambda nn: nn.Conv2d(2, 3, (3, 2), dilation=2, padding=(2, 0)), (2, 2, 8, 7)),
+    "Conv2d depthwise": (lambda nn: nn.Conv2d(4, 4, 3, padding=1, groups=4, bias=False), (2, 4, 6, 6)),
+    "Conv2d unbatched": (lambda nn: nn.Conv2d(2, 3, 3), (2, 5, 5)),
+    "Conv2d reflect": (lambda nn: nn.Conv2d(2, 3, 3, padding=1, padding_mode="reflect"), (1, 2, 5, 5)),
+    "Conv3d": (lambda nn: nn.Conv3d(2, 3, 2), (1, 2, 4, 4, 4)),
+    "MaxPool2d": (lambda nn: nn.MaxPool2d(3, 2, 1), (2, 3, 8, 8)),
+    "MaxPool2d ceil": (lambda nn: nn.MaxPool2d(2, ceil_mode=True), (2, 3, 7, 7)),
+    "AvgPool2d": (lambda nn: nn.AvgPool2d(2, None, 1, True, False), (2, 3, 7, 7)),
+    "AdaptiveAvgPool2d": (lambda nn: nn.AdaptiveAvgPool2d((3, None)), (2, 3, 7, 8)),
+    "BatchNorm1d": (lambda nn: nn.BatchNorm1d(3), (6, 3)),
+    "BatchNorm1d of sequences": (lambda nn: nn.BatchNorm1d(3), (4, 3, 5)),
+    "BatchNorm2d": (lambda nn: nn.BatchNorm2d(3, 1e-3, None), (2, 3, 4, 4)),
+    "BatchNorm2d plain": (lambda nn: nn.BatchNorm2d(3, affine=False), (2, 3, 4, 4)),
+    "BatchNorm2d stateless": (lambda nn: nn.BatchNorm2d(3, track_running_stats=False), (2, 3, 4, 4)),
+    "BatchNorm3d": (lambda nn: nn.BatchNorm3d(2), (2, 2, 3, 2, 2)),
+    "LayerNorm": (lambda nn: nn.LayerNorm((4, 5)), (2, 4, 5)),
+    "LayerNorm without bias": (lambda nn: nn.LayerNorm(5, bias=False), (2, 5)),
+    "RMSNorm": (lambda nn: nn.RMSNorm(5), (2, 5)),
+    "GroupNorm": (lambda nn: nn.GroupNorm(2, 4), (2, 4, 3)),
+    "PReLU": (lambda nn: nn.PReLU(4), (2, 4, 3)),
+    "Flatten": (lambda nn: nn.Flatten(1, 2), (2, 3, 4, 2)),
+    "Unflatten": (lambda nn: nn.Unflatten(1, (2, -1)), (2, 6)),
+    "GLU": (lambda nn: nn.GLU(), (3, 4)),
+    "Softmax": (lambda nn: nn.Softmax(1), (3, 4)),
+    "LogSoftmax": (lambda nn: nn.LogSoftmax(-1), (3, 4)),
+    "Softmin": (lambda nn: nn.Softmin(0), (3, 4)),
+    "GELU tanh": (lambda nn: nn.GELU("tanh"), (10,)),
+    "ReLU in place": (lambda nn: nn.Sequential(nn.Linear(3, 4), nn.ReLU(inplace=True)), (2, 3)),
+    "Dropout of nothing": (lambda nn: nn.Dropout(0.0), (2, 3)),
+    "MultiheadAttention": (lambda nn: self_attention(nn), (4, 3, 8)),
+    "TransformerEncoderLayer": (lambda nn: nn.TransformerEncoderLayer(8, 2, 16, 0.0), (4, 3, 8)),
+    **{
+        name: (lambda nn, name=name: getattr(nn, name)(), (4, 5))
+        for name in (
+            *("ReLU", "ReLU6", "GELU", "SiLU", "Mish", "ELU", "CELU", "SELU", "LeakyReLU", "Hardtanh"),
+            *(
+                "Hardswish",
+                "Hardsigmoid",
+                "Sigmoid",
+                "Tanh",
+                "Softplus",
+                "Softsign",
+                "LogSigmoid",
+                "Identity",
+            ),
+        )
+    },
+    "Threshold": (lambda nn: nn.Threshold(0.1, 2.0), (4, 5)),
+}
+
+
+def self_attention(nn: Any) -> Any:
+    class SelfAttention(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.attention = nn.MultiheadAttention(8, 2)
+
+        def forward(self, x: Any) -> Any:
+            result, weights = self.attention(x, x, x)
+            return result + weights.mean()
+
+    return SelfAttention()
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("name", LAYERS)
+def test_layers(name: str, training: bool, rng: np.random.Generator) -> None:
+    make, shape = LAYERS[name]
+    torch.manual_seed(20261121)
+    ours, theirs = make(rushlight.nn).train(training), make(torch.nn).train(training)
+    ours.load_state_dict({k: rushlight.from_numpy(v.numpy().copy()) for k, v in theirs.state_dict().items()})
+    for _ in range(2):  # the second time, running statistics have moved
+        x, y = both(normal(rng, *shape), grad=True)
+        result, expected = ours(x), theirs(y)
+        close(result, expected, "result")
+        g, h = both(normal(rng, *expected.shape))
+        result.backward(g)
+        expected.backward(h)
+        close(x.grad, y.grad, "input.grad")
+    for (key, p), (_, q) in zip(ours.named_parameters(), theirs.named_parameters(), strict=True):
+        close(p.grad, q.grad, f"{key}.grad")
+    for key, value in theirs.state_dict().items():
+        close(ours.state_dict()[key], value, key)
+
+
+@pytest.mark.parametrize("options", [{}, {"padding_idx": 2}, {"scale_grad_by_freq": True}, {"max_norm": 1.0}])
+def test_embedding(options: dict[str, Any], rng: np.random.Generator) -> None:
+    table = normal(rng, 6, 4)
+    ours, theirs = rushlight.nn.Embedding(6, 4, **options), torch.nn.Embedding(6, 4, **options)
+    a, b = both(table)
+    ours.load_state_dict({"weight": a})
+    theirs.load_state_dict({"weight": b})
+    x, y = both(np.array([[1, 2, 2], [0, 5, 1]]))
+    result, expected = ours(x), theirs(y)
+    close(result, expected, "result")
+    g, h = both(normal(rng, *expected.shape))
+    result.backward(g)
+    expected.backward(h)
+    close(ours.weight.grad, theirs.weight.grad, "weight.grad")
+    close(ours.weight, theirs.weight, "weight")
+
+
+def _probabilities(rng: np.random.Generator, *shape: int) -> np.ndarray:
+    return rng.uniform(0.05, 0.95, shape).astype(np.float32)
+
+
+def _classes(rng: np.random.Generator, *shape: int) -> np.ndarray:
+    return rng.integers(0, 5, shape)
+
+
+# Of each loss its input, its target, and options; arrays among them are given to each library as its tensors.
+LOSSES: dict[str, tuple[str, Callable[[Any], tuple[Any, Any, dict[str, Any]]]]] = {
+    "classes": ("CrossEntropyLoss", lambda r: (normal(r, 4, 5), _classes(r, 4), {})),
+    "classes of pixels": ("CrossEntropyLoss", lambda r: (normal(r, 2, 5, 3, 3), _classes(r, 2, 3, 3), {})),
+    "one class": ("CrossEntropyLoss", lambda r: (normal(r, 5), _classes(r), {})),
+    "weighted classes": (
+        "CrossEntropyLoss",
+        lambda r: (normal(r, 4, 5), _classes(r, 4), {"weight": _probabilities(r, 5)}),
+    ),
+    "ignored classes": (
+        "CrossEntropyLoss",
+        lambda r: (normal(r, 6, 5), np.array([0, 1, -100, 3, -100, 4]), {}),
+    ),
+    "smoothed classes": (
+        "CrossEntropyLoss",
+        lambda r: (
+            normal(r, 6, 5),
+            np.array([0, 1, 2, 3, 2, 4]),
+            {"label_smoothing": 0.2, "ignore_index": 2, "weight": _probabilities(r, 5)},
+        ),
+    ),
+    "probabilities of classes": (
+        "CrossEntropyLoss",
+        lambda r: (
+            normal(r, 4, 5),
+            r.dirichlet(np.ones(5), 4).astype(np.float32),
+            {"label_smoothing": 0.1, "weight": _probabilities(r, 5)},
+        ),
+    ),
+    "likelihood": ("NLLLoss", lambda r: (normal(r, 4, 5), _classes(r, 4), {})),
+    "weighted likelihood": (
+        "NLLLoss",
+        lambda r: (
+            normal(r, 2, 5, 3),
+            _classes(r, 2, 3),
+            {"weight": _probabilities(r, 5), "ignore_index": 1},
+        ),
+    ),
+    "squares": ("MSELoss", lambda r: (normal(r, 3, 4), normal(r, 3, 4), {})),
+    "magnitudes": ("L1Loss", lambda r: (normal(r, 3, 4), normal(r, 3, 4), {})),
+    "smooth": ("SmoothL1Loss", lambda r: (normal(r, 3, 4), normal(r, 3, 4), {"beta": 0.5})),
+    "smooth, sharp": ("SmoothL1Loss", lambda r: (normal(r, 3, 4), normal(r, 3, 4), {"beta": 0.0})),
+    "huber": ("HuberLoss", lambda r: (normal(r, 3, 4), normal(r, 3, 4), {"delta": 0.5})),
+    "binary": ("BCELoss", lambda r: (_probabilities(r, 3, 4), _probabilities(r, 3, 4), {})),
+    "binary, certain": (
+        "BCELoss",
+        lambda r: (np.array([0.0, 1.0, 0.5], np.float32), np.array([0.0, 1.0, 1.0], np.float32), {}),
+    ),
+    "weighted binary": (
+        "BCELoss",
+        lambda r: (_probabilities(r, 3, 4), _probabilities(r, 3, 4), {"weight": _probabilities(r, 4)}),
+    ),
+    "logits": ("BCEWithLogitsLoss", lambda r: (normal(r, 3, 4) * 50, _probabilities(r, 3, 4), {})),
+    "weighted logits": (
+        "BCEWithLogitsLoss",
+        lambda r: (
+            normal(r, 3, 4),
+            _probabilities(r, 3, 4),
+            {"weight": _probabilities(r, 3, 4), "pos_weight": _probabilities(r, 4)},
+        ),
+    ),
+    "divergence": ("KLDivLoss", lambda r: (normal(r, 3, 4), _probabilities(r, 3, 4), {})),
+    "divergence of logs": (
+        "KLDivLoss",
+        lambda r: (normal(r, 3, 4), normal(r, 3, 4), {"log_target": True}),
+    ),
+}
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.filterwarnings("ignore:reduction")
+def test_losses(name: str, reduction: str, rng: np.random.Generator) -> None:
+    loss, data = LOSSES[name]
+    input, target, options = data(rng)
+    x, y = both(input, grad=True)
+    t, u = both(np.asarray(target))
+    given = {k: both(v) if isinstance(v, np.ndarray) else (v, v) for k, v in options.items()}
+    ours = getattr(rushlight.nn, loss)(reduction=reduction, **{k: v[0] for k, v in given.items()})
+    theirs = getattr(torch.nn, loss)(reduction=reduction, **{k: v[1] for k, v in given.items()})
+    result, expected = ours(x, t), theirs(y, u)
+    close(result, expected, "loss")
+    result.sum().backward()
+    expected.sum().backward()
+    close(x.grad, y.grad, "input.grad")
+
+
+def test_the_mean_of_no_class_is_nan_in_both() -> None:
+    x, y = both(np.zeros((2, 3), np.float32))
+    t, u = both(np.array([-100, -100]))
+    close(
+        rushlight.nn.functional.cross_entropy(x, t), torch.nn.functional.cross_entropy(y, u), "nothing counts"
+    )
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_attention(causal: bool, rng: np.random.Generator) -> None:
+    arrays = [normal(rng, 2, 3, 5, 4) for _ in range(3)]
+    ours, theirs = zip(*(both(a, grad=True) for a in arrays), strict=True)
+    mask = None if causal else both(rng.random((5, 5)) < 0.7)
+    results = []
+    for lib, qkv, i in ((rushlight, ours, 0), (torch, theirs, 1)):
+        attention = lib.nn.functional.scaled_dot_product_attention
+        results.append(attention(*qkv, attn_mask=mask[i] if mask else None, is_causal=causal))
+    close(results[0], results[1], "result")
+    g, h = both(normal(rng, 2, 3, 5, 4))
+    results[0].backward(g)
+    results[1].backward(h)
+    for a, b, name in zip(ours, theirs, "qkv", strict=True):
+        close(a.grad, b.grad, f"{name}.grad")
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("SGD", {"lr": 0.05, "momentum": 0.9, "weight_decay": 0.01}),
+        ("SGD", {"lr": 0.05, "momentum": 0.9, "nesterov": True}),
+        ("SGD", {"lr": 0.05, "fused": True}),
+        ("Adam", {"lr": 0.02, "amsgrad": True}),
+        ("Adam", {"lr": 0.02, "fused": True}),
+        ("AdamW", {"lr": 0.02, "weight_decay": 0.1, "foreach": False}),
+        ("AdamW", {"lr": 0.02, "weight_decay": 0.1, "fused": True}),
+    ],
+)
+def test_training(name: str, options: dict[str, Any], rng: np.random.Generator) -> None:
+    def build(lib: Any) -> Any:
+        return lib.nn.Sequential(lib.nn.Linear(4, 8), lib.nn.LayerNorm(8), lib.nn.Tanh(), lib.nn.Linear(8, 2))
+
+    torch.manual_seed(20261121)
+    theirs, ours = build(torch), build(rushlight)
+    ours.load_state_dict({k: rushlight.from_numpy(v.numpy().copy()) for k, v in theirs.state_dict().items()})
+    x, y = normal(rng, 16, 4), normal(rng, 16, 2)
+    losses: list[list[float]] = []
+    for lib, net in ((rushlight, ours), (torch, theirs)):
+        optimizer = getattr(lib.optim, name)(net.parameters(), **options)
+        scheduler = lib.optim.lr_scheduler.CosineAnnealingLR(optimizer, 20)
+        history = []
+        for _ in range(20):
+            optimizer.zero_grad()
+            loss = lib.nn.functional.mse_loss(net(lib.from_numpy(x)), lib.from_numpy(y))
+            loss.backward()
+            optimizer.step()
+            scheduler.step()
+            history.append(loss.item())
+        losses.append(history)
+    np.testing.assert_allclose(losses[0], losses[1], rtol=0, atol=1e-4)
+    assert losses[0][-1] < losses[0][0]
