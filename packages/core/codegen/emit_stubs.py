@@ -128,7 +128,7 @@ def _signatures(op: Op, name: str, method: bool) -> list[str]:
         starred = False
         for a in arguments:
             if a.varargs and spread:
-                parts.append(f"*{a.name}: _int")
+                parts.append(f"*{a.name}: {'Tensor' if a.type.is_tensor else '_int'}")
                 starred = True
                 continue
             if a.keyword_only and not starred:

@@ -88,6 +88,13 @@ def test_reprs():
         lambda n: n.Conv2d(3, 6, 3, 2, 1, 2, 3, bias=False, padding_mode="circular"),
         lambda n: n.Sequential(n.BatchNorm2d(3), n.ReLU(inplace=True), n.MaxPool2d(2), n.Dropout(0.1)),
         lambda n: n.ModuleDict({"a": n.LayerNorm(3), "b": n.Embedding(4, 2, padding_idx=1)}),
+        lambda n: n.ConvTranspose2d(4, 6, 3, 2, 1, 1, 2, bias=False, dilation=2),
+        lambda n: n.ConvTranspose1d(4, 6, 3, output_padding=0),
+        lambda n: n.ConvTranspose1d(4, 6, 3, 2, output_padding=1),
+        lambda n: n.Sequential(n.MaxPool1d(2), n.AvgPool1d(2), n.AvgPool3d(2), n.MaxPool3d(2, 1)),
+        lambda n: n.Sequential(
+            n.AdaptiveAvgPool1d(2), n.AdaptiveMaxPool2d((2, None)), n.AdaptiveMaxPool3d(1)
+        ),
         lambda n: n.Sequential(n.GELU(), n.Softmax(1), n.Flatten(), n.AvgPool2d(2), n.GroupNorm(1, 2)),
     ):
         assert repr(make(nn)) == repr(make(torch.nn))

@@ -340,3 +340,29 @@ def test_transformer_encoder(norm_first):
         assert core.allclose(y, encoder.norm(h), atol=1e-5)
     with pytest.raises(RuntimeError, match="'swish'"):
         nn.TransformerEncoderLayer(8, 2, activation="swish")
+
+
+def test_a_transposed_convolution_makes_the_size_asked_for():
+    layer = nn.ConvTranspose2d(2, 3, 3, stride=2, padding=1)
+    x = core.randn(1, 2, 4, 5)
+    assert layer(x).shape == (1, 3, 7, 9)
+    assert layer(x, output_size=(8, 9)).shape == (1, 3, 8, 9)
+    assert layer(x, output_size=(1, 3, 8, 10)).shape == (1, 3, 8, 10)
+    with pytest.raises(ValueError, match=r"ConvTranspose2d\(output_size\): .* from \(7, 9\) to \(8, 10\)"):
+        layer(x, output_size=(9, 9))
+    with pytest.raises(ValueError, match="padding_mode"):
+        nn.ConvTranspose2d(2, 3, 3, padding_mode="reflect")
+    with pytest.raises(TypeError, match="'same'"):
+        nn.ConvTranspose2d(2, 3, 3, padding="same")
+
+
+def test_pools_of_one_and_three_dimensions():
+    x = core.randn(2, 3, 8)
+    values, indices = nn.MaxPool1d(2, return_indices=True)(x)
+    assert core.equal(values, x.gather(-1, indices))
+    assert core.equal(values, nn.MaxPool1d(2)(x))
+    assert core.equal(nn.AdaptiveMaxPool1d(4)(x), values)
+    assert core.allclose(nn.AvgPool1d(8)(x), x.mean(-1, keepdim=True))
+    cube = core.randn(2, 4, 4, 4)
+    assert core.allclose(nn.AdaptiveAvgPool3d((1, 4, 4))(cube), cube.mean(1, keepdim=True))
+    assert core.equal(nn.AdaptiveMaxPool3d(1)(cube), cube.amax((1, 2, 3), keepdim=True))

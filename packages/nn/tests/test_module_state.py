@@ -125,16 +125,33 @@ def test_states_of_wrapped_models_get_a_hint():
 def test_not_strict_loads_what_fits():
     ours = model()
     result = ours.load_state_dict({"2.weight": core.full((1, 3), 5.0), "other": core.ones(1)}, strict=False)
-    assert result.missing_keys == KEYS[:-1]
+    assert result.missing_keys == [key for key in KEYS[:-1] if key != "1.num_batches_tracked"]
     assert result.unexpected_keys == ["other"]
     assert float(ours[2].weight.detach().sum()) == 15.0
+
+
+def test_the_count_of_batches_is_missed_from_version_2_on():
+    state = model().state_dict()
+    assert state._metadata["1"] == {"version": 2}
+    del state["1.num_batches_tracked"]
+    with pytest.raises(RuntimeError, match=r"missing keys: '1\.num_batches_tracked'"):
+        model().load_state_dict(state)
+    ours = model()
+    ours[1].num_batches_tracked.fill_(3)
+    assert ours.load_state_dict(dict(state)) == ([], [])
+    assert int(ours[1].num_batches_tracked) == 3
 
 
 @given(missing=st.sets(st.sampled_from(KEYS)), extra=st.sets(st.sampled_from(["0.x", "3.y", "z", "1.a.b"])))
 def test_every_misfit_is_reported_exactly_once(missing, extra):
     ours = model()
     before = values(ours)
-    state = {key: value + 1 for key, value in model().state_dict().items() if key not in missing}
+    state = model().state_dict()
+    for key in KEYS:
+        if key in missing:
+            del state[key]
+        else:
+            state[key] = state[key] + 1
     state.update((key, core.ones(1)) for key in extra)
     if not missing and not extra:
         assert ours.load_state_dict(state) == ([], [])

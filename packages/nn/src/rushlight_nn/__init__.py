@@ -33,6 +33,7 @@ from .layers.activation import (
 from .layers.attention import MultiheadAttention
 from .layers.container import ModuleDict, ModuleList, Sequential
 from .layers.conv import Conv1d, Conv2d, Conv3d
+from .layers.conv_transpose import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from .layers.dropout import Dropout, Dropout2d
 from .layers.embedding import Embedding
 from .layers.linear import Identity, Linear
@@ -50,7 +51,20 @@ from .layers.loss import (
 )
 from .layers.norm import BatchNorm1d, BatchNorm2d, BatchNorm3d, GroupNorm, LayerNorm, RMSNorm
 from .layers.parameter_container import ParameterDict, ParameterList
-from .layers.pooling import AdaptiveAvgPool2d, AvgPool2d, MaxPool2d
+from .layers.pooling import (
+    AdaptiveAvgPool1d,
+    AdaptiveAvgPool2d,
+    AdaptiveAvgPool3d,
+    AdaptiveMaxPool1d,
+    AdaptiveMaxPool2d,
+    AdaptiveMaxPool3d,
+    AvgPool1d,
+    AvgPool2d,
+    AvgPool3d,
+    MaxPool1d,
+    MaxPool2d,
+    MaxPool3d,
+)
 from .layers.shape import Flatten, Unflatten
 from .layers.transformer import TransformerEncoder, TransformerEncoderLayer
 from .module import Module
@@ -75,29 +89,37 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
-    "CELU",
-    "SELU",
-    "Threshold",
-    "ELU",
-    "GELU",
-    "GLU",
+    "AdaptiveAvgPool1d",
     "AdaptiveAvgPool2d",
+    "AdaptiveAvgPool3d",
+    "AdaptiveMaxPool1d",
+    "AdaptiveMaxPool2d",
+    "AdaptiveMaxPool3d",
+    "AvgPool1d",
     "AvgPool2d",
+    "AvgPool3d",
     "BCELoss",
     "BCEWithLogitsLoss",
     "BatchNorm1d",
     "BatchNorm2d",
     "BatchNorm3d",
     "Buffer",
+    "CELU",
     "Conv1d",
     "Conv2d",
     "Conv3d",
+    "ConvTranspose1d",
+    "ConvTranspose2d",
+    "ConvTranspose3d",
     "CosineSimilarity",
     "CrossEntropyLoss",
     "Dropout",
     "Dropout2d",
+    "ELU",
     "Embedding",
     "Flatten",
+    "GELU",
+    "GLU",
     "GroupNorm",
     "Hardsigmoid",
     "Hardswish",
@@ -112,7 +134,9 @@ __all__ = [
     "LogSigmoid",
     "LogSoftmax",
     "MSELoss",
+    "MaxPool1d",
     "MaxPool2d",
+    "MaxPool3d",
     "Mish",
     "Module",
     "ModuleDict",
@@ -126,6 +150,7 @@ __all__ = [
     "RMSNorm",
     "ReLU",
     "ReLU6",
+    "SELU",
     "Sequential",
     "SiLU",
     "Sigmoid",
@@ -135,6 +160,7 @@ __all__ = [
     "Softplus",
     "Softsign",
     "Tanh",
+    "Threshold",
     "TransformerEncoder",
     "TransformerEncoderLayer",
     "Unflatten",

@@ -17,6 +17,7 @@ _nll_loss = operator("nll_loss")
 _mse_loss = operator("mse_loss")
 _l1_loss = operator("l1_loss")
 _smooth_l1_loss = operator("smooth_l1_loss")
+_huber_loss = operator("huber_loss")
 _binary_cross_entropy = operator("binary_cross_entropy")
 _binary_cross_entropy_with_logits = operator("binary_cross_entropy_with_logits")
 _kl_div = operator("kl_div")
@@ -151,8 +152,8 @@ def huber_loss(
     input, target = _same_sizes("huber_loss", input, target)
     code = reduction_code("huber_loss", reduction)
     if weight is None:
-        return _smooth_l1_loss(input, target, code, delta) * delta
-    losses = _weighted("huber_loss", _smooth_l1_loss(input, target, 0, delta) * delta, weight, 0)
+        return _huber_loss(input, target, code, delta)
+    losses = _weighted("huber_loss", _huber_loss(input, target, 0, delta), weight, 0)
     return losses if code == 0 else losses.sum() if code == 2 else losses.mean()
 
 

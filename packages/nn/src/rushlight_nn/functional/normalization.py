@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from rushlight_core import Tensor
 
-from .._core import core, operator
+from .._core import operator
 
 _batch_norm = operator("batch_norm")
 _layer_norm = operator("layer_norm")
-_group_norm = getattr(core, "group_norm", None)
-_rms_norm = getattr(core, "rms_norm", None)
+_group_norm = operator("group_norm")
+_rms_norm = operator("rms_norm")
 
 
 def batch_norm(
@@ -59,23 +59,7 @@ def group_norm(
     eps: float = 1e-5,
 ) -> Tensor:
     """Normalise `input` (N, C, ...) over groups of C / num_groups channels (Wu and He 2018)."""
-    if input.dim() < 2:
-        raise RuntimeError(f"group_norm(input): got {input.dim()} dimensions, needs (N, C, ...)")
-    batch, channels = input.shape[0], input.shape[1]
-    if num_groups <= 0 or channels % num_groups:
-        raise RuntimeError(
-            f"group_norm(num_groups): {channels} channels cannot be split into {num_groups} groups"
-        )
-    if _group_norm is not None:
-        return _group_norm(input, num_groups, weight, bias, eps)
-    grouped = input.reshape(batch * num_groups, -1)
-    result = _layer_norm(grouped, [grouped.shape[1]], None, None, eps).reshape(input.shape)
-    per_channel = [channels] + [1] * (input.dim() - 2)
-    if weight is not None:
-        result = result * weight.reshape(per_channel)
-    if bias is not None:
-        result = result + bias.reshape(per_channel)
-    return result
+    return _group_norm(input, num_groups, weight, bias, eps)
 
 
 def rms_norm(
@@ -85,19 +69,7 @@ def rms_norm(
 
     `eps` defaults to the machine epsilon of the input's dtype.
     """
-    if _rms_norm is not None:
-        return _rms_norm(input, normalized_shape, weight, eps)
-    dims = tuple(range(-len(normalized_shape), 0))
-    if tuple(input.shape[-len(dims) :]) != tuple(normalized_shape):
-        raise RuntimeError(
-            f"rms_norm(input): shape {tuple(input.shape)} does not end in "
-            f"normalized_shape {tuple(normalized_shape)}"
-        )
-    if eps is None:
-        eps = core.finfo(input.dtype).eps
-    wide = input.float() if input.dtype in (core.float16, core.bfloat16) else input
-    result = (wide * ((wide * wide).mean(dims, keepdim=True) + eps).rsqrt()).to(input.dtype)
-    return result if weight is None else result * weight
+    return _rms_norm(input, normalized_shape, weight, eps)
 
 
 def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:

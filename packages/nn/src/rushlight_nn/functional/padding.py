@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from rushlight_core import Tensor
 
-from .._core import core
+from .._core import core, operator
 
-_constant_pad = getattr(core, "constant_pad_nd", None)
+_constant_pad = operator("constant_pad_nd")
 
 
 def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
@@ -28,7 +28,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
             f"pad(pad): got {len(amounts)} amounts for {input.dim()} dimensions, needs pairs, one a dimension"
         )
     if mode == "constant":
-        return _pad_constant(input, amounts, 0.0 if value is None else value)
+        return _constant_pad(input, amounts, 0.0 if value is None else value)
     if mode not in ("reflect", "replicate", "circular"):
         raise NotImplementedError(
             f"pad(mode): got {mode!r}, needs 'constant', 'reflect', 'replicate' or 'circular'"
@@ -40,30 +40,6 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
         if amounts[i] or amounts[i + 1]:
             input = input.index_select(dim, _source(input, dim, amounts[i], amounts[i + 1], mode))
     return input
-
-
-def _pad_constant(input: Tensor, amounts: list[int], value: float) -> Tensor:
-    if _constant_pad is not None:
-        return _constant_pad(input, amounts, value)
-    for i in range(0, len(amounts), 2):
-        dim = input.dim() - 1 - i // 2
-        before, after = amounts[i], amounts[i + 1]
-        size = input.shape[dim]
-        if before + after + size < 0:
-            raise RuntimeError(f"pad(pad): cutting {before} and {after} off dimension {dim} of size {size}")
-        input = input.narrow(dim, max(-before, 0), size + min(before, 0) + min(after, 0))
-        edges = [_fill(input, dim, amount, value) for amount in (before, after)]
-        parts = [part for part in (edges[0], input, edges[1]) if part is not None]
-        input = core.cat(parts, dim) if len(parts) > 1 else input
-    return input
-
-
-def _fill(input: Tensor, dim: int, amount: int, value: float) -> Tensor | None:
-    if amount <= 0:
-        return None
-    shape = list(input.shape)
-    shape[dim] = amount
-    return core.full(shape, value, dtype=input.dtype, device=input.device)
 
 
 def _source(input: Tensor, dim: int, before: int, after: int, mode: str) -> Tensor:

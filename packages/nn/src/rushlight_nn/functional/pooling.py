@@ -1,6 +1,12 @@
-"""Pooling."""
+"""Pooling.
+
+Windows are an int, or one number a dimension; the stride is the window's size unless it is given. Inputs are
+(N, C, ...) or (C, ...), floating point.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from rushlight_core import Tensor
 
@@ -10,9 +16,39 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_max_pool2d = operator("max_pool2d_with_indices")
-_adaptive_avg_pool2d = operator("adaptive_avg_pool2d")
-_avg_pool2d = operator("avg_pool2d")
+_max_pools = {d: (operator(f"max_pool{d}d"), operator(f"max_pool{d}d_with_indices")) for d in (1, 2, 3)}
+_avg_pools = {d: operator(f"avg_pool{d}d") for d in (1, 2, 3)}
+_adaptive_avg_pools = {d: operator(f"adaptive_avg_pool{d}d") for d in (1, 2, 3)}
+_adaptive_max_pools = {d: operator(f"adaptive_max_pool{d}d") for d in (1, 2, 3)}
+
+
+def _max_pool(
+    dims: int,
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    ceil_mode: bool,
+    return_indices: bool,
+) -> Any:
+    pool: Callable[..., Any] = _max_pools[dims][return_indices]
+    stride = kernel_size if stride is None else stride
+    result = pool(input, kernel_size, stride, padding, dilation, ceil_mode)
+    return tuple(result) if return_indices else result
+
+
+def max_pool1d(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
+    """The largest value of each window of `input` (N, C, L) or (C, L); arguments as in :func:`max_pool2d`."""
+    return _max_pool(1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
 def max_pool2d(
@@ -33,10 +69,34 @@ def max_pool2d(
         ceil_mode: keep windows that hang over the end.
         return_indices: also return, as int64, where in its H·W plane each maximum is.
     """
-    result, indices = _max_pool2d(
-        input, kernel_size, kernel_size if stride is None else stride, padding, dilation, ceil_mode
-    )
-    return (result, indices) if return_indices else result
+    return _max_pool(2, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+
+
+def max_pool3d(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
+    """The largest value of each window of `input` (N, C, D, H, W) or (C, D, H, W); arguments as in
+    :func:`max_pool2d`."""
+    return _max_pool(3, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+
+
+def avg_pool1d(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+) -> Tensor:
+    """The mean of each window of `input` (N, C, L) or (C, L); arguments as in :func:`avg_pool2d`."""
+    stride = kernel_size if stride is None else stride
+    return _avg_pools[1](input, kernel_size, stride, padding, ceil_mode, count_include_pad)
 
 
 def avg_pool2d(
@@ -58,9 +118,38 @@ def avg_pool2d(
         count_include_pad: whether padding counts in the divisor.
         divisor_override: divide by this number instead.
     """
-    if stride is None:
-        stride = kernel_size
-    return _avg_pool2d(input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+    stride = kernel_size if stride is None else stride
+    return _avg_pools[2](input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+
+
+def avg_pool3d(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Tensor:
+    """The mean of each window of `input` (N, C, D, H, W) or (C, D, H, W); arguments as in
+    :func:`avg_pool2d`."""
+    stride = kernel_size if stride is None else stride
+    return _avg_pools[3](input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+
+
+def _output_sizes(dims: int, input: Tensor, output_size: Any) -> Any:
+    """`output_size` with the input's sizes where it says None."""
+    if isinstance(output_size, int):
+        return output_size
+    own = input.shape[-dims:]
+    if output_size is None:
+        return own
+    return tuple(own[i] if size is None else size for i, size in enumerate(output_size))
+
+
+def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
+    """The means of `output_size` windows that cover `input` (N, C, L) or (C, L) evenly."""
+    return _adaptive_avg_pools[1](input, _output_sizes(1, input, output_size))
 
 
 def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
@@ -68,8 +157,36 @@ def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
 
     `output_size` is an int or a pair for height and width, where None keeps the input's.
     """
-    if not isinstance(output_size, int):
-        own = input.shape[-2:]
-        height, width = own if output_size is None else output_size
-        output_size = (own[0] if height is None else height, own[1] if width is None else width)
-    return _adaptive_avg_pool2d(input, output_size)
+    return _adaptive_avg_pools[2](input, _output_sizes(2, input, output_size))
+
+
+def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
+    """The means of `output_size` windows that cover `input` (N, C, D, H, W) or (C, D, H, W) evenly."""
+    return _adaptive_avg_pools[3](input, _output_sizes(3, input, output_size))
+
+
+def _adaptive_max_pool(dims: int, input: Tensor, output_size: Any, return_indices: bool) -> Any:
+    result, indices = _adaptive_max_pools[dims](input, _output_sizes(dims, input, output_size))
+    return (result, indices) if return_indices else result
+
+
+def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+    """The largest values of `output_size` windows that cover `input` (N, C, L) or (C, L) evenly."""
+    return _adaptive_max_pool(1, input, output_size, return_indices)
+
+
+def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+    """The largest values of `output_size` windows that cover `input` (N, C, H, W) or (C, H, W) evenly.
+
+    Args:
+        input: floating point.
+        output_size: an int or a pair for height and width, where None keeps the input's.
+        return_indices: also return, as int64, where in its H·W plane each maximum is.
+    """
+    return _adaptive_max_pool(2, input, output_size, return_indices)
+
+
+def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+    """The largest values of `output_size` windows that cover `input` (N, C, D, H, W) or (C, D, H, W)
+    evenly."""
+    return _adaptive_max_pool(3, input, output_size, return_indices)

@@ -139,11 +139,11 @@ class PReLU(Module):
         self.num_parameters = num_parameters
         self.init = init
         self.weight = Parameter(
-            core.full((num_parameters,), init, device=device, dtype=dtype or core.float32)
+            core.full((num_parameters,), init, device=device, dtype=dtype or core.get_default_dtype())
         )
 
     def forward(self, input: Tensor) -> Tensor:
-        slope = self.weight
+        slope: Tensor = self.weight
         if self.num_parameters > 1 and input.dim() > 2:
             slope = slope.reshape([-1] + [1] * (input.dim() - 2))
         return core.where(input > 0, input, input * slope)

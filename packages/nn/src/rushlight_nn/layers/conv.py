@@ -72,13 +72,15 @@ class _Convolution(Module):
         self.padding_mode = padding_mode
         self.padding = padding if isinstance(padding, str) else tuple_of(dims, padding)
         self._split_padding()  # reports a padding that cannot be
-        shape = (out_channels, in_channels // groups, *self.kernel_size)
-        self.weight = Parameter(core.empty(shape, device=device, dtype=dtype))
+        self.weight = Parameter(core.empty(self._weight_shape(), device=device, dtype=dtype))
         if bias:
             self.bias = Parameter(core.empty(out_channels, device=device, dtype=dtype))
         else:
             self.register_parameter("bias", None)
         self.reset_parameters()
+
+    def _weight_shape(self) -> tuple[int, ...]:
+        return (self.out_channels, self.in_channels // self.groups, *self.kernel_size)
 
     def _split_padding(self) -> tuple[tuple[int, ...], list[int] | None]:
         """The part of the padding that the operator can do, and what has to be padded before it."""

@@ -33,6 +33,7 @@ class _BatchNorm(Module):
     running_mean: Any
     running_var: Any
     num_batches_tracked: Any
+    _version = 2
 
     def __init__(
         self,
@@ -75,6 +76,24 @@ class _BatchNorm(Module):
         """Start again: weight one, bias zero, no statistics."""
         self.reset_running_stats()
         _reset_affine(self)
+
+    def _load_from_state_dict(
+        self,
+        state_dict: Any,
+        prefix: str,
+        local_metadata: dict[str, Any],
+        strict: bool,
+        missing_keys: list[str],
+        unexpected_keys: list[str],
+        error_msgs: list[str],
+    ) -> None:
+        super()._load_from_state_dict(
+            state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
+        )
+        # States of before version 2, and those that other programs wrote, may know nothing of the count.
+        count = prefix + "num_batches_tracked"
+        if (local_metadata.get("version") or 1) < 2 and count in missing_keys:
+            missing_keys.remove(count)
 
     def forward(self, input: Tensor) -> Tensor:
         if input.dim() not in self._dims:
