@@ -1,9 +1,12 @@
 // Losses that compare element by element.
 #include "bodies/loss.h"
+#include "ops/pointwise.h"
 #include "rushlight/ops/_binary_cross_entropy.h"
 #include "rushlight/ops/abs.h"
 #include "rushlight/ops/add.h"
+#include "rushlight/ops/clamp.h"
 #include "rushlight/ops/clamp_min.h"
+#include "rushlight/ops/equal.h"
 #include "rushlight/ops/exp.h"
 #include "rushlight/ops/gt.h"
 #include "rushlight/ops/log.h"
@@ -35,31 +38,47 @@ Tensor bent(const Tensor& d, double bend) {
                       ops::mul(ops::sub(d, bend / 2), bend));
 }
 
-Tensor distance(const Tensor& input, const Tensor& target) { return ops::abs(ops::sub(input, target)); }
+Tensor difference(const char* op, const Tensor& input, const Tensor& target) {
+    broadcast_shapes(op, "input", input.sizes(), "target", target.sizes());  // or an error in the loss's name
+    return ops::sub(input, target);
+}
+Tensor distance(const char* op, const Tensor& input, const Tensor& target) {
+    return ops::abs(difference(op, input, target));
+}
+
+// Their logarithms would be NaN. On other devices nobody waits to find out.
+void check_probabilities(const Tensor& input) {
+    if (input.device().type != DeviceType::CPU) return;
+    StagesOff outside(kAllStages);
+    RL_CHECK(ops::equal(ops::clamp(input, Scalar(0.0), Scalar(1.0)), input), throw_runtime,
+             "binary_cross_entropy(input): needs probabilities between 0 and 1, got others\n"
+             "hint: binary_cross_entropy_with_logits takes any numbers, and needs no sigmoid before it");
+}
 
 }  // namespace
 
 Tensor mse_loss(const Tensor& input, const Tensor& target, int64_t reduction) {
-    return reduce("mse_loss", ops::square(ops::sub(input, target)), reduction);
+    return reduce("mse_loss", ops::square(difference("mse_loss", input, target)), reduction);
 }
 
 Tensor l1_loss(const Tensor& input, const Tensor& target, int64_t reduction) {
-    return reduce("l1_loss", distance(input, target), reduction);
+    return reduce("l1_loss", distance("l1_loss", input, target), reduction);
 }
 
 Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, int64_t reduction, double beta) {
     RL_CHECK(beta >= 0, throw_runtime, "smooth_l1_loss(beta): must be at least 0, got %g", beta);
-    Tensor d = distance(input, target);
+    Tensor d = distance("smooth_l1_loss", input, target);
     return reduce("smooth_l1_loss", beta == 0 ? d : ops::mul(bent(d, beta), 1 / beta), reduction);
 }
 
 Tensor huber_loss(const Tensor& input, const Tensor& target, int64_t reduction, double delta) {
     RL_CHECK(delta > 0, throw_runtime, "huber_loss(delta): must be positive, got %g", delta);
-    return reduce("huber_loss", bent(distance(input, target), delta), reduction);
+    return reduce("huber_loss", bent(distance("huber_loss", input, target), delta), reduction);
 }
 
 Tensor binary_cross_entropy(const Tensor& input, const Tensor& target, const Tensor& weight,
                             int64_t reduction) {
+    check_probabilities(input);
     Tensor losses = ops::_binary_cross_entropy(input, target);
     return reduce("binary_cross_entropy", weight.defined() ? ops::mul(losses, weight) : losses, reduction);
 }

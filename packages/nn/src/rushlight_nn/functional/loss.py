@@ -9,7 +9,7 @@ import warnings
 
 from rushlight_core import Tensor
 
-from .._core import core, operator
+from .._core import operator
 from ._arguments import reduction_code
 
 _cross_entropy_loss = operator("cross_entropy_loss")
@@ -64,15 +64,13 @@ def nll_loss(
     return _nll_loss(input, target, weight, code, ignore_index)
 
 
-def _same_sizes(function: str, input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-    if target.shape == input.shape:
-        return input, target
-    warnings.warn(
-        f"{function}: input {tuple(input.shape)} and target {tuple(target.shape)} are broadcast, "
-        "which is rarely meant; give them the same shape",
-        stacklevel=3,
-    )
-    return core.broadcast_tensors(input, target)
+def _warn_of_sizes(function: str, input: Tensor, target: Tensor) -> None:
+    if target.shape != input.shape:
+        warnings.warn(
+            f"{function}: input {tuple(input.shape)} and target {tuple(target.shape)} are broadcast, "
+            "which is rarely meant; give them the same shape",
+            stacklevel=3,
+        )
 
 
 def _weighted(function: str, losses: Tensor, weight: Tensor, code: int) -> Tensor:
@@ -96,7 +94,7 @@ def mse_loss(
     weight: Tensor | None = None,
 ) -> Tensor:
     """(input - target)², optionally times a `weight` of the same shape."""
-    input, target = _same_sizes("mse_loss", input, target)
+    _warn_of_sizes("mse_loss", input, target)
     code = reduction_code("mse_loss", reduction, size_average, reduce)
     if weight is not None:
         return _weighted("mse_loss", _mse_loss(input, target, 0), weight, code)
@@ -112,7 +110,7 @@ def l1_loss(
     weight: Tensor | None = None,
 ) -> Tensor:
     """|input - target|, optionally times a `weight` of the same shape."""
-    input, target = _same_sizes("l1_loss", input, target)
+    _warn_of_sizes("l1_loss", input, target)
     code = reduction_code("l1_loss", reduction, size_average, reduce)
     if weight is not None:
         return _weighted("l1_loss", _l1_loss(input, target, 0), weight, code)
@@ -128,7 +126,7 @@ def smooth_l1_loss(
     beta: float = 1.0,
 ) -> Tensor:
     """d² / (2 beta) where d = |input - target| is below `beta`, else d - beta / 2 (Girshick 2015)."""
-    input, target = _same_sizes("smooth_l1_loss", input, target)
+    _warn_of_sizes("smooth_l1_loss", input, target)
     if beta < 0:
         raise ValueError(f"smooth_l1_loss(beta): got {beta}, needs a number of at least 0")
     code = reduction_code("smooth_l1_loss", reduction, size_average, reduce)
@@ -149,7 +147,7 @@ def huber_loss(
     """
     if delta <= 0:
         raise ValueError(f"huber_loss(delta): got {delta}, needs a positive number")
-    input, target = _same_sizes("huber_loss", input, target)
+    _warn_of_sizes("huber_loss", input, target)
     code = reduction_code("huber_loss", reduction)
     if weight is None:
         return _huber_loss(input, target, code, delta)
@@ -169,6 +167,7 @@ def binary_cross_entropy(
 
     Raises:
         ValueError: the shapes differ.
+        RuntimeError: `input` holds, on the CPU, anything but probabilities.
     """
     code = reduction_code("binary_cross_entropy", reduction, size_average, reduce)
     _same_shape("binary_cross_entropy", input, target)
