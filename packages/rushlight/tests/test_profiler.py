@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 import threading
+import time
+
+import pytest
 
 import rushlight as torch
 from rushlight.profiler import profile, record_function
+from rushlight.utils.data import DataLoader, Dataset
 from rushlight_testing.trace_format import trace_problems
 
 ONES = torch.tensor([1.0, 1.0])
@@ -124,3 +128,23 @@ def test_backward_on_a_thread_that_starts_meanwhile():
     node = next(event for event in recorded(work).events() if event.kind == "node")
     assert node.thread != threading.get_native_id()
     assert node.fwd_thread == threading.get_native_id()
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_loader_shows_how_long_its_batches_were_waited_for(workers):
+    """From the loop's side: the span is there with workers too, and the profiler's advice knows it."""
+
+    loader = DataLoader(Slow(), batch_size=2, num_workers=workers)
+    prof = recorded(lambda: [batch + 1 for batch in loader])
+    waits = [event for event in prof.events() if event.name == "DataLoader.next"]
+    assert len(waits) == 4  # the last one finds the end
+    assert any(advice.rule == "waiting for data" for advice in prof.advice())
+
+
+class Slow(Dataset):
+    def __len__(self):
+        return 6
+
+    def __getitem__(self, index):
+        time.sleep(0.02)
+        return torch.ones(2) * index

@@ -58,8 +58,10 @@ class Member:
         """Wait for the worker's end, at most `timeout` seconds; afterwards `process.exitcode` is known."""
         poller = select.poll()
         poller.register(self.sentinel, select.POLLIN)
-        poller.poll(timeout * 1000)
-        self.process.is_alive()  # collects the exit code
+        if poller.poll(timeout * 1000):
+            self.process.join(
+                timeout
+            )  # collects the exit code; a thread says that it ends while it still holds its frames
 
     def forget(self) -> None:
         """Close what belongs to the loader's side."""

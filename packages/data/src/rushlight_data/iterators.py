@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from rushlight_core.seams.profiler import DATA_WAIT, span
+
 from .crew import Crew, Member
 from .errors import Failure, LoaderTimeout, shown
 from .fetch import Fetcher, IterableFetcher, Task
@@ -38,6 +40,11 @@ class LoaderIterator:
         return self
 
     def __next__(self) -> Any:
+        with span(DATA_WAIT):
+            return self._next()
+
+    def _next(self) -> Any:
+        """The next batch."""
         raise NotImplementedError
 
     def __len__(self) -> int:
@@ -85,7 +92,7 @@ class SerialIterator(LoaderIterator):
             fetcher.start_epoch(progress.seed)
             self._to_resume = False
 
-    def __next__(self) -> Any:
+    def _next(self) -> Any:
         begun = perf_counter()
         progress = self._progress
         if progress.finished:
@@ -157,7 +164,7 @@ class WorkersIterator(LoaderIterator):
             crew.send(member, ("epoch", self._generation, seed, batches, loader.batch_size, state))
         self._fill()
 
-    def __next__(self) -> Any:
+    def _next(self) -> Any:
         begun = perf_counter()
         if self._progress.finished:
             raise StopIteration

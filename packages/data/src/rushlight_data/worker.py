@@ -88,7 +88,7 @@ def run(conn: Any, setup: Setup) -> None:
     except OSError:
         pass  # the loader is gone
     finally:
-        inbox.finished.set()
+        inbox.finish()
 
 
 class Inbox:
@@ -103,7 +103,15 @@ class Inbox:
         self.closed = False
         self.finished = threading.Event()
         self.get = self._messages.get
-        threading.Thread(target=self._read, name="DataLoaderInbox", daemon=True).start()
+        self._thread = threading.Thread(target=self._read, name="DataLoaderInbox", daemon=True)
+        self._thread.start()
+
+    def finish(self) -> None:
+        """The worker is about to end. Where it is a thread, what it held is gone with it: the reader ends first."""
+        self.finished.set()
+        if not self._isolated:
+            self._conn.close()
+            self._thread.join()
 
     def _read(self) -> None:
         asked = False
