@@ -109,11 +109,14 @@ def lint(session: nox.Session) -> None:
 
 @nox.session
 def types(session: nox.Session) -> None:
-    """Check annotations with mypy: the packages as they are installed, stubs included, then the tools."""
+    """Check annotations with mypy: the packages as they are installed, the tools, and programs that use them."""
     install(session, builder(), everything(), requirements=dependency_group("types"))
     for package in everything():
         session.run("mypy", "-p", package.module, *session.posargs)
     session.run("mypy", "tools", "noxfile.py", *session.posargs)
+    # Programs of users: what the packages' annotations are for.
+    session.run("mypy", "packages/rushlight/tests/typed_program.py", *session.posargs)
+    session.run("mypy", "docs/examples", *session.posargs)
 
 
 @nox.session

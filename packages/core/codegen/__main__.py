@@ -9,7 +9,7 @@ from pathlib import Path
 if __package__ in (None, ""):  # run as a file, by the build
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
     __package__ = "codegen"
-    import codegen  # noqa: F401
+    import codegen  # type: ignore[import-not-found]  # noqa: F401
 
 from .derivatives import load_derivatives
 from .emit_bodies import emit_bodies

@@ -75,5 +75,5 @@ def load_derivatives(folder: Path, ops: list[Op]) -> list[Derivative]:
                 raise fail(f"jvp must be pointwise, linear, constant or formulas, not {jvp!r}")
         except FormulaError as error:
             raise fail(str(error)) from None
-        result[name] = Derivative(op, grads, jvp, path, line)  # type: ignore[arg-type]
+        result[name] = Derivative(op, grads, jvp, path, line)
     return list(result.values())

@@ -63,10 +63,13 @@ def emit_stubs(ops: list[Op]) -> dict[str, str]:
             methods += _special_methods(op)
     text = (_TEMPLATES / "_C.pyi.tmpl").read_text()
     for mark, lines in (("results", results), ("methods", methods), ("functions", functions)):
-        text = re.sub(rf"^ *# \[{mark}\]\n", lambda _, lines=lines: "\n".join(lines) + "\n", text, flags=re.M)
+        before, _, after = re.split(rf"^( *# \[{mark}\]\n)", text, flags=re.M)
+        text = before + "\n".join([*lines, ""]) + after
     public = sorted({*exported, *re.findall(r"^(?:def|class) ([a-z]\w*)", text, re.M), *_variables(text)})
     imports = "\n".join(f"from ._C import {name} as {name}" for name in public)
     package = (_TEMPLATES / "__init__.pyi.tmpl").read_text().replace("# [operators]", imports)
+    names_of_package = re.findall(r" as ([A-Za-z]\w*)$", package, re.M)
+    package += "\n__all__ = [\n" + "".join(f'    "{name}",\n' for name in names_of_package) + "]\n"
     header = f"# {GENERATED}\n"
     return {"python/_C.pyi": header + text, "python/__init__.pyi": header + package}
 
@@ -92,8 +95,10 @@ def _result_class(op: Op, name: str) -> list[str]:
     return [*lines, *(f"    {r.name}: {_RETURNS.get(r.type, _type(r.type))}" for r in fields), ""]
 
 
-def _return(op: Op, name: str, form: Form) -> str:
+def _return(op: Op, name: str, form: Form, method: bool) -> str:
     returns = form.schema.returns
+    if method and form.kind == "InPlace" and [r.type for r in returns] == ["Tensor"]:
+        return "Self"
     if not returns:
         return "None"
     kinds = [_RETURNS.get(r.type, _type(r.type)) for r in returns]
@@ -119,7 +124,7 @@ def _signatures(op: Op, name: str, method: bool) -> list[str]:
         del arguments[_self_index(op)]
     out = form.kind == "Functional" and "out" in op.variants
     count = len(form.schema.returns)
-    end = f" -> {_return(op, name, form)}"
+    end = f" -> {_return(op, name, form, method)}"
     found = []
     for spread in (False, True):
         if spread and not any(a.varargs for a in arguments):
@@ -153,9 +158,11 @@ def _special_methods(op: Op) -> list[str]:
     unary = sum(a.type.is_tensor for a in op.schema.arguments) == 1
     if unary:
         return [f"    def __{name}__(self) -> Tensor: ..."]
+    if all(a.type.name == "Tensor" for a in op.schema.arguments):
+        return [f"    def __{name}__(self, other: Tensor, /) -> Tensor: ..."]
     lines = [f"    def __{name}__(self, other: Tensor | Number, /) -> Tensor: ..."]
     if reflected:
         lines.append(f"    def __r{name}__(self, other: Number, /) -> Tensor: ...")
     if reflected and "inplace" in op.variants:
-        lines.append(f"    def __i{name}__(self, other: Tensor | Number, /) -> Tensor: ...")
+        lines.append(f"    def __i{name}__(self, other: Tensor | Number, /) -> Self: ...")
     return lines

@@ -61,8 +61,8 @@ def _uses(node: ast.expr) -> Iterator[Use]:
     elif isinstance(node, ast.Name):
         yield Use(node.id)
     elif isinstance(node, ast.Call):
-        for child in [*node.args, *[k.value for k in node.keywords]]:
-            yield from _uses(child)
+        for argument in [*node.args, *[k.value for k in node.keywords]]:
+            yield from _uses(argument)
     else:
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.expr):
@@ -150,10 +150,10 @@ class CppWriter:
         if not isinstance(node.slice, ast.Constant):
             return f"f::at({self.write(node.value)}, {self.write(node.slice)})"
         if isinstance(node.value, ast.Name) and node.value.id in ("grads", "results"):
-            return f"f::at({self.write(node.value)}, {node.slice.value})"
+            return f"f::at({self.write(node.value)}, {node.slice.value!r})"
         if not isinstance(node.value, ast.Call):
-            return f"f::at({self.write(node.value)}, {node.slice.value})"
-        return f"std::get<{node.slice.value}>({self.write(node.value)})"
+            return f"f::at({self.write(node.value)}, {node.slice.value!r})"
+        return f"std::get<{node.slice.value!r}>({self.write(node.value)})"
 
     def _call(self, node: ast.Call) -> str:
         if not isinstance(node.func, ast.Name):

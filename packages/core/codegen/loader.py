@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -88,22 +89,22 @@ def _op(path: Path, entry: dict[str, object]) -> Op:
         schema = parse_schema(str(entry["signature"]))
     except (SchemaError, ValueError, SyntaxError) as error:
         raise fail(str(error)) from None
-    values: dict[str, object] = {k: v for k, v in entry.items() if k not in ("op", "signature")}
-    variants = frozenset(values.get("variants", ("function", "method")))  # type: ignore[arg-type]
+    values: dict[str, Any] = {k: v for k, v in entry.items() if k not in ("op", "signature")}
+    variants = frozenset(values.get("variants", ("function", "method")))
     if variants - VARIANTS:
         raise fail(f"unknown variants {sorted(variants - VARIANTS)}; known are {sorted(VARIANTS)}")
     values["variants"] = variants
     if "types" in values and values["types"] not in TYPE_LISTS:
         raise fail(f"unknown types {values['types']!r}; known are {', '.join(TYPE_LISTS)}")
     for key in ("bool_inputs", "castable", "aux", "writes", "synonyms", "rule_only"):
-        values[key] = tuple(values.get(key, ()))  # type: ignore[arg-type]
+        values[key] = tuple(values.get(key, ()))
     for key in ("bool_inputs", "castable", "writes", "rule_only"):
-        for argument in values[key]:  # type: ignore[attr-defined]
+        for argument in values[key]:
             if argument not in [a.name for a in schema.arguments]:
                 raise fail(f"{key} names {argument!r}, which is no argument")
     for key in ("samples", "errors"):
         texts = values.get(key, [])
-        values[key] = tuple(Sample(str(text), line) for text in texts)  # type: ignore[union-attr]
+        values[key] = tuple(Sample(str(text), line) for text in texts)
     aliases = values.get("aliases", {})
-    aliases.pop("__line__", None)  # type: ignore[union-attr]
-    return Op(name=name, schema=schema, family=path.stem, source=path, line=line, **values)  # type: ignore[arg-type]
+    aliases.pop("__line__", None)
+    return Op(name=name, schema=schema, family=path.stem, source=path, line=line, **values)

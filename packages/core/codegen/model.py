@@ -11,7 +11,7 @@ from .schema import Argument, Schema, cpp_name
 KINDS = {
     # kind: keys that only it may have; the hand-written C++ function it calls
     "pointwise": "functor of src/ops/functors/, run by the pointwise engine",
-    "reduce": "reducer of src/cpu/kernels/, run by the reduction engine",
+    "reduce": "reducer of src/ops/reducers/, run by the reduction engine",
     "view": "rule in src/ops/views/: geometry in, geometry out",
     "custom": "rule in src/ops/rules/ (shapes and dtypes) and a kernel on raw views in src/cpu/",
     "composite": "body in src/ops/composites/, made of operators",

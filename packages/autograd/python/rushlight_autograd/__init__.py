@@ -13,7 +13,7 @@ from rushlight_autograd.function import Function
 from rushlight_autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
 
 # Where the packages that build on core look for a provider of gradients.
-_core.autograd = sys.modules[__name__]
+_core.autograd = sys.modules[__name__]  # type: ignore[attr-defined]
 
 enable_grad = _core.enable_grad
 inference_mode = _core.inference_mode

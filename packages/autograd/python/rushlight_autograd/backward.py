@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal, overload
 
 from rushlight_autograd._C import _run_backward
 from rushlight_core import Tensor
@@ -37,6 +38,43 @@ def backward(
     _run_backward(_tuple(tensors), grads, _tuple(inputs), keep, create_graph, True)
 
 
+@overload
+def grad(
+    outputs: TensorOrTensors,
+    inputs: TensorOrTensors,
+    grad_outputs: TensorOrTensors | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    only_inputs: bool = True,
+    allow_unused: Literal[False] | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+) -> tuple[Tensor, ...]: ...
+@overload
+def grad(
+    outputs: TensorOrTensors,
+    inputs: TensorOrTensors,
+    grad_outputs: TensorOrTensors | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    only_inputs: bool = True,
+    *,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: Literal[True],
+) -> tuple[Tensor, ...]: ...
+@overload
+def grad(
+    outputs: TensorOrTensors,
+    inputs: TensorOrTensors,
+    grad_outputs: TensorOrTensors | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    only_inputs: bool = True,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+) -> tuple[Tensor | None, ...]: ...
 def grad(
     outputs: TensorOrTensors,
     inputs: TensorOrTensors,

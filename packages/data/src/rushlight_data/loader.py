@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sized
+from typing import Any, Generic, Protocol, TypeVar, cast
 
 from .collate import default_collate, default_convert
 from .crew import Crew
@@ -23,6 +23,14 @@ from .transport import find_transport
 __all__ = ["DataLoader"]
 
 T_co = TypeVar("T_co", covariant=True)
+
+
+class _Samples(Protocol[T_co]):
+    """What a map-style dataset must have."""
+
+    def __getitem__(self, index: Any, /) -> T_co: ...
+
+
 _FIXED = {"batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers"}
 
 
@@ -70,7 +78,7 @@ class DataLoader(Generic[T_co]):
 
     def __init__(
         self,
-        dataset: Any,
+        dataset: _Samples[T_co] | Iterable[T_co],
         batch_size: int | None = 1,
         shuffle: bool | None = None,
         sampler: Sampler[Any] | Iterable[Any] | None = None,
@@ -114,7 +122,8 @@ class DataLoader(Generic[T_co]):
             )
 
         if sampler is None and not iterable:
-            sampler = RandomSampler(dataset, generator=generator) if shuffle else SequentialSampler(dataset)
+            sized = cast(Sized, dataset)
+            sampler = RandomSampler(sized, generator=generator) if shuffle else SequentialSampler(sized)
         if batch_sampler is None and batch_size is not None:
             if iterable:
                 _check_batch_size(batch_size)

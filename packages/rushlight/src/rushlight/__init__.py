@@ -3,8 +3,8 @@
     import rushlight as torch
 
 This package composes the others and has no code of its own: tensors and operators are rushlight_core's, gradients
-rushlight_autograd's; `rushlight.nn`, `rushlight.optim`, `rushlight.utils.data`, `rushlight.multiprocessing`,
-`rushlight.profiler` and `rushlight.testing` are loaded when they are first used.
+rushlight_autograd's; `rushlight.nn`, `rushlight.optim`, `rushlight.utils.data` and the other modules are loaded when they
+are first used.
 """
 
 from __future__ import annotations
@@ -15,29 +15,43 @@ from rushlight_core import *  # noqa: F403
 
 __version__ = "0.1.0"
 
-_MODULES = ("autograd", "multiprocessing", "nn", "optim", "profiler", "testing", "utils")
+TYPE_CHECKING = False  # typing takes longer to import than this package
+if TYPE_CHECKING:
+    from rushlight import autograd as autograd
+    from rushlight import cuda as cuda
+    from rushlight import multiprocessing as multiprocessing
+    from rushlight import nn as nn
+    from rushlight import optim as optim
+    from rushlight import profiler as profiler
+    from rushlight import testing as testing
+    from rushlight import utils as utils
+    from rushlight_nn.serialization import load as load
+    from rushlight_nn.serialization import save as save
+
+_MODULES = ("autograd", "cuda", "multiprocessing", "nn", "optim", "profiler", "testing", "utils")
 _SERIALIZATION = ("load", "save")
 
 __all__ = [*rushlight_core.__all__, *_MODULES, *_SERIALIZATION]
 
+if not TYPE_CHECKING:  # a checker would take every name for one that is there
 
-def __getattr__(name: str) -> object:
-    if name in _MODULES:
-        from importlib import import_module
+    def __getattr__(name: str) -> object:
+        if name in _MODULES:
+            from importlib import import_module
 
-        return import_module(f"rushlight.{name}")
-    if name in _SERIALIZATION:
-        from rushlight_nn import serialization
+            return import_module(f"rushlight.{name}")
+        if name in _SERIALIZATION:
+            from rushlight_nn import serialization
 
-        value = getattr(serialization, name)
-        globals()[name] = value
-        return value
-    try:
-        return getattr(rushlight_core, name)
-    except AttributeError:
-        raise AttributeError(
-            f"module 'rushlight' has no attribute {name!r}; what differs from PyTorch is listed in docs/differences.md"
-        ) from None
+            value = getattr(serialization, name)
+            globals()[name] = value
+            return value
+        try:
+            return getattr(rushlight_core, name)
+        except AttributeError:
+            raise AttributeError(
+                f"module 'rushlight' has no attribute {name!r}; what differs from PyTorch is listed in docs/differences.md"
+            ) from None
 
 
 def __dir__() -> list[str]:

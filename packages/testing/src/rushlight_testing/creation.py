@@ -27,12 +27,14 @@ def make_tensor(
 
     `noncontiguous` leaves gaps between the elements. `seed` makes the values the same every time.
     """
-    sizes = tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else tuple(shape)
+    sizes: tuple[Any, ...] = shape
+    if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
+        sizes = tuple(shape[0])
     source = random.Random(seed)
     name = str(dtype).rsplit(".", 1)[-1]
     floating = dtype.is_floating_point
-    first, last = _RANGES.get(name, (-9, 9 if floating else 10))
-    first, last = first if low is None else low, last if high is None else high
+    least, most = _RANGES.get(name, (-9, 9 if floating else 10))
+    first, last = least if low is None else low, most if high is None else high
     if not first < last:
         raise ValueError(f"make_tensor(low, high): low must be less than high, got {first} and {last}")
 

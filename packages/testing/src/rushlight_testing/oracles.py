@@ -87,15 +87,13 @@ def convolution(
             if any(o < 0 or o >= n for o, n in zip(other, large, strict=True)):
                 continue
             for g in range(groups):
+                ins: Any  # NumPy's types know no index of slices and a starred tuple
+                outs: Any
                 ins, outs = slice(g * per_in, (g + 1) * per_in), slice(g * per_out, (g + 1) * per_out)
                 if transposed:
-                    out[(slice(None), outs, *other)] += (
-                        x[(slice(None), ins, *places)] @ weight[(ins, slice(None), *taps)]
-                    )
+                    out[:, outs, *other] += x[:, ins, *places] @ weight[ins, :, *taps]
                 else:
-                    out[(slice(None), outs, *places)] += (
-                        x[(slice(None), ins, *other)] @ weight[(outs, slice(None), *taps)].T
-                    )
+                    out[:, outs, *places] += x[:, ins, *other] @ weight[outs, :, *taps].T
     return out if bias is None else out + bias.reshape(-1, *[1] * spatial)
 
 

@@ -52,7 +52,7 @@ def samples_of(text: str, library: Any, dtype: str = "float32") -> list[Sample]:
     return [Sample(text, args, kwargs)]
 
 
-class _Group(list):  # type: ignore[type-arg]
+class _Group(list[Any]):
     """Several samples: (args, kwargs) each."""
 
 

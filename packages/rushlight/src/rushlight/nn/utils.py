@@ -5,6 +5,8 @@ from rushlight_nn.utils import *  # noqa: F403
 
 __all__ = list(_package.__all__)
 
+TYPE_CHECKING = False  # a checker would take every name for one that is there
+if not TYPE_CHECKING:
 
-def __getattr__(name: str) -> object:
-    return getattr(_package, name)
+    def __getattr__(name: str) -> object:
+        return getattr(_package, name)

@@ -1,0 +1,68 @@
+"""The composition: every part under its name, and one object behind all of them."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+
+import pytest
+
+import rushlight as torch
+import rushlight_autograd
+import rushlight_core
+import rushlight_data
+import rushlight_nn
+
+
+def test_names_lead_to_the_packages_own_objects():
+    assert torch.Tensor is rushlight_core.Tensor
+    assert torch.nn.Linear is rushlight_nn.Linear
+    assert torch.optim.Adam is rushlight_nn.optim.Adam
+    assert torch.autograd.Function is rushlight_autograd.Function
+    assert torch.utils.data.DataLoader is rushlight_data.DataLoader
+    assert torch.save is rushlight_nn.serialization.save
+
+
+MODULES = [
+    "autograd", "autograd.forward_ad", "autograd.function", "autograd.functional", "cuda", "multiprocessing", "nn",
+    "nn.functional", "nn.init", "nn.utils", "optim", "optim.lr_scheduler", "profiler", "testing", "utils", "utils.data",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_modules_can_be_imported_and_reached(name):
+    module = importlib.import_module(f"rushlight.{name}")
+    found = torch
+    for part in name.split("."):
+        found = getattr(found, part)
+    assert all(getattr(module, member) is getattr(found, member) for member in module.__all__)
+    assert all(hasattr(module, member) for member in module.__all__)
+
+
+def test_what_is_missing_is_named():
+    with pytest.raises(AttributeError, match=r"'rushlight' has no attribute 'compile'.*docs/differences.md"):
+        torch.compile
+
+
+def test_dir_lists_what_is_loaded_later():
+    assert {"nn", "optim", "save", "cuda", "zeros"} <= set(dir(torch))
+
+
+def test_import_loads_neither_numpy_nor_layers():
+    loaded = subprocess.run(
+        [sys.executable, "-c", "import sys, rushlight; print(*sys.modules)"],
+        check=True, capture_output=True, text=True,
+    ).stdout.split()  # fmt: skip
+    assert "rushlight_autograd" in loaded
+    assert not {"numpy", "rushlight_nn", "rushlight_data", "rushlight_profiler"} & set(loaded)
+
+
+def test_no_gpu_is_a_plain_answer():
+    # There is no backend for GPUs in these environments; where one is attached, counts and answers must agree.
+    assert torch.cuda.is_available() == (torch.cuda.device_count() > 0)
+    if not torch.cuda.is_available():
+        torch.cuda.manual_seed_all(1)
+        torch.cuda.empty_cache()
+        with pytest.raises(RuntimeError, match="no backend is attached"):
+            torch.zeros(1, device="cuda")
