@@ -7,14 +7,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 DOCS = Path(__file__).resolve().parents[1]
+ROOT = DOCS.parent
 
 _FENCE = re.compile(r"^(?P<indent> *)(?P<fence>```+)\s*(?P<info>.*?)\s*$")
 
 
 def pages() -> Iterator[Path]:
-    """Every page of the documentation that holds a Python block. A decision is a record, not an example."""
-    for page in sorted(DOCS.rglob("*.md")):
-        if "decisions" not in page.relative_to(DOCS).parts and script(page.read_text()).strip():
+    """Every page of the documentation that holds a Python block, and the READMEs. A decision is a record, not an example."""
+    readmes = [ROOT / "README.md", *ROOT.glob("packages/*/README.md")]
+    for page in sorted([*DOCS.rglob("*.md"), *readmes]):
+        if "decisions" not in page.parts and script(page.read_text()).strip():
             yield page
 
 

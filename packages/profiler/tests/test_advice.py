@@ -48,7 +48,7 @@ def test_copies_name_what_they_are_called_by(make_recording):
     (advice,) = recording.advice()
     assert advice.rule == "copies"
     assert advice.time == 390  # the copy inside the copy is the same copy
-    assert "1 calls moved 1.00 MB, most of it in reshape" in advice.text
+    assert "1 call moved 1.00 MB, most of it in reshape" in advice.text
 
 
 def test_casts_are_told_from_copies(make_recording):

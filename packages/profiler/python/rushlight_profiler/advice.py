@@ -7,7 +7,7 @@ The shares are of the time that a thread's operators and nodes took, unless a ru
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sized
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -110,15 +110,13 @@ def _copies(view: _View) -> Iterator[Advice]:
             "Time goes into copies",
             plain,
             "Views (view, expand, select, narrow) move nothing; in-place operators and out= write where the "
-            "result is wanted; contiguous() on what is transposed moves everything: transpose later, or not "
-            "at "
-            "all.",
+            "result is wanted; contiguous() on what is transposed moves everything: transpose later, or not at all.",
         ),
     ):
         time = sum(event.cpu_time_total for event in events)
         if view.busy and time / view.busy >= WORTH_IT and time >= SHORTEST / 10:
             moved = format_memory(sum(event.nbytes for event in events))
-            text = f"{len(events)} calls moved {moved}{_where(events)}. {hint}"
+            text = f"{_calls(events)} moved {moved}{_where(events)}. {hint}"
             yield Advice(rule, title, text, time, time / view.busy)
 
 
@@ -162,7 +160,7 @@ def _between_operators(view: _View) -> Iterator[Advice]:
         yield Advice(
             "between operators",
             "Most time passes outside of operators",
-            f"{len(events)} calls took {format_time(spent)} of {format_time(whole)}; the rest is Python, or "
+            f"{_calls(events)} took {format_time(spent)} of {format_time(whole)}; the rest is Python, or "
             "work "
             f"that is not done here (NumPy, files, other libraries). The longest gap, {longest}, lies "
             "between "
@@ -184,7 +182,7 @@ def _double_precision(view: _View) -> Iterator[Advice]:
         yield Advice(
             "double precision",
             "Much is computed in float64",
-            f"{len(wide)} calls{_where(wide)}. float32 moves half the bytes and computes twice as many "
+            f"{_calls(wide)}{_where(wide)}. float32 moves half the bytes and computes twice as many "
             "numbers at once. "
             "NumPy's arrays are float64 unless told otherwise: convert them when they come in.",
             time / 2,
@@ -240,6 +238,10 @@ def _inside_any(event: FunctionEvent) -> bool:
             return True
         around = around.cpu_parent
     return False
+
+
+def _calls(events: Sized) -> str:
+    return "1 call" if len(events) == 1 else f"{len(events)} calls"
 
 
 def _where(events: list[FunctionEvent]) -> str:
