@@ -193,14 +193,20 @@ def embed(session: nox.Session) -> None:
 
 @nox.session(reuse_venv=False)
 def isolated(session: nox.Session) -> None:
-    """Build and install core and autograd as a stranger's pip does: each in an environment of its own."""
+    """Build core and autograd as a stranger's pip does, each in an environment of its own, and install them.
+
+    Between the two core is alone, and has to be useful so.
+    """
     folder = Path(session.create_tmp()).resolve()
     for package in GRAPH.closure([GRAPH["autograd"]]):
         command = ["python", "-m", "pip", "wheel", "-q", "--no-deps", "--find-links", str(folder)]
         command += ["--wheel-dir", str(folder), str(package.folder)]
         command += ["-C", f"build-dir={folder / 'build' / package.short}"]
         session.run(*command, env={"RUSHLIGHT_ARCH": "native"})
-    session.run("python", "-m", "pip", "install", "-q", *[str(wheel) for wheel in folder.glob("*.whl")])
+        (wheel,) = folder.glob(package.module + "-*.whl")
+        session.run("python", "-m", "pip", "install", "-q", str(wheel))
+        if package.short == "core":
+            session.run("python", "-P", "tools/check_core_alone.py")
     session.run("python", "-P", "-c", "import rushlight_autograd")
 
 
