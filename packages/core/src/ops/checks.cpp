@@ -65,4 +65,10 @@ void same_dtype(const Tensor& input, const Tensor& other, double, double, bool) 
              "isclose(input, other): the dtypes %s and %s differ", name(input.dtype()), name(other.dtype()));
 }
 
+void heaviside(const Tensor& input, const Tensor& values) {
+    RL_CHECK(input.dtype() == values.dtype(), throw_runtime,
+             "heaviside(input, values): the dtypes %s and %s differ", name(input.dtype()),
+             name(values.dtype()));
+}
+
 }  // namespace rushlight::checks

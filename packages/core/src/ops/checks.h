@@ -13,5 +13,7 @@ void integer_divisor(const TensorOrScalar& input, const TensorOrScalar& other);
 void integer_power(const TensorOrScalar& input, const TensorOrScalar& exponent);
 /// RuntimeError when the dtypes differ.
 void same_dtype(const Tensor& input, const Tensor& other, double rtol, double atol, bool equal_nan);
+/// RuntimeError when the dtypes differ.
+void heaviside(const Tensor& input, const Tensor& values);
 
 }  // namespace rushlight::checks

@@ -1,10 +1,12 @@
 #include "bodies/arithmetic.h"
 #include "rushlight/ops/_clamp.h"
 #include "rushlight/ops/_div_trunc.h"
+#include "rushlight/ops/_to_copy.h"
 #include "rushlight/ops/clamp_max.h"
 #include "rushlight/ops/clamp_min.h"
 #include "rushlight/ops/div.h"
 #include "rushlight/ops/floor_divide.h"
+#include "rushlight/ops/pow.h"
 #include "rushlight/ops/sub.h"
 
 namespace rushlight::composites {
@@ -33,6 +35,29 @@ Tensor clamp(const Tensor& input, const std::optional<TensorOrScalar>& min,
     if (min && max) return ops::_clamp(input, *min, *max);
     RL_CHECK(min || max, throw_runtime, "clamp(min, max): at least one bound must be given");
     return min ? ops::clamp_min(input, *min) : ops::clamp_max(input, *max);
+}
+
+namespace {
+// An operand as float64; it refers to the tensor that it was made with.
+struct AsDouble {
+    Tensor tensor;
+    TensorOrScalar operand;
+    explicit AsDouble(const TensorOrScalar& v)
+        : tensor(!v.is_tensor()                         ? Tensor()
+                 : v.tensor().dtype() == DType::Float64 ? v.tensor()
+                                                        : ops::_to_copy(v.tensor(), DType::Float64)),
+          operand(v.is_tensor() ? TensorOrScalar(tensor) : TensorOrScalar(Scalar(v.scalar().to<double>()))) {}
+};
+}  // namespace
+
+Tensor float_power(const TensorOrScalar& input, const TensorOrScalar& exponent) {
+    return ops::pow(AsDouble(input).operand, AsDouble(exponent).operand);
+}
+Tensor float_power_(const Tensor& input, const TensorOrScalar& exponent) {
+    RL_CHECK(input.dtype() == DType::Float64, throw_runtime,
+             "float_power_(input): needs a float64 tensor, got %s\nhint: float_power() returns a new one",
+             name(input.dtype()));
+    return ops::pow_(input, AsDouble(exponent).operand);
 }
 
 }  // namespace rushlight::composites

@@ -251,5 +251,37 @@ struct Fmin {
     RL_HD T operator()(T a, T b) const { return b < a || a != a ? b : a; }
 };
 
+template <class T>
+RL_HD inline T common_divisor(T a, T b) {
+    while (b != T(0)) {
+        // The least integer over -1 has no quotient.
+        T rest = b == static_cast<T>(-1) && std::is_signed_v<T> ? T(0) : static_cast<T>(a % b);
+        a = b;
+        b = rest;
+    }
+    return a < T(0) ? minus(T(0), a) : a;
+}
+template <class T>
+struct Gcd {
+    explicit Gcd(const Scalar*) {}
+    RL_HD T operator()(T a, T b) const { return common_divisor(a, b); }
+};
+template <class T>
+struct Lcm {
+    explicit Lcm(const Scalar*) {}
+    RL_HD T operator()(T a, T b) const {
+        T divisor = common_divisor(a, b);
+        if (divisor == T(0)) return T(0);
+        T multiple = times(static_cast<T>(a / divisor), b);
+        return multiple < T(0) ? minus(T(0), multiple) : multiple;
+    }
+};
+
+template <class T>
+struct Heaviside {
+    explicit Heaviside(const Scalar*) {}
+    RL_HD T operator()(T a, T at_zero) const { return a == T(0) ? at_zero : static_cast<T>(a > T(0)); }
+};
+
 }  // namespace
 }  // namespace rushlight::functors

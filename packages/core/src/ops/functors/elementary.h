@@ -57,6 +57,53 @@ struct Atan2 {
     RL_HD T operator()(T y, T x) const { return std::atan2(y, x); }
 };
 
+// From the larger one, so that nothing overflows. Equal infinities have no difference.
+template <class T>
+struct Logaddexp {
+    explicit Logaddexp(const Scalar*) {}
+    RL_HD T operator()(T a, T b) const {
+        T larger = a > b ? a : b, apart = a == b ? T(0) : std::fabs(a - b);
+        return larger + math::log1p(math::exp(-apart));
+    }
+};
+template <class T>
+struct Logaddexp2 {
+    explicit Logaddexp2(const Scalar*) {}
+    RL_HD T operator()(T a, T b) const {
+        T larger = a > b ? a : b, apart = a == b ? T(0) : std::fabs(a - b);
+        return larger + math::log1p(math::exp2(-apart)) * T(1.4426950408889634);
+    }
+};
+
+template <class T>
+struct Hypot {
+    explicit Hypot(const Scalar*) {}
+    RL_HD T operator()(T a, T b) const { return std::hypot(a, b); }
+};
+
+template <class T>
+struct Deg2rad {
+    explicit Deg2rad(const Scalar*) {}
+    RL_HD T operator()(T x) const { return x * T(0.017453292519943295); }
+};
+template <class T>
+struct Rad2deg {
+    explicit Rad2deg(const Scalar*) {}
+    RL_HD T operator()(T x) const { return x * T(57.29577951308232); }
+};
+
+template <class T>
+struct Sinc {
+    explicit Sinc(const Scalar*) {}
+    // The angle is reduced before it is multiplied by pi, which would round it.
+    RL_HD T operator()(T x) const {
+        constexpr T kPi = T(3.141592653589793);
+        T turn = x - T(2) * math::nearbyint(x * T(0.5));  // in [-1, 1]
+        T near = std::fabs(turn) > T(0.5) ? std::copysign(T(1), turn) - turn : turn;
+        return x == T(0) ? T(1) : math::sin(kPi * near) / (kPi * x);
+    }
+};
+
 // Rounding leaves integers as they are.
 #define RL_ROUNDING(Name, function)                        \
     template <class T>                                     \
@@ -72,6 +119,18 @@ RL_ROUNDING(Ceil, math::ceil)
 RL_ROUNDING(Trunc, math::trunc)
 RL_ROUNDING(Round, math::nearbyint)  // halves go to the even neighbour
 #undef RL_ROUNDING
+
+template <class T>
+struct RoundDecimals {
+    T power;  // of ten, so that it is exact up to 10^22
+    bool behind;
+    explicit RoundDecimals(const Scalar* p)
+        : power(static_cast<T>(std::pow(10.0, std::abs(p[0].to<double>())))),
+          behind(p[0].to<int64_t>() >= 0) {}
+    RL_HD T operator()(T x) const {
+        return behind ? math::nearbyint(x * power) / power : math::nearbyint(x / power) * power;
+    }
+};
 
 template <class T>
 struct Frac {

@@ -1,0 +1,16 @@
+#include "bodies/creation.h"
+#include "rushlight/ops/clone.h"
+#include "rushlight/ops/fill_.h"
+#include "rushlight/ops/full.h"
+
+namespace rushlight::composites {
+
+// In place on a copy, so that the result is part of the input's graph, with a gradient of zero.
+Tensor fill(const Tensor& input, Scalar value) { return ops::fill_(ops::clone(input), value); }
+Tensor fill_tensor(const Tensor& input, const Tensor& value) { return ops::fill_(ops::clone(input), value); }
+
+Tensor scalar_tensor(Scalar s, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad) {
+    return ops::full(IntList(), s, dtype.value_or(default_dtype()), device, requires_grad);
+}
+
+}  // namespace rushlight::composites
