@@ -197,3 +197,37 @@ def group_norm(x: Array, groups: int, weight: Array | None, bias: Array | None, 
     shape = (1, -1, *[1] * (x.ndim - 2))
     y = y if weight is None else y * weight.reshape(shape)
     return y if bias is None else y + bias.reshape(shape)
+
+
+def lower_median(x: Array, dim: int | None, keepdim: bool, ignore_nan: bool = False) -> Array:
+    """The lower of the two elements in the middle; NaN where there is one, or where there is nothing else."""
+
+    def of_line(line: Array) -> Any:
+        known = line[~np.isnan(line)]
+        if known.size == 0 or (known.size < line.size and not ignore_nan):
+            return np.nan
+        return np.sort(known)[(known.size - 1) // 2]
+
+    return _by_lines(of_line, x, dim, keepdim)
+
+
+def most_frequent(x: Array, dim: int, keepdim: bool) -> tuple[Array, Array]:
+    """The smallest of the most frequent values, and where it is last."""
+
+    def value(line: Array) -> Any:
+        values, counts = np.unique(line, return_counts=True)
+        return values[np.argmax(counts)]
+
+    def place(line: Array) -> Any:
+        return np.flatnonzero(line == value(line))[-1]
+
+    return _by_lines(value, x, dim, keepdim), _by_lines(place, x, dim, keepdim).astype(np.int64)
+
+
+def _by_lines(f: Callable[[Array], Any], x: Array, dim: int | None, keepdim: bool) -> Array:
+    if dim is None or x.ndim == 0:
+        return np.asarray(f(x.reshape(-1)))
+    if x.size == 0:
+        return np.sum(x, axis=dim, keepdims=keepdim)
+    out = np.apply_along_axis(f, dim, x)
+    return np.expand_dims(out, dim) if keepdim else out

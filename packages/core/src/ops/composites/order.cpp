@@ -29,6 +29,8 @@ Tensor argsort(const Tensor& input, int64_t dim, bool descending, bool stable) {
     return std::get<1>(ops::sort(input, dim, descending, stable));
 }
 
+Tensor msort(const Tensor& input) { return std::get<0>(ops::sort(input, 0)); }
+
 Tensor roll(const Tensor& input, IntList shifts, IntList dims) {
     if (dims.empty()) {
         RL_CHECK(shifts.size() == 1, throw_runtime,

@@ -7,36 +7,11 @@
 #include "bodies/order.h"
 #include "bodies/views.h"
 #include "cpu/pointwise_driver.h"
-#include "ops/pointwise.h"
-#include "ops/views.h"
-#include "rushlight/half.h"
+#include "ops/direct/lines.h"
 #include "rushlight/parallel.h"
 
 namespace rushlight::direct {
 namespace {
-
-void host_only(const char* op, const Tensor& t) {
-    RL_CHECK(t.device().type == DeviceType::CPU || t.device().type == DeviceType::Meta, throw_not_implemented,
-             "%s: no kernel for device %s", op, name(t.device()).c_str());
-}
-
-// Calls f with a value of the element type; half types are read as float.
-template <class F>
-void with_type(const char* op, DType t, F f) {
-    switch (t) {
-        case DType::Bool: return f(uint8_t());
-        case DType::UInt8: return f(uint8_t());
-        case DType::Int8: return f(int8_t());
-        case DType::Int16: return f(int16_t());
-        case DType::Int32: return f(int32_t());
-        case DType::Int64: return f(int64_t());
-        case DType::Float16: return f(Half());
-        case DType::BFloat16: return f(BFloat16());
-        case DType::Float32: return f(float());
-        case DType::Float64: return f(double());
-        default: throw_not_implemented("%s: not defined for dtype %s", op, name(t));
-    }
-}
 
 // The lines along `dim`, which the tensor has last: a row-major copy of n columns.
 struct Lines {

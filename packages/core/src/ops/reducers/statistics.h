@@ -1,0 +1,29 @@
+// Reducers of ops/statistics.yaml: those that pass over NaN.
+#pragma once
+
+#include "ops/reducers/reduction.h"
+
+namespace rushlight::reducers {
+namespace {
+
+template <class T>
+struct NanSum : Sum<T> {
+    using typename Sum<T>::Acc;
+    using Sum<T>::Sum;
+    Acc step(Acc a, T x) const { return a + (x == x ? static_cast<Acc>(x) : Acc(0)); }
+};
+
+template <class T>
+struct CountPresent {
+    using Acc = int64_t;
+    using Wide = int64_t;
+    static constexpr bool kIdentity = true;
+    explicit CountPresent(const Scalar*) {}
+    Acc start() const { return 0; }
+    Acc step(Acc a, T x) const { return a + (x == x); }
+    Acc join(Acc a, Acc b) const { return a + b; }
+    Wide finish(Acc a, int64_t) const { return a; }
+};
+
+}  // namespace
+}  // namespace rushlight::reducers
