@@ -11,7 +11,8 @@ from ._load import load_native as _load_native
 _C = _load_native(__name__, __path__)
 
 # Operators, Tensor and the small types; the names below, which are written in Python, come on top of them.
-globals().update({_name: _value for _name, _value in vars(_C).items() if not _name.startswith("_")})
+_OTHER = ("_", "linalg_", "einsum")  # private, of the module linalg, and with a front in Python
+globals().update({_name: _value for _name, _value in vars(_C).items() if not _name.startswith(_OTHER)})
 
 from ._grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 from ._info import (
@@ -27,6 +28,17 @@ from ._info import (
     strided,
     typename,
 )
+from ._questions import (
+    is_complex,
+    is_conj,
+    is_floating_point,
+    is_neg,
+    is_nonzero,
+    is_same_size,
+    is_signed,
+    is_storage,
+    numel,
+)
 from ._random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 
 _C.Tensor.layout = property(lambda self: strided)
@@ -40,9 +52,13 @@ __all__ = sorted(_name for _name in globals() if not _name.startswith("_") and _
 # Loaded when they are first asked for: they cost time that many programs need not spend.
 _LAZY = {
     "asarray": "_creation",
+    "broadcast_shapes": "_shapes",
+    "einsum": "_contraction",
+    "tensordot": "_contraction",
     "get_printoptions": "_printing",
     "printoptions": "_printing",
     "set_printoptions": "_printing",
+    "linalg": "",
     "overrides": "",
 }
 __all__ += list(_LAZY)
@@ -55,7 +71,8 @@ def __getattr__(name: str) -> object:
         module = import_module(f".{_LAZY[name] or name}", __name__)
         value = globals()[name] = getattr(module, name) if _LAZY[name] else module
         return value
-    # Operators whose names begin with one underscore are for other packages, not for `import *`.
-    if name.startswith("_") and not name.startswith("__") and hasattr(_C, name):
+    # Operators whose names begin with one underscore are for other packages, not for `import *`; those of `linalg` are
+    # found by the names that it gives them.
+    if name.startswith(("_", "linalg_")) and not name.startswith("__") and hasattr(_C, name):
         return getattr(_C, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

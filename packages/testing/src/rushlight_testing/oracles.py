@@ -231,3 +231,18 @@ def _by_lines(f: Callable[[Array], Any], x: Array, dim: int | None, keepdim: boo
         return np.sum(x, axis=dim, keepdims=keepdim)
     out = np.apply_along_axis(f, dim, x)
     return np.expand_dims(out, dim) if keepdim else out
+
+
+def combinations(x: Array, r: int, with_replacement: bool) -> Array:
+    """All choices of r elements, a row for each; of none, nothing."""
+    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    return np.array(list(choose(x.tolist(), r))).reshape(-1, r) if r else np.zeros(0)
+
+
+def diag_embed(x: Array, offset: int, dim1: int, dim2: int) -> Array:
+    """Zeros with the last dimension on a diagonal of two new dimensions."""
+    length = x.shape[-1] + abs(offset)
+    result = np.zeros((*x.shape[:-1], length, length), x.dtype)
+    place = np.arange(x.shape[-1])
+    result[..., place + max(-offset, 0), place + max(offset, 0)] = x
+    return np.moveaxis(result, (-2, -1), (dim1, dim2))

@@ -248,6 +248,7 @@ void set_to_init(const Gemm<T>& g) {
 
 template <class T>
 void one_thread(Way way, const Gemm<T>& g, T* scratch) {
+    if (g.m == 0 || g.n == 0) return;  // a part of a grid finer than the product
     switch (way) {
         case Way::InPlace: return in_place(g);
         case Way::Stream: return stream(g);

@@ -1,0 +1,91 @@
+"""Sums of products whose arguments take several forms; the operators below them take one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from string import ascii_letters, ascii_uppercase
+from typing import Any
+
+from . import _C
+from ._C import Tensor
+
+# Numbers of dimensions are in the order in which letters are sorted.
+_LETTERS = ascii_uppercase + ascii_letters[:26]
+
+
+def einsum(*args: Any) -> Tensor:
+    """Sums of products in Einstein's notation: `einsum("ij,jk->ik", a, b)` is the matrix product.
+
+    Args:
+        args: an equation and its operands, as arguments or in one list; or operands, each followed by a list of its
+            dimensions as numbers below 52 and `...`, and at the end, if wanted, the list of the result's.
+
+    See the operator `einsum` for the equation.
+
+    Raises:
+        ValueError: no operand, or a number that is not below 52.
+        TypeError: what should be a list of dimensions is none.
+        RuntimeError: the equation is no such, or does not fit the operands.
+    """
+    if len(args) < 2:
+        raise ValueError("einsum(equation, operands): needs an equation and at least one operand")
+    if isinstance(args[0], Tensor):
+        return _C.einsum(*_from_lists(args))
+    if len(args) == 2 and isinstance(args[1], (list, tuple)):
+        return _C.einsum(args[0], *args[1])
+    return _C.einsum(*args)
+
+
+def _from_lists(args: Sequence[Any]) -> list[Any]:
+    pairs = len(args) // 2
+    equation = ",".join(_subscripts(args[2 * i + 1]) for i in range(pairs))
+    if len(args) % 2:
+        equation += "->" + _subscripts(args[-1])
+    return [equation, *(args[2 * i] for i in range(pairs))]
+
+
+def _subscripts(dims: Any) -> str:
+    if not isinstance(dims, (list, tuple)):
+        raise TypeError(
+            f"einsum(): expected a list of dimensions after each operand, got {type(dims).__name__}"
+        )
+    text = ""
+    for d in dims:
+        if d is not ... and not (isinstance(d, int) and 0 <= d < len(_LETTERS)):
+            raise ValueError(f"einsum(): dimensions are numbers from 0 to 51 or ..., got {d!r}")
+        text += "..." if d is ... else _LETTERS[d]
+    return text
+
+
+def tensordot(
+    a: Tensor, b: Tensor, dims: int | Sequence[Sequence[int]] | Tensor = 2, out: Tensor | None = None
+) -> Tensor:
+    """Sums of products over several dimensions of `a` and `b`.
+
+    Args:
+        a: a tensor.
+        b: a tensor.
+        dims: how many of the last dimensions of `a` are summed over with as many of the first of `b`; or two lists,
+            the dimensions of `a` and those of `b`; or either as a tensor.
+        out: where the result is written.
+
+    Returns:
+        A tensor of the dimensions of `a` that are left, then of those of `b`.
+
+    Raises:
+        RuntimeError: sizes or dimensions do not fit.
+    """
+    if isinstance(dims, Tensor):
+        dims = dims.tolist()
+    if isinstance(dims, (list, tuple)) and len(dims) == 1 and isinstance(dims[0], int):
+        dims = dims[0]
+    if isinstance(dims, int):
+        if dims < 0 or dims > min(a.dim(), b.dim()):
+            raise RuntimeError(
+                f"tensordot(dims): must be from 0 to {min(a.dim(), b.dim())} for shapes {tuple(a.shape)} and "
+                f"{tuple(b.shape)}, got {dims}"
+            )
+        left, right = list(range(a.dim() - dims, a.dim())), list(range(dims))
+    else:
+        left, right = ([d] if isinstance(d, int) else list(d) for d in dims)
+    return _C._tensordot(a, b, left, right) if out is None else _C._tensordot(a, b, left, right, out=out)

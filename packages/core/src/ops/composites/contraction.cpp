@@ -1,0 +1,138 @@
+// Sums of products over chosen dimensions, by matrix products.
+#include <algorithm>
+
+#include "bodies/contraction.h"
+#include "ops/views.h"
+#include "rushlight/ops/add.h"
+#include "rushlight/ops/addmm.h"
+#include "rushlight/ops/dot.h"
+#include "rushlight/ops/expand.h"
+#include "rushlight/ops/matmul.h"
+#include "rushlight/ops/mm.h"
+#include "rushlight/ops/mul.h"
+#include "rushlight/ops/outer.h"
+#include "rushlight/ops/permute.h"
+#include "rushlight/ops/reshape.h"
+#include "rushlight/ops/roll.h"
+#include "rushlight/ops/sub.h"
+#include "rushlight/ops/sum.h"
+#include "rushlight/ops/transpose.h"
+
+namespace rushlight::composites {
+namespace {}  // namespace
+
+Tensor tensordot(const Tensor& a, const Tensor& b, IntList dims_a, IntList dims_b) {
+    RL_CHECK(dims_a.size() == dims_b.size(), throw_runtime,
+             "tensordot(dims): needs as many dimensions of a as of b, got %s and %s",
+             to_string(dims_a).c_str(), to_string(dims_b).c_str());
+    bool summed_a[kMaxDims] = {}, summed_b[kMaxDims] = {};
+    std::vector<int64_t> order_a, order_b, inner_a, inner_b, alone_a, alone_b, shape;
+    for (size_t i = 0; i < dims_a.size(); ++i) {
+        const int d = wrap_dim("tensordot", dims_a[i], a.dim()),
+                  e = wrap_dim("tensordot", dims_b[i], b.dim());
+        RL_CHECK(a.dim() > 0 && b.dim() > 0 && !summed_a[d] && !summed_b[e], throw_runtime,
+                 "tensordot(dims): a dimension occurs twice or is missing in %s and %s",
+                 to_string(dims_a).c_str(), to_string(dims_b).c_str());
+        summed_a[d] = summed_b[e] = true;
+        const int64_t m = a.sizes()[d], n = b.sizes()[e];
+        RL_CHECK(m == n || m == 1 || n == 1, throw_runtime,
+                 "tensordot(a, b, dims): dimension %d of a has size %lld, dimension %d of b %lld", d,
+                 (long long)m, e, (long long)n);
+        inner_a.push_back(d);
+        inner_b.push_back(e);
+        if (m != n) (m == 1 ? alone_b : alone_a).push_back(m == 1 ? e : d);
+    }
+    // A dimension of size one is multiplied with the sum over the other's.
+    Tensor left = alone_a.empty() ? a : ops::sum(a, alone_a, true);
+    Tensor right = alone_b.empty() ? b : ops::sum(b, alone_b, true);
+    int64_t rows = 1, columns = 1, depth = 1;
+    for (int64_t d = 0; d < a.dim(); ++d) {
+        if (summed_a[d]) continue;
+        order_a.push_back(d);
+        shape.push_back(a.sizes()[d]);
+        rows *= a.sizes()[d];
+    }
+    for (size_t i = 0; i < inner_a.size(); ++i) depth *= left.sizes()[inner_a[i]];
+    order_a.insert(order_a.end(), inner_a.begin(), inner_a.end());
+    order_b = inner_b;
+    for (int64_t d = 0; d < b.dim(); ++d) {
+        if (summed_b[d]) continue;
+        order_b.push_back(d);
+        shape.push_back(b.sizes()[d]);
+        columns *= b.sizes()[d];
+    }
+    const int64_t left_sizes[] = {rows, depth}, right_sizes[] = {depth, columns};
+    Tensor made = ops::mm(ops::reshape(ops::permute(left, order_a), left_sizes),
+                          ops::reshape(ops::permute(right, order_b), right_sizes));
+    return ops::reshape(made, shape);
+}
+
+Tensor inner(const Tensor& input, const Tensor& other) {
+    if (input.dim() == 0 || other.dim() == 0) return ops::mul(input, other);
+    RL_CHECK(input.size(-1) == other.size(-1), throw_runtime,
+             "inner(input, other): the last dimensions of shapes %s and %s differ",
+             to_string(input.sizes()).c_str(), to_string(other.sizes()).c_str());
+    return tensordot(input, other, kInts<-1>, kInts<-1>);
+}
+
+Tensor vdot(const Tensor& input, const Tensor& other) { return ops::dot(input, other); }
+
+Tensor linalg_cross(const Tensor& input, const Tensor& other, int64_t dim) {
+    RL_CHECK(input.dim() == other.dim(), throw_runtime,
+             "linalg.cross(input, other): must have as many dimensions, got shapes %s and %s",
+             to_string(input.sizes()).c_str(), to_string(other.sizes()).c_str());
+    const int64_t d = wrap_dim("linalg.cross", dim, input.dim());
+    RL_CHECK(input.dim() > 0 && input.sizes()[d] == 3 && other.sizes()[d] == 3, throw_runtime,
+             "linalg.cross(dim): dimension %lld must have size 3, the shapes are %s and %s", (long long)d,
+             to_string(input.sizes()).c_str(), to_string(other.sizes()).c_str());
+    const IntList along(&d, 1);
+    // c[i] = a[i + 1] b[i + 2] - a[i + 2] b[i + 1], indices modulo 3
+    return ops::sub(ops::mul(ops::roll(input, kInts<-1>, along), ops::roll(other, kInts<-2>, along)),
+                    ops::mul(ops::roll(input, kInts<-2>, along), ops::roll(other, kInts<-1>, along)));
+}
+
+Tensor cross(const Tensor& input, const Tensor& other, std::optional<int64_t> dim) {
+    if (dim) return linalg_cross(input, other, *dim);
+    const auto three = std::ranges::find(input.sizes(), int64_t{3});
+    RL_CHECK(three != input.sizes().end(), throw_runtime, "cross(input): no dimension of shape %s has size 3",
+             to_string(input.sizes()).c_str());
+    return linalg_cross(input, other, three - input.sizes().begin());
+}
+
+Tensor addr(const Tensor& input, const Tensor& vec1, const Tensor& vec2, Scalar beta, Scalar alpha) {
+    Tensor made = ops::outer(vec1, vec2);
+    if (!alpha.equals(1)) made = ops::mul(made, alpha);
+    Tensor addend = ops::expand(input, made.sizes(), false);  // checked also where it is not read
+    if (beta.equals(0)) return made;
+    return ops::add(made, beta.equals(1) ? addend : ops::mul(addend, beta));
+}
+
+Tensor addbmm(const Tensor& input, const Tensor& batch1, const Tensor& batch2, Scalar beta, Scalar alpha) {
+    RL_CHECK(batch1.dim() == 3 && batch2.dim() == 3, throw_runtime,
+             "addbmm(batch1, batch2): need 3 dimensions, got shapes %s and %s",
+             to_string(batch1.sizes()).c_str(), to_string(batch2.sizes()).c_str());
+    RL_CHECK(batch1.size(0) == batch2.size(0) && batch1.size(2) == batch2.size(1), throw_runtime,
+             "addbmm(batch1, batch2): shapes %s and %s cannot be multiplied",
+             to_string(batch1.sizes()).c_str(), to_string(batch2.sizes()).c_str());
+    // The sum over the batch is a sum over the inner dimension too: one product.
+    const int64_t inner = batch1.size(0) * batch1.size(2);
+    const int64_t left[] = {batch1.size(1), inner}, right[] = {inner, batch2.size(2)};
+    return ops::addmm(input, ops::reshape(ops::transpose(batch1, 0, 1), left), ops::reshape(batch2, right),
+                      beta, alpha);
+}
+
+Tensor kron(const Tensor& input, const Tensor& other) {
+    const int64_t n = std::max(input.dim(), other.dim());
+    std::vector<int64_t> left, right, joined;
+    for (int64_t d = -n; d < 0; ++d) {
+        const int64_t a = -d <= input.dim() ? input.size(d) : 1, b = -d <= other.dim() ? other.size(d) : 1;
+        left.insert(left.end(), {a, 1});
+        right.insert(right.end(), {1, b});
+        joined.push_back(a * b);
+    }
+    RL_CHECK(left.size() <= kMaxDims, throw_runtime, "kron(input, other): at most %d dimensions, got %lld",
+             kMaxDims / 2, (long long)n);
+    return ops::reshape(ops::mul(ops::reshape(input, left), ops::reshape(other, right)), joined);
+}
+
+}  // namespace rushlight::composites

@@ -1,0 +1,100 @@
+// Splitting into views by numbers of sections or by places.
+#include "bodies/splitting.h"
+#include "ops/views.h"
+#include "rushlight/ops/contiguous.h"
+#include "rushlight/ops/narrow.h"
+#include "rushlight/ops/slice.h"
+
+namespace rushlight::composites {
+namespace {
+
+int split_dim(const char* op, const Tensor& input, int64_t dim) {
+    RL_CHECK(input.dim() > 0, throw_runtime, "%s(input): needs at least 1 dimension, got a 0-d tensor", op);
+    return wrap_dim(op, dim, input.dim());
+}
+
+std::vector<Tensor> into(const char* op, const Tensor& input, int64_t sections, int64_t dim) {
+    const int d = split_dim(op, input, dim);
+    RL_CHECK(sections > 0, throw_runtime, "%s(sections): must be positive, got %lld", op,
+             (long long)sections);
+    const int64_t size = input.sizes()[d] / sections, larger = input.sizes()[d] % sections;
+    std::vector<Tensor> pieces;
+    for (int64_t i = 0, at = 0; i < sections; ++i) {
+        const int64_t length = size + (i < larger ? 1 : 0);
+        pieces.push_back(ops::narrow(input, d, at, length));
+        at += length;
+    }
+    return pieces;
+}
+
+std::vector<Tensor> before(const char* op, const Tensor& input, IntList places, int64_t dim) {
+    const int d = split_dim(op, input, dim);
+    std::vector<Tensor> pieces;
+    int64_t start = 0;
+    for (int64_t place : places) {
+        pieces.push_back(ops::slice(input, d, start, place, 1));
+        start = place;
+    }
+    pieces.push_back(ops::slice(input, d, start, std::nullopt, 1));
+    return pieces;
+}
+
+// hsplit, vsplit and dsplit: the rank they need, and the dimension they split.
+int rank_checked(const char* op, const Tensor& input, int64_t least, int64_t dim) {
+    RL_CHECK(input.dim() >= least, throw_runtime, "%s(input): needs at least %lld dimensions, got shape %s",
+             op, (long long)least, to_string(input.sizes()).c_str());
+    return static_cast<int>(dim);
+}
+
+std::vector<Tensor> equally(const char* op, const Tensor& input, int64_t sections, int dim) {
+    RL_CHECK(sections > 0 && input.sizes()[dim] % sections == 0, throw_runtime,
+             "%s(sections): dimension %d of size %lld cannot be split into %lld equal sections\n"
+             "hint: tensor_split() makes sections of different sizes",
+             op, dim, (long long)input.sizes()[dim], (long long)sections);
+    return into(op, input, sections, dim);
+}
+
+int hsplit_dim(const Tensor& input) { return rank_checked("hsplit", input, 1, input.dim() == 1 ? 0 : 1); }
+int vsplit_dim(const Tensor& input) { return rank_checked("vsplit", input, 2, 0); }
+int dsplit_dim(const Tensor& input) { return rank_checked("dsplit", input, 3, 2); }
+
+}  // namespace
+
+std::vector<Tensor> tensor_split(const Tensor& input, int64_t sections, int64_t dim) {
+    return into("tensor_split", input, sections, dim);
+}
+std::vector<Tensor> tensor_split_indices(const Tensor& input, IntList indices, int64_t dim) {
+    return before("tensor_split", input, indices, dim);
+}
+std::vector<Tensor> tensor_split_tensor(const Tensor& input, const Tensor& given, int64_t dim) {
+    RL_CHECK(
+        given.dtype() == DType::Int64 && given.dim() <= 1 && given.device().type == DeviceType::CPU,
+        throw_runtime,
+        "tensor_split(tensor_indices_or_sections): needs a number or a vector of dtype int64 on the CPU, got shape %s of %s",
+        to_string(given.sizes()).c_str(), name(given.dtype()));
+    const Tensor values = ops::contiguous(given);
+    const auto* first = values.data<int64_t>();
+    if (given.dim() == 0) return into("tensor_split", input, *first, dim);
+    return before("tensor_split", input, IntList(first, static_cast<size_t>(values.numel())), dim);
+}
+
+std::vector<Tensor> hsplit(const Tensor& input, int64_t sections) {
+    return equally("hsplit", input, sections, hsplit_dim(input));
+}
+std::vector<Tensor> hsplit_indices(const Tensor& input, IntList indices) {
+    return before("hsplit", input, indices, hsplit_dim(input));
+}
+std::vector<Tensor> vsplit(const Tensor& input, int64_t sections) {
+    return equally("vsplit", input, sections, vsplit_dim(input));
+}
+std::vector<Tensor> vsplit_indices(const Tensor& input, IntList indices) {
+    return before("vsplit", input, indices, vsplit_dim(input));
+}
+std::vector<Tensor> dsplit(const Tensor& input, int64_t sections) {
+    return equally("dsplit", input, sections, dsplit_dim(input));
+}
+std::vector<Tensor> dsplit_indices(const Tensor& input, IntList indices) {
+    return before("dsplit", input, indices, dsplit_dim(input));
+}
+
+}  // namespace rushlight::composites

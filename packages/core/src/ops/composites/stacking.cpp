@@ -1,0 +1,155 @@
+// Joining tensors of other ranks than cat wants, and products of sets.
+#include <algorithm>
+
+#include "bodies/stacking.h"
+#include "rushlight/ops/cat.h"
+#include "rushlight/ops/expand.h"
+#include "rushlight/ops/flatten.h"
+#include "rushlight/ops/index_select.h"
+#include "rushlight/ops/new_zeros.h"
+#include "rushlight/ops/reshape.h"
+#include "rushlight/ops/stack.h"
+#include "rushlight/ops/unsqueeze.h"
+
+namespace rushlight::composites {
+namespace {
+
+template <class Function>
+std::vector<Tensor> each(TensorList tensors, Function function) {
+    std::vector<Tensor> results;
+    results.reserve(tensors.size());
+    for (const Tensor& t : tensors) results.push_back(function(t));
+    return results;
+}
+
+void check_some(const char* op, TensorList tensors) {
+    RL_CHECK(!tensors.empty(), throw_runtime, "%s(tensors): needs at least one tensor, got none", op);
+}
+
+Tensor column(const Tensor& t) {
+    if (t.dim() > 1) return t;
+    const int64_t sizes[] = {t.numel(), 1};
+    return ops::reshape(t, sizes);
+}
+
+}  // namespace
+
+Tensor atleast_1d(const Tensor& input) { return input.dim() == 0 ? ops::unsqueeze(input, 0) : input; }
+Tensor atleast_2d(const Tensor& input) {
+    return input.dim() < 2 ? ops::unsqueeze(atleast_1d(input), 0) : input;
+}
+Tensor atleast_3d(const Tensor& input) {
+    return input.dim() < 3 ? ops::unsqueeze(atleast_2d(input), -1) : input;
+}
+std::vector<Tensor> atleast_1d_list(TensorList tensors) {
+    return each(tensors, [](const Tensor& t) { return atleast_1d(t); });
+}
+std::vector<Tensor> atleast_2d_list(TensorList tensors) {
+    return each(tensors, [](const Tensor& t) { return atleast_2d(t); });
+}
+std::vector<Tensor> atleast_3d_list(TensorList tensors) {
+    return each(tensors, [](const Tensor& t) { return atleast_3d(t); });
+}
+
+Tensor hstack(TensorList tensors) {
+    check_some("hstack", tensors);
+    auto parts = atleast_1d_list(tensors);
+    return ops::cat(parts, parts[0].dim() == 1 ? 0 : 1);
+}
+Tensor vstack(TensorList tensors) {
+    check_some("vstack", tensors);
+    return ops::cat(atleast_2d_list(tensors), 0);
+}
+Tensor dstack(TensorList tensors) {
+    check_some("dstack", tensors);
+    return ops::cat(atleast_3d_list(tensors), 2);
+}
+Tensor column_stack(TensorList tensors) {
+    check_some("column_stack", tensors);
+    return ops::cat(each(tensors, column), 1);
+}
+
+Tensor block_diag(TensorList tensors) {
+    if (tensors.empty()) return make_tensor(kInts<1, 0>, default_dtype());
+    int64_t width = 0, before = 0;
+    DType dtype = tensors[0].dtype();
+    for (const Tensor& t : tensors) {
+        RL_CHECK(t.dim() <= 2, throw_runtime,
+                 "block_diag(tensors): needs tensors of at most 2 dimensions, got one of shape %s",
+                 to_string(t.sizes()).c_str());
+        width += t.dim() == 0 ? 1 : t.size(-1);
+        dtype = promote(dtype, t.dtype());
+    }
+    std::vector<Tensor> rows;
+    for (const Tensor& t : tensors) {
+        Tensor block = atleast_2d(t);
+        const int64_t left[] = {block.size(0), before},
+                      right[] = {block.size(0), width - before - block.size(1)};
+        const Tensor parts[] = {ops::new_zeros(block, left, dtype), block,
+                                ops::new_zeros(block, right, dtype)};
+        rows.push_back(ops::cat(parts, 1));
+        before += block.size(1);
+    }
+    return ops::cat(rows, 0);
+}
+
+std::vector<Tensor> meshgrid(TensorList tensors, std::optional<std::string_view> indexing) {
+    check_some("meshgrid", tensors);
+    const bool turned = indexing && *indexing == "xy";
+    RL_CHECK(!indexing || turned || *indexing == "ij", throw_runtime,
+             "meshgrid(indexing): must be 'ij' or 'xy', got '%.*s'",
+             indexing ? static_cast<int>(indexing->size()) : 0, indexing ? indexing->data() : "");
+    std::vector<int64_t> shape;
+    for (const Tensor& t : tensors) {
+        RL_CHECK(t.dim() <= 1, throw_runtime, "meshgrid(tensors): needs numbers or vectors, got shape %s",
+                 to_string(t.sizes()).c_str());
+        RL_CHECK(t.dtype() == tensors[0].dtype(), throw_runtime,
+                 "meshgrid(tensors): the dtypes %s and %s differ", name(tensors[0].dtype()), name(t.dtype()));
+        shape.push_back(t.numel());
+    }
+    auto place = [&](size_t i) { return turned && tensors.size() > 1 && i < 2 ? 1 - i : i; };
+    if (turned && tensors.size() > 1) std::swap(shape[0], shape[1]);
+    std::vector<Tensor> grids;
+    for (size_t i = 0; i < tensors.size(); ++i) {
+        std::vector<int64_t> along(shape.size(), 1);
+        along[place(i)] = tensors[i].numel();
+        grids.push_back(ops::expand(ops::reshape(tensors[i], along), shape, false));
+    }
+    return grids;
+}
+
+Tensor cartesian_prod(TensorList tensors) {
+    check_some("cartesian_prod", tensors);
+    for (const Tensor& t : tensors)
+        RL_CHECK(t.dim() == 1, throw_runtime, "cartesian_prod(tensors): needs vectors, got shape %s",
+                 to_string(t.sizes()).c_str());
+    if (tensors.size() == 1) return tensors[0];
+    auto grids = meshgrid(tensors, "ij");
+    return ops::stack(each(grids, [](const Tensor& g) { return ops::flatten(g); }), 1);
+}
+
+Tensor combinations(const Tensor& input, int64_t r, bool with_replacement) {
+    RL_CHECK(input.dim() == 1, throw_runtime, "combinations(input): needs a vector, got shape %s",
+             to_string(input.sizes()).c_str());
+    RL_CHECK(r >= 0, throw_runtime, "combinations(r): must not be negative, got %lld", (long long)r);
+    if (r == 0) return ops::new_zeros(input, kInts<0>);
+    // Counting with r digits that rise from left to right.
+    const int64_t n = input.numel(), step = with_replacement ? 0 : 1;
+    std::vector<int64_t> all, digits(static_cast<size_t>(r));
+    for (int64_t k = 0; k < r; ++k) digits[static_cast<size_t>(k)] = k * step;
+    const bool any = n > 0 && (with_replacement || r <= n);
+    for (int64_t k = any ? 0 : -1; k >= 0;) {
+        all.insert(all.end(), digits.begin(), digits.end());
+        for (k = r - 1; k >= 0 && digits[static_cast<size_t>(k)] == n - 1 - (r - 1 - k) * step;) --k;
+        if (k < 0) break;
+        ++digits[static_cast<size_t>(k)];
+        for (int64_t j = k + 1; j < r; ++j)
+            digits[static_cast<size_t>(j)] = digits[static_cast<size_t>(j - 1)] + step;
+    }
+    const int64_t count = static_cast<int64_t>(all.size()), sizes[] = {count / r, r};
+    Tensor index = make_tensor(IntList(&count, 1), DType::Int64);
+    std::copy(all.begin(), all.end(), index.data<int64_t>());
+    return ops::reshape(ops::index_select(input, 0, index), sizes);
+}
+
+}  // namespace rushlight::composites

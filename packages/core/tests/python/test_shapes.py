@@ -1,0 +1,127 @@
+"""Operators on shapes whose arguments take several forms, and those that write in place."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import rushlight_core as rl
+
+
+def test_broadcast_shapes() -> None:
+    """Ints are vectors' shapes; no shapes are a number's."""
+    assert rl.broadcast_shapes((2, 1), (3,), 1) == rl.Size([2, 3])
+    assert rl.broadcast_shapes() == rl.Size([])
+    assert rl.broadcast_shapes((0, 1), (1, 4)) == rl.Size([0, 4])
+    with pytest.raises(
+        RuntimeError, match=re.escape("(2, 3), (4,) do not broadcast: dimension 1 is 3 against 4")
+    ):
+        rl.broadcast_shapes((2, 3), (4,))
+    with pytest.raises(RuntimeError, match="negative"):
+        rl.broadcast_shapes((-1,))
+
+
+def test_einsum_takes_lists_of_dimensions() -> None:
+    """Operands followed by numbers of dimensions say what letters say."""
+    a, b = rl.randn(2, 3, 4), rl.randn(2, 4, 5)
+    wanted = rl.einsum("bij,bjk->bik", a, b)
+    assert rl.equal(rl.einsum(a, [0, 1, 2], b, [0, 2, 3], [0, 1, 3]), wanted)
+    assert rl.equal(rl.einsum(a, [..., 1, 2], b, [..., 2, 3]), wanted)
+    assert rl.equal(rl.einsum("bij,bjk->bik", [a, b]), wanted)
+    # Numbers sort as letters do: 26 is "a", after "Z".
+    assert rl.einsum(rl.zeros(2, 3), [26, 25]).shape == (3, 2)
+    with pytest.raises(ValueError, match="0 to 51"):
+        rl.einsum(a, [0, 1, 52])
+    with pytest.raises(TypeError, match="list of dimensions"):
+        rl.einsum(a, b)
+
+
+def test_einsum_broadcasts_sizes_of_one() -> None:
+    """As NumPy does not for letters, but PyTorch does."""
+    a, b = rl.randn(1, 3), rl.randn(4, 3)
+    assert rl.allclose(rl.einsum("ij,ij->i", a, b), (a * b).sum(1))
+    assert rl.allclose(rl.einsum("ij,ij", a, b), (a * b).sum())
+    assert rl.einsum("i->i", rl.randn(1)).shape == (1,)
+
+
+def test_einsum_contracts_the_smallest_result_first() -> None:
+    """From left to right, the first product would have 10^12 elements."""
+    left, right, matrix = rl.ones(10**6), rl.ones(10**6), rl.ones(10**6, 1)
+    assert rl.einsum("i,j,ik->jk", left, right, matrix).shape == (10**6, 1)
+
+
+def test_tensordot_forms() -> None:
+    """A number, two lists, and tensors of either."""
+    a, b = rl.randn(3, 4, 5), rl.randn(4, 5, 2)
+    wanted = np.tensordot(a.numpy(), b.numpy(), 2)
+    for dims in (2, ([1, 2], [0, 1]), rl.tensor(2), rl.tensor([[1, 2], [0, 1]]), [[-2, -1], [-3, -2]]):
+        np.testing.assert_allclose(rl.tensordot(a, b, dims).numpy(), wanted, rtol=1e-5, atol=1e-5)
+    out = rl.empty(3, 2)
+    assert rl.tensordot(a, b, out=out) is out
+    assert rl.tensordot(a, b, 0).shape == (3, 4, 5, 4, 5, 2)
+    # A dimension of size one is multiplied with the sum over the other's.
+    one = rl.randn(3, 1)
+    assert rl.allclose(rl.tensordot(one, a, ([1], [1])), rl.einsum("ij,klm->ikm", one, a), atol=1e-5)
+    with pytest.raises(RuntimeError, match="dims"):
+        rl.tensordot(a, b, 4)
+    with pytest.raises(RuntimeError, match="size 3"):
+        rl.tensordot(a, b, 1 + 2)
+
+
+def test_tensor_split_by_a_tensor() -> None:
+    """A 0-d tensor is a number of sections, a vector places."""
+    x = rl.arange(5)
+    assert [p.tolist() for p in rl.tensor_split(x, rl.tensor([1, 3]))] == [[0], [1, 2], [3, 4]]
+    assert [p.tolist() for p in x.tensor_split(rl.tensor(2))] == [[0, 1, 2], [3, 4]]
+    assert [p.tolist() for p in rl.hsplit(x, indices_or_sections=[2])] == [[0, 1], [2, 3, 4]]
+
+
+@pytest.mark.parametrize("shape", [(3, 4), (7, 2), (9, 3), (3, 3, 3), (0, 2)])
+@pytest.mark.parametrize("wrap", [False, True])
+def test_fill_diagonal(shape: tuple[int, ...], wrap: bool) -> None:
+    """As NumPy fills it."""
+    x = rl.zeros(shape)
+    wanted = np.zeros(shape)
+    if wanted.size:
+        np.fill_diagonal(wanted, 5, wrap)
+    assert x.fill_diagonal_(5, wrap) is x
+    np.testing.assert_array_equal(x.numpy(), wanted)
+
+
+def test_scatter_copies() -> None:
+    """What a view's write would do to a clone."""
+    x = rl.arange(12.0).reshape(3, 4)
+    cases = [
+        (lambda t, s: rl.diagonal_scatter(t, s, 1), lambda t: t.diagonal(1)),
+        (lambda t, s: t.select_scatter(s, -1, 2), lambda t: t.select(-1, 2)),
+        (lambda t, s: t.slice_scatter(s, 1, 0, None, 2), lambda t: t[:, ::2]),
+        (lambda t, s: t.as_strided_scatter(s, (2, 2), (4, 1), 1), lambda t: t.as_strided((2, 2), (4, 1), 1)),
+    ]
+    for scatter, view in cases:
+        wanted = x.clone()
+        src = -rl.ones(view(wanted).shape)
+        view(wanted).copy_(src)
+        assert rl.equal(scatter(x, src), wanted)
+    assert rl.equal(x, rl.arange(12.0).reshape(3, 4))
+
+
+def test_questions_as_functions() -> None:
+    """`is_floating_point(t)` and its like."""
+    x = rl.ones(2, 3)
+    assert rl.is_floating_point(x)
+    assert rl.is_signed(x)
+    assert not rl.is_complex(x)
+    assert rl.numel(x) == 6
+    assert not rl.is_conj(x)
+    assert not rl.is_neg(x)
+    assert rl.is_same_size(x, rl.zeros(2, 3))
+    assert rl.is_nonzero(rl.tensor([2]))
+    assert not rl.is_nonzero(rl.tensor(0.0))
+    assert rl.is_storage(x.untyped_storage())
+    assert not rl.is_storage(x)
+    with pytest.raises(TypeError, match="must be a Tensor"):
+        rl.is_floating_point(1.0)  # type: ignore[arg-type]
+    with pytest.raises(RuntimeError):
+        rl.is_nonzero(x)
