@@ -204,7 +204,7 @@ class Pass {
             deliver(next, edge.index, std::move(out[k]));
             if (--tasks_[next].dependencies == 0) push(next);
         }
-        if (++executed_ % 64 == 0) check_interrupted();
+        if (++executed_ % 4 == 0) check_interrupted();
     }
 
     void run_pre_hooks(Node* node, Node::Hooks* hooks, std::span<Tensor> grads) {

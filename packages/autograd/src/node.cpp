@@ -21,9 +21,10 @@ Node::Node(const char* name, uint32_t num_results, uint32_t num_edges)
       sequence_(next_sequence.fetch_add(1, std::memory_order_relaxed)),
       num_results_(num_results),
       num_edges_(num_edges),
+      site_(num_edges ? current_site() : 0),
       edges_(inline_edges_) {
     if (num_edges > kInlineEdges) edges_ = new Edge[num_edges];
-    if (num_edges) report_node(sequence_);  // leaves belong to no operator
+    if (num_edges) report_node(sequence_);  // leaves belong to no operator, and have no site
 }
 
 Node::~Node() {

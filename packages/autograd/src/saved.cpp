@@ -14,11 +14,15 @@ Tensor SavedTensor::unpack_result(Node* node) const {
 }
 
 void SavedTensor::fail(Node* node) const {
+    auto at = [](Site site) { return site ? " at " + describe(site) : std::string(); };
+    std::string writer = describe(tensor_.impl()->storage()->writer());
     throw_runtime(
-        "backward(): a tensor of shape %s that %s needs was written in place after it was saved: it is at version %u, "
-        "version %u was saved\n"
-        "hint: use the out-of-place form of the operator that wrote it, or clone() it before the write",
-        to_string(tensor_.sizes()).c_str(), node->name().c_str(), tensor_.version(), version_);
+        "backward(): a tensor of shape %s that %s needs was changed in place after it was saved\n"
+        "saved:   version %u%s\n"
+        "changed: version %u%s%s\n"
+        "hint: use the out-of-place form of the operator that changed it, or clone() the tensor before",
+        to_string(tensor_.sizes()).c_str(), node->name().c_str(), version_, at(node->site()).c_str(),
+        tensor_.version(), writer.empty() ? "" : ", last by ", writer.c_str());
 }
 
 Tensor SavedShape::reduce(Tensor grad) const {

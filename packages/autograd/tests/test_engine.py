@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import signal
 import threading
 import weakref
 
@@ -201,3 +202,21 @@ def test_an_out_argument_cannot_be_recorded() -> None:
     x = leaf(2)
     with pytest.raises(RuntimeError, match="out="):
         core.add(x, x, out=core.empty(2, dtype=core.float64))
+
+
+def test_ctrl_c_ends_a_backward_pass() -> None:
+    """The handler runs in the middle, and its exception arrives; the graph is still there."""
+    x = leaf(3)
+    y = x
+    for _ in range(200_000):
+        y = y * 1
+    ran = []
+    handler = signal.signal(signal.SIGUSR1, lambda *_: ran.append(1) or 1 / 0)
+    y.register_hook(lambda _: signal.raise_signal(signal.SIGUSR1))
+    try:
+        with pytest.raises(ZeroDivisionError):
+            y.backward(ones(x), retain_graph=True)
+    finally:
+        signal.signal(signal.SIGUSR1, handler)
+    assert ran == [1]
+    assert x.grad is None

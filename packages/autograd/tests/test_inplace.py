@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+import threading
+
 import pytest
 from autograd_samples import leaf, ones
 
@@ -87,8 +90,37 @@ def test_a_saved_tensor_that_was_written_raises() -> None:
     y = x * 2
     z = y * y
     y.add_(1)
-    with pytest.raises(RuntimeError, match=r"MulBackward0 needs was written in place.*version 1, version 0"):
+    with pytest.raises(RuntimeError, match=r"MulBackward0 needs was changed in place after it was saved"):
         z.backward(ones(x))
+
+
+def test_the_error_names_both_lines() -> None:
+    x = leaf(3)
+    y = x * 2
+    saved = _line() + 1
+    z = y * y
+    changed = _line() + 1
+    y.add_(1)
+    with pytest.raises(RuntimeError) as caught:
+        z.backward(ones(x))
+    text = str(caught.value)
+    assert f"saved:   version 0 at {__file__}:{saved}\n" in text
+    assert f"changed: version 1, last by add at {__file__}:{changed}\n" in text
+
+
+def test_a_write_that_no_line_made_is_still_told() -> None:
+    x = leaf(3)
+    y = x * 1
+    z = y * y
+    thread = threading.Thread(target=y.detach().zero_)  # the line that calls it is in the standard library
+    thread.start()
+    thread.join()
+    with pytest.raises(RuntimeError, match=r"changed: version 1, last by zero_ at .*threading\.py:"):
+        z.backward(ones(x))
+
+
+def _line() -> int:
+    return sys._getframe(1).f_lineno
 
 
 def test_a_saved_result_that_was_written_raises() -> None:

@@ -7,6 +7,7 @@
 
 #include "rushlight/device.h"
 #include "rushlight/intrusive.h"
+#include "rushlight/site.h"
 
 namespace rushlight {
 
@@ -42,6 +43,9 @@ class RL_API Storage : public RefCounted {
     /// Counts the writes; shared by all tensors over this memory.
     uint32_t version() const { return version_.load(std::memory_order_relaxed); }
     void bump_version() { version_.fetch_add(1, std::memory_order_relaxed); }
+    /// Where it was last written: Note [Sites].
+    Site writer() const { return writer_.load(std::memory_order_relaxed); }
+    void set_writer(Site site) { writer_.store(site, std::memory_order_relaxed); }
 
     /// Grows or shrinks the memory in place of the old one, keeping the common prefix (cached storages only).
     /// RuntimeError while somebody outside holds its address.
@@ -67,6 +71,7 @@ class RL_API Storage : public RefCounted {
     void* packed_ = nullptr;
     std::atomic<uint32_t> version_{0};
     std::atomic<uint32_t> exports_{0};
+    std::atomic<Site> writer_{0};
     Device device_{};
     StorageKind kind_ = StorageKind::Cached;
     bool read_only_ = false;

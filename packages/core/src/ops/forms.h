@@ -22,13 +22,13 @@ inline void check_inplace(const char* op, const Tensor& target, const Tensor& re
 // Kernels' results: bytes are copied, below all stages.
 inline Tensor copy_inplace(const char* op, const Tensor& target, const Tensor& result) {
     check_inplace(op, target, result);
-    begin_write(target);
+    begin_write(op, target);
     copy_into(target, result);
     return target;
 }
 inline Tensor copy_out(const char* op, const Tensor& result, const Tensor& out) {
     prepare_out(op, out, result.sizes(), result.dtype());
-    begin_write(out);
+    begin_write(op, out);
     copy_into(out, result);
     return out;
 }

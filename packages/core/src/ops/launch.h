@@ -98,13 +98,13 @@ class Launch {
     void write(const Tensor& t) {
         if (!t.defined()) return;
         check(t);
-        begin_write(t);
+        begin_write(op_, t);
     }
     void write(TensorList list) {
         for (const Tensor& t : list)
             if (t.defined()) check(t);
         for (const Tensor& t : list)
-            if (t.defined()) begin_write(t);
+            if (t.defined()) begin_write(op_, t);
     }
 
     Results run(const Outputs& outputs);

@@ -482,7 +482,7 @@ Tensor pointwise_into(const PointwiseDesc& desc, const TensorOrScalar* inputs, c
         if (apart) {
             check_params(desc, params, out.dtype());
             check_writable(desc.name, out);
-            begin_write(out);
+            begin_write(desc.name, out);
             fast.run(desc, params, out);
             return out;
         }
@@ -503,7 +503,7 @@ Tensor pointwise_into(const PointwiseDesc& desc, const TensorOrScalar* inputs, c
                  name(general.device).c_str());
         prepare_out(desc.name, out, shape, general.result);
     }
-    begin_write(out);
+    begin_write(desc.name, out);
     general.run(params, out);
     return out;
 }

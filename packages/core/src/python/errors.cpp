@@ -18,8 +18,8 @@ PyObject* translate_exception() {
             case ErrorKind::OutOfMemory: type = PyExc_MemoryError; break;
             case ErrorKind::Buffer: type = PyExc_BufferError; break;
             case ErrorKind::Interrupted:
-                // The signal handler has usually set the error that the user expects.
-                if (PyErr_Occurred() || PyErr_CheckSignals()) return nullptr;
+                // The signal handler has usually raised the error that the user expects.
+                if (restore_interrupt() || PyErr_Occurred() || PyErr_CheckSignals()) return nullptr;
                 type = PyExc_KeyboardInterrupt;
                 break;
         }

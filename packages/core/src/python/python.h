@@ -12,6 +12,9 @@ namespace rushlight::python {
 /// Thrown where a Python error is set already.
 struct PythonError {};
 
+/// Sets the error of the signal handler that interrupted a call; false if there was none.
+bool restore_interrupt();
+
 /// Inside a catch block: sets the Python error that corresponds to the C++ one, and returns nullptr; of a call that an
 /// override has answered (override.h) its result.
 PyObject* translate_exception();
@@ -112,6 +115,8 @@ int add_modes(PyObject* module);
 int add_override(PyObject* module);
 int add_capsule(PyObject* module);
 int add_introspection(PyObject* module);
+int add_sites(PyObject* module);
+int add_interrupts(PyObject* module);
 
 /// Methods and properties that are written by hand; each table ends with a null name.
 extern PyMethodDef tensor_methods[];

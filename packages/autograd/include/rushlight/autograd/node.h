@@ -53,6 +53,8 @@ class RL_API Node : public RefCounted {
 
     /// Made later: greater. Consumers come after what they consume.
     uint64_t sequence() const { return sequence_; }
+    /// Where the operator was called: Note [Sites].
+    Site site() const { return site_; }
     uint32_t num_results() const { return num_results_; }
     std::span<Edge> edges() { return {edges_, num_edges_}; }
     bool wants(uint32_t edge) const { return static_cast<bool>(edges_[edge]); }
@@ -82,6 +84,7 @@ class RL_API Node : public RefCounted {
     uint64_t sequence_;
     uint32_t num_results_;
     uint32_t num_edges_;
+    Site site_;
     bool released_ = false;
     Edge* edges_;
     Edge inline_edges_[kInlineEdges];

@@ -11,7 +11,7 @@ Tensor copy_(const Tensor& input, const Tensor& src, bool) {
              throw_runtime, "copy_(input, src): src of shape %s does not broadcast to input's %s",
              to_string(src.sizes()).c_str(), to_string(input.sizes()).c_str());
     check_writable("copy_", input);
-    begin_write(input);
+    begin_write("copy_", input);
     copy_into(input, src);
     return input;
 }

@@ -108,7 +108,7 @@ Tensor new_ones(const Tensor& input, IntList size, std::optional<DType> dtype, s
 
 Tensor fill_(const Tensor& input, Scalar value) {
     check_writable("fill_", input);
-    begin_write(input);
+    begin_write("fill_", input);
     write(input, value);
     return input;
 }
@@ -116,13 +116,13 @@ Tensor fill__tensor(const Tensor& input, const Tensor& value) {
     RL_CHECK(value.dim() == 0, throw_runtime, "fill_(value): must be a number or a 0-d tensor, got shape %s",
              to_string(value.sizes()).c_str());
     check_writable("fill_", input);
-    begin_write(input);
+    begin_write("fill_", input);
     copy_into(input, value);
     return input;
 }
 Tensor zero_(const Tensor& input) {
     check_writable("zero_", input);
-    begin_write(input);
+    begin_write("zero_", input);
     write(input, Scalar(0));
     return input;
 }

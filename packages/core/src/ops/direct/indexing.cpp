@@ -257,7 +257,7 @@ void scatter(const char* op, const Tensor& input, int64_t dim, const Tensor& ind
     RL_CHECK(src.dtype() == input.dtype(), throw_runtime, "%s(src): must have input's dtype %s, got %s", op,
              name(input.dtype()), name(src.dtype()));
     check_writable(op, input);
-    begin_write(input);
+    begin_write(op, input);
     // The part of src that index covers.
     ViewSpec part(src);
     for (int64_t k = 0; k < index.dim(); ++k) part.sizes[k] = index.sizes()[k];
@@ -300,7 +300,7 @@ Tensor index_put_(const Tensor& input, TensorList indices, const Tensor& values,
     check_writable("index_put_", input);
     Selection check("index_put_", input.sizes(), input.strides(),
                     indices);  // before anything is counted or written
-    begin_write(input);
+    begin_write("index_put_", input);
     write_selected("index_put_", input, indices, values, accumulate);
     return input;
 }
@@ -374,7 +374,7 @@ Tensor index_add_(const Tensor& input, int64_t dim, const Tensor& index_, const 
         scaled = ops::mul(source, alpha);
     }
     Selection check("index_add_", input.sizes(), input.strides(), indices);
-    begin_write(input);
+    begin_write("index_add_", input);
     write_selected("index_add_", input, indices, scaled, true);
     return input;
 }
