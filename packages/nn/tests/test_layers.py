@@ -317,8 +317,29 @@ def test_multihead_attention_layouts_and_masks():
         layer(x, x, x, is_causal=True)
     with pytest.raises(ValueError, match="3 equal heads"):
         nn.MultiheadAttention(8, 3)
-    with pytest.raises(NotImplementedError, match="add_zero_attn"):
-        nn.MultiheadAttention(8, 2, add_zero_attn=True)
+    more = nn.MultiheadAttention(8, 2, add_bias_kv=True, add_zero_attn=True)
+    padding = core.tensor([[False] * 5, [True] * 5, [False] * 4 + [True]])
+    result, weights = more(x, x, x, key_padding_mask=padding, attn_mask=causal)
+    assert tuple(result.shape) == (5, 3, 8)
+    assert tuple(weights.shape) == (3, 5, 7)
+    assert float(weights[1, :, :5].abs().max()) == 0  # only what was appended is left to attend to
+
+
+def test_transformer():
+    model = nn.Transformer(8, 2, 1, 1, 16, batch_first=True).eval()
+    source, target = core.randn(3, 5, 8), core.randn(3, 4, 8)
+    mask = nn.Transformer.generate_square_subsequent_mask(4)
+    with core.no_grad():
+        result = model(source, target, tgt_mask=mask, tgt_is_causal=True)
+        changed = target.clone()
+        changed[:, -1] = 0
+        again = model(source, changed, tgt_mask=mask)
+    assert core.allclose(result[:, :-1], again[:, :-1], atol=1e-6)  # nothing looks ahead
+    assert not core.allclose(result[:, -1], again[:, -1])
+    with pytest.raises(RuntimeError, match="differ in batch"):
+        model(source[:2], target)
+    with pytest.raises(RuntimeError, match="d_model=8"):
+        model(source[..., :4], target)
 
 
 @pytest.mark.parametrize("norm_first", [True, False])

@@ -85,6 +85,42 @@ LAYERS: dict[str, tuple[Make, tuple[int, ...]]] = {
     "ReLU in place": (lambda nn: nn.Sequential(nn.Linear(3, 4), nn.ReLU(inplace=True)), (2, 3)),
     "Dropout of nothing": (lambda nn: nn.Dropout(0.0), (2, 3)),
     "MultiheadAttention": (lambda nn: self_attention(nn), (4, 3, 8)),
+    "MultiheadAttention with bias_kv": (
+        lambda nn: self_attention(nn, add_bias_kv=True, add_zero_attn=True, batch_first=True),
+        (4, 3, 8),
+    ),
+    "MultiheadAttention of other widths": (lambda nn: cross_attention(nn), (4, 3, 8)),
+    "TransformerDecoderLayer": (lambda nn: decode(nn, nn.TransformerDecoderLayer(8, 2, 16, 0.0)), (4, 3, 8)),
+    "TransformerDecoder, norms first": (
+        lambda nn: decode(
+            nn,
+            nn.TransformerDecoder(
+                nn.TransformerDecoderLayer(8, 2, 16, 0.0, "gelu", norm_first=True, batch_first=True),
+                2,
+                nn.LayerNorm(8),
+            ),
+        ),
+        (4, 3, 8),
+    ),
+    "Transformer": (lambda nn: decode(nn, nn.Transformer(8, 2, 1, 2, 16, 0.0)), (4, 3, 8)),
+    "RNN": (lambda nn: first_of(nn, nn.RNN(3, 4, 2, "relu")), (5, 2, 3)),
+    "RNN both ways": (lambda nn: first_of(nn, nn.RNN(3, 4, bidirectional=True, bias=False)), (5, 2, 3)),
+    "LSTM": (lambda nn: first_of(nn, nn.LSTM(3, 4, 2)), (5, 2, 3)),
+    "LSTM both ways, batch first": (
+        lambda nn: first_of(nn, nn.LSTM(3, 4, 2, batch_first=True, bidirectional=True)),
+        (5, 2, 3),
+    ),
+    "LSTM projected": (lambda nn: first_of(nn, nn.LSTM(3, 4, 2, proj_size=2, bidirectional=True)), (5, 2, 3)),
+    "LSTM unbatched": (lambda nn: first_of(nn, nn.LSTM(3, 4)), (5, 3)),
+    "GRU": (lambda nn: first_of(nn, nn.GRU(3, 4, 2, bidirectional=True)), (5, 2, 3)),
+    "GRU without bias": (lambda nn: first_of(nn, nn.GRU(3, 4, bias=False, batch_first=True)), (5, 2, 3)),
+    "RNNCell": (lambda nn: nn.RNNCell(3, 4), (2, 3)),
+    "RNNCell of a vector": (lambda nn: nn.RNNCell(3, 4, False, "relu"), (3,)),
+    "LSTMCell": (lambda nn: first_of(nn, nn.LSTMCell(3, 4)), (2, 3)),
+    "GRUCell": (lambda nn: nn.GRUCell(3, 4), (2, 3)),
+    "Upsample": (lambda nn: nn.Upsample(scale_factor=2, mode="bicubic", align_corners=True), (1, 2, 3, 4)),
+    "UpsamplingNearest2d": (lambda nn: nn.UpsamplingNearest2d(5), (1, 2, 3, 4)),
+    "UpsamplingBilinear2d": (lambda nn: nn.UpsamplingBilinear2d(scale_factor=3), (1, 2, 3, 4)),
     "TransformerEncoderLayer": (lambda nn: nn.TransformerEncoderLayer(8, 2, 16, 0.0), (4, 3, 8)),
     **{
         name: (lambda nn, name=name: getattr(nn, name)(), (4, 5))
@@ -106,15 +142,59 @@ LAYERS: dict[str, tuple[Make, tuple[int, ...]]] = {
 }
 
 
-def self_attention(nn: Any) -> Any:
+def first_of(nn: Any, layer: Any) -> Any:
+    """A layer that gives the first of its results and lets the others take part in it."""
+
+    class FirstOf(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = layer
+
+        def forward(self, x: Any) -> Any:
+            first, rest = self.layer(x)
+            for other in rest if isinstance(rest, tuple) else (rest,):
+                first = first + (other * other).mean()
+            return first
+
+    return FirstOf()
+
+
+def decode(nn: Any, layer: Any) -> Any:
+    """A layer of two sequences, called with parts of one."""
+
+    class Decode(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = layer
+
+        def forward(self, x: Any) -> Any:
+            return self.layer(x, x * 0.5 + 0.1)
+
+    return Decode()
+
+
+def cross_attention(nn: Any) -> Any:
+    class CrossAttention(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.attention = nn.MultiheadAttention(8, 2, bias=False, kdim=3, vdim=5)
+
+        def forward(self, x: Any) -> Any:
+            result, weights = self.attention(x, x[..., :3], x[..., 3:], average_attn_weights=False)
+            return result + weights.mean()
+
+    return CrossAttention()
+
+
+def self_attention(nn: Any, **options: Any) -> Any:
     class SelfAttention(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.attention = nn.MultiheadAttention(8, 2)
+            self.attention = nn.MultiheadAttention(8, 2, **options)
 
         def forward(self, x: Any) -> Any:
             result, weights = self.attention(x, x, x)
-            return result + weights.mean()
+            return result + (weights * weights).mean()
 
     return SelfAttention()
 

@@ -10,4 +10,6 @@
 #include "cpu/optimizer.h"
 #include "cpu/pool.h"
 #include "cpu/random.h"
+#include "cpu/recurrent.h"
+#include "cpu/resample.h"
 #include "cpu/softmax.h"

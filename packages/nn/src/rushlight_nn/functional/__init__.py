@@ -31,7 +31,7 @@ from .activation import (
     tanh,
     threshold,
 )
-from .attention import scaled_dot_product_attention
+from .attention import multi_head_attention_forward, scaled_dot_product_attention
 from .conv import conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d
 from .dropout import dropout, dropout2d
 from .embedding import embedding, one_hot
@@ -46,6 +46,19 @@ from .loss import (
     mse_loss,
     nll_loss,
     smooth_l1_loss,
+)
+from .margin_loss import (
+    cosine_embedding_loss,
+    gaussian_nll_loss,
+    hinge_embedding_loss,
+    margin_ranking_loss,
+    multi_margin_loss,
+    multilabel_margin_loss,
+    multilabel_soft_margin_loss,
+    poisson_nll_loss,
+    soft_margin_loss,
+    triplet_margin_loss,
+    triplet_margin_with_distance_loss,
 )
 from .normalization import batch_norm, group_norm, layer_norm, normalize, rms_norm
 from .padding import pad
@@ -63,6 +76,7 @@ from .pooling import (
     max_pool2d,
     max_pool3d,
 )
+from .vision import interpolate, upsample, upsample_bilinear, upsample_nearest
 
 linear = operator("linear")
 
@@ -86,12 +100,14 @@ __all__ = [
     "conv_transpose1d",
     "conv_transpose2d",
     "conv_transpose3d",
+    "cosine_embedding_loss",
     "cosine_similarity",
     "cross_entropy",
     "dropout",
     "dropout2d",
     "elu",
     "embedding",
+    "gaussian_nll_loss",
     "gelu",
     "glu",
     "group_norm",
@@ -99,7 +115,9 @@ __all__ = [
     "hardsigmoid",
     "hardswish",
     "hardtanh",
+    "hinge_embedding_loss",
     "huber_loss",
+    "interpolate",
     "kl_div",
     "l1_loss",
     "layer_norm",
@@ -107,15 +125,21 @@ __all__ = [
     "linear",
     "log_softmax",
     "logsigmoid",
+    "margin_ranking_loss",
     "max_pool1d",
     "max_pool2d",
     "max_pool3d",
     "mish",
     "mse_loss",
+    "multi_head_attention_forward",
+    "multi_margin_loss",
+    "multilabel_margin_loss",
+    "multilabel_soft_margin_loss",
     "nll_loss",
     "normalize",
     "one_hot",
     "pad",
+    "poisson_nll_loss",
     "relu",
     "relu6",
     "rms_norm",
@@ -124,10 +148,16 @@ __all__ = [
     "sigmoid",
     "silu",
     "smooth_l1_loss",
+    "soft_margin_loss",
     "softmax",
     "softmin",
     "softplus",
     "softsign",
     "tanh",
     "threshold",
+    "triplet_margin_loss",
+    "triplet_margin_with_distance_loss",
+    "upsample",
+    "upsample_bilinear",
+    "upsample_nearest",
 ]

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
-
 import rushlight_core as core
 from rushlight_core import Tensor
 
-from .. import functional as F
 from .. import init
+from ..functional.attention import attend
 from ..module import Module
 from ..parameter import Parameter
 from .linear import Linear
@@ -54,9 +52,6 @@ class MultiheadAttention(Module):
             raise ValueError(
                 f"MultiheadAttention: embed_dim {embed_dim} cannot be split into {num_heads} equal heads"
             )
-        if add_zero_attn or add_bias_kv:
-            option = "add_bias_kv" if add_bias_kv else "add_zero_attn"
-            raise NotImplementedError(f"MultiheadAttention({option}=True) is not supported")
         self.embed_dim = embed_dim
         self.num_heads = num_heads
         self.head_dim = embed_dim // num_heads
@@ -69,14 +64,18 @@ class MultiheadAttention(Module):
             return Parameter(core.empty(shape, device=device, dtype=dtype))
 
         # One product makes queries, keys and values where they have the same width.
-        self._same_width = self.kdim == embed_dim == self.vdim
-        self.in_proj_weight = new(3 * embed_dim, embed_dim) if self._same_width else None
+        self._qkv_same_embed_dim = self.kdim == embed_dim == self.vdim
         for name, width in (("q", embed_dim), ("k", self.kdim), ("v", self.vdim)):
             self.register_parameter(
-                f"{name}_proj_weight", None if self._same_width else new(embed_dim, width)
+                f"{name}_proj_weight", None if self._qkv_same_embed_dim else new(embed_dim, width)
             )
+        whole = new(3 * embed_dim, embed_dim) if self._qkv_same_embed_dim else None
+        self.register_parameter("in_proj_weight", whole)
         self.register_parameter("in_proj_bias", new(3 * embed_dim) if bias else None)
         self.out_proj = Linear(embed_dim, embed_dim, bias, device, dtype)
+        self.register_parameter("bias_k", new(1, 1, embed_dim) if add_bias_kv else None)
+        self.register_parameter("bias_v", new(1, 1, embed_dim) if add_bias_kv else None)
+        self.add_zero_attn = add_zero_attn
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -87,6 +86,9 @@ class MultiheadAttention(Module):
         if self.in_proj_bias is not None:
             init.zeros_(self.in_proj_bias)
             init.zeros_(self.out_proj.bias)
+        for bias in (self.bias_k, self.bias_v):
+            if bias is not None:
+                init.xavier_normal_(bias)
 
     def forward(
         self,
@@ -112,99 +114,21 @@ class MultiheadAttention(Module):
         Returns:
             the result, shaped like the query; and the weights (N, L, S) or (N, heads, L, S), or None.
         """
-        batched = query.dim() == 3
-        if query.dim() not in (2, 3) or key.dim() != query.dim() or value.dim() != query.dim():
-            raise ValueError(
-                f"MultiheadAttention: query, key and value have {query.dim()}, {key.dim()} and {value.dim()} "
-                "dimensions, need 3, or 2 without a batch"
-            )
-        if is_causal and attn_mask is None:
-            raise RuntimeError(
-                "MultiheadAttention(is_causal): it is a hint about attn_mask, which is missing\n"
-                "hint: pass the causal mask too"
-            )
-        if not batched:
-            query, key, value = (t.unsqueeze(0) for t in (query, key, value))
-            if key_padding_mask is not None:
-                key_padding_mask = key_padding_mask.unsqueeze(0)
-        elif not self.batch_first:
-            query, key, value = _to_batch_first(query, key, value)
-        q, k, v = (self._split_heads(t) for t in self._project(query, key, value))
-        fused_causal = is_causal and key_padding_mask is None and not need_weights
-        mask = None if fused_causal else self._merge_masks(attn_mask, key_padding_mask, q, k)
-        p = self.dropout if self.training else 0.0
-        weights = None
-        if need_weights:
-            scores = (q * (1.0 / math.sqrt(self.head_dim))) @ k.transpose(-2, -1)
-            weights = F.softmax(scores if mask is None else scores + mask, -1)
-            if p > 0.0:
-                weights = F.dropout(weights, p)
-            heads = weights @ v
-        else:
-            heads = F.scaled_dot_product_attention(q, k, v, mask, p, fused_causal)
-        result = self.out_proj(heads.transpose(1, 2).flatten(2))
-        if weights is not None and average_attn_weights:
-            weights = weights.mean(1)
-        if not batched:
-            return result.squeeze(0), None if weights is None else weights.squeeze(0)
-        return (result if self.batch_first else result.transpose(0, 1)), weights
-
-    def _project(self, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        if self.in_proj_weight is not None:
-            if query is key and key is value:
-                return F.linear(query, self.in_proj_weight, self.in_proj_bias).chunk(3, -1)
-            weights = self.in_proj_weight.chunk(3)
-        else:
+        weights: Any = self.in_proj_weight
+        if weights is None:
             weights = (self.q_proj_weight, self.k_proj_weight, self.v_proj_weight)
-        biases = (None, None, None) if self.in_proj_bias is None else self.in_proj_bias.chunk(3)
-        inputs = (query, key, value)
-        q, k, v = (F.linear(x, w, b) for x, w, b in zip(inputs, weights, biases, strict=True))
-        return q, k, v
-
-    def _split_heads(self, tensor: Tensor) -> Tensor:
-        batch, length, _ = tensor.shape
-        return tensor.reshape(batch, length, self.num_heads, self.head_dim).transpose(1, 2)
-
-    def _merge_masks(
-        self, attn_mask: Tensor | None, key_padding_mask: Tensor | None, q: Tensor, k: Tensor
-    ) -> Any:
-        """One mask of numbers to add, which broadcasts to (N, heads, L, S)."""
-        batch, heads, targets, _ = q.shape
-        sources = k.shape[2]
-        merged = None
-        if attn_mask is not None:
-            allowed: tuple[tuple[int, ...], ...] = ((targets, sources), (batch * heads, targets, sources))
-            if tuple(attn_mask.shape) not in allowed:
-                raise RuntimeError(
-                    f"MultiheadAttention(attn_mask): shape {tuple(attn_mask.shape)}, "
-                    f"needs {allowed[0]} or {allowed[1]}"
-                )
-            merged = _additive(attn_mask, q)
-            if attn_mask.dim() == 3:
-                merged = merged.reshape(batch, heads, targets, sources)
-        if key_padding_mask is not None:
-            if tuple(key_padding_mask.shape) != (batch, sources):
-                raise RuntimeError(
-                    f"MultiheadAttention(key_padding_mask): shape {tuple(key_padding_mask.shape)}, "
-                    f"needs {(batch, sources)}"
-                )
-            padding = _additive(key_padding_mask, q).reshape(batch, 1, 1, sources)
-            merged = padding if merged is None else merged + padding
-        return merged
+        return attend(
+            (query, key, value),
+            (self.embed_dim, self.num_heads),
+            weights,
+            self.in_proj_bias,
+            (self.bias_k, self.bias_v, self.add_zero_attn),
+            self.dropout if self.training else 0.0,
+            (self.out_proj.weight, self.out_proj.bias),
+            (key_padding_mask, attn_mask, is_causal),
+            (need_weights, average_attn_weights),
+            self.batch_first,
+        )
 
     def extra_repr(self) -> str:
         return f"embed_dim={self.embed_dim}, num_heads={self.num_heads}, batch_first={self.batch_first}"
-
-
-def _to_batch_first(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    # Tensors that are one object stay one object: self-attention is recognised by it.
-    q = query.transpose(0, 1)
-    k = q if key is query else key.transpose(0, 1)
-    v = k if value is key else value.transpose(0, 1)
-    return q, k, v
-
-
-def _additive(mask: Tensor, like: Tensor) -> Tensor:
-    if mask.dtype == core.bool:
-        return core.zeros(mask.shape, dtype=like.dtype, device=like.device).masked_fill(mask, -math.inf)
-    return mask.to(like.dtype)

@@ -1,13 +1,16 @@
-"""Transformer encoders."""
+"""Transformers."""
 
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable
 
+import rushlight_core as core
 from rushlight_core import Tensor
 
 from .. import functional as F
+from .. import init
 from ..module import Module
 from .attention import MultiheadAttention
 from .container import ModuleList
@@ -18,6 +21,14 @@ from .norm import LayerNorm
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+
+def _activation(given: str | Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+    if not isinstance(given, str):
+        return given
+    if given not in ("relu", "gelu"):
+        raise RuntimeError(f"activation: got {given!r}, needs 'relu', 'gelu' or a callable")
+    return F.relu if given == "relu" else F.gelu
 
 
 class TransformerEncoderLayer(Module):
@@ -50,10 +61,6 @@ class TransformerEncoderLayer(Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        if isinstance(activation, str):
-            if activation not in ("relu", "gelu"):
-                raise RuntimeError(f"activation: got {activation!r}, needs 'relu', 'gelu' or a callable")
-            activation = F.relu if activation == "relu" else F.gelu
         self.self_attn = MultiheadAttention(
             d_model, nhead, dropout, bias, batch_first=batch_first, device=device, dtype=dtype
         )
@@ -65,7 +72,7 @@ class TransformerEncoderLayer(Module):
         self.norm2 = LayerNorm(d_model, layer_norm_eps, bias=bias, device=device, dtype=dtype)
         self.dropout1 = Dropout(dropout)
         self.dropout2 = Dropout(dropout)
-        self.activation = activation
+        self.activation = _activation(activation)
 
     def forward(
         self,
@@ -119,3 +126,219 @@ class TransformerEncoder(Module):
         for layer in self.layers:
             src = layer(src, mask, src_key_padding_mask, bool(is_causal))
         return src if self.norm is None else self.norm(src)
+
+
+class TransformerDecoderLayer(Module):
+    """Self-attention, attention to an encoder's result and a two-layer network, each added to its input and
+    normalised (Vaswani et al. 2017). Arguments as of :class:`TransformerEncoderLayer`."""
+
+    def __init__(
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: str | Callable[[Tensor], Tensor] = "relu",
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        own: dict[str, Any] = {"device": device, "dtype": dtype}
+        self.self_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, **own)
+        self.multihead_attn = MultiheadAttention(
+            d_model, nhead, dropout, bias, batch_first=batch_first, **own
+        )
+        self.linear1 = Linear(d_model, dim_feedforward, bias, **own)
+        self.dropout = Dropout(dropout)
+        self.linear2 = Linear(dim_feedforward, d_model, bias, **own)
+        self.norm_first = norm_first
+        self.norm1 = LayerNorm(d_model, layer_norm_eps, bias=bias, **own)
+        self.norm2 = LayerNorm(d_model, layer_norm_eps, bias=bias, **own)
+        self.norm3 = LayerNorm(d_model, layer_norm_eps, bias=bias, **own)
+        self.dropout1 = Dropout(dropout)
+        self.dropout2 = Dropout(dropout)
+        self.dropout3 = Dropout(dropout)
+        self.activation = _activation(activation)
+
+    def forward(
+        self,
+        tgt: Tensor,
+        memory: Tensor,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+        tgt_is_causal: bool = False,
+        memory_is_causal: bool = False,
+    ) -> Tensor:
+        """Decode `tgt` given an encoder's `memory`; the masks are those of :class:`MultiheadAttention`."""
+        own = (tgt_key_padding_mask, tgt_mask, tgt_is_causal)
+        other = (memory_key_padding_mask, memory_mask, memory_is_causal)
+        if self.norm_first:
+            tgt = tgt + self._attend_itself(self.norm1(tgt), own)
+            tgt = tgt + self._attend_memory(self.norm2(tgt), memory, other)
+            return tgt + self._feed_forward(self.norm3(tgt))
+        tgt = self.norm1(tgt + self._attend_itself(tgt, own))
+        tgt = self.norm2(tgt + self._attend_memory(tgt, memory, other))
+        return self.norm3(tgt + self._feed_forward(tgt))
+
+    def _attend_itself(self, x: Tensor, masks: Any) -> Tensor:
+        padding, mask, is_causal = masks
+        result, _ = self.self_attn(x, x, x, padding, need_weights=False, attn_mask=mask, is_causal=is_causal)
+        return self.dropout1(result)
+
+    def _attend_memory(self, x: Tensor, memory: Tensor, masks: Any) -> Tensor:
+        padding, mask, is_causal = masks
+        result, _ = self.multihead_attn(
+            x, memory, memory, padding, need_weights=False, attn_mask=mask, is_causal=is_causal
+        )
+        return self.dropout2(result)
+
+    def _feed_forward(self, x: Tensor) -> Tensor:
+        return self.dropout3(self.linear2(self.dropout(self.activation(self.linear1(x)))))
+
+
+class TransformerDecoder(Module):
+    """`num_layers` copies of `decoder_layer`, one after the other, and `norm` after the last.
+
+    The copies start with the same values, but share nothing.
+    """
+
+    def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
+        super().__init__()
+        self.layers = ModuleList(copy.deepcopy(decoder_layer) for _ in range(num_layers))
+        self.num_layers = num_layers
+        self.norm = norm
+
+    def forward(
+        self,
+        tgt: Tensor,
+        memory: Tensor,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+        tgt_is_causal: bool | None = None,
+        memory_is_causal: bool = False,
+    ) -> Tensor:
+        """Decode `tgt` given an encoder's `memory`; the masks are those of :class:`MultiheadAttention`."""
+        for layer in self.layers:
+            tgt = layer(
+                tgt,
+                memory,
+                tgt_mask=tgt_mask,
+                memory_mask=memory_mask,
+                tgt_key_padding_mask=tgt_key_padding_mask,
+                memory_key_padding_mask=memory_key_padding_mask,
+                tgt_is_causal=bool(tgt_is_causal),
+                memory_is_causal=memory_is_causal,
+            )
+        return tgt if self.norm is None else self.norm(tgt)
+
+
+class Transformer(Module):
+    """An encoder of one sequence and a decoder of another that attends to it (Vaswani et al. 2017).
+
+    Args:
+        d_model: width of the sequences.
+        nhead: number of attention heads, a divisor of `d_model`.
+        num_encoder_layers, num_decoder_layers: how many layers each has.
+        dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias: as of
+            :class:`TransformerEncoderLayer`.
+        custom_encoder, custom_decoder: used instead.
+    """
+
+    def __init__(
+        self,
+        d_model: int = 512,
+        nhead: int = 8,
+        num_encoder_layers: int = 6,
+        num_decoder_layers: int = 6,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: str | Callable[[Tensor], Tensor] = "relu",
+        custom_encoder: Any = None,
+        custom_decoder: Any = None,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        own: dict[str, Any] = {"device": device, "dtype": dtype}
+        layer = (dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias)
+        if custom_encoder is None:
+            custom_encoder = TransformerEncoder(
+                TransformerEncoderLayer(d_model, nhead, *layer, **own),
+                num_encoder_layers,
+                LayerNorm(d_model, layer_norm_eps, bias=bias, **own),
+            )
+        if custom_decoder is None:
+            custom_decoder = TransformerDecoder(
+                TransformerDecoderLayer(d_model, nhead, *layer, **own),
+                num_decoder_layers,
+                LayerNorm(d_model, layer_norm_eps, bias=bias, **own),
+            )
+        self.encoder = custom_encoder
+        self.decoder = custom_decoder
+        self._reset_parameters()
+        self.d_model = d_model
+        self.nhead = nhead
+        self.batch_first = batch_first
+
+    def _reset_parameters(self) -> None:
+        """Draw new matrices (Glorot's)."""
+        for parameter in self.parameters():
+            if parameter.dim() > 1:
+                init.xavier_uniform_(parameter)
+
+    def forward(
+        self,
+        src: Tensor,
+        tgt: Tensor,
+        src_mask: Tensor | None = None,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+        src_is_causal: bool | None = None,
+        tgt_is_causal: bool | None = None,
+        memory_is_causal: bool = False,
+    ) -> Tensor:
+        """Decode `tgt` (T, N, E), with `batch_first` (N, T, E), or (T, E), given `src`, shaped likewise.
+
+        The masks are those of :class:`MultiheadAttention`.
+        """
+        batch = 0 if self.batch_first else 1
+        if src.dim() == 3 and src.shape[batch] != tgt.shape[batch]:
+            raise RuntimeError(
+                f"Transformer(src, tgt): shapes {tuple(src.shape)} and {tuple(tgt.shape)} differ in batch"
+            )
+        if src.shape[-1] != self.d_model or tgt.shape[-1] != self.d_model:
+            raise RuntimeError(
+                f"Transformer(src, tgt): the last sizes are {src.shape[-1]} and {tgt.shape[-1]}, "
+                f"need d_model={self.d_model}"
+            )
+        memory = self.encoder(src, src_mask, src_key_padding_mask, src_is_causal)
+        return self.decoder(
+            tgt,
+            memory,
+            tgt_mask=tgt_mask,
+            memory_mask=memory_mask,
+            tgt_key_padding_mask=tgt_key_padding_mask,
+            memory_key_padding_mask=memory_key_padding_mask,
+            tgt_is_causal=tgt_is_causal,
+            memory_is_causal=memory_is_causal,
+        )
+
+    @staticmethod
+    def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
+        """(sz, sz): -inf above the diagonal, zero elsewhere."""
+        return core.full((sz, sz), -math.inf, dtype=dtype, device=device).triu(1)

@@ -1,0 +1,31 @@
+// The loops behind resample.h, on row-major arrays of (outer, places, inner).
+#pragma once
+
+#include "cpu/capability.h"
+#include "rushlight/kernel.h"
+
+namespace rushlight::cpu {
+
+/// Output place j is the sum over k < taps of weight[j taps + k] times input place index[j taps + k].
+template <class T>
+struct Taps {
+    int64_t taps;
+    const int64_t* index;
+    const T* weight;
+};
+
+template <class T>
+struct ResampleLoops {
+    void (*forward)(int64_t outer, int64_t in, int64_t out, int64_t inner, Taps<T>, T* to, const T* from);
+    // Adds to `to`, (outer, in, inner), which is zero.
+    void (*backward)(int64_t outer, int64_t in, int64_t out, int64_t inner, Taps<T>, T* to, const T* from);
+};
+
+struct ResampleKernels {
+    ResampleLoops<float> f32;
+    ResampleLoops<double> f64;
+};
+
+RUSHLIGHT_KERNEL_TABLE(ResampleKernels, resample_kernels)
+
+}  // namespace rushlight::cpu

@@ -1,0 +1,134 @@
+"""Images at other sizes."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+
+from rushlight_core import Tensor
+
+from .._core import core, operator
+from .pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_resample = operator("_resample")
+_area: dict[int, Callable[..., Tensor]] = {
+    1: adaptive_avg_pool1d,
+    2: adaptive_avg_pool2d,
+    3: adaptive_avg_pool3d,
+}
+_NEAREST = {"nearest": 0, "nearest-exact": 1}
+# Of each smooth mode core's number and the number of dimensions; the other modes take any.
+_SMOOTH = {
+    "linear": (2, 1),
+    "bilinear": (2, 2),
+    "bicubic": (3, 2),
+    "trilinear": (2, 3),
+}
+_PLAIN = ("nearest", "nearest-exact", "area")
+
+
+def interpolate(
+    input: Tensor,
+    size: Any = None,
+    scale_factor: Any = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+    recompute_scale_factor: bool | None = None,
+    antialias: bool = False,
+) -> Tensor:
+    """`input` (N, C, L), (N, C, H, W) or (N, C, D, H, W) at another size.
+
+    Args:
+        input: floating point; uint8 too where nothing is mixed ("nearest" and "nearest-exact").
+        size: of the result; an int, or one number a dimension.
+        scale_factor: the quotient of the sizes, instead of `size`.
+        mode: "nearest" rounds down, "nearest-exact" takes the nearest; "linear" of one dimension, "bilinear"
+            and "bicubic" (Keys 1981) of two, "trilinear" of three; "area" averages.
+        align_corners: whether the centres of the first and last elements coincide; else, and by default, their
+            outer edges do. Only of the linear and cubic modes.
+        recompute_scale_factor: use the quotient of the sizes in the place of `scale_factor`, which may not give
+            whole ones.
+        antialias: widen the filter where the result is smaller; "bilinear" and "bicubic" only.
+
+    Raises:
+        ValueError: the arguments contradict each other.
+        NotImplementedError: the mode does not go with the number of dimensions.
+    """
+    dims = input.dim() - 2
+    if mode not in _PLAIN and mode not in _SMOOTH:
+        raise NotImplementedError(
+            f"interpolate(mode): got {mode!r}, needs one of {', '.join((*_PLAIN, *_SMOOTH))}"
+        )
+    if mode in _PLAIN and align_corners is not None:
+        raise ValueError(f"interpolate(align_corners): mode {mode!r} has none, got {align_corners}")
+    if antialias and mode not in ("bilinear", "bicubic"):
+        raise ValueError(f"interpolate(antialias): needs mode 'bilinear' or 'bicubic', got {mode!r}")
+    if dims not in (1, 2, 3) or (mode in _SMOOTH and _SMOOTH[mode][1] != dims):
+        needed = f"{_SMOOTH[mode][1] + 2}" if mode in _SMOOTH else "3, 4 or 5"
+        raise NotImplementedError(
+            f"interpolate(input): got {input.dim()} dimensions, mode {mode!r} needs {needed}"
+        )
+    old = tuple(input.shape[2:])
+    sizes, scales = _sizes(old, size, scale_factor, recompute_scale_factor)
+    if mode == "area":
+        return _area[dims](input, sizes)
+    kind = _SMOOTH[mode][0] if mode in _SMOOTH else _NEAREST[mode]
+    whole = input.dtype == core.uint8 and mode in _PLAIN
+    result = input.float() if whole else input
+    # First the dimensions that shrink most: less is left for the others.
+    for d in sorted(range(dims), key=lambda d: (sizes[d] / max(old[d], 1), -d)):
+        if sizes[d] != old[d] or (scales[d] is not None and scales[d] != 1.0):
+            result = _resample(result, d + 2, sizes[d], kind, bool(align_corners), scales[d], antialias)
+    if result is input:
+        return input.clone()
+    return result.to(core.uint8) if whole else result
+
+
+def _sizes(
+    old: tuple[int, ...], size: Any, scale_factor: Any, recompute: bool | None
+) -> tuple[list[int], list[float | None]]:
+    """The result's sizes, and the scales to use where they are not the quotients of the sizes."""
+    dims = len(old)
+    if (size is None) == (scale_factor is None):
+        raise ValueError("interpolate(size, scale_factor): needs one of the two")
+    if size is not None:
+        if recompute:
+            raise ValueError("interpolate(recompute_scale_factor): makes no sense with a size")
+        sizes = list(size) if isinstance(size, (tuple, list)) else [size] * dims
+        if len(sizes) != dims:
+            raise ValueError(f"interpolate(size): got {len(sizes)} numbers for {dims} dimensions")
+        return [int(s) for s in sizes], [None] * dims
+    factors = list(scale_factor) if isinstance(scale_factor, (tuple, list)) else [scale_factor] * dims
+    if len(factors) != dims:
+        raise ValueError(f"interpolate(scale_factor): got {len(factors)} numbers for {dims} dimensions")
+    sizes = [math.floor(float(n) * float(f)) for n, f in zip(old, factors, strict=True)]
+    return sizes, [None] * dims if recompute else [float(f) for f in factors]
+
+
+def upsample(
+    input: Tensor,
+    size: Any = None,
+    scale_factor: Any = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+) -> Tensor:
+    """The old name of :func:`interpolate`."""
+    warnings.warn("upsample: deprecated, write interpolate", stacklevel=2)
+    return interpolate(input, size, scale_factor, mode, align_corners)
+
+
+def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
+    """:func:`interpolate` with mode "nearest"."""
+    warnings.warn("upsample_nearest: deprecated, write interpolate", stacklevel=2)
+    return interpolate(input, size, scale_factor)
+
+
+def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
+    """:func:`interpolate` with mode "bilinear" and aligned corners."""
+    warnings.warn("upsample_bilinear: deprecated, write interpolate", stacklevel=2)
+    return interpolate(input, size, scale_factor, "bilinear", True)

@@ -1,0 +1,413 @@
+"""Recurrent layers over sequences."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import rushlight_core as core
+from rushlight_core import Tensor
+
+from .. import init
+from .._core import operator
+from ..functional._arguments import check_probability
+from ..module import Module
+from ..parameter import Parameter
+from ..utils.rnn import PackedSequence
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_NETWORKS = {
+    "RNN_TANH": operator("rnn_tanh"),
+    "RNN_RELU": operator("rnn_relu"),
+    "LSTM": operator("lstm"),
+    "GRU": operator("gru"),
+}
+_lstm_cell = operator("lstm_cell")
+_gru_cell = operator("gru_cell")
+_GATES = {"RNN_TANH": 1, "RNN_RELU": 1, "LSTM": 4, "GRU": 3}
+
+
+class RNNBase(Module):
+    """What recurrent layers share: their parameters, first states and packed sequences.
+
+    Parameters, for layer k (with `_reverse` for the second direction): `weight_ih_lk` (gates · hidden, in),
+    `weight_hh_lk` (gates · hidden, out), `bias_ih_lk` and `bias_hh_lk` (gates · hidden), and of projected
+    LSTMs `weight_hr_lk` (proj_size, hidden).
+    """
+
+    def __init__(
+        self,
+        mode: str,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        name = type(self).__name__
+        if mode not in _NETWORKS:
+            raise ValueError(f"{name}(mode): got {mode!r}, needs one of {', '.join(_NETWORKS)}")
+        if not isinstance(hidden_size, int):
+            raise TypeError(f"{name}(hidden_size): got {type(hidden_size).__name__}, needs an int")
+        if hidden_size <= 0 or num_layers <= 0:
+            raise ValueError(
+                f"{name}(hidden_size, num_layers): got {hidden_size} and {num_layers}, need positive numbers"
+            )
+        if proj_size and mode != "LSTM":
+            raise ValueError(f"{name}(proj_size): only an LSTM's states can be projected")
+        if not 0 <= proj_size < hidden_size:
+            raise ValueError(f"{name}(proj_size): got {proj_size}, needs less than hidden_size={hidden_size}")
+        if isinstance(dropout, bool):
+            raise ValueError(f"{name}(dropout): got {dropout}, needs a probability")
+        check_probability(name, dropout)
+        if dropout > 0 and num_layers == 1:
+            warnings.warn(
+                f"{name}(dropout): dropout is between layers, and there is one: it does nothing", stacklevel=3
+            )
+        self.mode = mode
+        self.input_size = input_size
+        self.hidden_size = hidden_size
+        self.num_layers = num_layers
+        self.bias = bias
+        self.batch_first = batch_first
+        self.dropout = float(dropout)
+        self.bidirectional = bidirectional
+        self.proj_size = proj_size
+        rows = _GATES[mode] * hidden_size
+        out = proj_size or hidden_size
+        self._names: list[list[str]] = []
+        for layer in range(num_layers):
+            features = input_size if layer == 0 else out * (2 if bidirectional else 1)
+            for suffix in (f"_l{layer}", f"_l{layer}_reverse")[: 2 if bidirectional else 1]:
+                shapes: dict[str, tuple[int, ...]] = {"weight_ih": (rows, features), "weight_hh": (rows, out)}
+                if bias:
+                    shapes |= {"bias_ih": (rows,), "bias_hh": (rows,)}
+                if proj_size:
+                    shapes["weight_hr"] = (proj_size, hidden_size)
+                self._names.append([kind + suffix for kind in shapes])
+                for kind, shape in shapes.items():
+                    parameter = Parameter(core.empty(shape, device=device, dtype=dtype))
+                    self.register_parameter(kind + suffix, parameter)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw new starting values: uniform over ±1 / sqrt(hidden_size)."""
+        bound = 1.0 / math.sqrt(self.hidden_size)
+        for parameter in self.parameters():
+            init.uniform_(parameter, -bound, bound)
+
+    def flatten_parameters(self) -> None:
+        """Does nothing: parameters need not lie side by side."""
+
+    @property
+    def all_weights(self) -> list[list[Parameter]]:
+        """The parameters of each layer and direction."""
+        return [[getattr(self, name) for name in names] for names in self._names]
+
+    def forward(self, input: Any, hx: Any = None) -> Any:
+        """Run over `input` from the states `hx`, zeros unless given.
+
+        Args:
+            input: (T, N, in), with `batch_first` (N, T, in), without a batch (T, in); or a
+                :class:`PackedSequence`.
+            hx: (layers · directions, N, out), without a batch (layers · directions, out); of an LSTM the pair
+                of hidden and cell states, the latter with `hidden_size` features.
+
+        Returns:
+            the last layer's states at every step, shaped like the input with out · directions features; and
+            the last states of all layers, shaped like `hx`.
+        """
+        packed = isinstance(input, PackedSequence)
+        unbatched = False
+        if packed:
+            data, batch_sizes, sorted_indices, unsorted_indices = input
+            batch = int(batch_sizes[0])
+        else:
+            name = type(self).__name__
+            if input.dim() not in (2, 3):
+                raise ValueError(
+                    f"{name}(input): got {input.dim()} dimensions, needs 3, or 2 without a batch"
+                )
+            unbatched = input.dim() == 2
+            data = input.unsqueeze(0 if self.batch_first else 1) if unbatched else input
+            batch = data.shape[0 if self.batch_first else 1]
+            sorted_indices = unsorted_indices = None
+        states = self._first_states(hx, data, batch, unbatched, sorted_indices)
+        weights = [weight for run in self.all_weights for weight in run]
+        settings = (self.bias, self.num_layers, self.dropout, self.training, self.bidirectional)
+        lstm = self.mode == "LSTM"
+        given = states if lstm else states[0]
+        if packed:
+            output, *last = _NETWORKS[self.mode](data, batch_sizes, given, weights, *settings)
+        else:
+            output, *last = _NETWORKS[self.mode](data, given, weights, *settings, self.batch_first)
+        if unsorted_indices is not None:
+            last = [state.index_select(1, unsorted_indices) for state in last]
+        if unbatched:
+            output = output.squeeze(0 if self.batch_first else 1)
+            last = [state.squeeze(1) for state in last]
+        if packed:
+            output = PackedSequence(output, batch_sizes, sorted_indices, unsorted_indices)
+        return output, (tuple(last) if lstm else last[0])
+
+    def _first_states(
+        self, hx: Any, data: Tensor, batch: int, unbatched: bool, order: Tensor | None
+    ) -> list[Tensor]:
+        name = type(self).__name__
+        if data.shape[-1] != self.input_size:
+            raise RuntimeError(
+                f"{name}(input): the last size is {data.shape[-1]}, needs input_size={self.input_size}"
+            )
+        if data.dtype != self.weight_ih_l0.dtype:
+            raise ValueError(f"{name}(input): got {data.dtype}, the layer has {self.weight_ih_l0.dtype}")
+        count = self.num_layers * (2 if self.bidirectional else 1)
+        widths = [self.proj_size or self.hidden_size]
+        if self.mode == "LSTM":
+            widths.append(self.hidden_size)
+        if hx is None:
+            return [core.zeros((count, batch, w), dtype=data.dtype, device=data.device) for w in widths]
+        states = list(hx) if self.mode == "LSTM" else [hx]
+        if len(states) != len(widths):
+            raise RuntimeError(f"{name}(hx): needs a hidden and a cell state, got {len(states)} tensors")
+        for position, (state, width) in enumerate(zip(states, widths, strict=True)):
+            needed = (count, width) if unbatched else (count, batch, width)
+            if tuple(state.shape) != needed:
+                what = ("hidden", "cell")[position]
+                raise RuntimeError(f"{name}(hx): {what} states {tuple(state.shape)}, need {needed}")
+        if unbatched:
+            states = [state.unsqueeze(1) for state in states]
+        return states if order is None else [state.index_select(1, order) for state in states]
+
+    def extra_repr(self) -> str:
+        text = f"{self.input_size}, {self.hidden_size}"
+        for name, default in (("proj_size", 0), ("num_layers", 1), ("bias", True), ("batch_first", False)):
+            if getattr(self, name) != default:
+                text += f", {name}={getattr(self, name)}"
+        for name in ("dropout", "bidirectional"):
+            if getattr(self, name):
+                text += f", {name}={getattr(self, name)}"
+        return text
+
+
+class RNN(RNNBase):
+    """Layers of h ← tanh(x W_ihᵀ + b_ih + h W_hhᵀ + b_hh) (Elman 1990).
+
+    Args:
+        input_size: features of the input.
+        hidden_size: features of the states.
+        num_layers: each further layer runs over the states of the one before.
+        nonlinearity: "tanh" or "relu".
+        bias: whether the maps have one.
+        batch_first: sequences are (N, T, features) instead of (T, N, features).
+        dropout: probability of dropping a feature between layers while training.
+        bidirectional: also run from the end; the features of both directions are joined.
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        nonlinearity: str = "tanh",
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        if nonlinearity not in ("tanh", "relu"):
+            raise ValueError(f"RNN(nonlinearity): got {nonlinearity!r}, needs 'tanh' or 'relu'")
+        self.nonlinearity = nonlinearity
+        super().__init__(
+            f"RNN_{nonlinearity.upper()}",
+            *(input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional),
+            device=device,
+            dtype=dtype,
+        )
+
+
+class LSTM(RNNBase):
+    """Layers of long short-term memory (Hochreiter and Schmidhuber 1997).
+
+    Rows of the weights belong to the input, forget, cell and output gates. Arguments as of :class:`RNN`;
+    with `proj_size` hidden states are mapped to that many features (Sak et al. 2014).
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(
+            "LSTM",
+            *(input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, proj_size),
+            device=device,
+            dtype=dtype,
+        )
+
+
+class GRU(RNNBase):
+    """Layers of gated recurrent units (Cho et al. 2014), the reset gate after the product with the state.
+
+    Rows of the weights belong to the reset, update and new gates. Arguments as of :class:`RNN`.
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(
+            "GRU",
+            *(input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional),
+            device=device,
+            dtype=dtype,
+        )
+
+
+class RNNCellBase(Module):
+    """What single steps share: their parameters."""
+
+    weight_ih: Parameter
+    weight_hh: Parameter
+    bias_ih: Parameter | None
+    bias_hh: Parameter | None
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool,
+        num_chunks: int,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        self.input_size = input_size
+        self.hidden_size = hidden_size
+        self.bias = bias
+        rows = num_chunks * hidden_size
+
+        def new(*shape: int) -> Parameter:
+            return Parameter(core.empty(shape, device=device, dtype=dtype))
+
+        self.weight_ih = new(rows, input_size)
+        self.weight_hh = new(rows, hidden_size)
+        self.register_parameter("bias_ih", new(rows) if bias else None)
+        self.register_parameter("bias_hh", new(rows) if bias else None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw new starting values: uniform over ±1 / sqrt(hidden_size)."""
+        bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0.0
+        for parameter in self.parameters():
+            init.uniform_(parameter, -bound, bound)
+
+    def _step(self, function: Any, input: Tensor, states: Any) -> tuple[Tensor, ...]:
+        """Call `function` with a batch, whether there is one or not; no states are zeros."""
+        name = type(self).__name__
+        if input.dim() not in (1, 2):
+            raise ValueError(f"{name}(input): got {input.dim()} dimensions, needs 2, or 1 without a batch")
+        count = 2 if isinstance(self, LSTMCell) else 1
+        if states is not None:
+            for state in states:
+                if state.dim() != input.dim():
+                    raise ValueError(
+                        f"{name}(hx): got {state.dim()} dimensions, needs {input.dim()}, as the input"
+                    )
+        unbatched = input.dim() == 1
+        if unbatched:
+            input = input.unsqueeze(0)
+            states = None if states is None else [state.unsqueeze(0) for state in states]
+        if states is None:
+            shape = (input.shape[0], self.hidden_size)
+            states = [core.zeros(shape, dtype=input.dtype, device=input.device)] * count
+        given = list(states) if count == 2 else states[0]
+        result = function(input, given, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
+        results = tuple(result) if count == 2 else (result,)
+        return tuple(state.squeeze(0) for state in results) if unbatched else results
+
+    def extra_repr(self) -> str:
+        text = f"{self.input_size}, {self.hidden_size}"
+        return text if self.bias else text + ", bias=False"
+
+
+class RNNCell(RNNCellBase):
+    """One step of :class:`RNN`: the new state (N, hidden) of an input (N, in) and the old state."""
+
+    _FUNCTIONS = {"tanh": operator("rnn_tanh_cell"), "relu": operator("rnn_relu_cell")}
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        nonlinearity: str = "tanh",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(input_size, hidden_size, bias, 1, device, dtype)
+        self.nonlinearity = nonlinearity
+
+    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
+        """The new state; `hx` is zero unless given."""
+        if self.nonlinearity not in self._FUNCTIONS:
+            raise RuntimeError(f"RNNCell(nonlinearity): got {self.nonlinearity!r}, needs 'tanh' or 'relu'")
+        function = self._FUNCTIONS[self.nonlinearity]
+        return self._step(function, input, None if hx is None else [hx])[0]
+
+    def extra_repr(self) -> str:
+        text = super().extra_repr()
+        return text if self.nonlinearity == "tanh" else f"{text}, nonlinearity={self.nonlinearity}"
+
+
+class LSTMCell(RNNCellBase):
+    """One step of :class:`LSTM`: the new hidden and cell states (N, hidden) of an input (N, in) and the old ones."""
+
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None
+    ) -> None:
+        super().__init__(input_size, hidden_size, bias, 4, device, dtype)
+
+    def forward(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
+        """The new states; those of `hx` are zero unless given."""
+        hidden, cell = self._step(_lstm_cell, input, hx)
+        return hidden, cell
+
+
+class GRUCell(RNNCellBase):
+    """One step of :class:`GRU`: the new state (N, hidden) of an input (N, in) and the old state."""
+
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None
+    ) -> None:
+        super().__init__(input_size, hidden_size, bias, 3, device, dtype)
+
+    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
+        """The new state; `hx` is zero unless given."""
+        return self._step(_gru_cell, input, None if hx is None else [hx])[0]

@@ -1,0 +1,247 @@
+"""Sequences of different lengths in one tensor: padded, or packed without padding."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+import rushlight_core as core
+from rushlight_core import Tensor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_Fields = namedtuple("PackedSequence", ["data", "batch_sizes", "sorted_indices", "unsorted_indices"])
+
+
+class PackedSequence(_Fields):
+    """Sequences of different lengths, packed step by step. :func:`pack_padded_sequence` makes it.
+
+    Attributes:
+        data: (total, ...): the first elements of all sequences, the longest first, then the second ones, ...
+        batch_sizes: int64, on the CPU: how many sequences have a first element, a second one, ...
+        sorted_indices: (N): the order in which the sequences lie; None where it is their own.
+        unsorted_indices: (N): its inverse.
+    """
+
+    __slots__ = ()
+
+    def __new__(
+        cls,
+        data: Tensor,
+        batch_sizes: Tensor | None = None,
+        sorted_indices: Tensor | None = None,
+        unsorted_indices: Tensor | None = None,
+    ) -> PackedSequence:
+        if batch_sizes is None:
+            data, batch_sizes = data
+        if unsorted_indices is None:
+            unsorted_indices = invert_permutation(sorted_indices)
+        if batch_sizes.device.type != "cpu":
+            raise ValueError(
+                f"PackedSequence(batch_sizes): got a tensor on {batch_sizes.device}, needs the CPU"
+            )
+        return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
+
+    def __reduce__(self) -> Any:
+        return type(self), tuple(self)
+
+    def to(self, *args: Any, **kwargs: Any) -> PackedSequence:
+        """The same with `data` converted or moved as by `Tensor.to`; indices follow to the device."""
+        data = self.data.to(*args, **kwargs)
+        if data is self.data:
+            return self
+        orders = (None if t is None else t.to(data.device) for t in self[2:])
+        return type(self)(data, self.batch_sizes, *orders)
+
+    def _converted(self, dtype: Any) -> PackedSequence:
+        return self.to(dtype)
+
+    def double(self) -> PackedSequence:
+        return self._converted(core.float64)
+
+    def float(self) -> PackedSequence:
+        return self._converted(core.float32)
+
+    def half(self) -> PackedSequence:
+        return self._converted(core.float16)
+
+    def long(self) -> PackedSequence:
+        return self._converted(core.int64)
+
+    def int(self) -> PackedSequence:
+        return self._converted(core.int32)
+
+    def cpu(self) -> PackedSequence:
+        return self.to("cpu")
+
+    def cuda(self, device: Any = "cuda") -> PackedSequence:
+        return self.to(device)
+
+    @property
+    def is_cuda(self) -> bool:
+        return self.data.device.type == "cuda"
+
+
+def invert_permutation(permutation: Tensor | None) -> Tensor | None:
+    """Where each number is found in `permutation` (N); None gives None."""
+    if permutation is None:
+        return None
+    places = core.arange(permutation.numel(), device=permutation.device)
+    return core.zeros_like(permutation).scatter(0, permutation, places)
+
+
+def pack_padded_sequence(
+    input: Tensor, lengths: Tensor | Sequence[int], batch_first: bool = False, enforce_sorted: bool = True
+) -> PackedSequence:
+    """Pack padded sequences.
+
+    Args:
+        input: (T, N, ...), with `batch_first` (N, T, ...).
+        lengths: of each of the N sequences, from 1 to T; a list, or a tensor on the CPU.
+        enforce_sorted: whether the lengths must not grow; else the sequences are sorted.
+
+    Raises:
+        RuntimeError: the lengths are not those of the input, or not sorted.
+    """
+    lengths = core.as_tensor(lengths, dtype=core.int64)
+    if lengths.device.type != "cpu" or lengths.dim() != 1:
+        raise RuntimeError(
+            f"pack_padded_sequence(lengths): needs a list or a tensor of one dimension on the CPU, got shape "
+            f"{tuple(lengths.shape)} on {lengths.device}"
+        )
+    order = None
+    if not enforce_sorted:
+        order = lengths.argsort(descending=True)
+        lengths = lengths[order]
+        order = order.to(input.device)
+        input = input.index_select(0 if batch_first else 1, order)
+    if batch_first:
+        input = input.transpose(0, 1)
+    counts = lengths.tolist()
+    time, batch = input.shape[:2]
+    if len(counts) != batch:
+        raise RuntimeError(f"pack_padded_sequence(lengths): got {len(counts)} lengths for {batch} sequences")
+    if not counts or min(counts) < 1 or max(counts) > time:
+        raise RuntimeError(
+            f"pack_padded_sequence(lengths): got {counts}, needs lengths from 1 to the input's {time}"
+        )
+    if any(a < b for a, b in pairwise(counts)):
+        raise RuntimeError(
+            "pack_padded_sequence(lengths): they must not grow when enforce_sorted is on\n"
+            "hint: enforce_sorted=False sorts the sequences"
+        )
+    sizes = []
+    live = batch
+    for step in range(counts[0]):
+        while counts[live - 1] <= step:
+            live -= 1
+        sizes.append(live)
+    data = core.cat([input[step, :size] for step, size in enumerate(sizes)])
+    return PackedSequence(data, core.tensor(sizes, dtype=core.int64), order)
+
+
+def pad_packed_sequence(
+    sequence: PackedSequence,
+    batch_first: bool = False,
+    padding_value: float = 0.0,
+    total_length: int | None = None,
+) -> tuple[Tensor, Tensor]:
+    """What was packed, padded with `padding_value`: (T, N, ...), with `batch_first` (N, T, ...); and the lengths.
+
+    `total_length` makes T larger than the longest sequence.
+
+    Raises:
+        ValueError: `total_length` is too small.
+    """
+    data, batch_sizes, _, original = sequence
+    sizes = batch_sizes.tolist()
+    time = len(sizes)
+    if total_length is not None:
+        if total_length < time:
+            raise ValueError(
+                f"pad_packed_sequence(total_length): got {total_length}, the longest sequence has {time}"
+            )
+        time = total_length
+    batch = sizes[0]
+    # Where each step of each sequence lies in the data; padding is read from a row added at its end.
+    table = core.full((time, batch), data.shape[0], dtype=core.int64)
+    start = 0
+    for step, size in enumerate(sizes):
+        table[step, :size] = core.arange(start, start + size)
+        start += size
+    padding = core.full((1, *data.shape[1:]), padding_value, dtype=data.dtype, device=data.device)
+    padded = core.cat([data, padding]).index_select(0, table.reshape(-1).to(data.device))
+    padded = padded.reshape(time, batch, *data.shape[1:])
+    lengths = (table < data.shape[0]).sum(0)
+    if original is not None:
+        padded = padded.index_select(1, original)
+        lengths = lengths[original.to("cpu")]
+    return (padded.transpose(0, 1) if batch_first else padded), lengths
+
+
+def pad_sequence(
+    sequences: Iterable[Tensor],
+    batch_first: bool = False,
+    padding_value: float = 0.0,
+    padding_side: str = "right",
+) -> Tensor:
+    """Tensors (L_i, ...) as one (T, N, ...), with `batch_first` (N, T, ...), padded with `padding_value`.
+
+    Raises:
+        RuntimeError: there is no sequence, or their other sizes differ.
+    """
+    if padding_side not in ("left", "right"):
+        raise RuntimeError(f"pad_sequence(padding_side): got {padding_side!r}, needs 'left' or 'right'")
+    parts = list(sequences)
+    if not parts:
+        raise RuntimeError("pad_sequence(sequences): got none, needs at least one tensor")
+    rest = parts[0].shape[1:]
+    for part in parts:
+        if part.shape[1:] != rest:
+            raise RuntimeError(
+                f"pad_sequence(sequences): shapes {tuple(parts[0].shape)} and {tuple(part.shape)} differ "
+                "beyond their length"
+            )
+    time = max(part.shape[0] for part in parts)
+    padded = []
+    for part in parts:
+        missing = time - part.shape[0]
+        if missing:
+            padding = core.full((missing, *rest), padding_value, dtype=part.dtype, device=part.device)
+            part = core.cat([padding, part] if padding_side == "left" else [part, padding])
+        padded.append(part)
+    return core.stack(padded, 0 if batch_first else 1)
+
+
+def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool = False) -> list[Tensor]:
+    """The sequences of `lengths` in a padded tensor: the inverse of :func:`pad_sequence`."""
+    if not batch_first:
+        padded_sequences = padded_sequences.transpose(0, 1)
+    return [row[:length] for row, length in zip(padded_sequences.unbind(0), lengths.tolist(), strict=True)]
+
+
+def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> PackedSequence:
+    """Pack tensors (L_i, ...)."""
+    lengths = core.tensor([part.shape[0] for part in sequences], dtype=core.int64)
+    return pack_padded_sequence(pad_sequence(sequences), lengths, enforce_sorted=enforce_sorted)
+
+
+def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
+    """The tensors (L_i, ...) that were packed."""
+    padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
+    return unpad_sequence(padded, lengths, batch_first=True)
+
+
+__all__ = [
+    "PackedSequence",
+    "invert_permutation",
+    "pack_padded_sequence",
+    "pack_sequence",
+    "pad_packed_sequence",
+    "pad_sequence",
+    "unpack_sequence",
+    "unpad_sequence",
+]
