@@ -83,6 +83,34 @@ def new_tensor(
     )
 
 
+def apply_(self: Tensor, callable: Any) -> Tensor:
+    """Replaces each element x by `callable(x)`, in place. Slow, as Python is; meant for small tensors on the CPU.
+
+    Raises:
+        RuntimeError: the tensor requires grad.
+    """
+    return _replace("apply_", self, callable, self)
+
+
+def map_(self: Tensor, tensor: Tensor, callable: Any) -> Tensor:
+    """Replaces each element x by `callable(x, y)`, y of `tensor`, which broadcasts, in place. Slow, as Python is.
+
+    Raises:
+        RuntimeError: one of the tensors requires grad, or they do not broadcast.
+    """
+    return _replace("map_", self, callable, self, tensor.expand_as(self))
+
+
+def _replace(name: str, self: Tensor, function: Any, *operands: Tensor) -> Tensor:
+    if any(t.requires_grad for t in operands):
+        raise RuntimeError(
+            f"{name}(): a Python function cannot be differentiated, and the tensor requires grad\n"
+            "hint: write detach() before it, or use operators"
+        )
+    values = [function(*one) for one in zip(*(t.reshape(-1).tolist() for t in operands), strict=True)]
+    return self.copy_(_C.tensor(values, dtype=self.dtype).view(self.shape))
+
+
 # --- gradients: rushlight-autograd puts its own methods in the place of these ---
 
 

@@ -20,6 +20,8 @@ PythonMethod python_functions[] = {
     {"is_shared", "_methods", "is_shared", nullptr},
     {"type", "_methods", "type_of", nullptr},
     {"pin_memory", "_methods", "pin_memory", nullptr},
+    {"apply_", "_methods", "apply_", nullptr},
+    {"map_", "_methods", "map_", nullptr},
     {"new_tensor", "_methods", "new_tensor", nullptr},
     {"backward", "_methods", "backward", nullptr},
     {"register_hook", "_methods", "register_hook", nullptr},

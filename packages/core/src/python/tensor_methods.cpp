@@ -9,6 +9,7 @@
 #include "rushlight/dispatch.h"
 #include "rushlight/half.h"
 #include "rushlight/ops/permute.h"
+#include "rushlight/ops/t.h"
 #include "rushlight/ops/transpose.h"
 
 namespace rushlight::python {
@@ -337,6 +338,21 @@ RL_GETTER(get_matrix_transpose) {
     return wrap(ops::transpose(t, -2, -1));
     RL_PY_CATCH
 }
+RL_GETTER(get_conjugate_transpose) {
+    RL_PY_TRY
+    const Tensor& t = unwrap(self);
+    RL_CHECK(t.dim() == 2 || t.dim() == 0, throw_runtime,
+             "H: needs a matrix, the tensor has shape %s\nhint: mH is that of the last two dimensions",
+             to_string(t.sizes()).c_str());
+    return wrap(ops::t(t));
+    RL_PY_CATCH
+}
+RL_GETTER(get_real) { return Py_NewRef(self); }
+RL_GETTER(get_imag) {
+    RL_PY_TRY
+    throw_runtime("imag: needs a complex tensor, this one is %s", name(unwrap(self).dtype()));
+    RL_PY_CATCH
+}
 RL_GETTER(get_none) { Py_RETURN_NONE; }
 RL_GETTER(get_false) { Py_RETURN_FALSE; }
 // The attributes; made when they are first asked for.
@@ -398,6 +414,12 @@ PyGetSetDef tensor_properties[] = {
     {"data", get_data, set_data, "The same memory outside of any graph.", nullptr},
     {"T", get_transpose, nullptr, "The dimensions in the other order.", nullptr},
     {"mT", get_matrix_transpose, nullptr, "The last two dimensions changed for each other.", nullptr},
+    {"H", get_conjugate_transpose, nullptr, "The transpose of a matrix; of a complex one also conjugated.",
+     nullptr},
+    {"mH", get_matrix_transpose, nullptr,
+     "The last two dimensions changed for each other; of a complex tensor also conjugated.", nullptr},
+    {"real", get_real, nullptr, "The real part: of a real tensor the tensor itself.", nullptr},
+    {"imag", get_imag, nullptr, "The imaginary part of a complex tensor.", nullptr},
     {"_version", get_version, nullptr, "How often the storage was written.", nullptr},
     {"itemsize", get_itemsize, nullptr, "Bytes of one element.", nullptr},
     {"nbytes", get_nbytes, nullptr, "Bytes of all elements.", nullptr},

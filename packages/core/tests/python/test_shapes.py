@@ -125,3 +125,51 @@ def test_questions_as_functions() -> None:
         rl.is_floating_point(1.0)  # type: ignore[arg-type]
     with pytest.raises(RuntimeError):
         rl.is_nonzero(x)
+
+
+def test_views_in_place() -> None:
+    """The tensor itself gets another geometry; its memory stays."""
+    x = rl.arange(6.0).reshape(1, 2, 3)
+    data = x.data_ptr()
+    assert x.squeeze_() is x
+    assert x.shape == (2, 3)
+    x.transpose_(0, 1).unsqueeze_(-1)
+    assert x.shape == (3, 2, 1)
+    assert x.data_ptr() == data
+    assert x.squeeze_(-1).swapaxes_(0, -1).t_().tolist() == [[0, 3], [1, 4], [2, 5]]
+    part = x[1:]
+    assert part.t_().tolist() == [[1, 2], [4, 5]]
+    part.zero_()
+    assert x.tolist() == [[0, 3], [0, 0], [0, 0]]
+    with pytest.raises(IndexError):
+        x.unsqueeze_(4)
+    assert x.shape == (3, 2)
+
+
+def test_empty_permuted() -> None:
+    """Strides in the order of the physical layout."""
+    assert rl.empty_permuted((2, 3, 4), (0, 2, 1)).stride() == (12, 1, 3)
+    assert rl.empty_permuted((2, 3), (1, 0), dtype=rl.int64).stride() == (1, 2)
+    assert rl.empty_permuted((), ()).shape == ()
+
+
+def test_transposes_and_parts_as_attributes() -> None:
+    """`H`, `mH`, `real`; a real tensor has no imaginary part."""
+    x = rl.arange(6.0).reshape(2, 3)
+    assert rl.equal(x.H, x.t())
+    assert rl.equal(x.mH, x.mT)
+    assert x.real is x
+    with pytest.raises(RuntimeError, match="mH"):
+        _ = x[None].H
+    with pytest.raises(RuntimeError, match="complex"):
+        _ = x.imag
+
+
+def test_python_functions_of_elements() -> None:
+    """`apply_` and `map_` write in place, whatever the strides."""
+    x = rl.arange(4).reshape(2, 2).t()
+    assert x.apply_(lambda v: v + 10) is x
+    assert x.tolist() == [[10, 12], [11, 13]]
+    assert x.map_(rl.tensor([1, 2]), lambda a, b: a * b).tolist() == [[10, 24], [11, 26]]
+    with pytest.raises(RuntimeError, match="requires grad"):
+        rl.ones(2, requires_grad=True).apply_(abs)

@@ -34,13 +34,13 @@ from .layers.attention import MultiheadAttention
 from .layers.container import ModuleDict, ModuleList, Sequential
 from .layers.conv import Conv1d, Conv2d, Conv3d
 from .layers.conv_transpose import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
+from .layers.distance import CosineSimilarity, PairwiseDistance
 from .layers.dropout import Dropout, Dropout2d
 from .layers.embedding import Embedding
 from .layers.linear import Identity, Linear
 from .layers.loss import (
     BCELoss,
     BCEWithLogitsLoss,
-    CosineSimilarity,
     CrossEntropyLoss,
     HuberLoss,
     KLDivLoss,
@@ -64,6 +64,7 @@ from .layers.margin_loss import (
 )
 from .layers.norm import BatchNorm1d, BatchNorm2d, BatchNorm3d, GroupNorm, LayerNorm, RMSNorm
 from .layers.parameter_container import ParameterDict, ParameterList
+from .layers.patches import ChannelShuffle, Fold, PixelShuffle, PixelUnshuffle, Unfold
 from .layers.pooling import (
     AdaptiveAvgPool1d,
     AdaptiveAvgPool2d,
@@ -111,11 +112,16 @@ def __getattr__(name: str) -> Any:
 
 __all__ = [
     "CELU",
+    "ChannelShuffle",
     "ELU",
+    "Fold",
     "GELU",
     "GLU",
     "GRU",
     "LSTM",
+    "PairwiseDistance",
+    "PixelShuffle",
+    "PixelUnshuffle",
     "RNN",
     "SELU",
     "AdaptiveAvgPool1d",
@@ -207,6 +213,7 @@ __all__ = [
     "TripletMarginLoss",
     "TripletMarginWithDistanceLoss",
     "Unflatten",
+    "Unfold",
     "Upsample",
     "UpsamplingBilinear2d",
     "UpsamplingNearest2d",

@@ -246,3 +246,46 @@ def diag_embed(x: Array, offset: int, dim1: int, dim2: int) -> Array:
     place = np.arange(x.shape[-1])
     result[..., place + max(-offset, 0), place + max(offset, 0)] = x
     return np.moveaxis(result, (-2, -1), (dim1, dim2))
+
+
+def im2col(x: Array, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Array:
+    """Each window of an image as a column."""
+    batch = x if x.ndim == 4 else x[None]
+    padded = np.pad(batch, ((0, 0), (0, 0), *((p, p) for p in padding)))
+    places = [
+        (padded.shape[2 + d] - dilation[d] * (kernel_size[d] - 1) - 1) // stride[d] + 1 for d in range(2)
+    ]
+    columns = []
+    for i, j in itertools.product(*map(range, places)):
+        rows, across = (
+            slice(at * stride[d], at * stride[d] + dilation[d] * (kernel_size[d] - 1) + 1, dilation[d])
+            for d, at in enumerate((i, j))
+        )
+        columns.append(padded[:, :, rows, across].reshape(len(batch), -1))
+    result = np.stack(columns, -1)
+    return result if x.ndim == 4 else result[0]
+
+
+def col2im(
+    x: Array, output_size: Any, kernel_size: Any, dilation: Any, padding: Any, stride: Any
+) -> Array:  # fmt: skip
+    """What im2col does, transposed: its matrix is built column by column."""
+    batch = x if x.ndim == 3 else x[None]
+    channels = batch.shape[1] // int(np.prod(kernel_size))
+    size = int(np.prod(output_size))
+    image = np.arange(channels * size).reshape(1, channels, *output_size) + 1
+    places = im2col(image, kernel_size, dilation, padding, stride)[0]  # 0: in the padding
+    result = np.zeros((len(batch), channels * size + 1))
+    for n, columns in enumerate(batch):
+        np.add.at(result[n], places, columns)
+    result = result[:, 1:].reshape(len(batch), channels, *output_size)
+    return result if x.ndim == 3 else result[0]
+
+
+def pixel_shuffle(x: Array, r: int) -> Array:
+    """Channels become places."""
+    *lead, channels, height, width = x.shape
+    result = np.zeros((*lead, channels // (r * r), height * r, width * r), x.dtype)
+    for i, j in itertools.product(range(r), range(r)):
+        result[..., i::r, j::r] = x[..., i * r + j :: r * r, :, :]
+    return result

@@ -70,6 +70,28 @@ Tensor empty_strided(IntList size, IntList stride, std::optional<DType> dtype, s
         requires_grad);
 }
 
+Tensor empty_permuted(IntList size, IntList physical_layout, std::optional<DType> dtype,
+                      std::optional<Device> device, bool requires_grad) {
+    const auto n = static_cast<int64_t>(size.size());
+    bool seen[kMaxDims] = {}, fits = physical_layout.size() == size.size() && n <= kMaxDims;
+    for (int64_t d : physical_layout) {
+        fits = fits && d >= 0 && d < n && !seen[d];
+        if (fits) seen[d] = true;
+    }
+    RL_CHECK(fits, throw_runtime,
+             "empty_permuted(physical_layout): must hold each of the %lld dimensions once, got %s",
+             (long long)n, to_string(physical_layout).c_str());
+    std::vector<int64_t> strides(size.size());
+    int64_t step = 1;
+    for (size_t i = physical_layout.size(); i-- > 0;) {
+        const auto d = static_cast<size_t>(physical_layout[i]);
+        strides[d] = step;
+        RL_CHECK(!__builtin_mul_overflow(step, std::max<int64_t>(size[d], 1), &step), throw_runtime,
+                 "empty_permuted(size): %s has too many elements", to_string(size).c_str());
+    }
+    return empty_strided(size, strides, dtype, device, requires_grad);
+}
+
 Tensor empty_like(const Tensor& input, std::optional<DType> dtype, std::optional<Device> device,
                   bool requires_grad, std::optional<std::string_view> memory_format) {
     return finish(like(input, dtype, device, memory_format), requires_grad);

@@ -77,6 +77,15 @@ Tensor linspace(Scalar start, Scalar end, int64_t steps, std::optional<DType> dt
     return finish(std::move(t), dtype.value_or(default_dtype()), device, requires_grad);
 }
 
+Tensor logspace(Scalar start, Scalar end, int64_t steps, double base, std::optional<DType> dtype,
+                std::optional<Device> device, bool requires_grad) {
+    RL_CHECK(steps >= 0, throw_runtime, "logspace(steps): must not be negative, got %lld", (long long)steps);
+    Tensor t = linspace(start, end, steps, DType::Float64, std::nullopt, false);
+    auto* values = t.data<double>();
+    for (int64_t i = 0; i < steps; ++i) values[i] = std::pow(base, values[i]);
+    return finish(std::move(t), dtype.value_or(default_dtype()), device, requires_grad);
+}
+
 Tensor eye(int64_t n, std::optional<int64_t> m, std::optional<DType> dtype, std::optional<Device> device,
            bool requires_grad) {
     RL_CHECK(n >= 0 && m.value_or(n) >= 0, throw_runtime,

@@ -33,12 +33,12 @@ from .activation import (
 )
 from .attention import multi_head_attention_forward, scaled_dot_product_attention
 from .conv import conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d
+from .distance import cosine_similarity, pairwise_distance, pdist
 from .dropout import dropout, dropout2d
 from .embedding import embedding, one_hot
 from .loss import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
-    cosine_similarity,
     cross_entropy,
     huber_loss,
     kl_div,
@@ -62,6 +62,7 @@ from .margin_loss import (
 )
 from .normalization import batch_norm, group_norm, layer_norm, normalize, rms_norm
 from .padding import pad
+from .patches import channel_shuffle, fold, pixel_shuffle, pixel_unshuffle, unfold
 from .pooling import (
     adaptive_avg_pool1d,
     adaptive_avg_pool2d,
@@ -94,6 +95,7 @@ __all__ = [
     "binary_cross_entropy",
     "binary_cross_entropy_with_logits",
     "celu",
+    "channel_shuffle",
     "conv1d",
     "conv2d",
     "conv3d",
@@ -107,6 +109,7 @@ __all__ = [
     "dropout2d",
     "elu",
     "embedding",
+    "fold",
     "gaussian_nll_loss",
     "gelu",
     "glu",
@@ -139,6 +142,10 @@ __all__ = [
     "normalize",
     "one_hot",
     "pad",
+    "pairwise_distance",
+    "pdist",
+    "pixel_shuffle",
+    "pixel_unshuffle",
     "poisson_nll_loss",
     "relu",
     "relu6",
@@ -157,6 +164,7 @@ __all__ = [
     "threshold",
     "triplet_margin_loss",
     "triplet_margin_with_distance_loss",
+    "unfold",
     "upsample",
     "upsample_bilinear",
     "upsample_nearest",

@@ -222,10 +222,3 @@ def kl_div(
     return _kl_div(
         input, target, reduction_code("kl_div", reduction, size_average, reduce), log_target=log_target
     )
-
-
-def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
-    """The cosine of the angle between `x1` and `x2` along `dim`; each norm counts as at least `eps`."""
-    first = x1 / x1.norm(2, dim, keepdim=True).clamp(min=eps)
-    second = x2 / x2.norm(2, dim, keepdim=True).clamp(min=eps)
-    return (first * second).sum(dim)

@@ -192,15 +192,3 @@ class BCEWithLogitsLoss(_Loss):
         return F.binary_cross_entropy_with_logits(
             input, target, self.weight, reduction=self.reduction, pos_weight=self.pos_weight
         )
-
-
-class CosineSimilarity(Module):
-    """The cosine of the angle between two tensors along `dim`."""
-
-    def __init__(self, dim: int = 1, eps: float = 1e-8) -> None:
-        super().__init__()
-        self.dim = dim
-        self.eps = eps
-
-    def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
-        return F.cosine_similarity(x1, x2, self.dim, self.eps)

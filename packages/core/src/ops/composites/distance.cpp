@@ -1,0 +1,54 @@
+// Distances and angles between vectors.
+#include "bodies/distance.h"
+#include "rushlight/ops/add.h"
+#include "rushlight/ops/broadcast_tensors.h"
+#include "rushlight/ops/clamp_min.h"
+#include "rushlight/ops/div.h"
+#include "rushlight/ops/index_select.h"
+#include "rushlight/ops/mul.h"
+#include "rushlight/ops/norm.h"
+#include "rushlight/ops/sub.h"
+#include "rushlight/ops/sum.h"
+
+namespace rushlight::composites {
+
+Tensor cosine_similarity(const Tensor& x1, const Tensor& x2, int64_t dim, double eps) {
+    RL_CHECK(is_floating(promote(x1.dtype(), x2.dtype())), throw_runtime,
+             "cosine_similarity(x1, x2): needs a floating-point tensor, got %s and %s", name(x1.dtype()),
+             name(x2.dtype()));
+    const Tensor pair[] = {x1, x2};
+    auto both = ops::broadcast_tensors(pair);
+    const IntList along(&dim, 1);
+    auto unit = [&](const Tensor& x) {
+        std::optional<DType> dtype;
+        if (!is_floating(x.dtype())) dtype = promote(x1.dtype(), x2.dtype());
+        return ops::div(x, ops::clamp_min(ops::norm(x, Scalar(2), along, true, dtype), Scalar(eps)));
+    };
+    return ops::sum(ops::mul(unit(both[0]), unit(both[1])), along);
+}
+
+Tensor pairwise_distance(const Tensor& x1, const Tensor& x2, double p, double eps, bool keepdim) {
+    return ops::norm(ops::add(ops::sub(x1, x2), Scalar(eps)), Scalar(p), kInts<-1>, keepdim);
+}
+
+Tensor pdist(const Tensor& input, double p) {
+    RL_CHECK(input.dim() == 2, throw_runtime, "pdist(input): needs 2 dimensions, got shape %s",
+             to_string(input.sizes()).c_str());
+    RL_CHECK(is_floating(input.dtype()), throw_runtime, "pdist(input): needs a floating-point tensor, got %s",
+             name(input.dtype()));
+    RL_CHECK(p >= 0, throw_runtime, "pdist(p): must not be negative, got %g", p);
+    const int64_t n = input.size(0), count = n * (n - 1) / 2;
+    Tensor first = make_tensor(IntList(&count, 1), DType::Int64),
+           second = make_tensor(IntList(&count, 1), DType::Int64);
+    auto *a = first.data<int64_t>(), *b = second.data<int64_t>();
+    for (int64_t i = 0; i < n; ++i) {
+        for (int64_t j = i + 1; j < n; ++j) {
+            *a++ = i;
+            *b++ = j;
+        }
+    }
+    return ops::norm(ops::sub(ops::index_select(input, 0, first), ops::index_select(input, 0, second)),
+                     Scalar(p), kInts<-1>, false);
+}
+
+}  // namespace rushlight::composites

@@ -1,0 +1,59 @@
+// Channels moved to places and back.
+#include "bodies/patches.h"
+#include "rushlight/ops/permute.h"
+#include "rushlight/ops/reshape.h"
+#include "rushlight/ops/transpose.h"
+
+namespace rushlight::composites {
+namespace {
+
+void check(const char* op, const char* name, const Tensor& input, int64_t factor) {
+    RL_CHECK(input.dim() >= 3, throw_runtime, "%s(input): needs at least 3 dimensions, got shape %s", op,
+             to_string(input.sizes()).c_str());
+    RL_CHECK(factor > 0 && factor < (int64_t{1} << 31), throw_runtime, "%s(%s): must be positive, got %lld",
+             op, name, (long long)factor);
+}
+
+}  // namespace
+
+Tensor pixel_shuffle(const Tensor& input, int64_t r) {
+    check("pixel_shuffle", "upscale_factor", input, r);
+    const int64_t channels = input.size(-3), height = input.size(-2), width = input.size(-1);
+    RL_CHECK(channels % (r * r) == 0, throw_runtime,
+             "pixel_shuffle(input): %lld channels are no multiple of upscale_factor squared, %lld",
+             (long long)channels, (long long)(r * r));
+    int64_t n = 1;
+    for (int64_t d = 0; d < input.dim() - 3; ++d) n *= input.sizes()[d];
+    const int64_t split[] = {n, channels / (r * r), r, r, height, width};
+    std::vector<int64_t> joined(input.sizes().begin(), input.sizes().end() - 3);
+    joined.insert(joined.end(), {channels / (r * r), height * r, width * r});
+    return ops::reshape(ops::permute(ops::reshape(input, split), kInts<0, 1, 4, 2, 5, 3>), joined);
+}
+
+Tensor pixel_unshuffle(const Tensor& input, int64_t r) {
+    check("pixel_unshuffle", "downscale_factor", input, r);
+    const int64_t channels = input.size(-3), height = input.size(-2), width = input.size(-1);
+    RL_CHECK(height % r == 0 && width % r == 0, throw_runtime,
+             "pixel_unshuffle(input): height %lld and width %lld must be multiples of downscale_factor %lld",
+             (long long)height, (long long)width, (long long)r);
+    int64_t n = 1;
+    for (int64_t d = 0; d < input.dim() - 3; ++d) n *= input.sizes()[d];
+    const int64_t split[] = {n, channels, height / r, r, width / r, r};
+    std::vector<int64_t> joined(input.sizes().begin(), input.sizes().end() - 3);
+    joined.insert(joined.end(), {channels * r * r, height / r, width / r});
+    return ops::reshape(ops::permute(ops::reshape(input, split), kInts<0, 1, 3, 5, 2, 4>), joined);
+}
+
+Tensor channel_shuffle(const Tensor& input, int64_t groups) {
+    check("channel_shuffle", "groups", input, groups);
+    const int64_t channels = input.sizes()[1];
+    RL_CHECK(channels % groups == 0, throw_runtime,
+             "channel_shuffle(groups): %lld channels cannot be divided into %lld groups", (long long)channels,
+             (long long)groups);
+    std::vector<int64_t> split = input.shape();
+    split[1] = groups;
+    split.insert(split.begin() + 2, channels / groups);
+    return ops::reshape(ops::transpose(ops::reshape(input, split), 1, 2), input.sizes());
+}
+
+}  // namespace rushlight::composites

@@ -1,0 +1,37 @@
+// Views taken in place.
+#include "bodies/view_inplace.h"
+#include "bodies/views.h"
+#include "ops/views.h"
+
+namespace rushlight::direct {
+namespace {
+
+// Note [Views in place]
+// Only the tensor's own geometry changes; its memory and what else sees it do not. But a node that saved the tensor
+// as an argument holds this very tensor, and would read it in the new geometry. So where anybody else refers to it, the
+// write is counted, and such a node refuses to use it. A result that its own node saved lies there under an alias and
+// is not concerned.
+const Tensor& reshaped(const char* op, const Tensor& input, const ViewSpec& spec) {
+    TensorImpl* impl = input.impl();
+    if (impl->use_count() > 1) begin_write(op, input);
+    const auto n = static_cast<size_t>(spec.ndim);
+    impl->assign(Ref<Storage>::share(impl->storage()), IntList(spec.sizes, n), IntList(spec.strides, n),
+                 spec.offset, input.dtype());
+    return input;
+}
+
+}  // namespace
+
+Tensor squeeze_(const Tensor& input) { return reshaped("squeeze_", input, views::squeeze(input)); }
+Tensor squeeze__dim(const Tensor& input, IntList dim) {
+    return reshaped("squeeze_", input, views::squeeze_dim(input, dim));
+}
+Tensor unsqueeze_(const Tensor& input, int64_t dim) {
+    return reshaped("unsqueeze_", input, views::unsqueeze(input, dim));
+}
+Tensor transpose_(const Tensor& input, int64_t dim0, int64_t dim1) {
+    return reshaped("transpose_", input, views::transpose(input, dim0, dim1));
+}
+Tensor t_(const Tensor& input) { return reshaped("t_", input, views::t(input)); }
+
+}  // namespace rushlight::direct
