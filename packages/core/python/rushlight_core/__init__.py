@@ -42,6 +42,9 @@ from ._questions import (
 from ._random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 
 _C.Tensor.layout = property(lambda self: strided)
+# Python 2's names of the operators, which PyTorch has kept.
+_C.Tensor.__div__, _C.Tensor.__rdiv__ = _C.Tensor.__truediv__, _C.Tensor.__rtruediv__
+_C.Tensor.__idiv__ = _C.Tensor.__itruediv__
 
 del globals()["DisableTorchFunctionSubclass"]  # is in `overrides`
 
@@ -60,6 +63,7 @@ _LAZY = {
     "set_printoptions": "_printing",
     "linalg": "",
     "overrides": "",
+    "special": "",
 }
 __all__ += list(_LAZY)
 

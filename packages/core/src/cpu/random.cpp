@@ -79,6 +79,40 @@ void exponential_(KernelContext& ctx, const View& self, double lambd) {
         [=](auto u) { return -std::log1p(-u) / static_cast<decltype(u)>(lambd); });
 }
 
+// By inversion: P(value > n) is (1 - p)^n.
+void geometric_(KernelContext& ctx, const View& self, double p) {
+    const double scale = 1 / std::log1p(-p);
+    auto draw = [&](auto* out) { fill_uniform(ctx.random, out, self.numel); };
+    auto map = [=](auto u) {
+        using T = decltype(u);
+        return std::max(std::ceil(std::log1p(-u) * static_cast<T>(scale)), T(1));
+    };
+    if (is_floating(self.dtype)) return floating(ctx, self, draw, map);
+    // Integers cannot say more than their largest number.
+    const double largest =
+        std::ldexp(1.0, 8 * static_cast<int>(itemsize(self.dtype)) - 1 - (itemsize(self.dtype) == 8)) - 1;
+    with_values<double>(ctx, self, DType::Float64, [&](double* values) {
+        draw(values);
+        for (int64_t i = 0; i < self.numel; ++i) values[i] = std::min(map(values[i]), largest);
+    });
+}
+
+void cauchy_(KernelContext& ctx, const View& self, double median, double sigma) {
+    floating(
+        ctx, self, [&](auto* out) { fill_uniform(ctx.random, out, self.numel); },
+        [=](auto u) {
+            using T = decltype(u);
+            return static_cast<T>(median) +
+                   static_cast<T>(sigma) * std::tan(static_cast<T>(3.141592653589793) * (u - T(0.5)));
+        });
+}
+
+void log_normal_(KernelContext& ctx, const View& self, double mean, double std) {
+    floating(
+        ctx, self, [&](auto* out) { fill_normal(ctx.random, out, self.numel); },
+        [=](auto z) { return std::exp(static_cast<decltype(z)>(mean) + z * static_cast<decltype(z)>(std)); });
+}
+
 void bernoulli_(KernelContext& ctx, const View& self, double p) {
     with_values<uint8_t>(ctx, self, DType::UInt8, [&](uint8_t* values) {
         fill_bernoulli(ctx.random, static_cast<float>(p), values, self.numel);

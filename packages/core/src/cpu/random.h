@@ -11,6 +11,11 @@ void uniform_(KernelContext& ctx, const View& self, double from, double to);
 void normal_(KernelContext& ctx, const View& self, double mean, double std);
 /// Of rate `lambd`.
 void exponential_(KernelContext& ctx, const View& self, double lambd);
+/// Trials up to the first success, each of probability p.
+void geometric_(KernelContext& ctx, const View& self, double p);
+void cauchy_(KernelContext& ctx, const View& self, double median, double sigma);
+/// e to the power of normally distributed numbers.
+void log_normal_(KernelContext& ctx, const View& self, double mean, double std);
 /// 1 with probability p, else 0.
 void bernoulli_(KernelContext& ctx, const View& self, double p);
 /// 1 with the probability that `p` has in the same place.

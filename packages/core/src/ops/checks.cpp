@@ -71,4 +71,9 @@ void heaviside(const Tensor& input, const Tensor& values) {
              name(values.dtype()));
 }
 
+void softshrink(const Tensor&, Scalar lambd) {
+    RL_CHECK(lambd.to<double>() >= 0, throw_runtime, "softshrink(lambd): must not be negative, got %g",
+             lambd.to<double>());
+}
+
 }  // namespace rushlight::checks

@@ -15,5 +15,7 @@ void integer_power(const TensorOrScalar& input, const TensorOrScalar& exponent);
 void same_dtype(const Tensor& input, const Tensor& other, double rtol, double atol, bool equal_nan);
 /// RuntimeError when the dtypes differ.
 void heaviside(const Tensor& input, const Tensor& values);
+/// RuntimeError when the width is negative or NaN.
+void softshrink(const Tensor& input, Scalar lambd);
 
 }  // namespace rushlight::checks

@@ -1,8 +1,21 @@
 #include "bodies/activation.h"
+
+#include "ops/rules.h"
 #include "rushlight/ops/_gelu.h"
 #include "rushlight/ops/_gelu_tanh.h"
+#include "rushlight/ops/_prelu.h"
+#include "rushlight/ops/detach.h"
 #include "rushlight/ops/elu.h"
+#include "rushlight/ops/empty_like.h"
+#include "rushlight/ops/gt.h"
 #include "rushlight/ops/hardtanh.h"
+#include "rushlight/ops/leaky_relu.h"
+#include "rushlight/ops/mul.h"
+#include "rushlight/ops/narrow.h"
+#include "rushlight/ops/reshape.h"
+#include "rushlight/ops/sigmoid.h"
+#include "rushlight/ops/uniform_.h"
+#include "rushlight/ops/where.h"
 
 namespace rushlight::composites {
 
@@ -24,5 +37,37 @@ Tensor celu(const Tensor& input, Scalar alpha) {
 }
 
 Tensor relu6(const Tensor& input) { return ops::hardtanh(input, Scalar(0), Scalar(6)); }
+
+Tensor prelu(const Tensor& input, const Tensor& weight) {
+    rules::same_dtype("prelu", "input", input, "weight", weight);
+    RL_CHECK(weight.dim() <= 1, throw_runtime,
+             "prelu(weight): needs a number or one for each channel, got shape %s",
+             to_string(weight.sizes()).c_str());
+    if (weight.numel() == 1) return ops::_prelu(input, ops::reshape(weight, IntList()));
+    int64_t channels = input.dim() > 1 ? input.size(1) : 1;
+    RL_CHECK(weight.numel() == channels && input.dim() > 0, throw_runtime,
+             "prelu(input, weight): an input of shape %s has %lld channels, weight has %lld numbers",
+             to_string(input.sizes()).c_str(), (long long)channels, (long long)weight.numel());
+    // Over the dimensions behind the channels.
+    std::vector<int64_t> shape(static_cast<size_t>(std::max<int64_t>(input.dim() - 1, 1)), 1);
+    shape[0] = channels;
+    return ops::_prelu(input, ops::reshape(weight, shape));
+}
+
+Tensor rrelu(const Tensor& input, Scalar lower, Scalar upper, bool training, Generator* generator) {
+    double low = lower.to<double>(), high = upper.to<double>();
+    RL_CHECK(low <= high, throw_runtime, "rrelu(lower, upper): lower %g is above upper %g", low, high);
+    if (!training) return ops::leaky_relu(input, Scalar((low + high) / 2));
+    Tensor slope = ops::uniform_(ops::empty_like(ops::detach(input)), low, high, generator);
+    return ops::where(ops::gt(input, 0), input, ops::mul(input, slope));
+}
+
+Tensor glu(const Tensor& input, int64_t dim) {
+    RL_CHECK(input.dim() > 0, throw_runtime, "glu(input): a 0-d tensor has no halves");
+    int64_t size = input.size(dim), half = size / 2;
+    RL_CHECK(size % 2 == 0, throw_runtime, "glu(input): dimension %lld has size %lld, needs an even size",
+             (long long)dim, (long long)size);
+    return ops::mul(ops::narrow(input, dim, 0, half), ops::sigmoid(ops::narrow(input, dim, half, half)));
+}
 
 }  // namespace rushlight::composites

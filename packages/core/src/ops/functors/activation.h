@@ -211,5 +211,42 @@ struct LogSigmoidBackward {
     RL_HD T operator()(T grad, T x) const { return grad * math::sigmoid(-x); }
 };
 
+template <class T>
+struct Softsign {
+    explicit Softsign(const Scalar*) {}
+    RL_HD T operator()(T x) const { return x / (T(1) + std::fabs(x)); }
+};
+template <class T>
+struct Tanhshrink {
+    explicit Tanhshrink(const Scalar*) {}
+    RL_HD T operator()(T x) const { return x - math::tanh(x); }
+};
+
+// A NaN stays.
+template <class T>
+struct Softshrink {
+    T lambd;
+    explicit Softshrink(const Scalar* p) : lambd(p[0].to<T>()) {}
+    RL_HD T operator()(T x) const { return x > lambd ? x - lambd : x < -lambd ? x + lambd : x * T(0); }
+};
+template <class T>
+struct Hardshrink {
+    T lambd;
+    explicit Hardshrink(const Scalar* p) : lambd(p[0].to<T>()) {}
+    RL_HD T operator()(T x) const { return x >= -lambd && x <= lambd ? T(0) : x; }
+};
+template <class T>
+struct ShrinkBackward {
+    T lambd;
+    explicit ShrinkBackward(const Scalar* p) : lambd(p[0].to<T>()) {}
+    RL_HD T operator()(T grad, T x) const { return x >= -lambd && x <= lambd ? T(0) : grad; }
+};
+
+template <class T>
+struct Prelu {
+    explicit Prelu(const Scalar*) {}
+    RL_HD T operator()(T x, T slope) const { return x > T(0) ? x : x * slope; }
+};
+
 }  // namespace
 }  // namespace rushlight::functors

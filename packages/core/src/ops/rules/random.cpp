@@ -20,6 +20,23 @@ Outputs exponential_(const Tensor& input, double lambd, Generator*) {
     RL_CHECK(lambd > 0, throw_runtime, "exponential_(lambd): must be positive, got %g", lambd);
     return {};
 }
+Outputs geometric_(const Tensor& input, double p, Generator*) {
+    RL_CHECK(input.dtype() != DType::Bool, throw_not_implemented,
+             "geometric_(input): not defined for dtype bool");
+    RL_CHECK(p > 0 && p < 1, throw_runtime, "geometric_(p): must lie between 0 and 1, got %g", p);
+    return {};
+}
+Outputs cauchy_(const Tensor& input, double, double sigma, Generator*) {
+    RL_CHECK(is_floating(input.dtype()), throw_runtime, "cauchy_(input): needs a floating dtype, got %s",
+             name(input.dtype()));
+    RL_CHECK(sigma > 0, throw_runtime, "cauchy_(sigma): must be positive, got %g", sigma);
+    return {};
+}
+Outputs log_normal_(const Tensor& input, double, double std, Generator*) {
+    floating_only("log_normal_", input);
+    RL_CHECK(std > 0, throw_runtime, "log_normal_(std): must be positive, got %g", std);
+    return {};
+}
 Outputs bernoulli_(const Tensor&, double p, Generator*) {
     RL_CHECK(p >= 0 && p <= 1, throw_runtime, "bernoulli_(p): must lie between 0 and 1, got %g", p);
     return {};

@@ -1,0 +1,48 @@
+#include "bodies/special.h"
+#include "rushlight/ops/_logit.h"
+#include "rushlight/ops/_polygamma.h"
+#include "rushlight/ops/_to_copy.h"
+#include "rushlight/ops/add.h"
+#include "rushlight/ops/clamp.h"
+#include "rushlight/ops/copy_.h"
+#include "rushlight/ops/digamma.h"
+#include "rushlight/ops/lgamma.h"
+#include "rushlight/ops/sub.h"
+
+namespace rushlight::composites {
+
+Tensor polygamma(int64_t n, const Tensor& input) {
+    RL_CHECK(n >= 0, throw_runtime, "polygamma(n): must not be negative, got %lld", (long long)n);
+    return n ? ops::_polygamma(input, n) : ops::digamma(input);
+}
+Tensor polygamma_(const Tensor& input, int64_t n) {
+    Tensor result = polygamma(n, input);
+    RL_CHECK(can_cast(result.dtype(), input.dtype()), throw_runtime,
+             "polygamma_: a result of dtype %s cannot be written to a tensor of dtype %s",
+             name(result.dtype()), name(input.dtype()));
+    return ops::copy_(input, result);
+}
+
+Tensor mvlgamma(const Tensor& input, int64_t p) {
+    RL_CHECK(p >= 1, throw_runtime, "mvlgamma(p): must be at least 1, got %lld", (long long)p);
+    Tensor sum = ops::lgamma(input);
+    for (int64_t i = 1; i < p; ++i)
+        sum = ops::add(sum, ops::lgamma(ops::sub(input, Scalar(0.5 * static_cast<double>(i)))));
+    constexpr double kLogPi = 1.1447298858494002;
+    return p == 1 ? sum : ops::add(sum, Scalar(0.25 * kLogPi * static_cast<double>(p * (p - 1))));
+}
+
+Tensor logit(const Tensor& input, std::optional<double> eps) {
+    if (!eps || *eps < 0) return ops::_logit(input);
+    const Tensor x = is_floating(input.dtype()) ? input : ops::_to_copy(input, default_dtype());
+    return ops::_logit(ops::clamp(x, TensorOrScalar(*eps), TensorOrScalar(1 - *eps)));
+}
+
+Tensor _no_gradient(const Tensor&, std::string_view op, std::string_view argument) {
+    throw_not_implemented(
+        "%.*s: the derivative with respect to %.*s is not implemented\n"
+        "hint: detach() that argument where it is a constant",
+        static_cast<int>(op.size()), op.data(), static_cast<int>(argument.size()), argument.data());
+}
+
+}  // namespace rushlight::composites

@@ -1,0 +1,102 @@
+// Functors of ops/special.yaml.
+#pragma once
+
+#include "ops/functors/gamma_math.h"
+
+namespace rushlight::functors {
+namespace {
+
+// Computed as double and rounded once.
+#define RL_SPECIAL_FUNCTION(Name, function)                                                        \
+    template <class T>                                                                             \
+    struct Name {                                                                                  \
+        explicit Name(const Scalar*) {}                                                            \
+        RL_HD T operator()(T x) const { return static_cast<T>(function(static_cast<double>(x))); } \
+    };
+RL_SPECIAL_FUNCTION(Lgamma, math::lgamma)
+RL_SPECIAL_FUNCTION(Digamma, math::digamma)
+RL_SPECIAL_FUNCTION(I0, math::i0)
+RL_SPECIAL_FUNCTION(SpecialI0e, math::i0e)
+RL_SPECIAL_FUNCTION(SpecialI1, math::i1)
+RL_SPECIAL_FUNCTION(SpecialI1e, math::i1e)
+RL_SPECIAL_FUNCTION(SpecialErfcx, math::erfcx)
+RL_SPECIAL_FUNCTION(SpecialNdtr, math::ndtr)
+RL_SPECIAL_FUNCTION(SpecialNdtri, math::ndtri)
+RL_SPECIAL_FUNCTION(SpecialLogNdtr, math::log_ndtr)
+// Of the C library.
+RL_SPECIAL_FUNCTION(SpecialBesselJ0, ::j0)
+RL_SPECIAL_FUNCTION(SpecialBesselJ1, ::j1)
+RL_SPECIAL_FUNCTION(SpecialBesselY0, ::y0)
+RL_SPECIAL_FUNCTION(SpecialBesselY1, ::y1)
+#undef RL_SPECIAL_FUNCTION
+
+template <class T>
+struct Polygamma {
+    double n;
+    explicit Polygamma(const Scalar* p) : n(p[0].to<double>()) {}
+    RL_HD T operator()(T x) const { return static_cast<T>(math::polygamma(n, static_cast<double>(x))); }
+};
+template <class T>
+struct SpecialZeta {
+    explicit SpecialZeta(const Scalar*) {}
+    RL_HD T operator()(T s, T q) const {
+        return static_cast<T>(math::zeta(static_cast<double>(s), static_cast<double>(q)));
+    }
+};
+template <class T>
+struct Igamma {
+    explicit Igamma(const Scalar*) {}
+    RL_HD T operator()(T a, T x) const {
+        return static_cast<T>(math::incomplete_gamma(static_cast<double>(a), static_cast<double>(x), true));
+    }
+};
+template <class T>
+struct Igammac {
+    explicit Igammac(const Scalar*) {}
+    RL_HD T operator()(T a, T x) const {
+        return static_cast<T>(math::incomplete_gamma(static_cast<double>(a), static_cast<double>(x), false));
+    }
+};
+// The derivative of igamma in x, x^(a-1) e^-x / gamma(a), times grad.
+template <class T>
+struct IgammaBackward {
+    explicit IgammaBackward(const Scalar*) {}
+    RL_HD T operator()(T grad, T a, T x) const {
+        double s = static_cast<double>(a), y = static_cast<double>(x);
+        return grad * static_cast<T>(math::gamma_density(s, y) * s / y);
+    }
+};
+
+// x f(y), and 0 where x is 0, whatever f says; a NaN of y stays.
+template <class T>
+struct Xlogy {
+    explicit Xlogy(const Scalar*) {}
+    RL_HD T operator()(T x, T y) const { return y != y ? y : x == T(0) ? T(0) : x * math::log(y); }
+};
+template <class T>
+struct SpecialXlog1py {
+    explicit SpecialXlog1py(const Scalar*) {}
+    RL_HD T operator()(T x, T y) const { return y != y ? y : x == T(0) ? T(0) : x * math::log1p(y); }
+};
+
+template <class T>
+struct SpecialEntr {
+    explicit SpecialEntr(const Scalar*) {}
+    RL_HD T operator()(T x) const {
+        T inside = -x * math::log(x);
+        return x > T(0) || x != x ? inside : x == T(0) ? T(0) : static_cast<T>(-INFINITY);
+    }
+};
+
+template <class T>
+struct Logit {
+    explicit Logit(const Scalar*) {}
+    // log(x / (1 - x)); near 1/2, where that is near 0, from the distance to it.
+    RL_HD T operator()(T x) const {
+        T apart = (T(2) * x - T(1)) / (T(1) - x);
+        return x > T(0.25) && x < T(0.75) ? math::log1p(apart) : math::log(x / (T(1) - x));
+    }
+};
+
+}  // namespace
+}  // namespace rushlight::functors
