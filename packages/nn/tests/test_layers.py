@@ -11,7 +11,7 @@ import rushlight_nn as nn
 import rushlight_nn.functional as F
 
 NO_ARGUMENTS = [nn.ReLU, nn.ReLU6, nn.SiLU, nn.Hardswish, nn.Hardsigmoid, nn.Mish, nn.Sigmoid, nn.LogSigmoid]
-NO_ARGUMENTS += [nn.Tanh, nn.Softsign, nn.SELU]
+NO_ARGUMENTS += [nn.Tanh, nn.Softsign, nn.SELU, nn.Tanhshrink]
 
 
 @pytest.mark.parametrize("layer", NO_ARGUMENTS)
@@ -35,6 +35,9 @@ def test_activation_layers_call_their_function(layer):
         (nn.LogSoftmax(0), lambda x: F.log_softmax(x, 0)),
         (nn.PReLU(), lambda x: F.leaky_relu(x, 0.25)),
         (nn.GLU(0), lambda x: F.glu(x, 0)),
+        (nn.Softshrink(0.3), lambda x: F.softshrink(x, 0.3)),
+        (nn.Hardshrink(0.3), lambda x: F.hardshrink(x, 0.3)),
+        (nn.RReLU(0.1, 0.3).eval(), lambda x: F.leaky_relu(x, 0.2)),
     ],
 )
 def test_activation_layers_pass_their_arguments(layer, expected):
@@ -47,6 +50,23 @@ def test_activations_in_place():
     assert nn.ReLU(inplace=True)(x) is x
     assert x.tolist() == [0.0, 2.0]
     assert repr(nn.ReLU(inplace=True)) == "ReLU(inplace=True)"
+
+
+def test_rrelu_draws_a_slope_for_each_element():
+    x = -core.ones(1000)
+    slopes = -nn.RReLU(0.1, 0.3)(x)
+    assert 0.1 <= slopes.min().item() < 0.12
+    assert 0.28 < slopes.max().item() <= 0.3
+    assert abs(slopes.mean().item() - 0.2) < 0.01
+    assert F.rrelu(core.tensor([2.0]), training=True).item() == 2
+    assert nn.RReLU(inplace=True)(x) is x
+
+
+def test_softmax2d():
+    x = core.randn(2, 3, 4, 5)
+    assert core.equal(nn.Softmax2d()(x), F.softmax(x, 1))
+    with pytest.raises(ValueError, match="3 or 4"):
+        nn.Softmax2d()(x[0, 0])
 
 
 def test_prelu_per_channel():

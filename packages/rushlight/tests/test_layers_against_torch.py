@@ -139,6 +139,11 @@ LAYERS: dict[str, tuple[Make, tuple[int, ...]]] = {
         )
     },
     "Threshold": (lambda nn: nn.Threshold(0.1, 2.0), (4, 5)),
+    "Softshrink": (lambda nn: nn.Softshrink(0.3), (4, 5)),
+    "Hardshrink": (lambda nn: nn.Hardshrink(0.3), (4, 5)),
+    "Tanhshrink": (lambda nn: nn.Tanhshrink(), (4, 5)),
+    "RReLU": (lambda nn: nn.RReLU(0.2, 0.2), (4, 5)),
+    "Softmax2d": (lambda nn: nn.Softmax2d(), (2, 3, 2, 2)),
 }
 
 

@@ -1,7 +1,8 @@
 """Special functions: `rushlight.special`, under the names that PyTorch and SciPy give them.
 
-Each is an operator of core; float16 and bfloat16 are computed as float32, float32 as float64, integers in the default dtype.
-The orthogonal polynomials, `airy_ai`, the modified Bessel functions of the second kind and `spherical_bessel_j0` are not there.
+Each is an operator of core. Integers are computed in the default dtype, float16 and bfloat16 as float32, and hard functions of
+any dtype as float64. Not there: orthogonal polynomials, `airy_ai`, `spherical_bessel_j0` and the modified Bessel functions of
+the second kind.
 """
 
 from __future__ import annotations

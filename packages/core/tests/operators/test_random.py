@@ -16,6 +16,9 @@ DRAWS: dict[str, Callable[[], Any]] = {
     "randperm": lambda: core.randperm(20),
     "bernoulli_": lambda: core.empty(3, 5).bernoulli_(0.4),
     "exponential_": lambda: core.empty(3, 5).exponential_(2.0),
+    "geometric_": lambda: core.empty(3, 25).geometric_(0.1),
+    "cauchy_": lambda: core.empty(3, 5).cauchy_(),
+    "log_normal_": lambda: core.empty(3, 5).log_normal_(),
     "multinomial": lambda: core.multinomial(core.tensor([0.2, 0.3, 0.5]), 8, True),
     "dropout": lambda: core.dropout(core.ones(50), 0.5, True),
     "half": lambda: core.rand(7, dtype=core.float16),
@@ -72,6 +75,21 @@ def test_moments() -> None:
     drawn = core.multinomial(core.tensor([1.0, 2.0, 0.0, 1.0]), n, True)
     for value, share in enumerate((0.25, 0.5, 0.0, 0.25)):
         assert abs((drawn == value).float().mean().item() - share) < 0.01
+
+
+def test_distributions_without_moments_or_with_heavy_tails() -> None:
+    core.manual_seed(5)
+    n = 100_000
+    cauchy, positive = core.empty(n).cauchy_(1.0, 2.0), core.empty(n).log_normal_(0.5, 0.25)
+    assert abs((cauchy < 1).float().mean().item() - 0.5) < 0.01
+    assert abs(((cauchy - 1).abs() < 2).float().mean().item() - 0.5) < 0.01
+    assert abs(positive.log().mean().item() - 0.5) < 0.01
+    assert abs(positive.log().std().item() - 0.25) < 0.01
+    for dtype in (core.float32, core.float64, core.int64, core.uint8):
+        trials = core.empty(n, dtype=dtype).geometric_(0.3)
+        assert trials.min().item() == 1
+        assert abs(trials.double().mean().item() - 1 / 0.3) < 0.05
+    assert core.empty(1000, dtype=core.int8).geometric_(1e-6).max().item() == 127
 
 
 def test_ranges() -> None:

@@ -96,7 +96,7 @@ RL_SPECIAL double zeta_positive(double s, double q) {
 /// Hurwitz's zeta function (DLMF 25.11.1). Below zero only whole s have one.
 RL_SPECIAL double zeta(double s, double q) {
     if (s == 1) return kInfinity;
-    if (!(s > 1) || q != q) return static_cast<double>(NAN);
+    if (!(s > 1 && q > -kInfinity)) return static_cast<double>(NAN);
     if (q > 0) return s < kInfinity ? zeta_positive(s, q) : q < 1 ? kInfinity : q == 1;
     double floor = std::floor(q);
     if (q == floor) return kInfinity;

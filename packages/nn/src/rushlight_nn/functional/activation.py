@@ -12,18 +12,19 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_relu, _relu_ = operator("relu"), operator("relu_")
+_relu, relu_ = operator("relu"), operator("relu_")
 _relu6, _relu6_ = operator("relu6"), operator("relu6_")
-_threshold, _threshold_ = operator("threshold"), operator("threshold_")
-_hardtanh, _hardtanh_ = operator("hardtanh"), operator("hardtanh_")
-_leaky_relu, _leaky_relu_ = operator("leaky_relu"), operator("leaky_relu_")
-_elu, _elu_ = operator("elu"), operator("elu_")
-_selu, _selu_ = operator("selu"), operator("selu_")
-_celu, _celu_ = operator("celu"), operator("celu_")
+_threshold, threshold_ = operator("threshold"), operator("threshold_")
+_hardtanh, hardtanh_ = operator("hardtanh"), operator("hardtanh_")
+_leaky_relu, leaky_relu_ = operator("leaky_relu"), operator("leaky_relu_")
+_elu, elu_ = operator("elu"), operator("elu_")
+_selu, selu_ = operator("selu"), operator("selu_")
+_celu, celu_ = operator("celu"), operator("celu_")
 _silu, _silu_ = operator("silu"), operator("silu_")
 _mish, _mish_ = operator("mish"), operator("mish_")
 _hardswish, _hardswish_ = operator("hardswish"), operator("hardswish_")
 _hardsigmoid, _hardsigmoid_ = operator("hardsigmoid"), operator("hardsigmoid_")
+_rrelu, rrelu_ = operator("rrelu"), operator("rrelu_")
 _softmax = operator("softmax")
 _log_softmax = operator("log_softmax")
 
@@ -32,11 +33,17 @@ tanh = operator("tanh")
 gelu = operator("gelu")
 softplus = operator("softplus")
 logsigmoid = operator("log_sigmoid")
+softsign = operator("softsign")
+softshrink = operator("softshrink")
+hardshrink = operator("hardshrink")
+tanhshrink = operator("tanhshrink")
+prelu = operator("prelu")
+glu = operator("glu")
 
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """max(x, 0), elementwise."""
-    return _relu_(input) if inplace else _relu(input)
+    return relu_(input) if inplace else _relu(input)
 
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
@@ -46,34 +53,34 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
 
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """x where x > threshold, else value."""
-    return _threshold_(input, threshold, value) if inplace else _threshold(input, threshold, value)
+    return threshold_(input, threshold, value) if inplace else _threshold(input, threshold, value)
 
 
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
     """x limited to [min_val, max_val], elementwise."""
     if min_val > max_val:
         raise ValueError(f"hardtanh(min_val, max_val): got {min_val} and {max_val}, needs min_val <= max_val")
-    return _hardtanh_(input, min_val, max_val) if inplace else _hardtanh(input, min_val, max_val)
+    return hardtanh_(input, min_val, max_val) if inplace else _hardtanh(input, min_val, max_val)
 
 
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """x where x > 0, else negative_slope · x."""
-    return _leaky_relu_(input, negative_slope) if inplace else _leaky_relu(input, negative_slope)
+    return leaky_relu_(input, negative_slope) if inplace else _leaky_relu(input, negative_slope)
 
 
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """x where x > 0, else alpha (e^x - 1) (Clevert et al. 2016)."""
-    return _elu_(input, alpha) if inplace else _elu(input, alpha)
+    return elu_(input, alpha) if inplace else _elu(input, alpha)
 
 
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """A scaled ELU that keeps activations normalised (Klambauer et al. 2017)."""
-    return _selu_(input) if inplace else _selu(input)
+    return selu_(input) if inplace else _selu(input)
 
 
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """x where x > 0, else alpha (e^(x / alpha) - 1) (Barron 2017)."""
-    return _celu_(input, alpha) if inplace else _celu(input, alpha)
+    return celu_(input, alpha) if inplace else _celu(input, alpha)
 
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -96,17 +103,18 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     return _hardsigmoid_(input) if inplace else _hardsigmoid(input)
 
 
-def softsign(input: Tensor) -> Tensor:
-    """x / (1 + |x|), elementwise."""
-    return input / (1 + input.abs())
+def rrelu(
+    input: Tensor,
+    lower: float = 1.0 / 8,
+    upper: float = 1.0 / 3,
+    training: bool = False,
+    inplace: bool = False,
+) -> Tensor:
+    """x where x > 0, else x times a slope drawn from [lower, upper] (Xu et al. 2015).
 
-
-def glu(input: Tensor, dim: int = -1) -> Tensor:
-    """a · sigmoid(b), where a and b are the halves of `input` along `dim` (Dauphin et al. 2017)."""
-    if input.size(dim) % 2:
-        raise RuntimeError(f"glu(input): dimension {dim} has size {input.size(dim)}, needs an even size")
-    first, second = input.chunk(2, dim)
-    return first * sigmoid(second)
+    Without `training` the slope is their mean.
+    """
+    return rrelu_(input, lower, upper, training) if inplace else _rrelu(input, lower, upper, training)
 
 
 def _implicit_dim(function: str, ndim: int) -> int:

@@ -143,13 +143,29 @@ class PReLU(Module):
         )
 
     def forward(self, input: Tensor) -> Tensor:
-        slope: Tensor = self.weight
-        if self.num_parameters > 1 and input.dim() > 2:
-            slope = slope.reshape([-1] + [1] * (input.dim() - 2))
-        return core.where(input > 0, input, input * slope)
+        return F.prelu(input, self.weight)
 
     def extra_repr(self) -> str:
         return f"num_parameters={self.num_parameters}"
+
+
+class RReLU(Module):
+    """x where x > 0, else x times a slope drawn from [lower, upper] for each element (Xu et al. 2015).
+
+    In evaluation the slope is their mean.
+    """
+
+    def __init__(self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, inplace: bool = False) -> None:
+        super().__init__()
+        self.lower = lower
+        self.upper = upper
+        self.inplace = inplace
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.rrelu(input, self.lower, self.upper, self.training, self.inplace)
+
+    def extra_repr(self) -> str:
+        return f"lower={self.lower}, upper={self.upper}" + (", inplace=True" if self.inplace else "")
 
 
 class ELU(Module):
@@ -243,6 +259,36 @@ class Softsign(Module):
         return F.softsign(input)
 
 
+class Tanhshrink(Module):
+    """x - tanh(x)."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.tanhshrink(input)
+
+
+class _Shrink(Module):
+    def __init__(self, lambd: float = 0.5) -> None:
+        super().__init__()
+        self.lambd = lambd
+
+    def extra_repr(self) -> str:
+        return str(self.lambd)
+
+
+class Softshrink(_Shrink):
+    """x brought nearer to zero by `lambd`, zero within it."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.softshrink(input, self.lambd)
+
+
+class Hardshrink(_Shrink):
+    """x, but zero within `lambd` of zero."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.hardshrink(input, self.lambd)
+
+
 class Softplus(Module):
     """log(1 + e^(beta x)) / beta; the identity where beta x is above `threshold`."""
 
@@ -300,3 +346,12 @@ class LogSoftmax(_AlongDim):
 
     def forward(self, input: Tensor) -> Tensor:
         return F.log_softmax(input, self.dim)
+
+
+class Softmax2d(Module):
+    """e^x / sum(e^x) over the channels of (N, C, H, W) or (C, H, W)."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        if input.dim() not in (3, 4):
+            raise ValueError(f"Softmax2d(input): got shape {tuple(input.shape)}, needs 3 or 4 dimensions")
+        return F.softmax(input, -3)

@@ -1,0 +1,86 @@
+"""Special functions: how near they come to SciPy's, and what their definitions say where SciPy is no judge."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import scipy.special
+from numpy.typing import NDArray
+
+import rushlight_core as core
+import rushlight_core.special as special
+
+Values = NDArray[np.float64]
+WIDE = np.concatenate([np.linspace(-9, 9, 181), np.linspace(-25, 40, 66)])
+POSITIVE = np.concatenate([np.linspace(0.05, 30, 200), 10.0 ** np.arange(-10, 11)])
+CHANCES = np.concatenate([np.linspace(0.01, 0.99, 99), 10.0 ** -np.arange(3.0, 300.0, 7)])
+
+# Bounds are relative, and leave room for SciPy's own errors.
+CLOSE: dict[str, tuple[Callable[[Values], Values], Values, float]] = {
+    "gammaln": (scipy.special.gammaln, POSITIVE, 4e-15),
+    "digamma": (scipy.special.digamma, POSITIVE, 4e-15),
+    "i0": (scipy.special.i0, WIDE, 4e-15),
+    "i1": (scipy.special.i1, WIDE, 4e-15),
+    "i0e": (scipy.special.i0e, WIDE, 4e-15),
+    "i1e": (scipy.special.i1e, WIDE, 4e-15),
+    "erfcx": (scipy.special.erfcx, WIDE, 2e-13),
+    "ndtr": (scipy.special.ndtr, WIDE[WIDE < 9], 4e-13),
+    "log_ndtr": (scipy.special.log_ndtr, WIDE[WIDE < 9], 2e-14),
+    "ndtri": (scipy.special.ndtri, CHANCES[CHANCES != 0.5], 4e-15),
+}
+
+
+@pytest.mark.parametrize("name", CLOSE)
+def test_as_near_as_documented(name: str) -> None:
+    reference, x, bound = CLOSE[name]
+    got = getattr(special, name)(core.from_numpy(x)).numpy()
+    np.testing.assert_allclose(got, reference(x), rtol=bound, atol=1e-15 if name == "gammaln" else 0)
+
+
+@pytest.mark.parametrize("scale", [0.01, 1.0, 30.0, 250.0, 4000.0, 1e8])
+def test_incomplete_gamma_functions(scale: float) -> None:
+    a = np.linspace(0.2, 1.8, 9)[:, None] * scale
+    x = a * np.linspace(0.5, 1.5, 21)
+    below = special.gammainc(core.from_numpy(a), core.from_numpy(x)).numpy()
+    above = special.gammaincc(core.from_numpy(a), core.from_numpy(x)).numpy()
+    np.testing.assert_allclose(below + above, 1, rtol=1e-14)
+    bound = 5e-12 if scale < 1e4 else 1e-8  # of SciPy
+    np.testing.assert_allclose(below, scipy.special.gammainc(a, x), rtol=bound, atol=1e-200)
+    np.testing.assert_allclose(above, scipy.special.gammaincc(a, x), rtol=bound, atol=1e-200)
+
+
+def test_ends_of_the_incomplete_gamma_functions() -> None:
+    a = core.tensor([0.0, 0.0, 1.0, -1.0, math.inf, 2.0])
+    x = core.tensor([0.0, 1.0, 0.0, 1.0, 1.0, math.inf])
+    np.testing.assert_array_equal(special.gammainc(a, x).numpy(), [np.nan, 1, 0, np.nan, 0, 1])
+    np.testing.assert_array_equal(special.gammaincc(a, x).numpy(), [np.nan, 0, 1, np.nan, 1, 0])
+
+
+def test_zeta_below_zero() -> None:
+    """By the recurrence, which holds everywhere; also where summing term by term would not end."""
+    q = core.tensor([-0.3, -7.6, -19.9, -20.1, -333.25], dtype=core.float64)
+    for s in (2, 3, 8):
+        np.testing.assert_allclose(
+            special.zeta(s, q).numpy(), (special.zeta(s, q + 1) + q**-s).numpy(), rtol=1e-12
+        )
+    assert special.zeta(2, core.tensor([-1e9 - 0.5], dtype=core.float64)).item() == pytest.approx(math.pi**2)
+    assert special.zeta(2.5, core.tensor([-1.5])).isnan().all()
+
+
+def test_polygamma_of_both_sides() -> None:
+    x = core.tensor([0.3, 2.5, 40.0, -0.75, -3.5], dtype=core.float64)
+    for n in (1, 2, 5):
+        step = (-1) ** n * math.factorial(n) * x ** (-n - 1)
+        np.testing.assert_allclose(
+            core.polygamma(n, x + 1).numpy(), (core.polygamma(n, x) + step).numpy(), rtol=1e-11, atol=1e-12
+        )
+
+
+def test_names() -> None:
+    assert special.gammaln is core.lgamma
+    assert special.psi is special.digamma is core.digamma
+    assert special.expit is core.sigmoid
+    assert set(special.__all__) <= set(vars(special))
