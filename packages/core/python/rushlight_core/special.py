@@ -1,8 +1,8 @@
 """Special functions: `rushlight.special`, under the names that PyTorch and SciPy give them.
 
-Each is an operator of core. Integers are computed in the default dtype, float16 and bfloat16 as float32, and hard functions of
-any dtype as float64. Not there: orthogonal polynomials, `airy_ai`, `spherical_bessel_j0` and the modified Bessel functions of
-the second kind.
+Each is an operator of core. Integers are computed in the default dtype, float16 and bfloat16 as float32, hard functions of
+any dtype as float64. Orthogonal polynomials, `airy_ai`, `spherical_bessel_j0` and the modified Bessel functions of the
+second kind are not there.
 """
 
 from __future__ import annotations
