@@ -126,7 +126,7 @@ def cpp_default(a: Argument) -> str:
 
 _ARGUMENT = re.compile(
     r"^(?P<type>Tensor(?P<write>\(w!\))?(?:\?)?(?:\[\])?|[A-Za-z]+\??(?:\[(?P<fill>\d*)\])?\??)"
-    r"(?P<dots>\.\.\.)?\s+(?P<name>[a-z_]\w*)(?:\s*=\s*(?P<default>.+))?$"
+    r"(?P<dots>\.\.\.)?\s+(?P<name>[A-Za-z_]\w*)(?:\s*=\s*(?P<default>.+))?$"
 )
 
 

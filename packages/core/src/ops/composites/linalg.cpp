@@ -1,0 +1,281 @@
+// Linear algebra made of products and sums.
+#include <cmath>
+
+#include "bodies/linalg.h"
+#include "ops/views.h"
+#include "rushlight/ops/_to_copy.h"
+#include "rushlight/ops/abs.h"
+#include "rushlight/ops/add.h"
+#include "rushlight/ops/amax.h"
+#include "rushlight/ops/amin.h"
+#include "rushlight/ops/clone.h"
+#include "rushlight/ops/detach.h"
+#include "rushlight/ops/diagonal.h"
+#include "rushlight/ops/expand.h"
+#include "rushlight/ops/eye.h"
+#include "rushlight/ops/flatten.h"
+#include "rushlight/ops/flip.h"
+#include "rushlight/ops/gt.h"
+#include "rushlight/ops/matmul.h"
+#include "rushlight/ops/mm.h"
+#include "rushlight/ops/mul.h"
+#include "rushlight/ops/new_empty.h"
+#include "rushlight/ops/new_ones.h"
+#include "rushlight/ops/norm.h"
+#include "rushlight/ops/reshape.h"
+#include "rushlight/ops/squeeze.h"
+#include "rushlight/ops/stack.h"
+#include "rushlight/ops/sum.h"
+#include "rushlight/ops/unsqueeze.h"
+#include "rushlight/ops/where.h"
+
+namespace rushlight::composites {
+namespace {
+
+void check_floating(const char* op, const Tensor& t) {
+    RL_CHECK(is_floating(t.dtype()), throw_runtime, "linalg.%s(input): needs a floating-point tensor, got %s",
+             op, name(t.dtype()));
+}
+
+void check_square(const char* op, const Tensor& t) {
+    RL_CHECK(t.dim() >= 2 && t.size(-1) == t.size(-2), throw_runtime,
+             "linalg.%s(input): needs square matrices, got shape %s", op, to_string(t.sizes()).c_str());
+}
+
+Tensor identity_like(const Tensor& t) {
+    return ops::expand(ops::eye(t.size(-1), std::nullopt, t.dtype(), t.device()), t.sizes(), false);
+}
+
+// Two different dimensions, not negative.
+void check_pair(const char* op, const Tensor& input, IntList dim, int64_t* pair) {
+    RL_CHECK(dim.size() == 2, throw_runtime, "linalg.%s(dim): needs two dimensions, got %s", op,
+             to_string(dim).c_str());
+    RL_CHECK(input.dim() >= 2, throw_runtime, "linalg.%s(input): needs at least 2 dimensions, got shape %s",
+             op, to_string(input.sizes()).c_str());
+    for (size_t i = 0; i < 2; ++i) pair[i] = wrap_dim(op, dim[i], input.dim());
+    RL_CHECK(pair[0] != pair[1], throw_runtime, "linalg.%s(dim): the dimensions must differ, got %s", op,
+             to_string(dim).c_str());
+}
+
+}  // namespace
+
+// --- norms ---
+
+Tensor linalg_vector_norm(const Tensor& input, Scalar ord, std::optional<IntList> dim, bool keepdim,
+                          std::optional<DType> dtype) {
+    check_floating("vector_norm", input);
+    return ops::norm(dtype && *dtype != input.dtype() ? ops::_to_copy(input, *dtype) : input, ord, dim,
+                     keepdim, dtype);
+}
+
+Tensor linalg_matrix_norm(const Tensor& given, Scalar ord, IntList dim, bool keepdim,
+                          std::optional<DType> dtype) {
+    check_floating("matrix_norm", given);
+    int64_t pair[2];
+    check_pair("matrix_norm", given, dim, pair);
+    const double order = ord.to<double>();
+    RL_CHECK(std::abs(order) != 2, throw_not_implemented,
+             "linalg.matrix_norm(ord): order %g needs singular values, which are not there yet", order);
+    RL_CHECK(std::abs(order) == 1 || std::isinf(order), throw_runtime,
+             "linalg.matrix_norm(ord): must be 1, -1, 2, -2, inf, -inf, 'fro' or 'nuc', got %g", order);
+    if (std::isinf(order)) std::swap(pair[0], pair[1]);
+    // Sums along the first dimension, of which the largest or the smallest along the second.
+    Tensor sums = ops::sum(ops::abs(given), IntList(&pair[0], 1), keepdim, dtype);
+    const int64_t along = pair[1] - (!keepdim && pair[0] < pair[1] ? 1 : 0);
+    return order > 0 ? ops::amax(sums, IntList(&along, 1), keepdim)
+                     : ops::amin(sums, IntList(&along, 1), keepdim);
+}
+
+Tensor linalg_matrix_norm_name(const Tensor& input, std::string_view ord, IntList dim, bool keepdim,
+                               std::optional<DType> dtype) {
+    RL_CHECK(ord != "nuc", throw_not_implemented,
+             "linalg.matrix_norm(ord): 'nuc' needs singular values, which are not there yet");
+    RL_CHECK(ord == "fro", throw_runtime,
+             "linalg.matrix_norm(ord): must be a number, 'fro' or 'nuc', got '%.*s'",
+             static_cast<int>(ord.size()), ord.data());
+    check_floating("matrix_norm", input);
+    int64_t pair[2];
+    check_pair("matrix_norm", input, dim, pair);
+    return linalg_vector_norm(input, Scalar(2), IntList(pair), keepdim, dtype);
+}
+
+Tensor linalg_norm(const Tensor& input, std::optional<Scalar> ord, std::optional<IntList> dim, bool keepdim,
+                   std::optional<DType> dtype) {
+    if (!ord) return linalg_vector_norm(input, Scalar(2), dim, keepdim, dtype);
+    const int64_t n = dim ? static_cast<int64_t>(dim->size()) : input.dim();
+    RL_CHECK(n == 1 || n == 2, throw_runtime,
+             "linalg.norm(ord): an order is of vectors or matrices, which %s %s does not say",
+             dim ? "dim" : "a tensor of shape", to_string(dim ? *dim : input.sizes()).c_str());
+    if (n == 1) return linalg_vector_norm(input, *ord, dim, keepdim, dtype);
+    return linalg_matrix_norm(input, *ord, dim ? *dim : kInts<-2, -1>, keepdim, dtype);
+}
+
+Tensor linalg_norm_name(const Tensor& input, std::string_view ord, std::optional<IntList> dim, bool keepdim,
+                        std::optional<DType> dtype) {
+    RL_CHECK(dim || input.dim() == 2, throw_runtime,
+             "linalg.norm(ord): '%.*s' is of matrices; give dim, since the shape is %s",
+             static_cast<int>(ord.size()), ord.data(), to_string(input.sizes()).c_str());
+    return linalg_matrix_norm_name(input, ord, dim ? *dim : kInts<-2, -1>, keepdim, dtype);
+}
+
+// --- products ---
+
+Tensor linalg_vecdot(const Tensor& x, const Tensor& y, int64_t dim) {
+    const Tensor products = ops::mul(x, y);
+    const int64_t d = wrap_dim("linalg.vecdot", dim, products.dim());
+    return ops::sum(products, IntList(&d, 1), false, products.dtype());
+}
+
+namespace {
+
+// best[i][j]: where the product of matrices i to j is split last.
+Tensor multiply(const std::vector<Tensor>& matrices, const std::vector<std::vector<size_t>>& best, size_t i,
+                size_t j) {
+    if (i == j) return matrices[i];
+    const size_t k = best[i][j];
+    return ops::mm(multiply(matrices, best, i, k), multiply(matrices, best, k + 1, j));
+}
+
+Tensor in_best_order(const char* op, const std::vector<Tensor>& matrices) {
+    const size_t n = matrices.size();
+    for (size_t i = 0; i < n; ++i) {
+        RL_CHECK(matrices[i].dim() == 2, throw_runtime, "%s: needs matrices, got shape %s in place %zu", op,
+                 to_string(matrices[i].sizes()).c_str(), i);
+        RL_CHECK(i == 0 || matrices[i - 1].size(1) == matrices[i].size(0), throw_runtime,
+                 "%s: shapes %s and %s in places %zu and %zu cannot be multiplied", op,
+                 to_string(matrices[i - 1].sizes()).c_str(), to_string(matrices[i].sizes()).c_str(), i - 1,
+                 i);
+    }
+    auto size = [&](size_t i) {
+        return static_cast<double>(i == 0 ? matrices[0].size(0) : matrices[i - 1].size(1));
+    };
+    std::vector<std::vector<double>> cost(n, std::vector<double>(n, 0));
+    std::vector<std::vector<size_t>> best(n, std::vector<size_t>(n, 0));
+    for (size_t length = 2; length <= n; ++length) {
+        for (size_t i = 0, j = length - 1; j < n; ++i, ++j) {
+            for (size_t k = i; k < j; ++k) {
+                const double c = cost[i][k] + cost[k + 1][j] + size(i) * size(k + 1) * size(j + 1);
+                if (k > i && c >= cost[i][j]) continue;
+                cost[i][j] = c;
+                best[i][j] = k;
+            }
+        }
+    }
+    return multiply(matrices, best, 0, n - 1);
+}
+
+}  // namespace
+
+Tensor linalg_multi_dot(TensorList tensors) {
+    RL_CHECK(tensors.size() >= 2, throw_runtime,
+             "linalg.multi_dot(tensors): needs at least two tensors, got %zu", tensors.size());
+    std::vector<Tensor> matrices(tensors.begin(), tensors.end());
+    const bool row = matrices.front().dim() == 1, column = matrices.back().dim() == 1;
+    if (row) matrices.front() = ops::unsqueeze(matrices.front(), 0);
+    if (column) matrices.back() = ops::unsqueeze(matrices.back(), 1);
+    Tensor made = in_best_order("linalg.multi_dot(tensors)", matrices);
+    if (column) made = ops::squeeze(made, kInts<-1>);
+    return row ? ops::squeeze(made, kInts<0>) : made;
+}
+
+Tensor chain_matmul(TensorList matrices) {
+    RL_CHECK(!matrices.empty(), throw_runtime, "chain_matmul(matrices): needs at least one matrix, got none");
+    return in_best_order("chain_matmul(matrices)", {matrices.begin(), matrices.end()});
+}
+
+// --- functions of matrices ---
+
+Tensor matrix_power(const Tensor& input, int64_t n) {
+    check_square("matrix_power", input);
+    RL_CHECK(n >= 0, throw_not_implemented,
+             "linalg.matrix_power(n): a negative power needs the inverse, which is not there yet; got %lld",
+             (long long)n);
+    if (n == 0) return ops::clone(identity_like(input), "contiguous");
+    if (n == 1) return ops::clone(input, "contiguous");
+    Tensor square = input, power;
+    for (;;) {
+        if (n & 1) power = power.defined() ? ops::matmul(power, square) : square;
+        if ((n >>= 1) == 0) return power;
+        square = ops::matmul(square, square);
+    }
+}
+
+Tensor matrix_exp(const Tensor& input) {
+    check_floating("matrix_exp", input);
+    check_square("matrix_exp", input);
+    if (input.numel() == 0) return ops::clone(input, "contiguous");
+    if (is_floating(input.dtype()) && itemsize(input.dtype()) < 4)
+        return ops::_to_copy(matrix_exp(ops::_to_copy(input, DType::Float32)), input.dtype());
+
+    // Each matrix has its own s. What is not finite is not scaled: it stays so.
+    Tensor norms =
+        ops::_to_copy(linalg_matrix_norm(ops::detach(input), Scalar(1), kInts<-2, -1>, false, std::nullopt),
+                      DType::Float64);
+    RL_CHECK(norms.device().type == DeviceType::CPU, throw_not_implemented,
+             "linalg.matrix_exp: not there yet for tensors that are not on the CPU");
+    norms = ops::clone(norms, "contiguous");
+    Tensor squarings = make_tensor(norms.sizes(), DType::Int64),
+           scales = make_tensor(norms.sizes(), DType::Float64);
+    int64_t most = 0;
+    for (int64_t i = 0; i < norms.numel(); ++i) {
+        const double norm = norms.data<double>()[i];
+        const int64_t s = std::isfinite(norm) && norm > 0.5 ? std::ilogb(norm) + 2 : 0;
+        squarings.data<int64_t>()[i] = s;
+        scales.data<double>()[i] = std::ldexp(1.0, static_cast<int>(-s));
+        most = std::max(most, s);
+    }
+    auto each = [](const Tensor& t) { return ops::unsqueeze(ops::unsqueeze(t, -1), -1); };
+    const Tensor a = ops::mul(input, each(ops::_to_copy(scales, input.dtype())));
+    const Tensor one = identity_like(a), second = ops::matmul(a, a);
+    const Tensor third = ops::matmul(second, a), fourth = ops::matmul(second, second);
+    // Sum of a^k / k! by blocks of four powers, from the highest: result = result a^4 + block.
+    double factorials[17] = {1};
+    for (int k = 1; k <= 16; ++k) factorials[k] = factorials[k - 1] * k;
+    Tensor result = ops::mul(fourth, Scalar(1 / factorials[16]));
+    for (int block = 3; block >= 0; --block) {
+        const double* f = factorials + 4 * block;
+        Tensor sum = ops::add(ops::mul(one, Scalar(1 / f[0])), ops::mul(a, Scalar(1 / f[1])));
+        sum = ops::add(sum, ops::add(ops::mul(second, Scalar(1 / f[2])), ops::mul(third, Scalar(1 / f[3]))));
+        result = ops::add(block == 3 ? result : ops::matmul(result, fourth), sum);
+    }
+    for (int64_t k = 0; k < most; ++k)
+        result = ops::where(ops::gt(each(squarings), Scalar(k)), ops::matmul(result, result), result);
+    return result;
+}
+
+// --- structure ---
+
+Tensor linalg_diagonal(const Tensor& A, int64_t offset, int64_t dim1, int64_t dim2) {
+    return ops::diagonal(A, offset, dim1, dim2);
+}
+
+namespace {
+
+Tensor powers_of(const Tensor& x, int64_t count) {
+    const Tensor base = is_floating(x.dtype()) ? x : ops::_to_copy(x, DType::Int64);
+    std::vector<Tensor> powers{ops::new_ones(base, base.sizes())};
+    while (static_cast<int64_t>(powers.size()) < count) powers.push_back(ops::mul(powers.back(), base));
+    return ops::stack(powers, -1);
+}
+
+}  // namespace
+
+Tensor linalg_vander(const Tensor& x, std::optional<int64_t> N) {
+    RL_CHECK(x.dim() >= 1, throw_runtime, "linalg.vander(x): needs at least 1 dimension, got a 0-d tensor");
+    RL_CHECK(!N || *N > 1, throw_runtime, "linalg.vander(N): must be greater than 1, got %lld",
+             (long long)N.value_or(0));
+    return powers_of(x, N.value_or(x.size(-1)));
+}
+
+Tensor vander(const Tensor& x, std::optional<int64_t> N, bool increasing) {
+    RL_CHECK(x.dim() == 1, throw_runtime, "vander(x): needs a vector, got shape %s",
+             to_string(x.sizes()).c_str());
+    const int64_t count = N.value_or(x.size(0));
+    RL_CHECK(count >= 0, throw_runtime, "vander(N): must not be negative, got %lld", (long long)count);
+    const int64_t none[] = {x.size(0), 0};
+    if (count == 0) return ops::new_empty(x, none, is_floating(x.dtype()) ? x.dtype() : DType::Int64);
+    Tensor made = powers_of(x, count);
+    return increasing ? made : ops::flip(made, kInts<-1>);
+}
+
+}  // namespace rushlight::composites
