@@ -78,7 +78,17 @@ struct Logaddexp2 {
 template <class T>
 struct Hypot {
     explicit Hypot(const Scalar*) {}
-    RL_HD T operator()(T a, T b) const { return std::hypot(a, b); }
+    // The squares of floats are exact doubles. An infinity counts even beside a NaN.
+    RL_HD T operator()(T a, T b) const {
+        if constexpr (std::is_same_v<T, float>) {
+            double x = static_cast<double>(a), y = static_cast<double>(b);
+            float length = static_cast<float>(math::sqrt(x * x + y * y));
+            bool infinite = std::fabs(a) == INFINITY || std::fabs(b) == INFINITY;
+            return infinite ? static_cast<float>(INFINITY) : length;
+        } else {
+            return std::hypot(a, b);
+        }
+    }
 };
 
 template <class T>

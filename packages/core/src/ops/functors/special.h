@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ops/functors/gamma_math.h"
+#include "ops/functors/special_float.h"
 
 namespace rushlight::functors {
 namespace {
@@ -13,14 +14,9 @@ namespace {
         explicit Name(const Scalar*) {}                                                            \
         RL_HD T operator()(T x) const { return static_cast<T>(function(static_cast<double>(x))); } \
     };
-RL_SPECIAL_FUNCTION(Lgamma, math::lgamma)
-RL_SPECIAL_FUNCTION(Digamma, math::digamma)
-RL_SPECIAL_FUNCTION(I0, math::i0)
-RL_SPECIAL_FUNCTION(SpecialI0e, math::i0e)
 RL_SPECIAL_FUNCTION(SpecialI1, math::i1)
 RL_SPECIAL_FUNCTION(SpecialI1e, math::i1e)
 RL_SPECIAL_FUNCTION(SpecialErfcx, math::erfcx)
-RL_SPECIAL_FUNCTION(SpecialNdtr, math::ndtr)
 RL_SPECIAL_FUNCTION(SpecialNdtri, math::ndtri)
 RL_SPECIAL_FUNCTION(SpecialLogNdtr, math::log_ndtr)
 // Of the C library.
@@ -29,6 +25,36 @@ RL_SPECIAL_FUNCTION(SpecialBesselJ1, ::j1)
 RL_SPECIAL_FUNCTION(SpecialBesselY0, ::y0)
 RL_SPECIAL_FUNCTION(SpecialBesselY1, ::y1)
 #undef RL_SPECIAL_FUNCTION
+
+// With an own one for float.
+#define RL_SPECIAL_OVERLOADED(Name, function)                       \
+    template <class T>                                              \
+    struct Name {                                                   \
+        explicit Name(const Scalar*) {}                             \
+        RL_HD T operator()(T x) const { return math::function(x); } \
+    };
+RL_SPECIAL_OVERLOADED(I0, i0)
+RL_SPECIAL_OVERLOADED(SpecialI0e, i0e)
+RL_SPECIAL_OVERLOADED(SpecialNdtr, ndtr)
+#undef RL_SPECIAL_OVERLOADED
+
+// Of float: one that is vector code for positive numbers, Note [Optional parts of a functor], and the general one.
+#define RL_GAMMA_FUNCTION(Name, function)                                                                \
+    template <class T>                                                                                   \
+    struct Name {                                                                                        \
+        explicit Name(const Scalar*) {}                                                                  \
+        RL_HD T operator()(T x) const { return math::function(x); }                                      \
+    };                                                                                                   \
+    template <>                                                                                          \
+    struct Name<float> {                                                                                 \
+        explicit Name(const Scalar*) {}                                                                  \
+        RL_HD float operator()(float x) const { return math::function##_positive(x); }                   \
+        RL_HD bool moderate(float x) const { return math::positive(x); }                                 \
+        float rare(float x) const { return static_cast<float>(math::function(static_cast<double>(x))); } \
+    };
+RL_GAMMA_FUNCTION(Lgamma, lgamma)
+RL_GAMMA_FUNCTION(Digamma, digamma)
+#undef RL_GAMMA_FUNCTION
 
 template <class T>
 struct Polygamma {
