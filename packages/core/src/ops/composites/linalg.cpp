@@ -8,6 +8,7 @@
 #include "rushlight/ops/add.h"
 #include "rushlight/ops/amax.h"
 #include "rushlight/ops/amin.h"
+#include "rushlight/ops/cat.h"
 #include "rushlight/ops/clone.h"
 #include "rushlight/ops/detach.h"
 #include "rushlight/ops/diagonal.h"
@@ -19,12 +20,12 @@
 #include "rushlight/ops/matmul.h"
 #include "rushlight/ops/mm.h"
 #include "rushlight/ops/mul.h"
+#include "rushlight/ops/narrow.h"
 #include "rushlight/ops/new_empty.h"
 #include "rushlight/ops/new_ones.h"
 #include "rushlight/ops/norm.h"
 #include "rushlight/ops/reshape.h"
 #include "rushlight/ops/squeeze.h"
-#include "rushlight/ops/stack.h"
 #include "rushlight/ops/sum.h"
 #include "rushlight/ops/unsqueeze.h"
 #include "rushlight/ops/where.h"
@@ -251,11 +252,23 @@ Tensor linalg_diagonal(const Tensor& A, int64_t offset, int64_t dim1, int64_t di
 
 namespace {
 
+// x^0 to x^(count - 1) along a new last dimension; each step doubles how many there are.
 Tensor powers_of(const Tensor& x, int64_t count) {
-    const Tensor base = is_floating(x.dtype()) ? x : ops::_to_copy(x, DType::Int64);
-    std::vector<Tensor> powers{ops::new_ones(base, base.sizes())};
-    while (static_cast<int64_t>(powers.size()) < count) powers.push_back(ops::mul(powers.back(), base));
-    return ops::stack(powers, -1);
+    Tensor step = is_floating(x.dtype()) ? x : ops::_to_copy(x, DType::Int64);
+    std::vector<int64_t> sizes = step.shape();
+    sizes.push_back(count);
+    make_tensor(sizes, step.dtype(), step.device());  // raises at once where that is too much
+    sizes.back() = 1;
+    Tensor powers = ops::new_ones(step, sizes);
+    step = ops::unsqueeze(step, -1);
+    for (int64_t have = 1; have < count;) {
+        const int64_t more = std::min(have, count - have);
+        const Tensor parts[] = {powers, ops::mul(ops::narrow(powers, -1, 0, more), step)};
+        powers = ops::cat(parts, -1);
+        have += more;
+        if (have < count) step = ops::mul(step, step);
+    }
+    return powers;
 }
 
 }  // namespace

@@ -17,6 +17,9 @@ std::vector<Tensor> into(const char* op, const Tensor& input, int64_t sections, 
     const int d = split_dim(op, input, dim);
     RL_CHECK(sections > 0, throw_runtime, "%s(sections): must be positive, got %lld", op,
              (long long)sections);
+    constexpr int64_t kMost = int64_t{1} << 24;  // beyond it the tensors themselves would fill the memory
+    RL_CHECK(sections <= kMost, throw_runtime, "%s(sections): can be at most %lld, got %lld", op,
+             (long long)kMost, (long long)sections);
     const int64_t size = input.sizes()[d] / sections, larger = input.sizes()[d] % sections;
     std::vector<Tensor> pieces;
     for (int64_t i = 0, at = 0; i < sections; ++i) {
