@@ -150,8 +150,128 @@ LOSSES: dict[str, Case] = {
         lambda F, x, t, w, **o: F.multilabel_soft_margin_loss(x, t, w.detach(), **o),
     ),
 }
+
+
+def _bags(rng: Rng) -> list[np.ndarray]:
+    return [normal(rng, 7, 3), rng.integers(0, 7, 9), np.array([0, 4, 4, 9])]
+
+
+def _ctc(F: Any, x: Any, targets: Any, lengths: Any, blank: int = 0, **options: Any) -> Any:
+    # Only after log_softmax: PyTorch's gradient for the log-probabilities themselves takes them for normalised.
+    return F.ctc_loss(F.log_softmax(x, -1), targets, lengths[0], lengths[1], blank, **options)
+
+
+def _labels(rng: Rng) -> list[np.ndarray]:
+    lengths = np.array([[6, 5, 6], [3, 2, 0]])
+    return [normal(rng, 6, 3, 5), rng.integers(1, 5, (3, 3)), lengths]
+
+
+def _joined_labels(rng: Rng) -> list[np.ndarray]:
+    return [normal(rng, 6, 3, 5), rng.integers(0, 4, 6), np.array([[6, 5, 4], [3, 2, 1]])]
+
+
+def _too_many_labels(rng: Rng) -> list[np.ndarray]:
+    return [normal(rng, 6, 2, 5), np.array([[1, 1, 2], [2, 3, 4]]), np.array([[3, 5], [3, 3]])]
+
+
 CASES: dict[str, Case] = {
     **_interpolations(),
+    **{
+        f"grid_sample {mode} {padding} {align} {len(shape) - 2}": (
+            normals(shape, (2, *(3, 4, 2)[: len(shape) - 2], len(shape) - 2)),
+            lambda F, x, g, mode=mode, padding=padding, align=align: F.grid_sample(
+                x, g * 1.2, mode, padding, align
+            ),
+        )
+        for shape in ((2, 3, 5, 4), (2, 2, 4, 3, 5))
+        for mode in ("bilinear", "nearest", "bicubic")[: 6 - len(shape) + 1]
+        for padding in ("zeros", "border", "reflection")
+        for align in (False, True)
+    },
+    **{
+        f"affine_grid {align} {dims}": (
+            normals((2, dims, dims + 1)),
+            lambda F, t, align=align, dims=dims: F.affine_grid(t, (2, 3, *(4, 5, 1)[:dims]), align),
+        )
+        for align in (False, True)
+        for dims in (2, 3)
+    },
+    **{
+        f"ctc_loss {reduction}": (
+            _labels,
+            lambda F, *a, r=reduction: _ctc(F, *a, reduction=r),
+        )
+        for reduction in ("mean", "sum", "none")
+    },
+    "ctc_loss of joined targets": (_joined_labels, lambda F, *a: _ctc(F, *a, blank=4)),
+    "ctc_loss of impossible targets": (_too_many_labels, lambda F, *a: _ctc(F, *a, zero_infinity=True)),
+    "ctc_loss of a sequence": (
+        lambda r: [normal(r, 6, 5), np.array([1, 2, 2]), np.array([6, 3])],
+        lambda F, *a: _ctc(F, *a),
+    ),
+    "ctc_loss of lists": (
+        lambda r: [normal(r, 6, 2, 5), np.array([[1, 2], [3, 3]])],
+        lambda F, x, t: F.ctc_loss(F.log_softmax(x, -1), t, [6, 5], (2, 2)),
+    ),
+    **{
+        f"embedding_bag {mode} {options}": (
+            _bags,
+            lambda F, w, i, o, mode=mode, options=options: F.embedding_bag(i, w, o, mode=mode, **options),
+        )
+        for mode in ("sum", "mean", "max")
+        for options in ({}, {"padding_idx": 2}, {"include_last_offset": True})
+    },
+    **{
+        f"embedding_bag of rows {mode}": (
+            lambda r: [normal(r, 7, 3), r.integers(0, 7, (4, 3))],
+            lambda F, w, i, mode=mode: F.embedding_bag(i, w, mode=mode),
+        )
+        for mode in ("sum", "mean", "max")
+    },
+    "embedding_bag weighted": (
+        lambda r: [normal(r, 7, 3), r.integers(0, 7, (4, 3)), normal(r, 4, 3)],
+        lambda F, w, i, s: F.embedding_bag(i, w, per_sample_weights=s, mode="sum"),
+    ),
+    "bilinear": (normals((2, 4, 3), (2, 4, 5), (6, 3, 5), (6,)), lambda F, *a: F.bilinear(*a)),
+    "instance_norm": (
+        normals((2, 3, 4, 5), (3,), (3,)),
+        lambda F, x, w, b: F.instance_norm(x, weight=w, bias=b),
+    ),
+    "local_response_norm": (normals((2, 5, 4)), lambda F, x: F.local_response_norm(x, 3, 0.5, 0.8, 2.0)),
+    "local_response_norm of even size": (
+        normals((2, 5, 2, 3, 2)),
+        lambda F, x: F.local_response_norm(x, 4, 0.1),
+    ),
+    "lp_pool1d": (lambda r: [positive(r, 2, 3, 7)], lambda F, x: F.lp_pool1d(x, 3, 2, ceil_mode=True)),
+    "lp_pool2d": (normals((2, 3, 7, 6)), lambda F, x: F.lp_pool2d(x, 2, (3, 2), 2)),
+    "lp_pool3d": (lambda r: [positive(r, 3, 4, 5, 4)], lambda F, x: F.lp_pool3d(x, 1.5, 2)),
+    **{
+        f"max_unpool{dims}d {size}": (
+            normals((2, 3, *(6, 8, 4)[:dims])),
+            lambda F, x, dims=dims, size=size: getattr(F, f"max_unpool{dims}d")(
+                *getattr(F, f"max_pool{dims}d")(x, 2, 2, return_indices=True), 2, output_size=size
+            ),
+        )
+        for dims in (1, 2, 3)
+        for size in (None, (7, 9, 5)[:dims])
+    },
+    "dropouts of nothing": (
+        normals((2, 3, 4, 5, 2)),
+        lambda F, x: F.dropout3d(F.alpha_dropout(F.feature_alpha_dropout(x, 0.5), 0.5), 0.0),
+    ),
+    "alpha_dropout of everything": (normals((3, 4)), lambda F, x: F.alpha_dropout(x, 1.0, True)),
+    **{
+        f"pad {mode} {len(amounts) // 2}": (
+            normals(shape),
+            lambda F, x, mode=mode, amounts=amounts: F.pad(x, amounts, mode),
+        )
+        for mode in ("constant", "reflect", "replicate", "circular")
+        for shape, amounts in (
+            ((2, 4), (3, 1)),
+            ((2, 3, 4, 5), (2, 1, 0, 3)),
+            ((2, 3, 2, 3, 2), (1, 1, 2, 0, 1, 1)),
+        )
+    },
     **{
         f"{name} {reduction}": (make, lambda F, *a, call=call, r=reduction: call(F, *a, reduction=r))
         for name, (make, call) in LOSSES.items()
@@ -221,6 +341,30 @@ ERRORS: dict[str, Callable[[Any, Any], Any]] = {
     "multi_margin_loss with p 3": lambda F, lib: F.multi_margin_loss(lib.ones(2, 3), lib.tensor([0, 1]), p=3),
     "cosine_embedding_loss of other ranks": lambda F, lib: F.cosine_embedding_loss(
         lib.ones(2, 3), lib.ones(2, 3), lib.ones(2, 3)
+    ),
+    "ctc_loss of lengths beyond the input": lambda F, lib: F.ctc_loss(
+        lib.zeros(4, 1, 3), lib.tensor([[1]]), lib.tensor([5]), lib.tensor([1])
+    ),
+    "bilinear of other widths": lambda F, lib: F.bilinear(lib.ones(2, 3), lib.ones(2, 4), lib.ones(5, 4, 3)),
+    "instance_norm of one place": lambda F, lib: F.instance_norm(lib.ones(2, 3, 1)),
+    "max_unpool2d of another size": lambda F, lib: F.max_unpool2d(
+        lib.ones(1, 1, 2, 2), lib.zeros(1, 1, 2, 2, dtype=lib.int64), 2, output_size=(9, 9)
+    ),
+    "embedding_bag without offsets": lambda F, lib: F.embedding_bag(lib.tensor([0]), lib.ones(2, 3)),
+    "embedding_bag of offsets from 1": lambda F, lib: F.embedding_bag(
+        lib.tensor([0, 1]), lib.ones(2, 3), lib.tensor([1])
+    ),
+    "grid_sample of another batch": lambda F, lib: F.grid_sample(
+        lib.ones(2, 1, 3, 3), lib.ones(1, 2, 2, 2), align_corners=True
+    ),
+    "grid_sample of another rank": lambda F, lib: F.grid_sample(
+        lib.ones(2, 1, 3, 3), lib.ones(2, 2, 2, 3), align_corners=True
+    ),
+    "grid_sample with another mode": lambda F, lib: F.grid_sample(
+        lib.ones(1, 1, 3, 3), lib.ones(1, 2, 2, 2), "cubic", align_corners=True
+    ),
+    "affine_grid of another shape": lambda F, lib: F.affine_grid(
+        lib.ones(1, 2, 2), [1, 1, 2, 2], align_corners=True
     ),
     "a reduction that is none": lambda F, lib: F.soft_margin_loss(
         lib.ones(2), lib.ones(2), reduction="median"

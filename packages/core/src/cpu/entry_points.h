@@ -3,6 +3,7 @@
 
 #include "cpu/attention.h"
 #include "cpu/convolution.h"
+#include "cpu/ctc.h"
 #include "cpu/embedding.h"
 #include "cpu/loss.h"
 #include "cpu/matmul.h"

@@ -40,13 +40,15 @@ from .layers.container import ModuleDict, ModuleList, Sequential
 from .layers.conv import Conv1d, Conv2d, Conv3d
 from .layers.conv_transpose import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from .layers.distance import CosineSimilarity, PairwiseDistance
-from .layers.dropout import Dropout, Dropout2d
-from .layers.embedding import Embedding
-from .layers.linear import Identity, Linear
+from .layers.dropout import AlphaDropout, Dropout, Dropout1d, Dropout2d, Dropout3d, FeatureAlphaDropout
+from .layers.embedding import Embedding, EmbeddingBag
+from .layers.instance_norm import InstanceNorm1d, InstanceNorm2d, InstanceNorm3d, LocalResponseNorm
+from .layers.linear import Bilinear, Identity, Linear
 from .layers.loss import (
     BCELoss,
     BCEWithLogitsLoss,
     CrossEntropyLoss,
+    CTCLoss,
     HuberLoss,
     KLDivLoss,
     L1Loss,
@@ -68,6 +70,23 @@ from .layers.margin_loss import (
     TripletMarginWithDistanceLoss,
 )
 from .layers.norm import BatchNorm1d, BatchNorm2d, BatchNorm3d, GroupNorm, LayerNorm, RMSNorm
+from .layers.padding import (
+    CircularPad1d,
+    CircularPad2d,
+    CircularPad3d,
+    ConstantPad1d,
+    ConstantPad2d,
+    ConstantPad3d,
+    ReflectionPad1d,
+    ReflectionPad2d,
+    ReflectionPad3d,
+    ReplicationPad1d,
+    ReplicationPad2d,
+    ReplicationPad3d,
+    ZeroPad1d,
+    ZeroPad2d,
+    ZeroPad3d,
+)
 from .layers.parameter_container import ParameterDict, ParameterList
 from .layers.patches import ChannelShuffle, Fold, PixelShuffle, PixelUnshuffle, Unfold
 from .layers.pooling import (
@@ -93,6 +112,7 @@ from .layers.transformer import (
     TransformerEncoder,
     TransformerEncoderLayer,
 )
+from .layers.unpooling import LPPool1d, LPPool2d, LPPool3d, MaxUnpool1d, MaxUnpool2d, MaxUnpool3d
 from .layers.upsampling import Upsample, UpsamplingBilinear2d, UpsamplingNearest2d
 from .module import Module
 from .parameter import Buffer, Parameter
@@ -116,12 +136,21 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
+    "CELU",
+    "ELU",
+    "GELU",
+    "GLU",
+    "GRU",
+    "LSTM",
+    "RNN",
+    "SELU",
     "AdaptiveAvgPool1d",
     "AdaptiveAvgPool2d",
     "AdaptiveAvgPool3d",
     "AdaptiveMaxPool1d",
     "AdaptiveMaxPool2d",
     "AdaptiveMaxPool3d",
+    "AlphaDropout",
     "AvgPool1d",
     "AvgPool2d",
     "AvgPool3d",
@@ -130,9 +159,16 @@ __all__ = [
     "BatchNorm1d",
     "BatchNorm2d",
     "BatchNorm3d",
+    "Bilinear",
     "Buffer",
-    "CELU",
+    "CTCLoss",
     "ChannelShuffle",
+    "CircularPad1d",
+    "CircularPad2d",
+    "CircularPad3d",
+    "ConstantPad1d",
+    "ConstantPad2d",
+    "ConstantPad3d",
     "Conv1d",
     "Conv2d",
     "Conv3d",
@@ -143,14 +179,14 @@ __all__ = [
     "CosineSimilarity",
     "CrossEntropyLoss",
     "Dropout",
+    "Dropout1d",
     "Dropout2d",
-    "ELU",
+    "Dropout3d",
     "Embedding",
+    "EmbeddingBag",
+    "FeatureAlphaDropout",
     "Flatten",
     "Fold",
-    "GELU",
-    "GLU",
-    "GRU",
     "GRUCell",
     "GaussianNLLLoss",
     "GroupNorm",
@@ -161,13 +197,19 @@ __all__ = [
     "HingeEmbeddingLoss",
     "HuberLoss",
     "Identity",
+    "InstanceNorm1d",
+    "InstanceNorm2d",
+    "InstanceNorm3d",
     "KLDivLoss",
     "L1Loss",
-    "LSTM",
+    "LPPool1d",
+    "LPPool2d",
+    "LPPool3d",
     "LSTMCell",
     "LayerNorm",
     "LeakyReLU",
     "Linear",
+    "LocalResponseNorm",
     "LogSigmoid",
     "LogSoftmax",
     "MSELoss",
@@ -175,6 +217,9 @@ __all__ = [
     "MaxPool1d",
     "MaxPool2d",
     "MaxPool3d",
+    "MaxUnpool1d",
+    "MaxUnpool2d",
+    "MaxUnpool3d",
     "Mish",
     "Module",
     "ModuleDict",
@@ -193,14 +238,18 @@ __all__ = [
     "PixelUnshuffle",
     "PoissonNLLLoss",
     "RMSNorm",
-    "RNN",
     "RNNBase",
     "RNNCell",
     "RNNCellBase",
     "RReLU",
     "ReLU",
     "ReLU6",
-    "SELU",
+    "ReflectionPad1d",
+    "ReflectionPad2d",
+    "ReflectionPad3d",
+    "ReplicationPad1d",
+    "ReplicationPad2d",
+    "ReplicationPad3d",
     "Sequential",
     "SiLU",
     "Sigmoid",
@@ -227,6 +276,9 @@ __all__ = [
     "Upsample",
     "UpsamplingBilinear2d",
     "UpsamplingNearest2d",
+    "ZeroPad1d",
+    "ZeroPad2d",
+    "ZeroPad3d",
     "functional",
     "init",
 ]

@@ -45,14 +45,17 @@ from .activation import (
     threshold_,
 )
 from .attention import multi_head_attention_forward, scaled_dot_product_attention
+from .bilinear import bilinear
 from .conv import conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d
 from .distance import cosine_similarity, pairwise_distance, pdist
-from .dropout import dropout, dropout2d
-from .embedding import embedding, one_hot
+from .dropout import alpha_dropout, dropout, dropout1d, dropout2d, dropout3d, feature_alpha_dropout
+from .embedding import embedding, embedding_bag, one_hot
+from .grid import affine_grid, grid_sample
 from .loss import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
     cross_entropy,
+    ctc_loss,
     huber_loss,
     kl_div,
     l1_loss,
@@ -73,7 +76,15 @@ from .margin_loss import (
     triplet_margin_loss,
     triplet_margin_with_distance_loss,
 )
-from .normalization import batch_norm, group_norm, layer_norm, normalize, rms_norm
+from .normalization import (
+    batch_norm,
+    group_norm,
+    instance_norm,
+    layer_norm,
+    local_response_norm,
+    normalize,
+    rms_norm,
+)
 from .padding import pad
 from .patches import channel_shuffle, fold, pixel_shuffle, pixel_unshuffle, unfold
 from .pooling import (
@@ -90,6 +101,7 @@ from .pooling import (
     max_pool2d,
     max_pool3d,
 )
+from .unpooling import lp_pool1d, lp_pool2d, lp_pool3d, max_unpool1d, max_unpool2d, max_unpool3d
 from .vision import interpolate, upsample, upsample_bilinear, upsample_nearest
 
 linear = operator("linear")
@@ -101,10 +113,13 @@ __all__ = [
     "adaptive_max_pool1d",
     "adaptive_max_pool2d",
     "adaptive_max_pool3d",
+    "affine_grid",
+    "alpha_dropout",
     "avg_pool1d",
     "avg_pool2d",
     "avg_pool3d",
     "batch_norm",
+    "bilinear",
     "binary_cross_entropy",
     "binary_cross_entropy_with_logits",
     "celu",
@@ -119,15 +134,21 @@ __all__ = [
     "cosine_embedding_loss",
     "cosine_similarity",
     "cross_entropy",
+    "ctc_loss",
     "dropout",
+    "dropout1d",
     "dropout2d",
+    "dropout3d",
     "elu",
     "elu_",
     "embedding",
+    "embedding_bag",
+    "feature_alpha_dropout",
     "fold",
     "gaussian_nll_loss",
     "gelu",
     "glu",
+    "grid_sample",
     "group_norm",
     "gumbel_softmax",
     "hardshrink",
@@ -137,6 +158,7 @@ __all__ = [
     "hardtanh_",
     "hinge_embedding_loss",
     "huber_loss",
+    "instance_norm",
     "interpolate",
     "kl_div",
     "l1_loss",
@@ -144,12 +166,19 @@ __all__ = [
     "leaky_relu",
     "leaky_relu_",
     "linear",
+    "local_response_norm",
     "log_softmax",
     "logsigmoid",
+    "lp_pool1d",
+    "lp_pool2d",
+    "lp_pool3d",
     "margin_ranking_loss",
     "max_pool1d",
     "max_pool2d",
     "max_pool3d",
+    "max_unpool1d",
+    "max_unpool2d",
+    "max_unpool3d",
     "mish",
     "mse_loss",
     "multi_head_attention_forward",

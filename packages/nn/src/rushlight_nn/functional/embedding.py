@@ -75,3 +75,113 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
             f"one_hot(tensor): got class {largest}, needs classes below num_classes={num_classes}"
         )
     return (tensor.unsqueeze(-1) == core.arange(num_classes, device=tensor.device)).to(core.int64)
+
+
+def embedding_bag(
+    input: Tensor,
+    weight: Tensor,
+    offsets: Tensor | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2,
+    scale_grad_by_freq: bool = False,
+    mode: str = "mean",
+    sparse: bool = False,
+    per_sample_weights: Tensor | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> Tensor:
+    """The sum, mean or maximum of the rows of `weight` (rows, width) in each bag, as (bags, width).
+
+    Args:
+        input: int32 or int64 row numbers: (bags, length), or all bags joined (total).
+        weight: the table.
+        offsets: (bags) where each of the joined bags begins; the first is 0. Empty bags give zeros.
+        max_norm, norm_type, scale_grad_by_freq, sparse: as of :func:`embedding`.
+        mode: "sum", "mean" or "max".
+        per_sample_weights: factors for the rows, of the input's shape; "sum" only.
+        include_last_offset: `offsets` ends with the total, which begins no bag.
+        padding_idx: a row number that counts as absent.
+
+    Raises:
+        ValueError: the arguments do not fit each other.
+        IndexError: a row number is out of range.
+    """
+    name = "embedding_bag"
+    if mode not in ("sum", "mean", "max"):
+        raise ValueError(f"{name}(mode): got {mode!r}, needs 'sum', 'mean' or 'max'")
+    if per_sample_weights is not None:
+        if per_sample_weights.shape != input.shape:
+            raise ValueError(
+                f"{name}(per_sample_weights): shape {tuple(per_sample_weights.shape)} is not the input's, "
+                f"{tuple(input.shape)}"
+            )
+        if mode != "sum":
+            raise NotImplementedError(f"{name}(per_sample_weights): needs mode 'sum', got {mode!r}")
+    bags, length = _bags(name, input, offsets, include_last_offset)
+    flat = input.reshape(-1)
+    rows = embedding(flat, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse)
+    absent = None if padding_idx is None else flat == padding_idx % weight.shape[0]
+    if mode == "max":
+        return _largest(rows, bags, length, absent)
+    if per_sample_weights is not None:
+        rows = rows * per_sample_weights.reshape(-1, 1)
+    if absent is not None:
+        rows = rows.masked_fill(absent.unsqueeze(-1), 0.0)
+    sums = core.zeros((length, weight.shape[1]), dtype=rows.dtype, device=rows.device).index_add(
+        0, bags, rows
+    )
+    if mode == "sum":
+        return sums
+    present = core.ones(flat.shape, dtype=rows.dtype, device=rows.device)
+    if absent is not None:
+        present = present.masked_fill(absent, 0.0)
+    counts = core.zeros(length, dtype=rows.dtype, device=rows.device).index_add(0, bags, present)
+    return sums / counts.clamp(min=1).unsqueeze(-1)
+
+
+def _bags(name: str, input: Tensor, offsets: Tensor | None, include_last: bool) -> tuple[Tensor, int]:
+    """The bag of each row number, and how many bags there are."""
+    if input.dim() == 2:
+        if offsets is not None:
+            raise ValueError(
+                f"{name}(offsets): an input of two dimensions has its bags in rows, and no offsets"
+            )
+        count, length = input.shape
+        return core.arange(count, device=input.device).unsqueeze(-1).expand(count, length).reshape(-1), count
+    if input.dim() != 1:
+        raise ValueError(f"{name}(input): got {input.dim()} dimensions, needs 1 or 2")
+    if offsets is None or offsets.dim() != 1:
+        raise ValueError(f"{name}(offsets): an input of one dimension needs offsets of one dimension")
+    if offsets.numel() and int(offsets[0]) != 0:
+        raise RuntimeError(f"{name}(offsets): the first is {int(offsets[0])}, needs 0")
+    total = input.shape[0]
+    if include_last:
+        if offsets.numel() == 0:
+            raise RuntimeError(f"{name}(include_last_offset): there is no offset")
+        if int(offsets[-1]) != total:
+            raise RuntimeError(
+                f"{name}(offsets): the last is {int(offsets[-1])}, needs the number of row numbers, {total}"
+            )
+        offsets = offsets[:-1]
+    if offsets.numel() and int(offsets.max()) > total:
+        raise RuntimeError(f"{name}(offsets): got {int(offsets.max())}, the input has {total} row numbers")
+    begun = core.zeros(total + 1, dtype=core.int64, device=input.device)
+    begun = begun.index_add(0, offsets.to(core.int64), core.ones_like(offsets, dtype=core.int64))
+    return begun.cumsum(0)[:total] - 1, offsets.numel()
+
+
+def _largest(rows: Tensor, bags: Tensor, count: int, absent: Tensor | None) -> Tensor:
+    """The largest row of each bag, column by column: bags are laid out as a padded table first."""
+    if absent is not None:
+        kept = absent.logical_not().nonzero().reshape(-1)
+        rows, bags = rows.index_select(0, kept), bags.index_select(0, kept)
+    sizes = core.zeros(count, dtype=core.int64, device=bags.device).index_add(0, bags, core.ones_like(bags))
+    longest = int(sizes.max()) if count else 0
+    if longest == 0:
+        return core.zeros((count, rows.shape[1]), dtype=rows.dtype, device=rows.device)
+    place = core.arange(bags.numel(), device=bags.device) - (sizes.cumsum(0) - sizes).index_select(0, bags)
+    table = core.full((count * longest,), bags.numel(), dtype=core.int64, device=bags.device)
+    table[bags * longest + place] = core.arange(bags.numel(), device=bags.device)
+    lowest = core.full((1, rows.shape[1]), -float("inf"), dtype=rows.dtype, device=rows.device)
+    padded = core.cat([rows, lowest]).index_select(0, table).reshape(count, longest, -1)
+    return padded.max(1)[0].masked_fill((sizes == 0).unsqueeze(-1), 0.0)

@@ -9,8 +9,12 @@ import warnings
 
 from rushlight_core import Tensor
 
-from .._core import operator
+from .._core import core, operator
 from ._arguments import reduction_code
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _cross_entropy_loss = operator("cross_entropy_loss")
 _nll_loss = operator("nll_loss")
@@ -21,6 +25,7 @@ _huber_loss = operator("huber_loss")
 _binary_cross_entropy = operator("binary_cross_entropy")
 _binary_cross_entropy_with_logits = operator("binary_cross_entropy_with_logits")
 _kl_div = operator("kl_div")
+_ctc_loss = operator("ctc_loss")
 
 
 def cross_entropy(
@@ -222,3 +227,32 @@ def kl_div(
     return _kl_div(
         input, target, reduction_code("kl_div", reduction, size_average, reduce), log_target=log_target
     )
+
+
+def ctc_loss(
+    log_probs: Tensor,
+    targets: Tensor,
+    input_lengths: Any,
+    target_lengths: Any,
+    blank: int = 0,
+    reduction: str = "mean",
+    zero_infinity: bool = False,
+) -> Tensor:
+    """The negative log-likelihood of label sequences whose alignment with `log_probs` is not known.
+
+    Connectionist temporal classification (Graves et al. 2006). "mean" divides each loss by its target's
+    length.
+
+    Args:
+        log_probs: log-probabilities (T, N, C), or (T, C).
+        targets: integers (N, S), or all targets joined.
+        input_lengths, target_lengths: (N), integers; tensors or sequences.
+        blank: the class that stands for no label.
+        zero_infinity: whether a target that is too long for its input counts zero instead of infinity.
+    """
+    code = reduction_code("ctc_loss", reduction)
+    lengths = (
+        given if isinstance(given, Tensor) else core.tensor(given, dtype=core.int64)
+        for given in (input_lengths, target_lengths)
+    )
+    return _ctc_loss(log_probs, targets, *lengths, blank, code, zero_infinity)

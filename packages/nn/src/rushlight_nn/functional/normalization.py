@@ -6,12 +6,14 @@ from collections.abc import Sequence
 
 from rushlight_core import Tensor
 
-from .._core import operator
+from .._core import core, operator
 
 _batch_norm = operator("batch_norm")
 _layer_norm = operator("layer_norm")
 _group_norm = operator("group_norm")
 _rms_norm = operator("rms_norm")
+_constant_pad = operator("constant_pad_nd")
+_avg_pool2d = operator("avg_pool2d")
 
 
 def batch_norm(
@@ -75,3 +77,60 @@ def rms_norm(
 def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
     """`input` divided by its p-norm along `dim`, or by `eps` where the norm is smaller."""
     return input / input.norm(p, dim, keepdim=True).clamp(min=eps)
+
+
+def instance_norm(
+    input: Tensor,
+    running_mean: Tensor | None = None,
+    running_var: Tensor | None = None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Normalise each channel of each sample of `input` (N, C, ...) (Ulyanov et al. 2016).
+
+    With `use_input_stats` the sample's own statistics are used, and the running ones, if given, moved towards
+    their mean over the batch by `momentum` in place; otherwise the running ones are used.
+
+    Raises:
+        ValueError: a channel of a sample has a single value, and its statistics are to be used.
+    """
+    if not use_input_stats:
+        return batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
+    batch, channels = input.shape[:2]
+    if input.numel() == batch * channels:
+        raise ValueError(
+            f"instance_norm(input): shape {tuple(input.shape)} has one value per channel, needs more"
+        )
+    if running_mean is None or running_var is None:
+        return _group_norm(input, channels, weight, bias, eps)
+    # The samples' channels are channels of one sample; of the statistics that come out the mean is kept.
+    means, variances = running_mean.repeat(batch), running_var.repeat(batch)
+    flat = input.reshape(1, batch * channels, *input.shape[2:])
+    result = _batch_norm(flat, None, None, means, variances, True, momentum, eps, True).reshape(input.shape)
+    with core.no_grad():
+        running_mean.copy_(means.reshape(batch, channels).mean(0))
+        running_var.copy_(variances.reshape(batch, channels).mean(0))
+    per_channel = (-1, *(1,) * (input.dim() - 2))
+    if weight is not None:
+        result = result * weight.reshape(per_channel)
+    return result if bias is None else result + bias.reshape(per_channel)
+
+
+def local_response_norm(
+    input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
+) -> Tensor:
+    """`input` (N, C, ...) divided by (k + alpha · mean of squares over `size` channels around)^beta.
+
+    Krizhevsky, Sutskever and Hinton 2012.
+    """
+    if input.dim() < 3:
+        raise ValueError(f"local_response_norm(input): got {input.dim()} dimensions, needs 3 or more")
+    if input.numel() == 0:
+        return input
+    squares = (input * input).flatten(2).unsqueeze(1)  # (N, 1, C, places): channels are pooled
+    padded = _constant_pad(squares, [0, 0, size // 2, (size - 1) // 2])
+    means = _avg_pool2d(padded, (size, 1), 1).reshape(input.shape)
+    return input / (means * alpha + k) ** beta

@@ -32,3 +32,31 @@ class Dropout2d(_Dropout):
 
     def forward(self, input: Tensor) -> Tensor:
         return F.dropout2d(input, self.p, self.training, self.inplace)
+
+
+class Dropout1d(_Dropout):
+    """While training, zero whole channels of (N, C, L) with probability `p`, and scale the others."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.dropout1d(input, self.p, self.training, self.inplace)
+
+
+class Dropout3d(_Dropout):
+    """While training, zero whole channels of (N, C, D, H, W) with probability `p`, and scale the others."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.dropout3d(input, self.p, self.training, self.inplace)
+
+
+class AlphaDropout(_Dropout):
+    """While training, drop elements to SELU's lower limit; see :func:`rushlight_nn.functional.alpha_dropout`."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.alpha_dropout(input, self.p, self.training, self.inplace)
+
+
+class FeatureAlphaDropout(_Dropout):
+    """:class:`AlphaDropout` of whole channels of (N, C, ...)."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.feature_alpha_dropout(input, self.p, self.training, self.inplace)

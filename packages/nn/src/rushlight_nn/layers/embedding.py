@@ -122,3 +122,117 @@ class Embedding(Module):
             if value != default:
                 text += f", {name}={value}"
         return text
+
+
+class EmbeddingBag(Module):
+    """The sum, mean or maximum of a table's rows in each bag; see :func:`rushlight_nn.functional.embedding_bag`.
+
+    Args:
+        num_embeddings, embedding_dim: rows of the table and their width.
+        max_norm, norm_type, scale_grad_by_freq, sparse: as of :class:`Embedding`.
+        mode: "sum", "mean" or "max".
+        include_last_offset: offsets end with the total.
+        padding_idx: a row number that counts as absent.
+    """
+
+    weight: Parameter
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        mode: str = "mean",
+        sparse: bool = False,
+        _weight: Tensor | None = None,
+        include_last_offset: bool = False,
+        padding_idx: int | None = None,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        self.num_embeddings = num_embeddings
+        self.embedding_dim = embedding_dim
+        self.max_norm = max_norm
+        self.norm_type = norm_type
+        self.scale_grad_by_freq = scale_grad_by_freq
+        self.mode = mode
+        self.sparse = sparse
+        self.include_last_offset = include_last_offset
+        if padding_idx is not None:
+            if not -num_embeddings <= padding_idx < num_embeddings:
+                raise ValueError(
+                    f"EmbeddingBag(padding_idx): got {padding_idx} for a table of {num_embeddings} rows"
+                )
+            padding_idx %= num_embeddings
+        self.padding_idx = padding_idx
+        shape = (num_embeddings, embedding_dim)
+        if _weight is None:
+            self.weight = Parameter(core.empty(shape, device=device, dtype=dtype))
+            self.reset_parameters()
+        else:
+            if tuple(_weight.shape) != shape:
+                raise ValueError(f"EmbeddingBag(_weight): shape {tuple(_weight.shape)}, needs {shape}")
+            self.weight = Parameter(_weight)
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        embeddings: Tensor,
+        freeze: bool = True,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        mode: str = "mean",
+        sparse: bool = False,
+        include_last_offset: bool = False,
+        padding_idx: int | None = None,
+    ) -> EmbeddingBag:
+        """A layer with the table `embeddings` (rows, width), which is not trained if `freeze`."""
+        if embeddings.dim() != 2:
+            raise ValueError(
+                f"from_pretrained(embeddings): got {embeddings.dim()} dimensions, needs 2 (rows, width)"
+            )
+        rows, width = embeddings.shape
+        settings = (max_norm, norm_type, scale_grad_by_freq, mode, sparse, embeddings)
+        layer = cls(rows, width, *settings, include_last_offset, padding_idx)
+        layer.weight.requires_grad = not freeze
+        return layer
+
+    def reset_parameters(self) -> None:
+        """Draw new rows."""
+        init.normal_(self.weight)
+        if self.padding_idx is not None:
+            with core.no_grad():
+                self.weight[self.padding_idx].fill_(0)
+
+    def forward(
+        self, input: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None
+    ) -> Tensor:
+        return F.embedding_bag(
+            input,
+            self.weight,
+            offsets,
+            self.max_norm,
+            self.norm_type,
+            self.scale_grad_by_freq,
+            self.mode,
+            self.sparse,
+            per_sample_weights,
+            self.include_last_offset,
+            self.padding_idx,
+        )
+
+    def extra_repr(self) -> str:
+        text = f"{self.num_embeddings}, {self.embedding_dim}"
+        for name, default in (
+            ("max_norm", None),
+            ("norm_type", 2.0),
+            ("scale_grad_by_freq", False),
+        ):
+            if getattr(self, name) != default:
+                text += f", {name}={getattr(self, name)}"
+        text += f", mode={self.mode!r}"
+        return text if self.padding_idx is None else f"{text}, padding_idx={self.padding_idx}"

@@ -8,7 +8,7 @@ import rushlight_core as core
 from rushlight_core import Tensor
 
 from .. import init
-from ..functional import linear
+from ..functional import bilinear, linear
 from ..module import Module
 from ..parameter import Parameter
 
@@ -68,4 +68,54 @@ class Linear(Module):
     def extra_repr(self) -> str:
         return (
             f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
+        )
+
+
+class Bilinear(Module):
+    """x1ᵀ W_k x2 + b_k for every output k; both start uniform over ±1 / sqrt(in1_features).
+
+    Args:
+        in1_features, in2_features: sizes of the last dimensions of the two inputs.
+        out_features: size of the result's last dimension.
+        bias: whether there is a b.
+    """
+
+    weight: Parameter
+    bias: Parameter | None
+
+    def __init__(
+        self,
+        in1_features: int,
+        in2_features: int,
+        out_features: int,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        if in1_features <= 0:
+            raise ValueError(f"Bilinear(in1_features): got {in1_features}, needs a positive number")
+        self.in1_features = in1_features
+        self.in2_features = in2_features
+        self.out_features = out_features
+        shape = (out_features, in1_features, in2_features)
+        self.weight = Parameter(core.empty(shape, device=device, dtype=dtype))
+        values = core.empty(out_features, device=device, dtype=dtype) if bias else None
+        self.register_parameter("bias", None if values is None else Parameter(values))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw new starting values."""
+        bound = 1 / math.sqrt(self.in1_features)
+        init.uniform_(self.weight, -bound, bound)
+        if self.bias is not None:
+            init.uniform_(self.bias, -bound, bound)
+
+    def forward(self, input1: Tensor, input2: Tensor) -> Tensor:
+        return bilinear(input1, input2, self.weight, self.bias)
+
+    def extra_repr(self) -> str:
+        return (
+            f"in1_features={self.in1_features}, in2_features={self.in2_features}, "
+            f"out_features={self.out_features}, bias={self.bias is not None}"
         )

@@ -192,3 +192,20 @@ class BCEWithLogitsLoss(_Loss):
         return F.binary_cross_entropy_with_logits(
             input, target, self.weight, reduction=self.reduction, pos_weight=self.pos_weight
         )
+
+
+class CTCLoss(_Loss):
+    """Connectionist temporal classification; see :func:`rushlight_nn.functional.ctc_loss`."""
+
+    def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False) -> None:
+        super().__init__(reduction=reduction)
+        self.blank = blank
+        self.zero_infinity = zero_infinity
+
+    def forward(
+        self, log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor
+    ) -> Tensor:
+        return F.ctc_loss(
+            *(log_probs, targets, input_lengths, target_lengths, self.blank, self.reduction),
+            zero_infinity=self.zero_infinity,
+        )

@@ -1,0 +1,96 @@
+// Checks, reduction and the form of the targets for the kernel of connectionist temporal classification.
+#include <limits>
+
+#include "bodies/ctc.h"
+#include "rushlight/ops/_ctc_loss.h"
+#include "rushlight/ops/clamp_min.h"
+#include "rushlight/ops/contiguous.h"
+#include "rushlight/ops/div.h"
+#include "rushlight/ops/mean.h"
+#include "rushlight/ops/reshape.h"
+#include "rushlight/ops/squeeze.h"
+#include "rushlight/ops/sum.h"
+#include "rushlight/ops/to.h"
+#include "rushlight/ops/unsqueeze.h"
+
+namespace rushlight::composites {
+namespace {
+
+constexpr const char* kOp = "ctc_loss";
+
+// (batch) int64 on the CPU, each from 0 to `most`.
+Tensor lengths_of(const char* argument, const Tensor& given, int64_t batch, int64_t most) {
+    RL_CHECK(!is_floating(given.dtype()) && given.numel() == batch && given.dim() <= 1, throw_runtime,
+             "%s(%s): needs %lld integers, got %s of shape %s", kOp, argument, (long long)batch,
+             name(given.dtype()), to_string(given.sizes()).c_str());
+    const int64_t flat[] = {batch};
+    Tensor t = ops::contiguous(ops::reshape(ops::to(ops::to(given, Device()), DType::Int64), flat));
+    const int64_t* values = t.impl()->view().as<int64_t>();
+    for (int64_t n = 0; n < batch; ++n)
+        RL_CHECK(values[n] >= 0 && values[n] <= most, throw_runtime,
+                 "%s(%s): number %lld is %lld, needs 0 to %lld", kOp, argument, (long long)n,
+                 (long long)values[n], (long long)most);
+    return t;
+}
+
+// (batch, longest) with labels checked; `targets` has one row each, or all joined.
+Tensor rows_of(const Tensor& targets, const Tensor& lengths, int64_t classes, int64_t blank) {
+    Tensor given = ops::contiguous(ops::to(ops::to(targets, Device()), DType::Int64));
+    const int64_t batch = lengths.numel();
+    const bool joined = targets.dim() == 1;
+    const int64_t* length = lengths.impl()->view().as<int64_t>();
+    int64_t longest = 0, total = 0;
+    for (int64_t n = 0; n < batch; ++n) longest = std::max(longest, length[n]), total += length[n];
+    RL_CHECK(joined ? given.numel() == total : given.size(0) == batch && given.size(1) >= longest,
+             throw_runtime,
+             "%s(targets): shape %s does not hold %lld targets of up to %lld labels, %lld in all", kOp,
+             to_string(targets.sizes()).c_str(), (long long)batch, (long long)longest, (long long)total);
+    const int64_t sizes[] = {batch, longest};
+    Tensor rows = make_tensor(sizes, DType::Int64);
+    const int64_t* from = given.impl()->view().as<int64_t>();
+    int64_t* to = rows.impl()->view().as<int64_t>();
+    for (int64_t n = 0, start = 0; n < batch; start += joined ? length[n] : given.size(1), ++n)
+        for (int64_t i = 0; i < longest; ++i) {
+            const int64_t label = i < length[n] ? from[start + i] : blank;
+            RL_CHECK(i >= length[n] || (label >= 0 && label < classes && label != blank), throw_runtime,
+                     "%s(targets): label %lld of target %lld is %lld, needs 0 to %lld without the blank %lld",
+                     kOp, (long long)i, (long long)n, (long long)label, (long long)classes - 1,
+                     (long long)blank);
+            to[n * longest + i] = label;
+        }
+    return rows;
+}
+
+}  // namespace
+
+Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const Tensor& input_lengths,
+                const Tensor& target_lengths, int64_t blank, int64_t reduction, bool zero_infinity) {
+    RL_CHECK(log_probs.dim() == 2 || log_probs.dim() == 3, throw_runtime,
+             "%s(log_probs): needs (time, batch, classes) or (time, classes), got shape %s", kOp,
+             to_string(log_probs.sizes()).c_str());
+    RL_CHECK(is_floating(log_probs.dtype()), throw_not_implemented, "%s: not defined for dtype %s", kOp,
+             name(log_probs.dtype()));
+    RL_CHECK(!is_floating(targets.dtype()) && (targets.dim() == 1 || targets.dim() == 2), throw_runtime,
+             "%s(targets): needs integers (batch, longest) or all joined, got %s of shape %s", kOp,
+             name(targets.dtype()), to_string(targets.sizes()).c_str());
+    RL_CHECK(reduction >= 0 && reduction <= 2, throw_value,
+             "%s(reduction): must be 0 (none), 1 (mean) or 2 (sum), got %lld", kOp, (long long)reduction);
+    const bool batched = log_probs.dim() == 3;
+    Tensor probs = batched ? log_probs : ops::unsqueeze(log_probs, 1);
+    const int64_t classes = probs.size(2), batch = probs.size(1);
+    RL_CHECK(blank >= 0 && blank < classes, throw_runtime, "%s(blank): got %lld, needs one of %lld classes",
+             kOp, (long long)blank, (long long)classes);
+    Tensor in = lengths_of("input_lengths", input_lengths, batch, probs.size(0));
+    Tensor lengths = lengths_of("target_lengths", target_lengths, batch, std::numeric_limits<int32_t>::max());
+    Tensor losses =
+        ops::_ctc_loss(probs, rows_of(targets, lengths, classes, blank), in, lengths, blank, zero_infinity);
+    if (reduction == 1) {
+        Tensor each =
+            ops::clamp_min(ops::to(ops::to(lengths, log_probs.device()), log_probs.dtype()), Scalar(1));
+        return ops::mean(ops::div(losses, each));
+    }
+    if (reduction == 2) return ops::sum(losses);
+    return batched ? losses : ops::squeeze(losses, kInts<0>);
+}
+
+}  // namespace rushlight::composites

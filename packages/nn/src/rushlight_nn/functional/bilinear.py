@@ -1,0 +1,33 @@
+"""A linear map of two inputs."""
+
+from __future__ import annotations
+
+from rushlight_core import Tensor
+
+
+def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """x1ᵀ W_k x2 + b_k for every k.
+
+    Args:
+        input1, input2: (..., in1) and (..., in2), with equal sizes before.
+        weight: (out, in1, in2).
+        bias: (out).
+
+    Returns:
+        (..., out).
+    """
+    if weight.dim() != 3 or (input1.shape[-1], input2.shape[-1]) != tuple(weight.shape[1:]):
+        raise RuntimeError(
+            f"bilinear(weight): shape {tuple(weight.shape)}, needs (out, {input1.shape[-1]}, {input2.shape[-1]})"
+        )
+    if input1.shape[:-1] != input2.shape[:-1]:
+        raise RuntimeError(
+            f"bilinear(input1, input2): shapes {tuple(input1.shape)} and {tuple(input2.shape)} differ before "
+            "the features"
+        )
+    # (rows, out, in2): what is left once the first input is in; one product for all rows.
+    out, first, second = weight.shape
+    rows = input1.reshape(-1, first) @ weight.transpose(0, 1).reshape(first, out * second)
+    result = rows.reshape(-1, out, second) @ input2.reshape(-1, second, 1)
+    result = result.reshape(*input1.shape[:-1], out)
+    return result if bias is None else result + bias

@@ -1,0 +1,133 @@
+"""Pools of other kinds: powers, and the way back from maxima."""
+
+from __future__ import annotations
+
+import math
+
+from rushlight_core import Tensor
+
+from .._core import core
+from ._arguments import tuple_of
+from .pooling import avg_pool1d, avg_pool2d, avg_pool3d
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def _unpool(
+    dims: int, input: Tensor, indices: Tensor, kernel_size: Any, stride: Any, padding: Any, output_size: Any
+) -> Tensor:
+    name = f"max_unpool{dims}d"
+    if input.dim() not in (dims + 1, dims + 2):
+        raise RuntimeError(
+            f"{name}(input): got {input.dim()} dimensions, needs {dims + 2}, or {dims + 1} without a batch"
+        )
+    if indices.dtype != core.int64 or indices.shape != input.shape:
+        raise RuntimeError(
+            f"{name}(indices): got {indices.dtype} of shape {tuple(indices.shape)}, needs int64 of the input's "
+            f"shape {tuple(input.shape)}"
+        )
+    kernel = tuple_of(dims, kernel_size)
+    steps = kernel if stride is None else tuple_of(dims, stride)
+    margins = tuple_of(dims, padding)
+    old = input.shape[-dims:]
+    usual = tuple((n - 1) * s + k - 2 * p for n, s, k, p in zip(old, steps, kernel, margins, strict=True))
+    if output_size is None:
+        sizes = usual
+    else:
+        sizes = tuple(output_size)[-dims:]
+        if len(sizes) != dims:
+            raise ValueError(f"{name}(output_size): got {len(sizes)} sizes, needs {dims}")
+        if any(abs(size - n) >= s for size, n, s in zip(sizes, usual, steps, strict=True)):
+            raise ValueError(f"{name}(output_size): got {sizes}, needs less than a stride from {usual}")
+    planes = tuple(input.shape[:-dims])
+    flat = core.zeros((*planes, math.prod(sizes)), dtype=input.dtype, device=input.device)
+    flat = flat.scatter(-1, indices.reshape(*planes, -1), input.reshape(*planes, -1))
+    return flat.reshape(*planes, *sizes)
+
+
+def max_unpool1d(
+    input: Tensor,
+    indices: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    output_size: Any = None,
+) -> Tensor:
+    """Put maxima (N, C, L) or (C, L) back where `max_pool1d` says it found them, among zeros.
+
+    Arguments as of :func:`max_unpool2d`.
+    """
+    return _unpool(1, input, indices, kernel_size, stride, padding, output_size)
+
+
+def max_unpool2d(
+    input: Tensor,
+    indices: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    output_size: Any = None,
+) -> Tensor:
+    """Put maxima (N, C, H, W) or (C, H, W) back where `max_pool2d` says it found them, among zeros.
+
+    Args:
+        input: the maxima.
+        indices: int64, their places, as `max_pool2d(..., return_indices=True)` returns them.
+        kernel_size, stride, padding: those of the pool.
+        output_size: the size before the pool, where several give the same number of windows.
+
+    Raises:
+        ValueError: `output_size` is not one of these.
+        RuntimeError: the indices do not go with the input, or are out of range.
+    """
+    return _unpool(2, input, indices, kernel_size, stride, padding, output_size)
+
+
+def max_unpool3d(
+    input: Tensor,
+    indices: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    output_size: Any = None,
+) -> Tensor:
+    """Put maxima (N, C, D, H, W) or (C, D, H, W) back where `max_pool3d` says it found them, among zeros.
+
+    Arguments as of :func:`max_unpool2d`.
+    """
+    return _unpool(3, input, indices, kernel_size, stride, padding, output_size)
+
+
+_MEANS = {1: avg_pool1d, 2: avg_pool2d, 3: avg_pool3d}
+
+
+def _lp_pool(
+    dims: int, input: Tensor, norm_type: float, kernel_size: Any, stride: Any, ceil_mode: bool
+) -> Tensor:
+    kernel = tuple_of(dims, kernel_size)
+    mean = _MEANS[dims](input.pow(norm_type), kernel, stride, 0, ceil_mode)
+    total = mean.sign() * mean.abs() * math.prod(kernel)
+    return total.pow(1.0 / norm_type)
+
+
+def lp_pool1d(
+    input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
+) -> Tensor:
+    """The root of order `norm_type` of the sum of powers in each window of (N, C, L) or (C, L)."""
+    return _lp_pool(1, input, norm_type, kernel_size, stride, ceil_mode)
+
+
+def lp_pool2d(
+    input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
+) -> Tensor:
+    """The root of order `norm_type` of the sum of powers in each window of (N, C, H, W) or (C, H, W)."""
+    return _lp_pool(2, input, norm_type, kernel_size, stride, ceil_mode)
+
+
+def lp_pool3d(
+    input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
+) -> Tensor:
+    """The root of order `norm_type` of the sum of powers in each window of (N, C, D, H, W) or (C, D, H, W)."""
+    return _lp_pool(3, input, norm_type, kernel_size, stride, ceil_mode)

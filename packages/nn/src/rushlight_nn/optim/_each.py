@@ -1,0 +1,67 @@
+"""Optimizers that update one parameter after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import rushlight_core as core
+from rushlight_core import Tensor
+
+from .optimizer import Optimizer
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+class EachParameter(Optimizer):
+    """A subclass says how one parameter is updated from its gradient and state."""
+
+    _step_count: int = 0
+
+    def _start(self, group: dict[str, Any], param: Tensor, state: dict[str, Any]) -> None:
+        """Fill the state of a parameter that is updated for the first time."""
+        raise NotImplementedError
+
+    def _update(self, group: dict[str, Any], param: Tensor, grad: Tensor, state: dict[str, Any]) -> None:
+        """Update `param` in place; the gradient has its sign and, where `_decays`, its weight decay."""
+        raise NotImplementedError
+
+    def _decays(self, group: dict[str, Any]) -> bool:
+        """Whether weight decay is added to the gradient."""
+        return bool(group.get("weight_decay"))
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Update all parameters that have a gradient.
+
+        Args:
+            closure: computes the loss and its gradients; its value is returned.
+        """
+        loss = None if closure is None else self._evaluate(closure)
+        with core.no_grad():
+            for group in self.param_groups:
+                for param in group["params"]:
+                    if param.grad is None:
+                        continue
+                    state = self.state[param]
+                    if not state:
+                        self._start(group, param, state)
+                    state["step"] += 1
+                    grad = -param.grad if group["maximize"] else param.grad
+                    if self._decays(group):
+                        grad = grad + param * group["weight_decay"]
+                    self._update(group, param, grad, state)
+        self._step_count += 1
+        return loss
+
+
+def counter() -> Tensor:
+    """How many steps a parameter has taken: float32, on the CPU, where reading it waits for nothing."""
+    return core.zeros((), dtype=core.float32)
+
+
+def check_betas(optimizer: str, betas: tuple[float, float]) -> None:
+    """Raise ValueError unless both are at least 0 and below 1."""
+    for position, beta in enumerate(betas):
+        if not 0.0 <= beta < 1.0:
+            raise ValueError(f"{optimizer}(betas): number {position} is {beta}, needs 0 <= beta < 1")

@@ -1,0 +1,77 @@
+"""Adadelta."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import rushlight_core as core
+from rushlight_core import Tensor
+
+from ._each import EachParameter, counter
+from .optimizer import check_settings, refuse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+class Adadelta(EachParameter):
+    """p ← p - lr · gradient · sqrt(d + eps) / sqrt(v + eps) (Zeiler 2012).
+
+    v is a running mean of the squared gradient, d one of the squared steps.
+
+    Args:
+        params: tensors or parameter groups.
+        lr: factor of the step.
+        rho: how much of the running means is kept.
+        eps: added under the roots.
+        weight_decay: this times the parameter is added to the gradient.
+        maximize: go up instead of down.
+        foreach: accepted; parameters are updated one after the other.
+        capturable, differentiable: not supported.
+
+    Raises:
+        ValueError: a setting is out of range.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float | Any = 1.0,
+        rho: float = 0.9,
+        eps: float = 1e-6,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
+        *,
+        capturable: bool = False,
+        maximize: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        refuse("Adadelta", capturable=capturable, differentiable=differentiable)
+        check_settings("Adadelta", lr=lr, eps=eps, weight_decay=weight_decay)
+        if not 0.0 <= rho <= 1.0:
+            raise ValueError(f"Adadelta(rho): got {rho}, needs 0 <= rho <= 1")
+        defaults = {
+            "lr": lr,
+            "rho": rho,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "foreach": foreach,
+            "capturable": capturable,
+            "maximize": maximize,
+            "differentiable": differentiable,
+        }
+        super().__init__(params, defaults)
+
+    def _start(self, group: dict[str, Any], param: Tensor, state: dict[str, Any]) -> None:
+        state["step"] = counter()
+        state["square_avg"] = core.zeros_like(param)
+        state["acc_delta"] = core.zeros_like(param)
+
+    def _update(self, group: dict[str, Any], param: Tensor, grad: Tensor, state: dict[str, Any]) -> None:
+        rho, eps = group["rho"], group["eps"]
+        square = state["square_avg"].mul_(rho).addcmul_(grad, grad, value=1 - rho)
+        steps = state["acc_delta"]
+        delta = (steps + eps).sqrt_().div_((square + eps).sqrt_()).mul_(grad)
+        steps.mul_(rho).addcmul_(delta, delta, value=1 - rho)
+        param.add_(delta, alpha=-float(group["lr"]))

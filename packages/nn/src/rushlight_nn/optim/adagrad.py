@@ -1,0 +1,87 @@
+"""Adagrad."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import rushlight_core as core
+from rushlight_core import Tensor
+
+from ._each import EachParameter, counter
+from .optimizer import check_settings, refuse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+class Adagrad(EachParameter):
+    """p ← p - lr · gradient / (sqrt(sum of squared gradients) + eps) (Duchi et al. 2011).
+
+    Args:
+        params: tensors or parameter groups.
+        lr: learning rate.
+        lr_decay: step t has the rate lr / (1 + (t - 1) · lr_decay).
+        weight_decay: this times the parameter is added to the gradient.
+        initial_accumulator_value: what the sum starts with.
+        eps: added to the root.
+        maximize: go up instead of down.
+        foreach, fused: accepted; parameters are updated one after the other.
+        differentiable: not supported.
+
+    Raises:
+        ValueError: a setting is out of range.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float | Any = 1e-2,
+        lr_decay: float = 0,
+        weight_decay: float = 0,
+        initial_accumulator_value: float = 0,
+        eps: float = 1e-10,
+        foreach: bool | None = None,
+        *,
+        maximize: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ) -> None:
+        refuse("Adagrad", differentiable=differentiable)
+        check_settings(
+            "Adagrad",
+            lr=lr,
+            lr_decay=lr_decay,
+            weight_decay=weight_decay,
+            initial_accumulator_value=initial_accumulator_value,
+            eps=eps,
+        )
+        defaults = {
+            "lr": lr,
+            "lr_decay": lr_decay,
+            "weight_decay": weight_decay,
+            "initial_accumulator_value": initial_accumulator_value,
+            "eps": eps,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+            "fused": fused,
+        }
+        super().__init__(params, defaults)
+        for group in self.param_groups:  # the state is there from the start
+            for param in group["params"]:
+                self._start(group, param, self.state[param])
+
+    def share_memory(self) -> None:
+        """Move the state to shared memory, for other processes."""
+        for state in self.state.values():
+            state["sum"].share_memory_()
+
+    def _start(self, group: dict[str, Any], param: Tensor, state: dict[str, Any]) -> None:
+        state["step"] = counter()
+        state["sum"] = core.full_like(param, group["initial_accumulator_value"])
+
+    def _update(self, group: dict[str, Any], param: Tensor, grad: Tensor, state: dict[str, Any]) -> None:
+        rate = float(group["lr"]) / (1 + (float(state["step"]) - 1) * group["lr_decay"])
+        total = state["sum"].addcmul_(grad, grad)
+        param.addcdiv_(grad, total.sqrt().add_(group["eps"]), value=-rate)

@@ -1,0 +1,73 @@
+"""Adamax."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import rushlight_core as core
+from rushlight_core import Tensor
+
+from ._each import EachParameter, check_betas, counter
+from .optimizer import check_settings, refuse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+class Adamax(EachParameter):
+    """Adam with the largest gradient, which decays, in the place of the mean square (Kingma and Ba 2015).
+
+    Args:
+        params: tensors or parameter groups.
+        lr: learning rate.
+        betas: how much of the running mean of the gradient, and of its largest magnitude, is kept.
+        eps: added to that magnitude.
+        weight_decay: this times the parameter is added to the gradient.
+        maximize: go up instead of down.
+        foreach: accepted; parameters are updated one after the other.
+        capturable, differentiable: not supported.
+
+    Raises:
+        ValueError: a setting is out of range.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float | Any = 2e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
+        *,
+        maximize: bool = False,
+        differentiable: bool = False,
+        capturable: bool = False,
+    ) -> None:
+        refuse("Adamax", capturable=capturable, differentiable=differentiable)
+        check_settings("Adamax", lr=lr, eps=eps, weight_decay=weight_decay)
+        check_betas("Adamax", betas)
+        defaults = {
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+            "capturable": capturable,
+        }
+        super().__init__(params, defaults)
+
+    def _start(self, group: dict[str, Any], param: Tensor, state: dict[str, Any]) -> None:
+        state["step"] = counter()
+        state["exp_avg"] = core.zeros_like(param)
+        state["exp_inf"] = core.zeros_like(param)
+
+    def _update(self, group: dict[str, Any], param: Tensor, grad: Tensor, state: dict[str, Any]) -> None:
+        beta1, beta2 = group["betas"]
+        mean = state["exp_avg"].lerp_(grad, 1 - beta1)
+        largest = state["exp_inf"]
+        largest.copy_(core.maximum(largest.mul_(beta2), grad.abs().add_(group["eps"])))
+        param.addcdiv_(mean, largest, value=-float(group["lr"]) / (1 - beta1 ** float(state["step"])))

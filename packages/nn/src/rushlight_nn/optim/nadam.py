@@ -1,0 +1,96 @@
+"""NAdam."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import rushlight_core as core
+from rushlight_core import Tensor
+
+from ._each import EachParameter, check_betas, counter
+from .optimizer import check_settings, refuse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+class NAdam(EachParameter):
+    """Adam with Nesterov's momentum (Dozat 2016).
+
+    Args:
+        params: tensors or parameter groups.
+        lr: learning rate.
+        betas: how much of the running mean of the gradient, and of its square, is kept.
+        eps: added to the root.
+        weight_decay: this times the parameter is added to the gradient, or with `decoupled_weight_decay` this
+            times the learning rate and the parameter is taken off the parameter.
+        momentum_decay: how fast the momentum grows to the first of `betas`.
+        maximize: go up instead of down.
+        foreach: accepted; parameters are updated one after the other.
+        capturable, differentiable: not supported.
+
+    Raises:
+        ValueError: a setting is out of range.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float | Any = 2e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        momentum_decay: float = 4e-3,
+        decoupled_weight_decay: bool = False,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        refuse("NAdam", capturable=capturable, differentiable=differentiable)
+        check_settings("NAdam", lr=lr, eps=eps, weight_decay=weight_decay, momentum_decay=momentum_decay)
+        check_betas("NAdam", betas)
+        defaults = {
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "momentum_decay": momentum_decay,
+            "decoupled_weight_decay": decoupled_weight_decay,
+            "foreach": foreach,
+            "maximize": maximize,
+            "capturable": capturable,
+            "differentiable": differentiable,
+        }
+        super().__init__(params, defaults)
+
+    def _decays(self, group: dict[str, Any]) -> bool:
+        return bool(group["weight_decay"]) and not group["decoupled_weight_decay"]
+
+    def _start(self, group: dict[str, Any], param: Tensor, state: dict[str, Any]) -> None:
+        state["step"] = counter()
+        state["mu_product"] = core.ones((), dtype=core.float32)
+        state["exp_avg"] = core.zeros_like(param)
+        state["exp_avg_sq"] = core.zeros_like(param)
+
+    def _update(self, group: dict[str, Any], param: Tensor, grad: Tensor, state: dict[str, Any]) -> None:
+        (beta1, beta2), lr, step = group["betas"], float(group["lr"]), float(state["step"])
+        if group["weight_decay"] and group["decoupled_weight_decay"]:
+            param.mul_(1 - lr * group["weight_decay"])
+        decay = group["momentum_decay"]
+        now = beta1 * (1 - 0.5 * 0.96 ** (step * decay))
+        later = beta1 * (1 - 0.5 * 0.96 ** ((step + 1) * decay))
+        state["mu_product"] *= now
+        product = float(state["mu_product"])
+        mean = state["exp_avg"].lerp_(grad, 1 - beta1)
+        square = state["exp_avg_sq"].mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+        root = square.div(1 - beta2**step).sqrt_().add_(group["eps"])
+        param.addcdiv_(grad, root, value=-lr * (1 - now) / (1 - product))
+        param.addcdiv_(mean, root, value=-lr * later / (1 - product * later))
+
+    def _adopt(self, value: Any, param: Any, key: str) -> Any:
+        return super()._adopt(
+            value, param, "step" if key == "mu_product" else key
+        )  # float32 whatever param is

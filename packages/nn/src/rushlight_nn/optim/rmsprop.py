@@ -1,0 +1,90 @@
+"""RMSprop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import rushlight_core as core
+from rushlight_core import Tensor
+
+from ._each import EachParameter, counter
+from .optimizer import check_settings, refuse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+class RMSprop(EachParameter):
+    """p ← p - lr · gradient / (sqrt(v) + eps), where v is a running mean of the squared gradient.
+
+    Tieleman and Hinton, lecture 6.5, 2012; centred after Graves 2013.
+
+    Args:
+        params: tensors or parameter groups.
+        lr: learning rate.
+        alpha: how much of the running mean is kept.
+        eps: added to the root.
+        weight_decay: this times the parameter is added to the gradient.
+        momentum: how much of the previous direction is kept.
+        centered: take the squared mean of the gradient off the mean square.
+        maximize: go up instead of down.
+        foreach: accepted; parameters are updated one after the other.
+        capturable, differentiable: not supported.
+
+    Raises:
+        ValueError: a setting is out of range.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float | Any = 1e-2,
+        alpha: float = 0.99,
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        momentum: float = 0,
+        centered: bool = False,
+        capturable: bool = False,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        refuse("RMSprop", capturable=capturable, differentiable=differentiable)
+        check_settings("RMSprop", lr=lr, alpha=alpha, eps=eps, weight_decay=weight_decay, momentum=momentum)
+        defaults = {
+            "lr": lr,
+            "alpha": alpha,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "momentum": momentum,
+            "centered": centered,
+            "capturable": capturable,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+        }
+        super().__init__(params, defaults)
+
+    def _start(self, group: dict[str, Any], param: Tensor, state: dict[str, Any]) -> None:
+        state["step"] = counter()
+        state["square_avg"] = core.zeros_like(param)
+        if group["momentum"] > 0:
+            state["momentum_buffer"] = core.zeros_like(param)
+        if group["centered"]:
+            state["grad_avg"] = core.zeros_like(param)
+
+    def _update(self, group: dict[str, Any], param: Tensor, grad: Tensor, state: dict[str, Any]) -> None:
+        alpha, lr = group["alpha"], float(group["lr"])
+        square = state["square_avg"].mul_(alpha).addcmul_(grad, grad, value=1 - alpha)
+        if group["centered"]:
+            mean = state["grad_avg"].lerp_(grad, 1 - alpha)
+            scale = square.addcmul(mean, mean, value=-1).sqrt_()
+        else:
+            scale = square.sqrt()
+        scale.add_(group["eps"])
+        if group["momentum"] > 0:
+            direction = state["momentum_buffer"].mul_(group["momentum"]).addcdiv_(grad, scale)
+            param.add_(direction, alpha=-lr)
+        else:
+            param.addcdiv_(grad, scale, value=-lr)

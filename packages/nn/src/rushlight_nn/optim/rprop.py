@@ -1,0 +1,76 @@
+"""Rprop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import rushlight_core as core
+from rushlight_core import Tensor
+
+from ._each import EachParameter, counter
+from .optimizer import check_settings, refuse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+class Rprop(EachParameter):
+    """Steps along the gradient's sign, longer while it stays and shorter where it changes.
+
+    Riedmiller and Braun 1993.
+
+    Args:
+        params: tensors or parameter groups.
+        lr: length of the first step.
+        etas: factors of the length where the sign changed, and where it did not.
+        step_sizes: the shortest and the longest step.
+        maximize: go up instead of down.
+        foreach: accepted; parameters are updated one after the other.
+        capturable, differentiable: not supported.
+
+    Raises:
+        ValueError: a setting is out of range.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float | Any = 1e-2,
+        etas: tuple[float, float] = (0.5, 1.2),
+        step_sizes: tuple[float, float] = (1e-6, 50),
+        *,
+        capturable: bool = False,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        refuse("Rprop", capturable=capturable, differentiable=differentiable)
+        check_settings("Rprop", lr=lr)
+        if not 0.0 < etas[0] < 1.0 < etas[1]:
+            raise ValueError(f"Rprop(etas): got {etas}, needs one number below 1 and one above")
+        defaults = {
+            "lr": lr,
+            "etas": etas,
+            "step_sizes": step_sizes,
+            "capturable": capturable,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+        }
+        super().__init__(params, defaults)
+
+    def _start(self, group: dict[str, Any], param: Tensor, state: dict[str, Any]) -> None:
+        state["step"] = counter()
+        state["prev"] = core.zeros_like(param)
+        state["step_size"] = core.full_like(param, float(group["lr"]))
+
+    def _update(self, group: dict[str, Any], param: Tensor, grad: Tensor, state: dict[str, Any]) -> None:
+        (down, up), (shortest, longest) = group["etas"], group["step_sizes"]
+        agreement = grad * state["prev"]
+        turned = agreement < 0
+        factor = core.where(turned, down, core.where(agreement > 0, up, core.ones_like(grad)))
+        sizes = state["step_size"].mul_(factor).clamp_(shortest, longest)
+        grad = grad.masked_fill(turned, 0.0)  # no step where it went too far
+        param.sub_(grad.sign() * sizes)
+        state["prev"].copy_(grad)
