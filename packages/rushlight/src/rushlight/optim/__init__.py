@@ -8,6 +8,7 @@ __all__ = list(_package.__all__)
 TYPE_CHECKING = False  # a checker would take every name for one that is there
 if TYPE_CHECKING:
     from rushlight.optim import lr_scheduler as lr_scheduler
+    from rushlight.optim import swa_utils as swa_utils
 else:
 
     def __getattr__(name: str) -> object:

@@ -1,0 +1,177 @@
+"""L-BFGS."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import rushlight_core as core
+from rushlight_core import Tensor
+
+from .line_search import strong_wolfe
+from .optimizer import Optimizer
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+class LBFGS(Optimizer):
+    """Newton's method with a curvature estimated from the last steps (Liu and Nocedal 1989).
+
+    A step evaluates the loss several times, and has one group of parameters, which all take part.
+
+    Args:
+        params: tensors, or one parameter group.
+        lr: length of a step, in units of the Newton step.
+        max_iter: iterations in a step.
+        max_eval: evaluations in a step; 1.25 · max_iter by default.
+        tolerance_grad: a largest gradient at which it is done.
+        tolerance_change: a change of the loss or the parameters at which it is done.
+        history_size: how many past steps the curvature is estimated from.
+        line_search_fn: "strong_wolfe" searches along the direction; None takes the whole step.
+
+    Raises:
+        ValueError: there is more than one parameter group.
+    """
+
+    _step_count: int = 0
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float | Any = 1,
+        max_iter: int = 20,
+        max_eval: int | None = None,
+        tolerance_grad: float = 1e-7,
+        tolerance_change: float = 1e-9,
+        history_size: int = 100,
+        line_search_fn: str | None = None,
+    ) -> None:
+        if not float(lr) >= 0.0:
+            raise ValueError(f"LBFGS(lr): got {lr}, needs a number of at least 0")
+        if line_search_fn not in (None, "strong_wolfe"):
+            raise RuntimeError(f"LBFGS(line_search_fn): got {line_search_fn!r}, needs 'strong_wolfe' or None")
+        defaults = {
+            "lr": lr,
+            "max_iter": max_iter,
+            "max_eval": max_iter * 5 // 4 if max_eval is None else max_eval,
+            "tolerance_grad": tolerance_grad,
+            "tolerance_change": tolerance_change,
+            "history_size": history_size,
+            "line_search_fn": line_search_fn,
+        }
+        super().__init__(params, defaults)
+        if len(self.param_groups) != 1:
+            raise ValueError(f"LBFGS(params): got {len(self.param_groups)} parameter groups, needs one")
+
+    @property
+    def _params(self) -> list[Tensor]:
+        return self.param_groups[0]["params"]
+
+    def _gradient(self) -> Tensor:
+        """All gradients in one vector."""
+        parts = [(core.zeros_like(p) if p.grad is None else p.grad).reshape(-1) for p in self._params]
+        return core.cat(parts)
+
+    def _move(self, length: float, direction: Tensor) -> None:
+        start = 0
+        for param in self._params:
+            part = direction[start : start + param.numel()]
+            param.add_(part.reshape(param.shape), alpha=length)
+            start += param.numel()
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Take up to `max_iter` iterations; `closure` computes the loss and its gradients.
+
+        Returns:
+            the loss at the start.
+        """
+        if closure is None:
+            raise TypeError("LBFGS.step(closure): needs a function that computes the loss and its gradients")
+        with core.no_grad():
+            first = self._iterate(closure)
+        self._step_count += 1
+        return first
+
+    def _iterate(self, closure: Callable[[], Any]) -> Any:
+        group = self.param_groups[0]
+        state = self.state[self._params[0]]  # all of it is kept with the first parameter
+        state.setdefault("func_evals", 0)
+        state.setdefault("n_iter", 0)
+        first = self._evaluate(closure)
+        loss, evaluations = float(first), 1
+        state["func_evals"] += 1
+        gradient = self._gradient()
+        if float(gradient.abs().max()) <= group["tolerance_grad"]:
+            return first
+        direction, length = state.get("d"), state.get("t")
+        for iteration in range(1, group["max_iter"] + 1):
+            state["n_iter"] += 1
+            direction = self._direction(state, direction, length, gradient)
+            state["prev_flat_grad"] = gradient.clone()
+            previous = loss
+            lr = float(group["lr"])
+            length = min(1.0, 1.0 / float(gradient.abs().sum())) * lr if state["n_iter"] == 1 else lr
+            slope = float(gradient.dot(direction))
+            if slope > -group["tolerance_change"]:
+                break
+            used = 0
+            if group["line_search_fn"] == "strong_wolfe":
+                start = [param.clone() for param in self._params]
+
+                def evaluate(t: float, start: Any = start, along: Tensor = direction) -> tuple[float, Tensor]:
+                    self._move(t, along)
+                    value = float(self._evaluate(closure))
+                    found = self._gradient()
+                    for param, old in zip(self._params, start, strict=True):
+                        param.copy_(old)
+                    return value, found
+
+                loss, gradient, length, used = strong_wolfe(
+                    evaluate, length, direction, loss, gradient, slope
+                )
+                self._move(length, direction)
+            else:
+                self._move(length, direction)
+                if iteration != group["max_iter"]:
+                    loss = float(self._evaluate(closure))
+                    gradient = self._gradient()
+                    used = 1
+            evaluations += used
+            state["func_evals"] += used
+            if (
+                evaluations >= group["max_eval"]
+                or float(gradient.abs().max()) <= group["tolerance_grad"]
+                or float((direction * length).abs().max()) <= group["tolerance_change"]
+                or abs(loss - previous) < group["tolerance_change"]
+            ):
+                break
+        state["d"], state["t"], state["prev_loss"] = direction, length, loss
+        return first
+
+    def _direction(self, state: dict[str, Any], direction: Any, length: Any, gradient: Tensor) -> Tensor:
+        """Minus the gradient times the estimate of the inverse Hessian."""
+        if state["n_iter"] == 1:
+            state["old_dirs"], state["old_stps"], state["ro"] = [], [], []
+            state["H_diag"] = 1.0
+            return -gradient
+        steps, changes, inverses = state["old_stps"], state["old_dirs"], state["ro"]
+        change, step = gradient - state["prev_flat_grad"], direction * length
+        curvature = float(change.dot(step))
+        if curvature > 1e-10:
+            if len(changes) == self.param_groups[0]["history_size"]:
+                for history in (changes, steps, inverses):
+                    history.pop(0)
+            changes.append(change)
+            steps.append(step)
+            inverses.append(1.0 / curvature)
+            state["H_diag"] = curvature / float(change.dot(change))
+        result = -gradient
+        factors = []
+        for y, s, rho in zip(reversed(changes), reversed(steps), reversed(inverses), strict=True):
+            factors.append(float(s.dot(result)) * rho)
+            result = result.add(y, alpha=-factors[-1])
+        result = result * state["H_diag"]
+        for y, s, rho in zip(changes, steps, inverses, strict=True):
+            result = result.add(s, alpha=factors.pop() - float(y.dot(result)) * rho)
+        return result

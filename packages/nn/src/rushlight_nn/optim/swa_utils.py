@@ -1,0 +1,220 @@
+"""Averages of a model's weights over training."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import math
+from collections.abc import Callable, Iterable
+
+import rushlight_core as core
+from rushlight_core import Tensor
+
+from ..module import Module
+from .lr_scheduler import LRScheduler
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .optimizer import Optimizer
+
+
+def get_swa_avg_fn() -> Callable[[Tensor, Tensor, Any], Tensor]:
+    """The plain mean, as a function of the mean so far, the new value and how many it holds (Izmailov et al. 2018)."""
+
+    def average(averaged: Tensor, new: Tensor, count: Any) -> Tensor:
+        return averaged + (new - averaged) / (count + 1)
+
+    return average
+
+
+def get_ema_avg_fn(decay: float = 0.999) -> Callable[[Tensor, Tensor, Any], Tensor]:
+    """A running mean that keeps `decay` of itself."""
+    _check_decay("get_ema_avg_fn", decay)
+
+    def average(averaged: Tensor, new: Tensor, count: Any) -> Tensor:
+        return averaged * decay + new * (1 - decay)
+
+    return average
+
+
+def get_swa_multi_avg_fn() -> Callable[[Any, Any, Any], None]:
+    """:func:`get_swa_avg_fn` of lists, in place."""
+
+    def average(averaged: Any, new: Any, count: Any) -> None:
+        with core.no_grad():
+            for old, value in zip(averaged, new, strict=True):
+                if old.is_floating_point():
+                    old.lerp_(value.to(old.dtype), 1 / (float(count) + 1))
+                else:
+                    old.copy_(value)
+
+    return average
+
+
+def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[[Any, Any, Any], None]:
+    """:func:`get_ema_avg_fn` of lists, in place."""
+    _check_decay("get_ema_multi_avg_fn", decay)
+
+    def average(averaged: Any, new: Any, count: Any) -> None:
+        with core.no_grad():
+            for old, value in zip(averaged, new, strict=True):
+                if old.is_floating_point():
+                    old.lerp_(value.to(old.dtype), 1 - decay)
+                else:
+                    old.copy_(value)
+
+    return average
+
+
+def _check_decay(function: str, decay: float) -> None:
+    if not 0.0 <= decay <= 1.0:
+        raise ValueError(f"{function}(decay): got {decay}, needs 0 <= decay <= 1")
+
+
+class AveragedModel(Module):
+    """A copy of `model` whose parameters are averages of its; calling it calls the copy.
+
+    Args:
+        model: the model to average.
+        device: where the averages are kept.
+        avg_fn: the new average of a tensor, from the old one, the model's and how many it holds; by default
+            the plain mean.
+        multi_avg_fn: the same of lists, in place.
+        use_buffers: average buffers too; otherwise they are copied from the model.
+    """
+
+    n_averaged: Tensor
+
+    def __init__(
+        self,
+        model: Module,
+        device: Any = None,
+        avg_fn: Callable[[Tensor, Tensor, Any], Tensor] | None = None,
+        multi_avg_fn: Callable[[Any, Any, Any], None] | None = None,
+        use_buffers: bool = False,
+    ) -> None:
+        super().__init__()
+        if avg_fn is not None and multi_avg_fn is not None:
+            raise AssertionError("AveragedModel(avg_fn, multi_avg_fn): only one of them may be given")
+        self.module = copy.deepcopy(model)
+        if device is not None:
+            self.module = self.module.to(device)
+        self.register_buffer("n_averaged", core.tensor(0, dtype=core.int64, device=device))
+        self.avg_fn = avg_fn
+        self.multi_avg_fn = multi_avg_fn
+        self.use_buffers = use_buffers
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        return self.module(*args, **kwargs)
+
+    def _averaged_tensors(self, model: Any) -> list[Tensor]:
+        tensors = model.parameters()
+        return list(itertools.chain(tensors, model.buffers()) if self.use_buffers else tensors)
+
+    def update_parameters(self, model: Module) -> None:
+        """Take the present values of `model` into the averages; the first ones are taken as they are."""
+        ours, theirs = self._averaged_tensors(self.module), self._averaged_tensors(model)
+        values = [new.detach().to(old.device) for old, new in zip(ours, theirs, strict=True)]
+        with core.no_grad():
+            if int(self.n_averaged) == 0:
+                for old, new in zip(ours, values, strict=True):
+                    old.copy_(new)
+            elif self.avg_fn is None:
+                average = self.multi_avg_fn or get_swa_multi_avg_fn()
+                average([old.detach() for old in ours], values, self.n_averaged)
+            else:
+                for old, new in zip(ours, values, strict=True):
+                    old.copy_(self.avg_fn(old.detach(), new, self.n_averaged))
+            if not self.use_buffers:
+                for old, new in zip(self.module.buffers(), model.buffers(), strict=True):
+                    old.copy_(new.detach().to(old.device))
+            self.n_averaged += 1
+
+
+def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
+    """Compute the running statistics of `model`'s batch normalisations anew, as plain means over `loader`.
+
+    A batch that is a list or tuple has the input first.
+    """
+    from ..layers.norm import _BatchNorm
+
+    norms = [m for m in model.modules() if isinstance(m, _BatchNorm) and m.running_mean is not None]
+    if not norms:
+        return
+    momenta = [norm.momentum for norm in norms]
+    training = model.training
+    model.train()
+    for norm in norms:
+        norm.reset_running_stats()
+        norm.momentum = None
+    with core.no_grad():
+        for batch in loader:
+            input = batch[0] if isinstance(batch, (list, tuple)) else batch
+            model(input if device is None else input.to(device))
+    for norm, momentum in zip(norms, momenta, strict=True):
+        norm.momentum = momentum
+    model.train(training)
+
+
+class SWALR(LRScheduler):
+    """Anneal every group's rate to `swa_lr` within `anneal_epochs`, then hold it (Izmailov et al. 2018).
+
+    Args:
+        optimizer: whose rates are set.
+        swa_lr: the rate in the end, or one for each group.
+        anneal_epochs: how long it takes.
+        anneal_strategy: "cos" or "linear".
+        last_epoch: the number of the last epoch done, when going on.
+    """
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        swa_lr: float,
+        anneal_epochs: int = 10,
+        anneal_strategy: str = "cos",
+        last_epoch: int = -1,
+    ) -> None:
+        from .lr_scheduler.base import per_group
+
+        rates = per_group("SWALR", "swa_lr", swa_lr, len(optimizer.param_groups))
+        for rate, group in zip(rates, optimizer.param_groups, strict=True):
+            group["swa_lr"] = rate
+        if anneal_strategy not in ("cos", "linear"):
+            raise ValueError(f"SWALR(anneal_strategy): got {anneal_strategy!r}, needs 'cos' or 'linear'")
+        if not isinstance(anneal_epochs, int) or anneal_epochs < 0:
+            raise ValueError(f"SWALR(anneal_epochs): got {anneal_epochs}, needs an int of at least 0")
+        self.anneal_epochs = anneal_epochs
+        self.anneal_strategy = anneal_strategy
+        super().__init__(optimizer, last_epoch)
+
+    def _share(self, epoch: int) -> float:
+        """How far the rate has come."""
+        done = min(1.0, max(0.0, epoch / max(1, self.anneal_epochs)))
+        return done if self.anneal_strategy == "linear" else (1 - math.cos(math.pi * done)) / 2
+
+    def get_lr(self) -> list[float]:
+        """The next rates, from the present ones."""
+        step = self.last_epoch
+        if self.anneal_epochs == 0:
+            step = max(1, step)
+        before, now = self._share(max(0, step - 1)), self._share(step)
+        rates = []
+        for group in self.optimizer.param_groups:
+            target, rate = group["swa_lr"], float(group["lr"])
+            start = target if before == 1 else (rate - before * target) / (1 - before)
+            rates.append(target * now + start * (1 - now))
+        return rates
+
+
+__all__ = [
+    "SWALR",
+    "AveragedModel",
+    "get_ema_avg_fn",
+    "get_ema_multi_avg_fn",
+    "get_swa_avg_fn",
+    "get_swa_multi_avg_fn",
+    "update_bn",
+]
