@@ -66,4 +66,4 @@ def test_the_functor_is_the_one_that_is_called(ops: list[Op], blocks: dict[str, 
 def test_the_formula_becomes_a_node(ops: list[Op], blocks: dict[str, list[str]], tmp_path: Path) -> None:
     folder = extended(DERIVATIVES, blocks["yaml"][1], tmp_path / "derivatives")
     sources = "".join(emit_derivatives(load_derivatives(folder, ops), ops).values())
-    assert "SoftsignBackward" in sources
+    assert "SquareplusBackward" in sources
