@@ -26,7 +26,7 @@ if __name__ == "__main__":
 import nox  # noqa: E402
 from nox_support import develop  # noqa: E402
 from nox_support.environments import build_tool, install, install_tools  # noqa: E402
-from nox_support.graph import Graph, dependency_group  # noqa: E402
+from nox_support.graph import Graph, Package, dependency_group  # noqa: E402
 from nox_support.wheels import WORK, Builder, BuildError, budgets  # noqa: E402
 
 nox.needs_version = ">=2025.2.9"
@@ -150,29 +150,41 @@ def bench(session: nox.Session) -> None:
 @nox.session
 def swap(session: nox.Session) -> None:
     """Run the second implementation of every seam through the tests of the first."""
-    install(session, builder(), [GRAPH["rushlight"], GRAPH["testing"]], extra="test")
-    session.run(*PYTEST, "--rootdir=packages", "-m", "swap", *_test_folders(), *session.posargs)
+    swapped = [package for package in everything() if _marked(package, "swap")]
+    install(session, builder(), swapped, extra="test")
+    for (
+        package
+    ) in swapped:  # in a process each: packages' conftests do not mix, and a process has one autograd
+        folder = package.folder / "tests"
+        session.run(*PYTEST, f"--rootdir={package.folder}", "-m", "swap", str(folder), *session.posargs)
 
 
 @nox.session
 def sanitize(session: nox.Session) -> None:
-    """Run the tests of core and autograd that are marked `sanitize` under ASan and UBSan."""
+    """Run the tests of core and autograd under ASan and UBSan."""
     sanitized = [GRAPH["core"], GRAPH["autograd"]]
-    install(session, builder("sanitize"), sanitized, extra="test")
+    variant = builder("sanitize")
+    install(session, variant, sanitized, extra="test")
     libraries = [_compiler_file(session, name) for name in ("libasan.so", "libubsan.so", "libstdc++.so")]
-    session.run(
-        *PYTEST, "--rootdir=packages", "-m", "sanitize", "-p", "no:cacheprovider",
-        *[str(package.folder / "tests") for package in sanitized], *session.posargs,
-        env={
-            # Python itself is not instrumented, so the runtime comes in first; and libstdc++, or the runtime
-            # does not see `throw`.
-            "LD_PRELOAD": " ".join(libraries),
-            "PYTHONMALLOC": "malloc",
-            # The interpreter keeps much until its end; leaks are looked for by the tests' own counts.
-            "ASAN_OPTIONS": "detect_leaks=0:strict_init_order=1:detect_stack_use_after_return=1",
-            "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
-        },
-    )  # fmt: skip
+    environment = {
+        # Python itself is not instrumented, so the runtime comes in first; and libstdc++, or the runtime
+        # does not see `throw`.
+        "LD_PRELOAD": " ".join(libraries),
+        "PYTHONMALLOC": "malloc",
+        # The interpreter keeps much until its end; leaks are looked for by the tests' own counts.
+        "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1:strict_init_order=1:detect_stack_use_after_return=1",
+        "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
+    }
+    # The process dies with a report, so the report must go past pytest.
+    options = ["-p", "no:cacheprovider", "--capture=sys"]
+    cpp = GRAPH["core"].folder / "tests" / "test_cpp.py"
+    for package in sanitized:
+        session.run(
+            *PYTEST, f"--rootdir={package.folder}", *options, f"--ignore={cpp}", str(package.folder / "tests"),
+            *session.posargs, env=environment,
+        )  # fmt: skip
+    # Programs of their own, which these tests compile with the sanitizers.
+    session.run(*PYTEST, f"--rootdir={GRAPH['core'].folder}", *options, str(cpp), env=variant.environment)
 
 
 @nox.session
@@ -201,7 +213,7 @@ def isolated(session: nox.Session) -> None:
     for package in GRAPH.closure([GRAPH["autograd"]]):
         command = ["python", "-m", "pip", "wheel", "-q", "--no-deps", "--find-links", str(folder)]
         command += ["--wheel-dir", str(folder), str(package.folder)]
-        command += ["-C", f"build-dir={folder / 'build' / package.short}"]
+        command += ["--config-settings", f"build-dir={folder / 'build' / package.short}"]
         session.run(*command, env={"RUSHLIGHT_ARCH": "native"})
         (wheel,) = folder.glob(package.module + "-*.whl")
         session.run("python", "-m", "pip", "install", "-q", str(wheel))
@@ -232,8 +244,9 @@ def dev(session: nox.Session) -> None:
         session.error(str(error))
 
 
-def _test_folders() -> list[str]:
-    return [str(package.folder / "tests") for package in everything() if (package.folder / "tests").is_dir()]
+def _marked(package: Package, mark: str) -> bool:
+    """Whether a package has tests of that mark."""
+    return any(f"mark.{mark}" in path.read_text() for path in (package.folder / "tests").rglob("*.py"))
 
 
 def _compiler_file(session: nox.Session, name: str) -> str:

@@ -1,4 +1,7 @@
-"""Runs a C++ program after checking that nothing it loads is Python: `check_embed.py <program>`."""
+"""Runs a C++ program after checking that it loads neither Python nor a vendor's library: `check_embed.py <program>`.
+
+Core opens oneDNN itself when a convolution or a large product first needs it: what is linked starts without.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,18 @@ import sys
 def main(program: str) -> int:
     libraries = subprocess.run(["ldd", program], check=True, capture_output=True, text=True).stdout
     print(libraries, end="")
-    python = [line.strip() for line in libraries.splitlines() if "libpython" in line]
+    unwanted = [
+        line.strip()
+        for line in libraries.splitlines()
+        if "libpython" in line or "dnnl" in line or "onednn" in line
+    ]
     missing = [line.strip() for line in libraries.splitlines() if "not found" in line]
-    if python or missing:
+    if unwanted or missing:
         print(
-            "the program needs what it must not, or cannot find what it needs:", *python, *missing, sep="\n  "
+            "the program needs what it must not, or cannot find what it needs:",
+            *unwanted,
+            *missing,
+            sep="\n  ",
         )
         return 1
     if "librushlight.so" not in libraries or "librushlight_autograd.so" not in libraries:

@@ -60,7 +60,7 @@ def _install_editable(package: Package, python: Path, environment: dict[str, str
     command = [str(python), "-m", "pip", "install", "-q", "--no-build-isolation", "--no-deps"]
     command += ["--editable", str(package.folder)]
     if package.native:
-        command += ["-C", f"build-dir={BUILD / package.short}"]
+        command += ["--config-settings", f"build-dir={BUILD / package.short}"]
     _run(command, environment)
 
 

@@ -113,9 +113,9 @@ class Builder:
         command = [build_python(self.graph), "-m", "pip", "wheel", "--no-build-isolation", "--no-deps", "-v"]
         command += ["--wheel-dir", str(fresh), str(package.folder)]
         if package.native:
-            command += ["-C", f"build-dir={self.build_folder(package)}"]
+            command += ["--config-settings", f"build-dir={self.build_folder(package)}"]
             if self.environment["RUSHLIGHT_SANITIZE"]:
-                command += ["-C", "install.strip=false"]
+                command += ["--config-settings", "install.strip=false"]
         log = self.folder / f"{package.short}.log"
         with open(log, "w") as stream:
             status = subprocess.run(

@@ -1,6 +1,7 @@
 // Trains a linear regression in C++ alone: no Python is linked, and none is running.
 #include <cmath>
 #include <cstdio>
+#include <limits>
 
 #include "rushlight/autograd/engine.h"
 #include "rushlight/ops/add.h"
@@ -58,12 +59,18 @@ int main() {
 
     rl::Tensor weight = parameter(kWeightShape);
     rl::Tensor bias = parameter(kBiasShape);
-    float loss = 0;
+    float loss = 0, reported = std::numeric_limits<float>::infinity();
+    bool falling = true;
     for (int step = 0; step < 300; ++step) {
         rl::Tensor error = ops::sub(ops::add(ops::mm(x, weight), bias), y);
         rl::Tensor mean_square = ops::mean(ops::square(error));
         rl::autograd::backward(mean_square);
         loss = *mean_square.data<float>();
+        if (step % 10 == 0 && step < 50) {
+            std::printf("step %2d, loss %.3e\n", step, loss);
+            falling = falling && loss < reported;
+            reported = loss;
+        }
 
         rl::GradMode off(false);
         for (const rl::Tensor& p : {weight, bias}) {
@@ -74,7 +81,7 @@ int main() {
 
     std::printf("loss %.2e, weight %.4f %.4f %.4f, bias %.4f\n", loss, weight.data<float>()[0],
                 weight.data<float>()[1], weight.data<float>()[2], bias.data<float>()[0]);
-    bool learnt = loss < 1e-6f && std::fabs(bias.data<float>()[0] - kBias) < 1e-3f;
+    bool learnt = falling && loss < 1e-6f && std::fabs(bias.data<float>()[0] - kBias) < 1e-3f;
     for (int64_t j = 0; j < kFeatures; ++j)
         learnt = learnt && std::fabs(weight.data<float>()[j] - kWeight[j]) < 1e-3f;
     if (!learnt) std::puts("the regression did not find the values that made the data");
