@@ -45,7 +45,8 @@ struct HostTable {
 
 /// A kernel of a device: queues its work on `args->context->stream` of device `args->context->device`.
 /// `scratch` of the context gives null, with the error set, when memory is out. A number that the schema
-/// allows in a tensor's place has an absent view and stands first among the parameters.
+/// allows in a tensor's place has an absent view and stands first among the parameters. The outputs of a
+/// reduction have the input's dimensions, the reduced ones with size 1 and stride 0.
 using BackendKernel = BackendStatus (*)(const KernelArgs* args);
 
 /// What a plug-in does for core. Streams and events are the plug-in's own objects; a null stream is the

@@ -56,6 +56,7 @@ __all__ = sorted(_name for _name in globals() if not _name.startswith("_") and _
 _LAZY = {
     "asarray": "_creation",
     "broadcast_shapes": "_shapes",
+    "devices": "",
     "einsum": "_contraction",
     "tensordot": "_contraction",
     "get_printoptions": "_printing",

@@ -63,8 +63,6 @@ View suitable_mask(KernelContext& ctx, const View& mask, DType dtype) {
                : contiguous_in(ctx, mask, dtype);
 }
 
-void clear(const View& v) { __builtin_memset(v.data, 0, itemsize(v.dtype) * static_cast<size_t>(v.numel)); }
-
 }  // namespace
 
 void scaled_dot_product_attention(KernelContext& ctx, const View& out, const View& log_sum, const View& query,

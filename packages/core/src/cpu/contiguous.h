@@ -26,6 +26,12 @@ inline View contiguous_in(KernelContext& ctx, const View& v) {
 /// Copies values between views of equal sizes, converting between floating dtypes. `out` is row-major.
 void copy_to(const View& out, const View& in);
 
+/// Zeros in a row-major view; nothing where it is undefined or, having no memory then, empty.
+inline void clear(const View& v) {
+    if (v.defined() && v.numel > 0)
+        __builtin_memset(v.data, 0, itemsize(v.dtype) * static_cast<size_t>(v.numel));
+}
+
 /// float16 and bfloat16 are computed through float32.
 inline bool is_reduced(DType t) { return t == DType::Float16 || t == DType::BFloat16; }
 

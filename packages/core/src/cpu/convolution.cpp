@@ -85,10 +85,6 @@ void with_type(DType dtype, F&& f) {
     throw_not_implemented("convolution: no kernel for dtype %s on the CPU", name(dtype));
 }
 
-void clear(const View& v) {
-    if (v.defined()) __builtin_memset(v.data, 0, itemsize(v.dtype) * static_cast<size_t>(v.numel));
-}
-
 void forward(KernelContext& ctx, const ConvolutionGeometry& g, const View& out, const View& in,
              const View& weight, const View& bias) {
     if (use_vendor_for_data(g, out.dtype) &&

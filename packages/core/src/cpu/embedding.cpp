@@ -59,7 +59,7 @@ void embedding_dense_backward(KernelContext& ctx, const View& grad_weight, const
     const View dy = contiguous_in(ctx, widened(ctx, grad_output)), table = wide.view();
     const int64_t count = indices.numel, width = grad_weight.size(1);
     const int64_t* rows = checked_indices(ctx, "embedding_dense_backward", indices, num_weights);
-    std::memset(table.data, 0, itemsize(table.dtype) * static_cast<size_t>(table.numel));
+    clear(table);
     auto scale = [&]<class T>(T) -> const T* {
         if (!scale_grad_by_freq) return nullptr;
         T* s = scratch<T>(ctx, num_weights);

@@ -71,10 +71,6 @@ int64_t product(Ints sizes) {
     return n;
 }
 
-void clear(const View& v) {
-    if (v.defined()) __builtin_memset(v.data, 0, itemsize(v.dtype) * static_cast<size_t>(v.numel));
-}
-
 }  // namespace
 
 void batch_norm(KernelContext& ctx, const View& out, const View& save_mean, const View& save_invstd,

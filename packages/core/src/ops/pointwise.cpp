@@ -182,6 +182,16 @@ struct Fast {
 
 // --- the general path ---------------------------------------------------------------------------------------------
 
+// A 0-d tensor on the CPU goes with tensors of any device, as a number does.
+bool is_number_like(const Tensor& t) { return t.dim() == 0 && t.device().type == DeviceType::CPU; }
+
+Scalar number_of(const Tensor& t) {
+    Tensor wide = make_tensor({}, is_integral(t.dtype(), true) ? DType::Int64 : DType::Float64);
+    copy_into(wide, t);
+    if (wide.dtype() == DType::Float64) return Scalar(*wide.data<double>());
+    return t.dtype() == DType::Bool ? Scalar(*wide.data<int64_t>() != 0) : Scalar(*wide.data<int64_t>());
+}
+
 struct General {
     const PointwiseDesc& desc;
     const TensorOrScalar* in;
@@ -189,6 +199,7 @@ struct General {
     int ndim = 0;
     int64_t sizes[kMaxDims];
     Device device{};
+    bool placed = false;
 
     General(const PointwiseDesc& d, const TensorOrScalar* inputs, const Scalar* params)
         : desc(d), in(inputs) {
@@ -231,13 +242,12 @@ struct General {
 
     // Broadcasts one more operand into the shape; all tensors must be on one device, but for 0-d ones on the CPU.
     void join(int i, const Tensor& t) {
-        if (t.dim() > 0 || device.type == DeviceType::CPU) {
-            bool first = true;
-            for (int k = 0; k < i; ++k) first &= !in[k].is_tensor() || in[k].tensor().dim() == 0;
-            RL_CHECK(first || t.device() == device || t.dim() == 0, throw_runtime,
+        if (!is_number_like(t)) {
+            RL_CHECK(!placed || t.device() == device, throw_runtime,
                      "%s(%s): all tensors must be on one device, found %s and %s", desc.name,
                      desc.arg_names[i], rushlight::name(device).c_str(), rushlight::name(t.device()).c_str());
-            if (first || t.dim() > 0) device = t.device();
+            device = t.device();
+            placed = true;
         }
         int n = static_cast<int>(t.dim());
         int joint = std::max(n, ndim);
@@ -352,10 +362,11 @@ struct General {
         Param numbers[2 * kMaxOperands];
         int num_params = 0;
         for (int i = 0; i <= desc.num_inputs; ++i) {
-            if (i > 0 && !in[i - 1].is_tensor()) {
+            if (i > 0 && (!in[i - 1].is_tensor() || is_number_like(in[i - 1].tensor()))) {
                 // A number stands among the parameters, before the operator's own; its view is absent.
                 views[i] = View{nullptr, nullptr, nullptr, 0, -1, compute, 0};
-                numbers[num_params++] = to_param(in[i - 1].scalar());
+                numbers[num_params++] =
+                    to_param(in[i - 1].is_tensor() ? number_of(in[i - 1].tensor()) : in[i - 1].scalar());
                 continue;
             }
             const Tensor& t = i ? in[i - 1].tensor() : out;

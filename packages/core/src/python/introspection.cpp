@@ -27,13 +27,7 @@ PyObject* call_boxed_py(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     if (!name) return nullptr;
     const Operator* op = find_operator(name);
     RL_CHECK(op, throw_runtime, "_call_boxed(name): there is no operator '%s'", name);
-    std::vector<Value> results = call_operator(*op, args + 1, nargs - 1);
-    if (results.empty()) Py_RETURN_NONE;
-    if (results.size() == 1) return to_python(results[0]).release();
-    Object tuple = Object::steal(PyTuple_New(static_cast<Py_ssize_t>(results.size())));
-    for (size_t i = 0; i < results.size(); ++i)
-        PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), to_python(results[i]).release());
-    return tuple.release();
+    return results_to_python(call_operator(*op, args + 1, nargs - 1)).release();
     RL_PY_CATCH
 }
 
@@ -81,7 +75,25 @@ PyObject* empty_cache_py(PyObject*, PyObject*) {
     RL_PY_CATCH
 }
 
+// _set_allocator(address): of an AllocatorInterface, or None for the default allocator; the former one.
+PyObject* set_allocator_py(PyObject*, PyObject* address) {
+    RL_PY_TRY
+    const AllocatorInterface* given = nullptr;
+    if (address != Py_None) {
+        given = static_cast<const AllocatorInterface*>(PyLong_AsVoidPtr(address));
+        if (!given && PyErr_Occurred()) return nullptr;
+        RL_CHECK(
+            given && given->struct_size >= sizeof(AllocatorInterface) && given->allocate && given->release,
+            throw_value, "set_allocator(address): there is no AllocatorInterface of this version");
+    }
+    const AllocatorInterface* former = set_allocator(given);
+    if (!former) Py_RETURN_NONE;
+    return PyLong_FromVoidPtr(const_cast<AllocatorInterface*>(former));
+    RL_PY_CATCH
+}
+
 PyMethodDef functions[] = {
+    {"_set_allocator", set_allocator_py, METH_O, nullptr},
     {"_operators", operators_py, METH_NOARGS, "Name and schema of every operator, sorted by name."},
     {"_call_boxed", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(call_boxed_py)), METH_FASTCALL,
      "_call_boxed(name, *args): calls an operator with one argument for each of its schema's."},

@@ -117,6 +117,8 @@ int add_capsule(PyObject* module);
 int add_introspection(PyObject* module);
 int add_sites(PyObject* module);
 int add_interrupts(PyObject* module);
+int add_devices(PyObject* module);
+int add_stages(PyObject* module);
 
 /// Methods and properties that are written by hand; each table ends with a null name.
 extern PyMethodDef tensor_methods[];

@@ -165,7 +165,8 @@ bool to_value(PyObject* o, std::string_view type, Value& out) {
     return true;
 }
 
-std::vector<Value> call_operator(const Operator& op, PyObject* const* args, Py_ssize_t count) {
+std::vector<Value> call_operator(const Operator& op, PyObject* const* args, Py_ssize_t count,
+                                 StageMask mask) {
     SchemaText schema(op);
     RL_CHECK(static_cast<size_t>(count) == schema.arguments.size(), throw_type,
              "%s: got %zd arguments, a boxed call needs all %zu\nhint: the schema is %s", op.name, count,
@@ -178,8 +179,17 @@ std::vector<Value> call_operator(const Operator& op, PyObject* const* args, Py_s
                  argument.name.data(), int(argument.type.size()), argument.type.data(),
                  Py_TYPE(args[i])->tp_name);
     }
-    call_boxed(op, stack);
+    op.boxed(op, mask, stack);
     return stack;
+}
+
+Object results_to_python(const std::vector<Value>& results) {
+    if (results.empty()) return Object::borrow(Py_None);
+    if (results.size() == 1) return to_python(results[0]);
+    Object tuple = Object::steal(PyTuple_New(static_cast<Py_ssize_t>(results.size())));
+    for (size_t i = 0; i < results.size(); ++i)
+        PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), to_python(results[i]).release());
+    return tuple;
 }
 
 }  // namespace rushlight::python

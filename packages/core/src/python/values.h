@@ -28,7 +28,11 @@ Object to_python(const Value& value);
 /// A Python argument as the value of a schema type; false where it is of another kind.
 bool to_value(PyObject* o, std::string_view type, Value& out);
 
-/// Calls an operator with Python arguments, one per argument of its schema; its results.
-std::vector<Value> call_operator(const Operator& op, PyObject* const* args, Py_ssize_t count);
+/// Calls an operator, from the stages of `mask` on, with Python arguments, one per argument of its schema; its results.
+std::vector<Value> call_operator(const Operator& op, PyObject* const* args, Py_ssize_t count,
+                                 StageMask mask = kAllStages);
+
+/// None, one object, or a tuple of several.
+Object results_to_python(const std::vector<Value>& results);
 
 }  // namespace rushlight::python

@@ -71,8 +71,18 @@ const HostTable host_table = {
     .interrupted = []() -> int32_t { return interrupted(); },
 };
 
+/// Null where there is none and none is found. A plug-in of another name than "cuda" is found when its name is
+/// read: parse_device.
+const Attached* attached_or_null(DeviceType type) {
+    auto& slot = attached[static_cast<int>(type)];
+    const Attached* found = slot.load(std::memory_order_acquire);
+    if (!found && type == DeviceType::CUDA && find_backend("cuda"))
+        found = slot.load(std::memory_order_acquire);
+    return found;
+}
+
 const Attached& require_attached(DeviceType type) {
-    const Attached* found = attached[static_cast<int>(type)].load(std::memory_order_acquire);
+    const Attached* found = attached_or_null(type);
     if (!found) {
         std::string device = name(Device{type, -1});
         throw_runtime(
@@ -218,7 +228,7 @@ const Backend& require_backend(DeviceType type) { return require_attached(type).
 
 int device_count(DeviceType type) {
     if (type == DeviceType::CPU) return 1;
-    const Attached* found = attached[static_cast<int>(type)].load(std::memory_order_acquire);
+    const Attached* found = attached_or_null(type);
     return found ? found->count : 0;
 }
 
@@ -230,7 +240,10 @@ void set_current_device(Device device) {
 }
 
 Device resolve(Device device) {
-    if (device.type == DeviceType::CPU || device.type == DeviceType::Meta) return device;
+    if (device.type == DeviceType::CPU || device.type == DeviceType::Meta) {
+        RL_CHECK(device.index <= 0, throw_runtime, "device %s: there is one of them", name(device).c_str());
+        return {device.type, -1};  // "cpu:0" is "cpu"
+    }
     const Attached& owner = require_attached(device.type);
     if (device.index < 0) device.index = static_cast<int8_t>(current_index[static_cast<int>(device.type)]);
     RL_CHECK(device.index < owner.count, throw_runtime, "device %s: this machine has %d of them",

@@ -1,5 +1,6 @@
 #include "rushlight/device.h"
 
+#include <atomic>
 #include <charconv>
 #include <mutex>
 
@@ -14,7 +15,16 @@ std::string plugin_device_name() {
     std::lock_guard lock(plugin_mutex);
     return plugin_name;
 }
+
+std::atomic<BackendFinder> backend_finder{nullptr};
 }  // namespace
+
+void set_backend_finder(BackendFinder finder) { backend_finder.store(finder); }
+
+bool find_backend(std::string_view name) {
+    BackendFinder finder = backend_finder.load();
+    return finder && finder(name);
+}
 
 std::string name(Device device) {
     std::string text;
@@ -34,7 +44,9 @@ Device parse_device(std::string_view text) {
     if (type == "cpu") device.type = DeviceType::CPU;
     else if (type == "cuda") device.type = DeviceType::CUDA;
     else if (type == "meta") device.type = DeviceType::Meta;
-    else if (!type.empty() && type == plugin_device_name()) device.type = DeviceType::Plugin;
+    else if (!type.empty() &&
+             (type == plugin_device_name() || (find_backend(type) && type == plugin_device_name())))
+        device.type = DeviceType::Plugin;
     else
         throw_runtime("device(%.*s): unknown device type '%.*s', expected cpu, cuda or meta",
                       int(text.size()), text.data(), int(type.size()), type.data());

@@ -69,13 +69,17 @@ void Storage::resize(size_t nbytes) {
              "resize: %u NumPy arrays, buffers or DLPack capsules refer to this tensor's memory\n"
              "hint: clone() it first, or let go of them",
              exports());
-    if (device_.type == DeviceType::CPU) {
-        void* fresh = cpu_allocate(nbytes);
-        if (data_) std::memcpy(fresh, data_, std::min(nbytes, nbytes_));
-        detail::report_released(data_, nbytes_, device_);
-        detail::report_allocated(fresh, nbytes, device_);
-        cpu_release(data_, nbytes_);
-        data_ = fresh;
+    if (device_.type != DeviceType::Meta) {
+        // Memory of its own storage: from the allocator in charge, and the old one goes back where it came from.
+        Ref<Storage> other = allocate(nbytes, device_);
+        if (size_t common = std::min(nbytes, nbytes_)) {
+            if (device_.type == DeviceType::CPU) std::memcpy(other->data_, data_, common);
+            else backend_copy_bytes(CopyKind::DeviceToDevice, device_, other->data_, data_, common);
+        }
+        std::swap(data_, other->data_);
+        std::swap(release_, other->release_);
+        std::swap(context_, other->context_);
+        std::swap(nbytes_, other->nbytes_);
     }
     nbytes_ = nbytes;
 }

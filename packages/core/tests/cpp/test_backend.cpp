@@ -147,6 +147,21 @@ TEST(without_a_backend_errors_say_what_to_do) {
     synchronize(Device{});  // the host is never behind
 }
 
+TEST(a_missing_backend_is_looked_for) {
+    static std::vector<std::string> asked_for;
+    set_backend_finder([](std::string_view name) {
+        asked_for.emplace_back(name);
+        return false;
+    });
+    CHECK_RAISES(Runtime, "unknown device type 'other'", parse_device("other:1"));
+    CHECK_EQUAL(device_count(DeviceType::CUDA), 0);
+    CHECK_EQUAL(parse_device("cuda:1").index, 1);  // nothing is attached by naming it
+    CHECK((asked_for == std::vector<std::string>{"other", "cuda"}));
+    set_backend_finder(nullptr);
+    CHECK_RAISES(Runtime, "device cpu:1: there is one", resolve(Device{DeviceType::CPU, 1}));
+    CHECK_EQUAL(resolve(Device{DeviceType::CPU, 0}).index, -1);
+}
+
 TEST(files_that_are_no_plugins) {
     CHECK_RAISES(Runtime, "cannot open the plug-in", load_backend("/no/such/file.so"));
     CHECK_RAISES(Runtime, "does not export rushlight_backend", load_backend("libm.so.6"));

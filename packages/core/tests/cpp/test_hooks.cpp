@@ -17,6 +17,9 @@ using namespace rushlight;
 
 // No device but the CPU takes part here.
 void* rushlight::backend_allocate(Device, size_t, ReleaseFn*, void**) { throw_runtime("no device"); }
+void rushlight::backend_copy_bytes(CopyKind, Device, void*, const void*, size_t) {
+    throw_runtime("no device");
+}
 
 namespace {
 

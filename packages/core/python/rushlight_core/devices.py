@@ -1,0 +1,71 @@
+"""Devices beyond the CPU: attaching their backends, counting and choosing them, waiting for them.
+
+A backend is a shared library that keeps the contract of `rushlight/backend.h`. `load_backend` attaches one by its path;
+one that an installed package offers in the entry point group `rushlight.backends` is attached when its device is first
+named. The entry point is called as the device type ("cuda"), and holds the library's path or a function that returns it.
+"""
+
+from __future__ import annotations
+
+import os
+
+from . import _C
+from ._C import device as _device
+
+TYPE_CHECKING = False  # typing takes longer to import than this package
+if TYPE_CHECKING:
+    DeviceLike = str | _device
+
+__all__ = ["current_device", "device_count", "find_backend", "load_backend", "set_device", "synchronize"]
+
+GROUP = "rushlight.backends"
+
+_missing: set[str] = set()
+
+
+def load_backend(path: str | os.PathLike[str]) -> str:
+    """Attaches the device backend in a shared library and returns its name: the device type that users write.
+
+    A process has one backend of a name beside CUDA's; loading the same one again does nothing.
+
+    Raises RuntimeError when the library cannot be opened, is no backend, was built for another version of the
+    contract, or finds no device.
+    """
+    return _C._load_backend(path)
+
+
+def find_backend(name: str) -> bool:
+    """Attaches the backend of that name if an installed package offers one, and says whether it did.
+
+    Raises RuntimeError where the backend is installed and cannot be used.
+    """
+    if name in _missing:
+        return False
+    from importlib.metadata import entry_points  # 10 ms, only where such a device is named
+
+    for point in entry_points(group=GROUP, name=name):
+        offered = point.load()
+        load_backend(offered() if callable(offered) else offered)
+        return True
+    _missing.add(name)  # a wrong name may be asked for many times
+    return False
+
+
+def device_count(type: DeviceLike) -> int:
+    """How many devices of a type ("cpu", "cuda", a backend's name) there are; 0 while it has no backend."""
+    return _C._device_count(type)
+
+
+def current_device(type: DeviceLike) -> _device:
+    """The device that a type without an index stands for on this thread; at first the one of index 0."""
+    return _C._current_device(type)
+
+
+def set_device(device: DeviceLike) -> None:
+    """Makes `device` the one that its type stands for on this thread. Raises RuntimeError for one that is not there."""
+    _C._set_device(device)
+
+
+def synchronize(device: DeviceLike) -> None:
+    """Waits until a device has done all its work. Errors of that work are raised here. The CPU is never behind."""
+    _C._synchronize(device)

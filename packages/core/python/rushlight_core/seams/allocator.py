@@ -1,0 +1,22 @@
+"""The seam of host memory: another allocator serves the storages of tensors.
+
+An allocator is a C struct, `rushlight::AllocatorInterface` of rushlight/allocator.h, in a library that the process has
+loaded; ctypes tells where it is.
+"""
+
+from __future__ import annotations
+
+from .. import _C
+
+__all__ = ["set_allocator"]
+
+
+def set_allocator(address: int | None) -> int | None:
+    """Serves all new storages from the allocator at an address; None stands for the default one.
+
+    Returns the former allocator's address, None for the default one. Memory that tensors have keeps the allocator
+    that made it, so the struct and what it refers to must outlive them.
+
+    Raises ValueError for a struct of another version or without functions.
+    """
+    return _C._set_allocator(address)
