@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+pytest.register_assert_rewrite("rushlight_testing.conformance")
 sys.path.insert(0, str(Path(__file__).parent))  # for autograd_samples
 
 

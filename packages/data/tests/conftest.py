@@ -64,13 +64,20 @@ def transports() -> list[Any]:
     return [*found, SharedMemoryTransport()]
 
 
-@pytest.fixture(params=transports(), ids=lambda transport: transport.name)
+def swapped(transport: Any) -> Any:
+    """A parameter; the transports beside the shared memory that loaders take by themselves are its second
+    implementations."""
+    marks = () if transport.name == "shared_memory" else pytest.mark.swap
+    return pytest.param(transport, id=transport.name, marks=marks)
+
+
+@pytest.fixture(params=[swapped(t) for t in transports()])
 def transport(request: pytest.FixtureRequest) -> Any:
     """Each transport in turn."""
     return request.param
 
 
-@pytest.fixture(params=[t for t in transports() if t.isolated], ids=lambda transport: transport.name)
+@pytest.fixture(params=[swapped(t) for t in transports() if t.isolated])
 def processes(request: pytest.FixtureRequest) -> Any:
     """Each transport whose workers are processes."""
     return request.param

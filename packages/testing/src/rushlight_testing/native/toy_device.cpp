@@ -359,47 +359,47 @@ BackendStatus copy_kernel(const KernelArgs* args) {
     });
 }
 
-/// out = input + alpha * other, either of which may be a number.
-BackendStatus add_kernel(const KernelArgs* args) {
+/// f(input, other, parameter): either operand may be a number; the parameter is 1 where there is none.
+template <class F>
+BackendStatus binary_kernel(const KernelArgs* args, const char* name, F&& f) {
     std::vector<Number> params;
     for (int i = 0; i < args->num_params; ++i) params.push_back(number(args->params[i]));
-    auto work = [out = Operand(args->out(0)), a = Operand(args->in(0)), b = Operand(args->in(1)), params] {
-        for_each_index(out.sizes, [&](const auto& at) {
-            size_t next = 0;
-            Number x = a.present ? a.load(a.offset(at)) : params[next++];
-            Number y = b.present ? b.load(b.offset(at)) : params[next++];
-            Number alpha = next < params.size() ? params[next] : Number{false, 1, 1};
-            Number result{x.floating || y.floating || alpha.floating, 0, 0};
-            if (result.floating) result.f = x.as_float() + alpha.as_float() * y.as_float();
-            // Unsigned, for overflow wraps.
-            else
-                result.i = static_cast<int64_t>(static_cast<uint64_t>(x.i) +
-                                                static_cast<uint64_t>(alpha.i) * static_cast<uint64_t>(y.i));
-            out.store(out.offset(at), result);
+    return enqueue(
+        args, name,
+        [out = Operand(args->out(0)), a = Operand(args->in(0)), b = Operand(args->in(1)), params, f] {
+            for_each_index(out.sizes, [&](const auto& at) {
+                size_t next = 0;
+                Number x = a.present ? a.load(a.offset(at)) : params[next++];
+                Number y = b.present ? b.load(b.offset(at)) : params[next++];
+                out.store(out.offset(at), f(x, y, next < params.size() ? params[next] : Number{false, 1, 1}));
+            });
         });
-    };
-    return enqueue(args, "add", std::move(work));
 }
 
-/// The sum over the dimensions of the first list among the parameters, or over all when it is empty or
-/// absent; the output may have kept them with size 1 or not.
+// Integers as unsigned numbers: overflow wraps.
+Number times(Number x, Number y) {
+    if (x.floating || y.floating) return {true, x.as_float() * y.as_float(), 0};
+    return {false, 0, static_cast<int64_t>(static_cast<uint64_t>(x.i) * static_cast<uint64_t>(y.i))};
+}
+Number plus(Number x, Number y) {
+    if (x.floating || y.floating) return {true, x.as_float() + y.as_float(), 0};
+    return {false, 0, static_cast<int64_t>(static_cast<uint64_t>(x.i) + static_cast<uint64_t>(y.i))};
+}
+
+BackendStatus add_kernel(const KernelArgs* args) {
+    return binary_kernel(args, "add",
+                         [](Number x, Number y, Number alpha) { return plus(x, times(alpha, y)); });
+}
+
+BackendStatus mul_kernel(const KernelArgs* args) {
+    return binary_kernel(args, "mul", [](Number x, Number y, Number) { return times(x, y); });
+}
+
+/// The output has the input's dimensions, the reduced ones with size 1.
 BackendStatus sum_kernel(const KernelArgs* args) {
     Operand out(args->out(0)), in(args->in(0));
-    std::vector<bool> reduced(in.sizes.size(), true);
-    for (int i = 0; i < args->num_params; ++i) {
-        const Param& p = args->params[i];
-        if (p.kind != Param::Kind::Ints || p.length == 0) continue;
-        reduced.assign(in.sizes.size(), false);
-        for (int64_t d : p.as_ints()) reduced[static_cast<size_t>(d < 0 ? d + args->in(0).ndim : d)] = true;
-        break;
-    }
     std::vector<int64_t> strides;  // of the output, along the input's dimensions
-    for (size_t d = 0, kept = 0; d < reduced.size(); ++d) {
-        bool keepdim = out.sizes.size() == in.sizes.size();
-        size_t at = keepdim ? d : kept;
-        strides.push_back(reduced[d] ? 0 : out.strides[at]);
-        kept += !reduced[d];
-    }
+    for (size_t d = 0; d < in.sizes.size(); ++d) strides.push_back(out.sizes[d] == 1 ? 0 : out.strides[d]);
     return enqueue(args, "sum", [out, in, strides] {
         bool floating = is_floating(out.dtype);
         std::map<int64_t, Number> totals;
@@ -423,6 +423,7 @@ BackendStatus kernel(const char* name, uint64_t, BackendKernel* result) {
     std::string_view base = wanted.substr(0, wanted.find('.'));
     *result = base == "copy"  ? copy_kernel
               : base == "add" ? add_kernel
+              : base == "mul" ? mul_kernel
               : base == "sum" ? sum_kernel
                               : nullptr;
     return BackendStatus::Ok;

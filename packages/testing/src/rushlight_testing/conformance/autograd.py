@@ -1,0 +1,368 @@
+"""The kit of the autograd seam: what any provider of gradients does."""
+
+from __future__ import annotations
+
+import gc
+import math
+import random
+import weakref
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import pytest
+
+import rushlight_core as core
+from rushlight_core import Tensor
+from rushlight_testing.conformance.contract import Contract
+
+
+def leaf(*shape: int, dtype: Any = core.float64) -> Tensor:
+    """A tensor of values between 0.5 and 2 that requires grad."""
+    source = random.Random(math.prod(shape))
+    values = [source.uniform(0.5, 2.0) for _ in range(math.prod(shape))]
+    return core.tensor(values, dtype=dtype).view(*shape).requires_grad_()
+
+
+def ones(t: Tensor) -> Tensor:
+    return core.ones_like(t.detach())
+
+
+def gradient(t: Tensor) -> Tensor:
+    """Its grad, which must be there."""
+    assert t.grad is not None
+    return t.grad
+
+
+class AutogradContract(Contract):
+    """Derive from it with the functions `backward` and `grad` of a provider that is attached to core."""
+
+    backward: ClassVar[Callable[..., None]]
+    grad: ClassVar[Callable[..., tuple[Tensor | None, ...]]]
+
+    def gradients(self, function: Callable[..., Tensor], *inputs: Tensor) -> None:
+        """First and second derivatives of the sum of `function`, against differences."""
+        check_gradients(function, list(inputs), type(self).grad)
+
+    # --- leaves ---
+
+    def test_gradients_accumulate_in_leaves(self) -> None:
+        x = leaf(3)
+        for times in (1, 2, 3):
+            (x * 2).backward(ones(x))
+            assert gradient(x).tolist() == [2.0 * times] * 3
+
+    def test_a_first_gradient_is_not_shared_with_its_giver(self) -> None:
+        x = leaf(3)
+        given = core.ones(3, dtype=core.float64)
+        (x * 1).backward(given)
+        given.zero_()
+        assert gradient(x).tolist() == [1.0, 1.0, 1.0]
+
+    def test_two_leaves_do_not_share_one_gradient(self) -> None:
+        x, y = leaf(2), leaf(2)
+        (x + y).backward(ones(x))
+        assert gradient(x).data_ptr() != gradient(y).data_ptr()
+
+    def test_computed_tensors_are_no_leaves(self) -> None:
+        x = leaf(2)
+        y = x * 2
+        assert x.is_leaf
+        assert x.grad_fn is None
+        assert y.requires_grad
+        assert not y.is_leaf
+        node: Any = y.grad_fn
+        assert node.name() == "MulBackward0"
+
+    # --- the pass ---
+
+    def test_a_diamond_sums_both_ways(self) -> None:
+        x = leaf(2)
+        y = x * 3
+        (y * y + y).backward(ones(x))
+        for got, v in zip(gradient(x).tolist(), x.tolist(), strict=True):
+            assert got == pytest.approx(18 * v + 3)
+
+    def test_backward_needs_a_history(self) -> None:
+        with pytest.raises(RuntimeError, match="does not require grad"):
+            core.ones(1).backward()
+
+    def test_backward_needs_a_gradient_for_many_elements(self) -> None:
+        with pytest.raises(RuntimeError, match="outputs of one element"):
+            (leaf(3) * 2).backward()
+
+    def test_a_gradient_of_another_shape_is_refused(self) -> None:
+        with pytest.raises(RuntimeError, match=r"shape \(2,\), the output has \(3,\)"):
+            (leaf(3) * 2).backward(core.ones(2, dtype=core.float64))
+
+    def test_a_graph_can_be_used_once(self) -> None:
+        x = leaf(2)
+        y = x * x
+        y.backward(ones(x))
+        with pytest.raises(RuntimeError, match="used already"):
+            y.backward(ones(x))
+
+    def test_a_retained_graph_can_be_used_again(self) -> None:
+        x = leaf(2)
+        y = x * x
+        y.backward(ones(x), retain_graph=True)
+        y.backward(ones(x))
+        assert gradient(x).tolist() == pytest.approx([4 * v for v in x.tolist()])
+
+    def test_grad_returns_and_does_not_accumulate(self) -> None:
+        x, y = leaf(2), leaf(2)
+        gx, gy = type(self).grad(x * y, (x, y), ones(x))
+        assert gx is not None
+        assert gy is not None
+        assert gx.tolist() == y.tolist()
+        assert gy.tolist() == x.tolist()
+        assert x.grad is None
+
+    def test_grad_of_an_inner_tensor(self) -> None:
+        x = leaf(2)
+        y = x * 2
+        (g,) = type(self).grad(y * y, y, ones(x))
+        assert g is not None
+        assert g.tolist() == pytest.approx([4 * v for v in x.tolist()])
+
+    def test_grad_of_what_was_not_used(self) -> None:
+        x, y = leaf(2), leaf(2)
+        grad = type(self).grad
+        with pytest.raises(RuntimeError, match=r"input 0 .* was not used"):
+            grad(x * 2, y, ones(x))
+        assert grad(x * 2, y, ones(x), allow_unused=True) == (None,)
+        (zeros,) = grad(x * 2, y, ones(x), materialize_grads=True)
+        assert zeros is not None
+        assert zeros.tolist() == [0.0, 0.0]
+
+    def test_backward_of_chosen_inputs_only(self) -> None:
+        x, y = leaf(2), leaf(2)
+        type(self).backward(x * y, ones(x), inputs=[x])
+        assert x.grad is not None
+        assert y.grad is None
+
+    def test_second_derivative(self) -> None:
+        x = leaf(3)
+        grad = type(self).grad
+        (g,) = grad(x * x * x, x, ones(x), create_graph=True)
+        assert g is not None
+        (h,) = grad(g, x, ones(x))
+        assert h is not None
+        assert h.tolist() == pytest.approx([6 * v for v in x.tolist()])
+
+    def test_broadcast_gradients_have_the_shape_of_the_leaf(self) -> None:
+        x, y = leaf(3, 1), leaf(4)
+        (x * y).backward(core.ones(3, 4, dtype=core.float64))
+        assert tuple(gradient(x).shape) == (3, 1)
+        assert tuple(gradient(y).shape) == (4,)
+
+    def test_a_promoted_argument_gets_a_gradient_of_its_dtype(self) -> None:
+        x = leaf(2, dtype=core.float32)
+        (x * leaf(2)).backward(core.ones(2, dtype=core.float64))
+        assert gradient(x).dtype == core.float32
+
+    def test_no_grad_records_nothing(self) -> None:
+        x = leaf(2)
+        with core.no_grad():
+            y = x * 2
+        assert not y.requires_grad
+        assert y.grad_fn is None
+
+    def test_detach_cuts(self) -> None:
+        x = leaf(2)
+        (x.detach() * x).backward(ones(x))
+        assert gradient(x).tolist() == x.tolist()
+
+    def test_tensors_are_freed_with_their_graph(self) -> None:
+        x = leaf(2)
+        y = x * x
+        alive = weakref.ref(y)
+        z = y * y
+        z.backward(ones(x))
+        del y, z
+        gc.collect()
+        assert alive() is None
+
+    def test_a_saved_result_does_not_keep_itself_alive(self) -> None:
+        y = leaf(2).exp()
+        alive = weakref.ref(y)
+        gc.disable()
+        try:
+            del y
+            assert alive() is None
+        finally:
+            gc.enable()
+
+    def test_an_out_argument_cannot_be_recorded(self) -> None:
+        x = leaf(2)
+        with pytest.raises(RuntimeError, match="out="):
+            core.add(x, x, out=core.empty(2, dtype=core.float64))
+
+    # --- formulas ---
+
+    @pytest.mark.parametrize(
+        ("function", "shapes"),
+        [
+            (lambda x, y: x + y * 2, ((2, 3), (3,))),
+            (lambda x, y: x * y - y, ((2, 1), (3,))),
+            (lambda x, y: x / y, ((3,), (2, 3))),
+            (lambda x: x.sum(), ((2, 3),)),
+            (lambda x: x.sum(1, True) * x, ((2, 3),)),
+            (lambda x: x.mean(0), ((2, 3),)),
+            (lambda x: x.exp().log(), ((3,),)),
+            (lambda x, y: x.mm(y), ((2, 3), (3, 2))),
+            (lambda x: x.t().select(0, 1) * 3, ((2, 3),)),
+            (lambda x, y: core.cat([x, y, x], 1), ((2, 1), (2, 2))),
+            (lambda x, w, b: core.linear(x, w, b), ((2, 3), (2, 3), (2,))),
+            (lambda x: core.softmax(x, 1), ((2, 3),)),
+            (lambda x: x.max(1).values, ((2, 3),)),
+        ],
+        ids=[
+            "add",
+            "mul",
+            "div",
+            "sum",
+            "sum.dim",
+            "mean",
+            "exp-log",
+            "mm",
+            "views",
+            "cat",
+            "linear",
+            "softmax",
+            "max.dim",
+        ],
+    )
+    def test_formula(self, function: Callable[..., Tensor], shapes: tuple[tuple[int, ...], ...]) -> None:
+        self.gradients(function, *(leaf(*shape) for shape in shapes))
+
+    # --- in-place operators ---
+
+    def test_in_place_on_a_tensor(self) -> None:
+        def f(x: Tensor, y: Tensor) -> Tensor:
+            z = x * 1
+            z.mul_(y)
+            z.add_(x)
+            return z.exp_()
+
+        self.gradients(f, leaf(3), leaf(3))
+
+    def test_in_place_on_a_view_reaches_the_base(self) -> None:
+        def f(x: Tensor, y: Tensor) -> Tensor:
+            z = x * 1
+            z.select(0, 0).mul_(y)
+            z.select(1, 1).add_(y.select(0, 0))
+            return z * z
+
+        self.gradients(f, leaf(2, 3), leaf(3))
+
+    def test_in_place_on_the_base_reaches_a_view(self) -> None:
+        def f(x: Tensor, w: Tensor) -> Tensor:
+            base = x * 1
+            view = base.select(0, 1)
+            base.mul_(w)
+            return view * view
+
+        self.gradients(f, leaf(2, 3), leaf(3))
+
+    def test_a_view_from_before_its_base_required_grad(self) -> None:
+        def f(w: Tensor) -> Tensor:
+            base = core.zeros(2, 3, dtype=core.float64)
+            view = base.select(0, 1)
+            base.copy_(w)
+            return view * view
+
+        self.gradients(f, leaf(2, 3))
+
+    def test_overwriting_cuts_the_history(self) -> None:
+        x = leaf(3)
+        y = x * 2
+        y.zero_()
+        y.add_(x)
+        y.backward(ones(x))
+        assert gradient(x).tolist() == [1.0, 1.0, 1.0]
+
+    def test_a_saved_tensor_that_was_written_raises(self) -> None:
+        x = leaf(3)
+        y = x * 2
+        z = y * y
+        y.add_(1)
+        with pytest.raises(RuntimeError, match="MulBackward0 needs was changed in place after it was saved"):
+            z.backward(ones(x))
+
+    def test_a_saved_result_that_was_written_raises(self) -> None:
+        x = leaf(3)
+        y = x.exp()
+        y.mul_(2)
+        with pytest.raises(RuntimeError, match="ExpBackward0"):
+            y.backward(ones(x))
+
+    def test_what_is_not_needed_may_be_written(self) -> None:
+        x = leaf(3)
+        y = x + 1
+        z = y + x
+        y.add_(1)
+        z.backward(ones(x))
+        assert gradient(x).tolist() == [2.0, 2.0, 2.0]
+
+    def test_a_leaf_that_requires_grad_cannot_be_written(self) -> None:
+        x = leaf(3)
+        before = x.tolist()
+        with pytest.raises(RuntimeError, match="a leaf that requires grad"):
+            x.add_(1)
+        with pytest.raises(RuntimeError, match="the base of this view"):
+            x.select(0, 0).zero_()
+        assert x.tolist() == before
+        with core.no_grad():
+            x.add_(1)
+        assert x.is_leaf
+
+
+# --- differences ---
+
+
+def check_gradients(
+    function: Callable[..., Tensor], inputs: list[Tensor], grad: Callable[..., Any], order: int = 2
+) -> None:
+    """Compares what `grad` gives for sum(w * function) with central differences, up to derivatives of an order."""
+    with core.no_grad():
+        shape = tuple(function(*inputs).shape)
+    weights = core.linspace(0.5, 1.5, math.prod(shape), dtype=core.float64).view(shape)
+
+    def weighted(*xs: Tensor) -> Tensor:
+        return (function(*xs) * weights).sum()
+
+    value = weighted(*inputs)
+    if value.requires_grad:
+        found = grad(value, inputs, materialize_grads=True)
+    else:  # the slopes of a linear function
+        found = tuple(core.zeros_like(x) for x in inputs)
+    for i, got in enumerate(found):
+        wanted = core.tensor(_differences(weighted, inputs, i), dtype=core.float64)
+        error = max((got.detach().reshape(-1) - wanted).abs().tolist(), default=0.0)
+        assert error < 1e-5, f"derivative of order {3 - order}, input {i}: off by {error:.1e}"
+    if order == 1:
+        return
+
+    def slopes(*xs: Tensor) -> Tensor:
+        with core.enable_grad():
+            xs = tuple(x if x.requires_grad else x.requires_grad_() for x in xs)
+            first = grad(weighted(*xs), xs, create_graph=True, materialize_grads=True)
+            return core.cat([g.reshape(-1) * (i + 1) for i, g in enumerate(first)])
+
+    check_gradients(slopes, inputs, grad, order=1)
+
+
+def _differences(
+    function: Callable[..., Tensor], inputs: list[Tensor], which: int, step: float = 1e-5
+) -> list[float]:
+    slopes = []
+    for e in range(inputs[which].numel()):
+        sides = []
+        for sign in (step, -step):
+            moved = [x.detach().clone(memory_format=core.contiguous_format) for x in inputs]
+            flat = moved[which].view(-1).select(0, e)
+            flat.fill_(flat.item() + sign)
+            with core.no_grad():
+                sides.append(function(*moved).item())
+        slopes.append((sides[0] - sides[1]) / (2 * step))
+    return slopes

@@ -1,0 +1,81 @@
+// An allocator that counts, and whose blocks end at a page that cannot be touched.
+//
+// A read or write beyond a block's end (rounded up to the alignment) ends the process at the guilty instruction; one before
+// its beginning, or in the rounding, is found when the block is released, and so is a block released twice or with another
+// size. Built against core's headers alone: c++ -std=c++20 -shared -fPIC -I<core>/include guard_allocator.cpp
+#include <sys/mman.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "rushlight/allocator.h"
+
+namespace {
+
+constexpr size_t kPage = 4096, kAlignment = 64;
+constexpr unsigned char kCanary = 0xA5, kFresh = 0xCB;
+
+std::atomic<size_t> live_bytes, live_blocks, total_blocks;
+
+struct Layout {
+    size_t rounded, mapped,
+        before;  // of the block; of the mapping with its guard; from the mapping to the block
+
+    explicit Layout(size_t nbytes)
+        : rounded((nbytes + kAlignment - 1) / kAlignment * kAlignment),
+          mapped((rounded + kAlignment + kPage - 1) / kPage * kPage + kPage),
+          before(mapped - kPage - rounded) {}
+};
+
+[[noreturn]] void die(const char* what, const void* data, size_t nbytes) {
+    std::fprintf(stderr, "guard allocator: %s: block %p of %zu bytes\n", what, data, nbytes);
+    std::abort();
+}
+
+void* allocate(void*, size_t nbytes) {
+    if (nbytes > size_t{4} << 30) return nullptr;  // what tests ask for to be refused
+    Layout layout(nbytes);
+    void* mapping = mmap(nullptr, layout.mapped, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (mapping == MAP_FAILED) return nullptr;
+    auto* bytes = static_cast<unsigned char*>(mapping);
+    if (mprotect(bytes + layout.mapped - kPage, kPage, PROT_NONE) != 0) {
+        munmap(mapping, layout.mapped);
+        return nullptr;
+    }
+    unsigned char* block = bytes + layout.before;
+    std::memset(block - kAlignment, kCanary, kAlignment);
+    std::memset(block, kFresh, nbytes);
+    std::memset(block + nbytes, kCanary, layout.rounded - nbytes);
+    live_bytes += nbytes;
+    ++live_blocks;
+    ++total_blocks;
+    return block;
+}
+
+void release(void*, void* data, size_t nbytes) {
+    if (!data) return;
+    Layout layout(nbytes);
+    auto* block = static_cast<unsigned char*>(data);
+    for (size_t i = 1; i <= kAlignment; ++i)
+        if (block[-static_cast<ptrdiff_t>(i)] != kCanary) die("written before its beginning", data, nbytes);
+    for (size_t i = nbytes; i < layout.rounded; ++i)
+        if (block[i] != kCanary) die("written beyond its end, or released with another size", data, nbytes);
+    live_bytes -= nbytes;
+    --live_blocks;
+    munmap(block - layout.before, layout.mapped);
+}
+
+const rushlight::AllocatorInterface interface_{sizeof(rushlight::AllocatorInterface), nullptr, allocate,
+                                               release};
+
+}  // namespace
+
+extern "C" {
+RL_API const void* guard_allocator() { return &interface_; }
+RL_API size_t guard_live_bytes() { return live_bytes; }
+RL_API size_t guard_live_blocks() { return live_blocks; }
+RL_API size_t guard_total_blocks() { return total_blocks; }
+}

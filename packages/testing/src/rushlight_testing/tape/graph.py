@@ -1,0 +1,256 @@
+"""The recorded graph, and how tensors find their place in it."""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+import rushlight_core as core
+from rushlight_core import Tensor
+from rushlight_core.seams.stages import get_state, set_computed, set_state
+
+Gradients = list["Tensor | None"]
+_sequence = itertools.count(1)
+
+
+class Edge:
+    """Where a gradient goes: the `index`-th result of a node."""
+
+    __slots__ = ("index", "node")
+
+    def __init__(self, node: Node, index: int = 0) -> None:
+        self.node, self.index = node, index
+
+
+class Node:
+    """Turns gradients of results into gradients of arguments."""
+
+    __slots__ = ("__weakref__", "edges", "num_results", "released", "sequence", "title")
+
+    def __init__(self, title: str, edges: Sequence[Edge | None], num_results: int = 1) -> None:
+        self.title, self.edges, self.num_results = title, list(edges), num_results
+        self.sequence = next(_sequence)  # edges are made first: what is consumed is older than its consumer
+        self.released = False
+
+    def name(self) -> str:
+        return self.title
+
+    def apply(self, grads: Gradients) -> Gradients:
+        raise NotImplementedError
+
+    def release(self) -> None:
+        self.released = True
+
+    def check_not_released(self) -> None:
+        if self.released:
+            raise RuntimeError(
+                f"backward(): the graph of this output was used already, and what {self.title} had saved was freed\n"
+                "hint: pass retain_graph=True to the first backward() if you need a second one"
+            )
+
+
+class State:
+    """What hangs on a tensor. `generation`: of a root, how often its history was replaced; of a view, that of its root
+    when its own history was made."""
+
+    __slots__ = ("accumulator", "generation", "index", "node")
+
+    def __init__(self, node: Node | None = None, index: int = 0, generation: int = 0) -> None:
+        self.node, self.index, self.generation = node, index, generation
+        self.accumulator: weakref.ref[Accumulate] | None = None
+
+
+def state_of(t: Tensor) -> State:
+    state = get_state(t)
+    if state is None:
+        state = State()
+        set_state(t, state)
+    return state
+
+
+class Accumulate(Node):
+    """The end of the graph at a leaf."""
+
+    __slots__ = ("variable",)
+
+    def __init__(self, variable: Tensor) -> None:
+        super().__init__("AccumulateGrad", [])
+        self.variable = variable
+
+    def apply(self, grads: Gradients) -> Gradients:
+        (grad,) = grads
+        if grad is not None:
+            old = self.variable.grad
+            self.variable.grad = grad.clone() if old is None else old + grad
+        return []
+
+    def release(self) -> None:
+        pass
+
+
+class NotDifferentiable(Node):
+    """Stands where an operator has no derivative."""
+
+    __slots__ = ()
+
+    def apply(self, grads: Gradients) -> Gradients:
+        raise RuntimeError(f"backward(): the derivative of '{self.title}' is not implemented")
+
+
+class Saved:
+    """A tensor that a node keeps. A result is kept without its history, which would keep the node; it gets it back when it
+    is used."""
+
+    __slots__ = ("index", "tensor", "version")
+
+    def __init__(self, tensor: Tensor, index: int | None = None) -> None:
+        self.tensor, self.version, self.index = tensor, tensor._version, index
+        if index is not None:
+            self.tensor = tensor.detach()
+
+    def unpack(self, node: Node) -> Tensor:
+        if self.tensor._version != self.version:
+            raise RuntimeError(
+                f"backward(): a tensor of shape {tuple(self.tensor.shape)} that {node.title} needs was changed in place "
+                f"after it was saved: it is at version {self.tensor._version}, version {self.version} was saved\n"
+                "hint: use the out-of-place form of the operator that wrote it, or clone() it before the write"
+            )
+        if self.index is None or not self.tensor.is_floating_point():
+            return self.tensor
+        result = self.tensor.detach()
+        set_computed(result, State(node, self.index))
+        return result
+
+
+# --- views: Note [Views and their root] of rushlight/tensor.h ---
+
+
+class Window:
+    """A view's place in its root, on memory of its own."""
+
+    def __init__(self, root: Tensor, view: Tensor) -> None:
+        self.root = (tuple(root.shape), root.stride())
+        self.view = (tuple(view.shape), view.stride())
+        self.offset = view.storage_offset() - root.storage_offset()
+        ends = [sum((n - 1) * s for n, s in zip(*place, strict=True)) for place in (self.root, self.view)]
+        self.extent = max(ends[0], ends[1] + self.offset) + 1
+
+    def fresh(self, like: Tensor) -> Tensor:
+        return core.zeros(self.extent, dtype=like.dtype, device=like.device)
+
+    def whole(self, flat: Tensor) -> Tensor:
+        return flat.as_strided(*self.root, 0)
+
+    def part(self, flat: Tensor) -> Tensor:
+        return flat.as_strided(*self.view, self.offset)
+
+
+class ViewOfRoot(Node):
+    """A view's history, read from its root through the view's geometry."""
+
+    __slots__ = ("window",)
+
+    def __init__(self, root: Tensor, view: Tensor) -> None:
+        super().__init__("AsStridedBackward0", [edge_of(root)])
+        self.window = Window(root, view)
+
+    def apply(self, grads: Gradients) -> Gradients:
+        (grad,) = grads
+        if grad is None:
+            return [None]
+        flat = self.window.fresh(grad)
+        self.window.part(flat).add_(grad)
+        return [self.window.whole(flat)]
+
+
+class WriteThroughView(Node):
+    """The history of a root after an in-place operator on one of its views: the view's part of the gradient goes through
+    the operator, the rest past it."""
+
+    __slots__ = ("index", "window", "write")
+
+    def __init__(self, root: Tensor, view: Tensor, write: Node, index: int) -> None:
+        # The view's old value is a part of the old root, so the operator's edge to it is left out.
+        super().__init__("CopySlices", [edge_of(root), *write.edges[1:]])
+        self.window, self.write, self.index = Window(root, view), write, index
+
+    def apply(self, grads: Gradients) -> Gradients:
+        (grad,) = grads
+        if grad is None:
+            return [None] * len(self.edges)
+        flat = self.window.fresh(grad)
+        self.window.whole(flat).copy_(grad)
+        part = self.window.part(flat)
+        given: Gradients = [None] * self.write.num_results
+        given[self.index] = part.clone()
+        first, *rest = self.write.apply(given)
+        part.zero_() if first is None else part.copy_(first)
+        return [self.window.whole(flat), *rest]
+
+    def release(self) -> None:
+        super().release()
+        self.write.release()
+
+
+# --- tensors ---
+
+
+def history_of(t: Tensor) -> State | None:
+    """The node behind a tensor; None for a leaf. A view whose root was written since gets a new one."""
+    if not t.requires_grad:
+        return None
+    root = t._base
+    if root is not None and root.requires_grad:
+        state, generation = state_of(t), state_of(root).generation
+        if state.node is None or state.generation != generation:
+            set_computed(t, State(ViewOfRoot(root, t), 0, generation))
+    state = get_state(t)
+    return state if state is not None and state.node is not None else None
+
+
+def edge_of(t: Any) -> Edge | None:
+    """Where the gradient of an argument goes; None where it needs none."""
+    if not isinstance(t, Tensor) or not t.requires_grad:
+        return None
+    history = history_of(t)
+    if history is not None and history.node is not None:
+        return Edge(history.node, history.index)
+    state = state_of(t)
+    node = state.accumulator() if state.accumulator else None
+    if node is None:
+        node = Accumulate(t)
+        state.accumulator = weakref.ref(node)
+    return Edge(node)
+
+
+def set_history(t: Any, node: Node, index: int = 0) -> None:
+    """`t` was computed by the operator behind `node`, as its `index`-th result."""
+    if not isinstance(t, Tensor) or not t.is_floating_point():
+        return
+    root = t._base
+    generation = 0 if root is None else state_of(root).generation
+    set_computed(t, State(node, index, generation))
+
+
+def check_inplace(name: str, t: Tensor) -> None:
+    """Raises where an in-place operator on `t` cannot be recorded."""
+    leaf, root = t.is_leaf and t.requires_grad, t._base
+    of_leaf = root is not None and root.is_leaf and root.requires_grad
+    if leaf or of_leaf:
+        raise RuntimeError(
+            f"{name}: a leaf that requires grad{'' if leaf else ' (the base of this view)'} cannot be written in place "
+            "while gradients are recorded\nhint: wrap the write in torch.no_grad(), or write to a clone()"
+        )
+
+
+def rebase_history(t: Tensor, node: Node, index: int = 0) -> None:
+    """`t` was overwritten by the operator behind `node`."""
+    root = t._base
+    if root is None:
+        set_computed(t, State(node, index, state_of(t).generation + 1))
+    else:
+        write = WriteThroughView(root, t, node, index)
+        set_computed(root, State(write, 0, state_of(root).generation + 1))
+        state_of(t)

@@ -1,0 +1,206 @@
+"""Attaching the tape, and the backward pass."""
+
+from __future__ import annotations
+
+import heapq
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import rushlight_core as core
+from rushlight_core import Tensor
+from rushlight_core.codegen.derivatives import load_derivatives
+from rushlight_core.codegen.loader import load_ops
+from rushlight_core.seams.stages import provide_stage, provide_state
+from rushlight_testing.tape.graph import Accumulate, Edge, Gradients, Node, edge_of, history_of
+from rushlight_testing.tape.record import Recorder
+
+TensorOrTensors = Tensor | Sequence[Tensor]
+
+
+def attach(derivatives: Path) -> None:
+    """Makes the tape this process's provider of gradients. `derivatives` is a folder of formulas, as autograd's is.
+
+    Raises RuntimeError where there is a provider already.
+    """
+    ops = load_ops(Path(core.__file__).parent / "ops")
+    recorder = Recorder(ops, load_derivatives(derivatives, ops))
+    provide_state()
+    provide_stage("autograd", recorder)
+    for owner, name, value in (
+        (core, "autograd", sys.modules[__name__]),
+        (Tensor, "backward", _method),
+        (Tensor, "grad_fn", property(_grad_fn)),
+    ):
+        setattr(owner, name, value)
+
+
+def backward(
+    tensors: TensorOrTensors,
+    grad_tensors: TensorOrTensors | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: TensorOrTensors | None = None,
+) -> None:
+    """Adds the gradients of `tensors` to the `grad` of the leaves they were computed from, or of `inputs` only."""
+    keep = create_graph if retain_graph is None else retain_graph
+    _run(_tuple(tensors), _tuple(grad_tensors), _tuple(inputs), keep, create_graph, accumulate=True)
+
+
+def grad(
+    outputs: TensorOrTensors,
+    inputs: TensorOrTensors,
+    grad_outputs: TensorOrTensors | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    allow_unused: bool | None = None,
+    materialize_grads: bool = False,
+) -> tuple[Tensor | None, ...]:
+    """Returns the gradients of the sum of `outputs`, weighted by `grad_outputs`, for each of `inputs`."""
+    keep = create_graph if retain_graph is None else retain_graph
+    wanted = _tuple(inputs)
+    result = _run(_tuple(outputs), _tuple(grad_outputs), wanted, keep, create_graph, accumulate=False)
+    if materialize_grads:
+        return tuple(core.zeros_like(x) if g is None else g for g, x in zip(result, wanted, strict=True))
+    for i, g in enumerate(result):
+        if g is None and not allow_unused:
+            raise RuntimeError(
+                f"grad(): input {i} (shape {tuple(wanted[i].shape)}) was not used to compute the outputs\n"
+                "hint: pass allow_unused=True to get None for it"
+            )
+    return tuple(result)
+
+
+def _method(
+    self: Tensor,
+    gradient: Tensor | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: TensorOrTensors | None = None,
+) -> None:
+    backward(self, gradient, retain_graph, create_graph, inputs)
+
+
+def _grad_fn(self: Tensor) -> Node | None:
+    history = history_of(self)
+    return None if history is None else history.node
+
+
+def _tuple(value: TensorOrTensors | None) -> tuple[Any, ...]:
+    return () if value is None else (value,) if isinstance(value, Tensor) else tuple(value)
+
+
+# --- the pass ---
+
+
+def _run(
+    outputs: tuple[Tensor, ...],
+    grads: tuple[Tensor | None, ...],
+    inputs: tuple[Tensor, ...],
+    retain_graph: bool,
+    create_graph: bool,
+    accumulate: bool,
+) -> Gradients:
+    if grads and len(grads) != len(outputs):
+        raise RuntimeError(f"backward(): {len(outputs)} outputs need as many gradients, got {len(grads)}")
+    with core.set_grad_enabled(create_graph):
+        roots = [
+            (_root(i, output), _seed(i, output, grads[i] if grads else None))
+            for i, output in enumerate(outputs)
+        ]
+        ends = [edge_of(t) for t in inputs]
+        for i, end in enumerate(ends):
+            if end is None:
+                raise RuntimeError(
+                    f"grad(): input {i} (shape {tuple(inputs[i].shape)}) does not require grad"
+                )
+        chosen = _leading_to([edge.node for edge, _ in roots], ends) if inputs else None
+        return _pass(roots, ends, chosen, retain_graph, accumulate)
+
+
+def _root(i: int, output: Tensor) -> Edge:
+    edge = edge_of(output)
+    if edge is None:
+        raise RuntimeError(
+            f"backward(): output {i} (shape {tuple(output.shape)}) does not require grad and has no history\n"
+            "hint: was it computed under no_grad, detached, or from tensors without requires_grad?"
+        )
+    return edge
+
+
+def _seed(i: int, output: Tensor, grad: Tensor | None) -> Tensor:
+    if grad is None:
+        if output.numel() != 1:
+            raise RuntimeError(
+                "backward(): grad can be created implicitly only for outputs of one element, "
+                f"output {i} has shape {tuple(output.shape)}\nhint: reduce it (sum, mean), or pass gradient="
+            )
+        return core.ones_like(output.detach())
+    if grad.shape != output.shape:
+        raise RuntimeError(
+            f"backward(): the gradient of output {i} has shape {tuple(grad.shape)}, "
+            f"the output has {tuple(output.shape)}"
+        )
+    return grad
+
+
+def _leading_to(roots: list[Node], ends: list[Edge | None]) -> set[Node]:
+    """The nodes on a way from the roots to the ends."""
+    seen, waiting = set(roots), list(roots)
+    while waiting:
+        for edge in waiting.pop().edges:
+            if edge and edge.node not in seen:
+                seen.add(edge.node)
+                waiting.append(edge.node)
+    captured = {edge.node for edge in ends if edge}
+    chosen: set[Node] = set()
+    # What leads somewhere is younger than where it leads; the accumulator of a leaf has no edges.
+    for node in sorted(seen, key=_age):
+        if any(edge and (edge.node in chosen or edge.node in captured) for edge in node.edges):
+            chosen.add(node)
+    return chosen
+
+
+def _age(node: Node) -> int:
+    return node.sequence if node.edges else 0
+
+
+def _pass(
+    roots: list[tuple[Edge, Tensor]],
+    ends: list[Edge | None],
+    chosen: set[Node] | None,
+    retain_graph: bool,
+    accumulate: bool,
+) -> Gradients:
+    arrived: dict[Node, Gradients] = {}
+    queue: list[tuple[int, int, Node]] = []
+    captures: Gradients = [None] * len(ends)
+
+    def deliver(edge: Edge, grad: Tensor) -> None:
+        if edge.node not in arrived:
+            arrived[edge.node] = [None] * edge.node.num_results
+            heapq.heappush(queue, (-_age(edge.node), -edge.node.sequence, edge.node))
+        slots = arrived[edge.node]
+        old = slots[edge.index]
+        slots[edge.index] = grad if old is None else old + grad
+
+    for edge, seed in roots:
+        deliver(edge, seed)
+    while queue:
+        *_, node = heapq.heappop(queue)
+        grads = arrived.pop(node)
+        captured = False
+        for i, end in enumerate(ends):
+            if end is not None and end.node is node:
+                captures[i], captured = grads[end.index], True
+        leaf = isinstance(node, Accumulate)
+        runs = accumulate and (captured or chosen is None) if leaf else chosen is None or node in chosen
+        if not runs:
+            continue
+        for target, share in zip(node.edges, node.apply(grads), strict=True):
+            if target is not None and share is not None:
+                deliver(target, share)
+        if not retain_graph:
+            node.release()
+    return captures

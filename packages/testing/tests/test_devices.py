@@ -1,0 +1,102 @@
+"""The device kit: the CPU, and a toy device behind the contract of rushlight/backend.h."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rushlight_core as core
+from rushlight_core import devices
+from rushlight_testing.conformance import DeviceContract
+
+
+class TestCpu(DeviceContract):
+    device = "cpu"
+
+
+@pytest.mark.swap
+class TestToy(DeviceContract):
+    device = "toy"
+
+    @pytest.fixture(autouse=True)
+    def _attached(self, toy_device: Path) -> None:
+        assert devices.load_backend(toy_device) == "toy"
+
+    def test_an_operator_without_a_kernel_names_itself_and_the_device(self) -> None:
+        x = core.ones(2, device="toy:1")
+        for name, call in {
+            "exp": lambda: x.exp(),
+            "mm": lambda: core.mm(x.view(1, 2), x.view(2, 1)),
+            "amax": lambda: x.amax(),
+            "nonzero": lambda: x.nonzero(),
+        }.items():
+            with pytest.raises(NotImplementedError) as caught:
+                call()
+            assert name in str(caught.value)
+            assert "toy:1" in str(caught.value)
+
+    def test_work_is_done_when_somebody_waits(self) -> None:
+        x = core.ones(4, device="toy") + 1
+        devices.synchronize("toy")
+        assert x.cpu().tolist() == [2.0] * 4
+
+    def test_its_memory_is_not_numpy_s(self) -> None:
+        x = core.ones(2, device="toy")
+        for view in (x.numpy, lambda: memoryview(x), lambda: x.tolist()):
+            with pytest.raises((TypeError, RuntimeError, BufferError), match="toy"):
+                view()
+
+    def test_its_memory_ends(self) -> None:
+        held: list[Any] = []
+        with pytest.raises((RuntimeError, MemoryError), match="toy:0 has no"):
+            while True:
+                held.append(core.empty(1 << 22, device="toy:0"))
+        held.clear()
+        assert core.ones(1 << 20, device="toy:0").sum().item() == 1 << 20
+
+
+@pytest.mark.swap
+def test_a_backend_is_found_by_its_entry_point(toy_device: Path, tmp_path: Path) -> None:
+    """An installed package offers it; nothing is loaded before its device is named."""
+    info = tmp_path / "toy_backend-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: toy-backend\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[rushlight.backends]\ntoy = toy_backend:path\n")
+    (tmp_path / "toy_backend.py").write_text(f"def path():\n    return {str(toy_device)!r}\n")
+    program = (
+        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "import rushlight_core as core\n"
+        "assert 'toy_backend' not in sys.modules\n"
+        "assert core.devices.device_count('toy') == 2\n"
+        "assert (core.ones(2, device='toy:1') + 1).cpu().tolist() == [2, 2]\n"
+        "try: core.device('other')\n"
+        "except RuntimeError as error: assert 'unknown device type' in str(error)\n"
+        "else: raise AssertionError\n"
+    )
+    subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=True, timeout=60)
+
+
+@pytest.mark.swap
+@pytest.mark.parametrize(
+    ("content", "text"), [(None, "cannot open"), (b"no library", "cannot open")], ids=["missing", "junk"]
+)
+def test_what_is_no_backend_is_refused(content: bytes | None, text: str, tmp_path: Path) -> None:
+    path = tmp_path / "backend.so"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(RuntimeError, match=text):
+        devices.load_backend(path)
+    with pytest.raises(TypeError):
+        devices.load_backend(3)  # type: ignore[arg-type]
+
+
+def test_devices_without_a_backend() -> None:
+    assert devices.device_count("cuda") == 0 or core.ones(1, device="cuda").device.type == "cuda"
+    assert devices.device_count("cpu") == 1
+    with pytest.raises(RuntimeError, match="device cpu:1: there is one"):
+        core.ones(1, device="cpu:1")
+    assert (core.ones(2, device="cpu:0") + core.ones(2)).tolist() == [2.0, 2.0]
