@@ -6,7 +6,7 @@ import sys
 import threading
 
 import pytest
-from autograd_samples import leaf
+from autograd_samples import leaf, ones
 
 import rushlight_core as core
 from rushlight_autograd import gradcheck, gradgradcheck

@@ -110,6 +110,13 @@ RL_API const Backend& load_backend(const std::string& path);
 /// each device type; a second registration of the same one does nothing.
 RL_API const Backend& register_backend(const Backend& backend);
 
+/// Attaches the backend of that name where one is installed, and says whether it did. Asked when a device is
+/// first used that has none; raises where the backend is installed and does not work.
+using BackendFinder = bool (*)(std::string_view name);
+RL_API void set_backend_finder(BackendFinder finder);
+/// Asks the finder; false without one.
+RL_API bool find_backend(std::string_view name);
+
 /// The backend of a device type, or nullptr. It is core's copy, in which fields that the plug-in lacks are
 /// null.
 RL_API const Backend* backend_of(DeviceType type);

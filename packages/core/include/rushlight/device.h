@@ -22,17 +22,9 @@ struct Device {
 
 /// "cpu", "cuda:0".
 RL_API std::string name(Device device);
-/// Parses "cpu", "meta", "cuda", "cuda:1" or a backend's own name, which may attach it; anything else raises
-/// RuntimeError.
+/// Parses "cpu", "meta", "cuda", "cuda:1" or a backend's own name; anything else raises RuntimeError.
 RL_API Device parse_device(std::string_view text);
 /// Gives the `Plugin` slot a name; one backend a process.
 RL_API void name_plugin_device(std::string_view text);
-
-/// Attaches the backend of that name where one is installed, and says whether it did. Asked when a device is
-/// first used that has none; raises where the backend is installed and does not work.
-using BackendFinder = bool (*)(std::string_view name);
-RL_API void set_backend_finder(BackendFinder finder);
-/// Asks the finder; false without one.
-RL_API bool find_backend(std::string_view name);
 
 }  // namespace rushlight

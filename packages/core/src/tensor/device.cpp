@@ -4,6 +4,7 @@
 #include <charconv>
 #include <mutex>
 
+#include "rushlight/backend.h"
 #include "rushlight/error.h"
 
 namespace rushlight {
