@@ -49,7 +49,7 @@ CASES = [
 def test_every_formula_can_be_evaluated(derivative, text: str) -> None:
     """The text that autograd compiles, evaluated: first derivatives against differences."""
     function = getattr(core, derivative.op.base)
-    known = {name for names in derivative.grads for name in names}
+    known = {n for names, f in derivative.grads.items() if "_no_gradient" not in f.text for n in names}
     names = [a.name for a in derivative.op.schema.arguments]
     checked = False
     for sample in samples_of(text, core, "float64"):
@@ -72,7 +72,7 @@ def test_every_formula_can_be_evaluated(derivative, text: str) -> None:
         out = call(*inputs)
         if not out.requires_grad or bool(core.isnan(out.detach()).any()):
             continue
-        check_gradients(call, inputs, tape.grad, order=1)
+        check_gradients(call, inputs, tape.grad, second=False)
         checked = True
     if not checked:
         pytest.skip("no floating-point sample that is small enough")
@@ -107,7 +107,7 @@ def test_a_wrong_formula_is_noticed() -> None:
         return tuple(g * 2 for g in tape.grad(*args, **kwargs))
 
     x = core.tensor([1.0, 2.0], dtype=core.float64).requires_grad_()
-    with pytest.raises(AssertionError, match="off by"):
+    with pytest.raises(AssertionError, match="differences give"):
         check_gradients(lambda x: x * x, [x], wrong)
 
 
