@@ -25,7 +25,7 @@ def test_names_lead_to_the_packages_own_objects():
 
 
 MODULES = [
-    "autograd", "autograd.forward_ad", "autograd.function", "autograd.functional", "cuda", "multiprocessing", "nn",
+    "autograd", "autograd.forward_ad", "autograd.function", "autograd.functional", "cuda", "linalg", "multiprocessing", "nn",
     "nn.functional", "nn.init", "nn.utils", "optim", "optim.lr_scheduler", "profiler", "testing", "utils", "utils.data",
 ]  # fmt: skip
 

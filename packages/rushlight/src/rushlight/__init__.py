@@ -28,7 +28,18 @@ if TYPE_CHECKING:
     from rushlight_nn.serialization import load as load
     from rushlight_nn.serialization import save as save
 
-_MODULES = ("autograd", "cuda", "multiprocessing", "nn", "optim", "profiler", "special", "testing", "utils")
+_MODULES = (
+    "autograd",
+    "cuda",
+    "linalg",
+    "multiprocessing",
+    "nn",
+    "optim",
+    "profiler",
+    "special",
+    "testing",
+    "utils",
+)
 _SERIALIZATION = ("load", "save")
 
 __all__ = [*rushlight_core.__all__, *_MODULES, *_SERIALIZATION]
