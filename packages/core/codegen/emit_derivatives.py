@@ -450,6 +450,14 @@ class _Emitter:
             call, op = f"Call<{aux.schema.cpp_signature}>", aux.symbol
         else:
             op = "op"
+        if isinstance(rules, dict) and self._reads_what_it_writes(form, rules):
+            self.headers.add("rushlight/ops/clone.h")
+            lines += [
+                "    Tensor before = [&] {  // its value is about to change",
+                "        StagesOff dual(bit(Stage::Dual));",
+                f"        return ops::clone({cpp_name(schema.arguments[0].name)}, std::nullopt);",
+                "    }();",
+            ]
         lines += [
             "    auto made = [&] {",
             "        StagesOff dual(bit(Stage::Dual));",
@@ -476,12 +484,20 @@ class _Emitter:
             return None
         return next(f for f in self.op.forms() if f.kind == "Aux")
 
+    @staticmethod
+    def _reads_what_it_writes(form: Form, rules: dict[str, Formula]) -> bool:
+        """Whether a rule of an in-place operator reads the value that its first argument had before."""
+        first = Use(form.schema.arguments[0].name)
+        return form.kind == "InPlace" and any(first in f.uses() for f in rules.values())
+
     def _by_rules(self, form: Form, rules: dict[str, Formula], with_aux: bool) -> list[str]:
         """The sum of the rules' values. With several results a rule gives a tuple, or the tangent of the first alone."""
         count = len(self.op.schema.returns)
         lines = [f"Tensor totals[{count}];"]
 
         def name_of(use: Use) -> str:
+            if self._reads_what_it_writes(form, rules) and use == Use(form.schema.arguments[0].name):
+                return "before"
             return self._name_in_forward(use, count > 1 or with_aux)
 
         for name, formula in rules.items():

@@ -15,6 +15,8 @@ _OTHER = ("_", "linalg_", "einsum")  # private, of the module linalg, and with a
 globals().update({_name: _value for _name, _value in vars(_C).items() if not _name.startswith(_OTHER)})
 
 from ._grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
+from ._gradient import gradient
+from ._histogram import histogram
 from ._info import (
     channels_last,
     channels_last_3d,
@@ -40,6 +42,7 @@ from ._questions import (
     numel,
 )
 from ._random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state
+from ._unique import unique, unique_consecutive
 
 _C.Tensor.layout = property(lambda self: strided)
 # Python 2's names of the operators, which PyTorch has kept.

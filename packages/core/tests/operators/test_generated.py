@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import builtins
+import itertools
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import scipy.integrate
 import scipy.special
 import scipy.stats
 
@@ -104,7 +106,7 @@ def to_numpy(value: Any, wide: bool) -> Any:
 def expectation(op: Op, sample: Sample) -> Any:
     """What the oracle says, computed in the widest types."""
     names = {name: getattr(oracles, name) for name in dir(oracles) if not name.startswith("_")}
-    names |= {"np": np, "scipy": scipy, "builtins": builtins}
+    names |= {"np": np, "scipy": scipy, "builtins": builtins, "itertools": itertools}
     names |= {name: to_numpy(value, wide=True) for name, value in arguments_of(op, sample).items()}
     for name, value in names.items():
         if isinstance(value, core.dtype):

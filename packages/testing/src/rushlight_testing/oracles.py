@@ -289,3 +289,16 @@ def pixel_shuffle(x: Array, r: int) -> Array:
     for i, j in itertools.product(range(r), range(r)):
         result[..., i::r, j::r] = x[..., i * r + j :: r * r, :, :]
     return result
+
+
+def scattered(x: Array, dim: int, index: Array, src: Array, reduce: str, include_self: bool) -> Array:
+    """Everything that meets at a place, one after the other."""
+    met: dict[tuple[int, ...], list[Any]] = {}
+    for place in np.ndindex(index.shape):
+        to = (*place[: dim % x.ndim], int(index[place]), *place[dim % x.ndim + 1 :])
+        met.setdefault(to, [x[to]] if include_self else []).append(src[place])
+    f = {"sum": np.sum, "prod": np.prod, "mean": np.mean, "amax": np.max, "amin": np.min}[reduce]
+    out = x.copy()
+    for to, values in met.items():
+        out[to] = np.floor(f(values)) if reduce == "mean" and x.dtype.kind in "iu" else f(values)
+    return out

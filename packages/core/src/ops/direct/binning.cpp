@@ -75,6 +75,37 @@ Tensor histc(const Tensor& input, int64_t bins, Scalar min, Scalar max) {
     return out;
 }
 
+Tensor _histogram(const Tensor& input, const Tensor& bin_edges, const Tensor& weight, bool density) {
+    host_only("histogram", input);
+    const int64_t bins = bin_edges.numel() - 1;
+    Tensor out = make_tensor(IntList(&bins, 1), input.dtype(), input.device());
+    if (is_meta(input)) return out;
+    const Tensor row = row_major(input), ends = row_major(bin_edges),
+                 weights = weight.defined() ? row_major(weight, DType::Float64) : Tensor();
+    auto run = [&](auto zero) {
+        using T = decltype(zero);
+        const T *x = row.data<T>(), *edge = ends.data<T>();
+        std::vector<double> sums(static_cast<size_t>(bins));
+        double total = 0;
+        for (int64_t i = 0; i < row.numel(); ++i) {
+            if (!(x[i] >= edge[0] && x[i] <= edge[bins])) continue;
+            const int64_t at =
+                std::min<int64_t>(std::upper_bound(edge, edge + bins + 1, x[i]) - edge, bins) - 1;
+            const double w = weight.defined() ? weights.data<double>()[i] : 1;
+            sums[static_cast<size_t>(at)] += w;
+            total += w;
+        }
+        for (int64_t b = 0; b < bins; ++b) {
+            const double sum = sums[static_cast<size_t>(b)];
+            out.data<T>()[b] = static_cast<T>(density ? sum / total / (edge[b + 1] - edge[b]) : sum);
+        }
+    };
+    RL_CHECK(input.dtype() == DType::Float32 || input.dtype() == DType::Float64, throw_not_implemented,
+             "histogram(input): needs float32 or float64, got %s", name(input.dtype()));
+    input.dtype() == DType::Float32 ? run(float()) : run(double());
+    return out;
+}
+
 Tensor bincount(const Tensor& input, const Tensor& weights, int64_t minlength) {
     RL_CHECK(input.device().type == DeviceType::CPU, throw_not_implemented,
              "bincount: no kernel for device %s", name(input.device()).c_str());

@@ -4,6 +4,7 @@
 #include "bodies/creation.h"
 #include "bodies/indexing.h"
 #include "bodies/views.h"
+#include "ops/direct/odometer.h"
 #include "ops/pointwise.h"
 #include "ops/views.h"
 #include "rushlight/half.h"
@@ -67,35 +68,6 @@ Combine adder(const char* op, DType t) {
         default: throw_not_implemented("%s: dtype %s cannot be accumulated yet", op, name(t));
     }
 }
-
-// Walks sizes in row-major order with one strided offset.
-struct Odometer {
-    int ndim = 0;
-    int64_t sizes[kMaxDims], strides[kMaxDims];
-    int64_t count = 1;
-
-    void push(int64_t size, int64_t stride) {
-        sizes[ndim] = size;
-        strides[ndim++] = stride;
-        count *= size;
-    }
-    int64_t offset(int64_t position) const {
-        int64_t at = 0;
-        for (int d = ndim - 1; d >= 0; --d) {
-            at += position % sizes[d] * strides[d];
-            position /= sizes[d];
-        }
-        return at;
-    }
-    // Elements at the end that lie side by side; they leave the odometer.
-    int64_t take_run() {
-        int64_t run = 1;
-        while (ndim > 0 && (strides[ndim - 1] == run || sizes[ndim - 1] == 1)) { run *= sizes[--ndim]; }
-        count = 1;
-        for (int d = 0; d < ndim; ++d) count *= sizes[d];
-        return run;
-    }
-};
 
 // What `indices` select of a tensor: offsets of the indexed dimensions, and how the others are walked.
 struct Selection {
@@ -244,7 +216,7 @@ struct Along {
         index = contiguous_copy(given, DType::Int64);
         const int64_t* v = index.data<int64_t>();
         for (int64_t i = 0; i < index.numel(); ++i)
-            RL_CHECK(v[i] >= 0 && v[i] < size, throw_index,
+            RL_CHECK(v[i] >= 0 && v[i] < size, throw_runtime,
                      "%s(index): index %lld is out of range for dimension %d of size %lld", op,
                      (long long)v[i], dim, (long long)size);
     }

@@ -61,6 +61,11 @@ inline Tensor row_major(const Tensor& t, DType dtype) {
 }
 inline Tensor row_major(const Tensor& t) { return row_major(t, t.dtype()); }
 
+/// A 0-d tensor of any dtype.
+inline Tensor one_element(Scalar value, DType dtype) {
+    return row_major(make_scalar(value, value.dtype()), dtype);
+}
+
 /// The lines of a tensor along `dim` where they lie, in row-major order of the other dimensions. A 0-d tensor is one line.
 class StridedLines {
   public:

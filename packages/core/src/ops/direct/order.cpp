@@ -1,4 +1,4 @@
-// Sorting, running sums, triangles and reversal. Elements are read by lines along one dimension.
+// Sorting, triangles and reversal. Elements are read by lines along one dimension.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -85,33 +85,6 @@ std::tuple<Tensor, Tensor> ordered(const char* op, const Tensor& input, int dim,
     return {back(values, dim), back(indices, dim)};
 }
 
-template <class Combine>
-Tensor running(const char* op, const Tensor& given, int64_t dim, std::optional<DType> dtype,
-               Combine combine) {
-    host_only(op, given);
-    int d = wrap_dim(op, dim, given.dim());
-    DType result = dtype.value_or(is_integral(given.dtype(), true) ? DType::Int64 : given.dtype());
-    if (given.device().type == DeviceType::Meta) return make_tensor(given.sizes(), result, given.device());
-    // In the widest type of the category, and converted at the end.
-    DType wide = is_floating(result) ? DType::Float64 : DType::Int64;
-    Tensor converted = make_tensor(given.sizes(), result);
-    copy_into(converted, given);
-    Tensor widened = make_tensor(given.sizes(), wide);
-    copy_into(widened, converted);
-    Lines lines(widened, d);
-    auto run = [&](auto* x) {
-        for (int64_t line = 0; line < lines.count; ++line, x += lines.n)
-            for (int64_t i = 1; i < lines.n; ++i) x[i] = combine(x[i - 1], x[i]);
-    };
-    if (wide == DType::Float64) run(lines.rows.data<double>());
-    else run(lines.rows.data<int64_t>());
-    Tensor sums = back(lines.rows, d);
-    if (wide == result) return sums;
-    Tensor out = make_tensor(sums.sizes(), result);
-    copy_into(out, sums);
-    return out;
-}
-
 // Zeroes columns [from(row), to(row)) of every matrix.
 template <class Range>
 Tensor triangle(const char* op, const Tensor& input, Range range) {
@@ -146,21 +119,6 @@ std::tuple<Tensor, Tensor> topk(const Tensor& input, int64_t k, int64_t dim, boo
              "topk(k): must be between 0 and the %lld elements of dimension %d, got %lld", (long long)n, d,
              (long long)k);
     return ordered("topk", input, d, k, largest);
-}
-
-Tensor cumsum(const Tensor& input, int64_t dim, std::optional<DType> dtype) {
-    return running("cumsum", input, dim, dtype, [](auto a, auto b) {
-        if constexpr (std::is_integral_v<decltype(a)>)
-            return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
-        else return a + b;
-    });
-}
-Tensor cumprod(const Tensor& input, int64_t dim, std::optional<DType> dtype) {
-    return running("cumprod", input, dim, dtype, [](auto a, auto b) {
-        if constexpr (std::is_integral_v<decltype(a)>)
-            return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
-        else return a * b;
-    });
 }
 
 Tensor tril(const Tensor& input, int64_t diagonal) {

@@ -1,0 +1,101 @@
+"""The gradient of sampled values by finite differences."""
+
+from __future__ import annotations
+
+from . import _C
+from ._C import Tensor
+
+TYPE_CHECKING = False  # typing takes longer to import than this package
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+
+def gradient(
+    input: Tensor, *, spacing: Any = 1, dim: int | Sequence[int] | None = None, edge_order: int = 1
+) -> tuple[Tensor, ...]:
+    """The derivatives of samples along dimensions, a tensor for each.
+
+    Inside they come from both neighbours, to second order also where these are unequally far; at the ends from one side, to
+    the order `edge_order`.
+
+    Args:
+        input: samples of any dtype but uint8 and bool.
+        spacing: how far apart samples are: a number, a number for each dimension, or 1-d tensors of coordinates.
+        dim: the dimensions, by default all of them.
+        edge_order: 1 or 2.
+
+    Raises:
+        RuntimeError: an argument does not fit the others, or a dimension has fewer than `edge_order` + 1 samples.
+
+    Source: B. Fornberg, "Generation of finite difference formulas on arbitrarily spaced grids", 1988.
+    """
+    if type(input) is not Tensor:
+        from .overrides import handle_torch_function, has_torch_function
+
+        if has_torch_function((input,)):
+            given = {"spacing": spacing, "dim": dim, "edge_order": edge_order}
+            return handle_torch_function(gradient, (input,), input, **given)
+    if not isinstance(input, Tensor) or isinstance(spacing, Tensor):
+        raise TypeError(
+            "gradient(input, spacing): needs a Tensor, and a number or a sequence, got "
+            f"{type(input).__name__} and {type(spacing).__name__}\nhint: coordinates go into a tuple of tensors"
+        )
+    if input.dtype in (_C.uint8, _C.bool):
+        raise RuntimeError(f"gradient(input): not defined for {input.dtype}")
+    if edge_order not in (1, 2):
+        raise RuntimeError(f"gradient(edge_order): must be 1 or 2, got {edge_order}")
+    dims = _dims(input, dim)
+    spacings = list(spacing) if isinstance(spacing, (tuple, list)) else [spacing] * len(dims)
+    if len(spacings) != len(dims):
+        raise RuntimeError(
+            f"gradient(spacing): needs a number or tensor for each of {len(dims)} dimensions, got {len(spacings)}"
+        )
+    values = input if input.is_floating_point() else input.to(_C.get_default_dtype())
+    return tuple(_along(values, d, by, edge_order) for d, by in zip(dims, spacings, strict=True))
+
+
+def _dims(input: Tensor, dim: Any) -> list[int]:
+    if dim is None:
+        return list(range(input.dim()))
+    dims = []
+    for d in (dim,) if isinstance(dim, int) else dim:
+        if not -input.dim() <= d < input.dim():
+            raise IndexError(f"gradient(dim): {d} is out of range for {input.dim()} dimensions")
+        dims.append(d % input.dim())
+    if len(set(dims)) < len(dims):
+        raise RuntimeError(f"gradient(dim): a dimension stands twice in {tuple(dims)}")
+    return dims
+
+
+def _along(values: Tensor, dim: int, spacing: Any, edge_order: int) -> Tensor:
+    n = values.shape[dim]
+    if n < edge_order + 1:
+        raise RuntimeError(
+            f"gradient(input): dimension {dim} has {n} samples, edge_order={edge_order} needs {edge_order + 1}"
+        )
+    if isinstance(spacing, Tensor):
+        if spacing.dim() != 1 or len(spacing) != n:
+            raise RuntimeError(
+                f"gradient(spacing): dimension {dim} needs {n} coordinates, got shape {tuple(spacing.shape)}"
+            )
+        steps = (spacing[1:] - spacing[:-1]).view(-1, *[1] * (values.dim() - dim - 1))
+        steps = steps if steps.is_floating_point() else steps.to(values.dtype)
+    else:
+        steps = _C.full((n - 1, *[1] * (values.dim() - dim - 1)), float(spacing), dtype=values.dtype)
+
+    def step(i: int, count: int = 1) -> Tensor:
+        return steps.narrow(0, i % (n - 1), count)
+
+    slopes = values.diff(dim=dim) / steps  # of the lines between neighbours
+    first, last = slopes.narrow(dim, 0, 1), slopes.narrow(dim, n - 2, 1)
+    if edge_order == 2:
+        second, earlier = slopes.narrow(dim, 1, 1), slopes.narrow(dim, n - 3, 1)
+        first = first + (first - second) * (step(0) / (step(0) + step(1)))
+        last = last + (last - earlier) * (step(-1) / (step(-1) + step(-2)))
+    if n == 2:
+        return _C.cat([first, last], dim)
+    left, right = steps.narrow(0, 0, n - 2), steps.narrow(0, 1, n - 2)
+    # Each neighbouring slope weighs as much as the other one's interval is long.
+    inner = (slopes.narrow(dim, 0, n - 2) * right + slopes.narrow(dim, 1, n - 2) * left) / (left + right)
+    return _C.cat([first, inner, last], dim)

@@ -1,0 +1,101 @@
+"""Histograms over equal parts of a range, or over given ones."""
+
+from __future__ import annotations
+
+from . import _C
+from ._C import Tensor
+
+TYPE_CHECKING = False  # typing takes longer to import than this package
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+_result: Any = None  # the class of results, made by the first call: collections takes long to import
+
+
+def histogram(
+    input: Tensor,
+    bins: int | Tensor = 100,
+    *,
+    range: Sequence[float] | None = None,
+    weight: Tensor | None = None,
+    density: bool = False,
+    out: tuple[Tensor, Tensor] | None = None,
+) -> Any:
+    """How many elements lie in each part of a range, as a named tuple (hist, bin_edges).
+
+    The last part has its upper end. What lies outside, and NaN, is not counted.
+
+    Args:
+        input: float32 or float64, of any shape.
+        bins: the number of equal parts, or their rising ends, a 1-d tensor of the dtype of `input`.
+        range: (min, max) of equal parts; by default those of the elements.
+        weight: how much each element counts; of the shape of `input`.
+        density: divide by the total and by the parts' widths.
+
+    Raises:
+        RuntimeError: an argument does not fit the others, or the range is not finite.
+        NotImplementedError: another dtype, or a device without the kernel.
+    """
+    if type(input) is not Tensor:
+        from .overrides import handle_torch_function, has_torch_function
+
+        if has_torch_function((input,)):
+            given = {"range": range, "weight": weight, "density": density, "out": out}
+            return handle_torch_function(histogram, (input,), input, bins, **given)
+    if not isinstance(input, Tensor) or not isinstance(bins, (int, Tensor)):
+        raise TypeError(
+            "histogram(input, bins): must be a Tensor and an int or a Tensor, got "
+            f"{type(input).__name__} and {type(bins).__name__}"
+        )
+    if input.dtype not in (_C.float32, _C.float64):
+        raise NotImplementedError(f"histogram(input): needs float32 or float64, got {input.dtype}")
+    if weight is not None and (weight.shape != input.shape or weight.dtype != input.dtype):
+        raise RuntimeError(
+            f"histogram(weight): needs input's shape {tuple(input.shape)} and dtype {input.dtype}, "
+            f"got {tuple(weight.shape)} and {weight.dtype}"
+        )
+    edges = _given_edges(input, bins, range) if isinstance(bins, Tensor) else _edges(input, bins, range)
+    global _result
+    if _result is None:
+        from collections import namedtuple
+
+        _result = namedtuple("histogram", ["hist", "bin_edges"])
+    result = _result(_C._call_boxed("_histogram", input, edges, weight, bool(density)), edges)
+    if out is None:
+        return result
+    for target, value in zip(out, result, strict=True):
+        target.resize_(value.shape).copy_(value)
+    return _result(*out)
+
+
+def _given_edges(input: Tensor, bins: Tensor, range: Any) -> Tensor:
+    if range is not None:
+        raise TypeError("histogram(range): has no meaning where bins is a tensor of their ends")
+    if bins.dim() != 1 or len(bins) < 2 or bins.dtype != input.dtype:
+        raise RuntimeError(
+            f"histogram(bins): needs at least two ends in one dimension, of input's dtype {input.dtype}, "
+            f"got shape {tuple(bins.shape)} of {bins.dtype}"
+        )
+    return bins.detach().clone()
+
+
+def _edges(input: Tensor, bins: int, range: Any) -> Tensor:
+    if bins <= 0:
+        raise RuntimeError(f"histogram(bins): must be positive, got {bins}")
+    if range is not None:
+        low, high = map(float, range)
+    elif input.numel():
+        low, high = (end.item() for end in _C.aminmax(input.detach()))
+    else:
+        low, high = 0.0, 1.0
+    if not (abs(low) < float("inf") and abs(high) < float("inf")):
+        raise RuntimeError(f"histogram(range): [{low}, {high}] is not finite")
+    if low > high:
+        raise RuntimeError(f"histogram(range): its min {low} is larger than its max {high}")
+    if low == high:
+        low, high = low - 0.5, high + 0.5
+    return _C.linspace(low, high, bins + 1, dtype=input.dtype, device=input.device)
+
+
+_C.Tensor.histogram = histogram  # type: ignore[attr-defined]

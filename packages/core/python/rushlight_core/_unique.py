@@ -1,0 +1,67 @@
+"""Distinct elements: functions that give one tensor or several, as they are asked."""
+
+from __future__ import annotations
+
+from . import _C
+from ._C import Tensor
+
+TYPE_CHECKING = False  # typing takes longer to import than this package
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def unique(
+    input: Tensor,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+) -> Any:
+    """The distinct elements of a tensor, or its distinct slices along `dim`, in rising order.
+
+    Every NaN is distinct, and last.
+
+    Args:
+        sorted: the result is sorted in any case.
+        return_inverse: also which of them each element (of the shape of `input`), or slice, is.
+        return_counts: also how often each occurs.
+
+    Raises:
+        IndexError: there is no dimension `dim`.
+        RuntimeError: slices have no elements by which they could differ.
+    """
+    return _distinct(unique, input, dim, False, return_inverse, return_counts)
+
+
+def unique_consecutive(
+    input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> Any:
+    """The elements of a tensor, or its slices along `dim`, of which equal neighbours become one.
+
+    Args:
+        return_inverse: also to which of them each element (of the shape of `input`), or slice, belongs.
+        return_counts: also how many neighbours became one.
+    """
+    return _distinct(unique_consecutive, input, dim, True, return_inverse, return_counts)
+
+
+def _distinct(
+    function: Any, input: Tensor, dim: int | None, consecutive: bool, inverse: bool, counts: bool
+) -> Any:
+    name = function.__name__
+    if type(input) is not Tensor:
+        from .overrides import handle_torch_function, has_torch_function
+
+        if has_torch_function((input,)):
+            given = {"return_inverse": inverse, "return_counts": counts, "dim": dim}
+            return handle_torch_function(function, (input,), input, **given)
+        if not isinstance(input, Tensor):
+            raise TypeError(f"{name}(input): must be a Tensor, got {type(input).__name__}")
+    results = _C._call_boxed("_unique", input, dim, consecutive, bool(inverse), bool(counts), name)
+    wanted = (True, inverse, counts)
+    chosen = tuple(result for result, want in zip(results, wanted, strict=True) if want)
+    return chosen if len(chosen) > 1 else chosen[0]
+
+
+_C.Tensor.unique = unique  # type: ignore[attr-defined]
+_C.Tensor.unique_consecutive = unique_consecutive  # type: ignore[attr-defined]

@@ -1,0 +1,129 @@
+#include <algorithm>
+
+#include "bodies/running.h"
+#include "ops/views.h"
+#include "rushlight/ops/_recurrence.h"
+#include "rushlight/ops/_shift.h"
+#include "rushlight/ops/add.h"
+#include "rushlight/ops/cat.h"
+#include "rushlight/ops/clamp_max.h"
+#include "rushlight/ops/cumsum.h"
+#include "rushlight/ops/div.h"
+#include "rushlight/ops/exp.h"
+#include "rushlight/ops/full.h"
+#include "rushlight/ops/isinf.h"
+#include "rushlight/ops/logical_xor.h"
+#include "rushlight/ops/mul.h"
+#include "rushlight/ops/narrow.h"
+#include "rushlight/ops/reshape.h"
+#include "rushlight/ops/sub.h"
+#include "rushlight/ops/sum.h"
+#include "rushlight/ops/where.h"
+
+namespace rushlight::composites {
+namespace {
+
+void check_samples(const char* op, const char* argument, const Tensor& t) {
+    RL_CHECK(t.dtype() != DType::Bool, throw_runtime, "%s(%s): not defined for dtype bool", op, argument);
+}
+
+// Twice the areas between neighbours, dx apart or at x.
+Tensor strips(const char* op, const Tensor& y, int64_t dim, const Tensor* x) {
+    check_samples(op, "y", y);
+    RL_CHECK(y.dim() > 0, throw_index, "%s(y): needs at least one dimension", op);
+    const int d = wrap_dim(op, dim, y.dim());
+    const int64_t n = y.sizes()[d], rest = std::max<int64_t>(n - 1, 0);
+    const int64_t first = std::min<int64_t>(1, n);
+    Tensor sums = ops::add(ops::narrow(y, d, 0, rest), ops::narrow(y, d, first, n - first));
+    if (!x) return sums;
+    check_samples(op, "x", *x);
+    Tensor places = *x;
+    if (x->dim() == 1) {
+        RL_CHECK(x->numel() == n, throw_runtime,
+                 "%s(x): needs a place for each of the %lld samples, got %lld", op, (long long)n,
+                 (long long)x->numel());
+        std::vector<int64_t> shape(static_cast<size_t>(y.dim() - d), 1);
+        shape[0] = n;
+        places = ops::reshape(*x, shape);
+    }
+    const int64_t behind = y.dim() - d;
+    RL_CHECK(places.dim() >= behind && places.size(-behind) == n, throw_runtime,
+             "%s(x): shape %s has no place for each of the %lld samples along dimension %d", op,
+             to_string(x->sizes()).c_str(), (long long)n, d);
+    return ops::mul(sums, ops::sub(ops::narrow(places, -behind, first, n - first),
+                                   ops::narrow(places, -behind, 0, rest)));
+}
+Tensor halved(const Tensor& t, Scalar dx) { return ops::mul(t, Scalar(dx.to<double>() / 2)); }
+
+}  // namespace
+
+Tensor _shift(const Tensor& input, int64_t dim, int64_t by, Scalar fill) {
+    const int d = wrap_dim("_shift", dim, input.dim());
+    const int64_t n = input.dim() ? input.sizes()[d] : 1;
+    if (n == 0) return input;
+    std::vector<int64_t> one = input.shape();
+    if (input.dim()) one[static_cast<size_t>(d)] = 1;
+    Tensor end = ops::full(one, fill, input.dtype(), input.device());
+    if (n == 1) return end;
+    Tensor kept = ops::narrow(input, d, by > 0 ? 0 : 1, n - 1);
+    const Tensor parts[] = {by > 0 ? end : kept, by > 0 ? kept : end};
+    return ops::cat(parts, d);
+}
+
+Tensor _logcumsumexp_gradient(const Tensor& grad, const Tensor& input, const Tensor& result, int64_t dim,
+                              bool reverse) {
+    // exp(input[i] - result[j]) is exp(input[i] - result[i]) times exp(result[k - 1] - result[k]) for k of (i, j]: none exceeds 1.
+    Tensor finite = ops::where(ops::isinf(result), Scalar(0), result);
+    Tensor decay =
+        ops::exp(ops::clamp_max(ops::sub(ops::_shift(finite, dim, 1, Scalar(0)), finite), Scalar(0)));
+    Tensor share = ops::exp(ops::sub(input, finite));
+    return reverse ? ops::mul(ops::_recurrence(decay, grad, dim, true), share)
+                   : ops::_recurrence(decay, ops::mul(grad, share), dim, false);
+}
+
+Tensor diff(const Tensor& given, int64_t n, int64_t dim, const Tensor& prepend, const Tensor& append) {
+    RL_CHECK(given.dim() > 0, throw_runtime, "diff(input): needs at least one dimension");
+    RL_CHECK(n >= 0, throw_runtime, "diff(n): must not be negative, got %lld", (long long)n);
+    const int d = wrap_dim("diff", dim, given.dim());
+    auto check = [&](const char* name, const Tensor& t) {
+        bool fits = t.dim() == given.dim();
+        for (int k = 0; fits && k < t.dim(); ++k) fits = k == d || t.sizes()[k] == given.sizes()[k];
+        RL_CHECK(fits, throw_runtime, "diff(%s): shape %s does not fit input's %s but along dimension %d",
+                 name, to_string(t.sizes()).c_str(), to_string(given.sizes()).c_str(), d);
+    };
+    if (prepend.defined()) check("prepend", prepend);
+    if (append.defined()) check("append", append);
+    if (n == 0) return given;
+    Tensor t = given;
+    if (prepend.defined() || append.defined()) {
+        std::vector<Tensor> parts;
+        if (prepend.defined()) parts.push_back(prepend);
+        parts.push_back(given);
+        if (append.defined()) parts.push_back(append);
+        t = ops::cat(parts, d);
+    }
+    for (; n > 0; --n) {
+        const int64_t size = t.sizes()[d];
+        if (size == 0) return t;
+        Tensor later = ops::narrow(t, d, 1, size - 1), earlier = ops::narrow(t, d, 0, size - 1);
+        t = t.dtype() == DType::Bool ? ops::logical_xor(later, earlier) : ops::sub(later, earlier);
+    }
+    return t;
+}
+
+Tensor trapezoid(const Tensor& y, Scalar dx, int64_t dim) {
+    return halved(ops::sum(strips("trapezoid", y, dim, nullptr), IntList(&dim, 1)), dx);
+}
+Tensor trapezoid_x(const Tensor& y, const Tensor& x, int64_t dim) {
+    const int64_t behind = dim < 0 ? dim : dim - y.dim();  // x may have more dimensions than y
+    return halved(ops::sum(strips("trapezoid", y, dim, &x), IntList(&behind, 1)), Scalar(1));
+}
+Tensor cumulative_trapezoid(const Tensor& y, Scalar dx, int64_t dim) {
+    return halved(ops::cumsum(strips("cumulative_trapezoid", y, dim, nullptr), dim), dx);
+}
+Tensor cumulative_trapezoid_x(const Tensor& y, const Tensor& x, int64_t dim) {
+    const int64_t behind = dim < 0 ? dim : dim - y.dim();
+    return halved(ops::cumsum(strips("cumulative_trapezoid", y, dim, &x), behind), Scalar(1));
+}
+
+}  // namespace rushlight::composites

@@ -1,0 +1,248 @@
+#include "bodies/scatter.h"
+#include "bodies/indexing.h"
+#include "ops/pointwise.h"
+#include "ops/views.h"
+#include "rushlight/ops/_scatter_reduce_.h"
+#include "rushlight/ops/_to_copy.h"
+#include "rushlight/ops/add.h"
+#include "rushlight/ops/broadcast_to.h"
+#include "rushlight/ops/cat.h"
+#include "rushlight/ops/clone.h"
+#include "rushlight/ops/div.h"
+#include "rushlight/ops/eq.h"
+#include "rushlight/ops/expand.h"
+#include "rushlight/ops/flatten.h"
+#include "rushlight/ops/full.h"
+#include "rushlight/ops/gather.h"
+#include "rushlight/ops/index_copy_.h"
+#include "rushlight/ops/index_fill_.h"
+#include "rushlight/ops/logical_and.h"
+#include "rushlight/ops/lt.h"
+#include "rushlight/ops/masked_scatter_.h"
+#include "rushlight/ops/masked_select.h"
+#include "rushlight/ops/mul.h"
+#include "rushlight/ops/narrow.h"
+#include "rushlight/ops/ones_like.h"
+#include "rushlight/ops/put_.h"
+#include "rushlight/ops/reshape.h"
+#include "rushlight/ops/scatter.h"
+#include "rushlight/ops/scatter_add.h"
+#include "rushlight/ops/where.h"
+#include "rushlight/ops/zeros_like.h"
+
+namespace rushlight::composites {
+namespace {
+
+Tensor row_major_copy(const Tensor& t) { return ops::clone(t, "contiguous"); }
+Tensor as(const Tensor& t, DType dtype) { return t.dtype() == dtype ? t : ops::_to_copy(t, dtype); }
+
+// Indices that count from the end, counted from the front.
+Tensor from_the_front(const Tensor& index, int64_t size) {
+    return ops::where(ops::lt(index, Scalar(0)), ops::add(index, Scalar(size)), index);
+}
+
+// The part of src that the index covers, after checks of what a kernel takes for granted.
+Tensor covered(const char* op, const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src) {
+    RL_CHECK(index.dtype() == DType::Int64 || index.dtype() == DType::Int32, throw_runtime,
+             "%s(index): must be an int64 or int32 tensor, got %s", op, name(index.dtype()));
+    const int d = wrap_dim(op, dim, input.dim());
+    const bool flat =
+        input.dim() + index.dim() + src.dim() <= 3 && input.dim() <= 1 && index.dim() <= 1 && src.dim() <= 1;
+    RL_CHECK(flat || (index.dim() == input.dim() && src.dim() == input.dim()), throw_runtime,
+             "%s(index, src): need input's number of dimensions, got shapes %s, %s and %s", op,
+             to_string(input.sizes()).c_str(), to_string(index.sizes()).c_str(),
+             to_string(src.sizes()).c_str());
+    if (index.dim() == 0) return ops::reshape(src, {});
+    Tensor part = src.dim() ? src : ops::reshape(src, kInts<1>);
+    for (int64_t k = 0; k < index.dim(); ++k) {
+        const int64_t n = index.sizes()[k];
+        RL_CHECK(index.numel() == 0 || k == d || input.dim() == 0 || n <= input.sizes()[k], throw_runtime,
+                 "%s(index): shape %s exceeds %s at dimension %lld", op, to_string(index.sizes()).c_str(),
+                 to_string(input.sizes()).c_str(), (long long)k);
+        RL_CHECK(index.numel() == 0 || n <= part.sizes()[k], throw_runtime,
+                 "%s(index, src): index of shape %s exceeds src of shape %s", op,
+                 to_string(index.sizes()).c_str(), to_string(src.sizes()).c_str());
+        if (index.numel() && n < part.sizes()[k]) part = ops::narrow(part, k, 0, n);
+    }
+    return part;
+}
+std::string_view add_or_multiply(const char* op, std::string_view reduce) {
+    RL_CHECK(reduce == "add" || reduce == "multiply", throw_runtime,
+             "%s(reduce): must be 'add' or 'multiply', got '%.*s'\nhint: scatter_reduce has more of them", op,
+             static_cast<int>(reduce.size()), reduce.data());
+    return reduce == "add" ? "sum" : "prod";
+}
+
+Tensor reduce_into(const char* op, const Tensor& target, int64_t dim, const Tensor& index, const Tensor& src,
+                   std::string_view reduce, bool include_self) {
+    Tensor part = covered(op, target, dim, index, src);
+    return ops::_scatter_reduce_(target, dim, index, part, reduce, include_self, op);
+}
+
+// One index for every element of `source`, from one for every slice.
+Tensor spread_index(const char* op, const Tensor& input, int64_t dim, const Tensor& index,
+                    const Tensor& source, std::string_view reduce) {
+    RL_CHECK(reduce != "sum", throw_runtime,
+             "%s(reduce): must be prod, mean, amax or amin, got 'sum'\nhint: index_add sums", op);
+    RL_CHECK(index.dtype() == DType::Int64 || index.dtype() == DType::Int32, throw_runtime,
+             "%s(index): must be an int64 or int32 tensor, got %s", op, name(index.dtype()));
+    RL_CHECK(index.dim() <= 1, throw_index, "%s(index): must have one dimension, got shape %s", op,
+             to_string(index.sizes()).c_str());
+    const int d = wrap_dim(op, dim, input.dim());
+    bool fits = source.dim() == input.dim();
+    for (int k = 0; fits && k < input.dim(); ++k)
+        fits = source.sizes()[k] == (k == d ? index.numel() : input.sizes()[k]);
+    RL_CHECK(
+        fits, throw_runtime, "%s(source): shape %s does not fit input %s and %lld indices along dimension %d",
+        op, to_string(source.sizes()).c_str(), to_string(input.sizes()).c_str(), (long long)index.numel(), d);
+    std::vector<int64_t> shape(static_cast<size_t>(source.dim()), 1);
+    if (!shape.empty()) shape[static_cast<size_t>(d)] = index.numel();
+    return ops::expand(ops::reshape(index, shape), source.sizes(), false);
+}
+
+}  // namespace
+
+Tensor put(const Tensor& input, const Tensor& index, const Tensor& source, bool accumulate) {
+    return ops::put_(row_major_copy(input), index, source, accumulate);
+}
+Tensor index_copy(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& source) {
+    return ops::index_copy_(row_major_copy(input), dim, index, source);
+}
+Tensor index_fill(const Tensor& input, int64_t dim, const Tensor& index, Scalar value) {
+    return ops::index_fill_(row_major_copy(input), dim, index, value);
+}
+Tensor index_fill__tensor(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& value) {
+    RL_CHECK(value.dim() == 0, throw_runtime,
+             "index_fill_(value): must be a number or a 0-d tensor, got shape %s",
+             to_string(value.sizes()).c_str());
+    const int d = wrap_dim("index_fill_", dim, input.dim());
+    const int64_t size = input.dim() ? input.sizes()[d] : 1;
+    std::vector<int64_t> shape = input.shape();
+    if (!shape.empty()) shape[static_cast<size_t>(d)] = index.numel();
+    return ops::index_copy_(input, dim, from_the_front(index, size),
+                            ops::expand(as(value, input.dtype()), shape, false));
+}
+Tensor index_fill_tensor(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& value) {
+    return index_fill__tensor(row_major_copy(input), dim, index, value);
+}
+
+Tensor scatter_reduce_(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,
+                       std::string_view reduce, bool include_self) {
+    return reduce_into("scatter_reduce_", input, dim, index, src, reduce, include_self);
+}
+Tensor scatter_reduce(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,
+                      std::string_view reduce, bool include_self) {
+    return reduce_into("scatter_reduce", row_major_copy(input), dim, index, src, reduce, include_self);
+}
+Tensor scatter__reduced(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,
+                        std::string_view reduce) {
+    return reduce_into("scatter_", input, dim, index, src, add_or_multiply("scatter_", reduce), true);
+}
+Tensor scatter__value_reduced(const Tensor& input, int64_t dim, const Tensor& index, Scalar value,
+                              std::string_view reduce) {
+    return scatter__reduced(input, dim, index, ops::full(index.sizes(), value, input.dtype(), input.device()),
+                            reduce);
+}
+Tensor scatter_reduced(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,
+                       std::string_view reduce) {
+    return reduce_into("scatter", row_major_copy(input), dim, index, src, add_or_multiply("scatter", reduce),
+                       true);
+}
+Tensor scatter_value_reduced(const Tensor& input, int64_t dim, const Tensor& index, Scalar value,
+                             std::string_view reduce) {
+    return scatter_reduced(input, dim, index, ops::full(index.sizes(), value, input.dtype(), input.device()),
+                           reduce);
+}
+
+Tensor index_reduce_(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& source,
+                     std::string_view reduce, bool include_self) {
+    Tensor every = spread_index("index_reduce_", input, dim, index, source, reduce);
+    return ops::_scatter_reduce_(input, dim, every, source, reduce, include_self, "index_reduce_");
+}
+Tensor index_reduce(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& source,
+                    std::string_view reduce, bool include_self) {
+    Tensor every = spread_index("index_reduce", input, dim, index, source, reduce);
+    return ops::_scatter_reduce_(row_major_copy(input), dim, every, source, reduce, include_self,
+                                 "index_reduce");
+}
+
+std::tuple<Tensor, Tensor> _scatter_reduce_backward(const Tensor& grad, const Tensor& input, int64_t dim,
+                                                    const Tensor& index, const Tensor& src,
+                                                    std::string_view reduce, bool include_self,
+                                                    const Tensor& result) {
+    auto at = [&](const Tensor& t) { return ops::gather(t, dim, index); };
+    auto met = [&](const Tensor& t) {  // how many, or how much, meets at each place
+        return ops::scatter_add(include_self ? ops::ones_like(input) : ops::zeros_like(input), dim, index, t);
+    };
+    Tensor own, theirs;
+    if (reduce == "sum") {
+        own = grad;
+        theirs = at(grad);
+    } else if (reduce == "mean") {
+        Tensor count = met(ops::ones_like(src));
+        Tensor share = ops::div(grad, ops::where(ops::eq(count, Scalar(0)), Scalar(1), count));
+        own = share;
+        theirs = at(share);
+    } else if (reduce == "prod") {
+        // The product of the others: of the rest where a single factor is zero, else the quotient.
+        Tensor rest = ops::_scatter_reduce_(row_major_copy(ops::ones_like(input)), dim, index, src, "prod",
+                                            true, "scatter_reduce");
+        own = ops::mul(grad, rest);
+        Tensor nought = ops::eq(src, Scalar(0));
+        Tensor noughts = ops::scatter_add(ops::zeros_like(input), dim, index, as(nought, input.dtype()));
+        Tensor single = ops::logical_and(nought, ops::eq(at(noughts), Scalar(1)));
+        Tensor start = include_self ? input : ops::ones_like(input);
+        Tensor without =
+            ops::_scatter_reduce_(row_major_copy(start), dim, index, ops::where(single, Scalar(1), src),
+                                  "prod", true, "scatter_reduce");
+        theirs = ops::where(single, at(ops::mul(grad, without)),
+                            ops::div(at(ops::mul(grad, result)), ops::where(nought, Scalar(1), src)));
+    } else {  // equal extremes share the gradient evenly
+        Tensor mine = as(ops::eq(input, result), grad.dtype()),
+               is = as(ops::eq(src, at(result)), grad.dtype());
+        Tensor count = ops::scatter_add(include_self ? mine : ops::zeros_like(mine), dim, index, is);
+        Tensor share = ops::div(grad, ops::where(ops::eq(count, Scalar(0)), Scalar(1), count));
+        own = ops::mul(share, mine);
+        theirs = ops::mul(at(share), is);
+    }
+    if (!include_self) own = ops::scatter(own, dim, index, Scalar(0));
+    return {own, theirs};
+}
+
+Tensor _masked_scatter_backward(const Tensor& grad, const Tensor& mask, IntList sizes) {
+    Tensor written = ops::masked_select(grad, mask);
+    int64_t count = 1;
+    for (int64_t n : sizes) count *= n;
+    const int64_t rest = count - written.numel();
+    if (rest > 0) {
+        const Tensor parts[] = {written,
+                                ops::full(IntList(&rest, 1), Scalar(0), grad.dtype(), grad.device())};
+        written = ops::cat(parts, 0);
+    }
+    return ops::reshape(written, sizes);
+}
+Tensor masked_scatter(const Tensor& input, const Tensor& mask, const Tensor& source) {
+    auto shape = broadcast_shapes("masked_scatter", "input", input.sizes(), "mask", mask.sizes());
+    return ops::masked_scatter_(row_major_copy(ops::broadcast_to(input, shape)), mask, source);
+}
+
+Tensor take_along_dim(const Tensor& input, const Tensor& indices, std::optional<int64_t> dim) {
+    RL_CHECK(indices.dtype() == DType::Int64, throw_runtime,
+             "take_along_dim(indices): must be an int64 tensor, got %s", name(indices.dtype()));
+    if (!dim)
+        return ops::gather(ops::flatten(input), 0, ops::flatten(from_the_front(indices, input.numel())));
+    RL_CHECK(indices.dim() == input.dim(), throw_runtime,
+             "take_along_dim(indices): needs input's number of dimensions, got shapes %s and %s",
+             to_string(indices.sizes()).c_str(), to_string(input.sizes()).c_str());
+    const auto d = static_cast<size_t>(wrap_dim("take_along_dim", *dim, input.dim()));
+    if (input.dim() == 0) return ops::gather(input, *dim, from_the_front(indices, 1));
+    std::vector<int64_t> from = input.shape(), at = indices.shape();
+    from[d] = at[d] = 1;
+    std::vector<int64_t> joint = broadcast_shapes("take_along_dim", "input", from, "indices", at);
+    joint[d] = input.sizes()[d];
+    Tensor source = ops::broadcast_to(input, joint);
+    joint[d] = indices.sizes()[d];
+    return ops::gather(source, *dim, ops::broadcast_to(from_the_front(indices, input.sizes()[d]), joint));
+}
+
+}  // namespace rushlight::composites

@@ -1,0 +1,181 @@
+// Running sums, products and extremes along a dimension.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "bodies/order.h"
+#include "bodies/running.h"
+#include "ops/direct/lines.h"
+#include "rushlight/parallel.h"
+
+namespace rushlight::direct {
+namespace {
+
+// A row-major tensor as (outer, n, inner), walked in blocks of adjacent lines, so that memory is read in order whatever
+// the dimension. Lines are independent: threads change no result.
+struct Blocks {
+    static constexpr int64_t kWidth = 32;
+    int64_t outer = 1, n = 1, inner = 1;
+
+    Blocks(const Tensor& t, int dim) {
+        for (int d = 0; d < t.dim(); ++d) (d < dim ? outer : d == dim ? n : inner) *= t.sizes()[d];
+    }
+    // body(first, width): of `width` lines side by side the first element of the first; steps are `inner` apart.
+    template <class Body>
+    void each(Body body) const {
+        if (n == 0) return;
+        const int64_t across = (inner + kWidth - 1) / kWidth;
+        const int64_t work = n * std::min(inner, kWidth);
+        parallel_for(0, outer * across, std::max<int64_t>(1, (1 << 15) / work),
+                     [&](int64_t begin, int64_t end) {
+                         for (int64_t b = begin; b < end; ++b) {
+                             const int64_t at = b % across * kWidth;
+                             body(b / across * n * inner + at, std::min(kWidth, inner - at));
+                         }
+                     });
+    }
+};
+
+// y = step(state, x) for every element, with a state for each line.
+template <class State, class T, class Step>
+void run(const Blocks& blocks, State start, const T* x, Step step) {
+    blocks.each([&](int64_t first, int64_t width) {
+        State state[Blocks::kWidth];
+        std::fill_n(state, width, start);
+        for (int64_t i = 0; i < blocks.n; ++i)
+            for (int64_t j = 0; j < width; ++j) {
+                const int64_t at = first + i * blocks.inner + j;
+                step(state[j], x[at], at, i);
+            }
+    });
+}
+
+// In double precision or 64 bits, rounded once for each element.
+template <class Combine>
+Tensor accumulate(const char* op, const Tensor& input, int64_t dim, std::optional<DType> dtype, int start,
+                  Combine combine) {
+    host_only(op, input);
+    const int d = wrap_dim(op, dim, input.dim());
+    const DType result = dtype.value_or(is_integral(input.dtype(), true) ? DType::Int64 : input.dtype());
+    Tensor out = make_tensor(input.sizes(), result, input.device());
+    if (is_meta(input) || out.numel() == 0) return out;
+    const Tensor x = row_major(input, result);
+    if (result == DType::Bool) {  // every sum or product is true or false
+        Tensor wide = accumulate(op, x, dim, DType::Int64, start, combine);
+        copy_into(out, wide);
+        return out;
+    }
+    with_type(op, result, [&](auto zero) {
+        using T = decltype(zero);
+        using State = std::conditional_t<std::is_integral_v<T>, uint64_t, double>;
+        T* y = out.data<T>();
+        run(Blocks(x, d), static_cast<State>(start), x.data<T>(),
+            [&](State& state, T v, int64_t at, int64_t) {
+                state = combine(state, static_cast<State>(static_cast<Computed<T>>(v)));
+                y[at] = static_cast<T>(static_cast<Computed<T>>(state));
+            });
+    });
+    return out;
+}
+
+// keeps(x, best): whether x takes the place of the best so far.
+template <class Keeps>
+std::tuple<Tensor, Tensor> running_extreme(const char* op, const Tensor& input, int64_t dim, Keeps keeps) {
+    host_only(op, input);
+    const int d = wrap_dim(op, dim, input.dim());
+    Tensor values = make_tensor(input.sizes(), input.dtype(), input.device()),
+           indices = make_tensor(input.sizes(), DType::Int64, input.device());
+    if (is_meta(input) || values.numel() == 0) return {values, indices};
+    const Tensor x = row_major(input);
+    with_type(op, input.dtype(), [&](auto zero) {
+        using T = decltype(zero);
+        struct Best {
+            T value;
+            int64_t index;
+        };
+        T* value = values.data<T>();
+        int64_t* index = indices.data<int64_t>();
+        run(Blocks(x, d), Best{T{}, 0}, x.data<T>(), [&](Best& best, T v, int64_t at, int64_t i) {
+            const Computed<T> a = v, b = best.value;
+            if (i == 0 || a != a || keeps(a, b)) best = {v, i};
+            value[at] = best.value;
+            index[at] = best.index;
+        });
+    });
+    return {values, indices};
+}
+
+}  // namespace
+
+Tensor cumsum(const Tensor& input, int64_t dim, std::optional<DType> dtype) {
+    return accumulate("cumsum", input, dim, dtype, 0, [](auto a, auto b) { return a + b; });
+}
+Tensor cumprod(const Tensor& input, int64_t dim, std::optional<DType> dtype) {
+    return accumulate("cumprod", input, dim, dtype, 1, [](auto a, auto b) { return a * b; });
+}
+
+std::tuple<Tensor, Tensor> cummax(const Tensor& input, int64_t dim) {
+    return running_extreme("cummax", input, dim, [](auto x, auto best) { return x >= best; });
+}
+std::tuple<Tensor, Tensor> cummin(const Tensor& input, int64_t dim) {
+    return running_extreme("cummin", input, dim, [](auto x, auto best) { return x <= best; });
+}
+
+Tensor logcumsumexp(const Tensor& input, int64_t dim) {
+    host_only("logcumsumexp", input);
+    const int d = wrap_dim("logcumsumexp", dim, input.dim());
+    Tensor out = make_tensor(input.sizes(), input.dtype(), input.device());
+    with_floating("logcumsumexp", input.dtype(), [&](auto zero) {
+        using T = decltype(zero);
+        if (is_meta(input) || out.numel() == 0) return;
+        const Tensor x = row_major(input);
+        T* y = out.data<T>();
+        constexpr double kInfinity = std::numeric_limits<double>::infinity();
+        // The sum of exp(x - largest): the largest so far never overflows.
+        struct Sum {
+            double largest, scaled;
+        };
+        run(Blocks(x, d), Sum{-kInfinity, 0}, x.data<T>(), [&](Sum& s, T v, int64_t at, int64_t) {
+            const double a = static_cast<Computed<T>>(v);
+            if (a == s.largest) s.scaled += std::isfinite(a) || a > 0;
+            else if (a < s.largest) s.scaled += std::exp(a - s.largest);
+            else s = {a, s.scaled * std::exp(s.largest - a) + 1};
+            y[at] = static_cast<T>(static_cast<Computed<T>>(s.largest + std::log(s.scaled)));
+        });
+    });
+    return out;
+}
+
+Tensor _recurrence(const Tensor& factors, const Tensor& terms, int64_t dim, bool reverse) {
+    host_only("_recurrence", terms);
+    const int d = wrap_dim("_recurrence", dim, terms.dim());
+    RL_CHECK(factors.dtype() == terms.dtype() && factors.shape() == terms.shape(), throw_runtime,
+             "_recurrence(factors): must have the dtype and shape of terms, %s %s, got %s %s",
+             name(terms.dtype()), to_string(terms.sizes()).c_str(), name(factors.dtype()),
+             to_string(factors.sizes()).c_str());
+    Tensor out = make_tensor(terms.sizes(), terms.dtype(), terms.device());
+    with_floating("_recurrence", terms.dtype(), [&](auto zero) {
+        using T = decltype(zero);
+        if (is_meta(terms) || out.numel() == 0) return;
+        const Tensor f = row_major(factors), t = row_major(terms);
+        const T *factor = f.data<T>(), *term = t.data<T>();
+        T* y = out.data<T>();
+        const Blocks blocks(t, d);
+        blocks.each([&](int64_t first, int64_t width) {
+            double state[Blocks::kWidth] = {};
+            for (int64_t step = 0; step < blocks.n; ++step) {
+                const int64_t i = reverse ? blocks.n - 1 - step : step;
+                for (int64_t j = 0; j < width; ++j) {
+                    const int64_t at = first + i * blocks.inner + j;
+                    if (step > 0)
+                        state[j] *= static_cast<Computed<T>>(factor[reverse ? at + blocks.inner : at]);
+                    state[j] += static_cast<Computed<T>>(term[at]);
+                    y[at] = static_cast<T>(static_cast<Computed<T>>(state[j]));
+                }
+            }
+        });
+    });
+    return out;
+}
+
+}  // namespace rushlight::direct

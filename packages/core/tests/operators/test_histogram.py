@@ -1,0 +1,76 @@
+"""histogram and gradient, which take arguments of several kinds and are therefore written in Python."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import rushlight_core as core
+
+
+def numbers(*shape: int) -> np.ndarray:
+    return np.random.default_rng(len(shape)).normal(size=shape)
+
+
+@pytest.mark.parametrize("density", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("where", [{}, {"range": (-1.0, 2.0)}])
+def test_equal_parts(density: bool, weighted: bool, where: dict) -> None:
+    x, w = numbers(5, 40), np.abs(numbers(5, 40)) if weighted else None
+    weight = None if w is None else core.tensor(w)
+    hist, edges = core.histogram(core.tensor(x), 7, weight=weight, density=density, **where)
+    wanted, wanted_edges = np.histogram(x, 7, weights=w, density=density, **where)
+    np.testing.assert_allclose(hist.numpy(), wanted)
+    np.testing.assert_allclose(edges.numpy(), wanted_edges)
+
+
+def test_given_parts() -> None:
+    x, ends = numbers(90), np.array([-2.0, -0.5, 0.0, 0.25, 3.0])
+    result = core.tensor(x).histogram(core.tensor(ends))
+    np.testing.assert_allclose(result.hist.numpy(), np.histogram(x, ends)[0])
+    np.testing.assert_allclose(result.bin_edges.numpy(), ends)
+
+
+def test_histogram_refuses() -> None:
+    x = core.tensor([1.0, 2.0])
+    for error, arguments, options in (
+        (RuntimeError, (x, 0), {}),
+        (RuntimeError, (x, 3), {"range": (2, 1)}),
+        (RuntimeError, (x, 3), {"weight": core.ones(3)}),
+        (RuntimeError, (core.tensor([float("nan")]), 3), {}),
+        (RuntimeError, (x, core.tensor([1.0])), {}),
+        (TypeError, (x, core.tensor([1.0, 2.0])), {"range": (0, 1)}),
+        (TypeError, (x, "auto"), {}),
+        (NotImplementedError, (core.tensor([1, 2]), 3), {}),
+    ):
+        with pytest.raises(error, match="histogram"):
+            core.histogram(*arguments, **options)
+
+
+@pytest.mark.parametrize("edge_order", [1, 2])
+@pytest.mark.parametrize("uneven", [False, True])
+def test_gradient(edge_order: int, uneven: bool) -> None:
+    x = numbers(4, 6)
+    places = [np.cumsum(np.abs(numbers(n)) + 0.1) for n in x.shape] if uneven else [0.5, 2.0]
+    spacing = [core.tensor(p) for p in places] if uneven else places
+    got = core.gradient(core.tensor(x), spacing=spacing, edge_order=edge_order)
+    for a, b in zip(got, np.gradient(x, *places, edge_order=edge_order), strict=True):
+        np.testing.assert_allclose(a.numpy(), b)
+    (one,) = core.gradient(core.tensor(x), dim=-1)
+    np.testing.assert_allclose(one.numpy(), np.gradient(x, axis=-1))
+
+
+def test_gradient_refuses() -> None:
+    x = core.ones(3, 4)
+    for error, options in (
+        (RuntimeError, {"edge_order": 3}),
+        (RuntimeError, {"spacing": [1, 2, 3]}),
+        (RuntimeError, {"spacing": (core.ones(3), core.ones(3))}),
+        (RuntimeError, {"dim": (0, 0)}),
+        (IndexError, {"dim": 2}),
+        (TypeError, {"spacing": core.ones(3)}),
+    ):
+        with pytest.raises(error, match="gradient"):
+            core.gradient(x, **options)
+    with pytest.raises(RuntimeError, match="samples"):
+        core.gradient(core.ones(1))

@@ -1,0 +1,56 @@
+"""Writing at scattered places: the same whatever the threads, and nothing is written where an index is bad."""
+
+from __future__ import annotations
+
+import pytest
+
+import rushlight_core as core
+
+
+@pytest.mark.parametrize("reduce", ["sum", "prod", "mean", "amax", "amin"])
+def test_threads_change_nothing(reduce: str) -> None:
+    core.manual_seed(0)
+    x, src = core.randn(50, 70), core.randn(4000, 70)
+    index = core.randint(0, 50, (4000, 70))
+    before, results = core.get_num_threads(), []
+    try:
+        for threads in (1, 2, 3, 8):
+            core.set_num_threads(threads)
+            results.append(x.scatter_reduce(0, index, src, reduce, include_self=False).tolist())
+    finally:
+        core.set_num_threads(before)
+    assert all(result == results[0] for result in results)
+
+
+@pytest.mark.parametrize(
+    ("error", "write"),
+    [
+        (IndexError, lambda x, at: x.put_(at, core.ones(2))),
+        (IndexError, lambda x, at: x.index_copy_(0, at, core.ones(2))),
+        (IndexError, lambda x, at: x.index_fill_(0, at, 1)),
+        (IndexError, lambda x, at: x.index_reduce_(0, at, core.ones(2), "prod")),
+        (RuntimeError, lambda x, at: x.scatter_reduce_(0, at, core.ones(2), "sum")),
+        (RuntimeError, lambda x, at: x.scatter_(0, at, core.ones(2), reduce="add")),
+    ],
+)
+def test_a_bad_index_writes_nothing(error: type[Exception], write) -> None:  # type: ignore[no-untyped-def]
+    x = core.zeros(3)
+    with pytest.raises(error, match=r"index 7 is out of range .* 3"):
+        write(x, core.tensor([0, 7]))
+    assert x.tolist() == [0, 0, 0]
+    assert x._version == 0
+
+
+def test_too_little_source_writes_nothing() -> None:
+    x = core.zeros(3)
+    with pytest.raises(RuntimeError, match="3 true elements"):
+        x.masked_scatter_(core.tensor([True, True, True]), core.ones(2))
+    assert x.tolist() == [0, 0, 0]
+
+
+def test_in_place_through_a_strided_view() -> None:
+    x = core.zeros(3, 4)
+    x.t().index_copy_(0, core.tensor([3, 1]), core.ones(2, 3))
+    x[:, 0].put_(core.tensor([-1]), core.tensor([5.0]))
+    x[:, 2].scatter_reduce_(0, core.tensor([1, 1]), core.tensor([2.0, 3.0]), "sum")
+    assert x.tolist() == [[0, 1, 0, 1], [0, 1, 5, 1], [5, 1, 0, 1]]
