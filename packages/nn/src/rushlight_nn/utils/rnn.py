@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import NamedTuple
 
 import rushlight_core as core
 from rushlight_core import Tensor
 
-TYPE_CHECKING = False
+TYPE_CHECKING = False  # see Note [No typing at run time]
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, NamedTuple
 
-
-class _Fields(NamedTuple):
-    data: Tensor
-    batch_sizes: Tensor
-    sorted_indices: Tensor | None
-    unsorted_indices: Tensor | None
+    class _Fields(NamedTuple):
+        data: Tensor
+        batch_sizes: Tensor
+        sorted_indices: Tensor | None
+        unsorted_indices: Tensor | None
+else:
+    _Fields = namedtuple("_Fields", ["data", "batch_sizes", "sorted_indices", "unsorted_indices"])
 
 
 class PackedSequence(_Fields):
