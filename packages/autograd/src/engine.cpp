@@ -2,9 +2,12 @@
 
 #include <algorithm>
 
+#include "rushlight/autograd/anomaly.h"
 #include "rushlight/hooks.h"
 #include "rushlight/interrupt.h"
 #include "rushlight/ops/add.h"
+#include "rushlight/ops/any.h"
+#include "rushlight/ops/isnan.h"
 #include "rushlight/ops/ones_like.h"
 
 namespace rushlight::autograd {
@@ -189,7 +192,9 @@ class Pass {
             if (hooks && !hooks->post.empty()) given.assign(grads.begin(), grads.end());
             {
                 NodeScope scope(node->sequence(), [&] { return node->name(); });
-                node->apply(grads, out);
+                if (anomaly_is_on()) [[unlikely]]
+                    apply_watched(node, grads, out);
+                else node->apply(grads, out);
             }
             if (hooks)
                 for (auto& hook : hooks->post) hook->call(out, given);
@@ -205,6 +210,27 @@ class Pass {
             if (--tasks_[next].dependencies == 0) push(next);
         }
         if (++executed_ % 4 == 0) check_interrupted();
+    }
+
+    // Anomaly mode: an error tells what calls recorded the node, and NaN is one.
+    static void apply_watched(Node* node, std::span<Tensor> grads, std::span<Tensor> out) {
+        auto calls = [&] {
+            const Node::Hooks* hooks = node->hooks_or_null();
+            return hooks && !hooks->calls.empty()
+                       ? "\nThe forward call that recorded it (most recent call last):\n" + hooks->calls
+                       : "\nhint: it was recorded before anomaly mode was on, so the forward call is not known";
+        };
+        try {
+            node->apply(grads, out);
+        } catch (const Error& error) { throw Error(error.kind(), error.what() + calls()); }
+        if (!anomaly_checks_nan()) return;
+        for (size_t i = 0; i < out.size(); ++i) {
+            if (!out[i].defined() || !is_differentiable(out[i].dtype())) continue;
+            Tensor nan = ops::any(ops::isnan(make_alias(out[i])));
+            if (!*nan.data<bool>()) continue;
+            throw_runtime("Function '%s' returned nan values in its %zuth output.%s", node->name().c_str(), i,
+                          calls().c_str());
+        }
     }
 
     void run_pre_hooks(Node* node, Node::Hooks* hooks, std::span<Tensor> grads) {

@@ -3,6 +3,7 @@
 #include <atomic>
 
 #include "rushlight/allocator.h"
+#include "rushlight/autograd/anomaly.h"
 #include "rushlight/autograd/variable.h"
 #include "rushlight/hooks.h"
 #include "rushlight/ops/add.h"
@@ -16,6 +17,10 @@ std::atomic<uint64_t> next_sequence{1};
 void* allocate_node(size_t nbytes) { return cpu_allocate(nbytes); }
 void release_node(void* node, size_t nbytes) noexcept { cpu_release(node, nbytes); }
 
+namespace detail {
+std::atomic<uint8_t> anomaly{0};
+}
+
 Node::Node(const char* name, uint32_t num_results, uint32_t num_edges)
     : name_(name),
       sequence_(next_sequence.fetch_add(1, std::memory_order_relaxed)),
@@ -24,6 +29,8 @@ Node::Node(const char* name, uint32_t num_results, uint32_t num_edges)
       site_(num_edges ? current_site() : 0),
       edges_(inline_edges_) {
     if (num_edges > kInlineEdges) edges_ = new Edge[num_edges];
+    if (num_edges && anomaly_is_on()) [[unlikely]]
+        hooks().calls = current_calls();
     if (num_edges) report_node(sequence_);  // leaves belong to no operator, and have no site
 }
 

@@ -1,10 +1,49 @@
 #include "rushlight/autograd/saved.h"
 
+#include <utility>
+
 #include "rushlight/ops/_to_copy.h"
 #include "rushlight/ops/sum.h"
 #include "rushlight/ops/view.h"
 
 namespace rushlight::autograd {
+
+namespace detail {
+thread_local SavedHook* saved_hook = nullptr;
+}
+
+SavedHook* set_saved_hook(SavedHook* hook) { return std::exchange(detail::saved_hook, hook); }
+
+void SavedTensor::pack(const Tensor& t) {
+    struct Inactive {  // what the hook computes is not packed in turn
+        SavedHook* hook = set_saved_hook(nullptr);
+        ~Inactive() { set_saved_hook(hook); }
+    } inactive;
+    auto made = std::make_unique<Elsewhere>();
+    made->packed = inactive.hook->pack(make_alias(t));
+    made->sizes = t.shape();
+    made->dtype = t.dtype();
+    // A result's place is this node, which would keep itself alive.
+    if (!is_result_ && needs_grad(t)) made->edge = gradient_edge(t);
+    packed_ = std::move(made);
+}
+
+Tensor SavedTensor::unpack_packed(Node* node) const {
+    Tensor given = packed_->packed->unpack();
+    RL_CHECK(given.defined() && given.dtype() == packed_->dtype &&
+                 std::equal(given.sizes().begin(), given.sizes().end(), packed_->sizes.begin(),
+                            packed_->sizes.end()),
+             throw_runtime,
+             "saved_tensors_hooks(unpack_hook): must return the %s of shape %s that was packed, got %s",
+             name(packed_->dtype), to_string(packed_->sizes).c_str(),
+             given.defined()
+                 ? (std::string(name(given.dtype())) + " of shape " + to_string(given.sizes())).c_str()
+                 : "nothing");
+    Tensor t = make_alias(given);
+    if (is_result_ && is_differentiable(t.dtype())) set_history(t, Ref<Node>::share(node), index_);
+    if (packed_->edge) set_history(t, packed_->edge.node, packed_->edge.index);
+    return t;
+}
 
 Tensor SavedTensor::unpack_result(Node* node) const {
     Tensor t = make_alias(tensor_);

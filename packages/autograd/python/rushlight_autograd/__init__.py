@@ -6,8 +6,9 @@ Afterwards tensors have `backward`, `grad_fn` and hooks, and operators on tensor
 import sys
 
 import rushlight_core as _core  # first: it loads librushlight, which this package's library needs
-from rushlight_autograd import forward_ad, functional, graph
+from rushlight_autograd import anomaly_mode, checkpoint, forward_ad, functional, graph
 from rushlight_autograd._C import FunctionCtx, Node
+from rushlight_autograd.anomaly_mode import detect_anomaly, set_detect_anomaly
 from rushlight_autograd.backward import backward, grad
 from rushlight_autograd.function import Function
 from rushlight_autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
@@ -26,7 +27,10 @@ __all__ = [
     "FunctionCtx",
     "GradcheckError",
     "Node",
+    "anomaly_mode",
     "backward",
+    "checkpoint",
+    "detect_anomaly",
     "enable_grad",
     "forward_ad",
     "functional",
@@ -37,6 +41,7 @@ __all__ = [
     "inference_mode",
     "is_grad_enabled",
     "no_grad",
+    "set_detect_anomaly",
     "set_grad_enabled",
 ]
 

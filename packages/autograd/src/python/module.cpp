@@ -114,8 +114,8 @@ int execute(PyObject* module) {
         translate();
         return -1;
     }
-    if (add_nodes(module) < 0 || add_hooks(module) < 0 || add_functions(module) < 0 ||
-        add_tensor_methods(module) < 0)
+    if (add_nodes(module) < 0 || add_hooks(module) < 0 || add_modes(module) < 0 ||
+        add_functions(module) < 0 || add_tensor_methods(module) < 0)
         return -1;
     return PyModule_AddFunctions(module, functions);
 }

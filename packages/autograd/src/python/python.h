@@ -96,5 +96,6 @@ int add_nodes(PyObject* module);
 int add_functions(PyObject* module);
 int add_tensor_methods(PyObject* module);
 int add_hooks(PyObject* module);
+int add_modes(PyObject* module);
 
 }  // namespace rushlight::autograd::python

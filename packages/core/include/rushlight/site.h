@@ -21,6 +21,8 @@ struct SiteFunctions {
     Site (*current)(const char* op);
     /// "add_ at train.py:12", without the operator where there is none. "" for 0.
     std::string (*describe)(Site site);
+    /// The calls that led here as the language prints them, the innermost last; takes its time.
+    std::string (*calls)();
 };
 
 /// Installs the functions (null: none). They live as long as the process.
@@ -35,5 +37,6 @@ inline Site current_site(const char* op = nullptr) {
     return f ? f->current(op) : 0;
 }
 RL_API std::string describe(Site site);
+RL_API std::string current_calls();
 
 }  // namespace rushlight

@@ -26,6 +26,9 @@ PyObject* translate_exception() {
         PyErr_SetString(type, e.what());
     } catch (const std::bad_alloc&) { PyErr_NoMemory(); } catch (const std::exception& e) {
         PyErr_SetString(PyExc_RuntimeError, e.what());
+    } catch (...) {
+        // Of another extension module, on its way through an operator: it has set the error.
+        if (!PyErr_Occurred()) PyErr_SetString(PyExc_RuntimeError, "an exception of an unknown type");
     }
     return nullptr;
 }

@@ -188,7 +188,26 @@ std::string describe_site(Site site) {
     return text;
 }
 
-constexpr SiteFunctions functions{current, describe_site};
+// traceback.format_stack(), as text.
+std::string running_calls() {
+    if (!Py_IsInitialized() || !PyGILState_GetThisThreadState()) return {};
+    PyGILState_STATE gil = PyGILState_Ensure();
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    std::string text;
+    PyObject* traceback = PyImport_ImportModule("traceback");
+    PyObject* lines = traceback ? PyObject_CallMethod(traceback, "format_stack", nullptr) : nullptr;
+    for (Py_ssize_t i = 0; lines && i < PyList_GET_SIZE(lines); ++i)
+        if (const char* line = PyUnicode_AsUTF8(PyList_GET_ITEM(lines, i))) text += line;
+    Py_XDECREF(lines);
+    Py_XDECREF(traceback);
+    PyErr_Clear();
+    PyErr_Restore(type, value, trace);
+    PyGILState_Release(gil);
+    return text;
+}
+
+constexpr SiteFunctions functions{current, describe_site, running_calls};
 
 }  // namespace
 

@@ -13,4 +13,9 @@ std::string describe(Site site) {
     return f && site ? f->describe(site) : std::string();
 }
 
+std::string current_calls() {
+    const SiteFunctions* f = detail::site_functions.load();
+    return f ? f->calls() : std::string();
+}
+
 }  // namespace rushlight

@@ -66,6 +66,7 @@ class RL_API Node : public RefCounted {
         std::vector<std::pair<uint32_t, std::shared_ptr<Hook>>>
             tensor_hooks;  // on the gradient of one result
         std::vector<std::shared_ptr<Hook>> pre, post;
+        std::string calls;  // that led to the operator: anomaly mode
     };
     Hooks& hooks();
     Hooks* hooks_or_null() { return hooks_.get(); }

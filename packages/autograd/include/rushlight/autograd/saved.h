@@ -1,6 +1,7 @@
 // What a node keeps of its operator's arguments and results until the backward pass.
 #pragma once
 
+#include "rushlight/autograd/saved_hook.h"
 #include "rushlight/autograd/variable.h"
 
 namespace rushlight::autograd {
@@ -13,29 +14,45 @@ class RL_API SavedTensor {
   public:
     SavedTensor() = default;
     void save(const Tensor& t) {
+        if (saved_hook() && t.defined()) [[unlikely]]
+            return pack(t);
         tensor_ = t;
         if (t.defined()) version_ = t.version();
     }
     void save_result(const Tensor& t, uint32_t index) {
         if (!t.defined()) return;
-        tensor_ = make_alias(t);
-        version_ = t.version();
         index_ = index;
         is_result_ = true;
+        if (saved_hook()) [[unlikely]]
+            return pack(t);
+        tensor_ = make_alias(t);
+        version_ = t.version();
         if (forward_mode_is_on()) [[unlikely]]
             share_tangent(t, tensor_);
     }
     /// `node`: whose saved tensor it is.
     Tensor unpack(Node* node) const {
-        if (!tensor_.defined()) return tensor_;
+        if (!tensor_.defined()) return packed_ ? unpack_packed(node) : tensor_;
         if (tensor_.version() != version_) [[unlikely]]
             fail(node);
         return is_result_ ? unpack_result(node) : tensor_;
     }
-    void release() { tensor_ = Tensor(); }
-    bool defined() const { return tensor_.defined(); }
+    void release() {
+        tensor_ = Tensor();
+        packed_ = nullptr;
+    }
+    bool defined() const { return tensor_.defined() || packed_; }
 
   private:
+    // Where a hook has packed the tensor: what it made, and an argument's place in the graph.
+    struct Elsewhere {
+        std::unique_ptr<Packed> packed;
+        std::vector<int64_t> sizes;
+        DType dtype;
+        Edge edge;
+    };
+    void pack(const Tensor& t);
+    Tensor unpack_packed(Node* node) const;
     Tensor unpack_result(Node* node) const;
     [[noreturn]] void fail(Node* node) const;
 
@@ -43,6 +60,7 @@ class RL_API SavedTensor {
     uint32_t version_ = 0;
     uint32_t index_ = 0;
     bool is_result_ = false;
+    std::unique_ptr<Elsewhere> packed_;
 };
 
 /// A saved argument that is a tensor or a number.

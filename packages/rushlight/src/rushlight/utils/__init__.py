@@ -1,5 +1,5 @@
-"""Utilities, by PyTorch's names: `utils.data`."""
+"""Utilities, by PyTorch's names: `utils.data`, `utils.checkpoint`."""
 
-from rushlight.utils import data
+from rushlight.utils import checkpoint, data
 
-__all__ = ["data"]
+__all__ = ["checkpoint", "data"]

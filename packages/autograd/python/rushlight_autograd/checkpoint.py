@@ -1,0 +1,224 @@
+"""Checkpointing: memory for time. What a function saves is thrown away, and computed again for its gradient.
+
+T. Chen et al., "Training deep nets with sublinear memory cost", 2016.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import rushlight_core as core
+from rushlight_autograd.backward import backward
+from rushlight_autograd.function import Function
+from rushlight_autograd.graph import saved_tensors_hooks
+from rushlight_core import Tensor
+
+__all__ = ["CheckpointError", "checkpoint", "checkpoint_sequential"]
+
+Contexts = Callable[[], tuple[AbstractContextManager[Any], AbstractContextManager[Any]]]
+
+
+class CheckpointError(RuntimeError):
+    """A function that did not compute again what it computed first."""
+
+
+def no_contexts() -> tuple[AbstractContextManager[Any], AbstractContextManager[Any]]:
+    """Nothing around the function, the first time and when it is computed again."""
+    return nullcontext(), nullcontext()
+
+
+def checkpoint(
+    function: Callable[..., Any],
+    *args: Any,
+    use_reentrant: bool | None = None,
+    context_fn: Contexts = no_contexts,
+    determinism_check: str = "default",
+    preserve_rng_state: bool = True,
+    **kwargs: Any,
+) -> Any:
+    """function(*args, **kwargs), whose saved tensors are computed again when the backward pass needs them.
+
+    The random generator is set for that to the state it had, unless `preserve_rng_state` is off. The function must compute
+    the same both times: other shapes or dtypes raise CheckpointError, unless `determinism_check` is "none".
+
+    `use_reentrant` (default False) runs a backward pass inside of the backward pass instead: then arguments in containers
+    and keywords get no gradient, `autograd.grad` does not work, and one tensor among `args` must require grad.
+    """
+    if determinism_check not in ("default", "none"):
+        raise ValueError(
+            f"checkpoint(determinism_check): must be 'default' or 'none', got {determinism_check!r}"
+        )
+    if not use_reentrant:
+        return _checkpoint_by_hooks(
+            function, args, kwargs, context_fn, determinism_check == "default", preserve_rng_state
+        )
+    if kwargs:
+        raise ValueError(f"checkpoint(use_reentrant=True): takes no keywords, got {', '.join(kwargs)}")
+    if context_fn is not no_contexts:
+        raise ValueError("checkpoint(context_fn): only with use_reentrant=False")
+    return _Reentrant.apply(function, preserve_rng_state, *args)
+
+
+def checkpoint_sequential(
+    functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any
+) -> Any:
+    """The modules or functions one after the other, all but the last of `segments` equal parts checkpointed.
+
+    `functions` is a Sequential or a sequence of callables; `kwargs` go to `checkpoint`.
+    """
+    chain: Sequence[Callable[..., Any]] = (
+        list(functions.children()) if hasattr(functions, "children") else list(functions)
+    )
+    if not 1 <= segments <= max(len(chain), 1):
+        raise ValueError(f"checkpoint_sequential(segments): must be 1 to {len(chain)}, got {segments}")
+    length = len(chain) // segments
+
+    def part(begin: int, end: int) -> Callable[[Any], Any]:
+        def run(value: Any) -> Any:
+            for function in chain[begin:end]:
+                value = function(value)
+            return value
+
+        return run
+
+    for number in range(segments - 1):
+        input = checkpoint(
+            part(number * length, (number + 1) * length), input, use_reentrant=use_reentrant, **kwargs
+        )
+    return part((segments - 1) * length, len(chain))(input)
+
+
+# --- by hooks on what is saved ---
+
+
+class _Place:
+    """Stands for a saved tensor."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        self.kind = tuple(tensor.shape), tensor.dtype
+
+
+class _Enough(BaseException):
+    """All that was asked for has been computed."""
+
+
+def _checkpoint_by_hooks(
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    context_fn: Contexts,
+    check: bool,
+    preserve_rng_state: bool,
+) -> Any:
+    first_time, again = context_fn()
+    state = core.get_rng_state() if preserve_rng_state else None
+    # The nodes own the places: what is not needed any more is not kept when it is computed again.
+    places: list[weakref.ref[_Place]] = []
+    computed: weakref.WeakKeyDictionary[_Place, Tensor] = weakref.WeakKeyDictionary()
+
+    def pack(tensor: Tensor) -> _Place:
+        place = _Place(tensor)
+        places.append(weakref.ref(place))
+        return place
+
+    def unpack(place: _Place) -> Tensor:
+        if place not in computed:
+            compute_again()
+        if place not in computed:
+            raise CheckpointError(
+                "checkpoint(): the function saved fewer tensors when it was computed again\n"
+                "hint: it must do the same both times, whatever it reads besides its arguments"
+            )
+        return computed.pop(place)
+
+    def compute_again() -> None:
+        number = 0
+
+        def keep(tensor: Tensor) -> None:
+            nonlocal number
+            if number == len(places):
+                raise CheckpointError(
+                    "checkpoint(): the function saved more tensors when it was computed again"
+                )
+            place = places[number]()
+            number += 1
+            if place is not None:
+                kind = tuple(tensor.shape), tensor.dtype
+                if check and kind != place.kind:
+                    raise CheckpointError(
+                        f"checkpoint(): tensor {number - 1} that the function saved was {place.kind[1]} of shape"
+                        f" {place.kind[0]}, and {kind[1]} of shape {kind[0]} when it was computed again"
+                    )
+                computed[place] = tensor
+            if number == len(places):
+                raise _Enough
+
+        def refuse(_: None) -> Tensor:
+            raise CheckpointError(
+                "checkpoint(): a backward pass inside of the function needs use_reentrant=True"
+            )
+
+        now = core.get_rng_state() if state is not None else None
+        try:
+            if state is not None:
+                core.set_rng_state(state)
+            with again, core.enable_grad(), saved_tensors_hooks(keep, refuse):
+                function(*args, **kwargs)
+        except _Enough:
+            pass
+        finally:
+            if now is not None:
+                core.set_rng_state(now)
+
+    with first_time, saved_tensors_hooks(pack, unpack):
+        return function(*args, **kwargs)
+
+
+# --- by a backward pass inside of the backward pass ---
+
+
+class _Reentrant(Function):
+    @staticmethod
+    def forward(ctx: Any, function: Callable[..., Any], preserve_rng_state: bool, *args: Any) -> Any:
+        ctx.function = function
+        ctx.state = core.get_rng_state() if preserve_rng_state else None
+        ctx.args = [None if isinstance(x, Tensor) else x for x in args]
+        ctx.save_for_backward(*(x for x in args if isinstance(x, Tensor)))
+        with core.no_grad():
+            return function(*args)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        saved = iter(ctx.saved_tensors)
+        wanted = ctx.needs_input_grad[2:]
+        args = [x if x is not None else next(saved) for x in ctx.args]
+        args = [
+            x.detach().requires_grad_(want) if isinstance(x, Tensor) and want else x
+            for x, want in zip(args, wanted, strict=True)
+        ]
+        now = core.get_rng_state()
+        try:
+            if ctx.state is not None:
+                core.set_rng_state(ctx.state)
+            with core.enable_grad():
+                outputs = ctx.function(*args)
+        finally:
+            core.set_rng_state(now)
+        outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+        pairs = [
+            (y, g) for y, g in zip(outputs, grads, strict=True) if isinstance(y, Tensor) and y.requires_grad
+        ]
+        if not pairs:
+            raise RuntimeError("checkpoint(use_reentrant=True): no output of the function requires grad")
+        backward([y for y, _ in pairs], [g for _, g in pairs])
+        return (
+            None,
+            None,
+            *(
+                x.grad if isinstance(x, Tensor) and want else None
+                for x, want in zip(args, wanted, strict=True)
+            ),
+        )

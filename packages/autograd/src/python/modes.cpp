@@ -1,0 +1,102 @@
+// saved_tensors_hooks and anomaly mode.
+#include "python.h"
+#include "rushlight/autograd/anomaly.h"
+#include "rushlight/autograd/saved_hook.h"
+
+namespace rushlight::autograd::python {
+namespace {
+
+struct ErrorIsSet {};
+
+class PythonPacked final : public Packed {
+  public:
+    PythonPacked(PyObject* value, PyObject* unpack) : value_(value), unpack_(Py_NewRef(unpack)) {}
+    ~PythonPacked() override {
+        if (!Py_IsInitialized()) return;
+        WithGil gil;
+        Py_DECREF(value_);
+        Py_DECREF(unpack_);
+    }
+    Tensor unpack() override {
+        WithGil gil;
+        Object result(check(PyObject_CallOneArg(unpack_, value_)));
+        return require_tensor(result.get(), "saved_tensors_hooks", "result of unpack_hook");
+    }
+
+  private:
+    PyObject* value_;
+    PyObject* unpack_;
+};
+
+class PythonSavedHook final : public SavedHook {
+  public:
+    PythonSavedHook(PyObject* pack, PyObject* unpack, SavedHook* outer)
+        : outer(outer), pack_(Py_NewRef(pack)), unpack_(Py_NewRef(unpack)) {}
+    ~PythonSavedHook() override {
+        Py_DECREF(pack_);
+        Py_DECREF(unpack_);
+    }
+    std::unique_ptr<Packed> pack(const Tensor& t) override {
+        WithGil gil;
+        try {
+            Object argument(check(wrap(t)));
+            return std::make_unique<PythonPacked>(check(PyObject_CallOneArg(pack_, argument.get())), unpack_);
+        } catch (PythonFailure& failure) {
+            failure.restore();
+            throw ErrorIsSet();  // passes through an operator of core, whose bindings do not know our exceptions
+        }
+    }
+    SavedHook* const outer;
+
+  private:
+    PyObject* pack_;
+    PyObject* unpack_;
+};
+
+PyObject* push_saved_hooks(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+    RL_TRY
+    RL_CHECK(nargs == 2 && PyCallable_Check(args[0]) && PyCallable_Check(args[1]), throw_type,
+             "saved_tensors_hooks(pack_hook, unpack_hook): both must be callable");
+    set_saved_hook(new PythonSavedHook(args[0], args[1], saved_hook()));
+    Py_RETURN_NONE;
+    RL_CATCH
+}
+
+PyObject* pop_saved_hooks(PyObject*, PyObject*) {
+    RL_TRY
+    auto* innermost = dynamic_cast<PythonSavedHook*>(saved_hook());
+    RL_CHECK(innermost, throw_runtime, "saved_tensors_hooks: it was not entered on this thread");
+    set_saved_hook(innermost->outer);
+    delete innermost;
+    Py_RETURN_NONE;
+    RL_CATCH
+}
+
+PyObject* set_anomaly_mode(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+    RL_TRY
+    RL_CHECK(nargs == 2, throw_type, "_set_anomaly takes 2 arguments");
+    set_anomaly(PyObject_IsTrue(args[0]) == 1, PyObject_IsTrue(args[1]) == 1);
+    Py_RETURN_NONE;
+    RL_CATCH
+}
+
+PyObject* get_anomaly_mode(PyObject*, PyObject*) {
+    return Py_BuildValue("(NN)", PyBool_FromLong(anomaly_is_on()),
+                         PyBool_FromLong(detail::anomaly.load() & 2));
+}
+
+PyMethodDef functions[] = {
+    {"_push_saved_hooks", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(push_saved_hooks)),
+     METH_FASTCALL, nullptr},
+    {"_pop_saved_hooks", pop_saved_hooks, METH_NOARGS, nullptr},
+    {"_set_anomaly", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(set_anomaly_mode)),
+     METH_FASTCALL, nullptr},
+    {"_get_anomaly", get_anomaly_mode, METH_NOARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+}  // namespace
+
+int add_modes(PyObject* module) { return PyModule_AddFunctions(module, functions); }
+
+}  // namespace rushlight::autograd::python
