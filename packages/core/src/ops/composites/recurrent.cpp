@@ -20,6 +20,7 @@
 #include "rushlight/ops/reshape.h"
 #include "rushlight/ops/select.h"
 #include "rushlight/ops/sigmoid.h"
+#include "rushlight/ops/split_with_sizes.h"
 #include "rushlight/ops/stack.h"
 #include "rushlight/ops/sub.h"
 #include "rushlight/ops/t.h"
@@ -132,7 +133,8 @@ struct Ran {
 Ran run(Cell cell, const Tensor& data, const Steps& steps, const State& first, const Weights& w,
         bool backwards) {
     const int64_t count = static_cast<int64_t>(steps.sizes.size());
-    Tensor x = from_input(cell, data, w);
+    // Taken apart at once: the gradients of the steps are joined once.
+    const std::vector<Tensor> x = ops::split_with_sizes(from_input(cell, data, w), steps.sizes, 0);
     std::vector<Tensor> outputs(static_cast<size_t>(count));
     State s = backwards ? first.rows(0, steps.sizes.back()) : first;
     std::optional<State> done;  // the last states of sequences that are over, in the order of the batch
@@ -146,7 +148,7 @@ Ran run(Cell cell, const Tensor& data, const Steps& steps, const State& first, c
         } else if (size > have) {  // backwards, shorter sequences come in with their first states
             s = s.followed_by(first.rows(have, size - have));
         }
-        s = step(cell, ops::narrow(x, 0, steps.starts[t], size), s, w);
+        s = step(cell, x[t], s, w);
         outputs[t] = s.h;
     }
     return {ops::cat(outputs), done ? s.followed_by(*done) : s};
