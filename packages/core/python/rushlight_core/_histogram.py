@@ -60,12 +60,12 @@ def histogram(
     if _result is None:
         from collections import namedtuple
 
-        _result = namedtuple("histogram", ["hist", "bin_edges"])
+        _result = namedtuple("histogram", ["hist", "bin_edges"])  # type: ignore[name-match]
     result = _result(_C._call_boxed("_histogram", input, edges, weight, bool(density)), edges)
     if out is None:
         return result
     for target, value in zip(out, result, strict=True):
-        target.resize_(value.shape).copy_(value)
+        _C.mul(value, 1, out=target)  # gives it the shape
     return _result(*out)
 
 
@@ -98,4 +98,4 @@ def _edges(input: Tensor, bins: int, range: Any) -> Tensor:
     return _C.linspace(low, high, bins + 1, dtype=input.dtype, device=input.device)
 
 
-_C.Tensor.histogram = histogram  # type: ignore[attr-defined]
+setattr(_C.Tensor, "histogram", histogram)  # noqa: B010 (the stub has it as a method)

@@ -63,5 +63,5 @@ def _distinct(
     return chosen if len(chosen) > 1 else chosen[0]
 
 
-_C.Tensor.unique = unique  # type: ignore[attr-defined]
-_C.Tensor.unique_consecutive = unique_consecutive  # type: ignore[attr-defined]
+for _name, _function in (("unique", unique), ("unique_consecutive", unique_consecutive)):
+    setattr(_C.Tensor, _name, _function)

@@ -297,7 +297,14 @@ def scattered(x: Array, dim: int, index: Array, src: Array, reduce: str, include
     for place in np.ndindex(index.shape):
         to = (*place[: dim % x.ndim], int(index[place]), *place[dim % x.ndim + 1 :])
         met.setdefault(to, [x[to]] if include_self else []).append(src[place])
-    f = {"sum": np.sum, "prod": np.prod, "mean": np.mean, "amax": np.max, "amin": np.min}[reduce]
+    functions: dict[str, Any] = {
+        "sum": np.sum,
+        "prod": np.prod,
+        "mean": np.mean,
+        "amax": np.max,
+        "amin": np.min,
+    }
+    f = functions[reduce]
     out = x.copy()
     for to, values in met.items():
         out[to] = np.floor(f(values)) if reduce == "mean" and x.dtype.kind in "iu" else f(values)
