@@ -9,6 +9,7 @@ PROGRAM = """
 
     CHILD = '''
     import os, signal, sys, time
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job, as CI may be, ignores it
     import rushlight_core as core
     from rushlight_data import DataLoader, Dataset
     if sys.argv[1] == "pickling":
