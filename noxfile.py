@@ -151,12 +151,16 @@ def bench(session: nox.Session) -> None:
 def swap(session: nox.Session) -> None:
     """Run the second implementation of every seam through the tests of the first."""
     swapped = [package for package in everything() if _marked(package, "swap")]
-    install(session, builder(), swapped, extra="test")
-    for (
-        package
-    ) in swapped:  # in a process each: packages' conftests do not mix, and a process has one autograd
-        folder = package.folder / "tests"
-        session.run(*PYTEST, f"--rootdir={package.folder}", "-m", "swap", str(folder), *session.posargs)
+    core = GRAPH["core"]
+    install(session, builder(), [core, *swapped], extra="test")
+    # The compute library is chosen by the environment: plain kernels in oneDNN's place.
+    operators = str(core.folder / "tests" / "operators")
+    plain = {"RUSHLIGHT_COMPUTE": "plain"}
+    session.run(*PYTEST, f"--rootdir={core.folder}", operators, *session.posargs, env=plain)
+    # Packages' conftests do not mix, and a process has one provider of gradients: a process for each folder.
+    for package in swapped:
+        folder = str(package.folder / "tests")
+        session.run(*PYTEST, f"--rootdir={package.folder}", "-m", "swap", folder, *session.posargs)
 
 
 @nox.session
