@@ -18,14 +18,23 @@ from ..report import number, table
 
 TARGET_MB = 90.0
 
+# Arrays come into programs of either library by it, though the peer does not list it: it counts for neither.
+SHARED = frozenset({"numpy"})
+
 
 def run(options: Options) -> dict[str, Any]:
-    """Megabytes (10^6 bytes) of a distribution and of everything it requires, by the installer's records."""
+    """Megabytes (10^6 bytes) of a distribution and of everything it requires, by the installer's records.
+
+    The totals, the ratio and the verdict leave out what is shared with the peer.
+    """
     closures = {
         "subject": _closure(options.module, options.python),
         "peer": _closure(options.peer, options.peer_python),
     }
-    total = {key: sum(sizes.values()) / 1e6 for key, sizes in closures.items()}
+    total = {
+        key: sum(size for name, size in sizes.items() if name not in SHARED) / 1e6
+        for key, sizes in closures.items()
+    }
     return {
         "suite": "size",
         "module": options.module,
@@ -124,10 +133,13 @@ def render(result: dict[str, Any]) -> str:
     """One table per library, then the totals."""
     parts = ["size"]
     for key, name in (("subject", result["module"]), ("peer", result["peer"])):
-        body = [[package, f"{size:.2f}"] for package, size in result["mb"][key].items()]
+        sizes = result["mb"][key]
+        own = [[package, f"{size:.2f}"] for package, size in sizes.items() if package not in SHARED]
+        shared = [[f"besides, {package}", f"{sizes[package]:.2f}"] for package in SHARED if package in sizes]
         parts.append(
             table(
-                [f"{name} and what it requires", "MB"], [*body, ["total", f"{result['total_mb'][key]:.1f}"]]
+                [f"{name} and what it requires", "MB"],
+                [*own, ["total", f"{result['total_mb'][key]:.1f}"], *shared],
             )
         )
     parts.append(
