@@ -148,6 +148,13 @@ def bench(session: nox.Session) -> None:
 
 
 @nox.session
+def names(session: nox.Session) -> None:
+    """Compare what PyTorch documents with what is here, and write docs/names.md."""
+    install(session, builder(), [GRAPH["rushlight"]], requirements=dependency_group("peer"))
+    session.run("python", "-P", "tools/compare_names.py", *session.posargs)
+
+
+@nox.session
 def swap(session: nox.Session) -> None:
     """Run the second implementation of every seam through the tests of the first."""
     swapped = [package for package in everything() if _marked(package, "swap")]

@@ -1,0 +1,503 @@
+"""What PyTorch documents beside what rushlight has: writes docs/names.md (`nox -s names`).
+
+What is public in PyTorch is taken from PyTorch itself: names of a module's `__all__` (or defined in it) that have a
+docstring, and Tensor's own attributes. Arguments come from its stubs, from `inspect`, or from the first lines of the
+docstring, in this order. Of rushlight the same is looked at in the same way.
+
+A name is *present* if every documented call of it works here with the same meaning: each of PyTorch's signatures is turned
+into calls (every number of positional arguments, all by name), and each call must bind to one of our signatures, argument
+by argument, with the same defaults for what was left out. What is there and does not bind so is *different*.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import importlib
+import inspect
+import re
+import sys
+import typing
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+TABLE = ROOT / "docs" / "names.md"
+
+# Modules of PyTorch that rushlight means to have; "Tensor" is a class among them.
+MODULES = (
+    "", "Tensor", "linalg", "fft", "special", "random", "autograd", "autograd.functional", "autograd.forward_ad",
+    "autograd.graph", "nn", "nn.functional", "nn.init", "nn.utils", "nn.utils.rnn", "optim", "optim.lr_scheduler",
+    "optim.swa_utils", "utils.data", "utils.checkpoint", "utils.dlpack",
+)  # fmt: skip
+
+# Arguments of named, sparse and quantised tensors, and of layouts that only those have: see docs/differences.md.
+FOREIGN_ARGUMENTS = {"names", "layout", "pin_memory"}
+
+
+@dataclass
+class Entry:
+    """One name of a module: its signatures, none where it cannot be called or nobody says how."""
+
+    name: str
+    signatures: list[inspect.Signature] = field(default_factory=list)
+    callable: bool = True
+
+
+@dataclass
+class Row:
+    """The verdict over one name."""
+
+    name: str
+    verdict: str  # present, different, missing
+    how: str = ""
+    theirs: str = ""
+    ours: str = ""
+
+
+# --- signatures ---
+
+
+class Stubs:
+    """Signatures of a stub file: functions of the module, methods of its classes."""
+
+    def __init__(self, *paths: Path) -> None:
+        self.functions: dict[str, list[inspect.Signature]] = {}
+        self.methods: dict[str, list[inspect.Signature]] = {}
+        for path in paths:
+            for node in ast.parse(path.read_text()).body:
+                if isinstance(node, ast.FunctionDef):
+                    self._add(self.functions, node)
+                elif isinstance(node, ast.ClassDef) and node.name in ("Tensor", "TensorBase"):
+                    for method in node.body:
+                        if isinstance(method, ast.FunctionDef):
+                            self._add(self.methods, method)
+
+    @staticmethod
+    def _add(table: dict[str, list[inspect.Signature]], node: ast.FunctionDef) -> None:
+        if any(isinstance(d, ast.Name) and d.id == "property" for d in node.decorator_list):
+            return
+        texts = [
+            ast.unparse(a.annotation) for a in ast.walk(node.args) if isinstance(a, ast.arg) and a.annotation
+        ]
+        if any("EllipsisType" in text or "Sequence[str" in text for text in texts):
+            return  # dimensions by name
+        names = [a.arg for a in (*node.args.posonlyargs, *node.args.args)]
+        if (
+            any(name in names[:-1] and names.index(name) < 2 for name in ("alpha", "beta", "value"))
+            and len(names) > 2
+        ):
+            return  # add(alpha, other): deprecated, and in no documentation
+        table.setdefault(node.name, []).append(signature_of_arguments(node.args))
+
+
+def signature_of_arguments(arguments: ast.arguments) -> inspect.Signature:
+    """A parsed list of parameters; annotations are left out, defaults are literals or their source."""
+    kinds = inspect.Parameter
+    positional = [*arguments.posonlyargs, *arguments.args]
+    defaults: list[ast.expr | None] = [None] * (len(positional) - len(arguments.defaults)) + list(
+        arguments.defaults
+    )
+    found = []
+    for a, default in zip(positional, defaults, strict=True):
+        kind = kinds.POSITIONAL_ONLY if a in arguments.posonlyargs else kinds.POSITIONAL_OR_KEYWORD
+        found.append(kinds(a.arg, kind, default=_default(default)))
+    if arguments.vararg:
+        found.append(kinds(arguments.vararg.arg, kinds.VAR_POSITIONAL))
+    for a, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
+        found.append(kinds(a.arg, kinds.KEYWORD_ONLY, default=_default(default)))
+    if arguments.kwarg:
+        found.append(kinds(arguments.kwarg.arg, kinds.VAR_KEYWORD))
+    return inspect.Signature(found)
+
+
+UNKNOWN = object()  # a default that nobody writes down
+
+
+def _default(node: ast.expr | None) -> Any:
+    if node is None:
+        return inspect.Parameter.empty
+    try:
+        value = ast.literal_eval(node)
+    except ValueError:
+        return ast.unparse(node).rsplit(".", 1)[-1]
+    return UNKNOWN if value is ... else value
+
+
+def signatures_of_docstring(name: str, text: str) -> list[inspect.Signature]:
+    """Those of the first lines: `name(input, dim=None) -> Tensor`; [] where they are no Python."""
+    found = []
+    for line in text.strip().splitlines()[:8]:
+        match = re.match(rf"(?:[\w.]+\.)?{re.escape(name)}\((.*)\)\s*(?:->.*)?$", line.strip())
+        if not match:
+            continue
+        try:
+            node = ast.parse(f"def f({match[1]}): ...").body[0]
+        except SyntaxError:
+            continue
+        assert isinstance(node, ast.FunctionDef)
+        found.append(signature_of_arguments(node.args))
+    return found
+
+
+def signatures_of(value: Any, name: str, stub: dict[str, list[inspect.Signature]]) -> list[inspect.Signature]:
+    """The signatures of a callable, from the best source that there is."""
+    builtin = inspect.isbuiltin(value) or inspect.ismethoddescriptor(value)
+    if builtin:
+        for spelling in (name, getattr(value, "__name__", name)):
+            if spelling in stub:
+                return (
+                    [_by_position(s) for s in stub[spelling]] if _takes_no_keywords(value) else stub[spelling]
+                )
+    try:
+        found = [inspect.signature(value)]
+    except (TypeError, ValueError):
+        found = []
+    if all(_is_vague(s) for s in found):
+        function = value.__init__ if inspect.isclass(value) else value
+        overloads = typing.get_overloads(function) if inspect.isfunction(function) else []
+        if overloads:
+            found = [inspect.signature(one) for one in overloads]
+            found = [_without_self(s) for s in found] if inspect.isclass(value) else found
+            return [s for s in found if not _is_vague(s)]
+        said = [] if inspect.isclass(value) else signatures_of_docstring(name, value.__doc__ or "")
+        return said or stub.get(name, [])
+    return found
+
+
+def _is_vague(signature: inspect.Signature) -> bool:
+    return [p.kind for p in signature.parameters.values()] == [
+        inspect.Parameter.VAR_POSITIONAL,
+        inspect.Parameter.VAR_KEYWORD,
+    ]
+
+
+def _takes_no_keywords(value: Any) -> bool:
+    """Whether a function written in C refuses names, whatever a stub says: asked of the function itself."""
+    owner = getattr(value, "__objclass__", None)
+    try:
+        value(*([] if owner is None else [owner()]), **{"no such argument": 0})
+    except TypeError as error:
+        return "takes no keyword arguments" in str(error)
+    except Exception:
+        return False
+    return False
+
+
+def _by_position(signature: inspect.Signature) -> inspect.Signature:
+    parameters = [
+        p.replace(kind=p.POSITIONAL_ONLY) if p.kind == p.POSITIONAL_OR_KEYWORD else p
+        for p in signature.parameters.values()
+    ]
+    return signature.replace(parameters=parameters)
+
+
+# --- what there is ---
+
+
+def members(library: Any, path: str, stubs: Stubs, documented: bool) -> dict[str, Entry]:
+    """The public names of a module of the library, or of its class Tensor."""
+    owner = library if not path else _module(library, path)
+    if owner is None:
+        return {}
+    of_tensor = path == "Tensor"
+    table = stubs.methods if of_tensor else stubs.functions
+    found = {}
+    for name in sorted(_public(owner, path, library.__name__) if documented else dir(owner)):
+        value = getattr(owner, name, None)
+        if documented and not _has_documentation(owner, name, value):
+            continue
+        entry = Entry(name, callable=callable(value))
+        if entry.callable:
+            entry.signatures = signatures_of(value, name, table)
+            if of_tensor and not isinstance(inspect.getattr_static(owner, name), (staticmethod, classmethod)):
+                entry.signatures = [_without_self(s) for s in entry.signatures]
+        found[name] = entry
+    return found
+
+
+def _module(library: Any, path: str) -> Any:
+    if path == "Tensor":
+        return library.Tensor
+    try:
+        return importlib.import_module(f"{library.__name__}.{path}")
+    except ImportError:
+        return None
+
+
+def _public(owner: Any, path: str, library: str) -> Iterable[str]:
+    names = getattr(owner, "__all__", None) if isinstance(owner, ModuleType) else None
+    if names is None:
+        names = dir(owner)
+    for name in names:
+        value = getattr(owner, name, None)
+        if name.startswith("_") or inspect.ismodule(value):
+            continue
+        where = getattr(value, "__module__", None) or ""
+        if path == "" and inspect.isclass(value) and where.startswith("torch._C"):
+            continue  # the compiler's and the interpreter's own types
+        if isinstance(owner, ModuleType) and "__all__" not in vars(owner):
+            # Not what a module has imported for itself. What is written in C says nothing of where it belongs.
+            if inspect.isbuiltin(value):
+                if not signatures_of_docstring(name, value.__doc__ or ""):
+                    continue
+            elif where and not where.startswith((f"{library}.{path}", f"{library}._jit_internal")):
+                continue
+        yield name
+
+
+def _has_documentation(owner: Any, name: str, value: Any) -> bool:
+    held = inspect.getattr_static(owner, name, value)
+    text = getattr(held, "__doc__", None)
+    if not isinstance(text, str) or not text.strip():
+        return False
+    # A constant has its class's docstring.
+    return callable(value) or inspect.isdatadescriptor(held)
+
+
+def _without_self(signature: inspect.Signature) -> inspect.Signature:
+    parameters = list(signature.parameters.values())
+    if parameters and parameters[0].kind in (
+        inspect.Parameter.POSITIONAL_ONLY,
+        inspect.Parameter.POSITIONAL_OR_KEYWORD,
+    ):
+        del parameters[0]
+    return signature.replace(parameters=parameters)
+
+
+# --- comparison ---
+
+
+def compare(theirs: dict[str, Entry], ours: dict[str, Entry]) -> list[Row]:
+    """A row for each of their names."""
+    return [_compare(entry, ours.get(name)) for name, entry in sorted(theirs.items())]
+
+
+def _compare(theirs: Entry, ours: Entry | None) -> Row:
+    if ours is None:
+        return Row(theirs.name, "missing")
+    if theirs.callable != ours.callable:
+        return Row(theirs.name, "different", "one is a function, the other is none")
+    for signature in theirs.signatures:
+        if not ours.signatures:
+            break
+        signature = _without_foreign(signature)
+        if any(
+            not any(binds(mine, *call, signature) for mine in ours.signatures) for call in calls_of(signature)
+        ):
+            nearest = max(ours.signatures, key=lambda mine: _likeness(signature, mine))
+            return Row(
+                theirs.name, "different", difference(signature, nearest), shown(signature), shown(nearest)
+            )
+    return Row(theirs.name, "present")
+
+
+def _without_foreign(signature: inspect.Signature) -> inspect.Signature:
+    kept = [
+        p
+        for p in signature.parameters.values()
+        if p.kind != p.KEYWORD_ONLY or p.name not in FOREIGN_ARGUMENTS
+    ]
+    return signature.replace(parameters=kept)
+
+
+def calls_of(signature: inspect.Signature) -> list[tuple[list[str], list[str]]]:
+    """Calls that the signature allows: names given by position, names given by keyword."""
+    kinds = inspect.Parameter
+    parameters = list(signature.parameters.values())
+    positional = [p for p in parameters if p.kind in (kinds.POSITIONAL_ONLY, kinds.POSITIONAL_OR_KEYWORD)]
+    named = [p.name for p in parameters if p.kind == kinds.KEYWORD_ONLY]
+    required = [p.name for p in parameters if p.kind == kinds.KEYWORD_ONLY and p.default is kinds.empty]
+    least = sum(p.default is kinds.empty for p in positional)
+    calls = [([p.name for p in positional[:n]], required) for n in range(least, len(positional) + 1)]
+    calls.append(([p.name for p in positional], named))
+    only = [p.name for p in positional if p.kind == kinds.POSITIONAL_ONLY]
+    calls.append((only, [p.name for p in positional if p.kind != kinds.POSITIONAL_ONLY] + named))
+    return calls
+
+
+def binds(mine: inspect.Signature, positions: list[str], names: list[str], theirs: inspect.Signature) -> bool:
+    """Whether `mine` takes the call so that each argument gets where it belongs, with their defaults for the rest."""
+    try:
+        bound = mine.bind(*positions, **{_here(n, mine): n for n in names})
+    except TypeError:
+        return False
+    for name, value in bound.arguments.items():
+        kind = mine.parameters[name].kind
+        if kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
+            continue
+        nameless = inspect.Parameter.POSITIONAL_ONLY in (kind, theirs.parameters[value].kind)
+        if _here(value, mine) != name and not nameless:
+            return False
+    left_out = (p for p in theirs.parameters.values() if p.name not in positions and p.name not in names)
+    return all(
+        _same_default(p.default, mine.parameters[_here(p.name, mine)].default)
+        for p in left_out
+        if _here(p.name, mine) in mine.parameters and p.default is not inspect.Parameter.empty
+    )
+
+
+def _here(name: str, mine: inspect.Signature) -> str:
+    """Under which name ours has an argument: `self` of PyTorch's native functions is `input`."""
+    if name == "self" and "self" not in mine.parameters:
+        return "input"
+    return "from_" if name == "from" and "from_" in mine.parameters else name
+
+
+def _same_default(theirs: Any, ours: Any) -> bool:
+    if any(value is UNKNOWN or " object at 0x" in str(value) for value in (theirs, ours)):
+        return True
+    one, other = (_plain(value) for value in (theirs, ours))
+    return bool(one == other) or (one != one and other != other)
+
+
+def _plain(value: Any) -> Any:
+    """One int stands for as many as are needed, () for none; objects compare by their names."""
+    if isinstance(value, (tuple, list)):
+        return _plain(value[0]) if value and all(v == value[0] for v in value) else tuple(value)
+    if isinstance(value, str):
+        return value.rsplit(".", 1)[-1]
+    if value is None or isinstance(value, (bool, int, float)):
+        return value
+    return getattr(value, "__name__", str(value).rsplit(".", 1)[-1])
+
+
+def _likeness(theirs: inspect.Signature, mine: inspect.Signature) -> float:
+    common = sum(_here(name, mine) in mine.parameters for name in theirs.parameters)
+    return common - 0.1 * len(mine.parameters)
+
+
+def difference(theirs: inspect.Signature, mine: inspect.Signature) -> str:
+    """In words, what keeps a call of theirs from working."""
+    said = []
+    parameters = [
+        p for p in theirs.parameters.values() if p.kind.name not in ("VAR_POSITIONAL", "VAR_KEYWORD")
+    ]
+    lacking = [p.name for p in parameters if _here(p.name, mine) not in mine.parameters]
+    if lacking:
+        said.append("lacks " + ", ".join(f"`{name}`" for name in lacking))
+    for p in parameters:
+        own = mine.parameters.get(_here(p.name, mine))
+        if own is None:
+            continue
+        if p.default is not p.empty and own.default is own.empty:
+            said.append(f"`{p.name}` is required")
+        elif p.default is not p.empty and not _same_default(p.default, own.default):
+            said.append(f"`{p.name}` is {_text(own.default)} by default, not {_text(p.default)}")
+        if own.kind == own.KEYWORD_ONLY and p.kind != p.KEYWORD_ONLY:
+            said.append(f"`{p.name}` by name only")
+        if own.kind == own.POSITIONAL_ONLY and p.kind != p.POSITIONAL_ONLY:
+            said.append(f"`{p.name}` by position only")
+    extra = [p.name for p in mine.parameters.values() if p.default is p.empty and p.kind.name[:3] != "VAR"]
+    extra = [name for name in extra if name not in [_here(p.name, mine) for p in parameters]]
+    if extra:
+        said.append("wants " + ", ".join(f"`{name}`" for name in extra))
+    return "; ".join(said) or "another order"
+
+
+def _text(value: Any) -> str:
+    return f"`{_plain(value)!r}`" if isinstance(value, str) else f"`{_plain(value)}`"
+
+
+def shown(signature: inspect.Signature) -> str:
+    """`(input, dim=None, *, out=None)`."""
+    parts, starred = [], False
+    for p in signature.parameters.values():
+        if p.kind == p.VAR_POSITIONAL:
+            parts.append("*" + p.name)
+            starred = True
+            continue
+        if p.kind == p.VAR_KEYWORD:
+            parts.append("**" + p.name)
+            continue
+        if p.kind == p.KEYWORD_ONLY and not starred:
+            parts.append("*")
+            starred = True
+        default = "…" if p.default is UNKNOWN or " object at 0x" in str(p.default) else str(_plain(p.default))
+        parts.append(p.name if p.default is p.empty else f"{p.name}={default}")
+    return f"({', '.join(parts)})"
+
+
+# --- the table ---
+
+
+def page(rows: dict[str, list[Row]], version: str) -> str:
+    """The text of docs/names.md."""
+    lines = [
+        "# Names", "",
+        f"What PyTorch {version} documents beside what rushlight has, written by `nox -s names`. *Present*: every",
+        "documented call binds, argument by argument, with the same defaults; *different*: the name is there, and not every",
+        "such call binds. Why something is missing stands in [Differences from PyTorch](differences.md).",
+        "", "| module | documented | present | different | missing |", "|---|--:|--:|--:|--:|",
+    ]  # fmt: skip
+    verdicts = ("present", "different", "missing")
+    total = dict.fromkeys(verdicts, 0)
+    for path, found in rows.items():
+        counts = {v: sum(row.verdict == v for row in found) for v in verdicts}
+        total = {v: total[v] + counts[v] for v in verdicts}
+        lines.append(
+            f"| `{_title(path)}` | {len(found)} | " + " | ".join(str(counts[v]) for v in verdicts) + " |"
+        )
+    lines.append(
+        f"| together | {sum(total.values())} | " + " | ".join(str(total[v]) for v in verdicts) + " |"
+    )
+    for path, found in rows.items():
+        lines += ["", f"## {_title(path)}"]
+        different = [row for row in found if row.verdict == "different"]
+        if different:
+            lines += ["", "| different | how | PyTorch's | ours |", "|---|---|---|---|"]
+            lines += [f"| `{r.name}` | {r.how} | {_cell(r.theirs)} | {_cell(r.ours)} |" for r in different]
+        for verdict in ("missing", "present"):
+            names = [f"`{row.name}`" for row in found if row.verdict == verdict]
+            if names:
+                lines += ["", f"**{verdict.capitalize()}**: {', '.join(names)}."]
+    return "\n".join([*lines, ""])
+
+
+def _title(path: str) -> str:
+    return f"torch.{path}" if path else "torch"
+
+
+def _cell(text: str) -> str:
+    return f"`{text}`".replace("|", "\\|") if text else ""
+
+
+def rows_of_libraries() -> tuple[dict[str, list[Row]], str]:
+    """The rows of every module, from the installed libraries."""
+    import torch
+
+    import rushlight
+    import rushlight_core
+
+    folder = Path(torch.__file__).parent / "_C"
+    theirs = Stubs(folder / "_VariableFunctions.pyi", folder / "__init__.pyi")
+    ours = Stubs(Path(rushlight_core.__file__).parent / "_C.pyi")
+    rows = {
+        path: compare(members(torch, path, theirs, True), members(rushlight, path, ours, False))
+        for path in MODULES
+    }
+    return rows, torch.__version__.partition("+")[0]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "--check", action="store_true", help="fail if the page is not up to date; write nothing"
+    )
+    options = parser.parse_args(arguments)
+    text = page(*rows_of_libraries())
+    if options.check:
+        if not TABLE.exists() or TABLE.read_text() != text:
+            print(f"{TABLE.relative_to(ROOT)} is not up to date: run `nox -s names`", file=sys.stderr)
+            return 1
+        return 0
+    TABLE.write_text(text)
+    print(f"{TABLE.relative_to(ROOT)} written")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

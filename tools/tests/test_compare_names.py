@@ -1,0 +1,92 @@
+"""The check of names on two small libraries, of which it is known how they differ."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from pathlib import Path
+
+import compare_names
+import pytest
+from compare_names import Entry
+
+
+def signature(text: str) -> inspect.Signature:
+    node = ast.parse(f"def f{text}: ...").body[0]
+    assert isinstance(node, ast.FunctionDef)
+    return compare_names.signature_of_arguments(node.args)
+
+
+def verdict(theirs: list[str], ours: list[str]) -> tuple[str, str]:
+    left = {"f": Entry("f", [signature(text) for text in theirs])}
+    right = {"f": Entry("f", [signature(text) for text in ours])} if ours else {}
+    (row,) = compare_names.compare(left, right)
+    return row.verdict, row.how
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours"),
+    [
+        (["(input, dim=None)"], ["(input, dim=None)"]),
+        (["(self, other)"], ["(input, other)"]),
+        (["(input, dim=None, keepdim=False)"], ["(input)", "(input, dim, keepdim=False)"]),  # two for one
+        (["(input)", "(input, dim)"], ["(input, dim=None)"]),  # one for two
+        (["(input, *, out=None)"], ["(input, more=0, *, out=None)"]),  # more is no harm
+        (["(x, p=1.)"], ["(x, p=1)"]),
+        (["(x, size=1)"], ["(x, size=(1, 1))"]),  # one int for all
+        (["(x, mode='constant')"], ["(x, mode='constant')"]),
+        (["(*size, dtype=None)"], ["(*size, dtype=None)"]),
+        (["(array, /)"], ["(ndarray, /)"]),  # names that nobody can write
+        (["(input, *, layout=None, pin_memory=None)"], ["(input)"]),
+    ],
+)
+def test_what_is_present(theirs: list[str], ours: list[str]) -> None:
+    assert verdict(theirs, ours) == ("present", "")
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours", "how"),
+    [
+        ("(input, axis)", "(input, dim)", "lacks `axis`; wants `dim`"),
+        ("(a, b)", "(b, a)", "another order"),
+        ("(a, b=1)", "(a, b=2)", "`b` is `2` by default, not `1`"),
+        ("(a, b=1)", "(a, b)", "`b` is required"),
+        ("(a, b=1)", "(a, *, b=1)", "`b` by name only"),
+        ("(a)", "(a, /)", "`a` by position only"),
+        ("(a, *, out=None)", "(a)", "lacks `out`"),
+        ("(a, b=True)", "(a, c, b=True)", "wants `c`"),
+        ("(a, b='one')", "(a, b='two')", "`b` is `'two'` by default, not `'one'`"),
+    ],
+)
+def test_what_is_different(theirs: str, ours: str, how: str) -> None:
+    assert verdict([theirs], [ours]) == ("different", how)
+
+
+def test_what_is_missing() -> None:
+    assert verdict(["(a)"], []) == ("missing", "")
+
+
+def test_signatures_come_from_stubs_and_docstrings(tmp_path: Path) -> None:
+    stub = tmp_path / "a.pyi"
+    stub.write_text(
+        "def f(x: Tensor, dim: int = -1) -> Tensor: ...\n"
+        "def f(x: Tensor, dim: str | EllipsisType | None) -> Tensor: ...\n"
+        "def g(beta: Number, input: Tensor, mat: Tensor) -> Tensor: ...\n"
+        "class TensorBase:\n    def f(self, dim: int) -> Tensor: ...\n    @property\n    def p(self) -> int: ...\n"
+    )
+    stubs = compare_names.Stubs(stub)
+    assert [str(s) for s in stubs.functions["f"]] == ["(x, dim=-1)"]  # dimensions have no names here
+    assert "g" not in stubs.functions  # deprecated
+    assert set(stubs.methods) == {"f"}
+    found = compare_names.signatures_of_docstring(
+        "det", "\nlinalg.det(A, *, out=None) -> Tensor\n\nThe determinant."
+    )
+    assert [str(s) for s in found] == ["(A, *, out=None)"]
+
+
+def test_the_page_counts() -> None:
+    rows = {"": compare_names.compare({n: Entry(n) for n in "abc"}, {n: Entry(n) for n in "ab"})}
+    page = compare_names.page(rows, "2.13.0")
+    assert "| `torch` | 3 | 2 | 0 | 1 |" in page
+    assert "**Missing**: `c`." in page
+    assert page == compare_names.page(rows, "2.13.0")
