@@ -13,7 +13,8 @@ from .options import Options
 
 SUITES = {
     "overhead": ("overhead", "calls on tiny tensors"),
-    "ops": ("ops", "operators by size and thread count"),
+    "ops": ("ops", "sixty operators by size and thread count"),
+    "shapes": ("shapes", "layers in the shapes of networks, training, the peer's best settings"),
     "import": ("imports", "import time in fresh interpreters"),
     "size": ("size", "installed bytes with dependencies"),
     "build": ("build", "seconds per package of a clean build"),

@@ -20,7 +20,7 @@ class Row:
     it is an expression. None of the timing happens before that check passes. target: the ratio to the peer
     that this project promises, if it promised one. numpy, numpy_setup: the same work in NumPy, where NumPy
     can do it. peer_setup: the setup that puts the peer in its best configuration, where that differs from
-    its defaults. rtol, atol: how closely the results must agree.
+    its defaults. rtol, atol: how closely the results must agree. group, size: the means that the row counts in.
     """
 
     name: str
@@ -34,3 +34,4 @@ class Row:
     rtol: float = 1e-4
     atol: float = 1e-5
     group: str = ""
+    size: str = ""

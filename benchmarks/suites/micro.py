@@ -62,6 +62,10 @@ def _run_threads(rows: Sequence[Row], options: Options, threads: int, plan: Plan
     run["groups"] = {
         group: _geometric_mean([row for row in run["rows"] if row["group"] == group]) for group in groups
     }
+    sizes = list(dict.fromkeys(row["size"] for row in run["rows"] if row.get("size")))
+    run["sizes"] = {
+        size: _geometric_mean([row for row in run["rows"] if row.get("size") == size]) for size in sizes
+    }
     return run
 
 
@@ -76,7 +80,13 @@ def _progress(row: dict[str, Any]) -> None:
 
 
 def _failed(row: Row, problem: str) -> dict[str, Any]:
-    return {"name": row.name, "group": row.group, "target": row.target, "problem": problem}
+    return {
+        "name": row.name,
+        "group": row.group,
+        "size": row.size,
+        "target": row.target,
+        "problem": problem,
+    }
 
 
 def measure(
@@ -122,6 +132,7 @@ def summarize_row(row: Row, series: Sequence[Series]) -> dict[str, Any]:
     result: dict[str, Any] = {
         "name": row.name,
         "group": row.group,
+        "size": row.size,
         "target": row.target,
         "ns": {name: stats.summarize(values).as_dict() for name, values in zip(names, calls, strict=False)},
         "calls_per_block": {name: one.count for name, one in zip(names, measured, strict=False)},
@@ -172,7 +183,7 @@ def _render_run(result: dict[str, Any], run: dict[str, Any]) -> str:
         "to numpy",
     ]
     body = [_render_row(row) for row in run["rows"]]
-    for group, values in run["groups"].items():
+    for group, values in (run["groups"] | run.get("sizes", {})).items():
         if values:
             body.append(
                 [
@@ -182,6 +193,8 @@ def _render_run(result: dict[str, Any], run: dict[str, Any]) -> str:
                     "",
                     number(values["value"]),
                     bound(values["low"], values["high"]),
+                    number(values.get("target")),
+                    values.get("verdict", ""),
                 ]
             )
     if run["geometric_mean"]:

@@ -15,8 +15,9 @@ import pytest
 from benchmarks import environment, process, report
 from benchmarks.__main__ import main, parse
 from benchmarks.options import Options
-from benchmarks.rows import Row, ops, overhead
+from benchmarks.rows import Row, ops, overhead, shapes
 from benchmarks.suites import build, imports, micro, profiler, size
+from benchmarks.suites import ops as ops_suite
 
 
 class FakeTensor:
@@ -101,7 +102,7 @@ def test_peer_may_have_a_setup_of_its_own(libraries: None) -> None:
 
 
 def test_names_are_unique_and_every_row_compiles() -> None:
-    for rows in (overhead.ROWS, ops.ROWS):
+    for rows in (overhead.ROWS, ops.ROWS, shapes.ROWS):
         names = [row.name for row in rows]
         assert len(set(names)) == len(names)
         for row in rows:
@@ -312,3 +313,15 @@ def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert main([*arguments, "--check"]) == 1
     assert json.loads((tmp_path / "out.json").read_text())["results"][0]["verdict"] == "not met"
     assert "build: target not met" in capsys.readouterr().err
+
+
+def test_sixty_operators_at_every_size_and_their_means_are_judged() -> None:
+    for label in ops.MEANS:
+        assert sum(row.size == label for row in ops.ROWS) == 60
+    assert {row.target for row in ops.ROWS} == {1.5}
+    mean = {"value": 0.25, "low": 0.24, "high": 0.26}
+    rows = [{"size": "16"}, {"size": "64Ki", "problem": "missing"}]
+    run = {"rows": rows, "sizes": {"16": dict(mean), "64Ki": dict(mean), "16Mi": None}}
+    sizes = ops_suite.judge_sizes({"runs": [run]})["runs"][0]["sizes"]
+    assert (sizes["16"]["target"], sizes["16"]["verdict"]) == (0.30, "met")
+    assert sizes["64Ki"]["verdict"] == "not met: 1 rows failed"

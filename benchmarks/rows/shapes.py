@@ -1,8 +1,4 @@
-"""Operators by size: where a call's own cost ends and the kernel's begins.
-
-A size is a number of float32 elements of the main operand: 16 (overhead), 64 Ki (in cache), 16 Mi (64 MB,
-memory). Rows whose arithmetic grows faster than their operand stop at the size that says something.
-"""
+"""Layers in the shapes that networks have them, forward and in training, also against the peer's best settings."""
 
 from __future__ import annotations
 
@@ -10,84 +6,13 @@ import math
 from collections.abc import Iterator
 
 from . import Row
-
-SIZES = {"16": 16, "64Ki": 64 * 1024, "16Mi": 16 * 1024 * 1024}
+from .ops.sizes import SIZES
 
 
 def _factors(elements: int) -> tuple[int, int]:
     """The two-dimensional shape that stands for a size: (4, 4), (256, 256), (4096, 4096)."""
     side = math.isqrt(elements)
     return side, elements // side
-
-
-def _pointwise(label: str, n: int) -> Iterator[Row]:
-    one = f"a = torch.tensor(data({n}) - np.float32(1))"
-    two = one + f"; b = torch.tensor(data({n}))"
-    numpy_one = f"a = data({n}) - np.float32(1)"
-    numpy_two = numpy_one + f"; b = data({n})"
-    for name, statement, setup, numpy in (
-        ("add", "a + b", two, "a + b"),
-        ("mul scalar", "a * 2.0", one, "a * 2.0"),
-        ("div", "a / b", two, "a / b"),
-        ("add_", "a.add_(b)", two, "np.add(a, b, out=a)"),
-        ("add, alpha", "torch.add(a, b, alpha=0.5)", two, None),
-        ("relu", "torch.relu(a)", one, "np.maximum(a, 0)"),
-        ("exp", "torch.exp(a)", one, "np.exp(a)"),
-        ("tanh", "torch.tanh(a)", one, "np.tanh(a)"),
-        ("sigmoid", "torch.sigmoid(a)", one, None),
-        ("gelu", "torch.nn.functional.gelu(a)", one, None),
-        ("where", "torch.where(c, a, b)", two + "; c = a > 0", "np.where(c, a, b)"),
-        ("comparison", "a > b", two, "a > b"),
-        ("to float64", "a.to(torch.float64)", one, "a.astype(np.float64)"),
-    ):
-        numpy_setup = numpy_two + ("; c = a > 0" if name == "where" else "")
-        yield Row(
-            f"{name} {label}", statement, setup, numpy=numpy, numpy_setup=numpy_setup, group="pointwise"
-        )
-    rows, columns = _factors(n)
-    matrix = f"a = torch.tensor(data({rows}, {columns}))"
-    yield Row(
-        f"add a row {label}",
-        "a + b",
-        f"{matrix}; b = torch.tensor(data({columns}))",
-        numpy="a + b",
-        numpy_setup=f"a = data({rows}, {columns}); b = data({columns})",
-        group="pointwise",
-    )
-    yield Row(
-        f"copy of the transpose {label}",
-        "a.t().contiguous()",
-        matrix,
-        numpy="np.ascontiguousarray(a.T)",
-        numpy_setup=f"a = data({rows}, {columns})",
-        group="pointwise",
-    )
-
-
-def _reduction(label: str, n: int) -> Iterator[Row]:
-    rows, columns = _factors(n)
-    setup = f"a = torch.tensor(data({rows}, {columns}))"
-    numpy_setup = f"a = data({rows}, {columns})"
-    for name, statement, numpy in (
-        ("sum", "a.sum()", "a.sum()"),
-        ("sum dim 0", "a.sum(0)", "a.sum(0)"),
-        ("sum dim 1", "a.sum(1)", "a.sum(1)"),
-        ("mean dim 1", "a.mean(1)", "a.mean(1)"),
-        ("amax dim 1", "a.amax(1)", "a.max(1)"),
-        ("argmax dim 1", "a.argmax(1)", "a.argmax(1)"),
-        ("max dim 1, with indices", "a.max(1)", None),
-        ("var dim 1", "a.var(1)", "a.var(1, ddof=1)"),
-        ("cumsum dim 1", "a.cumsum(1)", "a.cumsum(1)"),
-    ):
-        yield Row(
-            f"{name} {label}",
-            statement,
-            setup,
-            numpy=numpy,
-            numpy_setup=numpy_setup,
-            rtol=1e-3,
-            group="reduction",
-        )
 
 
 def _softmax(label: str, n: int) -> Iterator[Row]:
@@ -252,6 +177,29 @@ def _embedding(label: str, n: int) -> Iterator[Row]:
     yield Row(f"index_select {label}", "torch.index_select(w, 0, i)", setup, group="embedding")
 
 
+def _recurrent() -> Iterator[Row]:
+    """Steps, batch, features and hidden alike."""
+    for name in ("LSTM", "GRU", "RNN"):
+        for steps, batch, hidden in ((16, 8, 64), (32, 32, 512)):
+            if name == "RNN" and hidden == 512:
+                continue  # without gates its states are chaotic there: last digits grow to anything
+            shape = f"{steps}x{batch}x{hidden}"
+            setup = (
+                f"m = torch.nn.{name}({hidden}, {hidden}); fill(m)\n"
+                f"x = torch.tensor(data({steps}, {batch}, {hidden}))\n"
+                "def step():\n    m.zero_grad(); m(x)[0].sum().backward()\n"
+            )
+            yield Row(
+                f"{name} forward + backward {shape}",
+                "step()",
+                setup,
+                result="[step(), [p.grad for p in m.parameters()]]",
+                rtol=1e-2,
+                atol=1e-2,
+                group="recurrent",
+            )
+
+
 def _optimizer(label: str, n: int) -> Iterator[Row]:
     """One step over parameters of n elements together: one tensor for the tiny size, else 16 equal ones."""
     count = 1 if n == 16 else 16
@@ -281,11 +229,11 @@ def _optimizer(label: str, n: int) -> Iterator[Row]:
 
 def rows() -> Iterator[Row]:
     """All rows, family by family."""
-    for family in (_pointwise, _reduction, _softmax):
-        for label, n in SIZES.items():
-            yield from family(label, n)
+    for label, n in SIZES.items():
+        yield from _softmax(label, n)
     yield from _matmul()
     yield from _convolution()
+    yield from _recurrent()
     for family in (_pool_and_norm, _embedding, _optimizer):
         for label, n in SIZES.items():
             yield from family(label, n)

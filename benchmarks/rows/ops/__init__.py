@@ -1,0 +1,29 @@
+"""Sixty operators by size: where a call's own cost ends and the kernel's begins.
+
+A size is a number of float32 elements of the main operand: 16 (overhead), 64 Ki (in cache), 16 Mi (64 MB,
+memory). Defaults against defaults; shapes of real layers, training and the peer's best settings are in
+`rows.shapes`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from .. import Row
+from . import elements, layers, places
+from .sizes import SIZES
+
+# What is promised: a ratio that no operator exceeds at any size, and the geometric mean of each size.
+LIMIT = 1.5
+MEANS = {"16": 0.30, "64Ki": 0.95, "16Mi": 0.70}
+
+
+def rows() -> Iterator[Row]:
+    """All rows, size by size, family by family."""
+    for size in SIZES:
+        for module in (elements, places, layers):
+            yield from (replace(row, target=LIMIT) for row in module.rows(size))
+
+
+ROWS: tuple[Row, ...] = tuple(rows())
