@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "cpu/contiguous.h"
 #include "cpu/pointwise_driver.h"
 #include "ops/params.h"
 #include "rushlight/backend.h"
@@ -519,6 +520,23 @@ Tensor pointwise_into(const PointwiseDesc& desc, const TensorOrScalar* inputs, c
     return out;
 }
 
+// Whether the elements of a row-major target lie side by side in the source, but not along its last dimension: then squares of
+// them are transposed.
+static bool is_transposed(const Tensor& target, const Tensor& source) {
+    if (source.dim() < 2 || source.dtype() != target.dtype() || source.dim() != target.dim() ||
+        !target.is_contiguous() || source.is_contiguous() || source.numel() != target.numel())
+        return false;
+    int64_t last = 0;
+    bool elsewhere = false;
+    for (int64_t d = source.dim() - 1; d >= 0; --d) {
+        const int64_t stride = source.strides()[d];
+        if (source.sizes()[d] == 1) continue;
+        if (last == 0) last = stride;
+        elsewhere |= stride == 1;
+    }
+    return last > 1 && elsewhere;
+}
+
 void copy_into(const Tensor& target, const Tensor& source) {
     if (target.numel() == 0 || target.device().type == DeviceType::Meta) return;
     if (target.device().type != DeviceType::CPU || source.device().type != DeviceType::CPU)
@@ -530,6 +548,10 @@ void copy_into(const Tensor& target, const Tensor& source) {
         copy_into(copy, source);
         from = &copy;
     }
+    if (is_transposed(target, *from))
+        return cpu::copy_kernels().copy_strided(target.impl()->data(), from->impl()->data(), from->dtype(),
+                                                static_cast<int>(from->dim()), from->sizes().data(),
+                                                from->strides().data());
     PointwisePlan plan;
     plan.ndim = static_cast<int>(target.dim());
     plan.num_operands = 2;
