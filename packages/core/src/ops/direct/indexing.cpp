@@ -4,6 +4,7 @@
 #include "bodies/creation.h"
 #include "bodies/indexing.h"
 #include "bodies/views.h"
+#include "cpu/places.h"
 #include "ops/direct/odometer.h"
 #include "ops/pointwise.h"
 #include "ops/views.h"
@@ -63,8 +64,16 @@ Combine adder(const char* op, DType t) {
         case DType::Int64: return add<int64_t>;
         case DType::Float16: return add<Half>;
         case DType::BFloat16: return add<BFloat16>;
-        case DType::Float32: return add<float>;
-        case DType::Float64: return add<double>;
+        case DType::Float32:
+            return [](char* to, const char* from, int64_t n) {
+                cpu::place_kernels().add_f32(reinterpret_cast<float*>(to),
+                                             reinterpret_cast<const float*>(from), n);
+            };
+        case DType::Float64:
+            return [](char* to, const char* from, int64_t n) {
+                cpu::place_kernels().add_f64(reinterpret_cast<double*>(to),
+                                             reinterpret_cast<const double*>(from), n);
+            };
         default: throw_not_implemented("%s: dtype %s cannot be accumulated yet", op, name(t));
     }
 }
@@ -165,79 +174,31 @@ struct Selection {
 
 int64_t grain(int64_t run) { return std::max<int64_t>(1, 16384 / std::max<int64_t>(run, 1)); }
 
-void write_selected(const char* op, const Tensor& target, TensorList indices, const Tensor& values,
+void write_selected(const char* op, const Tensor& target, const Selection& s, const Tensor& values,
                     bool accumulate) {
-    Selection s(op, target.sizes(), target.strides(), indices);
     broadcast_shapes(op, "input[indices]", s.shape, "values", values.sizes());
-    Tensor full = make_tensor(s.shape, target.dtype());
-    RL_CHECK(values.numel() <= full.numel() || full.numel() == 0, throw_runtime,
+    int64_t count = 1;
+    for (int64_t n : s.shape) count *= n;
+    RL_CHECK(values.numel() <= count || count == 0, throw_runtime,
              "%s(values): shape %s does not broadcast to the indexed shape %s", op,
              to_string(values.sizes()).c_str(), to_string(s.shape).c_str());
-    if (full.numel() == 0) return;
-    copy_into(full, values);
+    if (count == 0) return;
+    Tensor full = values;
+    if (values.shape() != s.shape || !values.is_contiguous() || values.dtype() != target.dtype() ||
+        values.impl()->storage() == target.impl()->storage()) {
+        full = make_tensor(s.shape, target.dtype());
+        copy_into(full, values);
+    }
     auto size = static_cast<int64_t>(itemsize(target.dtype()));
     char* to = target.data<char>();
     const char* from = full.data<char>();
     Combine combine = accumulate ? adder(op, target.dtype()) : copier(target.dtype());
-    // One thread and in order: repeated indices give the same sum, or the last value, every time.
-    s.for_each(0, s.rows(),
-               [&](int64_t place, int64_t at) { combine(to + place * size, from + at * size, s.run); });
-}
-
-// --- gather and scatter: one index per element along a dimension ---
-
-struct Along {
-    Tensor index;  // contiguous, int64
-    int dim;
-    Odometer other;  // over the index's shape, with the tensor's strides, 0 along dim
-    int64_t size, stride;
-
-    Along(const char* op, const Tensor& t, int64_t d, const Tensor& given, const Tensor* source) {
-        RL_CHECK(is_integral(given.dtype()), throw_runtime, "%s(index): must be an integer tensor, got %s",
-                 op, name(given.dtype()));
-        require_cpu(op, t);
-        int64_t n = std::max<int64_t>(t.dim(), 1);
-        RL_CHECK(std::max<int64_t>(given.dim(), 1) == n, throw_runtime,
-                 "%s(index): needs as many dimensions as the tensor, got shapes %s and %s", op,
-                 to_string(given.sizes()).c_str(), to_string(t.sizes()).c_str());
-        dim = wrap_dim(op, d, t.dim());
-        for (int64_t k = 0; k < given.dim(); ++k) {
-            RL_CHECK(k == dim || t.dim() == 0 || given.sizes()[k] <= t.sizes()[k], throw_runtime,
-                     "%s(index): shape %s exceeds %s at dimension %lld", op, to_string(given.sizes()).c_str(),
-                     to_string(t.sizes()).c_str(), (long long)k);
-            if (source)
-                RL_CHECK(source->dim() == given.dim() && given.sizes()[k] <= source->sizes()[k],
-                         throw_runtime, "%s(index, src): index of shape %s exceeds src of shape %s", op,
-                         to_string(given.sizes()).c_str(), to_string(source->sizes()).c_str());
-            other.push(given.sizes()[k], k == dim || t.dim() == 0 ? 0 : t.strides()[k]);
-        }
-        size = t.dim() ? t.sizes()[dim] : 1;
-        stride = t.dim() ? t.strides()[dim] : 0;
-        index = contiguous_copy(given, DType::Int64);
-        const int64_t* v = index.data<int64_t>();
-        for (int64_t i = 0; i < index.numel(); ++i)
-            RL_CHECK(v[i] >= 0 && v[i] < size, throw_runtime,
-                     "%s(index): index %lld is out of range for dimension %d of size %lld", op,
-                     (long long)v[i], dim, (long long)size);
-    }
-    int64_t place(int64_t i) const { return other.offset(i) + index.data<int64_t>()[i] * stride; }
-};
-
-void scatter(const char* op, const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,
-             bool accumulate) {
-    Along along(op, input, dim, index, &src);
-    RL_CHECK(src.dtype() == input.dtype(), throw_runtime, "%s(src): must have input's dtype %s, got %s", op,
-             name(input.dtype()), name(src.dtype()));
-    check_writable(op, input);
-    begin_write(op, input);
-    // The part of src that index covers.
-    ViewSpec part(src);
-    for (int64_t k = 0; k < index.dim(); ++k) part.sizes[k] = index.sizes()[k];
-    Tensor values = contiguous_copy(take_view(src, part), src.dtype());
-    auto size = static_cast<int64_t>(itemsize(input.dtype()));
-    Combine combine = accumulate ? adder(op, input.dtype()) : copier(input.dtype());
-    for (int64_t i = 0; i < along.index.numel(); ++i)
-        combine(input.data<char>() + along.place(i) * size, values.data<char>() + i * size, 1);
+    // In order: repeated indices give the same sum, or the last value, every time. Threads take parts of every run.
+    parallel_for(0, s.run, grain(s.rows()), [&](int64_t begin, int64_t end) {
+        s.for_each(0, s.rows(), [&](int64_t place, int64_t at) {
+            combine(to + (place + begin) * size, from + (at + begin) * size, end - begin);
+        });
+    });
 }
 
 }  // namespace
@@ -260,7 +221,7 @@ Tensor index(const Tensor& input, TensorList indices) {
 
 Tensor index_backward(const Tensor& grad, IntList input_sizes, TensorList indices) {
     Tensor out = zero_(make_tensor(input_sizes, grad.dtype(), grad.device()));
-    write_selected("index", out, indices, grad, true);
+    write_selected("index", out, Selection("index", out.sizes(), out.strides(), indices), grad, true);
     return out;
 }
 
@@ -270,10 +231,10 @@ Tensor index_put_(const Tensor& input, TensorList indices, const Tensor& values,
              throw_runtime, "index_put_(values): dtype %s cannot be written to %s", name(values.dtype()),
              name(input.dtype()));
     check_writable("index_put_", input);
-    Selection check("index_put_", input.sizes(), input.strides(),
-                    indices);  // before anything is counted or written
+    const Selection chosen("index_put_", input.sizes(), input.strides(),
+                           indices);  // before anything is counted or written
     begin_write("index_put_", input);
-    write_selected("index_put_", input, indices, values, accumulate);
+    write_selected("index_put_", input, chosen, values, accumulate);
     return input;
 }
 
@@ -345,37 +306,9 @@ Tensor index_add_(const Tensor& input, int64_t dim, const Tensor& index_, const 
         StagesOff stages(kAllStages);
         scaled = ops::mul(source, alpha);
     }
-    Selection check("index_add_", input.sizes(), input.strides(), indices);
+    const Selection chosen("index_add_", input.sizes(), input.strides(), indices);
     begin_write("index_add_", input);
-    write_selected("index_add_", input, indices, scaled, true);
-    return input;
-}
-
-Tensor gather(const Tensor& input, int64_t dim, const Tensor& index_, bool sparse_grad) {
-    RL_CHECK(!sparse_grad, throw_not_implemented, "gather(sparse_grad=True): not supported");
-    Along along("gather", input, dim, index_, nullptr);
-    Tensor out = make_tensor(index_.sizes(), input.dtype());
-    auto size = static_cast<int64_t>(itemsize(input.dtype()));
-    Combine copy_one = copier(input.dtype());
-    parallel_for(0, out.numel(), 4096, [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i)
-            copy_one(out.data<char>() + i * size, input.data<char>() + along.place(i) * size, 1);
-    });
-    return out;
-}
-
-Tensor scatter_(const Tensor& input, int64_t dim, const Tensor& index_, const Tensor& src) {
-    scatter("scatter_", input, dim, index_, src, false);
-    return input;
-}
-Tensor scatter__value(const Tensor& input, int64_t dim, const Tensor& index_, Scalar value) {
-    Tensor src = make_tensor(index_.sizes(), input.dtype());
-    fill_(src, value);
-    scatter("scatter_", input, dim, index_, src, false);
-    return input;
-}
-Tensor scatter_add_(const Tensor& input, int64_t dim, const Tensor& index_, const Tensor& src) {
-    scatter("scatter_add_", input, dim, index_, src, true);
+    write_selected("index_add_", input, chosen, scaled, true);
     return input;
 }
 

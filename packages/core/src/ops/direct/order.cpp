@@ -6,6 +6,7 @@
 
 #include "bodies/order.h"
 #include "bodies/views.h"
+#include "cpu/places.h"
 #include "cpu/pointwise_driver.h"
 #include "ops/direct/lines.h"
 #include "rushlight/parallel.h"
@@ -165,6 +166,9 @@ Tensor flip(const Tensor& input, IntList dims) {
         }
     }
     cpu::coalesce(plan);
+    const int last = plan.ndim - 1;
+    if (plan.strides[0][last] == size && plan.strides[1][last] == -size)
+        plan.loop = cpu::place_kernels().copy_backwards(itemsize(input.dtype()));
     cpu::run(plan);
     return out;
 }
