@@ -44,7 +44,20 @@ RL_PREDICATE(Signbit, x < T(0), std::copysign(T(1), x) < T(0))
 template <class T>
 struct Where {
     explicit Where(const Scalar*) {}
-    RL_HD T operator()(bool condition, T a, T b) const { return condition ? a : b; }
+    // Of bits, since a choice of values would be compiled to a jump.
+    RL_HD T operator()(bool condition, T a, T b) const {
+        if constexpr (sizeof(T) <= 8) {
+            using Bits = std::conditional_t<
+                sizeof(T) == 1, uint8_t,
+                std::conditional_t<sizeof(T) == 2, uint16_t,
+                                   std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>>;
+            const auto mask = static_cast<Bits>(-static_cast<Bits>(condition));
+            const Bits x = __builtin_bit_cast(Bits, a), y = __builtin_bit_cast(Bits, b);
+            return __builtin_bit_cast(T, static_cast<Bits>(y ^ ((x ^ y) & mask)));
+        } else {
+            return condition ? a : b;
+        }
+    }
 };
 
 // |a - b| <= atol + rtol |b|, or both the same infinity, or both NaN where that counts as equal.

@@ -12,30 +12,45 @@ struct Copysign {
     RL_HD T operator()(T a, T b) const { return std::copysign(a, b); }
 };
 
+// The bits of a number, and of its type's exponent.
+template <class T> struct Bits;
+template <> struct Bits<float> {
+    using Int = uint32_t;
+    static constexpr int kMantissa = 23, kBias = 127;
+};
+template <> struct Bits<double> {
+    using Int = uint64_t;
+    static constexpr int kMantissa = 52, kBias = 1023;
+};
+
 // float16 and bfloat16 are computed as float32, whose neighbours are nearer: a step is one of their own last digits.
 template <class T>
 struct Nextafter {
-    int digits;  // of the mantissa, without the leading one
-    T least;  // the smallest step
-    explicit Nextafter(const Scalar* p) : digits(p[0].to<int>()), least(static_cast<T>(p[1].to<double>())) {}
-    RL_HD T operator()(T a, T b) const {
-        if (a != a || b != b) return a + b;
-        if (a == b) return b;
-        if (digits == (sizeof(T) == 8 ? 52 : 23)) return std::nextafter(a, b);
-        if (a == T(0)) return std::copysign(least, b);
-        int exponent;
-        T mantissa = std::frexp(a, &exponent);
-        bool outwards = (b > a) == (a > T(0));
-        // Downwards from a power of two the numbers lie closer.
-        if (!outwards && std::fabs(mantissa) == T(0.5)) --exponent;
-        T step = std::ldexp(T(1), exponent - 1 - digits);
-        step = step < least ? least : step;
-        if (std::isinf(a)) return std::copysign((T(2) - std::ldexp(T(1), -digits)) * largest_power(), a);
-        T next = b > a ? a + step : a - step;
-        return next == T(0) ? std::copysign(next, a) : next;
+    using Int = typename Bits<T>::Int;
+    Int unit;  // a step in bits, of numbers that are not subnormal
+    T least, normal,
+        largest;  // the smallest step, and the ends of the range of numbers that are not subnormal
+
+    explicit Nextafter(const Scalar* p) {
+        const int digits = p[0].to<int>();  // of the mantissa, without the leading one
+        const int high = digits == 10 ? 15 : Bits<T>::kBias;
+        unit = Int(1) << (Bits<T>::kMantissa - digits);
+        least = static_cast<T>(p[1].to<double>());
+        normal = std::ldexp(T(1), 1 - high);
+        largest = (T(2) - std::ldexp(T(1), -digits)) * std::ldexp(T(1), high);
     }
-    // 2^15 for float16's smallest step of 2^-24, 2^127 for bfloat16's of 2^-133.
-    RL_HD T largest_power() const { return std::ldexp(T(1), digits == 10 ? 15 : 127); }
+    RL_HD T operator()(T a, T b) const {
+        const T magnitude = a < T(0) ? -a : a;
+        const bool outwards = (b > a) == (a > T(0));
+        const Int bits = __builtin_bit_cast(Int, a);
+        T next = __builtin_bit_cast(T, static_cast<Int>(outwards ? bits + unit : bits - unit));
+        next = magnitude > largest ? std::copysign(largest, a) : next;  // inwards from infinity
+        const T small = std::copysign(a + (b > a ? least : -least), a);
+        next = magnitude < normal || (magnitude == normal && !outwards) ? small : next;
+        next = a == T(0) ? std::copysign(least, b) : next;
+        next = a == b ? b : next;
+        return a != a || b != b ? a + b : next;
+    }
 };
 
 template <class T>
@@ -48,21 +63,47 @@ struct Ldexp {
     }
 };
 
+// A number's exponent field; subnormal numbers are scaled first.
+template <class T>
+struct Split {
+    using Int = typename Bits<T>::Int;
+    static constexpr int kMantissa = Bits<T>::kMantissa, kBias = Bits<T>::kBias;
+    Int bits, field;
+    bool subnormal;
+
+    RL_HD explicit Split(T a) {
+        constexpr T kUp = T(Int(1) << (kMantissa + 1));
+        const T magnitude = a < T(0) ? -a : a;
+        subnormal = magnitude < __builtin_bit_cast(T, Int(1) << kMantissa);
+        bits = __builtin_bit_cast(Int, subnormal ? a * kUp : a);
+        field = static_cast<Int>(bits << 1) >> (kMantissa + 1);
+    }
+    // Zero, infinity or NaN, which are not split.
+    RL_HD bool odd(T a) const { return a == T(0) || field == Int(2 * kBias + 1); }
+};
+
 template <class T>
 struct FrexpMantissa {
     explicit FrexpMantissa(const Scalar*) {}
     RL_HD T operator()(T a) const {
-        int exponent;
-        return std::frexp(a, &exponent);
+        using Int = typename Bits<T>::Int;
+        const Split<T> s(a);
+        constexpr Int kField = Int(2 * s.kBias + 1) << s.kMantissa;
+        const T half = __builtin_bit_cast(T, (s.bits & ~kField) | Int(s.kBias - 1) << s.kMantissa);
+        return s.odd(a) ? a : half;
     }
 };
 template <class T>
 struct FrexpExponent {
     explicit FrexpExponent(const Scalar*) {}
     RL_HD T operator()(T a) const {
-        int exponent = 0;
-        std::frexp(a, &exponent);
-        return std::isfinite(a) ? static_cast<T>(exponent) : T(0);
+        const Split<T> s(a);
+        // The field as a number: or-ed into the last bits of one whose last bit counts units.
+        using Int = typename Bits<T>::Int;
+        constexpr T kOne = T(Int(1) << s.kMantissa);
+        const T field = __builtin_bit_cast(T, s.field | __builtin_bit_cast(Int, kOne)) - kOne;
+        const T exponent = field - (s.subnormal ? T(s.kBias - 1 + s.kMantissa + 1) : T(s.kBias - 1));
+        return s.odd(a) ? T(0) : exponent;
     }
 };
 

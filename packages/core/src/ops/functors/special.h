@@ -7,19 +7,13 @@
 namespace rushlight::functors {
 namespace {
 
-// Computed as double and rounded once.
+// Of the C library: computed as double and rounded once.
 #define RL_SPECIAL_FUNCTION(Name, function)                                                        \
     template <class T>                                                                             \
     struct Name {                                                                                  \
         explicit Name(const Scalar*) {}                                                            \
         RL_HD T operator()(T x) const { return static_cast<T>(function(static_cast<double>(x))); } \
     };
-RL_SPECIAL_FUNCTION(SpecialI1, math::i1)
-RL_SPECIAL_FUNCTION(SpecialI1e, math::i1e)
-RL_SPECIAL_FUNCTION(SpecialErfcx, math::erfcx)
-RL_SPECIAL_FUNCTION(SpecialNdtri, math::ndtri)
-RL_SPECIAL_FUNCTION(SpecialLogNdtr, math::log_ndtr)
-// Of the C library.
 RL_SPECIAL_FUNCTION(SpecialBesselJ0, ::j0)
 RL_SPECIAL_FUNCTION(SpecialBesselJ1, ::j1)
 RL_SPECIAL_FUNCTION(SpecialBesselY0, ::y0)
@@ -36,6 +30,11 @@ RL_SPECIAL_FUNCTION(SpecialBesselY1, ::y1)
 RL_SPECIAL_OVERLOADED(I0, i0)
 RL_SPECIAL_OVERLOADED(SpecialI0e, i0e)
 RL_SPECIAL_OVERLOADED(SpecialNdtr, ndtr)
+RL_SPECIAL_OVERLOADED(SpecialI1, i1)
+RL_SPECIAL_OVERLOADED(SpecialI1e, i1e)
+RL_SPECIAL_OVERLOADED(SpecialErfcx, erfcx)
+RL_SPECIAL_OVERLOADED(SpecialNdtri, ndtri)
+RL_SPECIAL_OVERLOADED(SpecialLogNdtr, log_ndtr)
 #undef RL_SPECIAL_OVERLOADED
 
 // Of float: one that is vector code for positive numbers, Note [Optional parts of a functor], and the general one.

@@ -33,6 +33,35 @@ RL_HD inline float ndtr(float x) {
     return static_cast<float>(z > 0 ? 1 - tail : tail);
 }
 
+RL_HD inline float erfcx(float x) {
+    double z = static_cast<double>(x), a = std::fabs(z), positive = erfcx_positive(a);
+    return static_cast<float>(z < 0 ? 2 * exp(z * z) - positive : positive);
+}
+
+RL_HD inline float log_ndtr(float x) {
+    double z = static_cast<double>(x) * 0.7071067811865476, a = std::fabs(z), half = 0.5 * erfcx_positive(a);
+    double lower = log(half) - a * a, upper = log1p(-half * exp(-a * a));
+    return static_cast<float>(z < 0 ? lower : upper);
+}
+
+/// The x whose ndtr(x) is p: of |p - 1/2| up to 0.425 as a function of its square; beyond, with r = (-2 log tail)^(1/2), x - r
+/// as a function of (r - 3.5) / (r + 3.5).
+RL_HD inline float ndtri(float value) {
+    double p = static_cast<double>(value), q = p - 0.5, tail = q < 0 ? p : 1 - p;
+    double s = q * q * (2 / 0.180625) - 1;
+    double centre = q * series(s, 2.80673624936, 0.385390451614, 0.116487184967, 0.0440710977172,
+                               0.0185509734304, 0.00832195697199, 0.00388892042199, 0.00181348066363,
+                               0.000872795149587, 0.000566971845783, 0.000310992141279, -1.37079673558e-05,
+                               -2.49409410008e-05, 0.000102045998509, 5.83985377563e-05);
+    double r = sqrt(-2 * log(tail)), near = r > 15 ? 15 : r;
+    double u = (near - 3.5) / (near + 3.5) * 2.43011608206 - 0.485070939034;
+    double far = r + series(u, -0.503771498904, 0.280912172159, -0.036956161498, 0.0119215526208,
+                            -0.00195940184847, 0.000815872239318, -0.00011937786344, 7.55680937084e-05,
+                            -7.52891578055e-06, 7.11381622023e-06, 8.62411650667e-07, 1.86171159031e-06);
+    far = q < 0 ? -far : far;
+    return static_cast<float>(std::fabs(q) <= 0.425 ? centre : far);
+}
+
 /// e^-|x| I0(x): see i0e of special_math.h.
 RL_HD inline double i0e_fit(double a) {
     double t = a * 0.25 - 1, u = 16 / (a < 8 ? 8 : a) - 1;
@@ -51,6 +80,29 @@ RL_HD inline float i0(float x) {
     return static_cast<float>(exp(a) * i0e_fit(a));
 }
 RL_HD inline float i0e(float x) { return static_cast<float>(i0e_fit(std::fabs(static_cast<double>(x)))); }
+
+/// e^-|x| I1(x) / x, likewise.
+RL_HD inline double i1e_fit(double a) {
+    double t = a * 0.25 - 1, u = 16 / (a < 8 ? 8 : a) - 1;
+    double small = series(t, 0.0446877098642, -0.0611243379891, 0.0680576021809, -0.0684826091619,
+                          0.0637673292734, -0.0552799757995, 0.0446755173009, -0.0336719785685,
+                          0.0236799437534, -0.0155679529454, 0.00960630650402, -0.00554539817408,
+                          0.00295600387898, -0.00151709146088, 0.000812403561915, -0.000368572061607,
+                          9.356815344e-05, -4.07100606693e-05, 4.75213476545e-05, -1.74679455403e-05);
+    double large = series(u, 0.38939845906, -0.00974958137038, -0.000219237125382, -1.50039654662e-05,
+                          -1.82569073191e-06, -4.21035015458e-07, -1.2273217222e-07);
+    return a <= 8 ? small : large / (a * sqrt(a));
+}
+RL_HD inline float i1(float x) {
+    double z = static_cast<double>(x), a = std::fabs(z);
+    a = a > 100 ? 100 : a;  // beyond: infinity
+    return static_cast<float>(exp(a) * i1e_fit(a) * (z > 100 ? 100 : z < -100 ? -100 : z));
+}
+RL_HD inline float i1e(float x) {
+    double z = static_cast<double>(x), a = std::fabs(z);
+    a = a > 1e100 ? 1e100 : a;
+    return static_cast<float>(i1e_fit(a) * (z > 1e100 ? 1e100 : z < -1e100 ? -1e100 : z));
+}
 
 /// Where the two below hold.
 RL_HD inline bool positive(float x) { return x > 0.f && x < 1e30f; }
