@@ -11,26 +11,28 @@
 namespace rushlight::direct {
 namespace {
 
-// A row-major tensor as (outer, n, inner), walked in blocks of adjacent lines, so that memory is read in order whatever
+// A row-major tensor as (outer, n, inner), walked in blocks of lines side by side, so that memory is read in order whatever
 // the dimension. Lines are independent: threads change no result.
 struct Blocks {
-    static constexpr int64_t kWidth = 32;
+    static constexpr int64_t kWidth = 32, kRows = 4;
     int64_t outer = 1, n = 1, inner = 1;
 
     Blocks(const Tensor& t, int dim) {
         for (int d = 0; d < t.dim(); ++d) (d < dim ? outer : d == dim ? n : inner) *= t.sizes()[d];
     }
-    // body(first, width): of `width` lines side by side the first element of the first; steps are `inner` apart.
+    // Lines of a block lie `apart`; of the last dimension, a few are taken at a time, since each waits for its last sum.
+    int64_t apart() const { return inner == 1 ? n : 1; }
+    // body(first, width): of `width` lines the first element of the first; steps are `inner` apart.
     template <class Body>
     void each(Body body) const {
         if (n == 0) return;
-        const int64_t across = (inner + kWidth - 1) / kWidth;
-        const int64_t work = n * std::min(inner, kWidth);
-        parallel_for(0, outer * across, std::max<int64_t>(1, (1 << 15) / work),
+        const int64_t lines = inner == 1 ? outer : inner, most = inner == 1 ? kRows : kWidth;
+        const int64_t across = (lines + most - 1) / most, work = n * std::min(lines, most);
+        parallel_for(0, inner == 1 ? across : outer * across, std::max<int64_t>(1, (1 << 15) / work),
                      [&](int64_t begin, int64_t end) {
                          for (int64_t b = begin; b < end; ++b) {
-                             const int64_t at = b % across * kWidth;
-                             body(b / across * n * inner + at, std::min(kWidth, inner - at));
+                             const int64_t at = b % across * most;
+                             body(b / across * n * inner + at * apart(), std::min(most, lines - at));
                          }
                      });
     }
@@ -39,14 +41,33 @@ struct Blocks {
 // y = step(state, x) for every element, with a state for each line.
 template <class State, class T, class Step>
 void run(const Blocks& blocks, State start, const T* x, Step step) {
+    const int64_t n = blocks.n, inner = blocks.inner;
+    if (inner > 1)
+        return blocks.each([&](int64_t first, int64_t width) {
+            State state[Blocks::kWidth];
+            std::fill_n(state, width, start);
+            for (int64_t i = 0; i < n; ++i)
+                for (int64_t j = 0; j < width; ++j) {
+                    const int64_t at = first + i * inner + j;
+                    step(state[j], x[at], at, i);
+                }
+        });
     blocks.each([&](int64_t first, int64_t width) {
-        State state[Blocks::kWidth];
-        std::fill_n(state, width, start);
-        for (int64_t i = 0; i < blocks.n; ++i)
-            for (int64_t j = 0; j < width; ++j) {
-                const int64_t at = first + i * blocks.inner + j;
-                step(state[j], x[at], at, i);
+        if (width == Blocks::kRows) {
+            static_assert(Blocks::kRows == 4);
+            State a = start, b = start, c = start, d = start;
+            for (int64_t i = 0, at = first; i < n; ++i, ++at) {
+                step(a, x[at], at, i);
+                step(b, x[at + n], at + n, i);
+                step(c, x[at + 2 * n], at + 2 * n, i);
+                step(d, x[at + 3 * n], at + 3 * n, i);
             }
+            return;
+        }
+        for (int64_t j = 0; j < width; ++j) {
+            State state = start;
+            for (int64_t i = 0, at = first + j * n; i < n; ++i, ++at) step(state, x[at], at, i);
+        }
     });
 }
 
@@ -166,7 +187,7 @@ Tensor _recurrence(const Tensor& factors, const Tensor& terms, int64_t dim, bool
             for (int64_t step = 0; step < blocks.n; ++step) {
                 const int64_t i = reverse ? blocks.n - 1 - step : step;
                 for (int64_t j = 0; j < width; ++j) {
-                    const int64_t at = first + i * blocks.inner + j;
+                    const int64_t at = first + i * blocks.inner + j * blocks.apart();
                     if (step > 0)
                         state[j] *= static_cast<Computed<T>>(factor[reverse ? at + blocks.inner : at]);
                     state[j] += static_cast<Computed<T>>(term[at]);
