@@ -42,6 +42,15 @@ void cast(char* const* data, const int64_t* s, int64_t n, const Scalar*) {
         for (int64_t i = 0; i < n; ++i) out[i] = cast_element<To>(in[i]);
         return;
     }
+    if constexpr (std::is_same_v<To, From>) {
+        if (s[0] == static_cast<int64_t>(sizeof(To)) && s[1] == 0) {  // one value, everywhere
+            const To value = *reinterpret_cast<const To*>(data[1]);
+            To* out = reinterpret_cast<To*>(data[0]);
+#pragma GCC ivdep
+            for (int64_t i = 0; i < n; ++i) out[i] = value;
+            return;
+        }
+    }
     for (int64_t i = 0; i < n; ++i)
         *reinterpret_cast<To*>(data[0] + i * s[0]) =
             cast_element<To>(*reinterpret_cast<const From*>(data[1] + i * s[1]));

@@ -26,7 +26,13 @@ void write(const Tensor& t, Scalar value) {
     }
     // Through the widest type of its category, so that the conversion is the one that copies use.
     DType wide = value.is_floating() ? DType::Float64 : value.is_bool() ? DType::Bool : DType::Int64;
-    copy_into(t, make_scalar(value, wide));
+    Tensor one = make_scalar(value, wide);
+    if (wide != t.dtype() && t.numel() > 64 && t.device().type == DeviceType::CPU) {  // converted once
+        Tensor converted = make_tensor({}, t.dtype());
+        copy_into(converted, one);
+        one = converted;
+    }
+    copy_into(t, one);
 }
 
 Tensor filled(IntList size, Scalar value, DType dtype, Device device, bool requires_grad) {

@@ -211,6 +211,21 @@ Tensor index(const Tensor& input, TensorList indices) {
     auto size = static_cast<int64_t>(itemsize(input.dtype()));
     const char* from = input.data<char>();
     char* to = out.data<char>();
+    if (s.run == 1 && s.after.count == 1) {
+        const auto joint = static_cast<int64_t>(s.offsets.size());
+        const auto read = cpu::place_kernels().read;
+        auto part = [&](int64_t b, int64_t first, int64_t last) {
+            read(to + (b * joint + first) * size, from + s.before.offset(b) * size, static_cast<size_t>(size),
+                 s.offsets.data() + first, last - first, 1, 0);
+        };
+        if (s.before.count == 1)
+            parallel_for(0, joint, grain(1), [&](int64_t first, int64_t last) { part(0, first, last); });
+        else
+            parallel_for(0, s.before.count, grain(joint), [&](int64_t begin, int64_t end) {
+                for (int64_t b = begin; b < end; ++b) part(b, 0, joint);
+            });
+        return out;
+    }
     Combine copy_run = copier(input.dtype());
     parallel_for(0, s.rows(), grain(s.run), [&](int64_t begin, int64_t end) {
         s.for_each(begin, end,
