@@ -5,6 +5,7 @@
 #include "rushlight/ops/abs.h"
 #include "rushlight/ops/add.h"
 #include "rushlight/ops/clamp.h"
+#include "rushlight/ops/clamp_max.h"
 #include "rushlight/ops/clamp_min.h"
 #include "rushlight/ops/equal.h"
 #include "rushlight/ops/exp.h"
@@ -12,7 +13,6 @@
 #include "rushlight/ops/log.h"
 #include "rushlight/ops/log1p.h"
 #include "rushlight/ops/log_sigmoid.h"
-#include "rushlight/ops/lt.h"
 #include "rushlight/ops/mean.h"
 #include "rushlight/ops/mul.h"
 #include "rushlight/ops/neg.h"
@@ -32,10 +32,10 @@ Tensor reduce(const char* op, const Tensor& losses, int64_t reduction) {
                           : ops::sum(losses, std::nullopt, false, std::nullopt);
 }
 
-// d * d / 2 below `bend`, from there on along the tangent.
+// d * d / 2 below `bend`, from there on along the tangent: with m the smaller of the two, m (d - m / 2).
 Tensor bent(const Tensor& d, double bend) {
-    return ops::where(ops::lt(d, Scalar(bend)), ops::mul(ops::square(d), 0.5),
-                      ops::mul(ops::sub(d, bend / 2), bend));
+    Tensor m = ops::clamp_max(d, Scalar(bend));
+    return ops::mul(m, ops::sub(d, m, Scalar(0.5)));
 }
 
 Tensor difference(const char* op, const Tensor& input, const Tensor& target) {

@@ -67,14 +67,33 @@ struct DivTrunc {
     }
 };
 
+// Of float, what a quotient in double leaves is exact: the quotient's fraction is at least 2^-24, and it has some digits more
+// than that for `kDigits` digits before it. See Note [Optional parts of a functor].
+template <int kDigits>
+RL_HD inline bool near_in_size(float a, float b) {
+    return std::fabs(a) < std::fabs(b) * float(1 << kDigits) && std::fabs(b) < INFINITY;
+}
+struct Division {
+    double whole;
+    float rest;  // of the dividend's sign
+    RL_HD Division(float a, float b) {
+        const double x = static_cast<double>(a), y = static_cast<double>(b);
+        whole = math::trunc(x / y);
+        rest = std::copysign(static_cast<float>(x - whole * y), a);
+    }
+};
+template <class T>
+RL_HD inline T signed_as_divisor(T r, T b) {
+    return r != T(0) && (r < T(0)) != (b < T(0)) ? r + b : r;
+}
+
 // The sign of the divisor, as in Python.
 template <class T>
 struct Remainder {
     explicit Remainder(const Scalar*) {}
     RL_HD T operator()(T a, T b) const {
         if constexpr (std::is_floating_point_v<T>) {
-            T r = std::fmod(a, b);
-            return r != T(0) && (r < T(0)) != (b < T(0)) ? r + b : r;
+            return signed_as_divisor(std::fmod(a, b), b);
         } else {
             if (b == T(0) || (b == static_cast<T>(-1) && std::is_signed_v<T>)) return T(0);
             T r = a % b;
@@ -84,17 +103,21 @@ struct Remainder {
 };
 
 template <class T>
+RL_HD inline T floor_quotient(T a, T b) {
+    if (b == T(0)) return a / b;
+    // From the remainder: floor(a / b) is off by one where the quotient rounds up to an integer.
+    T r = std::fmod(a, b), q = (a - r) / b;
+    if (r != T(0) && (b < T(0)) != (r < T(0))) q -= T(1);
+    if (q == T(0)) return std::copysign(T(0), a / b);
+    T down = math::floor(q);
+    return q - down > T(0.5) ? down + T(1) : down;
+}
+template <class T>
 struct FloorDivide {
     explicit FloorDivide(const Scalar*) {}
     RL_HD T operator()(T a, T b) const {
         if constexpr (std::is_floating_point_v<T>) {
-            if (b == T(0)) return a / b;
-            // From the remainder: floor(a / b) is off by one where the quotient rounds up to an integer.
-            T r = std::fmod(a, b), q = (a - r) / b;
-            if (r != T(0) && (b < T(0)) != (r < T(0))) q -= T(1);
-            if (q == T(0)) return std::copysign(T(0), a / b);
-            T down = math::floor(q);
-            return q - down > T(0.5) ? down + T(1) : down;
+            return floor_quotient(a, b);
         } else {
             if (b == T(0)) return T(0);
             if (std::is_signed_v<T> && b == static_cast<T>(-1)) return minus(T(0), a);
@@ -102,6 +125,26 @@ struct FloorDivide {
             return a % b != 0 && (a < T(0)) != (b < T(0)) ? static_cast<T>(q - 1) : q;
         }
     }
+};
+
+template <>
+struct Remainder<float> {
+    explicit Remainder(const Scalar*) {}
+    RL_HD bool moderate(float a, float b) const { return near_in_size<26>(a, b); }
+    RL_HD float operator()(float a, float b) const { return signed_as_divisor(Division(a, b).rest, b); }
+    float rare(float a, float b) const { return signed_as_divisor(std::fmod(a, b), b); }
+};
+template <>
+struct FloorDivide<float> {
+    explicit FloorDivide(const Scalar*) {}
+    RL_HD bool moderate(float a, float b) const { return near_in_size<22>(a, b); }
+    RL_HD float operator()(float a, float b) const {
+        const Division d(a, b);
+        const bool apart = d.rest != 0.f && (b < 0.f) != (d.rest < 0.f);
+        const float q = static_cast<float>(apart ? d.whole - 1 : d.whole);
+        return q == 0.f ? std::copysign(0.f, a / b) : q;
+    }
+    float rare(float a, float b) const { return floor_quotient(a, b); }
 };
 
 // The sign of the dividend, as in C.
@@ -114,6 +157,14 @@ struct Fmod {
             return b == T(0) || (b == static_cast<T>(-1) && std::is_signed_v<T>) ? T(0)
                                                                                  : static_cast<T>(a % b);
     }
+};
+
+template <>
+struct Fmod<float> {
+    explicit Fmod(const Scalar*) {}
+    RL_HD bool moderate(float a, float b) const { return near_in_size<26>(a, b); }
+    RL_HD float operator()(float a, float b) const { return Division(a, b).rest; }
+    float rare(float a, float b) const { return std::fmod(a, b); }
 };
 
 template <class T>
@@ -142,6 +193,20 @@ struct Pow {
             if (exponent == T(0.5)) return run([](T a) { return math::sqrt(a); });
             if (exponent == T(-1)) return run([](T a) { return T(1) / a; });
             if (exponent == T(-2)) return run([](T a) { return T(1) / (a * a); });
+        }
+        if constexpr (std::is_same_v<T, float>) {
+            // What depends on the exponent alone is decided here, lest the loop jump.
+            if (exponent != T(0) && std::fabs(exponent) < INFINITY) {
+                const double wide = static_cast<double>(exponent);
+                auto power = [wide](T a) {
+                    return static_cast<T>(math::exp(wide * math::log(static_cast<double>(std::fabs(a)))));
+                };
+                if (math::trunc(exponent) != exponent)
+                    return run([power](T a) { return a < T(0) && a > -INFINITY ? T(NAN) : power(a); });
+                if (math::trunc(exponent * T(0.5)) * T(2) != exponent)
+                    return run([power](T a) { return std::copysign(power(a), a); });
+                return run(power);
+            }
         }
         run([this, exponent](T a) { return (*this)(a, exponent); });
     }

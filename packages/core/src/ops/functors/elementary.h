@@ -1,7 +1,7 @@
 // Functors of ops/elementary.yaml: functions of one or two real numbers.
 #pragma once
 
-#include "ops/functors/math.h"
+#include "ops/functors/elementary_float.h"
 
 namespace rushlight::functors {
 namespace {
@@ -27,25 +27,25 @@ RL_FUNCTION(Exp2, math::exp2(x))
 RL_FUNCTION(Expm1, math::expm1(x))
 RL_FUNCTION(Log, math::log(x))
 RL_FUNCTION(Log1p, math::log1p(x))
-RL_FUNCTION(Log2, math::log2(x))
-RL_FUNCTION(Log10, math::log10(x))
+RL_FUNCTION(Log2, math::fast_log2(x))
+RL_FUNCTION(Log10, math::fast_log10(x))
 RL_FUNCTION(Sqrt, math::sqrt(x))
 RL_FUNCTION(Rsqrt, T(1) / math::sqrt(x))
 RL_TRIGONOMETRIC(Sin, sin)
 RL_TRIGONOMETRIC(Cos, cos)
 RL_TRIGONOMETRIC(Tan, tan)
-RL_FUNCTION(Asin, math::asin(x))
-RL_FUNCTION(Acos, math::acos(x))
-RL_FUNCTION(Atan, math::atan(x))
-RL_FUNCTION(Sinh, math::sinh(x))
-RL_FUNCTION(Cosh, math::cosh(x))
+RL_FUNCTION(Asin, math::fast_asin(x))
+RL_FUNCTION(Acos, math::fast_acos(x))
+RL_FUNCTION(Atan, math::fast_atan(x))
+RL_FUNCTION(Sinh, math::fast_sinh(x))
+RL_FUNCTION(Cosh, math::fast_cosh(x))
 RL_FUNCTION(Tanh, math::tanh(x))
 RL_FUNCTION(Asinh, math::asinh(x))
 RL_FUNCTION(Acosh, math::acosh(x))
-RL_FUNCTION(Atanh, math::atanh(x))
+RL_FUNCTION(Atanh, math::fast_atanh(x))
 RL_FUNCTION(Erf, math::erf(x))
-RL_FUNCTION(Erfc, math::erfc(x))
-RL_FUNCTION(Erfinv, math::erfinv(x))
+RL_FUNCTION(Erfc, math::fast_erfc(x))
+RL_FUNCTION(Erfinv, math::fast_erfinv(x))
 RL_FUNCTION(Sigmoid, math::sigmoid(x))
 
 #undef RL_TRIGONOMETRIC
@@ -54,7 +54,7 @@ RL_FUNCTION(Sigmoid, math::sigmoid(x))
 template <class T>
 struct Atan2 {
     explicit Atan2(const Scalar*) {}
-    RL_HD T operator()(T y, T x) const { return std::atan2(y, x); }
+    RL_HD T operator()(T y, T x) const { return math::fast_atan2(y, x); }
 };
 
 // From the larger one, so that nothing overflows. Equal infinities have no difference.

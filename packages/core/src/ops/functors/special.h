@@ -116,8 +116,12 @@ struct SpecialEntr {
 template <class T>
 struct Logit {
     explicit Logit(const Scalar*) {}
-    // log(x / (1 - x)); near 1/2, where that is near 0, from the distance to it.
+    // log(x / (1 - x)); near 1/2, where that is near 0, from the distance to it, unless there are digits to spare.
     RL_HD T operator()(T x) const {
+        if constexpr (std::is_same_v<T, float>) {
+            double wide = static_cast<double>(x);
+            return static_cast<float>(math::log(wide / (1 - wide)));
+        }
         T apart = (T(2) * x - T(1)) / (T(1) - x);
         return x > T(0.25) && x < T(0.75) ? math::log1p(apart) : math::log(x / (T(1) - x));
     }

@@ -46,8 +46,8 @@ RL_HD inline float log_ndtr(float x) {
 
 /// The x whose ndtr(x) is p: of |p - 1/2| up to 0.425 as a function of its square; beyond, with r = (-2 log tail)^(1/2), x - r
 /// as a function of (r - 3.5) / (r + 3.5).
-RL_HD inline float ndtri(float value) {
-    double p = static_cast<double>(value), q = p - 0.5, tail = q < 0 ? p : 1 - p;
+/// `q` is p - 1/2, and `tail` the smaller one of p and 1 - p.
+RL_HD inline double ndtri_of(double q, double tail) {
     double s = q * q * (2 / 0.180625) - 1;
     double centre = q * series(s, 2.80673624936, 0.385390451614, 0.116487184967, 0.0440710977172,
                                0.0185509734304, 0.00832195697199, 0.00388892042199, 0.00181348066363,
@@ -59,7 +59,11 @@ RL_HD inline float ndtri(float value) {
                             -0.00195940184847, 0.000815872239318, -0.00011937786344, 7.55680937084e-05,
                             -7.52891578055e-06, 7.11381622023e-06, 8.62411650667e-07, 1.86171159031e-06);
     far = q < 0 ? -far : far;
-    return static_cast<float>(std::fabs(q) <= 0.425 ? centre : far);
+    return std::fabs(q) <= 0.425 ? centre : far;
+}
+RL_HD inline float ndtri(float value) {
+    double p = static_cast<double>(value);
+    return static_cast<float>(ndtri_of(p - 0.5, p < 0.5 ? p : 1 - p));
 }
 
 /// e^-|x| I0(x): see i0e of special_math.h.
