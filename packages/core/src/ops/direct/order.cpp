@@ -2,13 +2,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <numeric>
 
 #include "bodies/order.h"
 #include "bodies/views.h"
 #include "cpu/places.h"
 #include "cpu/pointwise_driver.h"
-#include "ops/direct/lines.h"
+#include "ops/direct/ordering.h"
 #include "rushlight/parallel.h"
 
 namespace rushlight::direct {
@@ -21,8 +20,7 @@ struct Lines {
 
     Lines(const Tensor& input, int dim) {
         Tensor moved = input.dim() ? take_view(input, views::transpose(input, dim, -1)) : input;
-        rows = make_tensor(moved.sizes(), input.dtype(), input.device());
-        copy_into(rows, moved);
+        rows = row_major(moved);
         n = input.dim() ? input.sizes()[dim] : 1;
         count = n ? input.numel() / n : 0;
     }
@@ -37,11 +35,6 @@ Tensor back(const Tensor& rows, int dim) {
     return out;
 }
 
-template <class T>
-bool before(T a, T b) {  // NaN is largest
-    return a < b || (b != b && a == a);
-}
-
 // For each line the first k indices in order, and the values there.
 template <class T>
 void order_lines(const Lines& lines, int64_t k, bool descending, T* values, int64_t* indices) {
@@ -49,20 +42,13 @@ void order_lines(const Lines& lines, int64_t k, bool descending, T* values, int6
     const int64_t n = lines.n;
     parallel_for(0, lines.count, std::max<int64_t>(1, 4096 / std::max<int64_t>(n, 1)),
                  [&](int64_t begin, int64_t end) {
-                     std::vector<int64_t> order(static_cast<size_t>(n));
+                     Ordering<T> ordering(n);
                      for (int64_t line = begin; line < end; ++line) {
                          const T* x = data + line * n;
-                         std::iota(order.begin(), order.end(), int64_t{0});
-                         auto less = [&](int64_t a, int64_t b) {
-                             if (descending ? before(x[b], x[a]) : before(x[a], x[b])) return true;
-                             return !(descending ? before(x[a], x[b]) : before(x[b], x[a])) && a < b;
-                         };
-                         if (k == n) std::sort(order.begin(), order.end(), less);
-                         else std::partial_sort(order.begin(), order.begin() + k, order.end(), less);
-                         for (int64_t i = 0; i < k; ++i) {
-                             indices[line * k + i] = order[static_cast<size_t>(i)];
-                             values[line * k + i] = x[order[static_cast<size_t>(i)]];
-                         }
+                         ordering.first(x, n, k, descending, [&](int64_t i, int64_t index) {
+                             indices[line * k + i] = index;
+                             values[line * k + i] = x[index];
+                         });
                      }
                  });
 }

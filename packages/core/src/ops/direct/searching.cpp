@@ -1,10 +1,11 @@
 // Places in sorted sequences, membership, distinct elements, and lists of indices.
 #include <algorithm>
+#include <memory>
 #include <numeric>
 
 #include "bodies/searching.h"
 #include "bodies/views.h"
-#include "ops/direct/lines.h"
+#include "ops/direct/ordering.h"
 #include "rushlight/backend.h"
 #include "rushlight/parallel.h"
 
@@ -101,28 +102,35 @@ bool from_right(bool right, std::optional<std::string_view> side) {
 // Groups of equal neighbours among 0 .. n-1, taken in `order` (in theirs where it is empty): the first of each, which group each is
 // in, and how many it has.
 struct Groups {
-    std::vector<int64_t> first, counts;
+    std::unique_ptr<int64_t[]> first, starts;  // an element of each, and where it begins in the order
     Tensor inverse;
+    int64_t n, size = 0;
 
     template <class Equal>
-    Groups(int64_t n, const std::vector<int64_t>& order, bool want_inverse, Equal equal) {
+    Groups(int64_t n, const std::vector<int64_t>& order, bool want_inverse, Equal equal)
+        : first(new int64_t[static_cast<size_t>(n)]), starts(new int64_t[static_cast<size_t>(n)]), n(n) {
         const int64_t none = 0;
         inverse = make_tensor(IntList(want_inverse ? &n : &none, 1), DType::Int64);
-        auto at = [&](int64_t i) { return order.empty() ? i : order[static_cast<size_t>(i)]; };
+        int64_t* group = want_inverse ? inverse.data<int64_t>() : nullptr;
+        const int64_t* at = order.empty() ? nullptr : order.data();
+        int64_t last = 0;
         for (int64_t i = 0; i < n; ++i) {
-            if (i == 0 || !equal(at(i - 1), at(i))) {
-                first.push_back(at(i));
-                counts.push_back(0);
-            }
-            ++counts.back();
-            if (want_inverse) inverse.data<int64_t>()[at(i)] = static_cast<int64_t>(first.size()) - 1;
+            const int64_t here = at ? at[i] : i;
+            // Written in any case, counted if it begins a group: no jump to guess.
+            first[static_cast<size_t>(size)] = here;
+            starts[static_cast<size_t>(size)] = i;
+            size += i == 0 || !equal(last, here);
+            if (group) group[here] = size - 1;
+            last = here;
         }
     }
-    int64_t size() const { return static_cast<int64_t>(first.size()); }
     Tensor count_tensor(bool wanted) const {
-        const int64_t n = wanted ? size() : 0;
-        Tensor t = make_tensor(IntList(&n, 1), DType::Int64);
-        std::copy_n(counts.begin(), n, t.data<int64_t>());
+        const int64_t count = wanted ? size : 0;
+        Tensor t = make_tensor(IntList(&count, 1), DType::Int64);
+        for (int64_t g = 0; g < count; ++g) {
+            const auto at = static_cast<size_t>(g);
+            t.data<int64_t>()[g] = (g + 1 < count ? starts[at + 1] : n) - starts[at];
+        }
         return t;
     }
 };
@@ -151,17 +159,12 @@ std::tuple<Tensor, Tensor, Tensor> distinct_elements(const char* op, const Tenso
         auto equal = [&](int64_t a, int64_t b) { return static_cast<C>(x[a]) == static_cast<C>(x[b]); };
         std::vector<int64_t> order;
         if (!consecutive) {
-            std::vector<std::pair<C, int64_t>> keyed(static_cast<size_t>(n));
-            for (int64_t i = 0; i < n; ++i) keyed[static_cast<size_t>(i)] = {x[i], i};
-            std::sort(keyed.begin(), keyed.end(), [](const auto& a, const auto& b) {
-                return comes_before(a.first, b.first) ||
-                       (!comes_before(b.first, a.first) && a.second < b.second);
-            });
-            order.reserve(static_cast<size_t>(n));
-            for (const auto& k : keyed) order.push_back(k.second);
+            order.resize(static_cast<size_t>(n));
+            Ordering<T>(n).first(x, n, n, false,
+                                 [&](int64_t i, int64_t index) { order[static_cast<size_t>(i)] = index; });
         }
         const Groups groups(n, order, return_inverse, equal);
-        const int64_t found = groups.size();
+        const int64_t found = groups.size;
         values = make_tensor(IntList(&found, 1), input.dtype());
         for (int64_t g = 0; g < found; ++g) values.data<T>()[g] = x[groups.first[static_cast<size_t>(g)]];
         inverse = groups.inverse;
@@ -205,9 +208,9 @@ std::tuple<Tensor, Tensor, Tensor> distinct_slices(const char* op, const Tensor&
         std::vector<int64_t> order = numbers(n);
         if (!consecutive) std::sort(order.begin(), order.end(), before);
         const Groups groups(n, order, return_inverse, equal);
-        shape[0] = groups.size();
+        shape[0] = groups.size;
         chosen = make_tensor(shape, input.dtype());
-        for (int64_t g = 0; g < groups.size(); ++g)
+        for (int64_t g = 0; g < groups.size; ++g)
             std::copy_n(x + groups.first[static_cast<size_t>(g)] * width, width,
                         chosen.data<T>() + g * width);
         inverse = groups.inverse;
