@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "cpu/contiguous.h"
+#include "cpu/grid_sample_kernels.h"
 #include "cpu/resample_kernels.h"
 #include "rushlight/error.h"
 
@@ -185,6 +186,20 @@ void resample_backward(KernelContext& ctx, const View& grad_input, const View& g
         std::memset(dx, 0, sizeof(T) * static_cast<size_t>(grad_input.numel));
         loops<T>().backward(n.outer, r.in, r.out, n.inner, table<T>(ctx, r), dx, dy.as<T>());
     });
+    wide.finish();
+}
+
+void grid_sample(KernelContext& ctx, const View& out, const View& input, const View& grid, int64_t mode,
+                 int64_t padding, bool align_corners) {
+    if (out.numel == 0) return;
+    const WidenedOut wide(ctx, out);
+    const View x = contiguous_in(ctx, widened(ctx, input)), places = contiguous_in(ctx, widened(ctx, grid));
+    GridShape s{input.size(0), input.size(1), 1, input.ndim - 2, {1, 1, 1}, mode, padding, align_corners};
+    for (int d = 0; d < s.dims; ++d) s.sizes[d] = input.size(input.ndim - 1 - d);
+    for (int d = 1; d < grid.ndim - 1; ++d) s.places *= grid.size(d);
+    if (x.dtype == DType::Float32)
+        grid_sample_kernels().f32(s, wide.view().as<float>(), x.as<float>(), places.as<float>());
+    else grid_sample_kernels().f64(s, wide.view().as<double>(), x.as<double>(), places.as<double>());
     wide.finish();
 }
 

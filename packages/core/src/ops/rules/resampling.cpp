@@ -37,4 +37,12 @@ Outputs resample_backward(const Tensor& grad, int64_t dim, int64_t size, int64_t
     return resized(grad, dim, size, mode, antialias);
 }
 
+Outputs grid_sample(const Tensor& input, const Tensor& grid, int64_t, int64_t, bool) {
+    int64_t sizes[kMaxDims] = {input.sizes()[0], input.sizes()[1]};
+    std::copy(grid.sizes().begin() + 1, grid.sizes().end() - 1, sizes + 2);
+    Outputs outs;
+    outs.add(IntList(sizes, static_cast<size_t>(input.dim())), input.dtype(), input.device());
+    return outs;
+}
+
 }  // namespace rushlight::rules

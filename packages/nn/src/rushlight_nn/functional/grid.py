@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import itertools
-import math
 import warnings
 
 from rushlight_core import Tensor
 
-from .._core import core
+from .._core import core, operator
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+_grid_sampler = operator("grid_sampler")
+# In the order of core's numbers for them.
 _MODES = ("bilinear", "nearest", "bicubic")
 _PADDINGS = ("zeros", "border", "reflection")
 
@@ -50,93 +50,7 @@ def grid_sample(
     if align_corners is None:
         _warn_of_corners("grid_sample")
         align_corners = False
-    _check(input, grid, mode)
-    dims = input.dim() - 2
-    sizes = input.shape[2:]
-    batch, channels = input.shape[:2]
-    places = grid.shape[1:-1]
-    count = math.prod(places)
-    # Of each dimension, the last of the input first: pairs of an index and a weight.
-    taps = []
-    for d in range(dims):
-        size = sizes[dims - 1 - d]
-        x = grid[..., d].reshape(batch, count)
-        x = (x + 1) * 0.5 * (size - 1) if align_corners else ((x + 1) * size - 1) * 0.5
-        taps.append(_taps(x, size, mode, padding_mode, align_corners))
-    flat = input.reshape(batch, channels, -1)
-    result: Any = None
-    for chosen in itertools.product(*taps):
-        at: Any = 0
-        factor: Any = None
-        step = 1
-        for d, (index, weight) in enumerate(chosen):
-            size = sizes[dims - 1 - d]
-            inside = (index >= 0) & (index < size)
-            at = at + index.clamp(0, size - 1).to(core.int64) * step
-            weight = weight.masked_fill(~inside, 0.0)
-            factor = weight if factor is None else factor * weight
-            step *= size
-        part = flat.gather(2, at.unsqueeze(1).expand(batch, channels, count)) * factor.unsqueeze(1)
-        result = part if result is None else result + part
-    return result.reshape(batch, channels, *places)
-
-
-def _check(input: Tensor, grid: Tensor, mode: str) -> None:
-    dims = input.dim() - 2
-    if dims not in (2, 3) or grid.dim() != input.dim() or grid.shape[-1] != dims:
-        raise RuntimeError(
-            f"grid_sample(input, grid): shapes {tuple(input.shape)} and {tuple(grid.shape)}, needs "
-            "(N, C, H, W) and (N, ..., 2), or (N, C, D, H, W) and (N, ..., 3)"
-        )
-    if input.shape[0] != grid.shape[0]:
-        raise RuntimeError(
-            f"grid_sample(input, grid): batches of {input.shape[0]} and {grid.shape[0]} samples differ"
-        )
-    if input.dtype != grid.dtype:
-        raise RuntimeError(f"grid_sample(input, grid): the dtypes {input.dtype} and {grid.dtype} differ")
-    if 0 in input.shape[2:]:
-        raise RuntimeError(f"grid_sample(input): shape {tuple(input.shape)} has no places to sample")
-    if mode == "bicubic" and dims != 2:
-        raise RuntimeError("grid_sample(mode): 'bicubic' is for images (N, C, H, W)")
-
-
-def _taps(x: Tensor, size: int, mode: str, padding: str, align: bool) -> list[tuple[Tensor, Tensor]]:
-    if mode == "bicubic":
-        low = x.detach().floor()
-        f = x - low
-        weights = (_far(f + 1), _near(f), _near(1 - f), _far(2 - f))
-        return [(_padded(low + (k - 1), size, padding, align), w) for k, w in enumerate(weights)]
-    x = _padded(x, size, padding, align)
-    if mode == "nearest":
-        return [(x.detach().round(), x.sign() * 0 + 1)]  # the weight is one, and its gradient zero
-    low = x.detach().floor()
-    return [(low, low + 1 - x), (low + 1, x - low)]
-
-
-# Keys' kernel with a = -0.75, as interpolate's.
-def _near(x: Tensor) -> Tensor:
-    return (1.25 * x - 2.25) * x * x + 1
-
-
-def _far(x: Tensor) -> Tensor:
-    return ((-0.75 * x + 3.75) * x - 6) * x + 3
-
-
-def _padded(x: Tensor, size: int, padding: str, align: bool) -> Tensor:
-    """Coordinates from anywhere as coordinates within the input, unless what is outside counts zero."""
-    if padding == "zeros":
-        return x
-    if padding == "reflection":
-        low, high = (0.0, size - 1.0) if align else (-0.5, size - 0.5)
-        if high == low:
-            x = x * 0
-        else:
-            x = (x - low).abs()
-            span = high - low
-            turns = (x.detach() / span).floor()
-            rest = x - turns * span
-            x = core.where(turns % 2 == 0, rest + low, high - rest)
-    return x.clamp(0, size - 1)
+    return _grid_sampler(input, grid, _MODES.index(mode), _PADDINGS.index(padding_mode), bool(align_corners))
 
 
 def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> Tensor:

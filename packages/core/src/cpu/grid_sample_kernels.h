@@ -1,0 +1,28 @@
+// The loops behind resample.h's grid_sample, on row-major arrays.
+#pragma once
+
+#include "cpu/capability.h"
+#include "rushlight/kernel.h"
+
+namespace rushlight::cpu {
+
+enum GridMode : int64_t { kGridLinear, kGridNearest, kGridCubic };
+enum GridPadding : int64_t { kGridZeros, kGridBorder, kGridReflection };
+
+/// `dims` sizes of the input, the last first: the order of the grid's coordinates.
+struct GridShape {
+    int64_t batch, channels, places;
+    int dims;
+    int64_t sizes[3];
+    int64_t mode, padding;
+    bool align_corners;
+};
+
+struct GridSampleKernels {
+    void (*f32)(const GridShape&, float* out, const float* in, const float* grid);
+    void (*f64)(const GridShape&, double* out, const double* in, const double* grid);
+};
+
+RUSHLIGHT_KERNEL_TABLE(GridSampleKernels, grid_sample_kernels)
+
+}  // namespace rushlight::cpu

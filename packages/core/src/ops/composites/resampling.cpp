@@ -1,0 +1,158 @@
+// Images read at any places.
+#include "bodies/resampling.h"
+#include "ops/views.h"
+#include "ops/watched.h"
+#include "rushlight/ops/_grid_sample.h"
+#include "rushlight/ops/_to_copy.h"
+#include "rushlight/ops/abs.h"
+#include "rushlight/ops/add.h"
+#include "rushlight/ops/clamp.h"
+#include "rushlight/ops/detach.h"
+#include "rushlight/ops/div.h"
+#include "rushlight/ops/eq.h"
+#include "rushlight/ops/expand.h"
+#include "rushlight/ops/floor.h"
+#include "rushlight/ops/gather.h"
+#include "rushlight/ops/ge.h"
+#include "rushlight/ops/logical_and.h"
+#include "rushlight/ops/lt.h"
+#include "rushlight/ops/mul.h"
+#include "rushlight/ops/remainder.h"
+#include "rushlight/ops/reshape.h"
+#include "rushlight/ops/round.h"
+#include "rushlight/ops/select.h"
+#include "rushlight/ops/sign.h"
+#include "rushlight/ops/sub.h"
+#include "rushlight/ops/unsqueeze.h"
+#include "rushlight/ops/where.h"
+
+namespace rushlight::composites {
+namespace {
+
+enum Mode : int64_t { kLinear, kNearest, kCubic };
+enum Padding : int64_t { kZeros, kBorder, kReflection };
+
+struct Tap {
+    Tensor at, weight;
+};
+
+Tensor times(const Tensor& t, double factor) { return ops::mul(t, Scalar(factor)); }
+Tensor plus(const Tensor& t, double term) { return ops::add(t, Scalar(term)); }
+Tensor minus(double from, const Tensor& t) { return ops::sub(Scalar(from), t); }
+
+// Coordinates from anywhere as coordinates within the input, unless what is outside counts zero.
+Tensor padded(Tensor x, int64_t size, int64_t padding, bool align) {
+    if (padding == kZeros) return x;
+    const double last = static_cast<double>(size - 1);
+    if (padding == kReflection) {
+        const double low = align ? 0.0 : -0.5, span = align ? last : last + 1;
+        if (span == 0) {
+            x = times(x, 0);
+        } else {
+            x = ops::abs(plus(x, -low));
+            Tensor turns = ops::floor(ops::div(ops::detach(x), Scalar(span)));
+            Tensor rest = ops::sub(x, times(turns, span));
+            x = ops::where(ops::eq(ops::remainder(turns, Scalar(2)), Scalar(0)), plus(rest, low),
+                           minus(low + span, rest));
+        }
+    }
+    return ops::clamp(x, Scalar(0), Scalar(size - 1));
+}
+
+// Keys' kernel with a = -0.75.
+Tensor near(const Tensor& x) { return plus(ops::mul(ops::mul(plus(times(x, 1.25), -2.25), x), x), 1); }
+Tensor far(const Tensor& x) {
+    return plus(ops::mul(plus(ops::mul(plus(times(x, -0.75), 3.75), x), -6), x), 3);
+}
+
+std::vector<Tap> taps_of(Tensor x, int64_t size, int64_t mode, int64_t padding, bool align) {
+    if (mode == kCubic) {
+        Tensor low = ops::floor(ops::detach(x)), f = ops::sub(x, low);
+        const Tensor weights[] = {far(plus(f, 1)), near(f), near(minus(1, f)), far(minus(2, f))};
+        std::vector<Tap> taps;
+        for (int k = 0; k < 4; ++k)
+            taps.push_back({padded(plus(low, k - 1), size, padding, align), weights[k]});
+        return taps;
+    }
+    x = padded(x, size, padding, align);
+    if (mode == kNearest) {
+        // The weight is one, and its gradient zero.
+        return {{ops::round(ops::detach(x)), plus(times(ops::sign(x), 0), 1)}};
+    }
+    Tensor low = ops::floor(ops::detach(x));
+    return {{low, ops::sub(plus(low, 1), x)}, {plus(low, 1), ops::sub(x, low)}};
+}
+
+void check(const Tensor& input, const Tensor& grid, int64_t mode, int64_t padding) {
+    const int64_t dims = input.dim() - 2;
+    RL_CHECK(
+        (dims == 2 || dims == 3) && grid.dim() == input.dim() && grid.size(-1) == dims, throw_runtime,
+        "grid_sample(input, grid): shapes %s and %s, needs (N, C, H, W) and (N, ..., 2), or (N, C, D, H, W) "
+        "and (N, ..., 3)",
+        to_string(input.sizes()).c_str(), to_string(grid.sizes()).c_str());
+    RL_CHECK(input.size(0) == grid.size(0), throw_runtime,
+             "grid_sample(input, grid): batches of %lld and %lld samples differ", (long long)input.size(0),
+             (long long)grid.size(0));
+    RL_CHECK(input.is_floating_point() && input.dtype() == grid.dtype(), throw_runtime,
+             "grid_sample(input, grid): need one floating dtype, got %s and %s", name(input.dtype()),
+             name(grid.dtype()));
+    for (int64_t d = 2; d < input.dim(); ++d)
+        RL_CHECK(input.sizes()[d] > 0, throw_runtime, "grid_sample(input): shape %s has no places to sample",
+                 to_string(input.sizes()).c_str());
+    RL_CHECK(mode >= 0 && mode <= 2, throw_value,
+             "grid_sample(mode): got %lld, needs 0 (bilinear), 1 (nearest) or 2 (bicubic)", (long long)mode);
+    RL_CHECK(padding >= 0 && padding <= 2, throw_value,
+             "grid_sample(padding_mode): got %lld, needs 0 (zeros), 1 (border) or 2 (reflection)",
+             (long long)padding);
+    RL_CHECK(mode != kCubic || dims == 2, throw_runtime,
+             "grid_sample(mode): 'bicubic' is for images (N, C, H, W), got shape %s",
+             to_string(input.sizes()).c_str());
+}
+
+}  // namespace
+
+Tensor grid_sampler(const Tensor& input, const Tensor& grid, int64_t mode, int64_t padding, bool align) {
+    check(input, grid, mode, padding);
+    const int64_t dims = input.dim() - 2, batch = input.size(0), channels = input.size(1);
+    int64_t length = 1, places = 1;
+    for (int64_t d = 2; d < input.dim(); ++d) length *= input.sizes()[d];
+    for (int64_t d = 1; d < grid.dim() - 1; ++d) places *= grid.sizes()[d];
+    if (!watched(input, grid) && length <= INT32_MAX)
+        return ops::_grid_sample(input, grid, mode, padding, align);
+
+    // One gather for every combination of the taps of each dimension, the last dimension first.
+    const int64_t flat_shape[] = {batch, channels, length}, line_shape[] = {batch, places},
+                  wide[] = {batch, channels, places};
+    Tensor flat = ops::reshape(input, flat_shape);
+    std::vector<Tap> corners;
+    int64_t step = 1;
+    for (int64_t d = 0; d < dims; ++d) {
+        const int64_t size = input.size(-1 - d);
+        const double n = static_cast<double>(size);
+        Tensor x = plus(ops::reshape(ops::select(grid, -1, d), line_shape), 1);
+        x = align ? times(x, 0.5 * (n - 1)) : times(plus(times(x, n), -1), 0.5);
+        const std::vector<Tap> before = std::move(corners);
+        corners.clear();
+        for (const Tap& tap : taps_of(x, size, mode, padding, align)) {
+            Tensor inside = ops::logical_and(ops::ge(tap.at, Scalar(0)), ops::lt(tap.at, Scalar(size)));
+            Tensor weight = ops::where(inside, tap.weight, Scalar(0));
+            Tensor at = ops::mul(
+                ops::_to_copy(ops::clamp(ops::detach(tap.at), Scalar(0), Scalar(size - 1)), DType::Int64),
+                Scalar(step));
+            if (d == 0) corners.push_back({at, weight});
+            for (const Tap& c : before) corners.push_back({ops::add(c.at, at), ops::mul(c.weight, weight)});
+        }
+        step *= size;
+    }
+    Tensor result;
+    for (const Tap& c : corners) {
+        Tensor index = ops::expand(ops::unsqueeze(c.at, 1), wide, false);
+        Tensor part = ops::mul(ops::gather(flat, 2, index), ops::unsqueeze(c.weight, 1));
+        result = result.defined() ? ops::add(result, part) : part;
+    }
+    std::vector<int64_t> shape{batch, channels};
+    shape.insert(shape.end(), grid.sizes().begin() + 1, grid.sizes().end() - 1);
+    return ops::reshape(result, shape);
+}
+
+}  // namespace rushlight::composites
