@@ -4,6 +4,7 @@
 
 #include "cpu/contiguous.h"
 #include "cpu/embedding_kernels.h"
+#include "cpu/places.h"
 #include "rushlight/error.h"
 #include "rushlight/parallel.h"
 
@@ -24,6 +25,7 @@ const int64_t* checked_indices(KernelContext& ctx, const char* op, const View& i
         for (int64_t i = 0; i < count; ++i) widened[i] = dense.as<int32_t>()[i];
         numbers = widened;
     }
+    if (place_kernels().within(numbers, count, rows)) return numbers;
     for (int64_t i = 0; i < count; ++i) {
         RL_CHECK(numbers[i] >= 0 && numbers[i] < rows, throw_index,
                  "%s: index %lld at place %lld is out of range for a table of %lld rows", op,
@@ -50,6 +52,32 @@ void embedding(KernelContext& ctx, const View& out, const View& weight, const Vi
             std::memcpy(to + i * bytes, from + rows[i] * pitch, static_cast<size_t>(bytes));
         }
     });
+}
+
+void embedding_bag(KernelContext& ctx, const View& out, const View& weight, const View& indices,
+                   const View& bags, int64_t count, double divisor, int64_t padding_idx, bool) {
+    const int64_t* rows = checked_indices(ctx, "embedding_bag", indices, weight.size(0));
+    const int64_t *bag = contiguous_in(ctx, bags).as<int64_t>(), n = indices.numel;
+    int64_t *starts = scratch<int64_t>(ctx, count + 1), filled = 0;
+    for (int64_t i = 0; i < n; ++i) {
+        RL_CHECK(bag[i] >= 0 && bag[i] < count && (i == 0 || bag[i] >= bag[i - 1]), throw_runtime,
+                 "embedding_bag(bags): must never fall and lie below %lld, number %lld is %lld",
+                 static_cast<long long>(count), static_cast<long long>(i), static_cast<long long>(bag[i]));
+        while (filled <= bag[i]) starts[filled++] = i;
+    }
+    while (filled <= count) starts[filled++] = n;
+    if (out.numel == 0) return;
+    const WidenedOut wide(ctx, out);
+    const View given = widened(ctx, weight);
+    const int64_t width = weight.size(1);
+    const View table = width <= 1 || given.stride(1) == 1 ? given : contiguous_in(ctx, given);
+    if (table.dtype == DType::Float32)
+        embedding_kernels().sum_rows_f32(wide.view().as<float>(), table.as<float>(), table.stride(0), width,
+                                         rows, starts, count, divisor, padding_idx);
+    else
+        embedding_kernels().sum_rows_f64(wide.view().as<double>(), table.as<double>(), table.stride(0), width,
+                                         rows, starts, count, divisor, padding_idx);
+    wide.finish();
 }
 
 void embedding_dense_backward(KernelContext& ctx, const View& grad_weight, const View& grad_output,

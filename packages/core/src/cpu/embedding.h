@@ -17,4 +17,10 @@ void embedding_dense_backward(KernelContext& ctx, const View& grad_weight, const
                               const View& indices, int64_t num_weights, int64_t padding_idx,
                               bool scale_grad_by_freq);
 
+/// Sums of rows: row `indices[i]` counts to sum `bags[i]`; these are divided by
+/// `divisor`.
+void embedding_bag(KernelContext& ctx, const View& out, const View& weight, const View& indices,
+                   const View& bags, int64_t count, double divisor, int64_t padding_idx,
+                   bool scale_grad_by_freq);
+
 }  // namespace rushlight::cpu

@@ -32,8 +32,42 @@ void add_rows(T* table, int64_t width, const T* rows, const int64_t* indices, in
                  });
 }
 
+template <class T>
+void sum_rows(T* out, const T* table, int64_t pitch, int64_t width, const int64_t* indices,
+              const int64_t* starts, int64_t count, double divisor, int64_t skip) {
+    const int64_t each = count == 0 ? 0 : starts[count] / count;
+    parallel_for(0, count, (1 << 15) / ((each + 1) * width + 1) + 1, [&](int64_t first, int64_t last) {
+        const int64_t end = starts[last];
+        for (int64_t b = first; b < last; ++b) {
+            T* to = out + b * width;
+            bool empty = true;
+            for (int64_t i = starts[b]; i < starts[b + 1]; ++i) {
+                // Rows of the table are far apart: fetch one that comes soon.
+                if (i + 8 < end) {
+                    const T* soon = table + indices[i + 8] * pitch;
+                    for (int64_t j = 0; j < width && j < 256; j += 64 / static_cast<int64_t>(sizeof(T)))
+                        __builtin_prefetch(soon + j);
+                }
+                if (indices[i] == skip) continue;
+                const T* from = table + indices[i] * pitch;
+                if (empty) line_map(to, width, [&](int64_t j, auto lanes) { return load(from + j, lanes); });
+                else
+                    line_map(to, width, [&](int64_t j, auto lanes) {
+                        return load(to + j, lanes) + load(from + j, lanes);
+                    });
+                empty = false;
+            }
+            const T by = static_cast<T>(divisor);
+            if (empty) line_map(to, width, [&](int64_t, auto) { return Vec<T>{}; });
+            else if (divisor != 1)
+                line_map(to, width, [&](int64_t j, auto lanes) { return load(to + j, lanes) / by; });
+        }
+    });
+}
+
 }  // namespace
 
-const EmbeddingKernels embedding_kernels_table = {add_rows<float>, add_rows<double>};
+const EmbeddingKernels embedding_kernels_table = {add_rows<float>, add_rows<double>, sum_rows<float>,
+                                                  sum_rows<double>};
 
 }  // namespace rushlight::cpu::RUSHLIGHT_CPU

@@ -28,6 +28,24 @@ Outputs embedding(const Tensor& weight, const Tensor& indices, int64_t, bool, bo
     return outs;
 }
 
+Outputs embedding_bag(const Tensor& weight, const Tensor& indices, const Tensor& bags, int64_t count, double,
+                      int64_t, bool) {
+    const char* op = "embedding_bag";
+    RL_CHECK(weight.dim() == 2, throw_runtime, "%s(weight): needs a table (rows, width), got shape %s", op,
+             to_string(weight.sizes()).c_str());
+    floating_only(op, weight);
+    check_indices(op, indices);
+    RL_CHECK(indices.dim() == 1 && bags.dim() == 1 && bags.dtype() == DType::Int64 &&
+                 bags.numel() == indices.numel(),
+             throw_runtime, "%s(bags): needs an int64 number for each of the row numbers %s, got %s %s", op,
+             to_string(indices.sizes()).c_str(), name(bags.dtype()), to_string(bags.sizes()).c_str());
+    RL_CHECK(count >= 0, throw_runtime, "%s(count): must not be negative, got %lld", op, (long long)count);
+    Outputs outs;
+    const int64_t sizes[] = {count, weight.impl()->size(1)};
+    outs.add(sizes, weight.dtype(), weight.device());
+    return outs;
+}
+
 Outputs embedding_dense_backward(const Tensor& grad, const Tensor& indices, int64_t num_weights, int64_t,
                                  bool) {
     floating_only("embedding_dense_backward", grad);

@@ -7,6 +7,7 @@ from rushlight_core import Tensor
 from .._core import core, operator
 
 _embedding = operator("embedding")
+_embedding_bag = operator("_embedding_bag")
 
 
 def embedding(
@@ -31,6 +32,14 @@ def embedding(
     Raises:
         IndexError: a row number or `padding_idx` is out of range.
     """
+    row = _checked(input, weight, padding_idx, max_norm, norm_type)
+    return _embedding(weight, input, row, scale_grad_by_freq, sparse)
+
+
+def _checked(
+    input: Tensor, weight: Tensor, padding_idx: int | None, max_norm: float | None, norm_type: float
+) -> int:
+    """The row of `padding_idx`, -1 for none. Long rows that are used are shortened."""
     if padding_idx is None:
         row = -1
     else:
@@ -42,7 +51,7 @@ def embedding(
         row = padding_idx % rows
     if max_norm is not None:
         _limit_rows(weight, input, max_norm, norm_type)
-    return _embedding(weight, input, row, scale_grad_by_freq, sparse)
+    return row
 
 
 def _limit_rows(weight: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> None:
@@ -119,6 +128,14 @@ def embedding_bag(
             raise NotImplementedError(f"{name}(per_sample_weights): needs mode 'sum', got {mode!r}")
     bags, length = _bags(name, input, offsets, include_last_offset)
     flat = input.reshape(-1)
+    if mode != "max" and per_sample_weights is None and weight.device.type == "cpu" and not sparse:
+        row = _checked(flat, weight, padding_idx, max_norm, norm_type)
+        equal = padding_idx is None and input.dim() == 2  # bags of one size
+        divisor = float(max(input.shape[1], 1)) if mode == "mean" and equal else 1.0
+        sums = _embedding_bag(weight, flat, bags, length, divisor, row, scale_grad_by_freq)
+        if mode == "sum" or equal:
+            return sums
+        return _mean(sums, flat, bags, length, None if padding_idx is None else flat == row)
     rows = embedding(flat, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse)
     absent = None if padding_idx is None else flat == padding_idx % weight.shape[0]
     if mode == "max":
@@ -130,12 +147,15 @@ def embedding_bag(
     sums = core.zeros((length, weight.shape[1]), dtype=rows.dtype, device=rows.device).index_add(
         0, bags, rows
     )
-    if mode == "sum":
-        return sums
-    present = core.ones(flat.shape, dtype=rows.dtype, device=rows.device)
+    return sums if mode == "sum" else _mean(sums, flat, bags, length, absent)
+
+
+def _mean(sums: Tensor, flat: Tensor, bags: Tensor, length: int, absent: Tensor | None) -> Tensor:
+    """The sums over the number of rows that are present."""
+    present = core.ones(flat.shape, dtype=sums.dtype, device=sums.device)
     if absent is not None:
         present = present.masked_fill(absent, 0.0)
-    counts = core.zeros(length, dtype=rows.dtype, device=rows.device).index_add(0, bags, present)
+    counts = core.zeros(length, dtype=sums.dtype, device=sums.device).index_add(0, bags, present)
     return sums / counts.clamp(min=1).unsqueeze(-1)
 
 
