@@ -12,7 +12,7 @@
 
 namespace rushlight::autograd::f {
 
-std::vector<int64_t> inverse(IntList permutation) {
+std::vector<int64_t> inverse_order(IntList permutation) {
     std::vector<int64_t> inverse(permutation.size());
     for (size_t i = 0; i < permutation.size(); ++i)
         inverse[static_cast<size_t>(wrap(permutation[i], static_cast<int64_t>(permutation.size())))] =

@@ -92,7 +92,7 @@ inline int64_t prod(IntList list) {
     return n;
 }
 inline int64_t wrap(int64_t dim, int64_t ndim) { return dim < 0 ? dim + ndim : dim; }
-std::vector<int64_t> inverse(IntList permutation);
+std::vector<int64_t> inverse_order(IntList permutation);
 inline void store(std::optional<std::vector<int64_t>>& to, const std::optional<IntList>& from) {
     if (from) to.emplace(from->begin(), from->end());
 }

@@ -24,6 +24,9 @@ WITHOUT |= {("div.rounded", "pairs(rounding_mode='floor')")}
 WITHOUT |= {("embedding", "t(5, 3), t(2, 3, dtype=int32, low=0, high=4), 1")}
 CONVERSIONS = {"to", "float", "double", "half", "bfloat16", "long", "int", "short", "bool"}
 CONSTANT = {"cross_entropy_loss": {"weight"}}  # arguments that are no part of the graph
+WITHOUT |= {("linalg_svd", text) for text in ("t(4, 2)", "t(2, 3, 4)")}  # columns that the matrix does not determine
+# They read one triangle and take it for both: the gradient is that of a symmetric matrix.
+SYMMETRIC = {"cholesky", "linalg_cholesky", "linalg_cholesky_ex", "linalg_eigh", "linalg_eigvalsh"}
 ONCE = {"ctc_loss"}  # differentiable once, in reverse mode, as in PyTorch
 BY_NAME = {d.op.name: d for d in DERIVATIVES}
 CASES = [
@@ -41,6 +44,8 @@ CASES = [
 
 def _function(name: str):
     function = getattr(core, name, None) or getattr(core.Tensor, name)
+    if name in SYMMETRIC:
+        return lambda A, *args, **kwargs: function((A + A.mT) / 2, *args, **kwargs)
     if not name.endswith("_"):
         return function
     return lambda input, *args, **kwargs: function(input.clone(), *args, **kwargs)  # a leaf cannot be written

@@ -195,7 +195,7 @@ HELPERS = {
     "len": "number of elements of a list",
     "prod": "product of a list of integers",
     "wrap": "a dimension as a non-negative number: wrap(dim, x.ndim)",
-    "inverse": "inverse of a permutation",
+    "inverse_order": "inverse of a permutation",
     "split_like": "the pieces of what was joined: split_like(grad, tensors.shapes, dim)",
     "zeros": "zeros(shape, dtype)",
     "scaled": "t times an optional weight: scaled(t, weight)",

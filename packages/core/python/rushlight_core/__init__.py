@@ -67,7 +67,9 @@ _LAZY = {
     "set_printoptions": "_printing",
     "linalg": "",
     "overrides": "",
+    "pca_lowrank": "_lowrank",
     "special": "",
+    "svd_lowrank": "_lowrank",
 }
 __all__ += list(_LAZY)
 

@@ -5,6 +5,7 @@
 #include "cpu/convolution.h"
 #include "cpu/ctc.h"
 #include "cpu/embedding.h"
+#include "cpu/linalg.h"
 #include "cpu/loss.h"
 #include "cpu/matmul.h"
 #include "cpu/norm.h"

@@ -1,6 +1,8 @@
 // Rules of kind "custom": they check an operator's arguments and say what its outputs are. No memory is touched.
 #pragma once
 
+#include <initializer_list>
+
 #include "ops/launch.h"
 
 namespace rushlight::rules {
@@ -16,6 +18,15 @@ inline void floating_only(const char* op, const Tensor& t) {
     RL_CHECK(is_floating(t.dtype()), throw_not_implemented,
              "%s: not defined for dtype %s\nhint: convert the input to a floating dtype first", op,
              name(t.dtype()));
+}
+
+/// An output for each matrix of a batch: the sizes of `a` before the last two, then `more`.
+inline void add_batch(Outputs& out, const Tensor& a, std::initializer_list<int64_t> more, DType dtype) {
+    int64_t sizes[kMaxDims];
+    size_t n = 0;
+    for (int64_t s : a.sizes().first(static_cast<size_t>(a.dim() - 2))) sizes[n++] = s;
+    for (int64_t s : more) sizes[n++] = s;
+    out.add(IntList(sizes, n), dtype, a.device());
 }
 
 }  // namespace rushlight::rules

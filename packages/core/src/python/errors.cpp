@@ -1,6 +1,11 @@
 #include "python/override.h"
 
 namespace rushlight::python {
+namespace {
+
+PyObject* linalg_error = nullptr;
+
+}  // namespace
 
 PyObject* translate_exception() {
     try {
@@ -17,6 +22,7 @@ PyObject* translate_exception() {
             case ErrorKind::NotImplemented: type = PyExc_NotImplementedError; break;
             case ErrorKind::OutOfMemory: type = PyExc_MemoryError; break;
             case ErrorKind::Buffer: type = PyExc_BufferError; break;
+            case ErrorKind::LinAlg: type = linalg_error; break;
             case ErrorKind::Interrupted:
                 // The signal handler has usually raised the error that the user expects.
                 if (restore_interrupt() || PyErr_Occurred() || PyErr_CheckSignals()) return nullptr;
@@ -31,6 +37,15 @@ PyObject* translate_exception() {
         if (!PyErr_Occurred()) PyErr_SetString(PyExc_RuntimeError, "an exception of an unknown type");
     }
     return nullptr;
+}
+
+int add_errors(PyObject* module) {
+    linalg_error = PyErr_NewExceptionWithDoc(
+        "rushlight.linalg.LinAlgError",
+        "A matrix does not have what was asked for: it is singular, or not positive-definite, or an iteration\n"
+        "does not converge.",
+        PyExc_RuntimeError, nullptr);
+    return linalg_error ? PyModule_AddObjectRef(module, "_LinAlgError", linalg_error) : -1;
 }
 
 }  // namespace rushlight::python

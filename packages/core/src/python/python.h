@@ -119,6 +119,8 @@ int add_sites(PyObject* module);
 int add_interrupts(PyObject* module);
 int add_devices(PyObject* module);
 int add_stages(PyObject* module);
+int add_errors(PyObject* module);
+int add_lapack(PyObject* module);
 
 /// Methods and properties that are written by hand; each table ends with a null name.
 extern PyMethodDef tensor_methods[];

@@ -33,6 +33,7 @@ RL_THROWER(throw_index, Index)
 RL_THROWER(throw_not_implemented, NotImplemented)
 RL_THROWER(throw_out_of_memory, OutOfMemory)
 RL_THROWER(throw_buffer, Buffer)
+RL_THROWER(throw_linalg, LinAlg)
 #undef RL_THROWER
 
 }  // namespace rushlight

@@ -47,13 +47,130 @@ def test_products_in_the_best_order() -> None:
     assert rl.chain_matmul(row, column, row, column).item() == pytest.approx(1e12)
 
 
-def test_what_needs_a_decomposition_says_so() -> None:
-    """A typed error, not a wrong number."""
-    a = rl.randn(3, 3)
+def test_what_a_matrix_lacks_is_a_typed_error() -> None:
+    """With the place in the batch; PyTorch's class, which is a RuntimeError."""
+    assert issubclass(rl.linalg.LinAlgError, RuntimeError)
+    singular = rl.stack([rl.eye(3), rl.ones(3, 3), rl.eye(3)])
     for call in (
-        lambda: rl.linalg.matrix_norm(a, 2),
-        lambda: rl.linalg.matrix_norm(a, "nuc"),
-        lambda: rl.linalg.matrix_power(a, -1),
+        lambda: rl.linalg.inv(singular),
+        lambda: rl.linalg.solve(singular, rl.ones(3)),
+        lambda: rl.linalg.matrix_power(singular, -2),
+        lambda: rl.linalg.lu_factor_ex(singular, check_errors=True),
     ):
-        with pytest.raises(NotImplementedError, match="not there yet"):
+        with pytest.raises(rl.linalg.LinAlgError, match=r"matrix 1 of the batch .*singular"):
             call()
+    with pytest.raises(rl.linalg.LinAlgError, match="matrix is not positive-definite: .*order 2"):
+        rl.linalg.cholesky(rl.diag(rl.tensor([1.0, -1.0, 1.0])))
+    assert rl.linalg.inv_ex(singular).info.tolist()[0::2] == [0, 0]
+    assert rl.linalg.inv_ex(singular).info.dtype == rl.int32
+    with pytest.raises(rl.linalg.LinAlgError):
+        rl.linalg.svd(rl.full((3, 3), float("nan")))
+
+
+SHAPES = [(3, 3), (5, 3), (3, 5), (2, 4, 4), (2, 0, 3), (0, 3, 3), (40, 40), (3, 200, 150)]
+
+
+def near(a: rl.Tensor, b: rl.Tensor) -> None:
+    assert a.shape == b.shape
+    assert rl.allclose(a, b, rtol=1e-9, atol=1e-9)
+
+
+def one(n: int) -> rl.Tensor:
+    return rl.eye(n, dtype=rl.float64)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_decompositions_multiply_back(shape: tuple[int, ...]) -> None:
+    """For matrices in any order in memory, small and beyond LAPACK's blocks."""
+    dense = rl.randn(*shape, dtype=rl.float64)
+    m, n = shape[-2:]
+    for a in (dense, dense.mT.contiguous().mT, rl.stack([dense, dense], -1)[..., 0]):
+        p, lower, upper = rl.linalg.lu(a)
+        near(p @ lower @ upper, a)
+        for mode in ("reduced", "complete"):
+            q, r = rl.linalg.qr(a, mode)
+            near(q @ r, a)
+            near(q.mT @ q, one(q.size(-1)).expand(*shape[:-2], -1, -1))
+            assert rl.equal(r, r.triu())
+        near(rl.linalg.qr(a, "r").R.abs(), rl.linalg.qr(a).R.abs())
+        for full in (False, True):
+            u, s, vh = rl.linalg.svd(a, full)
+            k = s.size(-1)
+            near(u[..., :k] * s[..., None, :] @ vh[..., :k, :], a)
+            near(u.mT @ u, one(u.size(-1)).expand(*shape[:-2], -1, -1))
+            near(vh @ vh.mT, one(vh.size(-2)).expand(*shape[:-2], -1, -1))
+        if m >= n:
+            near(rl.linalg.householder_product(*rl.geqrf(a)), rl.linalg.qr(a).Q)
+            x = rl.randn(*shape[:-2], m, 2, dtype=rl.float64)
+            near(rl.ormqr(*rl.geqrf(a), x), rl.linalg.qr(a, "complete").Q @ x)
+
+
+@pytest.mark.parametrize("n", [1, 3, 30, 150])
+@pytest.mark.parametrize("uplo", ["L", "U"])
+def test_symmetric_matrices(n: int, uplo: str) -> None:
+    """One triangle counts, whatever the other holds."""
+    a = rl.randn(2, n, n, dtype=rl.float64)
+    upper = uplo == "U"
+    triangle = a.triu() if upper else a.tril()
+    symmetric = triangle + (triangle.triu(1) if upper else triangle.tril(-1)).mT
+    values, vectors = rl.linalg.eigh(a, uplo)
+    near(symmetric @ vectors, vectors * values[:, None, :])
+    near(vectors.mT @ vectors, one(n).expand(2, n, n))
+    near(rl.linalg.eigvalsh(a, uplo), values)
+    positive = symmetric @ symmetric + one(n)
+    factor = rl.linalg.cholesky(positive.triu() if upper else positive.tril(), upper=upper)
+    near(factor.mT @ factor if upper else factor @ factor.mT, positive)
+    b = rl.randn(2, n, 3, dtype=rl.float64)
+    near(positive @ rl.cholesky_solve(b, factor, upper), b)
+    near(rl.cholesky_inverse(factor, upper), rl.linalg.inv(positive))
+    factors, pivots, info = rl.linalg.ldl_factor_ex(symmetric.tril())
+    assert info.tolist() == [0, 0]
+    near(rl.linalg.ldl_solve(factors, pivots, symmetric @ b), b)
+
+
+def test_least_squares() -> None:
+    a, b = rl.randn(7, 4, dtype=rl.float64), rl.randn(7, 2, dtype=rl.float64)
+    solution, sums, rank, values = np.linalg.lstsq(a.numpy(), b.numpy(), rcond=None)
+    for driver in ("gels", "gelsy", "gelsd", "gelss"):
+        got = rl.linalg.lstsq(a, b, driver=driver)
+        np.testing.assert_allclose(got.solution.numpy(), solution)
+        if driver == "gelsy":
+            assert got.residuals.numel() == 0
+        else:
+            np.testing.assert_allclose(got.residuals.numpy(), sums)
+        assert got.rank.tolist() == ([] if driver == "gels" else rank)
+        if driver in ("gelsd", "gelss"):
+            np.testing.assert_allclose(got.singular_values.numpy(), values)
+        else:
+            assert got.singular_values.numel() == 0
+    twice = rl.cat([a, a], 1)
+    assert rl.linalg.lstsq(twice, b, driver="gelsd").rank.item() == 4
+    assert rl.linalg.lstsq(twice.mT.contiguous(), twice.mT @ a).residuals.shape == (0,)
+    assert rl.linalg.lstsq(a, b[:, 0]).solution.shape == (4,)
+
+
+def test_tolerances() -> None:
+    """PyTorch's rule: rtol has a default unless an atol above 0 is given."""
+    a = rl.diag(rl.tensor([10.0, 1.0, 1e-3, 0.0]))
+    assert rl.linalg.matrix_rank(a).item() == 3
+    assert rl.linalg.matrix_rank(a, atol=0.1).item() == 2
+    assert rl.linalg.matrix_rank(a, rtol=0.5).item() == 1
+    assert rl.linalg.matrix_rank(a, 2.0).item() == 1
+    assert rl.linalg.matrix_rank(rl.stack([a, a]), atol=rl.tensor([0.1, 5.0])).tolist() == [2, 1]
+    assert rl.linalg.pinv(a, rtol=0.5)[1, 1].item() == 0
+    assert rl.linalg.pinv(a, hermitian=True).diag().tolist() == pytest.approx([0.1, 1.0, 1000.0, 0.0])
+    assert rl.linalg.cond(a).item() > 1e9
+    assert rl.linalg.cond(rl.ones(2, 2), 1).item() == float("inf")
+
+
+def test_old_names() -> None:
+    a = rl.randn(3, 3) + 4 * rl.eye(3)
+    assert rl.equal(a.inverse(), rl.linalg.inv(a))
+    assert rl.equal(a.det(), rl.linalg.det(a))
+    assert rl.equal(a.slogdet().logabsdet, rl.linalg.slogdet(a).logabsdet)
+    assert rl.equal(a.qr().R, rl.linalg.qr(a).R)
+    u, s, v = a.svd()
+    assert rl.allclose(u * s @ v.mT, a, atol=1e-5)
+    assert rl.svd(a, compute_uv=False).U.count_nonzero().item() == 0
+    assert rl.allclose(rl.ones(3, 1).triangular_solve(a).solution, rl.linalg.solve(a.triu(), rl.ones(3, 1)), atol=1e-5)
+    assert rl.allclose(rl.lu_solve(rl.ones(3, 1), *rl.linalg.lu_factor(a)), rl.linalg.solve(a, rl.ones(3, 1)), atol=1e-5)

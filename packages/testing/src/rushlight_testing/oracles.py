@@ -9,6 +9,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .oracles_of_matrices import (  # noqa: F401
+    cholesky,
+    geqrf,
+    householder_product,
+    lstsq,
+    lu,
+    lu_factor,
+    lu_solve,
+    lu_unpack,
+    ormqr,
+    qr,
+    solve,
+    solve_triangular,
+)
+
 Array = NDArray[Any]
 
 

@@ -6,6 +6,7 @@ below. `samples_of` evaluates such a text for one library and one dtype:
     t(3, 4)                       a random float tensor of that shape; of dtype `dtype` where the test asks for one
     t(3, 4, dtype=int64)          a dtype of its own, whatever the test asks for
     t(3, low=0.1, high=9)         from a range
+    spd(2, 3)                     two random symmetric positive-definite matrices of three rows and columns
     units(), pairs(), scalars()   lists of samples: one tensor; two tensors that broadcast; a tensor and a number
     special()                     infinities, NaN, zeros, the ends of a dtype's range
 
@@ -41,7 +42,7 @@ def samples_of(text: str, library: Any, dtype: str = "float32") -> list[Sample]:
         dtype: of the tensors for which the text names none.
     """
     helpers = _Helpers(library, dtype, random.Random(zlib.crc32(f"{text}:{dtype}".encode())))
-    names = {name: getattr(helpers, name) for name in ("t", "units", "pairs", "scalars", "special")}
+    names = {name: getattr(helpers, name) for name in ("t", "spd", "units", "pairs", "scalars", "special")}
     names |= {
         name: getattr(library, name) for name in (*_INTEGERS, "float16", "bfloat16", "float32", "float64")
     }
@@ -75,6 +76,20 @@ class _Helpers:
         else:
             values = [self._float(low, high) for _ in range(count)]
         return self._make(values, shape, name)
+
+    def spd(self, *shape: int) -> Any:
+        """Symmetric positive-definite: a random symmetric matrix below 1/2, and 1, 2, ... on its diagonal times n."""
+        if self._dtype in (*_INTEGERS, "bool"):
+            return self.t(*shape, shape[-1])
+        n, values = shape[-1], []
+        for _ in range(math.prod(shape[:-1])):
+            matrix = [[0.0] * n for _ in range(n)]
+            for i in range(n):
+                matrix[i][i] = float((i + 1) * n)
+                for j in range(i):
+                    matrix[i][j] = matrix[j][i] = round(self._source.uniform(-0.5, 0.5), 3)
+            values += [value for row in matrix for value in row]
+        return self._make(values, (*shape, n), self._dtype)
 
     def _float(self, low: float, high: float) -> float:
         while True:

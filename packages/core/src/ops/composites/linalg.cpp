@@ -17,8 +17,11 @@
 #include "rushlight/ops/flatten.h"
 #include "rushlight/ops/flip.h"
 #include "rushlight/ops/gt.h"
+#include "rushlight/ops/linalg_inv.h"
+#include "rushlight/ops/linalg_svdvals.h"
 #include "rushlight/ops/matmul.h"
 #include "rushlight/ops/mm.h"
+#include "rushlight/ops/movedim.h"
 #include "rushlight/ops/mul.h"
 #include "rushlight/ops/narrow.h"
 #include "rushlight/ops/new_empty.h"
@@ -58,6 +61,17 @@ void check_pair(const char* op, const Tensor& input, IntList dim, int64_t* pair)
              to_string(dim).c_str());
 }
 
+// Of the matrices in dimensions `pair`, along a new last dimension; with `keepdim` those two stay as ones.
+Tensor singular_values(const Tensor& given, const int64_t* pair, bool keepdim, std::optional<DType> dtype) {
+    const Tensor input = dtype && *dtype != given.dtype() ? ops::_to_copy(given, *dtype) : given;
+    const Tensor moved = ops::movedim(input, IntList(pair, 2), kInts<-2, -1>);
+    Tensor values = ops::linalg_svdvals(moved);
+    if (!keepdim) return values;
+    for (const int64_t d : {std::min(pair[0], pair[1]), std::max(pair[0], pair[1])})
+        values = ops::unsqueeze(values, d);
+    return values;
+}
+
 }  // namespace
 
 // --- norms ---
@@ -75,8 +89,10 @@ Tensor linalg_matrix_norm(const Tensor& given, Scalar ord, IntList dim, bool kee
     int64_t pair[2];
     check_pair("matrix_norm", given, dim, pair);
     const double order = ord.to<double>();
-    RL_CHECK(std::abs(order) != 2, throw_not_implemented,
-             "linalg.matrix_norm(ord): order %g needs singular values, which are not there yet", order);
+    if (std::abs(order) == 2) {
+        const Tensor values = singular_values(given, pair, keepdim, dtype);
+        return order > 0 ? ops::amax(values, kInts<-1>, false) : ops::amin(values, kInts<-1>, false);
+    }
     RL_CHECK(std::abs(order) == 1 || std::isinf(order), throw_runtime,
              "linalg.matrix_norm(ord): must be 1, -1, 2, -2, inf, -inf, 'fro' or 'nuc', got %g", order);
     if (std::isinf(order)) std::swap(pair[0], pair[1]);
@@ -89,14 +105,14 @@ Tensor linalg_matrix_norm(const Tensor& given, Scalar ord, IntList dim, bool kee
 
 Tensor linalg_matrix_norm_name(const Tensor& input, std::string_view ord, IntList dim, bool keepdim,
                                std::optional<DType> dtype) {
-    RL_CHECK(ord != "nuc", throw_not_implemented,
-             "linalg.matrix_norm(ord): 'nuc' needs singular values, which are not there yet");
-    RL_CHECK(ord == "fro", throw_runtime,
+    RL_CHECK(ord == "fro" || ord == "nuc", throw_runtime,
              "linalg.matrix_norm(ord): must be a number, 'fro' or 'nuc', got '%.*s'",
              static_cast<int>(ord.size()), ord.data());
     check_floating("matrix_norm", input);
     int64_t pair[2];
     check_pair("matrix_norm", input, dim, pair);
+    if (ord == "nuc")
+        return ops::sum(singular_values(input, pair, keepdim, dtype), kInts<-1>, false, std::nullopt);
     return linalg_vector_norm(input, Scalar(2), IntList(pair), keepdim, dtype);
 }
 
@@ -188,9 +204,10 @@ Tensor chain_matmul(TensorList matrices) {
 
 Tensor matrix_power(const Tensor& input, int64_t n) {
     check_square("matrix_power", input);
-    RL_CHECK(n >= 0, throw_not_implemented,
-             "linalg.matrix_power(n): a negative power needs the inverse, which is not there yet; got %lld",
-             (long long)n);
+    if (n < 0) {
+        RL_CHECK(n > INT64_MIN, throw_runtime, "linalg.matrix_power(n): %lld is too small", (long long)n);
+        return matrix_power(ops::linalg_inv(input), -n);
+    }
     if (n == 0) return ops::clone(identity_like(input), "contiguous");
     if (n == 1) return ops::clone(input, "contiguous");
     Tensor square = input, power;

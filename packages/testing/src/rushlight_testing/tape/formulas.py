@@ -221,7 +221,7 @@ _HELPERS: dict[str, Callable[..., Any]] = {
     "len": len,
     "prod": math.prod,
     "wrap": lambda dim, ndim: dim + ndim if dim < 0 else dim,
-    "inverse": _inverse,
+    "inverse_order": _inverse,
     "split_like": _split_like,
     "zeros": lambda shape, dtype: core.zeros(shape, dtype=dtype),
     "scaled": lambda t, weight: t if weight is None else t * weight,

@@ -1,0 +1,18 @@
+// Where LAPACK comes from: a library of the user's, found when a matrix is first decomposed. Note [LAPACK].
+#pragma once
+
+#include <string>
+
+#include "rushlight/export.h"
+
+namespace rushlight {
+
+/// Paths of libraries that may hold LAPACK, best first, one to a line. Called when one is needed for the first time, on
+/// any thread and under no lock of ours. The bindings know where packages of their language keep one.
+using LapackFinder = std::string (*)();
+RL_API void set_lapack_finder(LapackFinder finder);
+
+/// The file that is in use; empty while none was needed.
+RL_API std::string lapack_library();
+
+}  // namespace rushlight

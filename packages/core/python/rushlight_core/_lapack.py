@@ -1,0 +1,26 @@
+"""Where a LAPACK may be found: asked when a matrix is first decomposed, not before."""
+
+from __future__ import annotations
+
+import glob
+import importlib.util
+import os
+import sys
+
+
+def find() -> str:
+    """Paths of libraries with LAPACK, best first, one to a line.
+
+    NumPy's wheels bring a complete OpenBLAS in a folder beside the package; NumPy is not imported for it. An environment
+    of conda has its libraries below the interpreter's prefix.
+    """
+    paths: list[str] = []
+    spec = importlib.util.find_spec("numpy")
+    for folder in (spec and spec.submodule_search_locations) or ():
+        for beside in (folder.rstrip(os.sep) + ".libs", os.path.join(folder, ".libs")):
+            paths += sorted(glob.glob(os.path.join(glob.escape(beside), "lib*openblas*.so*")))
+    for name in ("libopenblas.so.0", "liblapack.so.3", "libmkl_rt.so.2"):
+        path = os.path.join(sys.prefix, "lib", name)
+        if os.path.exists(path):
+            paths.append(path)
+    return "\n".join(paths)

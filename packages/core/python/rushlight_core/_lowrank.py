@@ -1,0 +1,73 @@
+"""Decompositions of low rank, by random projection: Halko, Martinsson and Tropp, "Finding structure with randomness", 2011."""
+
+from __future__ import annotations
+
+from . import _C
+from ._C import Tensor
+
+
+def _basis(A: Tensor, q: int, niter: int, M: Tensor | None) -> Tensor:
+    """An orthonormal basis of nearly all of the range of A - M: `q` columns, made better by `niter` turns."""
+
+    def times(x: Tensor) -> Tensor:
+        return A @ x if M is None else A @ x - M @ x
+
+    def transposed(x: Tensor) -> Tensor:
+        return A.mH @ x if M is None else A.mH @ x - M.mH @ x
+
+    basis = _C.linalg_qr(times(_C.randn(A.shape[-1], q, dtype=A.dtype, device=A.device))).Q
+    for _ in range(niter):
+        basis = _C.linalg_qr(transposed(basis)).Q
+        basis = _C.linalg_qr(times(basis)).Q
+    return basis
+
+
+def _check(op: str, A: Tensor, q: int, niter: int) -> None:
+    if A.dim() < 2:
+        raise ValueError(f"{op}(A): needs matrices, at least 2 dimensions, got shape {tuple(A.shape)}")
+    least = min(A.shape[-2:])
+    if not 0 <= q <= least:
+        raise ValueError(f"{op}(q): must be between 0 and the lesser of rows and columns, {least}, got {q}")
+    if niter < 0:
+        raise ValueError(f"{op}(niter): must not be negative, got {niter}")
+
+
+def svd_lowrank(
+    A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor | None = None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The largest singular values of A, or of A - M, approximately: (U, S, V) with A near U diag(S) V^T.
+
+    Args:
+        A: matrices of shape (..., m, n).
+        q: how many singular values; an overestimate of the rank.
+        niter: turns that make the result better, 0 or more.
+        M: taken from A, without making the difference; its shape broadcasts to A's.
+    """
+    q, niter = 6 if q is None else q, 2 if niter is None else niter
+    _check("svd_lowrank", A, q, niter)
+    if M is not None:
+        M = M.expand(A.shape)
+    if A.shape[-2] < A.shape[-1]:
+        V, S, U = svd_lowrank(A.mH, q, niter, None if M is None else M.mH)
+        return U, S, V
+    basis = _basis(A, q, niter, M)
+    small = basis.mH @ A if M is None else basis.mH @ A - basis.mH @ M
+    U, S, Vh = _C.linalg_svd(small, False)
+    return basis @ U, S, Vh.mH
+
+
+def pca_lowrank(
+    A: Tensor, q: int | None = None, center: bool = True, niter: int = 2
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Principal components, approximately: the singular value decomposition (U, S, V) of the centred matrix.
+
+    Args:
+        A: matrices of shape (..., m, n): m samples of n features.
+        q: how many components; by default 6, or what the shape allows.
+        center: whether each column's mean is taken away first.
+        niter: turns that make the result better, 0 or more.
+    """
+    if q is None:
+        q = min(6, *A.shape[-2:])
+    _check("pca_lowrank", A, q, niter)
+    return svd_lowrank(A - A.mean(-2, True) if center else A, q, niter)

@@ -1,0 +1,102 @@
+#include <algorithm>
+
+#include "cpu/contiguous.h"
+#include "cpu/linalg.h"
+#include "cpu/linalg/matrices.h"
+
+namespace rushlight::cpu {
+
+void linalg_cholesky(KernelContext&, const View& factor, const View& info, const View& a) {
+    if (factor.numel == 0) return clear(info);
+    with_scalar("linalg.cholesky", a.dtype, [&]<class T>(T) {
+        const Matrices<T> in(a), out(factor);
+        const int64_t n = in.rows;
+        for_matrices(count_matrices(a), static_cast<double>(n * n * n) / 3, [&](int64_t begin, int64_t end) {
+            for (int64_t b = begin; b < end; ++b) {
+                T* l = out.at(b);
+                for (int64_t i = 0; i < n; ++i) {
+                    copy_matrix(l + i * n, n, 1, in.at(b) + i * in.row_stride, in.row_stride,
+                                in.column_stride, 1, i + 1);
+                    std::fill_n(l + i * n + i + 1, n - i - 1, T(0));
+                }
+                lapack::Int result;
+                Lapack<T>::potrf('U', n, l, n, result.out());  // the transpose of L is upper
+                info.as<int32_t>()[b] = static_cast<int32_t>(result.get());
+            }
+        });
+    });
+}
+
+void linalg_lu(KernelContext&, const View& lu, const View& pivots, const View& info, const View& a) {
+    if (lu.numel == 0) return clear(info);
+    with_scalar("linalg.lu_factor", a.dtype, [&]<class T>(T) {
+        const Matrices<T> in(a), out(lu);
+        const int64_t m = in.rows, n = in.columns, k = std::min(m, n);
+        const double work = static_cast<double>(m * n * k) * 2 / 3;
+        for_matrices(count_matrices(a), work, [&](int64_t begin, int64_t end) {
+            const Buffer<T> columns(m * n);
+            const LapackInts order(k);
+            for (int64_t b = begin; b < end; ++b) {
+                in.to_columns(b, columns.data(), m);
+                lapack::Int result;
+                Lapack<T>::getrf(m, n, columns.data(), m, order.data(), result.out());
+                out.from_columns(b, columns.data(), m);
+                order.store(pivots.as<int32_t>() + b * k, k);
+                info.as<int32_t>()[b] = static_cast<int32_t>(result.get());
+            }
+        });
+    });
+}
+
+void linalg_ldl(KernelContext&, const View& ld, const View& pivots, const View& info, const View& a,
+                bool hermitian) {
+    if (ld.numel == 0) return clear(info);
+    with_scalar("linalg.ldl_factor", a.dtype, [&]<class T>(T) {
+        const Matrices<T> in(a), out(ld);
+        const int64_t n = in.rows;
+        auto& factor = kIsComplex<T> && hermitian ? Lapack<T>::hetrf : Lapack<T>::sytrf;
+        for_matrices(count_matrices(a), static_cast<double>(n * n * n) / 3, [&](int64_t begin, int64_t end) {
+            const Buffer<T> columns(n * n);
+            const LapackInts order(n);
+            lapack::Int result;
+            T size{};
+            factor('L', n, columns.data(), n, order.data(), &size, int64_t{-1}, result.out());
+            const int64_t lwork = workspace_size(size);
+            const Buffer<T> work(lwork);
+            for (int64_t b = begin; b < end; ++b) {
+                in.to_columns(b, columns.data(), n);
+                lapack::Int done;
+                factor('L', n, columns.data(), n, order.data(), work.data(), lwork, done.out());
+                for (int64_t j = 1; j < n; ++j) std::fill_n(columns.data() + j * n, j, T(0));
+                out.from_columns(b, columns.data(), n);
+                order.store(pivots.as<int32_t>() + b * n, n);
+                info.as<int32_t>()[b] = static_cast<int32_t>(done.get());
+            }
+        });
+    });
+}
+
+void linalg_ldl_solve(KernelContext& ctx, const View& out, const View& ld, const View& pivots, const View& b,
+                      bool hermitian) {
+    if (out.numel == 0) return;
+    const View order = contiguous_in(ctx, pivots);
+    with_scalar("linalg.ldl_solve", ld.dtype, [&]<class T>(T) {
+        const Matrices<T> factors(ld), right(b), x(out);
+        const int64_t n = right.rows, k = right.columns;
+        auto& solve = kIsComplex<T> && hermitian ? Lapack<T>::hetrs : Lapack<T>::sytrs;
+        for_matrices(count_matrices(out), static_cast<double>(2 * n * n * k), [&](int64_t begin, int64_t end) {
+            const Buffer<T> columns(n * n), rows(n * k);
+            const LapackInts ipiv(n);
+            for (int64_t i = begin; i < end; ++i) {
+                factors.to_columns(i, columns.data(), n);
+                right.to_columns(i, rows.data(), n);
+                ipiv.load(order.as<int32_t>() + i * n, n);
+                lapack::Int result;
+                solve('L', n, k, columns.data(), n, ipiv.data(), rows.data(), n, result.out());
+                x.from_columns(i, rows.data(), n);
+            }
+        });
+    });
+}
+
+}  // namespace rushlight::cpu

@@ -1,0 +1,208 @@
+// Batches of matrices on their way to LAPACK and back.
+//
+// Note [Row-major LAPACK]
+// Tensors are row-major, LAPACK is column-major: it sees the transpose of every matrix that it is handed. Most kernels here
+// say what they want of the transpose, and copy nothing twice: the Cholesky factor of a symmetric matrix is in the other
+// triangle; the QR decomposition of A is the LQ decomposition of its transpose; in U S V^T the outer factors change places;
+// det and inverse commute with it; triangular systems are solved from the other side.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+
+#include "cpu/linalg/routines.h"
+#include "rushlight/allocator.h"
+#include "rushlight/error.h"
+#include "rushlight/kernel.h"
+#include "rushlight/parallel.h"
+
+namespace rushlight::cpu {
+
+/// Memory of one thread for the time of a call.
+template <class T>
+class Buffer {
+  public:
+    Buffer() = default;
+    explicit Buffer(int64_t count)
+        : bytes_(sizeof(T) * static_cast<size_t>(std::max<int64_t>(count, 1))),
+          data_(static_cast<T*>(cpu_allocate(bytes_))) {}
+    Buffer(Buffer&& other) noexcept
+        : bytes_(other.bytes_), data_(std::exchange(other.data_, nullptr)) {}
+    Buffer& operator=(Buffer&& other) noexcept {
+        std::swap(bytes_, other.bytes_);
+        std::swap(data_, other.data_);
+        return *this;
+    }
+    ~Buffer() {
+        if (data_) cpu_release(data_, bytes_);
+    }
+
+    T* data() const { return data_; }
+    T& operator[](int64_t i) const { return data_[i]; }
+
+  private:
+    size_t bytes_ = 0;
+    T* data_ = nullptr;
+};
+
+/// An array of the library's integers.
+class LapackInts {
+  public:
+    explicit LapackInts(int64_t count) : data_(count) {}
+    int64_t* data() const { return data_.data(); }
+    int64_t operator[](int64_t i) const { return lapack::int_at(data(), i); }
+    void set(int64_t i, int64_t value) const { lapack::set_int_at(data(), i, value); }
+    void load(const int32_t* from, int64_t count) const {
+        for (int64_t i = 0; i < count; ++i) set(i, from[i]);
+    }
+    void store(int32_t* to, int64_t count) const {
+        for (int64_t i = 0; i < count; ++i) to[i] = static_cast<int32_t>((*this)[i]);
+    }
+
+  private:
+    Buffer<int64_t> data_;
+};
+
+/// Copies a matrix between any strides.
+template <class T>
+void copy_matrix(T* out, int64_t out_row, int64_t out_column, const T* in, int64_t in_row, int64_t in_column,
+                 int64_t rows, int64_t columns) {
+    if (out_column != 1 && out_row == 1) {  // along the rows of what is written
+        std::swap(out_row, out_column);
+        std::swap(in_row, in_column);
+        std::swap(rows, columns);
+    }
+    if (out_column == 1 && in_column == 1) {
+        for (int64_t i = 0; i < rows; ++i)
+            std::memcpy(static_cast<void*>(out + i * out_row), in + i * in_row,
+                        sizeof(T) * static_cast<size_t>(columns));
+        return;
+    }
+    constexpr int64_t kTile = 16;  // a transpose in pieces that stay in the first cache
+    for (int64_t i0 = 0; i0 < rows; i0 += kTile) {
+        const int64_t i1 = std::min(i0 + kTile, rows);
+        for (int64_t j0 = 0; j0 < columns; j0 += kTile) {
+            const int64_t j1 = std::min(j0 + kTile, columns);
+            for (int64_t i = i0; i < i1; ++i)
+                for (int64_t j = j0; j < j1; ++j)
+                    out[i * out_row + j * out_column] = in[i * in_row + j * in_column];
+        }
+    }
+}
+
+/// The matrices of a view, in its last two dimensions; those before are the batch.
+template <class T>
+class Matrices {
+  public:
+    int64_t rows = 0, columns = 0;
+    int64_t row_stride = 0, column_stride = 0;
+
+    explicit Matrices(const View& v) : view_(v) {
+        if (v.ndim < 2) return;  // absent, or not wanted
+        rows = v.size(-2);
+        columns = v.size(-1);
+        row_stride = v.stride(-2);
+        column_stride = v.stride(-1);
+    }
+    bool defined() const { return view_.ndim >= 2; }
+
+    /// The first element of matrix b.
+    T* at(int64_t b) const {
+        if (view_.contiguous) return view_.as<T>() + b * rows * columns;
+        int64_t offset = 0;
+        for (int d = view_.ndim - 3; d >= 0; --d) {
+            offset += b % view_.sizes[d] * view_.strides[d];
+            b /= view_.sizes[d];
+        }
+        return view_.as<T>() + offset;
+    }
+    /// Copies of matrix b, and back: with `stride` elements from row to row, or from column to column.
+    void to_rows(int64_t b, T* out, int64_t stride) const {
+        copy_matrix(out, stride, 1, at(b), row_stride, column_stride, rows, columns);
+    }
+    void to_columns(int64_t b, T* out, int64_t stride) const {
+        copy_matrix(out, 1, stride, at(b), row_stride, column_stride, rows, columns);
+    }
+    void from_columns(int64_t b, const T* in, int64_t stride) const {
+        copy_matrix(at(b), row_stride, column_stride, in, 1, stride, rows, columns);
+    }
+
+  private:
+    const View& view_;
+};
+
+/// How many matrices a view holds, by the dimensions before the last two.
+inline int64_t count_matrices(const View& v) {
+    int64_t n = 1;
+    for (int d = 0; d < v.ndim - 2; ++d) n *= v.sizes[d];
+    return n;
+}
+
+/// Calls `body(begin, end)` for the matrices 0 to count - 1, `work` being the operations for one of them: many small ones
+/// are shared among our threads, large ones are done in turn with the library's.
+template <class F>
+void for_matrices(int64_t count, double work, F&& body) {
+    if (count <= 0) return;
+    constexpr double kLarge = 1 << 20, kGrain = 1 << 16;
+    if (work >= kLarge && !in_parallel()) {
+        ThreadLease lease;
+        lapack::Threads threads(lease.threads());
+        body(int64_t{0}, count);
+    } else {
+        lapack::Threads threads(1);
+        parallel_for(0, count, std::max<int64_t>(1, static_cast<int64_t>(kGrain / std::max(work, 1.0))), body);
+    }
+}
+
+/// Calls `f(T())` for the type of a matrix's elements.
+template <class F>
+void with_scalar(const char* op, DType t, F&& f) {
+    switch (t) {
+        case DType::Float32: return f(float{});
+        case DType::Float64: return f(double{});
+        default: throw_not_implemented("%s: no kernel for dtype %s on the CPU", op, name(t));
+    }
+}
+
+/// The real type beneath T.
+template <class T>
+struct RealOf {
+    using type = T;
+};
+template <class T>
+using Real = typename RealOf<T>::type;
+template <class T>
+inline constexpr bool kIsComplex = !std::is_same_v<T, Real<T>>;
+
+/// What a workspace query returned, as a size.
+template <class T>
+int64_t workspace_size(const T& answer) {
+    // A float32 holds large sizes rounded, perhaps down.
+    return static_cast<int64_t>(static_cast<double>(*reinterpret_cast<const Real<T>*>(&answer)) * (1 + 1e-6)) + 1;
+}
+
+template <class T>
+T conjugate(T x) {
+    return x;
+}
+
+// Scratch memory of a routine, whose size it is asked for: `query(answer, -1)`.
+template <class T>
+class Workspace {
+  public:
+    template <class Query>
+    explicit Workspace(Query&& query) {
+        T answer{};
+        query(&answer, int64_t{-1});
+        size_ = workspace_size(answer);
+        data_ = Buffer<T>(size_);
+    }
+    T* data() const { return data_.data(); }
+    int64_t size() const { return size_; }
+
+  private:
+    int64_t size_ = 0;
+    Buffer<T> data_;
+};
+
+}  // namespace rushlight::cpu

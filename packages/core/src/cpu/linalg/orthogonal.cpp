@@ -1,0 +1,128 @@
+// Q and R. LAPACK's LQ decomposition of the transpose is meant throughout: Note [Row-major LAPACK].
+#include <algorithm>
+
+#include "cpu/contiguous.h"
+#include "cpu/linalg.h"
+#include "cpu/linalg/matrices.h"
+
+namespace rushlight::cpu {
+namespace {
+
+template <class T>
+void zero_below_diagonal(T* r, int64_t rows, int64_t columns) {
+    for (int64_t i = 1; i < rows; ++i) std::fill_n(r + i * columns, std::min(i, columns), T(0));
+}
+
+template <class T>
+void identity(T* q, int64_t rows, int64_t columns) {
+    std::fill_n(q, rows * columns, T(0));
+    for (int64_t i = 0; i < std::min(rows, columns); ++i) q[i * columns + i] = T(1);
+}
+
+}  // namespace
+
+void linalg_qr(KernelContext&, const View& q, const View& r, const View& a) {
+    with_scalar("linalg.qr", a.dtype, [&]<class T>(T) {
+        const Matrices<T> in(a), q_out(q), r_out(r);
+        const int64_t m = in.rows, n = in.columns, k = std::min(m, n), count = count_matrices(a);
+        const bool wanted = q.defined() && q.ndim >= 2;
+        const int64_t width = wanted ? q_out.columns : 0;
+        if (k == 0) {  // nothing to reflect
+            for (int64_t b = 0; wanted && q.numel > 0 && b < count; ++b) identity(q_out.at(b), m, width);
+            return clear(r);
+        }
+        for_matrices(count, static_cast<double>(2 * m * n * k), [&](int64_t begin, int64_t end) {
+            const Buffer<T> rows(m * n), tau(k);
+            lapack::Int unused;
+            const Workspace<T> work([&](T* data, int64_t size) {
+                Lapack<T>::gelqf(n, m, rows.data(), n, tau.data(), data, size, unused.out());
+            });
+            const Workspace<T> more([&](T* data, int64_t size) {
+                if (wanted)
+                    Lapack<T>::orglq(width, m, k, rows.data(), width, tau.data(), data, size, unused.out());
+            });
+            for (int64_t b = begin; b < end; ++b) {
+                in.to_rows(b, rows.data(), n);
+                lapack::Int info;
+                Lapack<T>::gelqf(n, m, rows.data(), n, tau.data(), work.data(), work.size(), info.out());
+                std::copy_n(rows.data(), r_out.rows * n, r_out.at(b));
+                zero_below_diagonal(r_out.at(b), r_out.rows, n);
+                if (!wanted) continue;
+                // The reflectors are the first k columns of what becomes Q.
+                T* made = q_out.at(b);
+                copy_matrix(made, width, 1, rows.data(), n, 1, m, k);
+                Lapack<T>::orglq(width, m, k, made, width, tau.data(), more.data(), more.size(), info.out());
+            }
+        });
+    });
+}
+
+void geqrf(KernelContext&, const View& reflectors, const View& tau, const View& a) {
+    if (reflectors.numel == 0) return;
+    with_scalar("geqrf", a.dtype, [&]<class T>(T) {
+        const Matrices<T> in(a), out(reflectors);
+        const int64_t m = in.rows, n = in.columns, k = std::min(m, n);
+        for_matrices(count_matrices(a), static_cast<double>(2 * m * n * k), [&](int64_t begin, int64_t end) {
+            lapack::Int info;
+            const Workspace<T> work([&](T* data, int64_t size) {
+                Lapack<T>::gelqf(n, m, out.at(0), n, tau.as<T>(), data, size, info.out());
+            });
+            for (int64_t b = begin; b < end; ++b) {
+                T* scale = tau.as<T>() + b * k;
+                in.to_rows(b, out.at(b), n);
+                Lapack<T>::gelqf(n, m, out.at(b), n, scale, work.data(), work.size(), info.out());
+                for (int64_t i = 0; i < k; ++i) scale[i] = conjugate(scale[i]);
+            }
+        });
+    });
+}
+
+void householder_product(KernelContext& ctx, const View& q, const View& reflectors, const View& tau) {
+    if (q.numel == 0) return;
+    const View scales = contiguous_in(ctx, tau);
+    with_scalar("linalg.householder_product", q.dtype, [&]<class T>(T) {
+        const Matrices<T> in(reflectors), out(q);
+        const int64_t m = in.rows, n = in.columns, k = tau.size(-1);
+        for_matrices(count_matrices(q), static_cast<double>(2 * m * n * k), [&](int64_t begin, int64_t end) {
+            const Buffer<T> own(k);
+            lapack::Int info;
+            const Workspace<T> work([&](T* data, int64_t size) {
+                Lapack<T>::orglq(n, m, k, out.at(0), n, own.data(), data, size, info.out());
+            });
+            for (int64_t b = begin; b < end; ++b) {
+                in.to_rows(b, out.at(b), n);
+                for (int64_t i = 0; i < k; ++i) own[i] = conjugate(scales.as<T>()[b * k + i]);
+                Lapack<T>::orglq(n, m, k, out.at(b), n, own.data(), work.data(), work.size(), info.out());
+            }
+        });
+    });
+}
+
+void ormqr(KernelContext& ctx, const View& out, const View& reflectors, const View& tau, const View& other,
+           bool left, bool transpose) {
+    if (out.numel == 0) return;
+    const View scales = contiguous_in(ctx, tau);
+    with_scalar("ormqr", out.dtype, [&]<class T>(T) {
+        const Matrices<T> in(reflectors), given(other), made(out);
+        const int64_t m = in.rows, n = in.columns, k = tau.size(-1), rows = given.rows, columns = given.columns;
+        const char side = left ? 'R' : 'L', how = !transpose ? 'N' : kIsComplex<T> ? 'C' : 'T';
+        for_matrices(count_matrices(out), static_cast<double>(4 * rows * columns * k),
+                     [&](int64_t begin, int64_t end) {
+                         const Buffer<T> v(m * n), own(k);
+                         lapack::Int info;
+                         const Workspace<T> work([&](T* data, int64_t size) {
+                             Lapack<T>::ormlq(side, how, columns, rows, k, v.data(), n, own.data(), made.at(0),
+                                              columns, data, size, info.out());
+                         });
+                         for (int64_t b = begin; b < end; ++b) {
+                             in.to_rows(b, v.data(), n);
+                             given.to_rows(b, made.at(b), columns);
+                             for (int64_t i = 0; i < k; ++i) own[i] = conjugate(scales.as<T>()[b * k + i]);
+                             Lapack<T>::ormlq(side, how, columns, rows, k, v.data(), n, own.data(), made.at(b),
+                                              columns, work.data(), work.size(), info.out());
+                         }
+                     });
+    });
+}
+
+}  // namespace rushlight::cpu

@@ -1,0 +1,371 @@
+#include "bodies/factorization.h"
+#include "ops/matrices.h"
+#include "ops/pointwise.h"
+#include "ops/watched.h"
+#include "rushlight/ops/_householder_product.h"
+#include "rushlight/ops/_linalg_cholesky.h"
+#include "rushlight/ops/_linalg_ldl_factor.h"
+#include "rushlight/ops/_linalg_ldl_solve.h"
+#include "rushlight/ops/_linalg_lu_factor.h"
+#include "rushlight/ops/_linalg_qr.h"
+#include "rushlight/ops/_ormqr.h"
+#include "rushlight/ops/_pivots_to_order.h"
+#include "rushlight/ops/add.h"
+#include "rushlight/ops/adjoint.h"
+#include "rushlight/ops/argsort.h"
+#include "rushlight/ops/cat.h"
+#include "rushlight/ops/conj.h"
+#include "rushlight/ops/eye.h"
+#include "rushlight/ops/gather.h"
+#include "rushlight/ops/linalg_solve_triangular.h"
+#include "rushlight/ops/matmul.h"
+#include "rushlight/ops/mul.h"
+#include "rushlight/ops/narrow.h"
+#include "rushlight/ops/new_empty.h"
+#include "rushlight/ops/new_zeros.h"
+#include "rushlight/ops/select.h"
+#include "rushlight/ops/sub.h"
+#include "rushlight/ops/tril.h"
+#include "rushlight/ops/triu.h"
+#include "rushlight/ops/unsqueeze.h"
+
+namespace rushlight::composites {
+namespace {
+
+// The identity of n rows and m columns, for every matrix of a's batch.
+Tensor identity(const Tensor& a, int64_t n, int64_t m) {
+    return expand_batch(ops::eye(n, m, a.dtype(), a.device()), batch_of(a));
+}
+
+// Batches are broadcast against each other.
+void broadcast_batches(const char* op, const char* first, Tensor& a, const char* second, Tensor& b) {
+    const std::vector<int64_t> batch = broadcast_shapes(op, first, batch_of(a), second, batch_of(b));
+    a = expand_batch(a, batch);
+    b = expand_batch(b, batch);
+}
+
+// Row i of the result is row order[i].
+Tensor take_rows(const Tensor& matrix, const Tensor& order) {
+    std::vector<int64_t> sizes = matrix.shape();
+    sizes[sizes.size() - 2] = order.size(-1);
+    return ops::gather(matrix, -2, ops::expand(ops::unsqueeze(order, -1), sizes));
+}
+
+}  // namespace
+
+// --- Cholesky ---
+
+std::tuple<Tensor, Tensor> linalg_cholesky_ex(const Tensor& A, bool upper, bool check_errors) {
+    check_square_matrix("linalg.cholesky_ex", "A", A);
+    auto [factor, info] = ops::_linalg_cholesky(upper ? ops::adjoint(A) : A);
+    if (check_errors) check_info("linalg.cholesky_ex(A)", info, kNotPositive);
+    return {upper ? ops::adjoint(factor) : factor, info};
+}
+
+Tensor linalg_cholesky(const Tensor& A, bool upper) {
+    check_square_matrix("linalg.cholesky", "A", A);
+    auto [factor, info] = ops::_linalg_cholesky(upper ? ops::adjoint(A) : A);
+    check_info("linalg.cholesky(A)", info, kNotPositive);
+    return upper ? ops::adjoint(factor) : factor;
+}
+
+Tensor cholesky(const Tensor& input, bool upper) { return linalg_cholesky(input, upper); }
+
+Tensor cholesky_solve(const Tensor& B, const Tensor& L, bool upper) {
+    check_matrix("cholesky_solve", "B", B);
+    check_square_matrix("cholesky_solve", "L", L);
+    const Tensor transposed = ops::adjoint(L);
+    const Tensor& lower = upper ? transposed : L;
+    const Tensor half = ops::linalg_solve_triangular(lower, B, false);
+    return ops::linalg_solve_triangular(upper ? L : transposed, half, true);
+}
+
+Tensor cholesky_inverse(const Tensor& L, bool upper) {
+    check_square_matrix("cholesky_inverse", "L", L);
+    return cholesky_solve(identity(L, L.size(-1), L.size(-1)), L, upper);
+}
+
+// --- LU ---
+
+std::tuple<Tensor, Tensor, Tensor> linalg_lu_factor_ex(const Tensor& A, bool pivot, bool check_errors) {
+    check_matrix("linalg.lu_factor", "A", A);
+    RL_CHECK(pivot, throw_runtime, "linalg.lu_factor(pivot): factors without pivots are not computed on the CPU");
+    auto results = ops::_linalg_lu_factor(A);
+    if (check_errors) check_info("linalg.lu_factor_ex(A)", std::get<2>(results), kSingular);
+    return results;
+}
+
+std::tuple<Tensor, Tensor> linalg_lu_factor(const Tensor& A, bool pivot) {
+    auto [factors, pivots, info] = linalg_lu_factor_ex(A, pivot, false);
+    return {factors, pivots};
+}
+
+std::tuple<Tensor, Tensor, Tensor> lu_unpack(const Tensor& LU_data, const Tensor& LU_pivots, bool unpack_data,
+                                             bool unpack_pivots) {
+    check_matrix("lu_unpack", "LU_data", LU_data);
+    check_pivots("lu_unpack", LU_pivots, LU_data, "LU_pivots");
+    const int64_t m = LU_data.size(-2), n = LU_data.size(-1), k = std::min(m, n);
+    const Tensor none = ops::new_empty(LU_data, kInts<0>);
+    Tensor p = none, l = none, u = none;
+    if (unpack_pivots) p = ops::adjoint(take_rows(identity(LU_data, m, m), ops::_pivots_to_order(LU_pivots, m)));
+    if (unpack_data) {
+        l = ops::add(ops::tril(ops::narrow(LU_data, -1, 0, k), -1), identity(LU_data, m, k));
+        u = ops::triu(ops::narrow(LU_data, -2, 0, k));
+    }
+    return {p, l, u};
+}
+
+std::tuple<Tensor, Tensor, Tensor> linalg_lu(const Tensor& A, bool pivot) {
+    auto [factors, pivots] = linalg_lu_factor(A, pivot);
+    return lu_unpack(factors, pivots, true, true);
+}
+
+Tensor linalg_lu_solve(const Tensor& LU, const Tensor& pivots, const Tensor& B, bool left, bool adjoint) {
+    check_square_matrix("linalg.lu_solve", "LU", LU);
+    check_matrix("linalg.lu_solve", "B", B);
+    check_pivots("linalg.lu_solve", pivots, LU, "pivots");
+    if (!left) return ops::adjoint(linalg_lu_solve(LU, pivots, ops::adjoint(B), true, !adjoint));
+    Tensor order = ops::_pivots_to_order(pivots, LU.size(-1));
+    auto rows_of = [&](const Tensor& x, const Tensor& which) {
+        Tensor all = x, places = ops::unsqueeze(which, -1);
+        broadcast_batches("linalg.lu_solve", "LU", places, "B", all);
+        return take_rows(all, ops::select(places, -1, 0));
+    };
+    RL_CHECK(B.size(-2) == LU.size(-1), throw_runtime,
+             "linalg.lu_solve(B): needs %lld rows for factors of shape %s, got shape %s", (long long)LU.size(-1),
+             to_string(LU.sizes()).c_str(), to_string(B.sizes()).c_str());
+    if (!adjoint) {
+        const Tensor half = ops::linalg_solve_triangular(LU, rows_of(B, order), false, true, true);
+        return ops::linalg_solve_triangular(LU, half, true);
+    }
+    const Tensor transposed = ops::adjoint(LU);
+    const Tensor half = ops::linalg_solve_triangular(transposed, B, false);
+    return rows_of(ops::linalg_solve_triangular(transposed, half, true, true, true), ops::argsort(order));
+}
+
+Tensor lu_solve_of(const Tensor& b, const Tensor& LU_data, const Tensor& LU_pivots) {
+    return linalg_lu_solve(LU_data, LU_pivots, b, true, false);
+}
+
+// --- LDL ---
+
+std::tuple<Tensor, Tensor, Tensor> linalg_ldl_factor_ex(const Tensor& A, bool hermitian, bool check_errors) {
+    check_square_matrix("linalg.ldl_factor", "A", A);
+    auto results = ops::_linalg_ldl_factor(A, hermitian);
+    if (check_errors)
+        check_info("linalg.ldl_factor_ex(A)", std::get<2>(results), "is singular: D(%lld, %lld) is zero");
+    return results;
+}
+
+std::tuple<Tensor, Tensor> linalg_ldl_factor(const Tensor& A, bool hermitian) {
+    auto [factors, pivots, info] = linalg_ldl_factor_ex(A, hermitian, false);
+    return {factors, pivots};
+}
+
+Tensor linalg_ldl_solve(const Tensor& LD, const Tensor& pivots, const Tensor& B, bool hermitian) {
+    check_square_matrix("linalg.ldl_solve", "LD", LD);
+    check_matrix("linalg.ldl_solve", "B", B);
+    check_same_dtype("linalg.ldl_solve", "LD", LD, "B", B);
+    check_pivots("linalg.ldl_solve", pivots, LD, "pivots");
+    RL_CHECK(B.size(-2) == LD.size(-1), throw_runtime,
+             "linalg.ldl_solve(B): needs %lld rows for factors of shape %s, got shape %s", (long long)LD.size(-1),
+             to_string(LD.sizes()).c_str(), to_string(B.sizes()).c_str());
+    Tensor factors = LD, right = B, order = ops::unsqueeze(pivots, -1);
+    broadcast_batches("linalg.ldl_solve", "LD", factors, "B", right);
+    order = expand_batch(order, batch_of(factors));
+    return ops::_linalg_ldl_solve(factors, ops::select(order, -1, 0), right, hermitian);
+}
+
+// --- QR ---
+
+std::tuple<Tensor, Tensor> linalg_qr(const Tensor& A, std::string_view mode) {
+    check_matrix("linalg.qr", "A", A);
+    const bool reduced = mode == "reduced", complete = mode == "complete", alone = mode == "r";
+    RL_CHECK(reduced || complete || alone, throw_runtime,
+             "linalg.qr(mode): must be 'reduced', 'complete' or 'r', got '%.*s'", static_cast<int>(mode.size()),
+             mode.data());
+    const int64_t m = A.size(-2), n = A.size(-1);
+    const int how = complete ? 1 : alone ? 2 : 0;
+    if (!watched(A) || (m >= n && !alone)) return ops::_linalg_qr(A, how);
+    // What has a formula are tall matrices. Of a wide one the columns on the right are rotated by the Q of the left ones.
+    auto [q, r] = ops::_linalg_qr(m >= n ? A : ops::narrow(A, -1, 0, m), 0);
+    if (m < n) {
+        const Tensor parts[] = {r, ops::matmul(ops::adjoint(q), ops::narrow(A, -1, m, n - m))};
+        r = ops::cat(parts, -1);
+    }
+    return {alone ? ops::new_empty(A, kInts<0>) : q, r};
+}
+
+std::tuple<Tensor, Tensor> qr(const Tensor& input, bool some) {
+    return linalg_qr(input, some ? "reduced" : "complete");
+}
+
+namespace {
+
+void check_reflectors(const char* op, const Tensor& reflectors, const Tensor& tau) {
+    check_matrix(op, "input", reflectors);
+    check_same_dtype(op, "input", reflectors, "tau", tau);
+    IntList batch = batch_of(reflectors);
+    RL_CHECK(tau.dim() == reflectors.dim() - 1 && tau.size(-1) <= reflectors.size(-1) &&
+                 std::equal(batch.begin(), batch.end(), tau.sizes().begin()),
+             throw_runtime, "%s(tau): needs at most one number for each column of shape %s, got shape %s", op,
+             to_string(reflectors.sizes()).c_str(), to_string(tau.sizes()).c_str());
+}
+
+// Reflector i: its vector, with the leading one and zeros above it, as a matrix of one column; and its factor.
+std::pair<Tensor, Tensor> reflector(const Tensor& reflectors, const Tensor& tau, int64_t i) {
+    const int64_t m = reflectors.size(-2);
+    const Tensor below = ops::tril(ops::narrow(reflectors, -1, i, 1), -1 - i);
+    const Tensor one = expand_batch(ops::narrow(ops::eye(m, m, tau.dtype(), tau.device()), -1, i, 1),
+                                    batch_of(reflectors));
+    return {ops::add(below, one), ops::unsqueeze(ops::narrow(tau, -1, i, 1), -1)};
+}
+
+// (I - tau v v^H) x
+Tensor reflect(const Tensor& v, const Tensor& tau, const Tensor& x) {
+    return ops::sub(x, ops::matmul(ops::mul(tau, v), ops::matmul(ops::adjoint(v), x)));
+}
+
+}  // namespace
+
+Tensor householder_product(const Tensor& A, const Tensor& tau) {
+    check_reflectors("linalg.householder_product", A, tau);
+    RL_CHECK(A.size(-2) >= A.size(-1), throw_runtime,
+             "linalg.householder_product(A): needs at least as many rows as columns, got shape %s",
+             to_string(A.sizes()).c_str());
+    if (!watched(A, tau)) return ops::_householder_product(A, tau);
+    Tensor q = identity(A, A.size(-2), A.size(-1));
+    for (int64_t i = tau.size(-1) - 1; i >= 0; --i) {
+        const auto [v, factor] = reflector(A, tau, i);
+        q = reflect(v, factor, q);
+    }
+    return q;
+}
+
+Tensor ormqr(const Tensor& input, const Tensor& tau, const Tensor& other, bool left, bool transpose) {
+    check_reflectors("ormqr", input, tau);
+    check_matrix("ormqr", "other", other);
+    check_same_dtype("ormqr", "input", input, "other", other);
+    IntList batch = batch_of(input), others = batch_of(other);
+    RL_CHECK(other.size(left ? -2 : -1) == input.size(-2) && tau.size(-1) <= input.size(-2) &&
+                 std::equal(batch.begin(), batch.end(), others.begin(), others.end()),
+             throw_runtime, "ormqr(other): reflectors of shape %s and a matrix of shape %s do not fit",
+             to_string(input.sizes()).c_str(), to_string(other.sizes()).c_str());
+    if (!watched(input, tau, other)) return ops::_ormqr(input, tau, other, left, transpose);
+    if (!left) return ops::adjoint(ormqr(input, tau, ops::adjoint(other), true, !transpose));
+    Tensor x = other;
+    const int64_t k = tau.size(-1);
+    for (int64_t i = 0; i < k; ++i) {  // Q = H1 H2 ...: the last one comes first, of Q^H the first
+        const auto [v, factor] = reflector(input, tau, transpose ? i : k - 1 - i);
+        x = reflect(v, transpose ? ops::conj(factor) : factor, x);
+    }
+    return x;
+}
+
+// --- derivatives ---
+
+namespace {
+
+// The lower triangle and its mirror image.
+Tensor mirrored(const Tensor& x) {
+    return ops::add(ops::tril(x), ops::adjoint(ops::tril(x, -1)));
+}
+Tensor upper_solve(const Tensor& u, const Tensor& b, bool left, bool ones = false) {
+    return ops::linalg_solve_triangular(u, b, true, left, ones);
+}
+Tensor lower_solve(const Tensor& l, const Tensor& b, bool left, bool ones = false) {
+    return ops::linalg_solve_triangular(l, b, false, left, ones);
+}
+
+}  // namespace
+
+Tensor cholesky_backward(const Tensor& grad, const Tensor& L) {
+    const Tensor transposed = ops::adjoint(L);
+    const Tensor inner = mirrored(ops::matmul(transposed, ops::tril(grad)));
+    return ops::mul(lower_solve(L, upper_solve(transposed, inner, true), false), Scalar(0.5));
+}
+
+Tensor cholesky_forward(const Tensor& tangent, const Tensor& L) {
+    const Tensor inner = upper_solve(ops::adjoint(L), lower_solve(L, tangent, true), false);
+    const Tensor half = ops::mul(ops::add(ops::tril(inner), ops::tril(inner, -1)), Scalar(0.5));
+    return ops::matmul(L, half);
+}
+
+// Of A = P L U, with k the lesser of rows and columns, the first k rows and columns are a square matrix of which both
+// factors are found; the rows below, or the columns on the right, follow from them.
+Tensor lu_backward(const Tensor& grad, const Tensor& LU, const Tensor& pivots) {
+    const int64_t m = LU.size(-2), n = LU.size(-1), k = std::min(m, n);
+    auto corner = [&](const Tensor& t) { return ops::narrow(ops::narrow(t, -2, 0, k), -1, 0, k); };
+    const Tensor square = corner(LU), transposed = ops::adjoint(square);
+    const Tensor g = corner(grad);
+    Tensor of_lower = ops::tril(g, -1), of_upper = ops::triu(g), rest;
+    if (m > n) {
+        const Tensor below = ops::narrow(LU, -2, k, m - k);
+        rest = lower_solve(transposed, ops::narrow(grad, -2, k, m - k), false);
+        of_upper = ops::sub(of_upper, ops::triu(ops::matmul(ops::adjoint(below), rest)));
+    } else if (m < n) {
+        const Tensor right = ops::narrow(LU, -1, k, n - k);
+        rest = upper_solve(transposed, ops::narrow(grad, -1, k, n - k), true, true);
+        of_lower = ops::sub(of_lower, ops::tril(ops::matmul(rest, ops::adjoint(right)), -1));
+    }
+    const Tensor lower = ops::add(ops::tril(square, -1), identity(LU, k, k));
+    const Tensor inner = ops::add(ops::tril(ops::matmul(ops::adjoint(lower), of_lower), -1),
+                                  ops::triu(ops::matmul(of_upper, ops::adjoint(ops::triu(square)))));
+    Tensor made = lower_solve(transposed, upper_solve(transposed, inner, true, true), false);
+    if (rest.defined()) {
+        const Tensor parts[] = {made, rest};
+        made = ops::cat(parts, m > n ? -2 : -1);
+    }
+    return take_rows(made, ops::argsort(ops::_pivots_to_order(pivots, m)));
+}
+
+Tensor lu_forward(const Tensor& tangent, const Tensor& LU, const Tensor& pivots) {
+    const int64_t m = LU.size(-2), n = LU.size(-1), k = std::min(m, n);
+    auto corner = [&](const Tensor& t) { return ops::narrow(ops::narrow(t, -2, 0, k), -1, 0, k); };
+    const Tensor square = corner(LU), all = take_rows(tangent, ops::_pivots_to_order(pivots, m));
+    const Tensor lower = ops::add(ops::tril(square, -1), identity(LU, k, k));
+    const Tensor inner = upper_solve(square, lower_solve(square, corner(all), true, true), false);
+    const Tensor of_lower = ops::matmul(lower, ops::tril(inner, -1)),
+                 of_upper = ops::matmul(ops::triu(inner), ops::triu(square));
+    const Tensor made = ops::add(of_lower, of_upper);
+    if (m == n) return made;
+    Tensor rest;
+    if (m > n) {
+        const Tensor change = ops::matmul(ops::narrow(LU, -2, k, m - k), of_upper);
+        rest = upper_solve(square, ops::sub(ops::narrow(all, -2, k, m - k), change), false);
+    } else {
+        const Tensor change = ops::matmul(of_lower, ops::narrow(LU, -1, k, n - k));
+        rest = lower_solve(square, ops::sub(ops::narrow(all, -1, k, n - k), change), true, true);
+    }
+    const Tensor parts[] = {made, rest};
+    return ops::cat(parts, m > n ? -2 : -1);
+}
+
+namespace {
+
+void check_differentiable(const Tensor& Q, const Tensor& R) {
+    RL_CHECK(Q.size(-1) == R.size(-1), throw_not_implemented,
+             "linalg.qr(mode): the columns of a 'complete' Q beyond those of the matrix, shape %s, are not "
+             "determined by it and have no derivative\nhint: use mode='reduced'",
+             to_string(Q.sizes()).c_str());
+}
+
+}  // namespace
+
+Tensor qr_backward(const Tensor& grad_Q, const Tensor& grad_R, const Tensor& Q, const Tensor& R) {
+    check_differentiable(Q, R);
+    const Tensor inner = ops::sub(ops::matmul(grad_R, ops::adjoint(R)), ops::matmul(ops::adjoint(Q), grad_Q));
+    const Tensor upper = ops::triu(inner);
+    const Tensor both = ops::add(upper, ops::adjoint(ops::triu(inner, 1)));
+    return lower_solve(ops::adjoint(R), ops::add(grad_Q, ops::matmul(Q, both)), false);
+}
+
+std::tuple<Tensor, Tensor> qr_forward(const Tensor& tangent, const Tensor& Q, const Tensor& R) {
+    check_differentiable(Q, R);
+    const Tensor scaled = upper_solve(R, tangent, false), inner = ops::matmul(ops::adjoint(Q), scaled);
+    const Tensor below = ops::tril(inner, -1), turn = ops::sub(below, ops::adjoint(below));
+    const Tensor change = ops::sub(inner, turn);
+    return {ops::sub(scaled, ops::matmul(Q, change)), ops::matmul(change, R)};
+}
+
+}  // namespace rushlight::composites

@@ -1,0 +1,313 @@
+#include <cmath>
+#include <limits>
+
+#include "bodies/linalg.h"
+#include "bodies/spectrum.h"
+#include "ops/matrices.h"
+#include "ops/watched.h"
+#include "rushlight/ops/_linalg_eigh.h"
+#include "rushlight/ops/_linalg_inv.h"
+#include "rushlight/ops/_linalg_pinv.h"
+#include "rushlight/ops/_linalg_svd.h"
+#include "rushlight/ops/_to_copy.h"
+#include "rushlight/ops/abs.h"
+#include "rushlight/ops/add.h"
+#include "rushlight/ops/adjoint.h"
+#include "rushlight/ops/amax.h"
+#include "rushlight/ops/amin.h"
+#include "rushlight/ops/diag_embed.h"
+#include "rushlight/ops/diagonal.h"
+#include "rushlight/ops/div.h"
+#include "rushlight/ops/eye.h"
+#include "rushlight/ops/gt.h"
+#include "rushlight/ops/masked_fill.h"
+#include "rushlight/ops/matmul.h"
+#include "rushlight/ops/maximum.h"
+#include "rushlight/ops/mul.h"
+#include "rushlight/ops/narrow.h"
+#include "rushlight/ops/ne.h"
+#include "rushlight/ops/neg.h"
+#include "rushlight/ops/new_full.h"
+#include "rushlight/ops/new_zeros.h"
+#include "rushlight/ops/reciprocal.h"
+#include "rushlight/ops/select.h"
+#include "rushlight/ops/square.h"
+#include "rushlight/ops/sub.h"
+#include "rushlight/ops/sum.h"
+#include "rushlight/ops/unsqueeze.h"
+#include "rushlight/ops/where.h"
+
+namespace rushlight::composites {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+bool reads_upper(const char* op, std::string_view triangle) {
+    const bool lower = triangle == "L" || triangle == "l", upper = triangle == "U" || triangle == "u";
+    RL_CHECK(lower || upper, throw_runtime, "%s(UPLO): must be 'L' or 'U', got '%.*s'", op,
+             static_cast<int>(triangle.size()), triangle.data());
+    return upper;
+}
+
+void check_driver(const char* op, const std::optional<std::string_view>& driver) {
+    RL_CHECK(!driver, throw_runtime, "%s(driver): can be chosen on CUDA devices only, got '%.*s'", op,
+             static_cast<int>(driver->size()), driver->data());
+}
+
+double precision_of(const Tensor& a) {
+    return itemsize(a.dtype()) == (is_complex(a.dtype()) ? 8 : 4) ? std::numeric_limits<float>::epsilon()
+                                                                  : std::numeric_limits<double>::epsilon();
+}
+
+// The magnitudes of eigenvalues, or singular values.
+Tensor magnitudes(const Tensor& a, bool hermitian) {
+    return hermitian ? ops::abs(std::get<0>(ops::_linalg_eigh(a, false, watched(a))))
+                     : std::get<1>(ops::_linalg_svd(a, false, watched(a)));
+}
+
+struct Tolerances {
+    Tensor atol, rtol;
+};
+
+// A number, or a tensor of the batch's shape, as a tensor.
+Tensor as_tolerance(const Tensor& a, const TensorOrScalar& value) {
+    const DType real = precision_of(a) < 1e-10 ? DType::Float64 : DType::Float32;
+    if (!value.is_tensor()) return ops::new_full(a, IntList(), value.scalar(), real);
+    return value.tensor().dtype() == real ? value.tensor() : ops::_to_copy(value.tensor(), real);
+}
+
+Tolerances tolerances(const Tensor& a, const std::optional<TensorOrScalar>& atol,
+                      const std::optional<TensorOrScalar>& rtol) {
+    const Tensor absolute = as_tolerance(a, atol ? *atol : TensorOrScalar(0.0));
+    if (rtol) return {absolute, as_tolerance(a, *rtol)};
+    const double usual = precision_of(a) * static_cast<double>(std::max(a.size(-1), a.size(-2)));
+    const Tensor relative = as_tolerance(a, TensorOrScalar(usual));
+    return {absolute, atol ? ops::masked_fill(ops::add(relative, ops::mul(absolute, Scalar(0))),
+                                              ops::gt(absolute, Scalar(0)), Scalar(0))
+                           : relative};
+}
+
+// Which of the values, along the last dimension, count.
+Tensor above(const Tensor& values, const Tolerances& t) {
+    const Tensor largest = ops::amax(values, kInts<-1>, true);
+    const Tensor limit = ops::maximum(ops::unsqueeze(t.atol, -1), ops::mul(ops::unsqueeze(t.rtol, -1), largest));
+    return ops::gt(values, limit);
+}
+
+Tensor columns_times(const Tensor& matrix, const Tensor& factors) {
+    return ops::mul(matrix, ops::unsqueeze(factors, -2));
+}
+Tensor rows_times(const Tensor& matrix, const Tensor& factors) {
+    return ops::mul(matrix, ops::unsqueeze(factors, -1));
+}
+
+// x[i][j] / (values[j] - values[i]) beside the diagonal, where it is 0.
+Tensor by_differences(const Tensor& x, const Tensor& values) {
+    const Tensor differences = ops::sub(ops::unsqueeze(values, -2), ops::unsqueeze(values, -1));
+    const Tensor diagonal = ops::eye(values.size(-1), std::nullopt, DType::Bool, values.device());
+    return ops::div(x, ops::masked_fill(differences, diagonal, Scalar(kInfinity)));
+}
+
+}  // namespace
+
+// --- eigenvalues ---
+
+std::tuple<Tensor, Tensor> linalg_eigh(const Tensor& A, std::string_view UPLO) {
+    check_square_matrix("linalg.eigh", "A", A);
+    return ops::_linalg_eigh(A, reads_upper("linalg.eigh", UPLO), true);
+}
+
+Tensor linalg_eigvalsh(const Tensor& A, std::string_view UPLO) {
+    check_square_matrix("linalg.eigvalsh", "A", A);
+    return std::get<0>(ops::_linalg_eigh(A, reads_upper("linalg.eigvalsh", UPLO), watched(A)));
+}
+
+Tensor eigh_backward(const Tensor& grad_values, const Tensor& grad_vectors, const Tensor& eigenvalues,
+                     const Tensor& eigenvectors) {
+    const Tensor transposed = ops::adjoint(eigenvectors);
+    const Tensor turn = by_differences(ops::matmul(transposed, grad_vectors), eigenvalues);
+    return ops::matmul(eigenvectors, ops::matmul(ops::add(turn, ops::diag_embed(grad_values)), transposed));
+}
+
+std::tuple<Tensor, Tensor> eigh_forward(const Tensor& tangent, const Tensor& eigenvalues,
+                                        const Tensor& eigenvectors) {
+    const Tensor inner = ops::matmul(ops::adjoint(eigenvectors), ops::matmul(tangent, eigenvectors));
+    return {ops::diagonal(inner, 0, -2, -1), ops::matmul(eigenvectors, by_differences(inner, eigenvalues))};
+}
+
+// --- singular values ---
+
+std::tuple<Tensor, Tensor, Tensor> linalg_svd(const Tensor& A, bool full_matrices,
+                                              std::optional<std::string_view> driver) {
+    check_matrix("linalg.svd", "A", A);
+    check_driver("linalg.svd", driver);
+    return ops::_linalg_svd(A, full_matrices, true);
+}
+
+Tensor linalg_svdvals(const Tensor& A, std::optional<std::string_view> driver) {
+    check_matrix("linalg.svdvals", "A", A);
+    check_driver("linalg.svdvals", driver);
+    return std::get<1>(ops::_linalg_svd(A, false, watched(A)));
+}
+
+std::tuple<Tensor, Tensor, Tensor> svd(const Tensor& input, bool some, bool compute_uv) {
+    check_matrix("svd", "input", input);
+    if (compute_uv) {
+        const auto [u, s, vh] = ops::_linalg_svd(input, !some, true);
+        return {u, s, ops::adjoint(vh)};
+    }
+    auto square = [&](int64_t n) {
+        std::vector<int64_t> sizes(batch_of(input).begin(), batch_of(input).end());
+        sizes.insert(sizes.end(), {n, n});
+        return ops::new_zeros(input, sizes);
+    };
+    return {square(input.size(-2)), linalg_svdvals(input, std::nullopt), square(input.size(-1))};
+}
+
+// The two rotations inside are what a small change does to the singular vectors; beside them the left and the right ones move
+// out of the spaces that they span. Townsend, "Differentiating the singular value decomposition", 2016.
+Tensor svd_backward(const Tensor& all_grad_U, const Tensor& grad_S, const Tensor& all_grad_Vh, const Tensor& all_U,
+                    const Tensor& S, const Tensor& all_Vh) {
+    const int64_t m = all_U.size(-2), n = all_Vh.size(-1), k = S.size(-1);
+    const Tensor u = ops::narrow(all_U, -1, 0, k), vh = ops::narrow(all_Vh, -2, 0, k);
+    const Tensor grad_u = ops::narrow(all_grad_U, -1, 0, k), grad_v = ops::adjoint(ops::narrow(all_grad_Vh, -2, 0, k));
+    const Tensor uh = ops::adjoint(u), v = ops::adjoint(vh), squares = ops::square(S);
+    auto skew = [](const Tensor& x) { return ops::sub(x, ops::adjoint(x)); };
+    const Tensor of_u = ops::matmul(uh, grad_u), of_v = ops::matmul(vh, grad_v);
+    const Tensor inner = ops::add(ops::add(columns_times(by_differences(skew(of_u), squares), S),
+                                           rows_times(by_differences(skew(of_v), squares), S)),
+                                  ops::diag_embed(grad_S));
+    Tensor made = ops::matmul(ops::matmul(u, inner), vh);
+    const Tensor inverse = ops::reciprocal(S);
+    if (m > k) {
+        const Tensor outside = ops::sub(grad_u, ops::matmul(u, of_u));
+        made = ops::add(made, ops::matmul(columns_times(outside, inverse), vh));
+    }
+    if (n > k) {
+        const Tensor outside = ops::sub(grad_v, ops::matmul(v, of_v));
+        made = ops::add(made, ops::matmul(columns_times(u, inverse), ops::adjoint(outside)));
+    }
+    return made;
+}
+
+std::tuple<Tensor, Tensor, Tensor> svd_forward(const Tensor& tangent, const Tensor& all_U, const Tensor& S,
+                                               const Tensor& all_Vh) {
+    const int64_t m = all_U.size(-2), n = all_Vh.size(-1), k = S.size(-1);
+    RL_CHECK(all_U.size(-1) == k && all_Vh.size(-2) == k, throw_not_implemented,
+             "linalg.svd(full_matrices): the columns beyond the singular values have no tangent\n"
+             "hint: use full_matrices=False");
+    const Tensor &u = all_U, &vh = all_Vh;
+    const Tensor uh = ops::adjoint(u), v = ops::adjoint(vh), squares = ops::square(S);
+    const Tensor right = ops::matmul(tangent, v), inner = ops::matmul(uh, right), mirrored = ops::adjoint(inner);
+    const Tensor turn_u = by_differences(ops::add(columns_times(inner, S), rows_times(mirrored, S)), squares);
+    const Tensor turn_v = by_differences(ops::add(rows_times(inner, S), columns_times(mirrored, S)), squares);
+    Tensor of_u = ops::matmul(u, turn_u), of_v = ops::matmul(v, turn_v);
+    const Tensor inverse = ops::reciprocal(S);
+    if (m > k)
+        of_u = ops::add(of_u, columns_times(ops::sub(right, ops::matmul(u, inner)), inverse));
+    if (n > k) {
+        const Tensor left = ops::matmul(ops::adjoint(tangent), u);
+        of_v = ops::add(of_v, columns_times(ops::sub(left, ops::matmul(v, mirrored)), inverse));
+    }
+    return {of_u, ops::diagonal(inner, 0, -2, -1), ops::adjoint(of_v)};
+}
+
+// --- what is made of them ---
+
+Tensor _linalg_pinv(const Tensor& A, const Tensor& atol, const Tensor& rtol, bool hermitian) {
+    if (A.numel() == 0) {
+        std::vector<int64_t> sizes = A.shape();
+        std::swap(sizes[sizes.size() - 1], sizes[sizes.size() - 2]);
+        return ops::new_zeros(A, sizes);
+    }
+    auto inverted = [&](const Tensor& values, const Tensor& size) {
+        return ops::where(above(size, {atol, rtol}), ops::reciprocal(values), TensorOrScalar(Scalar(0)));
+    };
+    if (hermitian) {
+        const auto [values, vectors] = ops::_linalg_eigh(A, false, true);
+        return ops::matmul(columns_times(vectors, inverted(values, ops::abs(values))), ops::adjoint(vectors));
+    }
+    const auto [u, s, vh] = ops::_linalg_svd(A, false, true);
+    return ops::matmul(columns_times(ops::adjoint(vh), inverted(s, s)), ops::adjoint(u));
+}
+
+Tensor linalg_pinv(const Tensor& A, const std::optional<TensorOrScalar>& atol,
+                   const std::optional<TensorOrScalar>& rtol, bool hermitian) {
+    hermitian ? check_square_matrix("linalg.pinv", "A", A) : check_matrix("linalg.pinv", "A", A);
+    const auto [absolute, relative] = tolerances(A, atol, rtol);
+    return ops::_linalg_pinv(A, absolute, relative, hermitian);
+}
+
+Tensor linalg_pinv_rcond(const Tensor& A, const TensorOrScalar& rcond, bool hermitian) {
+    return linalg_pinv(A, std::nullopt, rcond, hermitian);
+}
+
+Tensor pinverse(const Tensor& input, double rcond) { return linalg_pinv_rcond(input, rcond, false); }
+
+Tensor pinv_backward(const Tensor& grad, const Tensor& A, const Tensor& inverse) {
+    const Tensor ph = ops::adjoint(inverse), gh = ops::adjoint(grad);
+    const Tensor gp = ops::matmul(gh, inverse), pg = ops::matmul(inverse, gh);
+    // -P^H G P^H + (I - A P) G^H P P^H + P^H P G^H (I - P A)
+    Tensor made = ops::neg(ops::matmul(ph, ops::matmul(grad, ph)));
+    made = ops::add(made, ops::matmul(ops::sub(gp, ops::matmul(A, ops::matmul(inverse, gp))), ph));
+    return ops::add(made, ops::matmul(ph, ops::sub(pg, ops::matmul(ops::matmul(pg, inverse), A))));
+}
+
+Tensor pinv_forward(const Tensor& tangent, const Tensor& A, const Tensor& inverse) {
+    const Tensor ph = ops::adjoint(inverse), th = ops::adjoint(tangent);
+    const Tensor pt = ops::matmul(ph, th), tp = ops::matmul(th, ph);
+    // -P T P + P P^H T^H (I - A P) + (I - P A) T^H P^H P
+    Tensor made = ops::neg(ops::matmul(inverse, ops::matmul(tangent, inverse)));
+    made = ops::add(made, ops::matmul(inverse, ops::sub(pt, ops::matmul(ops::matmul(pt, A), inverse))));
+    return ops::add(made, ops::matmul(ops::sub(tp, ops::matmul(inverse, ops::matmul(A, tp))), inverse));
+}
+
+namespace {
+
+Tensor rank(const Tensor& a, const Tolerances& t, bool hermitian) {
+    const Tensor values = magnitudes(a, hermitian);
+    if (values.size(-1) == 0) return ops::sum(values, kInts<-1>, false, DType::Int64);
+    return ops::sum(above(values, t), kInts<-1>, false, std::nullopt);
+}
+
+}  // namespace
+
+Tensor linalg_matrix_rank(const Tensor& A, const std::optional<TensorOrScalar>& atol,
+                          const std::optional<TensorOrScalar>& rtol, bool hermitian) {
+    hermitian ? check_square_matrix("linalg.matrix_rank", "A", A) : check_matrix("linalg.matrix_rank", "A", A);
+    return rank(A, tolerances(A, atol, rtol), hermitian);
+}
+
+Tensor linalg_matrix_rank_tol(const Tensor& A, const TensorOrScalar& tol, bool hermitian) {
+    return linalg_matrix_rank(A, tol, TensorOrScalar(0.0), hermitian);
+}
+
+namespace {
+
+// The norm of the inverse, inf where there is none.
+template <class Norm>
+Tensor condition(const Tensor& a, Norm norm) {
+    check_square_matrix("linalg.cond", "A", a);
+    const auto [inverse, info] = ops::_linalg_inv(a);
+    return ops::masked_fill(ops::mul(norm(a), norm(inverse)), ops::ne(info, Scalar(0)), Scalar(kInfinity));
+}
+
+}  // namespace
+
+Tensor linalg_cond(const Tensor& A, std::optional<Scalar> p) {
+    check_matrix("linalg.cond", "A", A);
+    if (p && std::abs(p->to<double>()) != 2)
+        return condition(A, [&](const Tensor& t) { return linalg_matrix_norm(t, *p, kInts<-2, -1>, false, {}); });
+    const Tensor s = magnitudes(A, false);
+    RL_CHECK(s.size(-1) > 0, throw_runtime, "linalg.cond(A): has no singular values, its shape is %s",
+             to_string(A.sizes()).c_str());
+    const Tensor largest = ops::select(s, -1, 0), smallest = ops::select(s, -1, -1);
+    return p && p->to<double>() < 0 ? ops::div(smallest, largest) : ops::div(largest, smallest);
+}
+
+Tensor linalg_cond_name(const Tensor& A, std::string_view p) {
+    check_matrix("linalg.cond", "A", A);
+    return condition(A, [&](const Tensor& t) { return linalg_matrix_norm_name(t, p, kInts<-2, -1>, false, {}); });
+}
+
+}  // namespace rushlight::composites

@@ -1,0 +1,63 @@
+// What operators of linear algebra ask of their arguments, and how they say that a matrix lacks what was asked for.
+#pragma once
+
+#include "ops/views.h"
+#include "rushlight/ops/diagonal.h"
+#include "rushlight/ops/expand.h"
+#include "rushlight/ops/transpose.h"
+
+namespace rushlight {
+
+/// Matrices, of a dtype that LAPACK knows.
+inline void check_matrix(const char* op, const char* argument, const Tensor& t) {
+    const DType d = t.dtype();
+    RL_CHECK(is_differentiable(d) && itemsize(d) >= 4, throw_runtime,
+             "%s(%s): needs float32, float64, complex64 or complex128, got %s\nhint: convert the tensor first", op,
+             argument, name(d));
+    RL_CHECK(t.dim() >= 2, throw_runtime, "%s(%s): needs matrices, at least 2 dimensions, got shape %s", op,
+             argument, to_string(t.sizes()).c_str());
+    for (int64_t d : {-1, -2})
+        RL_CHECK(t.size(d) <= INT32_MAX, throw_runtime, "%s(%s): a matrix of shape %s is too large", op, argument,
+                 to_string(t.sizes()).c_str());
+}
+
+inline void check_square_matrix(const char* op, const char* argument, const Tensor& t) {
+    check_matrix(op, argument, t);
+    RL_CHECK(t.size(-1) == t.size(-2), throw_runtime, "%s(%s): needs square matrices, got shape %s", op, argument,
+             to_string(t.sizes()).c_str());
+}
+
+inline void check_same_dtype(const char* op, const char* first, const Tensor& a, const char* second,
+                             const Tensor& b) {
+    RL_CHECK(a.dtype() == b.dtype(), throw_runtime, "%s(%s, %s): the dtypes %s and %s differ", op, first, second,
+             name(a.dtype()), name(b.dtype()));
+}
+
+/// int32 pivots, one line of them for each matrix.
+inline void check_pivots(const char* op, const Tensor& pivots, const Tensor& factors, const char* argument) {
+    RL_CHECK(pivots.dtype() == DType::Int32, throw_runtime, "%s(%s): needs int32, got %s", op, argument,
+             name(pivots.dtype()));
+    const int64_t k = std::min(factors.size(-1), factors.size(-2));
+    IntList batch = factors.sizes().first(static_cast<size_t>(factors.dim() - 2));
+    RL_CHECK(pivots.dim() == factors.dim() - 1 && pivots.size(-1) == k &&
+                 std::equal(batch.begin(), batch.end(), pivots.sizes().begin()),
+             throw_runtime, "%s(%s): needs %lld numbers for each matrix of shape %s, got shape %s", op, argument,
+             (long long)k, to_string(factors.sizes()).c_str(), to_string(pivots.sizes()).c_str());
+}
+
+/// The sizes before the last two.
+inline IntList batch_of(const Tensor& t) { return t.sizes().first(static_cast<size_t>(t.dim() - 2)); }
+
+/// The same matrices for a larger batch, as a view.
+Tensor expand_batch(const Tensor& t, IntList batch);
+
+/// LinAlgError for the first matrix whose `info` is not 0: "op: the matrix, or matrix 3 of the batch, " and what the format, whose one
+/// argument is the number, makes of it.
+void check_info(const char* op, const Tensor& info, const char* format);
+
+inline constexpr const char* kSingular =
+    "is singular: element %lld of the diagonal of its triangular factor is zero";
+inline constexpr const char* kNotPositive =
+    "is not positive-definite: its leading minor of order %lld is not";
+
+}  // namespace rushlight

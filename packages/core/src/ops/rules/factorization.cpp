@@ -1,0 +1,65 @@
+#include "bodies/factorization.h"
+
+#include "ops/matrices.h"
+
+namespace rushlight::rules {
+Outputs linalg_cholesky(const Tensor& A) {
+    Outputs out;
+    out.like(A);
+    add_batch(out, A, {}, DType::Int32);
+    return out;
+}
+
+Outputs linalg_lu(const Tensor& A) {
+    Outputs out;
+    out.like(A);
+    add_batch(out, A, {std::min(A.size(-1), A.size(-2))}, DType::Int32);
+    add_batch(out, A, {}, DType::Int32);
+    return out;
+}
+
+Outputs linalg_ldl(const Tensor& A, bool) {
+    Outputs out;
+    out.like(A);
+    add_batch(out, A, {A.size(-1)}, DType::Int32);
+    add_batch(out, A, {}, DType::Int32);
+    return out;
+}
+
+Outputs linalg_ldl_solve(const Tensor&, const Tensor&, const Tensor& B, bool) {
+    Outputs out;
+    out.like(B);
+    return out;
+}
+
+Outputs linalg_qr(const Tensor& A, int64_t mode) {
+    enum { Reduced, Complete, Alone };
+    const int64_t m = A.size(-2), n = A.size(-1), k = mode == Complete ? m : std::min(m, n);
+    Outputs out;
+    if (mode == Alone) out.add(kInts<0>, A.dtype(), A.device());
+    else add_batch(out, A, {m, k}, A.dtype());
+    add_batch(out, A, {k, n}, A.dtype());
+    return out;
+}
+
+Outputs geqrf(const Tensor& input) {
+    check_matrix("geqrf", "input", input);
+    Outputs out;
+    out.like(input);
+    add_batch(out, input, {std::min(input.size(-1), input.size(-2))}, input.dtype());
+    return out;
+}
+
+Outputs householder_product(const Tensor& A, const Tensor&) {
+    Outputs out;
+    out.like(A);
+    return out;
+}
+
+Outputs ormqr(const Tensor&, const Tensor&, const Tensor& other, bool, bool) {
+    Outputs out;
+    out.like(other);
+    return out;
+}
+
+}  // namespace rushlight::rules

@@ -1,0 +1,39 @@
+// Where Python's packages keep a LAPACK: rushlight_core._lapack knows.
+#include "python/python.h"
+#include "rushlight/lapack.h"
+
+namespace rushlight::python {
+namespace {
+
+std::string find_in_packages() {
+    if (!Py_IsInitialized()) return {};
+    PyGILState_STATE gil = PyGILState_Ensure();
+    std::string paths;
+    PyObject* module = PyImport_ImportModule("rushlight_core._lapack");
+    PyObject* found = module ? PyObject_CallMethod(module, "find", nullptr) : nullptr;
+    if (const char* text = found ? PyUnicode_AsUTF8(found) : nullptr) paths = text;
+    PyErr_Clear();  // then the system's names are tried
+    Py_XDECREF(found);
+    Py_XDECREF(module);
+    PyGILState_Release(gil);
+    return paths;
+}
+
+PyObject* lapack_library_py(PyObject*, PyObject*) {
+    const std::string path = lapack_library();
+    return PyUnicode_FromStringAndSize(path.data(), static_cast<Py_ssize_t>(path.size()));
+}
+
+PyMethodDef functions[] = {
+    {"_lapack_library", lapack_library_py, METH_NOARGS,
+     "The file that LAPACK comes from; an empty string while nothing has needed it."},
+    {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace
+
+int add_lapack(PyObject* module) {
+    set_lapack_finder(find_in_packages);
+    return PyModule_AddFunctions(module, functions);
+}
+
+}  // namespace rushlight::python
