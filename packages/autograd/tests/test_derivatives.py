@@ -24,7 +24,12 @@ WITHOUT |= {("div.rounded", "pairs(rounding_mode='floor')")}
 WITHOUT |= {("embedding", "t(5, 3), t(2, 3, dtype=int32, low=0, high=4), 1")}
 CONVERSIONS = {"to", "float", "double", "half", "bfloat16", "long", "int", "short", "bool"}
 CONSTANT = {"cross_entropy_loss": {"weight"}}  # arguments that are no part of the graph
-WITHOUT |= {("linalg_svd", text) for text in ("t(4, 2)", "t(2, 3, 4)")}  # columns that the matrix does not determine
+WITHOUT |= {
+    ("linalg_svd", text) for text in ("t(4, 2)", "t(2, 3, 4)")
+}  # columns that the matrix does not determine
+# Whose singular values have no gradient, as in PyTorch.
+_BY_VALUES = ("t(4, 2), t(4, 3), driver='gelsd'", "t(4, 2), t(4, 3), driver='gelss'", "t(2, 4), t(2, 1), driver='gelsd'")
+WITHOUT |= {("linalg_lstsq", text) for text in _BY_VALUES}
 # They read one triangle and take it for both: the gradient is that of a symmetric matrix.
 SYMMETRIC = {"cholesky", "linalg_cholesky", "linalg_cholesky_ex", "linalg_eigh", "linalg_eigvalsh"}
 ONCE = {"ctc_loss"}  # differentiable once, in reverse mode, as in PyTorch
@@ -44,8 +49,13 @@ CASES = [
 
 def _function(name: str):
     function = getattr(core, name, None) or getattr(core.Tensor, name)
-    if name in SYMMETRIC:
-        return lambda A, *args, **kwargs: function((A + A.mT) / 2, *args, **kwargs)
+    if name in SYMMETRIC | {"linalg_pinv"}:
+
+        def of_symmetric(A, *args, **kwargs):
+            symmetric = name in SYMMETRIC or kwargs.get("hermitian")
+            return function((A + A.mT) / 2 if symmetric else A, *args, **kwargs)
+
+        return of_symmetric
     if not name.endswith("_"):
         return function
     return lambda input, *args, **kwargs: function(input.clone(), *args, **kwargs)  # a leaf cannot be written

@@ -1,4 +1,7 @@
-"""Decompositions of low rank, by random projection: Halko, Martinsson and Tropp, "Finding structure with randomness", 2011."""
+"""Decompositions of low rank, by random projection.
+
+Halko, Martinsson and Tropp, "Finding structure with randomness", 2011.
+"""
 
 from __future__ import annotations
 

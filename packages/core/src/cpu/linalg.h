@@ -36,11 +36,11 @@ void ormqr(KernelContext& ctx, const View& out, const View& reflectors, const Vi
 // transpose. The solver, inverse and determinant make it on their way, and gradients solve with it again.
 
 /// A X = B, or X A = B.
-void linalg_solve(KernelContext& ctx, const View& x, const View& info, const View& factors, const View& pivots,
-                  const View& a, const View& b, bool left);
+void linalg_solve(KernelContext& ctx, const View& x, const View& info, const View& factors,
+                  const View& pivots, const View& a, const View& b, bool left);
 /// The same with `factors` of A, or with the conjugate transpose of A.
-void linalg_solve_again(KernelContext& ctx, const View& x, const View& factors, const View& pivots, const View& b,
-                        bool left, bool adjoint);
+void linalg_solve_again(KernelContext& ctx, const View& x, const View& factors, const View& pivots,
+                        const View& b, bool left, bool adjoint);
 void linalg_solve_triangular(KernelContext& ctx, const View& x, const View& a, const View& b, bool upper,
                              bool left, bool unitriangular);
 void linalg_inv(KernelContext& ctx, const View& inverse, const View& info, const View& a);

@@ -11,26 +11,27 @@ namespace rushlight {
 /// Matrices, of a dtype that LAPACK knows.
 inline void check_matrix(const char* op, const char* argument, const Tensor& t) {
     const DType d = t.dtype();
-    RL_CHECK(is_differentiable(d) && itemsize(d) >= 4, throw_runtime,
-             "%s(%s): needs float32, float64, complex64 or complex128, got %s\nhint: convert the tensor first", op,
-             argument, name(d));
+    RL_CHECK(
+        is_differentiable(d) && itemsize(d) >= 4, throw_runtime,
+        "%s(%s): needs float32, float64, complex64 or complex128, got %s\nhint: convert the tensor first", op,
+        argument, name(d));
     RL_CHECK(t.dim() >= 2, throw_runtime, "%s(%s): needs matrices, at least 2 dimensions, got shape %s", op,
              argument, to_string(t.sizes()).c_str());
     for (int64_t d : {-1, -2})
-        RL_CHECK(t.size(d) <= INT32_MAX, throw_runtime, "%s(%s): a matrix of shape %s is too large", op, argument,
-                 to_string(t.sizes()).c_str());
+        RL_CHECK(t.size(d) <= INT32_MAX, throw_runtime, "%s(%s): a matrix of shape %s is too large", op,
+                 argument, to_string(t.sizes()).c_str());
 }
 
 inline void check_square_matrix(const char* op, const char* argument, const Tensor& t) {
     check_matrix(op, argument, t);
-    RL_CHECK(t.size(-1) == t.size(-2), throw_runtime, "%s(%s): needs square matrices, got shape %s", op, argument,
-             to_string(t.sizes()).c_str());
+    RL_CHECK(t.size(-1) == t.size(-2), throw_runtime, "%s(%s): needs square matrices, got shape %s", op,
+             argument, to_string(t.sizes()).c_str());
 }
 
 inline void check_same_dtype(const char* op, const char* first, const Tensor& a, const char* second,
                              const Tensor& b) {
-    RL_CHECK(a.dtype() == b.dtype(), throw_runtime, "%s(%s, %s): the dtypes %s and %s differ", op, first, second,
-             name(a.dtype()), name(b.dtype()));
+    RL_CHECK(a.dtype() == b.dtype(), throw_runtime, "%s(%s, %s): the dtypes %s and %s differ", op, first,
+             second, name(a.dtype()), name(b.dtype()));
 }
 
 /// int32 pivots, one line of them for each matrix.
@@ -41,8 +42,8 @@ inline void check_pivots(const char* op, const Tensor& pivots, const Tensor& fac
     IntList batch = factors.sizes().first(static_cast<size_t>(factors.dim() - 2));
     RL_CHECK(pivots.dim() == factors.dim() - 1 && pivots.size(-1) == k &&
                  std::equal(batch.begin(), batch.end(), pivots.sizes().begin()),
-             throw_runtime, "%s(%s): needs %lld numbers for each matrix of shape %s, got shape %s", op, argument,
-             (long long)k, to_string(factors.sizes()).c_str(), to_string(pivots.sizes()).c_str());
+             throw_runtime, "%s(%s): needs %lld numbers for each matrix of shape %s, got shape %s", op,
+             argument, (long long)k, to_string(factors.sizes()).c_str(), to_string(pivots.sizes()).c_str());
 }
 
 /// The sizes before the last two.

@@ -1,6 +1,6 @@
 // Where Python's packages keep a LAPACK: rushlight_core._lapack knows.
-#include "python/python.h"
 #include "rushlight/lapack.h"
+#include "python/python.h"
 
 namespace rushlight::python {
 namespace {
@@ -24,10 +24,9 @@ PyObject* lapack_library_py(PyObject*, PyObject*) {
     return PyUnicode_FromStringAndSize(path.data(), static_cast<Py_ssize_t>(path.size()));
 }
 
-PyMethodDef functions[] = {
-    {"_lapack_library", lapack_library_py, METH_NOARGS,
-     "The file that LAPACK comes from; an empty string while nothing has needed it."},
-    {nullptr, nullptr, 0, nullptr}};
+PyMethodDef functions[] = {{"_lapack_library", lapack_library_py, METH_NOARGS,
+                            "The file that LAPACK comes from; an empty string while nothing has needed it."},
+                           {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
 

@@ -19,8 +19,8 @@ struct Suffix {
     bool wide;
 };
 constexpr Suffix kSuffixes[] = {{"_64_", true}, {"64_", true}, {"_", false}};
-constexpr const char* kOfTheSystem[] = {"libopenblas.so.0", "libopenblas.so", "liblapack.so.3", "libmkl_rt.so",
-                                        "libmkl_rt.so.2"};
+constexpr const char* kOfTheSystem[] = {"libopenblas.so.0", "libopenblas.so", "liblapack.so.3",
+                                        "libmkl_rt.so", "libmkl_rt.so.2"};
 
 struct Library {
     void* handle;
@@ -52,15 +52,12 @@ const Library* open_library(const std::string& path, std::string& why) {
         for (const Suffix& suffix : kSuffixes) {
             Library found{handle, path, prefix, suffix};
             if (!found.routine("dgesdd")) continue;
-            const std::string name = std::string(prefix) + "openblas_";
-            const char* end = suffix.wide ? suffix.text : "";
-            for (const char* e : {end, ""}) {
-                if (found.set_threads && found.threads) break;
-                found.set_threads =
-                    reinterpret_cast<void (*)(int)>(dlsym(handle, (name + "set_num_threads" + e).c_str()));
-                found.threads =
-                    reinterpret_cast<int (*)()>(dlsym(handle, (name + "get_num_threads" + e).c_str()));
-            }
+            // Functions of C; with an underscore before the suffix they would be Fortran's, which take addresses.
+            const std::string name = std::string(prefix) + "openblas_", end = suffix.wide ? "64_" : "";
+            found.set_threads =
+                reinterpret_cast<void (*)(int)>(dlsym(handle, (name + "set_num_threads" + end).c_str()));
+            found.threads =
+                reinterpret_cast<int (*)()>(dlsym(handle, (name + "get_num_threads" + end).c_str()));
             if (!found.threads) found.set_threads = nullptr;
             return new Library(std::move(found));
         }
@@ -154,8 +151,10 @@ bool is_wide() { return library().suffix.wide; }
 void* Routine::find() {
     const Library& from = library();
     void* function = from.routine(name_);
-    RL_CHECK(function, throw_runtime, "linear algebra: %s has no routine '%s'\nhint: set RUSHLIGHT_LAPACK to "
-             "the path of a complete LAPACK", from.path.c_str(), name_);
+    RL_CHECK(function, throw_runtime,
+             "linear algebra: %s has no routine '%s'\nhint: set RUSHLIGHT_LAPACK to "
+             "the path of a complete LAPACK",
+             from.path.c_str(), name_);
     function_.store(function, std::memory_order_release);
     return function;
 }

@@ -48,7 +48,8 @@ class Routine {
     // Compilers of Fortran expect the length of every character after all else.
     template <size_t... I, class... A>
     static void call(void* function, std::index_sequence<I...>, A... addresses) {
-        reinterpret_cast<void (*)(A..., decltype(I)...)>(function)(addresses..., (static_cast<void>(I), size_t{1})...);
+        reinterpret_cast<void (*)(A..., decltype(I)...)>(function)(addresses...,
+                                                                   (static_cast<void>(I), size_t{1})...);
     }
     void* find();
 

@@ -61,7 +61,7 @@ print(rl.eye(2).sum().item())
 def test_a_library_with_32_bit_integers() -> None:
     """SciPy brings one."""
     folder = Path(scipy.__file__).parent.with_suffix(".libs")
-    found = [f for f in glob.glob(str(folder / "libscipy_openblas-*.so"))]
+    found = glob.glob(str(folder / "libscipy_openblas-*.so"))
     if not found:
         pytest.skip("this SciPy has no OpenBLAS of its own")
     code = """
@@ -92,7 +92,11 @@ def threads_of_library() -> int | None:
     """How many threads OpenBLAS would use, as NumPy sees it."""
     rl.linalg.inv(rl.eye(2))
     library = ctypes.CDLL(rl._C._lapack_library())
-    for name in ("scipy_openblas_get_num_threads64_", "openblas_get_num_threads64_", "openblas_get_num_threads"):
+    for name in (
+        "scipy_openblas_get_num_threads64_",
+        "openblas_get_num_threads64_",
+        "openblas_get_num_threads",
+    ):
         if hasattr(library, name):
             return int(getattr(library, name)())
     return None
@@ -110,7 +114,9 @@ def test_the_number_of_threads_is_put_back() -> None:
 
 def test_several_threads_at_once() -> None:
     before = threads_of_library()
-    matrices = [rl.randn(n, n, dtype=rl.float64) + 10 * rl.eye(n, dtype=rl.float64) for n in (5, 40, 130, 150) * 4]
+    matrices = [
+        rl.randn(n, n, dtype=rl.float64) + 10 * rl.eye(n, dtype=rl.float64) for n in (5, 40, 130, 150) * 4
+    ]
     with ThreadPoolExecutor(4) as pool:
         inverses = list(pool.map(rl.linalg.inv, matrices))
     for a, b in zip(matrices, inverses, strict=True):

@@ -59,7 +59,7 @@ def test_what_a_matrix_lacks_is_a_typed_error() -> None:
     ):
         with pytest.raises(rl.linalg.LinAlgError, match=r"matrix 1 of the batch .*singular"):
             call()
-    with pytest.raises(rl.linalg.LinAlgError, match="matrix is not positive-definite: .*order 2"):
+    with pytest.raises(rl.linalg.LinAlgError, match=r"matrix is not positive-definite: .*order 2"):
         rl.linalg.cholesky(rl.diag(rl.tensor([1.0, -1.0, 1.0])))
     assert rl.linalg.inv_ex(singular).info.tolist()[0::2] == [0, 0]
     assert rl.linalg.inv_ex(singular).info.dtype == rl.int32
@@ -172,5 +172,29 @@ def test_old_names() -> None:
     u, s, v = a.svd()
     assert rl.allclose(u * s @ v.mT, a, atol=1e-5)
     assert rl.svd(a, compute_uv=False).U.count_nonzero().item() == 0
-    assert rl.allclose(rl.ones(3, 1).triangular_solve(a).solution, rl.linalg.solve(a.triu(), rl.ones(3, 1)), atol=1e-5)
-    assert rl.allclose(rl.lu_solve(rl.ones(3, 1), *rl.linalg.lu_factor(a)), rl.linalg.solve(a, rl.ones(3, 1)), atol=1e-5)
+    assert rl.allclose(
+        rl.ones(3, 1).triangular_solve(a).solution, rl.linalg.solve(a.triu(), rl.ones(3, 1)), atol=1e-5
+    )
+    assert rl.allclose(
+        rl.lu_solve(rl.ones(3, 1), *rl.linalg.lu_factor(a)), rl.linalg.solve(a, rl.ones(3, 1)), atol=1e-5
+    )
+
+
+def test_low_rank() -> None:
+    a = rl.randn(2, 30, 3, dtype=rl.float64) @ rl.randn(2, 3, 20, dtype=rl.float64)
+    for x in (a, a.mT):
+        u, s, v = rl.svd_lowrank(x, q=4)
+        near(u * s[:, None, :] @ v.mT, x)
+        near(s[:, :3], rl.linalg.svdvals(x)[:, :3])
+    mean = a.mean(-2, True)
+    _, s, _ = rl.pca_lowrank(a, q=3)
+    near(s, rl.linalg.svdvals(a - mean)[:, :3])
+    u, s, v = rl.svd_lowrank(a, q=5, M=mean)
+    near(u * s[:, None, :] @ v.mT, a - mean)
+    for call in (
+        lambda: rl.svd_lowrank(a, q=21),
+        lambda: rl.pca_lowrank(a, niter=-1),
+        lambda: rl.svd_lowrank(a[0, 0]),
+    ):
+        with pytest.raises(ValueError, match="lowrank"):
+            call()

@@ -84,18 +84,19 @@ void linalg_ldl_solve(KernelContext& ctx, const View& out, const View& ld, const
         const Matrices<T> factors(ld), right(b), x(out);
         const int64_t n = right.rows, k = right.columns;
         auto& solve = kIsComplex<T> && hermitian ? Lapack<T>::hetrs : Lapack<T>::sytrs;
-        for_matrices(count_matrices(out), static_cast<double>(2 * n * n * k), [&](int64_t begin, int64_t end) {
-            const Buffer<T> columns(n * n), rows(n * k);
-            const LapackInts ipiv(n);
-            for (int64_t i = begin; i < end; ++i) {
-                factors.to_columns(i, columns.data(), n);
-                right.to_columns(i, rows.data(), n);
-                ipiv.load(order.as<int32_t>() + i * n, n);
-                lapack::Int result;
-                solve('L', n, k, columns.data(), n, ipiv.data(), rows.data(), n, result.out());
-                x.from_columns(i, rows.data(), n);
-            }
-        });
+        for_matrices(count_matrices(out), static_cast<double>(2 * n * n * k),
+                     [&](int64_t begin, int64_t end) {
+                         const Buffer<T> columns(n * n), rows(n * k);
+                         const LapackInts ipiv(n);
+                         for (int64_t i = begin; i < end; ++i) {
+                             factors.to_columns(i, columns.data(), n);
+                             right.to_columns(i, rows.data(), n);
+                             ipiv.load(order.as<int32_t>() + i * n, n);
+                             lapack::Int result;
+                             solve('L', n, k, columns.data(), n, ipiv.data(), rows.data(), n, result.out());
+                             x.from_columns(i, rows.data(), n);
+                         }
+                     });
     });
 }
 

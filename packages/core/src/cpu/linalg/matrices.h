@@ -26,8 +26,7 @@ class Buffer {
     explicit Buffer(int64_t count)
         : bytes_(sizeof(T) * static_cast<size_t>(std::max<int64_t>(count, 1))),
           data_(static_cast<T*>(cpu_allocate(bytes_))) {}
-    Buffer(Buffer&& other) noexcept
-        : bytes_(other.bytes_), data_(std::exchange(other.data_, nullptr)) {}
+    Buffer(Buffer&& other) noexcept : bytes_(other.bytes_), data_(std::exchange(other.data_, nullptr)) {}
     Buffer& operator=(Buffer&& other) noexcept {
         std::swap(bytes_, other.bytes_);
         std::swap(data_, other.data_);
@@ -150,7 +149,8 @@ void for_matrices(int64_t count, double work, F&& body) {
         body(int64_t{0}, count);
     } else {
         lapack::Threads threads(1);
-        parallel_for(0, count, std::max<int64_t>(1, static_cast<int64_t>(kGrain / std::max(work, 1.0))), body);
+        parallel_for(0, count, std::max<int64_t>(1, static_cast<int64_t>(kGrain / std::max(work, 1.0))),
+                     body);
     }
 }
 
@@ -178,7 +178,9 @@ inline constexpr bool kIsComplex = !std::is_same_v<T, Real<T>>;
 template <class T>
 int64_t workspace_size(const T& answer) {
     // A float32 holds large sizes rounded, perhaps down.
-    return static_cast<int64_t>(static_cast<double>(*reinterpret_cast<const Real<T>*>(&answer)) * (1 + 1e-6)) + 1;
+    return static_cast<int64_t>(static_cast<double>(*reinterpret_cast<const Real<T>*>(&answer)) *
+                                (1 + 1e-6)) +
+           1;
 }
 
 template <class T>

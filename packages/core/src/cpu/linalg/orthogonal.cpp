@@ -104,22 +104,23 @@ void ormqr(KernelContext& ctx, const View& out, const View& reflectors, const Vi
     const View scales = contiguous_in(ctx, tau);
     with_scalar("ormqr", out.dtype, [&]<class T>(T) {
         const Matrices<T> in(reflectors), given(other), made(out);
-        const int64_t m = in.rows, n = in.columns, k = tau.size(-1), rows = given.rows, columns = given.columns;
+        const int64_t m = in.rows, n = in.columns, k = tau.size(-1), rows = given.rows,
+                      columns = given.columns;
         const char side = left ? 'R' : 'L', how = !transpose ? 'N' : kIsComplex<T> ? 'C' : 'T';
         for_matrices(count_matrices(out), static_cast<double>(4 * rows * columns * k),
                      [&](int64_t begin, int64_t end) {
                          const Buffer<T> v(m * n), own(k);
                          lapack::Int info;
                          const Workspace<T> work([&](T* data, int64_t size) {
-                             Lapack<T>::ormlq(side, how, columns, rows, k, v.data(), n, own.data(), made.at(0),
-                                              columns, data, size, info.out());
+                             Lapack<T>::ormlq(side, how, columns, rows, k, v.data(), n, own.data(),
+                                              made.at(0), columns, data, size, info.out());
                          });
                          for (int64_t b = begin; b < end; ++b) {
                              in.to_rows(b, v.data(), n);
                              given.to_rows(b, made.at(b), columns);
                              for (int64_t i = 0; i < k; ++i) own[i] = conjugate(scales.as<T>()[b * k + i]);
-                             Lapack<T>::ormlq(side, how, columns, rows, k, v.data(), n, own.data(), made.at(b),
-                                              columns, work.data(), work.size(), info.out());
+                             Lapack<T>::ormlq(side, how, columns, rows, k, v.data(), n, own.data(),
+                                              made.at(b), columns, work.data(), work.size(), info.out());
                          }
                      });
     });

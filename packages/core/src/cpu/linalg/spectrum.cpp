@@ -16,14 +16,15 @@ void linalg_eigh(KernelContext&, const View& values, const View& vectors, const 
         const double work = static_cast<double>(n * n * n) * 9;
         for_matrices(count_matrices(a), work, [&](int64_t begin, int64_t end) {
             const Buffer<T> rows(n * n);
-            auto run = [&](int64_t b, T* memory, int64_t size, Real<T>* real, int64_t real_size, int64_t* whole,
-                           int64_t whole_size, lapack::Int& info) {
+            auto run = [&](int64_t b, T* memory, int64_t size, Real<T>* real, int64_t real_size,
+                           int64_t* whole, int64_t whole_size, lapack::Int& info) {
                 Real<T>* w = values.as<Real<T>>() + b * n;
                 if constexpr (kIsComplex<T>)
-                    Lapack<T>::syevd(job, triangle, n, rows.data(), n, w, memory, size, real, real_size, whole,
-                                     whole_size, info.out());
+                    Lapack<T>::syevd(job, triangle, n, rows.data(), n, w, memory, size, real, real_size,
+                                     whole, whole_size, info.out());
                 else
-                    Lapack<T>::syevd(job, triangle, n, rows.data(), n, w, memory, size, whole, whole_size, info.out());
+                    Lapack<T>::syevd(job, triangle, n, rows.data(), n, w, memory, size, whole, whole_size,
+                                     info.out());
             };
             T answer{};
             Real<T> real_answer{};
@@ -40,9 +41,10 @@ void linalg_eigh(KernelContext&, const View& values, const View& vectors, const 
                 lapack::Int info;
                 run(b, memory.data(), size, real.data(), real_size, whole.data(), whole_size, info);
                 if (info.get() > 0)
-                    throw_linalg("linalg.eigh(A): the eigenvalues of matrix %lld of the batch were not found: the "
-                                 "iteration does not converge",
-                                 (long long)b);
+                    throw_linalg(
+                        "linalg.eigh(A): the eigenvalues of matrix %lld of the batch were not found: the "
+                        "iteration does not converge",
+                        (long long)b);
                 if (!vectors_wanted) continue;
                 // LAPACK was given the transpose, whose eigenvectors are conjugate.
                 out.from_columns(b, rows.data(), n);
@@ -98,9 +100,11 @@ void linalg_svd(KernelContext&, const View& u, const View& s, const View& vh, co
                 lapack::Int info;
                 run(b, memory.data(), memory.size(), info);
                 if (info.get() == 0) continue;
-                throw_linalg("linalg.svd(A): the singular values of matrix %lld of the batch were not found: %s",
-                             (long long)b, info.get() < 0 ? "it has elements that are not finite"
-                                                          : "the iteration does not converge");
+                throw_linalg(
+                    "linalg.svd(A): the singular values of matrix %lld of the batch were not found: %s",
+                    (long long)b,
+                    info.get() < 0 ? "it has elements that are not finite"
+                                   : "the iteration does not converge");
             }
         });
     });

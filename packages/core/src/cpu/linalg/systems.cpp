@@ -97,8 +97,8 @@ void linalg_solve(KernelContext&, const View& x, const View& info, const View& f
     });
 }
 
-void linalg_solve_again(KernelContext& ctx, const View& x, const View& factors, const View& pivots, const View& b,
-                        bool left, bool adjoint) {
+void linalg_solve_again(KernelContext& ctx, const View& x, const View& factors, const View& pivots,
+                        const View& b, bool left, bool adjoint) {
     if (x.numel == 0) return;
     const View f = contiguous_in(ctx, factors), p = contiguous_in(ctx, pivots);
     with_scalar("linalg.solve", x.dtype, [&]<class T>(T) {
@@ -112,8 +112,9 @@ void linalg_solve_again(KernelContext& ctx, const View& x, const View& factors, 
                              T* columns = right.load(i);
                              if (adjoint) conjugate_all(columns, right.numel());
                              lapack::Int unused;
-                             Lapack<T>::getrs(left != adjoint ? 'T' : 'N', n, right.count(), f.as<T>() + i * n * n,
-                                              n, order.data(), columns, n, unused.out());
+                             Lapack<T>::getrs(left != adjoint ? 'T' : 'N', n, right.count(),
+                                              f.as<T>() + i * n * n, n, order.data(), columns, n,
+                                              unused.out());
                              if (adjoint) conjugate_all(columns, right.numel());
                              right.store(i);
                          }
@@ -121,8 +122,8 @@ void linalg_solve_again(KernelContext& ctx, const View& x, const View& factors, 
     });
 }
 
-void linalg_solve_triangular(KernelContext&, const View& x, const View& a, const View& b, bool upper, bool left,
-                             bool unitriangular) {
+void linalg_solve_triangular(KernelContext&, const View& x, const View& a, const View& b, bool upper,
+                             bool left, bool unitriangular) {
     if (x.numel == 0) return;
     with_scalar("linalg.solve_triangular", x.dtype, [&]<class T>(T) {
         const Matrices<T> in(a), right(b), out(x);
@@ -226,67 +227,71 @@ void linalg_lstsq(KernelContext&, const View& solution, const View& rank, const 
         const int64_t m = in.rows, n = in.columns, k = right.columns, least = std::min(m, n),
                       ld = std::max(m, n);
         const auto limit = static_cast<Real<T>>(rcond);
-        for_matrices(count_matrices(a), static_cast<double>(2 * m * n * least), [&](int64_t begin, int64_t end) {
-            const Buffer<T> columns(m * n), x(ld * k);
-            const Buffer<Real<T>> values(least);
-            const LapackInts order(n);
-            lapack::Int found;
-            // All drivers begin and end alike. `real` and `whole` are for those that need such memory.
-            auto run = [&](T* work, int64_t size, Real<T>* real, int64_t* whole, lapack::Int& info) {
-                T* c = columns.data();
-                Real<T>* s = values.data();
-                if (driver == Gels) {
-                    Lapack<T>::gels('N', m, n, k, c, m, x.data(), ld, work, size, info.out());
-                } else if constexpr (kIsComplex<T>) {
-                    if (driver == Gelsy)
-                        Lapack<T>::gelsy(m, n, k, c, m, x.data(), ld, order.data(), limit, found.out(), work, size,
-                                         real, info.out());
-                    if (driver == Gelsd)
-                        Lapack<T>::gelsd(m, n, k, c, m, x.data(), ld, s, limit, found.out(), work, size, real, whole,
-                                         info.out());
-                    if (driver == Gelss)
-                        Lapack<T>::gelss(m, n, k, c, m, x.data(), ld, s, limit, found.out(), work, size, real,
-                                         info.out());
-                } else {
-                    if (driver == Gelsy)
-                        Lapack<T>::gelsy(m, n, k, c, m, x.data(), ld, order.data(), limit, found.out(), work, size,
-                                         info.out());
-                    if (driver == Gelsd)
-                        Lapack<T>::gelsd(m, n, k, c, m, x.data(), ld, s, limit, found.out(), work, size, whole,
-                                         info.out());
-                    if (driver == Gelss)
-                        Lapack<T>::gelss(m, n, k, c, m, x.data(), ld, s, limit, found.out(), work, size, info.out());
+        for_matrices(
+            count_matrices(a), static_cast<double>(2 * m * n * least), [&](int64_t begin, int64_t end) {
+                const Buffer<T> columns(m * n), x(ld * k);
+                const Buffer<Real<T>> values(least);
+                const LapackInts order(n);
+                lapack::Int found;
+                // All drivers begin and end alike. `real` and `whole` are for those that need such memory.
+                auto run = [&](T* work, int64_t size, Real<T>* real, int64_t* whole, lapack::Int& info) {
+                    T* c = columns.data();
+                    Real<T>* s = values.data();
+                    if (driver == Gels) {
+                        Lapack<T>::gels('N', m, n, k, c, m, x.data(), ld, work, size, info.out());
+                    } else if constexpr (kIsComplex<T>) {
+                        if (driver == Gelsy)
+                            Lapack<T>::gelsy(m, n, k, c, m, x.data(), ld, order.data(), limit, found.out(),
+                                             work, size, real, info.out());
+                        if (driver == Gelsd)
+                            Lapack<T>::gelsd(m, n, k, c, m, x.data(), ld, s, limit, found.out(), work, size,
+                                             real, whole, info.out());
+                        if (driver == Gelss)
+                            Lapack<T>::gelss(m, n, k, c, m, x.data(), ld, s, limit, found.out(), work, size,
+                                             real, info.out());
+                    } else {
+                        if (driver == Gelsy)
+                            Lapack<T>::gelsy(m, n, k, c, m, x.data(), ld, order.data(), limit, found.out(),
+                                             work, size, info.out());
+                        if (driver == Gelsd)
+                            Lapack<T>::gelsd(m, n, k, c, m, x.data(), ld, s, limit, found.out(), work, size,
+                                             whole, info.out());
+                        if (driver == Gelss)
+                            Lapack<T>::gelss(m, n, k, c, m, x.data(), ld, s, limit, found.out(), work, size,
+                                             info.out());
+                    }
+                };
+                T answer{};
+                Real<T> real_answer{};
+                int64_t whole_answer = 0;
+                lapack::Int unused;
+                run(&answer, -1, &real_answer, &whole_answer, unused);
+                const int64_t lwork = workspace_size(answer);
+                const Buffer<T> work(lwork);
+                const Buffer<Real<T>> real(std::max(workspace_size(real_answer), 5 * ld));
+                const Buffer<int64_t> whole(lapack::int_at(&whole_answer, 0) + 1);
+                for (int64_t i = begin; i < end; ++i) {
+                    in.to_columns(i, columns.data(), m);
+                    right.to_columns(i, x.data(), ld);
+                    for (int64_t j = 0; j < n; ++j) order.set(j, 0);
+                    lapack::Int info;
+                    run(work.data(), lwork, real.data(), whole.data(), info);
+                    if (info.get() > 0 && driver == Gels)
+                        throw_linalg(
+                            "linalg.lstsq(A): matrix %lld of the batch does not have full rank\n"
+                            "hint: the drivers 'gelsy', 'gelsd' and 'gelss' do not need it",
+                            (long long)i);
+                    if (info.get() > 0)
+                        throw_linalg(
+                            "linalg.lstsq(A): the singular values of matrix %lld of the batch were not found: "
+                            "the iteration does not converge",
+                            (long long)i);
+                    out.from_columns(i, x.data(), ld);
+                    if (rank.numel > 0) rank.as<int64_t>()[i] = found.get();
+                    if (singular_values.numel > 0)
+                        std::copy_n(values.data(), least, singular_values.as<Real<T>>() + i * least);
                 }
-            };
-            T answer{};
-            Real<T> real_answer{};
-            int64_t whole_answer = 0;
-            lapack::Int unused;
-            run(&answer, -1, &real_answer, &whole_answer, unused);
-            const int64_t lwork = workspace_size(answer);
-            const Buffer<T> work(lwork);
-            const Buffer<Real<T>> real(std::max(workspace_size(real_answer), 5 * ld));
-            const Buffer<int64_t> whole(lapack::int_at(&whole_answer, 0) + 1);
-            for (int64_t i = begin; i < end; ++i) {
-                in.to_columns(i, columns.data(), m);
-                right.to_columns(i, x.data(), ld);
-                for (int64_t j = 0; j < n; ++j) order.set(j, 0);
-                lapack::Int info;
-                run(work.data(), lwork, real.data(), whole.data(), info);
-                if (info.get() > 0 && driver == Gels)
-                    throw_linalg("linalg.lstsq(A): matrix %lld of the batch does not have full rank\n"
-                                 "hint: the drivers 'gelsy', 'gelsd' and 'gelss' do not need it",
-                                 (long long)i);
-                if (info.get() > 0)
-                    throw_linalg("linalg.lstsq(A): the singular values of matrix %lld of the batch were not found: "
-                                 "the iteration does not converge",
-                                 (long long)i);
-                out.from_columns(i, x.data(), ld);
-                if (rank.numel > 0) rank.as<int64_t>()[i] = found.get();
-                if (singular_values.numel > 0)
-                    std::copy_n(values.data(), least, singular_values.as<Real<T>>() + i * least);
-            }
-        });
+            });
     });
 }
 

@@ -89,7 +89,8 @@ Tensor cholesky_inverse(const Tensor& L, bool upper) {
 
 std::tuple<Tensor, Tensor, Tensor> linalg_lu_factor_ex(const Tensor& A, bool pivot, bool check_errors) {
     check_matrix("linalg.lu_factor", "A", A);
-    RL_CHECK(pivot, throw_runtime, "linalg.lu_factor(pivot): factors without pivots are not computed on the CPU");
+    RL_CHECK(pivot, throw_runtime,
+             "linalg.lu_factor(pivot): factors without pivots are not computed on the CPU");
     auto results = ops::_linalg_lu_factor(A);
     if (check_errors) check_info("linalg.lu_factor_ex(A)", std::get<2>(results), kSingular);
     return results;
@@ -107,7 +108,8 @@ std::tuple<Tensor, Tensor, Tensor> lu_unpack(const Tensor& LU_data, const Tensor
     const int64_t m = LU_data.size(-2), n = LU_data.size(-1), k = std::min(m, n);
     const Tensor none = ops::new_empty(LU_data, kInts<0>);
     Tensor p = none, l = none, u = none;
-    if (unpack_pivots) p = ops::adjoint(take_rows(identity(LU_data, m, m), ops::_pivots_to_order(LU_pivots, m)));
+    if (unpack_pivots)
+        p = ops::adjoint(take_rows(identity(LU_data, m, m), ops::_pivots_to_order(LU_pivots, m)));
     if (unpack_data) {
         l = ops::add(ops::tril(ops::narrow(LU_data, -1, 0, k), -1), identity(LU_data, m, k));
         u = ops::triu(ops::narrow(LU_data, -2, 0, k));
@@ -132,8 +134,8 @@ Tensor linalg_lu_solve(const Tensor& LU, const Tensor& pivots, const Tensor& B, 
         return take_rows(all, ops::select(places, -1, 0));
     };
     RL_CHECK(B.size(-2) == LU.size(-1), throw_runtime,
-             "linalg.lu_solve(B): needs %lld rows for factors of shape %s, got shape %s", (long long)LU.size(-1),
-             to_string(LU.sizes()).c_str(), to_string(B.sizes()).c_str());
+             "linalg.lu_solve(B): needs %lld rows for factors of shape %s, got shape %s",
+             (long long)LU.size(-1), to_string(LU.sizes()).c_str(), to_string(B.sizes()).c_str());
     if (!adjoint) {
         const Tensor half = ops::linalg_solve_triangular(LU, rows_of(B, order), false, true, true);
         return ops::linalg_solve_triangular(LU, half, true);
@@ -168,8 +170,8 @@ Tensor linalg_ldl_solve(const Tensor& LD, const Tensor& pivots, const Tensor& B,
     check_same_dtype("linalg.ldl_solve", "LD", LD, "B", B);
     check_pivots("linalg.ldl_solve", pivots, LD, "pivots");
     RL_CHECK(B.size(-2) == LD.size(-1), throw_runtime,
-             "linalg.ldl_solve(B): needs %lld rows for factors of shape %s, got shape %s", (long long)LD.size(-1),
-             to_string(LD.sizes()).c_str(), to_string(B.sizes()).c_str());
+             "linalg.ldl_solve(B): needs %lld rows for factors of shape %s, got shape %s",
+             (long long)LD.size(-1), to_string(LD.sizes()).c_str(), to_string(B.sizes()).c_str());
     Tensor factors = LD, right = B, order = ops::unsqueeze(pivots, -1);
     broadcast_batches("linalg.ldl_solve", "LD", factors, "B", right);
     order = expand_batch(order, batch_of(factors));
@@ -182,8 +184,8 @@ std::tuple<Tensor, Tensor> linalg_qr(const Tensor& A, std::string_view mode) {
     check_matrix("linalg.qr", "A", A);
     const bool reduced = mode == "reduced", complete = mode == "complete", alone = mode == "r";
     RL_CHECK(reduced || complete || alone, throw_runtime,
-             "linalg.qr(mode): must be 'reduced', 'complete' or 'r', got '%.*s'", static_cast<int>(mode.size()),
-             mode.data());
+             "linalg.qr(mode): must be 'reduced', 'complete' or 'r', got '%.*s'",
+             static_cast<int>(mode.size()), mode.data());
     const int64_t m = A.size(-2), n = A.size(-1);
     const int how = complete ? 1 : alone ? 2 : 0;
     if (!watched(A) || (m >= n && !alone)) return ops::_linalg_qr(A, how);
@@ -216,8 +218,8 @@ void check_reflectors(const char* op, const Tensor& reflectors, const Tensor& ta
 std::pair<Tensor, Tensor> reflector(const Tensor& reflectors, const Tensor& tau, int64_t i) {
     const int64_t m = reflectors.size(-2);
     const Tensor below = ops::tril(ops::narrow(reflectors, -1, i, 1), -1 - i);
-    const Tensor one = expand_batch(ops::narrow(ops::eye(m, m, tau.dtype(), tau.device()), -1, i, 1),
-                                    batch_of(reflectors));
+    const Tensor one =
+        expand_batch(ops::narrow(ops::eye(m, m, tau.dtype(), tau.device()), -1, i, 1), batch_of(reflectors));
     return {ops::add(below, one), ops::unsqueeze(ops::narrow(tau, -1, i, 1), -1)};
 }
 
@@ -267,9 +269,7 @@ Tensor ormqr(const Tensor& input, const Tensor& tau, const Tensor& other, bool l
 namespace {
 
 // The lower triangle and its mirror image.
-Tensor mirrored(const Tensor& x) {
-    return ops::add(ops::tril(x), ops::adjoint(ops::tril(x, -1)));
-}
+Tensor mirrored(const Tensor& x) { return ops::add(ops::tril(x), ops::adjoint(ops::tril(x, -1))); }
 Tensor upper_solve(const Tensor& u, const Tensor& b, bool left, bool ones = false) {
     return ops::linalg_solve_triangular(u, b, true, left, ones);
 }

@@ -90,7 +90,8 @@ Tolerances tolerances(const Tensor& a, const std::optional<TensorOrScalar>& atol
 // Which of the values, along the last dimension, count.
 Tensor above(const Tensor& values, const Tolerances& t) {
     const Tensor largest = ops::amax(values, kInts<-1>, true);
-    const Tensor limit = ops::maximum(ops::unsqueeze(t.atol, -1), ops::mul(ops::unsqueeze(t.rtol, -1), largest));
+    const Tensor limit =
+        ops::maximum(ops::unsqueeze(t.atol, -1), ops::mul(ops::unsqueeze(t.rtol, -1), largest));
     return ops::gt(values, limit);
 }
 
@@ -166,11 +167,12 @@ std::tuple<Tensor, Tensor, Tensor> svd(const Tensor& input, bool some, bool comp
 
 // The two rotations inside are what a small change does to the singular vectors; beside them the left and the right ones move
 // out of the spaces that they span. Townsend, "Differentiating the singular value decomposition", 2016.
-Tensor svd_backward(const Tensor& all_grad_U, const Tensor& grad_S, const Tensor& all_grad_Vh, const Tensor& all_U,
-                    const Tensor& S, const Tensor& all_Vh) {
+Tensor svd_backward(const Tensor& all_grad_U, const Tensor& grad_S, const Tensor& all_grad_Vh,
+                    const Tensor& all_U, const Tensor& S, const Tensor& all_Vh) {
     const int64_t m = all_U.size(-2), n = all_Vh.size(-1), k = S.size(-1);
     const Tensor u = ops::narrow(all_U, -1, 0, k), vh = ops::narrow(all_Vh, -2, 0, k);
-    const Tensor grad_u = ops::narrow(all_grad_U, -1, 0, k), grad_v = ops::adjoint(ops::narrow(all_grad_Vh, -2, 0, k));
+    const Tensor grad_u = ops::narrow(all_grad_U, -1, 0, k),
+                 grad_v = ops::adjoint(ops::narrow(all_grad_Vh, -2, 0, k));
     const Tensor uh = ops::adjoint(u), v = ops::adjoint(vh), squares = ops::square(S);
     auto skew = [](const Tensor& x) { return ops::sub(x, ops::adjoint(x)); };
     const Tensor of_u = ops::matmul(uh, grad_u), of_v = ops::matmul(vh, grad_v);
@@ -198,13 +200,13 @@ std::tuple<Tensor, Tensor, Tensor> svd_forward(const Tensor& tangent, const Tens
              "hint: use full_matrices=False");
     const Tensor &u = all_U, &vh = all_Vh;
     const Tensor uh = ops::adjoint(u), v = ops::adjoint(vh), squares = ops::square(S);
-    const Tensor right = ops::matmul(tangent, v), inner = ops::matmul(uh, right), mirrored = ops::adjoint(inner);
+    const Tensor right = ops::matmul(tangent, v), inner = ops::matmul(uh, right),
+                 mirrored = ops::adjoint(inner);
     const Tensor turn_u = by_differences(ops::add(columns_times(inner, S), rows_times(mirrored, S)), squares);
     const Tensor turn_v = by_differences(ops::add(rows_times(inner, S), columns_times(mirrored, S)), squares);
     Tensor of_u = ops::matmul(u, turn_u), of_v = ops::matmul(v, turn_v);
     const Tensor inverse = ops::reciprocal(S);
-    if (m > k)
-        of_u = ops::add(of_u, columns_times(ops::sub(right, ops::matmul(u, inner)), inverse));
+    if (m > k) of_u = ops::add(of_u, columns_times(ops::sub(right, ops::matmul(u, inner)), inverse));
     if (n > k) {
         const Tensor left = ops::matmul(ops::adjoint(tangent), u);
         of_v = ops::add(of_v, columns_times(ops::sub(left, ops::matmul(v, mirrored)), inverse));
@@ -274,7 +276,8 @@ Tensor rank(const Tensor& a, const Tolerances& t, bool hermitian) {
 
 Tensor linalg_matrix_rank(const Tensor& A, const std::optional<TensorOrScalar>& atol,
                           const std::optional<TensorOrScalar>& rtol, bool hermitian) {
-    hermitian ? check_square_matrix("linalg.matrix_rank", "A", A) : check_matrix("linalg.matrix_rank", "A", A);
+    hermitian ? check_square_matrix("linalg.matrix_rank", "A", A)
+              : check_matrix("linalg.matrix_rank", "A", A);
     return rank(A, tolerances(A, atol, rtol), hermitian);
 }
 
@@ -297,7 +300,8 @@ Tensor condition(const Tensor& a, Norm norm) {
 Tensor linalg_cond(const Tensor& A, std::optional<Scalar> p) {
     check_matrix("linalg.cond", "A", A);
     if (p && std::abs(p->to<double>()) != 2)
-        return condition(A, [&](const Tensor& t) { return linalg_matrix_norm(t, *p, kInts<-2, -1>, false, {}); });
+        return condition(
+            A, [&](const Tensor& t) { return linalg_matrix_norm(t, *p, kInts<-2, -1>, false, {}); });
     const Tensor s = magnitudes(A, false);
     RL_CHECK(s.size(-1) > 0, throw_runtime, "linalg.cond(A): has no singular values, its shape is %s",
              to_string(A.sizes()).c_str());
@@ -307,7 +311,8 @@ Tensor linalg_cond(const Tensor& A, std::optional<Scalar> p) {
 
 Tensor linalg_cond_name(const Tensor& A, std::string_view p) {
     check_matrix("linalg.cond", "A", A);
-    return condition(A, [&](const Tensor& t) { return linalg_matrix_norm_name(t, p, kInts<-2, -1>, false, {}); });
+    return condition(
+        A, [&](const Tensor& t) { return linalg_matrix_norm_name(t, p, kInts<-2, -1>, false, {}); });
 }
 
 }  // namespace rushlight::composites

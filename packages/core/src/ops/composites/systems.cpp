@@ -14,6 +14,7 @@
 #include "rushlight/ops/adjoint.h"
 #include "rushlight/ops/clone.h"
 #include "rushlight/ops/conj.h"
+#include "rushlight/ops/detach.h"
 #include "rushlight/ops/eye.h"
 #include "rushlight/ops/linalg_svd.h"
 #include "rushlight/ops/log.h"
@@ -120,12 +121,14 @@ Tensor linalg_solve(const Tensor& A, const Tensor& B, bool left) {
     return std::get<0>(solve("linalg.solve", A, B, left, true));
 }
 
-Tensor _solve_adjoint(const Tensor& A, const Tensor& factors, const Tensor& pivots, const Tensor& B, bool left) {
+Tensor _solve_adjoint(const Tensor& A, const Tensor& factors, const Tensor& pivots, const Tensor& B,
+                      bool left) {
     if (!watched(A, B)) return ops::_linalg_solve_again(factors, pivots, B, left, true);
     return std::get<0>(ops::_linalg_solve(ops::adjoint(A), B, left));
 }
 
-Tensor _solve_once_more(const Tensor& A, const Tensor& factors, const Tensor& pivots, const Tensor& B, bool left) {
+Tensor _solve_once_more(const Tensor& A, const Tensor& factors, const Tensor& pivots, const Tensor& B,
+                        bool left) {
     if (!watched(A, B)) return ops::_linalg_solve_again(factors, pivots, B, left, false);
     return std::get<0>(ops::_linalg_solve(A, B, left));
 }
@@ -177,7 +180,8 @@ bool any_zero(const Tensor& det) {
     const char* data = det.data<char>();
     for (int64_t i = 0; i < det.numel(); ++i) {
         const void* one = data + static_cast<size_t>(i) * size;
-        const bool zero = size == 4 ? *static_cast<const float*>(one) == 0 : *static_cast<const double*>(one) == 0;
+        const bool zero =
+            size == 4 ? *static_cast<const float*>(one) == 0 : *static_cast<const double*>(one) == 0;
         if (zero) return true;
     }
     return false;
@@ -187,12 +191,15 @@ bool any_zero(const Tensor& det) {
 
 Tensor _det_backward(const Tensor& grad, const Tensor& A, const Tensor& det, const Tensor& factors,
                      const Tensor& pivots) {
-    if (!any_zero(det)) return ops::mul(each(ops::mul(grad, ops::conj(det))), _inverse_adjoint(A, factors, pivots));
+    if (!any_zero(det))
+        return ops::mul(each(ops::mul(grad, ops::conj(det))), _inverse_adjoint(A, factors, pivots));
     // Of A = U S V^H it is det(U V^H) U C V^H, where element i of the diagonal of C is the product of the other singular values.
     const auto [u, s, vh] = ops::linalg_svd(A, true);
-    const Tensor others = ops::masked_fill(ops::expand(ops::unsqueeze(s, -2), A.sizes()),
-                                           ops::eye(A.size(-1), std::nullopt, DType::Bool, A.device()), Scalar(1));
-    const Tensor scale = ops::mul(grad, ops::mul(ops::conj(ops::_linalg_det(u)), ops::conj(ops::_linalg_det(vh))));
+    const Tensor others =
+        ops::masked_fill(ops::expand(ops::unsqueeze(s, -2), A.sizes()),
+                         ops::eye(A.size(-1), std::nullopt, DType::Bool, A.device()), Scalar(1));
+    const Tensor scale =
+        ops::mul(grad, ops::mul(ops::conj(ops::_linalg_det(u)), ops::conj(ops::_linalg_det(vh))));
     const Tensor scaled = ops::mul(u, ops::unsqueeze(ops::prod(others, -1, false), -2));
     return ops::mul(each(scale), ops::matmul(scaled, vh));
 }
@@ -214,15 +221,17 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> linalg_lstsq(const Tensor& A, const T
     const int64_t which = at - std::begin(kDrivers), m = A.size(-2), n = A.size(-1);
     const bool vector = is_vector(A, B);
     Tensor a = A, b = vector ? ops::unsqueeze(B, -1) : B;
-    RL_CHECK(b.size(-2) == m, throw_runtime, "linalg.lstsq(B): needs %lld rows for matrices of shape %s, got shape %s",
-             (long long)m, to_string(A.sizes()).c_str(), to_string(B.sizes()).c_str());
+    RL_CHECK(b.size(-2) == m, throw_runtime,
+             "linalg.lstsq(B): needs %lld rows for matrices of shape %s, got shape %s", (long long)m,
+             to_string(A.sizes()).c_str(), to_string(B.sizes()).c_str());
     broadcast_batches("linalg.lstsq", a, b);
     const bool narrow = a.dtype() == DType::Float32 || a.dtype() == DType::Complex64;
-    const double precision = narrow ? std::numeric_limits<float>::epsilon() : std::numeric_limits<double>::epsilon();
+    const double precision =
+        narrow ? std::numeric_limits<float>::epsilon() : std::numeric_limits<double>::epsilon();
     auto [x, rank, values] =
         ops::_linalg_lstsq(a, b, rcond.value_or(precision * static_cast<double>(std::max(m, n))), which);
 
-    bool full = m > n;
+    bool full = m > n && wanted != "gelsy";
     if (full && rank.device().type != DeviceType::Meta)
         for (int64_t i = 0; i < rank.numel(); ++i) full = full && rank.data<int64_t>()[i] == n;
     Tensor residuals = ops::new_empty(values, kInts<0>);
@@ -230,7 +239,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> linalg_lstsq(const Tensor& A, const T
         const Tensor rest = ops::sub(ops::matmul(a, x), b);
         residuals = ops::sum(ops::square(rest), kInts<-2>, false, std::nullopt);
     }
-    return {vector ? ops::squeeze(x, kInts<-1>) : x, residuals, rank, values};
+    return {vector ? ops::squeeze(x, kInts<-1>) : x, residuals, rank, ops::detach(values)};
 }
 
 // --- tensors as matrices ---
@@ -247,9 +256,10 @@ int64_t product(IntList sizes) {
 
 Tensor linalg_tensorinv(const Tensor& A, int64_t ind) {
     RL_CHECK(ind > 0 && ind < A.dim() + (A.dim() == 0), throw_runtime,
-             "linalg.tensorinv(ind): must be between 1 and %lld for shape %s, got %lld", (long long)A.dim() - 1,
-             to_string(A.sizes()).c_str(), (long long)ind);
-    IntList rows = A.sizes().first(static_cast<size_t>(ind)), columns = A.sizes().subspan(static_cast<size_t>(ind));
+             "linalg.tensorinv(ind): must be between 1 and %lld for shape %s, got %lld",
+             (long long)A.dim() - 1, to_string(A.sizes()).c_str(), (long long)ind);
+    IntList rows = A.sizes().first(static_cast<size_t>(ind)),
+            columns = A.sizes().subspan(static_cast<size_t>(ind));
     RL_CHECK(product(rows) == product(columns), throw_runtime,
              "linalg.tensorinv(A): shape %s is no square matrix when its first %lld dimensions are rows",
              to_string(A.sizes()).c_str(), (long long)ind);
@@ -269,8 +279,9 @@ Tensor linalg_tensorsolve(const Tensor& A, const Tensor& B, std::optional<IntLis
         order.insert(order.end(), last.begin(), last.end());
         a = ops::permute(a, order);
     }
-    RL_CHECK(B.dim() <= a.dim(), throw_runtime, "linalg.tensorsolve(B): shape %s has more dimensions than A's, %s",
-             to_string(B.sizes()).c_str(), to_string(a.sizes()).c_str());
+    RL_CHECK(B.dim() <= a.dim(), throw_runtime,
+             "linalg.tensorsolve(B): shape %s has more dimensions than A's, %s", to_string(B.sizes()).c_str(),
+             to_string(a.sizes()).c_str());
     IntList unknown = a.sizes().subspan(static_cast<size_t>(B.dim()));
     const int64_t n = product(unknown);
     RL_CHECK(a.numel() == n * B.numel() && n == B.numel(), throw_runtime,
