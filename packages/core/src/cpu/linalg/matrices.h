@@ -142,7 +142,8 @@ inline int64_t count_matrices(const View& v) {
 template <class F>
 void for_matrices(int64_t count, double work, F&& body) {
     if (count <= 0) return;
-    constexpr double kLarge = 1 << 20, kGrain = 1 << 16;
+    // Below a millisecond or so OpenBLAS's threads cost more than they give, much more where processors are busy.
+    constexpr double kLarge = 1 << 24, kGrain = 1 << 16;
     if (work >= kLarge && !in_parallel()) {
         ThreadLease lease;
         lapack::Threads threads(lease.threads());

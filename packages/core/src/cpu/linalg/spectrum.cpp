@@ -13,7 +13,7 @@ void linalg_eigh(KernelContext&, const View& values, const View& vectors, const 
         const Matrices<T> in(a), out(vectors);
         const int64_t n = in.rows;
         const char job = vectors_wanted ? 'V' : 'N', triangle = upper ? 'L' : 'U';
-        const double work = static_cast<double>(n * n * n) * 9;
+        const double work = static_cast<double>(n * n * n) * 4;
         for_matrices(count_matrices(a), work, [&](int64_t begin, int64_t end) {
             const Buffer<T> rows(n * n);
             auto run = [&](int64_t b, T* memory, int64_t size, Real<T>* real, int64_t real_size,
@@ -74,7 +74,7 @@ void linalg_svd(KernelContext&, const View& u, const View& s, const View& vh, co
         // Of the transpose: left and right change places.
         const char job = !vectors_wanted ? 'N' : full ? 'A' : 'S';
         const int64_t wide = full ? m : k;
-        const double work = static_cast<double>(m * n * k) * (vectors_wanted ? 16 : 4);
+        const double work = static_cast<double>(m * n * k) * 4;
         for_matrices(count, work, [&](int64_t begin, int64_t end) {
             const Buffer<T> rows(m * n);
             const LapackInts whole(8 * k);
