@@ -5,6 +5,7 @@
 #include "bodies/indexing.h"
 #include "bodies/views.h"
 #include "cpu/places.h"
+#include "ops/direct/masking.h"
 #include "ops/direct/odometer.h"
 #include "ops/pointwise.h"
 #include "ops/views.h"
@@ -18,13 +19,6 @@ namespace {
 void require_cpu(const char* op, const Tensor& t) {
     RL_CHECK(t.device().type == DeviceType::CPU, throw_not_implemented, "%s: not implemented on %s", op,
              name(t.device()).c_str());
-}
-
-Tensor contiguous_copy(const Tensor& t, DType dtype) {
-    if (t.is_contiguous() && t.dtype() == dtype) return t;
-    Tensor out = make_tensor(t.sizes(), dtype);
-    copy_into(out, t);
-    return out;
 }
 
 // Adds, or copies, `n` elements.
@@ -205,6 +199,10 @@ void write_selected(const char* op, const Tensor& target, const Selection& s, co
 
 Tensor index(const Tensor& input, TensorList indices) {
     require_cpu("index", input);
+    if (indices.size() == 1 && indices[0].defined() && indices[0].dtype() == DType::Bool &&
+        indices[0].dim() > 0 && indices[0].shape() == input.shape() &&
+        indices[0].device().type == DeviceType::CPU)
+        return chosen_elements(input, indices[0]);
     Selection s("index", input.sizes(), input.strides(), indices);
     Tensor out = make_tensor(s.shape, input.dtype());
     if (out.numel() == 0) return out;
@@ -251,29 +249,6 @@ Tensor index_put_(const Tensor& input, TensorList indices, const Tensor& values,
     begin_write("index_put_", input);
     write_selected("index_put_", input, chosen, values, accumulate);
     return input;
-}
-
-Tensor nonzero(const Tensor& input) {
-    RL_CHECK(input.device().type != DeviceType::Meta, throw_not_implemented,
-             "nonzero: the shape of the result depends on values, which a meta tensor does not have");
-    require_cpu("nonzero", input);
-    Tensor truth = contiguous_copy(input, DType::Bool);
-    const bool* t = truth.data<bool>();
-    int64_t count = 0;
-    for (int64_t i = 0; i < truth.numel(); ++i) count += t[i];
-    int64_t shape[2] = {count, input.dim()};
-    Tensor out = make_tensor(IntList(shape, 2), DType::Int64);
-    int64_t* o = out.data<int64_t>();
-    for (int64_t i = 0; i < truth.numel(); ++i) {
-        if (!t[i]) continue;
-        int64_t rest = i;
-        for (int64_t d = input.dim() - 1; d >= 0; --d) {
-            o[d] = rest % input.sizes()[d];
-            rest /= input.sizes()[d];
-        }
-        o += input.dim();
-    }
-    return out;
 }
 
 std::vector<Tensor> nonzero_as_tuple(const Tensor& input, bool as_tuple) {
