@@ -1,6 +1,7 @@
 // The gamma function and its kin, in double for all types. DLMF is the "NIST Digital Library of Mathematical Functions".
 #pragma once
 
+#include "ops/functors/special_float.h"
 #include "ops/functors/special_math.h"
 
 namespace rushlight::functors {
@@ -142,9 +143,12 @@ RL_SPECIAL double stirling_rest(double a) {
            a;
 }
 
+/// Where sums may end that a float is made of.
+constexpr double kQuick = 1e-10;
+
 /// x^a e^-x / gamma(a + 1).
-RL_SPECIAL double gamma_density(double a, double x) {
-    if (a < 10) return std::exp(a * std::log(x) - x - lgamma(a + 1));
+RL_SPECIAL double gamma_density(double a, double x, bool quick = false) {
+    if (a < 10) return std::exp(a * std::log(x) - x - (quick ? lgamma_stirling(a + 1) : lgamma(a + 1)));
     double gap = log_gap(a, x);
     return std::exp(-a * gap - stirling_rest(a)) / std::sqrt(6.283185307179586 * a);
 }
@@ -196,17 +200,19 @@ RL_SPECIAL double igamma_uniform(double a, double x, bool lower) {
 }
 
 /// The lower one by its power series (DLMF 8.11.4).
-RL_SPECIAL double igamma_series(double a, double x) {
+RL_SPECIAL double igamma_series(double a, double x, bool quick) {
+    const double end = quick ? kQuick : 1e-17;
     double term = 1, sum = 1;
-    for (double n = a + 1; term > sum * 1e-17 && n < a + 10000; n += 1) {
+    for (double n = a + 1; term > sum * end && n < a + 10000; n += 1) {
         term *= x / n;
         sum += term;
     }
-    return sum * gamma_density(a, x);
+    return sum * gamma_density(a, x, quick);
 }
 
 /// The upper one by its continued fraction (DLMF 8.9.2), after W. J. Lentz, 1976.
-RL_SPECIAL double igamma_fraction(double a, double x) {
+RL_SPECIAL double igamma_fraction(double a, double x, bool quick) {
+    const double end = quick ? kQuick : 1e-16;
     double b = x + 1 - a, c = 1e300, d = 1 / b, product = d;
     for (int i = 1; i < 10000; ++i) {
         double numerator = -i * (i - a);
@@ -217,37 +223,41 @@ RL_SPECIAL double igamma_fraction(double a, double x) {
         if (std::fabs(c) < 1e-300) c = 1e-300;
         double step = d * c;
         product *= step;
-        if (std::fabs(step - 1) < 1e-16) break;
+        if (std::fabs(step - 1) < end) break;
     }
-    return product * gamma_density(a, x) * a;
+    return product * gamma_density(a, x, quick) * a;
 }
 
 /// The upper one for small a and x: 1 - x^a / gamma(a + 1) (1 + a sum), where the series alone would cancel.
-RL_SPECIAL double igammac_small(double a, double x) {
+RL_SPECIAL double igammac_small(double a, double x, bool quick) {
+    const double end = quick ? kQuick : 1e-17;
     double term = 1, sum = 0;
     for (int n = 1; n < 200; ++n) {
         term *= -x / n;
         sum += term / (a + n);
-        if (std::fabs(term) < std::fabs(sum) * 1e-17) break;
+        if (std::fabs(term) < std::fabs(sum) * end) break;
     }
-    double power = a * std::log(x) - lgamma(a + 1);
+    double power = a * std::log(x) - (quick ? lgamma_stirling(a + 1) : lgamma(a + 1));
     return -std::expm1(power) - std::exp(power) * a * sum;
 }
 
-/// Regularised incomplete gamma functions (DLMF 8.2.4), the lower or the upper one.
-RL_SPECIAL double incomplete_gamma(double a, double x, bool lower) {
+/// Regularised incomplete gamma functions (DLMF 8.2.4), the lower or the upper one; `quick` for the digits of a float.
+RL_SPECIAL double incomplete_gamma(double a, double x, bool lower, bool quick = false) {
     if (!(a >= 0 && x >= 0) || (a == 0 && x == 0)) return static_cast<double>(NAN);
     if (std::isinf(a)) return std::isinf(x) ? static_cast<double>(NAN) : lower ? 0 : 1;
     if (x == 0) return lower ? 0 : 1;
     if (a == 0 || std::isinf(x)) return lower ? 1 : 0;
     if (a > 200 && std::fabs(x - a) < 0.3 * a) return igamma_uniform(a, x, lower);
     if (!lower && x <= 1.1 && a < 1.1 && (x > 0.5 ? x * 1.1 < a : -0.4 / std::log(x) < a)) {
-        return 1 - igamma_series(a, x);
+        return 1 - igamma_series(a, x, quick);
     }
     if (x <= 1.1)
-        return lower ? igamma_series(a, x) : a < 1.1 ? igammac_small(a, x) : 1 - igamma_series(a, x);
-    bool below = x < a;
-    double one = below ? igamma_series(a, x) : igamma_fraction(a, x);
+        return lower     ? igamma_series(a, x, quick)
+               : a < 1.1 ? igammac_small(a, x, quick)
+                         : 1 - igamma_series(a, x, quick);
+    // Past a, where the fraction is slow at first, a float can be taken from one less the lower function.
+    bool below = x < a || (quick && a > 0.3 && x < a + 1 + 2 * std::sqrt(a));
+    double one = below ? igamma_series(a, x, quick) : igamma_fraction(a, x, quick);
     return below == lower ? one : 1 - one;
 }
 

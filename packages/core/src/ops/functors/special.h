@@ -61,6 +61,15 @@ struct Polygamma {
     explicit Polygamma(const Scalar* p) : n(p[0].to<double>()) {}
     RL_HD T operator()(T x) const { return static_cast<T>(math::polygamma(n, static_cast<double>(x))); }
 };
+template <>
+struct Polygamma<float> {
+    double n;
+    explicit Polygamma(const Scalar* p) : n(p[0].to<double>()) {}
+    // The first order is the one of digamma's gradient.
+    RL_HD bool moderate(float x) const { return n == 1 && math::positive(x); }
+    RL_HD float operator()(float x) const { return math::trigamma_positive(x); }
+    float rare(float x) const { return static_cast<float>(math::polygamma(n, static_cast<double>(x))); }
+};
 template <class T>
 struct SpecialZeta {
     explicit SpecialZeta(const Scalar*) {}
@@ -72,14 +81,16 @@ template <class T>
 struct Igamma {
     explicit Igamma(const Scalar*) {}
     RL_HD T operator()(T a, T x) const {
-        return static_cast<T>(math::incomplete_gamma(static_cast<double>(a), static_cast<double>(x), true));
+        return static_cast<T>(
+            math::incomplete_gamma(static_cast<double>(a), static_cast<double>(x), true, sizeof(T) == 4));
     }
 };
 template <class T>
 struct Igammac {
     explicit Igammac(const Scalar*) {}
     RL_HD T operator()(T a, T x) const {
-        return static_cast<T>(math::incomplete_gamma(static_cast<double>(a), static_cast<double>(x), false));
+        return static_cast<T>(
+            math::incomplete_gamma(static_cast<double>(a), static_cast<double>(x), false, sizeof(T) == 4));
     }
 };
 // The derivative of igamma in x, x^(a-1) e^-x / gamma(a), times grad.

@@ -108,19 +108,36 @@ RL_HD inline float i1e(float x) {
     return static_cast<float>(i1e_fit(a) * (z > 1e100 ? 1e100 : z < -1e100 ? -1e100 : z));
 }
 
-/// Where the two below hold.
+/// Where those below hold.
 RL_HD inline bool positive(float x) { return x > 0.f && x < 1e30f; }
 
 /// Stirling's series (DLMF 5.11.1) from 8 on; smaller numbers are moved there by the recurrence.
-RL_HD inline float lgamma_positive(float value) {
-    double x = static_cast<double>(value);
+RL_HD inline double lgamma_stirling(double x) {
     double product = x * (x + 1) * (x + 2) * (x + 3) * ((x + 4) * (x + 5) * (x + 6) * (x + 7));
     bool low = x < 8;
     double y = low ? x + 8 : x, r = 1 / y, z = r * r;
     double tail =
         r * series(z, 1. / 12, -1. / 360, 1. / 1260, -1. / 1680, 1. / 1188, -691. / 360360, 1. / 156);
     double stirling = (y - 0.5) * log(y) - y + 0.9189385332046728 + tail;
-    return static_cast<float>(low ? stirling - log(product) : stirling);
+    return low ? stirling - log(product) : stirling;
+}
+RL_HD inline float lgamma_positive(float x) {
+    return static_cast<float>(lgamma_stirling(static_cast<double>(x)));
+}
+
+/// The derivative of digamma (DLMF 5.15.8), likewise.
+RL_HD inline float trigamma_positive(float value) {
+    double x = static_cast<double>(value);
+    bool low = x < 8;
+    double moved = 0;
+    for (int k = 0; k < 8; k += 2) {
+        double a = (x + k) * (x + k), b = (x + k + 1) * (x + k + 1);
+        moved += (a + b) / (a * b);
+    }
+    double y = low ? x + 8 : x, r = 1 / y, z = r * r;
+    double tail =
+        r + 0.5 * z + r * z * series(z, 1. / 6, -1. / 30, 1. / 42, -1. / 30, 5. / 66, -691. / 2730, 7. / 6);
+    return static_cast<float>(low ? moved + tail : tail);
 }
 
 /// DLMF 5.11.2, likewise. The recurrence's fractions are added in pairs, which saves divisions.
