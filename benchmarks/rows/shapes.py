@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from . import Row
+from . import Row, linalg
 from .ops.sizes import SIZES
 
 
@@ -234,6 +234,7 @@ def rows() -> Iterator[Row]:
     yield from _matmul()
     yield from _convolution()
     yield from _recurrent()
+    yield from linalg.rows()
     for family in (_pool_and_norm, _embedding, _optimizer):
         for label, n in SIZES.items():
             yield from family(label, n)

@@ -28,7 +28,11 @@ WITHOUT |= {
     ("linalg_svd", text) for text in ("t(4, 2)", "t(2, 3, 4)")
 }  # columns that the matrix does not determine
 # Whose singular values have no gradient, as in PyTorch.
-_BY_VALUES = ("t(4, 2), t(4, 3), driver='gelsd'", "t(4, 2), t(4, 3), driver='gelss'", "t(2, 4), t(2, 1), driver='gelsd'")
+_BY_VALUES = (
+    "t(4, 2), t(4, 3), driver='gelsd'",
+    "t(4, 2), t(4, 3), driver='gelss'",
+    "t(2, 4), t(2, 1), driver='gelsd'",
+)
 WITHOUT |= {("linalg_lstsq", text) for text in _BY_VALUES}
 # They read one triangle and take it for both: the gradient is that of a symmetric matrix.
 SYMMETRIC = {"cholesky", "linalg_cholesky", "linalg_cholesky_ex", "linalg_eigh", "linalg_eigvalsh"}

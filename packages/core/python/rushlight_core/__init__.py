@@ -66,6 +66,7 @@ _LAZY = {
     "printoptions": "_printing",
     "set_printoptions": "_printing",
     "linalg": "",
+    "lu": "_lu",
     "overrides": "",
     "pca_lowrank": "_lowrank",
     "special": "",

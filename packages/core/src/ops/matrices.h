@@ -12,7 +12,7 @@ namespace rushlight {
 inline void check_matrix(const char* op, const char* argument, const Tensor& t) {
     const DType d = t.dtype();
     RL_CHECK(
-        is_differentiable(d) && itemsize(d) >= 4, throw_runtime,
+        is_differentiable(d) && itemsize(d) >= 4, throw_not_implemented,
         "%s(%s): needs float32, float64, complex64 or complex128, got %s\nhint: convert the tensor first", op,
         argument, name(d));
     RL_CHECK(t.dim() >= 2, throw_runtime, "%s(%s): needs matrices, at least 2 dimensions, got shape %s", op,

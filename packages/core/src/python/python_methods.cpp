@@ -26,6 +26,7 @@ PythonMethod python_functions[] = {
     {"backward", "_methods", "backward", nullptr},
     {"register_hook", "_methods", "register_hook", nullptr},
     {"retain_grad", "_methods", "retain_grad", nullptr},
+    {"lu", "_lu", "lu", nullptr},
 };
 constexpr size_t kCount = sizeof(python_functions) / sizeof(PythonMethod);
 

@@ -67,7 +67,19 @@ def test_what_a_matrix_lacks_is_a_typed_error() -> None:
         rl.linalg.svd(rl.full((3, 3), float("nan")))
 
 
-SHAPES = [(3, 3), (5, 3), (3, 5), (2, 4, 4), (2, 0, 3), (0, 3, 3), (40, 40), (3, 200, 150)]
+SHAPES = [
+    (3, 3),
+    (16, 16),
+    (17, 17),
+    (16, 9),
+    (5, 3),
+    (3, 5),
+    (2, 4, 4),
+    (2, 0, 3),
+    (0, 3, 3),
+    (40, 40),
+    (3, 200, 150),
+]
 
 
 def near(a: rl.Tensor, b: rl.Tensor) -> None:
@@ -105,7 +117,7 @@ def test_decompositions_multiply_back(shape: tuple[int, ...]) -> None:
             near(rl.ormqr(*rl.geqrf(a), x), rl.linalg.qr(a, "complete").Q @ x)
 
 
-@pytest.mark.parametrize("n", [1, 3, 30, 150])
+@pytest.mark.parametrize("n", [1, 3, 16, 17, 150])
 @pytest.mark.parametrize("uplo", ["L", "U"])
 def test_symmetric_matrices(n: int, uplo: str) -> None:
     """One triangle counts, whatever the other holds."""
@@ -178,6 +190,37 @@ def test_old_names() -> None:
     assert rl.allclose(
         rl.lu_solve(rl.ones(3, 1), *rl.linalg.lu_factor(a)), rl.linalg.solve(a, rl.ones(3, 1)), atol=1e-5
     )
+
+
+def test_lu_of_old_programs() -> None:
+    a = rl.randn(2, 3, 3)
+    factors, pivots = rl.lu(a)
+    assert rl.equal(factors, rl.linalg.lu_factor(a).LU)
+    assert [x.shape for x in a.lu(get_infos=True)] == [(2, 3, 3), (2, 3), (2,)]
+    out = (rl.empty(0), rl.empty(0, dtype=rl.int32))
+    assert rl.lu(a, out=out)[1] is out[1]
+    assert rl.equal(out[1], pivots)
+    with pytest.raises(rl.linalg.LinAlgError, match="singular"):
+        rl.zeros(2, 2).lu()
+
+
+def test_norms_of_nothing() -> None:
+    """The largest of no numbers that are not negative is 0."""
+    for shape in ((0, 0), (2, 0, 0)):
+        a = rl.ones(*shape)
+        for order in (1, 2, float("inf"), "nuc", "fro"):
+            assert rl.linalg.matrix_norm(a, order).tolist() == rl.zeros(shape[:-2]).tolist()
+            assert rl.linalg.cond(a, order).tolist() == rl.zeros(shape[:-2]).tolist()
+
+
+@pytest.mark.parametrize("n", [2, 16, 17, 40])
+def test_what_is_not_a_number(n: int) -> None:
+    """Small matrices and LAPACK's agree."""
+    a = rl.eye(n)
+    a[1, 1] = float("nan")
+    assert rl.linalg.cholesky_ex(a).info.item() == 2
+    assert bool(rl.isnan(rl.linalg.det(a)))
+    assert bool(rl.isnan(rl.linalg.inv(a)).any())
 
 
 def test_low_rank() -> None:

@@ -3,8 +3,25 @@
 #include "cpu/contiguous.h"
 #include "cpu/linalg.h"
 #include "cpu/linalg/matrices.h"
+#include "cpu/linalg/small.h"
 
 namespace rushlight::cpu {
+namespace {
+
+// The lower factor in place of the lower triangle; LAPACK's INFO.
+template <class T>
+int64_t factor_positive(int64_t n, T* l) {
+    if (n <= kSmallMatrix) return small_cholesky(n, l);
+    lapack::Int result;
+    Lapack<T>::potrf('U', n, l, n, result.out());  // the transpose of L is upper
+    if (result.get() != 0) return result.get();
+    // OpenBLAS does not see NaN on its way; it stays on the diagonal.
+    for (int64_t i = 0; i < n; ++i)
+        if (const T d = l[i * (n + 1)]; d != d) return i + 1;
+    return 0;
+}
+
+}  // namespace
 
 void linalg_cholesky(KernelContext&, const View& factor, const View& info, const View& a) {
     if (factor.numel == 0) return clear(info);
@@ -19,9 +36,7 @@ void linalg_cholesky(KernelContext&, const View& factor, const View& info, const
                                 in.column_stride, 1, i + 1);
                     std::fill_n(l + i * n + i + 1, n - i - 1, T(0));
                 }
-                lapack::Int result;
-                Lapack<T>::potrf('U', n, l, n, result.out());  // the transpose of L is upper
-                info.as<int32_t>()[b] = static_cast<int32_t>(result.get());
+                info.as<int32_t>()[b] = static_cast<int32_t>(factor_positive(n, l));
             }
         });
     });
@@ -34,15 +49,24 @@ void linalg_lu(KernelContext&, const View& lu, const View& pivots, const View& i
         const int64_t m = in.rows, n = in.columns, k = std::min(m, n);
         const double work = static_cast<double>(m * n * k) * 2 / 3;
         for_matrices(count_matrices(a), work, [&](int64_t begin, int64_t end) {
-            const Buffer<T> columns(m * n);
-            const LapackInts order(k);
+            const bool small = std::max(m, n) <= kSmallMatrix;
+            const Buffer<T> columns(small ? 0 : m * n);
+            const LapackInts order(small ? 0 : k);
             for (int64_t b = begin; b < end; ++b) {
-                in.to_columns(b, columns.data(), m);
+                int32_t* exchanged = pivots.as<int32_t>() + b * k;
                 lapack::Int result;
-                Lapack<T>::getrf(m, n, columns.data(), m, order.data(), result.out());
-                out.from_columns(b, columns.data(), m);
-                order.store(pivots.as<int32_t>() + b * k, k);
-                info.as<int32_t>()[b] = static_cast<int32_t>(result.get());
+                int64_t singular = 0;
+                if (small) {
+                    in.to_rows(b, out.at(b), n);
+                    singular = small_lu(m, n, out.at(b), n, 1, exchanged);
+                } else {
+                    in.to_columns(b, columns.data(), m);
+                    Lapack<T>::getrf(m, n, columns.data(), m, order.data(), result.out());
+                    out.from_columns(b, columns.data(), m);
+                    order.store(exchanged, k);
+                    singular = result.get();
+                }
+                info.as<int32_t>()[b] = static_cast<int32_t>(singular);
             }
         });
     });

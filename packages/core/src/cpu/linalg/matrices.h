@@ -143,14 +143,14 @@ template <class F>
 void for_matrices(int64_t count, double work, F&& body) {
     if (count <= 0) return;
     // Below a millisecond or so OpenBLAS's threads cost more than they give, much more where processors are busy.
-    constexpr double kLarge = 1 << 24, kGrain = 1 << 16;
+    constexpr double kLarge = 1 << 24, kGrain = 1 << 16, kCall = 1 << 9;
     if (work >= kLarge && !in_parallel()) {
         ThreadLease lease;
         lapack::Threads threads(lease.threads());
         body(int64_t{0}, count);
     } else {
         lapack::Threads threads(1);
-        parallel_for(0, count, std::max<int64_t>(1, static_cast<int64_t>(kGrain / std::max(work, 1.0))),
+        parallel_for(0, count, std::max<int64_t>(1, static_cast<int64_t>(kGrain / (work + kCall))),
                      body);
     }
 }
@@ -187,6 +187,11 @@ int64_t workspace_size(const T& answer) {
 template <class T>
 T conjugate(T x) {
     return x;
+}
+template <class T>
+Real<T> real_part(const T& x) {
+    if constexpr (kIsComplex<T>) return x.real();
+    else return x;
 }
 
 // Scratch memory of a routine, whose size it is asked for: `query(answer, -1)`.

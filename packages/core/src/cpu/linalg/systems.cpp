@@ -3,6 +3,7 @@
 #include "cpu/contiguous.h"
 #include "cpu/linalg.h"
 #include "cpu/linalg/matrices.h"
+#include "cpu/linalg/small.h"
 
 namespace rushlight::cpu {
 namespace {
@@ -11,31 +12,55 @@ double cube(int64_t n) { return static_cast<double>(n) * static_cast<double>(n) 
 
 // The factors of one matrix: in an output where they are wanted, else in memory of the thread.
 template <class T>
-struct Factors {
-    const Matrices<T> in, kept;
-    const View& pivots;
-    const int64_t n;
-    const Buffer<T> own;
-    const LapackInts order;
+class Factors {
+  public:
+    Factors(const View& a, const View& factors, const View& pivots)
+        : in_(a),
+          kept_(factors),
+          pivots_(pivots),
+          n_(in_.rows),
+          own_(factors.defined() ? 0 : n_ * n_),
+          order_(is_small() ? 0 : n_) {}
 
-    Factors(const View& a, const View& factors, const View& given_pivots)
-        : in(a),
-          kept(factors),
-          pivots(given_pivots),
-          n(in.rows),
-          own(factors.defined() ? 0 : n * n),
-          order(n) {}
     // Factors the transpose of matrix b; LAPACK's INFO.
     int64_t make(int64_t b) {
-        data = kept.defined() ? kept.at(b) : own.data();
-        in.to_rows(b, data, n);
+        data_ = kept_.defined() ? kept_.at(b) : own_.data();
+        in_.to_rows(b, data_, n_);
         lapack::Int info;
-        Lapack<T>::getrf(n, n, data, n, order.data(), info.out());
-        if (pivots.defined()) order.store(pivots.as<int32_t>() + b * n, n);
-        return info.get();
+        const int64_t singular = is_small() ? small_lu(n_, n_, data_, 1, n_, few_) : 0;
+        if (!is_small()) Lapack<T>::getrf(n_, n_, data_, n_, order_.data(), info.out());
+        if (pivots_.defined())
+            for (int64_t i = 0; i < n_; ++i)
+                pivots_.as<int32_t>()[b * n_ + i] = static_cast<int32_t>(exchanged(i));
+        return is_small() ? singular : info.get();
+    }
+    // Solves with them, or with their transpose, for k columns in their place.
+    void solve(bool transposed, int64_t k, T* x) {
+        if (is_small()) return small_solve(transposed, n_, k, data_, few_, x);
+        lapack::Int unused;
+        Lapack<T>::getrs(transposed ? 'T' : 'N', n_, k, data_, n_, order_.data(), x, n_, unused.out());
+    }
+    // The other way to them: they were made before.
+    void take(T* data, const int32_t* exchanged) {
+        data_ = data;
+        if (is_small()) std::copy_n(exchanged, n_, few_);
+        else order_.load(exchanged, n_);
     }
 
-    T* data = nullptr;
+    bool is_small() const { return n_ <= kSmallMatrix; }
+    int64_t exchanged(int64_t i) const { return is_small() ? few_[i] : order_[i]; }
+    T diagonal(int64_t i) const { return data_[i * n_ + i]; }
+    T* data() const { return data_; }
+    const LapackInts& order() const { return order_; }
+
+  private:
+    const Matrices<T> in_, kept_;
+    const View& pivots_;
+    const int64_t n_;
+    const Buffer<T> own_;
+    const LapackInts order_;
+    int32_t few_[kSmallMatrix];
+    T* data_ = nullptr;
 };
 
 // The right side on its way through the solver: A X = B asks for columns, X A = B for rows, which are X^T's columns.
@@ -88,9 +113,7 @@ void linalg_solve(KernelContext&, const View& x, const View& info, const View& f
                 info.as<int32_t>()[i] = static_cast<int32_t>(f.make(i));
                 if (right.numel() == 0) continue;
                 T* columns = right.load(i);
-                lapack::Int unused;
-                Lapack<T>::getrs(left ? 'T' : 'N', n, right.count(), f.data, n, f.order.data(), columns, n,
-                                 unused.out());
+                f.solve(left, right.count(), columns);
                 right.store(i);
             }
         });
@@ -102,20 +125,17 @@ void linalg_solve_again(KernelContext& ctx, const View& x, const View& factors, 
     if (x.numel == 0) return;
     const View f = contiguous_in(ctx, factors), p = contiguous_in(ctx, pivots);
     with_scalar("linalg.solve", x.dtype, [&]<class T>(T) {
-        const int64_t n = factors.size(-1);
-        for_matrices(count_matrices(x), 2.0 * static_cast<double>(x.numel) * static_cast<double>(n),
+        const int64_t n = factors.size(-1), each = x.size(-1) * x.size(-2);
+        for_matrices(count_matrices(x), 2.0 * static_cast<double>(each) * static_cast<double>(n),
                      [&](int64_t begin, int64_t end) {
+                         Factors<T> given(f, f, p);
                          const RightSide<T> right(b, x, left);
-                         const LapackInts order(n);
                          for (int64_t i = begin; i < end; ++i) {
-                             order.load(p.as<int32_t>() + i * n, n);
+                             given.take(f.as<T>() + i * n * n, p.as<int32_t>() + i * n);
                              T* columns = right.load(i);
-                             if (adjoint) conjugate_all(columns, right.numel());
-                             lapack::Int unused;
-                             Lapack<T>::getrs(left != adjoint ? 'T' : 'N', n, right.count(),
-                                              f.as<T>() + i * n * n, n, order.data(), columns, n,
-                                              unused.out());
-                             if (adjoint) conjugate_all(columns, right.numel());
+                             if (adjoint) conjugate_all(columns, each);
+                             given.solve(left != adjoint, right.count(), columns);
+                             if (adjoint) conjugate_all(columns, each);
                              right.store(i);
                          }
                      });
@@ -157,16 +177,24 @@ void linalg_inv(KernelContext&, const View& inverse, const View& info, const Vie
         const View none{nullptr, nullptr, nullptr, 0, -1, a.dtype, 0};
         const int64_t n = a.size(-1);
         for_matrices(count_matrices(a), 2 * cube(n), [&](int64_t begin, int64_t end) {
-            Factors<T> f(a, inverse, none);
+            const bool small = n <= kSmallMatrix;
+            Factors<T> f(a, small ? none : inverse, none);
             lapack::Int unused;
             const Workspace<T> work([&](T* data, int64_t size) {
-                Lapack<T>::getri(n, inverse.as<T>(), n, f.order.data(), data, size, unused.out());
+                if (!small)
+                    Lapack<T>::getri(n, inverse.as<T>(), n, f.order().data(), data, size, unused.out());
             });
             for (int64_t i = begin; i < end; ++i) {
                 const int64_t singular = f.make(i);
                 info.as<int32_t>()[i] = static_cast<int32_t>(singular);
-                if (!singular)
-                    Lapack<T>::getri(n, f.data, n, f.order.data(), work.data(), work.size(), unused.out());
+                T* out = inverse.as<T>() + i * n * n;
+                if (small) {
+                    for (int64_t j = 0; j < n * n; ++j) out[j] = T(j % (n + 1) == 0);
+                    f.solve(false, n, out);
+                } else if (!singular) {
+                    Lapack<T>::getri(n, f.data(), n, f.order().data(), work.data(), work.size(),
+                                     unused.out());
+                }
             }
         });
     });
@@ -181,8 +209,8 @@ void linalg_det(KernelContext&, const View& det, const View& factors, const View
                 T product(1);
                 if (n > 0) f.make(b);
                 for (int64_t i = 0; i < n; ++i) {
-                    product *= f.data[i * n + i];
-                    if (f.order[i] != i + 1) product = -product;
+                    product *= f.diagonal(i);
+                    if (f.exchanged(i) != i + 1) product = -product;
                 }
                 det.as<T>()[b] = product;
             }
@@ -202,10 +230,10 @@ void linalg_slogdet(KernelContext&, const View& sign, const View& logabsdet, con
                 Real<T> sum(0);
                 if (n > 0) f.make(b);
                 for (int64_t i = 0; i < n; ++i) {
-                    const T d = f.data[i * n + i];
+                    const T d = f.diagonal(i);
                     const Real<T> size = abs(d);
                     direction = size == 0 ? T(0) : direction * (d / T(size));
-                    if (f.order[i] != i + 1) direction = -direction;
+                    if (f.exchanged(i) != i + 1) direction = -direction;
                     sum += std::log(size);
                 }
                 sign.as<T>()[b] = direction;

@@ -72,6 +72,14 @@ Tensor singular_values(const Tensor& given, const int64_t* pair, bool keepdim, s
     return values;
 }
 
+// The largest, for a positive order, or the smallest; the largest of nothing is 0, since norms are not negative.
+Tensor extreme(const Tensor& values, double order, int64_t dim, bool keepdim) {
+    const IntList along(&dim, 1);
+    if (order < 0) return ops::amin(values, along, keepdim);
+    return values.size(dim) ? ops::amax(values, along, keepdim)
+                            : ops::sum(values, along, keepdim, std::nullopt);
+}
+
 }  // namespace
 
 // --- norms ---
@@ -91,7 +99,7 @@ Tensor linalg_matrix_norm(const Tensor& given, Scalar ord, IntList dim, bool kee
     const double order = ord.to<double>();
     if (std::abs(order) == 2) {
         const Tensor values = singular_values(given, pair, keepdim, dtype);
-        return order > 0 ? ops::amax(values, kInts<-1>, false) : ops::amin(values, kInts<-1>, false);
+        return extreme(values, order, -1, false);
     }
     RL_CHECK(std::abs(order) == 1 || std::isinf(order), throw_runtime,
              "linalg.matrix_norm(ord): must be 1, -1, 2, -2, inf, -inf, 'fro' or 'nuc', got %g", order);
@@ -99,8 +107,7 @@ Tensor linalg_matrix_norm(const Tensor& given, Scalar ord, IntList dim, bool kee
     // Sums along the first dimension, of which the largest or the smallest along the second.
     Tensor sums = ops::sum(ops::abs(given), IntList(&pair[0], 1), keepdim, dtype);
     const int64_t along = pair[1] - (!keepdim && pair[0] < pair[1] ? 1 : 0);
-    return order > 0 ? ops::amax(sums, IntList(&along, 1), keepdim)
-                     : ops::amin(sums, IntList(&along, 1), keepdim);
+    return extreme(sums, order, along, keepdim);
 }
 
 Tensor linalg_matrix_norm_name(const Tensor& input, std::string_view ord, IntList dim, bool keepdim,

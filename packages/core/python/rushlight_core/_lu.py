@@ -1,0 +1,24 @@
+"""torch.lu, which PyTorch keeps for old programs: how many results it has depends on an argument."""
+
+from __future__ import annotations
+
+from . import _C
+from ._C import Tensor
+
+
+def lu(
+    A: Tensor, pivot: bool = True, get_infos: bool = False, out: tuple[Tensor, ...] | None = None
+) -> tuple[Tensor, ...]:
+    """The factors of A = P L U in one tensor, and the rows exchanged; see linalg.lu_factor.
+
+    Args:
+        A: matrices of shape (..., m, n).
+        pivot: whether rows are exchanged; they must be on the CPU.
+        get_infos: adds a third result: 0, or the first element of U's diagonal that is zero. Without it such a matrix
+            raises LinAlgError.
+        out: tensors for the results.
+    """
+    results = _C.linalg_lu_factor_ex(A, pivot=pivot, check_errors=not get_infos)
+    if out is not None:
+        return (_C.linalg_lu_factor_ex if get_infos else _C.linalg_lu_factor)(A, pivot=pivot, out=out)
+    return tuple(results) if get_infos else tuple(results)[:2]

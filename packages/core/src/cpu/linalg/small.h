@@ -1,0 +1,99 @@
+// Factors of matrices so small that a call into LAPACK costs more than its work. The algorithms are LAPACK's unblocked
+// ones: the same pivots, the same INFO.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <utility>
+
+#include "cpu/linalg/matrices.h"
+
+namespace rushlight::cpu {
+
+inline constexpr int64_t kSmallMatrix = 16;
+
+// What pivots are compared by; of complex numbers it is cheaper than the absolute value, and as LAPACK has it.
+template <class T>
+Real<T> pivot_size(const T& x) {
+    if constexpr (kIsComplex<T>) return std::abs(x.real()) + std::abs(x.imag());
+    else return std::abs(x);
+}
+
+/// P L U of an m by n matrix, in its place; element (i, j) is at i * row + j * column. Rows exchanged, from 1; 0, or the first element of
+/// U's diagonal that is zero.
+template <class T>
+int64_t small_lu(int64_t m, int64_t n, T* a, int64_t row, int64_t column, int32_t* exchanged) {
+    int64_t singular = 0;
+    for (int64_t j = 0; j < std::min(m, n); ++j) {
+        T* diagonal = a + j * (row + column);
+        int64_t best = j;
+        Real<T> size = pivot_size(*diagonal);
+        for (int64_t i = j + 1; i < m; ++i) {
+            const Real<T> other = pivot_size(a[i * row + j * column]);
+            if (other > size) {
+                best = i;
+                size = other;
+            }
+        }
+        exchanged[j] = static_cast<int32_t>(best + 1);
+        if (size == 0) {
+            if (!singular) singular = j + 1;
+            continue;
+        }
+        if (best != j)
+            for (int64_t c = 0; c < n; ++c) std::swap(a[j * row + c * column], a[best * row + c * column]);
+        const T scale = T(1) / *diagonal;
+        for (int64_t i = j + 1; i < m; ++i) a[i * row + j * column] *= scale;
+        for (int64_t c = j + 1; c < n; ++c) {
+            const T factor = a[j * row + c * column];
+            for (int64_t i = j + 1; i < m; ++i) a[i * row + c * column] -= a[i * row + j * column] * factor;
+        }
+    }
+    return singular;
+}
+
+/// Solves with the factors of a column-major matrix, or of its transpose, for k columns of n in their place.
+template <class T>
+void small_solve(bool transposed, int64_t n, int64_t k, const T* a, const int32_t* exchanged, T* x) {
+    for (; k > 0; --k, x += n) {
+        if (!transposed) {
+            for (int64_t i = 0; i < n; ++i) std::swap(x[i], x[exchanged[i] - 1]);
+            for (int64_t j = 0; j < n; ++j)
+                for (int64_t i = j + 1; i < n; ++i) x[i] -= a[i + j * n] * x[j];
+            for (int64_t j = n - 1; j >= 0; --j) {
+                x[j] /= a[j + j * n];
+                for (int64_t i = 0; i < j; ++i) x[i] -= a[i + j * n] * x[j];
+            }
+        } else {
+            for (int64_t i = 0; i < n; ++i) {
+                for (int64_t j = 0; j < i; ++j) x[i] -= a[j + i * n] * x[j];
+                x[i] /= a[i + i * n];
+            }
+            for (int64_t i = n - 1; i >= 0; --i)
+                for (int64_t j = i + 1; j < n; ++j) x[i] -= a[j + i * n] * x[j];
+            for (int64_t i = n - 1; i >= 0; --i) std::swap(x[i], x[exchanged[i] - 1]);
+        }
+    }
+}
+
+/// The lower Cholesky factor of a row-major matrix, in place of its lower triangle; 0, or the order of the first leading minor that
+/// is not positive.
+template <class T>
+int64_t small_cholesky(int64_t n, T* a) {
+    for (int64_t j = 0; j < n; ++j) {
+        T* own = a + j * n;
+        Real<T> rest = real_part(own[j]);
+        for (int64_t c = 0; c < j; ++c) rest -= real_part(own[c] * conjugate(own[c]));
+        if (!(rest > 0)) return j + 1;
+        const Real<T> diagonal = std::sqrt(rest);
+        own[j] = T(diagonal);
+        for (int64_t i = j + 1; i < n; ++i) {
+            T sum = a[i * n + j];
+            for (int64_t c = 0; c < j; ++c) sum -= a[i * n + c] * conjugate(own[c]);
+            a[i * n + j] = sum / T(diagonal);
+        }
+    }
+    return 0;
+}
+
+}  // namespace rushlight::cpu
