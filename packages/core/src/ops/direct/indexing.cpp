@@ -187,6 +187,17 @@ void write_selected(const char* op, const Tensor& target, const Selection& s, co
     char* to = target.data<char>();
     const char* from = full.data<char>();
     Combine combine = accumulate ? adder(op, target.dtype()) : copier(target.dtype());
+    if (s.run == 1 && s.after.count == 1 && accumulate && target.dtype() == DType::Float32) {
+        // Single elements: no call for each.
+        const auto joint = static_cast<int64_t>(s.offsets.size());
+        float* place = target.data<float>();
+        const float* value = full.data<float>();
+        for (int64_t b = 0; b < s.before.count; ++b, value += joint) {
+            float* base = place + s.before.offset(b);
+            for (int64_t i = 0; i < joint; ++i) base[s.offsets[static_cast<size_t>(i)]] += value[i];
+        }
+        return;
+    }
     // In order: repeated indices give the same sum, or the last value, every time. Threads take parts of every run.
     parallel_for(0, s.run, grain(s.rows()), [&](int64_t begin, int64_t end) {
         s.for_each(0, s.rows(), [&](int64_t place, int64_t at) {

@@ -49,6 +49,15 @@ T slope(T d, T far, double p) {
     return sign * std::pow(std::abs(d) / far, static_cast<T>(p - 1));
 }
 
+// to += factor (a - b), in vectors.
+template <class T>
+void add_difference(T* __restrict to, T factor, const T* __restrict a, const T* __restrict b, int64_t n) {
+    int64_t i = 0;
+    for (; i + kLanes <= n; i += kLanes)
+        for (int64_t k = 0; k < kLanes; ++k) to[i + k] += factor * (a[i + k] - b[i + k]);
+    for (; i < n; ++i) to[i] += factor * (a[i] - b[i]);
+}
+
 int64_t grain(int64_t work) { return std::max<int64_t>(1, (1 << 15) / std::max<int64_t>(work, 1)); }
 
 }  // namespace
@@ -92,7 +101,7 @@ Tensor _cdist_gradient(const Tensor& grad, const Tensor& x1, const Tensor& x2, d
                     const T dy = g.data<T>()[i * others + j], d = far.data<T>()[i * others + j];
                     if (p == 2) {
                         const T factor = d == 0 ? T(0) : dy / d;
-                        for (int64_t k = 0; k < n; ++k) to[k] += factor * (row[k] - other[k]);
+                        add_difference(to, factor, row, other, n);
                     } else {
                         for (int64_t k = 0; k < n; ++k) to[k] += dy * slope(row[k] - other[k], d, p);
                     }
