@@ -31,6 +31,17 @@ void coalesce(PointwisePlan& plan) {
         for (int i = 0; i < plan.num_operands; ++i) plan.strides[i][0] = 0;
         kept = 1;
     }
+    // Rows of a few elements cost more to begin than to walk: the longest dimension becomes the inner one.
+    constexpr int64_t kShort = 13, kLong = 32;
+    const int last = kept - 1;
+    if (plan.sizes[last] < kShort) {
+        const int longest = static_cast<int>(std::max_element(plan.sizes, plan.sizes + kept) - plan.sizes);
+        if (plan.sizes[longest] >= kLong) {
+            std::swap(plan.sizes[last], plan.sizes[longest]);
+            for (int i = 0; i < plan.num_operands; ++i)
+                std::swap(plan.strides[i][last], plan.strides[i][longest]);
+        }
+    }
     plan.ndim = kept;
 }
 

@@ -150,8 +150,7 @@ void for_matrices(int64_t count, double work, F&& body) {
         body(int64_t{0}, count);
     } else {
         lapack::Threads threads(1);
-        parallel_for(0, count, std::max<int64_t>(1, static_cast<int64_t>(kGrain / (work + kCall))),
-                     body);
+        parallel_for(0, count, std::max<int64_t>(1, static_cast<int64_t>(kGrain / (work + kCall))), body);
     }
 }
 
