@@ -287,6 +287,10 @@ std::vector<Tensor> run_backward(TensorList outputs, TensorList grads, TensorLis
                 "backward(): grad can be created implicitly only for outputs of one element, output %zu has shape "
                 "%s\nhint: reduce it (sum, mean), or pass gradient=",
                 i, to_string(output.sizes()).c_str());
+            RL_CHECK(!is_complex(output.dtype()), throw_runtime,
+                     "backward(): grad can be created implicitly only for real outputs, output %zu is %s\n"
+                     "hint: take its abs() or a part, or pass gradient=",
+                     i, name(output.dtype()));
             grad = ops::ones_like(output);
         }
         RL_CHECK(std::equal(grad.sizes().begin(), grad.sizes().end(), output.sizes().begin(),

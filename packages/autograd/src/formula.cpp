@@ -2,6 +2,7 @@
 
 #include "rushlight/ops/_to_copy.h"
 #include "rushlight/ops/clone.h"
+#include "rushlight/ops/conj.h"
 #include "rushlight/ops/copy_.h"
 #include "rushlight/ops/mul.h"
 #include "rushlight/ops/narrow.h"
@@ -93,6 +94,17 @@ bool wants_any(Node& node, uint32_t first, uint32_t last) {
 void spread(const std::vector<Tensor>& shares, Node& node, uint32_t first, std::span<Tensor> out) {
     for (size_t i = 0; i < shares.size(); ++i)
         if (node.wants(first + static_cast<uint32_t>(i))) out[first + i] = shares[i];
+}
+
+bool conjugate_all(std::span<Tensor> grads) {
+    for (Tensor& g : grads) g = conjugate_one(g);
+    return true;
+}
+Tensor conjugate_one(const Tensor& share) { return share.defined() ? ops::conj(share) : share; }
+std::vector<Tensor> conjugated(bool conjugate, std::vector<Tensor> shares) {
+    if (conjugate)
+        for (Tensor& share : shares) share = conjugate_one(share);
+    return shares;
 }
 
 Tensor expand_to(const Tensor& tangent, const Tensor& result) {

@@ -42,7 +42,10 @@ inline Tensor mul(const Tensor& a, Scalar b) { return b.equals(1) ? a : ops::mul
 inline Tensor div(const TensorOrScalar& a, const TensorOrScalar& b) { return ops::div(a, b); }
 inline Tensor pow(const TensorOrScalar& a, const TensorOrScalar& b) { return ops::pow(a, b); }
 inline Tensor neg(const Tensor& a) { return ops::neg(a); }
-inline Scalar neg(Scalar a) { return a.is_floating() ? Scalar(-a.to<double>()) : Scalar(-a.to<int64_t>()); }
+inline Scalar neg(Scalar a) {
+    if (a.is_complex()) return Scalar(-a.to<Complex<double>>());
+    return a.is_floating() ? Scalar(-a.to<double>()) : Scalar(-a.to<int64_t>());
+}
 template <Number A, Number B> auto add(A a, B b) { return a + b; }
 template <Number A, Number B> auto sub(A a, B b) { return a - b; }
 template <Number A, Number B> auto mul(A a, B b) { return a * b; }
@@ -51,12 +54,14 @@ template <Number A> A neg(A a) { return -a; }
 inline int64_t floordiv(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
 inline int64_t mod(int64_t a, int64_t b) { return a - floordiv(a, b) * b; }
 inline Scalar sub(Scalar a, Scalar b) {
+    if (a.is_complex() || b.is_complex()) return Scalar(a.to<Complex<double>>() - b.to<Complex<double>>());
     return a.is_floating() || b.is_floating() ? Scalar(a.to<double>() - b.to<double>())
                                               : Scalar(a.to<int64_t>() - b.to<int64_t>());
 }
 template <Number A> Scalar sub(A a, Scalar b) { return sub(Scalar(a), b); }
 template <Number A> Scalar div(A a, Scalar b) { return Scalar(static_cast<double>(a) / b.to<double>()); }
 inline Scalar mul(Scalar a, Scalar b) {
+    if (a.is_complex() || b.is_complex()) return Scalar(a.to<Complex<double>>() * b.to<Complex<double>>());
     return a.is_floating() || b.is_floating() ? Scalar(a.to<double>() * b.to<double>())
                                               : Scalar(a.to<int64_t>() * b.to<int64_t>());
 }
@@ -148,6 +153,20 @@ Tensor channelwise(const Tensor& t, const Tensor& weight);
 bool materialize(std::span<Tensor> grads, const SavedShape* shapes);
 bool wants_any(Node& node, uint32_t first, uint32_t last);
 void spread(const std::vector<Tensor>& shares, Node& node, uint32_t first, std::span<Tensor> out);
+
+/// Conjugates complex gradients in place; whether there was one. Note [Complex gradients].
+bool conjugate_all(std::span<Tensor> grads);
+inline bool conjugate(std::span<Tensor> grads) {
+    for (const Tensor& g : grads)
+        if (g.defined() && is_complex(g.dtype())) [[unlikely]]
+            return conjugate_all(grads);
+    return false;
+}
+Tensor conjugate_one(const Tensor& share);
+inline Tensor conjugated(bool conjugate, Tensor share) {
+    return conjugate ? conjugate_one(share) : std::move(share);
+}
+std::vector<Tensor> conjugated(bool conjugate, std::vector<Tensor> shares);
 
 // --- forward mode ---
 

@@ -1,11 +1,15 @@
 #include "rushlight/autograd/tangent.h"
 
+#include <algorithm>
 #include <atomic>
 #include <mutex>
 #include <vector>
 
 #include "rushlight/autograd/variable.h"
 #include "rushlight/ops/as_strided.h"
+#include "rushlight/ops/copy_.h"
+#include "rushlight/ops/view_as_complex.h"
+#include "rushlight/ops/view_as_real.h"
 
 namespace rushlight::autograd {
 namespace {
@@ -34,6 +38,24 @@ Tangent& tangent_place(TensorImpl* impl) {
     return *m.tangent;
 }
 
+// What `t` is of `root`, of a tensor that is laid out as the root is. Where one of the two is complex and the other real,
+// offsets and strides are counted in real numbers.
+Tensor part_of(const Tensor& whole, const TensorImpl* root, const Tensor& t) {
+    const int64_t from = root->offset(), to = t.impl()->offset();
+    if (is_complex(root->dtype()) == is_complex(t.dtype()))
+        return ops::as_strided(whole, t.sizes(), t.strides(), whole.impl()->offset() + to - from);
+    if (is_complex(root->dtype())) {
+        const Tensor numbers = ops::view_as_real(whole);
+        return ops::as_strided(numbers, t.sizes(), t.strides(), numbers.impl()->offset() + to - 2 * from);
+    }
+    std::vector<int64_t> sizes(t.sizes().begin(), t.sizes().end()), strides;
+    for (int64_t stride : t.strides()) strides.push_back(2 * stride);
+    sizes.push_back(2);
+    strides.push_back(1);
+    return ops::view_as_complex(
+        ops::as_strided(whole, sizes, strides, whole.impl()->offset() + 2 * to - from));
+}
+
 }  // namespace
 
 bool forward_mode_is_on() { return levels.load(std::memory_order_relaxed) > 0; }
@@ -60,12 +82,16 @@ Tensor tangent(const Tensor& t) {
     if (!t.impl()->is_view()) return {};
     // A view from before its root became dual: the same part of the root's tangent.
     const TensorImpl* root = t.impl()->root();
-    const Meta* r = meta_or_null(root);
+    Meta* r = meta_or_null(root);
     if (!r || !r->tangent || !r->tangent->value.defined()) return {};
     StagesOff dual(bit(Stage::Dual));
-    const Tensor& whole = r->tangent->value;
-    return ops::as_strided(whole, t.sizes(), t.strides(),
-                           whole.impl()->offset() + t.impl()->offset() - root->offset());
+    Tensor& whole = r->tangent->value;
+    // It may have come from a broadcast. Kept in the root's layout, it is one memory for all views.
+    if (!std::ranges::equal(whole.strides(), root->strides())) {
+        Tensor laid_out = make_strided(root->sizes(), root->strides(), whole.dtype(), whole.device());
+        whole = ops::copy_(laid_out, whole, false);
+    }
+    return part_of(whole, root, t);
 }
 
 void set_tangent(const Tensor& t, Tensor tangent) {

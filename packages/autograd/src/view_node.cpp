@@ -7,6 +7,7 @@
 #include "rushlight/ops/clone.h"
 #include "rushlight/ops/copy_.h"
 #include "rushlight/ops/select.h"
+#include "rushlight/ops/view_as_complex.h"
 #include "rushlight/ops/zero_.h"
 
 namespace rushlight::autograd {
@@ -43,40 +44,57 @@ void add_windows(const Tensor& view, const Tensor& grad) {
         add_windows(ops::select(view, slice, i), ops::select(grad, slice, i));
 }
 
-}  // namespace
-
-Window::Window(const Tensor& r, const Tensor& v) : root(r.impl()->geometry()), view(v.impl()->geometry()) {
-    view.offset -= root.offset;
-    root.offset = 0;
+// Complex numbers as pairs of real ones.
+void make_real(Geometry& g) {
+    for (int64_t& stride : g.strides) stride *= 2;
+    g.offset *= 2;
+    g.sizes.push_back(2);
+    g.strides.push_back(1);
 }
 
-Tensor Window::fresh(DType dtype, Device device) const {
+}  // namespace
+
+Window::Window(const Tensor& r, const Tensor& v) : root_(r.impl()->geometry()), view_(v.impl()->geometry()) {
+    if (is_complex(r.dtype()) != is_complex(v.dtype())) {
+        root_complex_ = is_complex(r.dtype());
+        view_complex_ = !root_complex_;
+        make_real(root_complex_ ? root_ : view_);
+    }
+    view_.offset -= root_.offset;
+    root_.offset = 0;
+}
+
+bool Window::view_overlaps_itself() const { return overlaps_itself(view_); }
+
+Tensor Window::fresh(const Tensor& grad) const {
     int64_t extent = 1;
-    for (const Geometry* g : {&root, &view}) {
+    for (const Geometry* g : {&root_, &view_}) {
         int64_t last = g->offset;
         for (size_t d = 0; d < g->sizes.size(); ++d)
             last += std::max<int64_t>(g->sizes[d] - 1, 0) * g->strides[d];
         extent = std::max(extent, last + 1);
     }
-    Tensor flat = make_tensor(IntList(&extent, 1), dtype, device);
+    const DType dtype = root_complex_ || view_complex_ ? real_dtype(grad.dtype()) : grad.dtype();
+    Tensor flat = make_tensor(IntList(&extent, 1), dtype, grad.device());
     ops::zero_(flat);
     return flat;
 }
 
-Tensor Window::part(const Tensor& flat) const {
-    return ops::as_strided(flat, view.sizes, view.strides, view.offset);
+Tensor Window::seen(const Tensor& flat, const Geometry& g, bool as_complex) {
+    Tensor t = ops::as_strided(flat, g.sizes, g.strides, g.offset);
+    return as_complex ? ops::view_as_complex(t) : t;
 }
 
 void ViewOfRoot::apply(std::span<Tensor> grads, std::span<Tensor> out) {
     const Tensor& grad = grads[0];
     if (!grad.defined()) return;
-    Tensor flat = window_.fresh(grad.dtype(), grad.device());
-    if (!overlaps_itself(window_.view)) {
+    Tensor flat = window_.fresh(grad);
+    if (!window_.view_overlaps_itself()) {
         ops::copy_(window_.part(flat), grad, false);
     } else {
         add_windows(window_.part(flat), grad);
     }
-    out[0] = ops::as_strided(flat, window_.root.sizes, window_.root.strides, 0);
+    out[0] = window_.whole(flat);
 }
 
 WriteThroughView::WriteThroughView(const Tensor& root, const Tensor& view, Ref<Node> write, uint32_t index)
@@ -94,8 +112,8 @@ WriteThroughView::WriteThroughView(const Tensor& root, const Tensor& view, Ref<N
 void WriteThroughView::apply(std::span<Tensor> grads, std::span<Tensor> out) {
     const Tensor& grad = grads[0];
     if (!grad.defined()) return;
-    Tensor flat = window_.fresh(grad.dtype(), grad.device());
-    Tensor whole = ops::as_strided(flat, window_.root.sizes, window_.root.strides, 0);
+    Tensor flat = window_.fresh(grad);
+    Tensor whole = window_.whole(flat);
     ops::copy_(whole, grad, false);
     Tensor part = window_.part(flat);
     std::vector<Tensor> given(write_->num_results()), got(write_->edges().size());

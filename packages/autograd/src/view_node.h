@@ -5,14 +5,23 @@
 
 namespace rushlight::autograd {
 
-/// The shape, strides and place of a root and of one of its views, relative to the root's first element.
-struct Window {
+/// The shape, strides and place of a root and of one of its views, relative to the root's first element. Where one of them is
+/// complex and the other real, both are kept as real numbers.
+class Window {
+  public:
     Window(const Tensor& root, const Tensor& view);
-    /// A zero or given gradient of the root in memory of the root's strides, and the view's part of it.
-    Tensor fresh(DType dtype, Device device) const;
-    Tensor part(const Tensor& whole) const;
+    /// Zeros in memory that has room for the root and the view, to hold a gradient of either.
+    Tensor fresh(const Tensor& grad) const;
+    /// That memory as the root's gradient, and as the view's.
+    Tensor whole(const Tensor& flat) const { return seen(flat, root_, root_complex_); }
+    Tensor part(const Tensor& flat) const { return seen(flat, view_, view_complex_); }
+    bool view_overlaps_itself() const;
 
-    Geometry root, view;
+  private:
+    static Tensor seen(const Tensor& flat, const Geometry& g, bool as_complex);
+
+    Geometry root_, view_;
+    bool root_complex_ = false, view_complex_ = false;  // it alone
 };
 
 /// The history of a view, taken from its root: Note [Stale views]. Its gradient is the root's, zero outside.

@@ -77,3 +77,11 @@ TYPE_LISTS = {
     ),
     "Bools": ("bool",),
 }
+_COMPLEX = ("complex64", "complex128")
+TYPE_LISTS |= {
+    "FloatsAndComplex": TYPE_LISTS["Floats"] + _COMPLEX,
+    "NumbersAndComplex": TYPE_LISTS["Numbers"] + _COMPLEX,
+    "AllAndComplex": TYPE_LISTS["All"] + _COMPLEX,
+    "AllUnsignedAndComplex": TYPE_LISTS["AllAndUnsigned"] + _COMPLEX,
+    "ComplexOnly": _COMPLEX,
+}

@@ -7,18 +7,25 @@
       jvp: pointwise                   # or linear, constant (overwrites its argument), {argument: formula}
 
 Gradients of pointwise operators are reduced to the argument's shape and dtype by the generator.
+
+Note [Complex gradients]
+The gradient of a real loss for z = x + iy is dL/dx + i dL/dy. For a holomorphic f that is the conjugate of f' times the
+gradient of the result: what the formula for real numbers gives, with the gradient conjugated before and the outcome
+after. The generator does that where the gradient is complex and the formulas read values, so that formulas need no
+conjugates. Functions that are not holomorphic (abs, angle, var) say `holomorphic: false` and mean what they say. A tangent
+is f' times the argument's tangent, with nothing conjugated.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from .formulas import Formula, FormulaError
 from .loader import EntryError, load_entries
 from .model import Op
 
-_KEYS = {"op", "grad", "jvp", "batch"}
+_KEYS = {"op", "grad", "jvp", "batch", "holomorphic"}
 
 
 @dataclass(frozen=True)
@@ -28,7 +35,24 @@ class Derivative:
     jvp: str | dict[str, Formula]  # "pointwise", "linear", "constant", "" (none) or argument -> formula
     source: Path
     line: int
-    extra: dict[str, object] = field(default_factory=dict)
+    holomorphic: bool = True
+
+    @property
+    def complex_values(self) -> set[str]:
+        """What the formulas read of values that may be complex: Note [Complex gradients]."""
+        if not self.holomorphic:
+            return set()
+        kinds = {a.name: a.type.name for a in self.op.schema.arguments}
+        kinds |= {"arg_grad": kinds.get("grad", "")} | dict.fromkeys(self.op.bool_inputs, "bool")
+        real = ("int", "bool", "float", "str", "dtype", "device", "Generator")
+        uses = {use for formula in self.grads.values() for use in formula.uses()}
+        return {
+            use.name
+            for use in uses
+            if not use.attribute
+            and use.name not in ("grad", "grads")
+            and not kinds.get(use.name, "Tensor").startswith(real)
+        }
 
 
 def load_derivatives(folder: Path, ops: list[Op]) -> list[Derivative]:
@@ -75,5 +99,8 @@ def load_derivatives(folder: Path, ops: list[Op]) -> list[Derivative]:
                 raise fail(f"jvp must be pointwise, linear, constant or formulas, not {jvp!r}")
         except FormulaError as error:
             raise fail(str(error)) from None
-        result[name] = Derivative(op, grads, jvp, path, line)
+        holomorphic = entry.get("holomorphic", True)
+        if not isinstance(holomorphic, bool):
+            raise fail(f"holomorphic must be true or false, not {holomorphic!r}")
+        result[name] = Derivative(op, grads, jvp, path, line, holomorphic)
     return list(result.values())

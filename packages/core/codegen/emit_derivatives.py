@@ -191,6 +191,7 @@ class _Emitter:
             "        check_not_released();",
         ]
         lines += self._grads_setup()
+        lines += self._conjugate()
         for names, formula in self.d.grads.items():
             lines += [f"        {line}" for line in self._apply(names, formula)]
         lines += ["    }", "    void release_saved() override {", "        Node::release_saved();"]
@@ -224,6 +225,21 @@ class _Emitter:
             return ["        if (!f::materialize(grads, result_shapes.data())) return;"]
         return ["        const Tensor& grad = grads[0];", "        if (!grad.defined()) return;"]
 
+    def _conjugate(self) -> list[str]:
+        """Note [Complex gradients] in derivatives.py."""
+        values = self.d.complex_values
+        if not values:
+            return []
+        scalars = [v for v in sorted(values) if v in self.args and self.args[v].type.name == "Scalar"]
+        condition = ""
+        if len(scalars) == len(values):
+            condition = f"({' || '.join(saved_name(Use(v)) + '.is_complex()' for v in scalars)}) && "
+        return [f"        const bool conjugate = {condition}f::conjugate(grads);"]
+
+    def _share(self, text: str) -> str:
+        """A gradient on its way out."""
+        return f"f::conjugated(conjugate, {text})" if self.d.complex_values and text != "f::none" else text
+
     def _apply(self, names: tuple[str, ...], formula: Formula) -> list[str]:
         condition = " || ".join(self._wants(n) for n in names)
         lines = [f"if ({condition}) {{"]
@@ -238,14 +254,16 @@ class _Emitter:
         if len(names) == 1:
             name = names[0]
             if self.args[name].type.name.endswith("[]"):
-                lines.append(f"    f::spread({text}, *this, {self._edge(name)}, out);")
+                lines.append(f"    f::spread({self._share(text)}, *this, {self._edge(name)}, out);")
             else:
+                text = self._share(text)
                 fit = f"{cpp_name(name)}_fit.fit({text})" if name in self._fitted() else text
                 lines.append(f"    out[{self._edge(name)}] = {fit};")
         else:
             lines.append(f"    auto shares = {text};")
             for i, name in enumerate(names):
-                lines.append(f"    if ({self._wants(name)}) out[{self._edge(name)}] = std::get<{i}>(shares);")
+                share = self._share(f"std::get<{i}>(shares)")
+                lines.append(f"    if ({self._wants(name)}) out[{self._edge(name)}] = {share};")
         return [*lines, "}"]
 
     def _name_in_apply(self, use: Use) -> str:

@@ -1,7 +1,8 @@
 """gradcheck: derivatives against central differences, in reverse mode, forward mode and second order.
 
 Every element of the Jacobian is compared, or, in `fast_mode`, one product u' J v with fixed random directions u and v for
-each input, which costs a few calls however large the tensors are.
+each input, which costs a few calls however large the tensors are. Complex tensors are checked as the pairs of real numbers
+that they are.
 """
 
 from __future__ import annotations
@@ -38,9 +39,10 @@ def gradcheck(
     fast_mode: bool = False,
     masked: bool = False,
 ) -> bool:
-    """Compares the gradients of `func` at `inputs` (float64 tensors with requires_grad) with central differences.
+    """Compares the gradients of `func` at `inputs` (float64 or complex128 tensors with requires_grad) with central
+    differences.
 
-    `func` gives a tensor or several; those that are not of floating point are passed over. Besides, the gradient is taken
+    `func` gives a tensor or several; those of integers and bools are passed over. Besides, the gradient is taken
     twice and may differ by `nondet_tol`. Gradients of one output are always taken with the others undefined, so
     `check_undefined_grad` is no work of its own here.
 
@@ -55,8 +57,11 @@ def gradcheck(
     if not which:
         raise ValueError("gradcheck(inputs): at least one Tensor must require grad")
     for i in which:
-        if args[i].dtype != core.float64:
-            raise ValueError(f"gradcheck(inputs): input {i} is {args[i].dtype}; differences need float64")
+        if args[i].dtype not in (core.float64, core.complex128):
+            raise ValueError(
+                f"gradcheck(inputs): input {i} is {args[i].dtype}; differences need float64 or complex128"
+            )
+    func, args = _as_real(func, args, which)
     check = _Check(func, args, eps, atol, rtol)
     try:
         for i in which:
@@ -96,14 +101,13 @@ def gradgradcheck(
 ) -> bool:
     """gradcheck of the gradients of `func`: second derivatives, also for the incoming gradients.
 
-    `check_grad_dtypes` requires that a gradient has its input's dtype, which is float64 in any case.
+    `check_grad_dtypes` requires that a gradient has its input's dtype, which is always looked at.
     """
     args = list(_tuple(inputs))
     which = _checked(args)
     if grad_outputs is None:
         with core.no_grad():
-            shapes = [tuple(y.shape) for y in _outputs(func, args)]
-        seeds = [_seed(shape, gen_non_contig_grad_outputs) for shape in shapes]
+            seeds = [_seed(y, gen_non_contig_grad_outputs) for y in _outputs(func, args)]
     else:
         seeds = list(_tuple(grad_outputs))
 
@@ -236,7 +240,7 @@ def _tuple(value: Any) -> tuple[Any, ...]:
 
 
 def _outputs(func: Callable[..., Any], inputs: Sequence[Any]) -> list[Tensor]:
-    return [y for y in _tuple(func(*inputs)) if isinstance(y, Tensor) and y.is_floating_point()]
+    return [y for y in _tuple(func(*inputs)) if isinstance(y, Tensor) and _is_continuous(y)]
 
 
 def _checked(inputs: Sequence[Any]) -> list[int]:
@@ -252,11 +256,31 @@ def _units(x: Tensor) -> list[Tensor]:
     return list(core.eye(x.numel(), dtype=core.float64).reshape(x.numel(), *x.shape))
 
 
-def _seed(shape: tuple[int, ...], strided: bool) -> Tensor:
-    count = 1
-    for size in shape:
-        count *= size
-    values = core.linspace(0.5, 1.5, count, dtype=core.float64)
+def _seed(like: Tensor, strided: bool) -> Tensor:
+    values = core.linspace(0.5, 1.5, like.numel(), dtype=core.float64)
+    if like.is_complex():
+        values = core.complex(values, values.flip(0) - 2)
     if strided:
         values = core.stack([values, values], -1).select(-1, 0)
-    return values.view(shape).requires_grad_()
+    return values.view(like.shape).requires_grad_()
+
+
+def _is_continuous(x: Tensor) -> bool:
+    return x.is_floating_point() or x.is_complex()
+
+
+def _as_real(
+    func: Callable[..., Any], args: list[Any], which: list[int]
+) -> tuple[Callable[..., Any], list[Any]]:
+    """The function of the complex inputs' real and imaginary parts that gives those of complex outputs."""
+    complex_inputs = [i for i in which if args[i].is_complex()]
+
+    def of_parts(*values: Any) -> tuple[Any, ...]:
+        given = [core.view_as_complex(v) if i in complex_inputs else v for i, v in enumerate(values)]
+        return tuple(core.view_as_real(y) if y.is_complex() else y for y in _outputs(func, given))
+
+    parts = [
+        core.view_as_real(x.detach()).clone().requires_grad_() if i in complex_inputs else x
+        for i, x in enumerate(args)
+    ]
+    return of_parts, parts

@@ -53,6 +53,15 @@ constexpr bool is_integral(DType t, bool with_bool = false) {
 }
 constexpr bool is_differentiable(DType t) { return is_floating(t) || is_complex(t); }
 
+/// float32 of complex64, float64 of complex128; any other dtype is its own.
+constexpr DType real_dtype(DType t) {
+    return t == DType::Complex64 ? DType::Float32 : t == DType::Complex128 ? DType::Float64 : t;
+}
+/// The complex dtype with parts of this one: complex128 of float64, complex64 of the others.
+constexpr DType complex_dtype(DType t) {
+    return t == DType::Float64 || t == DType::Complex128 ? DType::Complex128 : DType::Complex64;
+}
+
 /// The name without a prefix: "float32".
 RL_API const char* name(DType t);
 

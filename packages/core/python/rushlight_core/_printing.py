@@ -103,6 +103,8 @@ def _suffixes(t: Tensor) -> Iterator[str]:
         yield f"size={tuple(t.shape)}"
     # The numbers show that a tensor is of these, if there are any.
     obvious = () if t.is_meta or t.numel() == 0 else (_C.int64, _C.bool)
+    if t.dtype is (_C.complex128 if default is _C.float64 else _C.complex64):
+        obvious = (t.dtype,)
     if t.dtype is not default and t.dtype not in obvious:
         yield f"dtype={t.dtype}"
     grad_fn = t.grad_fn
@@ -131,7 +133,10 @@ def _contents(t: Tensor, indent: int) -> str:
     if t.numel() == 0:
         return "[]"
     values = _shown(t if t.is_cpu else t.cpu(), t.numel() > _options.threshold)
-    return _layout(values, t.dim(), indent, _Format(list(_numbers(values)), t.dtype.is_floating_point))
+    numbers = list(_numbers(values))
+    if t.dtype.is_complex:
+        return _layout(values, t.dim(), indent, _ComplexFormat(numbers))
+    return _layout(values, t.dim(), indent, _Format(numbers, t.dtype.is_floating_point))
 
 
 def _shown(t: Tensor, summarize: bool) -> Any:
@@ -154,7 +159,7 @@ def _numbers(values: Any) -> Iterator[Any]:
         yield values
 
 
-def _layout(values: Any, ndim: int, indent: int, format: _Format) -> str:
+def _layout(values: Any, ndim: int, indent: int, format: _Format | _ComplexFormat) -> str:
     if ndim == 0:
         return format(values)
     if ndim > 1:
@@ -200,3 +205,16 @@ class _Format:
         if self._dot and math.isfinite(value):
             text += "."
         return text.rjust(self.width)
+
+
+class _ComplexFormat:
+    """Real and imaginary parts, each in a notation of its own."""
+
+    def __init__(self, values: list[complex]) -> None:
+        self._real = _Format([value.real for value in values], True)
+        self._imag = _Format([value.imag for value in values], True)
+        self.width = self._real.width + self._imag.width + 1
+
+    def __call__(self, value: complex) -> str:
+        imag = self._imag(value.imag).lstrip() + "j"
+        return self._real(value.real) + ("" if imag[0] in "+-" else "+") + imag

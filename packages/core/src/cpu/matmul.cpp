@@ -2,7 +2,9 @@
 
 #include "cpu/contiguous.h"
 #include "cpu/gemm.h"
+#include "rushlight/complex.h"
 #include "rushlight/error.h"
+#include "rushlight/parallel.h"
 
 namespace rushlight::cpu {
 namespace {
@@ -118,8 +120,76 @@ void multiply_integers(DType dtype, const Product& p) {
     gemm_kernels().integer(g, dtype);
 }
 
+// The real or imaginary parts of a complex view: every second number.
+struct Part {
+    int64_t strides[3];
+    View view;
+
+    Part(const View& v, int which) : view(v) {
+        view.dtype = real_dtype(v.dtype);
+        view.data = v.as<char>() + which * static_cast<int64_t>(itemsize(view.dtype));
+        view.strides = strides;
+        view.contiguous = 0;
+        for (int d = 0; d < v.ndim; ++d) strides[d] = 2 * v.strides[d];
+    }
+};
+
+// The two parts of a product put together, scaled and added to the addend.
+template <class T>
+void join_parts(const Product& p, const T* re, const T* im) {
+    auto* out = static_cast<Complex<T>*>(const_cast<void*>(p.out.data));
+    const auto* init = static_cast<const Complex<T>*>(p.init.data);
+    const T alpha = static_cast<T>(p.alpha), beta = static_cast<T>(p.beta);
+    parallel_for(0, p.count * p.m, 1, [&](int64_t begin, int64_t end) {
+        for (int64_t row = begin; row < end; ++row) {
+            const int64_t at = row * p.n;
+            for (int64_t c = 0; c < p.n; ++c) out[at + c] = {alpha * re[at + c], alpha * im[at + c]};
+            if (!init) continue;
+            const Complex<T>* line = init + row / p.m * p.init.batch + row % p.m * p.init.row;
+            for (int64_t c = 0; c < p.n; ++c) {
+                const Complex<T> more = line[c * p.init.col];
+                out[at + c] = out[at + c] + Complex<T>(beta * more.re, beta * more.im);
+            }
+        }
+    });
+}
+
+void multiply(KernelContext& ctx, const View& out, const View* input, const View& a, const View& b,
+              bool b_transposed, double beta, double alpha);
+
+// Four real products: (ar + i ai) (br + i bi) = (ar br - ai bi) + i (ar bi + ai br).
+template <class T>
+void multiply_complex(KernelContext& ctx, const View& out, const View* input, const View& a, const View& b,
+                      bool b_transposed, double beta, double alpha) {
+    View real = out;
+    real.dtype = real_dtype(out.dtype);
+    auto plane = [&] {
+        real.data = ctx.scratch(&ctx, static_cast<size_t>(out.numel) * sizeof(T));
+        return real;
+    };
+    const Part ar(a, 0), ai(a, 1), br(b, 0), bi(b, 1);
+    const View half = plane(), re = plane(), im = plane();
+    multiply(ctx, half, nullptr, ar.view, br.view, b_transposed, 0, 1);
+    multiply(ctx, re, &half, ai.view, bi.view, b_transposed, 1, -1);
+    multiply(ctx, half, nullptr, ar.view, bi.view, b_transposed, 0, 1);
+    multiply(ctx, im, &half, ai.view, br.view, b_transposed, 1, 1);
+    Product p;
+    p.count = out.ndim > 2 ? out.size(0) : 1;
+    p.m = out.ndim > 1 ? out.size(-2) : 1;
+    p.n = out.size(-1);
+    p.out = {out.data, p.m * p.n, p.n, 1};
+    p.init = input == nullptr || beta == 0 ? Operand{nullptr, 0, 0, 0} : addend(ctx, *input);
+    p.alpha = alpha;
+    p.beta = beta;
+    join_parts(p, re.as<T>(), im.as<T>());
+}
+
 void multiply(KernelContext& ctx, const View& out, const View* input, const View& a, const View& b,
               bool b_transposed, double beta, double alpha) {
+    if (out.dtype == DType::Complex64)
+        return multiply_complex<float>(ctx, out, input, a, b, b_transposed, beta, alpha);
+    if (out.dtype == DType::Complex128)
+        return multiply_complex<double>(ctx, out, input, a, b, b_transposed, beta, alpha);
     if (is_reduced(out.dtype)) {
         const WidenedOut wide(ctx, out);
         const View init = input == nullptr ? View{} : widened(ctx, *input);
@@ -203,7 +273,15 @@ void dot(KernelContext& ctx, const View& out, const View& x, const View& y) {
         return wide.finish();
     }
     const int64_t n = x.numel;
-    if (out.dtype == DType::Float32) {
+    if (is_complex(out.dtype)) {
+        const int64_t row[] = {1, n};
+        int64_t x_strides[] = {0, x.stride(0)}, y_strides[] = {0, y.stride(0)};
+        const int64_t one[] = {1}, step[] = {1};
+        const View result{out.data, one, step, 1, 1, out.dtype, 1};
+        const View a{x.data, row + 1, x_strides + 1, n, 1, x.dtype, 0},
+            b{y.data, row, y_strides, n, 2, y.dtype, 0};
+        multiply(ctx, result, nullptr, a, b, true, 0, 1);
+    } else if (out.dtype == DType::Float32) {
         *out.as<float>() = gemm_kernels().dot_f32(n, x.as<float>(), x.stride(0), y.as<float>(), y.stride(0));
     } else if (out.dtype == DType::Float64) {
         *out.as<double>() =

@@ -52,7 +52,8 @@ void integer_divisor(const TensorOrScalar& input, const TensorOrScalar& other) {
 }
 
 void integer_power(const TensorOrScalar& input, const TensorOrScalar& exponent) {
-    if (exponent.is_tensor() || exponent.scalar().is_floating() || exponent.scalar().to<int64_t>() >= 0)
+    if (exponent.is_tensor() || !is_integral(exponent.scalar().dtype(), true) ||
+        exponent.scalar().to<int64_t>() >= 0)
         return;
     RL_CHECK(!are_integers(input, exponent), throw_runtime,
              "pow(input, exponent): integers cannot be raised to the negative power %lld\n"

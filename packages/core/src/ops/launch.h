@@ -74,6 +74,7 @@ class Launch {
     void param(bool v) { next(Param::Kind::Bool).integer = v; }
     void param(int64_t v) { next(Param::Kind::Int).integer = v; }
     void param(double v) { next(Param::Kind::Float).floating = v; }
+    /// RuntimeError for a complex number: kernels take real ones.
     void param(Scalar v) { v.is_floating() ? param(v.to<double>()) : param(v.to<int64_t>()); }
     void param(IntList v) {
         Param& p = next(Param::Kind::Ints);

@@ -16,7 +16,9 @@ using cpu::PointwisePlan;
 // --- dtypes -------------------------------------------------------------------------------------------------------
 
 // What an operand says about the result: its dtype, and how loudly (2: has dimensions, 1: 0-d tensor, 0: number).
-DType category_default(Scalar s) { return s.is_floating() ? default_dtype() : s.dtype(); }
+DType category_default(Scalar s) {
+    return s.is_floating() ? default_dtype() : s.is_complex() ? complex_dtype(default_dtype()) : s.dtype();
+}
 
 struct Promotion {
     DType dtype[3];
@@ -61,6 +63,14 @@ void check_params(const PointwiseDesc& desc, const Scalar* params, DType compute
     throw_not_implemented("%s: not defined for dtype %s", desc.name, name(compute));
 }
 
+DType result_of(const PointwiseDesc& desc, DType dtype) {
+    switch (desc.result) {
+        case PointwiseDesc::Result::Bool: return DType::Bool;
+        case PointwiseDesc::Result::Real: return real_dtype(dtype);
+        default: return dtype;
+    }
+}
+
 // Where a number of Python lives while the loop reads it.
 union Cell {
     bool b;
@@ -74,6 +84,8 @@ union Cell {
     uint64_t u64;
     float f32;
     double f64;
+    Complex<float> c64;
+    Complex<double> c128;
 };
 void store(Cell& cell, Scalar v, DType t) {
     switch (t) {
@@ -87,13 +99,15 @@ void store(Cell& cell, Scalar v, DType t) {
         case DType::UInt32: cell.u32 = static_cast<uint32_t>(v.to<int64_t>()); break;
         case DType::UInt64: cell.u64 = static_cast<uint64_t>(v.to<int64_t>()); break;
         case DType::Float32: cell.f32 = v.to<float>(); break;
+        case DType::Complex64: cell.c64 = v.to<Complex<float>>(); break;
+        case DType::Complex128: cell.c128 = v.to<Complex<double>>(); break;
         default: cell.f64 = v.to<double>(); break;
     }
 }
 
 // Whether an integer lies in the range of an integer dtype; anything else fits.
 bool fits(Scalar v, DType t) {
-    if (v.is_floating()) return true;
+    if (v.is_floating() || v.is_complex()) return true;
     int64_t n = v.to<int64_t>();
     switch (t) {
         case DType::UInt8: return n == static_cast<uint8_t>(n);
@@ -148,7 +162,7 @@ struct Fast {
             return false;
         loop = desc.loops().loop[static_cast<int>(dtype)];
         if (!loop) return false;
-        result = desc.result == PointwiseDesc::Result::Bool ? DType::Bool : dtype;
+        result = result_of(desc, dtype);
         const auto size = static_cast<int64_t>(itemsize(dtype));
         for (int i = 0; i < desc.num_inputs; ++i) {
             if (in[i].is_tensor()) {
@@ -187,8 +201,10 @@ struct Fast {
 bool is_number_like(const Tensor& t) { return t.dim() == 0 && t.device().type == DeviceType::CPU; }
 
 Scalar number_of(const Tensor& t) {
-    Tensor wide = make_tensor({}, is_integral(t.dtype(), true) ? DType::Int64 : DType::Float64);
+    const bool integer = is_integral(t.dtype(), true), complex = is_complex(t.dtype());
+    Tensor wide = make_tensor({}, integer ? DType::Int64 : complex ? DType::Complex128 : DType::Float64);
     copy_into(wide, t);
+    if (complex) return Scalar(*wide.data<Complex<double>>());
     if (wide.dtype() == DType::Float64) return Scalar(*wide.data<double>());
     return t.dtype() == DType::Bool ? Scalar(*wide.data<int64_t>() != 0) : Scalar(*wide.data<int64_t>());
 }
@@ -225,7 +241,7 @@ struct General {
             common = default_dtype();
         if (!desc.wraps) widen();
         compute = compute_dtype(common);
-        result = desc.result == PointwiseDesc::Result::Bool ? DType::Bool : common;
+        result = result_of(desc, common);
         if (!desc.loops().loop[static_cast<int>(compute)]) no_loop(desc, common);
         check_params(desc, params, common);
     }
@@ -314,7 +330,7 @@ struct General {
         plan.loop = desc.loops().loop[static_cast<int>(compute)];
         plan.params = params;
         std::memcpy(plan.sizes, sizes, sizeof(int64_t) * ndim);
-        set_operand(plan, 0, out, desc.result == PointwiseDesc::Result::Bool ? DType::Bool : compute);
+        set_operand(plan, 0, out, result_of(desc, compute));
         for (int i = 0; i < desc.num_inputs; ++i) {
             DType loop_dtype = desc.bool_inputs >> i & 1 ? DType::Bool : compute;
             if (in[i].is_tensor()) {

@@ -18,7 +18,7 @@ inline constexpr int kMaxOperands = 6;
 
 struct PointwiseDesc {
     enum class Compute : uint8_t { Common, CommonFloat };  // CommonFloat: integers become the default dtype
-    enum class Result : uint8_t { Compute, Bool };
+    enum class Result : uint8_t { Compute, Bool, Real };  // Real: of complex numbers their parts' dtype
 
     const char* name;
     const char* const* arg_names;

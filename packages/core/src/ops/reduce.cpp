@@ -29,6 +29,7 @@ DType result_of(const ReduceDesc& desc, DType input) {
         case ReduceDesc::Result::Bool: return input == DType::UInt8 ? DType::UInt8 : DType::Bool;
         case ReduceDesc::Result::Sum: return is_integral(input, true) ? DType::Int64 : input;
         case ReduceDesc::Result::Index: return DType::Int64;
+        case ReduceDesc::Result::Real: return real_dtype(input);
         default: return input;
     }
 }
@@ -139,7 +140,7 @@ Tensor reduce(const ReduceDesc& desc, const Tensor& input, std::optional<IntList
               std::optional<DType> dtype, const Scalar* params) {
     if (dtype && *dtype != input.dtype()) {
         // Floating sums are wide inside anyway: a wider result takes no wider input.
-        bool widens = is_floating(input.dtype()) && is_floating(*dtype);
+        bool widens = is_differentiable(*dtype) && category(input.dtype()) == category(*dtype);
         if (!widens) {
             Tensor converted = make_tensor(input.sizes(), *dtype, input.device());
             copy_into(converted, input);

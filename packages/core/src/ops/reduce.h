@@ -30,8 +30,9 @@ struct ReduceTable {
 };
 
 struct ReduceDesc {
-    /// Compute: the input's dtype. Bool: bool, or uint8 of uint8. Sum: int64 of integers and bool. Index: int64.
-    enum class Result : uint8_t { Compute, Bool, Sum, Index };
+    /// Compute: the input's dtype. Bool: bool, or uint8 of uint8. Sum: int64 of integers and bool. Index: int64. Real: the
+    /// input's dtype, of a complex one its parts' dtype.
+    enum class Result : uint8_t { Compute, Bool, Sum, Index, Real };
 
     const char* name;
     Result result;

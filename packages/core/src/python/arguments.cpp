@@ -69,6 +69,11 @@ bool numpy_scalar(PyObject* o, Scalar& out) {
         out = Scalar(v);
         return true;
     }
+    if (std::strncmp(type->tp_name + 6, "complex", 7) == 0) {
+        const Py_complex z = PyComplex_AsCComplex(o);
+        out = Scalar(Complex<double>(z.real, z.imag));
+        return true;
+    }
     if (!type->tp_as_number || !type->tp_as_number->nb_float) return false;
     double v = PyFloat_AsDouble(o);
     if (v == -1 && PyErr_Occurred()) {
@@ -119,6 +124,11 @@ bool to_scalar(PyObject* o, Scalar& out) {
     }
     if (PyFloat_Check(o)) {
         out = Scalar(PyFloat_AS_DOUBLE(o));
+        return true;
+    }
+    if (PyComplex_Check(o)) {
+        const Py_complex z = PyComplex_AsCComplex(o);
+        out = Scalar(Complex<double>(z.real, z.imag));
         return true;
     }
     return numpy_scalar(o, out);

@@ -25,7 +25,9 @@ class UnknownElement : public Error {
 DType number_dtype(PyObject* o, Scalar s) {
     if (PyFloat_CheckExact(o) || PyLong_CheckExact(o) || PyBool_Check(o) ||
         std::strncmp(Py_TYPE(o)->tp_name, "numpy.", 6) != 0)
-        return s.is_floating() ? default_dtype() : s.dtype();
+        return s.is_floating()  ? default_dtype()
+               : s.is_complex() ? complex_dtype(default_dtype())
+                                : s.dtype();
     const char* type = Py_TYPE(o)->tp_name + 6;
     for (int i = 0; i < kNumDTypes; ++i)
         if (std::strcmp(type, name(static_cast<DType>(i))) == 0) return static_cast<DType>(i);
@@ -158,7 +160,8 @@ Tensor from_sequence(PyObject* data, std::optional<DType> dtype) {
         case DType::BFloat16: fill(data, 0, n, out.data<BFloat16>()); break;
         case DType::Float32: fill(data, 0, n, out.data<float>()); break;
         case DType::Float64: fill(data, 0, n, out.data<double>()); break;
-        default: throw_not_implemented("tensor(data, dtype): %s is not supported yet", name(t));
+        case DType::Complex64: fill(data, 0, n, out.data<Complex<float>>()); break;
+        case DType::Complex128: fill(data, 0, n, out.data<Complex<double>>()); break;
     }
     return out;
 }
@@ -202,7 +205,9 @@ Device read_device(const char* function, PyObject* o) {
     return device;
 }
 
-bool is_plain(PyObject* data) { return is_sequence(data) || PyFloat_Check(data) || PyLong_Check(data); }
+bool is_plain(PyObject* data) {
+    return is_sequence(data) || PyFloat_Check(data) || PyLong_Check(data) || PyComplex_Check(data);
+}
 
 // The same call to rushlight_core._creation, for data that is neither numbers nor lists of them.
 PyObject* slow_call(const char* function, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {

@@ -28,6 +28,10 @@ PyObject* wrap(const std::vector<Tensor>& list) {
 
 PyObject* wrap(Scalar s) {
     if (s.is_bool()) return wrap(s.to<bool>());
+    if (s.is_complex()) {
+        const auto z = s.to<Complex<double>>();
+        return PyComplex_FromDoubles(z.re, z.im);
+    }
     return s.is_floating() ? wrap(s.to<double>()) : wrap(s.to<int64_t>());
 }
 

@@ -8,7 +8,12 @@
 #include "python/results.h"
 #include "rushlight/dispatch.h"
 #include "rushlight/half.h"
+#include "rushlight/ops/conj.h"
+#include "rushlight/ops/copy_.h"
+#include "rushlight/ops/fill_.h"
+#include "rushlight/ops/imag.h"
 #include "rushlight/ops/permute.h"
+#include "rushlight/ops/real.h"
 #include "rushlight/ops/t.h"
 #include "rushlight/ops/transpose.h"
 
@@ -37,8 +42,10 @@ Scalar element(const void* p, DType dtype) {
         case DType::BFloat16: return Scalar(double{static_cast<float>(*static_cast<const BFloat16*>(p))});
         case DType::Float32: return Scalar(double{*static_cast<const float*>(p)});
         case DType::Float64: return Scalar(*static_cast<const double*>(p));
-        default: throw_not_implemented("item(): dtype %s is not supported yet", name(dtype));
+        case DType::Complex64: return Scalar(Complex<double>(*static_cast<const Complex<float>*>(p)));
+        case DType::Complex128: return Scalar(*static_cast<const Complex<double>*>(p));
     }
+    return Scalar();  // not reached: every dtype is above
 }
 
 }  // namespace
@@ -128,6 +135,12 @@ PyObject* tolist_of(const Tensor& t, int d, const char* data) {
 
 RL_METHOD(method_item) {
     RL_PY_TRY return number(unwrap(self));
+    RL_PY_CATCH
+}
+RL_METHOD(method_complex) {
+    RL_PY_TRY
+    const auto z = item(unwrap(self)).to<Complex<double>>();
+    return PyComplex_FromDoubles(z.re, z.im);
     RL_PY_CATCH
 }
 RL_METHOD(method_tolist) {
@@ -344,14 +357,40 @@ RL_GETTER(get_conjugate_transpose) {
     RL_CHECK(t.dim() == 2 || t.dim() == 0, throw_runtime,
              "H: needs a matrix, the tensor has shape %s\nhint: mH is that of the last two dimensions",
              to_string(t.sizes()).c_str());
-    return wrap(ops::t(t));
+    return wrap(ops::conj(ops::t(t)));
     RL_PY_CATCH
 }
-RL_GETTER(get_real) { return Py_NewRef(self); }
-RL_GETTER(get_imag) {
+RL_GETTER(get_matrix_adjoint) {
     RL_PY_TRY
-    throw_runtime("imag: needs a complex tensor, this one is %s", name(unwrap(self).dtype()));
+    const Tensor& t = unwrap(self);
+    RL_CHECK(t.dim() >= 2, throw_runtime, "mH: needs at least 2 dimensions, the tensor has shape %s",
+             to_string(t.sizes()).c_str());
+    return wrap(ops::conj(ops::transpose(t, -2, -1)));
     RL_PY_CATCH
+}
+RL_GETTER(get_real) {
+    if (!is_complex(unwrap(self).dtype())) return Py_NewRef(self);
+    RL_PY_TRY return wrap(ops::real(unwrap(self)));
+    RL_PY_CATCH
+}
+RL_GETTER(get_imag) {
+    RL_PY_TRY return wrap(ops::imag(unwrap(self)));
+    RL_PY_CATCH
+}
+int set_part(PyObject* self, PyObject* value, void* imaginary) {
+    RL_PY_TRY
+    RL_CHECK(value, throw_type, "a part of a tensor cannot be deleted");
+    Tensor part = imaginary ? ops::imag(unwrap(self)) : ops::real(unwrap(self));
+    Scalar number;
+    if (is_tensor(value)) {
+        ops::copy_(part, unwrap(value), false);
+    } else {
+        RL_CHECK(to_scalar(value, number), throw_type, "%s: must be a Tensor or a number, not %s",
+                 imaginary ? "imag" : "real", Py_TYPE(value)->tp_name);
+        ops::fill_(part, number);
+    }
+    return 0;
+    RL_PY_CATCH_INT
 }
 RL_GETTER(get_none) { Py_RETURN_NONE; }
 RL_GETTER(get_false) { Py_RETURN_FALSE; }
@@ -392,6 +431,7 @@ PyMethodDef tensor_methods[] = {
     {"is_set_to", method_is_set_to, METH_O, "Whether both see the same memory in the same way."},
     {"is_pinned", method_is_pinned, METH_NOARGS, "Whether the memory is page-locked."},
     {"get_device", method_get_device, METH_NOARGS, "The index of the device; -1 for the CPU."},
+    {"__complex__", method_complex, METH_NOARGS, nullptr},
     {"is_nonzero", method_is_nonzero, METH_NOARGS, "The truth of a tensor of one element."},
     {"is_signed", method_is_signed, METH_NOARGS, nullptr},
     {"is_floating_point", method_is_floating_point, METH_NOARGS, nullptr},
@@ -416,10 +456,11 @@ PyGetSetDef tensor_properties[] = {
     {"mT", get_matrix_transpose, nullptr, "The last two dimensions changed for each other.", nullptr},
     {"H", get_conjugate_transpose, nullptr, "The transpose of a matrix; of a complex one also conjugated.",
      nullptr},
-    {"mH", get_matrix_transpose, nullptr,
+    {"mH", get_matrix_adjoint, nullptr,
      "The last two dimensions changed for each other; of a complex tensor also conjugated.", nullptr},
-    {"real", get_real, nullptr, "The real part: of a real tensor the tensor itself.", nullptr},
-    {"imag", get_imag, nullptr, "The imaginary part of a complex tensor.", nullptr},
+    {"real", get_real, set_part, "The real part, a view; of a real tensor the tensor itself.", nullptr},
+    {"imag", get_imag, set_part, "The imaginary part of a complex tensor, a view.",
+     const_cast<char*>("imaginary")},
     {"_version", get_version, nullptr, "How often the storage was written.", nullptr},
     {"itemsize", get_itemsize, nullptr, "Bytes of one element.", nullptr},
     {"nbytes", get_nbytes, nullptr, "Bytes of all elements.", nullptr},

@@ -3,6 +3,7 @@
 #include <atomic>
 
 #include "rushlight/error.h"
+#include "rushlight/scalar.h"
 
 namespace rushlight {
 namespace {
@@ -51,6 +52,10 @@ DType promote(DType a, DType b) {
 }
 
 DType default_dtype() { return default_dtype_.load(std::memory_order_relaxed); }
+
+void Scalar::fail_complex() const {
+    throw_runtime("the complex number %g%+gj stands where a real one is needed", floating_, imaginary_);
+}
 
 void set_default_dtype(DType t) {
     RL_CHECK(is_floating(t), throw_type, "set_default_dtype(d): d must be a floating point dtype, got %s",

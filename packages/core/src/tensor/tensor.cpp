@@ -320,6 +320,8 @@ Tensor make_scalar(Scalar value, DType dtype) {
         case DType::UInt16: *t.data<uint16_t>() = value.to<uint16_t>(); break;
         case DType::UInt32: *t.data<uint32_t>() = value.to<uint32_t>(); break;
         case DType::UInt64: *t.data<uint64_t>() = value.to<uint64_t>(); break;
+        case DType::Complex64: *t.data<Complex<float>>() = value.to<Complex<float>>(); break;
+        case DType::Complex128: *t.data<Complex<double>>() = value.to<Complex<double>>(); break;
         default: {
             float v = value.to<float>();
             if (dtype == DType::Float64) *t.data<double>() = value.to<double>();

@@ -146,7 +146,7 @@ def _windows(
         room = n + 2 * p - d * (k - 1) - 1
         count = (-(-room // s) if ceil_mode else room // s) + 1
         counts.append(count - 1 if ceil_mode and (count - 1) * s >= n + p else count)
-    out = np.zeros((*lead, *counts))
+    out = np.zeros((*lead, *counts), dtype=np.result_type(x, np.float64))
     for plane in itertools.product(*map(range, lead)):
         for place in itertools.product(*map(range, counts)):
             lines, padded = [], 1
@@ -165,7 +165,7 @@ def adaptive_pool(reduce: Callable[[Array], Any], x: Array, output_size: Any, po
 
 def _adaptive(reduce: Callable[[Array], Any], x: Array, counts: list[int]) -> Array:
     lead, size = x.shape[: x.ndim - len(counts)], x.shape[x.ndim - len(counts) :]
-    out = np.zeros((*lead, *counts))
+    out = np.zeros((*lead, *counts), dtype=np.result_type(x, np.float64))
     for plane in itertools.product(*map(range, lead)):
         for place in itertools.product(*map(range, counts)):
             window = tuple(
@@ -290,7 +290,7 @@ def col2im(
     size = int(np.prod(output_size))
     image = np.arange(channels * size).reshape(1, channels, *output_size) + 1
     places = im2col(image, kernel_size, dilation, padding, stride)[0]  # 0: in the padding
-    result = np.zeros((len(batch), channels * size + 1))
+    result = np.zeros((len(batch), channels * size + 1), dtype=np.result_type(batch, np.float64))
     for n, columns in enumerate(batch):
         np.add.at(result[n], places, columns)
     result = result[:, 1:].reshape(len(batch), channels, *output_size)

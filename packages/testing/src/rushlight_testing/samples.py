@@ -22,6 +22,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 _INTEGERS = ("uint8", "int8", "int16", "int32", "int64")
+_FLOATS = ("float16", "bfloat16", "float32", "float64")
+_COMPLEX = ("complex64", "complex128")
 
 
 @dataclass(frozen=True)
@@ -43,9 +45,7 @@ def samples_of(text: str, library: Any, dtype: str = "float32") -> list[Sample]:
     """
     helpers = _Helpers(library, dtype, random.Random(zlib.crc32(f"{text}:{dtype}".encode())))
     names = {name: getattr(helpers, name) for name in ("t", "spd", "units", "pairs", "scalars", "special")}
-    names |= {
-        name: getattr(library, name) for name in (*_INTEGERS, "float16", "bfloat16", "float32", "float64")
-    }
+    names |= {name: getattr(library, name) for name in (*_INTEGERS, *_FLOATS, *_COMPLEX)}
     names |= {"bool": library.bool, "bool_": library.bool, "inf": math.inf, "nan": math.nan, "torch": library}
     args, kwargs = eval(f"(lambda *args, **kwargs: (args, kwargs))({text})", names)
     if len(args) == 1 and not kwargs and isinstance(args[0], _Group):
@@ -73,6 +73,8 @@ class _Helpers:
             first = max(math.ceil(low), 0) if name == "uint8" else math.ceil(low)
             choices = [n for n in range(first, math.floor(high) + 1) if n != 0 or low == 0]
             values = [self._source.choice(choices or [0]) for _ in range(count)]
+        elif name in _COMPLEX:
+            values = [complex(self._float(low, high), self._float(low, high)) for _ in range(count)]
         else:
             values = [self._float(low, high) for _ in range(count)]
         return self._make(values, shape, name)
@@ -108,6 +110,16 @@ class _Helpers:
             values: list[Any] = [False, True]
         elif self._dtype in _INTEGERS:
             values = [0, 1, 2, 127] + ([] if self._dtype == "uint8" else [-1, -128])
+        elif self._dtype in _COMPLEX:
+            values = [
+                0j,
+                1 + 0j,
+                -1j,
+                complex(math.inf, 1),
+                complex(1, -math.inf),
+                complex(math.nan, 0),
+                1e-7 + 1e4j,
+            ]
         else:
             values = [0.0, -0.0, 1.0, -1.0, math.inf, -math.inf, math.nan, 1e-7, 6e4]
         return self._make(values, (len(values),), self._dtype)

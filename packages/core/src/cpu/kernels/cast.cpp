@@ -1,5 +1,6 @@
 // Conversion between every pair of dtypes.
 #include "cpu/pointwise_driver.h"
+#include "rushlight/complex.h"
 #include "rushlight/half.h"
 
 namespace rushlight::cpu::RUSHLIGHT_CPU {
@@ -7,8 +8,14 @@ namespace {
 
 template <class To, class From>
 inline To convert(From v) {
-    if constexpr (std::is_same_v<To, bool>) {
+    if constexpr (kIsComplex<From> && kIsComplex<To>) {
+        return To(v);
+    } else if constexpr (kIsComplex<To>) {
+        return To(static_cast<Real<To>>(v));
+    } else if constexpr (std::is_same_v<To, bool>) {
         return static_cast<bool>(v != From(0));
+    } else if constexpr (kIsComplex<From>) {
+        return convert<To>(v.re);  // the imaginary part is dropped
     } else if constexpr (std::is_floating_point_v<From> && std::is_same_v<To, uint64_t>) {
         // The upper half of the range lies beyond int64's.
         constexpr From kHalf = From(0x1p63);
@@ -29,7 +36,7 @@ inline To cast_element(From v) {
     if constexpr (std::is_same_v<To, From>) return v;
     else if constexpr (from_half && to_half) return To(static_cast<float>(v));
     else if constexpr (from_half) return convert<To>(static_cast<float>(v));
-    else if constexpr (to_half) return To(static_cast<float>(v));
+    else if constexpr (to_half) return To(convert<float>(v));
     else return convert<To>(v);
 }
 
@@ -62,6 +69,7 @@ constexpr void row(LoopFn* r) {
     r[4] = cast<To, int32_t>, r[5] = cast<To, int64_t>, r[6] = cast<To, Half>, r[7] = cast<To, BFloat16>;
     r[8] = cast<To, float>, r[9] = cast<To, double>;
     r[10] = cast<To, uint16_t>, r[11] = cast<To, uint32_t>, r[12] = cast<To, uint64_t>;
+    r[13] = cast<To, Complex<float>>, r[14] = cast<To, Complex<double>>;
 }
 constexpr CastTable make() {
     CastTable t{};
@@ -69,6 +77,7 @@ constexpr CastTable make() {
     row<int32_t>(t.loop[4]), row<int64_t>(t.loop[5]), row<Half>(t.loop[6]), row<BFloat16>(t.loop[7]);
     row<float>(t.loop[8]), row<double>(t.loop[9]);
     row<uint16_t>(t.loop[10]), row<uint32_t>(t.loop[11]), row<uint64_t>(t.loop[12]);
+    row<Complex<float>>(t.loop[13]), row<Complex<double>>(t.loop[14]);
     return t;
 }
 }  // namespace

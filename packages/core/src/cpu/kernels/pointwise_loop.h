@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "ops/pointwise.h"
+#include "rushlight/complex.h"
 #include "rushlight/half.h"
 
 namespace rushlight::cpu::RUSHLIGHT_CPU {
@@ -45,6 +46,13 @@ template <> struct DTypeOf<double> {
     static constexpr DType value = DType::Float64;
 };
 
+template <> struct DTypeOf<Complex<float>> {
+    static constexpr DType value = DType::Complex64;
+};
+template <> struct DTypeOf<Complex<double>> {
+    static constexpr DType value = DType::Complex128;
+};
+
 // The element types that most operators are compiled for; float16 and bfloat16 reach them through float.
 template <class... T> struct Types {};
 using Floats = Types<float, double>;
@@ -54,6 +62,16 @@ using Numbers = Types<uint8_t, int8_t, int16_t, int32_t, int64_t, float, double>
 using All = Types<bool, uint8_t, int8_t, int16_t, int32_t, int64_t, float, double>;
 using AllAndUnsigned =
     Types<bool, uint8_t, int8_t, int16_t, int32_t, int64_t, float, double, uint16_t, uint32_t, uint64_t>;
+
+template <class List> struct WithComplex;
+template <class... T> struct WithComplex<Types<T...>> {
+    using type = Types<T..., Complex<float>, Complex<double>>;
+};
+using ComplexOnly = Types<Complex<float>, Complex<double>>;
+using FloatsAndComplex = WithComplex<Floats>::type;
+using NumbersAndComplex = WithComplex<Numbers>::type;
+using AllAndComplex = WithComplex<All>::type;
+using AllUnsignedAndComplex = WithComplex<AllAndUnsigned>::type;
 
 // What a loop reads for one input: elements side by side, or one held value.
 template <class T>

@@ -38,15 +38,20 @@ Tensor clamp(const Tensor& input, const std::optional<TensorOrScalar>& min,
 }
 
 namespace {
-// An operand as float64; it refers to the tensor that it was made with.
+// An operand as float64, a complex one as complex128; it refers to the tensor that it was made with.
 struct AsDouble {
     Tensor tensor;
     TensorOrScalar operand;
     explicit AsDouble(const TensorOrScalar& v)
-        : tensor(!v.is_tensor()                         ? Tensor()
-                 : v.tensor().dtype() == DType::Float64 ? v.tensor()
-                                                        : ops::_to_copy(v.tensor(), DType::Float64)),
-          operand(v.is_tensor() ? TensorOrScalar(tensor) : TensorOrScalar(Scalar(v.scalar().to<double>()))) {}
+        : tensor(!v.is_tensor()                  ? Tensor()
+                 : v.tensor().dtype() == wide(v) ? v.tensor()
+                                                 : ops::_to_copy(v.tensor(), wide(v))),
+          operand(v.is_tensor()             ? TensorOrScalar(tensor)
+                  : v.scalar().is_complex() ? v
+                                            : TensorOrScalar(Scalar(v.scalar().to<double>()))) {}
+    static DType wide(const TensorOrScalar& v) {
+        return is_complex(v.tensor().dtype()) ? DType::Complex128 : DType::Float64;
+    }
 };
 }  // namespace
 
@@ -54,7 +59,7 @@ Tensor float_power(const TensorOrScalar& input, const TensorOrScalar& exponent) 
     return ops::pow(AsDouble(input).operand, AsDouble(exponent).operand);
 }
 Tensor float_power_(const Tensor& input, const TensorOrScalar& exponent) {
-    RL_CHECK(input.dtype() == DType::Float64, throw_runtime,
+    RL_CHECK(input.dtype() == DType::Float64 || input.dtype() == DType::Complex128, throw_runtime,
              "float_power_(input): needs a float64 tensor, got %s\nhint: float_power() returns a new one",
              name(input.dtype()));
     return ops::pow_(input, AsDouble(exponent).operand);

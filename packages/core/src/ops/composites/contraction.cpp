@@ -5,6 +5,7 @@
 #include "ops/views.h"
 #include "rushlight/ops/add.h"
 #include "rushlight/ops/addmm.h"
+#include "rushlight/ops/conj.h"
 #include "rushlight/ops/dot.h"
 #include "rushlight/ops/expand.h"
 #include "rushlight/ops/matmul.h"
@@ -75,7 +76,7 @@ Tensor inner(const Tensor& input, const Tensor& other) {
     return tensordot(input, other, kInts<-1>, kInts<-1>);
 }
 
-Tensor vdot(const Tensor& input, const Tensor& other) { return ops::dot(input, other); }
+Tensor vdot(const Tensor& input, const Tensor& other) { return ops::dot(ops::conj(input), other); }
 
 Tensor linalg_cross(const Tensor& input, const Tensor& other, int64_t dim) {
     RL_CHECK(input.dim() == other.dim(), throw_runtime,

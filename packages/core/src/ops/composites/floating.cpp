@@ -8,6 +8,8 @@
 #include "rushlight/ops/_nextafter.h"
 #include "rushlight/ops/_to_copy.h"
 #include "rushlight/ops/clone.h"
+#include "rushlight/ops/eq.h"
+#include "rushlight/ops/imag.h"
 #include "rushlight/ops/ones_like.h"
 
 namespace rushlight::composites {
@@ -47,6 +49,9 @@ Tensor nan_to_num(const Tensor& input, std::optional<double> nan, std::optional<
     return ops::_nan_to_num(input, nan.value_or(0), posinf.value_or(largest), neginf.value_or(-largest));
 }
 
-Tensor isreal(const Tensor& input) { return ops::ones_like(input, DType::Bool); }
+Tensor isreal(const Tensor& input) {
+    return is_complex(input.dtype()) ? ops::eq(ops::imag(input), Scalar(0))
+                                     : ops::ones_like(input, DType::Bool);
+}
 
 }  // namespace rushlight::composites

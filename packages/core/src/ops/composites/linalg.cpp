@@ -10,6 +10,7 @@
 #include "rushlight/ops/amin.h"
 #include "rushlight/ops/cat.h"
 #include "rushlight/ops/clone.h"
+#include "rushlight/ops/conj.h"
 #include "rushlight/ops/detach.h"
 #include "rushlight/ops/diagonal.h"
 #include "rushlight/ops/expand.h"
@@ -37,8 +38,8 @@ namespace rushlight::composites {
 namespace {
 
 void check_floating(const char* op, const Tensor& t) {
-    RL_CHECK(is_floating(t.dtype()), throw_runtime, "linalg.%s(input): needs a floating-point tensor, got %s",
-             op, name(t.dtype()));
+    RL_CHECK(is_differentiable(t.dtype()), throw_runtime,
+             "linalg.%s(input): needs a floating-point tensor, got %s", op, name(t.dtype()));
 }
 
 void check_square(const char* op, const Tensor& t) {
@@ -87,6 +88,9 @@ Tensor extreme(const Tensor& values, double order, int64_t dim, bool keepdim) {
 Tensor linalg_vector_norm(const Tensor& input, Scalar ord, std::optional<IntList> dim, bool keepdim,
                           std::optional<DType> dtype) {
     check_floating("vector_norm", input);
+    RL_CHECK(!dtype || !is_complex(input.dtype()) || is_complex(*dtype), throw_runtime,
+             "linalg.vector_norm(dtype): must be complex as the input is, got %s",
+             name(dtype.value_or(input.dtype())));
     return ops::norm(dtype && *dtype != input.dtype() ? ops::_to_copy(input, *dtype) : input, ord, dim,
                      keepdim, dtype);
 }
@@ -145,7 +149,7 @@ Tensor linalg_norm_name(const Tensor& input, std::string_view ord, std::optional
 // --- products ---
 
 Tensor linalg_vecdot(const Tensor& x, const Tensor& y, int64_t dim) {
-    const Tensor products = ops::mul(x, y);
+    const Tensor products = ops::mul(ops::conj(x), y);
     const int64_t d = wrap_dim("linalg.vecdot", dim, products.dim());
     return ops::sum(products, IntList(&d, 1), false, products.dtype());
 }
@@ -278,7 +282,7 @@ namespace {
 
 // x^0 to x^(count - 1) along a new last dimension; each step doubles how many there are.
 Tensor powers_of(const Tensor& x, int64_t count) {
-    Tensor step = is_floating(x.dtype()) ? x : ops::_to_copy(x, DType::Int64);
+    Tensor step = is_differentiable(x.dtype()) ? x : ops::_to_copy(x, DType::Int64);
     std::vector<int64_t> sizes = step.shape();
     sizes.push_back(count);
     make_tensor(sizes, step.dtype(), step.device());  // raises at once where that is too much
@@ -310,7 +314,7 @@ Tensor vander(const Tensor& x, std::optional<int64_t> N, bool increasing) {
     const int64_t count = N.value_or(x.size(0));
     RL_CHECK(count >= 0, throw_runtime, "vander(N): must not be negative, got %lld", (long long)count);
     const int64_t none[] = {x.size(0), 0};
-    if (count == 0) return ops::new_empty(x, none, is_floating(x.dtype()) ? x.dtype() : DType::Int64);
+    if (count == 0) return ops::new_empty(x, none, is_differentiable(x.dtype()) ? x.dtype() : DType::Int64);
     Tensor made = powers_of(x, count);
     return increasing ? made : ops::flip(made, kInts<-1>);
 }

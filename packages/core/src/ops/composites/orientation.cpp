@@ -2,6 +2,7 @@
 #include "bodies/orientation.h"
 #include "ops/views.h"
 #include "rushlight/ops/clone.h"
+#include "rushlight/ops/conj.h"
 #include "rushlight/ops/flip.h"
 #include "rushlight/ops/narrow.h"
 #include "rushlight/ops/reshape.h"
@@ -40,7 +41,7 @@ Tensor rot90(const Tensor& input, int64_t k, IntList dims) {
 Tensor adjoint(const Tensor& input) {
     RL_CHECK(input.dim() >= 2, throw_runtime, "adjoint(input): needs at least 2 dimensions, got shape %s",
              to_string(input.sizes()).c_str());
-    return ops::transpose(input, -2, -1);
+    return ops::conj(ops::transpose(input, -2, -1));
 }
 Tensor swapdims(const Tensor& input, int64_t dim0, int64_t dim1) { return ops::transpose(input, dim0, dim1); }
 
@@ -61,11 +62,6 @@ Tensor sum_to_size(const Tensor& input, IntList size) {
 
 Tensor narrow_copy(const Tensor& input, int64_t dim, int64_t start, int64_t length) {
     return ops::clone(ops::narrow(input, dim, start, length), "contiguous");
-}
-
-Tensor itself(const Tensor& input) { return input; }
-Tensor imag(const Tensor& input) {
-    throw_runtime("imag(input): needs a complex tensor, got %s", name(input.dtype()));
 }
 
 }  // namespace rushlight::composites

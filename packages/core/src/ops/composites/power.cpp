@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "bodies/power_backward.h"
+#include "rushlight/ops/_to_copy.h"
 #include "rushlight/ops/div.h"
 #include "rushlight/ops/eq.h"
 #include "rushlight/ops/ge.h"
@@ -9,6 +10,7 @@
 #include "rushlight/ops/mul.h"
 #include "rushlight/ops/pow.h"
 #include "rushlight/ops/prod.h"
+#include "rushlight/ops/real.h"
 #include "rushlight/ops/sub.h"
 #include "rushlight/ops/sum.h"
 #include "rushlight/ops/unsqueeze.h"
@@ -42,19 +44,31 @@ Tensor pow_backward_input(const Tensor& grad, const TensorOrScalar& input, const
     if (e.equals(0)) return ops::zeros_like(grad);
     if (e.equals(1)) return grad;
     if (e.equals(2)) return ops::mul(ops::mul(grad, input), 2);
+    if (e.is_complex()) {
+        const auto z = e.to<Complex<double>>();
+        return ops::mul(grad, ops::mul(ops::pow(input, Scalar(z - Complex<double>(1))), e));
+    }
     Scalar less = e.is_floating() ? Scalar(e.to<double>() - 1) : Scalar(e.to<int64_t>() - 1);
     return ops::mul(grad, ops::mul(ops::pow(input, less), e));
 }
 
 Tensor pow_backward_exponent(const Tensor& grad, const TensorOrScalar& input, const TensorOrScalar& exponent,
                              const Tensor& result) {
+    auto zero_power = [&] {  // where 0 to the exponent is 0, whatever the exponent's neighbours
+        return ops::ge(ops::real(exponent.tensor()), 0);
+    };
     if (!input.is_tensor()) {
+        if (input.scalar().is_complex()) {
+            const Tensor base = make_scalar(input.scalar(), DType::Complex128);
+            return ops::mul(grad,
+                            ops::mul(result, ops::_to_copy(ops::log(base), result.dtype(), std::nullopt)));
+        }
         double base = input.scalar().to<double>();
         Tensor slope = ops::mul(grad, ops::mul(result, std::log(base)));
-        return base == 0 ? ops::where(ops::ge(exponent.tensor(), 0), 0, slope) : slope;
+        return base == 0 ? ops::where(zero_power(), 0, slope) : slope;
     }
     Tensor slope = ops::mul(grad, ops::mul(result, ops::log(input.tensor())));
-    return ops::where(ops::logical_and(ops::eq(input.tensor(), 0), ops::ge(exponent.tensor(), 0)), 0, slope);
+    return ops::where(ops::logical_and(ops::eq(input.tensor(), 0), zero_power()), 0, slope);
 }
 
 }  // namespace rushlight::composites

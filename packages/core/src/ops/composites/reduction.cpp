@@ -16,6 +16,7 @@
 #include "rushlight/ops/minimum.h"
 #include "rushlight/ops/ne.h"
 #include "rushlight/ops/pow.h"
+#include "rushlight/ops/real.h"
 #include "rushlight/ops/squeeze.h"
 #include "rushlight/ops/std.h"
 #include "rushlight/ops/sub.h"
@@ -52,12 +53,16 @@ std::tuple<Tensor, Tensor> std_mean(const Tensor& input, std::optional<IntList> 
 Tensor norm(const Tensor& input, Scalar p, std::optional<IntList> dim, bool keepdim,
             std::optional<DType> dtype) {
     DType computed = dtype.value_or(input.dtype());
-    RL_CHECK(is_floating(computed), throw_runtime,
+    RL_CHECK(is_differentiable(computed), throw_runtime,
              "norm(input): needs a floating-point tensor, got %s\nhint: give dtype, or convert it first",
              name(computed));
     double power = p.to<double>();
     if (power == 2) return ops::_norm2(input, dim, keepdim, dtype);
     Tensor magnitude = ops::abs(input);
+    if (is_complex(computed)) {
+        computed = real_dtype(computed);
+        if (dtype) dtype = computed;
+    }
     IntList along = dim.value_or(IntList());
     if (std::isinf(power))
         return power > 0 ? ops::amax(magnitude, along, keepdim) : ops::amin(magnitude, along, keepdim);
@@ -73,9 +78,9 @@ Tensor norm_name(const Tensor& input, std::string_view p, std::optional<IntList>
 }
 
 Tensor logsumexp(const Tensor& given, IntList dim, bool keepdim) {
-    Tensor input = is_floating(given.dtype()) ? given : ops::_to_copy(given, default_dtype());
+    Tensor input = is_differentiable(given.dtype()) ? given : ops::_to_copy(given, default_dtype());
     // Shifted by the largest element, which changes neither the value nor the gradient; infinities stay where they are.
-    Tensor shift = ops::amax(ops::detach(input), dim, true);
+    Tensor shift = ops::amax(ops::detach(ops::real(input)), dim, true);
     shift = ops::where(ops::isinf(shift), Scalar(0), shift);
     Tensor sums = ops::log(ops::sum(ops::exp(ops::sub(input, shift)), dim, keepdim));
     if (!keepdim) shift = dim.empty() ? ops::squeeze(shift) : ops::squeeze(shift, dim);

@@ -33,6 +33,8 @@ Tensor mvlgamma(const Tensor& input, int64_t p) {
 }
 
 Tensor logit(const Tensor& input, std::optional<double> eps) {
+    RL_CHECK(!is_complex(input.dtype()), throw_not_implemented, "logit: not defined for dtype %s",
+             name(input.dtype()));
     if (!eps || *eps < 0) return ops::_logit(input);
     const Tensor x = is_floating(input.dtype()) ? input : ops::_to_copy(input, default_dtype());
     return ops::_logit(ops::clamp(x, TensorOrScalar(*eps), TensorOrScalar(1 - *eps)));

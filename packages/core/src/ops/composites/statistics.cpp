@@ -11,6 +11,8 @@
 #include "rushlight/ops/broadcast_to.h"
 #include "rushlight/ops/ceil.h"
 #include "rushlight/ops/clamp.h"
+#include "rushlight/ops/complex.h"
+#include "rushlight/ops/conj.h"
 #include "rushlight/ops/detach.h"
 #include "rushlight/ops/diagonal.h"
 #include "rushlight/ops/div.h"
@@ -18,6 +20,7 @@
 #include "rushlight/ops/floor.h"
 #include "rushlight/ops/full.h"
 #include "rushlight/ops/gather.h"
+#include "rushlight/ops/imag.h"
 #include "rushlight/ops/isnan.h"
 #include "rushlight/ops/lerp.h"
 #include "rushlight/ops/matmul.h"
@@ -25,6 +28,7 @@
 #include "rushlight/ops/movedim.h"
 #include "rushlight/ops/mul.h"
 #include "rushlight/ops/narrow.h"
+#include "rushlight/ops/real.h"
 #include "rushlight/ops/reshape.h"
 #include "rushlight/ops/round.h"
 #include "rushlight/ops/sort.h"
@@ -212,7 +216,7 @@ Tensor cov(const Tensor& input, int64_t correction, const Tensor& fweights, cons
                 : ops::full({}, Scalar(correction), total.dtype(), x.device());
         free = ops::clamp(ops::sub(total, lost), Scalar(0));
     }
-    return ops::squeeze(ops::div(ops::matmul(apart, ops::t(weighted)), free));
+    return ops::squeeze(ops::div(ops::matmul(apart, ops::conj(ops::t(weighted))), free));
 }
 
 Tensor corrcoef(const Tensor& input) {
@@ -221,8 +225,11 @@ Tensor corrcoef(const Tensor& input) {
              to_string(input.sizes()).c_str());
     Tensor joint = cov(input, 1, Tensor(), Tensor());
     if (joint.dim() == 0) return ops::div(joint, joint);  // 1, or NaN
-    Tensor spread = ops::sqrt(ops::diagonal(joint));
+    Tensor spread = ops::sqrt(ops::real(ops::diagonal(joint)));
     Tensor scaled = ops::div(ops::div(joint, ops::unsqueeze(spread, 1)), ops::unsqueeze(spread, 0));
+    if (is_complex(scaled.dtype()))
+        return ops::complex(ops::clamp(ops::real(scaled), Scalar(-1), Scalar(1)),
+                            ops::clamp(ops::imag(scaled), Scalar(-1), Scalar(1)));
     return ops::clamp(scaled, Scalar(-1), Scalar(1));
 }
 

@@ -18,14 +18,16 @@ Tensor finish(Tensor t, bool requires_grad) {
 // Below all stages and without a version: the tensor is new, or the caller has counted the write.
 void write(const Tensor& t, Scalar value) {
     if (t.numel() == 0 || t.device().type == DeviceType::Meta) return;
-    bool zero =
-        value.is_floating() ? value.to<double>() == 0 && !std::signbit(value.to<double>()) : value.equals(0);
+    RL_CHECK(!value.is_complex() || is_complex(t.dtype()), throw_runtime,
+             "fill: a complex number does not fit a tensor of dtype %s", name(t.dtype()));
+    bool zero = value.is_floating() ? value.to<double>() == 0 && !std::signbit(value.to<double>())
+                                    : !value.is_complex() && value.equals(0);
     if (zero && t.device().type == DeviceType::CPU && t.impl()->has(Flag::Dense)) {
         std::memset(t.impl()->data(), 0, static_cast<size_t>(t.numel()) * itemsize(t.dtype()));
         return;
     }
     // Through the widest type of its category, so that the conversion is the one that copies use.
-    DType wide = value.is_floating() ? DType::Float64 : value.is_bool() ? DType::Bool : DType::Int64;
+    const DType wide = value.dtype();
     Tensor one = make_scalar(value, wide);
     if (wide != t.dtype() && t.numel() > 64 && t.device().type == DeviceType::CPU) {  // converted once
         Tensor converted = make_tensor({}, t.dtype());
@@ -48,7 +50,10 @@ Tensor like(const Tensor& input, std::optional<DType> dtype, std::optional<Devic
                           memory_format("empty_like", format));
 }
 
-DType dtype_of(Scalar value) { return value.is_floating() ? default_dtype() : value.dtype(); }
+DType dtype_of(Scalar value) {
+    if (value.is_complex()) return complex_dtype(default_dtype());
+    return value.is_floating() ? default_dtype() : value.dtype();
+}
 
 }  // namespace
 

@@ -116,7 +116,7 @@ void scatter(const char* op, const Tensor& input, int64_t dim, const Tensor& ind
             default: return overwrite(std::pair<uint64_t, uint64_t>());
         }
     }
-    with_type(op, dtype, [&](auto zero) {
+    with_number(op, dtype, [&](auto zero) {
         using T = decltype(zero);
         if (dtype == DType::Bool)
             write_each(along, input.data<T>(), values.data<T>(),

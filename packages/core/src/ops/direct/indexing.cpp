@@ -68,6 +68,8 @@ Combine adder(const char* op, DType t) {
                 cpu::place_kernels().add_f64(reinterpret_cast<double*>(to),
                                              reinterpret_cast<const double*>(from), n);
             };
+        case DType::Complex64: return add<Complex<float>>;
+        case DType::Complex128: return add<Complex<double>>;
         default: throw_not_implemented("%s: dtype %s cannot be accumulated yet", op, name(t));
     }
 }

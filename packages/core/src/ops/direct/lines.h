@@ -36,7 +36,16 @@ void with_type(const char* op, DType t, F f) {
         default: throw_not_implemented("%s: not defined for dtype %s", op, name(t));
     }
 }
-/// The same for floating-point types alone.
+/// The same with complex numbers: for what adds and multiplies, and compares no order.
+template <class F>
+void with_number(const char* op, DType t, F f) {
+    switch (t) {
+        case DType::Complex64: return f(Complex<float>());
+        case DType::Complex128: return f(Complex<double>());
+        default: return with_type(op, t, f);
+    }
+}
+/// For floating-point types alone.
 template <class F>
 void with_floating(const char* op, DType t, F f) {
     switch (t) {

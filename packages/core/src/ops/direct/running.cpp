@@ -86,9 +86,10 @@ Tensor accumulate(const char* op, const Tensor& input, int64_t dim, std::optiona
         copy_into(out, wide);
         return out;
     }
-    with_type(op, result, [&](auto zero) {
+    with_number(op, result, [&](auto zero) {
         using T = decltype(zero);
-        using State = std::conditional_t<std::is_integral_v<T>, uint64_t, double>;
+        using State = std::conditional_t<kIsComplex<T>, Complex<double>,
+                                         std::conditional_t<std::is_integral_v<T>, uint64_t, double>>;
         T* y = out.data<T>();
         run(Blocks(x, d), static_cast<State>(start), x.data<T>(),
             [&](State& state, T v, int64_t at, int64_t) {
@@ -175,22 +176,26 @@ Tensor _recurrence(const Tensor& factors, const Tensor& terms, int64_t dim, bool
              name(terms.dtype()), to_string(terms.sizes()).c_str(), name(factors.dtype()),
              to_string(factors.sizes()).c_str());
     Tensor out = make_tensor(terms.sizes(), terms.dtype(), terms.device());
-    with_floating("_recurrence", terms.dtype(), [&](auto zero) {
+    RL_CHECK(is_differentiable(terms.dtype()), throw_not_implemented,
+             "_recurrence: needs a floating-point tensor, got dtype %s", name(terms.dtype()));
+    with_number("_recurrence", terms.dtype(), [&](auto zero) {
         using T = decltype(zero);
+        using State = std::conditional_t<kIsComplex<T>, Complex<double>, double>;
         if (is_meta(terms) || out.numel() == 0) return;
         const Tensor f = row_major(factors), t = row_major(terms);
         const T *factor = f.data<T>(), *term = t.data<T>();
         T* y = out.data<T>();
         const Blocks blocks(t, d);
         blocks.each([&](int64_t first, int64_t width) {
-            double state[Blocks::kWidth] = {};
+            State state[Blocks::kWidth] = {};
             for (int64_t step = 0; step < blocks.n; ++step) {
                 const int64_t i = reverse ? blocks.n - 1 - step : step;
                 for (int64_t j = 0; j < width; ++j) {
                     const int64_t at = first + i * blocks.inner + j * blocks.apart();
                     if (step > 0)
-                        state[j] *= static_cast<Computed<T>>(factor[reverse ? at + blocks.inner : at]);
-                    state[j] += static_cast<Computed<T>>(term[at]);
+                        state[j] = state[j] *
+                                   State(static_cast<Computed<T>>(factor[reverse ? at + blocks.inner : at]));
+                    state[j] = state[j] + State(static_cast<Computed<T>>(term[at]));
                     y[at] = static_cast<T>(static_cast<Computed<T>>(state[j]));
                 }
             }

@@ -132,7 +132,8 @@ C neutral() {
 }
 template <class C>
 C mean_of(C sum, int64_t count) {
-    if constexpr (std::is_floating_point_v<C>) return sum / static_cast<C>(count);
+    if constexpr (kIsComplex<C>) return sum / C(static_cast<Real<C>>(count));
+    else if constexpr (std::is_floating_point_v<C>) return sum / static_cast<C>(count);
     else {  // rounded down
         const auto total = static_cast<int64_t>(sum);
         return static_cast<C>(total / count - (total % count != 0 && total < 0));
@@ -239,13 +240,13 @@ Tensor put_(const Tensor& input, const Tensor& index, const Tensor& source, bool
         return input;
     }
     const bool truth = input.dtype() == DType::Bool;
-    with_type("put_", input.dtype(), [&](auto zero) {
+    with_number("put_", input.dtype(), [&](auto zero) {
         using T = decltype(zero);
         using C = Computed<T>;
         for (int64_t i = 0; i < row.numel(); ++i) {
             T& to = input.data<T>()[place(i)];
             const C a = to, b = values.data<T>()[i];
-            to = static_cast<T>(truth ? static_cast<C>(a != 0 || b != 0) : static_cast<C>(a + b));
+            to = static_cast<T>(truth ? static_cast<C>(a != C() || b != C()) : static_cast<C>(a + b));
         }
     });
     return input;
@@ -339,19 +340,26 @@ Tensor _scatter_reduce_(const Tensor& input, int64_t dim, const Tensor& index, c
     begin_write("scatter_reduce_", input);
     if (places.numel() == 0) return input;
     const bool truth = input.dtype() == DType::Bool;  // their sum is or, their product and
-    with_type(op, input.dtype(), [&](auto zero) {
+    with_number(op, input.dtype(), [&](auto zero) {
         using T = decltype(zero);
         T* to = input.data<T>();
         const T* from = values.data<T>();
-        switch (truth && how == Reduce::Sum    ? Reduce::Amax
-                : truth && how == Reduce::Prod ? Reduce::Amin
-                                               : how) {
-            case Reduce::Sum: return scatter.run<T, Reduce::Sum>(to, from, include_self);
-            case Reduce::Prod: return scatter.run<T, Reduce::Prod>(to, from, include_self);
-            case Reduce::Mean: return scatter.run<T, Reduce::Mean>(to, from, include_self);
-            case Reduce::Amax: return scatter.run<T, Reduce::Amax>(to, from, include_self);
-            case Reduce::Amin: return scatter.run<T, Reduce::Amin>(to, from, include_self);
-        }
+        if constexpr (kIsComplex<T>) {
+            RL_CHECK(how == Reduce::Sum || how == Reduce::Prod || how == Reduce::Mean, throw_not_implemented,
+                     "%s(reduce): complex numbers have no order", op);
+            if (how == Reduce::Sum) return scatter.run<T, Reduce::Sum>(to, from, include_self);
+            if (how == Reduce::Prod) return scatter.run<T, Reduce::Prod>(to, from, include_self);
+            return scatter.run<T, Reduce::Mean>(to, from, include_self);
+        } else
+            switch (truth && how == Reduce::Sum    ? Reduce::Amax
+                    : truth && how == Reduce::Prod ? Reduce::Amin
+                                                   : how) {
+                case Reduce::Sum: return scatter.run<T, Reduce::Sum>(to, from, include_self);
+                case Reduce::Prod: return scatter.run<T, Reduce::Prod>(to, from, include_self);
+                case Reduce::Mean: return scatter.run<T, Reduce::Mean>(to, from, include_self);
+                case Reduce::Amax: return scatter.run<T, Reduce::Amax>(to, from, include_self);
+                case Reduce::Amin: return scatter.run<T, Reduce::Amin>(to, from, include_self);
+            }
     });
     return input;
 }

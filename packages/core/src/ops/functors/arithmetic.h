@@ -2,7 +2,7 @@
 // values of the compute dtype.
 #pragma once
 
-#include "ops/functors/math.h"
+#include "ops/functors/complex_math.h"
 
 namespace rushlight::functors {
 namespace {
@@ -171,7 +171,7 @@ template <class T>
 struct Pow {
     explicit Pow(const Scalar*) {}
     RL_HD T operator()(T a, T b) const {
-        if constexpr (std::is_same_v<T, float>) {
+        if constexpr (std::is_same_v<T, float> || kIsComplex<T>) {
             return math::pow(a, b);
         } else if constexpr (std::is_floating_point_v<T>) {
             return std::pow(a, b);
@@ -188,7 +188,7 @@ struct Pow {
     void with_second(T exponent, Run run) const {
         if (exponent == T(2)) return run([](T a) { return times(a, a); });
         if (exponent == T(3)) return run([](T a) { return times(times(a, a), a); });
-        if constexpr (std::is_floating_point_v<T>) {
+        if constexpr (std::is_floating_point_v<T> || kIsComplex<T>) {
             if (exponent == T(1)) return run([](T a) { return a; });
             if (exponent == T(0.5)) return run([](T a) { return math::sqrt(a); });
             if (exponent == T(-1)) return run([](T a) { return T(1) / a; });
@@ -216,7 +216,7 @@ template <class T>
 struct Neg {
     explicit Neg(const Scalar*) {}
     RL_HD T operator()(T a) const {
-        if constexpr (std::is_floating_point_v<T>) return -a;
+        if constexpr (std::is_floating_point_v<T> || kIsComplex<T>) return -a;
         else return minus(T(0), a);
     }
 };
@@ -224,8 +224,9 @@ struct Neg {
 template <class T>
 struct Abs {
     explicit Abs(const Scalar*) {}
-    RL_HD T operator()(T a) const {
-        if constexpr (std::is_floating_point_v<T>) return std::fabs(a);
+    RL_HD Real<T> operator()(T a) const {
+        if constexpr (kIsComplex<T>) return math::abs(a);
+        else if constexpr (std::is_floating_point_v<T>) return std::fabs(a);
         else if constexpr (std::is_unsigned_v<T>) return a;
         else return a < T(0) ? minus(T(0), a) : a;
     }
@@ -273,8 +274,10 @@ struct Lerp {
     explicit Lerp(const Scalar*) {}
     RL_HD T operator()(T start, T end, T weight) const {
         T span = end - start;
-        return (weight < T(0) ? -weight : weight) < T(0.5) ? start + weight * span
-                                                           : end - span * (T(1) - weight);
+        bool near;
+        if constexpr (kIsComplex<T>) near = math::abs(weight) < Real<T>(0.5);
+        else near = (weight < T(0) ? -weight : weight) < T(0.5);
+        return near ? start + weight * span : end - span * (T(1) - weight);
     }
 };
 

@@ -1,7 +1,7 @@
 // Functors of ops/comparison.yaml: results are bool, but for where's.
 #pragma once
 
-#include "ops/functors/math.h"
+#include "ops/functors/complex_math.h"
 
 namespace rushlight::functors {
 namespace {
@@ -23,22 +23,27 @@ RL_COMPARISON(LogicalOr, bool(a) | bool(b))
 RL_COMPARISON(LogicalXor, bool(a) != bool(b))
 #undef RL_COMPARISON
 
-#define RL_PREDICATE(Name, integers, floats)                      \
-    template <class T>                                            \
-    struct Name {                                                 \
-        explicit Name(const Scalar*) {}                           \
-        RL_HD bool operator()(T x) const {                        \
-            if constexpr (std::is_integral_v<T>) return integers; \
-            else return floats;                                   \
-        }                                                         \
+// Of a complex number: whether it holds for one of its parts, or for both.
+#define RL_PREDICATE(Name, integers, floats, joined)                          \
+    template <class T>                                                        \
+    struct Name {                                                             \
+        explicit Name(const Scalar*) {}                                       \
+        RL_HD bool operator()(T x) const {                                    \
+            if constexpr (kIsComplex<T>) return part(x.re) joined part(x.im); \
+            else return part(x);                                              \
+        }                                                                     \
+        RL_HD static bool part(Real<T> x) {                                   \
+            if constexpr (std::is_integral_v<T>) return integers;             \
+            else return floats;                                               \
+        }                                                                     \
     };
-RL_PREDICATE(LogicalNot, x == T(0), x == T(0))
-RL_PREDICATE(Isnan, false, x != x)
-RL_PREDICATE(Isinf, false, std::fabs(x) == T(INFINITY))
-RL_PREDICATE(Isfinite, true, std::fabs(x) < T(INFINITY))
-RL_PREDICATE(Isposinf, false, x == T(INFINITY))
-RL_PREDICATE(Isneginf, false, x == -T(INFINITY))
-RL_PREDICATE(Signbit, x < T(0), std::copysign(T(1), x) < T(0))
+RL_PREDICATE(LogicalNot, x == Real<T>(0), x == Real<T>(0), &&)
+RL_PREDICATE(Isnan, false, x != x, ||)
+RL_PREDICATE(Isinf, false, std::fabs(x) == Real<T>(INFINITY), ||)
+RL_PREDICATE(Isfinite, true, std::fabs(x) < Real<T>(INFINITY), &&)
+RL_PREDICATE(Isposinf, false, x == T(INFINITY), ||)
+RL_PREDICATE(Isneginf, false, x == -T(INFINITY), ||)
+RL_PREDICATE(Signbit, x < T(0), std::copysign(T(1), x) < T(0), ||)
 #undef RL_PREDICATE
 
 template <class T>
@@ -69,7 +74,13 @@ struct Isclose {
         : rtol(p[0].to<double>()), atol(p[1].to<double>()), equal_nan(p[2].to<bool>()) {}
     RL_HD bool operator()(T a, T b) const {
         if (a == b) return true;
-        if constexpr (std::is_floating_point_v<T>) {
+        if constexpr (kIsComplex<T>) {
+            using Part = Real<T>;
+            if (a != a && b != b) return equal_nan;
+            Part apart = math::abs(a - b);
+            return apart < Part(INFINITY) &&
+                   apart <= static_cast<Part>(atol) + static_cast<Part>(rtol) * math::abs(b);
+        } else if constexpr (std::is_floating_point_v<T>) {
             if (a != a && b != b) return equal_nan;
             T apart = std::fabs(a - b);
             return apart < T(INFINITY) && apart <= static_cast<T>(atol) + std::fabs(static_cast<T>(rtol) * b);

@@ -1,6 +1,7 @@
-// Functors of ops/elementary.yaml: functions of one or two real numbers.
+// Functors of ops/elementary.yaml: functions of one or two numbers.
 #pragma once
 
+#include "ops/functors/complex_math.h"
 #include "ops/functors/elementary_float.h"
 
 namespace rushlight::functors {
@@ -19,7 +20,10 @@ namespace {
         explicit Name(const Scalar*) {}                              \
         RL_HD T operator()(T x) const { return math::function(x); }  \
         RL_HD bool moderate(T x) const { return math::moderate(x); } \
-        T rare(T x) const { return std::function(x); }               \
+        T rare(T x) const {                                          \
+            if constexpr (kIsComplex<T>) return math::function(x);   \
+            else return std::function(x);                            \
+        }                                                            \
     };
 
 RL_FUNCTION(Exp, math::exp(x))
@@ -107,7 +111,14 @@ struct Sinc {
     explicit Sinc(const Scalar*) {}
     // The angle is reduced before it is multiplied by pi, which would round it.
     RL_HD T operator()(T x) const {
-        constexpr T kPi = T(3.141592653589793);
+        constexpr Real<T> kPi = Real<T>(3.141592653589793);
+        if constexpr (kIsComplex<T>) {
+            return x == T(0) ? T(1) : math::sin(T(kPi) * x) / (T(kPi) * x);
+        } else {
+            return real(x, kPi);
+        }
+    }
+    RL_HD static T real(T x, T kPi) {
         T turn = x - T(2) * math::nearbyint(x * T(0.5));  // in [-1, 1]
         T near = std::fabs(turn) > T(0.5) ? std::copysign(T(1), turn) - turn : turn;
         return x == T(0) ? T(1) : math::sin(kPi * near) / (kPi * x);

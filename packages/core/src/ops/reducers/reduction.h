@@ -15,10 +15,17 @@ namespace {
 template <class T>
 inline constexpr bool kIsReal = std::is_floating_point_v<T>;
 
+// What sums and products of T are kept in, and what they come out as.
+template <class T>
+using Wider =
+    std::conditional_t<kIsComplex<T>, Complex<double>, std::conditional_t<kIsReal<T>, double, uint64_t>>;
+template <class T>
+using WiderResult = std::conditional_t<std::is_same_v<Wider<T>, uint64_t>, int64_t, Wider<T>>;
+
 template <class T>
 struct Sum {
-    using Acc = std::conditional_t<kIsReal<T>, double, uint64_t>;
-    using Wide = std::conditional_t<kIsReal<T>, double, int64_t>;
+    using Acc = Wider<T>;
+    using Wide = WiderResult<T>;
     static constexpr bool kIdentity = true;
     explicit Sum(const Scalar*) {}
     Acc start() const { return 0; }
@@ -30,13 +37,13 @@ struct Sum {
 template <class T>
 struct Mean : Sum<T> {
     using Sum<T>::Sum;
-    double finish(double a, int64_t n) const { return a / static_cast<double>(n); }
+    Wider<T> finish(Wider<T> a, int64_t n) const { return a / Wider<T>(static_cast<double>(n)); }
 };
 
 template <class T>
 struct Prod {
-    using Acc = std::conditional_t<kIsReal<T>, double, uint64_t>;
-    using Wide = std::conditional_t<kIsReal<T>, double, int64_t>;
+    using Acc = Wider<T>;
+    using Wide = WiderResult<T>;
     static constexpr bool kIdentity = true;
     explicit Prod(const Scalar*) {}
     Acc start() const { return 1; }
@@ -44,6 +51,9 @@ struct Prod {
     Acc join(Acc a, Acc b) const { return a * b; }
     Wide finish(Acc a, int64_t) const { return static_cast<Wide>(a); }
 };
+
+inline double squared(double x) { return x * x; }
+inline double squared(Complex<double> z) { return z.re * z.re + z.im * z.im; }
 
 /// The square root of the sum of squares.
 template <class T>
@@ -53,7 +63,7 @@ struct Norm2 {
     static constexpr bool kIdentity = true;
     explicit Norm2(const Scalar*) {}
     Acc start() const { return 0; }
-    Acc step(Acc a, T x) const { return a + static_cast<double>(x) * static_cast<double>(x); }
+    Acc step(Acc a, T x) const { return a + squared(Wider<T>(x)); }
     Acc join(Acc a, Acc b) const { return a + b; }
     Wide finish(Acc a, int64_t) const { return std::sqrt(a); }
 };
@@ -235,10 +245,36 @@ struct Var {
         return {static_cast<double>(n), mean, in_lanes(n, 0.0, zero, add_square, plus)};
     }
 };
+/// Of complex numbers: squared distances in the plane.
+template <class T>
+struct Var<Complex<T>> {
+    struct Acc {
+        double count;
+        Complex<double> mean;
+        double squares;
+    };
+    using Wide = double;
+    static constexpr bool kIdentity = true;
+    double correction;
+    explicit Var(const Scalar* p) : correction(p[0].to<double>()) {}
+    Acc start() const { return {0, 0, 0}; }
+    Acc step(Acc a, Complex<T> x) const { return join(a, {1, Complex<double>(x), 0}); }
+    Acc join(Acc a, Acc b) const {
+        double count = a.count + b.count;
+        if (count == 0) return a;
+        Complex<double> apart = b.mean - a.mean;
+        double share = b.count / count;
+        return {count, a.mean + apart * share, a.squares + b.squares + squared(apart) * a.count * share};
+    }
+    Wide finish(Acc a, int64_t n) const {
+        double free = static_cast<double>(n) - correction;
+        return a.squares / (free > 0 ? free : 0);
+    }
+};
 template <class T>
 struct Std : Var<T> {
     using Var<T>::Var;
-    double finish(Moments a, int64_t n) const { return std::sqrt(Var<T>::finish(a, n)); }
+    double finish(typename Var<T>::Acc a, int64_t n) const { return std::sqrt(Var<T>::finish(a, n)); }
 };
 
 }  // namespace

@@ -175,9 +175,10 @@ class DeviceContract(Contract):
                 pairs = zip(samples_of(text.text, core), samples_of(text.text, core), strict=True)
                 for here, there in pairs:
                     try:
-                        got = function(
+                        result = function(
                             *moved(list(there.args), self.device), **moved_values(there, self.device)
                         )
+                        got = [t.cpu() for t in tensors_in(result)]
                     except NotImplementedError as error:
                         if self.device not in str(error):
                             silent.append(f"{op.name}({here.text}): {error}")
@@ -189,8 +190,8 @@ class DeviceContract(Contract):
                         continue
                     wanted = function(*here.args, **here.kwargs)
                     try:
-                        for a, b in zip(tensors_in(got), tensors_in(wanted), strict=True):
-                            assert_close(a.cpu(), b.cpu(), equal_nan=True, rtol=1e-4, atol=1e-4)
+                        for a, b in zip(got, tensors_in(wanted), strict=True):
+                            assert_close(a, b.cpu(), equal_nan=True, rtol=1e-4, atol=1e-4)
                     except AssertionError as error:
                         silent.append(f"{op.name}({here.text}): {error}")
         assert not silent, "\n".join(silent)

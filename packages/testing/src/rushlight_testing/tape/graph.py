@@ -117,7 +117,7 @@ class Saved:
                 f"after it was saved: it is at version {self.tensor._version}, version {self.version} was saved\n"
                 "hint: use the out-of-place form of the operator that wrote it, or clone() it before the write"
             )
-        if self.index is None or not self.tensor.is_floating_point():
+        if self.index is None or not (self.tensor.is_floating_point() or self.tensor.is_complex()):
             return self.tensor
         result = self.tensor.detach()
         set_computed(result, State(node, self.index))
@@ -128,23 +128,39 @@ class Saved:
 
 
 class Window:
-    """A view's place in its root, on memory of its own."""
+    """A view's place in its root, on memory of its own.
+
+    Where one of the two is complex and the other real, that memory holds real numbers.
+    """
 
     def __init__(self, root: Tensor, view: Tensor) -> None:
-        self.root = (tuple(root.shape), root.stride())
-        self.view = (tuple(view.shape), view.stride())
-        self.offset = view.storage_offset() - root.storage_offset()
+        self.mixed = root.is_complex() != view.is_complex()
+        self.root_complex = self.mixed and root.is_complex()
+        self.view_complex = self.mixed and view.is_complex()
+        self.root, begin = _place(root, self.root_complex)
+        self.view, first = _place(view, self.view_complex)
+        self.offset = first - begin
         ends = [sum((n - 1) * s for n, s in zip(*place, strict=True)) for place in (self.root, self.view)]
         self.extent = max(ends[0], ends[1] + self.offset) + 1
 
     def fresh(self, like: Tensor) -> Tensor:
-        return core.zeros(self.extent, dtype=like.dtype, device=like.device)
+        dtype = like.real.dtype if self.mixed else like.dtype
+        return core.zeros(self.extent, dtype=dtype, device=like.device)
 
     def whole(self, flat: Tensor) -> Tensor:
-        return flat.as_strided(*self.root, 0)
+        seen = flat.as_strided(*self.root, 0)
+        return core.view_as_complex(seen) if self.root_complex else seen
 
     def part(self, flat: Tensor) -> Tensor:
-        return flat.as_strided(*self.view, self.offset)
+        seen = flat.as_strided(*self.view, self.offset)
+        return core.view_as_complex(seen) if self.view_complex else seen
+
+
+def _place(t: Tensor, as_pairs: bool) -> tuple[tuple[tuple[int, ...], tuple[int, ...]], int]:
+    """Shape and strides, and the offset; of complex numbers as pairs of real ones."""
+    if not as_pairs:
+        return (tuple(t.shape), t.stride()), t.storage_offset()
+    return ((*t.shape, 2), (*(2 * s for s in t.stride()), 1)), 2 * t.storage_offset()
 
 
 class ViewOfRoot(Node):

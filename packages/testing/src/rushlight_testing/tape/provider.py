@@ -136,6 +136,11 @@ def _seed(i: int, output: Tensor, grad: Tensor | None) -> Tensor:
                 "backward(): grad can be created implicitly only for outputs of one element, "
                 f"output {i} has shape {tuple(output.shape)}\nhint: reduce it (sum, mean), or pass gradient="
             )
+        if output.is_complex():
+            raise RuntimeError(
+                f"backward(): grad can be created implicitly only for real outputs, output {i} is {output.dtype}\n"
+                "hint: take its abs() or a part, or pass gradient="
+            )
         return core.ones_like(output.detach())
     if grad.shape != output.shape:
         raise RuntimeError(

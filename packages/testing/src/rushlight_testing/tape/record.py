@@ -129,10 +129,21 @@ class FormulaNode(Node):
         if all(g is None for g in grads):
             return [None] * len(self.edges)
         for i, kept in enumerate(self.result_shapes):
-            if grads[i] is None and kept.dtype is not None and kept.dtype.is_floating_point:
+            if (
+                grads[i] is None
+                and kept.dtype is not None
+                and (kept.dtype.is_floating_point or kept.dtype.is_complex)
+            ):
                 grads[i] = core.zeros(kept.shape, dtype=kept.dtype)
         names: dict[str, Any] = {name: _unpack(value, self) for name, value in self.saved.items()}
         names |= {"grad": grads[0], "grads": grads}
+        # Note [Complex gradients] in rushlight_core.codegen.derivatives.
+        conjugate = bool(self.derivative.complex_values) and any(
+            g is not None and g.is_complex() for g in grads
+        )
+        if conjugate:
+            grads[:] = [None if g is None else g.conj() for g in grads]
+            names["grad"] = grads[0]
         evaluator = Evaluator(self.operators, names, self.shapes, self.wants)
         out: Gradients = [None] * len(self.edges)
         for arguments, formula in self.derivative.grads.items():
@@ -144,6 +155,8 @@ class FormulaNode(Node):
                 listed = isinstance(share, (tuple, list))
                 for i, one in enumerate(share if listed else [share], start=at.start):
                     wanted = self.shapes.get("fit " + name)
+                    if conjugate and one is not None:
+                        one = one.conj()
                     if self.edges[i] is not None:
                         out[i] = fit(one, wanted.shape, wanted.dtype) if wanted else one
         return out

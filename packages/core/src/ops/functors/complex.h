@@ -1,0 +1,30 @@
+// Functors of ops/complex.yaml.
+#pragma once
+
+#include "ops/functors/complex_math.h"
+
+namespace rushlight::functors {
+namespace {
+
+// The direction of a complex number; of zero, zero.
+template <class T>
+struct Sgn {
+    explicit Sgn(const Scalar*) {}
+    RL_HD T operator()(T a) const {
+        Real<T> length = math::abs(a);
+        return length == Real<T>(0) ? T(0) : a / T(length);
+    }
+};
+template <class T>
+struct Conj {
+    explicit Conj(const Scalar*) {}
+    RL_HD T operator()(T a) const { return conj(a); }
+};
+template <class T>
+struct Angle {
+    explicit Angle(const Scalar*) {}
+    RL_HD Real<T> operator()(T a) const { return math::arg(a); }
+};
+
+}  // namespace
+}  // namespace rushlight::functors

@@ -1,0 +1,110 @@
+// The elementary functions of complex numbers, `math::exp(z)`, as the C library computes them: branch cuts, signed zeros and
+// infinities are those of C99's annex G.
+#pragma once
+
+#include <complex>
+
+#include "ops/functors/math.h"
+#include "rushlight/complex.h"
+
+namespace rushlight::functors {
+namespace {
+namespace math {
+
+template <class T>
+inline std::complex<T> to_std(Complex<T> z) {
+    return {z.re, z.im};
+}
+template <class T>
+inline Complex<T> from_std(std::complex<T> z) {
+    return {z.real(), z.imag()};
+}
+
+#define RL_LIBRARY(name)                       \
+    template <class T>                         \
+    inline Complex<T> name(Complex<T> z) {     \
+        return from_std(std::name(to_std(z))); \
+    }
+RL_LIBRARY(exp)
+RL_LIBRARY(log)
+RL_LIBRARY(log10)
+RL_LIBRARY(sqrt)
+RL_LIBRARY(sin)
+RL_LIBRARY(cos)
+RL_LIBRARY(tan)
+RL_LIBRARY(asin)
+RL_LIBRARY(acos)
+RL_LIBRARY(atan)
+RL_LIBRARY(sinh)
+RL_LIBRARY(cosh)
+RL_LIBRARY(tanh)
+RL_LIBRARY(asinh)
+RL_LIBRARY(acosh)
+RL_LIBRARY(atanh)
+#undef RL_LIBRARY
+
+template <class T>
+inline T abs(Complex<T> z) {
+    return std::hypot(z.re, z.im);
+}
+template <class T>
+inline T arg(Complex<T> z) {
+    return std::atan2(z.im, z.re);
+}
+template <class T>
+inline Complex<T> exp2(Complex<T> z) {
+    return exp(Complex<T>(z.re * T(0.6931471805599453), z.im * T(0.6931471805599453)));
+}
+template <class T>
+inline Complex<T> log2(Complex<T> z) {
+    Complex<T> l = log(z);
+    return {l.re * T(1.4426950408889634), l.im * T(1.4426950408889634)};
+}
+// Of small numbers all digits: exp(z) - 1 = expm1(x) cos(y) - 2 sin²(y/2) + i exp(x) sin(y).
+template <class T>
+inline Complex<T> expm1(Complex<T> z) {
+    T half = std::sin(z.im / T(2));
+    return {std::expm1(z.re) * std::cos(z.im) - T(2) * half * half, std::exp(z.re) * std::sin(z.im)};
+}
+// |1 + z|² = 1 + x (2 + x) + y², which keeps the digits of a small z.
+template <class T>
+inline Complex<T> log1p(Complex<T> z) {
+    T angle = std::atan2(z.im, T(1) + z.re);
+    if (std::fabs(z.re) < T(0.5) && std::fabs(z.im) < T(0.5))
+        return {std::log1p(z.re * (T(2) + z.re) + z.im * z.im) / T(2), angle};
+    return {std::log(std::hypot(T(1) + z.re, z.im)), angle};
+}
+// Zero to a power of positive real part is zero, to the power of zero one.
+template <class T>
+inline Complex<T> pow(Complex<T> z, Complex<T> exponent) {
+    if (exponent == Complex<T>(0)) return Complex<T>(1);
+    if (z == Complex<T>(0) && exponent.im == T(0) && exponent.re > T(0)) return Complex<T>(0);
+    return from_std(std::pow(to_std(z), to_std(exponent)));
+}
+template <class T>
+inline Complex<T> sigmoid(Complex<T> z) {
+    return Complex<T>(1) / (Complex<T>(1) + exp(-z));
+}
+// The names under which functors call what is vector code for float.
+#define RL_SAME(name)                             \
+    template <class T>                            \
+    inline Complex<T> fast_##name(Complex<T> z) { \
+        return name(z);                           \
+    }
+RL_SAME(log2)
+RL_SAME(log10)
+RL_SAME(asin)
+RL_SAME(acos)
+RL_SAME(atan)
+RL_SAME(sinh)
+RL_SAME(cosh)
+RL_SAME(atanh)
+#undef RL_SAME
+template <class T>
+inline bool moderate(Complex<T>) {
+    return true;
+}
+
+}  // namespace math
+}  // namespace
+}  // namespace rushlight::functors

@@ -1,0 +1,120 @@
+"""Complex tensors: numbers in and out, parts as views, printing, errors. Values are the operators' tests' business."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import rushlight_core as core
+
+
+def test_numbers_come_in_and_out() -> None:
+    t = core.tensor([[1 + 2j, 3.0], [4, True]])
+    assert t.dtype == core.complex64
+    assert t.tolist() == [[1 + 2j, 3 + 0j], [4 + 0j, 1 + 0j]]
+    assert complex(t[0, 0]) == t[0, 0].item() == 1 + 2j
+    assert core.tensor(np.complex128(1 - 1j)).dtype == core.complex128
+    assert core.full((2,), 1j).tolist() == [1j, 1j]
+    assert core.scalar_tensor(2j, dtype=core.complex128).item() == 2j
+    with pytest.raises(TypeError):
+        float(t[0, 0])
+
+
+def test_arrays_share_memory() -> None:
+    array = np.array([1 + 2j, 3 - 4j], dtype=np.complex64)
+    t = core.from_numpy(array)
+    t.mul_(1j)
+    assert array.tolist() == [-2 + 1j, 4 + 3j]
+    assert np.asarray(t) is not array
+    assert np.shares_memory(t.numpy(), array)
+
+
+def test_promotion_is_that_of_categories() -> None:
+    assert (core.ones(2) + 1j).dtype == core.complex64
+    assert (core.ones(2, dtype=core.float64) + 1j).dtype == core.complex128
+    assert (core.ones(2, dtype=core.int64) * 1j).dtype == core.complex64
+    assert (core.ones(2, dtype=core.complex64) * core.ones(2, dtype=core.float64)).dtype == core.complex128
+    assert (core.ones(2, dtype=core.complex64) * core.ones((), dtype=core.float64)).dtype == core.complex64
+
+
+def test_parts_are_views() -> None:
+    z = core.tensor([1 + 2j, 3 - 4j])
+    z.imag.zero_()
+    assert z.tolist() == [1, 3]
+    z.real = core.tensor([5.0, 6.0])
+    z.imag = 1
+    assert z.tolist() == [5 + 1j, 6 + 1j]
+    assert z.real._base is z
+    assert z[1:].imag.tolist() == [1.0]
+    assert core.view_as_complex(core.view_as_real(z)).data_ptr() == z.data_ptr()
+    x = core.ones(3)
+    assert x.real is x
+    with pytest.raises(RuntimeError, match="imag"):
+        x.imag
+
+
+def test_a_transpose_of_H_is_conjugated() -> None:
+    z = core.tensor([[1 + 1j, 2j]])
+    assert z.H.tolist() == z.mH.tolist() == z.adjoint().tolist() == [[1 - 1j], [-2j]]
+    assert z.T.tolist() == [[1 + 1j], [2j]]
+
+
+def test_a_complex_number_does_not_lose_its_imaginary_part() -> None:
+    x = core.ones(2)
+    for call in (
+        lambda: x.fill_(1j),
+        lambda: x.mul_(1j),
+        lambda: core.full((2,), 1j, dtype=core.float32),
+        lambda: x.clamp(1j),
+        lambda: core.tensor([1j], dtype=core.float32),
+    ):
+        with pytest.raises((RuntimeError, TypeError)):
+            call()
+    assert x.tolist() == [1.0, 1.0]
+
+
+def test_order_is_not_defined() -> None:
+    z = core.tensor([1 + 1j, 2j])
+    for call in (z.max, z.amax, z.sort, z.argmax, z.floor, lambda: z < z, lambda: z.clamp(0, 1), z.relu):
+        with pytest.raises((RuntimeError, NotImplementedError)):
+            call()
+
+
+# What PyTorch prints.
+PRINTED = {
+    "tensor([1.+2.j, 3.-4.j])": [1 + 2j, 3 - 4j],
+    "tensor([0.5000+1.j, 1.5000-2.j])": [0.5 + 1j, 1.5 - 2j],
+    "tensor(0.+1.j)": 1j,
+    "tensor([1.+0.j, nan+infj])": [1, complex("nan+infj")],
+    "tensor([1.0000e+00+1.0000e+04j, 1.0000e+05+1.0000e+00j])": [1 + 1e4j, 1e5 + 1j],
+}
+
+
+@pytest.mark.parametrize("text", PRINTED)
+def test_printing(text: str) -> None:
+    assert repr(core.tensor(PRINTED[text], dtype=core.complex64)) == text
+
+
+def test_printing_names_the_wider_dtype() -> None:
+    assert repr(core.tensor([1j], dtype=core.complex128)) == "tensor([0.+1.j], dtype=torch.complex128)"
+
+
+def test_products_of_matrices() -> None:
+    generator = np.random.default_rng(1)
+
+    def random(*shape: int) -> np.ndarray:
+        return generator.normal(size=shape) + 1j * generator.normal(size=shape)
+
+    for a, b in (
+        ((3, 4), (4, 5)),
+        ((2, 3, 4), (4, 5)),
+        ((70, 65), (65, 33)),
+        ((1, 4), (4, 1)),
+        ((3, 0), (0, 2)),
+    ):
+        x, y = random(*a), random(*b)
+        np.testing.assert_allclose((core.tensor(x) @ core.tensor(y)).numpy(), x @ y, atol=1e-12)
+        np.testing.assert_allclose((core.tensor(x).mT.clone().mT @ core.tensor(y)).numpy(), x @ y, atol=1e-12)
+    v, w = random(7), random(7)
+    np.testing.assert_allclose(core.dot(core.tensor(v), core.tensor(w)).item(), v @ w)
+    np.testing.assert_allclose(core.vdot(core.tensor(v), core.tensor(w)).item(), np.vdot(v, w))
