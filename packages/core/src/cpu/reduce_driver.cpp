@@ -62,6 +62,12 @@ class Walk {
         int64_t results = outer_ * inner_;
         if (results == 0) return;
         if (results * elements_ > 2 * kChunk && tiles_ < 16) return run_in_chunks();
+        // Rows are summed one by one, however many there are in a tile: smaller ones give every thread some.
+        if (results * elements_ >= 2 * kGrain && tiles_ < 16 && p_.num_reduced > 0 &&
+            inner_step_ > p_.reduced_stride[p_.num_reduced - 1]) {
+            tile_ = 16;
+            tiles_ = outer_ * ((inner_ + tile_ - 1) / tile_);
+        }
         int64_t grain = std::max<int64_t>(1, kGrain * tiles_ / std::max<int64_t>(results * elements_, 1));
         parallel_for(0, tiles_, grain, [this](int64_t begin, int64_t end) {
             alignas(64) char acc[kTile * kMaxAcc];
@@ -83,9 +89,9 @@ class Walk {
     };
 
     Tile at(int64_t i) const {
-        int64_t per_row = (inner_ + kTile - 1) / kTile;
-        int64_t first = i % per_row * kTile, rest = i / per_row;
-        Tile tile{std::min(kTile, inner_ - first), p_.in + first * inner_step_, first * inner_out_};
+        int64_t per_row = (inner_ + tile_ - 1) / tile_;
+        int64_t first = i % per_row * tile_, rest = i / per_row;
+        Tile tile{std::min(tile_, inner_ - first), p_.in + first * inner_step_, first * inner_out_};
         for (int d = p_.num_kept - 2; d >= 0; --d) {
             int64_t index = rest % p_.kept[d];
             rest /= p_.kept[d];
@@ -175,7 +181,7 @@ class Walk {
 
     const ReducePlan& p_;
     const ReduceLoops& loops_;
-    int64_t inner_, inner_step_, inner_out_, outer_, elements_, tiles_;
+    int64_t inner_, inner_step_, inner_out_, outer_, elements_, tiles_, tile_ = kTile;
     LoopFn cast_;
 };
 
