@@ -1,5 +1,6 @@
 #include "cpu/embedding.h"
 
+#include <atomic>
 #include <cstring>
 
 #include "cpu/contiguous.h"
@@ -58,14 +59,24 @@ void embedding_bag(KernelContext& ctx, const View& out, const View& weight, cons
                    const View& bags, int64_t count, double divisor, int64_t padding_idx, bool) {
     const int64_t* rows = checked_indices(ctx, "embedding_bag", indices, weight.size(0));
     const int64_t *bag = contiguous_in(ctx, bags).as<int64_t>(), n = indices.numel;
-    int64_t *starts = scratch<int64_t>(ctx, count + 1), filled = 0;
-    for (int64_t i = 0; i < n; ++i) {
+    int64_t* starts = scratch<int64_t>(ctx, count + 1);
+    // Each number fills in the bags that begin with it: no two write one place.
+    std::atomic<bool> fits = true;
+    parallel_for(0, n, 1 << 15, [&](int64_t first, int64_t last) {
+        for (int64_t i = first; i < last; ++i) {
+            const int64_t before = i == 0 ? -1 : bag[i - 1];
+            if (before < -1 || bag[i] < before || bag[i] >= count || bag[i] < 0) {
+                fits = false;
+                return;
+            }
+            for (int64_t b = before; b < bag[i]; ++b) starts[b + 1] = i;
+        }
+    });
+    for (int64_t i = 0; !fits && i < n; ++i)
         RL_CHECK(bag[i] >= 0 && bag[i] < count && (i == 0 || bag[i] >= bag[i - 1]), throw_runtime,
                  "embedding_bag(bags): must never fall and lie below %lld, number %lld is %lld",
                  static_cast<long long>(count), static_cast<long long>(i), static_cast<long long>(bag[i]));
-        while (filled <= bag[i]) starts[filled++] = i;
-    }
-    while (filled <= count) starts[filled++] = n;
+    for (int64_t b = n == 0 ? -1 : bag[n - 1]; b < count; ++b) starts[b + 1] = n;
     if (out.numel == 0) return;
     const WidenedOut wide(ctx, out);
     const View given = widened(ctx, weight);

@@ -43,8 +43,8 @@ void sum_rows(T* out, const T* table, int64_t pitch, int64_t width, const int64_
             bool empty = true;
             for (int64_t i = starts[b]; i < starts[b + 1]; ++i) {
                 // Rows of the table are far apart: fetch one that comes soon.
-                if (i + 8 < end) {
-                    const T* soon = table + indices[i + 8] * pitch;
+                if (i + 16 < end) {
+                    const T* soon = table + indices[i + 16] * pitch;
                     for (int64_t j = 0; j < width && j < 256; j += 64 / static_cast<int64_t>(sizeof(T)))
                         __builtin_prefetch(soon + j);
                 }
