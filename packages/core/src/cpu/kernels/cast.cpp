@@ -24,6 +24,8 @@ inline To convert(From v) {
     } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
         // Out of range is undefined in C++: go through int64, whose conversion the hardware saturates.
         return static_cast<To>(static_cast<int64_t>(v));
+    } else if constexpr (std::is_same_v<From, bool>) {
+        return static_cast<To>(__builtin_bit_cast(uint8_t, v));  // loops over bools are not vectorised
     } else {
         return static_cast<To>(v);
     }
