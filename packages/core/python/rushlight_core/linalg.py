@@ -9,7 +9,9 @@ from ._C import linalg_cond as cond
 from ._C import linalg_cross as cross
 from ._C import linalg_det as det
 from ._C import linalg_diagonal as diagonal
+from ._C import linalg_eig as eig
 from ._C import linalg_eigh as eigh
+from ._C import linalg_eigvals as eigvals
 from ._C import linalg_eigvalsh as eigvalsh
 from ._C import linalg_householder_product as householder_product
 from ._C import linalg_inv as inv
@@ -51,7 +53,9 @@ __all__ = [
     "cross",
     "det",
     "diagonal",
+    "eig",
     "eigh",
+    "eigvals",
     "eigvalsh",
     "householder_product",
     "inv",

@@ -58,6 +58,9 @@ void linalg_lstsq(KernelContext& ctx, const View& solution, const View& rank, co
 /// Eigenvalues in rising order and eigenvectors of a symmetric matrix, of which one triangle is read.
 void linalg_eigh(KernelContext& ctx, const View& values, const View& vectors, const View& a, bool upper,
                  bool vectors_wanted);
+/// Eigenvalues and eigenvectors of any square matrix; both are complex.
+void linalg_eig(KernelContext& ctx, const View& values, const View& vectors, const View& a,
+                bool vectors_wanted);
 /// A = U diag(S) V^H, singular values in falling order. u and vh are empty where only values are wanted.
 void linalg_svd(KernelContext& ctx, const View& u, const View& s, const View& vh, const View& a, bool full,
                 bool vectors_wanted);

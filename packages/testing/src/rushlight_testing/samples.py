@@ -80,16 +80,19 @@ class _Helpers:
         return self._make(values, shape, name)
 
     def spd(self, *shape: int) -> Any:
-        """Symmetric positive-definite: a random symmetric matrix below 1/2, and 1, 2, ... on its diagonal times n."""
+        """Symmetric (complex: hermitian) positive-definite: random numbers below 1/2, and n times 1, 2, ... on the diagonal."""
         if self._dtype in (*_INTEGERS, "bool"):
             return self.t(*shape, shape[-1])
         n, values = shape[-1], []
         for _ in range(math.prod(shape[:-1])):
-            matrix = [[0.0] * n for _ in range(n)]
+            matrix: list[list[Any]] = [[0.0] * n for _ in range(n)]
             for i in range(n):
                 matrix[i][i] = float((i + 1) * n)
                 for j in range(i):
                     matrix[i][j] = matrix[j][i] = round(self._source.uniform(-0.5, 0.5), 3)
+                    if self._dtype in _COMPLEX:
+                        turn = 1j * round(self._source.uniform(-0.5, 0.5), 3)
+                        matrix[i][j], matrix[j][i] = matrix[i][j] + turn, matrix[j][i] - turn
             values += [value for row in matrix for value in row]
         return self._make(values, (*shape, n), self._dtype)
 

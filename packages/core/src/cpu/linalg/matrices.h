@@ -160,19 +160,11 @@ void with_scalar(const char* op, DType t, F&& f) {
     switch (t) {
         case DType::Float32: return f(float{});
         case DType::Float64: return f(double{});
+        case DType::Complex64: return f(Complex<float>{});
+        case DType::Complex128: return f(Complex<double>{});
         default: throw_not_implemented("%s: no kernel for dtype %s on the CPU", op, name(t));
     }
 }
-
-/// The real type beneath T.
-template <class T>
-struct RealOf {
-    using type = T;
-};
-template <class T>
-using Real = typename RealOf<T>::type;
-template <class T>
-inline constexpr bool kIsComplex = !std::is_same_v<T, Real<T>>;
 
 /// What a workspace query returned, as a size.
 template <class T>
@@ -185,11 +177,12 @@ int64_t workspace_size(const T& answer) {
 
 template <class T>
 T conjugate(T x) {
-    return x;
+    if constexpr (kIsComplex<T>) return conj(x);
+    else return x;
 }
 template <class T>
 Real<T> real_part(const T& x) {
-    if constexpr (kIsComplex<T>) return x.real();
+    if constexpr (kIsComplex<T>) return x.re;
     else return x;
 }
 

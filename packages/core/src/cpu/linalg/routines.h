@@ -2,6 +2,7 @@
 #pragma once
 
 #include "runtime/lapack.h"
+#include "rushlight/complex.h"
 
 namespace rushlight::cpu {
 
@@ -37,6 +38,8 @@ struct Lapack;
     };
 RL_LAPACK(float, "s", "sy", "or")
 RL_LAPACK(double, "d", "sy", "or")
+RL_LAPACK(Complex<float>, "c", "he", "un")
+RL_LAPACK(Complex<double>, "z", "he", "un")
 #undef RL_LAPACK
 #undef RL_ROUTINE
 

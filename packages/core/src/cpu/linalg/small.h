@@ -15,7 +15,7 @@ inline constexpr int64_t kSmallMatrix = 16;
 // What pivots are compared by; of complex numbers it is cheaper than the absolute value, and as LAPACK has it.
 template <class T>
 Real<T> pivot_size(const T& x) {
-    if constexpr (kIsComplex<T>) return std::abs(x.real()) + std::abs(x.imag());
+    if constexpr (kIsComplex<T>) return std::abs(x.re) + std::abs(x.im);
     else return std::abs(x);
 }
 
@@ -43,10 +43,11 @@ int64_t small_lu(int64_t m, int64_t n, T* a, int64_t row, int64_t column, int32_
         if (best != j)
             for (int64_t c = 0; c < n; ++c) std::swap(a[j * row + c * column], a[best * row + c * column]);
         const T scale = T(1) / *diagonal;
-        for (int64_t i = j + 1; i < m; ++i) a[i * row + j * column] *= scale;
+        for (int64_t i = j + 1; i < m; ++i) a[i * row + j * column] = a[i * row + j * column] * scale;
         for (int64_t c = j + 1; c < n; ++c) {
             const T factor = a[j * row + c * column];
-            for (int64_t i = j + 1; i < m; ++i) a[i * row + c * column] -= a[i * row + j * column] * factor;
+            for (int64_t i = j + 1; i < m; ++i)
+                a[i * row + c * column] = a[i * row + c * column] - a[i * row + j * column] * factor;
         }
     }
     return singular;
@@ -59,18 +60,18 @@ void small_solve(bool transposed, int64_t n, int64_t k, const T* a, const int32_
         if (!transposed) {
             for (int64_t i = 0; i < n; ++i) std::swap(x[i], x[exchanged[i] - 1]);
             for (int64_t j = 0; j < n; ++j)
-                for (int64_t i = j + 1; i < n; ++i) x[i] -= a[i + j * n] * x[j];
+                for (int64_t i = j + 1; i < n; ++i) x[i] = x[i] - a[i + j * n] * x[j];
             for (int64_t j = n - 1; j >= 0; --j) {
-                x[j] /= a[j + j * n];
-                for (int64_t i = 0; i < j; ++i) x[i] -= a[i + j * n] * x[j];
+                x[j] = x[j] / a[j + j * n];
+                for (int64_t i = 0; i < j; ++i) x[i] = x[i] - a[i + j * n] * x[j];
             }
         } else {
             for (int64_t i = 0; i < n; ++i) {
-                for (int64_t j = 0; j < i; ++j) x[i] -= a[j + i * n] * x[j];
-                x[i] /= a[i + i * n];
+                for (int64_t j = 0; j < i; ++j) x[i] = x[i] - a[j + i * n] * x[j];
+                x[i] = x[i] / a[i + i * n];
             }
             for (int64_t i = n - 1; i >= 0; --i)
-                for (int64_t j = i + 1; j < n; ++j) x[i] -= a[j + i * n] * x[j];
+                for (int64_t j = i + 1; j < n; ++j) x[i] = x[i] - a[j + i * n] * x[j];
             for (int64_t i = n - 1; i >= 0; --i) std::swap(x[i], x[exchanged[i] - 1]);
         }
     }
@@ -89,7 +90,7 @@ int64_t small_cholesky(int64_t n, T* a) {
         own[j] = T(diagonal);
         for (int64_t i = j + 1; i < n; ++i) {
             T sum = a[i * n + j];
-            for (int64_t c = 0; c < j; ++c) sum -= a[i * n + c] * conjugate(own[c]);
+            for (int64_t c = 0; c < j; ++c) sum = sum - a[i * n + c] * conjugate(own[c]);
             a[i * n + j] = sum / T(diagonal);
         }
     }

@@ -55,6 +55,90 @@ void linalg_eigh(KernelContext&, const View& values, const View& vectors, const 
     });
 }
 
+namespace {
+
+// One matrix, column-major; LAPACK's geev gives complex eigenvalues of real matrices as two arrays, and their eigenvectors, which come
+// in conjugate pairs, as two columns: the real and the imaginary part.
+template <class T>
+class Eigen {
+  public:
+    using C = Complex<Real<T>>;
+
+    Eigen(int64_t n, bool vectors)
+        : n_(n),
+          job_(vectors ? 'V' : 'N'),
+          matrix_(n * n),
+          right_(vectors ? n * n : 0),
+          first_(n),
+          second_(kIsComplex<T> ? 2 * n : n),
+          work_([&](T* data, int64_t size) { run(data, size); }) {}
+
+    T* matrix() const { return matrix_.data(); }
+    int64_t run() { return run(work_.data(), work_.size()); }
+    C value(int64_t j) const {
+        if constexpr (kIsComplex<T>) return first_[j];
+        else return {first_[j], second_[j]};
+    }
+    C vector(int64_t i, int64_t j) const {
+        if constexpr (kIsComplex<T>) {
+            return right_[i + j * n_];
+        } else {
+            if (second_[j] == 0) return {right_[i + j * n_]};
+            if (second_[j] > 0) return {right_[i + j * n_], right_[i + (j + 1) * n_]};
+            return {right_[i + (j - 1) * n_], -right_[i + j * n_]};
+        }
+    }
+
+  private:
+    int64_t run(T* data, int64_t size) {
+        lapack::Int info;
+        T none{};
+        const int64_t one = 1;
+        if constexpr (kIsComplex<T>)
+            Lapack<T>::geev('N', job_, n_, matrix_.data(), n_, first_.data(), &none, one, right_.data(), n_,
+                            data, size, second_.data(), info.out());
+        else
+            Lapack<T>::geev('N', job_, n_, matrix_.data(), n_, first_.data(), second_.data(), &none, one,
+                            right_.data(), n_, data, size, info.out());
+        return info.get();
+    }
+
+    const int64_t n_;
+    const char job_;
+    const Buffer<T> matrix_, right_;
+    const Buffer<T> first_;
+    const Buffer<Real<T>> second_;
+    const Workspace<T> work_;
+};
+
+}  // namespace
+
+void linalg_eig(KernelContext&, const View& values, const View& vectors, const View& a, bool vectors_wanted) {
+    if (a.numel == 0) return;
+    with_scalar("linalg.eig", a.dtype, [&]<class T>(T) {
+        using C = Complex<Real<T>>;
+        const Matrices<T> in(a);
+        const int64_t n = in.rows;
+        for_matrices(count_matrices(a), static_cast<double>(n * n * n) * 10, [&](int64_t begin, int64_t end) {
+            Eigen<T> eigen(n, vectors_wanted);
+            for (int64_t b = begin; b < end; ++b) {
+                in.to_columns(b, eigen.matrix(), n);
+                if (const int64_t info = eigen.run(); info > 0)
+                    throw_linalg(
+                        "linalg.eig(A): the eigenvalues of matrix %lld of the batch were not found: the "
+                        "iteration does not converge",
+                        (long long)b);
+                C* value = values.as<C>() + b * n;
+                for (int64_t j = 0; j < n; ++j) value[j] = eigen.value(j);
+                if (!vectors_wanted) continue;
+                C* vector = vectors.as<C>() + b * n * n;
+                for (int64_t i = 0; i < n; ++i)
+                    for (int64_t j = 0; j < n; ++j) vector[i * n + j] = eigen.vector(i, j);
+            }
+        });
+    });
+}
+
 void linalg_svd(KernelContext&, const View& u, const View& s, const View& vh, const View& a, bool full,
                 bool vectors_wanted) {
     with_scalar("linalg.svd", a.dtype, [&]<class T>(T) {

@@ -94,6 +94,12 @@ class RightSide {
 };
 
 template <class T>
+Real<T> magnitude(const T& x) {
+    if constexpr (kIsComplex<T>) return std::hypot(x.re, x.im);
+    else return std::abs(x);
+}
+
+template <class T>
 void conjugate_all([[maybe_unused]] T* x, [[maybe_unused]] int64_t n) {
     if constexpr (kIsComplex<T>)
         for (int64_t i = 0; i < n; ++i) x[i] = conjugate(x[i]);
@@ -209,7 +215,7 @@ void linalg_det(KernelContext&, const View& det, const View& factors, const View
                 T product(1);
                 if (n > 0) f.make(b);
                 for (int64_t i = 0; i < n; ++i) {
-                    product *= f.diagonal(i);
+                    product = product * f.diagonal(i);
                     if (f.exchanged(i) != i + 1) product = -product;
                 }
                 det.as<T>()[b] = product;
@@ -221,7 +227,6 @@ void linalg_det(KernelContext&, const View& det, const View& factors, const View
 void linalg_slogdet(KernelContext&, const View& sign, const View& logabsdet, const View& factors,
                     const View& pivots, const View& a) {
     with_scalar("linalg.slogdet", a.dtype, [&]<class T>(T) {
-        using std::abs;
         const int64_t n = a.size(-1);
         for_matrices(count_matrices(a), cube(n) * 2 / 3, [&](int64_t begin, int64_t end) {
             Factors<T> f(a, factors, pivots);
@@ -231,7 +236,7 @@ void linalg_slogdet(KernelContext&, const View& sign, const View& logabsdet, con
                 if (n > 0) f.make(b);
                 for (int64_t i = 0; i < n; ++i) {
                     const T d = f.diagonal(i);
-                    const Real<T> size = abs(d);
+                    const Real<T> size = magnitude(d);
                     direction = size == 0 ? T(0) : direction * (d / T(size));
                     if (f.exchanged(i) != i + 1) direction = -direction;
                     sum += std::log(size);

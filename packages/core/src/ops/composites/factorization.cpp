@@ -15,6 +15,7 @@
 #include "rushlight/ops/argsort.h"
 #include "rushlight/ops/cat.h"
 #include "rushlight/ops/conj.h"
+#include "rushlight/ops/diag_embed.h"
 #include "rushlight/ops/eye.h"
 #include "rushlight/ops/gather.h"
 #include "rushlight/ops/linalg_solve_triangular.h"
@@ -23,6 +24,7 @@
 #include "rushlight/ops/narrow.h"
 #include "rushlight/ops/new_empty.h"
 #include "rushlight/ops/new_zeros.h"
+#include "rushlight/ops/real.h"
 #include "rushlight/ops/select.h"
 #include "rushlight/ops/sub.h"
 #include "rushlight/ops/tril.h"
@@ -268,8 +270,15 @@ Tensor ormqr(const Tensor& input, const Tensor& tau, const Tensor& other, bool l
 
 namespace {
 
-// The lower triangle and its mirror image.
-Tensor mirrored(const Tensor& x) { return ops::add(ops::tril(x), ops::adjoint(ops::tril(x, -1))); }
+Tensor real_diagonal(const Tensor& x) { return ops::real(ops::diagonal(x, 0, -2, -1)); }
+
+// The lower triangle and its mirror image; the diagonal of what is hermitian is real.
+Tensor mirrored(const Tensor& x) {
+    const Tensor below = ops::tril(x, -1);
+    const Tensor half =
+        is_complex(x.dtype()) ? ops::add(below, ops::diag_embed(real_diagonal(x))) : ops::tril(x);
+    return ops::add(half, ops::adjoint(below));
+}
 Tensor upper_solve(const Tensor& u, const Tensor& b, bool left, bool ones = false) {
     return ops::linalg_solve_triangular(u, b, true, left, ones);
 }
@@ -355,8 +364,7 @@ void check_differentiable(const Tensor& Q, const Tensor& R) {
 Tensor qr_backward(const Tensor& grad_Q, const Tensor& grad_R, const Tensor& Q, const Tensor& R) {
     check_differentiable(Q, R);
     const Tensor inner = ops::sub(ops::matmul(grad_R, ops::adjoint(R)), ops::matmul(ops::adjoint(Q), grad_Q));
-    const Tensor upper = ops::triu(inner);
-    const Tensor both = ops::add(upper, ops::adjoint(ops::triu(inner, 1)));
+    const Tensor both = mirrored(ops::adjoint(inner));
     return lower_solve(ops::adjoint(R), ops::add(grad_Q, ops::matmul(Q, both)), false);
 }
 
@@ -364,7 +372,9 @@ std::tuple<Tensor, Tensor> qr_forward(const Tensor& tangent, const Tensor& Q, co
     check_differentiable(Q, R);
     const Tensor scaled = upper_solve(R, tangent, false), inner = ops::matmul(ops::adjoint(Q), scaled);
     const Tensor below = ops::tril(inner, -1), turn = ops::sub(below, ops::adjoint(below));
-    const Tensor change = ops::sub(inner, turn);
+    Tensor change = ops::sub(inner, turn);
+    if (is_complex(change.dtype()))  // R's diagonal stays real
+        change = ops::add(ops::triu(change, 1), ops::diag_embed(real_diagonal(change)));
     return {ops::sub(scaled, ops::matmul(Q, change)), ops::matmul(change, R)};
 }
 

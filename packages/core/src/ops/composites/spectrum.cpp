@@ -5,21 +5,29 @@
 #include "bodies/spectrum.h"
 #include "ops/matrices.h"
 #include "ops/watched.h"
+#include "rushlight/ops/_linalg_eig.h"
 #include "rushlight/ops/_linalg_eigh.h"
 #include "rushlight/ops/_linalg_inv.h"
 #include "rushlight/ops/_linalg_pinv.h"
+#include "rushlight/ops/_linalg_solve.h"
 #include "rushlight/ops/_linalg_svd.h"
 #include "rushlight/ops/_to_copy.h"
 #include "rushlight/ops/abs.h"
 #include "rushlight/ops/add.h"
 #include "rushlight/ops/adjoint.h"
+#include "rushlight/ops/all.h"
 #include "rushlight/ops/amax.h"
 #include "rushlight/ops/amin.h"
+#include "rushlight/ops/complex.h"
+#include "rushlight/ops/conj.h"
+#include "rushlight/ops/detach.h"
 #include "rushlight/ops/diag_embed.h"
 #include "rushlight/ops/diagonal.h"
 #include "rushlight/ops/div.h"
 #include "rushlight/ops/eye.h"
 #include "rushlight/ops/gt.h"
+#include "rushlight/ops/imag.h"
+#include "rushlight/ops/isfinite.h"
 #include "rushlight/ops/masked_fill.h"
 #include "rushlight/ops/matmul.h"
 #include "rushlight/ops/maximum.h"
@@ -29,6 +37,7 @@
 #include "rushlight/ops/neg.h"
 #include "rushlight/ops/new_full.h"
 #include "rushlight/ops/new_zeros.h"
+#include "rushlight/ops/real.h"
 #include "rushlight/ops/reciprocal.h"
 #include "rushlight/ops/select.h"
 #include "rushlight/ops/square.h"
@@ -71,7 +80,7 @@ struct Tolerances {
 
 // A number, or a tensor of the batch's shape, as a tensor.
 Tensor as_tolerance(const Tensor& a, const TensorOrScalar& value) {
-    const DType real = precision_of(a) < 1e-10 ? DType::Float64 : DType::Float32;
+    const DType real = real_dtype(a.dtype());
     if (!value.is_tensor()) return ops::new_full(a, IntList(), value.scalar(), real);
     return value.tensor().dtype() == real ? value.tensor() : ops::_to_copy(value.tensor(), real);
 }
@@ -133,7 +142,53 @@ Tensor eigh_backward(const Tensor& grad_values, const Tensor& grad_vectors, cons
 std::tuple<Tensor, Tensor> eigh_forward(const Tensor& tangent, const Tensor& eigenvalues,
                                         const Tensor& eigenvectors) {
     const Tensor inner = ops::matmul(ops::adjoint(eigenvectors), ops::matmul(tangent, eigenvectors));
-    return {ops::diagonal(inner, 0, -2, -1), ops::matmul(eigenvectors, by_differences(inner, eigenvalues))};
+    return {ops::real(ops::diagonal(inner, 0, -2, -1)),
+            ops::matmul(eigenvectors, by_differences(inner, eigenvalues))};
+}
+
+namespace {
+
+void check_finite(const char* op, const Tensor& a) {
+    if (a.device().type == DeviceType::Meta) return;
+    RL_CHECK(ops::all(ops::isfinite(ops::detach(a))).data<bool>()[0], throw_runtime,
+             "%s(A): has elements that are not finite", op);
+}
+
+}  // namespace
+
+std::tuple<Tensor, Tensor> linalg_eig(const Tensor& A) {
+    check_square_matrix("linalg.eig", "A", A);
+    check_finite("linalg.eig", A);
+    return ops::_linalg_eig(A, true);
+}
+
+Tensor linalg_eigvals(const Tensor& A) {
+    check_square_matrix("linalg.eigvals", "A", A);
+    check_finite("linalg.eigvals", A);
+    return std::get<0>(ops::_linalg_eig(A, watched(A)));
+}
+
+// Boeddeker et al., "On the computation of complex-valued gradients with application to statistically optimum beamforming", 2017, with
+// eigenvectors of length 1: what would make them longer is taken away.
+Tensor eig_backward(const Tensor& grad_values, const Tensor& grad_vectors, const Tensor& eigenvalues,
+                    const Tensor& eigenvectors, DType wanted) {
+    const Tensor transposed = ops::adjoint(eigenvectors);
+    const Tensor of_vectors = ops::matmul(transposed, grad_vectors);
+    const Tensor along = ops::real(ops::diagonal(of_vectors, 0, -2, -1));
+    const Tensor across = ops::sub(of_vectors, columns_times(ops::matmul(transposed, eigenvectors), along));
+    const Tensor inner =
+        ops::add(by_differences(across, ops::conj(eigenvalues)), ops::diag_embed(grad_values));
+    const Tensor made = std::get<0>(ops::_linalg_solve(transposed, ops::matmul(inner, transposed), true));
+    return is_complex(wanted) ? made : ops::real(made);
+}
+
+std::tuple<Tensor, Tensor> eig_forward(const Tensor& tangent, const Tensor& eigenvalues,
+                                       const Tensor& eigenvectors) {
+    const Tensor change = ops::matmul(ops::_to_copy(tangent, eigenvectors.dtype()), eigenvectors);
+    const Tensor inner = std::get<0>(ops::_linalg_solve(eigenvectors, change, true));
+    const Tensor turned = ops::matmul(eigenvectors, by_differences(inner, eigenvalues));
+    const Tensor along = ops::real(ops::diagonal(ops::matmul(ops::adjoint(eigenvectors), turned), 0, -2, -1));
+    return {ops::diagonal(inner, 0, -2, -1), ops::sub(turned, columns_times(eigenvectors, along))};
 }
 
 // --- singular values ---
@@ -165,6 +220,20 @@ std::tuple<Tensor, Tensor, Tensor> svd(const Tensor& input, bool some, bool comp
     return {square(input.size(-2)), linalg_svdvals(input, std::nullopt), square(input.size(-1))};
 }
 
+namespace {
+
+// A pair of complex singular vectors has a common phase that is free. Here the left ones turn and the right ones stay: by the imaginary
+// part of the diagonal over the singular value.
+Tensor phase(const Tensor& diagonal, const Tensor& s) {
+    const Tensor turn = ops::div(ops::imag(diagonal), s);
+    return ops::complex(ops::mul(turn, Scalar(0)), turn);
+}
+Tensor with_phase(const Tensor& real, const Tensor& diagonal, const Tensor& s) {
+    return is_complex(diagonal.dtype()) ? ops::add(phase(diagonal, s), real) : real;
+}
+
+}  // namespace
+
 // The two rotations inside are what a small change does to the singular vectors; beside them the left and the right ones move
 // out of the spaces that they span. Townsend, "Differentiating the singular value decomposition", 2016.
 Tensor svd_backward(const Tensor& all_grad_U, const Tensor& grad_S, const Tensor& all_grad_Vh,
@@ -178,7 +247,7 @@ Tensor svd_backward(const Tensor& all_grad_U, const Tensor& grad_S, const Tensor
     const Tensor of_u = ops::matmul(uh, grad_u), of_v = ops::matmul(vh, grad_v);
     const Tensor inner = ops::add(ops::add(columns_times(by_differences(skew(of_u), squares), S),
                                            rows_times(by_differences(skew(of_v), squares), S)),
-                                  ops::diag_embed(grad_S));
+                                  ops::diag_embed(with_phase(grad_S, ops::diagonal(of_u, 0, -2, -1), S)));
     Tensor made = ops::matmul(ops::matmul(u, inner), vh);
     const Tensor inverse = ops::reciprocal(S);
     if (m > k) {
@@ -211,7 +280,9 @@ std::tuple<Tensor, Tensor, Tensor> svd_forward(const Tensor& tangent, const Tens
         const Tensor left = ops::matmul(ops::adjoint(tangent), u);
         of_v = ops::add(of_v, columns_times(ops::sub(left, ops::matmul(v, mirrored)), inverse));
     }
-    return {of_u, ops::diagonal(inner, 0, -2, -1), ops::adjoint(of_v)};
+    const Tensor diagonal = ops::diagonal(inner, 0, -2, -1);
+    if (is_complex(diagonal.dtype())) of_u = ops::add(of_u, columns_times(u, phase(diagonal, S)));
+    return {of_u, ops::real(diagonal), ops::adjoint(of_v)};
 }
 
 // --- what is made of them ---
@@ -291,7 +362,7 @@ namespace {
 template <class Norm>
 Tensor condition(const Tensor& a, Norm norm) {
     check_square_matrix("linalg.cond", "A", a);
-    if (a.numel() == 0) return ops::new_zeros(a, batch_of(a));
+    if (a.numel() == 0) return ops::new_zeros(a, batch_of(a), real_dtype(a.dtype()));
     const auto [inverse, info] = ops::_linalg_inv(a);
     return ops::masked_fill(ops::mul(norm(a), norm(inverse)), ops::ne(info, Scalar(0)), Scalar(kInfinity));
 }

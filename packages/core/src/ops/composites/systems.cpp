@@ -11,20 +11,28 @@
 #include "rushlight/ops/_linalg_solve.h"
 #include "rushlight/ops/_linalg_solve_again.h"
 #include "rushlight/ops/_linalg_solve_triangular.h"
+#include "rushlight/ops/abs.h"
+#include "rushlight/ops/add.h"
 #include "rushlight/ops/adjoint.h"
+#include "rushlight/ops/any.h"
 #include "rushlight/ops/clone.h"
+#include "rushlight/ops/complex.h"
 #include "rushlight/ops/conj.h"
 #include "rushlight/ops/detach.h"
+#include "rushlight/ops/eq.h"
 #include "rushlight/ops/eye.h"
+#include "rushlight/ops/imag.h"
 #include "rushlight/ops/linalg_svd.h"
 #include "rushlight/ops/log.h"
 #include "rushlight/ops/lt.h"
 #include "rushlight/ops/masked_fill.h"
 #include "rushlight/ops/matmul.h"
 #include "rushlight/ops/mul.h"
+#include "rushlight/ops/neg.h"
 #include "rushlight/ops/new_empty.h"
 #include "rushlight/ops/permute.h"
 #include "rushlight/ops/prod.h"
+#include "rushlight/ops/real.h"
 #include "rushlight/ops/reshape.h"
 #include "rushlight/ops/select.h"
 #include "rushlight/ops/square.h"
@@ -162,9 +170,28 @@ std::tuple<Tensor, Tensor> linalg_slogdet(const Tensor& A) {
 
 std::tuple<Tensor, Tensor> slogdet(const Tensor& input) { return linalg_slogdet(input); }
 
+// Of z = log(det A): dz is the trace of A^-1 dA, the logarithm of the absolute value is z's real part, and the direction
+// turns by its imaginary part.
+Tensor slogdet_backward(const Tensor& grad_sign, const Tensor& grad_log, const Tensor& sign,
+                        const Tensor& inverse_adjoint) {
+    if (!is_complex(sign.dtype())) return ops::mul(each(grad_log), inverse_adjoint);
+    const Tensor turn = ops::neg(ops::imag(ops::mul(ops::conj(grad_sign), sign)));
+    return ops::mul(each(ops::complex(grad_log, turn)), inverse_adjoint);
+}
+
+std::tuple<Tensor, Tensor> slogdet_forward(const Tensor& tangent, const Tensor& sign,
+                                           const Tensor& inverse_adjoint) {
+    const Tensor trace =
+        ops::sum(ops::mul(ops::conj(inverse_adjoint), tangent), kInts<-2, -1>, false, std::nullopt);
+    if (!is_complex(sign.dtype())) return {ops::mul(sign, Scalar(0)), trace};
+    const Tensor turn = ops::imag(trace);
+    return {ops::mul(sign, ops::complex(ops::mul(turn, Scalar(0)), turn)), ops::real(trace)};
+}
+
 Tensor logdet(const Tensor& input) {
     check_square_matrix("logdet", "input", input);
     auto [sign, size] = ops::_linalg_slogdet(input);
+    if (is_complex(sign.dtype())) return ops::add(ops::log(sign), size);
     return ops::masked_fill(size, ops::lt(sign, Scalar(0)), Scalar(std::numeric_limits<double>::quiet_NaN()));
 }
 
@@ -176,15 +203,7 @@ namespace {
 
 bool any_zero(const Tensor& det) {
     if (det.device().type == DeviceType::Meta) return false;
-    const auto size = itemsize(det.dtype());
-    const char* data = det.data<char>();
-    for (int64_t i = 0; i < det.numel(); ++i) {
-        const void* one = data + static_cast<size_t>(i) * size;
-        const bool zero =
-            size == 4 ? *static_cast<const float*>(one) == 0 : *static_cast<const double*>(one) == 0;
-        if (zero) return true;
-    }
-    return false;
+    return ops::any(ops::eq(ops::detach(det), Scalar(0))).data<bool>()[0];
 }
 
 }  // namespace
@@ -237,7 +256,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> linalg_lstsq(const Tensor& A, const T
     Tensor residuals = ops::new_empty(values, kInts<0>);
     if (full) {
         const Tensor rest = ops::sub(ops::matmul(a, x), b);
-        residuals = ops::sum(ops::square(rest), kInts<-2>, false, std::nullopt);
+        residuals = ops::sum(ops::square(ops::abs(rest)), kInts<-2>, false, std::nullopt);
     }
     return {vector ? ops::squeeze(x, kInts<-1>) : x, residuals, rank, ops::detach(values)};
 }

@@ -11,10 +11,6 @@ void add_factors(Outputs& out, const Tensor& a) {
     add_batch(out, a, {a.size(-1)}, DType::Int32);
 }
 
-DType real_of(DType t) {
-    return t == DType::Complex64 ? DType::Float32 : t == DType::Complex128 ? DType::Float64 : t;
-}
-
 }  // namespace
 
 Outputs linalg_solve_triangular(const Tensor&, const Tensor& B, bool, bool, bool) {
@@ -54,7 +50,7 @@ Outputs linalg_det(const Tensor& A) {
 Outputs linalg_slogdet(const Tensor& A) {
     Outputs out;
     add_batch(out, A, {}, A.dtype());
-    add_batch(out, A, {}, real_of(A.dtype()));
+    add_batch(out, A, {}, real_dtype(A.dtype()));
     add_factors(out, A);
     return out;
 }
@@ -65,8 +61,8 @@ Outputs linalg_lstsq(const Tensor& A, const Tensor& B, double, int64_t driver) {
     add_batch(out, A, {A.size(-1), B.size(-1)}, A.dtype());
     if (driver == Gels) out.add(kInts<0>, DType::Int64, A.device());
     else add_batch(out, A, {}, DType::Int64);
-    if (driver == Gels || driver == Gelsy) out.add(kInts<0>, real_of(A.dtype()), A.device());
-    else add_batch(out, A, {std::min(A.size(-1), A.size(-2))}, real_of(A.dtype()));
+    if (driver == Gels || driver == Gelsy) out.add(kInts<0>, real_dtype(A.dtype()), A.device());
+    else add_batch(out, A, {std::min(A.size(-1), A.size(-2))}, real_dtype(A.dtype()));
     return out;
 }
 
