@@ -36,6 +36,8 @@ _BY_VALUES = (
 WITHOUT |= {("linalg_lstsq", text) for text in _BY_VALUES}
 # They read one triangle and take it for both: the gradient is that of a symmetric matrix.
 SYMMETRIC = {"cholesky", "linalg_cholesky", "linalg_cholesky_ex", "linalg_eigh", "linalg_eigvalsh"}
+# Complex eigenvectors and singular vectors have a free phase, which LAPACK chooses: absolute values are compared.
+WITH_PHASE = {"linalg_eig", "linalg_eigh", "linalg_svd", "svd"}
 ONCE = {"ctc_loss"}  # differentiable once, in reverse mode, as in PyTorch
 BY_NAME = {d.op.name: d for d in DERIVATIVES}
 CASES = [
@@ -53,23 +55,17 @@ CASES = [
 
 def _function(name: str):
     function = getattr(core, name, None) or getattr(core.Tensor, name)
-    if name in SYMMETRIC | {"linalg_pinv"} | {"linalg_eig", "linalg_svd", "svd"}:
+    if name in SYMMETRIC | WITH_PHASE | {"linalg_pinv"}:
 
-        def of_symmetric(A, *args, **kwargs):
+        def of_matrix(A, *args, **kwargs):
             symmetric = name in SYMMETRIC or kwargs.get("hermitian")
-            return _without_phase(function((A + A.mH) / 2 if symmetric else A, *args, **kwargs))
+            results = function((A + A.mH) / 2 if symmetric else A, *args, **kwargs)
+            return tuple(x.abs() if x.is_complex() else x for x in results) if name in WITH_PHASE else results
 
-        return of_symmetric
+        return of_matrix
     if not name.endswith("_"):
         return function
     return lambda input, *args, **kwargs: function(input.clone(), *args, **kwargs)  # a leaf cannot be written
-
-
-def _without_phase(results):
-    """Complex eigenvectors and singular vectors are determined up to their phase, which LAPACK does not keep."""
-    if not isinstance(results, tuple):
-        return results
-    return tuple(x.abs() if x.is_complex() and x.dim() > 1 and x.shape[-1] > 0 else x for x in results)
 
 
 @pytest.mark.parametrize(("op", "text"), CASES, ids=lambda v: v if isinstance(v, str) else v.name)

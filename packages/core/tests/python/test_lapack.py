@@ -76,6 +76,8 @@ close(rl.linalg.inv(A).numpy(), np.linalg.inv(a), rtol=1e-9)
 close(rl.linalg.det(A).numpy(), np.linalg.det(a), rtol=1e-9)
 close(rl.linalg.eigvalsh(S).numpy(), np.linalg.eigvalsh(s), rtol=1e-9)
 close(rl.linalg.svdvals(A).numpy(), np.linalg.svd(a, compute_uv=False), rtol=1e-9)
+close(rl.linalg.eigvals(A).numpy(), np.linalg.eigvals(a), rtol=1e-9)
+close(rl.linalg.inv(A * (1 + 2j)).numpy(), np.linalg.inv(a * (1 + 2j)), rtol=1e-9)
 close(rl.linalg.ldl_solve(*rl.linalg.ldl_factor(S), B).numpy(), np.linalg.solve(s, b), rtol=1e-9)
 for driver in ("gels", "gelsy", "gelsd", "gelss"):
     got = rl.linalg.lstsq(A, B, driver=driver)

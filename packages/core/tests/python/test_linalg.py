@@ -87,14 +87,23 @@ def near(a: rl.Tensor, b: rl.Tensor) -> None:
     assert rl.allclose(a, b, rtol=1e-9, atol=1e-9)
 
 
-def one(n: int) -> rl.Tensor:
-    return rl.eye(n, dtype=rl.float64)
+DTYPES = [rl.float64, rl.complex128]
 
 
+def random(*shape: int, dtype: rl.dtype = rl.float64) -> rl.Tensor:
+    real = rl.randn(*shape, dtype=rl.float64)
+    return rl.complex(real, rl.randn(*shape, dtype=rl.float64)) if dtype.is_complex else real
+
+
+def one(n: int, dtype: rl.dtype = rl.float64) -> rl.Tensor:
+    return rl.eye(n, dtype=dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("shape", SHAPES)
-def test_decompositions_multiply_back(shape: tuple[int, ...]) -> None:
+def test_decompositions_multiply_back(shape: tuple[int, ...], dtype: rl.dtype) -> None:
     """For matrices in any order in memory, small and beyond LAPACK's blocks."""
-    dense = rl.randn(*shape, dtype=rl.float64)
+    dense = random(*shape, dtype=dtype)
     m, n = shape[-2:]
     for a in (dense, dense.mT.contiguous().mT, rl.stack([dense, dense], -1)[..., 0]):
         p, lower, upper = rl.linalg.lu(a)
@@ -102,42 +111,62 @@ def test_decompositions_multiply_back(shape: tuple[int, ...]) -> None:
         for mode in ("reduced", "complete"):
             q, r = rl.linalg.qr(a, mode)
             near(q @ r, a)
-            near(q.mT @ q, one(q.size(-1)).expand(*shape[:-2], -1, -1))
+            near(q.mH @ q, one(q.size(-1), dtype).expand(*shape[:-2], -1, -1))
             assert rl.equal(r, r.triu())
         near(rl.linalg.qr(a, "r").R.abs(), rl.linalg.qr(a).R.abs())
         for full in (False, True):
             u, s, vh = rl.linalg.svd(a, full)
             k = s.size(-1)
             near(u[..., :k] * s[..., None, :] @ vh[..., :k, :], a)
-            near(u.mT @ u, one(u.size(-1)).expand(*shape[:-2], -1, -1))
-            near(vh @ vh.mT, one(vh.size(-2)).expand(*shape[:-2], -1, -1))
+            near(u.mH @ u, one(u.size(-1), dtype).expand(*shape[:-2], -1, -1))
+            near(vh @ vh.mH, one(vh.size(-2), dtype).expand(*shape[:-2], -1, -1))
         if m >= n:
             near(rl.linalg.householder_product(*rl.geqrf(a)), rl.linalg.qr(a).Q)
-            x = rl.randn(*shape[:-2], m, 2, dtype=rl.float64)
+            x = random(*shape[:-2], m, 2, dtype=dtype)
             near(rl.ormqr(*rl.geqrf(a), x), rl.linalg.qr(a, "complete").Q @ x)
 
 
 @pytest.mark.parametrize("n", [1, 3, 16, 17, 150])
 @pytest.mark.parametrize("uplo", ["L", "U"])
-def test_symmetric_matrices(n: int, uplo: str) -> None:
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_symmetric_matrices(n: int, uplo: str, dtype: rl.dtype) -> None:
     """One triangle counts, whatever the other holds."""
-    a = rl.randn(2, n, n, dtype=rl.float64)
+    a = random(2, n, n, dtype=dtype)
     upper = uplo == "U"
+    a.diagonal(0, -2, -1).copy_(random(2, n))  # what is hermitian has a real diagonal
     triangle = a.triu() if upper else a.tril()
-    symmetric = triangle + (triangle.triu(1) if upper else triangle.tril(-1)).mT
+    symmetric = triangle + (triangle.triu(1) if upper else triangle.tril(-1)).mH
     values, vectors = rl.linalg.eigh(a, uplo)
     near(symmetric @ vectors, vectors * values[:, None, :])
-    near(vectors.mT @ vectors, one(n).expand(2, n, n))
+    near(vectors.mH @ vectors, one(n, dtype).expand(2, n, n))
     near(rl.linalg.eigvalsh(a, uplo), values)
-    positive = symmetric @ symmetric + one(n)
+    positive = symmetric @ symmetric + one(n, dtype)
     factor = rl.linalg.cholesky(positive.triu() if upper else positive.tril(), upper=upper)
-    near(factor.mT @ factor if upper else factor @ factor.mT, positive)
-    b = rl.randn(2, n, 3, dtype=rl.float64)
+    near(factor.mH @ factor if upper else factor @ factor.mH, positive)
+    b = random(2, n, 3, dtype=dtype)
     near(positive @ rl.cholesky_solve(b, factor, upper), b)
     near(rl.cholesky_inverse(factor, upper), rl.linalg.inv(positive))
-    factors, pivots, info = rl.linalg.ldl_factor_ex(symmetric.tril())
+    factors, pivots, info = rl.linalg.ldl_factor_ex(symmetric.tril(), hermitian=True)
     assert info.tolist() == [0, 0]
-    near(rl.linalg.ldl_solve(factors, pivots, symmetric @ b), b)
+    near(rl.linalg.ldl_solve(factors, pivots, symmetric @ b, hermitian=True), b)
+    same = a + a.mT
+    near(rl.linalg.ldl_solve(*rl.linalg.ldl_factor(same), same @ b), b)
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 40])
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_eigenvalues(n: int, dtype: rl.dtype) -> None:
+    a = random(3, n, n, dtype=dtype)
+    for x in (a, a.mT, a.to(rl.complex64 if dtype.is_complex else rl.float32)):
+        values, vectors = rl.linalg.eig(x)
+        assert values.dtype == vectors.dtype == rl.promote_types(x.dtype, rl.complex64)
+        exact = x.dtype == dtype
+        rest = x.to(vectors.dtype) @ vectors - vectors * values[:, None, :]
+        assert rest.abs().max().item() < (1e-10 if exact else 1e-3)
+        assert rl.allclose(
+            rl.linalg.vector_norm(vectors, dim=1), rl.ones(3, n).to(rest.real.dtype), atol=1e-5
+        )
+        assert rl.allclose(rl.linalg.eigvals(x), values, atol=1e-10 if exact else 1e-3)
 
 
 def test_least_squares() -> None:

@@ -80,7 +80,7 @@ class _Helpers:
         return self._make(values, shape, name)
 
     def spd(self, *shape: int) -> Any:
-        """Symmetric (complex: hermitian) positive-definite: random numbers below 1/2, and n times 1, 2, ... on the diagonal."""
+        """Symmetric (or hermitian) positive-definite: random numbers below 1/2; on the diagonal n times 1, 2, ..."""
         if self._dtype in (*_INTEGERS, "bool"):
             return self.t(*shape, shape[-1])
         n, values = shape[-1], []

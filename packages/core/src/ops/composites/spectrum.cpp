@@ -115,7 +115,8 @@ Tensor rows_times(const Tensor& matrix, const Tensor& factors) {
 Tensor by_differences(const Tensor& x, const Tensor& values) {
     const Tensor differences = ops::sub(ops::unsqueeze(values, -2), ops::unsqueeze(values, -1));
     const Tensor diagonal = ops::eye(values.size(-1), std::nullopt, DType::Bool, values.device());
-    return ops::div(x, ops::masked_fill(differences, diagonal, Scalar(kInfinity)));
+    return ops::masked_fill(ops::div(x, ops::masked_fill(differences, diagonal, Scalar(1))), diagonal,
+                            Scalar(0));
 }
 
 }  // namespace
