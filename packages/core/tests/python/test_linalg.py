@@ -65,6 +65,12 @@ def test_what_a_matrix_lacks_is_a_typed_error() -> None:
     assert rl.linalg.inv_ex(singular).info.dtype == rl.int32
     with pytest.raises(rl.linalg.LinAlgError):
         rl.linalg.svd(rl.full((3, 3), float("nan")))
+    infinite = rl.eye(3)
+    infinite[0, 2] = float("inf")
+    for driver in ("gels", "gelsy", "gelsd", "gelss"):
+        for a, b in ((infinite, rl.eye(3)), (rl.eye(3), infinite)):
+            with pytest.raises(rl.linalg.LinAlgError, match="not finite"):
+                rl.linalg.lstsq(a, b, driver=driver)
 
 
 SHAPES = [

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstdlib>
 
 #include "cpu/contiguous.h"
 #include "cpu/linalg.h"
@@ -100,6 +101,23 @@ void linalg_ldl(KernelContext&, const View& ld, const View& pivots, const View& 
     });
 }
 
+namespace {
+
+// LAPACK trusts its pivots: rows from 1, or a pair of negative ones for each block of two rows.
+void check_ldl_pivots(const int32_t* pivots, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) {
+        const bool pair = pivots[i] < 0;
+        bool fits = pivots[i] != 0 && std::abs(int64_t{pivots[i]}) <= n;
+        if (pair) fits = fits && ++i < n && pivots[i] < 0 && -int64_t{pivots[i]} <= n;
+        RL_CHECK(
+            fits, throw_runtime,
+            "linalg.ldl_solve(pivots): must be what ldl_factor gives: rows from 1 to %lld, or pairs of negative ones",
+            (long long)n);
+    }
+}
+
+}  // namespace
+
 void linalg_ldl_solve(KernelContext& ctx, const View& out, const View& ld, const View& pivots, const View& b,
                       bool hermitian) {
     if (out.numel == 0) return;
@@ -115,6 +133,7 @@ void linalg_ldl_solve(KernelContext& ctx, const View& out, const View& ld, const
                          for (int64_t i = begin; i < end; ++i) {
                              factors.to_columns(i, columns.data(), n);
                              right.to_columns(i, rows.data(), n);
+                             check_ldl_pivots(order.as<int32_t>() + i * n, n);
                              ipiv.load(order.as<int32_t>() + i * n, n);
                              lapack::Int result;
                              solve('L', n, k, columns.data(), n, ipiv.data(), rows.data(), n, result.out());

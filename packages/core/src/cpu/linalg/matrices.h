@@ -130,6 +130,17 @@ class Matrices {
     const View& view_;
 };
 
+/// LinAlgError where one of the numbers of matrix b is not finite: LAPACK would print a message, or not end.
+template <class T>
+void check_finite(const char* op, const T* x, int64_t count, int64_t b) {
+    const auto* parts = reinterpret_cast<const Real<T>*>(x);
+    Real<T> none(0);
+    for (int64_t i = 0; i < count * static_cast<int64_t>(sizeof(T) / sizeof(Real<T>)); ++i)
+        none += parts[i] * 0;
+    if (none != 0)
+        throw_linalg("%s: matrix %lld of the batch has elements that are not finite", op, (long long)b);
+}
+
 /// How many matrices a view holds, by the dimensions before the last two.
 inline int64_t count_matrices(const View& v) {
     int64_t n = 1;

@@ -181,6 +181,7 @@ void linalg_svd(KernelContext&, const View& u, const View& s, const View& vh, co
             const Workspace<T> memory([&](T* data, int64_t size) { run(0, data, size, unused); });
             for (int64_t b = begin; b < end; ++b) {
                 in.to_rows(b, rows.data(), n);
+                check_finite("linalg.svd(A)", rows.data(), m * n, b);
                 lapack::Int info;
                 run(b, memory.data(), memory.size(), info);
                 if (info.get() == 0) continue;

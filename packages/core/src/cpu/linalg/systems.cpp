@@ -306,6 +306,8 @@ void linalg_lstsq(KernelContext&, const View& solution, const View& rank, const 
                 for (int64_t i = begin; i < end; ++i) {
                     in.to_columns(i, columns.data(), m);
                     right.to_columns(i, x.data(), ld);
+                    check_finite("linalg.lstsq(A)", columns.data(), m * n, i);
+                    for (int64_t j = 0; j < k; ++j) check_finite("linalg.lstsq(B)", x.data() + j * ld, m, i);
                     for (int64_t j = 0; j < n; ++j) order.set(j, 0);
                     lapack::Int info;
                     run(work.data(), lwork, real.data(), whole.data(), info);
