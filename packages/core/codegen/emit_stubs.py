@@ -67,9 +67,9 @@ def emit_stubs(ops: list[Op]) -> dict[str, str]:
         text = before + "\n".join([*lines, ""]) + after
     public = sorted({*exported, *re.findall(r"^(?:def|class) ([a-z]\w*)", text, re.M), *_variables(text)})
     package = (_TEMPLATES / "__init__.pyi.tmpl").read_text()
-    # Some have a front in Python, which the template imports; those of `linalg` are found in that module.
+    # Some have a front in Python, which the template imports; those of `linalg` and `fft` are found in those modules.
     fronts = set(re.findall(r"^from \.\w+ import \w+ as (\w+)", package, re.M))
-    public = [name for name in public if name not in fronts and not name.startswith("linalg_")]
+    public = [name for name in public if name not in fronts and not name.startswith(("linalg_", "fft_"))]
     imports = "\n".join(f"from ._C import {name} as {name}" for name in public)
     package = package.replace("# [operators]", imports)
     names_of_package = re.findall(r" as ([A-Za-z]\w*)$", package, re.M)

@@ -11,7 +11,12 @@ from ._load import load_native as _load_native
 _C = _load_native(__name__, __path__)
 
 # Operators, Tensor and the small types; the names below, which are written in Python, come on top of them.
-_OTHER = ("_", "linalg_", "einsum")  # private, of the module linalg, and with a front in Python
+_OTHER = (
+    "_",
+    "linalg_",
+    "fft_",
+    "einsum",
+)  # private, of the modules linalg and fft, and with a front in Python
 globals().update({_name: _value for _name, _value in vars(_C).items() if not _name.startswith(_OTHER)})
 
 from ._grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
@@ -65,6 +70,7 @@ _LAZY = {
     "get_printoptions": "_printing",
     "printoptions": "_printing",
     "set_printoptions": "_printing",
+    "fft": "",
     "linalg": "",
     "lu": "_lu",
     "overrides": "",
@@ -84,6 +90,6 @@ def __getattr__(name: str) -> object:
         return value
     # Operators whose names begin with one underscore are for other packages, not for `import *`; those of `linalg` are
     # found by the names that it gives them.
-    if name.startswith(("_", "linalg_")) and not name.startswith("__") and hasattr(_C, name):
+    if name.startswith(("_", "linalg_", "fft_")) and not name.startswith("__") and hasattr(_C, name):
         return getattr(_C, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

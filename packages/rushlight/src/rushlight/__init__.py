@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 _MODULES = (
     "autograd",
     "cuda",
+    "fft",
     "linalg",
     "multiprocessing",
     "nn",

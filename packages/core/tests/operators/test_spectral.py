@@ -1,0 +1,72 @@
+"""Short-time Fourier transforms against their definition, and the way back. The generated tests see to plain ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rushlight_core as core
+
+SIGNAL = np.random.default_rng(5).normal(size=(2, 50))
+WINDOW = np.hanning(10)[1:-1]  # without zeros at the ends
+
+
+def spectra(x: np.ndarray, n_fft: int, hop: int, window: np.ndarray, mode: str | None) -> np.ndarray:
+    """Windows of one signal, transformed: (frequency, time)."""
+    if mode is not None:
+        x = np.pad(x, n_fft // 2, mode=mode)
+    left = (n_fft - len(window)) // 2
+    full = np.pad(window, (left, n_fft - len(window) - left))
+    frames = [x[at : at + n_fft] * full for at in range(0, len(x) - n_fft + 1, hop)]
+    return np.fft.rfft(frames, axis=-1).T
+
+
+@pytest.mark.parametrize("mode", ["reflect", "constant", "edge", "wrap", None])
+def test_stft(mode: str | None) -> None:
+    names = {"edge": "replicate", "wrap": "circular", None: "reflect"}
+    got = core.stft(
+        core.tensor(SIGNAL),
+        12,
+        5,
+        8,
+        core.tensor(WINDOW),
+        center=mode is not None,
+        pad_mode=names.get(mode, mode),
+        return_complex=True,
+    )
+    wanted = np.stack([spectra(x, 12, 5, WINDOW, mode) for x in SIGNAL])
+    np.testing.assert_allclose(got.numpy(), wanted, atol=1e-12)
+    pairs = core.stft(core.tensor(SIGNAL[0]), 12, return_complex=False)
+    assert pairs.shape == (7, 17, 2)
+
+
+@pytest.mark.parametrize("options", [{}, {"normalized": True}, {"onesided": False}, {"hop_length": 2}])
+def test_istft_gives_the_signal_back(options: dict[str, Any]) -> None:
+    signal = core.tensor(SIGNAL)
+    window = core.tensor(WINDOW)
+    there = core.stft(signal, 8, window=window, return_complex=True, **options)
+    back = core.istft(there, 8, window=window, length=50, **options)
+    # The last samples lie in no whole window, but for hops that end there.
+    n = 50 - 50 % options.get("hop_length", 2)
+    np.testing.assert_allclose(back.numpy()[:, : n - 8], SIGNAL[:, : n - 8], atol=1e-12)
+
+
+def test_istft_refuses_windows_with_gaps() -> None:
+    z = core.ones(5, 4, dtype=core.complex128)
+    with pytest.raises(RuntimeError, match="leave samples out"):
+        core.istft(z, 8, 8, window=core.zeros(8, dtype=core.float64))
+
+
+def test_the_same_bits_for_any_number_of_threads() -> None:
+    x = core.rand(40, 3000, dtype=core.float64)
+    before = core.get_num_threads()
+    try:
+        results = []
+        for threads in (1, 2, 3):
+            core.set_num_threads(threads)
+            results.append(core.fft.fft2(x).numpy().tobytes())
+    finally:
+        core.set_num_threads(before)
+    assert len(set(results)) == 1
