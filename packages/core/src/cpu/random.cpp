@@ -59,15 +59,40 @@ void floating(KernelContext& ctx, const View& self, Draw draw, Map map) {
     else with_values<float>(ctx, self, DType::Float32, fill);
 }
 
+// Complex numbers as pairs of real ones.
+struct Pairs {
+    int64_t sizes[kMaxDims], strides[kMaxDims];
+    View view;
+
+    explicit Pairs(const View& v) : view(v) {
+        RL_CHECK(v.ndim < kMaxDims, throw_runtime,
+                 "random numbers: a complex tensor has at most %d dimensions here", kMaxDims - 1);
+        for (int d = 0; d < v.ndim; ++d) {
+            sizes[d] = v.sizes[d];
+            strides[d] = 2 * v.strides[d];
+        }
+        sizes[v.ndim] = 2;
+        strides[v.ndim] = 1;
+        view.sizes = sizes;
+        view.strides = strides;
+        ++view.ndim;
+        view.numel *= 2;
+        view.dtype = real_dtype(v.dtype);
+    }
+};
+
 }  // namespace
 
 void uniform_(KernelContext& ctx, const View& self, double from, double to) {
+    if (is_complex(self.dtype)) return uniform_(ctx, Pairs(self).view, from, to);
     floating(
         ctx, self, [&](auto* out) { fill_uniform(ctx.random, out, self.numel); },
         [=](auto u) { return static_cast<decltype(u)>(from) + u * static_cast<decltype(u)>(to - from); });
 }
 
+// A complex number's variance is shared by its parts.
 void normal_(KernelContext& ctx, const View& self, double mean, double std) {
+    if (is_complex(self.dtype)) return normal_(ctx, Pairs(self).view, mean, std / std::sqrt(2.0));
     floating(
         ctx, self, [&](auto* out) { fill_normal(ctx.random, out, self.numel); },
         [=](auto z) { return static_cast<decltype(z)>(mean) + z * static_cast<decltype(z)>(std); });

@@ -118,3 +118,13 @@ def test_products_of_matrices() -> None:
     v, w = random(7), random(7)
     np.testing.assert_allclose(core.dot(core.tensor(v), core.tensor(w)).item(), v @ w)
     np.testing.assert_allclose(core.vdot(core.tensor(v), core.tensor(w)).item(), np.vdot(v, w))
+
+
+def test_random_numbers() -> None:
+    z = core.randn(20000, dtype=core.complex128, generator=core.Generator().manual_seed(3))
+    assert abs(z.mean().item()) < 0.03
+    assert abs(z.var().item() - 1) < 0.03
+    assert abs(z.real.var().item() - 0.5) < 0.02
+    u = core.empty(4, 1000, dtype=core.complex64).t().uniform_(1, 2)
+    for part in (u.real, u.imag):
+        assert 1 <= part.amin() < 1.01 < 1.99 < part.amax() < 2

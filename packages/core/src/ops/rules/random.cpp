@@ -6,12 +6,12 @@
 namespace rushlight::rules {
 
 Outputs uniform_(const Tensor& input, double from, double to, Generator*) {
-    floating_only("uniform_", input);
+    if (!is_complex(input.dtype())) floating_only("uniform_", input);
     RL_CHECK(from <= to, throw_runtime, "uniform_(from, to): from %g is above to %g", from, to);
     return {};
 }
 Outputs normal_(const Tensor& input, double, double std, Generator*) {
-    floating_only("normal_", input);
+    if (!is_complex(input.dtype())) floating_only("normal_", input);
     RL_CHECK(std >= 0, throw_runtime, "normal_(std): must not be negative, got %g", std);
     return {};
 }
