@@ -102,9 +102,9 @@ def _suffixes(t: Tensor) -> Iterator[str]:
     if t.is_meta or (t.numel() == 0 and t.dim() != 1) or (t.numel() and not _options.edgeitems):
         yield f"size={tuple(t.shape)}"
     # The numbers show that a tensor is of these, if there are any.
-    obvious = () if t.is_meta or t.numel() == 0 else (_C.int64, _C.bool)
-    if t.dtype is (_C.complex128 if default is _C.float64 else _C.complex64):
-        obvious = (t.dtype,)
+    obvious: tuple[object, ...] = ()
+    if not t.is_meta and t.numel():
+        obvious = (_C.int64, _C.bool, _C.complex128 if default is _C.float64 else _C.complex64)
     if t.dtype is not default and t.dtype not in obvious:
         yield f"dtype={t.dtype}"
     grad_fn = t.grad_fn

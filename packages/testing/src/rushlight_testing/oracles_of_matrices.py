@@ -98,9 +98,8 @@ def lstsq(a: Array, b: Array) -> tuple[Array]:
 
 
 def qr(a: Array, mode: str) -> tuple[Array, Array]:
-    if mode == "r":
-        return np.zeros(0), np.linalg.qr(a, "r")
-    return tuple(np.linalg.qr(a, mode))  # type: ignore[return-value]
+    made: Any = np.linalg.qr
+    return (np.zeros(0), made(a, "r")) if mode == "r" else tuple(made(a, mode))
 
 
 def geqrf(a: Array) -> tuple[Array, Array]:
