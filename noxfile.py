@@ -155,6 +155,13 @@ def names(session: nox.Session) -> None:
 
 
 @nox.session
+def compare(session: nox.Session) -> None:
+    """Run every sample of every operator here and in PyTorch; `-- add sum` runs those of some."""
+    install(session, builder(), [GRAPH["rushlight"], GRAPH["testing"]], requirements=dependency_group("peer"))
+    session.run("python", "-P", "tools/compare_results.py", *session.posargs)
+
+
+@nox.session
 def swap(session: nox.Session) -> None:
     """Run the second implementation of every seam through the tests of the first."""
     swapped = [package for package in everything() if _marked(package, "swap")]

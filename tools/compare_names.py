@@ -18,7 +18,7 @@ import inspect
 import re
 import sys
 import typing
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -45,6 +45,10 @@ class Entry:
     name: str
     signatures: list[inspect.Signature] = field(default_factory=list)
     callable: bool = True
+    aliases: dict[str, str] = field(default_factory=dict)  # other names of arguments
+    refuses: Callable[[list[str], list[str]], bool] = lambda positions, names: (
+        False
+    )  # a call, whatever a stub says
 
 
 @dataclass
@@ -143,15 +147,16 @@ def signatures_of_docstring(name: str, text: str) -> list[inspect.Signature]:
     return found
 
 
-def signatures_of(value: Any, name: str, stub: dict[str, list[inspect.Signature]]) -> list[inspect.Signature]:
+def signatures_of(
+    value: Any, name: str, stub: dict[str, list[inspect.Signature]], owner: Any = None
+) -> list[inspect.Signature]:
     """The signatures of a callable, from the best source that there is."""
     builtin = inspect.isbuiltin(value) or inspect.ismethoddescriptor(value)
     if builtin:
-        for spelling in (name, getattr(value, "__name__", name)):
-            if spelling in stub:
-                return (
-                    [_by_position(s) for s in stub[spelling]] if _takes_no_keywords(value) else stub[spelling]
-                )
+        known = stub.get(value.__name__)  # linalg.norm is linalg_norm
+        if known:
+            nameless = _takes_no_keywords(value, None if inspect.isbuiltin(value) else owner)
+            return [_by_position(s) for s in known] if nameless else known
     try:
         found = [inspect.signature(value)]
     except (TypeError, ValueError):
@@ -175,9 +180,8 @@ def _is_vague(signature: inspect.Signature) -> bool:
     ]
 
 
-def _takes_no_keywords(value: Any) -> bool:
+def _takes_no_keywords(value: Any, owner: Any) -> bool:
     """Whether a function written in C refuses names, whatever a stub says: asked of the function itself."""
-    owner = getattr(value, "__objclass__", None)
     try:
         value(*([] if owner is None else [owner()]), **{"no such argument": 0})
     except TypeError as error:
@@ -185,6 +189,29 @@ def _takes_no_keywords(value: Any) -> bool:
     except Exception:
         return False
     return False
+
+
+def refusal(value: Any, owner: Any = None) -> Callable[[list[str], list[str]], bool]:
+    """Whether a function written in C has no such arguments: asked of the function itself, with objects that none takes."""
+
+    def refuses(positions: list[str], names: list[str]) -> bool:
+        if not positions and not names:
+            return False
+        try:
+            value(
+                *([] if owner is None else [owner()]),
+                *(object() for _ in positions),
+                **dict.fromkeys(names, object()),
+            )
+        except TypeError as error:
+            return bool(
+                re.search(r"positional arguments? but|unexpected keyword|keyword arguments?$", str(error))
+            )
+        except Exception:
+            return False
+        return False
+
+    return refuses
 
 
 def _by_position(signature: inspect.Signature) -> inspect.Signature:
@@ -198,21 +225,30 @@ def _by_position(signature: inspect.Signature) -> inspect.Signature:
 # --- what there is ---
 
 
-def members(library: Any, path: str, stubs: Stubs, documented: bool) -> dict[str, Entry]:
-    """The public names of a module of the library, or of its class Tensor."""
+def members(
+    library: Any,
+    path: str,
+    stubs: Stubs,
+    aliases: dict[str, dict[str, str]],
+    names: Iterable[str] | None = None,
+) -> dict[str, Entry]:
+    """Those of a module of the library, or of its class Tensor: the documented names, or which there are of `names`."""
     owner = library if not path else _module(library, path)
     if owner is None:
         return {}
     of_tensor = path == "Tensor"
     table = stubs.methods if of_tensor else stubs.functions
     found = {}
-    for name in sorted(_public(owner, path, library.__name__) if documented else dir(owner)):
+    for name in sorted(_public(owner, path, library.__name__) if names is None else names):
         value = getattr(owner, name, None)
-        if documented and not _has_documentation(owner, name, value):
+        if not hasattr(owner, name) if names is not None else not _has_documentation(owner, name, value):
             continue
         entry = Entry(name, callable=callable(value))
         if entry.callable:
-            entry.signatures = signatures_of(value, name, table)
+            entry.signatures = signatures_of(value, name, table, owner if of_tensor else None)
+            if inspect.isbuiltin(value) or inspect.ismethoddescriptor(value):
+                entry.refuses = refusal(value, owner if of_tensor else None)
+                entry.aliases = aliases.get(value.__name__, {})
             if of_tensor and not isinstance(inspect.getattr_static(owner, name), (staticmethod, classmethod)):
                 entry.signatures = [_without_self(s) for s in entry.signatures]
         found[name] = entry
@@ -285,13 +321,15 @@ def _compare(theirs: Entry, ours: Entry | None) -> Row:
         if not ours.signatures:
             break
         signature = _without_foreign(signature)
-        if any(
-            not any(binds(mine, *call, signature) for mine in ours.signatures) for call in calls_of(signature)
-        ):
-            nearest = max(ours.signatures, key=lambda mine: _likeness(signature, mine))
-            return Row(
-                theirs.name, "different", difference(signature, nearest), shown(signature), shown(nearest)
-            )
+        for call in calls_of(signature):
+            if any(binds(mine, *call, signature, ours.aliases) for mine in ours.signatures) or theirs.refuses(
+                *call
+            ):
+                continue
+            likeness = [_likeness(signature, mine, ours.aliases) for mine in ours.signatures]
+            nearest = ours.signatures[likeness.index(max(likeness))]
+            how = difference(signature, nearest, ours.aliases)
+            return Row(theirs.name, "different", how, shown(signature), shown(nearest))
     return Row(theirs.name, "present")
 
 
@@ -319,10 +357,16 @@ def calls_of(signature: inspect.Signature) -> list[tuple[list[str], list[str]]]:
     return calls
 
 
-def binds(mine: inspect.Signature, positions: list[str], names: list[str], theirs: inspect.Signature) -> bool:
+def binds(
+    mine: inspect.Signature,
+    positions: list[str],
+    names: list[str],
+    theirs: inspect.Signature,
+    aliases: dict[str, str],
+) -> bool:
     """Whether `mine` takes the call so that each argument gets where it belongs, with their defaults for the rest."""
     try:
-        bound = mine.bind(*positions, **{_here(n, mine): n for n in names})
+        bound = mine.bind(*positions, **{_here(n, mine, aliases): n for n in names})
     except TypeError:
         return False
     for name, value in bound.arguments.items():
@@ -330,24 +374,30 @@ def binds(mine: inspect.Signature, positions: list[str], names: list[str], their
         if kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
             continue
         nameless = inspect.Parameter.POSITIONAL_ONLY in (kind, theirs.parameters[value].kind)
-        if _here(value, mine) != name and not nameless:
+        if _here(value, mine, aliases) != name and not nameless:
             return False
     left_out = (p for p in theirs.parameters.values() if p.name not in positions and p.name not in names)
     return all(
-        _same_default(p.default, mine.parameters[_here(p.name, mine)].default)
+        _same_default(p.default, mine.parameters[_here(p.name, mine, aliases)].default)
         for p in left_out
-        if _here(p.name, mine) in mine.parameters and p.default is not inspect.Parameter.empty
+        if _here(p.name, mine, aliases) in mine.parameters and p.default is not inspect.Parameter.empty
     )
 
 
-def _here(name: str, mine: inspect.Signature) -> str:
-    """Under which name ours has an argument: `self` of PyTorch's native functions is `input`."""
-    if name == "self" and "self" not in mine.parameters:
-        return "input"
-    return "from_" if name == "from" and "from_" in mine.parameters else name
+NUMPY = {"axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input", "x1": "input", "x2": "other"}
+
+
+def _here(name: str, mine: inspect.Signature, aliases: dict[str, str]) -> str:
+    """Under which name ours has an argument. NumPy's names are taken by every operator, as PyTorch's do."""
+    if name in mine.parameters:
+        return name
+    spellings = (f"{name}_", aliases.get(name, ""), "input" if name == "self" else NUMPY.get(name, ""))
+    return next((other for other in spellings if other in mine.parameters), name)
 
 
 def _same_default(theirs: Any, ours: Any) -> bool:
+    if {str(theirs).removesuffix("_format"), str(ours)} == {"torch.contiguous", "contiguous"}:
+        return True
     if any(value is UNKNOWN or " object at 0x" in str(value) for value in (theirs, ours)):
         return True
     one, other = (_plain(value) for value in (theirs, ours))
@@ -357,6 +407,8 @@ def _same_default(theirs: Any, ours: Any) -> bool:
 def _plain(value: Any) -> Any:
     """One int stands for as many as are needed, () for none; objects compare by their names."""
     if isinstance(value, (tuple, list)):
+        if not value:
+            return None
         return _plain(value[0]) if value and all(v == value[0] for v in value) else tuple(value)
     if isinstance(value, str):
         return value.rsplit(".", 1)[-1]
@@ -365,22 +417,22 @@ def _plain(value: Any) -> Any:
     return getattr(value, "__name__", str(value).rsplit(".", 1)[-1])
 
 
-def _likeness(theirs: inspect.Signature, mine: inspect.Signature) -> float:
-    common = sum(_here(name, mine) in mine.parameters for name in theirs.parameters)
+def _likeness(theirs: inspect.Signature, mine: inspect.Signature, aliases: dict[str, str]) -> float:
+    common = sum(_here(name, mine, aliases) in mine.parameters for name in theirs.parameters)
     return common - 0.1 * len(mine.parameters)
 
 
-def difference(theirs: inspect.Signature, mine: inspect.Signature) -> str:
+def difference(theirs: inspect.Signature, mine: inspect.Signature, aliases: dict[str, str]) -> str:
     """In words, what keeps a call of theirs from working."""
     said = []
     parameters = [
         p for p in theirs.parameters.values() if p.kind.name not in ("VAR_POSITIONAL", "VAR_KEYWORD")
     ]
-    lacking = [p.name for p in parameters if _here(p.name, mine) not in mine.parameters]
+    lacking = [p.name for p in parameters if _here(p.name, mine, aliases) not in mine.parameters]
     if lacking:
         said.append("lacks " + ", ".join(f"`{name}`" for name in lacking))
     for p in parameters:
-        own = mine.parameters.get(_here(p.name, mine))
+        own = mine.parameters.get(_here(p.name, mine, aliases))
         if own is None:
             continue
         if p.default is not p.empty and own.default is own.empty:
@@ -392,7 +444,7 @@ def difference(theirs: inspect.Signature, mine: inspect.Signature) -> str:
         if own.kind == own.POSITIONAL_ONLY and p.kind != p.POSITIONAL_ONLY:
             said.append(f"`{p.name}` by position only")
     extra = [p.name for p in mine.parameters.values() if p.default is p.empty and p.kind.name[:3] != "VAR"]
-    extra = [name for name in extra if name not in [_here(p.name, mine) for p in parameters]]
+    extra = [name for name in extra if name not in [_here(p.name, mine, aliases) for p in parameters]]
     if extra:
         said.append("wants " + ", ".join(f"`{name}`" for name in extra))
     return "; ".join(said) or "another order"
@@ -471,14 +523,18 @@ def rows_of_libraries() -> tuple[dict[str, list[Row]], str]:
 
     import rushlight
     import rushlight_core
+    from rushlight_core.codegen.loader import load_ops
 
     folder = Path(torch.__file__).parent / "_C"
     theirs = Stubs(folder / "_VariableFunctions.pyi", folder / "__init__.pyi")
     ours = Stubs(Path(rushlight_core.__file__).parent / "_C.pyi")
-    rows = {
-        path: compare(members(torch, path, theirs, True), members(rushlight, path, ours, False))
-        for path in MODULES
-    }
+    aliases: dict[str, dict[str, str]] = {}
+    for op in load_ops(Path(rushlight_core.__file__).parent / "ops"):
+        aliases.setdefault(op.base, {}).update(op.aliases)
+    rows = {}
+    for path in MODULES:
+        documented = members(torch, path, theirs, {})
+        rows[path] = compare(documented, members(rushlight, path, ours, aliases, documented))
     return rows, torch.__version__.partition("+")[0]
 
 

@@ -29,6 +29,7 @@ def verdict(theirs: list[str], ours: list[str]) -> tuple[str, str]:
     [
         (["(input, dim=None)"], ["(input, dim=None)"]),
         (["(self, other)"], ["(input, other)"]),
+        (["(x, axis)"], ["(input, dim)"]),  # NumPy's names, which all operators take
         (["(input, dim=None, keepdim=False)"], ["(input)", "(input, dim, keepdim=False)"]),  # two for one
         (["(input)", "(input, dim)"], ["(input, dim=None)"]),  # one for two
         (["(input, *, out=None)"], ["(input, more=0, *, out=None)"]),  # more is no harm
@@ -47,7 +48,7 @@ def test_what_is_present(theirs: list[str], ours: list[str]) -> None:
 @pytest.mark.parametrize(
     ("theirs", "ours", "how"),
     [
-        ("(input, axis)", "(input, dim)", "lacks `axis`; wants `dim`"),
+        ("(input, place)", "(input, dim)", "lacks `place`; wants `dim`"),
         ("(a, b)", "(b, a)", "another order"),
         ("(a, b=1)", "(a, b=2)", "`b` is `2` by default, not `1`"),
         ("(a, b=1)", "(a, b)", "`b` is required"),
@@ -60,6 +61,23 @@ def test_what_is_present(theirs: list[str], ours: list[str]) -> None:
 )
 def test_what_is_different(theirs: str, ours: str, how: str) -> None:
     assert verdict([theirs], [ours]) == ("different", how)
+
+
+def test_a_function_may_refuse_what_its_stub_says() -> None:
+    theirs = Entry("f", [signature("(a, b=1)")], refuses=lambda positions, names: len(positions) > 1)
+    (row,) = compare_names.compare({"f": theirs}, {"f": Entry("f", [signature("(a, *, b=1)")])})
+    assert row.verdict == "present"
+    assert compare_names.refusal(str.upper, str)([], ["a"])
+    assert not compare_names.refusal(str.join, str)(["a"], [])
+
+
+def test_other_names_of_arguments_count() -> None:
+    theirs, ours = (
+        Entry("f", [signature("(src)")]),
+        Entry("f", [signature("(other)")], aliases={"src": "other"}),
+    )
+    (row,) = compare_names.compare({"f": theirs}, {"f": ours})
+    assert row.verdict == "present"
 
 
 def test_what_is_missing() -> None:

@@ -271,7 +271,8 @@ std::vector<Tensor> run_backward(TensorList outputs, TensorList grads, TensorLis
     RL_CHECK(grads.empty() || grads.size() == outputs.size(), throw_runtime,
              "backward(): %zu outputs need as many gradients, got %zu", outputs.size(), grads.size());
     GradMode mode(options.create_graph);
-    StagesOff overrides(bit(Stage::Python));  // gradients of a subclass are plain tensors
+    // Gradients of a subclass are plain tensors, and formulas broadcast as they like.
+    StagesOff overrides(bit(Stage::Python) | bit(Stage::Strict));
     Pass pass(options);
     for (size_t i = 0; i < outputs.size(); ++i) {
         const Tensor& output = outputs[i];

@@ -19,7 +19,6 @@ MOST_ELEMENTS = 24  # of the whole Jacobian's rows and columns; beyond that rand
 # What differences cannot show: the jumps of a rounded quotient; a cast that loses digits; embedding's row padding_idx, which
 # gets no gradient by definition.
 WITHOUT = {(name, "pairs()") for name in ("floor_divide", "remainder", "fmod")}
-WITHOUT |= {("nextafter", "pairs()")}  # PyTorch's gradient of zero
 WITHOUT |= {("div.rounded", "pairs(rounding_mode='floor')")}
 WITHOUT |= {("embedding", "t(5, 3), t(2, 3, dtype=int32, low=0, high=4), 1")}
 CONVERSIONS = {"to", "float", "double", "half", "bfloat16", "long", "int", "short", "bool"}
@@ -179,6 +178,20 @@ def test_what_has_no_derivative_says_so() -> None:
         core.igamma(x, core.ones(2)).sum().backward()
     with pytest.raises(NotImplementedError, match=r"zeta.*input"):
         core.special.zeta(x, 2).sum().backward()
+
+
+@pytest.mark.parametrize("name", ["max", "min", "median", "nanmedian"])
+def test_nans_share_the_gradient_of_their_maximum(name: str) -> None:
+    values = [float("nan"), 1.0, float("nan"), 2.0] if name != "nanmedian" else [float("nan"), float("nan")]
+    x = core.tensor(values, requires_grad=True)
+    getattr(core, name)(x).backward()
+    assert x.grad.tolist() == [0.0 if v == v else 0.5 for v in values]
+
+
+def test_the_next_number_is_as_far_as_its_neighbour() -> None:
+    x = core.tensor([1.0, 2.0], requires_grad=True)
+    core.nextafter(x, core.tensor([2.0, 2.0])).sum().backward()
+    assert x.grad.tolist() == [1.0, 0.0]  # PyTorch's, where both are equal
 
 
 def test_gradcheck_finds_a_wrong_formula() -> None:

@@ -10,7 +10,12 @@ from autograd_samples import leaf, ones
 
 import rushlight_core as core
 from rushlight_autograd import backward, grad, gradgradcheck
-from rushlight_autograd.checkpoint import CheckpointError, checkpoint, checkpoint_sequential
+from rushlight_autograd.checkpoint import (
+    CheckpointError,
+    checkpoint,
+    checkpoint_sequential,
+    set_checkpoint_early_stop,
+)
 from rushlight_autograd.graph import save_on_cpu, saved_tensors_hooks
 
 
@@ -159,6 +164,28 @@ def test_a_retained_checkpoint_runs_again_and_again() -> None:
         y.backward(ones(x), retain_graph=True)
         assert len(runs) == 1 + times
     assert x.grad.tolist() == pytest.approx((3 * x.exp() * x.exp().exp()).tolist())
+
+
+def test_a_checkpoint_stops_early_unless_told_otherwise() -> None:
+    x, runs = leaf(3), []
+
+    def function(x):
+        y = x.exp()  # saves its result
+        runs.append(1)  # after what is needed
+        return y + 1
+
+    def again(**options) -> int:
+        runs.clear()
+        checkpoint(function, x, **options).sum().backward()
+        return len(runs) - 1
+
+    assert again() == 0
+    assert again(early_stop=False) == 1
+    with set_checkpoint_early_stop(False):
+        assert again() == 1
+        with set_checkpoint_early_stop(True):
+            assert again(early_stop=False) == 0
+    assert again() == 0
 
 
 def test_checkpoints_nest() -> None:

@@ -71,8 +71,10 @@ def loop_name(op: Op) -> str:
 def _operator(form: Form) -> list[str]:
     boxing = f"detail::Boxing<{form.schema.cpp_signature}>"
     slots = f"&{_slots(form.op)}" if form.op.kind in ("pointwise", "reduce", "custom") else "nullptr"
+    broadcasts = "true" if form.op.broadcasts else "false"
     return [
-        f'Operator {form.symbol}{{"{form.name}", "{_escape(form.text)}", {form.hash:#x}ULL, Form::{form.table_form},',
+        f'Operator {form.symbol}{{"{form.name}", "{_escape(form.text)}",',
+        f"    {form.hash:#x}ULL, Form::{form.table_form}, {broadcasts},",
         f"    reinterpret_cast<void*>(&{_base(form)}), &{boxing}::boxed,",
         f"    reinterpret_cast<void*>(&{boxing}::box), {slots}}};",
     ]

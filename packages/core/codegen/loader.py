@@ -65,7 +65,21 @@ def load_ops(folder: Path) -> list[Op]:
                 f"{op.source}:{op.line}: {op.name} stands in {other.source}:{other.line} already"
             )
         seen[op.name] = op
+    _check_symbols(ops)
     return ops
+
+
+def _check_symbols(ops: list[Op]) -> None:
+    """In C++ a dot is an underscore: scatter.reduce and scatter_reduce would be one variable."""
+    seen: dict[str, tuple[Op, str]] = {}
+    for op in ops:
+        for form in op.forms():
+            other, name = seen.setdefault(form.symbol, (op, form.name))
+            if name != form.name:
+                raise EntryError(
+                    f"{op.source}:{op.line}: {form.name} and {name} of {other.source}:{other.line} are both {form.symbol}"
+                    " in C++; give one overload another name"
+                )
 
 
 def _op(path: Path, entry: dict[str, object]) -> Op:

@@ -86,6 +86,11 @@ class Op:
         return tuple(a for a in self.schema.arguments if a.type.is_tensor)
 
     @property
+    def broadcasts(self) -> bool:
+        """Its operands are made alike in shape and dtype; of composites, their samples say so."""
+        return self.kind == "pointwise" or any(s.text.startswith("pairs(") for s in self.samples)
+
+    @property
     def is_inplace(self) -> bool:
         """The natural form writes its first argument (copy_, zero_): there is no functional form to derive from."""
         return self.base.endswith("_") and not self.base.endswith("__")

@@ -140,6 +140,7 @@ SCHEDULES = {
     "CosineAnnealingLR": (4, 0.01),
     "CosineAnnealingWarmRestarts": (3, 2),
     "OneCycleLR": (0.5, 20),
+    "CyclicLR": (0.1, 0.5, 3, 2, "triangular2"),
     "LambdaLR": (lambda epoch: 0.95**epoch,),
     "MultiplicativeLR": (lambda epoch: 0.95,),
 }

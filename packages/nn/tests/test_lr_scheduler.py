@@ -227,3 +227,23 @@ def test_only_optimizers():
     ):
         with pytest.raises(ValueError):
             call(optimizer())
+
+
+def test_cyclic_heights() -> None:
+    one = optimizer()
+    scheduler = lr_scheduler.CyclicLR(one, 1.0, 3.0, 2, mode="exp_range", gamma=0.5, cycle_momentum=False)
+    rates = []
+    for _ in range(5):
+        rates.append(one.param_groups[0]["lr"])
+        one.step()
+        scheduler.step()
+    assert rates == [1.0, 1.0 + 0.5, 1.0 + 2 * 0.25, 1.0 + 0.125, 1.0]
+    state = scheduler.state_dict()
+    other = lr_scheduler.CyclicLR(optimizer(), 1.0, 3.0, 2, mode="exp_range", gamma=0.5, cycle_momentum=False)
+    other.load_state_dict(state)
+    assert other.get_lr() == scheduler.get_lr()
+    for options in ({"mode": "sideways"}, {"step_size_up": 0}, {"base_lr": [1.0, 2.0]}):
+        with pytest.raises(ValueError, match="CyclicLR"):
+            lr_scheduler.CyclicLR(
+                optimizer(), **{"base_lr": 1.0, "max_lr": 2.0, "cycle_momentum": False, **options}
+            )

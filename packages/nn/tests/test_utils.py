@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 
 import rushlight_core as core
+import rushlight_nn as nn
 from rushlight_nn import Linear, Parameter, utils
 
 
@@ -60,3 +62,59 @@ def test_parameters_as_a_vector():
         utils.vector_to_parameters(core.zeros(8), layer.parameters())
     with pytest.raises(TypeError):
         utils.vector_to_parameters([1.0], layer.parameters())
+
+
+# --- layers joined, and their weights in another order ---
+
+
+def _settled(bn: Any) -> Any:
+    """In evaluation mode, with statistics, factors and shifts that are not those of the beginning."""
+    for i, values in enumerate((bn.running_mean, bn.running_var, bn.weight, bn.bias)):
+        values.data.copy_(core.linspace(0.5, 1.5, values.numel()) + i)
+    return bn.eval()
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_fusing_with_batch_norm(bias: bool) -> None:
+    x = core.randn(2, 3, 6, 6)
+    conv, bn = nn.Conv2d(3, 5, 3, bias=bias).eval(), _settled(nn.BatchNorm2d(5))
+    fused = utils.fuse_conv_bn_eval(conv, bn)
+    assert fused is not conv
+    assert core.allclose(fused(x), bn(conv(x)), 1e-4, 1e-5)
+    back = nn.ConvTranspose2d(3, 5, 3, bias=bias).eval()
+    assert core.allclose(utils.fuse_conv_bn_eval(back, bn, transpose=True)(x), bn(back(x)), 1e-4, 1e-5)
+    linear, flat = nn.Linear(6, 4, bias=bias).eval(), _settled(nn.BatchNorm1d(4))
+    rows = core.randn(7, 6)
+    assert core.allclose(utils.fuse_linear_bn_eval(linear, flat)(rows), flat(linear(rows)), 1e-4, 1e-5)
+    with pytest.raises(RuntimeError, match="evaluation mode"):
+        utils.fuse_conv_bn_eval(conv.train(), bn)
+    with pytest.raises(RuntimeError, match="4 features against 5"):
+        utils.fuse_linear_bn_eval(linear, bn)
+
+
+def test_weights_in_channels_last() -> None:
+    net = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Conv3d(4, 2, 2))
+    x, wanted = core.randn(1, 3, 8, 8), net[0].weight.detach().clone()
+    assert utils.convert_conv2d_weight_memory_format(net, core.channels_last) is net
+    assert net[0].weight.is_contiguous(memory_format=core.channels_last)
+    assert net[2].weight.is_contiguous()
+    assert core.equal(net[0].weight.detach(), wanted)
+    assert net[0](x).is_contiguous(memory_format=core.channels_last)
+    utils.convert_conv3d_weight_memory_format(net, core.channels_last_3d)
+    assert net[2].weight.is_contiguous(memory_format=core.channels_last_3d)
+
+
+def test_old_names_of_init() -> None:
+    with pytest.warns(FutureWarning, match="nn.init.constant_"):
+        assert nn.init.constant(core.empty(2), 3.0).tolist() == [3.0, 3.0]
+    with pytest.raises(AttributeError, match="nothing"):
+        nn.init.nothing
+
+
+def test_pools_by_their_other_names() -> None:
+    x = core.randn(2, 3, 9)
+    for name, argument in (("max_pool1d", 2), ("adaptive_max_pool1d", 4)):
+        values, places = getattr(nn.functional, name + "_with_indices")(x, argument)
+        wanted = getattr(nn.functional, name)(x, argument, return_indices=True)
+        assert core.equal(values, wanted[0])
+        assert core.equal(places, wanted[1])

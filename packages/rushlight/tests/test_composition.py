@@ -25,8 +25,9 @@ def test_names_lead_to_the_packages_own_objects():
 
 
 MODULES = [
-    "autograd", "autograd.forward_ad", "autograd.function", "autograd.functional", "cuda", "linalg", "multiprocessing", "nn",
-    "nn.functional", "nn.init", "nn.utils", "optim", "optim.lr_scheduler", "profiler", "testing", "utils", "utils.data",
+    "autograd", "autograd.forward_ad", "autograd.function", "autograd.functional", "autograd.graph", "cuda", "linalg",
+    "multiprocessing", "nn", "nn.functional", "nn.init", "nn.utils", "optim", "optim.lr_scheduler", "profiler", "random",
+    "testing", "utils", "utils.data", "utils.dlpack",
 ]  # fmt: skip
 
 

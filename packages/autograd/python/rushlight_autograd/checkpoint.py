@@ -6,8 +6,8 @@ T. Chen et al., "Training deep nets with sublinear memory cost", 2016.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import rushlight_core as core
@@ -16,7 +16,7 @@ from rushlight_autograd.function import Function
 from rushlight_autograd.graph import saved_tensors_hooks
 from rushlight_core import Tensor
 
-__all__ = ["CheckpointError", "checkpoint", "checkpoint_sequential"]
+__all__ = ["CheckpointError", "checkpoint", "checkpoint_sequential", "set_checkpoint_early_stop"]
 
 Contexts = Callable[[], tuple[AbstractContextManager[Any], AbstractContextManager[Any]]]
 
@@ -25,7 +25,7 @@ class CheckpointError(RuntimeError):
     """A function that did not compute again what it computed first."""
 
 
-def no_contexts() -> tuple[AbstractContextManager[Any], AbstractContextManager[Any]]:
+def noop_context_fn() -> tuple[AbstractContextManager[Any], AbstractContextManager[Any]]:
     """Nothing around the function, the first time and when it is computed again."""
     return nullcontext(), nullcontext()
 
@@ -34,8 +34,10 @@ def checkpoint(
     function: Callable[..., Any],
     *args: Any,
     use_reentrant: bool | None = None,
-    context_fn: Contexts = no_contexts,
+    context_fn: Contexts = noop_context_fn,
     determinism_check: str = "default",
+    debug: bool = False,
+    early_stop: bool = True,
     preserve_rng_state: bool = True,
     **kwargs: Any,
 ) -> Any:
@@ -43,6 +45,9 @@ def checkpoint(
 
     The random generator is set for that to the state it had, unless `preserve_rng_state` is off. The function must compute
     the same both times: other shapes or dtypes raise CheckpointError, unless `determinism_check` is "none".
+
+    With `early_stop` it ends once it has computed the last tensor that is needed; `set_checkpoint_early_stop` overrules it.
+    `debug` changes nothing: errors say which tensor differs in any case.
 
     `use_reentrant` (default False) runs a backward pass inside of the backward pass instead: then arguments in containers
     and keywords get no gradient, `autograd.grad` does not work, and one tensor among `args` must require grad.
@@ -53,13 +58,27 @@ def checkpoint(
         )
     if not use_reentrant:
         return _checkpoint_by_hooks(
-            function, args, kwargs, context_fn, determinism_check == "default", preserve_rng_state
+            function, args, kwargs, context_fn, determinism_check == "default", preserve_rng_state, early_stop
         )
     if kwargs:
         raise ValueError(f"checkpoint(use_reentrant=True): takes no keywords, got {', '.join(kwargs)}")
-    if context_fn is not no_contexts:
+    if context_fn is not noop_context_fn:
         raise ValueError("checkpoint(context_fn): only with use_reentrant=False")
     return _Reentrant.apply(function, preserve_rng_state, *args)
+
+
+_early_stop: bool | None = None  # None: as each call says
+
+
+@contextmanager
+def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
+    """Inside, `checkpoint` takes this for its `early_stop`."""
+    global _early_stop
+    former, _early_stop = _early_stop, bool(enable)
+    try:
+        yield
+    finally:
+        _early_stop = former
 
 
 def checkpoint_sequential(
@@ -112,8 +131,11 @@ def _checkpoint_by_hooks(
     context_fn: Contexts,
     check: bool,
     preserve_rng_state: bool,
+    early_stop: bool,
 ) -> Any:
     first_time, again = context_fn()
+    if _early_stop is not None:
+        early_stop = _early_stop
     state = core.get_rng_state() if preserve_rng_state else None
     # The nodes own the places: what is not needed any more is not kept when it is computed again.
     places: list[weakref.ref[_Place]] = []
@@ -153,7 +175,7 @@ def _checkpoint_by_hooks(
                         f" {place.kind[0]}, and {kind[1]} of shape {kind[0]} when it was computed again"
                     )
                 computed[place] = tensor
-            if number == len(places):
+            if early_stop and number == len(places):
                 raise _Enough
 
         def refuse(_: None) -> Tensor:

@@ -1,4 +1,4 @@
-"""jvp, vjp, jacobian and hessian of Python functions of tensors."""
+"""Derivatives of Python functions of tensors: products with Jacobians and Hessians, and the whole matrices."""
 
 from __future__ import annotations
 
@@ -10,71 +10,243 @@ from rushlight_autograd.backward import grad
 from rushlight_autograd.forward_ad import dual_level, make_dual, unpack_dual
 from rushlight_core import Tensor
 
-__all__ = ["hessian", "jacobian", "jvp", "vjp"]
+__all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 
 
 def _tuple(value: Any) -> tuple[Any, ...]:
-    return value if isinstance(value, tuple) else (value,)
+    return tuple(value) if isinstance(value, (tuple, list)) else (value,)
 
 
-def vjp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False) -> tuple[Any, Any]:
-    """func(*inputs), and the product of `v` with its Jacobian; `v` may be left out for an output of one element."""
-    single = not isinstance(inputs, tuple)
-    with core.enable_grad():
-        xs = (
-            tuple(x.detach().requires_grad_() for x in _tuple(inputs)) if not create_graph else _tuple(inputs)
-        )
-        outputs = func(*xs)
-        grads = grad(outputs, xs, v, create_graph=create_graph, allow_unused=True, materialize_grads=True)
-    return outputs, grads[0] if single else grads
+def _leaves(inputs: Any, create_graph: bool) -> tuple[Tensor, ...]:
+    """The inputs of a graph of its own; with `create_graph` of one that goes on into theirs."""
+    if create_graph:
+        return tuple(x.view_as(x) if x.requires_grad else x.detach().requires_grad_() for x in _tuple(inputs))
+    return tuple(x.detach().requires_grad_() for x in _tuple(inputs))
 
 
-def jvp(func: Callable[..., Any], inputs: Any, v: Any) -> tuple[Any, Any]:
-    """func(*inputs), and the product of its Jacobian with `v`, by forward mode."""
-    with dual_level():
-        outputs = func(*(make_dual(x, t) for x, t in zip(_tuple(inputs), _tuple(v), strict=True)))
-        single = isinstance(outputs, Tensor)
-        pairs = [unpack_dual(y) for y in _tuple(outputs)]
-    primals = tuple(p.primal for p in pairs)
-    tangents = tuple(core.zeros_like(p.primal) if p.tangent is None else p.tangent for p in pairs)
-    return (primals[0], tangents[0]) if single else (primals, tangents)
-
-
-def jacobian(func: Callable[..., Any], inputs: Any, create_graph: bool = False) -> Any:
-    """The Jacobian of a function of one or several tensors with one output: shape output.shape + input.shape each."""
-    single = not isinstance(inputs, tuple)
-    with core.enable_grad():
-        xs = tuple(
-            x if create_graph and x.requires_grad else x.detach().requires_grad_() for x in _tuple(inputs)
-        )
-        y = func(*xs)
+def _outputs(name: str, outputs: Any) -> tuple[Tensor, ...]:
+    for y in _tuple(outputs):
         if not isinstance(y, Tensor):
-            raise TypeError(f"jacobian(func): func must return one Tensor, got {type(y).__name__}")
-        flat = y.reshape(-1)
-        rows: list[tuple[Tensor, ...]] = [
-            grad(
-                flat[i],
-                xs,
-                retain_graph=True,
-                create_graph=create_graph,
-                allow_unused=True,
-                materialize_grads=True,
+            raise TypeError(
+                f"{name}(func): func must return a Tensor or a tuple of them, got {type(y).__name__}"
             )
-            for i in range(flat.numel())
-        ]
-    result = tuple(
-        core.stack([row[k] for row in rows]).reshape(tuple(y.shape) + tuple(x.shape))
-        if rows
-        else core.zeros(tuple(y.shape) + tuple(x.shape), dtype=x.dtype)
-        for k, x in enumerate(xs)
+    return _tuple(outputs)
+
+
+def _vectors(name: str, v: Any, like: tuple[Tensor, ...], what: str) -> tuple[Tensor, ...]:
+    """`v` checked against what it multiplies; a one where it may be left out."""
+    if v is None:
+        if len(like) != 1 or like[0].numel() != 1:
+            raise RuntimeError(f"{name}(v): may be left out only where {what} has one element")
+        return (core.ones_like(like[0]),)
+    vectors = _tuple(v)
+    if [tuple(x.shape) for x in vectors] != [tuple(x.shape) for x in like]:
+        raise RuntimeError(
+            f"{name}(v): needs the shapes of {what}, {[tuple(x.shape) for x in like]},"
+            f" got {[tuple(x.shape) for x in vectors]}"
+        )
+    return vectors
+
+
+def _gradients(
+    name: str,
+    outputs: Any,
+    xs: tuple[Tensor, ...],
+    v: Any,
+    create_graph: bool,
+    strict: bool,
+    retain: bool = False,
+) -> tuple[Tensor, ...]:
+    """The gradients by `xs`, zeros where there are none; with `strict` those raise."""
+    ys = _tuple(outputs)
+    if not any(y.requires_grad for y in ys):
+        if strict:
+            raise RuntimeError(f"{name}(strict): the output does not depend on any input")
+        return tuple(core.zeros_like(x) for x in xs)
+    found = grad(
+        outputs, xs, v, retain_graph=retain or create_graph, create_graph=create_graph, allow_unused=True
     )
-    return result[0] if single else result
+    for i, (x, g) in enumerate(zip(xs, found, strict=True)):
+        if strict and g is None:
+            raise RuntimeError(
+                f"{name}(strict): the output does not depend on input {i} of shape {tuple(x.shape)}"
+            )
+    return tuple(core.zeros_like(x) if g is None else g for x, g in zip(xs, found, strict=True))
 
 
-def hessian(func: Callable[..., Any], inputs: Tensor, create_graph: bool = False) -> Tensor:
-    """The matrix of second derivatives of a function with an output of one element."""
+def _like(given: Any, values: tuple[Any, ...]) -> Any:
+    return values if isinstance(given, (tuple, list)) else values[0]
 
-    def gradient(x: Tensor) -> Tensor:
-        return grad(func(x), x, create_graph=True, materialize_grads=True)[0]
 
-    return jacobian(gradient, inputs.detach().requires_grad_(), create_graph=create_graph)
+def _finished(value: Any, create_graph: bool) -> Any:
+    if isinstance(value, tuple):
+        return tuple(_finished(one, create_graph) for one in value)
+    return value if create_graph else value.detach()
+
+
+def vjp(
+    func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
+) -> tuple[Any, Any]:
+    """func(*inputs), and the product of the vector `v` with its Jacobian, in reverse mode.
+
+    Args:
+        func: a function of tensors that returns a tensor or a tuple of them.
+        inputs: a tensor or a tuple of them.
+        v: what multiplies, of the outputs' shapes; may be left out for one output of one element.
+        create_graph: whether the result can be differentiated again.
+        strict: whether to raise RuntimeError where an output does not depend on an input.
+    """
+    with core.enable_grad():
+        xs = _leaves(inputs, create_graph)
+        outputs = func(*xs)
+        vectors = _vectors("vjp", v, _outputs("vjp", outputs), "the output")
+        grads = _gradients("vjp", _outputs("vjp", outputs), xs, vectors, create_graph, strict)
+    return _finished(outputs, create_graph), _like(inputs, grads)
+
+
+def jvp(
+    func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
+) -> tuple[Any, Any]:
+    """func(*inputs), and the product of its Jacobian with the vector `v`, in forward mode.
+
+    Args: as of `vjp`; `v` has the inputs' shapes, and may be left out for one input of one element.
+    """
+    xs = _tuple(inputs)
+    vectors = _vectors("jvp", v, xs, "the input")
+    with core.set_grad_enabled(create_graph), dual_level():
+        outputs = func(*(make_dual(x, t) for x, t in zip(xs, vectors, strict=True)))
+        pairs = [unpack_dual(y) for y in _outputs("jvp", outputs)]
+    if strict and any(p.tangent is None for p in pairs):
+        raise RuntimeError("jvp(strict): an output does not depend on any input")
+    tangents = tuple(core.zeros_like(p.primal) if p.tangent is None else p.tangent for p in pairs)
+    primals = tuple(p.primal for p in pairs)
+    return _finished(_like(outputs, primals), create_graph), _finished(_like(outputs, tangents), create_graph)
+
+
+def jacobian(
+    func: Callable[..., Any],
+    inputs: Any,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    strategy: str = "reverse-mode",
+) -> Any:
+    """The Jacobian: of each output by each input a tensor of shape output.shape + input.shape.
+
+    A tuple of inputs, or of outputs, makes a tuple of them, of both a tuple for each output.
+
+    Args: as of `vjp`, and
+        vectorize: accepted, and changes nothing: rows are computed one after the other.
+        strategy: "reverse-mode", a pass for each element of the outputs, or "forward-mode", one for each of the inputs.
+    """
+    if strategy == "forward-mode":
+        return _forward_jacobian(func, inputs, create_graph, strict)
+    if strategy != "reverse-mode":
+        raise ValueError(f"jacobian(strategy): must be 'reverse-mode' or 'forward-mode', got {strategy!r}")
+    with core.enable_grad():
+        xs = _leaves(inputs, create_graph)
+        outputs = func(*xs)
+        result = []
+        for y in _outputs("jacobian", outputs):
+            rows = [
+                _gradients("jacobian", one, xs, None, create_graph, strict, retain=True)
+                for one in y.reshape(-1)
+            ]
+            parts = tuple(_stacked([row[k] for row in rows], y, x, 0) for k, x in enumerate(xs))
+            result.append(_like(inputs, parts))
+    return _finished(_like(outputs, tuple(result)), create_graph)
+
+
+def _stacked(slices: list[Tensor], y: Tensor, x: Tensor, dim: int) -> Tensor:
+    shape = tuple(y.shape) + tuple(x.shape)
+    if not slices:
+        return core.zeros(shape, dtype=x.dtype, device=x.device)
+    return core.stack([s.reshape(-1) for s in slices], dim).reshape(shape)
+
+
+def _forward_jacobian(func: Callable[..., Any], inputs: Any, create_graph: bool, strict: bool) -> Any:
+    xs = _tuple(inputs)
+    columns: list[list[tuple[Tensor, ...]]] = []
+    outputs: Any = None
+    for k, x in enumerate(xs):
+        columns.append([])
+        for i in range(x.numel()):
+            vectors = [core.zeros_like(other) for other in xs]
+            vectors[k].view(-1)[i] = 1
+            outputs, tangents = jvp(func, tuple(xs), tuple(vectors), create_graph, strict)
+            columns[k].append(_tuple(tangents))
+    if outputs is None:
+        outputs = func(*xs)
+    ys = _outputs("jacobian", outputs)
+    result = tuple(
+        _like(inputs, tuple(_stacked([c[j] for c in columns[k]], y, x, 1) for k, x in enumerate(xs)))
+        for j, y in enumerate(ys)
+    )
+    return _like(outputs, result)
+
+
+def _scalar(name: str, func: Callable[..., Any], xs: tuple[Tensor, ...]) -> Tensor:
+    y = func(*xs)
+    if not isinstance(y, Tensor) or y.numel() != 1:
+        got = f"shape {tuple(y.shape)}" if isinstance(y, Tensor) else type(y).__name__
+        raise RuntimeError(f"{name}(func): func must return a Tensor of one element, got {got}")
+    return y
+
+
+def hessian(
+    func: Callable[..., Any],
+    inputs: Any,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    outer_jacobian_strategy: str = "reverse-mode",
+) -> Any:
+    """The second derivatives of a function with an output of one element: by inputs i and j a tensor of shape
+    input_i.shape + input_j.shape.
+
+    Args: as of `jacobian`; `outer_jacobian_strategy` is how the gradient is differentiated.
+    """
+
+    def gradient(*xs: Tensor) -> Any:
+        with core.no_grad():  # a view keeps a tangent, which detach() would drop
+            ys = tuple(x if x.requires_grad else x.view_as(x).requires_grad_() for x in xs)
+        with core.enable_grad():
+            grads = _gradients("hessian", _scalar("hessian", func, ys), ys, None, True, strict)
+        return _like(inputs, grads)
+
+    return jacobian(gradient, inputs, create_graph, strict, vectorize, outer_jacobian_strategy)
+
+
+def vhp(
+    func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
+) -> tuple[Tensor, Any]:
+    """func(*inputs), of one element, and the product of the vector `v` with the matrix of its second derivatives.
+
+    Args: as of `jvp`.
+    """
+    return _hessian_product("vhp", func, inputs, v, create_graph, strict)
+
+
+def hvp(
+    func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
+) -> tuple[Tensor, Any]:
+    """func(*inputs), of one element, and the product of the matrix of its second derivatives with the vector `v`.
+
+    The matrix is symmetric wherever second derivatives are continuous, so this is `vhp`: a pass in reverse mode over
+    another.
+
+    Args: as of `jvp`.
+    """
+    return _hessian_product("hvp", func, inputs, v, create_graph, strict)
+
+
+def _hessian_product(
+    name: str, func: Callable[..., Any], inputs: Any, v: Any, create_graph: bool, strict: bool
+) -> tuple[Tensor, Any]:
+    with core.enable_grad():
+        xs = _leaves(inputs, create_graph)
+        vectors = _vectors(name, v, xs, "the input")
+        y = _scalar(name, func, xs)
+        first = _gradients(name, y, xs, None, True, strict)
+        second = _gradients(name, first, xs, vectors, create_graph, strict)
+    return _finished(y, create_graph), _like(inputs, second)

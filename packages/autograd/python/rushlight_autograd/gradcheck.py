@@ -32,19 +32,21 @@ def gradcheck(
     raise_exception: bool = True,
     nondet_tol: float = 0.0,
     check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
     check_batched_grad: bool = False,
     check_batched_forward_grad: bool = False,
     check_forward_ad: bool = False,
     check_backward_ad: bool = True,
     fast_mode: bool = False,
-    masked: bool = False,
+    masked: bool | None = None,
 ) -> bool:
     """Compares the gradients of `func` at `inputs` (float64 or complex128 tensors with requires_grad) with central
     differences.
 
     `func` gives a tensor or several; those of integers and bools are passed over. Besides, the gradient is taken
     twice and may differ by `nondet_tol`. Gradients of one output are always taken with the others undefined, so
-    `check_undefined_grad` is no work of its own here.
+    `check_undefined_grad` is no work of its own here; nor is `check_grad_dtypes`, for gradients have the dtype of their
+    tensors.
 
     Raises GradcheckError, or returns False where `raise_exception` is off.
     """

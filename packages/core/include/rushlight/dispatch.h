@@ -73,6 +73,7 @@ struct Operator {
     const char* schema;  // "add(Tensor input, TensorOrScalar other, *, Scalar alpha=1) -> Tensor"
     uint64_t hash;       // of the schema
     Form form;
+    bool broadcasts;     // its operands are made alike in shape and dtype
     void* base;          // R (*)(A...)
     // Calls with boxed arguments, from `mask` on; with kAllStages the mask comes from the arguments as in any call.
     void (*boxed)(const Operator&, StageMask mask, Stack&);

@@ -11,15 +11,10 @@ from ._load import load_native as _load_native
 _C = _load_native(__name__, __path__)
 
 # Operators, Tensor and the small types; the names below, which are written in Python, come on top of them.
-_OTHER = (
-    "_",
-    "linalg_",
-    "fft_",
-    "einsum",
-)  # private, of the modules linalg and fft, and with a front in Python
+_OTHER = ("_", "linalg_", "fft_", "einsum", "meshgrid")  # private, of modules, and with a front in Python
 globals().update({_name: _value for _name, _value in vars(_C).items() if not _name.startswith(_OTHER)})
 
-from ._grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
+from ._grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled, strict
 from ._gradient import gradient
 from ._histogram import histogram
 from ._info import (
@@ -39,6 +34,7 @@ from ._questions import (
     is_complex,
     is_conj,
     is_floating_point,
+    is_inference,
     is_neg,
     is_nonzero,
     is_same_size,
@@ -46,10 +42,19 @@ from ._questions import (
     is_storage,
     numel,
 )
-from ._random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state
+from ._random import fork_rng, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 from ._unique import unique, unique_consecutive
 
 _C.Tensor.layout = property(lambda self: strided)
+for _name in (
+    "is_ipu",
+    "is_mps",
+    "is_sparse_csr",
+    "is_xla",
+    "is_xpu",
+):  # devices and layouts that there are not
+    setattr(_C.Tensor, _name, property(lambda self: False))
+_C.Tensor.is_conj, _C.Tensor.is_neg = is_conj, is_neg
 # Python 2's names of the operators, which PyTorch has kept.
 _C.Tensor.__div__, _C.Tensor.__rdiv__ = _C.Tensor.__truediv__, _C.Tensor.__rtruediv__
 _C.Tensor.__idiv__ = _C.Tensor.__itruediv__
@@ -64,6 +69,20 @@ __all__ = sorted(_name for _name in globals() if not _name.startswith("_") and _
 _LAZY = {
     "asarray": "_creation",
     "broadcast_shapes": "_shapes",
+    "meshgrid": "_shapes",
+    "range": "_range",
+    **dict.fromkeys(
+        (
+            "are_deterministic_algorithms_enabled",
+            "get_deterministic_debug_mode",
+            "get_float32_matmul_precision",
+            "is_deterministic_algorithms_warn_only_enabled",
+            "set_deterministic_debug_mode",
+            "set_float32_matmul_precision",
+            "use_deterministic_algorithms",
+        ),
+        "_settings",
+    ),
     "devices": "",
     "einsum": "_contraction",
     "tensordot": "_contraction",
@@ -71,6 +90,9 @@ _LAZY = {
     "printoptions": "_printing",
     "set_printoptions": "_printing",
     "fft": "",
+    **dict.fromkeys(
+        ("bartlett_window", "blackman_window", "hamming_window", "hann_window", "kaiser_window"), "_windows"
+    ),
     "linalg": "",
     "lu": "_lu",
     "overrides": "",

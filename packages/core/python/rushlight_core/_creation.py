@@ -45,7 +45,7 @@ def asarray(
     dtype: dtype | None = None,
     device: Any = None,
     copy: bool | None = None,
-    requires_grad: bool = False,
+    requires_grad: bool | None = None,
 ) -> Tensor:
     """`obj` as a tensor, by the array API standard.
 

@@ -1,4 +1,4 @@
-"""Grad mode and inference mode, as context managers and as decorators."""
+"""Grad mode, inference mode and strict mode, as context managers and as decorators."""
 
 from __future__ import annotations
 
@@ -166,3 +166,39 @@ class inference_mode(_Mode):  # noqa: N801
 
     def __enter__(self) -> None:
         self._enter_inference() if self.mode else self._leave_inference()
+
+
+class strict(_Mode):  # noqa: N801
+    """Inside, operators raise where they would otherwise make unlike operands alike.
+
+    ``with strict():`` or ``@strict()``. Holds for the running thread, and for operators that work element by element on
+    several tensors, each in its functional, in-place and out= form. Two things are refused:
+
+    * tensors of different numbers of dimensions, 0-d ones aside: a bias of shape (4,) added to the wrong end of (3, 4, 4);
+    * a tensor whose dtype the result's does not hold exactly: int64 with float32, float64 with a 0-d float32.
+
+    Python numbers go with everything, and sizes of 1 broadcast. What an operator is made of, and gradients, are not looked
+    at.
+
+    Args:
+        mode: False lets everything pass again, inside of a block.
+
+    Raises:
+        RuntimeError: from an operator inside; it names operator, arguments and a remedy.
+    """
+
+    __slots__ = ("mode",)
+    mode: bool
+
+    def __new__(cls, mode: Any = True) -> Any:
+        if callable(mode):  # @strict without parentheses
+            return cls()(mode)
+        self = super().__new__(cls)
+        self.mode = bool(mode)
+        return self
+
+    def _fresh(self) -> _Mode:
+        return strict(self.mode)
+
+    def __enter__(self) -> None:
+        self._enter_strict() if self.mode else self._leave_strict()

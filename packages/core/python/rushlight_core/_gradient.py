@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def gradient(
-    input: Tensor, *, spacing: Any = 1, dim: int | Sequence[int] | None = None, edge_order: int = 1
+    input: Tensor, *, spacing: Any = None, dim: int | Sequence[int] | None = None, edge_order: int = 1
 ) -> tuple[Tensor, ...]:
     """The derivatives of samples along dimensions, a tensor for each.
 
@@ -21,7 +21,8 @@ def gradient(
 
     Args:
         input: samples of any dtype but uint8 and bool.
-        spacing: how far apart samples are: a number, a number for each dimension, or 1-d tensors of coordinates.
+        spacing: how far apart samples are: a number, a number for each dimension, or 1-d tensors of coordinates;
+            1 by default.
         dim: the dimensions, by default all of them.
         edge_order: 1 or 2.
 
@@ -51,6 +52,7 @@ def gradient(
         raise RuntimeError(
             f"gradient(spacing): needs a number or tensor for each of {len(dims)} dimensions, got {len(spacings)}"
         )
+    spacings = [1 if by is None else by for by in spacings]
     values = input if input.is_floating_point() else input.to(_C.get_default_dtype())
     return tuple(_along(values, d, by, edge_order) for d, by in zip(dims, spacings, strict=True))
 

@@ -71,6 +71,16 @@ def pin_memory(self: Tensor, device: Any = None) -> Tensor:
     )
 
 
+def dim_order(self: Tensor) -> tuple[int, ...]:
+    """The dimensions in the order in which they lie in memory, outermost first."""
+    return tuple(sorted(range(self.dim()), key=lambda d: -self.stride()[d]))
+
+
+def to_dense(self: Tensor, dtype: Any = None, *, masked_grad: bool = True) -> Tensor:
+    """The tensor itself, which is dense; converted where a `dtype` is given."""
+    return self if dtype is None else self.to(dtype)
+
+
 def new_tensor(
     self: Tensor, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
@@ -92,13 +102,22 @@ def apply_(self: Tensor, callable: Any) -> Tensor:
     return _replace("apply_", self, callable, self)
 
 
-def map_(self: Tensor, tensor: Tensor, callable: Any) -> Tensor:
-    """Replaces each element x by `callable(x, y)`, y of `tensor`, which broadcasts, in place. Slow, as Python is.
+def map_(self: Tensor, other: Tensor, callable: Any) -> Tensor:
+    """Replaces each element x by `callable(x, y)`, y of `other`, which broadcasts, in place. Slow, as Python is.
 
     Raises:
         RuntimeError: one of the tensors requires grad, or they do not broadcast.
     """
-    return _replace("map_", self, callable, self, tensor.expand_as(self))
+    return _replace("map_", self, callable, self, other.expand_as(self))
+
+
+def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Any) -> Tensor:
+    """Replaces each element z by `callable(z, x, y)`, x and y of tensors that broadcast, in place. Slow, as Python is.
+
+    Raises:
+        RuntimeError: one of the tensors requires grad, or they do not broadcast.
+    """
+    return _replace("map2_", self, callable, self, x.expand_as(self), y.expand_as(self))
 
 
 def _replace(name: str, self: Tensor, function: Any, *operands: Tensor) -> Tensor:

@@ -47,6 +47,11 @@ def is_neg(input: Tensor) -> bool:
     return False
 
 
+def is_inference(input: Tensor) -> bool:
+    """Whether the tensor was made in inference mode."""
+    return _tensor("is_inference", input).is_inference()
+
+
 def is_same_size(input: Tensor, other: Tensor) -> bool:
     """Whether two tensors have the same shape."""
     return _tensor("is_same_size", input).shape == _tensor("is_same_size", other).shape

@@ -6,6 +6,9 @@ from . import _C
 
 TYPE_CHECKING = False  # typing takes longer to import than this package
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
     from ._C import Generator, Tensor
 
 
@@ -35,3 +38,32 @@ def get_rng_state() -> Tensor:
 def set_rng_state(new_state: Tensor) -> None:
     """Continues the default generator from a state of `get_rng_state`."""
     _C.default_generator.set_state(new_state)
+
+
+class fork_rng:  # noqa: N801
+    """Inside, random numbers may be drawn and seeds set; afterwards the generators go on where they were.
+
+    Args:
+        devices: of `device_type`, whose generators go back as well.
+        enabled: whether to do anything.
+        device_type: the kind of device.
+
+    Raises:
+        RuntimeError: `devices` names one, and there is none with a generator.
+    """
+
+    def __init__(
+        self, devices: Iterable[Any] | None = None, enabled: bool = True, device_type: str = "cuda"
+    ) -> None:
+        if enabled and devices is not None and any(True for _ in devices):
+            raise RuntimeError(f"fork_rng(devices): no device of type {device_type!r} has a generator")
+        self._enabled = enabled
+        self._state: Tensor | None = None
+
+    def __enter__(self) -> None:
+        if self._enabled:
+            self._state = get_rng_state()
+
+    def __exit__(self, *exception: object) -> None:
+        if self._state is not None:
+            set_rng_state(self._state)

@@ -1,10 +1,12 @@
-"""Shapes without tensors."""
+"""Shapes that several tensors, or none, have together."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 
-from ._C import Size
+from . import _C
+from ._C import Size, Tensor
 
 
 def broadcast_shapes(*shapes: int | Sequence[int]) -> Size:
@@ -29,3 +31,20 @@ def broadcast_shapes(*shapes: int | Sequence[int]) -> Size:
             if result[-i] == 1:
                 result[-i] = sizes[-i]
     return Size(result)
+
+
+def meshgrid(*tensors: Tensor | Sequence[Tensor], indexing: str | None = None) -> tuple[Tensor, ...]:
+    """The coordinates of a grid: tensor i repeats vector i along all other dimensions, without copying.
+
+    Args:
+        tensors: vectors, one by one or in a list.
+        indexing: "ij", dimension i belongs to vector i, or "xy", the first two are changed for each other. PyTorch means to
+            change its default from the former to the latter: without it there is a warning.
+
+    Raises:
+        RuntimeError: a tensor has more than one dimension, or dtypes differ.
+    """
+    if indexing is None:
+        warnings.warn("meshgrid(indexing): say 'ij', which is the default, or 'xy'", stacklevel=2)
+    vectors = tensors[0] if len(tensors) == 1 and not isinstance(tensors[0], Tensor) else tensors
+    return _C.meshgrid(vectors, indexing=indexing)  # type: ignore[arg-type]

@@ -1,5 +1,7 @@
 #include "cpu/convolution.h"
 
+#include <algorithm>
+
 #include "cpu/contiguous.h"
 #include "cpu/convolution_kernels.h"
 #include "cpu/onednn/convolution.h"
@@ -85,6 +87,23 @@ void with_type(DType dtype, F&& f) {
     throw_not_implemented("convolution: no kernel for dtype %s on the CPU", name(dtype));
 }
 
+// Into an output with channels side by side, whose dimensions in the order of memory are row-major.
+void copy_channels_last(const View& out, const View& in) {
+    int64_t sizes[5] = {}, to[5] = {}, from[5] = {};
+    const auto turn = [&](const View& v, int64_t* of, int64_t* turned) {
+        turned[0] = of[0];
+        for (int d = 2; d < v.ndim; ++d) turned[d - 1] = of[d];
+        turned[v.ndim - 1] = of[1];
+    };
+    int64_t in_strides[5] = {}, out_strides[5] = {}, plain[5] = {};
+    std::copy_n(in.strides, in.ndim, in_strides);
+    std::copy_n(out.strides, out.ndim, out_strides);
+    std::copy_n(out.sizes, out.ndim, plain);
+    turn(out, plain, sizes), turn(out, out_strides, to), turn(in, in_strides, from);
+    copy_to(View{out.data, sizes, to, out.numel, out.ndim, out.dtype, 1},
+            View{in.data, sizes, from, in.numel, in.ndim, in.dtype, 0});
+}
+
 void forward(KernelContext& ctx, const ConvolutionGeometry& g, const View& out, const View& in,
              const View& weight, const View& bias) {
     if (use_vendor_for_data(g, out.dtype) &&
@@ -93,10 +112,12 @@ void forward(KernelContext& ctx, const ConvolutionGeometry& g, const View& out, 
         return;
     }
     const View x = contiguous_in(ctx, in), w = contiguous_in(ctx, weight), b = contiguous_in(ctx, bias);
+    const View y = out.contiguous ? out : scratch_like(ctx, out, out.dtype);
     with_type(out.dtype, [&]<class T>(T) {
         const auto kernel = g.is_depthwise() ? depthwise<T>().forward : plain<T>().forward;
-        kernel(ctx, g, x.as<T>(), w.as<T>(), bias.defined() ? b.as<T>() : nullptr, out.as<T>());
+        kernel(ctx, g, x.as<T>(), w.as<T>(), bias.defined() ? b.as<T>() : nullptr, y.as<T>());
     });
+    if (!out.contiguous) copy_channels_last(out, y);
 }
 
 void backward_data(KernelContext& ctx, const ConvolutionGeometry& g, const View& grad_in, const View& weight,
@@ -146,6 +167,12 @@ void convolution(KernelContext& ctx, const View& out, const View& input, const V
                  Ints stride, Ints padding, Ints dilation, bool transposed, Ints output_padding,
                  int64_t groups) {
     if (out.numel == 0) return;
+    if (!out.contiguous && (is_reduced(out.dtype) || transposed)) {
+        const View dense = scratch_like(ctx, out, out.dtype);
+        convolution(ctx, dense, input, weight, bias, stride, padding, dilation, transposed, output_padding,
+                    groups);
+        return copy_channels_last(out, dense);
+    }
     if (is_reduced(out.dtype)) {
         const WidenedOut wide(ctx, out);
         convolution(ctx, wide.view(), widened(ctx, input), widened(ctx, weight), widened(ctx, bias), stride,

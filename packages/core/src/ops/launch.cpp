@@ -5,6 +5,19 @@
 #include "rushlight/backend.h"
 
 namespace rushlight {
+
+void Outputs::in_format_of(const Tensor& like, const Tensor& or_like) {
+    One& last = list_[count_ - 1];
+    if (last.device.type != DeviceType::CPU || last.ndim != like.dim()) return;
+    last.format = format_of(like);
+    if (last.format == MemoryFormat::Contiguous && or_like.dim() == like.dim())
+        last.format = format_of(or_like);
+}
+
+Tensor Outputs::make_formatted(const One& one) {
+    return make_in_format(IntList(one.sizes, static_cast<size_t>(one.ndim)), one.dtype, one.device,
+                          one.format);
+}
 namespace {
 
 // The CPU's services for one kernel. Scratch blocks are given back when the kernel has returned or thrown.

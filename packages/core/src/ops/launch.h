@@ -6,12 +6,14 @@
 #include <array>
 #include <memory>
 
+#include "ops/memory_format.h"
 #include "rushlight/dispatch.h"
 #include "rushlight/random.h"
 
 namespace rushlight {
 
-/// What a rule says of a kernel's outputs, in the order of the schema; auxiliary ones come last. All are row-major.
+/// What a rule says of a kernel's outputs, in the order of the schema; auxiliary ones come last. All are row-major but
+/// those that `in_format_of` names.
 class Outputs {
   public:
     static constexpr int kMax = 6;
@@ -23,6 +25,8 @@ class Outputs {
         one.dtype = dtype;
         one.device = device;
     }
+    /// The last one, of 4 or 5 dimensions, lies with channels side by side where `like` or `or_like` does; on the CPU.
+    void in_format_of(const Tensor& like, const Tensor& or_like);
     void like(const Tensor& t) { add(t.sizes(), t.dtype(), t.device()); }
     /// An output that is not wanted: undefined for the kernel and the caller.
     void skip() { next().ndim = kSkipped; }
@@ -37,6 +41,7 @@ class Outputs {
     Tensor make(int i) const {
         const One& one = list_[i];
         if (one.ndim == kSkipped) return Tensor();
+        if (one.format != MemoryFormat::Contiguous) return make_formatted(one);
         return make_tensor(IntList(one.sizes, static_cast<size_t>(one.ndim)), one.dtype, one.device);
     }
 
@@ -46,9 +51,14 @@ class Outputs {
         int ndim;
         DType dtype;
         Device device;
+        MemoryFormat format;
         int64_t sizes[kMaxDims];
     };
-    One& next() { return list_[count_++]; }
+    static Tensor make_formatted(const One& one);
+    One& next() {
+        list_[count_].format = MemoryFormat::Contiguous;
+        return list_[count_++];
+    }
 
     int count_ = 0;
     One list_[kMax];

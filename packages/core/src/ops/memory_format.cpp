@@ -44,6 +44,21 @@ bool has_format(const Tensor& t, MemoryFormat format) {
     return true;
 }
 
+MemoryFormat format_of(const Tensor& t) {
+    const auto last = t.dim() == 4 ? MemoryFormat::ChannelsLast : MemoryFormat::ChannelsLast3d;
+    if (t.dim() < 4 || t.dim() > 5 || t.is_contiguous() || !has_format(t, last))
+        return MemoryFormat::Contiguous;
+    return last;
+}
+
+Tensor make_in_format(IntList sizes, DType dtype, Device device, MemoryFormat format) {
+    if (format == MemoryFormat::Contiguous || format == MemoryFormat::Preserve)
+        return make_tensor(sizes, dtype, device);
+    int64_t strides[kMaxDims];
+    channels_last_strides(sizes, strides);
+    return make_strided(sizes, IntList(strides, sizes.size()), dtype, device);
+}
+
 Tensor make_in_format(const char* op, const Tensor& like, DType dtype, Device device, MemoryFormat format) {
     if (format == MemoryFormat::Preserve && like.impl()->has(Flag::Dense))
         return device == like.device() ? make_like(like, dtype)
@@ -54,9 +69,7 @@ Tensor make_in_format(const char* op, const Tensor& like, DType dtype, Device de
              "%s(memory_format): %s is for tensors of %lld dimensions, got shape %s", op,
              format == MemoryFormat::ChannelsLast ? "channels_last" : "channels_last_3d",
              (long long)dimensions_of(format), to_string(like.sizes()).c_str());
-    int64_t strides[kMaxDims];
-    channels_last_strides(like.sizes(), strides);
-    return make_strided(like.sizes(), IntList(strides, like.sizes().size()), dtype, device);
+    return make_in_format(like.sizes(), dtype, device, format);
 }
 
 }  // namespace rushlight

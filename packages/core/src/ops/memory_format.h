@@ -21,6 +21,12 @@ RL_API MemoryFormat memory_format(const char* op, const std::optional<std::strin
 /// Whether the strides are those of the format; false where the format is for other numbers of dimensions.
 RL_API bool has_format(const Tensor& t, MemoryFormat format);
 
+/// channels_last or channels_last_3d where the tensor lies so and not also row-major, else contiguous.
+MemoryFormat format_of(const Tensor& t);
+
+/// Fresh and uninitialised.
+Tensor make_in_format(IntList sizes, DType dtype, Device device, MemoryFormat format);
+
 /// Fresh and uninitialised, of the shape of `like`. RuntimeError where the format is for other numbers of dimensions.
 Tensor make_in_format(const char* op, const Tensor& like, DType dtype, Device device, MemoryFormat format);
 

@@ -92,6 +92,18 @@ bool may_be_int(PyObject* o) {
     return t.numel() == 1 && is_integral(t.dtype(), true);
 }
 
+// NumPy's names of common arguments, which are taken beside PyTorch's by every operator.
+bool is_numpy_name(PyObject* key, const char* name) {
+    static constexpr struct {
+        const char *name, *numpy;
+    } pairs[] = {{"dim", "axis"}, {"keepdim", "keepdims"}, {"input", "x"},
+                 {"input", "a"},  {"input", "x1"},         {"other", "x2"}};
+    for (const auto& pair : pairs)
+        if (PyUnicode_CompareWithASCIIString(key, pair.numpy) == 0 && std::strcmp(name, pair.name) == 0)
+            return true;
+    return false;
+}
+
 }  // namespace
 
 bool to_int(PyObject* o, int64_t& out) {
@@ -318,6 +330,8 @@ bool Parser::bind(const Signature& s, PyObject* self, PyObject* const* args, Py_
                 (spec.alias && PyUnicode_CompareWithASCIIString(key, spec.alias) == 0))
                 found = i;
         }
+        for (int i = 0; i < s.count && found < 0; ++i)
+            if (is_numpy_name(key, s.args[i].name)) found = i;
         if (found < 0) {
             failure = {Failure::Unknown, 0, 0, key};
             return false;

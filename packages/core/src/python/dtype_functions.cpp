@@ -34,14 +34,14 @@ PyObject* can_cast_py(PyObject*, PyObject* args, PyObject* kwargs) {
 }
 
 PyObject* result_type(PyObject*, PyObject* args, PyObject* kwargs) {
-    static const char* names[] = {"tensor1", "tensor2", nullptr};
+    static const char* names[] = {"tensor", "other", nullptr};
     PyObject* given[2];
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO:result_type", const_cast<char**>(names), &given[0],
                                      &given[1]))
         return nullptr;
     RL_PY_TRY
     Operand a(given[0]), b(given[1]);
-    RL_CHECK(a && b, throw_type, "result_type(tensor1, tensor2): must be Tensors or Numbers, not %s and %s",
+    RL_CHECK(a && b, throw_type, "result_type(tensor, other): must be Tensors or Numbers, not %s and %s",
              Py_TYPE(given[0])->tp_name, Py_TYPE(given[1])->tp_name);
     const TensorOrScalar operands[] = {a, b};
     return wrap(result_dtype(operands));
@@ -58,7 +58,7 @@ PyMethodDef functions[] = {
      "can_cast(from_, to) -> bool\n\nWhether results of one dtype may be written to tensors of another: a category "
      "(bool, integer, floating, complex) never narrows."},
     {"result_type", RL_KEYWORDS(result_type),
-     "result_type(tensor1, tensor2) -> dtype\n\nThe dtype of arithmetic on two tensors or numbers."},
+     "result_type(tensor, other) -> dtype\n\nThe dtype of arithmetic on two tensors or numbers."},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace

@@ -4,6 +4,7 @@ namespace rushlight::python {
 namespace {
 
 PyObject* linalg_error = nullptr;
+PyObject* memory_error = nullptr;
 
 }  // namespace
 
@@ -20,7 +21,7 @@ PyObject* translate_exception() {
             case ErrorKind::Type: type = PyExc_TypeError; break;
             case ErrorKind::Index: type = PyExc_IndexError; break;
             case ErrorKind::NotImplemented: type = PyExc_NotImplementedError; break;
-            case ErrorKind::OutOfMemory: type = PyExc_MemoryError; break;
+            case ErrorKind::OutOfMemory: type = memory_error; break;
             case ErrorKind::Buffer: type = PyExc_BufferError; break;
             case ErrorKind::LinAlg: type = linalg_error; break;
             case ErrorKind::Interrupted:
@@ -45,7 +46,14 @@ int add_errors(PyObject* module) {
         "A matrix does not have what was asked for: it is singular, or not positive-definite, or an iteration\n"
         "does not converge.",
         PyExc_RuntimeError, nullptr);
-    return linalg_error ? PyModule_AddObjectRef(module, "_LinAlgError", linalg_error) : -1;
+    if (!linalg_error || PyModule_AddObjectRef(module, "_LinAlgError", linalg_error) < 0) return -1;
+    // Python's error for it, and PyTorch's, which is a RuntimeError.
+    PyObject* bases = PyTuple_Pack(2, PyExc_MemoryError, PyExc_RuntimeError);
+    if (!bases) return -1;
+    memory_error = PyErr_NewExceptionWithDoc("rushlight.OutOfMemoryError", "There is no memory for a tensor.",
+                                             bases, nullptr);
+    Py_DECREF(bases);
+    return memory_error ? PyModule_AddObjectRef(module, "OutOfMemoryError", memory_error) : -1;
 }
 
 }  // namespace rushlight::python

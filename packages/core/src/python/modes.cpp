@@ -2,6 +2,7 @@
 #include "python/arguments.h"
 #include "rushlight/dispatch.h"
 #include "rushlight/parallel.h"
+#include "rushlight/strict.h"
 
 namespace rushlight::python {
 namespace {
@@ -16,6 +17,7 @@ PyObject* set_grad_enabled(PyObject*, PyObject* on) {
 PyObject* is_inference_mode_enabled(PyObject*, PyObject*) {
     return PyBool_FromLong(dispatch_state.inference);
 }
+PyObject* is_strict_py(PyObject*, PyObject*) { return PyBool_FromLong(is_strict()); }
 PyObject* get_num_threads(PyObject*, PyObject*) { return PyLong_FromLong(num_threads()); }
 PyObject* set_num_threads_py(PyObject*, PyObject* n) {
     RL_PY_TRY
@@ -32,7 +34,7 @@ PyObject* set_num_threads_py(PyObject*, PyObject* n) {
 // What no_grad and its like are made of: an object that remembers this thread's modes and restores them. Their Python
 // classes (rushlight_core._grad_mode) take the methods that they need as __enter__ and __exit__.
 struct ModeScope {
-    PyObject_HEAD bool grad_mode, inference;
+    PyObject_HEAD bool grad_mode, inference, strict;
 };
 
 PyObject* scope_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
@@ -59,6 +61,7 @@ PyObject* scope_enter(PyObject* self, PyObject*) {
     auto* scope = reinterpret_cast<ModeScope*>(self);
     scope->grad_mode = dispatch_state.grad_mode;
     scope->inference = dispatch_state.inference;
+    scope->strict = is_strict();
     set_grad_mode(grad);
     if constexpr (inference) dispatch_state.inference = true;
     Py_RETURN_NONE;
@@ -68,10 +71,19 @@ PyObject* scope_leave_inference(PyObject* self, PyObject*) {
     dispatch_state.inference = false;
     Py_RETURN_NONE;
 }
+template <bool on>
+PyObject* scope_strict(PyObject* self, PyObject*) {
+    auto* scope = reinterpret_cast<ModeScope*>(self);
+    scope->grad_mode = dispatch_state.grad_mode;
+    scope->inference = dispatch_state.inference;
+    scope->strict = set_strict(on);
+    Py_RETURN_NONE;
+}
 PyObject* scope_restore(PyObject* self, PyObject* const*, Py_ssize_t) {
     auto* scope = reinterpret_cast<ModeScope*>(self);
     set_grad_mode(scope->grad_mode);
     dispatch_state.inference = scope->inference;
+    if (scope->strict != is_strict()) set_strict(scope->strict);
     Py_RETURN_NONE;
 }
 
@@ -81,6 +93,8 @@ int add_mode_scope(PyObject* module) {
         {"_turn_on", scope_enter<true, false>, METH_NOARGS, nullptr},
         {"_enter_inference", scope_enter<false, true>, METH_NOARGS, nullptr},
         {"_leave_inference", scope_leave_inference, METH_NOARGS, nullptr},
+        {"_enter_strict", scope_strict<true>, METH_NOARGS, nullptr},
+        {"_leave_strict", scope_strict<false>, METH_NOARGS, nullptr},
         {"_restore", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(scope_restore)),
          METH_FASTCALL, nullptr},
         {nullptr, nullptr, 0, nullptr}};
@@ -101,6 +115,7 @@ PyMethodDef functions[] = {
     {"is_grad_enabled", is_grad_enabled, METH_NOARGS, "Whether operators are recorded for gradients."},
     {"_set_grad_enabled", set_grad_enabled, METH_O, nullptr},
     {"is_inference_mode_enabled", is_inference_mode_enabled, METH_NOARGS, nullptr},
+    {"is_strict_enabled", is_strict_py, METH_NOARGS, "Whether strict mode is on: see `strict`."},
     {"get_num_threads", get_num_threads, METH_NOARGS, "How many threads an operator may use."},
     {"set_num_threads", set_num_threads_py, METH_O, "Sets how many threads an operator may use."},
     {nullptr, nullptr, 0, nullptr}};

@@ -193,8 +193,15 @@ PyObject* method_is_contiguous(PyObject* self, PyObject* const* args, Py_ssize_t
     return PyBool_FromLong(has_format(t, memory_format("is_contiguous", p.string(1))));
     RL_PY_CATCH
 }
-RL_METHOD(method_is_pinned) {
+PyObject* method_is_pinned(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+    RL_PY_TRY
+    static constexpr ArgSpec specs[] = {{"self", nullptr, ArgType::Tensor, 0, 0},
+                                        {"device", nullptr, ArgType::OptDevice, 0, ArgSpec::kDefaulted}};
+    static constexpr Signature signature{"is_pinned(device? device=None) -> bool", specs, 2, 0};
+    Parser p;
+    p.parse("is_pinned", &signature, 1, self, args, nargs, kwnames);
     return PyBool_FromLong(unwrap(self).impl()->storage()->kind() == StorageKind::Pinned);
+    RL_PY_CATCH
 }
 RL_METHOD(method_is_signed) {
     DType t = unwrap(self).dtype();
@@ -209,11 +216,14 @@ RL_METHOD(method_is_nonzero) {
     int truth = tensor_bool(self);
     return truth < 0 ? nullptr : PyBool_FromLong(truth);
 }
-PyObject* method_is_set_to(PyObject* self, PyObject* other) {
+PyObject* method_is_set_to(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
     RL_PY_TRY
-    RL_CHECK(is_tensor(other), throw_type, "is_set_to(tensor): must be a Tensor, not %s",
-             Py_TYPE(other)->tp_name);
-    TensorImpl *a = unwrap(self).impl(), *b = unwrap(other).impl();
+    static constexpr ArgSpec specs[] = {{"self", nullptr, ArgType::Tensor, 0, 0},
+                                        {"tensor", nullptr, ArgType::Tensor, 0, 0}};
+    static constexpr Signature signature{"is_set_to(Tensor tensor) -> bool", specs, 2, 0};
+    Parser p;
+    p.parse("is_set_to", &signature, 1, self, args, nargs, kwnames);
+    TensorImpl *a = unwrap(self).impl(), *b = p.tensor(1).impl();
     return PyBool_FromLong(a->storage() == b->storage() && a->offset() == b->offset() &&
                            std::ranges::equal(a->sizes(), b->sizes()) &&
                            std::ranges::equal(a->strides(), b->strides()));
@@ -428,8 +438,8 @@ PyMethodDef tensor_methods[] = {
     {"data_ptr", method_data_ptr, METH_NOARGS, "The address of the first element."},
     {"is_contiguous", RL_FAST(method_is_contiguous),
      "Whether the strides are those of `memory_format`; row-major without gaps by default."},
-    {"is_set_to", method_is_set_to, METH_O, "Whether both see the same memory in the same way."},
-    {"is_pinned", method_is_pinned, METH_NOARGS, "Whether the memory is page-locked."},
+    {"is_set_to", RL_FAST(method_is_set_to), "Whether both see the same memory in the same way."},
+    {"is_pinned", RL_FAST(method_is_pinned), "Whether the memory is page-locked."},
     {"get_device", method_get_device, METH_NOARGS, "The index of the device; -1 for the CPU."},
     {"__complex__", method_complex, METH_NOARGS, nullptr},
     {"is_nonzero", method_is_nonzero, METH_NOARGS, "The truth of a tensor of one element."},

@@ -18,10 +18,10 @@ using namespace rushlight;
 namespace {
 
 KernelSlots add_slots, relu_slots;
-Operator add{"add", "add(...)", 11, Form::Functional, nullptr, nullptr, nullptr, &add_slots};
-Operator add_in_place{"add_", "add_(...)", 12, Form::InPlace, nullptr, nullptr, nullptr, &add_slots};
-Operator linear{"linear", "linear(...)", 13, Form::Functional, nullptr, nullptr, nullptr, nullptr};
-Operator relu{"relu", "relu(...)", 14, Form::Functional, nullptr, nullptr, nullptr, &relu_slots};
+Operator add{"add", "add(...)", 11, Form::Functional, false, nullptr, nullptr, nullptr, &add_slots};
+Operator add_in_place{"add_", "add_(...)", 12, Form::InPlace, false, nullptr, nullptr, nullptr, &add_slots};
+Operator linear{"linear", "linear(...)", 13, Form::Functional, false, nullptr, nullptr, nullptr, nullptr};
+Operator relu{"relu", "relu(...)", 14, Form::Functional, false, nullptr, nullptr, nullptr, &relu_slots};
 Operator* const table[] = {&add, &add_in_place, &linear, &relu};
 
 }  // namespace

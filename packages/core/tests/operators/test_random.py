@@ -122,3 +122,18 @@ def test_dropout_keeps_the_mean_and_is_the_identity_outside_of_training() -> Non
 def test_on_meta_shapes_only() -> None:
     assert core.rand(3, 4, device="meta").shape == (3, 4)
     assert core.randperm(5, device="meta").device.type == "meta"
+
+
+def test_fork_rng_leaves_no_trace() -> None:
+    core.manual_seed(3)
+    wanted = core.rand(4)
+    core.manual_seed(3)
+    with core.fork_rng():
+        core.manual_seed(7)
+        core.rand(9)
+    assert core.equal(core.rand(4), wanted)
+    with core.fork_rng(enabled=False):
+        core.manual_seed(3)
+    assert core.equal(core.rand(4), wanted)
+    with pytest.raises(RuntimeError, match="fork_rng"):
+        core.fork_rng(devices=[0])

@@ -54,3 +54,27 @@ def test_in_place_through_a_strided_view() -> None:
     x[:, 0].put_(core.tensor([-1]), core.tensor([5.0]))
     x[:, 2].scatter_reduce_(0, core.tensor([1, 1]), core.tensor([2.0, 3.0]), "sum")
     assert x.tolist() == [[0, 1, 0, 1], [0, 1, 5, 1], [5, 1, 0, 1]]
+
+
+def test_indices_out_of_range_are_named_by_the_operator_that_was_called() -> None:
+    x = core.zeros(3, 4)
+    with pytest.raises(IndexError, match=r"take_along_dim\(indices\): 4 is out of range for size 4"):
+        core.take_along_dim(x, core.tensor([[4]]), 1)
+    with pytest.raises(IndexError, match=r"take_along_dim\(indices\): -13 is out of range for size 12"):
+        core.take_along_dim(x, core.tensor([0, -13]))
+    with pytest.raises(IndexError, match=r"index_fill_\(index\): index 9 is out of range"):
+        x.index_fill_(0, core.tensor([9]), core.tensor(1.0))
+
+
+def test_as_strided_in_place() -> None:
+    x = core.arange(6)
+    assert x.as_strided_((2, 2), (1, 3), 1) is x
+    assert x.tolist() == [[1, 4], [2, 5]]
+    with pytest.raises(RuntimeError, match="as_strided"):
+        x.as_strided_((9,), (1,))
+
+
+def test_map2() -> None:
+    x = core.tensor([1.0, 2.0])
+    assert x.map2_(core.tensor([10.0]), core.tensor([3.0, 4.0]), lambda a, b, c: a + b * c) is x
+    assert x.tolist() == [31.0, 42.0]

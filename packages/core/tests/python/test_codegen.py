@@ -115,3 +115,12 @@ def test_an_entry_that_is_wrong(ops: list[Op], tmp_path: Path, text: str, says: 
     (tmp_path / "wrong.yaml").write_text(text)
     with pytest.raises(EntryError, match=says):
         load_derivatives(tmp_path, ops)
+
+
+def test_names_that_are_one_in_cpp_are_refused(tmp_path: Path) -> None:
+    entry = "- op: {}\n  doc: x\n  signature: '(Tensor input) -> Tensor'\n  kind: composite\n"
+    (tmp_path / "wrong.yaml").write_text(entry.format("gather.all") + entry.format("gather_all"))
+    with pytest.raises(
+        EntryError, match=r"gather_all and gather.all of .*wrong.yaml:1 are both op_gather_all in C\+\+"
+    ):
+        load_ops(tmp_path)

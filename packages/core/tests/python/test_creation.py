@@ -281,3 +281,10 @@ def test_seeds_and_states() -> None:
     assert core.initial_seed() == 7
     with pytest.raises(RuntimeError, match="needs the"):
         core.set_rng_state(core.tensor([1, 2], dtype=core.uint8))
+
+
+def test_no_memory() -> None:
+    with pytest.raises(core.OutOfMemoryError):
+        core.empty(2**40)
+    assert issubclass(core.OutOfMemoryError, MemoryError)
+    assert issubclass(core.OutOfMemoryError, RuntimeError)  # PyTorch's class

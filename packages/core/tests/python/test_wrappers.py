@@ -198,3 +198,32 @@ def test_the_type_can_be_extended() -> None:
         assert core.ones(3).shout() == "!!!"  # type: ignore[attr-defined]
     finally:
         del core.Tensor.shout  # type: ignore[attr-defined]
+
+
+def test_numpys_names_of_arguments_are_taken() -> None:
+    x = core.tensor([[1.0, 2.0], [3.0, 4.0]])
+    assert core.sum(x=x, axis=0, keepdims=True).tolist() == [[4.0, 6.0]]
+    assert core.add(x1=x, x2=x).tolist() == (2 * x).tolist()
+    assert x.sum(axis=1).tolist() == core.sum(a=x, axis=1).tolist() == [3.0, 7.0]
+    assert core.split(tensor=x, split_size_or_sections=1)[0].tolist() == [[1.0, 2.0]]
+    assert x.copy_(other=x) is x
+    with pytest.raises(TypeError, match="unexpected keyword argument 'axes'"):
+        core.sum(x, axes=0)
+
+
+def test_sizes_as_separate_arguments() -> None:
+    x = core.arange(8.0).reshape(2, 4)
+    assert x[0].broadcast_to(2, 4).shape == (2, 4)
+    assert [y.shape[1] for y in x.hsplit(1, 3)] == [1, 2, 1]
+    assert core.where(x > 5)[1].tolist() == [2, 3]
+
+
+def test_results_of_creation_and_random_go_into_out() -> None:
+    out = core.empty(0)
+    assert core.arange(3.0, out=out) is out
+    assert out.tolist() == [0.0, 1.0, 2.0]
+    assert core.rand(2, 3, out=out).shape == (2, 3)
+    index = core.empty(0, dtype=core.int64)
+    core.nonzero(core.tensor([0, 5]), out=index)
+    assert index.tolist() == [[1]]
+    assert core.norm(core.tensor([3.0, 4.0]), out=core.empty(())).item() == 5.0

@@ -261,6 +261,26 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any =
     return tensor
 
 
+# PyTorch's names of before 0.4, when only what ends in an underscore was to write into its argument.
+_DEPRECATED = (
+    "constant", "dirac", "eye", "kaiming_normal", "kaiming_uniform", "normal", "orthogonal", "sparse", "uniform",
+    "xavier_normal", "xavier_uniform",
+)  # fmt: skip
+
+
+def __getattr__(name: str) -> Callable[..., Tensor]:
+    if name not in _DEPRECATED:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    meant: Callable[..., Tensor] = globals()[name + "_"]
+
+    @wraps(meant)
+    def deprecated(*args: Any, **kwargs: Any) -> Tensor:
+        warnings.warn(f"nn.init.{name} is deprecated: write nn.init.{name}_", FutureWarning, stacklevel=2)
+        return meant(*args, **kwargs)
+
+    return deprecated
+
+
 __all__ = [
     "calculate_gain",
     "constant_",

@@ -11,9 +11,13 @@ from __future__ import annotations
 
 import rushlight_autograd  # noqa: F401  (attaches itself to core)
 import rushlight_core
-from rushlight_core import *  # noqa: F403
 
 __version__ = "0.1.0"
+
+# All of core's names but those that core itself loads when they are first asked for: __getattr__ finds them.
+globals().update(
+    {name: vars(rushlight_core)[name] for name in rushlight_core.__all__ if name in vars(rushlight_core)}
+)
 
 TYPE_CHECKING = False  # typing takes longer to import than this package
 if TYPE_CHECKING:
@@ -23,8 +27,10 @@ if TYPE_CHECKING:
     from rushlight import nn as nn
     from rushlight import optim as optim
     from rushlight import profiler as profiler
+    from rushlight import random as random
     from rushlight import testing as testing
     from rushlight import utils as utils
+    from rushlight_core import *  # noqa: F403
     from rushlight_nn.serialization import load as load
     from rushlight_nn.serialization import save as save
 
@@ -37,6 +43,7 @@ _MODULES = (
     "nn",
     "optim",
     "profiler",
+    "random",
     "special",
     "testing",
     "utils",

@@ -67,8 +67,15 @@ Tensor weights_of(const Tensor& query, const Tensor& key, const Tensor& mask, bo
     return ops::where(idle, 0, ops::softmax(ops::where(idle, 0, scores), -1, std::nullopt));
 }
 
-void check(const Tensor& query, const Tensor& key, const Tensor& value, bool has_mask, bool is_causal,
-           double dropout_p) {
+// A mask that also hides what comes later.
+Tensor causal(const Tensor& mask, int64_t queries, int64_t keys) {
+    auto places = [&](int64_t n) { return ops::arange(Scalar(n), std::nullopt, mask.device(), false); };
+    Tensor seen = ops::ge(ops::unsqueeze(places(queries), 1), places(keys));
+    const bool bools = mask.dtype() == DType::Bool;
+    return ops::where(seen, mask, bools ? Scalar(false) : Scalar(-std::numeric_limits<double>::infinity()));
+}
+
+void check(const Tensor& query, const Tensor& key, const Tensor& value, double dropout_p) {
     const char* op = "scaled_dot_product_attention";
     RL_CHECK(query.dim() >= 2 && key.dim() >= 2 && value.dim() >= 2, throw_runtime,
              "%s(query, key, value): needs at least two dimensions (places, depth), got shapes %s, %s and %s",
@@ -83,8 +90,6 @@ void check(const Tensor& query, const Tensor& key, const Tensor& value, bool has
     RL_CHECK(key.size(-2) == value.size(-2), throw_runtime,
              "%s(key, value): shapes %s and %s differ in places", op, to_string(key.sizes()).c_str(),
              to_string(value.sizes()).c_str());
-    RL_CHECK(!(has_mask && is_causal), throw_runtime,
-             "%s(attn_mask, is_causal): only one of them may be given", op);
     RL_CHECK(dropout_p >= 0 && dropout_p < 1, throw_value,
              "%s(dropout_p): must be at least 0 and below 1, got %g", op, dropout_p);
 }
@@ -102,7 +107,11 @@ bool is_plain(const Tensor& query, const Tensor& key, const Tensor& value) {
 Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value,
                                     const Tensor& attn_mask, double dropout_p, bool is_causal,
                                     std::optional<double> scale, bool enable_gqa) {
-    check(query, key, value, attn_mask.defined(), is_causal, dropout_p);
+    check(query, key, value, dropout_p);
+    if (attn_mask.defined() && is_causal)
+        return scaled_dot_product_attention(query, key, value,
+                                            causal(attn_mask, query.size(-2), key.size(-2)), dropout_p, false,
+                                            scale, enable_gqa);
     const double factor = scale.value_or(1 / std::sqrt(static_cast<double>(query.size(-1))));
     const bool shared = query.dim() >= 3 && key.dim() >= 3 && key.size(-3) != query.size(-3);
     if (shared && enable_gqa)

@@ -6,9 +6,12 @@
 #include "rushlight/ops/broadcast_to.h"
 #include "rushlight/ops/cat.h"
 #include "rushlight/ops/clone.h"
+#include "rushlight/ops/full.h"
 #include "rushlight/ops/index.h"
 #include "rushlight/ops/index_add_.h"
 #include "rushlight/ops/index_put_.h"
+#include "rushlight/ops/narrow.h"
+#include "rushlight/ops/nonzero.h"
 #include "rushlight/ops/scatter_.h"
 #include "rushlight/ops/scatter_add_.h"
 #include "rushlight/ops/unsqueeze.h"
@@ -17,6 +20,15 @@
 namespace rushlight::composites {
 namespace {
 Tensor copy(const Tensor& t) { return ops::clone(t, "contiguous"); }
+
+// A number as an element of that dtype, by the rules of conversion.
+Scalar converted(Scalar value, DType t) {
+    RL_CHECK(is_complex(t) || !is_complex(value.dtype()), throw_runtime,
+             "masked_fill(value): a complex number does not fit input's dtype %s", name(t));
+    if (t == DType::Bool)
+        return Scalar(value.is_floating() ? value.to<double>() != 0 : value.to<int64_t>() != 0);
+    return is_integral(t) && value.is_floating() ? Scalar(value.to<int64_t>()) : value;
+}
 }  // namespace
 
 Tensor cat(TensorList tensors, int64_t dim) { return ops::cat(tensors, dim); }
@@ -54,18 +66,25 @@ Tensor scatter_add(const Tensor& input, int64_t dim, const Tensor& index, const 
 Tensor masked_fill(const Tensor& input, const Tensor& mask, const TensorOrScalar& value) {
     RL_CHECK(mask.dtype() == DType::Bool, throw_runtime, "masked_fill(mask): must be a bool tensor, got %s",
              name(mask.dtype()));
-    if (!value.is_tensor()) {
-        RL_CHECK(category(value.scalar().dtype()) <= category(input.dtype()), throw_runtime,
-                 "masked_fill(value): a %s does not fit input's dtype %s", name(value.scalar().dtype()),
-                 name(input.dtype()));
-        return ops::where(mask, value, input);
-    }
+    if (!value.is_tensor()) return ops::where(mask, converted(value.scalar(), input.dtype()), input);
     RL_CHECK(value.tensor().dim() == 0, throw_runtime,
              "masked_fill(value): must be a number or a 0-d tensor, got shape %s",
              to_string(value.tensor().sizes()).c_str());
     if (value.tensor().dtype() == input.dtype()) return ops::where(mask, value, input);
     return ops::where(mask, ops::_to_copy(value.tensor(), input.dtype(), std::nullopt), input);
 }
+
+Tensor nonzero_static(const Tensor& input, int64_t size, int64_t fill_value) {
+    RL_CHECK(size >= 0, throw_runtime, "nonzero_static(size): must not be negative, got %lld",
+             (long long)size);
+    Tensor found = ops::nonzero(input);
+    if (found.size(0) >= size) return copy(ops::narrow(found, 0, 0, size));
+    const int64_t missing[] = {size - found.size(0), found.size(1)};
+    const Tensor parts[] = {found, ops::full(missing, Scalar(fill_value), DType::Int64, input.device())};
+    return ops::cat(parts, 0);
+}
+
+std::vector<Tensor> where_indices(const Tensor& condition) { return ops::nonzero(condition, true); }
 
 Tensor masked_select(const Tensor& input, const Tensor& mask) {
     RL_CHECK(mask.dtype() == DType::Bool, throw_runtime, "masked_select(mask): must be a bool tensor, got %s",

@@ -25,7 +25,7 @@ Tensor roll_one(const Tensor& input, int64_t shift, int dim) {
 
 }  // namespace
 
-Tensor argsort(const Tensor& input, int64_t dim, bool descending, bool stable) {
+Tensor argsort(const Tensor& input, int64_t dim, bool descending, std::optional<bool> stable) {
     return std::get<1>(ops::sort(input, dim, descending, stable));
 }
 
@@ -94,6 +94,17 @@ Tensor repeat_interleave_tensor(const Tensor& input, const Tensor& repeats, std:
              "repeat_interleave(output_size): the repeats add up to %lld, not %lld", (long long)index.numel(),
              (long long)output_size.value_or(0));
     return ops::index_select(source, d, index);
+}
+
+Tensor repeat_interleave_repeats(const Tensor& repeats, std::optional<int64_t> output_size) {
+    RL_CHECK(repeats.dim() == 1, throw_runtime,
+             "repeat_interleave(repeats): must have one dimension, got shape %s",
+             to_string(repeats.sizes()).c_str());
+    Tensor index = ops::_repeat_index(repeats, repeats.numel());
+    RL_CHECK(!output_size || *output_size == index.numel(), throw_runtime,
+             "repeat_interleave(output_size): the repeats add up to %lld, not %lld", (long long)index.numel(),
+             (long long)output_size.value_or(0));
+    return index;
 }
 
 }  // namespace rushlight::composites

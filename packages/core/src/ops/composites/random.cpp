@@ -107,13 +107,14 @@ Tensor randint(int64_t high, IntList size, Generator* generator, OptDType dtype,
     return randint_low(0, high, size, generator, dtype, device, requires_grad);
 }
 Tensor randint_like_low(const Tensor& input, int64_t low, int64_t high, OptDType dtype, OptDevice device,
-                        bool requires_grad, std::optional<std::string_view> memory_format) {
+                        bool requires_grad, std::optional<std::string_view> memory_format,
+                        Generator* generator) {
     return filled(ops::empty_like(ops::detach(input), dtype, device, false, memory_format), requires_grad,
-                  [&](const Tensor& t) { integers("randint_like", t, low, high, nullptr); });
+                  [&](const Tensor& t) { integers("randint_like", t, low, high, generator); });
 }
 Tensor randint_like(const Tensor& input, int64_t high, OptDType dtype, OptDevice device, bool requires_grad,
-                    std::optional<std::string_view> memory_format) {
-    return randint_like_low(input, 0, high, dtype, device, requires_grad, memory_format);
+                    std::optional<std::string_view> memory_format, Generator* generator) {
+    return randint_like_low(input, 0, high, dtype, device, requires_grad, memory_format, generator);
 }
 Tensor randperm(int64_t n, Generator* generator, OptDType dtype, OptDevice device, bool requires_grad) {
     Tensor order = ops::_randperm(n, device, generator);

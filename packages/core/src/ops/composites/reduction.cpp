@@ -39,6 +39,13 @@ std::tuple<Tensor, Tensor> var_mean(const Tensor& input, std::optional<IntList> 
                                     bool keepdim) {
     return {ops::var(input, dim, correction, keepdim), ops::mean(input, dim, keepdim)};
 }
+std::tuple<Tensor, Tensor> var_mean_unbiased_dim(const Tensor& input, std::optional<IntList> dim,
+                                                 bool unbiased, bool keepdim) {
+    return var_mean(input, dim, Scalar(unbiased ? 1 : 0), keepdim);
+}
+std::tuple<Tensor, Tensor> var_mean_unbiased(const Tensor& input, bool unbiased) {
+    return var_mean(input, std::nullopt, Scalar(unbiased ? 1 : 0), false);
+}
 Tensor std_unbiased_dim(const Tensor& input, std::optional<IntList> dim, bool unbiased, bool keepdim) {
     return ops::std(input, dim, Scalar(unbiased ? 1 : 0), keepdim);
 }
@@ -48,6 +55,13 @@ Tensor std_unbiased(const Tensor& input, bool unbiased) {
 std::tuple<Tensor, Tensor> std_mean(const Tensor& input, std::optional<IntList> dim, Scalar correction,
                                     bool keepdim) {
     return {ops::std(input, dim, correction, keepdim), ops::mean(input, dim, keepdim)};
+}
+std::tuple<Tensor, Tensor> std_mean_unbiased_dim(const Tensor& input, std::optional<IntList> dim,
+                                                 bool unbiased, bool keepdim) {
+    return std_mean(input, dim, Scalar(unbiased ? 1 : 0), keepdim);
+}
+std::tuple<Tensor, Tensor> std_mean_unbiased(const Tensor& input, bool unbiased) {
+    return std_mean(input, std::nullopt, Scalar(unbiased ? 1 : 0), false);
 }
 
 Tensor norm(const Tensor& input, Scalar p, std::optional<IntList> dim, bool keepdim,

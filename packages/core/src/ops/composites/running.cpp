@@ -112,9 +112,11 @@ Tensor diff(const Tensor& given, int64_t n, int64_t dim, const Tensor& prepend, 
 }
 
 Tensor trapezoid(const Tensor& y, Scalar dx, int64_t dim) {
+    if (y.dim() > 0 && y.size(dim) == 0) return ops::sum(y, IntList(&dim, 1), false, y.dtype());
     return halved(ops::sum(strips("trapezoid", y, dim, nullptr), IntList(&dim, 1)), dx);
 }
 Tensor trapezoid_x(const Tensor& y, const Tensor& x, int64_t dim) {
+    if (y.dim() > 0 && y.size(dim) == 0) return ops::sum(y, IntList(&dim, 1), false, y.dtype());
     const int64_t behind = dim < 0 ? dim : dim - y.dim();  // x may have more dimensions than y
     return halved(ops::sum(strips("trapezoid", y, dim, &x), IntList(&behind, 1)), Scalar(1));
 }

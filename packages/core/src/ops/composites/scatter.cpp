@@ -5,9 +5,12 @@
 #include "rushlight/ops/_scatter_reduce_.h"
 #include "rushlight/ops/_to_copy.h"
 #include "rushlight/ops/add.h"
+#include "rushlight/ops/amax.h"
+#include "rushlight/ops/amin.h"
 #include "rushlight/ops/broadcast_to.h"
 #include "rushlight/ops/cat.h"
 #include "rushlight/ops/clone.h"
+#include "rushlight/ops/detach.h"
 #include "rushlight/ops/div.h"
 #include "rushlight/ops/eq.h"
 #include "rushlight/ops/expand.h"
@@ -36,8 +39,15 @@ namespace {
 Tensor row_major_copy(const Tensor& t) { return ops::clone(t, "contiguous"); }
 Tensor as(const Tensor& t, DType dtype) { return t.dtype() == dtype ? t : ops::_to_copy(t, dtype); }
 
-// Indices that count from the end, counted from the front.
-Tensor from_the_front(const Tensor& index, int64_t size) {
+// Indices that count from the end, counted from the front. Those out of range are named here: what reads them next does
+// not know whom it works for.
+Tensor from_the_front(const char* op, const char* argument, const Tensor& index, int64_t size) {
+    if (index.device().type == DeviceType::CPU && index.numel() > 0) {
+        const Tensor seen = ops::_to_copy(ops::detach(index), DType::Int64);
+        const int64_t least = *ops::amin(seen).data<int64_t>(), most = *ops::amax(seen).data<int64_t>();
+        RL_CHECK(least >= -size && most < size, throw_index, "%s(%s): %lld is out of range for size %lld", op,
+                 argument, (long long)(most >= size ? most : least), (long long)size);
+    }
     return ops::where(ops::lt(index, Scalar(0)), ops::add(index, Scalar(size)), index);
 }
 
@@ -119,7 +129,7 @@ Tensor index_fill__tensor(const Tensor& input, int64_t dim, const Tensor& index,
     const int64_t size = input.dim() ? input.sizes()[d] : 1;
     std::vector<int64_t> shape = input.shape();
     if (!shape.empty()) shape[static_cast<size_t>(d)] = index.numel();
-    return ops::index_copy_(input, dim, from_the_front(index, size),
+    return ops::index_copy_(input, dim, from_the_front("index_fill_", "index", index, size),
                             ops::expand(as(value, input.dtype()), shape, false));
 }
 Tensor index_fill_tensor(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& value) {
@@ -230,19 +240,23 @@ Tensor take_along_dim(const Tensor& input, const Tensor& indices, std::optional<
     RL_CHECK(indices.dtype() == DType::Int64, throw_runtime,
              "take_along_dim(indices): must be an int64 tensor, got %s", name(indices.dtype()));
     if (!dim)
-        return ops::gather(ops::flatten(input), 0, ops::flatten(from_the_front(indices, input.numel())));
+        return ops::gather(ops::flatten(input), 0,
+                           ops::flatten(from_the_front("take_along_dim", "indices", indices, input.numel())));
     RL_CHECK(indices.dim() == input.dim(), throw_runtime,
              "take_along_dim(indices): needs input's number of dimensions, got shapes %s and %s",
              to_string(indices.sizes()).c_str(), to_string(input.sizes()).c_str());
     const auto d = static_cast<size_t>(wrap_dim("take_along_dim", *dim, input.dim()));
-    if (input.dim() == 0) return ops::gather(input, *dim, from_the_front(indices, 1));
+    if (input.dim() == 0)
+        return ops::gather(input, *dim, from_the_front("take_along_dim", "indices", indices, 1));
     std::vector<int64_t> from = input.shape(), at = indices.shape();
     from[d] = at[d] = 1;
     std::vector<int64_t> joint = broadcast_shapes("take_along_dim", "input", from, "indices", at);
     joint[d] = input.sizes()[d];
     Tensor source = ops::broadcast_to(input, joint);
     joint[d] = indices.sizes()[d];
-    return ops::gather(source, *dim, ops::broadcast_to(from_the_front(indices, input.sizes()[d]), joint));
+    return ops::gather(
+        source, *dim,
+        ops::broadcast_to(from_the_front("take_along_dim", "indices", indices, input.sizes()[d]), joint));
 }
 
 }  // namespace rushlight::composites

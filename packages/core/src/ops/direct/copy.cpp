@@ -6,9 +6,9 @@
 namespace rushlight::direct {
 
 Tensor copy_(const Tensor& input, const Tensor& src, bool) {
-    auto joint = broadcast_shapes("copy_", "input", input.sizes(), "src", src.sizes());
+    auto joint = broadcast_shapes("copy_", "input", input.sizes(), "other", src.sizes());
     RL_CHECK(std::equal(joint.begin(), joint.end(), input.sizes().begin(), input.sizes().end()),
-             throw_runtime, "copy_(input, src): src of shape %s does not broadcast to input's %s",
+             throw_runtime, "copy_(input, other): other of shape %s does not broadcast to input's %s",
              to_string(src.sizes()).c_str(), to_string(input.sizes()).c_str());
     check_writable("copy_", input);
     begin_write("copy_", input);

@@ -57,9 +57,22 @@ DType dtype_of(Scalar value) {
 
 }  // namespace
 
-Tensor empty(IntList size, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad) {
-    return finish(make_tensor(size, dtype.value_or(default_dtype()), resolve(device.value_or(Device{}))),
-                  requires_grad);
+Tensor empty(IntList size, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad,
+             std::optional<std::string_view> memory_format_) {
+    const MemoryFormat format =
+        memory_format_ ? memory_format("empty", memory_format_) : MemoryFormat::Contiguous;
+    const size_t dims = format == MemoryFormat::ChannelsLast ? 4 : 5;
+    RL_CHECK(size.size() == dims || format == MemoryFormat::Contiguous || format == MemoryFormat::Preserve,
+             throw_runtime, "empty(memory_format): %.*s is for tensors of %zu dimensions, got shape %s",
+             int(memory_format_->size()), memory_format_->data(), dims, to_string(size).c_str());
+    return finish(
+        make_in_format(size, dtype.value_or(default_dtype()), resolve(device.value_or(Device{})), format),
+        requires_grad);
+}
+Tensor new_empty_strided(const Tensor& input, IntList size, IntList stride, std::optional<DType> dtype,
+                         std::optional<Device> device, bool requires_grad) {
+    return empty_strided(size, stride, dtype.value_or(input.dtype()), device.value_or(input.device()),
+                         requires_grad);
 }
 Tensor zeros(IntList size, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad) {
     return filled(size, Scalar(0), dtype.value_or(default_dtype()), device.value_or(Device{}), requires_grad);
@@ -124,7 +137,8 @@ Tensor ones_like(const Tensor& input, std::optional<DType> dtype, std::optional<
 
 Tensor new_empty(const Tensor& input, IntList size, std::optional<DType> dtype, std::optional<Device> device,
                  bool requires_grad) {
-    return empty(size, dtype.value_or(input.dtype()), device.value_or(input.device()), requires_grad);
+    return empty(size, dtype.value_or(input.dtype()), device.value_or(input.device()), requires_grad,
+                 std::nullopt);
 }
 Tensor new_full(const Tensor& input, IntList size, Scalar value, std::optional<DType> dtype,
                 std::optional<Device> device, bool requires_grad) {

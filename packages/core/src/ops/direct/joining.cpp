@@ -11,7 +11,7 @@ bool passed_over(const Tensor& t) { return t.dim() == 1 && t.numel() == 0; }
 }  // namespace
 
 Tensor cat(TensorList tensors, int64_t dim) {
-    RL_CHECK(!tensors.empty(), throw_runtime, "cat(tensors): expected a non-empty list of Tensors");
+    RL_CHECK(!tensors.empty(), throw_value, "cat(tensors): expected a non-empty list of Tensors");
     const Tensor* first = nullptr;
     DType dtype = tensors[0].dtype();
     for (const Tensor& t : tensors) {

@@ -94,7 +94,7 @@ Tensor triangle(const char* op, const Tensor& input, Range range) {
 
 }  // namespace
 
-std::tuple<Tensor, Tensor> sort(const Tensor& input, int64_t dim, bool descending, bool) {
+std::tuple<Tensor, Tensor> sort(const Tensor& input, int64_t dim, bool descending, std::optional<bool>) {
     int d = wrap_dim("sort", dim, input.dim());
     return ordered("sort", input, d, input.dim() ? input.sizes()[d] : 1, descending);
 }

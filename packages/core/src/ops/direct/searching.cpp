@@ -226,13 +226,14 @@ std::tuple<Tensor, Tensor, Tensor> distinct_slices(const char* op, const Tensor&
 // The elements of rows [from(row), to(row)).
 template <class Range>
 Tensor triangle_indices(const char* op, int64_t rows, int64_t columns, std::optional<DType> dtype,
-                        std::optional<Device> device, Range range) {
+                        std::optional<Device> device, bool requires_grad, Range range) {
     RL_CHECK(rows >= 0 && columns >= 0, throw_runtime,
              "%s(row, col): must not be negative, got %lld and %lld", op, (long long)rows,
              (long long)columns);
     const DType result = dtype.value_or(DType::Int64);
     RL_CHECK(is_integral(result), throw_not_implemented, "%s(dtype): must be an integer dtype, got %s", op,
              name(result));
+    RL_CHECK(!requires_grad, throw_runtime, "%s(requires_grad): integers have no gradient", op);
     int64_t count = 0;
     for (int64_t i = 0; i < rows; ++i) {
         auto [from, to] = range(i);
@@ -335,14 +336,14 @@ std::tuple<Tensor, Tensor, Tensor> _unique(const Tensor& input, std::optional<in
 }
 
 Tensor tril_indices(int64_t row, int64_t col, int64_t offset, std::optional<DType> dtype,
-                    std::optional<Device> device) {
-    return triangle_indices("tril_indices", row, col, dtype, device, [&](int64_t i) {
+                    std::optional<Device> device, bool requires_grad) {
+    return triangle_indices("tril_indices", row, col, dtype, device, requires_grad, [&](int64_t i) {
         return std::pair(int64_t{0}, clamped_sum(i + 1, offset, col));
     });
 }
 Tensor triu_indices(int64_t row, int64_t col, int64_t offset, std::optional<DType> dtype,
-                    std::optional<Device> device) {
-    return triangle_indices("triu_indices", row, col, dtype, device,
+                    std::optional<Device> device, bool requires_grad) {
+    return triangle_indices("triu_indices", row, col, dtype, device, requires_grad,
                             [&](int64_t i) { return std::pair(clamped_sum(i, offset, col), col); });
 }
 

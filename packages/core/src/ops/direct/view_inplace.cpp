@@ -32,6 +32,9 @@ Tensor unsqueeze_(const Tensor& input, int64_t dim) {
 Tensor transpose_(const Tensor& input, int64_t dim0, int64_t dim1) {
     return reshaped("transpose_", input, views::transpose(input, dim0, dim1));
 }
+Tensor as_strided_(const Tensor& input, IntList size, IntList stride, std::optional<int64_t> storage_offset) {
+    return reshaped("as_strided_", input, views::as_strided(input, size, stride, storage_offset));
+}
 Tensor t_(const Tensor& input) { return reshaped("t_", input, views::t(input)); }
 
 }  // namespace rushlight::direct

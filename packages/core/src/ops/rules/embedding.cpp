@@ -14,7 +14,8 @@ void check_indices(const char* op, const Tensor& indices) {
 Outputs embedding(const Tensor& weight, const Tensor& indices, int64_t, bool, bool sparse) {
     RL_CHECK(weight.dim() == 2, throw_runtime, "embedding(weight): needs a table (rows, width), got shape %s",
              to_string(weight.sizes()).c_str());
-    floating_only("embedding", weight);
+    RL_CHECK(!is_complex(weight.dtype()), throw_not_implemented, "embedding: not defined for dtype %s",
+             name(weight.dtype()));
     check_indices("embedding", indices);
     RL_CHECK(!sparse, throw_not_implemented,
              "embedding(sparse): row-sparse gradients are not supported\n"

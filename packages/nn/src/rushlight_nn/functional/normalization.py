@@ -74,9 +74,12 @@ def rms_norm(
     return _rms_norm(input, normalized_shape, weight, eps)
 
 
-def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
-    """`input` divided by its p-norm along `dim`, or by `eps` where the norm is smaller."""
-    return input / input.norm(p, dim, keepdim=True).clamp(min=eps)
+def normalize(
+    input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Tensor | None = None
+) -> Tensor:
+    """`input` divided by its p-norm along `dim`, or by `eps` where the norm is smaller; into `out` if it is given."""
+    norm = input.norm(p, dim, keepdim=True).clamp(min=eps)
+    return input / norm if out is None else input.div(norm, out=out)
 
 
 def instance_norm(

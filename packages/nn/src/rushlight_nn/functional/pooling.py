@@ -190,3 +190,75 @@ def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = 
     """The largest values of `output_size` windows that cover `input` (N, C, D, H, W) or (C, D, H, W)
     evenly."""
     return _adaptive_max_pool(3, input, output_size, return_indices)
+
+
+def max_pool1d_with_indices(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> tuple[Tensor, Tensor]:
+    """:func:`max_pool1d` with `return_indices=True`."""
+    pooled: tuple[Tensor, Tensor] = _max_pool(
+        1, input, kernel_size, stride, padding, dilation, ceil_mode, True
+    )
+    return pooled
+
+
+def adaptive_max_pool1d_with_indices(
+    input: Tensor, output_size: Any, return_indices: bool = False
+) -> tuple[Tensor, Tensor]:
+    """:func:`adaptive_max_pool1d` with `return_indices=True`."""
+    pooled: tuple[Tensor, Tensor] = _adaptive_max_pool(1, input, output_size, True)
+    return pooled
+
+
+def max_pool2d_with_indices(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> tuple[Tensor, Tensor]:
+    """:func:`max_pool2d` with `return_indices=True`."""
+    pooled: tuple[Tensor, Tensor] = _max_pool(
+        2, input, kernel_size, stride, padding, dilation, ceil_mode, True
+    )
+    return pooled
+
+
+def adaptive_max_pool2d_with_indices(
+    input: Tensor, output_size: Any, return_indices: bool = False
+) -> tuple[Tensor, Tensor]:
+    """:func:`adaptive_max_pool2d` with `return_indices=True`."""
+    pooled: tuple[Tensor, Tensor] = _adaptive_max_pool(2, input, output_size, True)
+    return pooled
+
+
+def max_pool3d_with_indices(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> tuple[Tensor, Tensor]:
+    """:func:`max_pool3d` with `return_indices=True`."""
+    pooled: tuple[Tensor, Tensor] = _max_pool(
+        3, input, kernel_size, stride, padding, dilation, ceil_mode, True
+    )
+    return pooled
+
+
+def adaptive_max_pool3d_with_indices(
+    input: Tensor, output_size: Any, return_indices: bool = False
+) -> tuple[Tensor, Tensor]:
+    """:func:`adaptive_max_pool3d` with `return_indices=True`."""
+    pooled: tuple[Tensor, Tensor] = _adaptive_max_pool(3, input, output_size, True)
+    return pooled

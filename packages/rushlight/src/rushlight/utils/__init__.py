@@ -1,5 +1,5 @@
-"""Utilities, by PyTorch's names: `utils.data`, `utils.checkpoint`."""
+"""Utilities, by PyTorch's names: `utils.data`, `utils.checkpoint`, `utils.dlpack`."""
 
-from rushlight.utils import checkpoint, data
+from rushlight.utils import checkpoint, data, dlpack
 
-__all__ = ["checkpoint", "data"]
+__all__ = ["checkpoint", "data", "dlpack"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from .base import LRScheduler
 from .combined import ChainedScheduler, SequentialLR
+from .cyclic import CyclicLR
 from .factors import (
     ConstantLR,
     CosineAnnealingLR,
@@ -29,6 +30,7 @@ __all__ = [
     "ConstantLR",
     "CosineAnnealingLR",
     "CosineAnnealingWarmRestarts",
+    "CyclicLR",
     "ExponentialLR",
     "LRScheduler",
     "LambdaLR",

@@ -86,7 +86,7 @@ class OneCycleLR(LRScheduler):
             highs = per_group("OneCycleLR", "max_momentum", max_momentum, len(groups))
             if last_epoch == -1:
                 for group, low, high in zip(groups, lows, highs, strict=True):
-                    _set_momentum(group, high)
+                    set_momentum(group, high)
                     group["base_momentum"] = low
                     group["max_momentum"] = high
         super().__init__(optimizer, last_epoch)
@@ -108,11 +108,12 @@ class OneCycleLR(LRScheduler):
         for group in self.optimizer.param_groups:
             rates.append(self._between(group[names[0]], group[names[1]], part))
             if self.cycle_momentum:
-                _set_momentum(group, self._between(group[names[2]], group[names[3]], part))
+                set_momentum(group, self._between(group[names[2]], group[names[3]], part))
         return rates
 
 
-def _set_momentum(group: dict[str, Any], momentum: float) -> None:
+def set_momentum(group: dict[str, Any], momentum: float) -> None:
+    """Adam has it as the first of its betas."""
     if "betas" in group:
         group["betas"] = (momentum, *group["betas"][1:])
     else:

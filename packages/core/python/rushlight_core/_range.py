@@ -1,0 +1,30 @@
+"""What PyTorch deprecates, in a file of its own: the name hides Python's."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+from . import _C
+from ._C import Tensor
+
+TYPE_CHECKING = False  # typing takes longer to import than this package
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def range(
+    start: float,
+    end: float,
+    step: float = 1,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """The numbers from `start` to `end`, which is one of them, `step` apart; deprecated, as in PyTorch: see `arange`."""
+    warnings.warn("range() is deprecated: arange() leaves out the end, as Python's range does", stacklevel=2)
+    # Half a step beyond the last.
+    beyond = start + (math.floor((end - start) / step) + 0.5) * step if step else end
+    dtype = _C.get_default_dtype() if dtype is None else dtype
+    return _C.arange(start, beyond, step, dtype=dtype, device=device, requires_grad=requires_grad)

@@ -1,0 +1,127 @@
+"""Windows for spectra, by which a piece of a signal is weighted.
+
+Source: F. Harris, "On the use of windows for harmonic analysis with the discrete Fourier transform", 1978.
+"""
+
+from __future__ import annotations
+
+import math
+
+from . import _C
+from ._C import Tensor
+
+TYPE_CHECKING = False  # typing takes longer to import than this package
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+
+def _window(
+    name: str,
+    length: int,
+    periodic: bool,
+    dtype: Any,
+    device: Any,
+    requires_grad: bool,
+    shape: Callable[[Tensor], Tensor],
+) -> Tensor:
+    """`shape` of the places 0 to 1, from the first element to the last; with `periodic` to the one behind it."""
+    dtype = _C.get_default_dtype() if dtype is None else dtype
+    if not dtype.is_floating_point:
+        raise RuntimeError(f"{name}(dtype): must be a floating-point dtype, got {dtype}")
+    if length < 0:
+        raise RuntimeError(f"{name}(window_length): must not be negative, got {length}")
+    steps = length if periodic else length - 1
+    if length <= 1:
+        made = _C.ones(length, dtype=dtype, device=device)
+    else:
+        made = shape(_C.arange(length, dtype=_C.float64, device=device) / steps).to(dtype)
+    return made.requires_grad_(requires_grad)
+
+
+def bartlett_window(
+    window_length: int,
+    periodic: bool = True,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """A triangle from 0 to 1 and back: 1 - |2x - 1|.
+
+    Args:
+        window_length: the number of elements, in one dimension.
+        periodic: whether the window is one period of a longer one, so that its last zero is left out.
+        dtype, device, requires_grad: as of `zeros`.
+    """
+    return _window(
+        "bartlett_window",
+        window_length,
+        periodic,
+        dtype,
+        device,
+        requires_grad,
+        lambda x: 1 - (2 * x - 1).abs(),
+    )
+
+
+def hamming_window(
+    window_length: int, periodic: bool = True, alpha: float = 0.54, beta: float = 0.46, *,
+    dtype: Any = None, device: Any = None, requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
+    """alpha - beta cos(2πx). Other arguments: see :func:`bartlett_window`."""
+
+    def shape(x: Tensor) -> Tensor:
+        return alpha - beta * (2 * math.pi * x).cos()
+
+    return _window("hamming_window", window_length, periodic, dtype, device, requires_grad, shape)
+
+
+def hann_window(
+    window_length: int,
+    periodic: bool = True,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """sin²(πx). Arguments: see :func:`bartlett_window`."""
+    return _window(
+        "hann_window",
+        window_length,
+        periodic,
+        dtype,
+        device,
+        requires_grad,
+        lambda x: (math.pi * x).sin() ** 2,
+    )
+
+
+def blackman_window(
+    window_length: int,
+    periodic: bool = True,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """0.42 - 0.5 cos(2πx) + 0.08 cos(4πx). Arguments: see :func:`bartlett_window`."""
+
+    def shape(x: Tensor) -> Tensor:
+        return 0.42 - 0.5 * (2 * math.pi * x).cos() + 0.08 * (4 * math.pi * x).cos()
+
+    return _window("blackman_window", window_length, periodic, dtype, device, requires_grad, shape)
+
+
+def kaiser_window(
+    window_length: int, periodic: bool = True, beta: float = 12.0, *,
+    dtype: Any = None, device: Any = None, requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
+    """I0(beta sqrt(1 - (2x - 1)²)) / I0(beta), I0 the modified Bessel function. Other arguments: see
+    :func:`bartlett_window`."""
+
+    def shape(x: Tensor) -> Tensor:
+        height = _C.i0(_C.tensor(float(beta), dtype=x.dtype, device=x.device))
+        return _C.i0(beta * (1 - (2 * x - 1) ** 2).clamp(min=0).sqrt()) / height
+
+    return _window("kaiser_window", window_length, periodic, dtype, device, requires_grad, shape)

@@ -1,0 +1,136 @@
+// Strict mode: a stage that refuses what operators otherwise make of unlike operands.
+//
+// Note [Strict mode]
+// A bit of DispatchState::on, so that a thread that has not asked for it pays nothing: it is among the bits that every
+// call looks at anyway. The stage checks an operator that was called from outside, then switches itself off for what that
+// operator is made of.
+#include <string>
+
+#include "ops/pointwise.h"
+#include "rushlight/strict.h"
+#include "rushlight/value.h"
+
+namespace rushlight {
+namespace {
+
+// How many binary digits a dtype holds exactly, and what else it has.
+struct Digits {
+    int count;
+    bool negative, fraction;
+    int exponent;  // the largest
+};
+Digits digits(DType t) {
+    switch (t) {
+        case DType::Bool: return {1, false, false, 0};
+        case DType::UInt8: return {8, false, false, 0};
+        case DType::UInt16: return {16, false, false, 0};
+        case DType::UInt32: return {32, false, false, 0};
+        case DType::UInt64: return {64, false, false, 0};
+        case DType::Int8: return {7, true, false, 0};
+        case DType::Int16: return {15, true, false, 0};
+        case DType::Int32: return {31, true, false, 0};
+        case DType::Int64: return {63, true, false, 0};
+        case DType::Float16: return {11, true, true, 15};
+        case DType::BFloat16: return {8, true, true, 127};
+        case DType::Float32:
+        case DType::Complex64: return {24, true, true, 127};
+        default: return {53, true, true, 1023};
+    }
+}
+
+// Whether every value of `from` is one of `to`.
+bool holds(DType to, DType from) {
+    if (to == from) return true;
+    if (is_complex(from) && !is_complex(to)) return false;
+    const Digits a = digits(from), b = digits(to);
+    return a.count <= b.count && (b.negative || !a.negative) && (b.fraction || !a.fraction) &&
+           a.exponent <= b.exponent;
+}
+
+// The n-th argument's name in "add(Tensor input, TensorOrScalar other, *, Scalar alpha=1) -> Tensor".
+std::string argument_name(const Operator& op, size_t n) {
+    std::string_view text(op.schema);
+    size_t depth = 0, begin = text.find('(') + 1, seen = 0;
+    for (size_t i = begin; i < text.size(); ++i) {
+        const char c = text[i];
+        depth += c == '(' || c == '[';
+        const bool last = c == ')' && depth == 0;
+        if ((c == ')' || c == ']') && !last) --depth;
+        if (!last && (c != ',' || depth > 0)) continue;
+        std::string_view part = text.substr(begin, i - begin);
+        begin = i + 1;
+        if (part.find_first_not_of(" *") == part.npos) continue;  // "*"
+        if (seen++ == n) {
+            part = part.substr(0, part.find('='));
+            return std::string(part.substr(part.rfind(' ') + 1));
+        }
+        if (last) break;
+    }
+    return "#" + std::to_string(n);
+}
+
+void check(const Operator& op, const Stack& stack) {
+    const Tensor* first = nullptr;
+    size_t first_at = 0;
+    std::vector<TensorOrScalar> operands;
+    // A condition, a mask: it selects, and takes no part in promotion.
+    auto selects = [](std::string_view name) { return name == "condition" || name == "mask"; };
+    for (size_t i = 0; i < stack.size(); ++i) {
+        const auto* t = stack[i].as<Tensor>();
+        if (t && !selects(argument_name(op, i))) operands.emplace_back(*t);
+        if (!t || t->dim() == 0) continue;
+        if (!first) {
+            first = t;
+            first_at = i;
+            continue;
+        }
+        if (t->dim() == first->dim()) continue;
+        const bool shorter = t->dim() < first->dim();
+        const Tensor& many = shorter ? *first : *t;
+        const std::string one = argument_name(op, first_at), other = argument_name(op, i);
+        const std::string& lower = shorter ? other : one;
+        throw_runtime(
+            "%s(%s, %s): strict mode: shapes %s and %s have different numbers of dimensions\n"
+            "hint: say where the missing ones belong, as in %s.unsqueeze(0) or %s.expand(%s)",
+            op.name, one.c_str(), other.c_str(), to_string(first->sizes()).c_str(),
+            to_string(t->sizes()).c_str(), lower.c_str(), lower.c_str(), to_string(many.sizes()).c_str());
+    }
+    if (operands.size() < 2) return;
+    const DType joint = result_dtype(operands);
+    if (const DType written = operands[0].tensor().dtype();
+        op.form == Form::InPlace && !holds(written, joint))
+        throw_runtime(
+            "%s: strict mode: a result of dtype %s is written to a tensor of dtype %s\n"
+            "hint: convert the other operand where the loss is meant, as in %s.to(%s)",
+            op.name, name(joint), name(written), argument_name(op, 1).c_str(), name(written));
+    for (size_t i = 0; i < stack.size(); ++i) {
+        const auto* t = stack[i].as<Tensor>();
+        if (!t || selects(argument_name(op, i)) || holds(joint, t->dtype())) continue;
+        const std::string argument = argument_name(op, i);
+        throw_runtime(
+            "%s(%s): strict mode: not every %s is a %s, to which the operands are promoted\n"
+            "hint: convert it where the loss is meant, as in %s.to(%s)",
+            op.name, argument.c_str(), name(t->dtype()), name(joint), argument.c_str(), name(joint));
+    }
+}
+
+void strict(const Operator& op, StageMask rest, Stack& stack) {
+    if (op.broadcasts) check(op, stack);
+    StagesOff inside(bit(Stage::Strict));
+    op.boxed(op, rest, stack);
+}
+
+}  // namespace
+
+bool set_strict(bool on) {
+    static const bool installed = (install_fallback(Stage::Strict, strict), true);
+    static_cast<void>(installed);
+    const bool before = is_strict();
+    if (on) dispatch_state.on |= bit(Stage::Strict);
+    else dispatch_state.on &= ~bit(Stage::Strict);
+    return before;
+}
+
+bool is_strict() { return dispatch_state.on & bit(Stage::Strict); }
+
+}  // namespace rushlight

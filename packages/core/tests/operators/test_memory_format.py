@@ -1,0 +1,95 @@
+"""Convolutions keep the order of their input in memory: channels last in, channels last out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import rushlight_core as core
+
+
+def random(*shape: int, dtype: core.dtype = core.float32) -> core.Tensor:
+    source = np.random.default_rng(sum(shape))
+    return core.from_numpy(source.standard_normal(shape)).to(dtype)
+
+
+CASES = [
+    pytest.param((2, 3, 8, 9), (4, 3, 3, 3), {}, id="small"),
+    pytest.param((2, 16, 20, 20), (32, 16, 3, 3), {"padding": 1}, id="vendor"),
+    pytest.param((1, 8, 30, 30), (8, 1, 3, 3), {"groups": 8, "padding": 1}, id="depthwise"),
+    pytest.param((2, 16, 30, 30), (8, 16, 1, 1), {}, id="pointwise"),
+    pytest.param(
+        (2, 4, 7, 6), (6, 2, 3, 2), {"groups": 2, "stride": 2, "dilation": 2, "padding": 2}, id="groups"
+    ),
+    pytest.param((2, 3, 5, 6, 4), (4, 3, 3, 2, 2), {}, id="3d"),
+]
+
+
+@pytest.mark.parametrize(("shape", "kernel", "options"), CASES)
+@pytest.mark.parametrize("which", ["input", "weight", "both"])
+@pytest.mark.parametrize("dtype", [core.float32, core.float64, core.bfloat16], ids=str)
+def test_convolutions(shape, kernel, options, which: str, dtype: core.dtype) -> None:
+    function = core.conv2d if len(shape) == 4 else core.conv3d
+    last = core.channels_last if len(shape) == 4 else core.channels_last_3d
+    x, w, bias = random(*shape, dtype=dtype), random(*kernel, dtype=dtype), random(kernel[0], dtype=dtype)
+    wanted = function(x, w, bias, **options)
+    assert wanted.is_contiguous()
+    found = function(
+        x.to(memory_format=last) if which != "weight" else x,
+        w.to(memory_format=last) if which != "input" else w,
+        bias,
+        **options,
+    )
+    ambiguous = which == "weight" and w.to(memory_format=last).is_contiguous()  # one channel, or one tap
+    assert found.is_contiguous(memory_format=last) != ambiguous
+    tolerance = 1e-4 if dtype != core.bfloat16 else 0.1
+    assert core.allclose(found.to(core.float64), wanted.to(core.float64), tolerance, tolerance)
+
+
+@pytest.mark.parametrize("size", [4, 18])
+def test_transposed_convolutions(size: int) -> None:
+    x, w, bias = random(2, 16, size, size), random(16, 8, 3, 3), random(8)
+    wanted = core.conv_transpose2d(x, w, bias, stride=2, output_padding=1)
+    found = core.conv_transpose2d(x.to(memory_format=core.channels_last), w, bias, stride=2, output_padding=1)
+    assert found.is_contiguous(memory_format=core.channels_last)
+    assert core.allclose(found, wanted, 1e-4, 1e-4)
+
+
+def test_out_and_nothing() -> None:
+    x = random(2, 3, 8, 8).to(memory_format=core.channels_last)
+    assert core.conv2d(x[:0], random(4, 3, 3, 3)).shape == (0, 4, 6, 6)
+    assert core.conv2d(random(2, 1, 8, 8), random(4, 1, 3, 3)).is_contiguous()  # one channel is row-major
+
+
+def test_empty_in_a_format() -> None:
+    x = core.empty(2, 3, 4, 5, memory_format=core.channels_last)
+    assert x.stride() == (60, 1, 15, 3)
+    assert core.empty((2, 3), memory_format=core.contiguous_format).is_contiguous()
+    with pytest.raises(
+        RuntimeError, match=r"empty\(memory_format\): channels_last is for tensors of 4 dimensions"
+    ):
+        core.empty(2, 3, memory_format=core.channels_last)
+    with pytest.raises(ValueError, match="empty"):
+        core.empty(2, memory_format="sideways")
+
+
+def test_strides_of_a_new_tensor() -> None:
+    x = core.zeros(1, dtype=core.int16).new_empty_strided((2, 3), (1, 2))
+    assert x.stride() == (1, 2)
+    assert x.dtype == core.int16
+
+
+def test_a_copy_of_strided_memory() -> None:
+    x = core.arange(12)
+    y = core.as_strided_copy(x, (2, 3), (1, 2), 1)
+    assert y.tolist() == [[1, 3, 5], [2, 4, 6]]
+    assert y.is_contiguous()
+    assert y._base is None
+
+
+def test_a_copy_of_bytes() -> None:
+    x = core.tensor([1, -1], dtype=core.int16)
+    y = core.view_copy(x, core.uint8)
+    assert y.tolist() == [1, 0, 255, 255]
+    y.zero_()
+    assert x.tolist() == [1, -1]

@@ -1,0 +1,104 @@
+"""The cyclic schedule."""
+
+from __future__ import annotations
+
+import math
+
+from ..optimizer import Optimizer
+from .base import LRScheduler, per_group
+from .one_cycle import set_momentum
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+_MODES = ("triangular", "triangular2", "exp_range")
+
+
+class CyclicLR(LRScheduler):
+    """Up from `base_lr` to `max_lr` and down again, over and over (Smith 2017). Step after every batch.
+
+    Args:
+        optimizer: whose groups have "lr", and with `cycle_momentum` "momentum" or "betas".
+        base_lr, max_lr: the ends of the cycle, or one of each for each group.
+        step_size_up, step_size_down: steps up, and down; as many as up by default.
+        mode: "triangular" keeps the height, "triangular2" halves it every cycle, "exp_range" scales it by `gamma` to the
+            power of the step.
+        scale_fn: a height for each cycle, in the place of `mode`; for each step if `scale_mode` is "iterations".
+        cycle_momentum: whether the momentum is set too, against the rate, between `base_momentum` and `max_momentum`.
+    """
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        base_lr: Any,
+        max_lr: Any,
+        step_size_up: int = 2000,
+        step_size_down: int | None = None,
+        mode: str = "triangular",
+        gamma: float = 1.0,
+        scale_fn: Callable[[float], float] | None = None,
+        scale_mode: str = "cycle",
+        cycle_momentum: bool = True,
+        base_momentum: float = 0.8,
+        max_momentum: float = 0.9,
+        last_epoch: int = -1,
+    ) -> None:
+        groups = optimizer.param_groups
+        if mode not in _MODES and scale_fn is None:
+            raise ValueError(
+                f"CyclicLR(mode): got {mode!r}, needs one of {', '.join(map(repr, _MODES))}, or a scale_fn"
+            )
+        lows = per_group("CyclicLR", "base_lr", base_lr, len(groups))
+        self.max_lrs = per_group("CyclicLR", "max_lr", max_lr, len(groups))
+        down = step_size_up if step_size_down is None else step_size_down
+        if step_size_up <= 0 or down < 0:
+            raise ValueError(
+                f"CyclicLR(step_size_up, step_size_down): got {step_size_up} and {down}, needs steps"
+            )
+        self.total_size = float(step_size_up + down)
+        self.step_ratio = step_size_up / self.total_size
+        self.mode, self.gamma, self.scale_fn = mode, gamma, scale_fn
+        self.scale_mode = "iterations" if scale_fn is None and mode == "exp_range" else scale_mode
+        self.cycle_momentum = cycle_momentum
+        if last_epoch == -1:
+            for group, low in zip(groups, lows, strict=True):
+                group["lr"] = low
+        if cycle_momentum:
+            if not all("momentum" in group or "betas" in group for group in groups):
+                raise ValueError("CyclicLR(cycle_momentum): the optimizer has neither 'momentum' nor 'betas'")
+            self.base_momentums = per_group("CyclicLR", "base_momentum", base_momentum, len(groups))
+            self.max_momentums = per_group("CyclicLR", "max_momentum", max_momentum, len(groups))
+            if last_epoch == -1:
+                for group, low, high in zip(groups, self.base_momentums, self.max_momentums, strict=True):
+                    set_momentum(group, high)
+                    group["base_momentum"], group["max_momentum"] = low, high
+        super().__init__(optimizer, last_epoch)
+        self.base_lrs = lows
+
+    _unsaved = ("optimizer", "scale_fn")
+
+    def _first_step(self) -> None:
+        self.base_lrs = [float(group["lr"]) for group in self.optimizer.param_groups]
+        super()._first_step()
+
+    def _scale(self, x: float) -> float:
+        if self.scale_fn is not None:
+            return self.scale_fn(x)
+        if self.mode == "triangular2":
+            return 1 / 2.0 ** (x - 1)
+        return self.gamma**x if self.mode == "exp_range" else 1.0
+
+    def get_lr(self) -> list[float]:
+        """The rate of each group at `last_epoch`; sets the momentum too."""
+        cycles = self.last_epoch / self.total_size
+        cycle = math.floor(1 + cycles)
+        x = 1 + cycles - cycle
+        height = x / self.step_ratio if x <= self.step_ratio else (x - 1) / (self.step_ratio - 1)
+        height *= self._scale(cycle if self.scale_mode == "cycle" else self.last_epoch)
+        if self.cycle_momentum:
+            both = zip(self.optimizer.param_groups, self.base_momentums, self.max_momentums, strict=True)
+            for group, low, high in both:
+                set_momentum(group, high - (high - low) * height)
+        return [low + (high - low) * height for low, high in zip(self.base_lrs, self.max_lrs, strict=True)]

@@ -1,0 +1,32 @@
+"""Weights in another order in memory."""
+
+from __future__ import annotations
+
+import rushlight_core as core
+
+from ..layers.conv import Conv2d, Conv3d
+from ..layers.conv_transpose import ConvTranspose2d, ConvTranspose3d
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ..module import Module
+
+
+def convert_conv2d_weight_memory_format(module: Module, memory_format: Any) -> Module:
+    """Puts the weights of all two-dimensional convolutions of a module into a memory format, in place; returns it."""
+    return _converted(module, (Conv2d, ConvTranspose2d), memory_format)
+
+
+def convert_conv3d_weight_memory_format(module: Module, memory_format: Any) -> Module:
+    """The same for three dimensions."""
+    return _converted(module, (Conv3d, ConvTranspose3d), memory_format)
+
+
+def _converted(module: Module, kinds: tuple[type, ...], memory_format: Any) -> Module:
+    for layer in module.modules():
+        if isinstance(layer, kinds):
+            with core.no_grad():
+                layer.weight.data = layer.weight.detach().clone().contiguous(memory_format=memory_format)
+    return module

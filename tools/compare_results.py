@@ -1,0 +1,370 @@
+"""Every sample of every operator here and in PyTorch: values, dtypes, shapes, gradients and errors (`nox -s compare`).
+
+The samples are those of the operators' entries (packages/core/ops/*.yaml). An operator's counterpart is found by its name;
+operators without one, hidden ones among them, are passed over and counted. Of random operators and of uninitialised memory
+only shapes and dtypes are compared. Beside float32, each sample is run in other dtypes: there, it is no difference if
+PyTorch refuses what works here.
+
+Differences that are meant stand in compare_differences.yaml, with reasons. An entry that no longer differs is an error.
+Of check `crash` are samples whose gradient ends PyTorch's process: those are not asked for.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import sys
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+MEANT = Path(__file__).with_name("compare_differences.yaml")
+CHECKS = ("values", "dtype", "shape", "gradient", "error", "raises", "crash")
+OTHER_DTYPES = ("float64", "float16", "bfloat16", "int64", "int32", "uint8", "bool")
+TOLERANCES = {
+    "float64": 1e-7,
+    "float32": 1e-4,
+    "float16": 1e-2,
+    "bfloat16": 8e-2,
+    "complex64": 1e-4,
+    "complex128": 1e-7,
+}
+# Where PyTorch keeps what it does not offer as torch.<name>; the prefix of an operator's name chooses the module.
+MODULES = {"linalg_": "linalg", "special_": "special", "fft_": "fft"}
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One thing that is not as in PyTorch."""
+
+    op: str
+    check: str  # one of CHECKS: error is another class, raises that only one of both raises
+    dtype: str
+    sample: str
+    text: str
+
+
+@dataclass
+class Meant:
+    """An entry of the table: all differences of an operator that it names."""
+
+    op: str
+    check: str
+    reason: str
+    dtype: str = ""
+    sample: str = ""
+    met: bool = False
+
+    def covers(self, d: Difference) -> bool:
+        same = self.op in (d.op, d.op.partition(".")[0]) and self.check == d.check
+        return same and self.dtype in ("", d.dtype) and self.sample in ("", d.sample)
+
+
+def read_meant(entries: Any) -> list[Meant]:
+    """The table as it was read from YAML: an entry for each operator.
+
+    Raises:
+        ValueError: an entry lacks a reason, or names a check that there is not.
+    """
+    table = []
+    for entry in entries or []:
+        names = entry["op"] if isinstance(entry["op"], list) else [entry["op"]]
+        table += [Meant(**{**entry, "op": name}) for name in names]
+    for entry in table:
+        if entry.check not in CHECKS:
+            raise ValueError(f"{entry.op}: {entry.check!r} is no check; there are {', '.join(CHECKS)}")
+        if not entry.reason.strip():
+            raise ValueError(f"{entry.op}: a difference needs a reason")
+    return table
+
+
+def sort_out(found: list[Difference], table: list[Meant]) -> tuple[list[Difference], list[Meant]]:
+    """What is not meant, and what is meant and does not differ."""
+    left = []
+    for d in found:
+        covering = [entry for entry in table if entry.covers(d)]
+        for entry in covering:
+            entry.met = True
+        if not covering:
+            left.append(d)
+    return left, [entry for entry in table if not entry.met and entry.check != "crash"]
+
+
+# --- both libraries ---
+
+
+class Peer:
+    """One library: how an operator is called there, and what its results are as NumPy's arrays."""
+
+    def __init__(self, library: Any, is_torch: bool) -> None:
+        self.library = library
+        self.is_torch = is_torch
+
+    def function(self, op: Any) -> Any:
+        """What users call for an operator, None where there is nothing."""
+        if "hidden" in op.variants or op.base.startswith("_"):
+            return None
+        base, places = op.base, [self.library]
+        for prefix, module in MODULES.items():
+            if base.startswith(prefix):
+                base, places = base.removeprefix(prefix), [getattr(self.library, module, None)]
+        if self.is_torch:
+            # The operator itself before the function of nn.functional, which has other arguments.
+            places += [self.library._C._nn, self.library.nn.functional]
+        elif base != op.base:  # ours are found by their whole names as well
+            places, base = [self.library._C], op.base
+        if "function" not in op.variants:
+            places = [self.library.Tensor]
+        return next((getattr(place, base) for place in places if hasattr(place, base)), None)
+
+    def arguments(self, op: Any, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """The arguments of a sample as this library takes them."""
+        if not self.is_torch:
+            return args, kwargs
+        if isinstance(kwargs.get("memory_format"), str):
+            name = kwargs["memory_format"]
+            kwargs = {**kwargs, "memory_format": getattr(self.library, name, name)}
+        for i, a in enumerate(op.schema.arguments):
+            if (
+                a.varargs
+                and a.type.name == "Tensor[]"
+                and i < len(args)
+                and isinstance(args[i], (list, tuple))
+            ):
+                args = (*args[:i], *args[i], *args[i + 1 :])
+            # PyTorch's parser forgets the default of this argument of its operators.
+            if a.name == "reduction" and i >= len(args) and not a.required:
+                kwargs = {"reduction": a.default, **kwargs}
+        return args, kwargs
+
+    def array(self, tensor: Any) -> Any:
+        tensor = tensor.detach()
+        if name_of(tensor.dtype) == "bfloat16":
+            tensor = tensor.to(self.library.float32)
+        if self.is_torch:  # which only notes down that a tensor is conjugated, or zero
+            return tensor.numpy(force=True)
+        return tensor.numpy()
+
+
+def name_of(dtype: Any) -> str:
+    return str(dtype).rsplit(".", 1)[-1]
+
+
+def flat(results: Any) -> list[Any]:
+    """Results in a row: tuples and lists, named ones too, one after the other."""
+    if isinstance(results, (tuple, list)) and not hasattr(results, "numel"):
+        return [one for r in results for one in flat(r)]
+    return [results]
+
+
+def _is_empty(results: Any) -> bool:
+    return all(hasattr(r, "numel") and r.numel() == 0 for r in flat(results))
+
+
+def attempt(function: Any, args: Any, kwargs: dict[str, Any]) -> tuple[Any, Exception | None]:
+    try:
+        return function(*args, **kwargs), None
+    except Exception as error:
+        return None, error
+
+
+def like(a: Exception, b: Exception) -> bool:
+    """Whether who catches the one catches the other; each library has classes of its own by the same names."""
+    names = {type(error).__name__.lstrip("_") for error in (a, b)}
+    return isinstance(a, type(b)) or isinstance(b, type(a)) or len(names) == 1
+
+
+# --- one operator ---
+
+
+class Comparison:
+    """The samples of one operator in both libraries."""
+
+    def __init__(self, op: Any, ours: Peer, theirs: Peer, samples_of: Any, table: list[Meant]) -> None:
+        self.op, self.ours, self.theirs, self.samples_of = op, ours, theirs, samples_of
+        self.here, self.there = ours.function(op), theirs.function(op)
+        self.random = op.random or any(a.type.name == "Generator?" for a in op.schema.arguments)
+        self.any_values = self.random or "ninitialised" in op.doc
+        self.crashes = {m.sample for m in table if m.check == "crash" and m.op == op.name}
+        self.calls = 0
+
+    def differences(self) -> Iterator[Difference]:
+        for text in self.op.samples:
+            for dtype in ("float32", *OTHER_DTYPES):
+                yield from self._results(text.text, dtype)
+            if self.op.differentiable and not self.random:
+                yield from self._gradients(text.text)
+        for text in self.op.errors:
+            yield from self._errors(text.text)
+
+    def _pairs(self, text: str, dtype: str) -> Iterator[tuple[Any, Any]]:
+        both = [self.samples_of(text, peer.library, dtype) for peer in (self.ours, self.theirs)]
+        yield from zip(*both, strict=True)
+
+    def _results(self, text: str, dtype: str) -> Iterator[Difference]:
+        for mine, other in self._pairs(text, dtype):
+            self.calls += 1
+            a, refused = attempt(self.here, *self.ours.arguments(self.op, mine.args, mine.kwargs))
+            b, refused_there = attempt(self.there, *self.theirs.arguments(self.op, other.args, other.kwargs))
+            if refused or refused_there:
+                if not refused_there and dtype != "float32" and _is_empty(b):
+                    continue  # a dtype that PyTorch, too, refuses once there are elements
+                if bool(refused) != bool(refused_there) and (refused or dtype == "float32"):
+                    who = f"only here: {refused}" if refused else f"only in PyTorch: {refused_there}"
+                    yield self._said("raises", dtype, text, who)
+                continue
+            yield from self._compare(dtype, mine.text, flat(a), flat(b))
+
+    def _compare(self, dtype: str, text: str, a: list[Any], b: list[Any]) -> Iterator[Difference]:
+        if len(a) != len(b):
+            yield self._said("shape", dtype, text, f"{len(a)} results, not {len(b)}")
+            return
+        for x, y in zip(a, b, strict=True):
+            if not hasattr(y, "numel") or not hasattr(x, "numel"):
+                if hasattr(x, "numel") or hasattr(y, "numel") or not (x == y or name_of(x) == name_of(y)):
+                    yield self._said("values", dtype, text, f"{x!r}, not {y!r}")
+                continue
+            if name_of(x.dtype) != name_of(y.dtype):
+                yield self._said("dtype", dtype, text, f"{name_of(x.dtype)}, not {name_of(y.dtype)}")
+            elif tuple(x.shape) != tuple(y.shape):
+                yield self._said("shape", dtype, text, f"{tuple(x.shape)}, not {tuple(y.shape)}")
+            elif not self.any_values and (apart := self._apart(x, y)):
+                yield self._said("values", dtype, text, apart)
+
+    def _apart(self, x: Any, y: Any) -> str:
+        import numpy as np
+
+        tolerance = TOLERANCES.get(name_of(x.dtype), 0.0)
+        a, b = self.ours.array(x), self.theirs.array(y)
+        with np.errstate(all="ignore"):
+            near = np.isclose(a, b, rtol=tolerance, atol=tolerance, equal_nan=a.dtype.kind in "fc")
+        if near.all():
+            return ""
+        at = np.unravel_index(int(np.argmin(near)), near.shape)
+        return f"{a[at]!r}, not {b[at]!r}, at {tuple(int(i) for i in at)}"
+
+    def _gradients(self, text: str) -> Iterator[Difference]:
+        for mine, other in self._pairs(text, "float64"):
+            if mine.text in self.crashes:
+                continue
+            a, b = (self._gradient(peer, f, s) for peer, f, s in self._both(mine, other))
+            if isinstance(b, str):  # PyTorch has none
+                continue
+            if isinstance(a, str):
+                yield self._said("gradient", "float64", mine.text, a)
+                continue
+            for k, (x, y) in enumerate(zip(a, b, strict=True)):
+                if y is None and x is None:
+                    continue
+                if x is None or y is None:
+                    known = y if x is None else x
+                    apart = "" if not bool((known != 0).any()) else "none, where the other has one"
+                elif tuple(x.shape) != tuple(y.shape):
+                    apart = f"shape {tuple(x.shape)}, not {tuple(y.shape)}"
+                else:
+                    apart = self._apart(x, y)
+                if apart:
+                    yield self._said("gradient", "float64", mine.text, f"tensor {k}: {apart}")
+
+    def _both(self, mine: Any, other: Any) -> list[tuple[Peer, Any, Any]]:
+        return [(self.ours, self.here, mine), (self.theirs, self.there, other)]
+
+    def _gradient(self, peer: Peer, function: Any, sample: Any) -> list[Any] | str:
+        """The gradients by all tensors of floating point, or why there are none."""
+        leaves: list[Any] = []
+
+        def leaf(value: Any) -> Any:
+            if isinstance(value, (tuple, list)):
+                return type(value)(leaf(v) for v in value)
+            if hasattr(value, "requires_grad") and value.is_floating_point():
+                leaves.append(value.detach().clone().requires_grad_())
+                # What writes in place must not be given a leaf.
+                return leaves[-1].clone() if self.op.is_inplace else leaves[-1]
+            return value
+
+        args = [leaf(a) for a in sample.args]
+        kwargs = {k: leaf(v) for k, v in sample.kwargs.items()}
+        results, error = attempt(function, *peer.arguments(self.op, args, kwargs))
+        if error:
+            return f"raises {error}"
+        found = [y for y in flat(results) if hasattr(y, "requires_grad") and y.requires_grad]
+        if not leaves or not found:
+            return "the result does not require grad"
+        try:
+            total = sum((y * self._weights(peer, y)).sum() for y in found)
+            total.backward()
+        except Exception as failed:
+            return f"backward raises {failed}"
+        return [x.grad for x in leaves]
+
+    @staticmethod
+    def _weights(peer: Peer, y: Any) -> Any:
+        """What the gradients begin with: other numbers for other elements."""
+        ramp = peer.library.arange(1, y.numel() + 1, dtype=peer.library.float64) / (y.numel() + 1)
+        return ramp.reshape(y.shape).to(y.dtype)
+
+    def _errors(self, text: str) -> Iterator[Difference]:
+        for mine, other in self._pairs(text, "float32"):
+            self.calls += 1
+            _, a = attempt(self.here, *self.ours.arguments(self.op, mine.args, mine.kwargs))
+            _, b = attempt(self.there, *self.theirs.arguments(self.op, other.args, other.kwargs))
+            if a is None or b is None:
+                who = "PyTorch does not raise" if b is None else "only PyTorch raises"
+                yield self._said("raises", "float32", text, f"{who} ({a or b})")
+            elif not like(a, b):
+                classes = f"{type(a).__name__}, not {type(b).__name__}"
+                yield self._said("error", "float32", text, f"{classes} ({str(b).splitlines()[0][:100]})")
+
+    def _said(self, check: str, dtype: str, sample: str, text: str) -> Difference:
+        return Difference(self.op.name, check, dtype, sample, text.splitlines()[0] if text else "")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("names", nargs="*", help="operators (all by default)")
+    options = parser.parse_args(arguments)
+    import torch
+    import yaml
+
+    import rushlight
+    import rushlight_core
+    from rushlight_core.codegen.loader import load_ops
+    from rushlight_testing import samples_of
+
+    warnings.simplefilter("ignore")
+    ours, theirs = Peer(rushlight_core, False), Peer(torch, True)
+    del rushlight  # imported for its gradients
+    table = read_meant(yaml.safe_load(MEANT.read_text()))
+    found: list[Difference] = []
+    counts: collections.Counter[str] = collections.Counter()
+    for op in load_ops(Path(rushlight_core.__file__).parent / "ops"):
+        if options.names and op.base not in options.names and op.name not in options.names:
+            continue
+        comparison = Comparison(op, ours, theirs, samples_of, table)
+        if comparison.there is None or comparison.here is None:
+            hidden = "hidden" in op.variants or op.base.startswith("_")
+            counts["hidden" if hidden else "without counterpart"] += 1
+            if not hidden:
+                print(f"{op.name}: nothing of this name in PyTorch")
+            continue
+        found += comparison.differences()
+        counts["operators"] += 1
+        counts["calls"] += comparison.calls
+    left, stale = sort_out(found, table)
+    if options.names:
+        stale = [entry for entry in stale if entry.op in options.names]
+    for d in left:
+        print(f"{d.op}({d.sample}) {d.dtype} {d.check}: {d.text}")
+    for entry in stale:
+        print(
+            f"{entry.op} {entry.check} {entry.sample}: does not differ any more; strike it out of {MEANT.name}"
+        )
+    print(", ".join(f"{n} {what}" for what, n in counts.items()))
+    print(f"{len(found)} differences, {len(found) - len(left)} of them meant, {len(stale)} meant in vain")
+    return 1 if left or stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

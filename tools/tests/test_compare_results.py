@@ -1,0 +1,139 @@
+"""The comparison of results: what counts as a difference, and what its table may say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+import compare_results
+import numpy as np
+import pytest
+from compare_results import Comparison, Difference, Meant, Peer, read_meant, sort_out
+
+ADD = Difference("add.out", "values", "float32", "t(3), 1", "1, not 2")
+
+
+def test_an_entry_covers_what_it_names() -> None:
+    assert Meant("add.out", "values", "why").covers(ADD)
+    assert Meant("add", "values", "why").covers(ADD)  # all overloads
+    assert Meant("add", "values", "why", dtype="float32", sample="t(3), 1").covers(ADD)
+    assert not Meant("add", "dtype", "why").covers(ADD)
+    assert not Meant("add", "values", "why", dtype="int64").covers(ADD)
+    assert not Meant("sub", "values", "why").covers(ADD)
+
+
+def test_what_no_longer_differs_is_found() -> None:
+    table = read_meant([{"op": ["add", "sub"], "check": "values", "reason": "why"}])
+    left, stale = sort_out([ADD, Difference("mul", "dtype", "int64", "", "")], table)
+    assert [d.op for d in left] == ["mul"]
+    assert [entry.op for entry in stale] == ["sub"]
+    assert sort_out([], read_meant([{"op": "a", "check": "crash", "reason": "why"}])) == ([], [])
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [{"op": "add", "check": "colour", "reason": "why"}, {"op": "add", "check": "values", "reason": " "}],
+)
+def test_an_entry_says_what_and_why(entry: dict[str, str]) -> None:
+    with pytest.raises(ValueError, match="add"):
+        read_meant([entry])
+
+
+def test_the_table_can_be_read() -> None:
+    yaml = pytest.importorskip("yaml")
+    assert read_meant(yaml.safe_load(compare_results.MEANT.read_text()))
+
+
+# --- a library of one operator, over NumPy ---
+
+
+class Array:
+    """What the comparison asks of a tensor."""
+
+    requires_grad = False
+
+    def __init__(self, data: Any, dtype: str = "float32") -> None:
+        self.data, self.dtype = np.asarray(data, dtype), np.dtype(dtype).name
+        self.shape = self.data.shape
+
+    def numel(self) -> int:
+        return self.data.size
+
+    def detach(self) -> Array:
+        return self
+
+    def numpy(self, force: bool = False) -> Any:
+        return self.data
+
+
+@dataclass
+class Op:
+    name: str = "twice"
+    base: str = "twice"
+    doc: str = ""
+    random: bool = False
+    differentiable: bool = False
+    is_inplace: bool = False
+    variants: frozenset[str] = frozenset({"function"})
+    samples: list[Any] = field(default_factory=lambda: [SimpleNamespace(text="t(2)")])
+    errors: list[Any] = field(default_factory=list)
+    schema: Any = field(default_factory=lambda: SimpleNamespace(arguments=[]))
+
+
+def compared(ours: Any, theirs: Any, op: Op | None = None) -> set[tuple[str, str]]:
+    empty = SimpleNamespace()
+    peers = [
+        Peer(SimpleNamespace(twice=ours), False),
+        Peer(
+            SimpleNamespace(
+                twice=theirs, nn=SimpleNamespace(functional=empty), _C=SimpleNamespace(_nn=empty)
+            ),
+            True,
+        ),
+    ]
+
+    def samples(text: str, library: Any, dtype: str) -> list[Any]:
+        name = "float32" if dtype == "bfloat16" else dtype
+        return [SimpleNamespace(text=text, args=(Array([1, 2], name),), kwargs={})]
+
+    found = Comparison(op or Op(), *peers, samples, []).differences()
+    return {(d.check, d.dtype) for d in found}
+
+
+def twice(x: Array) -> Array:
+    return Array(x.data * 2, x.dtype)
+
+
+def raising(kind: type[Exception]) -> Any:
+    def function(x: Array) -> Array:
+        raise kind("no")
+
+    return function
+
+
+def test_the_same_is_no_difference() -> None:
+    assert compared(twice, twice) == set()
+    assert compared(raising(ValueError), raising(RuntimeError)) == set()  # of a sample, not of an error
+
+
+def test_values_shapes_and_dtypes() -> None:
+    assert ("values", "float32") in compared(lambda x: Array(x.data * 3, x.dtype), twice)
+    assert ("shape", "int64") in compared(lambda x: Array(x.data[:1], x.dtype), twice)
+    assert ("dtype", "int64") in compared(lambda x: Array(x.data * 2, "float64"), twice)
+    assert ("values", "float64") not in compared(lambda x: Array(x.data * 2 * (1 + 1e-12), x.dtype), twice)
+    assert compared(lambda x: Array(x.data * 3, x.dtype), twice, Op(doc="Uninitialised.")) == set()
+
+
+def test_who_raises() -> None:
+    assert ("raises", "int64") in compared(raising(ValueError), twice)
+    # More than PyTorch can do is no difference, but for the dtype of the sample itself.
+    assert compared(twice, raising(ValueError)) == {("raises", "float32")}
+    errors = Op(samples=[], errors=[SimpleNamespace(text="t(2)")])
+    assert compared(raising(IndexError), raising(ValueError), errors) == {("error", "float32")}
+    assert compared(raising(NotImplementedError), raising(RuntimeError), errors) == set()
+    assert compared(twice, raising(ValueError), errors) == {("raises", "float32")}
+
+
+def test_hidden_operators_have_no_counterpart() -> None:
+    assert Peer(SimpleNamespace(twice=twice), False).function(Op(variants=frozenset({"hidden"}))) is None
