@@ -4,6 +4,7 @@
 #include "rushlight/ops/_angle.h"
 #include "rushlight/ops/_conj.h"
 #include "rushlight/ops/_sgn.h"
+#include "rushlight/ops/_to_copy.h"
 #include "rushlight/ops/broadcast_tensors.h"
 #include "rushlight/ops/cos.h"
 #include "rushlight/ops/isnan.h"
@@ -45,10 +46,9 @@ Tensor sgn(const Tensor& input) { return is_complex(input.dtype()) ? ops::_sgn(i
 Tensor angle(const Tensor& input) {
     if (is_complex(input.dtype())) return ops::_angle(input);
     const DType dtype = is_floating(input.dtype()) ? input.dtype() : default_dtype();
-    Tensor turned = ops::where(ops::lt(input, Scalar(0)), make_scalar(Scalar(std::numbers::pi), dtype),
-                               make_scalar(Scalar(0.0), dtype));
-    return is_floating(dtype) && is_floating(input.dtype()) ? ops::where(ops::isnan(input), input, turned)
-                                                            : turned;
+    const Tensor turned =
+        ops::mul(ops::_to_copy(ops::lt(input, Scalar(0)), dtype, std::nullopt), Scalar(std::numbers::pi));
+    return is_floating(input.dtype()) ? ops::where(ops::isnan(input), input, turned) : turned;
 }
 
 Tensor complex(const Tensor& real, const Tensor& imag) {
