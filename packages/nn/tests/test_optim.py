@@ -465,3 +465,41 @@ def test_an_optimizer_of_the_users_own():
     assert optimizer.state_dict()["state"] == {0: {"n": 1}}
     with pytest.raises(NotImplementedError, match="step"):
         optim.Optimizer([p], {}).step()
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("SGD", {}),
+        ("SGD", {"momentum": 0.9, "weight_decay": 0.1}),
+        ("Adam", {"amsgrad": True, "maximize": True}),
+        *[
+            (name, {})
+            for name in (
+                "AdamW",
+                "RMSprop",
+                "Adagrad",
+                "Adadelta",
+                "NAdam",
+                "RAdam",
+                "Adamax",
+                "Rprop",
+                "ASGD",
+            )
+        ],
+    ],
+)
+def test_a_complex_parameter_steps_as_its_parts(name, options) -> None:
+    generator = np.random.default_rng(4)
+    values, *gradients = generator.normal(size=(4, 3, 5, 2))
+    pairs = core.tensor(values, requires_grad=True)
+    whole = core.view_as_complex(core.tensor(values)).clone().requires_grad_()
+    by_parts = getattr(optim, name)([pairs], lr=0.05, **options)
+    at_once = getattr(optim, name)([whole], lr=0.05, **options)
+    for gradient in gradients:
+        pairs.grad = core.tensor(gradient)
+        whole.grad = core.view_as_complex(core.tensor(gradient))
+        by_parts.step()
+        at_once.step()
+    assert core.equal(core.view_as_real(whole.detach()), pairs.detach())
+    assert not core.equal(pairs.detach(), core.tensor(values))

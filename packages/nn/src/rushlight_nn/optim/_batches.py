@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import rushlight_core as core
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -10,8 +12,7 @@ if TYPE_CHECKING:
 def batches(params: list[Any]) -> list[tuple[list[Any], list[Any]]]:
     """The parameters that have a gradient, with these, as one pair of lists per device and dtype.
 
-    Nothing is remembered from step to step: parameters may be replaced, moved or converted between two steps,
-        and
+    Nothing is remembered from step to step: parameters may be replaced, moved or converted between two steps, and
     looking at them again costs less than finding out whether one may skip it.
     """
     with_grad: list[Any] = []
@@ -31,3 +32,11 @@ def batches(params: list[Any]) -> list[tuple[list[Any], list[Any]]]:
         entry[0].append(param)
         entry[1].append(grad)
     return list(sorted_out.values())
+
+
+def as_real(*lists: list[Any]) -> tuple[list[Any], ...]:
+    """Lists of tensors of one dtype, complex ones as the pairs of real numbers that they are: a step treats both parts
+    alike, as PyTorch's do."""
+    if not lists[0][0].is_complex():
+        return lists
+    return tuple([core.view_as_real(t) for t in tensors] for tensors in lists)

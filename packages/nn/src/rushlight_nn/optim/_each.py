@@ -44,13 +44,17 @@ class EachParameter(Optimizer):
                     if param.grad is None:
                         continue
                     state = self.state[param]
+                    values, grad = param, param.grad
+                    if param.is_complex():  # both parts alike, in the state too
+                        values, grad = core.view_as_real(param), core.view_as_real(grad)
                     if not state:
-                        self._start(group, param, state)
+                        self._start(group, values, state)
                     state["step"] += 1
-                    grad = -param.grad if group["maximize"] else param.grad
+                    if group["maximize"]:
+                        grad = -grad
                     if self._decays(group):
-                        grad = grad + param * group["weight_decay"]
-                    self._update(group, param, grad, state)
+                        grad = grad + values * group["weight_decay"]
+                    self._update(group, values, grad, state)
         self._step_count += 1
         return loss
 

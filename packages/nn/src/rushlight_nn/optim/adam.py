@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 import rushlight_core as core
 
 from .._core import operator
-from ._batches import batches
+from ._batches import as_real, batches
 from .optimizer import Optimizer, check_settings, refuse
 
 TYPE_CHECKING = False
@@ -110,11 +110,13 @@ class Adam(Optimizer):
         beta1, beta2 = group["betas"]
         update = _fused_adamw_ if group["decoupled_weight_decay"] else _fused_adam_
         update(
-            params,
-            grads,
-            [state["exp_avg"] for state in states],
-            [state["exp_avg_sq"] for state in states],
-            [state["max_exp_avg_sq"] for state in states] if amsgrad else [],
+            *as_real(
+                params,
+                grads,
+                [state["exp_avg"] for state in states],
+                [state["exp_avg_sq"] for state in states],
+                [state["max_exp_avg_sq"] for state in states] if amsgrad else [],
+            ),
             steps,
             lr=float(group["lr"]),
             beta1=beta1,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 import rushlight_core as core
 
 from .._core import operator
-from ._batches import batches
+from ._batches import as_real, batches
 from .optimizer import Optimizer, check_settings, refuse
 
 TYPE_CHECKING = False
@@ -114,9 +114,7 @@ def _update(
     group: dict[str, Any], params: list[Any], grads: list[Any], buffers: list[Any], first: bool
 ) -> None:
     _fused_sgd_(
-        params,
-        grads,
-        buffers,
+        *as_real(params, grads, buffers),
         weight_decay=group["weight_decay"],
         momentum=group["momentum"],
         lr=float(group["lr"]),
