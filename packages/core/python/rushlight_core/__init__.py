@@ -21,11 +21,16 @@ from ._info import (
     channels_last,
     channels_last_3d,
     contiguous_format,
+    e,
     finfo,
     iinfo,
+    inf,
     is_tensor,
     layout,
     memory_format,
+    nan,
+    newaxis,
+    pi,
     preserve_format,
     strided,
     typename,
@@ -65,6 +70,22 @@ __version__: str = _C.__version__
 
 __all__ = sorted(_name for _name in globals() if not _name.startswith("_") and _name != "annotations")
 
+
+def _array_namespace(self, *, api_version=None):
+    from ._array_api import array_namespace
+
+    return array_namespace(self, api_version=api_version)
+
+
+def _to_device(self, device, /, *, stream=None):
+    from ._array_api import to_device
+
+    return to_device(self, device, stream=stream)
+
+
+_C.Tensor.__array_namespace__ = _array_namespace
+_C.Tensor.to_device = _to_device
+
 # Loaded when they are first asked for: they cost time that many programs need not spend.
 _LAZY = {
     "asarray": "_creation",
@@ -82,6 +103,28 @@ _LAZY = {
             "use_deterministic_algorithms",
         ),
         "_settings",
+    ),
+    **dict.fromkeys(
+        (
+            "astype",
+            "bitwise_invert",
+            "broadcast_arrays",
+            "cumulative_prod",
+            "cumulative_sum",
+            "expand_dims",
+            "isdtype",
+            "matrix_transpose",
+            "permute_dims",
+            "repeat",
+            "take_along_axis",
+            "unique_all",
+            "unique_counts",
+            "unique_inverse",
+            "unique_values",
+            "unstack",
+            "vecdot",
+        ),
+        "_array_api",
     ),
     "devices": "",
     "einsum": "_contraction",
@@ -110,6 +153,10 @@ def __getattr__(name: str) -> object:
         module = import_module(f".{_LAZY[name] or name}", __name__)
         value = globals()[name] = getattr(module, name) if _LAZY[name] else module
         return value
+    if name == "__array_namespace_info__":
+        from ._array_api import __array_namespace_info__
+
+        return __array_namespace_info__
     # Operators whose names begin with one underscore are for other packages, not for `import *`; those of `linalg` are
     # found by the names that it gives them.
     if name.startswith(("_", "linalg_", "fft_")) and not name.startswith("__") and hasattr(_C, name):

@@ -9,6 +9,9 @@ TYPE_CHECKING = False  # typing takes longer to import than this package
 if TYPE_CHECKING:
     from typing import Any
 
+e, pi, inf, nan = 2.718281828459045, 3.141592653589793, float("inf"), float("nan")
+newaxis = None
+
 # Bits of the significand without the hidden one, and the largest exponent.
 _FLOATS = {"float16": (10, 15), "bfloat16": (7, 127), "float32": (23, 127), "float64": (52, 1023)}
 _FLOATS |= {"complex64": _FLOATS["float32"], "complex128": _FLOATS["float64"]}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from ._C import Tensor, dtype
 from ._C import _LinAlgError as LinAlgError
+from ._C import diagonal as _diagonal
 from ._C import linalg_cholesky as cholesky
 from ._C import linalg_cholesky_ex as cholesky_ex
 from ._C import linalg_cond as cond
@@ -44,6 +46,8 @@ from ._C import linalg_vander as vander
 from ._C import linalg_vecdot as vecdot
 from ._C import linalg_vector_norm as vector_norm
 from ._C import matmul as matmul
+from ._C import outer as outer
+from ._contraction import tensordot as tensordot
 
 __all__ = [
     "LinAlgError",
@@ -73,8 +77,10 @@ __all__ = [
     "matrix_norm",
     "matrix_power",
     "matrix_rank",
+    "matrix_transpose",
     "multi_dot",
     "norm",
+    "outer",
     "pinv",
     "qr",
     "slogdet",
@@ -83,9 +89,21 @@ __all__ = [
     "solve_triangular",
     "svd",
     "svdvals",
+    "tensordot",
     "tensorinv",
     "tensorsolve",
+    "trace",
     "vander",
     "vecdot",
     "vector_norm",
 ]
+
+
+def matrix_transpose(x: Tensor, /) -> Tensor:
+    """The last two dimensions changed for each other."""
+    return x.mT
+
+
+def trace(x: Tensor, /, *, offset: int = 0, dtype: dtype | None = None) -> Tensor:
+    """The sums of the matrices' diagonals, or of those `offset` above them."""
+    return _diagonal(x, offset, -2, -1).sum(-1, dtype=dtype)

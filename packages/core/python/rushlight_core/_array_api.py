@@ -1,0 +1,213 @@
+"""Names of the Python array API standard (2024.12) that PyTorch does not have, over the operators that do the same.
+
+Everything else of the standard's namespace is an operator under the standard's name; `Tensor.__array_namespace__` gives the
+module that has them all.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from . import _C, linalg
+from ._C import Tensor
+from ._unique import unique
+from .linalg import matrix_transpose as matrix_transpose
+
+_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
+
+
+def array_namespace(self: Tensor, *, api_version: str | None = None) -> ModuleType:
+    """Tensor.__array_namespace__: `rushlight` where it is imported, else `rushlight_core`.
+
+    Raises:
+        ValueError: `api_version` is none of the standard's versions that are known here.
+    """
+    if api_version is not None and api_version not in _VERSIONS:
+        raise ValueError(
+            f"__array_namespace__(api_version): got {api_version!r}, needs one of {', '.join(_VERSIONS)}"
+        )
+    return sys.modules.get("rushlight") or sys.modules[__package__]
+
+
+def to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
+    """Tensor.to_device: a copy on another device, or the tensor itself where it is there already."""
+    if stream is not None:
+        raise NotImplementedError("to_device(stream): only None is supported")
+    return self.to(device)
+
+
+def astype(x: Tensor, dtype: _C.dtype, /, *, copy: bool = True, device: Any = None) -> Tensor:
+    """`x` converted; a copy also where it has the dtype, unless `copy` is False."""
+    return x.to(device=device, dtype=dtype, copy=copy) if device is not None else x.to(dtype, copy=copy)
+
+
+def broadcast_arrays(*arrays: Tensor) -> list[Tensor]:
+    """The tensors expanded to one shape."""
+    return list(_C.broadcast_tensors(*arrays))
+
+
+def isdtype(dtype: _C.dtype, kind: Any) -> bool:
+    """Whether a dtype is `kind`, or any of a tuple of kinds: another dtype, or "bool", "signed integer",
+    "unsigned integer", "integral", "real floating", "complex floating" or "numeric"."""
+    if isinstance(kind, tuple):
+        return any(isdtype(dtype, one) for one in kind)
+    if isinstance(kind, _C.dtype):
+        return dtype == kind
+    name = str(dtype).rsplit(".", 1)[-1]
+    kinds = {
+        "bool": name == "bool",
+        "signed integer": name.startswith("int"),
+        "unsigned integer": name.startswith("uint"),
+        "real floating": dtype.is_floating_point,
+        "complex floating": dtype.is_complex,
+    }
+    kinds["integral"] = kinds["signed integer"] or kinds["unsigned integer"]
+    kinds["numeric"] = name != "bool"
+    if kind not in kinds:
+        raise ValueError(f"isdtype(kind): got {kind!r}, needs a dtype or one of {', '.join(kinds)}")
+    return kinds[kind]
+
+
+def bitwise_invert(x: Tensor, /) -> Tensor:
+    """Every bit of integers, or every truth, turned over."""
+    return _C.bitwise_not(x)
+
+
+def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
+    """The elements at `indices` along `axis`."""
+    return _C.take_along_dim(x, indices, axis)
+
+
+def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
+    """The sums of products along `axis`; the first tensor is conjugated."""
+    return linalg.vecdot(x1, x2, dim=axis)
+
+
+def expand_dims(x: Tensor, /, *, axis: int = 0) -> Tensor:
+    """A dimension of size 1 more, at `axis`."""
+    return x.unsqueeze(axis)
+
+
+def permute_dims(x: Tensor, /, axes: Sequence[int]) -> Tensor:
+    """The dimensions in another order."""
+    return x.permute(*axes)
+
+
+def repeat(x: Tensor, repeats: int | Tensor, /, *, axis: int | None = None) -> Tensor:
+    """Each element, or each slice along `axis`, several times."""
+    return _C.repeat_interleave(x, repeats, axis)
+
+
+def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
+    """The slices along `axis`."""
+    return tuple(x.unbind(axis))
+
+
+class UniqueAll(NamedTuple):
+    values: Tensor
+    indices: Tensor
+    inverse_indices: Tensor
+    counts: Tensor
+
+
+class UniqueCounts(NamedTuple):
+    values: Tensor
+    counts: Tensor
+
+
+class UniqueInverse(NamedTuple):
+    values: Tensor
+    inverse_indices: Tensor
+
+
+def unique_all(x: Tensor, /) -> UniqueAll:
+    """The different elements in order; of each its first place, its number for every element, and how often it is there."""
+    values, inverse, counts = unique(x, return_inverse=True, return_counts=True)
+    places = _C.argsort(inverse.flatten(), stable=True)
+    return UniqueAll(values, places[counts.cumsum(0) - counts], inverse, counts)
+
+
+def unique_counts(x: Tensor, /) -> UniqueCounts:
+    """The different elements in order, and how often each is there."""
+    return UniqueCounts(*unique(x, return_counts=True))
+
+
+def unique_inverse(x: Tensor, /) -> UniqueInverse:
+    """The different elements in order, and for every element which it is."""
+    return UniqueInverse(*unique(x, return_inverse=True))
+
+
+def unique_values(x: Tensor, /) -> Tensor:
+    """The different elements in order."""
+    return unique(x)
+
+
+def _cumulative(
+    name: str, x: Tensor, axis: int | None, dtype: _C.dtype | None, include_initial: bool, first: int
+) -> Tensor:
+    if axis is None:
+        if x.dim() > 1:
+            raise ValueError(f"{name}(axis): must be given for a tensor of {x.dim()} dimensions")
+        axis = 0
+    function = _C.cumsum if first == 0 else _C.cumprod
+    made = function(x.reshape(1) if x.dim() == 0 else x, axis, dtype=dtype)
+    if not include_initial:
+        return made
+    shape = list(made.shape)
+    shape[axis] = 1
+    return _C.cat([_C.full(shape, first, dtype=made.dtype, device=made.device), made], axis)
+
+
+def cumulative_sum(
+    x: Tensor, /, *, axis: int | None = None, dtype: _C.dtype | None = None, include_initial: bool = False
+) -> Tensor:
+    """Running sums along `axis`; with `include_initial` they begin with 0."""
+    return _cumulative("cumulative_sum", x, axis, dtype, include_initial, 0)
+
+
+def cumulative_prod(
+    x: Tensor, /, *, axis: int | None = None, dtype: _C.dtype | None = None, include_initial: bool = False
+) -> Tensor:
+    """Running products along `axis`; with `include_initial` they begin with 1."""
+    return _cumulative("cumulative_prod", x, axis, dtype, include_initial, 1)
+
+
+class _Information:
+    """What the standard asks a namespace about itself."""
+
+    def capabilities(self) -> dict[str, Any]:
+        """Boolean indexing and results whose shape depends on values; the most dimensions a tensor has."""
+        return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
+
+    def default_device(self) -> _C.device:
+        """Where tensors are made unless a device is given."""
+        return _C.device("cpu")
+
+    def default_dtypes(self, *, device: Any = None) -> dict[str, _C.dtype]:
+        """The dtypes of numbers that say none."""
+        real = _C.get_default_dtype()
+        return {
+            "real floating": real,
+            "complex floating": _C.complex128 if real is _C.float64 else _C.complex64,
+            "integral": _C.int64,
+            "indexing": _C.int64,
+        }
+
+    def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, _C.dtype]:
+        """The standard's dtypes by name, all or those of a kind (see `isdtype`)."""
+        names = ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
+        names += ["float32", "float64", "complex64", "complex128"]
+        known = {name: getattr(_C, name) for name in names}
+        return {name: t for name, t in known.items() if kind is None or isdtype(t, kind)}
+
+    def devices(self) -> list[_C.device]:
+        """The devices that can be used."""
+        return [_C.device("cpu")]
+
+
+def __array_namespace_info__() -> _Information:  # noqa: N807
+    """The standard's questions: `capabilities`, `default_device`, `default_dtypes`, `dtypes`, `devices`."""
+    return _Information()
