@@ -6,6 +6,7 @@
 #include "rushlight/ops/copy_.h"
 #include "rushlight/ops/mul.h"
 #include "rushlight/ops/narrow.h"
+#include "rushlight/ops/new_zeros.h"
 #include "rushlight/ops/transpose.h"
 #include "rushlight/ops/view.h"
 #include "rushlight/ops/zero_.h"
@@ -33,12 +34,6 @@ std::vector<Tensor> split_like(const Tensor& grad, std::span<const SavedShape> s
         pieces.push_back(piece.dtype() == s.dtype() ? piece : ops::_to_copy(piece, s.dtype(), std::nullopt));
     }
     return pieces;
-}
-
-Tensor zeros(IntList shape, DType dtype) {
-    Tensor t = make_tensor(shape, dtype);
-    std::fill_n(t.data<char>(), static_cast<size_t>(t.numel()) * itemsize(dtype), 0);
-    return t;
 }
 
 Tensor fit(const Tensor& grad, IntList shape, DType dtype) {
@@ -76,12 +71,13 @@ Tensor channelwise(const Tensor& t, const Tensor& weight) {
 }
 
 bool materialize(std::span<Tensor> grads, const SavedShape* shapes) {
-    bool any = false;
-    for (const Tensor& g : grads) any |= g.defined();
-    if (!any) return false;
+    const Tensor* there = nullptr;
+    for (const Tensor& g : grads)
+        if (g.defined()) there = &g;
+    if (!there) return false;
     for (size_t i = 0; i < grads.size(); ++i)
         if (!grads[i].defined() && is_differentiable(shapes[i].dtype()))
-            grads[i] = zeros(shapes[i].shape(), shapes[i].dtype());
+            grads[i] = ops::new_zeros(*there, shapes[i].shape(), shapes[i].dtype(), std::nullopt, false);
     return true;
 }
 

@@ -119,7 +119,6 @@ inline int64_t numel_of(const Tensor& t) { return t.numel(); }
 
 /// The pieces of a gradient of what `cat` joined along `dim`, with the shapes and dtypes of what went in.
 std::vector<Tensor> split_like(const Tensor& grad, std::span<const SavedShape> shapes, int64_t dim);
-Tensor zeros(IntList shape, DType dtype);
 Tensor fit(const Tensor& grad, IntList shape, DType dtype);
 /// A reduced result or its gradient, broadcast over the dimensions that were reduced.
 Tensor restore(const Tensor& reduced, IntList shape, const std::optional<IntList>& dim, bool keepdim);

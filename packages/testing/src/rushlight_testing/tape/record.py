@@ -128,13 +128,14 @@ class FormulaNode(Node):
         self.check_not_released()
         if all(g is None for g in grads):
             return [None] * len(self.edges)
+        there = next(g for g in grads if g is not None)
         for i, kept in enumerate(self.result_shapes):
             if (
                 grads[i] is None
                 and kept.dtype is not None
                 and (kept.dtype.is_floating_point or kept.dtype.is_complex)
             ):
-                grads[i] = core.zeros(kept.shape, dtype=kept.dtype)
+                grads[i] = core.zeros(kept.shape, dtype=kept.dtype, device=there.device)
         names: dict[str, Any] = {name: _unpack(value, self) for name, value in self.saved.items()}
         names |= {"grad": grads[0], "grads": grads}
         # Note [Complex gradients] in rushlight_core.codegen.derivatives.
