@@ -7,6 +7,7 @@
 namespace rushlight::functors {
 namespace {
 namespace math {
+inline namespace RUSHLIGHT_CPU {  // the copies carry their capability in their names
 
 /// The logarithm of the gamma function's magnitude. (The C library's lgamma writes its sign to a variable that threads
 /// share; nothing reads it.)
@@ -261,6 +262,7 @@ RL_SPECIAL double incomplete_gamma(double a, double x, bool lower, bool quick = 
     return below == lower ? one : 1 - one;
 }
 
+}  // namespace RUSHLIGHT_CPU
 }  // namespace math
 }  // namespace
 }  // namespace rushlight::functors

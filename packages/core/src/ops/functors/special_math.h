@@ -14,6 +14,7 @@
 namespace rushlight::functors {
 namespace {
 namespace math {
+inline namespace RUSHLIGHT_CPU {  // the copies carry their capability in their names
 
 constexpr double kRootHalf = 0.7071067811865476, kInfinity = static_cast<double>(INFINITY);
 
@@ -137,6 +138,7 @@ RL_SPECIAL double i1(double x) {
     return x != x ? x : std::copysign(scaled_up(std::fabs(x), std::fabs(i1e(x))), x);
 }
 
+}  // namespace RUSHLIGHT_CPU
 }  // namespace math
 }  // namespace
 }  // namespace rushlight::functors
