@@ -35,6 +35,7 @@ from .layers.activation import (
     Tanhshrink,
     Threshold,
 )
+from .layers.adaptive import AdaptiveLogSoftmaxWithLoss
 from .layers.attention import MultiheadAttention
 from .layers.container import ModuleDict, ModuleList, Sequential
 from .layers.conv import Conv1d, Conv2d, Conv3d
@@ -42,8 +43,25 @@ from .layers.conv_transpose import ConvTranspose1d, ConvTranspose2d, ConvTranspo
 from .layers.distance import CosineSimilarity, PairwiseDistance
 from .layers.dropout import AlphaDropout, Dropout, Dropout1d, Dropout2d, Dropout3d, FeatureAlphaDropout
 from .layers.embedding import Embedding, EmbeddingBag
+from .layers.fractional import FractionalMaxPool2d, FractionalMaxPool3d
 from .layers.instance_norm import InstanceNorm1d, InstanceNorm2d, InstanceNorm3d, LocalResponseNorm
+from .layers.lazy import (
+    LazyBatchNorm1d,
+    LazyBatchNorm2d,
+    LazyBatchNorm3d,
+    LazyConv1d,
+    LazyConv2d,
+    LazyConv3d,
+    LazyConvTranspose1d,
+    LazyConvTranspose2d,
+    LazyConvTranspose3d,
+    LazyInstanceNorm1d,
+    LazyInstanceNorm2d,
+    LazyInstanceNorm3d,
+    LazyLinear,
+)
 from .layers.linear import Bilinear, Identity, Linear
+from .layers.linear_cross_entropy import LinearCrossEntropyLoss, LinearCrossEntropyOptions
 from .layers.loss import (
     BCELoss,
     BCEWithLogitsLoss,
@@ -87,6 +105,7 @@ from .layers.padding import (
     ZeroPad2d,
     ZeroPad3d,
 )
+from .layers.parallel import DataParallel
 from .layers.parameter_container import ParameterDict, ParameterList
 from .layers.patches import ChannelShuffle, Fold, PixelShuffle, PixelUnshuffle, Unfold
 from .layers.pooling import (
@@ -115,7 +134,7 @@ from .layers.transformer import (
 from .layers.unpooling import LPPool1d, LPPool2d, LPPool3d, MaxUnpool1d, MaxUnpool2d, MaxUnpool3d
 from .layers.upsampling import Upsample, UpsamplingBilinear2d, UpsamplingNearest2d
 from .module import Module
-from .parameter import Buffer, Parameter
+from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter, factory_kwargs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -281,4 +300,26 @@ __all__ = [
     "ZeroPad3d",
     "functional",
     "init",
+    "LazyBatchNorm1d",
+    "LazyBatchNorm2d",
+    "LazyBatchNorm3d",
+    "LazyConv1d",
+    "LazyConv2d",
+    "LazyConv3d",
+    "LazyConvTranspose1d",
+    "LazyConvTranspose2d",
+    "LazyConvTranspose3d",
+    "LazyInstanceNorm1d",
+    "LazyInstanceNorm2d",
+    "LazyInstanceNorm3d",
+    "LazyLinear",
+    "AdaptiveLogSoftmaxWithLoss",
+    "FractionalMaxPool2d",
+    "FractionalMaxPool3d",
+    "LinearCrossEntropyLoss",
+    "LinearCrossEntropyOptions",
+    "DataParallel",
+    "UninitializedBuffer",
+    "UninitializedParameter",
+    "factory_kwargs",
 ]

@@ -10,7 +10,7 @@ from rushlight_core import Tensor
 
 from ._notes import add_path
 from .hooks import Hooks
-from .parameter import Buffer, Parameter
+from .parameter import Buffer, Parameter, is_lazy
 from .registry import TABLES, Registry, install
 from .state import State
 from .traversal import Traversal
@@ -276,7 +276,7 @@ class Module(Traversal, Hooks, State):
 
         def convert(tensor: Tensor) -> Tensor:
             target = dtype if tensor.dtype.is_floating_point or tensor.dtype.is_complex else None
-            if memory_format is not None and tensor.dim() in (4, 5):
+            if memory_format is not None and not is_lazy(tensor) and tensor.dim() in (4, 5):
                 return tensor.to(device, target or tensor.dtype, memory_format=memory_format, **options)
             return tensor.to(device or tensor.device, target or tensor.dtype, **options)
 

@@ -1,4 +1,4 @@
-"""Parameter and Buffer: tensors that a module registers when they are assigned to it."""
+"""Parameter and Buffer: tensors that a module registers when they are assigned to it, and those still without a shape."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rushlight_core import Tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, ClassVar, NoReturn
 
 # A Parameter computes as the tensor it is: the result of an operator on parameters is a plain tensor.
 _plain_results = getattr(getattr(core, "_C", None), "_disabled_torch_function_impl", None)
@@ -100,4 +100,168 @@ def _rebuild_buffer(cls: type, data: Tensor, persistent: bool, requires_grad: bo
     return cls(data, persistent=persistent).requires_grad_(requires_grad)
 
 
-__all__ = ["Buffer", "Parameter"]
+# --- without a shape ---
+
+# What may be done before the shape is known: moving and converting. Everything else would see an empty tensor.
+_CONVERSIONS = frozenset(
+    ("to", "cpu", "cuda", "half", "float", "double", "bfloat16", "char", "short", "int", "long", "empty_like")
+)
+
+
+class UninitializedTensorMixin:
+    """What parameters and buffers have in common whose shape a lazy layer is going to find out."""
+
+    cls_to_become: ClassVar[type]
+
+    if TYPE_CHECKING:
+        data: Tensor
+        requires_grad: bool
+
+    def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
+        """Give the tensor its shape, in place; it is an ordinary parameter or buffer from then on.
+
+        The values are arbitrary. Device and dtype are those it was made with, unless given.
+        """
+        device = self.data.device if device is None else device
+        dtype = self.data.dtype if dtype is None else dtype
+        with core.no_grad():
+            self.data = core.empty(tuple(shape), device=device, dtype=dtype)
+        self.__class__ = self.cls_to_become
+
+    def _refuse(self, what: str, error: type[Exception] = ValueError) -> NoReturn:
+        raise error(
+            f"{what}: {type(self).__name__} has no shape and no values yet\n"
+            "hint: call the model once, with a batch as it will get: its lazy layers take their sizes from that"
+        )
+
+    @property
+    def shape(self) -> Any:
+        self._refuse("shape", RuntimeError)
+
+    @property
+    def ndim(self) -> Any:
+        self._refuse("ndim")
+
+    def numel(self) -> Any:
+        self._refuse("numel()")
+
+    nelement = numel
+
+    def dim(self) -> Any:
+        self._refuse("dim()")
+
+    def share_memory_(self) -> Any:
+        self._refuse("share_memory_()", RuntimeError)
+
+    def __len__(self) -> int:
+        self._refuse("len()")
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}>"
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = getattr(func, "__name__", str(func))
+        if name not in _CONVERSIONS:
+            raise ValueError(
+                f"{name}(): got {cls.__name__}, which has no shape and no values yet\n"
+                "hint: call the model once, with a batch as it will get: its lazy layers take their sizes from that"
+            )
+        from rushlight_core.overrides import DisableTorchFunctionSubclass
+
+        with DisableTorchFunctionSubclass():
+            return func(*args, **(kwargs or {}))
+
+
+def is_lazy(param: Any) -> bool:
+    """Whether `param` is a parameter or buffer without a shape."""
+    return isinstance(param, UninitializedTensorMixin)
+
+
+class UninitializedParameter(UninitializedTensorMixin, Parameter):
+    """A parameter whose shape is not known yet.
+
+    Optimizers take it, and it can be moved and converted; all else raises until `materialize` gave it a shape,
+    which keeps it the same object.
+
+    Args:
+        requires_grad: whether gradients are going to be recorded.
+        device, dtype: what it is going to be made of.
+    """
+
+    cls_to_become = Parameter
+
+    def __new__(
+        cls, requires_grad: bool = True, device: Any = None, dtype: Any = None
+    ) -> UninitializedParameter:
+        return Tensor._make_subclass(cls, core.empty(0, device=device, dtype=dtype), requires_grad)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> UninitializedParameter:
+        if id(self) not in memo:
+            memo[id(self)] = type(self)(self.requires_grad, self.device, self.dtype)
+        return memo[id(self)]
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        return type(self), (self.requires_grad, self.device, self.dtype)
+
+
+class UninitializedBuffer(UninitializedTensorMixin, Buffer):
+    """A buffer whose shape is not known yet; see :class:`UninitializedParameter`.
+
+    Args:
+        requires_grad: whether it requires grad; buffers rarely do.
+        device, dtype: what it is going to be made of.
+        persistent: whether the module's `state_dict` holds it.
+    """
+
+    cls_to_become = Buffer
+
+    def __new__(
+        cls, requires_grad: bool = False, device: Any = None, dtype: Any = None, persistent: bool = True
+    ) -> UninitializedBuffer:
+        data = core.empty(0, device=device, dtype=dtype)
+        buffer = Tensor._make_subclass(cls, data, requires_grad)
+        buffer.persistent = persistent
+        return buffer
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        # A module puts what conversion returns in the place of a buffer: that must be lazy too.
+        result = super().__torch_function__(func, types, args, kwargs)
+        made = Tensor._make_subclass(cls, result, result.requires_grad)
+        made.persistent = args[0].persistent
+        return made
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> UninitializedBuffer:
+        if id(self) not in memo:
+            memo[id(self)] = type(self)(self.requires_grad, self.device, self.dtype, self.persistent)
+        return memo[id(self)]
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        return type(self), (self.requires_grad, self.device, self.dtype, self.persistent)
+
+
+# --- how they are made ---
+
+
+def factory_kwargs(kwargs: dict[str, Any] | None) -> dict[str, Any]:
+    """The arguments among `kwargs` that functions such as `empty` take, for layers that hand theirs on.
+
+    They are `device`, `dtype` and `memory_format`; a dictionary `factory_kwargs` among them may hold them instead.
+
+    Raises:
+        TypeError: there are others, or one is given twice.
+    """
+    own = {name: value for name, value in (kwargs or {}).items() if name != "factory_kwargs"}
+    given = (kwargs or {}).get("factory_kwargs", {})
+    for name in (*own, *given):
+        if name not in ("device", "dtype", "memory_format"):
+            raise TypeError(
+                f"factory_kwargs(kwargs): got {name!r}, needs 'device', 'dtype' or 'memory_format'"
+            )
+        if name in own and name in given:
+            raise TypeError(f"factory_kwargs(kwargs): {name!r} is given twice")
+    return {**given, **own}
+
+
+__all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "is_lazy"]

@@ -9,7 +9,7 @@ import rushlight_core as core
 from rushlight_core import Tensor
 
 from .hooks import NO_HOOKS, HookTable, RemovableHandle
-from .parameter import Parameter
+from .parameter import Parameter, is_lazy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class State:
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
         for name, value in self._own_state().items():
-            destination[prefix + name] = value if keep_vars else value.detach()
+            destination[prefix + name] = value if keep_vars or is_lazy(value) else value.detach()
         if type(self).get_extra_state is not State.get_extra_state:
             destination[prefix + _EXTRA_STATE] = self.get_extra_state()
 
@@ -230,6 +230,13 @@ class State:
             value = state_dict[key]
             if not isinstance(value, Tensor):
                 error_msgs.append(f"{key}: got {type(value).__name__}, needs a tensor")
+            elif is_lazy(current) or is_lazy(value):
+                if not is_lazy(current):
+                    error_msgs.append(
+                        f"{key}: has no shape yet in the state, {tuple(current.shape)} in the module"
+                    )
+                elif not is_lazy(value):
+                    run(lambda name=name, value=value: self._load_entry(name, value, assign))
             elif value.shape != current.shape:
                 error_msgs.append(
                     f"size mismatch for {key}: {tuple(value.shape)} in the state, "
@@ -246,6 +253,8 @@ class State:
         table = self._parameters if name in self._parameters else self._buffers  # type: ignore[attr-defined]
         current = table[name]
         with core.no_grad():
+            if is_lazy(current):
+                current.materialize(value.shape)
             if not assign:
                 current.copy_(value)
                 return

@@ -50,7 +50,14 @@ from .conv import conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, co
 from .distance import cosine_similarity, pairwise_distance, pdist
 from .dropout import alpha_dropout, dropout, dropout1d, dropout2d, dropout3d, feature_alpha_dropout
 from .embedding import embedding, embedding_bag, one_hot
+from .fractional import (
+    fractional_max_pool2d,
+    fractional_max_pool2d_with_indices,
+    fractional_max_pool3d,
+    fractional_max_pool3d_with_indices,
+)
 from .grid import affine_grid, grid_sample
+from .linear_cross_entropy import linear_cross_entropy
 from .loss import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
@@ -86,7 +93,7 @@ from .normalization import (
     rms_norm,
 )
 from .padding import pad
-from .patches import channel_shuffle, fold, pixel_shuffle, pixel_unshuffle, unfold
+from .patches import channel_shuffle, fold, native_channel_shuffle, pixel_shuffle, pixel_unshuffle, unfold
 from .pooling import (
     adaptive_avg_pool1d,
     adaptive_avg_pool2d,
@@ -235,4 +242,10 @@ __all__ = [
     "upsample",
     "upsample_bilinear",
     "upsample_nearest",
+    "fractional_max_pool2d",
+    "fractional_max_pool2d_with_indices",
+    "fractional_max_pool3d",
+    "fractional_max_pool3d_with_indices",
+    "linear_cross_entropy",
+    "native_channel_shuffle",
 ]

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 pixel_shuffle = operator("pixel_shuffle")
 pixel_unshuffle = operator("pixel_unshuffle")
 channel_shuffle = operator("channel_shuffle")
+native_channel_shuffle = operator("native_channel_shuffle")
 
 _im2col = operator("_im2col")
 _col2im = operator("_col2im")

@@ -1,0 +1,153 @@
+"""Fractional max pooling: windows at random places that cover the input more or less evenly (Graham 2014)."""
+
+from __future__ import annotations
+
+import math
+
+import rushlight_core as core
+from rushlight_core import Tensor
+
+from ._arguments import tuple_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def _starts(input_size: int, output_size: int, window: int, samples: Tensor) -> Tensor:
+    """Where windows start, (..., output_size): steps of two lengths, whose order each of `samples` (...) decides."""
+    last = core.full((*samples.shape, 1), input_size - window, dtype=core.int64, device=samples.device)
+    if output_size == 1:
+        return last
+    step = (input_size - window) / (output_size - 1)
+    places = core.arange(output_size - 1, dtype=samples.dtype, device=samples.device)
+    shift = samples.unsqueeze(-1)
+    starts = ((places + shift) * step).to(core.int64) - (shift * step).to(core.int64)
+    return core.cat([starts, last], -1)
+
+
+def _fractional_max_pool(
+    dims: int,
+    input: Tensor,
+    kernel_size: Any,
+    output_size: Any,
+    output_ratio: Any,
+    samples: Tensor | None,
+) -> tuple[Tensor, Tensor]:
+    name = f"fractional_max_pool{dims}d"
+    if not input.is_floating_point():
+        raise NotImplementedError(f"{name}(input): got {input.dtype}, needs a floating-point dtype")
+    if input.dim() not in (dims + 1, dims + 2):
+        raise RuntimeError(f"{name}(input): got {input.dim()} dimensions, needs {dims + 1} or {dims + 2}")
+    sizes = tuple(input.shape[-dims:])
+    if output_size is None:
+        if output_ratio is None:
+            raise ValueError(f"{name}(output_size, output_ratio): got neither, needs one of them")
+        ratios = tuple_of(dims, output_ratio)
+        output_size = tuple(int(size * ratio) for size, ratio in zip(sizes, ratios, strict=True))
+    window, output = tuple_of(dims, kernel_size), tuple_of(dims, output_size)
+    if len(window) != dims or len(output) != dims:
+        raise RuntimeError(
+            f"{name}(kernel_size, output_size): got {window} and {output}, needs {dims} numbers each"
+        )
+    for size, k, out in zip(sizes, window, output, strict=True):
+        if k < 1 or out < 1 or out + k - 1 > size:
+            raise RuntimeError(
+                f"{name}(kernel_size, output_size): {out} windows of {k} need at least {max(out + k - 1, 1)} "
+                f"elements, the input has {size}"
+            )
+    batched = input.dim() == dims + 2
+    batch, channels = (input.shape[0], input.shape[1]) if batched else (1, input.shape[0])
+    if 0 in input.shape[int(batched) :]:
+        raise RuntimeError(f"{name}(input): shape {tuple(input.shape)}, only the batch may be empty")
+    if samples is None:
+        samples = core.rand((batch, channels, dims), dtype=input.dtype, device=input.device)
+    elif tuple(samples.shape) != (batch, channels, dims):
+        raise RuntimeError(
+            f"{name}(_random_samples): shape {tuple(samples.shape)}, needs {(batch, channels, dims)}"
+        )
+    samples = samples.detach()
+    # The positions in a plane of the elements of every window: (batch, channels, outputs..., window...). Of two
+    # dimensions the first sample is the width's, of three they follow the dimensions.
+    order = range(dims) if dims == 3 else reversed(range(dims))
+    places: Any = 0
+    stride = math.prod(sizes)
+    for d, sample in enumerate(order):
+        stride //= sizes[d]
+        starts = _starts(sizes[d], output[d], window[d], samples[..., sample])
+        index = starts.unsqueeze(-1) + core.arange(window[d], device=input.device)
+        shape = [batch, channels] + [1] * (2 * dims)
+        shape[2 + d], shape[2 + dims + d] = output[d], window[d]
+        places = places + index.reshape(shape) * stride
+    places = places.reshape(batch, channels, math.prod(output), math.prod(window))
+    planes = (input if batched else input.unsqueeze(0)).flatten(2)
+    # Which element is the largest needs no gradient; that it is taken is all the graph has to know.
+    values = planes.detach().gather(2, places.flatten(2)).reshape(places.shape)
+    largest = values.argmax(-1, keepdim=True) if values.numel() else places[..., :1]
+    indices = places.gather(3, largest).squeeze(3)
+    result = (batch, channels, *output) if batched else (channels, *output)
+    return planes.gather(2, indices).reshape(result), indices.reshape(result)
+
+
+def fractional_max_pool2d_with_indices(
+    input: Tensor,
+    kernel_size: Any,
+    output_size: Any = None,
+    output_ratio: Any = None,
+    return_indices: bool = False,
+    _random_samples: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """As :func:`fractional_max_pool2d`, with the place of every maximum in its H·W plane, as int64."""
+    return _fractional_max_pool(2, input, kernel_size, output_size, output_ratio, _random_samples)
+
+
+def fractional_max_pool3d_with_indices(
+    input: Tensor,
+    kernel_size: Any,
+    output_size: Any = None,
+    output_ratio: Any = None,
+    return_indices: bool = False,
+    _random_samples: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """As :func:`fractional_max_pool3d`, with the place of every maximum in its D·H·W volume, as int64."""
+    return _fractional_max_pool(3, input, kernel_size, output_size, output_ratio, _random_samples)
+
+
+def fractional_max_pool2d(
+    input: Tensor,
+    kernel_size: Any,
+    output_size: Any = None,
+    output_ratio: Any = None,
+    return_indices: bool = False,
+    _random_samples: Tensor | None = None,
+) -> Any:
+    """The largest value of windows of `input` (N, C, H, W) or (C, H, W) whose distances are random.
+
+    Args:
+        input: floating point.
+        kernel_size: int, or a pair for height and width.
+        output_size: how many windows there are, an int or a pair;
+        output_ratio: or their number divided by the input's size, between 0 and 1.
+        return_indices: also return, as int64, where in its H·W plane each maximum is.
+        _random_samples: numbers between 0 and 1, (N, C, 2), to use instead of random ones.
+
+    Raises:
+        ValueError: neither `output_size` nor `output_ratio` is given.
+        RuntimeError: so many windows of that size do not fit.
+    """
+    result = _fractional_max_pool(2, input, kernel_size, output_size, output_ratio, _random_samples)
+    return result if return_indices else result[0]
+
+
+def fractional_max_pool3d(
+    input: Tensor,
+    kernel_size: Any,
+    output_size: Any = None,
+    output_ratio: Any = None,
+    return_indices: bool = False,
+    _random_samples: Tensor | None = None,
+) -> Any:
+    """The largest value of windows of `input` (N, C, D, H, W) or (C, D, H, W); arguments as in
+    :func:`fractional_max_pool2d`."""
+    result = _fractional_max_pool(3, input, kernel_size, output_size, output_ratio, _random_samples)
+    return result if return_indices else result[0]

@@ -1,0 +1,231 @@
+"""A linear layer and the cross entropy of its result, in one: for more classes than their scores have room."""
+
+from __future__ import annotations
+
+import math
+
+import rushlight_core as core
+from rushlight_core import Tensor
+
+from .._core import operator
+from .loss import cross_entropy
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_linear = operator("linear")
+
+
+class LinearCrossEntropyOptions:
+    """That :func:`linear_cross_entropy` goes through the batch in chunks, and how large they are.
+
+    The scores of one chunk exist at a time; backward computes them again.
+
+    Args:
+        allow_retain_graph: accepted; backward can always be called again.
+        batch_chunk_size: samples in a chunk; None leaves it to `chunking_method`, or takes all at once.
+        chunking_method: "aspect_ratio" makes a chunk's scores about as large as the whole input,
+            "aspect_ratio:N" N times smaller; "auto" is "aspect_ratio:2".
+        acc_policy: accepted: "auto", "accurate", "balanced" or "compact"; gradients are added in their own dtype.
+        acc_dtype: accepted for the same reason.
+
+    Raises:
+        ValueError: there is no such method or policy, or the size is not positive.
+    """
+
+    __slots__ = ("acc_dtype", "acc_policy", "allow_retain_graph", "batch_chunk_size", "chunking_method")
+
+    def __init__(
+        self,
+        allow_retain_graph: bool = False,
+        batch_chunk_size: int | None = None,
+        chunking_method: str | None = "auto",
+        acc_policy: str = "auto",
+        acc_dtype: Any = None,
+    ) -> None:
+        if acc_policy not in ("auto", "accurate", "balanced", "compact"):
+            raise ValueError(
+                f"LinearCrossEntropyOptions(acc_policy): got {acc_policy!r}, "
+                "needs 'auto', 'accurate', 'balanced' or 'compact'"
+            )
+        if chunking_method not in (None, "auto"):
+            name, colon, factor = chunking_method.partition(":")
+            if name != "aspect_ratio" or (colon and not (factor.isdigit() and int(factor) > 0)):
+                raise ValueError(
+                    f"LinearCrossEntropyOptions(chunking_method): got {chunking_method!r}, "
+                    "needs 'auto', 'aspect_ratio', 'aspect_ratio:N' or None"
+                )
+        if batch_chunk_size is not None and not (isinstance(batch_chunk_size, int) and batch_chunk_size > 0):
+            raise ValueError(
+                f"LinearCrossEntropyOptions(batch_chunk_size): got {batch_chunk_size!r}, "
+                "needs a positive int or None"
+            )
+        self.allow_retain_graph = allow_retain_graph
+        self.batch_chunk_size = batch_chunk_size
+        self.chunking_method = chunking_method
+        self.acc_policy = acc_policy
+        self.acc_dtype = acc_dtype
+
+    def __repr__(self) -> str:
+        names = ("allow_retain_graph", "batch_chunk_size", "chunking_method", "acc_policy", "acc_dtype")
+        return f"LinearCrossEntropyOptions({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
+
+    def _chunk(self, batch: int, features: int, classes: int) -> int:
+        """Samples in a chunk."""
+        if self.batch_chunk_size is not None:
+            return self.batch_chunk_size
+        if self.chunking_method is None:
+            return max(batch, 1)
+        method = "aspect_ratio:2" if self.chunking_method == "auto" else self.chunking_method
+        parts = int(method.partition(":")[2] or 1)
+        fair = math.ceil(batch / max(math.ceil(classes / max(features, 1)), 1))
+        power = 1 << max(fair - 1, 0).bit_length()
+        return max(1, min(power // parts, batch))
+
+
+def linear_cross_entropy(
+    input: Tensor,
+    linear_weight: Tensor,
+    target: Tensor,
+    *,
+    linear_bias: Tensor | None = None,
+    weight: Tensor | None = None,
+    reduction: str = "mean",
+    ignore_index: int | None = None,
+    label_smoothing: float = 0.0,
+    options: LinearCrossEntropyOptions | None = None,
+) -> Tensor:
+    """`cross_entropy(linear(input, linear_weight, linear_bias), target)`.
+
+    Args:
+        input: (N, in_features) or (in_features).
+        linear_weight: (C, in_features), or (C, d1, ..., in_features) for a loss at each of d1 × ... places.
+        target: classes (N) or (N, d1, ...), or probabilities (N, C, d1, ...); without N where the input has none.
+        linear_bias: (C), or (C, d1, ...).
+        weight: a factor for each class, (C).
+        reduction: "mean", "sum" or "none".
+        ignore_index: targets that do not count, -100 by default.
+        label_smoothing: how much of each target is spread evenly over all classes.
+        options: go through the batch in chunks, so that all scores never exist together. For class targets of a
+            weight of two dimensions; in other cases it makes no difference.
+
+    Raises:
+        RuntimeError: the shapes do not fit; or `ignore_index` is given though targets are probabilities.
+    """
+    name = "linear_cross_entropy"
+    if input.dim() not in (1, 2):
+        raise RuntimeError(
+            f"{name}(input): shape {tuple(input.shape)}, needs (N, in_features) or (in_features)"
+        )
+    if linear_weight.dim() < 2 or linear_weight.shape[-1] != input.shape[-1]:
+        raise RuntimeError(
+            f"{name}(linear_weight): shape {tuple(linear_weight.shape)}, needs (C, ..., {input.shape[-1]})"
+        )
+    classes, *places = linear_weight.shape[:-1]
+    if linear_bias is not None and tuple(linear_bias.shape) != (classes, *places):
+        raise RuntimeError(
+            f"{name}(linear_bias): shape {tuple(linear_bias.shape)}, needs {(classes, *places)}"
+        )
+    if places and input.dim() == 1:
+        raise RuntimeError(
+            f"{name}(input): shape {tuple(input.shape)}, a loss at several places needs a batch"
+        )
+    batch = tuple(input.shape[:-1])
+    if tuple(target.shape) == (*batch, classes, *places) and ignore_index is not None:
+        raise RuntimeError(f"{name}(ignore_index): got {ignore_index}, but targets are probabilities")
+    ignore = -100 if ignore_index is None else ignore_index
+    by_class = target.dtype == core.int64 and tuple(target.shape) == batch
+    if options is not None and len(batch) == 1 and not places and by_class:
+        step = options._chunk(batch[0], input.shape[-1], classes)
+        if 0 < step < batch[0]:
+            settings = (weight, ignore, label_smoothing)
+            return _chunked(input, linear_weight, linear_bias, target, step, reduction, settings)
+    rows = linear_weight.reshape(-1, linear_weight.shape[-1])
+    scores = _linear(input, rows, None if linear_bias is None else linear_bias.reshape(-1))
+    scores = scores.reshape(*batch, classes, *places)
+    return cross_entropy(
+        scores,
+        target,
+        weight,
+        ignore_index=ignore,
+        reduction=reduction,
+        label_smoothing=label_smoothing,
+    )
+
+
+def _chunked(
+    input: Tensor,
+    linear_weight: Tensor,
+    linear_bias: Tensor | None,
+    target: Tensor,
+    step: int,
+    reduction: str,
+    settings: tuple[Tensor | None, int, float],
+) -> Tensor:
+    """The losses of one chunk after the other, none of whose scores are kept."""
+    weight, ignore, smoothing = settings
+
+    def losses(part: Tensor, rows: Tensor, bias: Tensor | None, wanted: Tensor) -> Tensor:
+        return cross_entropy(
+            _linear(part, rows, bias),
+            wanted,
+            weight,
+            ignore_index=ignore,
+            reduction="none",
+            label_smoothing=smoothing,
+        )
+
+    parts = [
+        _recomputed(losses, part, linear_weight, linear_bias, wanted)
+        for part, wanted in zip(input.split(step), target.split(step), strict=True)
+    ]
+    result = core.cat(parts)
+    if reduction == "none":
+        return result
+    total = result.sum()
+    if reduction == "sum":
+        return total
+    counted = target != ignore
+    if weight is None:
+        return total / counted.sum()
+    return (
+        total
+        / weight.take(target.where(counted, core.zeros_like(target)))
+        .where(counted, weight.new_zeros(()))
+        .sum()
+    )
+
+
+_function: Any = None
+
+
+def _recomputed(losses: Any, part: Tensor, rows: Tensor, bias: Tensor | None, wanted: Tensor) -> Tensor:
+    """`losses(part, rows, bias, wanted)`, of which backward keeps nothing but these."""
+    global _function
+    provider: Any = getattr(core, "autograd", None)
+    tensors = [part, rows] if bias is None else [part, rows, bias]
+    if not core.is_grad_enabled() or not any(t.requires_grad for t in tensors) or provider is None:
+        return losses(part, rows, bias, wanted)
+    if _function is None:
+
+        class Recomputed(provider.Function):
+            @staticmethod
+            def forward(ctx: Any, losses: Any, wanted: Tensor, *tensors: Tensor) -> Tensor:
+                ctx.losses, ctx.wanted = losses, wanted
+                ctx.save_for_backward(*tensors)
+                part, rows, *bias = tensors
+                return losses(part, rows, bias[0] if bias else None, wanted)
+
+            @staticmethod
+            def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+                with core.enable_grad():
+                    again = [t.detach().requires_grad_(t.requires_grad) for t in ctx.saved_tensors]
+                    part, rows, *bias = again
+                    value = ctx.losses(part, rows, bias[0] if bias else None, ctx.wanted)
+                needed = [t for t in again if t.requires_grad]
+                grads = iter(provider.grad(value, needed, grad))
+                return (None, None, *(next(grads) if t.requires_grad else None for t in again))
+
+        _function = Recomputed
+    return _function.apply(losses, wanted, *tensors)

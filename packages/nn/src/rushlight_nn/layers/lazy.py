@@ -1,0 +1,282 @@
+"""Layers that take the number of their input's features or channels from the first input."""
+
+from __future__ import annotations
+
+from rushlight_core import Tensor
+
+from ..lazy import LazyModuleMixin
+from ..parameter import UninitializedBuffer, UninitializedParameter
+from .conv import Conv1d, Conv2d, Conv3d, _Convolution
+from .conv_transpose import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d, _TransposedConvolution
+from .instance_norm import InstanceNorm1d, InstanceNorm2d, InstanceNorm3d
+from .linear import Linear
+from .norm import BatchNorm1d, BatchNorm2d, BatchNorm3d, _BatchNorm
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def _channels(module: Any, input: Tensor, dims: tuple[int, int]) -> int:
+    """Channels of an input with the first number of dimensions, or with a batch the second."""
+    if input.dim() not in dims:
+        raise RuntimeError(
+            f"{type(module).__name__}(input): got {input.dim()} dimensions, needs {dims[0]} or {dims[1]}"
+        )
+    return input.shape[input.dim() - dims[0]]
+
+
+class LazyLinear(LazyModuleMixin, Linear):
+    """A :class:`Linear` whose `in_features` is the size of the first input's last dimension.
+
+    Args:
+        out_features: size of the last dimension afterwards.
+        bias: whether there is a b.
+    """
+
+    cls_to_become = Linear
+
+    def __init__(self, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
+        super().__init__(0, 0, False)
+        self.out_features = out_features
+        self.weight = UninitializedParameter(device=device, dtype=dtype)
+        if bias:
+            self.bias = UninitializedParameter(device=device, dtype=dtype)
+
+    def reset_parameters(self) -> None:
+        """Draw new starting values, if the sizes are known."""
+        if not self.has_uninitialized_params() and self.in_features != 0:
+            super().reset_parameters()
+
+    def initialize_parameters(self, input: Tensor) -> None:
+        """Take `in_features` from the input."""
+        if self.has_uninitialized_params():
+            self.in_features = input.shape[-1]
+            self.weight.materialize((self.out_features, self.in_features))  # type: ignore[attr-defined]
+            if self.bias is not None:
+                self.bias.materialize((self.out_features,))  # type: ignore[attr-defined]
+            self.reset_parameters()
+        elif self.in_features == 0:  # a state was loaded
+            self.in_features = self.weight.shape[-1]
+
+
+class _LazyParts(LazyModuleMixin):
+    """What lazy convolutions share, transposed or not."""
+
+    if TYPE_CHECKING:
+        in_channels: int
+        out_channels: int
+        groups: int
+        weight: Any
+        bias: Any
+        _dims: int
+        _weight_shape: Any
+
+    def _make_lazy(self, bias: bool, device: Any, dtype: Any) -> None:
+        self.weight = UninitializedParameter(device=device, dtype=dtype)
+        if bias:
+            self.bias = UninitializedParameter(device=device, dtype=dtype)
+
+    def reset_parameters(self) -> None:
+        """Draw new starting values, if the sizes are known."""
+        if not self.has_uninitialized_params() and self.in_channels != 0:
+            super().reset_parameters()  # type: ignore[misc]
+
+    def initialize_parameters(self, input: Tensor, *args: Any, **kwargs: Any) -> None:
+        """Take `in_channels` from the input."""
+        if self.has_uninitialized_params():
+            channels = _channels(self, input, (self._dims + 1, self._dims + 2))
+            if channels % self.groups:
+                raise ValueError(
+                    f"{type(self).__name__}(input): {channels} channels cannot be split into {self.groups} groups"
+                )
+            self.in_channels = channels
+            self.weight.materialize(self._weight_shape())
+            if self.bias is not None:
+                self.bias.materialize((self.out_channels,))
+            self.reset_parameters()
+        elif self.in_channels == 0:  # a state was loaded
+            transposed = isinstance(self, _TransposedConvolution)
+            self.in_channels = self.weight.shape[0] if transposed else self.weight.shape[1] * self.groups
+
+
+class _LazyConvolution(_LazyParts, _Convolution):
+    def __init__(
+        self,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(
+            0,
+            out_channels,
+            kernel_size,
+            stride,
+            padding,
+            dilation,
+            groups,
+            False,
+            padding_mode,
+            device,
+            dtype,
+        )
+        self._make_lazy(bias, device, dtype)
+
+
+class LazyConv1d(_LazyConvolution, Conv1d):
+    """A :class:`Conv1d` whose `in_channels` is the first input's; the other arguments are the same."""
+
+    cls_to_become = Conv1d
+
+
+class LazyConv2d(_LazyConvolution, Conv2d):
+    """A :class:`Conv2d` whose `in_channels` is the first input's; the other arguments are the same."""
+
+    cls_to_become = Conv2d
+
+
+class LazyConv3d(_LazyConvolution, Conv3d):
+    """A :class:`Conv3d` whose `in_channels` is the first input's; the other arguments are the same."""
+
+    cls_to_become = Conv3d
+
+
+class _LazyTransposedConvolution(_LazyParts, _TransposedConvolution):
+    def __init__(
+        self,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        output_padding: Any = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: Any = 1,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(
+            0,
+            out_channels,
+            kernel_size,
+            stride,
+            padding,
+            output_padding,
+            groups,
+            False,
+            dilation,
+            padding_mode,
+            device,
+            dtype,
+        )
+        self._make_lazy(bias, device, dtype)
+
+
+class LazyConvTranspose1d(_LazyTransposedConvolution, ConvTranspose1d):
+    """A :class:`ConvTranspose1d` whose `in_channels` is the first input's; the other arguments are the same."""
+
+    cls_to_become = ConvTranspose1d
+
+
+class LazyConvTranspose2d(_LazyTransposedConvolution, ConvTranspose2d):
+    """A :class:`ConvTranspose2d` whose `in_channels` is the first input's; the other arguments are the same."""
+
+    cls_to_become = ConvTranspose2d
+
+
+class LazyConvTranspose3d(_LazyTransposedConvolution, ConvTranspose3d):
+    """A :class:`ConvTranspose3d` whose `in_channels` is the first input's; the other arguments are the same."""
+
+    cls_to_become = ConvTranspose3d
+
+
+class _LazyNorm(LazyModuleMixin, _BatchNorm):
+    def __init__(
+        self,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__(0, eps, momentum, False, track_running_stats, device, dtype, bias=False)
+        self.affine = affine
+        if affine:
+            self.weight = UninitializedParameter(device=device, dtype=dtype)
+            if bias:
+                self.bias = UninitializedParameter(device=device, dtype=dtype)
+        if track_running_stats:
+            self.running_mean = UninitializedBuffer(device=device, dtype=dtype)
+            self.running_var = UninitializedBuffer(device=device, dtype=dtype)
+
+    def reset_parameters(self) -> None:
+        """Start again: weight one, bias zero, no statistics; if the sizes are known."""
+        if not self.has_uninitialized_params() and self.num_features != 0:
+            super().reset_parameters()
+
+    def initialize_parameters(self, input: Tensor) -> None:
+        """Take `num_features` from the input."""
+        tensors: tuple[Any, ...] = (self.weight, self.bias, self.running_mean, self.running_var)
+        if self.has_uninitialized_params():
+            self.num_features = self._features(input)
+            for tensor in tensors:
+                if tensor is not None:
+                    tensor.materialize((self.num_features,))
+            self.reset_parameters()
+        elif self.num_features == 0:
+            known = [tensor.shape[0] for tensor in tensors if tensor is not None]
+            self.num_features = known[0] if known else self._features(input)
+
+    def _features(self, input: Tensor) -> int:
+        unbatched = isinstance(self, (InstanceNorm1d, InstanceNorm2d, InstanceNorm3d))
+        return _channels(self, input, self._dims) if unbatched else input.shape[1]  # type: ignore[arg-type]
+
+
+class LazyBatchNorm1d(_LazyNorm, BatchNorm1d):
+    """A :class:`BatchNorm1d` whose `num_features` is the first input's; the other arguments are the same."""
+
+    cls_to_become = BatchNorm1d
+
+
+class LazyBatchNorm2d(_LazyNorm, BatchNorm2d):
+    """A :class:`BatchNorm2d` whose `num_features` is the first input's; the other arguments are the same."""
+
+    cls_to_become = BatchNorm2d
+
+
+class LazyBatchNorm3d(_LazyNorm, BatchNorm3d):
+    """A :class:`BatchNorm3d` whose `num_features` is the first input's; the other arguments are the same."""
+
+    cls_to_become = BatchNorm3d
+
+
+class LazyInstanceNorm1d(_LazyNorm, InstanceNorm1d):
+    """An :class:`InstanceNorm1d` whose `num_features` is the first input's.
+
+    Unlike there, a weight and running statistics are kept unless told otherwise.
+    """
+
+    cls_to_become = InstanceNorm1d
+
+
+class LazyInstanceNorm2d(_LazyNorm, InstanceNorm2d):
+    """An :class:`InstanceNorm2d` whose `num_features` is the first input's; see :class:`LazyInstanceNorm1d`."""
+
+    cls_to_become = InstanceNorm2d
+
+
+class LazyInstanceNorm3d(_LazyNorm, InstanceNorm3d):
+    """An :class:`InstanceNorm3d` whose `num_features` is the first input's; see :class:`LazyInstanceNorm1d`."""
+
+    cls_to_become = InstanceNorm3d

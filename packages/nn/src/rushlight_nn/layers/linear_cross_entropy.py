@@ -1,0 +1,86 @@
+"""A linear layer with the cross entropy of its result."""
+
+from __future__ import annotations
+
+import math
+
+from rushlight_core import Tensor
+
+from .. import functional as F
+from ..functional.linear_cross_entropy import LinearCrossEntropyOptions
+from ..module import Module
+from .linear import Linear
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+class LinearCrossEntropyLoss(Module):
+    """The cross entropy of a linear layer's scores; see :func:`rushlight_nn.functional.linear_cross_entropy`.
+
+    Args:
+        in_features: size of the input's last dimension.
+        num_classes: C.
+        out_features: sizes d1, ... of the places each of which has a loss.
+        bias: whether the linear layer has a bias.
+        reduction, weight, ignore_index, label_smoothing, options: as of the function.
+
+    Raises:
+        RuntimeError: `weight` is not (C), or `label_smoothing` not between 0 and 1.
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        num_classes: int,
+        *,
+        out_features: tuple[int, ...] = (),
+        bias: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+        reduction: str = "mean",
+        weight: Tensor | None = None,
+        ignore_index: int | None = None,
+        label_smoothing: float = 0.0,
+        options: LinearCrossEntropyOptions | None = None,
+    ) -> None:
+        if weight is not None and tuple(weight.shape) != (num_classes,):
+            raise RuntimeError(
+                f"LinearCrossEntropyLoss(weight): shape {tuple(weight.shape)}, needs {(num_classes,)}"
+            )
+        if not 0.0 <= label_smoothing <= 1.0:
+            raise RuntimeError(
+                f"LinearCrossEntropyLoss(label_smoothing): got {label_smoothing}, needs 0 to 1"
+            )
+        super().__init__()
+        self.register_buffer("weight", weight)
+        self.reduction = reduction
+        self.num_classes = num_classes
+        self.out_features = tuple(out_features)
+        self.ignore_index = ignore_index
+        self.label_smoothing = label_smoothing
+        self.linear = Linear(in_features, math.prod(out_features, start=num_classes), bias, device, dtype)
+        self.options = options
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        shape = (self.num_classes, *self.out_features)
+        bias = self.linear.bias
+        return F.linear_cross_entropy(
+            input,
+            self.linear.weight.reshape(*shape, self.linear.in_features),
+            target,
+            linear_bias=None if bias is None else bias.reshape(shape),
+            weight=self.weight,
+            reduction=self.reduction,
+            ignore_index=self.ignore_index,
+            label_smoothing=self.label_smoothing,
+            options=self.options,
+        )
+
+    def extra_repr(self) -> str:
+        return (
+            f"in_features={self.linear.in_features}, num_classes={self.num_classes}, "
+            f"out_features={self.out_features}, bias={self.linear.bias is not None}, reduction={self.reduction}, "
+            f"ignore_index={self.ignore_index}, label_smoothing={self.label_smoothing}, options={self.options}"
+        )

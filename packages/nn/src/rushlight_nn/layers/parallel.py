@@ -1,0 +1,54 @@
+"""Modules that spread a batch over devices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import rushlight_core as core
+
+from ..module import Module
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+class DataParallel(Module):
+    """`module`, called as it is: a batch is not split over several GPUs.
+
+    For programs that wrap their model whatever machine they run on; the names of parameters begin with `module.`, as
+    there.
+
+    Args:
+        module: the model.
+        device_ids: at most one GPU.
+        output_device: where results are; the module's device.
+        dim: the batch's dimension.
+
+    Raises:
+        NotImplementedError: there is more than one device, or the output is to be on another.
+    """
+
+    def __init__(
+        self,
+        module: Module,
+        device_ids: Sequence[int | core.device] | None = None,
+        output_device: int | core.device | None = None,
+        dim: int = 0,
+    ) -> None:
+        super().__init__()
+        if device_ids is not None and len(device_ids) > 1:
+            raise NotImplementedError(
+                f"DataParallel(device_ids): got {list(device_ids)}, a batch is not split over several GPUs\n"
+                "hint: start a process for each device, and average their gradients"
+            )
+        if output_device is not None and device_ids and output_device != device_ids[0]:
+            raise NotImplementedError(
+                f"DataParallel(output_device): got {output_device!r}, results stay on {device_ids[0]!r}"
+            )
+        self.module = module
+        self.dim = dim
+        self.device_ids = list(device_ids or [])
+
+    def forward(self, *inputs: Any, **kwargs: Any) -> Any:
+        return self.module(*inputs, **kwargs)

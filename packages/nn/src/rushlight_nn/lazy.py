@@ -1,0 +1,62 @@
+"""Modules that find out the shapes of their parameters when they are first called."""
+
+from __future__ import annotations
+
+from .parameter import is_lazy
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .hooks import RemovableHandle
+
+
+class LazyModuleMixin:
+    """A base, before Module, of layers that are made before the sizes of their inputs are known.
+
+    Such a layer registers `UninitializedParameter`s and defines `initialize_parameters`, which gets the
+    arguments of the first call and gives each of them its shape (`parameter.materialize(shape)`). The module
+    is then an instance of `cls_to_become`, where it names a class, and nothing is left of its being lazy.
+    Loading a state gives the parameters their shapes too.
+    """
+
+    cls_to_become: type | None = None
+    _initialize_hook: RemovableHandle
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        # A function, not a bound method: that would be a cycle, which keeps dropped models alive.
+        handle = self.register_forward_pre_hook(_infer_parameters, with_kwargs=True)  # type: ignore[attr-defined]
+        self._initialize_hook = handle
+
+    def initialize_parameters(self, *args: Any, **kwargs: Any) -> None:
+        """Give every parameter its shape, from the arguments of the first call. Every subclass defines it."""
+        raise NotImplementedError(f"{type(self).__name__} does not define initialize_parameters")
+
+    def has_uninitialized_params(self) -> bool:
+        """Whether a parameter or buffer of this module, its children not counted, has no shape yet."""
+        own = (*self._parameters.values(), *self._buffers.values())  # type: ignore[attr-defined]
+        return any(is_lazy(tensor) for tensor in own)
+
+
+def _infer_parameters(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    module.initialize_parameters(*args, **kwargs)
+    if module.has_uninitialized_params():
+        raise RuntimeError(
+            f"{type(module).__name__}.initialize_parameters: it left a parameter or buffer without a shape\n"
+            "hint: call materialize(shape) of each"
+        )
+    module._initialize_hook.remove()
+    del module._initialize_hook
+    if not (
+        module._forward_pre_hooks
+        or module._forward_hooks
+        or module._backward_hooks
+        or module._backward_pre_hooks
+    ):
+        module._hooked = False  # it is called as quickly as any other from now on
+    if module.cls_to_become is not None:
+        module.__class__ = module.cls_to_become
+
+
+__all__ = ["LazyModuleMixin"]

@@ -1,0 +1,37 @@
+"""Making modules without computing their starting values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..module import Module
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, TypeVar
+
+    M = TypeVar("M", bound=Module)
+
+
+def skip_init(module_cls: Callable[..., M], *args: Any, **kwargs: Any) -> M:
+    """`module_cls(*args, **kwargs)` with arbitrary values, for a module whose state is going to be loaded.
+
+    It is made on the `meta` device, where starting values cost nothing, and then given memory.
+
+    Args:
+        module_cls: a class of modules that takes `device`, and uses it for all it makes.
+        args, kwargs: its arguments; `device` is where the module is wanted.
+
+    Raises:
+        RuntimeError: it is no Module, or does not take `device`.
+    """
+    if not (isinstance(module_cls, type) and issubclass(module_cls, Module)):
+        raise RuntimeError(f"skip_init(module_cls): got {module_cls!r}, needs a class of modules")
+    import inspect  # takes long to import
+
+    parameters = inspect.signature(module_cls).parameters
+    if "device" not in parameters and not any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+        raise RuntimeError(f"skip_init(module_cls): {module_cls.__name__} does not take 'device'")
+    wanted = kwargs.pop("device", None)
+    make: Any = module_cls
+    return make(*args, **kwargs, device="meta").to_empty(device="cpu" if wanted is None else wanted)

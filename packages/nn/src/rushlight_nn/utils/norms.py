@@ -1,0 +1,41 @@
+"""What weight normalisation and spectral normalisation compute, whichever way they are attached."""
+
+from __future__ import annotations
+
+import rushlight_core as core
+from rushlight_core import Tensor
+
+from ..functional import normalize
+
+
+def norm_except(weight: Tensor, dim: int | None) -> Tensor:
+    """The norm over all dimensions but `dim`, which stay with size one; of everything, a 0-d tensor, if None.
+
+    Also if `dim` is -1, which PyTorch writes for None.
+    """
+    if dim is None or dim == -1:
+        return core.linalg.vector_norm(weight)
+    others = [d for d in range(weight.dim()) if d != dim % weight.dim()]
+    if not others:
+        return weight.abs()
+    return core.linalg.vector_norm(weight, dim=others, keepdim=True)
+
+
+def rows_of(weight: Tensor, dim: int) -> Tensor:
+    """The weight as a matrix, whose rows are `dim`."""
+    return weight.movedim(dim, 0).flatten(1)
+
+
+def power_iteration(
+    matrix: Tensor, u: Tensor, v: Tensor, count: int, eps: float, v_first: bool = False
+) -> tuple[Tensor, Tensor]:
+    """Directions that approach the singular vectors of the largest singular value; they have no graph."""
+    with core.no_grad():
+        adjoint = matrix.mT.conj() if matrix.is_complex() else matrix.mT
+        for _ in range(count):
+            if v_first:
+                v = normalize(core.mv(adjoint, u), dim=0, eps=eps)
+            u = normalize(core.mv(matrix, v), dim=0, eps=eps)
+            if not v_first:
+                v = normalize(core.mv(adjoint, u), dim=0, eps=eps)
+    return u, v

@@ -1,0 +1,269 @@
+"""Weights that are orthogonal, of a given norm, or of spectral norm one: `rushlight.nn.utils.parametrizations`."""
+
+from __future__ import annotations
+
+import rushlight_core as core
+from rushlight_core import Tensor
+
+from ..functional import normalize
+from ..layers.conv_transpose import _TransposedConvolution
+from ..module import Module
+from .norms import norm_except, power_iteration, rows_of
+from .parametrize import register_parametrization
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_MAPS = ("matrix_exp", "cayley", "householder")
+
+
+def _adjoint(matrix: Tensor) -> Tensor:
+    return matrix.mT.conj() if matrix.is_complex() else matrix.mT
+
+
+def _make_orthogonal(matrix: Tensor) -> Tensor:
+    """The orthogonal factor of a tall or square matrix, with the signs that make an orthogonal one its own factor."""
+    factors, tau = core.geqrf(matrix)
+    signs = factors.diagonal(dim1=-2, dim2=-1).sgn()
+    return core.linalg.householder_product(factors, tau) * signs.unsqueeze(-2)
+
+
+def _is_orthogonal(matrix: Tensor) -> bool:
+    size = matrix.shape[-1]
+    identity = core.eye(size, dtype=matrix.dtype, device=matrix.device)
+    tolerance = 10 * size * core.finfo(matrix.dtype).eps
+    return bool(((_adjoint(matrix) @ matrix - identity).abs() <= tolerance).all())
+
+
+class _Orthogonal(Module):
+    """Makes a matrix with orthonormal columns, or rows if there are fewer rows, of any matrix.
+
+    With `base` the matrix starts at any given value: what is made of the parameter is multiplied by it.
+    """
+
+    base: Any
+
+    def __init__(self, weight: Tensor, orthogonal_map: str, *, use_trivialization: bool = True) -> None:
+        super().__init__()
+        if weight.is_complex() and orthogonal_map == "householder":
+            raise ValueError(
+                "orthogonal(orthogonal_map): 'householder' is for real matrices, the tensor is complex"
+            )
+        self.shape = weight.shape
+        self.orthogonal_map = orthogonal_map
+        self.use_trivialization = use_trivialization
+        if use_trivialization:
+            self.register_buffer("base", None)
+
+    def forward(self, X: Tensor) -> Tensor:
+        n, k = X.shape[-2:]
+        transposed = n < k
+        if transposed:
+            X, n, k = X.mT, k, n
+        if self.orthogonal_map == "householder":
+            reflections = X.tril(-1)
+            tau = 2.0 / (1.0 + (reflections * reflections).sum(-2))
+            Q = core.linalg.householder_product(reflections, tau)
+            # The signs that `right_inverse` has put on the diagonal; weight decay may have made it smaller since.
+            Q = Q * X.detach().diagonal(dim1=-2, dim2=-1).sign().unsqueeze(-2)
+        else:
+            X = X.tril()
+            if n != k:
+                X = core.cat([X, X.new_zeros((*X.shape[:-2], n, n - k))], -1)
+            skew = X - _adjoint(X)
+            if self.orthogonal_map == "matrix_exp":
+                Q = core.linalg.matrix_exp(skew)
+            else:
+                identity = core.eye(n, dtype=X.dtype, device=X.device)
+                Q = core.linalg.solve(identity - 0.5 * skew, identity + 0.5 * skew)
+            Q = Q if n == k else Q[..., :k]
+        if self.use_trivialization and self.base is not None:
+            Q = self.base @ Q
+        return Q.mT if transposed else Q
+
+    def right_inverse(self, Q: Tensor) -> Tensor:
+        if Q.shape != self.shape:
+            raise ValueError(f"orthogonal: got shape {tuple(Q.shape)} to assign, needs {tuple(self.shape)}")
+        given = Q
+        n, k = Q.shape[-2:]
+        transposed = n < k
+        if transposed:
+            Q, n, k = Q.mT, k, n
+        if not self.use_trivialization:
+            if self.orthogonal_map != "householder":
+                raise NotImplementedError(
+                    f"orthogonal: with {self.orthogonal_map!r} nothing can be assigned if use_trivialization is False"
+                )
+            factors, tau = core.geqrf(Q)
+            signs = factors.diagonal(dim1=-2, dim2=-1).sgn()
+            # A reflection that is none (tau of zero) was one of length 2 in forward: its sign turns.
+            signs = core.where(tau == 0, -signs, signs)
+            matrix = factors.clone()
+            matrix.diagonal(dim1=-2, dim2=-1).copy_(signs)
+            return matrix.mT if transposed else matrix
+        if n == k:
+            Q = Q.clone() if _is_orthogonal(Q) else _make_orthogonal(Q)
+        else:  # any columns that make it square will do
+            more = core.randn((*Q.shape[:-2], n, n - k), dtype=Q.dtype, device=Q.device)
+            Q = _make_orthogonal(core.cat([Q, more], -1))
+        self.base = Q
+        # Minus one on the diagonal: the identity, by any of the maps.
+        start = core.zeros_like(given)
+        start.diagonal(dim1=-2, dim2=-1).fill_(-1.0)
+        return start
+
+
+def orthogonal(
+    module: Module,
+    name: str = "weight",
+    orthogonal_map: str | None = None,
+    *,
+    use_trivialization: bool = True,
+) -> Module:
+    """Parametrize a matrix, or a batch of them, so that it stays orthogonal (unitary, if it is complex).
+
+    A tall matrix gets orthonormal columns, a wide one orthonormal rows (Lezcano-Casado 2019).
+
+    Args:
+        module: whose tensor it is.
+        name: the tensor's name; it has at least two dimensions.
+        orthogonal_map: "matrix_exp" or "cayley" of a skew matrix, or "householder", a product of reflections; the
+            first for square and complex matrices, the last for others by default.
+        use_trivialization: start from the tensor's own orthogonal factor, and allow assigning to it; takes a buffer as
+            large as a square matrix.
+
+    Raises:
+        ValueError: there is no such tensor or map, it has fewer than two dimensions, or "householder" is asked for a
+            complex one.
+    """
+    weight = getattr(module, name, None)
+    if not isinstance(weight, Tensor):
+        raise ValueError(f"orthogonal(name): {type(module).__name__} has no parameter or buffer {name!r}")
+    if weight.dim() < 2:
+        raise ValueError(
+            f"orthogonal(name): {name!r} has {weight.dim()} dimensions, needs a matrix or a batch of them"
+        )
+    if orthogonal_map is None:
+        square = weight.shape[-2] == weight.shape[-1]
+        orthogonal_map = "matrix_exp" if square or weight.is_complex() else "householder"
+    if orthogonal_map not in _MAPS:
+        raise ValueError(
+            f"orthogonal(orthogonal_map): got {orthogonal_map!r}, needs one of {', '.join(_MAPS)}"
+        )
+    made = _Orthogonal(weight, orthogonal_map, use_trivialization=use_trivialization)
+    return register_parametrization(module, name, made, unsafe=True)
+
+
+class _WeightNorm(Module):
+    def __init__(self, dim: int | None = 0) -> None:
+        super().__init__()
+        self.dim = dim
+
+    def forward(self, weight_g: Tensor, weight_v: Tensor) -> Tensor:
+        return weight_v * (weight_g / norm_except(weight_v, self.dim))
+
+    def right_inverse(self, weight: Tensor) -> tuple[Tensor, Tensor]:
+        return norm_except(weight, self.dim), weight
+
+
+def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
+    """Parametrize a weight by its norm and its direction, w = g v / |v| (Salimans and Kingma 2016).
+
+    The state has `parametrizations.weight.original0`, g, and `original1`, v; one that the older
+    `nn.utils.weight_norm` wrote, with `weight_g` and `weight_v`, is understood too.
+
+    Args:
+        module: whose tensor it is.
+        name: the tensor's name.
+        dim: the dimension along which there is a norm for each index; None has one norm of the whole.
+    """
+    register_parametrization(module, name, _WeightNorm(dim), unsafe=True)
+    module._register_load_state_dict_pre_hook(_RenameOlder(name))
+    return module
+
+
+class _RenameOlder:
+    """Gives keys of the older `weight_norm` their present names. (A class, so that modules can be copied.)"""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __call__(self, state_dict: Any, prefix: str, *rest: Any) -> None:
+        older = [f"{prefix}{self.name}_{part}" for part in "gv"]
+        if all(key in state_dict for key in older):
+            for i, key in enumerate(older):
+                state_dict[f"{prefix}parametrizations.{self.name}.original{i}"] = state_dict.pop(key)
+
+
+class _SpectralNorm(Module):
+    _u: Tensor
+    _v: Tensor
+
+    def __init__(self, weight: Tensor, n_power_iterations: int = 1, dim: int = 0, eps: float = 1e-12) -> None:
+        super().__init__()
+        if not -weight.dim() <= dim < weight.dim():
+            raise IndexError(f"spectral_norm(dim): got {dim}, the tensor has {weight.dim()} dimensions")
+        if n_power_iterations <= 0:
+            raise ValueError(f"spectral_norm(n_power_iterations): got {n_power_iterations}, needs at least 1")
+        self.dim = dim if dim >= 0 else dim + weight.dim()
+        self.eps = eps
+        if weight.dim() > 1:  # a vector is its own direction
+            self.n_power_iterations = n_power_iterations
+            with core.no_grad():
+                matrix = rows_of(weight.detach(), self.dim)
+                u, v = (
+                    normalize(core.randn(size, dtype=matrix.dtype, device=matrix.device), dim=0, eps=eps)
+                    for size in matrix.shape
+                )
+                u, v = power_iteration(matrix, u, v, 15, eps)
+            self.register_buffer("_u", u)
+            self.register_buffer("_v", v)
+
+    def forward(self, weight: Tensor) -> Tensor:
+        if weight.dim() == 1:
+            return normalize(weight, dim=0, eps=self.eps)
+        matrix = rows_of(weight, self.dim)
+        if not self.training:
+            u, v = self._u.clone(), self._v.clone()  # the buffers may change before backward
+        else:
+            u, v = power_iteration(matrix.detach(), self._u, self._v, self.n_power_iterations, self.eps)
+            with core.no_grad():
+                self._u.copy_(u)
+                self._v.copy_(v)
+        return weight / core.vdot(u, core.mv(matrix, v))
+
+    def right_inverse(self, value: Tensor) -> Tensor:
+        return value  # what is assigned has, one hopes, that norm
+
+
+def spectral_norm(
+    module: Module,
+    name: str = "weight",
+    n_power_iterations: int = 1,
+    eps: float = 1e-12,
+    dim: int | None = None,
+) -> Module:
+    """Parametrize a weight so that the largest singular value of its matrix is one (Miyato et al. 2018).
+
+    That value is estimated by power iteration, one or more in every forward while training.
+
+    Args:
+        module: whose tensor it is.
+        name: the tensor's name.
+        n_power_iterations: how many iterations each time.
+        eps: the least norm by which is divided.
+        dim: the dimension that is the matrix's rows, the others being columns; 0, but 1 of transposed convolutions.
+
+    Raises:
+        ValueError: there is no such tensor, or no iteration.
+    """
+    weight = getattr(module, name, None)
+    if not isinstance(weight, Tensor):
+        raise ValueError(f"spectral_norm(name): {type(module).__name__} has no parameter or buffer {name!r}")
+    if dim is None:
+        dim = 1 if isinstance(module, _TransposedConvolution) else 0
+    return register_parametrization(module, name, _SpectralNorm(weight, n_power_iterations, dim, eps))
+
+
+__all__ = ["orthogonal", "spectral_norm", "weight_norm"]

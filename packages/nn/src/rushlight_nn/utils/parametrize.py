@@ -1,0 +1,405 @@
+"""Tensors of a module that are computed from others: `rushlight.nn.utils.parametrize`.
+
+Note [Classes of parametrized modules]
+A parametrized tensor is a property, and properties belong to classes. So a module with a parametrization gets a
+class of its own, derived from the one it had; it is made anew for every change and never altered, so that modules
+which share it (copies do) cannot disturb each other. Copies and pickles name the class by what it is made of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+
+import rushlight_core as core
+from rushlight_core import Tensor
+
+from ..layers.container import ModuleDict, ModuleList
+from ..module import Module
+from ..parameter import Parameter
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+# How many `cached()` blocks are open, and what they have computed: by id of module and name of tensor. The module is
+# kept with the value, so that its id remains its own.
+_caching = 0
+_cache: dict[tuple[int, str], tuple[Module, Any]] = {}
+
+
+@contextmanager
+def cached() -> Iterator[None]:
+    """Within the block every parametrized tensor is computed once, when it is first read, and kept.
+
+    For models that read a tensor often, such as a recurrent cell's weight. Parameters must not change within it.
+    """
+    global _caching
+    _caching += 1
+    try:
+        yield
+    finally:
+        _caching -= 1
+        if not _caching:
+            _cache.clear()
+
+
+class ParametrizationList(ModuleList):
+    """The modules that compute one tensor, each from the result of the one before; the first from `original`.
+
+    Where the first takes several tensors they are `original0`, `original1` and so on.
+
+    Args:
+        modules: what is called, in this order.
+        original: the tensor so far. The inverses of the modules (`right_inverse`), where they have one, are applied
+            to it in reverse.
+        unsafe: do not check that shape and dtype remain what they were.
+
+    Raises:
+        ValueError: shape or dtype change.
+    """
+
+    original: Any
+
+    def __init__(self, modules: Sequence[Module], original: Tensor, unsafe: bool = False) -> None:
+        if not modules:
+            raise ValueError("ParametrizationList(modules): got none, needs at least one")
+        super().__init__(modules)
+        self.unsafe = unsafe
+        shape, dtype = original.shape, original.dtype
+        with core.no_grad():
+            start: Any = original
+            for module in reversed(self):
+                if hasattr(module, "right_inverse"):
+                    with suppress(NotImplementedError):
+                        start = module.right_inverse(start)
+        if not isinstance(start, (Tensor, Sequence)):
+            raise ValueError(
+                f"parametrization: right_inverse of {type(modules[0]).__name__} returned {type(start).__name__}, "
+                "needs a tensor or a sequence of tensors"
+            )
+        self.is_tensor = isinstance(start, Tensor)
+        self.ntensors = 1 if isinstance(start, Tensor) else len(start)
+        if isinstance(start, Tensor):
+            if start.dtype != dtype:
+                raise ValueError(
+                    f"parametrization: right_inverse of {type(modules[0]).__name__} made {start.dtype} of {dtype}, "
+                    "the dtype must stay"
+                )
+            if start is not original:
+                _replace(original, start)  # it stays the object that an optimizer may hold
+            _register(self, "original", original)
+        else:
+            for i, part in enumerate(start):
+                if not isinstance(part, Tensor):
+                    raise ValueError(
+                        f"parametrization: right_inverse of {type(modules[0]).__name__} returned "
+                        f"{type(part).__name__} at {i}, needs tensors"
+                    )
+                if isinstance(original, Parameter):
+                    part = Parameter(part.detach(), original.requires_grad)
+                elif part.requires_grad != original.requires_grad:
+                    part = part.detach().requires_grad_(original.requires_grad)
+                _register(self, f"original{i}", part)
+        if not unsafe:
+            result = self()
+            if not isinstance(result, Tensor):
+                raise ValueError(f"parametrization: it returned {type(result).__name__}, needs a tensor")
+            if result.dtype != dtype:
+                raise ValueError(
+                    f"parametrization: it makes {result.dtype} of {dtype}\nhint: unsafe=True allows it"
+                )
+            if result.shape != shape:
+                raise ValueError(
+                    f"parametrization: it makes shape {tuple(result.shape)} of {tuple(shape)}\n"
+                    "hint: unsafe=True allows it"
+                )
+
+    def _originals(self) -> list[Any]:
+        return (
+            [self.original]
+            if self.is_tensor
+            else [getattr(self, f"original{i}") for i in range(self.ntensors)]
+        )
+
+    def right_inverse(self, value: Tensor) -> None:
+        """Set what is stored so that the result becomes `value`, as assigning to the tensor does.
+
+        Raises:
+            RuntimeError: a parametrization has no `right_inverse`.
+            ValueError: it returned another number of tensors, or another dtype, than are stored.
+        """
+        with core.no_grad():
+            start: Any = value
+            for module in reversed(self):
+                if not hasattr(module, "right_inverse"):
+                    raise RuntimeError(
+                        f"parametrization: {type(module).__name__} does not define right_inverse, "
+                        "so that nothing can be assigned to the tensor"
+                    )
+                start = module.right_inverse(start)
+            parts = [start] if self.is_tensor else start
+            originals = self._originals()
+            if not isinstance(parts, Sequence) or len(parts) != len(originals):
+                raise ValueError(
+                    f"parametrization: right_inverse gave {len(parts) if isinstance(parts, Sequence) else 1} tensors, "
+                    f"{len(originals)} are stored"
+                )
+            for i, (part, original) in enumerate(zip(parts, originals, strict=True)):
+                if not isinstance(part, Tensor):
+                    raise ValueError(
+                        f"parametrization: right_inverse gave {type(part).__name__} at {i}, needs tensors"
+                    )
+                if part.dtype != original.dtype:
+                    raise ValueError(
+                        f"parametrization: right_inverse gave {part.dtype} at {i}, {original.dtype} is stored"
+                    )
+            for part, original in zip(parts, originals, strict=True):
+                _replace(original, part)
+
+    def forward(self) -> Tensor:
+        """The tensor, computed anew."""
+        first, *others = self
+        result = first(*self._originals())
+        for module in others:
+            result = module(result)
+        return result
+
+
+def _replace(tensor: Tensor, value: Tensor) -> None:
+    """Give `tensor` other values, of another shape if need be, in memory of its own."""
+    value = value.detach()
+    with core.no_grad():
+        if tensor.shape == value.shape and tensor.dtype == value.dtype:
+            tensor.copy_(value)
+        else:
+            tensor.data = value.clone()
+
+
+def _register(module: Module, name: str, tensor: Tensor) -> None:
+    if isinstance(tensor, Parameter):
+        module.register_parameter(name, tensor)
+    else:
+        module.register_buffer(name, tensor)
+
+
+# --- classes ---
+
+
+class _Parametrized:
+    """Marks the classes of parametrized modules; see Note [Classes of parametrized modules]."""
+
+    _unparametrized: type
+    _parametrized: tuple[str, ...]
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        return _rebuild, (self._unparametrized, self._parametrized), self.__dict__
+
+
+def _rebuild(base: type, names: tuple[str, ...]) -> Any:
+    kind = _class(base, names)
+    return object.__new__(kind)
+
+
+def _class(base: type, names: tuple[str, ...]) -> type:
+    """A class whose instances compute the tensors `names`; `base` itself where there are none."""
+    if not names:
+        return base
+    members: dict[str, Any] = {name: _property(name) for name in names}
+    members.update(_unparametrized=base, _parametrized=names, __module__=base.__module__)
+    make: Any = type(base)  # Module has no other metaclass, but a user's class may
+    return make(f"Parametrized{base.__name__}", (_Parametrized, base), members)
+
+
+def _property(name: str) -> property:
+    def get(self: Any) -> Tensor:
+        if not _caching:
+            return self.parametrizations[name]()
+        entry = _cache.get((id(self), name))
+        if entry is None:
+            entry = _cache[id(self), name] = (self, self.parametrizations[name]())
+        return entry[1]
+
+    def set(self: Any, value: Tensor) -> None:
+        self.parametrizations[name].right_inverse(value)
+
+    return property(get, set)
+
+
+def type_before_parametrizations(module: Module) -> type:
+    """The class that `module` had before it was parametrized; its class, if it is not."""
+    return module._unparametrized if isinstance(module, _Parametrized) else type(module)
+
+
+def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
+    """Whether any tensor of `module` (its children not counted) is parametrized, or the one of this name."""
+    if not isinstance(module, _Parametrized):
+        return False
+    return tensor_name is None or tensor_name in module._parametrized
+
+
+# --- registering and removing ---
+
+
+def register_parametrization(
+    module: Module, tensor_name: str, parametrization: Module, *, unsafe: bool = False
+) -> Module:
+    """From now on `module.tensor_name` is `parametrization(original)`, computed whenever it is read.
+
+    The parameter or buffer that was there becomes `module.parametrizations.tensor_name.original`; several
+    parametrizations of one tensor are applied one after the other. A method `right_inverse` of the parametrization
+    makes assignments to the tensor possible, and says what the first `original` is; it may return several tensors,
+    which are then all given to the parametrization.
+
+    Args:
+        module: whose tensor it is; its class changes to one derived from it.
+        tensor_name: the name of a parameter or buffer.
+        parametrization: a module that makes a tensor of a tensor.
+        unsafe: do not check that shape and dtype remain what they were.
+
+    Returns:
+        `module`.
+
+    Raises:
+        ValueError: there is no such parameter or buffer, or shape or dtype change.
+    """
+    parametrization.train(module.training)
+    target: Any = module
+    if is_parametrized(module, tensor_name):
+        steps = target.parametrizations[tensor_name]
+        if not unsafe:
+            _check_further(getattr(module, tensor_name), parametrization)
+        steps.append(parametrization)
+        steps.unsafe = steps.unsafe or unsafe
+        return module
+    original = module._parameters.get(tensor_name)
+    if original is None:
+        original = module._buffers.get(tensor_name)  # type: ignore[assignment]
+    if original is None:
+        raise ValueError(
+            f"register_parametrization(tensor_name): {type(module).__name__} has no parameter or buffer "
+            f"{tensor_name!r}"
+        )
+    # Made first: if it refuses, the module stays as it was.
+    steps = ParametrizationList([parametrization], original, unsafe)
+    steps.train(module.training)
+    delattr(module, tensor_name)
+    if not isinstance(module, _Parametrized):
+        target.parametrizations = ModuleDict()
+    names = module._parametrized if isinstance(module, _Parametrized) else ()
+    module.__class__ = _class(type_before_parametrizations(module), (*names, tensor_name))
+    target.parametrizations[tensor_name] = steps
+    return module
+
+
+def _check_further(before: Tensor, parametrization: Any) -> None:
+    """Raise ValueError unless another parametrization keeps shape and dtype."""
+    name = type(parametrization).__name__
+
+    def check(what: str, value: Any) -> None:
+        if not isinstance(value, Tensor):
+            raise ValueError(
+                f"register_parametrization: {name}{what} returned {type(value).__name__}, needs a tensor"
+            )
+        if value.dtype != before.dtype or value.shape != before.shape:
+            raise ValueError(
+                f"register_parametrization: {name}{what} makes {value.dtype} of shape {tuple(value.shape)} of "
+                f"{before.dtype} of shape {tuple(before.shape)}\nhint: unsafe=True allows it"
+            )
+
+    after = parametrization(before)
+    check("", after)
+    if hasattr(parametrization, "right_inverse"):
+        with core.no_grad():
+            try:
+                start = parametrization.right_inverse(after)
+            except NotImplementedError:
+                return
+        check(".right_inverse", start)
+
+
+def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized: bool = True) -> Module:
+    """Make the tensor an ordinary parameter or buffer again.
+
+    Args:
+        module, tensor_name: as they were given to :func:`register_parametrization`.
+        leave_parametrized: keep the value it has now; otherwise that of `original`, which must be one tensor.
+
+    Returns:
+        `module`; without any parametrizations left it has its old class again.
+
+    Raises:
+        ValueError: the tensor is not parametrized, or there are several originals to go back to.
+    """
+    if not is_parametrized(module, tensor_name):
+        raise ValueError(
+            f"remove_parametrizations(tensor_name): {tensor_name!r} of {type(module).__name__} is not parametrized"
+        )
+    target: Any = module
+    steps = target.parametrizations[tensor_name]
+    if steps.is_tensor:
+        tensor = steps.original
+        if leave_parametrized:
+            with core.no_grad():
+                value = getattr(module, tensor_name)
+            _replace(tensor, value)
+    elif not leave_parametrized:
+        raise ValueError(
+            f"remove_parametrizations(leave_parametrized): {tensor_name!r} is computed from {steps.ntensors} tensors, "
+            "none of which it could become again\nhint: leave_parametrized=True"
+        )
+    else:
+        with core.no_grad():
+            tensor = getattr(module, tensor_name).detach().clone()
+        originals = steps._originals()
+        grad = any(original.requires_grad for original in originals)
+        if any(isinstance(original, Parameter) for original in originals):
+            tensor = Parameter(tensor, grad)
+    names = tuple(name for name in target._parametrized if name != tensor_name)
+    module.__class__ = _class(type_before_parametrizations(module), names)
+    del target.parametrizations[tensor_name]
+    if not names:
+        del target.parametrizations
+    _register(module, tensor_name, tensor)
+    return module
+
+
+def transfer_parametrizations_and_params(
+    from_module: Module, to_module: Module, tensor_name: str | None = None
+) -> Module:
+    """Parametrize `to_module` as `from_module` is, all its tensors or one, and take over what they are computed from.
+
+    The parametrizations are shared. Returns `to_module`.
+
+    Raises:
+        ValueError: `from_module` is not parametrized so, or `to_module` has no such tensor.
+    """
+    if not is_parametrized(from_module, tensor_name):
+        raise ValueError(
+            f"transfer_parametrizations_and_params(from_module): {type(from_module).__name__} has no parametrized "
+            f"tensor{'' if tensor_name is None else ' ' + repr(tensor_name)}"
+        )
+    source: Any = from_module
+    for name in source._parametrized if tensor_name is None else (tensor_name,):
+        steps = source.parametrizations[name]
+        if not is_parametrized(to_module, name) and not hasattr(to_module, name):
+            with core.no_grad():
+                _register(to_module, name, Parameter(getattr(from_module, name).detach().clone()))
+        for step in steps:
+            register_parametrization(to_module, name, step, unsafe=steps.unsafe)
+        for theirs, ours in zip(
+            steps._originals(), to_module.parametrizations[name]._originals(), strict=True
+        ):
+            _replace(ours, theirs)
+    return to_module
+
+
+__all__ = [
+    "ParametrizationList",
+    "cached",
+    "is_parametrized",
+    "register_parametrization",
+    "remove_parametrizations",
+    "transfer_parametrizations_and_params",
+    "type_before_parametrizations",
+]

@@ -1,0 +1,493 @@
+"""Setting parts of parameters to zero, for good: `rushlight.nn.utils.prune`.
+
+A pruned parameter `name` is split into a parameter `name_orig` and a buffer `name_mask` of zeros and ones, and `name`
+is their product, computed before every forward. Pruning again narrows the mask.
+"""
+
+from __future__ import annotations
+
+import numbers
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+
+import rushlight_core as core
+from rushlight_core import Tensor
+
+from ..module import Module
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, TypeVar
+
+    M = TypeVar("M", bound=Module)
+
+
+class BasePruningMethod(ABC):
+    """Base of ways of pruning, each of which is also the hook that multiplies by the mask.
+
+    A subclass defines `compute_mask(t, default_mask)`, and says in `PRUNING_TYPE` of what the mask is computed: of the
+    elements that are left ("unstructured"), of the channels along `dim` that are left ("structured"), or of all
+    ("global").
+    """
+
+    _tensor_name: str
+    PRUNING_TYPE = "unstructured"
+
+    def __call__(self, module: Module, inputs: Any) -> None:
+        setattr(module, self._tensor_name, self.apply_mask(module))
+
+    @abstractmethod
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
+        """The mask, zeros where `t` is pruned. `default_mask` is that of former pruning."""
+
+    def apply_mask(self, module: Module) -> Tensor:
+        """The pruned tensor."""
+        mask = getattr(module, f"{self._tensor_name}_mask")
+        original = getattr(module, f"{self._tensor_name}_orig")
+        return mask.to(original.dtype) * original
+
+    @classmethod
+    def apply(
+        cls, module: Module, name: str, *args: Any, importance_scores: Tensor | None = None, **kwargs: Any
+    ) -> BasePruningMethod:
+        """Prune the parameter `name` of `module`; further arguments are the class's.
+
+        `importance_scores`, of the parameter's shape, take the place of its values in what is compared.
+        """
+        method: BasePruningMethod = cls(*args, **kwargs)
+        method._tensor_name = name
+        key, former = _method_of(module, name)
+        original = module._parameters.get(name)
+        if former is None and original is None:
+            raise ValueError(f"prune(name): {type(module).__name__} has no parameter {name!r}")
+        tensor = getattr(module, name)
+        if importance_scores is not None and importance_scores.shape != tensor.shape:
+            raise ValueError(
+                f"prune(importance_scores): shape {tuple(importance_scores.shape)}, needs {tuple(tensor.shape)}"
+            )
+        scores = (tensor if importance_scores is None else importance_scores).detach()
+        hook = method
+        if original is not None:
+            mask = method.compute_mask(scores, core.ones_like(original.detach()))
+            module.register_parameter(f"{name}_orig", original)
+            del module._parameters[name]
+            module.register_buffer(f"{name}_mask", mask)
+        else:
+            assert former is not None
+            before = getattr(module, f"{name}_mask")
+            container = former if isinstance(former, PruningContainer) else PruningContainer(former)
+            container.add_pruning_method(method)
+            mask = container.compute_mask(scores, before.to(scores.dtype))
+            del module._forward_pre_hooks[key]
+            setattr(module, f"{name}_mask", mask)
+            hook = container
+        setattr(module, name, hook.apply_mask(module))
+        module.register_forward_pre_hook(hook)
+        return hook
+
+    def prune(
+        self, t: Tensor, default_mask: Tensor | None = None, importance_scores: Tensor | None = None
+    ) -> Tensor:
+        """A pruned version of `t`, for tensors that belong to no module."""
+        scores = t if importance_scores is None else importance_scores
+        if scores.shape != t.shape:
+            raise ValueError(f"prune(importance_scores): shape {tuple(scores.shape)}, needs {tuple(t.shape)}")
+        mask = core.ones_like(t) if default_mask is None else default_mask
+        return t * self.compute_mask(scores, default_mask=mask)
+
+    def remove(self, module: Module) -> None:
+        """Make the pruned tensor the parameter `name` again, in the place of `name_orig` and `name_mask`."""
+        name = self._tensor_name
+        original = module._parameters[f"{name}_orig"]
+        assert original is not None
+        with core.no_grad():
+            original.copy_(self.apply_mask(module))
+        delattr(module, name)
+        del module._parameters[f"{name}_orig"], module._buffers[f"{name}_mask"]
+        module.register_parameter(name, original)
+
+
+def _method_of(module: Module, name: str) -> tuple[int | None, BasePruningMethod | None]:
+    """The hook that prunes the tensor `name`, and its key."""
+    for key, hook in module._forward_pre_hooks.items():
+        if isinstance(hook, BasePruningMethod) and hook._tensor_name == name:
+            return key, hook
+    return None, None
+
+
+class PruningContainer(BasePruningMethod):
+    """Several methods, one after the other: each prunes of what those before have left."""
+
+    def __init__(self, *args: BasePruningMethod | Iterable[BasePruningMethod]) -> None:
+        self._pruning_methods: list[BasePruningMethod] = []
+        first = args[0] if args else ()
+        methods = args if isinstance(first, BasePruningMethod) else tuple(first)
+        if len(args) == 1 and isinstance(first, BasePruningMethod):
+            self._tensor_name = first._tensor_name
+            self._pruning_methods.append(first)
+            return
+        for method in methods:
+            self.add_pruning_method(method)  # type: ignore[arg-type]
+
+    def add_pruning_method(self, method: BasePruningMethod) -> None:
+        """Add a method for the same tensor.
+
+        Raises:
+            TypeError: it is no pruning method.
+            ValueError: it is for another tensor.
+        """
+        if not isinstance(method, BasePruningMethod):
+            raise TypeError(
+                f"add_pruning_method(method): got {type(method).__name__}, needs a BasePruningMethod"
+            )
+        if not self._pruning_methods and not hasattr(self, "_tensor_name"):
+            self._tensor_name = method._tensor_name
+        if self._tensor_name != method._tensor_name:
+            raise ValueError(
+                f"add_pruning_method(method): it prunes {method._tensor_name!r}, the others {self._tensor_name!r}"
+            )
+        self._pruning_methods.append(method)
+
+    def __len__(self) -> int:
+        return len(self._pruning_methods)
+
+    def __iter__(self) -> Any:
+        return iter(self._pruning_methods)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._pruning_methods[index]
+
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
+        """The last method's mask of what `default_mask` leaves."""
+        method = self._pruning_methods[-1]
+        mask = default_mask.clone()
+        if method.PRUNING_TYPE == "unstructured":
+            left: Any = mask == 1
+        elif method.PRUNING_TYPE == "structured":
+            dim = method.dim  # type: ignore[attr-defined]
+            others = [d for d in range(t.dim()) if d != dim % t.dim()]
+            kept = mask.sum(others) != 0 if others else mask != 0
+            left = tuple(
+                kept.nonzero().squeeze(1) if d == dim % t.dim() else slice(None) for d in range(t.dim())
+            )
+        elif method.PRUNING_TYPE == "global":
+            left = (slice(None),) * t.dim()
+        else:
+            raise ValueError(
+                f"prune: PRUNING_TYPE of {type(method).__name__} is {method.PRUNING_TYPE!r}, needs 'unstructured', "
+                "'structured' or 'global'"
+            )
+        mask[left] = method.compute_mask(t[left], default_mask=mask[left]).to(mask.dtype)
+        return mask
+
+
+class Identity(BasePruningMethod):
+    """Prunes nothing: it makes the parts that pruning has, with a mask of ones."""
+
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
+        return default_mask
+
+    @classmethod
+    def apply(cls, module: Module, name: str) -> BasePruningMethod:  # type: ignore[override]
+        """Give the parameter a mask of ones."""
+        return super().apply(module, name)
+
+
+class RandomUnstructured(BasePruningMethod):
+    """Prunes elements at random.
+
+    Args:
+        amount: how many; or what part, a float between 0 and 1.
+    """
+
+    def __init__(self, amount: int | float) -> None:
+        _check_amount(amount)
+        self.amount = amount
+
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
+        count = _count(self.amount, t.numel())
+        mask = default_mask.clone()
+        if count:
+            chosen = core.rand(t.numel(), device=t.device).topk(count).indices
+            mask.view(-1)[chosen] = 0
+        return mask
+
+    @classmethod
+    def apply(cls, module: Module, name: str, amount: int | float) -> BasePruningMethod:  # type: ignore[override]
+        """Prune elements of the parameter `name`."""
+        return super().apply(module, name, amount=amount)
+
+
+class L1Unstructured(BasePruningMethod):
+    """Prunes the elements of least absolute value.
+
+    Args:
+        amount: how many; or what part, a float between 0 and 1.
+    """
+
+    def __init__(self, amount: int | float) -> None:
+        _check_amount(amount)
+        self.amount = amount
+
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
+        count = _count(self.amount, t.numel())
+        mask = default_mask.clone()
+        if count:
+            mask.view(-1)[t.abs().reshape(-1).topk(count, largest=False).indices] = 0
+        return mask
+
+    @classmethod
+    def apply(  # type: ignore[override]
+        cls, module: Module, name: str, amount: int | float, importance_scores: Tensor | None = None
+    ) -> BasePruningMethod:
+        """Prune elements of the parameter `name`."""
+        return super().apply(module, name, amount=amount, importance_scores=importance_scores)
+
+
+class RandomStructured(BasePruningMethod):
+    """Prunes channels along `dim` at random.
+
+    Args:
+        amount: how many; or what part, a float between 0 and 1.
+        dim: whose indices are the channels.
+    """
+
+    PRUNING_TYPE = "structured"
+
+    def __init__(self, amount: int | float, dim: int = -1) -> None:
+        _check_amount(amount)
+        self.amount = amount
+        self.dim = dim
+
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
+        count = _channels(self.amount, t, self.dim)
+        return _without(t, self.dim, core.rand(t.shape[self.dim], device=t.device), count, default_mask)
+
+    @classmethod
+    def apply(  # type: ignore[override]
+        cls, module: Module, name: str, amount: int | float, dim: int = -1
+    ) -> BasePruningMethod:
+        """Prune channels of the parameter `name`."""
+        return super().apply(module, name, amount=amount, dim=dim)
+
+
+class LnStructured(BasePruningMethod):
+    """Prunes the channels along `dim` of least norm.
+
+    Args:
+        amount: how many; or what part, a float between 0 and 1.
+        n: the norm's order.
+        dim: whose indices are the channels.
+    """
+
+    PRUNING_TYPE = "structured"
+
+    def __init__(self, amount: int | float, n: Any, dim: int = -1) -> None:
+        _check_amount(amount)
+        self.amount = amount
+        self.n = n
+        self.dim = dim
+
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
+        count = _channels(self.amount, t, self.dim)
+        others = [d for d in range(t.dim()) if d != self.dim % t.dim()]
+        return _without(t, self.dim, core.norm(t, p=self.n, dim=others), count, default_mask)
+
+    @classmethod
+    def apply(  # type: ignore[override]
+        cls,
+        module: Module,
+        name: str,
+        amount: int | float,
+        n: Any,
+        dim: int,
+        importance_scores: Tensor | None = None,
+    ) -> BasePruningMethod:
+        """Prune channels of the parameter `name`."""
+        return super().apply(module, name, amount=amount, n=n, dim=dim, importance_scores=importance_scores)
+
+
+class CustomFromMask(BasePruningMethod):
+    """Prunes where a given mask is zero."""
+
+    PRUNING_TYPE = "global"
+
+    def __init__(self, mask: Tensor) -> None:
+        self.mask = mask
+
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
+        if self.mask.shape != default_mask.shape:
+            raise ValueError(
+                f"custom_from_mask(mask): shape {tuple(self.mask.shape)}, needs {tuple(default_mask.shape)}"
+            )
+        return default_mask * self.mask.to(default_mask.dtype)
+
+    @classmethod
+    def apply(cls, module: Module, name: str, mask: Tensor) -> BasePruningMethod:  # type: ignore[override]
+        """Prune the parameter `name` where the mask is zero."""
+        return super().apply(module, name, mask=mask)
+
+
+# --- functions ---
+
+
+def identity(module: M, name: str) -> M:
+    """Give the parameter `name` the parts that pruning has, with a mask of ones; returns the module."""
+    Identity.apply(module, name)
+    return module
+
+
+def random_unstructured(module: M, name: str, amount: int | float) -> M:
+    """Prune elements of the parameter `name` at random: `amount` of them, or that part; returns the module."""
+    RandomUnstructured.apply(module, name, amount)
+    return module
+
+
+def l1_unstructured(module: M, name: str, amount: int | float, importance_scores: Tensor | None = None) -> M:
+    """Prune the elements of least absolute value: `amount` of them, or that part; returns the module."""
+    L1Unstructured.apply(module, name, amount, importance_scores=importance_scores)
+    return module
+
+
+def random_structured(module: M, name: str, amount: int | float, dim: int) -> M:
+    """Prune channels along `dim` at random: `amount` of them, or that part; returns the module."""
+    RandomStructured.apply(module, name, amount, dim)
+    return module
+
+
+def ln_structured(
+    module: M, name: str, amount: int | float, n: Any, dim: int, importance_scores: Tensor | None = None
+) -> M:
+    """Prune the channels along `dim` of least `n`-norm: `amount` of them, or that part; returns the module."""
+    LnStructured.apply(module, name, amount, n, dim, importance_scores=importance_scores)
+    return module
+
+
+def custom_from_mask(module: M, name: str, mask: Tensor) -> M:
+    """Prune the parameter `name` where `mask` is zero; returns the module."""
+    CustomFromMask.apply(module, name, mask)
+    return module
+
+
+def global_unstructured(
+    parameters: Iterable[tuple[Module, str]],
+    pruning_method: type[BasePruningMethod],
+    importance_scores: dict[tuple[Module, str], Tensor] | None = None,
+    **kwargs: Any,
+) -> None:
+    """Prune elements of several parameters, compared with one another.
+
+    Args:
+        parameters: pairs of module and name.
+        pruning_method: a class of type "unstructured"; `kwargs` are its arguments.
+        importance_scores: what is compared in the place of a parameter's values, by pair.
+    """
+    pairs = list(parameters)
+    if not all(isinstance(pair, tuple) and len(pair) == 2 for pair in pairs):
+        raise TypeError("global_unstructured(parameters): needs pairs of module and name")
+    if importance_scores is not None and not isinstance(importance_scores, dict):
+        raise TypeError(
+            f"global_unstructured(importance_scores): got {type(importance_scores).__name__}, needs a dict"
+        )
+    if not pairs:
+        return
+    given = importance_scores or {}
+    scores = core.cat([given.get(pair, getattr(*pair)).detach().reshape(-1) for pair in pairs])
+    masks = core.cat([_mask_of(*pair).reshape(-1) for pair in pairs])
+    container = PruningContainer()
+    container._tensor_name = "together"
+    method = pruning_method(**kwargs)
+    method._tensor_name = "together"
+    if method.PRUNING_TYPE != "unstructured":
+        raise TypeError(
+            f"global_unstructured(pruning_method): {pruning_method.__name__} is {method.PRUNING_TYPE}, "
+            "needs an unstructured one"
+        )
+    container.add_pruning_method(method)
+    final, start = container.compute_mask(scores, masks), 0
+    for module, name in pairs:
+        tensor = getattr(module, name)
+        custom_from_mask(module, name, final[start : start + tensor.numel()].reshape(tensor.shape))
+        start += tensor.numel()
+
+
+def _mask_of(module: Module, name: str) -> Tensor:
+    mask = getattr(module, f"{name}_mask", None)
+    return core.ones_like(getattr(module, name).detach()) if mask is None else mask
+
+
+def remove(module: M, name: str) -> M:
+    """Make the pruned tensor an ordinary parameter; returns the module.
+
+    Raises:
+        ValueError: the parameter is not pruned.
+    """
+    key, method = _method_of(module, name)
+    if method is None:
+        raise ValueError(f"remove(name): {name!r} of {type(module).__name__} is not pruned")
+    method.remove(module)
+    del module._forward_pre_hooks[key]
+    return module
+
+
+def is_pruned(module: Module) -> bool:
+    """Whether the module, or one inside it, has a pruned parameter."""
+    hooks = (hook for child in module.modules() for hook in child._forward_pre_hooks.values())
+    return any(isinstance(hook, BasePruningMethod) for hook in hooks)
+
+
+# --- amounts ---
+
+
+def _check_amount(amount: Any) -> None:
+    if not isinstance(amount, numbers.Real) or isinstance(amount, bool):
+        raise TypeError(f"prune(amount): got {amount!r}, needs a number")
+    if not float(amount) >= 0 or (not isinstance(amount, numbers.Integral) and float(amount) > 1.0):
+        raise ValueError(f"prune(amount): got {amount}, needs a float from 0 to 1, or a count")
+
+
+def _count(amount: int | float, size: int) -> int:
+    """How many of `size` are pruned."""
+    count = int(amount) if isinstance(amount, numbers.Integral) else round(amount * size)
+    if count > size:
+        raise ValueError(f"prune(amount): got {amount}, there are {size} left")
+    return count
+
+
+def _channels(amount: int | float, t: Tensor, dim: int) -> int:
+    if t.dim() < 2:
+        raise ValueError(
+            f"prune: got {t.dim()} dimensions, channels need at least 2\nhint: an unstructured method"
+        )
+    if not -t.dim() <= dim < t.dim():
+        raise IndexError(f"prune(dim): got {dim}, the tensor has {t.dim()} dimensions")
+    return _count(amount, t.shape[dim])
+
+
+def _without(t: Tensor, dim: int, scores: Tensor, count: int, default_mask: Tensor) -> Tensor:
+    """`default_mask` without the `count` channels of least score."""
+    if not count:
+        return default_mask
+    mask = default_mask.clone()
+    return mask.index_fill(dim, scores.topk(count, largest=False).indices, 0)
+
+
+__all__ = [
+    "BasePruningMethod",
+    "CustomFromMask",
+    "Identity",
+    "L1Unstructured",
+    "LnStructured",
+    "PruningContainer",
+    "RandomStructured",
+    "RandomUnstructured",
+    "custom_from_mask",
+    "global_unstructured",
+    "identity",
+    "is_pruned",
+    "l1_unstructured",
+    "ln_structured",
+    "random_structured",
+    "random_unstructured",
+    "remove",
+]

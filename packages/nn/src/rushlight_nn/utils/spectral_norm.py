@@ -1,0 +1,117 @@
+"""The older way of spectral normalisation: by a hook that computes the weight before every forward."""
+
+from __future__ import annotations
+
+import rushlight_core as core
+from rushlight_core import Tensor
+
+from ..functional import normalize
+from ..layers.conv_transpose import _TransposedConvolution
+from ..parameter import Parameter, is_lazy
+from .norms import power_iteration, rows_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, TypeVar
+
+    from ..module import Module
+
+    M = TypeVar("M", bound=Module)
+
+
+class SpectralNorm:
+    """The hook: sets `name` to the parameter `name_orig` divided by its largest singular value.
+
+    The buffers `name_u` and `name_v` hold what is known of that value's directions.
+    """
+
+    def __init__(self, name: str, n_power_iterations: int, dim: int, eps: float) -> None:
+        if n_power_iterations <= 0:
+            raise ValueError(f"spectral_norm(n_power_iterations): got {n_power_iterations}, needs at least 1")
+        self.name = name
+        self.n_power_iterations = n_power_iterations
+        self.dim = dim
+        self.eps = eps
+
+    def compute_weight(self, module: Any, do_power_iteration: bool) -> Tensor:
+        weight = getattr(module, f"{self.name}_orig")
+        u, v = getattr(module, f"{self.name}_u"), getattr(module, f"{self.name}_v")
+        matrix = rows_of(weight, self.dim)
+        if do_power_iteration:
+            better = power_iteration(matrix.detach(), u, v, self.n_power_iterations, self.eps, v_first=True)
+            with core.no_grad():
+                u.copy_(better[0])
+                v.copy_(better[1])
+        # Copies: the buffers change in the next forward, which may come before this one's backward.
+        return weight / core.dot(u.clone(), core.mv(matrix, v.clone()))
+
+    def __call__(self, module: Module, args: Any) -> None:
+        setattr(module, self.name, self.compute_weight(module, module.training))
+
+
+def spectral_norm(
+    module: M,
+    name: str = "weight",
+    n_power_iterations: int = 1,
+    eps: float = 1e-12,
+    dim: int | None = None,
+) -> M:
+    """Divide a weight by its largest singular value, which power iteration estimates (Miyato et al. 2018).
+
+    :func:`rushlight_nn.utils.parametrizations.spectral_norm` does so without a hook; this is for programs and states
+    that have the older names: `name_orig`, `name_u` and `name_v`.
+
+    Args:
+        module: whose parameter it is.
+        name: the parameter's name.
+        n_power_iterations: iterations in every forward while training.
+        eps: the least norm by which is divided.
+        dim: the dimension that is the matrix's rows; 0, but 1 of transposed convolutions.
+
+    Raises:
+        ValueError: there is no such parameter, it has no shape yet, or no iteration is asked for.
+        RuntimeError: the parameter is normalised already.
+    """
+    for hook in module._forward_pre_hooks.values():
+        if isinstance(hook, SpectralNorm) and hook.name == name:
+            raise RuntimeError(
+                f"spectral_norm(name): {name!r} of {type(module).__name__} is normalised already"
+            )
+    weight = module._parameters.get(name)
+    if weight is None:
+        raise ValueError(f"spectral_norm(name): {type(module).__name__} has no parameter {name!r}")
+    if is_lazy(weight):
+        raise ValueError(f"spectral_norm(name): {name!r} has no shape yet\nhint: call the module once before")
+    if dim is None:
+        dim = 1 if isinstance(module, _TransposedConvolution) else 0
+    hook = SpectralNorm(name, n_power_iterations, dim, eps)
+    values = weight.detach()
+    u, v = (
+        normalize(core.randn(size, dtype=values.dtype, device=values.device), dim=0, eps=eps)
+        for size in rows_of(values, dim).shape
+    )
+    del module._parameters[name]
+    module.register_parameter(f"{name}_orig", weight)
+    setattr(module, name, values)
+    module.register_buffer(f"{name}_u", u)
+    module.register_buffer(f"{name}_v", v)
+    module.register_forward_pre_hook(hook)
+    return module
+
+
+def remove_spectral_norm(module: M, name: str = "weight") -> M:
+    """Make the weight one parameter again, with the value it has now.
+
+    Raises:
+        ValueError: :func:`spectral_norm` was not applied to it.
+    """
+    for key, hook in module._forward_pre_hooks.items():
+        if isinstance(hook, SpectralNorm) and hook.name == name:
+            with core.no_grad():
+                value = hook.compute_weight(module, do_power_iteration=False)
+            for part in ("", "_u", "_v", "_orig"):
+                delattr(module, f"{name}{part}")
+            module.register_parameter(name, Parameter(value.detach()))
+            del module._forward_pre_hooks[key]
+            return module
+    raise ValueError(f"remove_spectral_norm(name): {name!r} of {type(module).__name__} is not normalised")

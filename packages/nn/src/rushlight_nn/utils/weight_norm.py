@@ -1,0 +1,83 @@
+"""The older way of normalising weights: by a hook that computes the weight before every forward."""
+
+from __future__ import annotations
+
+from rushlight_core import Tensor
+
+from ..parameter import Parameter, is_lazy
+from .norms import norm_except
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, TypeVar
+
+    from ..module import Module
+
+    M = TypeVar("M", bound=Module)
+
+
+class WeightNorm:
+    """The hook: sets `name` to g v / |v|, of the parameters `name_g` and `name_v`."""
+
+    def __init__(self, name: str, dim: int | None) -> None:
+        self.name = name
+        self.dim = dim
+
+    def compute_weight(self, module: Any) -> Tensor:
+        g, v = getattr(module, f"{self.name}_g"), getattr(module, f"{self.name}_v")
+        return v * (g / norm_except(v, self.dim))
+
+    def __call__(self, module: Module, args: Any) -> None:
+        setattr(module, self.name, self.compute_weight(module))
+
+
+def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
+    """Split a weight into its norm and its direction, parameters `name_g` and `name_v` (Salimans and Kingma 2016).
+
+    :func:`rushlight_nn.utils.parametrizations.weight_norm` does so without a hook, and the weight is then never out of
+    date; this is for programs and states that have the older names.
+
+    Args:
+        module: whose parameter it is.
+        name: the parameter's name.
+        dim: the dimension along which there is a norm for each index; None has one norm of the whole.
+
+    Raises:
+        ValueError: there is no such parameter, or it has no shape yet.
+        RuntimeError: the parameter is normalised already.
+    """
+    for hook in module._forward_pre_hooks.values():
+        if isinstance(hook, WeightNorm) and hook.name == name:
+            raise RuntimeError(
+                f"weight_norm(name): {name!r} of {type(module).__name__} is normalised already"
+            )
+    weight = module._parameters.get(name)
+    if weight is None:
+        raise ValueError(f"weight_norm(name): {type(module).__name__} has no parameter {name!r}")
+    if is_lazy(weight):
+        raise ValueError(f"weight_norm(name): {name!r} has no shape yet\nhint: call the module once before")
+    hook = WeightNorm(name, dim)
+    del module._parameters[name]
+    values = weight.detach()
+    module.register_parameter(f"{name}_g", Parameter(norm_except(values, dim)))
+    module.register_parameter(f"{name}_v", Parameter(values))
+    hook(module, None)
+    module.register_forward_pre_hook(hook)
+    return module
+
+
+def remove_weight_norm(module: M, name: str = "weight") -> M:
+    """Make the weight one parameter again, with the value it has now.
+
+    Raises:
+        ValueError: :func:`weight_norm` was not applied to it.
+    """
+    for key, hook in module._forward_pre_hooks.items():
+        if isinstance(hook, WeightNorm) and hook.name == name:
+            value = hook.compute_weight(module).detach()
+            delattr(module, name)
+            del module._parameters[f"{name}_g"], module._parameters[f"{name}_v"]
+            module.register_parameter(name, Parameter(value))
+            del module._forward_pre_hooks[key]
+            return module
+    raise ValueError(f"remove_weight_norm(name): {name!r} of {type(module).__name__} is not normalised")

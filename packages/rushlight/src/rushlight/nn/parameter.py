@@ -1,0 +1,12 @@
+"""Parameters and buffers: rushlight_nn.parameter."""
+
+import rushlight_nn.parameter as _package
+from rushlight_nn.parameter import *  # noqa: F403
+
+__all__ = list(_package.__all__)
+
+TYPE_CHECKING = False  # a checker would take every name for one that is there
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        return getattr(_package, name)

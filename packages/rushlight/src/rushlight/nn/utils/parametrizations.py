@@ -1,0 +1,12 @@
+"""Parametrizations of weights: rushlight_nn.utils.parametrizations."""
+
+import rushlight_nn.utils.parametrizations as _package
+from rushlight_nn.utils.parametrizations import *  # noqa: F403
+
+__all__ = list(_package.__all__)
+
+TYPE_CHECKING = False  # a checker would take every name for one that is there
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        return getattr(_package, name)

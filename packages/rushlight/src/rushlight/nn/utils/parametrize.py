@@ -1,0 +1,12 @@
+"""Tensors computed from others: rushlight_nn.utils.parametrize."""
+
+import rushlight_nn.utils.parametrize as _package
+from rushlight_nn.utils.parametrize import *  # noqa: F403
+
+__all__ = list(_package.__all__)
+
+TYPE_CHECKING = False  # a checker would take every name for one that is there
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        return getattr(_package, name)

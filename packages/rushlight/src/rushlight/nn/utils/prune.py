@@ -1,0 +1,12 @@
+"""Pruning of parameters: rushlight_nn.utils.prune."""
+
+import rushlight_nn.utils.prune as _package
+from rushlight_nn.utils.prune import *  # noqa: F403
+
+__all__ = list(_package.__all__)
+
+TYPE_CHECKING = False  # a checker would take every name for one that is there
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        return getattr(_package, name)
