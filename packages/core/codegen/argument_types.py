@@ -62,19 +62,14 @@ _ROWS = [
 TYPES = {t.name: t for t in _ROWS}
 
 # What a functor can be compiled for: rushlight::cpu::Types of src/cpu/kernels/pointwise_loop.h.
+_INTEGERS = ("uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64")
+_FLOATS = ("float32", "float64")
 TYPE_LISTS = {
-    "All": ("bool", "uint8", "int8", "int16", "int32", "int64", "float32", "float64"),
-    "Numbers": ("uint8", "int8", "int16", "int32", "int64", "float32", "float64"),
-    "Floats": ("float32", "float64"),
-    "AllAndUnsigned": (
-        *("bool", "uint8", "int8", "int16", "int32", "int64", "float32", "float64"),
-        *("uint16", "uint32", "uint64"),
-    ),
-    "Integers": ("uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64"),
-    "IntegersAndBool": (
-        *("bool", "uint8", "int8", "int16", "int32", "int64"),
-        *("uint16", "uint32", "uint64"),
-    ),
+    "All": ("bool", *_INTEGERS, *_FLOATS),
+    "Numbers": (*_INTEGERS, *_FLOATS),
+    "Floats": _FLOATS,
+    "Integers": _INTEGERS,
+    "IntegersAndBool": ("bool", *_INTEGERS),
     "Bools": ("bool",),
 }
 _COMPLEX = ("complex64", "complex128")
@@ -82,6 +77,5 @@ TYPE_LISTS |= {
     "FloatsAndComplex": TYPE_LISTS["Floats"] + _COMPLEX,
     "NumbersAndComplex": TYPE_LISTS["Numbers"] + _COMPLEX,
     "AllAndComplex": TYPE_LISTS["All"] + _COMPLEX,
-    "AllUnsignedAndComplex": TYPE_LISTS["AllAndUnsigned"] + _COMPLEX,
     "ComplexOnly": _COMPLEX,
 }

@@ -58,10 +58,10 @@ template <class... T> struct Types {};
 using Floats = Types<float, double>;
 using Integers = Types<uint8_t, int8_t, int16_t, int32_t, int64_t, uint16_t, uint32_t, uint64_t>;
 using IntegersAndBool = Types<bool, uint8_t, int8_t, int16_t, int32_t, int64_t, uint16_t, uint32_t, uint64_t>;
-using Numbers = Types<uint8_t, int8_t, int16_t, int32_t, int64_t, float, double>;
-using All = Types<bool, uint8_t, int8_t, int16_t, int32_t, int64_t, float, double>;
-using AllAndUnsigned =
-    Types<bool, uint8_t, int8_t, int16_t, int32_t, int64_t, float, double, uint16_t, uint32_t, uint64_t>;
+using Numbers =
+    Types<uint8_t, int8_t, int16_t, int32_t, int64_t, uint16_t, uint32_t, uint64_t, float, double>;
+using All =
+    Types<bool, uint8_t, int8_t, int16_t, int32_t, int64_t, uint16_t, uint32_t, uint64_t, float, double>;
 
 template <class List> struct WithComplex;
 template <class... T> struct WithComplex<Types<T...>> {
@@ -71,7 +71,6 @@ using ComplexOnly = Types<Complex<float>, Complex<double>>;
 using FloatsAndComplex = WithComplex<Floats>::type;
 using NumbersAndComplex = WithComplex<Numbers>::type;
 using AllAndComplex = WithComplex<All>::type;
-using AllUnsignedAndComplex = WithComplex<AllAndUnsigned>::type;
 
 // What a loop reads for one input: elements side by side, or one held value.
 template <class T>

@@ -2,10 +2,10 @@
 #include "bodies/loss.h"
 #include "ops/pointwise.h"
 #include "rushlight/ops/_binary_cross_entropy.h"
+#include "rushlight/ops/_huber.h"
 #include "rushlight/ops/abs.h"
 #include "rushlight/ops/add.h"
 #include "rushlight/ops/clamp.h"
-#include "rushlight/ops/clamp_max.h"
 #include "rushlight/ops/clamp_min.h"
 #include "rushlight/ops/equal.h"
 #include "rushlight/ops/exp.h"
@@ -32,18 +32,17 @@ Tensor reduce(const char* op, const Tensor& losses, int64_t reduction) {
                           : ops::sum(losses, std::nullopt, false, std::nullopt);
 }
 
-// d * d / 2 below `bend`, from there on along the tangent: with m the smaller of the two, m (d - m / 2).
-Tensor bent(const Tensor& d, double bend) {
-    Tensor m = ops::clamp_max(d, Scalar(bend));
-    return ops::mul(m, ops::sub(d, m, Scalar(0.5)));
-}
-
 Tensor difference(const char* op, const Tensor& input, const Tensor& target) {
     broadcast_shapes(op, "input", input.sizes(), "target", target.sizes());  // or an error in the loss's name
     return ops::sub(input, target);
 }
 Tensor distance(const char* op, const Tensor& input, const Tensor& target) {
     return ops::abs(difference(op, input, target));
+}
+
+Tensor huber(const char* op, const Tensor& input, const Tensor& target, double bend) {
+    broadcast_shapes(op, "input", input.sizes(), "target", target.sizes());
+    return ops::_huber(input, target, Scalar(bend));
 }
 
 // Their logarithms would be NaN. On other devices nobody waits to find out.
@@ -67,13 +66,14 @@ Tensor l1_loss(const Tensor& input, const Tensor& target, int64_t reduction) {
 
 Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, int64_t reduction, double beta) {
     RL_CHECK(beta >= 0, throw_runtime, "smooth_l1_loss(beta): must be at least 0, got %g", beta);
-    Tensor d = distance("smooth_l1_loss", input, target);
-    return reduce("smooth_l1_loss", beta == 0 ? d : ops::mul(bent(d, beta), 1 / beta), reduction);
+    if (beta == 0) return reduce("smooth_l1_loss", distance("smooth_l1_loss", input, target), reduction);
+    return reduce("smooth_l1_loss", ops::mul(huber("smooth_l1_loss", input, target, beta), 1 / beta),
+                  reduction);
 }
 
 Tensor huber_loss(const Tensor& input, const Tensor& target, int64_t reduction, double delta) {
     RL_CHECK(delta > 0, throw_runtime, "huber_loss(delta): must be positive, got %g", delta);
-    return reduce("huber_loss", bent(distance("huber_loss", input, target), delta), reduction);
+    return reduce("huber_loss", huber("huber_loss", input, target, delta), reduction);
 }
 
 Tensor binary_cross_entropy(const Tensor& input, const Tensor& target, const Tensor& weight,

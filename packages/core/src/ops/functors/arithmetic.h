@@ -7,9 +7,10 @@
 namespace rushlight::functors {
 namespace {
 
-// Integers wrap around; signed ones may not in C++, so they are computed as unsigned. Narrow ones are computed as int.
+// Integers wrap around; signed ones may not in C++, so they are computed as unsigned. Narrow ones are computed as int,
+// which is too narrow for the product of two uint16.
 template <class T>
-using Wrapping = std::conditional_t<std::is_same_v<T, int32_t>, uint32_t,
+using Wrapping = std::conditional_t<std::is_same_v<T, int32_t> || std::is_same_v<T, uint16_t>, uint32_t,
                                     std::conditional_t<std::is_same_v<T, int64_t>, uint64_t, T>>;
 template <class T>
 RL_HD inline T plus(T a, T b) {
@@ -57,13 +58,56 @@ struct Div {
 };
 
 // Integer quotients: a divisor of zero has raised before the loop; the least integer over -1 wraps around.
+//
+// Note [Quotients of integers]
+// Processors divide floating-point numbers by the vector, and integers one by one. Where dividend and divisor have fewer bits
+// than the significand, the rounded quotient lies on the same side of every integer as the exact one: they are apart from
+// integers by 1 / divisor at least, and rounding moves a quotient by less than its 2^-significand. Narrow integers all have,
+// of wide ones most: see Note [Optional parts of a functor].
+template <class T>
+inline constexpr bool kWide = std::is_integral_v<T> && sizeof(T) == 8;
+template <class T>
+RL_HD inline bool divides_as_double(T a, T b) {
+    constexpr T kLimit = T(1) << 51;
+    if constexpr (std::is_signed_v<T>)
+        return a > -kLimit && a < kLimit && b > -kLimit && b < kLimit && b != 0;
+    else return a < kLimit && b < kLimit && b != 0;
+}
+template <class T, bool floored>
+RL_HD inline T quick_quotient(T a, T b) {
+    using F = std::conditional_t<(sizeof(T) < 4), float, double>;
+    using Whole = std::conditional_t<(sizeof(T) < 4), int32_t, int64_t>;
+    const F q = static_cast<F>(a) / static_cast<F>(b == T(0) ? T(1) : b);
+    return static_cast<T>(static_cast<Whole>(floored ? math::floor(q) : q));
+}
+template <class T, bool floored>
+RL_HD inline T exact_quotient(T a, T b) {
+    if (b == T(0)) return T(0);
+    if (std::is_signed_v<T> && b == static_cast<T>(-1)) return minus(T(0), a);
+    const T q = a / b;
+    return floored && a % b != 0 && (a < T(0)) != (b < T(0)) ? static_cast<T>(q - 1) : q;
+}
+template <class T>
+RL_HD inline T rest(T a, T b, T quotient) {
+    return b == T(0) ? T(0) : minus(a, times(quotient, b));
+}
+
 template <class T>
 struct DivTrunc {
     explicit DivTrunc(const Scalar*) {}
     RL_HD T operator()(T a, T b) const {
         if constexpr (std::is_floating_point_v<T>) return math::trunc(a / b);
-        else
-            return b == T(0) ? T(0) : b == static_cast<T>(-1) && std::is_signed_v<T> ? minus(T(0), a) : a / b;
+        else return quick_quotient<T, false>(a, b);
+    }
+    RL_HD bool moderate(T a, T b) const
+        requires kWide<T>
+    {
+        return divides_as_double(a, b);
+    }
+    RL_HD T rare(T a, T b) const
+        requires kWide<T>
+    {
+        return exact_quotient<T, false>(a, b);
     }
 };
 
@@ -92,13 +136,18 @@ template <class T>
 struct Remainder {
     explicit Remainder(const Scalar*) {}
     RL_HD T operator()(T a, T b) const {
-        if constexpr (std::is_floating_point_v<T>) {
-            return signed_as_divisor(std::fmod(a, b), b);
-        } else {
-            if (b == T(0) || (b == static_cast<T>(-1) && std::is_signed_v<T>)) return T(0);
-            T r = a % b;
-            return r != T(0) && (r < T(0)) != (b < T(0)) ? static_cast<T>(r + b) : r;
-        }
+        if constexpr (std::is_floating_point_v<T>) return signed_as_divisor(std::fmod(a, b), b);
+        else return rest(a, b, quick_quotient<T, true>(a, b));
+    }
+    RL_HD bool moderate(T a, T b) const
+        requires kWide<T>
+    {
+        return divides_as_double(a, b);
+    }
+    RL_HD T rare(T a, T b) const
+        requires kWide<T>
+    {
+        return rest(a, b, exact_quotient<T, true>(a, b));
     }
 };
 
@@ -116,14 +165,18 @@ template <class T>
 struct FloorDivide {
     explicit FloorDivide(const Scalar*) {}
     RL_HD T operator()(T a, T b) const {
-        if constexpr (std::is_floating_point_v<T>) {
-            return floor_quotient(a, b);
-        } else {
-            if (b == T(0)) return T(0);
-            if (std::is_signed_v<T> && b == static_cast<T>(-1)) return minus(T(0), a);
-            T q = a / b;
-            return a % b != 0 && (a < T(0)) != (b < T(0)) ? static_cast<T>(q - 1) : q;
-        }
+        if constexpr (std::is_floating_point_v<T>) return floor_quotient(a, b);
+        else return quick_quotient<T, true>(a, b);
+    }
+    RL_HD bool moderate(T a, T b) const
+        requires kWide<T>
+    {
+        return divides_as_double(a, b);
+    }
+    RL_HD T rare(T a, T b) const
+        requires kWide<T>
+    {
+        return exact_quotient<T, true>(a, b);
     }
 };
 
@@ -153,9 +206,17 @@ struct Fmod {
     explicit Fmod(const Scalar*) {}
     RL_HD T operator()(T a, T b) const {
         if constexpr (std::is_floating_point_v<T>) return std::fmod(a, b);
-        else
-            return b == T(0) || (b == static_cast<T>(-1) && std::is_signed_v<T>) ? T(0)
-                                                                                 : static_cast<T>(a % b);
+        else return rest(a, b, quick_quotient<T, false>(a, b));
+    }
+    RL_HD bool moderate(T a, T b) const
+        requires kWide<T>
+    {
+        return divides_as_double(a, b);
+    }
+    RL_HD T rare(T a, T b) const
+        requires kWide<T>
+    {
+        return rest(a, b, exact_quotient<T, false>(a, b));
     }
 };
 

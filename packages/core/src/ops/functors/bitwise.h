@@ -2,6 +2,7 @@
 #pragma once
 
 #include <climits>
+#include <cstdint>
 #include <type_traits>
 
 #include "rushlight/export.h"
@@ -24,10 +25,13 @@ RL_BITWISE(BitwiseXor, a ^ b)
 template <class T>
 struct BitwiseNot {
     explicit BitwiseNot(const Scalar*) {}
-    RL_HD T operator()(T a) const {
-        if constexpr (std::is_same_v<T, bool>) return !a;
-        else return static_cast<T>(~a);
-    }
+    RL_HD T operator()(T a) const { return static_cast<T>(~a); }
+};
+// Of bytes: the compiler does not vectorise the negation of a bool.
+template <>
+struct BitwiseNot<bool> {
+    explicit BitwiseNot(const Scalar*) {}
+    RL_HD uint8_t operator()(uint8_t a) const { return a ^ 1; }
 };
 
 // A shift by a negative number, or by all bits and more, has shifted everything out.

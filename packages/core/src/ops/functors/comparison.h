@@ -45,6 +45,12 @@ RL_PREDICATE(Isposinf, false, x == T(INFINITY), ||)
 RL_PREDICATE(Isneginf, false, x == -T(INFINITY), ||)
 RL_PREDICATE(Signbit, x < T(0), std::copysign(T(1), x) < T(0), ||)
 #undef RL_PREDICATE
+// Of bytes: the compiler does not vectorise the negation of a bool.
+template <>
+struct LogicalNot<bool> {
+    explicit LogicalNot(const Scalar*) {}
+    RL_HD uint8_t operator()(uint8_t a) const { return a ^ 1; }
+};
 
 template <class T>
 struct Where {

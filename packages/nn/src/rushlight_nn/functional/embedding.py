@@ -74,16 +74,17 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
         if num_classes <= 0:
             raise RuntimeError("one_hot(num_classes): an empty tensor does not tell the number of classes")
         return core.zeros((*tensor.shape, num_classes), dtype=core.int64, device=tensor.device)
-    if int(tensor.min()) < 0:
-        raise RuntimeError(f"one_hot(tensor): got class {int(tensor.min())}, needs classes of at least 0")
-    largest = int(tensor.max())
+    least, largest = (int(x) for x in core.aminmax(tensor))
+    if least < 0:
+        raise RuntimeError(f"one_hot(tensor): got class {least}, needs classes of at least 0")
     if num_classes == -1:
         num_classes = largest + 1
     elif largest >= num_classes:
         raise RuntimeError(
             f"one_hot(tensor): got class {largest}, needs classes below num_classes={num_classes}"
         )
-    return (tensor.unsqueeze(-1) == core.arange(num_classes, device=tensor.device)).to(core.int64)
+    result = core.zeros((*tensor.shape, num_classes), dtype=core.int64, device=tensor.device)
+    return result.scatter_(-1, tensor.unsqueeze(-1), 1)
 
 
 def embedding_bag(

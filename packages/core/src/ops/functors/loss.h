@@ -1,0 +1,22 @@
+// Functors of ops/loss.yaml.
+#pragma once
+
+#include "ops/functors/math.h"
+#include "rushlight/scalar.h"
+
+namespace rushlight::functors {
+namespace {
+
+// With m the smaller of distance and bend: m (distance - m / 2).
+template <class T>
+struct Huber {
+    T bend;
+    explicit Huber(const Scalar* p) : bend(p[0].to<T>()) {}
+    RL_HD T operator()(T x, T y) const {
+        const T d = std::fabs(x - y), m = d > bend ? bend : d;
+        return m * (d - m * T(0.5));
+    }
+};
+
+}  // namespace
+}  // namespace rushlight::functors

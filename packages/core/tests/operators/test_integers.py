@@ -1,0 +1,105 @@
+"""Integers at their limits: wrapping, quotients of either sign, and the unsigned dtypes. NumPy computes the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rushlight_core as core
+
+INTEGERS = ("uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64")
+
+
+def operands(name: str) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Pairs of limits, of small and of arbitrary numbers; no divisor is zero. Longer than a block of the loops, with far
+    numbers in some blocks only."""
+    random = np.random.default_rng(3)
+    info = np.iinfo(name)
+    corners = [info.min, info.min + 1, info.max, info.max - 1, info.max // 2, 1, 2, 3, 7]
+    if info.min:
+        corners += [-1, -2, -3, -7]
+    if info.bits == 64:
+        corners += [2**51, 2**51 - 1, 2**53 + 1, *([] if not info.min else [-(2**51), 1 - 2**51])]
+    ends = np.array(corners, name)
+    a, b = (part.ravel() for part in np.meshgrid(ends, ends[ends != 0]))
+    near = random.integers(-100 if info.min else 0, 100, 1000), random.integers(1, 20, 1000)
+    far = random.integers(info.min, info.max, 300, name), random.integers(max(info.min, -50), 50, 300) | 1
+    if not info.min:
+        far = far[0], np.abs(far[1])
+    return tuple(np.concatenate([p.astype(name) for p in parts]) for parts in zip((a, b), near, far, strict=True))
+
+
+@pytest.mark.parametrize("name", INTEGERS)
+def test_arithmetic(name: str) -> None:
+    a, b = operands(name)
+    x, y = core.from_numpy(a), core.from_numpy(b)
+    with np.errstate(over="ignore", divide="ignore"):
+        for ours, expected in (
+            (x + y, a + b),
+            (x - y, a - b),
+            (x * y, a * b),
+            (-x, -a),
+            (x * x, a * a),
+            (core.maximum(x, y), np.maximum(a, b)),
+            (x.clamp(2, 5), np.clip(a, 2, 5)),
+            (x.amax(), a.max()),
+            (x.argmin(), a.argmin()),
+            (x > y, a > b),
+            (x.sum(), a.astype(np.int64).sum()),
+        ):
+            np.testing.assert_array_equal(ours.numpy(), expected)
+
+
+@pytest.mark.parametrize("name", INTEGERS)
+def test_quotients(name: str) -> None:
+    a, b = operands(name)
+    x, y = core.from_numpy(a), core.from_numpy(b)
+    exact = [(int(p), int(q)) for p, q in zip(a, b, strict=True)]
+
+    def wrapped(values: list[int]) -> np.ndarray[Any, Any]:
+        return np.array([v % 2 ** np.iinfo(name).bits for v in values], np.uint64).astype(name)
+
+    truncated = [abs(p) // abs(q) * (1 if (p < 0) == (q < 0) else -1) for p, q in exact]
+    np.testing.assert_array_equal((x // y).numpy(), wrapped([p // q for p, q in exact]))
+    np.testing.assert_array_equal((x % y).numpy(), wrapped([p % q for p, q in exact]))
+    np.testing.assert_array_equal(core.div(x, y, rounding_mode="trunc").numpy(), wrapped(truncated))
+    np.testing.assert_array_equal(
+        core.fmod(x, y).numpy(), wrapped([p - q * t for (p, q), t in zip(exact, truncated, strict=True)])
+    )
+    # One divisor for all, and rows that are not adjacent.
+    np.testing.assert_array_equal((x // 7).numpy(), wrapped([p // 7 for p, _ in exact]))
+    np.testing.assert_array_equal((x[::3] % y[::3]).numpy(), wrapped([p % q for p, q in exact[::3]]))
+
+
+@pytest.mark.parametrize("name", INTEGERS)
+def test_division_by_zero(name: str) -> None:
+    x = core.ones(400, dtype=getattr(core, name))
+    zeros = core.ones_like(x)
+    zeros[300] = 0
+    for divide in (core.floor_divide, core.remainder, core.fmod):
+        with pytest.raises(RuntimeError, match="zero"):
+            divide(x, zeros)
+
+
+def test_float16_lines() -> None:
+    """Every float16, and floats between them, by whole vectors and by what is left of them."""
+    halves = np.arange(2**16, dtype=np.uint16).view(np.float16)
+    ours = core.from_numpy(halves).float().numpy()
+    np.testing.assert_array_equal(ours, halves.astype(np.float32))
+    floats = np.random.default_rng(0).normal(size=10007).astype(np.float32) * np.float32(1e4)
+    floats[:40] = np.repeat([65519.9, 65520.0, 6e-8, 2.9e-8, 5.96e-8, np.inf, -np.inf, 2049.0], 5)
+    for n in (10007, 33, 15, 1):
+        with np.errstate(over="ignore"):
+            np.testing.assert_array_equal(
+                core.from_numpy(floats[:n]).half().numpy(), floats[:n].astype(np.float16)
+            )
+
+
+def test_negation_of_bools() -> None:
+    mask = np.random.default_rng(0).random((50, 37)) > 0.5
+    for given in (mask, mask.T, mask[::2, 1:]):
+        x = core.tensor(mask) if given is mask else core.from_numpy(given)
+        assert (~x).tolist() == core.logical_not(x).tolist() == (~given).tolist()
+        assert (~x).dtype is core.bool
