@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from . import Row, linalg
+from . import Row, fourier, linalg
 from .ops.sizes import SIZES
 
 
@@ -235,6 +235,7 @@ def rows() -> Iterator[Row]:
     yield from _convolution()
     yield from _recurrent()
     yield from linalg.rows()
+    yield from fourier.rows()
     for family in (_pool_and_norm, _embedding, _optimizer):
         for label, n in SIZES.items():
             yield from family(label, n)
