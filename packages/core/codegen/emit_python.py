@@ -84,6 +84,7 @@ def _spec(a: Argument, op: Op) -> str:
             ("ArgSpec::kDefaulted", not a.required),
             ("ArgSpec::kKeywordOnly", a.keyword_only),
             ("ArgSpec::kVarargs", a.varargs),
+            ("ArgSpec::kComplex", a.name in op.castable),
         )
         if on
     )

@@ -49,7 +49,9 @@ class Op:
     result: str = "Compute"  # pointwise: Compute or Bool; reduce: Compute, Bool, Sum or Index
     check: str = ""  # pointwise: function of src/ops/checks.h that sees the arguments first
     bool_inputs: tuple[str, ...] = ()
-    castable: tuple[str, ...] = ()
+    castable: tuple[
+        str, ...
+    ] = ()  # numbers of the operands' category: complex ones too, which others cannot be
     wraps: bool = False  # pointwise: integers beyond the dtype's range are taken modulo it
     aux: tuple[str, ...] = ()  # hidden results, made when a formula asks
     aliases: dict[str, str] = field(default_factory=dict, hash=False)  # other names of arguments: axis -> dim

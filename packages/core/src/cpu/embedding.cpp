@@ -96,7 +96,8 @@ void embedding_dense_backward(KernelContext& ctx, const View& grad_weight, const
                               bool scale_grad_by_freq) {
     const WidenedOut wide(ctx, grad_weight);
     const View dy = contiguous_in(ctx, widened(ctx, grad_output)), table = wide.view();
-    const int64_t count = indices.numel, width = grad_weight.size(1);
+    // A row of complex numbers is one of twice as many real ones.
+    const int64_t count = indices.numel, width = grad_weight.size(1) * (is_complex(table.dtype) ? 2 : 1);
     const int64_t* rows = checked_indices(ctx, "embedding_dense_backward", indices, num_weights);
     clear(table);
     auto scale = [&]<class T>(T) -> const T* {
@@ -107,10 +108,10 @@ void embedding_dense_backward(KernelContext& ctx, const View& grad_weight, const
         for (int64_t r = 0; r < num_weights; ++r) s[r] = s[r] > 0 ? 1 / s[r] : 0;
         return s;
     };
-    if (table.dtype == DType::Float32) {
+    if (real_dtype(table.dtype) == DType::Float32) {
         embedding_kernels().add_rows_f32(table.as<float>(), width, dy.as<float>(), rows, count, padding_idx,
                                          scale(float{}));
-    } else if (table.dtype == DType::Float64) {
+    } else if (real_dtype(table.dtype) == DType::Float64) {
         embedding_kernels().add_rows_f64(table.as<double>(), width, dy.as<double>(), rows, count, padding_idx,
                                          scale(double{}));
     } else {

@@ -68,8 +68,8 @@ void c2c(const FftLines& lines, const Complex<T>* in, Complex<T>* out, double sc
         });
         plan.exec(line.data(), static_cast<T>(scale), forward);
         in_order(lines.n, lanes, lines.to_stride, [&](int64_t i, int64_t l) {
-            const auto& z = line[static_cast<size_t>(i)];
-            out[to[l] + i * lines.to_stride] = {lane(const_cast<V&>(z.r), l), lane(const_cast<V&>(z.i), l)};
+            auto& z = line[static_cast<size_t>(i)];
+            out[to[l] + i * lines.to_stride] = {lane(z.r, l), lane(z.i, l)};
         });
     };
     each_group<T>(

@@ -84,8 +84,11 @@ class Launch {
     void param(bool v) { next(Param::Kind::Bool).integer = v; }
     void param(int64_t v) { next(Param::Kind::Int).integer = v; }
     void param(double v) { next(Param::Kind::Float).floating = v; }
-    /// RuntimeError for a complex number: kernels take real ones.
-    void param(Scalar v) { v.is_floating() ? param(v.to<double>()) : param(v.to<int64_t>()); }
+    /// Kernels take real numbers.
+    void param(Scalar v) {
+        RL_CHECK(!v.is_complex(), throw_not_implemented, "%s: takes real numbers, got a complex one", op_);
+        v.is_floating() ? param(v.to<double>()) : param(v.to<int64_t>());
+    }
     void param(IntList v) {
         Param& p = next(Param::Kind::Ints);
         p.ints = v.data();

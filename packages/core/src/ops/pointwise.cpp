@@ -382,8 +382,8 @@ struct General {
             if (i > 0 && (!in[i - 1].is_tensor() || is_number_like(in[i - 1].tensor()))) {
                 // A number stands among the parameters, before the operator's own; its view is absent.
                 views[i] = View{nullptr, nullptr, nullptr, 0, -1, compute, 0};
-                numbers[num_params++] =
-                    to_param(in[i - 1].is_tensor() ? number_of(in[i - 1].tensor()) : in[i - 1].scalar());
+                numbers[num_params++] = to_param(
+                    desc.name, in[i - 1].is_tensor() ? number_of(in[i - 1].tensor()) : in[i - 1].scalar());
                 continue;
             }
             const Tensor& t = i ? in[i - 1].tensor() : out;
@@ -398,7 +398,7 @@ struct General {
                             t.dtype(),
                             t.is_contiguous() && lead == 0};
         }
-        for (int i = 0; i < desc.num_params; ++i) numbers[num_params++] = to_param(params[i]);
+        for (int i = 0; i < desc.num_params; ++i) numbers[num_params++] = to_param(desc.name, params[i]);
         backend_call(device, kernel,
                      KernelArgs{sizeof(KernelArgs), 1, desc.num_inputs, static_cast<uint16_t>(num_params),
                                 views, numbers, nullptr});

@@ -128,7 +128,7 @@ struct Reduction {
         const uint16_t outputs = count;
         views[count] = input.impl()->view();
         Param numbers[8];
-        for (int i = 0; i < desc.num_params; ++i) numbers[i] = to_param(params[i]);
+        for (int i = 0; i < desc.num_params; ++i) numbers[i] = to_param(desc.name, params[i]);
         backend_call(device, kernel,
                      KernelArgs{sizeof(KernelArgs), outputs, 1, desc.num_params, views, numbers, nullptr});
     }

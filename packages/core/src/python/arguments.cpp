@@ -213,12 +213,13 @@ bool Parser::convert(const ArgSpec& spec, PyObject* o, int i) {
         case ArgType::OptTensorOrScalar: return is_tensor(o) || to_scalar(o, slot.scalar);
         case ArgType::Scalar:
         case ArgType::OptScalar: {
-            if (!is_tensor(o)) return to_scalar(o, slot.scalar);
+            auto fits = [&] { return !slot.scalar.is_complex() || (spec.flags & ArgSpec::kComplex); };
+            if (!is_tensor(o)) return to_scalar(o, slot.scalar) && fits();
             // A 0-d tensor that no stage watches is as good as its value.
             const Tensor& t = unwrap(o);
             if (t.dim() != 0 || t.impl()->stages() != 0 || t.device().type == DeviceType::Meta) return false;
             Object number = Object::steal(PyObject_CallMethod(o, "item", nullptr));
-            return to_scalar(number.get(), slot.scalar);
+            return to_scalar(number.get(), slot.scalar) && fits();
         }
         case ArgType::Int:
         case ArgType::OptInt: return may_be_int(o) && to_int(o, slot.integer);
@@ -236,7 +237,8 @@ bool Parser::convert(const ArgSpec& spec, PyObject* o, int i) {
             return true;
         }
         case ArgType::Float:
-        case ArgType::OptFloat: return !is_tensor(o) && to_scalar(o, slot.scalar);
+        case ArgType::OptFloat:
+            return !is_tensor(o) && to_scalar(o, slot.scalar) && !slot.scalar.is_complex();
         case ArgType::Str:
         case ArgType::OptStr: {
             if (!PyUnicode_Check(o)) return false;

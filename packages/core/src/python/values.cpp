@@ -151,6 +151,7 @@ bool to_value(PyObject* o, std::string_view type, Value& out) {
     }
     Scalar s;
     if (!to_scalar(o, s)) return false;
+    if (s.is_complex() && plain != "Scalar" && plain != "TensorOrScalar") return false;
     if (plain == "bool") {
         if (!s.is_bool()) return false;
         out = Value(s.to<bool>());

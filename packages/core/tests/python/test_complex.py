@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
 import rushlight_core as core
+from rushlight_testing import assert_close
 
 
 def test_numbers_come_in_and_out() -> None:
@@ -128,3 +131,60 @@ def test_random_numbers() -> None:
     u = core.empty(4, 1000, dtype=core.complex64).t().uniform_(1, 2)
     for part in (u.real, u.imag):
         assert 1 <= part.amin() < 1.01 < 1.99 < part.amax() < 2
+
+
+REAL_ONLY = {
+    "dropout(): argument 'p'": lambda x: core.dropout(x, 1j, True),
+    "addmm(): argument 'alpha'": lambda x: core.addmm(x, x, x, alpha=1j),
+    "linspace(): argument 'end'": lambda x: core.linspace(0, 1j, 3),
+    "softplus(): argument 'beta'": lambda x: core.softplus(x, 1j),
+    "isclose(): argument 'rtol'": lambda x: core.isclose(x, x, 1j),
+    "normal_(): argument 'mean'": lambda x: x.normal_(1j),
+    "cumsum(): argument 'dim'": lambda x: x.cumsum(1j),
+    "sum(): argument 'keepdim'": lambda x: x.sum(0, 1j),
+}
+
+
+@pytest.mark.parametrize("said", REAL_ONLY)
+def test_where_a_real_number_is_needed(said: str) -> None:
+    with pytest.raises(TypeError, match=re.escape(said) + ".* not complex"):
+        REAL_ONLY[said](core.ones(2, 2))
+
+
+def test_complex_numbers_do_not_fit_real_tensors() -> None:
+    x = core.ones(3)
+    for write in (
+        lambda: x.index_fill(0, core.tensor([0]), 1j),
+        lambda: x.masked_fill(x > 0, 1j),
+        lambda: x.add(x, alpha=1j),
+        lambda: x.fill_(1j),
+        lambda: x.__setitem__(0, 1j),
+        lambda: core.full((2,), 1j, dtype=core.int64),
+    ):
+        with pytest.raises(RuntimeError, match=r"complex.* does not fit"):
+            write()
+    assert x.tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_convolution(transposed: bool) -> None:
+    """A complex convolution is bilinear: it follows from those of the parts."""
+    random = np.random.default_rng(1)
+
+    def parts(*shape: int):
+        return core.tensor(random.normal(size=shape)), core.tensor(random.normal(size=shape))
+
+    (a, b), (p, q), (r, s) = parts(2, 4, 6, 5), parts(4, 2, 3, 2), parts(4)
+    conv = core.conv_transpose2d if transposed else core.conv2d
+    how = {"stride": 2, "padding": 1, "groups": 2}
+    result = conv(core.complex(a, b), core.complex(p, q), core.complex(r, s), **how)
+    assert_close(result.real, conv(a, p, r, **how) - conv(b, q, **how))
+    assert_close(result.imag, conv(a, q, s, **how) + conv(b, p, **how))
+    with pytest.raises(NotImplementedError, match="complex128"):
+        conv(core.complex(a, b), p, **how)
+
+
+def test_embedding() -> None:
+    table = core.complex(core.randn(5, 3), core.randn(5, 3))
+    rows = core.tensor([[4, 0], [4, 4]])
+    assert core.embedding(table, rows).tolist() == table[rows].tolist()

@@ -1,14 +1,33 @@
 #include "rushlight/ops/convolution.h"
 #include "bodies/convolution.h"
 #include "rushlight/ops/add.h"
+#include "rushlight/ops/complex.h"
 #include "rushlight/ops/constant_pad_nd.h"
+#include "rushlight/ops/imag.h"
+#include "rushlight/ops/real.h"
 #include "rushlight/ops/reshape.h"
 #include "rushlight/ops/squeeze.h"
+#include "rushlight/ops/sub.h"
 #include "rushlight/ops/unsqueeze.h"
 #include "rushlight/ops/zeros_like.h"
 
 namespace rushlight::composites {
 namespace {
+
+// A convolution of an input with batch. A complex one is four real ones.
+Tensor convolve_batch(const Tensor& x, const Tensor& w, const Tensor& bias, IntList stride, IntList padding,
+                      IntList dilation, bool transposed, IntList output_padding, int64_t groups) {
+    auto convolution = [&](const Tensor& a, const Tensor& b, const Tensor& c) {
+        return ops::convolution(a, b, c, stride, padding, dilation, transposed, output_padding, groups);
+    };
+    if (!is_complex(x.dtype()) || x.dtype() != w.dtype() || (bias.defined() && bias.dtype() != x.dtype()))
+        return convolution(x, w, bias);
+    const Tensor x_re = ops::real(x), x_im = ops::imag(x), w_re = ops::real(w), w_im = ops::imag(w), none;
+    const Tensor b_re = bias.defined() ? ops::real(bias) : none,
+                 b_im = bias.defined() ? ops::imag(bias) : none;
+    return ops::complex(ops::sub(convolution(x_re, w_re, b_re), convolution(x_im, w_im, none)),
+                        ops::add(convolution(x_re, w_im, b_im), convolution(x_im, w_re, none)));
+}
 
 // A convolution in `spatial` dimensions of an input with or without batch.
 Tensor convolve(const char* op, int spatial, const Tensor& input, const Tensor& weight, const Tensor& bias,
@@ -17,13 +36,13 @@ Tensor convolve(const char* op, int spatial, const Tensor& input, const Tensor& 
     RL_CHECK(weight.dim() == spatial + 2, throw_runtime, "%s(weight): needs %d dimensions, got shape %s", op,
              spatial + 2, to_string(weight.sizes()).c_str());
     if (input.dim() == spatial + 2)
-        return ops::convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding,
-                                groups);
+        return convolve_batch(input, weight, bias, stride, padding, dilation, transposed, output_padding,
+                              groups);
     RL_CHECK(input.dim() == spatial + 1, throw_runtime,
              "%s(input): needs %d dimensions, or %d without batch, got shape %s", op, spatial + 2,
              spatial + 1, to_string(input.sizes()).c_str());
-    Tensor one = ops::convolution(ops::unsqueeze(input, 0), weight, bias, stride, padding, dilation,
-                                  transposed, output_padding, groups);
+    Tensor one = convolve_batch(ops::unsqueeze(input, 0), weight, bias, stride, padding, dilation, transposed,
+                                output_padding, groups);
     return ops::squeeze(one, kInts<0>);
 }
 

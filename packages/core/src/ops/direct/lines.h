@@ -70,8 +70,10 @@ inline Tensor row_major(const Tensor& t, DType dtype) {
 }
 inline Tensor row_major(const Tensor& t) { return row_major(t, t.dtype()); }
 
-/// A 0-d tensor of any dtype.
-inline Tensor one_element(Scalar value, DType dtype) {
+/// A 0-d tensor of any dtype. A complex number is no value of a real one.
+inline Tensor one_element(const char* op, Scalar value, DType dtype) {
+    RL_CHECK(!value.is_complex() || is_complex(dtype), throw_runtime,
+             "%s: a complex number does not fit a tensor of dtype %s", op, name(dtype));
     return row_major(make_scalar(value, value.dtype()), dtype);
 }
 

@@ -297,7 +297,7 @@ Tensor index_fill_(const Tensor& input, int64_t dim, const Tensor& index, Scalar
     check_writable("index_fill_", input);
     begin_write("index_fill_", input);
     if (input.numel() == 0) return input;
-    const Tensor one = one_element(value, input.dtype());
+    const Tensor one = one_element("index_fill_", value, input.dtype());
     with_size(input.dtype(), [&](auto zero) {
         using T = decltype(zero);
         const T fill = *one.data<T>();

@@ -62,7 +62,7 @@ Tensor search(const char* op, const Tensor& sequences, const TensorOrScalar& wan
                  "%s(sorter): index %lld is out of range for %lld boundaries", op, (long long)at[i],
                  (long long)n);
     const Tensor values =
-        wanted.is_tensor() ? row_major(wanted.tensor(), dtype) : one_element(wanted.scalar(), dtype);
+        wanted.is_tensor() ? row_major(wanted.tensor(), dtype) : one_element(op, wanted.scalar(), dtype);
     const int64_t width = sequences.dim() == 1 ? values.numel() : shape.back();
     if (values.numel() == 0) return out;
     with_type(op, dtype, [&](auto zero) {
@@ -297,7 +297,7 @@ Tensor isin(const TensorOrScalar& elements, const TensorOrScalar& test_elements,
     }
     const DType dtype = result_dtype(both);
     auto dense = [&](const TensorOrScalar& v) {
-        return v.is_tensor() ? row_major(v.tensor(), dtype) : one_element(v.scalar(), dtype);
+        return v.is_tensor() ? row_major(v.tensor(), dtype) : one_element("isin", v.scalar(), dtype);
     };
     const Device device = (elements.is_tensor() ? elements : test_elements).tensor().device();
     if (device.type == DeviceType::Meta)

@@ -109,7 +109,7 @@ Tensor choose_of_all(const char* op, const Tensor& input, Rank rank) {
                  "%s(input): of no elements it is NaN, which dtype %s does not have", op,
                  name(input.dtype()));
         if (is_meta(input)) return make_tensor({}, input.dtype(), input.device());
-        return one_element(Scalar(std::numeric_limits<double>::quiet_NaN()), input.dtype());
+        return one_element(op, Scalar(std::numeric_limits<double>::quiet_NaN()), input.dtype());
     }
     const int64_t count = input.numel();
     Tensor line = is_meta(input) ? make_tensor(IntList(&count, 1), input.dtype(), input.device())

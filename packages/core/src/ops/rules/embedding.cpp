@@ -14,8 +14,6 @@ void check_indices(const char* op, const Tensor& indices) {
 Outputs embedding(const Tensor& weight, const Tensor& indices, int64_t, bool, bool sparse) {
     RL_CHECK(weight.dim() == 2, throw_runtime, "embedding(weight): needs a table (rows, width), got shape %s",
              to_string(weight.sizes()).c_str());
-    RL_CHECK(!is_complex(weight.dtype()), throw_not_implemented, "embedding: not defined for dtype %s",
-             name(weight.dtype()));
     check_indices("embedding", indices);
     RL_CHECK(!sparse, throw_not_implemented,
              "embedding(sparse): row-sparse gradients are not supported\n"
@@ -49,7 +47,7 @@ Outputs embedding_bag(const Tensor& weight, const Tensor& indices, const Tensor&
 
 Outputs embedding_dense_backward(const Tensor& grad, const Tensor& indices, int64_t num_weights, int64_t,
                                  bool) {
-    floating_only("embedding_dense_backward", grad);
+    if (!is_complex(grad.dtype())) floating_only("embedding_dense_backward", grad);
     check_indices("embedding_dense_backward", indices);
     RL_CHECK(grad.dim() == indices.dim() + 1 &&
                  std::equal(indices.sizes().begin(), indices.sizes().end(), grad.sizes().begin()),

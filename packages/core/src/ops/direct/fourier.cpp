@@ -1,5 +1,5 @@
 // Fourier transforms along dimensions, one after the other.
-#include "bodies/spectral.h"
+#include "bodies/fourier.h"
 #include "cpu/fft.h"
 #include "ops/direct/lines.h"
 
