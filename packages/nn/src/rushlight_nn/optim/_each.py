@@ -44,19 +44,23 @@ class EachParameter(Optimizer):
                     if param.grad is None:
                         continue
                     state = self.state[param]
-                    values, grad = param, param.grad
-                    if param.is_complex():  # both parts alike, in the state too
-                        values, grad = core.view_as_real(param), core.view_as_real(grad)
+                    values, grad = as_real(param), as_real(param.grad)
                     if not state:
                         self._start(group, values, state)
-                    state["step"] += 1
-                    if group["maximize"]:
+                    if "step" in state:
+                        state["step"] += 1
+                    if group.get("maximize"):
                         grad = -grad
                     if self._decays(group):
                         grad = grad + values * group["weight_decay"]
                     self._update(group, values, grad, state)
         self._step_count += 1
         return loss
+
+
+def as_real(tensor: Tensor) -> Tensor:
+    """A complex tensor as the pairs of its parts, which are updated alike; others as they are."""
+    return core.view_as_real(tensor) if tensor.is_complex() else tensor
 
 
 def counter() -> Tensor:

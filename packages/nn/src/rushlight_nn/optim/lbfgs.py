@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 import rushlight_core as core
 from rushlight_core import Tensor
 
+from ._each import as_real
 from .line_search import strong_wolfe
 from .optimizer import Optimizer
 
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
 class LBFGS(Optimizer):
     """Newton's method with a curvature estimated from the last steps (Liu and Nocedal 1989).
 
-    A step evaluates the loss several times, and has one group of parameters, which all take part.
+    A step evaluates the loss several times, and has one group of parameters, which all take part; complex ones as pairs
+    of real numbers.
 
     Args:
         params: tensors, or one parameter group.
@@ -70,15 +72,16 @@ class LBFGS(Optimizer):
 
     def _gradient(self) -> Tensor:
         """All gradients in one vector."""
-        parts = [(core.zeros_like(p) if p.grad is None else p.grad).reshape(-1) for p in self._params]
-        return core.cat(parts)
+        grads = [core.zeros_like(p) if p.grad is None else p.grad for p in self._params]
+        return core.cat([as_real(grad).reshape(-1) for grad in grads])
 
     def _move(self, length: float, direction: Tensor) -> None:
         start = 0
         for param in self._params:
-            part = direction[start : start + param.numel()]
-            param.add_(part.reshape(param.shape), alpha=length)
-            start += param.numel()
+            values = as_real(param)
+            part = direction[start : start + values.numel()]
+            values.add_(part.reshape(values.shape), alpha=length)
+            start += values.numel()
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Take up to `max_iter` iterations; `closure` computes the loss and its gradients.

@@ -1,0 +1,105 @@
+"""Adafactor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import rushlight_core as core
+from rushlight_core import Tensor
+
+from ._each import EachParameter, counter
+from .optimizer import check_settings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+class Adafactor(EachParameter):
+    """Adam's division by the root of the mean square, of which matrices keep only means of rows and columns.
+
+    Shazeer and Stern 2018. A step's length is relative to the size of the parameter.
+
+    Args:
+        params: tensors or parameter groups; real ones.
+        lr: the longest relative step; it falls as one over the root of their number once that is less.
+        beta2_decay: step t weighs t to this power in the mean squares.
+        eps: the least root mean square of a gradient, by default the dtype's epsilon, and the least size of a
+            parameter.
+        d: a step whose root mean square is larger is shortened to it.
+        weight_decay: part of the parameter taken off, times lr, apart from the gradient.
+        foreach: accepted and ignored.
+        maximize: go up instead of down.
+
+    Raises:
+        ValueError: a setting is out of range.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float | Any = 1e-2,
+        beta2_decay: float = -0.8,
+        eps: tuple[float | None, float] = (None, 1e-3),
+        d: float = 1.0,
+        weight_decay: float = 0.0,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+    ) -> None:
+        check_settings("Adafactor", lr=lr, weight_decay=weight_decay, eps=min(eps[0] or 0.0, eps[1]))
+        if not beta2_decay <= 0.0:
+            raise ValueError(f"Adafactor(beta2_decay): got {beta2_decay}, needs a number of at most 0")
+        if not d >= 1.0:
+            raise ValueError(f"Adafactor(d): got {d}, needs a number of at least 1")
+        defaults = {
+            "lr": lr,
+            "beta2_decay": beta2_decay,
+            "eps": eps,
+            "d": d,
+            "weight_decay": weight_decay,
+            "foreach": foreach,
+            "maximize": maximize,
+        }
+        super().__init__(params, defaults)
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        super().add_param_group(param_group)
+        if any(param.is_complex() for param in self.param_groups[-1]["params"]):
+            self.param_groups.pop()
+            raise RuntimeError("Adafactor(params): got a complex parameter, needs real ones")
+
+    def _decays(self, group: dict[str, Any]) -> bool:
+        return False  # of the parameter, not through the gradient
+
+    def _start(self, group: dict[str, Any], param: Tensor, state: dict[str, Any]) -> None:
+        state["step"] = counter()
+        if param.dim() > 1:
+            state["row_var"] = param.new_zeros((*param.shape[:-1], 1))
+            state["col_var"] = param.new_zeros((*param.shape[:-2], 1, param.shape[-1]))
+        else:
+            state["variance"] = core.zeros_like(param)
+
+    def _update(self, group: dict[str, Any], param: Tensor, grad: Tensor, state: dict[str, Any]) -> None:
+        least_grad, least_size = group["eps"]
+        least_grad = core.finfo(param.dtype).eps if least_grad is None else least_grad
+        step, lr = float(state["step"]), float(group["lr"])
+        weight = step ** group["beta2_decay"]
+        length = max(least_size, _root_mean_square(param)) * min(lr, step**-0.5)
+        if group["weight_decay"]:
+            param.mul_(1 - lr * group["weight_decay"])
+        square = grad * grad
+        if param.dim() > 1:
+            rows = state["row_var"].lerp_(square.mean(-1, keepdim=True), weight)
+            columns = state["col_var"].lerp_(square.mean(-2, keepdim=True), weight)
+            variance = (rows @ columns).div_(rows.mean(-2, keepdim=True).clamp_(min=least_grad))
+        else:
+            variance = state["variance"].lerp_(square, weight).clone()
+        update = variance.clamp_(min=least_grad * least_grad).rsqrt_().mul_(grad)
+        param.add_(update, alpha=-length / max(1.0, _root_mean_square(update) / group["d"]))
+
+
+def _root_mean_square(tensor: Tensor) -> float:
+    if not tensor.numel():
+        return 0.0
+    return float(core.linalg.vector_norm(tensor)) / tensor.numel() ** 0.5

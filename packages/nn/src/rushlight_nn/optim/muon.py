@@ -1,0 +1,119 @@
+"""Muon."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+import rushlight_core as core
+from rushlight_core import Tensor
+
+from ._each import EachParameter
+from .optimizer import check_settings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_ADJUSTMENTS = (None, "original", "match_rms_adamw")
+
+
+class Muon(EachParameter):
+    """Steps along the momentum made about orthogonal: all its singular values become about one (Jordan et al. 2024).
+
+    For the matrices of hidden layers; other parameters, embeddings and the last layer want another optimizer.
+
+    Args:
+        params: matrices, or parameter groups of them.
+        lr: length of a step.
+        weight_decay: part of the parameter taken off, times lr, apart from the gradient.
+        momentum: how much of the mean of past gradients stays.
+        nesterov: step along what the mean is going to be.
+        ns_coefficients: of x, x³ and x⁵ in the polynomial that is iterated on the singular values.
+        eps: the least norm by which is divided.
+        ns_steps: how often it is iterated, fewer than 100 times.
+        adjust_lr_fn: how the length depends on a matrix's shape: "original" (None), by the root of rows over columns
+            if that is more than one; "match_rms_adamw", so that steps are as large as AdamW's.
+
+    Raises:
+        ValueError: a setting is out of range, or a parameter is no matrix.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float | Any = 1e-3,
+        weight_decay: float = 0.1,
+        momentum: float = 0.95,
+        nesterov: bool = True,
+        ns_coefficients: tuple[float, float, float] = (3.4445, -4.7750, 2.0315),
+        eps: float = 1e-7,
+        ns_steps: int = 5,
+        adjust_lr_fn: str | None = None,
+    ) -> None:
+        check_settings("Muon", lr=lr, weight_decay=weight_decay, momentum=momentum)
+        if adjust_lr_fn not in _ADJUSTMENTS:
+            raise ValueError(
+                f"Muon(adjust_lr_fn): got {adjust_lr_fn!r}, needs 'original' or 'match_rms_adamw'"
+            )
+        if len(ns_coefficients) != 3:
+            raise ValueError(f"Muon(ns_coefficients): got {len(ns_coefficients)} numbers, needs 3")
+        if not 0 <= ns_steps < 100:
+            raise ValueError(f"Muon(ns_steps): got {ns_steps}, needs 0 to 99")
+        defaults = {
+            "lr": lr,
+            "weight_decay": weight_decay,
+            "momentum": momentum,
+            "nesterov": nesterov,
+            "ns_coefficients": ns_coefficients,
+            "eps": eps,
+            "ns_steps": ns_steps,
+            "adjust_lr_fn": adjust_lr_fn,
+        }
+        super().__init__(params, defaults)
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        super().add_param_group(param_group)
+        for position, param in enumerate(self.param_groups[-1]["params"]):
+            if param.dim() != 2 or param.is_complex():
+                self.param_groups.pop()
+                raise ValueError(
+                    f"Muon(params): item {position} is {param.dtype} of shape {tuple(param.shape)}, "
+                    "needs a real matrix\nhint: give other parameters to an optimizer such as AdamW"
+                )
+
+    def _decays(self, group: dict[str, Any]) -> bool:
+        return False  # of the parameter, not through the gradient
+
+    def _start(self, group: dict[str, Any], param: Tensor, state: dict[str, Any]) -> None:
+        state["momentum_buffer"] = core.zeros_like(param)
+
+    def _update(self, group: dict[str, Any], param: Tensor, grad: Tensor, state: dict[str, Any]) -> None:
+        mean = state["momentum_buffer"].lerp_(grad, 1 - group["momentum"])
+        update = grad.lerp(mean, group["momentum"]) if group["nesterov"] else mean
+        update = orthogonalized(update, group["ns_coefficients"], group["ns_steps"], group["eps"])
+        lr = float(group["lr"])
+        rows, columns = param.shape
+        if group["adjust_lr_fn"] == "match_rms_adamw":
+            factor = 0.2 * math.sqrt(max(rows, columns))
+        else:
+            factor = math.sqrt(max(1.0, rows / max(columns, 1)))
+        param.mul_(1 - lr * group["weight_decay"])
+        param.add_(update, alpha=-lr * factor)
+
+
+def orthogonalized(
+    matrix: Tensor, coefficients: tuple[float, float, float], steps: int, eps: float
+) -> Tensor:
+    """The matrix with its singular values moved to about one, by iterating an odd polynomial (Newton and Schulz).
+
+    In the matrix's own dtype; bfloat16 would do, where a processor multiplies it faster.
+    """
+    a, b, c = coefficients
+    tall = matrix.shape[0] > matrix.shape[1]
+    result = matrix.mT if tall else matrix
+    result = result / core.linalg.vector_norm(result).clamp(min=eps)
+    for _ in range(steps):
+        gram = result @ result.mT
+        result = core.addmm(result, core.addmm(gram, gram, gram, beta=b, alpha=c), result, beta=a)
+    return result.mT if tall else result
