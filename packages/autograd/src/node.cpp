@@ -1,7 +1,9 @@
 #include "rushlight/autograd/node.h"
 
 #include <atomic>
+#include <thread>
 
+#include "growth.h"
 #include "rushlight/allocator.h"
 #include "rushlight/autograd/anomaly.h"
 #include "rushlight/autograd/variable.h"
@@ -19,6 +21,12 @@ void release_node(void* node, size_t nbytes) noexcept { cpu_release(node, nbytes
 
 namespace detail {
 std::atomic<uint8_t> anomaly{0};
+thread_local uint64_t idle_edges = 0;
+}  // namespace detail
+
+std::mutex& hooks_mutex() {
+    static std::mutex* mutex = new std::mutex;  // never destroyed: nodes may outlive static objects
+    return *mutex;
 }
 
 Node::Node(const char* name, uint32_t num_results, uint32_t num_edges)
@@ -35,6 +43,8 @@ Node::Node(const char* name, uint32_t num_results, uint32_t num_edges)
 }
 
 Node::~Node() {
+    if (state_.load(std::memory_order_relaxed) & kWatched) [[unlikely]]
+        Growth::forget(this);
     if (edges_ != inline_edges_) delete[] edges_;
 }
 
@@ -70,6 +80,36 @@ void Node::destroy(Node* node) {
     pending = nullptr;
 }
 
+// Note [Passes share nodes]
+// Passes of several threads may run through one graph. Those that retain it only read what a node saved, and may do so at
+// the same time. One that uses the graph up claims each node before it runs it and waits for the readers inside; whoever
+// comes later finds the node claimed and raises, as it would have a moment later. A pass that fails gives the claim on the
+// node that failed back: nodes that have run are used up, that one and those behind it are as they were.
+void Node::enter(bool last) {
+    if (num_edges_ == 0) return;
+    if (!last) {
+        if (state_.fetch_add(kVisitor, std::memory_order_acquire) & kClaimed) {
+            state_.fetch_sub(kVisitor, std::memory_order_release);
+            fail_released();
+        }
+        return;
+    }
+    uint32_t before = state_.load(std::memory_order_relaxed);
+    if (before & kNeverUsedUp) return;
+    before = state_.fetch_or(kClaimed, std::memory_order_acquire);
+    if (before & kClaimed) fail_released();
+    while (before >= kVisitor) {
+        std::this_thread::yield();
+        before = state_.load(std::memory_order_acquire);
+    }
+}
+
+void Node::leave(bool last, bool failed) noexcept {
+    if (num_edges_ == 0) return;
+    if (!last) state_.fetch_sub(kVisitor, std::memory_order_release);
+    else if (failed) state_.fetch_and(~kClaimed, std::memory_order_release);
+}
+
 Node::Hooks& Node::hooks() {
     if (!hooks_) hooks_ = std::make_unique<Hooks>();
     return *hooks_;
@@ -85,9 +125,40 @@ void Node::fail_released() const {
 AccumulateGrad::AccumulateGrad(Tensor variable)
     : Node("AccumulateGrad", 1, 0), variable_(std::move(variable)) {}
 
+namespace {
+// 0: free, 1: held, 2: held, and somebody waits. Uncontended it costs two instructions, in every backward pass of a leaf.
+class Turn {
+  public:
+    explicit Turn(std::atomic<uint32_t>& lock) : lock_(lock) {
+        uint32_t seen = 0;
+        if (lock_.compare_exchange_strong(seen, 1, std::memory_order_acquire)) return;
+        while (lock_.exchange(2, std::memory_order_acquire) != 0) lock_.wait(2, std::memory_order_relaxed);
+    }
+    ~Turn() {
+        if (lock_.exchange(0, std::memory_order_release) == 2) lock_.notify_one();
+    }
+    Turn(const Turn&) = delete;
+
+  private:
+    std::atomic<uint32_t>& lock_;
+};
+}  // namespace
+
 void AccumulateGrad::apply(std::span<Tensor> grads, std::span<Tensor>) {
-    Tensor& grad = grads[0];
-    if (!grad.defined()) return;
+    if (!grads[0].defined()) return;
+    accumulate(grads[0]);
+    Meta* m = meta_or_null(variable_.impl());
+    if (!m || m->post_accumulate.empty()) return;
+    auto hooks = [m] {
+        std::lock_guard lock(hooks_mutex());
+        return m->post_accumulate;
+    }();
+    Tensor self = variable_;
+    for (auto& hook : hooks) hook->call({&self, 1}, {});
+}
+
+void AccumulateGrad::accumulate(Tensor& grad) {
+    Turn turn(lock_);
     TensorImpl* leaf = variable_.impl();
     Tensor existing = variable_.grad();
     if (!existing.defined()) {
@@ -101,11 +172,6 @@ void AccumulateGrad::apply(std::span<Tensor> grads, std::span<Tensor>) {
         leaf->set_grad(Ref<TensorImpl>::share(ops::add(existing, grad).impl()));
     } else {
         ops::add_(existing, grad);
-    }
-    if (Meta* m = meta_or_null(leaf); m && !m->post_accumulate.empty()) {
-        auto hooks = m->post_accumulate;
-        Tensor self = variable_;
-        for (auto& hook : hooks) hook->call({&self, 1}, {});
     }
 }
 

@@ -81,7 +81,7 @@ Tensor as_strided_autograd(const Operator& op, StageMask mask, const Tensor& inp
     using C = Call<Tensor(const Tensor&, IntList, IntList, std::optional<int64_t>)>;
     Tensor result = C::next(op, mask & ~bit(Stage::Autograd), input, size, stride, storage_offset);
     if (!needs_grad(input)) return result;
-    Edge edge = gradient_edge(input);
+    Edge edge = recorded_edge(input);
     auto node = Ref<Node>::adopt(new ViewOfRoot(input, result));
     node->edges()[0] = std::move(edge);
     set_history(result, node);

@@ -7,13 +7,13 @@
 
 namespace rushlight::autograd {
 
-inline Edge gradient_edge(const TensorOrScalar& v) {
-    return v.is_tensor() ? gradient_edge(v.tensor()) : Edge{};
+inline Edge recorded_edge(const TensorOrScalar& v) {
+    return v.is_tensor() ? recorded_edge(v.tensor()) : Edge{};
 }
 
 inline std::vector<Edge> edges_of(TensorList list) {
     std::vector<Edge> edges;
-    for (const Tensor& t : list) edges.push_back(gradient_edge(t));
+    for (const Tensor& t : list) edges.push_back(recorded_edge(t));
     return edges;
 }
 

@@ -2,6 +2,7 @@
 
 #include <mutex>
 
+#include "growth.h"
 #include "history.h"
 #include "view_node.h"
 
@@ -104,6 +105,13 @@ Edge gradient_edge(const Tensor& t) {
         return {std::move(node), index};
     }
     return {accumulator_of(t), 0};
+}
+
+Edge recorded_edge(const Tensor& t) {
+    Edge edge = gradient_edge(t);
+    if (edge.node && edge.node->released()) [[unlikely]]
+        Growth::extended(edge.node.get());
+    return edge;
 }
 
 void set_history(const Tensor& result, const Ref<Node>& node, uint32_t index) {

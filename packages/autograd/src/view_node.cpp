@@ -118,7 +118,16 @@ void WriteThroughView::apply(std::span<Tensor> grads, std::span<Tensor> out) {
     Tensor part = window_.part(flat);
     std::vector<Tensor> given(write_->num_results()), got(write_->edges().size());
     given[index_] = ops::clone(part, std::nullopt);
-    write_->apply(given, got);
+    {
+        // The operator's edges are this node's, one further on; that to the view's old value is always wanted.
+        uint64_t idle = detail::idle_edges;
+        struct Restore {
+            uint64_t idle;
+            ~Restore() { detail::idle_edges = idle; }
+        } restore{idle};
+        detail::idle_edges = (idle >> 1) & ~uint64_t{1};
+        write_->apply(given, got);
+    }
     if (got[0].defined()) ops::copy_(part, got[0], false);
     else ops::zero_(part);
     out[0] = whole;

@@ -29,7 +29,9 @@ class ViewOfRoot final : public Node {
   public:
     RL_NODE_MEMORY
     ViewOfRoot(const Tensor& root, const Tensor& view, const char* name = "AsStridedBackward0")
-        : Node(name, 1, 1), window_(root, view) {}
+        : Node(name, 1, 1), window_(root, view) {
+        never_used_up();
+    }
     void apply(std::span<Tensor> grads, std::span<Tensor> out) override;
     void release_saved() override {}
 
@@ -44,6 +46,7 @@ class WriteThroughView final : public Node {
     WriteThroughView(const Tensor& root, const Tensor& view, Ref<Node> write, uint32_t index);
     void apply(std::span<Tensor> grads, std::span<Tensor> out) override;
     void release_saved() override;
+    void saved(const SavedVisitor& visit) const override { write_->saved(visit); }
     std::string name() const override { return "CopySlices(" + write_->name() + ")"; }
 
   private:

@@ -195,10 +195,15 @@ class _Emitter:
         for names, formula in self.d.grads.items():
             lines += [f"        {line}" for line in self._apply(names, formula)]
         lines += ["    }", "    void release_saved() override {", "        Node::release_saved();"]
-        for use in saved:
-            if self._field_type(use) in ("SavedTensor", "SavedOperand", "SavedList"):
-                lines.append(f"        {saved_name(use)}.release();")
+        kept = [
+            use for use in saved if self._field_type(use) in ("SavedTensor", "SavedOperand", "SavedList")
+        ]
+        lines += [f"        {saved_name(use)}.release();" for use in kept]
         lines.append("    }")
+        if kept:
+            lines.append("    void saved(const SavedVisitor& visit) const override {")
+            lines += [f'        show(visit, "{use.name}", {saved_name(use)});' for use in kept]
+            lines.append("    }")
         lines += [f"    {self._field_type(use)} {saved_name(use)};" for use in saved]
         lines += [f"    SavedShape {cpp_name(name)}_fit;" for name in fitted]
         if self.multi:
@@ -350,7 +355,7 @@ class _Emitter:
         # Edges first: asking a stale view for its edge makes a node, and what is consumed must be older than its consumer.
         names = [name for names in self.d.grads for name in names]
         for name in names:
-            kind = "edges_of" if self.args[name].type.name.endswith("[]") else "gradient_edge"
+            kind = "edges_of" if self.args[name].type.name.endswith("[]") else "recorded_edge"
             lines.append(f"    auto edge_{name} = {kind}({cpp_name(name)});")
         lines.append(f"    auto* node = new {self.node}({', '.join(arguments)});")
         lines.append("    auto owner = Ref<Node>::adopt(node);")

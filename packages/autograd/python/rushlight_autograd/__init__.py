@@ -7,11 +7,14 @@ import sys
 
 import rushlight_core as _core  # first: it loads librushlight, which this package's library needs
 from rushlight_autograd import anomaly_mode, checkpoint, forward_ad, functional, graph
-from rushlight_autograd._C import FunctionCtx, Node
+from rushlight_autograd._alive import WhyAlive, why_alive
+from rushlight_autograd._C import FunctionCtx
 from rushlight_autograd.anomaly_mode import detect_anomaly, set_detect_anomaly
 from rushlight_autograd.backward import backward, grad
 from rushlight_autograd.function import Function
 from rushlight_autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
+from rushlight_autograd.graph import Node
+from rushlight_autograd.threads import parallel_branches, set_multithreading_enabled
 
 # Where the packages that build on core look for a provider of gradients.
 _core.autograd = sys.modules[__name__]  # type: ignore[attr-defined]
@@ -27,6 +30,7 @@ __all__ = [
     "FunctionCtx",
     "GradcheckError",
     "Node",
+    "WhyAlive",
     "anomaly_mode",
     "backward",
     "checkpoint",
@@ -41,8 +45,11 @@ __all__ = [
     "inference_mode",
     "is_grad_enabled",
     "no_grad",
+    "parallel_branches",
     "set_detect_anomaly",
     "set_grad_enabled",
+    "set_multithreading_enabled",
+    "why_alive",
 ]
 
 

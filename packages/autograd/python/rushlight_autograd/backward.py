@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Literal, overload
 
 from rushlight_autograd._C import _run_backward
+from rushlight_autograd.graph import GradientEdge
 from rushlight_core import Tensor
 
 TensorOrTensors = Tensor | Sequence[Tensor]
+Place = Tensor | GradientEdge
+Places = Place | Sequence[Place]
 
 
 def _tuple(value: TensorOrTensors | None) -> tuple[Tensor, ...]:
@@ -17,31 +21,48 @@ def _tuple(value: TensorOrTensors | None) -> tuple[Tensor, ...]:
     return (value,) if isinstance(value, Tensor) else tuple(value)
 
 
+def _places(value: Places | None) -> tuple[Place, ...]:
+    if value is None:
+        return ()
+    return (value,) if isinstance(value, (Tensor, GradientEdge)) else tuple(value)
+
+
 def backward(
-    tensors: TensorOrTensors,
+    tensors: Places,
     grad_tensors: TensorOrTensors | None = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
-    inputs: TensorOrTensors | None = None,
+    grad_variables: TensorOrTensors | None = None,
+    inputs: Places | None = None,
 ) -> None:
     """Adds the gradients of `tensors` to the `grad` of the leaves they were computed from, or of `inputs` only.
 
     `grad_tensors` has a gradient of each tensor's shape, or None for tensors of one element. With `create_graph` the
     gradients can themselves be differentiated. The graph is freed unless `retain_graph` (default: `create_graph`).
 
+    A `GradientEdge` may stand for a tensor; among `tensors` it needs its gradient. `grad_variables` is an old name of
+    `grad_tensors`.
+
     Raises RuntimeError for a tensor without history, and for a graph that was freed.
     """
-    if inputs is not None and len(_tuple(inputs)) == 0:
+    if grad_variables is not None:
+        warnings.warn(
+            "backward(): grad_variables is deprecated, use grad_tensors", FutureWarning, stacklevel=2
+        )
+        if grad_tensors is not None:
+            raise RuntimeError("backward(): grad_tensors and its old name grad_variables were both given")
+        grad_tensors = grad_variables
+    if inputs is not None and len(_places(inputs)) == 0:
         raise RuntimeError("backward(): inputs= must not be empty")
     keep = create_graph if retain_graph is None else retain_graph
     grads = _tuple(grad_tensors) if grad_tensors is not None else None
-    _run_backward(_tuple(tensors), grads, _tuple(inputs), keep, create_graph, True)
+    _run_backward(_places(tensors), grads, _places(inputs), keep, create_graph, True)
 
 
 @overload
 def grad(
-    outputs: TensorOrTensors,
-    inputs: TensorOrTensors,
+    outputs: Places,
+    inputs: Places,
     grad_outputs: TensorOrTensors | None = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
@@ -52,8 +73,8 @@ def grad(
 ) -> tuple[Tensor, ...]: ...
 @overload
 def grad(
-    outputs: TensorOrTensors,
-    inputs: TensorOrTensors,
+    outputs: Places,
+    inputs: Places,
     grad_outputs: TensorOrTensors | None = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
@@ -65,8 +86,8 @@ def grad(
 ) -> tuple[Tensor, ...]: ...
 @overload
 def grad(
-    outputs: TensorOrTensors,
-    inputs: TensorOrTensors,
+    outputs: Places,
+    inputs: Places,
     grad_outputs: TensorOrTensors | None = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
@@ -76,8 +97,8 @@ def grad(
     materialize_grads: bool = False,
 ) -> tuple[Tensor | None, ...]: ...
 def grad(
-    outputs: TensorOrTensors,
-    inputs: TensorOrTensors,
+    outputs: Places,
+    inputs: Places,
     grad_outputs: TensorOrTensors | None = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
@@ -100,20 +121,31 @@ def grad(
     if materialize_grads and allow_unused is False:
         raise ValueError("grad(): materialize_grads=True needs allow_unused to be True or None")
     keep = create_graph if retain_graph is None else retain_graph
-    wanted = _tuple(inputs)
+    wanted = _places(inputs)
     if not wanted:
         raise ValueError("grad(): inputs must not be empty")
     grads = _tuple(grad_outputs) if grad_outputs is not None else None
-    result = _run_backward(_tuple(outputs), grads, wanted, keep, create_graph, False)
+    result = _run_backward(_places(outputs), grads, wanted, keep, create_graph, False)
     if materialize_grads:
         from rushlight_core import zeros_like
 
-        return tuple(zeros_like(x) if g is None else g for g, x in zip(result, wanted, strict=True))
+        if not all(isinstance(x, Tensor) for x in wanted):
+            raise RuntimeError(
+                "grad(): materialize_grads=True needs Tensors: the shape of a GradientEdge is not known"
+            )
+        return tuple(
+            zeros_like(x) if g is None and isinstance(x, Tensor) else g
+            for g, x in zip(result, wanted, strict=True)
+        )
     if not allow_unused:
         for i, g in enumerate(result):
             if g is None:
                 raise RuntimeError(
-                    f"grad(): input {i} (shape {tuple(wanted[i].shape)}) was not used to compute the outputs\n"
+                    f"grad(): input {i} ({_described(wanted[i])}) was not used to compute the outputs\n"
                     "hint: pass allow_unused=True to get None for it"
                 )
     return tuple(result)
+
+
+def _described(place: Place) -> str:
+    return f"shape {tuple(place.shape)}" if isinstance(place, Tensor) else f"result of {place.node.name()}"

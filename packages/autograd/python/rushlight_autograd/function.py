@@ -18,10 +18,20 @@ class Function(FunctionCtx):
     """
 
     _splits_context = False
+    _context_class: type
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        if "_is_context" in cls.__dict__:
+            return
         cls._splits_context = cls.setup_context is not Function.setup_context
+        # What `grad_fn` shows: its class has the name of the operator's derivative.
+        names = {
+            "_is_context": True,
+            "__module__": cls.__module__,
+            "__doc__": f"The context of {cls.__name__}.",
+        }
+        cls._context_class = type(cls.__name__ + "Backward", (cls,), names)
 
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:

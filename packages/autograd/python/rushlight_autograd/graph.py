@@ -1,15 +1,85 @@
-"""The recorded graph: looking at it, and what stands in it for the tensors that it saves."""
+"""The recorded graph: looking at it, drawing it, and what stands in it for the tensors that it saves."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+import threading
+from abc import ABC
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
-from rushlight_autograd._C import Node, RemovableHandle, _pop_saved_hooks, _push_saved_hooks
+from rushlight_autograd import _C
+from rushlight_autograd._C import (
+    RemovableHandle,
+    _disable_saved_hooks,
+    _gradient_edge,
+    _increment_version,
+    _pass_id,
+    _pass_runs,
+    _pop_saved_hooks,
+    _push_saved_hooks,
+)
+from rushlight_autograd._drawing import to_dot, to_svg
+from rushlight_autograd._mutation import allow_mutation_on_saved_tensors
 from rushlight_core import Tensor
 
-__all__ = ["Node", "RemovableHandle", "save_on_cpu", "saved_tensors_hooks"]
+__all__ = [
+    "GradientEdge",
+    "Node",
+    "RemovableHandle",
+    "allow_mutation_on_saved_tensors",
+    "disable_saved_tensors_hooks",
+    "get_gradient_edge",
+    "increment_version",
+    "register_multi_grad_hook",
+    "save_on_cpu",
+    "saved_tensors_hooks",
+    "to_dot",
+    "to_svg",
+]
+
+if TYPE_CHECKING:
+    from rushlight_autograd._C import Node
+else:
+
+    class Node(ABC):  # noqa: B024
+        """What an operator recorded: `tensor.grad_fn`, or the context of a `Function`.
+
+        `name()` says which operator, `next_functions` where the gradients go, `metadata` is a dict for whatever a program
+        wants to remember, `site` the line that recorded it. `register_hook(fn(grad_inputs, grad_outputs))` and
+        `register_prehook(fn(grad_outputs))` watch it; `_saved_<argument>` shows what it saved.
+        """
+
+    Node.register(_C.Node)
+    Node.register(_C.FunctionCtx)
+
+
+class GradientEdge(NamedTuple):
+    """A place in the graph where a gradient arrives: that of result `output_nr` of `node`.
+
+    `grad` and `backward` take it in a tensor's place, so that the tensor itself need not be kept.
+    """
+
+    node: Node | _C.FunctionCtx
+    output_nr: int
+    ownership_token: Node | None = None
+    """Keeps the graph alive where `node` is the context of a Function, which its node owns."""
+
+
+def get_gradient_edge(tensor: Tensor) -> GradientEdge:
+    """Where the gradient of `tensor` arrives. Raises RuntimeError when it does not require grad."""
+    return GradientEdge(*_gradient_edge(tensor))
+
+
+def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
+    """Says that the tensor's memory was written by other means than operators, so that a saved tensor that it was is found.
+
+    Tensors made in inference mode have no such check, and are passed over.
+    """
+    for one in (tensor,) if isinstance(tensor, Tensor) else tensor:
+        _increment_version(one)
 
 
 class saved_tensors_hooks:  # noqa: N801
@@ -48,3 +118,98 @@ class save_on_cpu(saved_tensors_hooks):  # noqa: N801
             return tensor.to(device, non_blocking=pin_memory)
 
         super().__init__(pack, unpack)
+
+
+@contextmanager
+def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
+    """Inside, entering `saved_tensors_hooks` on this thread raises RuntimeError with this text. So does entering this where
+    such hooks are on already."""
+    before = _disable_saved_hooks(error_message)
+    try:
+        yield
+    finally:
+        _disable_saved_hooks(before)
+
+
+class _Removable(Protocol):
+    def remove(self) -> None: ...
+
+
+class _Handles:
+    """Takes off several hooks at once."""
+
+    def __init__(self, handles: Iterable[_Removable]) -> None:
+        self._handles = tuple(handles)
+
+    def remove(self) -> None:
+        for handle in self._handles:
+            handle.remove()
+
+    def __enter__(self) -> _Handles:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.remove()
+
+
+def register_multi_grad_hook(
+    tensors: Sequence[Tensor],
+    fn: Callable[[Sequence[Tensor | None]], None] | Callable[[Tensor], None],
+    *,
+    mode: Literal["all", "any"] = "all",
+) -> _Handles:
+    """Calls `fn` once in each backward pass, when the gradients of several tensors are known.
+
+    mode "all": with a list of the gradients, once all are there that this pass computes; None for the others. A tensor
+    that the pass does not reach, or has no use for, is not waited for. mode "any": with the first gradient that is known.
+    What `fn` returns is not looked at. The handle's `remove()` takes the hook off all tensors.
+
+    Raises RuntimeError where a tensor does not require grad (mode "any" passes it over).
+    """
+    if mode not in ("all", "any"):
+        raise ValueError(f"register_multi_grad_hook(mode): must be 'all' or 'any', not {mode!r}")
+    watch = _watch_all if mode == "all" else _watch_any
+    return _Handles(watch(list(tensors), fn))
+
+
+def _watch_all(tensors: list[Tensor], fn: Callable[..., None]) -> list[_Removable]:
+    nodes = [get_gradient_edge(t).node for t in tensors]
+    lock = threading.Lock()
+    passes: dict[int, tuple[list[Tensor | None], list[int]]] = {}  # gradients, and how many are to come
+
+    def hook(index: int, grad: Tensor) -> None:
+        number = _pass_id()
+        with lock:
+            if number not in passes:
+                # A pass that raised never came to an end; its number does not come again.
+                if len(passes) > 64:
+                    passes.pop(next(iter(passes)))
+                passes[number] = ([None] * len(tensors), [sum(map(_pass_runs, nodes))])
+            grads, rest = passes[number]
+            grads[index] = grad
+            rest[0] -= 1
+            if rest[0] > 0:
+                return
+            del passes[number]
+        fn(grads)
+
+    return [t.register_hook(functools.partial(hook, i)) for i, t in enumerate(tensors)]
+
+
+def _watch_any(tensors: list[Tensor], fn: Callable[..., None]) -> list[_Removable]:
+    lock = threading.Lock()
+    seen: dict[int, None] = {}
+
+    def hook(grad: Tensor) -> None:
+        number = _pass_id()
+        with lock:
+            if number in seen:
+                return
+            seen[number] = None
+            if len(seen) > 64:
+                seen.pop(next(iter(seen)))
+        fn(grad)
+
+    return [t.register_hook(hook) for t in tensors if t.requires_grad]

@@ -37,8 +37,7 @@ class FunctionNode final : public Node {
           context_(Py_NewRef(context)),
           edge_of_argument_(std::move(edge_of_argument)),
           name_text_(std::string(Py_TYPE(context)->tp_name)
-                         .substr(std::string_view(Py_TYPE(context)->tp_name).rfind('.') + 1) +
-                     "Backward") {
+                         .substr(std::string_view(Py_TYPE(context)->tp_name).rfind('.') + 1)) {
         context_of(context)->node = this;
     }
     ~FunctionNode() override {
@@ -50,6 +49,11 @@ class FunctionNode final : public Node {
     std::string name() const override { return name_text_; }
     void* python_object() const override { return context_; }
     int traverse(int (*visit)(void*, void*), void* argument) override { return visit(context_, argument); }
+    void saved(const SavedVisitor& visit) const override {
+        size_t i = 0;
+        for (const SavedTensor& one : context_of(context_)->saved)
+            show(visit, "tensors[" + std::to_string(i++) + "]", one);
+    }
     void release_saved() override {
         Node::release_saved();
         WithGil gil;
@@ -232,7 +236,9 @@ PyObject* function_apply(PyObject*, PyObject* const* given, Py_ssize_t nargs) {
     RL_TRY
     RL_CHECK(nargs == 2 && PyTuple_Check(given[1]), throw_type, "_function_apply(cls, args)");
     PyObject *cls = given[0], *args = given[1];
-    Object context(check(PyObject_CallNoArgs(cls)));
+    // The class of contexts carries the name that grad_fn shows.
+    Object context_class(check(PyObject_GetAttrString(cls, "_context_class")));
+    Object context(check(PyObject_CallNoArgs(context_class.get())));
     RL_CHECK(PyObject_TypeCheck(context.get(), ContextType), throw_type, "apply(): not a Function class");
     PyContext* c = context_of(context.get());
 
@@ -250,7 +256,7 @@ PyObject* function_apply(PyObject*, PyObject* const* given, Py_ssize_t nargs) {
         if (!impl) continue;
         Tensor t = Tensor::share(impl);
         edge_of_argument[static_cast<size_t>(i)] = static_cast<int>(edges.size());
-        edges.push_back(grad_mode() ? gradient_edge(t) : Edge{});
+        edges.push_back(grad_mode() ? recorded_edge(t) : Edge{});
         argument_shapes.emplace_back().save(t);
         record |= wanted && grad_mode();
     }

@@ -1,12 +1,11 @@
 // saved_tensors_hooks and anomaly mode.
 #include "python.h"
 #include "rushlight/autograd/anomaly.h"
+#include "rushlight/autograd/engine.h"
 #include "rushlight/autograd/saved_hook.h"
 
 namespace rushlight::autograd::python {
 namespace {
-
-struct ErrorIsSet {};
 
 class PythonPacked final : public Packed {
   public:
@@ -53,8 +52,30 @@ class PythonSavedHook final : public SavedHook {
     PyObject* unpack_;
 };
 
+// What entering saved_tensors_hooks raises on this thread; empty: nothing.
+thread_local std::string hooks_disabled;
+
+// _disable_saved_hooks(message or None) -> the former one
+PyObject* disable_saved_hooks(PyObject*, PyObject* message) {
+    RL_TRY
+    Object before(hooks_disabled.empty() ? Py_NewRef(Py_None)
+                                         : check(PyUnicode_FromString(hooks_disabled.c_str())));
+    std::string text;
+    if (message != Py_None) {
+        const char* given = PyUnicode_Check(message) ? PyUnicode_AsUTF8(message) : nullptr;
+        RL_CHECK(given && *given, throw_type,
+                 "disable_saved_tensors_hooks(error_message): must be a text that is not empty");
+        RL_CHECK(!saved_hook(), throw_runtime, "%s", given);
+        text = given;
+    }
+    hooks_disabled = text;
+    return before.release();
+    RL_CATCH
+}
+
 PyObject* push_saved_hooks(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     RL_TRY
+    RL_CHECK(hooks_disabled.empty(), throw_runtime, "%s", hooks_disabled.c_str());
     RL_CHECK(nargs == 2 && PyCallable_Check(args[0]) && PyCallable_Check(args[1]), throw_type,
              "saved_tensors_hooks(pack_hook, unpack_hook): both must be callable");
     set_saved_hook(new PythonSavedHook(args[0], args[1], saved_hook()));
@@ -85,10 +106,43 @@ PyObject* get_anomaly_mode(PyObject*, PyObject*) {
                          PyBool_FromLong(detail::anomaly.load() & 2));
 }
 
+// _set_parallel_branches(on) -> what it was on this thread
+PyObject* set_branches(PyObject*, PyObject* on) {
+    return PyBool_FromLong(std::exchange(detail::parallel_branches, PyObject_IsTrue(on) == 1));
+}
+PyObject* get_branches(PyObject*, PyObject*) { return PyBool_FromLong(parallel_branches()); }
+
+// Threads that help a pass have a Python thread state for as long as they do.
+void* begin_thread() {
+    auto* state = new PyGILState_STATE;
+    sleep_if_interpreter_ends();
+    *state = PyGILState_Ensure();
+    PyEval_SaveThread();
+    return state;
+}
+void end_thread(void* state) {
+    sleep_if_interpreter_ends();
+    PyEval_RestoreThread(PyGILState_GetThisThreadState());
+    PyGILState_Release(*static_cast<PyGILState_STATE*>(state));
+    delete static_cast<PyGILState_STATE*>(state);
+}
+std::exception_ptr carry_exception(std::exception_ptr failure) {
+    try {
+        std::rethrow_exception(failure);
+    } catch (ErrorIsSet&) {
+        WithGil gil;
+        return std::make_exception_ptr(PythonFailure());
+    } catch (...) { return failure; }
+}
+constexpr ThreadFunctions thread_functions{begin_thread, end_thread, carry_exception};
+
 PyMethodDef functions[] = {
     {"_push_saved_hooks", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(push_saved_hooks)),
      METH_FASTCALL, nullptr},
     {"_pop_saved_hooks", pop_saved_hooks, METH_NOARGS, nullptr},
+    {"_disable_saved_hooks", disable_saved_hooks, METH_O, nullptr},
+    {"_set_parallel_branches", set_branches, METH_O, nullptr},
+    {"_get_parallel_branches", get_branches, METH_NOARGS, nullptr},
     {"_set_anomaly", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(set_anomaly_mode)),
      METH_FASTCALL, nullptr},
     {"_get_anomaly", get_anomaly_mode, METH_NOARGS, nullptr},
@@ -97,6 +151,9 @@ PyMethodDef functions[] = {
 
 }  // namespace
 
-int add_modes(PyObject* module) { return PyModule_AddFunctions(module, functions); }
+int add_modes(PyObject* module) {
+    set_thread_functions(&thread_functions);
+    return PyModule_AddFunctions(module, functions);
+}
 
 }  // namespace rushlight::autograd::python

@@ -1,7 +1,11 @@
 // rushlight_autograd._C.
 #include "python.h"
 
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include "rushlight/autograd/engine.h"
+#include "rushlight/autograd/growth.h"
 
 namespace rushlight::autograd::python {
 
@@ -31,6 +35,52 @@ std::vector<Tensor> require_tensors(PyObject* o, const char* function, const cha
     return list;
 }
 
+Edge edge_or_null(PyObject* o) {
+    if (!PyTuple_Check(o) || PyTuple_GET_SIZE(o) < 2 || !PyLong_Check(PyTuple_GET_ITEM(o, 1))) return {};
+    Node* node = unwrap_node(PyTuple_GET_ITEM(o, 0));
+    if (!node) return {};
+    const long index = PyLong_AsLong(PyTuple_GET_ITEM(o, 1));
+    RL_CHECK(index >= 0 && index < static_cast<long>(node->num_results()), throw_index,
+             "GradientEdge: %s has %u results, there is no number %ld", node->name().c_str(),
+             node->num_results(), index);
+    return {Ref<Node>::share(node), static_cast<uint32_t>(index)};
+}
+
+std::vector<Edge> require_edges(PyObject* o, const char* function, const char* argument) {
+    std::vector<Edge> edges;
+    if (TensorImpl* one = unwrap(o)) {
+        edges.push_back(input_edge(Tensor::share(one), 0));
+    } else if (Edge one = edge_or_null(o)) {
+        edges.push_back(std::move(one));
+    } else {
+        RL_CHECK(PyTuple_Check(o) || PyList_Check(o), throw_type,
+                 "%s(): argument '%s' must be a Tensor, a GradientEdge or a sequence of them, not %s",
+                 function, argument, Py_TYPE(o)->tp_name);
+        for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i) {
+            PyObject* item = PySequence_Fast_GET_ITEM(o, i);
+            Edge edge = edge_or_null(item);
+            edges.push_back(
+                edge ? std::move(edge)
+                     : input_edge(require_tensor(item, function, argument), static_cast<size_t>(i)));
+        }
+    }
+    return edges;
+}
+
+// The module's function is looked up for each warning: there are few.
+int warn_of_growth() {
+    std::optional<GrowthReport> report = take_growth_report();
+    if (!report) [[likely]]
+        return 0;
+    Object sample(check(wrap_node(report->sample)));
+    report->sample = nullptr;
+    Object module(check(PyImport_ImportModule("rushlight_autograd._growth")));
+    Object done(check(PyObject_CallMethod(module.get(), "warn", "siOn", describe(report->site).c_str(),
+                                          int(report->extended), sample.get(),
+                                          static_cast<Py_ssize_t>(report->graphs))));
+    return 0;
+}
+
 PythonFailure::PythonFailure() { PyErr_Fetch(&type_, &value_, &traceback_); }
 PythonFailure::PythonFailure(const PythonFailure& other)
     : type_(other.type_), value_(other.value_), traceback_(other.traceback_) {
@@ -54,32 +104,79 @@ void PythonFailure::restore() {
 PyObject* translate() {
     try {
         throw;
-    } catch (PythonFailure& failure) { failure.restore(); } catch (...) {
-        core->set_error();
-    }
+    } catch (PythonFailure& failure) { failure.restore(); } catch (ErrorIsSet&) {
+    } catch (...) { core->set_error(); }
     return nullptr;
 }
 
+void sleep_if_interpreter_ends() {
+#if PY_VERSION_HEX >= 0x030D0000
+    const bool ends = Py_IsFinalizing();
+#else
+    const bool ends = _Py_IsFinalizing();
+#endif
+    // The thread that ends the interpreter is the process's first.
+    if (ends && syscall(SYS_gettid) != getpid()) [[unlikely]]
+        for (;;) pause();
+}
+
 namespace {
+
+// The roots of a pass, of tensors and GradientEdges.
+std::vector<Root> require_roots(PyObject* outputs, PyObject* grads) {
+    const Py_ssize_t n = PySequence_Fast_GET_SIZE(outputs);
+    std::vector<Tensor> given = require_tensors(grads, "backward", "grad_tensors");
+    RL_CHECK(given.empty() || given.size() == static_cast<size_t>(n), throw_runtime,
+             "backward(): %zd outputs need as many gradients, got %zu", n, given.size());
+    given.resize(static_cast<size_t>(n));
+    std::vector<Root> roots;
+    for (size_t i = 0; i < static_cast<size_t>(n); ++i) {
+        PyObject* item = PySequence_Fast_GET_ITEM(outputs, static_cast<Py_ssize_t>(i));
+        if (Edge edge = edge_or_null(item)) {
+            RL_CHECK(given[i].defined(), throw_runtime,
+                     "backward(): output %zu is a GradientEdge, of which the shape is not known\n"
+                     "hint: pass its gradient in grad_tensors",
+                     i);
+            roots.push_back({std::move(edge), std::move(given[i])});
+        } else {
+            roots.push_back(root_of(require_tensor(item, "backward", "tensors"), std::move(given[i]), i));
+        }
+    }
+    return roots;
+}
+
+bool any_edge(PyObject* list) {
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(list); ++i)
+        if (!unwrap(PySequence_Fast_GET_ITEM(list, i))) return true;
+    return false;
+}
 
 // _run_backward(outputs, grads, inputs, retain_graph, create_graph, accumulate) -> tuple of gradients of the inputs
 PyObject* run_backward_py(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     RL_TRY
     RL_CHECK(nargs == 6, throw_type, "_run_backward takes 6 arguments");
-    std::vector<Tensor> outputs = require_tensors(args[0], "backward", "tensors");
-    std::vector<Tensor> grads = require_tensors(args[1], "backward", "grad_tensors");
-    std::vector<Tensor> inputs = require_tensors(args[2], "backward", "inputs");
+    RL_CHECK(PyTuple_Check(args[0]) && PyTuple_Check(args[2]), throw_type,
+             "_run_backward: outputs and inputs must be tuples");
     BackwardOptions options;
     options.retain_graph = PyObject_IsTrue(args[3]);
     options.create_graph = PyObject_IsTrue(args[4]);
     options.accumulate_grad = PyObject_IsTrue(args[5]);
     std::vector<Tensor> result;
-    {
+    if (any_edge(args[0]) || any_edge(args[2])) {
+        std::vector<Root> roots = require_roots(args[0], args[1]);
+        std::vector<Edge> inputs = require_edges(args[2], "backward", "inputs");
+        WithoutGil nogil;
+        result = run_backward(roots, inputs, options);
+    } else {
+        std::vector<Tensor> outputs = require_tensors(args[0], "backward", "tensors");
+        std::vector<Tensor> grads = require_tensors(args[1], "backward", "grad_tensors");
+        std::vector<Tensor> inputs = require_tensors(args[2], "backward", "inputs");
+        for (size_t i = 0; i < outputs.size(); ++i)
+            RL_CHECK(outputs[i].defined(), throw_type, "backward(): output %zu must be Tensor, not None", i);
         WithoutGil nogil;
         result = run_backward(outputs, grads, inputs, options);
-        outputs.clear();
-        grads.clear();
     }
+    warn_of_growth();
     Object tuple(check(PyTuple_New(static_cast<Py_ssize_t>(result.size()))));
     for (size_t i = 0; i < result.size(); ++i) PyTuple_SET_ITEM(tuple.get(), i, check(wrap(result[i])));
     return tuple.release();
@@ -114,7 +211,7 @@ int execute(PyObject* module) {
         translate();
         return -1;
     }
-    if (add_nodes(module) < 0 || add_hooks(module) < 0 || add_modes(module) < 0 ||
+    if (add_nodes(module) < 0 || add_search(module) < 0 || add_hooks(module) < 0 || add_modes(module) < 0 ||
         add_functions(module) < 0 || add_tensor_methods(module) < 0)
         return -1;
     return PyModule_AddFunctions(module, functions);

@@ -1,6 +1,10 @@
 // grad_fn in Python: names, edges and hooks of recorded nodes.
 #include "python.h"
 
+#include <cstring>
+
+#include "rushlight/autograd/saved.h"
+
 namespace rushlight::autograd::python {
 namespace {
 
@@ -67,6 +71,62 @@ PyObject* node_variable(PyObject* self, void*) {
     }
     return wrap(leaf->variable());
 }
+PyObject* node_metadata(PyObject* self, void*) {
+    RL_TRY
+    auto& metadata = node_of(self).hooks().metadata;
+    if (!metadata)
+        metadata = std::shared_ptr<void>(check(PyDict_New()), [](void* dict) {
+            if (!Py_IsInitialized()) return;
+            WithGil gil;
+            Py_DECREF(static_cast<PyObject*>(dict));
+        });
+    return Py_NewRef(static_cast<PyObject*>(metadata.get()));
+    RL_CATCH
+}
+PyObject* node_site(PyObject* self, void*) {
+    RL_TRY
+    std::string text = describe(node_of(self).site());
+    if (text.empty()) Py_RETURN_NONE;
+    return PyUnicode_FromString(text.c_str());
+    RL_CATCH
+}
+// _saved_<name>: what the node keeps, as PyTorch shows it. AttributeError for any other name.
+static PyObject* saved_attribute(PyObject* self, const char* name) {
+    RL_TRY
+    Node& node = node_of(self);
+    const SavedTensor* found = nullptr;
+    node.saved([&](const std::string& field, const SavedTensor& saved) {
+        // The first argument is called input here and self in PyTorch.
+        if (field == name || (field == "input" && std::strcmp(name, "self") == 0)) found = &saved;
+    });
+    if (found) return check(wrap(found->unpack(&node)));
+    RL_CHECK(!node.released(), throw_runtime,
+             "%s: what it had saved was freed by backward()\n"
+             "hint: pass retain_graph=True to backward() to look at it afterwards",
+             node.name().c_str());
+    PyErr_Format(PyExc_AttributeError, "%s saved nothing of the name '%s'", node.name().c_str(), name);
+    return nullptr;
+    RL_CATCH
+}
+PyObject* node_getattr(PyObject* self, PyObject* name) {
+    PyObject* found = PyObject_GenericGetAttr(self, name);
+    if (found || !PyErr_ExceptionMatches(PyExc_AttributeError)) return found;
+    const char* text = PyUnicode_AsUTF8(name);
+    if (!text || std::strncmp(text, "_saved_", 7) != 0) return nullptr;
+    PyErr_Clear();
+    return saved_attribute(self, text + 7);
+}
+PyObject* node_dir(PyObject* self, PyObject*) {
+    RL_TRY
+    Object type(Py_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(self))));
+    Object names(check(PyObject_Dir(type.get())));
+    node_of(self).saved([&](const std::string& field, const SavedTensor&) {
+        Object name(check(PyUnicode_FromFormat("_saved_%s", field.c_str())));
+        if (PyList_Append(names.get(), name.get()) < 0) throw PythonFailure();
+    });
+    return names.release();
+    RL_CATCH
+}
 static PyObject* add_node_hook(PyObject* self, PyObject* callable, bool pre) {
     RL_TRY
     RL_CHECK(PyCallable_Check(callable), throw_type, "%s(fn): must be callable, not %s",
@@ -74,10 +134,9 @@ static PyObject* add_node_hook(PyObject* self, PyObject* callable, bool pre) {
     auto hook = make_hook(callable, true);
     Ref<Node> node = Ref<Node>::share(&node_of(self));
     auto& list = pre ? node->hooks().pre : node->hooks().post;
-    list.push_back(hook);
+    add_hook(list, hook);
     return make_handle(hook, [node, hook = hook.get(), pre] {
-        auto& hooks = pre ? node->hooks().pre : node->hooks().post;
-        std::erase_if(hooks, [&](auto& h) { return h.get() == hook; });
+        take_hook(pre ? node->hooks().pre : node->hooks().post, hook);
     });
     RL_CATCH
 }
@@ -91,11 +150,16 @@ PyObject* node_register_prehook(PyObject* self, PyObject* callable) {
 PyMethodDef node_methods[] = {
     {"name", node_name, METH_NOARGS, "What was recorded."},
     {"_sequence_nr", node_sequence, METH_NOARGS, "Nodes made later have greater numbers."},
+    {"__dir__", node_dir, METH_NOARGS, nullptr},
     {"register_hook", node_register_hook, METH_O, "fn(grad_inputs, grad_outputs) after the node has run."},
     {"register_prehook", node_register_prehook, METH_O, "fn(grad_outputs) before the node runs."},
     {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef node_properties[] = {
     {"next_functions", node_next_functions, nullptr, "Where the gradients go: (node, index of its result).",
+     nullptr},
+    {"metadata", node_metadata, nullptr, "A dict for whatever a program wants to remember of the node.",
+     nullptr},
+    {"site", node_site, nullptr, "The line that recorded it, as \"file:line\"; None where that is not known.",
      nullptr},
     {"variable", node_variable, nullptr, "The leaf of an AccumulateGrad.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
@@ -103,10 +167,7 @@ PyGetSetDef node_properties[] = {
 PyObject* wrap_node(const Ref<Node>& node) {
     if (!node) Py_RETURN_NONE;
     if (void* own = node->python_object()) return Py_NewRef(static_cast<PyObject*>(own));
-    auto* self = PyObject_New(PyNode, NodeType);
-    if (!self) return nullptr;
-    new (&self->node) Ref<Node>(node);
-    return reinterpret_cast<PyObject*>(self);
+    return hold_node(node);
 }
 
 Node* function_node_or_null(PyObject* o);  // function.cpp
@@ -116,14 +177,19 @@ Node* unwrap_node(PyObject* o) {
     return function_node_or_null(o);
 }
 
+// A node's own object: keeps it alive also where `wrap_node` shows the context of a Function, which does not.
+PyObject* hold_node(const Ref<Node>& node) {
+    auto* self = PyObject_New(PyNode, NodeType);
+    if (!self) throw PythonFailure();
+    new (&self->node) Ref<Node>(node);
+    return reinterpret_cast<PyObject*>(self);
+}
+
 int add_nodes(PyObject* module) {
-    static PyType_Slot slots[] = {{Py_tp_dealloc, (void*)dealloc},
-                                  {Py_tp_repr, (void*)repr},
-                                  {Py_tp_richcompare, (void*)compare},
-                                  {Py_tp_hash, (void*)hash},
-                                  {Py_tp_methods, node_methods},
-                                  {Py_tp_getset, node_properties},
-                                  {0, nullptr}};
+    static PyType_Slot slots[] = {{Py_tp_dealloc, (void*)dealloc},       {Py_tp_repr, (void*)repr},
+                                  {Py_tp_richcompare, (void*)compare},   {Py_tp_hash, (void*)hash},
+                                  {Py_tp_getattro, (void*)node_getattr}, {Py_tp_methods, node_methods},
+                                  {Py_tp_getset, node_properties},       {0, nullptr}};
     static PyType_Spec spec{"rushlight_autograd.Node", sizeof(PyNode), 0,
                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
     NodeType = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));

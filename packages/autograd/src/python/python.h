@@ -3,6 +3,7 @@
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
+#include <cxxabi.h>
 
 #include "rushlight/autograd/variable.h"
 #include "rushlight/python.h"
@@ -18,6 +19,12 @@ inline TensorImpl* unwrap(PyObject* o) { return core->unwrap(o); }
 Tensor require_tensor(PyObject* o, const char* function, const char* argument);
 /// A sequence of Tensors; None becomes an undefined one.
 std::vector<Tensor> require_tensors(PyObject* o, const char* function, const char* argument);
+/// The edge that a GradientEdge names; a null one for any other object.
+Edge edge_or_null(PyObject* o);
+/// Where the gradients of tensors and GradientEdges arrive.
+std::vector<Edge> require_edges(PyObject* o, const char* function, const char* argument);
+/// Warns of graphs that grow, where there is something to tell; -1 where the warning is an error.
+int warn_of_growth();
 
 /// An owned reference.
 class Object {
@@ -61,13 +68,22 @@ PyObject* translate();
 #define RL_TRY try {
 #define RL_CATCH                                           \
     }                                                      \
+    catch (abi::__forced_unwind&) {                        \
+        throw;                                             \
+    }                                                      \
     catch (...) {                                          \
         return ::rushlight::autograd::python::translate(); \
     }
 
+// Note [Interpreter exit]
+// At its end the interpreter ends every other thread that asks for the GIL, where that thread stands, in the middle of C++.
+// So a thread of a pass that asks then sleeps until the process is gone; and what unwinds a thread that was already asking
+// is let through everywhere.
+void sleep_if_interpreter_ends();
+
 class WithGil {
   public:
-    WithGil() : state_(PyGILState_Ensure()) {}
+    WithGil() : state_((sleep_if_interpreter_ends(), PyGILState_Ensure())) {}
     ~WithGil() { PyGILState_Release(state_); }
 
   private:
@@ -76,7 +92,10 @@ class WithGil {
 class WithoutGil {
   public:
     WithoutGil() : state_(PyEval_SaveThread()) {}
-    ~WithoutGil() { PyEval_RestoreThread(state_); }
+    ~WithoutGil() noexcept(false) {
+        sleep_if_interpreter_ends();
+        PyEval_RestoreThread(state_);
+    }
 
   private:
     PyThreadState* state_;
@@ -84,15 +103,41 @@ class WithoutGil {
 
 /// The Python object of a node: a Function's context, or a Node made for it. None for null.
 PyObject* wrap_node(const Ref<Node>& node);
+/// An object that keeps the node alive, also where `wrap_node` gives a context, which does not.
+PyObject* hold_node(const Ref<Node>& node);
 /// Null when the object is no node.
 Node* unwrap_node(PyObject* o);
 
 /// A Python callable that watches gradients; `many`: called with tuples (node hooks), else with one gradient.
 std::shared_ptr<Hook> make_hook(PyObject* callable, bool many);
+/// Adds to, and takes from, the lists of hooks that passes on other threads may be reading.
+template <class List, class Entry>
+void add_hook(List& list, Entry entry) {
+    std::lock_guard lock(hooks_mutex());
+    list.push_back(std::move(entry));
+}
+inline std::shared_ptr<Hook>& hook_of(std::shared_ptr<Hook>& entry) { return entry; }
+inline std::shared_ptr<Hook>& hook_of(std::pair<uint32_t, std::shared_ptr<Hook>>& entry) {
+    return entry.second;
+}
+template <class List>
+void take_hook(List& list, const Hook* hook) {
+    std::shared_ptr<Hook> taken;  // ends after the lock, since it may run Python
+    std::lock_guard lock(hooks_mutex());
+    std::erase_if(list, [&](auto& entry) {
+        if (hook_of(entry).get() != hook) return false;
+        taken = std::move(hook_of(entry));
+        return true;
+    });
+}
 /// A handle whose remove() takes the hook off; `owner` keeps what it is on alive as long as the handle needs it.
 PyObject* make_handle(std::weak_ptr<Hook> hook, std::function<void()> remove);
 
+/// Raised where a Python error is set already.
+struct ErrorIsSet {};
+
 int add_nodes(PyObject* module);
+int add_search(PyObject* module);
 int add_functions(PyObject* module);
 int add_tensor_methods(PyObject* module);
 int add_hooks(PyObject* module);

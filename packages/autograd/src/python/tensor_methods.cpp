@@ -31,17 +31,19 @@ PyObject* method_backward(PyObject* self, PyObject* const* args, Py_ssize_t narg
     options.retain_graph = given[1] && given[1] != Py_None ? truth(given[1]) : options.create_graph;
     Tensor output = self_of(self), gradient;
     if (given[0] && given[0] != Py_None) gradient = require_tensor(given[0], "backward", "gradient");
-    std::vector<Tensor> inputs;
     if (given[3] && given[3] != Py_None) {
-        inputs = require_tensors(given[3], "backward", "inputs");
+        std::vector<Edge> inputs = require_edges(given[3], "backward", "inputs");
         RL_CHECK(!inputs.empty(), throw_runtime, "backward(): inputs= must not be empty");
-    }
-    {
+        std::vector<Root> roots{root_of(output, std::move(gradient), 0)};
         WithoutGil nogil;
-        run_backward({&output, 1}, gradient.defined() ? TensorList(&gradient, 1) : TensorList(), inputs,
+        run_backward(roots, inputs, options);
+    } else {
+        WithoutGil nogil;
+        run_backward(TensorList(&output, 1), gradient.defined() ? TensorList(&gradient, 1) : TensorList(), {},
                      options);
         gradient = Tensor();
     }
+    warn_of_growth();
     Py_RETURN_NONE;
     RL_CATCH
 }
@@ -54,17 +56,13 @@ PyObject* method_register_hook(PyObject* self, PyObject* callable) {
     RL_CHECK(t.requires_grad(), throw_runtime, "register_hook(): this tensor does not require grad");
     auto hook = make_hook(callable, false);
     if (Ref<Node> node = grad_fn(t)) {
-        node->hooks().tensor_hooks.emplace_back(meta(t.impl()).index, hook);
-        return make_handle(hook, [node, hook = hook.get()] {
-            std::erase_if(node->hooks().tensor_hooks, [&](auto& h) { return h.second.get() == hook; });
-        });
+        add_hook(node->hooks().tensor_hooks, std::pair(meta(t.impl()).index, hook));
+        return make_handle(hook, [node, hook = hook.get()] { take_hook(node->hooks().tensor_hooks, hook); });
     }
-    meta(t.impl()).hooks.push_back(hook);
+    add_hook(meta(t.impl()).hooks, hook);
     if (!PyObject_GC_IsTracked(self)) PyObject_GC_Track(self);  // the hook may refer back to the tensor
     // The handle does not keep the tensor: a hook that lives proves that its tensor does.
-    return make_handle(hook, [impl = t.impl(), hook = hook.get()] {
-        std::erase_if(meta(impl).hooks, [&](auto& h) { return h.get() == hook; });
-    });
+    return make_handle(hook, [impl = t.impl(), hook = hook.get()] { take_hook(meta(impl).hooks, hook); });
     RL_CATCH
 }
 
@@ -77,11 +75,10 @@ PyObject* method_register_post_accumulate_grad_hook(PyObject* self, PyObject* ca
     RL_CHECK(t.requires_grad() && t.is_leaf(), throw_runtime,
              "register_post_accumulate_grad_hook(): only leaves that require grad accumulate one");
     auto hook = make_hook(callable, false);
-    meta(t.impl()).post_accumulate.push_back(hook);
+    add_hook(meta(t.impl()).post_accumulate, hook);
     if (!PyObject_GC_IsTracked(self)) PyObject_GC_Track(self);
-    return make_handle(hook, [impl = t.impl(), hook = hook.get()] {
-        std::erase_if(meta(impl).post_accumulate, [&](auto& h) { return h.get() == hook; });
-    });
+    return make_handle(hook,
+                       [impl = t.impl(), hook = hook.get()] { take_hook(meta(impl).post_accumulate, hook); });
     RL_CATCH
 }
 
@@ -106,7 +103,8 @@ PyObject* method_retain_grad(PyObject* self, PyObject*) {
     Meta& m = meta(t.impl());
     if (!node || m.retained) Py_RETURN_NONE;
     m.retained = std::make_shared<TensorImpl*>(t.impl());
-    node->hooks().tensor_hooks.emplace_back(m.index, std::make_shared<RetainGrad>(m.retained));
+    add_hook(node->hooks().tensor_hooks,
+             std::pair<uint32_t, std::shared_ptr<Hook>>(m.index, std::make_shared<RetainGrad>(m.retained)));
     Py_RETURN_NONE;
     RL_CATCH
 }

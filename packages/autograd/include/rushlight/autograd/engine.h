@@ -1,6 +1,8 @@
 // The backward pass.
 #pragma once
 
+#include <exception>
+
 #include "rushlight/autograd/variable.h"
 
 namespace rushlight::autograd {
@@ -12,6 +14,21 @@ struct BackwardOptions {
     bool accumulate_grad = true;  // into the leaves' `grad`; else the gradients of `inputs` are returned
 };
 
+/// Where a pass begins, and with which gradient (defined; of the result's shape).
+struct Root {
+    Edge edge;
+    Tensor grad;
+};
+/// Of a tensor, checked: RuntimeError where it has no history, or where the gradient does not fit. `i`: its number, for
+/// the message. An undefined gradient is ones, for outputs of one element.
+RL_API Root root_of(const Tensor& output, Tensor grad, size_t i);
+/// Where the gradient of an input arrives; RuntimeError where it requires none.
+RL_API Edge input_edge(const Tensor& input, size_t i);
+
+/// Runs the graph behind `roots`; `inputs` as below.
+RL_API std::vector<Tensor> run_backward(std::span<const Root> roots, std::span<const Edge> inputs,
+                                        const BackwardOptions& options);
+
 /// Runs the graph behind `outputs` from the gradients `grads` (undefined: ones, for outputs of one element).
 /// With `inputs`, only what leads to them runs: their gradients are returned, or, with accumulate_grad, accumulated.
 RL_API std::vector<Tensor> run_backward(TensorList outputs, TensorList grads, TensorList inputs,
@@ -20,6 +37,37 @@ RL_API std::vector<Tensor> run_backward(TensorList outputs, TensorList grads, Te
 /// tensor.backward(): accumulates into the leaves.
 RL_API void backward(const Tensor& output, const Tensor& grad = Tensor(), bool retain_graph = false,
                      bool create_graph = false);
+
+/// The pass that runs on this thread, as seen by hooks and nodes: its number, 0 for none, and whether it runs a node.
+RL_API uint64_t current_pass_id();
+RL_API bool current_pass_runs(Node* node);
+
+namespace detail {
+extern RL_API thread_local RL_TLS_MODEL bool parallel_branches;
+}
+/// Whether passes that this thread starts run independent branches of a graph on several threads.
+inline bool parallel_branches() { return detail::parallel_branches; }
+/// Asks for it in a scope: Note [Parallel branches].
+class ParallelBranches {
+  public:
+    explicit ParallelBranches(bool on = true) : before_(detail::parallel_branches) {
+        detail::parallel_branches = on;
+    }
+    ~ParallelBranches() { detail::parallel_branches = before_; }
+    ParallelBranches(const ParallelBranches&) = delete;
+
+  private:
+    bool before_;
+};
+
+/// For language bindings: what a thread of ours does first and last, and how it hands on the exception that it caught.
+struct ThreadFunctions {
+    void* (*begin)();
+    void (*end)(void* state);
+    std::exception_ptr (*carry)(std::exception_ptr);
+};
+/// They live as long as the process.
+RL_API void set_thread_functions(const ThreadFunctions* functions);
 
 /// Attaches autograd to core: stages, per-tensor state. Idempotent; importing rushlight_autograd calls it, a C++ program
 /// calls it once.

@@ -1,8 +1,11 @@
 // The recorded graph: nodes that turn gradients of results into gradients of arguments.
 #pragma once
 
+#include <algorithm>
+#include <atomic>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,6 +15,12 @@
 namespace rushlight::autograd {
 
 class Node;
+class SavedTensor;
+
+namespace detail {
+// Edges of the node that runs on this thread whose gradients the pass has no use for; the last bit is for all beyond.
+extern RL_API thread_local RL_TLS_MODEL uint64_t idle_edges;
+}  // namespace detail
 
 /// Where a gradient goes: the `index`-th result of the operator behind `node`. Null: nobody wants it.
 struct Edge {
@@ -44,8 +53,11 @@ class RL_API Node : public RefCounted {
     /// From gradients of the results to gradients of the arguments. Absent gradients are undefined tensors.
     virtual void apply(std::span<Tensor> grads, std::span<Tensor> out) = 0;
     /// Lets go of what was saved; a second `apply` raises after that.
-    virtual void release_saved() { released_ = true; }
+    virtual void release_saved() { state_.fetch_or(kReleased, std::memory_order_release); }
     virtual std::string name() const { return name_; }
+    /// Shows what is saved, by the names of arguments and results. Not while the node runs.
+    using SavedVisitor = std::function<void(const std::string& name, const SavedTensor& saved)>;
+    virtual void saved(const SavedVisitor& visit) const {}
     /// Python's object for this node (a Function's context), or null.
     virtual void* python_object() const { return nullptr; }
     /// For Python's collector.
@@ -57,28 +69,43 @@ class RL_API Node : public RefCounted {
     Site site() const { return site_; }
     uint32_t num_results() const { return num_results_; }
     std::span<Edge> edges() { return {edges_, num_edges_}; }
-    bool wants(uint32_t edge) const { return static_cast<bool>(edges_[edge]); }
+    /// Whether the running pass has use for the gradient of an argument.
+    bool wants(uint32_t edge) const {
+        return edges_[edge] && !(detail::idle_edges >> std::min(edge, 63u) & 1);
+    }
     void resize_edges(uint32_t n);
     void resize_results(uint32_t n) { num_results_ = n; }
-    bool released() const { return released_; }
+    bool released() const { return state_.load(std::memory_order_relaxed) & kReleased; }
 
+    /// Before and after a pass runs the node: Note [Passes share nodes]. `last`: what is saved goes afterwards.
+    void enter(bool last);
+    void leave(bool last, bool failed) noexcept;
+
+    /// Lists are changed by replacing them, under hooks_mutex(): a pass calls those of the list that it found.
     struct Hooks {
         std::vector<std::pair<uint32_t, std::shared_ptr<Hook>>>
             tensor_hooks;  // on the gradient of one result
         std::vector<std::shared_ptr<Hook>> pre, post;
         std::string calls;  // that led to the operator: anomaly mode
+        std::shared_ptr<void> metadata;  // of the bindings
     };
     Hooks& hooks();
     Hooks* hooks_or_null() { return hooks_.get(); }
 
   protected:
     friend struct NodeAccess;
+    friend class Growth;
     virtual ~Node();
     void check_not_released() const {
-        if (released_) [[unlikely]]
+        if (released()) [[unlikely]]
             fail_released();
     }
     [[noreturn]] void fail_released() const;
+    /// For nodes that save nothing, which any number of passes may run.
+    void never_used_up() { state_.store(kNeverUsedUp, std::memory_order_relaxed); }
+
+    // A pass that uses the node up has claimed it; others that only read count as visitors.
+    static constexpr uint32_t kClaimed = 1, kReleased = 2, kWatched = 4, kNeverUsedUp = 8, kVisitor = 16;
 
     static constexpr uint32_t kInlineEdges = 3;
     const char* name_;
@@ -86,11 +113,14 @@ class RL_API Node : public RefCounted {
     uint32_t num_results_;
     uint32_t num_edges_;
     Site site_;
-    bool released_ = false;
+    std::atomic<uint32_t> state_{0};
     Edge* edges_;
     Edge inline_edges_[kInlineEdges];
     std::unique_ptr<Hooks> hooks_;
 };
+
+/// Guards the lists of hooks of all nodes and tensors; never held while a hook runs.
+RL_API std::mutex& hooks_mutex();
 
 /// Memory for nodes, recycled per thread.
 RL_API void* allocate_node(size_t nbytes);
@@ -110,7 +140,10 @@ class RL_API AccumulateGrad final : public Node {
     const Tensor& variable() const { return variable_; }
 
   private:
+    void accumulate(Tensor& grad);
+
     Tensor variable_;
+    std::atomic<uint32_t> lock_{0};  // passes on several threads add to one `grad`
 };
 
 /// Stands where an operator has no derivative: raises when a gradient arrives.

@@ -42,6 +42,8 @@ class RL_API SavedTensor {
         packed_ = nullptr;
     }
     bool defined() const { return tensor_.defined() || packed_; }
+    /// What keeps the memory alive, unchecked and without history; undefined where a hook packed it.
+    const Tensor& kept() const { return tensor_; }
 
   private:
     // Where a hook has packed the tensor: what it made, and an argument's place in the graph.
@@ -88,6 +90,7 @@ class SavedOperand {
         return {is_tensor_ ? tensor_.unpack(node) : Tensor(), scalar_, is_tensor_};
     }
     void release() { tensor_.release(); }
+    const SavedTensor& tensor() const { return tensor_; }
 
   private:
     SavedTensor tensor_;
@@ -109,10 +112,23 @@ class SavedList {
         return list;
     }
     void release() { saved_.clear(); }
+    std::span<const SavedTensor> tensors() const { return saved_; }
 
   private:
     std::vector<SavedTensor> saved_;
 };
+
+/// For Node::saved.
+inline void show(const Node::SavedVisitor& visit, const std::string& name, const SavedTensor& saved) {
+    if (saved.defined()) visit(name, saved);
+}
+inline void show(const Node::SavedVisitor& visit, const std::string& name, const SavedOperand& saved) {
+    show(visit, name, saved.tensor());
+}
+inline void show(const Node::SavedVisitor& visit, const std::string& name, const SavedList& saved) {
+    size_t i = 0;
+    for (const SavedTensor& one : saved.tensors()) show(visit, name + "[" + std::to_string(i++) + "]", one);
+}
 
 /// The shape and dtype of an argument, kept only where they differ from the result's.
 class RL_API SavedShape {

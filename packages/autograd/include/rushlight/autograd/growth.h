@@ -1,0 +1,22 @@
+// Graphs that grow from iteration to iteration, of which a program should be told.
+#pragma once
+
+#include <optional>
+
+#include "rushlight/autograd/node.h"
+
+namespace rushlight::autograd {
+
+/// Graphs that backward() has used up and that another graph, of no use, keeps alive.
+struct GrowthReport {
+    Site
+        site;  // of the operator that took their results in, or, where `extended` is false, that made their last node
+    bool extended;  // they were used up when the operator took them in; else it had taken them in before
+    size_t graphs;
+    Ref<Node> sample;  // the last node of one of them
+};
+
+/// What is to be told, once for each site; nothing most of the time. Cheap to ask.
+RL_API std::optional<GrowthReport> take_growth_report();
+
+}  // namespace rushlight::autograd

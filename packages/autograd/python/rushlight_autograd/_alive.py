@@ -1,0 +1,230 @@
+"""why_alive: the Python references and the edges of graphs that keep a tensor."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Iterator
+from types import CellType, CoroutineType, FrameType, FunctionType, GeneratorType, ModuleType
+from typing import Any
+
+from rushlight_autograd import _C
+from rushlight_core import Tensor
+
+_MOST_STEPS = 6  # of a path from a variable to the tensor
+_MOST_REFERRERS = 200  # of one object on the way
+_MOST_PATHS = 20
+
+
+class WhyAlive:
+    """What keeps a tensor, or its memory, alive. `references` are paths in Python, `graph` what graphs keep; both are texts.
+
+    Printing it shows both.
+    """
+
+    def __init__(self, tensor: Tensor, references: list[str], graph: list[str]) -> None:
+        self.references = references
+        self.graph = graph
+        size = tensor.untyped_storage().nbytes()
+        self._title = (
+            f"Tensor of shape {tuple(tensor.shape)}, {str(tensor.dtype).rpartition('.')[2]}, {size} bytes"
+        )
+
+    def __bool__(self) -> bool:
+        return bool(self.references or self.graph)
+
+    def __repr__(self) -> str:
+        lines = [f"{self._title}, is kept alive"]
+        for title, found in (("by Python", self.references), ("by graphs and other tensors", self.graph)):
+            lines.append(f"  {title}:")
+            lines += [f"    {line}" for line in found] or ["    nothing"]
+        return "\n".join(lines)
+
+
+def why_alive(tensor: Tensor) -> WhyAlive:
+    """Says why `tensor` is still there: which variables, elements, attributes and closures lead to it, and which recorded
+    operators have saved it or its memory, or hold it as a leaf, each with the line that recorded it.
+
+    It looks through all objects that Python's collector knows and through the frames of all threads, so it takes a while;
+    it keeps nothing and changes nothing. The variable that the argument was read from is among the answers. What only C
+    extensions hold, and what hooks for saved tensors have packed elsewhere, is not seen.
+    """
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"why_alive(tensor): must be a Tensor, not {type(tensor).__name__}")
+    frames = _frames(sys._getframe(1))
+    world = _World(frames)
+    references = world.paths(tensor)
+    graph = []
+    roots = world.tensors()
+    for kind, root, node, name in _C._search_graph(roots, tensor):
+        graph.append(_said(kind, node, name, lambda root=root: world.first_path(roots[root])))
+    return WhyAlive(tensor, references, list(dict.fromkeys(graph)))
+
+
+def nodes_above(node: Any) -> list[Any]:
+    """The nodes with an edge to this one, in all graphs that a tensor of the program leads to."""
+    world = _World(_frames(sys._getframe(1)))
+    return [found[2] for found in _C._search_graph(world.tensors(), node) if found[0] == "edge"]
+
+
+def _said(kind: str, node: Any, name: str, holder: Any) -> str:
+    owner = holder() or "something that is not seen"
+    if kind == "view":
+        return f"a view of it: {owner}"
+    if kind == "memory":
+        return f"another tensor over its memory: {owner}"
+    if kind == "grad":
+        return f"it is the grad of {owner}"
+    line = f" at {node.site}" if node.site else ""
+    if kind == "leaf":
+        return f"it is a leaf of the graph of {owner}"
+    return f"{node.name()}{line} saved it as {name!r}, in the graph of {owner}"
+
+
+def _frames(innermost: FrameType) -> list[FrameType]:
+    """The frames of all threads; of this one those from `innermost` outwards."""
+    import threading
+
+    found: list[FrameType] = []
+    for thread, top in sys._current_frames().items():
+        frame: FrameType | None = innermost if thread == threading.get_ident() else top
+        while frame is not None:
+            found.append(frame)
+            frame = frame.f_back
+    return found
+
+
+class _World:
+    """Everything that may refer to something."""
+
+    def __init__(self, frames: list[FrameType]) -> None:
+        self.frames = frames
+        self.locals = [(frame, dict(frame.f_locals)) for frame in frames if not _is_module_level(frame)]
+        self.hidden = {id(self), id(self.__dict__), id(self.locals), id(frames)}
+        self.hidden |= {id(pair) for pair in self.locals} | {id(pair[1]) for pair in self.locals}
+
+    def tensors(self) -> list[Any]:
+        """Every tensor and node that a container or a variable holds. Those objects are not the collector's own."""
+        kinds = (Tensor, _C.Node, _C.FunctionCtx)
+        found: dict[int, Any] = {}
+        for _, variables in self.locals:
+            found.update((id(value), value) for value in variables.values() if isinstance(value, kinds))
+        for container in gc.get_objects():
+            if isinstance(container, kinds):
+                found[id(container)] = container
+            for value in gc.get_referents(container):
+                if isinstance(value, kinds):
+                    found[id(value)] = value
+        return list(found.values())
+
+    def first_path(self, target: Any) -> str:
+        return next(self._walk(target), "")
+
+    def paths(self, target: Any) -> list[str]:
+        found: dict[str, None] = {}
+        for path in self._walk(target):
+            found[path] = None
+            if len(found) == _MOST_PATHS:
+                found["…"] = None
+                break
+        return list(found)
+
+    def _walk(self, target: Any) -> Iterator[str]:
+        """Paths from variables to the target, shortest first."""
+        layer: list[tuple[Any, str]] = [(target, "")]
+        seen = {id(target)}
+        for _ in range(_MOST_STEPS):
+            following: list[tuple[Any, str]] = []
+            for value, rest in layer:
+                for frame, variables in self.locals:
+                    for name, held in variables.items():
+                        if held is value:
+                            yield f"variable {name}{rest} of {_named(frame)}"
+                referrers = gc.get_referrers(value)
+                for referrer in referrers[:_MOST_REFERRERS]:
+                    if self._is_ours(referrer) or referrer is referrers or referrer is layer:
+                        continue
+                    for found, next_rest in self._steps(referrer, value, rest):
+                        if isinstance(found, str):
+                            yield found
+                        elif id(found) not in seen and not self._is_ours(found):
+                            seen.add(id(found))
+                            following.append((found, next_rest))
+            layer = following
+            self.hidden |= {id(layer), *map(id, layer)}
+
+    def _is_ours(self, value: Any) -> bool:
+        if id(value) in self.hidden or isinstance(value, FrameType):
+            return True
+        # This module's own lists and pairs.
+        return isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], FrameType)
+
+    def _steps(self, referrer: Any, value: Any, rest: str) -> Iterator[tuple[Any, str]]:
+        """The objects that hold the referrer in turn, or a whole path where it is where paths begin."""
+        if isinstance(referrer, dict):
+            names = [key for key, held in referrer.items() if held is value]
+            owner = _owner(referrer)
+            for name in names[:3]:
+                if isinstance(owner, ModuleType):
+                    yield f"variable {name}{rest} of module {owner.__name__}", ""
+                elif owner is not None:
+                    yield owner, f".{name}{rest}"
+                else:
+                    yield referrer, f"[{name!r}]{rest}"
+        elif isinstance(referrer, (list, tuple)):
+            at = next((i for i, held in enumerate(referrer) if held is value), None)
+            if at is not None:
+                yield referrer, f"[{at}]{rest}"
+        elif isinstance(referrer, CellType):
+            for function in gc.get_referrers(referrer):
+                for holder in gc.get_referrers(function) if isinstance(function, tuple) else ():
+                    if isinstance(holder, FunctionType) and holder.__closure__ is function and function:
+                        name = holder.__code__.co_freevars[function.index(referrer)]
+                        yield f"variable {name}{rest} in the closure of {holder.__qualname__}", ""
+        elif isinstance(referrer, (GeneratorType, CoroutineType)):
+            frame = referrer.gi_frame if isinstance(referrer, GeneratorType) else referrer.cr_frame
+            for name, held in frame.f_locals.items() if frame is not None else ():
+                if held is value and frame is not None:
+                    yield f"variable {name}{rest} of the suspended {_named(frame)}", ""
+        elif isinstance(referrer, (set, frozenset)):
+            yield referrer, f"{{…}}{rest}"
+        elif not isinstance(referrer, ModuleType):
+            # Objects whose attributes have no dict of their own, or slots.
+            for name in _attributes(referrer):
+                if _attribute(referrer, name) is value:
+                    yield referrer, f".{name}{rest}"
+                    break
+            else:
+                yield referrer, f".<{type(value).__name__}>{rest}"
+
+
+def _is_module_level(frame: FrameType) -> bool:
+    return frame.f_locals is frame.f_globals or frame.f_code.co_name == "<module>"
+
+
+def _named(frame: FrameType) -> str:
+    code = frame.f_code
+    return f"{code.co_qualname} ({code.co_filename}:{frame.f_lineno})"
+
+
+def _owner(attributes: dict[str, Any]) -> Any:
+    """The module or object whose attributes these are."""
+    for candidate in gc.get_referrers(attributes):
+        if getattr(candidate, "__dict__", None) is attributes:
+            return candidate
+    return None
+
+
+def _attributes(value: Any) -> list[str]:
+    names = list(getattr(value, "__dict__", {}))
+    for kind in type(value).__mro__:
+        slots = kind.__dict__.get("__slots__", ())
+        names += [slots] if isinstance(slots, str) else list(slots)
+    return names
+
+
+def _attribute(value: Any, name: str) -> Any:
+    try:
+        return object.__getattribute__(value, name)
+    except AttributeError:
+        return None

@@ -1,0 +1,316 @@
+"""Drawings of the recorded graph: as SVG, laid out here, and as text for Graphviz."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from html import escape
+from typing import Any
+
+from rushlight_autograd import _C
+from rushlight_core import Tensor
+
+__all__ = ["to_dot", "to_svg"]
+
+_FILL = {"operator": "#e9eef5", "leaf": "#d5ead8", "output": "#f7e3c5", "saved": "#f4f4f4"}
+_LINE, _TEXT = "#5b6776", "#1d2733"
+_CHARACTER, _ROW, _GAP, _LAYER_GAP = 6.7, 16.0, 18.0, 42.0  # a monospaced character's width, distances
+
+
+@dataclass
+class _Box:
+    """Something drawn: a node of the graph, a leaf, an output, a saved tensor; or a bend of a long edge, without text."""
+
+    kind: str
+    lines: list[str] = field(default_factory=list)
+    title: str = ""  # shown by the mouse
+    layer: int = 0
+    x: float = 0.0  # of the centre
+    y: float = 0.0
+
+    @property
+    def width(self) -> float:
+        return max((len(line) for line in self.lines), default=0) * _CHARACTER + 16 if self.lines else 2
+
+    @property
+    def height(self) -> float:
+        return len(self.lines) * _ROW + 8
+
+
+class _Graph:
+    """The boxes behind some outputs, with edges from outputs towards leaves."""
+
+    def __init__(self, outputs: Any, params: Any, show_saved: bool, max_nodes: int) -> None:
+        self.boxes: list[_Box] = []
+        self.edges: list[tuple[int, int, str]] = []  # from, to, "" or "saved"
+        self.names = _names(params)
+        self.show_saved, self.max_nodes = show_saved, max_nodes
+        self._numbers: dict[Any, int] = {}
+        tensors = [outputs] if isinstance(outputs, Tensor) else list(outputs)
+        for i, tensor in enumerate(tensors):
+            if not isinstance(tensor, Tensor):
+                raise TypeError(f"outputs must be Tensors, not {type(tensor).__name__}")
+            if tensor.grad_fn is None:
+                raise ValueError(
+                    f"output {i} (shape {tuple(tensor.shape)}) has no graph: it is a leaf, or was computed without grad"
+                )
+            name = self.names.get(id(tensor), "output" if len(tensors) == 1 else f"output {i}")
+            box = self._add(_Box("output", [name, _shape(tensor)]))
+            self.edges.append((box, self._visit(tensor.grad_fn), ""))
+
+    def _add(self, box: _Box) -> int:
+        if len(self.boxes) >= self.max_nodes:
+            raise ValueError(
+                f"the graph has more than max_nodes={self.max_nodes} nodes: draw a part of it, or raise max_nodes"
+            )
+        self.boxes.append(box)
+        return len(self.boxes) - 1
+
+    def _visit(self, start: Any) -> int:
+        todo = [start]
+        first = self._number(start)
+        done: set[int] = set()
+        while todo:
+            node = todo.pop()
+            here = self._number(node)
+            if here in done:
+                continue
+            done.add(here)
+            for following, _ in node.next_functions:
+                if following is not None:
+                    new = following not in self._numbers
+                    self.edges.append((here, self._number(following), ""))
+                    if new:
+                        todo.append(following)
+            if self.show_saved:
+                for name, tensor in _C._saved_of(node):
+                    lines = [name, "packed by a hook" if tensor is None else _shape(tensor)]
+                    self.edges.append((here, self._add(_Box("saved", lines)), "saved"))
+        return first
+
+    def _number(self, node: Any) -> int:
+        if node not in self._numbers:
+            if node.name() == "AccumulateGrad":
+                leaf = node.variable
+                box = _Box("leaf", [self.names.get(id(leaf), "leaf"), _shape(leaf)])
+            else:
+                box = _Box("operator", [node.name()], title=f"recorded at {node.site}" if node.site else "")
+            self._numbers[node] = self._add(box)
+        return self._numbers[node]
+
+
+def to_svg(
+    outputs: Tensor | Iterable[Tensor],
+    params: Mapping[str, Tensor] | Iterable[tuple[str, Tensor]] | None = None,
+    *,
+    show_saved: bool = False,
+    max_nodes: int = 2000,
+) -> str:
+    """Draws the graph behind `outputs`, from the leaves at the top to the outputs, as the text of an SVG image.
+
+    `params` names tensors, as `module.named_parameters()` does. With `show_saved`, what each node has saved is drawn beside
+    it. The mouse over a node shows the line that recorded it. Raises ValueError for an output without a graph, and for a
+    graph of more than `max_nodes` nodes.
+    """
+    return _draw(_Graph(outputs, params, show_saved, max_nodes))
+
+
+def to_dot(
+    outputs: Tensor | Iterable[Tensor],
+    params: Mapping[str, Tensor] | Iterable[tuple[str, Tensor]] | None = None,
+    *,
+    show_saved: bool = False,
+    max_nodes: int = 100_000,
+) -> str:
+    """The graph that `to_svg` draws, in Graphviz's language."""
+    graph = _Graph(outputs, params, show_saved, max_nodes)
+    lines = ["digraph {", '  node [shape=box, style=filled, fontname="monospace"]']
+    for i, box in enumerate(graph.boxes):
+        label = "\\n".join(line.replace("\\", "\\\\").replace('"', '\\"') for line in box.lines)
+        lines.append(f'  n{i} [label="{label}", fillcolor="{_FILL[box.kind]}"]')
+    # Forwards, as the tensors flowed.
+    lines += [
+        f"  n{b} -> n{a}" + (" [style=dashed, arrowhead=none]" if kind else "") for a, b, kind in graph.edges
+    ]
+    return "\n".join([*lines, "}"]) + "\n"
+
+
+def _names(params: Any) -> dict[int, str]:
+    pairs = params.items() if isinstance(params, Mapping) else (params or ())
+    return {id(tensor): name for name, tensor in pairs}
+
+
+def _shape(tensor: Tensor) -> str:
+    dtype = str(tensor.dtype).rpartition(".")[2]
+    return f"{dtype}{tuple(tensor.shape)}" if tensor.dim() else f"{dtype}, 0-d"
+
+
+# --- layout ---
+#
+# After Sugiyama, Tagawa and Toda (1981): layers, bends for edges that cross layers, an order in each layer that crosses
+# few edges, then places.
+
+
+def _draw(graph: _Graph) -> str:
+    boxes, edges = list(graph.boxes), list(graph.edges)
+    _set_layers(boxes, edges)
+    chains = _with_bends(boxes, edges)
+    layers = _ordered(boxes, chains)
+    width, height = _place(boxes, layers, chains)
+    return _svg(boxes, edges, chains, width, height)
+
+
+def _set_layers(boxes: list[_Box], edges: list[tuple[int, int, str]]) -> None:
+    """Each node is one layer above the highest of its consumers; outputs are at the bottom, layer 0. What is saved stands
+    one above its node."""
+    incoming = [0] * len(boxes)
+    outgoing: list[list[int]] = [[] for _ in boxes]
+    for a, b, _ in edges:
+        incoming[b] += 1
+        outgoing[a].append(b)
+    ready = [i for i, n in enumerate(incoming) if n == 0]
+    while ready:
+        a = ready.pop()
+        for b in outgoing[a]:
+            boxes[b].layer = max(boxes[b].layer, boxes[a].layer + 1)
+            incoming[b] -= 1
+            if incoming[b] == 0:
+                ready.append(b)
+
+
+def _with_bends(boxes: list[_Box], edges: list[tuple[int, int, str]]) -> list[list[int]]:
+    """Each edge as a chain of boxes, one in every layer that it crosses."""
+    chains = []
+    for a, b, _ in edges:
+        chain = [a]
+        for layer in range(boxes[a].layer + 1, boxes[b].layer):
+            boxes.append(_Box("bend", layer=layer))
+            chain.append(len(boxes) - 1)
+        chains.append([*chain, b])
+    return chains
+
+
+def _neighbours(count: int, chains: list[list[int]]) -> tuple[list[list[int]], list[list[int]]]:
+    below: list[list[int]] = [[] for _ in range(count)]
+    above: list[list[int]] = [[] for _ in range(count)]
+    for chain in chains:
+        for a, b in itertools.pairwise(chain):
+            above[a].append(b)
+            below[b].append(a)
+    return below, above
+
+
+def _ordered(boxes: list[_Box], chains: list[list[int]]) -> list[list[int]]:
+    """The boxes of each layer in an order that crosses few edges: each near the mean of its neighbours, in sweeps."""
+    layers: list[list[int]] = [[] for _ in range(max(box.layer for box in boxes) + 1)]
+    for i, box in enumerate(boxes):
+        layers[box.layer].append(i)
+    below, above = _neighbours(len(boxes), chains)
+    place = [0.0] * len(boxes)
+    for layer in layers:
+        for at, i in enumerate(layer):
+            place[i] = at
+    for sweep in range(8):
+        towards, order = (below, layers) if sweep % 2 == 0 else (above, layers[::-1])
+        for layer in order:
+            mean = {
+                i: sum(place[n] for n in towards[i]) / len(towards[i]) if towards[i] else place[i]
+                for i in layer
+            }
+            layer.sort(key=lambda i: mean[i])
+            for at, i in enumerate(layer):
+                place[i] = at
+    return layers
+
+
+def _place(boxes: list[_Box], layers: list[list[int]], chains: list[list[int]]) -> tuple[float, float]:
+    """Sets the centres; returns the width and height of the whole."""
+    below, above = _neighbours(len(boxes), chains)
+    for layer in layers:
+        at = 0.0
+        for i in layer:
+            boxes[i].x = at + boxes[i].width / 2
+            at += boxes[i].width + _GAP
+    for sweep in range(12):
+        towards = below if sweep % 2 == 0 else above
+        for layer in layers if sweep % 2 == 0 else layers[::-1]:
+            wanted = [
+                sum(boxes[n].x for n in towards[i]) / len(towards[i]) if towards[i] else boxes[i].x
+                for i in layer
+            ]
+            _spread([boxes[i] for i in layer], wanted)
+    left = min(box.x - box.width / 2 for box in boxes) - 10
+    y = 10.0
+    for layer in reversed(layers):
+        tallest = max(boxes[i].height for i in layer)
+        for i in layer:
+            boxes[i].x -= left
+            boxes[i].y = y + tallest / 2
+        y += tallest + _LAYER_GAP
+    return max(box.x + box.width / 2 for box in boxes) + 10, y - _LAYER_GAP + 10
+
+
+def _spread(layer: list[_Box], wanted: list[float]) -> None:
+    """Moves the boxes of a layer, which keep their order, as near to the wanted places as their widths allow: those that
+    would overlap form a block, which stands at the mean of what they want (pool of adjacent violators)."""
+    blocks: list[tuple[float, int, list[int]]] = []  # sum of wanted starts, count, members
+    offsets = [0.0]
+    for before, after in itertools.pairwise(layer):
+        offsets.append(offsets[-1] + (before.width + after.width) / 2 + _GAP)
+    for i in range(len(layer)):
+        blocks.append((wanted[i] - offsets[i], 1, [i]))
+        while len(blocks) > 1 and blocks[-2][0] / blocks[-2][1] > blocks[-1][0] / blocks[-1][1]:
+            total, count, members = blocks.pop()
+            blocks[-1] = (blocks[-1][0] + total, blocks[-1][1] + count, blocks[-1][2] + members)
+    for total, count, members in blocks:
+        for i in members:
+            layer[i].x = total / count + offsets[i]
+
+
+# --- SVG ---
+
+
+def _svg(
+    boxes: list[_Box], edges: list[tuple[int, int, str]], chains: list[list[int]], width: float, height: float
+) -> str:
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}"'
+        f' viewBox="0 0 {width:.0f} {height:.0f}" font-family="monospace" font-size="11">',
+        '<defs><marker id="tip" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
+        f'<path d="M0,0 L8,4 L0,8 z" fill="{_LINE}"/></marker></defs>',
+        f'<g fill="none" stroke="{_LINE}" stroke-width="1">',
+    ]
+    for (_, _, kind), chain in zip(edges, chains, strict=True):
+        style = ' stroke-dasharray="3 3"' if kind else ' marker-end="url(#tip)"'
+        lines.append(f'<path d="{_curve([boxes[i] for i in reversed(chain)])}"{style}/>')
+    lines.append(f'</g><g text-anchor="middle" fill="{_TEXT}">')
+    for box in boxes:
+        if box.lines:
+            lines += _shown(box)
+    return "\n".join([*lines, "</g></svg>"]) + "\n"
+
+
+def _curve(chain: list[_Box]) -> str:
+    """From the upper box's lower side to the lower one's upper side, upright where it passes a layer."""
+    x, y = chain[0].x, chain[0].y + chain[0].height / 2
+    path = f"M{x:.1f},{y:.1f}"
+    for box in chain[1:]:
+        to_y = box.y - (box.height / 2 if box.lines else 0)
+        middle = (y + to_y) / 2
+        path += f" C{x:.1f},{middle:.1f} {box.x:.1f},{middle:.1f} {box.x:.1f},{to_y:.1f}"
+        x, y = box.x, to_y
+    return path
+
+
+def _shown(box: _Box) -> list[str]:
+    left, top = box.x - box.width / 2, box.y - box.height / 2
+    title = f"<title>{escape(box.title)}</title>" if box.title else ""
+    dash = f' stroke="{_LINE}"' + (' stroke-dasharray="3 3"' if box.kind == "saved" else "")
+    lines = [
+        f'<g>{title}<rect x="{left:.1f}" y="{top:.1f}" width="{box.width:.1f}" height="{box.height:.1f}" rx="4"'
+        f' fill="{_FILL[box.kind]}"{dash}/>'
+    ]
+    for i, text in enumerate(box.lines):
+        lines.append(f'<text x="{box.x:.1f}" y="{top + 4 + _ROW * (i + 0.75):.1f}">{escape(text)}</text>')
+    return [*lines, "</g>"]

@@ -1,0 +1,30 @@
+"""The warning about graphs that grow from iteration to iteration: what the engine has counted, in words."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from rushlight_autograd._alive import nodes_above
+
+
+def warn(site: str, extended: bool, sample: Any, graphs: int) -> None:
+    """Issues it at the line that took the results in; `site` is that line, or the one that made the results.
+
+    In the second case the line is found by looking for whoever has an edge to `sample`, a result's node.
+    """
+    made = ""
+    if not extended:
+        holders = [node.site for node in nodes_above(sample) if node.site]
+        made = f" (made at {site})"
+        site = holders[0] if holders else site
+    file, _, line = site.rpartition(":")
+    file = file.rpartition(" at ")[2]
+    warnings.warn_explicit(
+        f"{graphs} results{made} whose graphs backward() has used up are kept by what this line computes, with all the"
+        " nodes of their graphs; it grows with every iteration and can never be differentiated\n"
+        "hint: keep loss.item() or loss.detach(), not loss itself",
+        UserWarning,
+        file or "<unknown>",
+        int(line) if line.isdigit() else 0,
+    )

@@ -1,0 +1,152 @@
+"""allow_mutation_on_saved_tensors: what was saved is copied when somebody is about to write it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from weakref import WeakSet
+
+from rushlight_autograd._C import _pop_saved_hooks, _push_saved_hooks
+from rushlight_core import Tensor, no_grad
+from rushlight_core.seams.stages import go_on, provide_stage, stage_off, stage_on
+
+__all__ = ["allow_mutation_on_saved_tensors"]
+
+
+class _Saved:
+    """One saved tensor: the one that was given, until its memory is about to be written; then a copy."""
+
+    __slots__ = ("__weakref__", "tensor", "version")
+
+    def __init__(self, tensor: Tensor) -> None:
+        self.tensor = tensor
+        self.version = tensor._version
+
+    def copy(self) -> None:
+        # After a write that nobody announced the value is lost: the engine's own check must find it.
+        if self.tensor._version == self.version:
+            self.tensor = self.tensor.clone()
+            self.version = self.tensor._version
+
+
+class _Book:
+    """All that is saved inside of one block, by memory."""
+
+    def __init__(self) -> None:
+        self.entries: dict[int, WeakSet[_Saved]] = {}
+        self.writing: dict[int, int] = {}  # memory that a running operator is about to write, and its version
+        self.copies = 0
+
+    def pack(self, tensor: Tensor) -> _Saved:
+        saved = _Saved(tensor)
+        memory = _memory(tensor)
+        if self.writing.get(memory) == tensor._version:
+            saved.copy()  # an operator that writes one of its arguments saves it under another name
+        else:
+            self.entries.setdefault(memory, WeakSet()).add(saved)
+        return saved
+
+    @staticmethod
+    def unpack(saved: _Saved) -> Tensor:
+        if saved.tensor._version != saved.version:
+            raise RuntimeError(
+                "backward(): a saved tensor was written by other means than an operator inside of"
+                " allow_mutation_on_saved_tensors\nhint: clone() it before"
+            )
+        return saved.tensor
+
+    def before_write(self, tensor: Tensor) -> None:
+        for saved in self.entries.pop(_memory(tensor), ()):
+            saved.copy()
+            self.copies += 1
+
+
+_active: threading.local = threading.local()
+_attached = False
+
+
+def _memory(tensor: Tensor) -> int:
+    return tensor.untyped_storage().data_ptr()
+
+
+@contextmanager
+def allow_mutation_on_saved_tensors() -> Iterator[_Book]:
+    """Inside, on this thread, writing a tensor that was saved for the backward pass is no error: what the graph needs is
+    copied right before the first write, and only then.
+
+    The backward pass may run inside or afterwards; a write after the block is an error again. The object that is yielded
+    counts the `copies`. Blocks do not nest: RuntimeError.
+    """
+    global _attached
+    if getattr(_active, "book", None) is not None:
+        raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
+    if not _attached:
+        provide_stage("tracer", _before_operator)
+        _attached = True
+    book = _active.book = _Book()
+    _push_saved_hooks(book.pack, book.unpack)
+    try:
+        with stage_on("tracer"):
+            yield book
+    finally:
+        _pop_saved_hooks()
+        _active.book = None
+
+
+def _before_operator(name: str, arguments: tuple[Any, ...], rest: int) -> Any:
+    """Sees every operator; those that write are told by the marks of their schemas."""
+    book: _Book | None = getattr(_active, "book", None)
+    positions = _written(name)
+    if book is None or not positions:
+        return go_on(rest, name, *arguments)
+    written = [t for i in positions for t in _tensors(arguments[i])]
+    with stage_off("tracer"), no_grad():
+        for tensor in written:
+            book.before_write(tensor)
+    before = book.writing
+    book.writing = before | {_memory(t): t._version for t in written}
+    try:
+        return go_on(rest, name, *arguments)
+    finally:
+        book.writing = before
+
+
+def _tensors(argument: Any) -> list[Tensor]:
+    if isinstance(argument, Tensor):
+        return [argument]
+    return [t for t in argument if isinstance(t, Tensor)] if isinstance(argument, (list, tuple)) else []
+
+
+_positions: dict[str, tuple[int, ...]] = {}
+
+
+def _written(name: str) -> tuple[int, ...]:
+    """The numbers of the arguments that an operator writes."""
+    if not _positions:
+        from rushlight_core import _C
+
+        for operator, schema in _C._operators():
+            _positions[operator] = _marked(schema)
+    return _positions[name]
+
+
+def _marked(schema: str) -> tuple[int, ...]:
+    """Of `add_(Tensor(a!) input, ...)`: 0."""
+    inside = schema[schema.index("(") + 1 : schema.rindex(" -> ")]
+    found, depth, start, number = [], 0, 0, 0
+    parts: list[str] = []
+    for i, c in enumerate(inside):
+        depth += (c in "([") - (c in ")]")
+        if c == "," and depth == 0:
+            parts.append(inside[start:i])
+            start = i + 1
+    parts.append(inside[start:])
+    for part in parts:
+        if part.strip() == "*":
+            continue
+        if "!" in part.split("=")[0]:
+            found.append(number)
+        number += 1
+    return tuple(found)

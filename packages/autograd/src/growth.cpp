@@ -1,0 +1,87 @@
+#include "growth.h"
+
+#include <unordered_map>
+
+// Note [Graphs that grow]
+// `total += loss` without item() or detach() is a graph: it holds the graph of every iteration's loss. backward() of each
+// loss has freed what its graph saved, but its nodes stay, and the sum can never be differentiated. Two signs tell of it,
+// and both cost nothing where they are absent. An operator records an edge to a node that was used up: one bit, looked at
+// where the edge is made. Or the sum was made before backward() ran: then the root of that pass has one more owner than
+// its tensor, looked at once for each pass. Such nodes are counted by the line that took them in, as long as they live;
+// kMany at a time are told of. A network that uses its own line again and again, as recurrent ones do, shows neither
+// sign: its nodes are not used up while it is being recorded, and gone soon after.
+
+namespace rushlight::autograd {
+namespace {
+
+constexpr size_t kMany = 64;
+
+struct Key {
+    Site site;
+    bool extended;
+    bool operator==(const Key&) const = default;
+};
+struct Hash {
+    size_t operator()(const Key& k) const { return k.site * 2 + k.extended; }
+};
+struct Count {
+    size_t alive = 0;
+    bool told = false;
+};
+
+struct Table {
+    std::mutex mutex;
+    std::unordered_map<const Node*, Key> watched;
+    std::unordered_map<Key, Count, Hash> counts;
+    Key reached{};
+};
+Table& table() {
+    static Table* t = new Table;  // never destroyed: nodes may outlive static objects
+    return *t;
+}
+std::atomic<bool> report_waits{false};
+
+}  // namespace
+
+void Growth::extended(Node* node) { watch(node, current_site(), true); }
+void Growth::still_held(Node* root) { watch(root, root->site(), false); }
+
+void Growth::watch(Node* node, Site site, bool extended) {
+    if (!site || node->state_.fetch_or(Node::kWatched, std::memory_order_relaxed) & Node::kWatched) return;
+    Table& t = table();
+    std::lock_guard lock(t.mutex);
+    Key key{site, extended};
+    t.watched.emplace(node, key);
+    Count& count = t.counts[key];
+    if (++count.alive < kMany || count.told || report_waits.load(std::memory_order_relaxed)) return;
+    count.told = true;
+    t.reached = key;
+    report_waits.store(true, std::memory_order_release);
+}
+
+void Growth::forget(Node* node) noexcept {
+    Table& t = table();
+    std::lock_guard lock(t.mutex);
+    auto found = t.watched.find(node);
+    if (found == t.watched.end()) return;
+    --t.counts[found->second].alive;
+    t.watched.erase(found);
+}
+
+std::optional<GrowthReport> take_growth_report() {
+    if (!report_waits.load(std::memory_order_relaxed)) [[likely]]
+        return std::nullopt;
+    Table& t = table();
+    std::lock_guard lock(t.mutex);
+    if (!report_waits.exchange(false)) return std::nullopt;
+    GrowthReport report{t.reached.site, t.reached.extended, t.counts[t.reached].alive, nullptr};
+    for (auto& [node, key] : t.watched)
+        // The count may have reached zero on another thread that waits for the lock.
+        if (key == t.reached && node->try_retain()) {
+            report.sample = Ref<Node>::adopt(const_cast<Node*>(node));
+            break;
+        }
+    return report;
+}
+
+}  // namespace rushlight::autograd

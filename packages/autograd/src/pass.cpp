@@ -1,0 +1,261 @@
+#include "pass.h"
+
+#include <algorithm>
+
+#include "rushlight/autograd/anomaly.h"
+#include "rushlight/hooks.h"
+#include "rushlight/interrupt.h"
+#include "rushlight/ops/add.h"
+#include "rushlight/ops/any.h"
+#include "rushlight/ops/isnan.h"
+
+namespace rushlight::autograd {
+
+thread_local Pass* current_pass = nullptr;
+
+namespace {
+std::atomic<uint64_t> next_pass{1};
+
+// Sets a variable of the thread for a scope.
+template <class T>
+class Set {
+  public:
+    Set(T& variable, T value) : variable_(variable), before_(std::exchange(variable, value)) {}
+    ~Set() { variable_ = before_; }
+    Set(const Set&) = delete;
+
+  private:
+    T& variable_;
+    T before_;
+};
+}  // namespace
+
+Pass::Pass(const BackwardOptions& options)
+    : options_(options), id_(next_pass.fetch_add(1, std::memory_order_relaxed)), outer_(current_pass) {}
+Pass::~Pass() = default;
+
+void Pass::add_root(const Edge& edge, Tensor grad) {
+    uint32_t task = task_of(edge.node.get());
+    roots_.push_back(edge.node);
+    deliver(task, edge.index, std::move(grad));
+}
+
+void Pass::discover() {
+    for (uint32_t at = 0; at < tasks_.size(); ++at) {
+        for (Edge& edge : tasks_[at].node->edges()) {
+            if (!edge) continue;
+            uint32_t next = task_of(edge.node.get());
+            ++tasks_[next].dependencies;
+        }
+    }
+}
+
+void Pass::restrict_to(std::span<const Edge> inputs) {
+    for (Task& task : tasks_) task.wanted = false;
+    captures_.resize(inputs.size());
+    for (size_t i = 0; i < inputs.size(); ++i) {
+        uint32_t t = inputs[i] ? table_.find(inputs[i].node.get(), tasks_) : TaskTable::kEmpty;
+        captures_[i] = {t, inputs[i].index, Tensor()};
+        if (t != TaskTable::kEmpty) tasks_[t].captured = true;
+    }
+    std::vector<uint32_t> order(tasks_.size());
+    for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;
+    std::sort(order.begin(), order.end(),
+              [&](uint32_t a, uint32_t b) { return rank(tasks_[a]) < rank(tasks_[b]); });
+    for (uint32_t i : order)
+        for (Edge& edge : tasks_[i].node->edges())
+            if (edge) {
+                const Task& next = tasks_[table_.find(edge.node.get(), tasks_)];
+                tasks_[i].wanted |= next.wanted || next.captured;
+            }
+    restricted_ = true;
+}
+
+void Pass::run() {
+    Set current(current_pass, this);
+    Set idle(detail::idle_edges, uint64_t{0});
+    for (uint32_t i = 0; i < tasks_.size(); ++i)
+        if (tasks_[i].dependencies == 0) push(i);
+    if (parallel_branches()) return run_branches(*this);
+    while (!ready_.empty()) execute(pop());
+}
+
+std::vector<Tensor> Pass::take_captures() {
+    std::vector<Tensor> grads;
+    for (Capture& c : captures_) grads.push_back(std::move(c.grad));
+    return grads;
+}
+
+bool Pass::runs(Node* node) const {
+    uint32_t t = table_.find(node, tasks_);
+    return t != TaskTable::kEmpty && (tasks_[t].wanted || tasks_[t].captured);
+}
+
+bool Pass::later(uint32_t a, uint32_t b) const {
+    bool leaf_a = is_leaf(a), leaf_b = is_leaf(b);
+    if (leaf_a != leaf_b) return leaf_a;
+    return tasks_[a].node->sequence() > tasks_[b].node->sequence();
+}
+void Pass::push(uint32_t task) {
+    ready_.push_back(task);
+    std::push_heap(ready_.begin(), ready_.end(), [&](uint32_t a, uint32_t b) { return later(b, a); });
+}
+uint32_t Pass::pop() {
+    std::pop_heap(ready_.begin(), ready_.end(), [&](uint32_t a, uint32_t b) { return later(b, a); });
+    uint32_t task = ready_.back();
+    ready_.pop_back();
+    return task;
+}
+
+uint32_t Pass::task_of(Node* node) {
+    auto next = static_cast<uint32_t>(tasks_.size());
+    uint32_t found = table_.find_or_insert(node, tasks_, next);
+    if (found == next) {
+        tasks_.push_back({node, 0, static_cast<uint32_t>(grads_.size())});
+        grads_.resize(grads_.size() + node->num_results());
+    }
+    return found;
+}
+
+void Pass::deliver(uint32_t task, uint32_t index, Tensor grad) {
+    if (!grad.defined()) return;
+    tasks_[task].reached = true;
+    add_to(grads_[tasks_[task].first_grad + index], std::move(grad));
+}
+
+void Pass::add_to(Tensor& slot, Tensor grad) const {
+    if (!slot.defined()) {
+        slot = std::move(grad);
+        return;
+    }
+    TensorImpl* impl = slot.impl();
+    bool ours = !options_.create_graph && impl->use_count() == 1 && impl->storage()->use_count() == 1 &&
+                impl->has(Flag::Dense) && slot.dtype() == grad.dtype() && !impl->storage()->read_only() &&
+                impl->storage()->kind() == StorageKind::Cached;
+    if (ours) ops::add_(slot, grad);
+    else slot = ops::add(slot, grad);
+}
+
+void Pass::run_task(uint32_t at, std::span<Tensor> out) {
+    Node* node = tasks_[at].node;
+    std::span<Tensor> grads(grads_.data() + tasks_[at].first_grad, node->num_results());
+    const bool reached = tasks_[at].reached, wanted = tasks_[at].wanted;
+    if (reached && (wanted || tasks_[at].captured)) run_pre_hooks(node, node->hooks_or_null(), grads);
+    if (restricted_) capture(at, grads);
+    // A leaf runs when its `grad` is to be accumulated; grad() gives what arrives to its caller instead.
+    bool leaf_runs = out.empty() && tasks_[at].captured && options_.accumulate_grad;
+    if (reached && (wanted || leaf_runs)) apply(at, grads, out);
+    // Drop the gradients that came in: they may be the last reference to large memory.
+    for (Tensor& grad : grads) grad = Tensor();
+}
+
+void Pass::execute(uint32_t at) {
+    Node* node = tasks_[at].node;
+    // The pass keeps the node: its last owner may be an edge that is dropped on the way.
+    Ref<Node> hold = Ref<Node>::share(node);
+    size_t n = node->edges().size();
+    Results out(n);
+    run_task(at, out);
+    for (size_t k = 0; k < n; ++k) {
+        Edge& edge = node->edges()[k];
+        if (!edge) continue;
+        uint32_t next = table_.find(edge.node.get(), tasks_);
+        deliver(next, edge.index, std::move(out[k]));
+        if (--tasks_[next].dependencies == 0) push(next);
+    }
+    if (++executed_ % 4 == 0) check_interrupted();
+}
+
+namespace {
+
+// Anomaly mode: an error tells what calls recorded the node, and NaN is one.
+void apply_watched(Node* node, std::span<Tensor> grads, std::span<Tensor> out) {
+    auto calls = [&] {
+        const Node::Hooks* hooks = node->hooks_or_null();
+        return hooks && !hooks->calls.empty()
+                   ? "\nThe forward call that recorded it (most recent call last):\n" + hooks->calls
+                   : "\nhint: it was recorded before anomaly mode was on, so the forward call is not known";
+    };
+    try {
+        node->apply(grads, out);
+    } catch (const Error& error) { throw Error(error.kind(), error.what() + calls()); }
+    if (!anomaly_checks_nan()) return;
+    for (size_t i = 0; i < out.size(); ++i) {
+        if (!out[i].defined() || !is_differentiable(out[i].dtype())) continue;
+        Tensor nan = ops::any(ops::isnan(make_alias(out[i])));
+        if (!*nan.data<bool>()) continue;
+        throw_runtime("Function '%s' returned nan values in its %zuth output.%s", node->name().c_str(), i,
+                      calls().c_str());
+    }
+}
+
+// Whoever registers or removes hooks meanwhile, also one of them, changes another list.
+template <class List>
+List copy_of(const List& list) {
+    std::lock_guard lock(hooks_mutex());
+    return list;
+}
+
+AccumulateGrad* leaf_or_null(Node* node) {
+    return node->edges().empty() ? dynamic_cast<AccumulateGrad*>(node) : nullptr;
+}
+
+}  // namespace
+
+void Pass::apply(uint32_t at, std::span<Tensor> grads, std::span<Tensor> out) {
+    Node* node = tasks_[at].node;
+    Node::Hooks* hooks = node->hooks_or_null();
+    std::vector<Tensor> given;
+    if (hooks && !hooks->post.empty()) given.assign(grads.begin(), grads.end());
+    const bool last = !options_.retain_graph;
+    node->enter(last);
+    try {
+        Set idle(detail::idle_edges, restricted_ ? idle_edges(at) : 0);
+        NodeScope scope(node->sequence(), [&] { return node->name(); });
+        if (anomaly_is_on()) [[unlikely]]
+            apply_watched(node, grads, out);
+        else node->apply(grads, out);
+    } catch (...) {
+        node->leave(last, true);
+        throw;
+    }
+    if (last) node->release_saved();
+    node->leave(last, false);
+    if (hooks && !hooks->post.empty())
+        for (auto& hook : copy_of(hooks->post)) hook->call(out, given);
+}
+
+// Edges whose gradients lead to none of the inputs.
+uint64_t Pass::idle_edges(uint32_t at) const {
+    uint64_t idle = 0;
+    std::span<Edge> edges = tasks_[at].node->edges();
+    bool rest_idle = edges.size() > 63;
+    for (size_t k = 0; k < edges.size(); ++k) {
+        if (!edges[k]) continue;
+        const Task& next = tasks_[table_.find(edges[k].node.get(), tasks_)];
+        bool wanted = next.wanted || next.captured;
+        if (k < 63) idle |= uint64_t{!wanted} << k;
+        else rest_idle &= !wanted;
+    }
+    return idle | uint64_t{rest_idle} << 63;
+}
+
+void Pass::run_pre_hooks(Node* node, Node::Hooks* hooks, std::span<Tensor> grads) {
+    if (auto* leaf = leaf_or_null(node)) {
+        if (Meta* m = meta_or_null(leaf->variable().impl()); m && !m->hooks.empty())
+            for (auto& hook : copy_of(m->hooks)) hook->call(grads.subspan(0, 1), {});
+    }
+    if (!hooks) return;
+    if (!hooks->tensor_hooks.empty())
+        for (auto& [index, hook] : copy_of(hooks->tensor_hooks)) hook->call(grads.subspan(index, 1), {});
+    if (!hooks->pre.empty())
+        for (auto& hook : copy_of(hooks->pre)) hook->call(grads, {});
+}
+
+void Pass::capture(uint32_t at, std::span<Tensor> grads) {
+    if (!tasks_[at].captured) return;
+    for (Capture& c : captures_)
+        if (c.task == at) c.grad = grads[c.index];
+}
+
+}  // namespace rushlight::autograd

@@ -1,0 +1,134 @@
+// One backward pass: what it runs, in which order, and the gradients on their way.
+#pragma once
+
+#include "rushlight/autograd/engine.h"
+
+namespace rushlight::autograd {
+
+// A node's part in one backward pass.
+struct Task {
+    Node* node;
+    uint32_t dependencies = 0;  // edges that have yet to deliver
+    uint32_t first_grad;        // its gradients in Pass::grads_
+    bool wanted = true;         // leads to an input, or nothing was said of inputs
+    bool captured = false;      // is an input
+    bool reached = false;       // is one of the roots, or got a gradient
+};
+
+// Pointer to number, open addressing: one pass builds it, so nothing is ever removed.
+class TaskTable {
+  public:
+    TaskTable() : slots_(kInitial, kEmpty) {}
+
+    // The number of the node's task, or `next` when it is new.
+    uint32_t find_or_insert(Node* node, const std::vector<Task>& tasks, uint32_t next) {
+        if (2 * (tasks.size() + 1) > slots_.size()) grow(tasks);
+        size_t at = hash(node) & (slots_.size() - 1);
+        while (slots_[at] != kEmpty) {
+            if (tasks[slots_[at]].node == node) return slots_[at];
+            at = (at + 1) & (slots_.size() - 1);
+        }
+        slots_[at] = next;
+        return next;
+    }
+    uint32_t find(Node* node, const std::vector<Task>& tasks) const {
+        size_t at = hash(node) & (slots_.size() - 1);
+        while (slots_[at] != kEmpty && tasks[slots_[at]].node != node) at = (at + 1) & (slots_.size() - 1);
+        return slots_[at];
+    }
+    static constexpr uint32_t kEmpty = ~0u;
+
+  private:
+    static constexpr size_t kInitial = 64;
+    static size_t hash(Node* node) {
+        return (reinterpret_cast<uintptr_t>(node) >> 6) * 0x9e3779b97f4a7c15ull >> 20;
+    }
+    void grow(const std::vector<Task>& tasks) {
+        std::vector<uint32_t> fresh(slots_.size() * 4, kEmpty);
+        for (uint32_t i = 0; i < tasks.size(); ++i) {
+            size_t at = hash(tasks[i].node) & (fresh.size() - 1);
+            while (fresh[at] != kEmpty) at = (at + 1) & (fresh.size() - 1);
+            fresh[at] = i;
+        }
+        slots_.swap(fresh);
+    }
+    std::vector<uint32_t> slots_;
+};
+
+class Pass {
+  public:
+    explicit Pass(const BackwardOptions& options);
+    ~Pass();
+
+    void add_root(const Edge& edge, Tensor grad);
+    // Finds all nodes behind the roots and counts who delivers to whom.
+    void discover();
+    // Only nodes on a way to `inputs` run. Consumers have greater sequence numbers than what they consume.
+    void restrict_to(std::span<const Edge> inputs);
+    void run();
+    std::vector<Tensor> take_captures();
+
+    bool runs(Node* node) const;
+    uint64_t id() const { return id_; }
+    Pass* outer() const { return outer_; }
+
+  private:
+    friend class Branches;
+
+    struct Capture {
+        uint32_t task;
+        uint32_t index;
+        Tensor grad;
+    };
+    // Gradients of a node's arguments, few of them without an allocation.
+    class Results {
+      public:
+        explicit Results(size_t n) : n_(n) {
+            if (n > 4) more_.resize(n);
+        }
+        operator std::span<Tensor>() { return {n_ > 4 ? more_.data() : few_, n_}; }
+        Tensor& operator[](size_t i) { return n_ > 4 ? more_[i] : few_[i]; }
+
+      private:
+        size_t n_;
+        Tensor few_[4];
+        std::vector<Tensor> more_;
+    };
+
+    // Accumulators run as soon as they can: it frees the gradients that wait in them.
+    static uint64_t rank(const Task& t) { return t.node->edges().empty() ? 0 : t.node->sequence(); }
+    bool is_leaf(uint32_t task) const { return tasks_[task].node->edges().empty(); }
+    bool later(uint32_t a, uint32_t b) const;
+    void push(uint32_t task);
+    uint32_t pop();
+    uint32_t task_of(Node* node);
+    void deliver(uint32_t task, uint32_t index, Tensor grad);
+    void add_to(Tensor& slot, Tensor grad) const;
+    // Runs hooks and node; `out` is empty afterwards where nothing was to be done.
+    void run_task(uint32_t task, std::span<Tensor> out);
+    void execute(uint32_t task);
+    void run_pre_hooks(Node* node, Node::Hooks* hooks, std::span<Tensor> grads);
+    void apply(uint32_t task, std::span<Tensor> grads, std::span<Tensor> out);
+    uint64_t idle_edges(uint32_t task) const;
+    void capture(uint32_t at, std::span<Tensor> grads);
+
+    const BackwardOptions& options_;
+    std::vector<Task> tasks_;
+    std::vector<Tensor> grads_;
+    std::vector<uint32_t> ready_;
+    std::vector<Ref<Node>> roots_;
+    std::vector<Capture> captures_;
+    TaskTable table_;
+    uint64_t executed_ = 0;
+    bool restricted_ = false;
+    uint64_t id_;
+    Pass* outer_ = nullptr;  // whose hook or node runs this one, on the same thread
+};
+
+// The pass that this thread works for; set by run() and by the threads that help it.
+extern thread_local Pass* current_pass;
+
+// Note [Parallel branches], in branches.cpp.
+void run_branches(Pass& pass);
+
+}  // namespace rushlight::autograd
