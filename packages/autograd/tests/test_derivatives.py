@@ -21,7 +21,19 @@ MOST_ELEMENTS = 24  # of the whole Jacobian's rows and columns; beyond that rand
 WITHOUT = {(name, "pairs()") for name in ("floor_divide", "remainder", "fmod")}
 WITHOUT |= {("div.rounded", "pairs(rounding_mode='floor')")}
 WITHOUT |= {("embedding", "t(5, 3), t(2, 3, dtype=int32, low=0, high=4), 1")}
-CONVERSIONS = {"to", "float", "double", "half", "bfloat16", "long", "int", "short", "bool"}
+CONVERSIONS = {
+    "to",
+    "cfloat",
+    "cdouble",
+    "float",
+    "double",
+    "half",
+    "bfloat16",
+    "long",
+    "int",
+    "short",
+    "bool",
+}
 CONSTANT = {"cross_entropy_loss": {"weight"}}  # arguments that are no part of the graph
 WITHOUT |= {
     ("linalg_svd", text) for text in ("t(4, 2)", "t(2, 3, 4)")

@@ -112,3 +112,17 @@ def test_a_view_made_without_gradients_cannot_record() -> None:
         view = y.select(0, 0)
     with pytest.raises(RuntimeError, match="no_grad"):
         view.mul_(x.select(0, 1))
+
+
+def test_memory_of_what_is_recorded_is_not_exchanged() -> None:
+    x = leaf(3)
+    y = x * 2
+    for exchange in (
+        lambda: y.resize_(4),
+        lambda: y.set_(core.zeros(3, dtype=y.dtype)),
+        lambda: core.zeros(2).double().set_(y),
+    ):
+        with pytest.raises(RuntimeError, match="requires grad"):
+            exchange()
+    y.sum().backward()
+    assert x.grad.tolist() == [2, 2, 2]

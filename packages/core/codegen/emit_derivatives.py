@@ -195,9 +195,7 @@ class _Emitter:
         for names, formula in self.d.grads.items():
             lines += [f"        {line}" for line in self._apply(names, formula)]
         lines += ["    }", "    void release_saved() override {", "        Node::release_saved();"]
-        kept = [
-            use for use in saved if self._field_type(use) in ("SavedTensor", "SavedOperand", "SavedList")
-        ]
+        kept = [use for use in saved if self._field_type(use) in ("SavedTensor", "SavedOperand", "SavedList")]
         lines += [f"        {saved_name(use)}.release();" for use in kept]
         lines.append("    }")
         if kept:

@@ -28,7 +28,9 @@ def operands(name: str) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     far = random.integers(info.min, info.max, 300, name), random.integers(max(info.min, -50), 50, 300) | 1
     if not info.min:
         far = far[0], np.abs(far[1])
-    return tuple(np.concatenate([p.astype(name) for p in parts]) for parts in zip((a, b), near, far, strict=True))
+    return tuple(
+        np.concatenate([p.astype(name) for p in parts]) for parts in zip((a, b), near, far, strict=True)
+    )
 
 
 @pytest.mark.parametrize("name", INTEGERS)

@@ -20,6 +20,7 @@ DRAWS: dict[str, Callable[[], Any]] = {
     "cauchy_": lambda: core.empty(3, 5).cauchy_(),
     "log_normal_": lambda: core.empty(3, 5).log_normal_(),
     "multinomial": lambda: core.multinomial(core.tensor([0.2, 0.3, 0.5]), 8, True),
+    "poisson": lambda: core.poisson(core.full((3, 25), 3.5)),
     "dropout": lambda: core.dropout(core.ones(50), 0.5, True),
     "half": lambda: core.rand(7, dtype=core.float16),
 }
@@ -137,3 +138,29 @@ def test_fork_rng_leaves_no_trace() -> None:
     assert core.equal(core.rand(4), wanted)
     with pytest.raises(RuntimeError, match="fork_rng"):
         core.fork_rng(devices=[0])
+
+
+def test_poisson_is_the_quantile_of_the_uniform_value() -> None:
+    stats = pytest.importorskip("scipy.stats")
+    rates = core.tensor([0.0, 1e-3, 0.5, 3.0, 40.0, 1e3, 1e6], dtype=core.float64).repeat(400)
+    core.manual_seed(3)
+    uniform = core.rand(rates.numel(), dtype=core.float64)
+    core.manual_seed(3)
+    values = core.poisson(rates)
+    expected = stats.poisson.ppf(uniform.numpy(), rates.numpy())
+    far = abs(values.numpy() - expected) > (
+        rates.numpy() > 1e5
+    )  # SciPy's last digits, where steps are a millionth
+    assert not far.any()
+    for dtype in (core.float16, core.bfloat16, core.float32):
+        small = core.tensor([0.0, 2.0, 9.0], dtype=dtype)
+        assert core.poisson(small).dtype is dtype
+    huge = core.poisson(core.full((4000,), 1e12, dtype=core.float64))
+    assert abs(float(huge.mean()) - 1e12) < 1e5
+    assert abs(float(huge.var()) / 1e12 - 1) < 0.1
+
+
+def test_poisson_refuses_what_is_no_expected_number() -> None:
+    for bad in (-1.0, float("nan"), float("inf")):
+        with pytest.raises(RuntimeError, match="poisson"):
+            core.poisson(core.tensor([1.0, bad]))

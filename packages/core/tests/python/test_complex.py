@@ -188,3 +188,12 @@ def test_embedding() -> None:
     table = core.complex(core.randn(5, 3), core.randn(5, 3))
     rows = core.tensor([[4, 0], [4, 4]])
     assert core.embedding(table, rows).tolist() == table[rows].tolist()
+
+
+def test_copies_of_parts_and_of_pairs() -> None:
+    z = core.tensor([[1 + 2j, 3 - 4j]])
+    pairs = core.view_as_real_copy(z)
+    again = core.view_as_complex_copy(pairs)
+    assert again.tolist() == z.tolist()
+    pairs.zero_()
+    assert again.tolist() == z.tolist() == [[1 + 2j, 3 - 4j]]

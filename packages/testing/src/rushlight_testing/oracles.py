@@ -324,3 +324,19 @@ def scattered(x: Array, dim: int, index: Array, src: Array, reduce: str, include
     for to, values in met.items():
         out[to] = np.floor(f(values)) if reduce == "mean" and x.dtype.kind in "iu" else f(values)
     return out
+
+
+def polynomial(name: str, x: Any, n: Any) -> Array:
+    """An orthogonal polynomial of SciPy's, or Chebyshev's of the third and fourth kind ("v", "w", "shifted_v", ...)."""
+    from scipy import special
+
+    real = [np.asarray(np.real(v), np.float64) for v in (x, n)]
+    x, degree = np.broadcast_arrays(real[0], np.trunc(real[1]))
+    if name.startswith("shifted_"):
+        return polynomial(name.removeprefix("shifted_"), 2 * x - 1, degree)
+    if name in ("v", "w"):
+        sign = -1 if name == "v" else 1
+        return polynomial("eval_chebyu", x, degree) + sign * polynomial("eval_chebyu", x, degree - 1)
+    function = getattr(special, name)
+    values = [function(int(k), v) if k >= 0 else 0.0 for k, v in zip(degree.flat, x.flat, strict=True)]
+    return np.array(values, np.float64).reshape(x.shape)

@@ -60,6 +60,8 @@ Tensor cuda(const Tensor& input, std::optional<Device> device, bool, Format memo
     }
 RL_CONVERSION(float_, Float32)
 RL_CONVERSION(double_, Float64)
+RL_CONVERSION(cfloat, Complex64)
+RL_CONVERSION(cdouble, Complex128)
 RL_CONVERSION(half, Float16)
 RL_CONVERSION(bfloat16, BFloat16)
 RL_CONVERSION(long_, Int64)

@@ -7,6 +7,8 @@
 #include "rushlight/ops/copy_.h"
 #include "rushlight/ops/digamma.h"
 #include "rushlight/ops/lgamma.h"
+#include "rushlight/ops/mul.h"
+#include "rushlight/ops/sinc.h"
 #include "rushlight/ops/sub.h"
 
 namespace rushlight::composites {
@@ -30,6 +32,13 @@ Tensor mvlgamma(const Tensor& input, int64_t p) {
         sum = ops::add(sum, ops::lgamma(ops::sub(input, Scalar(0.5 * static_cast<double>(i)))));
     constexpr double kLogPi = 1.1447298858494002;
     return p == 1 ? sum : ops::add(sum, Scalar(0.25 * kLogPi * static_cast<double>(p * (p - 1))));
+}
+
+Tensor special_spherical_bessel_j0(const Tensor& input) {
+    RL_CHECK(!is_complex(input.dtype()), throw_not_implemented,
+             "special.spherical_bessel_j0: not defined for dtype %s", name(input.dtype()));
+    constexpr double kOverPi = 0.3183098861837907;  // sinc is sin(pi x) / (pi x)
+    return ops::sinc(ops::mul(input, Scalar(kOverPi)));
 }
 
 Tensor logit(const Tensor& input, std::optional<double> eps) {

@@ -17,6 +17,8 @@
 #include "rushlight/ops/unfold.h"
 #include "rushlight/ops/unsqueeze.h"
 #include "rushlight/ops/view.h"
+#include "rushlight/ops/view_as_complex.h"
+#include "rushlight/ops/view_as_real.h"
 
 namespace rushlight::composites {
 namespace {
@@ -35,6 +37,8 @@ Tensor as_strided_copy(const Tensor& input, IntList size, IntList stride,
                        std::optional<int64_t> storage_offset) {
     return copy(ops::as_strided(input, size, stride, storage_offset));
 }
+Tensor view_as_real_copy(const Tensor& input) { return copy(ops::view_as_real(input)); }
+Tensor view_as_complex_copy(const Tensor& input) { return copy(ops::view_as_complex(input)); }
 Tensor diagonal_copy(const Tensor& input, int64_t offset, int64_t dim1, int64_t dim2) {
     return copy(ops::diagonal(input, offset, dim1, dim2));
 }

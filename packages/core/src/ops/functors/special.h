@@ -18,6 +18,10 @@ RL_SPECIAL_FUNCTION(SpecialBesselJ0, ::j0)
 RL_SPECIAL_FUNCTION(SpecialBesselJ1, ::j1)
 RL_SPECIAL_FUNCTION(SpecialBesselY0, ::y0)
 RL_SPECIAL_FUNCTION(SpecialBesselY1, ::y1)
+RL_SPECIAL_FUNCTION(SpecialModifiedBesselK0, math::k0)
+RL_SPECIAL_FUNCTION(SpecialModifiedBesselK1, math::k1)
+RL_SPECIAL_FUNCTION(SpecialScaledModifiedBesselK0, math::k0e)
+RL_SPECIAL_FUNCTION(SpecialScaledModifiedBesselK1, math::k1e)
 #undef RL_SPECIAL_FUNCTION
 
 // With an own one for float.

@@ -138,6 +138,59 @@ RL_SPECIAL double i1(double x) {
     return x != x ? x : std::copysign(scaled_up(std::fabs(x), std::fabs(i1e(x))), x);
 }
 
+/// e^x K0(x) and e^x K1(x) for x > 0: up to 2 the series of DLMF 10.31, beyond it the continued fraction of N. M. Temme,
+/// "On the numerical evaluation of the modified Bessel function of the third kind", 1975, summed by Steed's algorithm.
+struct BesselK {
+    double order0, order1;
+};
+RL_SPECIAL BesselK scaled_bessel_k(double x) {
+    if (x <= 2) {
+        constexpr double kEuler = 0.57721566490153286;
+        const double square = x * x / 4, log_half = std::log(x / 2);
+        // Terms square^k / (k!)^2 and / (k! (k+1)!), with psi(k + 1) = harmonic - Euler's constant.
+        double term = 1, harmonic = 0, i0 = 0, i1 = 0, sum0 = 0, sum1 = 0;
+        for (int k = 0; k < 16; ++k) {
+            i0 += term;
+            i1 += term / (k + 1);
+            sum0 += term * (harmonic - kEuler);
+            sum1 += term / (k + 1) * (2 * harmonic + 1.0 / (k + 1) - 2 * kEuler);
+            harmonic += 1.0 / (k + 1);
+            term *= square / ((k + 1.0) * (k + 1.0));
+        }
+        const double scale = std::exp(x);
+        return {scale * (sum0 - log_half * i0), scale * (1 / x + x / 2 * (log_half * i1 - sum1 / 2))};
+    }
+    if (!(x < kInfinity)) return x == kInfinity ? BesselK{0, 0} : BesselK{x, x};
+    double b = 2 * (1 + x), d = 1 / b, change = d, fraction = d, a = -0.25, c = 0.25, q = 0.25, q0 = 0,
+           q1 = 1;
+    double sum = 1 + q * change;
+    for (int k = 2; k < 200; ++k) {
+        a -= 2 * (k - 1);
+        c *= -a / k;
+        const double next = (q0 - b * q1) / a;
+        q0 = q1;
+        q1 = next;
+        q += c * next;
+        b += 2;
+        d = 1 / (b + a * d);
+        change *= b * d - 1;
+        fraction += change;
+        const double more = q * change;
+        sum += more;
+        if (std::fabs(more) < 1e-17 * std::fabs(sum)) break;
+    }
+    const double k0 = std::sqrt(1.5707963267948966 / x) / sum;
+    return {k0, k0 * (x + 0.5 - fraction * 0.25) / x};
+}
+RL_SPECIAL double k0e(double x) {
+    return x > 0 ? scaled_bessel_k(x).order0 : x == 0 ? kInfinity : static_cast<double>(NAN);
+}
+RL_SPECIAL double k1e(double x) {
+    return x > 0 ? scaled_bessel_k(x).order1 : x == 0 ? kInfinity : static_cast<double>(NAN);
+}
+RL_SPECIAL double k0(double x) { return x > 0 ? std::exp(-x) * k0e(x) : k0e(x); }
+RL_SPECIAL double k1(double x) { return x > 0 ? std::exp(-x) * k1e(x) : k1e(x); }
+
 }  // namespace RUSHLIGHT_CPU
 }  // namespace math
 }  // namespace

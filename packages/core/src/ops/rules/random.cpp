@@ -50,6 +50,13 @@ Outputs bernoulli(const Tensor& input, Generator*) {
     return out;
 }
 
+Outputs poisson(const Tensor& input, Generator*) {
+    floating_only("poisson", input);
+    Outputs out;
+    out.like(input);
+    return out;
+}
+
 Outputs multinomial(const Tensor& input, int64_t num_samples, bool replacement, Generator*) {
     floating_only("multinomial", input);
     RL_CHECK(input.dim() == 1 || input.dim() == 2, throw_runtime,

@@ -1,0 +1,77 @@
+// Orthogonal polynomials by their usual names.
+#include "bodies/polynomials.h"
+#include "ops/pointwise.h"
+#include "rushlight/ops/_chebyshev_t.h"
+#include "rushlight/ops/_gegenbauer.h"
+#include "rushlight/ops/_hermite_h.h"
+#include "rushlight/ops/_hermite_he.h"
+#include "rushlight/ops/_laguerre.h"
+#include "rushlight/ops/add.h"
+#include "rushlight/ops/mul.h"
+#include "rushlight/ops/sub.h"
+#include "rushlight/ops/trunc.h"
+
+#include <cmath>
+
+namespace rushlight::composites {
+namespace {
+
+// The degree as a whole number: the derivatives multiply by it.
+struct Degree {
+    Tensor whole;  // what `n` refers to
+    TensorOrScalar n;
+    Degree(const char* op, const TensorOrScalar& input, const TensorOrScalar& given)
+        : whole(given.is_tensor() ? ops::trunc(given.tensor()) : Tensor()),
+          n(given.is_tensor() ? TensorOrScalar(whole)
+                              : TensorOrScalar(Scalar(std::trunc(given.scalar().to<double>())))) {
+        RL_CHECK(input.is_tensor() || given.is_tensor(), throw_type,
+                 "%s(input, n): one of them must be a tensor", op);
+        if (input.is_tensor() && given.is_tensor())
+            broadcast_shapes(op, "input", input.tensor().sizes(), "n", given.tensor().sizes());
+    }
+};
+
+// 2 input - 1.
+struct Shifted {
+    Tensor moved;  // what `x` refers to
+    TensorOrScalar x;
+    explicit Shifted(const TensorOrScalar& input)
+        : moved(input.is_tensor() ? ops::sub(ops::mul(input.tensor(), Scalar(2)), Scalar(1)) : Tensor()),
+          x(input.is_tensor() ? TensorOrScalar(moved)
+                              : TensorOrScalar(Scalar(2 * input.scalar().to<double>() - 1))) {}
+};
+
+// Of the second kind, plus `sign` times the one of a degree less.
+Tensor second_kind(const TensorOrScalar& input, const Degree& degree, int sign) {
+    const Tensor u = ops::_gegenbauer(input, degree.n, Scalar(1));
+    if (sign == 0) return u;
+    const Tensor less = degree.n.is_tensor() ? ops::sub(degree.whole, Scalar(1)) : Tensor();
+    const Tensor u_less = ops::_gegenbauer(
+        input,
+        less.defined() ? TensorOrScalar(less) : TensorOrScalar(Scalar(degree.n.scalar().to<double>() - 1)),
+        Scalar(1));
+    return ops::add(u, u_less, Scalar(sign));
+}
+
+}  // namespace
+
+#define RL_POLYNOMIAL(name, value)                                                \
+    Tensor special_##name(const TensorOrScalar& input, const TensorOrScalar& n) { \
+        const Degree degree("special." #name, input, n);                          \
+        return value;                                                             \
+    }
+RL_POLYNOMIAL(chebyshev_polynomial_t, ops::_chebyshev_t(input, degree.n))
+RL_POLYNOMIAL(chebyshev_polynomial_u, second_kind(input, degree, 0))
+RL_POLYNOMIAL(chebyshev_polynomial_v, second_kind(input, degree, -1))
+RL_POLYNOMIAL(chebyshev_polynomial_w, second_kind(input, degree, 1))
+RL_POLYNOMIAL(shifted_chebyshev_polynomial_t, ops::_chebyshev_t(Shifted(input).x, degree.n))
+RL_POLYNOMIAL(shifted_chebyshev_polynomial_u, second_kind(Shifted(input).x, degree, 0))
+RL_POLYNOMIAL(shifted_chebyshev_polynomial_v, second_kind(Shifted(input).x, degree, -1))
+RL_POLYNOMIAL(shifted_chebyshev_polynomial_w, second_kind(Shifted(input).x, degree, 1))
+RL_POLYNOMIAL(hermite_polynomial_h, ops::_hermite_h(input, degree.n))
+RL_POLYNOMIAL(hermite_polynomial_he, ops::_hermite_he(input, degree.n))
+RL_POLYNOMIAL(laguerre_polynomial_l, ops::_laguerre(input, degree.n, Scalar(0)))
+RL_POLYNOMIAL(legendre_polynomial_p, ops::_gegenbauer(input, degree.n, Scalar(0.5)))
+#undef RL_POLYNOMIAL
+
+}  // namespace rushlight::composites

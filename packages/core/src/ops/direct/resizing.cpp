@@ -1,0 +1,76 @@
+// Other memory for a tensor, or more of it.
+#include "bodies/resizing.h"
+#include "bodies/views.h"
+#include "ops/memory_format.h"
+#include "ops/pointwise.h"
+#include "ops/views.h"
+
+namespace rushlight::direct {
+namespace {
+
+// A graph's nodes would read what they saved in the new geometry, and no formula follows memory that is exchanged.
+void check_unrecorded(const char* op, const Tensor& t) {
+    RL_CHECK(!(t.impl()->stages() & bit(Stage::Autograd)), throw_runtime,
+             "%s: a tensor that requires grad cannot be given other memory\nhint: use detach() first", op);
+}
+
+const Tensor& placed(const char* op, const Tensor& input, Ref<Storage> storage, IntList sizes,
+                     IntList strides, int64_t offset) {
+    TensorImpl* impl = input.impl();
+    if (impl->use_count() > 1) begin_write(op, input);
+    if (storage.get() != impl->storage()) impl->leave_root();
+    impl->assign(std::move(storage), sizes, strides, offset, input.dtype());
+    return input;
+}
+
+}  // namespace
+
+Tensor resize_(const Tensor& input, IntList size, std::optional<std::string_view> format) {
+    check_unrecorded("resize_", input);
+    // Of a tensor without memory: its checks and its strides.
+    const Tensor plan =
+        make_in_format(size, input.dtype(), Device{DeviceType::Meta}, memory_format("resize_", format));
+    Storage* storage = input.impl()->storage();
+    const int64_t offset = input.impl()->offset();
+    int64_t bytes;
+    RL_CHECK(!__builtin_add_overflow(offset, plan.numel(), &bytes) &&
+                 !__builtin_mul_overflow(bytes, static_cast<int64_t>(itemsize(input.dtype())), &bytes),
+             throw_runtime, "resize_(size): %s has more bytes than an int64 counts", to_string(size).c_str());
+    if (plan.numel() > 0 && static_cast<size_t>(bytes) > storage->nbytes()) {
+        check_writable("resize_", input);
+        storage->resize(static_cast<size_t>(bytes));
+    }
+    return placed("resize_", input, Ref<Storage>::share(storage), plan.sizes(), plan.strides(), offset);
+}
+
+Tensor resize_as_(const Tensor& input, const Tensor& the_template, std::optional<std::string_view> format) {
+    check_unrecorded("resize_as_", input);
+    return resize_(input, the_template.sizes(), format);
+}
+
+Tensor set_(const Tensor& input) {
+    check_unrecorded("set_", input);
+    return placed("set_", input, Storage::allocate(0, input.device()), kInts<0>, kInts<1>, 0);
+}
+
+Tensor set__tensor(const Tensor& input, const Tensor& source) {
+    return set__strided(input, source, source.impl()->offset(), source.sizes(), source.strides());
+}
+
+Tensor set__strided(const Tensor& input, const Tensor& source, int64_t storage_offset, IntList size,
+                    IntList stride) {
+    check_unrecorded("set_", input);
+    check_unrecorded("set_", source);
+    RL_CHECK(source.dtype() == input.dtype() && source.device() == input.device(), throw_runtime,
+             "set_(source): must have the tensor's dtype and device, %s on %s, got %s on %s",
+             name(input.dtype()), name(input.device()).c_str(), name(source.dtype()),
+             name(source.device()).c_str());
+    const bool dense = stride.empty() && !size.empty();
+    const Tensor plan = dense ? make_tensor(size, input.dtype(), Device{DeviceType::Meta}) : Tensor();
+    const ViewSpec spec = views::as_strided(source, size, dense ? plan.strides() : stride, storage_offset);
+    const auto n = static_cast<size_t>(spec.ndim);
+    return placed("set_", input, Ref<Storage>::share(source.impl()->storage()), IntList(spec.sizes, n),
+                  IntList(spec.strides, n), spec.offset);
+}
+
+}  // namespace rushlight::direct

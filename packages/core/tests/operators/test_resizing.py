@@ -1,0 +1,80 @@
+"""Tensors that get other memory: what stays of the old one, who sees the new one, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+import rushlight_core as core
+
+
+def test_memory_grows_and_keeps_its_elements() -> None:
+    x = core.arange(6.0)
+    head = x[:2]
+    same = x.resize_(2, 2)
+    assert same is x
+    assert x.tolist() == [[0, 1], [2, 3]]
+    x.resize_((3, 4))
+    assert x.reshape(-1)[:6].tolist() == [0, 1, 2, 3, 4, 5]
+    x.fill_(7)
+    assert head.tolist() == [7, 7]  # it is the same memory
+    assert x.resize_(()).tolist() == 7
+    assert x.resize_as_(core.zeros(5, 1)).shape == (5, 1)
+    assert x.resize_(0, 3).shape == (0, 3)
+    assert core.zeros(2, 3, 4, 5).resize_(1, 2, 3, 4, memory_format=core.channels_last).stride() == (
+        24,
+        1,
+        8,
+        2,
+    )
+
+
+def test_a_view_begins_where_it_did() -> None:
+    x = core.arange(6.0)
+    assert x[2:].resize_(2).tolist() == [2, 3]
+    assert x[4:].resize_(3)[:2].tolist() == [4, 5]
+    assert x.tolist() == [0, 1, 2, 3, 4, 5]
+
+
+def test_set() -> None:
+    x, y = core.zeros(3), core.arange(6.0)
+    x.set_(y)
+    assert x.data_ptr() == y.data_ptr()
+    assert x.shape == (6,)
+    x.set_(y, 1, (2, 2))
+    assert x.tolist() == [[1, 2], [3, 4]]
+    x.set_(y, 0, (2,), (5,))
+    x[1] = 9
+    assert y[5] == 9
+    view = y[2:]
+    view.set_(core.ones(2))
+    view.zero_()
+    assert y.tolist() == [0, 1, 2, 3, 4, 9]
+    assert x.set_().shape == (0,)
+
+
+def test_refusals_leave_everything_as_it_was() -> None:
+    x = core.ones(3, requires_grad=True)
+    y = core.arange(3.0)
+    held = y.numpy()
+    for refused in (
+        lambda: x.resize_(4),
+        lambda: x.set_(y),
+        lambda: y.set_(x),
+        lambda: y.resize_(4),
+        lambda: y.set_(core.arange(3)),
+        lambda: y.set_(y, 2, (2,)),
+        lambda: y.set_(y, 0, (2,), (2**62,)),
+        lambda: y.resize_(2**62, 8),
+        lambda: y.resize_(-1),
+    ):
+        with pytest.raises(RuntimeError):
+            refused()
+    with pytest.raises(MemoryError):
+        core.zeros(2).resize_(2**45)
+    assert x.tolist() == [1, 1, 1]
+    assert y.tolist() == held.tolist() == [0, 1, 2]
+
+
+def test_meta() -> None:
+    x = core.empty(2, 3, device="meta")
+    assert x.resize_(2**40, 4).shape == (2**40, 4)
