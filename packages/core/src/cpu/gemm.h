@@ -25,6 +25,10 @@ struct Gemm {
     const T* init;
     int64_t init_row;
     int64_t init_col;  // 0 or 1
+    // Note [Pairs of bfloat16]
+    // An element of a and b stands for two bfloat16 numbers, neighbours along k, in the bits of one float; `k` counts such
+    // pairs. One instruction of AVX512-BF16 multiplies and adds both. Whatever copies elements copies pairs as well.
+    bool pairs = false;
 };
 
 /// The same of integers of any size, modulo 2^bits, for a batch; c is row-major.
@@ -58,6 +62,9 @@ struct GemmKernels {
     float (*dot_f32)(int64_t n, const float* x, int64_t x_stride, const float* y, int64_t y_stride);
     double (*dot_f64)(int64_t n, const double* x, int64_t x_stride, const double* y, int64_t y_stride);
     void (*integer)(const IntegerGemm&, DType);
+    // Whether this processor multiplies pairs of bfloat16, and pairs made of two lines of n numbers.
+    bool (*has_pairs)();
+    void (*pair_up)(float* out, const uint16_t* even, const uint16_t* odd, int64_t n);
 };
 
 RUSHLIGHT_KERNEL_TABLE(GemmKernels, gemm_kernels)

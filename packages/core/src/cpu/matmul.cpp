@@ -1,5 +1,7 @@
 #include "cpu/matmul.h"
 
+#include <cstring>
+
 #include "cpu/contiguous.h"
 #include "cpu/gemm.h"
 #include "rushlight/complex.h"
@@ -184,19 +186,70 @@ void multiply_complex(KernelContext& ctx, const View& out, const View* input, co
     join_parts(p, re.as<T>(), im.as<T>());
 }
 
-void multiply(KernelContext& ctx, const View& out, const View* input, const View& a, const View& b,
-              bool b_transposed, double beta, double alpha) {
-    if (out.dtype == DType::Complex64)
-        return multiply_complex<float>(ctx, out, input, a, b, b_transposed, beta, alpha);
-    if (out.dtype == DType::Complex128)
-        return multiply_complex<double>(ctx, out, input, a, b, b_transposed, beta, alpha);
-    if (is_reduced(out.dtype)) {
-        const WidenedOut wide(ctx, out);
-        const View init = input == nullptr ? View{} : widened(ctx, *input);
-        multiply(ctx, wide.view(), input == nullptr ? nullptr : &init, widened(ctx, a), widened(ctx, b),
-                 b_transposed, beta, alpha);
-        return wide.finish();
+// --- pairs of bfloat16: Note [Pairs of bfloat16] -----------------------------------------------------------------
+
+// `count` matrices of `lines` lines of `k` numbers as lines of pairs, which run along k. Where the numbers of a line are
+// adjacent, the matrix is one of pairs already; else a pair is made of each two steps along k, and pairs of different lines
+// are adjacent.
+Operand paired(KernelContext& ctx, const Operand& v, int64_t count, int64_t lines, int64_t line, int64_t step,
+               int64_t k) {
+    const auto* in = static_cast<const uint16_t*>(v.data);
+    if (step == 1 && k % 2 == 0 && line % 2 == 0 && v.batch % 2 == 0 &&
+        reinterpret_cast<uintptr_t>(in) % 4 == 0)
+        return {in, v.batch / 2, line / 2, 1};
+    const int64_t pairs = (k + 1) / 2, matrices = v.batch == 0 ? 1 : count, size = lines * pairs;
+    float* out = scratch<float>(ctx, matrices * size);
+    if (line != 1) {  // line after line
+        parallel_for(0, matrices * lines, (1 << 15) / (k + 1) + 1, [&](int64_t first, int64_t last) {
+            for (int64_t i = first; i < last; ++i) {
+                const uint16_t* from = in + i / lines * v.batch + i % lines * line;
+                auto* to = reinterpret_cast<uint32_t*>(out + i * pairs);
+                for (int64_t p = 0; p < k / 2; ++p)
+                    to[p] = from[2 * p * step] | static_cast<uint32_t>(from[(2 * p + 1) * step]) << 16;
+                if (k % 2) to[k / 2] = from[(k - 1) * step];
+            }
+        });
+        return {out, v.batch == 0 ? 0 : size, pairs, 1};
     }
+    const auto* zeros = static_cast<const uint16_t*>(nullptr);
+    if (k % 2) {
+        auto* made = scratch<uint16_t>(ctx, lines);
+        std::memset(made, 0, static_cast<size_t>(lines) * sizeof(uint16_t));
+        zeros = made;
+    }
+    parallel_for(0, matrices * pairs, (1 << 15) / (lines + 1) + 1, [&](int64_t first, int64_t last) {
+        for (int64_t i = first; i < last; ++i) {
+            const uint16_t* even = in + i / pairs * v.batch + 2 * (i % pairs) * step;
+            const bool alone = 2 * (i % pairs) + 1 == k;
+            gemm_kernels().pair_up(out + i * lines, even, alone ? zeros : even + step, lines);
+        }
+    });
+    return {out, v.batch == 0 ? 0 : size, 1, lines};
+}
+
+// Below this, what widening costs is less than what the instruction saves.
+constexpr int64_t kLeastPairs = 32 * 32 * 32;
+
+bool multiplies_pairs(DType dtype, const Product& p) {
+    return dtype == DType::BFloat16 && p.m * p.n * p.k >= kLeastPairs && p.k >= 2 &&
+           gemm_kernels().has_pairs();
+}
+
+void multiply_pairs(KernelContext& ctx, Product p) {
+    // Of a the lines are rows, of b columns.
+    const Operand a = paired(ctx, p.a, p.count, p.m, p.a.row, p.a.col, p.k),
+                  b = paired(ctx, p.b, p.count, p.n, p.b.col, p.b.row, p.k);
+    p.a = a;
+    p.b = {b.data, b.batch, b.col, b.row};
+    p.k = (p.k + 1) / 2;
+    Gemm<float> g = typed<float>(p);
+    g.pairs = true;
+    if (p.count == 1) return gemm_kernels().gemm_f32(ctx, g);
+    gemm_kernels().batched_f32(ctx, g, p.count, p.a.batch, p.b.batch, p.out.batch, p.init.batch);
+}
+
+Product product_of(KernelContext& ctx, const View& out, const View* input, const View& a, const View& b,
+                   bool b_transposed, double beta, double alpha) {
     Product p;
     p.a = matrix(a);
     p.b = matrix(b);
@@ -211,6 +264,25 @@ void multiply(KernelContext& ctx, const View& out, const View* input, const View
     p.beta = beta;
     normalise(p);
     turn_columns(p);
+    return p;
+}
+
+void multiply(KernelContext& ctx, const View& out, const View* input, const View& a, const View& b,
+              bool b_transposed, double beta, double alpha) {
+    if (out.dtype == DType::Complex64)
+        return multiply_complex<float>(ctx, out, input, a, b, b_transposed, beta, alpha);
+    if (out.dtype == DType::Complex128)
+        return multiply_complex<double>(ctx, out, input, a, b, b_transposed, beta, alpha);
+    if (is_reduced(out.dtype)) {
+        const WidenedOut wide(ctx, out);
+        const View init = input == nullptr ? View{} : widened(ctx, *input),
+                   *added = input == nullptr ? nullptr : &init;
+        const Product p = product_of(ctx, wide.view(), added, a, b, b_transposed, beta, alpha);
+        if (multiplies_pairs(out.dtype, p)) multiply_pairs(ctx, p);
+        else multiply(ctx, wide.view(), added, widened(ctx, a), widened(ctx, b), b_transposed, beta, alpha);
+        return wide.finish();
+    }
+    const Product p = product_of(ctx, out, input, a, b, b_transposed, beta, alpha);
     if (out.dtype == DType::Float32 || out.dtype == DType::Float64)
         return multiply_floating(ctx, out.dtype, p);
     if (out.dtype == DType::Bool && (out.numel == 0 || p.k == 0) && p.init.data == nullptr) return clear(out);

@@ -9,6 +9,8 @@
 //              multiplication", 2008)
 #include "cpu/gemm.h"
 
+#include <type_traits>
+
 #include "cpu/contiguous.h"
 #include "cpu/kernels/gemm_micro.h"
 #include "cpu/kernels/gemm_pack.h"
@@ -183,10 +185,19 @@ struct Block {
                         t.next_row = g.b_row;
                         next += kLine;
                     }
-                    tiles<T, true>.fn[rows - 1][vectors - 1](t);
+                    product_of(rows, vectors)(t);
                 }
             }
         }
+    }
+
+    TileFn<T> product_of(int64_t rows, int64_t vectors) const {
+#if defined(__AVX512F__)
+        if constexpr (std::is_same_v<T, float>) {
+            if (g.pairs) return tiles<T, true, true>.fn[rows - 1][vectors - 1];
+        }
+#endif
+        return tiles<T, true>.fn[rows - 1][vectors - 1];
     }
 
     void pack_group(int64_t j_begin, int64_t j_end, T* buffer) const {
@@ -223,6 +234,7 @@ enum class Way { InPlace, Stream, Dot, Packed };
 
 template <class T>
 Way choose(const Gemm<T>& g) {
+    if (g.pairs) return Way::Packed;
     if (g.b_col == 1) {
         const bool cached = g.n * g.k <= (1 << 20) / static_cast<int64_t>(sizeof(T));
         if (cached && g.m > 2 && (g.m <= kStridedRows || g.m * g.n * g.k <= 48 * 48 * 48))
@@ -413,11 +425,34 @@ void integer(const IntegerGemm& g, DType dtype) {
                  });
 }
 
+bool has_pairs() {
+#if defined(__AVX512F__)
+    return __builtin_cpu_supports("avx512bf16");
+#else
+    return false;
+#endif
+}
+
+void pair_up(float* out, const uint16_t* even, const uint16_t* odd, int64_t n) {
+    auto* bits = reinterpret_cast<uint32_t*>(out);
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) bits[i] = even[i] | static_cast<uint32_t>(odd[i]) << 16;
+}
+
 }  // namespace
 
-const GemmKernels gemm_kernels_table = {gemm_one<float>,      gemm_one<double>, scratch_size<float>,
-                                        scratch_size<double>, serial<float>,    serial<double>,
-                                        batched<float>,       batched<double>,  dot<float>,
-                                        dot<double>,          integer};
+const GemmKernels gemm_kernels_table = {gemm_one<float>,
+                                        gemm_one<double>,
+                                        scratch_size<float>,
+                                        scratch_size<double>,
+                                        serial<float>,
+                                        serial<double>,
+                                        batched<float>,
+                                        batched<double>,
+                                        dot<float>,
+                                        dot<double>,
+                                        integer,
+                                        has_pairs,
+                                        pair_up};
 
 }  // namespace rushlight::cpu::RUSHLIGHT_CPU

@@ -55,7 +55,15 @@ struct TileArgs {
 template <class T>
 using TileFn = void (*)(const TileArgs<T>&);
 
-template <class T, int kRows, int kVectors, bool kPacked>
+// acc + the products of two pairs in each lane: Note [Pairs of bfloat16]. `a` is one pair, for all lanes.
+RL_INLINE void add_products_of_pairs([[maybe_unused]] Vec<float>& acc, [[maybe_unused]] const float& a,
+                                     [[maybe_unused]] const Vec<float>& b) {
+#if defined(__AVX512F__)
+    asm("vdpbf16ps %2%{1to16%}, %1, %0" : "+v"(acc) : "v"(b), "m"(a));
+#endif
+}
+
+template <class T, int kRows, int kVectors, bool kPacked, bool kPairs = false>
 void tile(const TileArgs<T>& t) {
     using V = Vec<T>;
     constexpr int kL = kLanes<T>;
@@ -83,9 +91,14 @@ void tile(const TileArgs<T>& t) {
         }
 #pragma GCC unroll 16
         for (int i = 0; i < kRows; ++i) {
-            V av = broadcast<T>(a[i * a_row]);
+            if constexpr (kPairs) {
 #pragma GCC unroll 16
-            for (int j = 0; j < kVectors; ++j) acc[i][j] += av * bv[j];
+                for (int j = 0; j < kVectors; ++j) add_products_of_pairs(acc[i][j], a[i * a_row], bv[j]);
+            } else {
+                V av = broadcast<T>(a[i * a_row]);
+#pragma GCC unroll 16
+                for (int j = 0; j < kVectors; ++j) acc[i][j] += av * bv[j];
+            }
         }
         a += a_col;
         b += b_row;
@@ -215,24 +228,24 @@ struct Tiles {
     TileFn<T> fn[kRows][kWidest];
 };
 
-template <class T, bool kPacked, int kRows, int kVectors>
+template <class T, bool kPacked, bool kPairs, int kRows, int kVectors>
 constexpr void fill_tiles(Tiles<T, kPacked>& table) {
     if constexpr (kVectors <= max_vectors(kRows))
-        table.fn[kRows - 1][kVectors - 1] = tile<T, kRows, kVectors, kPacked>;
+        table.fn[kRows - 1][kVectors - 1] = tile<T, kRows, kVectors, kPacked, kPairs>;
     if constexpr (kVectors > 1) {
-        fill_tiles<T, kPacked, kRows, kVectors - 1>(table);
+        fill_tiles<T, kPacked, kPairs, kRows, kVectors - 1>(table);
     } else if constexpr (kRows > 1) {
-        fill_tiles<T, kPacked, kRows - 1, Tiles<T, kPacked>::kWidest>(table);
+        fill_tiles<T, kPacked, kPairs, kRows - 1, Tiles<T, kPacked>::kWidest>(table);
     }
 }
-template <class T, bool kPacked>
+template <class T, bool kPacked, bool kPairs>
 constexpr Tiles<T, kPacked> make_tiles() {
     Tiles<T, kPacked> table{};
-    fill_tiles<T, kPacked, Tiles<T, kPacked>::kRows, Tiles<T, kPacked>::kWidest>(table);
+    fill_tiles<T, kPacked, kPairs, Tiles<T, kPacked>::kRows, Tiles<T, kPacked>::kWidest>(table);
     return table;
 }
-template <class T, bool kPacked>
-inline constexpr Tiles<T, kPacked> tiles = make_tiles<T, kPacked>();
+template <class T, bool kPacked, bool kPairs = false>
+inline constexpr Tiles<T, kPacked> tiles = make_tiles<T, kPacked, kPairs>();
 
 template <class T>
 struct DotTiles {
