@@ -83,6 +83,21 @@ def _to_device(self, device, /, *, stream=None):
     return to_device(self, device, stream=stream)
 
 
+def _in_python(name):
+    """A method whose module is imported when it is first called."""
+
+    def method(self, *args, **kwargs):
+        from . import _methods
+
+        return getattr(_methods, name)(self, *args, **kwargs)
+
+    method.__name__, method.__qualname__ = name, f"Tensor.{name}"
+    return method
+
+
+for _name in ("cdouble", "cfloat", "module_load", "new", "storage"):
+    setattr(_C.Tensor, _name, _in_python(_name))
+_C.Tensor.const_data_ptr = _C.Tensor.data_ptr  # both are for reading and writing
 _C.Tensor.__array_namespace__ = _array_namespace
 _C.Tensor.to_device = _to_device
 
@@ -95,11 +110,19 @@ _LAZY = {
     **dict.fromkeys(
         (
             "are_deterministic_algorithms_enabled",
+            "get_default_device",
             "get_deterministic_debug_mode",
             "get_float32_matmul_precision",
+            "get_num_interop_threads",
             "is_deterministic_algorithms_warn_only_enabled",
+            "is_warn_always_enabled",
+            "set_default_device",
+            "set_default_tensor_type",
             "set_deterministic_debug_mode",
             "set_float32_matmul_precision",
+            "set_flush_denormal",
+            "set_num_interop_threads",
+            "set_warn_always",
             "use_deterministic_algorithms",
         ),
         "_settings",
@@ -126,10 +149,39 @@ _LAZY = {
         ),
         "_array_api",
     ),
+    **dict.fromkeys(
+        (
+            "BFloat16Tensor",
+            "BoolTensor",
+            "ByteTensor",
+            "CharTensor",
+            "DoubleTensor",
+            "FloatTensor",
+            "HalfTensor",
+            "IntTensor",
+            "LongTensor",
+            "ShortTensor",
+            "TypedStorage",
+        ),
+        "_legacy",
+    ),
+    **dict.fromkeys(
+        (
+            "GradScaler",
+            "autocast",
+            "get_autocast_dtype",
+            "is_autocast_enabled",
+            "set_autocast_dtype",
+        ),
+        "amp",
+    ),
+    "amp": "",
+    "compile": "_compile",
     "devices": "",
     "einsum": "_contraction",
     "tensordot": "_contraction",
     "get_printoptions": "_printing",
+    "histogramdd": "_histogramdd",
     "printoptions": "_printing",
     "set_printoptions": "_printing",
     "fft": "",

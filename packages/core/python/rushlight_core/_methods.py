@@ -29,6 +29,8 @@ _TYPE_NAMES = {
     _C.uint16: "UInt16Tensor",
     _C.uint32: "UInt32Tensor",
     _C.uint64: "UInt64Tensor",
+    _C.complex64: "ComplexFloatTensor",
+    _C.complex128: "ComplexDoubleTensor",
 }
 _DTYPES_BY_NAME = {name: dtype for dtype, name in _TYPE_NAMES.items()}
 
@@ -76,13 +78,18 @@ def dim_order(self: Tensor) -> tuple[int, ...]:
     return tuple(sorted(range(self.dim()), key=lambda d: -self.stride()[d]))
 
 
-def to_dense(self: Tensor, dtype: Any = None, *, masked_grad: bool = True) -> Tensor:
+def to_dense(self: Tensor, dtype: Any = None, *, masked_grad: bool | None = None) -> Tensor:
     """The tensor itself, which is dense; converted where a `dtype` is given."""
     return self if dtype is None else self.to(dtype)
 
 
 def new_tensor(
-    self: Tensor, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+    self: Tensor,
+    data: Any,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
 ) -> Tensor:
     """A new tensor with a copy of `data`, of the dtype and on the device of this one unless said otherwise."""
     return _C.tensor(
@@ -90,6 +97,7 @@ def new_tensor(
         dtype=self.dtype if dtype is None else dtype,
         device=self.device if device is None else device,
         requires_grad=requires_grad,
+        pin_memory=pin_memory,
     )
 
 
@@ -128,6 +136,44 @@ def _replace(name: str, self: Tensor, function: Any, *operands: Tensor) -> Tenso
         )
     values = [function(*one) for one in zip(*(t.reshape(-1).tolist() for t in operands), strict=True)]
     return self.copy_(_C.tensor(values, dtype=self.dtype).view(self.shape))
+
+
+def new(self: Tensor, *args: Any, device: Any = None) -> Tensor:
+    """`new(data)`, `new(2, 3)`, `new()`: as the type of the tensor makes them, of its dtype and on its device.
+
+    The older form of `new_tensor` and `new_empty`; sizes leave the values arbitrary.
+    """
+    if len(args) == 1 and not isinstance(args[0], (int, _C.Size)):
+        return self.new_tensor(args[0].detach() if isinstance(args[0], Tensor) else args[0], device=device)
+    sizes = tuple(args[0]) if len(args) == 1 and isinstance(args[0], _C.Size) else args or (0,)
+    return _C.empty(sizes, dtype=self.dtype, device=self.device if device is None else device)
+
+
+def cfloat(self: Tensor) -> Tensor:
+    """The tensor as complex64."""
+    return self.to(_C.complex64)
+
+
+def cdouble(self: Tensor) -> Tensor:
+    """The tensor as complex128."""
+    return self.to(_C.complex128)
+
+
+def module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:
+    """What takes this tensor's place in a module when `other` is loaded into it: this one with its values, or itself.
+
+    Args:
+        other: of a state dict.
+        assign: whether the module takes over the state's own tensors.
+    """
+    return other.detach() if assign else self.copy_(other).detach()
+
+
+def storage(self: Tensor) -> Any:
+    """The tensor's memory as elements of its dtype; `untyped_storage()` has the bytes."""
+    from ._legacy import TypedStorage
+
+    return TypedStorage(self)
 
 
 # --- gradients: rushlight-autograd puts its own methods in the place of these ---

@@ -46,17 +46,19 @@ class fork_rng:  # noqa: N801
     Args:
         devices: of `device_type`, whose generators go back as well.
         enabled: whether to do anything.
-        device_type: the kind of device.
+        device_type: the kind of device, "cuda" by default.
 
     Raises:
         RuntimeError: `devices` names one, and there is none with a generator.
     """
 
     def __init__(
-        self, devices: Iterable[Any] | None = None, enabled: bool = True, device_type: str = "cuda"
+        self, devices: Iterable[Any] | None = None, enabled: bool = True, device_type: str | None = None
     ) -> None:
         if enabled and devices is not None and any(True for _ in devices):
-            raise RuntimeError(f"fork_rng(devices): no device of type {device_type!r} has a generator")
+            raise RuntimeError(
+                f"fork_rng(devices): no device of type {device_type or 'cuda'!r} has a generator"
+            )
         self._enabled = enabled
         self._state: Tensor | None = None
 

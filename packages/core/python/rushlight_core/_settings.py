@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from . import _C
+
+TYPE_CHECKING = False  # typing takes longer to import than this package
+if TYPE_CHECKING:
+    from typing import Any
+
 _PRECISIONS = ("highest", "high", "medium")
 _DEBUG_MODES = ("default", "warn", "error")
 
 _precision = "highest"
 _debug_mode = 0
+_warn_always = False
+_interop_threads = 1
 
 
 def set_float32_matmul_precision(precision: str) -> None:
@@ -72,3 +80,79 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
 def get_deterministic_debug_mode() -> int:
     """The number that `set_deterministic_debug_mode` takes."""
     return _debug_mode
+
+
+def set_warn_always(b: bool, /) -> None:
+    """Whether a warning is given each time, not only the first time. Python's own filters decide that here.
+
+    It is remembered for `is_warn_always_enabled`; `warnings.simplefilter("always")` is what shows every warning.
+    """
+    global _warn_always
+    if not isinstance(b, bool):
+        raise TypeError(f"set_warn_always(b): must be a bool, not {type(b).__name__}")
+    _warn_always = b
+
+
+def is_warn_always_enabled() -> bool:
+    """What `set_warn_always` has set; False at first."""
+    return _warn_always
+
+
+def set_num_interop_threads(n: int, /) -> None:
+    """How many operators may run side by side. They run one after the other, each with `get_num_threads()` threads.
+
+    It is remembered for `get_num_interop_threads`, and changes nothing.
+
+    Raises:
+        RuntimeError: the number is not positive.
+    """
+    global _interop_threads
+    if not isinstance(n, int) or isinstance(n, bool):
+        raise TypeError(f"set_num_interop_threads(n): must be an int, not {type(n).__name__}")
+    if n <= 0:
+        raise RuntimeError(f"set_num_interop_threads(n): got {n}, needs a positive number")
+    _interop_threads = n
+
+
+def get_num_interop_threads() -> int:
+    """What `set_num_interop_threads` has set; 1 at first."""
+    return _interop_threads
+
+
+def set_flush_denormal(mode: bool, /) -> bool:
+    """Whether numbers too small for full precision become zero: returns False, they never do here."""
+    return False
+
+
+def get_default_device() -> Any:
+    """Where tensors are made when no device is named: on the CPU."""
+    return _C.device("cpu")
+
+
+def set_default_device(device: Any) -> None:
+    """Where tensors are made when no device is named; "cpu", or None, is what they always do.
+
+    Raises:
+        NotImplementedError: another device.
+    """
+    if device is not None and _C.device(device).type != "cpu":
+        raise NotImplementedError(
+            f"set_default_device(device): got {device!r}, tensors are made on the CPU where no device is named\n"
+            "hint: pass device=..., or move what was made: module.to(device)"
+        )
+
+
+def set_default_tensor_type(t: Any, /) -> None:
+    """Sets the default dtype by an old name of a type, such as "torch.DoubleTensor"; deprecated: `set_default_dtype`.
+
+    Raises:
+        TypeError: it is no type of floating-point numbers on the CPU.
+    """
+    from ._legacy import dtype_of_type
+
+    dtype = dtype_of_type(t)
+    if dtype is None or not dtype.is_floating_point:
+        raise TypeError(
+            f"set_default_tensor_type(t): got {t!r}, needs a floating-point type such as 'torch.DoubleTensor'"
+        )
+    _C.set_default_dtype(dtype)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import pytest
 
 import rushlight_core as core
@@ -58,3 +60,65 @@ def test_a_grid_wants_to_know_its_indexing() -> None:
     with pytest.warns(UserWarning, match=r"meshgrid\(indexing\)"):
         first, _ = core.meshgrid(x, x)
     assert first.tolist() == [[0, 0], [1, 1]]
+
+
+def test_warnings_and_threads() -> None:
+    assert not core.is_warn_always_enabled()
+    core.set_warn_always(True)
+    assert core.is_warn_always_enabled()
+    core.set_warn_always(False)
+    assert core.get_num_interop_threads() == 1
+    core.set_num_interop_threads(3)
+    assert core.get_num_interop_threads() == 3
+    core.set_num_interop_threads(1)
+    assert core.set_flush_denormal(True) is False
+    for call, error in (
+        (lambda: core.set_warn_always(1), TypeError),  # type: ignore[arg-type]
+        (lambda: core.set_num_interop_threads(0), RuntimeError),
+        (lambda: core.set_num_interop_threads(1.0), TypeError),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(error):
+            call()
+
+
+def test_where_and_as_what_tensors_are_made() -> None:
+    assert core.get_default_device() == core.device("cpu")
+    core.set_default_device("cpu")
+    core.set_default_device(None)
+    with pytest.raises(NotImplementedError, match=r"'meta'.*\nhint"):
+        core.set_default_device("meta")
+    try:
+        core.set_default_tensor_type("torch.DoubleTensor")
+        assert core.ones(1).dtype is core.float64
+        core.set_default_tensor_type(core.FloatTensor)
+        assert core.ones(1).dtype is core.float32
+    finally:
+        core.set_default_dtype(core.float32)
+    for wrong in ("DoubleTensor", core.LongTensor, "torch.cuda.FloatTensor", 3):
+        with pytest.raises(TypeError, match="set_default_tensor_type"):
+            core.set_default_tensor_type(wrong)
+
+
+def test_compile_is_the_identity_and_says_so_once() -> None:
+    from rushlight_core import _compile
+
+    _compile._warned = False
+
+    def function(x: int) -> int:
+        return x + 1
+
+    with pytest.warns(UserWarning, match="no compiler"):
+        assert core.compile(function) is function
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert core.compile(function, mode="max-autotune", fullgraph=True) is function
+
+        @core.compile(dynamic=True)
+        def decorated(x: int) -> int:
+            return x
+
+        assert decorated(2) == 2
+    with pytest.raises(TypeError, match="int"):
+        core.compile(3)
+    with pytest.raises(RuntimeError, match="at most one"):
+        core.compile(function, mode="default", options={})

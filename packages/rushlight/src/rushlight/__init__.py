@@ -22,6 +22,8 @@ globals().update(
 TYPE_CHECKING = False  # typing takes longer to import than this package
 if TYPE_CHECKING:
     from rushlight import autograd as autograd
+    from rushlight import backends as backends
+    from rushlight import compiler as compiler
     from rushlight import cuda as cuda
     from rushlight import multiprocessing as multiprocessing
     from rushlight import nn as nn
@@ -31,11 +33,16 @@ if TYPE_CHECKING:
     from rushlight import testing as testing
     from rushlight import utils as utils
     from rushlight_core import *  # noqa: F403
+    from rushlight_nn.functional import bilinear as bilinear
+    from rushlight_nn.functional import conv_tbc as conv_tbc
     from rushlight_nn.serialization import load as load
     from rushlight_nn.serialization import save as save
 
 _MODULES = (
+    "amp",
     "autograd",
+    "backends",
+    "compiler",
     "cuda",
     "fft",
     "linalg",
@@ -48,9 +55,15 @@ _MODULES = (
     "testing",
     "utils",
 )
-_SERIALIZATION = ("load", "save")
+# What PyTorch has at its root and another package makes.
+_ELSEWHERE = {
+    "bilinear": "rushlight_nn.functional",
+    "conv_tbc": "rushlight_nn.functional",
+    "load": "rushlight_nn.serialization",
+    "save": "rushlight_nn.serialization",
+}
 
-__all__ = [*rushlight_core.__all__, *_MODULES, *_SERIALIZATION]
+__all__ = [*{*rushlight_core.__all__, *_MODULES, *_ELSEWHERE}]
 
 if not TYPE_CHECKING:  # a checker would take every name for one that is there
 
@@ -59,11 +72,10 @@ if not TYPE_CHECKING:  # a checker would take every name for one that is there
             from importlib import import_module
 
             return import_module(f"rushlight.{name}")
-        if name in _SERIALIZATION:
-            from rushlight_nn import serialization
+        if name in _ELSEWHERE:
+            from importlib import import_module
 
-            value = getattr(serialization, name)
-            globals()[name] = value
+            value = globals()[name] = getattr(import_module(_ELSEWHERE[name]), name)
             return value
         try:
             return getattr(rushlight_core, name)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from rushlight_core import Tensor
+
 from .._core import operator
 
 conv1d = operator("conv1d")
@@ -10,3 +12,26 @@ conv3d = operator("conv3d")
 conv_transpose1d = operator("conv_transpose1d")
 conv_transpose2d = operator("conv_transpose2d")
 conv_transpose3d = operator("conv_transpose3d")
+
+
+def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
+    """A convolution along time of sequences whose first dimension is time.
+
+    Args:
+        input: (T, N, in_channels).
+        weight: (kernel, in_channels, out_channels).
+        bias: (out_channels).
+        pad: zeros before and after.
+
+    Returns:
+        (T + 2 pad - kernel + 1, N, out_channels).
+
+    Raises:
+        RuntimeError: the shapes do not fit.
+    """
+    if input.dim() != 3 or weight.dim() != 3 or bias.dim() != 1:
+        raise RuntimeError(
+            f"conv_tbc(input, weight, bias): got {input.dim()}, {weight.dim()} and {bias.dim()} dimensions, "
+            "needs 3, 3 and 1"
+        )
+    return conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad).permute(2, 0, 1)

@@ -41,7 +41,14 @@ class CheckpointError(RuntimeError):
 # Saving -----------------------------------------------------------------------------------------------------
 
 
-def save(obj: Any, f: str | os.PathLike[str] | BinaryIO) -> None:
+def save(
+    obj: Any,
+    f: str | os.PathLike[str] | BinaryIO,
+    pickle_module: Any = None,
+    pickle_protocol: int = 2,
+    _use_new_zipfile_serialization: bool = True,
+    _disable_byteorder_record: bool = False,
+) -> None:
     """Write `obj` to the file `f`, all or nothing.
 
     The data goes to a new file beside the old one, which it replaces when it is complete and on disk: a crash
@@ -53,6 +60,7 @@ def save(obj: Any, f: str | os.PathLike[str] | BinaryIO) -> None:
         obj: None, bool, int, float, str, tensors, dtypes, devices, and lists, tuples, dicts and OrderedDicts
             of these, such as the state dicts of modules, optimizers and schedulers.
         f: a path, or an open binary file, which is written to as it is.
+        pickle_module, pickle_protocol, and those that follow: accepted for compatibility. No pickle is written.
 
     Raises:
         TypeError: something in `obj` is of another type; the message says where, and what to do.
@@ -150,7 +158,15 @@ def _replace_file(path: str, write: Callable[[BinaryIO], None]) -> None:
 # Loading ----------------------------------------------------------------------------------------------------
 
 
-def load(f: str | os.PathLike[str] | BinaryIO, map_location: Any = None, *, weights_only: bool = True) -> Any:
+def load(
+    f: str | os.PathLike[str] | BinaryIO,
+    map_location: Any = None,
+    pickle_module: Any = None,
+    *,
+    weights_only: bool | None = None,
+    mmap: bool | None = None,
+    **pickle_load_args: Any,
+) -> Any:
     """Read what :func:`save` wrote; of any other safetensors file, a dict from names to tensors.
 
     Args:
@@ -158,7 +174,8 @@ def load(f: str | os.PathLike[str] | BinaryIO, map_location: Any = None, *, weig
         map_location: where tensors go: a device, a dictionary from saved to wanted devices, or a function of
             a tensor on the CPU and the name of its saved device, which returns the tensor to use or None. By
             default, where they were when they were saved.
-        weights_only: accepted for compatibility. A checkpoint holds nothing but data either way.
+        weights_only, mmap, pickle_module, pickle_load_args: accepted for compatibility. A checkpoint holds nothing but
+            data in any case.
 
     Raises:
         CheckpointError: the file is no checkpoint, is truncated, or was altered.

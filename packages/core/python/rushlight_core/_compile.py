@@ -1,0 +1,56 @@
+"""torch.compile, in a file of its own: the name hides Python's. See docs/decisions/0023-compile-is-the-identity.md."""
+
+from __future__ import annotations
+
+import warnings
+
+TYPE_CHECKING = False  # typing takes longer to import than this package
+if TYPE_CHECKING:
+    from typing import Any, TypeVar
+
+    T = TypeVar("T")
+
+_warned = False
+
+
+def compile(
+    model: Any = None,
+    *,
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
+    backend: Any = "inductor",
+    mode: str | None = None,
+    options: dict[str, Any] | None = None,
+    disable: bool = False,
+) -> Any:
+    """`model` as it is: there is no compiler, and a program that asks for one runs as it would without.
+
+    Warns the first time. Names of parameters stay what they are, where PyTorch's begin with `_orig_mod.` afterwards.
+
+    Args:
+        model: a module or function; without it, a decorator is returned.
+        fullgraph, dynamic, backend, mode, options: accepted, so that programs run.
+        disable: do nothing, without the warning.
+
+    Raises:
+        TypeError: `model` cannot be called.
+    """
+    global _warned
+    if model is None:
+        return lambda found: compile(
+            found,
+            fullgraph=fullgraph,
+            dynamic=dynamic,
+            backend=backend,
+            mode=mode,
+            options=options,
+            disable=disable,
+        )
+    if not callable(model):
+        raise TypeError(f"compile(model): must be a module or a function, not {type(model).__name__}")
+    if mode is not None and options is not None:
+        raise RuntimeError("compile(mode, options): got both, needs at most one of them")
+    if not disable and not _warned:
+        _warned = True
+        warnings.warn("compile(model) returns it as it is: there is no compiler", UserWarning, stacklevel=2)
+    return model

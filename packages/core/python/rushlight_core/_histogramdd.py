@@ -1,0 +1,82 @@
+"""Histograms of points in several dimensions."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from collections.abc import Sequence
+from typing import Any
+
+from . import _C
+from ._C import Tensor
+from ._histogram import _edges, _given_edges
+
+_Result = namedtuple("histogramdd", ["hist", "bin_edges"])  # type: ignore[name-match]
+
+
+def histogramdd(
+    input: Tensor,
+    bins: int | Sequence[int] | Sequence[Tensor],
+    *,
+    range: Sequence[float] | None = None,
+    weight: Tensor | None = None,
+    density: bool = False,
+) -> Any:
+    """How many points lie in each cell of a grid, as a named tuple (hist, bin_edges).
+
+    Cells contain their lower sides, the last along a dimension its upper side too. Points outside are not counted.
+
+    Args:
+        input: points (..., D), float32 or float64.
+        bins: how many equal parts there are along every dimension, or along each, or the rising ends of the parts
+            along each.
+        range: (min, max) of equal parts of each dimension, 2 · D numbers in a row; by default those of the points.
+        weight: how much each point counts, (...).
+        density: divide by the total and by the cells' volumes.
+
+    Returns:
+        `hist`, with as many parts along each of its D dimensions, and `bin_edges`, D tensors.
+
+    Raises:
+        RuntimeError: an argument does not fit the others.
+        NotImplementedError: another dtype.
+    """
+    if not isinstance(input, Tensor):
+        raise TypeError(f"histogramdd(input): must be a Tensor, not {type(input).__name__}")
+    if input.dim() < 2:
+        raise RuntimeError(f"histogramdd(input): shape {tuple(input.shape)}, needs (..., D)")
+    if input.dtype not in (_C.float32, _C.float64):
+        raise NotImplementedError(f"histogramdd(input): needs float32 or float64, got {input.dtype}")
+    dims = input.shape[-1]
+    each: list[Any] = [bins] * dims if isinstance(bins, int) else list(bins)
+    if len(each) != dims:
+        raise RuntimeError(f"histogramdd(bins): got {len(each)} for points of {dims} dimensions")
+    if range is not None and len(range) != 2 * dims:
+        raise RuntimeError(f"histogramdd(range): got {len(range)} numbers, needs {2 * dims}")
+    if weight is not None and (weight.shape != input.shape[:-1] or weight.dtype != input.dtype):
+        raise RuntimeError(
+            f"histogramdd(weight): needs shape {tuple(input.shape[:-1])} and dtype {input.dtype}, "
+            f"got {tuple(weight.shape)} and {weight.dtype}"
+        )
+    points = input.detach().reshape(-1, dims)
+    ends, places, inside = [], _C.zeros(len(points), dtype=_C.int64), _C.ones(len(points), dtype=_C.bool)
+    for d, part in enumerate(each):
+        column = points[:, d].contiguous()
+        span = None if range is None else range[2 * d : 2 * d + 2]
+        edges = _given_edges(column, part, span) if isinstance(part, Tensor) else _edges(column, part, span)
+        count = len(edges) - 1
+        index = _C.bucketize(column, edges, right=True) - 1
+        index = _C.where(column == edges[-1], count - 1, index)
+        inside = inside & (index >= 0) & (index < count)
+        places = places * count + index
+        ends.append(edges)
+    counts = [len(edges) - 1 for edges in ends]
+    total = 1
+    for count in counts:
+        total *= count
+    heights = _C.ones(len(points), dtype=input.dtype) if weight is None else weight.detach().reshape(-1)
+    hist = _C.zeros(total, dtype=input.dtype).index_add(0, places[inside], heights[inside]).reshape(counts)
+    if density:
+        hist = hist / hist.sum()
+        for d, edges in enumerate(ends):
+            hist = hist / edges.diff().reshape([-1 if i == d else 1 for i, _ in enumerate(ends)])
+    return _Result(hist, tuple(ends))

@@ -1,0 +1,280 @@
+"""autocast: products in a smaller dtype, sums that need the digits in float32.
+
+Note [Autocast]
+The stage "autocast" comes before those that record gradients and sees every call of an operator while it is on, in the
+thread that turned it on. Operators of the list `SMALLER` get their float32 arguments converted to the smaller dtype, those
+of `FLOAT32` their smaller arguments to float32; all others compute as they do anywhere. The conversions are operators
+too, so that gradients flow back through them, and a weight's gradient has the weight's dtype. A weight is converted once
+in an outermost block, however often it is used.
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar
+
+from .. import _C
+from ..seams import stages
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+# Products: the time goes there, and their sums are kept in float32 by the kernels.
+SMALLER = frozenset((
+    "linear", "matmul", "mm", "bmm", "addmm", "addbmm", "baddbmm", "linalg_vecdot", "conv1d", "conv2d",
+    "conv3d", "convolution", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "prelu",
+    "scaled_dot_product_attention", "lstm", "lstm_cell", "gru", "gru_cell", "rnn_tanh", "rnn_relu",
+    "rnn_tanh_cell", "rnn_relu_cell",
+))  # fmt: skip
+
+# Where few digits of an argument are many of the result's, or there is no kernel for small dtypes.
+FLOAT32 = frozenset((
+    "avg_pool3d", "adaptive_avg_pool3d", "binary_cross_entropy", "binary_cross_entropy_with_logits",
+    "cdist", "cholesky", "cholesky_inverse", "cholesky_solve", "cosine_embedding_loss",
+    "cross_entropy_loss", "ctc_loss", "grid_sampler", "hinge_embedding_loss", "huber_loss", "inverse",
+    "kl_div", "l1_loss", "lu_solve", "margin_ranking_loss", "mse_loss", "multi_margin_loss",
+    "multilabel_margin_loss", "nanquantile", "nll_loss", "orgqr", "ormqr", "pinverse", "poisson_nll_loss",
+    "polar", "prod", "quantile", "smooth_l1_loss", "soft_margin_loss", "stft", "trace",
+    "triplet_margin_loss", "view_as_complex",
+))  # fmt: skip
+_FAMILIES = ("fft_", "linalg_")  # all of these too, but for
+_OTHERS = frozenset((
+    "linalg_vecdot", "linalg_vector_norm", "linalg_cross", "linalg_diagonal", "linalg_matrix_power",
+    "linalg_multi_dot", "linalg_vander",
+))  # fmt: skip
+
+_DEVICES = ("cpu", "cuda")
+_DTYPES = (_C.bfloat16, _C.float16)
+_defaults: dict[str, Any] = {"cpu": _C.bfloat16, "cuda": _C.float16}
+
+
+class _State(threading.local):
+    """What is on in a thread: for which devices, in which dtypes; how deep blocks are nested; converted weights."""
+
+    def __init__(self) -> None:
+        self.dtypes: dict[str, Any] = {}
+        self.depth = 0
+        self.cached = True
+        self.weights: dict[int, tuple[Any, Any, int, Any]] = {}
+
+
+_state = _State()
+_provided = False
+
+
+def _provide() -> None:
+    global _provided
+    if not _provided:
+        stages.provide_stage("autocast", _stage)
+        _provided = True
+
+
+def _policy(name: str) -> bool | None:
+    """Whether an operator's arguments get smaller (True) or float32 (False); None leaves them."""
+    base, _, overload = name.partition(".")
+    if overload == "out" or base.endswith("_"):
+        return None  # the result's dtype is given
+    if base in SMALLER:
+        return True
+    return False if base in FLOAT32 or (base.startswith(_FAMILIES) and base not in _OTHERS) else None
+
+
+def _stage(name: str, args: tuple[Any, ...], rest: int) -> Any:
+    smaller = _policy(name)
+    if smaller is not None:
+        with stages.stage_off("autocast"):
+            args = tuple(_converted(argument, smaller) for argument in args)
+    return stages.go_on(rest, name, *args)
+
+
+def _converted(value: Any, smaller: bool) -> Any:
+    if isinstance(value, (list, tuple)):
+        return (
+            type(value)(_converted(item, smaller) for item in value)
+            if any(isinstance(item, _C.Tensor) for item in value)
+            else value
+        )
+    if not isinstance(value, _C.Tensor):
+        return value
+    dtype, small = value.dtype, _state.dtypes.get(value.device.type)
+    if small is None or dtype not in (_C.float32, _C.bfloat16, _C.float16):
+        return value
+    wanted = small if smaller else _C.float32
+    if dtype is wanted:
+        return value
+    # Made without a graph, a converted weight would have none where one is wanted.
+    if not (smaller and _state.cached and value.requires_grad and value.is_leaf and _C.is_grad_enabled()):
+        return value.to(wanted)
+    known = _state.weights.get(id(value))
+    version = value._version
+    if known is None or known[0] is not value or known[1] is not wanted or known[2] != version:
+        known = _state.weights[id(value)] = (value, wanted, version, value.to(wanted))
+    return known[3]
+
+
+class autocast:  # noqa: N801
+    """Inside, products take float32 arguments in a smaller dtype, for the running thread.
+
+    As a context manager, or as a decorator of functions. Parameters stay float32, and so do their gradients. Call
+    backward outside::
+
+        with autocast("cpu", dtype=bfloat16):
+            loss = loss_function(model(input), target)
+        loss.backward()
+
+    Args:
+        device_type: whose tensors are meant, "cpu" or "cuda".
+        dtype: bfloat16 or float16; by default bfloat16 on the CPU, float16 on GPUs.
+        enabled: False turns it off, also within another block.
+        cache_enabled: whether a weight is converted once for all its uses in the outermost block.
+
+    Raises:
+        ValueError: `device_type` is no str.
+        RuntimeError: there is no autocast for such a device.
+    """
+
+    def __init__(
+        self,
+        device_type: str,
+        dtype: Any = None,
+        enabled: bool = True,
+        cache_enabled: bool | None = None,
+    ) -> None:
+        if not isinstance(device_type, str):
+            raise ValueError(
+                f"autocast(device_type): got {type(device_type).__name__}, needs 'cpu' or 'cuda'"
+            )
+        if device_type not in _DEVICES:
+            raise RuntimeError(f"autocast(device_type): got {device_type!r}, needs 'cpu' or 'cuda'")
+        self.device = device_type
+        self.fast_dtype = _defaults[device_type] if dtype is None else dtype
+        if enabled and device_type == "cuda" and not _C._device_count("cuda"):
+            warnings.warn("autocast('cuda') does nothing: there is no GPU", UserWarning, stacklevel=2)
+            enabled = False
+        if enabled and self.fast_dtype not in _DTYPES:
+            warnings.warn(
+                f"autocast(dtype): does nothing with {self.fast_dtype}, only with bfloat16 and float16",
+                UserWarning,
+                stacklevel=2,
+            )
+            enabled = False
+        self._enabled = enabled
+        self._cached = True if cache_enabled is None else cache_enabled
+        self._before: list[tuple[dict[str, Any], bool, Any]] = []
+
+    def __enter__(self) -> autocast:
+        if self._enabled:
+            _provide()
+        state = _state
+        scope = stages.stage_on("autocast") if self._enabled and not state.dtypes else None
+        self._before.append((state.dtypes, state.cached, scope))
+        others = {device: dtype for device, dtype in state.dtypes.items() if device != self.device}
+        state.dtypes = {**others, self.device: self.fast_dtype} if self._enabled else others
+        state.cached = self._cached
+        state.depth += 1
+        if scope is not None:
+            scope.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        state = _state
+        state.dtypes, state.cached, scope = self._before.pop()
+        state.depth -= 1
+        if not state.depth:
+            state.weights.clear()
+        if scope is not None:
+            scope.__exit__(None, None, None)
+
+    def __call__(self, func: F) -> F:
+        @wraps(func)
+        def within(*args: Any, **kwargs: Any) -> Any:
+            with self:
+                return func(*args, **kwargs)
+
+        return within  # type: ignore[return-value]
+
+
+def is_autocast_available(device_type: str) -> bool:
+    """Whether there is autocast for tensors of such a device."""
+    return device_type in _DEVICES
+
+
+def is_autocast_enabled(device_type: str | None = None) -> bool:
+    """Whether it is on in this thread for a device; by default "cuda"."""
+    return (device_type or "cuda") in _state.dtypes
+
+
+def get_autocast_dtype(device_type: str) -> Any:
+    """The smaller dtype in this thread: that of the block, or the default."""
+    return _state.dtypes.get(device_type, _default(device_type))
+
+
+def set_autocast_dtype(device_type: str, dtype: Any) -> None:
+    """Set the default for blocks that name none."""
+    _default(device_type)
+    _defaults[device_type] = dtype
+
+
+def _default(device_type: str) -> Any:
+    if device_type not in _DEVICES:
+        raise RuntimeError(f"autocast: got device_type {device_type!r}, needs 'cpu' or 'cuda'")
+    return _defaults[device_type]
+
+
+# --- functions with a gradient of their own ---
+
+
+def custom_fwd(fwd: Any = None, *, device_type: str, cast_inputs: Any = None) -> Any:
+    """Decorates `forward` of a Function: backward is going to run as forward did (see :func:`custom_bwd`).
+
+    Args:
+        fwd: the function; without it, a decorator is returned.
+        device_type: whose autocast is meant.
+        cast_inputs: where autocast is on, arguments of floating point are converted to this dtype, and forward runs
+            without autocast.
+    """
+    if fwd is None:
+        return lambda function: custom_fwd(function, device_type=device_type, cast_inputs=cast_inputs)
+
+    @wraps(fwd)
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        on = is_autocast_enabled(device_type)
+        args[0]._autocast_dtype = get_autocast_dtype(device_type) if on and cast_inputs is None else None
+        if not on or cast_inputs is None:
+            return fwd(*args, **kwargs)
+        with autocast(device_type, enabled=False):
+            return fwd(
+                *(_to(value, cast_inputs, device_type) for value in args),
+                **{name: _to(value, cast_inputs, device_type) for name, value in kwargs.items()},
+            )
+
+    return forward
+
+
+def _to(value: Any, dtype: Any, device_type: str) -> Any:
+    if isinstance(value, _C.Tensor):
+        fits = (
+            value.is_floating_point() and value.dtype is not _C.float64 and value.device.type == device_type
+        )
+        return value.to(dtype) if fits else value
+    if isinstance(value, dict):
+        return {key: _to(item, dtype, device_type) for key, item in value.items()}
+    if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
+        return type(value)(_to(item, dtype, device_type) for item in value)
+    return value
+
+
+def custom_bwd(bwd: Any = None, *, device_type: str) -> Any:
+    """Decorates `backward` of a Function whose `forward` has :func:`custom_fwd`: autocast is on as it was there."""
+    if bwd is None:
+        return lambda function: custom_bwd(function, device_type=device_type)
+
+    @wraps(bwd)
+    def backward(*args: Any, **kwargs: Any) -> Any:
+        dtype = args[0]._autocast_dtype
+        with autocast(device_type, dtype=dtype, enabled=dtype is not None):
+            return bwd(*args, **kwargs)
+
+    return backward

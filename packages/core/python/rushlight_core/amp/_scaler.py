@@ -1,0 +1,207 @@
+"""GradScaler: losses made larger, so that gradients in float16 do not vanish."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterable
+from typing import Any
+
+from .. import _C
+from .._grad_mode import no_grad
+
+_READY, _UNSCALED, _STEPPED = range(3)
+
+
+class GradScaler:
+    """Multiplies losses by a scale, divides gradients by it, and leaves out steps whose gradients are not finite.
+
+    The scale grows while all is well and shrinks when a step was left out (Micikevicius et al. 2018)::
+
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+
+    Args:
+        device: "cuda", where float16 is used, or "cpu". It does nothing where there is no such device.
+        init_scale: the scale at first.
+        growth_factor: by what it grows, after
+        growth_interval: so many steps in a row that were not left out.
+        backoff_factor: by what it shrinks.
+        enabled: False does nothing, so that a program need not ask.
+
+    Raises:
+        ValueError: a factor is on the wrong side of one.
+    """
+
+    def __init__(
+        self,
+        device: str = "cuda",
+        init_scale: float = 2.0**16,
+        growth_factor: float = 2.0,
+        backoff_factor: float = 0.5,
+        growth_interval: int = 2000,
+        enabled: bool = True,
+    ) -> None:
+        self._device = str(device)
+        if enabled and self._device.startswith("cuda") and not _C._device_count("cuda"):
+            warnings.warn("GradScaler('cuda') does nothing: there is no GPU", UserWarning, stacklevel=2)
+            enabled = False
+        self._enabled = enabled
+        if not growth_factor > 1.0:
+            raise ValueError(f"GradScaler(growth_factor): got {growth_factor}, needs more than 1")
+        if not 0.0 < backoff_factor < 1.0:
+            raise ValueError(f"GradScaler(backoff_factor): got {backoff_factor}, needs between 0 and 1")
+        self._scale = float(init_scale)
+        self._growth_factor = growth_factor
+        self._backoff_factor = backoff_factor
+        self._growth_interval = growth_interval
+        self._growth_tracker = 0  # steps in a row
+        # Of every optimizer since the last update: how far it is, and whether its gradients are finite.
+        self._stages: dict[Any, tuple[int, bool]] = {}
+
+    def is_enabled(self) -> bool:
+        """Whether it does anything."""
+        return self._enabled
+
+    def scale(self, outputs: Any) -> Any:
+        """`outputs`, a tensor or several, times the scale."""
+        if not self._enabled:
+            return outputs
+        if isinstance(outputs, _C.Tensor):
+            return outputs * self._scale
+        if isinstance(outputs, Iterable):
+            scaled = map(self.scale, outputs)
+            return type(outputs)(scaled) if isinstance(outputs, (list, tuple)) else scaled
+        raise ValueError(
+            f"GradScaler.scale(outputs): got {type(outputs).__name__}, needs a tensor or several"
+        )
+
+    def unscale_(self, optimizer: Any) -> None:
+        """Divide the gradients of the optimizer's parameters by the scale, in place; say, before clipping them.
+
+        Raises:
+            RuntimeError: it was called for this optimizer since the last update.
+            ValueError: a gradient is float16, which could not hold it: parameters have to be float32.
+        """
+        if not self._enabled:
+            return
+        stage, _ = self._stages.get(optimizer, (_READY, True))
+        if stage != _READY:
+            what = "unscale_() was called already" if stage == _UNSCALED else "step() was called already"
+            raise RuntimeError(f"GradScaler.unscale_(optimizer): {what} since the last update()")
+        grads = [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
+        if any(grad.dtype is _C.float16 for grad in grads):
+            raise ValueError(
+                "GradScaler.unscale_(optimizer): got float16 gradients, needs float32 parameters"
+            )
+        with no_grad():
+            inverse = 1.0 / self._scale
+            for grad in grads:
+                grad.mul_(inverse)
+            finite = all(bool(_C.isfinite(grad).all()) for grad in grads)
+        self._stages[optimizer] = (_UNSCALED, finite)
+
+    def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+        """`optimizer.step(*args, **kwargs)`, unless gradients are not finite; they are divided by the scale before.
+
+        Raises:
+            RuntimeError: it was called for this optimizer since the last update, or a closure is given.
+        """
+        if not self._enabled:
+            return optimizer.step(*args, **kwargs)
+        if "closure" in kwargs:
+            raise RuntimeError(
+                "GradScaler.step(closure): gradients that a closure computes cannot be unscaled"
+            )
+        stage, finite = self._stages.get(optimizer, (_READY, True))
+        if stage == _STEPPED:
+            raise RuntimeError("GradScaler.step(optimizer): it was called already since the last update()")
+        if stage == _READY:
+            self.unscale_(optimizer)
+            finite = self._stages[optimizer][1]
+        result = optimizer.step(*args, **kwargs) if finite else None
+        self._stages[optimizer] = (_STEPPED, finite)
+        return result
+
+    def update(self, new_scale: Any = None) -> None:
+        """Change the scale after the steps of an iteration, or set it.
+
+        Raises:
+            RuntimeError: no step was taken since the last update.
+        """
+        if not self._enabled:
+            return
+        if new_scale is not None:
+            self._scale = float(new_scale)
+        else:
+            if not self._stages:
+                raise RuntimeError("GradScaler.update(): no step() was taken since the last update()")
+            if not all(finite for _, finite in self._stages.values()):
+                self._scale *= self._backoff_factor
+                self._growth_tracker = 0
+            else:
+                self._growth_tracker += 1
+                if self._growth_tracker == self._growth_interval:
+                    grown = self._scale * self._growth_factor
+                    self._scale = grown if math.isfinite(grown) else self._scale
+                    self._growth_tracker = 0
+        self._stages.clear()
+
+    def get_scale(self) -> float:
+        """The scale; 1 where it does nothing."""
+        return self._scale if self._enabled else 1.0
+
+    def get_growth_factor(self) -> float:
+        """By what the scale grows."""
+        return self._growth_factor
+
+    def set_growth_factor(self, new_factor: float) -> None:
+        """Set by what the scale grows."""
+        self._growth_factor = new_factor
+
+    def get_backoff_factor(self) -> float:
+        """By what the scale shrinks."""
+        return self._backoff_factor
+
+    def set_backoff_factor(self, new_factor: float) -> None:
+        """Set by what the scale shrinks."""
+        self._backoff_factor = new_factor
+
+    def get_growth_interval(self) -> int:
+        """After how many steps the scale grows."""
+        return self._growth_interval
+
+    def set_growth_interval(self, new_interval: int) -> None:
+        """Set after how many steps the scale grows."""
+        self._growth_interval = new_interval
+
+    def state_dict(self) -> dict[str, Any]:
+        """What `load_state_dict` takes; empty where it does nothing."""
+        if not self._enabled:
+            return {}
+        return {
+            "scale": self._scale,
+            "growth_factor": self._growth_factor,
+            "backoff_factor": self._backoff_factor,
+            "growth_interval": self._growth_interval,
+            "_growth_tracker": self._growth_tracker,
+        }
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take over what `state_dict` returned.
+
+        Raises:
+            RuntimeError: the state is empty, of a scaler that did nothing.
+        """
+        if not self._enabled:
+            return
+        if not state_dict:
+            raise RuntimeError(
+                "GradScaler.load_state_dict: the state is empty: it is of a scaler that was not enabled"
+            )
+        self._scale = state_dict["scale"]
+        self._growth_factor = state_dict["growth_factor"]
+        self._backoff_factor = state_dict["backoff_factor"]
+        self._growth_interval = state_dict["growth_interval"]
+        self._growth_tracker = state_dict["_growth_tracker"]

@@ -1,0 +1,27 @@
+"""Switches that are kept and change nothing, for a `with` block or for good."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import ModuleType
+from typing import Any
+
+
+def set_switches(module: ModuleType, **values: Any) -> tuple[Any, ...]:
+    """Set those that are not None, and return what they were before, in this order."""
+    before = tuple(getattr(module, name) for name in values)
+    for name, value in values.items():
+        if value is not None:
+            setattr(module, name, value)
+    return before
+
+
+@contextmanager
+def switched(module: ModuleType, **values: Any) -> Iterator[None]:
+    """Set them for a block."""
+    before = dict(zip(values, set_switches(module, **values), strict=True))
+    try:
+        yield
+    finally:
+        set_switches(module, **before)

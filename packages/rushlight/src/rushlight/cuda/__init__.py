@@ -1,0 +1,232 @@
+"""What programs ask before they choose a device, and what they ask of GPUs. GPUs come with a backend of their own, which
+core finds if installed. Where there is none, questions have answers and orders raise RuntimeError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import rushlight_core as core
+
+TYPE_CHECKING = False  # loaded when it is first used
+if TYPE_CHECKING:
+    from rushlight.cuda import amp as amp
+
+__all__ = [
+    "amp",
+    "current_device",
+    "device",
+    "device_count",
+    "empty_cache",
+    "get_device_name",
+    "get_rng_state",
+    "init",
+    "ipc_collect",
+    "is_available",
+    "is_bf16_supported",
+    "is_initialized",
+    "manual_seed",
+    "manual_seed_all",
+    "max_memory_allocated",
+    "max_memory_reserved",
+    "memory_allocated",
+    "memory_reserved",
+    "reset_peak_memory_stats",
+    "seed",
+    "seed_all",
+    "set_device",
+    "set_rng_state",
+    "synchronize",
+]
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        if name == "amp":
+            from importlib import import_module
+
+            return import_module("rushlight.cuda.amp")
+        raise AttributeError(f"module 'rushlight.cuda' has no attribute {name!r}")
+
+
+def is_available() -> bool:
+    """Whether tensors can be made on a GPU: a backend is installed, and finds one."""
+    return _has(0)
+
+
+def device_count() -> int:
+    """How many GPUs there are; 0 where no backend is installed."""
+    count = 0
+    while _has(count):
+        count += 1
+    return count
+
+
+def _has(index: int) -> bool:
+    try:
+        core.empty(0, device=core.device("cuda", index))
+    except RuntimeError:
+        return False
+    return True
+
+
+def _need(function: str) -> None:
+    if not is_available():
+        raise RuntimeError(
+            f"cuda.{function}(): there is no GPU that could be used\nhint: ask cuda.is_available() before"
+        )
+
+
+def init() -> None:
+    """Prepares GPUs, which their first use does too."""
+    _need("init")
+
+
+def is_initialized() -> bool:
+    """Whether GPUs are prepared."""
+    return is_available()
+
+
+def is_bf16_supported(including_emulation: bool = True) -> bool:
+    """Whether GPUs compute with bfloat16."""
+    return is_available()
+
+
+def synchronize(device: Any = None) -> None:
+    """Waits until a GPU, by default the current one, has done all its work."""
+    _need("synchronize")
+    core.devices.synchronize(_device(device))
+
+
+def current_device() -> int:
+    """The index of the GPU that "cuda" stands for."""
+    _need("current_device")
+    return core.devices.current_device("cuda").index or 0
+
+
+def set_device(device: Any) -> None:
+    """Makes a GPU, by its index or name, the one that "cuda" stands for. A negative index does nothing."""
+    if isinstance(device, int) and device < 0:
+        return
+    _need("set_device")
+    core.devices.set_device(_device(device))
+
+
+def get_device_name(device: Any = None) -> str:
+    """What to call a GPU: "cuda:0"."""
+    _need("get_device_name")
+    return str(_device(device))
+
+
+def _device(device: Any) -> core.device:
+    if device is None:
+        return core.devices.current_device("cuda")
+    return core.device("cuda", device) if isinstance(device, int) else core.device(device)
+
+
+class device:  # noqa: N801
+    """A block in which "cuda" stands for another GPU. A negative index, or None, does nothing."""
+
+    def __init__(self, device: Any) -> None:
+        self._wanted = None if device is None or (isinstance(device, int) and device < 0) else device
+        self._before: int | None = None
+
+    def __enter__(self) -> None:
+        if self._wanted is not None:
+            self._before = current_device()
+            set_device(self._wanted)
+
+    def __exit__(self, *error: object) -> None:
+        if self._before is not None:
+            set_device(self._before)
+
+
+# --- random numbers ---
+
+
+def manual_seed(seed: int) -> None:
+    """Seeds the random numbers of the GPU. There is one stream for all devices, so it seeds the CPU's too."""
+    if is_available():
+        core.manual_seed(seed)
+
+
+def manual_seed_all(seed: int) -> None:
+    """Seeds the random numbers of all GPUs; see `manual_seed`."""
+    manual_seed(seed)
+
+
+def seed() -> None:
+    """Seeds the random numbers of the GPU from the system's entropy; see `manual_seed`."""
+    if is_available():
+        core.seed()
+
+
+seed_all = seed
+
+
+def get_rng_state(device: Any = "cuda") -> core.Tensor:
+    """The state of the random numbers: one for all devices."""
+    _need("get_rng_state")
+    return core.get_rng_state()
+
+
+def set_rng_state(new_state: core.Tensor, device: Any = "cuda") -> None:
+    """Goes on from a state of `get_rng_state`."""
+    _need("set_rng_state")
+    core.set_rng_state(new_state)
+
+
+def get_rng_state_all() -> list[core.Tensor]:
+    """The states of all GPUs: none where there is none."""
+    return [core.get_rng_state() for _ in range(device_count())]
+
+
+def set_rng_state_all(new_states: Iterable[core.Tensor]) -> None:
+    """Goes on from states of `get_rng_state_all`."""
+    for state in new_states:
+        set_rng_state(state)
+
+
+# --- memory ---
+
+
+def empty_cache() -> None:
+    """Gives unused memory of GPUs back to the driver. Does nothing where there is no GPU."""
+    if is_available():
+        core.empty_cache()
+
+
+def ipc_collect() -> None:
+    """Frees memory that other processes have let go of. Does nothing: it is freed at once."""
+
+
+def _bytes(function: str) -> int:
+    if is_available():
+        raise NotImplementedError(f"cuda.{function}(): the memory of GPUs is not counted one by one yet")
+    return 0
+
+
+def memory_allocated(device: Any = None) -> int:
+    """Bytes of a GPU that tensors have; 0 where there is none."""
+    return _bytes("memory_allocated")
+
+
+def max_memory_allocated(device: Any = None) -> int:
+    """The most bytes that tensors had; 0 where there is no GPU."""
+    return _bytes("max_memory_allocated")
+
+
+def memory_reserved(device: Any = None) -> int:
+    """Bytes of a GPU that are held for tensors; 0 where there is none."""
+    return _bytes("memory_reserved")
+
+
+def max_memory_reserved(device: Any = None) -> int:
+    """The most bytes that were held for tensors; 0 where there is no GPU."""
+    return _bytes("max_memory_reserved")
+
+
+def reset_peak_memory_stats(device: Any = None) -> None:
+    """Starts the peaks again. Does nothing where there is no GPU."""
+    _bytes("reset_peak_memory_stats")

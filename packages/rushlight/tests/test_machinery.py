@@ -1,0 +1,186 @@
+"""What programs say to machinery that is not there, or has no switches: it answers, and lets them run."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rushlight as torch
+from rushlight import nn
+from rushlight.cuda import amp as cuda_amp
+
+no_gpu = pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+
+
+def test_switches_of_backends() -> None:
+    cudnn = torch.backends.cudnn
+    cudnn.benchmark = True
+    assert cudnn.benchmark
+    with cudnn.flags(enabled=False, deterministic=True):
+        assert (cudnn.enabled, cudnn.deterministic, cudnn.benchmark) == (False, True, False)
+    assert (cudnn.enabled, cudnn.deterministic, cudnn.benchmark) == (True, False, True)
+    cudnn.benchmark = False
+    torch.backends.cuda.matmul.allow_tf32 = False
+    assert cudnn.is_available() == torch.cuda.is_available()
+    assert not torch.backends.mps.is_available()
+    assert not torch.backends.mkl.is_available()
+    assert isinstance(torch.backends.mkldnn.is_available(), bool)
+    assert torch.backends.openmp.is_available()
+    assert torch.backends.cpu.get_cpu_capability() in ("AVX512", "AVX2", "DEFAULT")
+    with torch.backends.mkldnn.flags(enabled=False):
+        assert not torch.backends.mkldnn.enabled
+
+
+@no_gpu
+def test_questions_about_gpus_have_answers_and_orders_raise() -> None:
+    cuda = torch.cuda
+    assert (cuda.device_count(), cuda.is_initialized(), cuda.is_bf16_supported()) == (0, False, False)
+    assert cuda.memory_allocated() == cuda.max_memory_allocated() == cuda.memory_reserved() == 0
+    cuda.empty_cache()
+    cuda.ipc_collect()
+    cuda.reset_peak_memory_stats()
+    cuda.manual_seed_all(1)
+    cuda.set_device(-1)
+    with cuda.device(None):
+        pass
+    orders: list[Any] = [
+        cuda.synchronize,
+        cuda.current_device,
+        cuda.init,
+        cuda.get_device_name,
+        cuda.get_rng_state,
+        lambda: cuda.set_device(0),
+    ]
+    for order in orders:
+        with pytest.raises(RuntimeError, match=r"there is no GPU.*\nhint"):
+            order()
+
+
+@no_gpu
+def test_mixed_precision_for_gpus_does_nothing_without_one() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        scaler = cuda_amp.GradScaler()
+        with cuda_amp.autocast():
+            assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.float32
+    assert not scaler.is_enabled()
+    layer = nn.Linear(2, 1)
+    optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+    scaler.scale(layer(torch.ones(1, 2)).sum()).backward()
+    scaler.step(optimizer)
+    scaler.update()
+
+
+def test_compiled_programs_run() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = torch.compile(nn.Linear(2, 2))
+    assert list(model.state_dict()) == ["weight", "bias"]
+    assert not torch.compiler.is_compiling()
+
+    @torch.compiler.disable
+    def function() -> int:
+        return 3
+
+    assert function() == 3
+
+
+def test_training_in_bfloat16() -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(
+        nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(4 * 36, 3), nn.LayerNorm(3)
+    )
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    scaler = torch.amp.GradScaler("cpu", init_scale=128.0)
+    x, y = torch.randn(12, 1, 8, 8), torch.arange(12) % 3
+    losses = []
+    for _ in range(15):
+        optimizer.zero_grad()
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            output = model(x)
+            loss = nn.functional.cross_entropy(output, y)
+        assert loss.dtype == torch.float32
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        losses.append(loss.item())
+    assert all(p.grad is not None and p.grad.dtype == torch.float32 for p in model.parameters())
+    assert losses[-1] < 0.5 * losses[0]
+
+
+def test_a_weight_is_converted_once_and_its_gradient_is_whole() -> None:
+    w = torch.ones(2, 2, requires_grad=True)
+    with torch.autocast("cpu"):
+        with torch.no_grad():
+            w @ w  # makes no graph, and must not be kept for those that do
+        z = (w @ w @ w).sum()
+    z.backward()
+    assert w.grad is not None
+    assert w.grad.tolist() == [[12.0, 12.0], [12.0, 12.0]]
+    # A weight that changes within a block is converted again.
+    with torch.autocast("cpu"):
+        before = (w @ w).sum().item()
+        with torch.no_grad():
+            w.mul_(2)
+        assert (w @ w).sum().item() == 4 * before
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN", "LSTMCell", "MultiheadAttention"])
+def test_layers_of_several_products(kind: str) -> None:
+    if kind == "MultiheadAttention":
+        layer: Any = nn.MultiheadAttention(4, 2)
+        x = torch.randn(3, 1, 4)
+        arguments: tuple[Any, ...] = (x, x, x)
+    else:
+        layer, arguments = getattr(nn, kind)(4, 4), (torch.randn(3, 4),)
+    with torch.autocast("cpu"):
+        result = layer(*arguments)
+    full = layer(*arguments)
+    result, full = (r[0] if isinstance(r, tuple) else r for r in (result, full))
+    assert result.dtype == torch.bfloat16
+    np.testing.assert_allclose(result.float().detach().numpy(), full.detach().numpy(), atol=0.05)
+    result.sum().backward()
+    assert all(p.grad.dtype == torch.float32 for p in layer.parameters())
+
+
+def test_functions_with_a_gradient_of_their_own() -> None:
+    seen = []
+
+    class Product(torch.autograd.Function):
+        @staticmethod
+        @torch.amp.custom_fwd(device_type="cpu")
+        def forward(ctx: Any, a: Any, b: Any) -> Any:
+            ctx.save_for_backward(a, b)
+            return a @ b
+
+        @staticmethod
+        @torch.amp.custom_bwd(device_type="cpu")
+        def backward(ctx: Any, grad: Any) -> Any:
+            a, b = ctx.saved_tensors
+            seen.append(torch.is_autocast_enabled("cpu"))
+            return grad @ b.mT, a.mT @ grad
+
+    a = torch.ones(2, 2, requires_grad=True)
+    with torch.autocast("cpu"):
+        y = Product.apply(a, a)
+    assert y.dtype == torch.bfloat16
+    y.sum().backward()
+    Product.apply(a, a).sum().backward()
+    assert seen == [True, False]
+
+
+def test_functions_at_the_root_that_another_package_makes() -> None:
+    x, w, b = torch.randn(6, 2, 3), torch.randn(2, 3, 4), torch.randn(4)
+    result = torch.conv_tbc(x, w, b, 1)
+    assert result.shape == (7, 2, 4)
+    padded = nn.functional.pad(x, (0, 0, 0, 0, 1, 1))
+    expected = padded[:-1] @ w[0] + padded[1:] @ w[1] + b
+    torch.testing.assert_close(result, expected, atol=1e-5, rtol=1e-5)
+    with pytest.raises(RuntimeError, match="conv_tbc"):
+        torch.conv_tbc(x[0], w, b)
+    assert (
+        torch.bilinear(torch.ones(2, 3), torch.ones(2, 4), torch.ones(5, 3, 4)).tolist() == [[12.0] * 5] * 2
+    )
