@@ -144,6 +144,9 @@ def _signatures(op: Op, name: str, method: bool) -> list[str]:
                 parts.append("*")
                 starred = True
             parts.append(_parameter(a))
+        if any(a.type.name == "device?" and a.keyword_only for a in arguments):
+            # Every binding takes these two, and their usual values only.
+            parts += ["layout: object = None", "pin_memory: _bool | None = False"]
         if out:
             parts += [] if starred else ["*"]
             parts.append(f"out: {'Tensor' if count == 1 else 'tuple[Tensor, ...]'} | None = None")

@@ -95,7 +95,7 @@ def _in_python(name):
     return method
 
 
-for _name in ("cdouble", "cfloat", "module_load", "new", "storage"):
+for _name in ("module_load", "new", "storage"):
     setattr(_C.Tensor, _name, _in_python(_name))
 _C.Tensor.const_data_ptr = _C.Tensor.data_ptr  # both are for reading and writing
 _C.Tensor.__array_namespace__ = _array_namespace

@@ -149,16 +149,6 @@ def new(self: Tensor, *args: Any, device: Any = None) -> Tensor:
     return _C.empty(sizes, dtype=self.dtype, device=self.device if device is None else device)
 
 
-def cfloat(self: Tensor) -> Tensor:
-    """The tensor as complex64."""
-    return self.to(_C.complex64)
-
-
-def cdouble(self: Tensor) -> Tensor:
-    """The tensor as complex128."""
-    return self.to(_C.complex128)
-
-
 def module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:
     """What takes this tensor's place in a module when `other` is loaded into it: this one with its values, or itself.
 

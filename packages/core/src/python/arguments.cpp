@@ -104,6 +104,26 @@ bool is_numpy_name(PyObject* key, const char* name) {
     return false;
 }
 
+// Arguments of what makes tensors that have one value here: tensors are strided, and not page-locked. Programs that write them
+// out run; any other value raises.
+bool says_the_usual(const char* op, const Signature& s, PyObject* key, PyObject* value) {
+    bool makes_tensors = false;
+    for (int i = 0; i < s.count; ++i)
+        makes_tensors |= s.args[i].type == ArgType::OptDevice && s.args[i].flags & ArgSpec::kKeywordOnly;
+    if (!makes_tensors) return false;
+    if (PyUnicode_CompareWithASCIIString(key, "layout") == 0) {
+        RL_CHECK(value == Py_None || std::strcmp(Py_TYPE(value)->tp_name, "layout") == 0,
+                 throw_not_implemented, "%s(layout): there are strided tensors only", op);
+        return true;
+    }
+    if (PyUnicode_CompareWithASCIIString(key, "pin_memory") == 0) {
+        RL_CHECK(value == Py_None || value == Py_False, throw_not_implemented,
+                 "%s(pin_memory): memory cannot be page-locked here\nhint: leave it out on the CPU", op);
+        return true;
+    }
+    return false;
+}
+
 }  // namespace
 
 bool to_int(PyObject* o, int64_t& out) {
@@ -267,8 +287,8 @@ const Tensor& Parser::out(int i, int k, int count) const {
     return tensors_[slot_[i].list.begin + static_cast<uint32_t>(k)];
 }
 
-bool Parser::bind(const Signature& s, PyObject* self, PyObject* const* args, Py_ssize_t nargs,
-                  PyObject* kwnames, Failure& failure) {
+bool Parser::bind(const char* name, const Signature& s, PyObject* self, PyObject* const* args,
+                  Py_ssize_t nargs, PyObject* kwnames, Failure& failure) {
     for (int i = 0; i < s.count; ++i) object_[i] = nullptr;
     num_ints_ = 0;
     more_ints_.clear();
@@ -335,6 +355,7 @@ bool Parser::bind(const Signature& s, PyObject* self, PyObject* const* args, Py_
         for (int i = 0; i < s.count && found < 0; ++i)
             if (is_numpy_name(key, s.args[i].name)) found = i;
         if (found < 0) {
+            if (says_the_usual(name, s, key, args[nargs + k])) continue;
             failure = {Failure::Unknown, 0, 0, key};
             return false;
         }
@@ -369,7 +390,7 @@ int Parser::parse(const char* name, const Signature* signatures, int count, PyOb
     constexpr int kMaxSignatures = 8;
     Failure failures[kMaxSignatures];
     for (int i = 0; i < count; ++i)
-        if (bind(signatures[i], self, args, nargs, kwnames, failures[i])) return i;
+        if (bind(name, signatures[i], self, args, nargs, kwnames, failures[i])) return i;
     fail(name, signatures, count, failures, self, args, nargs, kwnames);
 }
 

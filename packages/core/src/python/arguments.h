@@ -130,8 +130,8 @@ class Parser {
     const int64_t* ints_data() const { return more_ints_.empty() ? ints_ : more_ints_.data(); }
     void push_int(int64_t v);
 
-    bool bind(const Signature& s, PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames,
-              Failure& failure);
+    bool bind(const char* name, const Signature& s, PyObject* self, PyObject* const* args, Py_ssize_t nargs,
+              PyObject* kwnames, Failure& failure);
     bool convert(const ArgSpec& spec, PyObject* o, int i);
     bool convert_ints(const ArgSpec& spec, PyObject* o, int i);
     bool convert_tensors(PyObject* o, int i, bool optional);

@@ -288,3 +288,16 @@ def test_no_memory() -> None:
         core.empty(2**40)
     assert issubclass(core.OutOfMemoryError, MemoryError)
     assert issubclass(core.OutOfMemoryError, RuntimeError)  # PyTorch's class
+
+
+def test_layout_and_pin_memory_have_one_value() -> None:
+    for make in (core.empty, core.zeros, core.rand):
+        assert make(2, 3, layout=core.strided, pin_memory=False).shape == (2, 3)
+    assert core.zeros_like(core.ones(2), layout=None).tolist() == [0, 0]
+    assert core.ones(1).new_zeros(2, pin_memory=False).tolist() == [0, 0]
+    with pytest.raises(NotImplementedError, match=r"empty\(pin_memory\)"):
+        core.empty(2, pin_memory=True)
+    with pytest.raises(NotImplementedError, match=r"zeros\(layout\)"):
+        core.zeros(2, layout="sparse_coo")
+    with pytest.raises(TypeError, match="unexpected keyword argument 'layout'"):
+        core.add(core.ones(1), 1, layout=core.strided)

@@ -10,6 +10,7 @@
 #include "rushlight/ops/detach.h"
 #include "rushlight/ops/exp.h"
 #include "rushlight/ops/isinf.h"
+#include "rushlight/ops/linalg_matrix_norm.h"
 #include "rushlight/ops/log.h"
 #include "rushlight/ops/maximum.h"
 #include "rushlight/ops/mean.h"
@@ -86,8 +87,10 @@ Tensor norm(const Tensor& input, Scalar p, std::optional<IntList> dim, bool keep
 }
 Tensor norm_name(const Tensor& input, std::string_view p, std::optional<IntList> dim, bool keepdim,
                  std::optional<DType> dtype) {
-    RL_CHECK(p == "fro", throw_runtime, "norm(p): must be a number or 'fro', got '%.*s'", int(p.size()),
-             p.data());
+    if (p == "nuc")
+        return ops::linalg_matrix_norm(input, p, dim.value_or(IntList(kInts<-2, -1>)), keepdim, dtype);
+    RL_CHECK(p == "fro", throw_runtime, "norm(p): must be a number, 'fro' or 'nuc', got '%.*s'",
+             int(p.size()), p.data());
     return norm(input, Scalar(2), dim, keepdim, dtype);
 }
 
