@@ -184,3 +184,56 @@ def test_functions_at_the_root_that_another_package_makes() -> None:
     assert (
         torch.bilinear(torch.ones(2, 3), torch.ones(2, 4), torch.ones(5, 3, 4)).tolist() == [[12.0] * 5] * 2
     )
+
+
+def test_names_by_the_files_that_pytorch_has_them_in() -> None:
+    from rushlight.nn.modules.batchnorm import _BatchNorm
+    from rushlight.nn.modules.conv import _ConvNd
+    from rushlight.nn.modules.utils import _pair, consume_prefix_in_state_dict_if_present
+    from rushlight.optim.lr_scheduler import _LRScheduler
+    from rushlight.utils.data.dataset import TensorDataset
+
+    assert isinstance(nn.BatchNorm2d(3), _BatchNorm)
+    assert isinstance(nn.ConvTranspose2d(3, 3, 1), _ConvNd)
+    assert nn.modules.module.Module is nn.Module
+    assert (_pair(3), _pair([1, 2])) == ((3, 3), (1, 2))
+    assert _LRScheduler is torch.optim.lr_scheduler.LRScheduler
+    assert TensorDataset is torch.utils.data.TensorDataset
+    state = nn.DataParallel(nn.Linear(2, 2)).state_dict()
+    consume_prefix_in_state_dict_if_present(state, "module.")
+    nn.Linear(2, 2).load_state_dict(state)
+
+
+def test_devices_that_there_are_not() -> None:
+    assert not torch.mps.is_available()
+    assert not torch.xpu.is_available()
+    assert torch.cpu.is_available()
+    assert torch.accelerator.is_available() == torch.cuda.is_available()
+    assert (torch.accelerator.current_accelerator() is None) != torch.cuda.is_available()
+    assert not torch.distributed.is_available()
+    assert not torch.distributed.is_initialized()
+    with pytest.raises(AttributeError, match=r"no process groups.*\nhint"):
+        torch.distributed.init_process_group
+    assert torch.version.cuda is None
+
+
+def test_variables_are_tensors() -> None:
+    variable = torch.autograd.Variable(torch.ones(2), requires_grad=True)
+    assert type(variable) is torch.Tensor
+    assert variable.requires_grad
+    assert isinstance(torch.ones(1), torch.autograd.Variable)
+    with pytest.raises(TypeError, match="list"):
+        torch.autograd.Variable([1.0])
+
+
+def test_nonzero_says_what_it_returns() -> None:
+    x = torch.tensor([[0, 2], [3, 0]])
+    assert torch.nonzero(x, as_tuple=False).tolist() == x.nonzero().tolist() == [[0, 1], [1, 0]]
+    assert x.nonzero(as_tuple=False).tolist() == [[0, 1], [1, 0]]
+    for columns in (torch.nonzero(x, as_tuple=True), x.nonzero(as_tuple=True)):
+        assert [c.tolist() for c in columns] == [[0, 1], [1, 0]]
+    out = torch.empty(0, dtype=torch.int64)
+    torch.nonzero(x, out=out)
+    assert out.tolist() == [[0, 1], [1, 0]]
+    assert torch.ones(2).type(torch.LongTensor).dtype == torch.int64
+    assert torch.ones(2).to(torch.cfloat).dtype == torch.complex64

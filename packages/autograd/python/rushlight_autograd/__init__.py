@@ -15,6 +15,7 @@ from rushlight_autograd.function import Function
 from rushlight_autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
 from rushlight_autograd.graph import Node
 from rushlight_autograd.threads import parallel_branches, set_multithreading_enabled
+from rushlight_autograd.variable import Variable
 
 # Where the packages that build on core look for a provider of gradients.
 _core.autograd = sys.modules[__name__]  # type: ignore[attr-defined]
@@ -30,6 +31,7 @@ __all__ = [
     "FunctionCtx",
     "GradcheckError",
     "Node",
+    "Variable",
     "WhyAlive",
     "anomaly_mode",
     "backward",

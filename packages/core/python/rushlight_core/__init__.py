@@ -18,6 +18,8 @@ from ._grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled, 
 from ._gradient import gradient
 from ._histogram import histogram
 from ._info import (
+    cdouble,
+    cfloat,
     channels_last,
     channels_last_3d,
     contiguous_format,
@@ -35,6 +37,7 @@ from ._info import (
     strided,
     typename,
 )
+from ._nonzero import nonzero
 from ._questions import (
     is_complex,
     is_conj,

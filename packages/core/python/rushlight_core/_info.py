@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 e, pi, inf, nan = 2.718281828459045, 3.141592653589793, float("inf"), float("nan")
 newaxis = None
+cfloat, cdouble = _C.complex64, _C.complex128  # as float and double are other names of real ones
 
 # Bits of the significand without the hidden one, and the largest exponent.
 _FLOATS = {"float16": (10, 15), "bfloat16": (7, 127), "float32": (23, 127), "float64": (52, 1023)}

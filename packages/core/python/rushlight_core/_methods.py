@@ -45,6 +45,10 @@ def type_of(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     if dtype is None:
         module = "torch" if self.device.type == "cpu" else f"torch.{self.device.type}"
         return f"{module}.{_TYPE_NAMES[self.dtype]}"
+    if not isinstance(dtype, (_C.dtype, str)):
+        from ._legacy import dtype_of_type
+
+        dtype = dtype_of_type(dtype) or dtype
     if isinstance(dtype, _C.dtype):
         return self.to(dtype, non_blocking)
     if not isinstance(dtype, str):

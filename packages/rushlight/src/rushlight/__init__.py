@@ -21,17 +21,24 @@ globals().update(
 
 TYPE_CHECKING = False  # typing takes longer to import than this package
 if TYPE_CHECKING:
+    from rushlight import accelerator as accelerator
     from rushlight import autograd as autograd
     from rushlight import backends as backends
     from rushlight import compiler as compiler
+    from rushlight import cpu as cpu
     from rushlight import cuda as cuda
+    from rushlight import distributed as distributed
+    from rushlight import mps as mps
     from rushlight import multiprocessing as multiprocessing
     from rushlight import nn as nn
     from rushlight import optim as optim
     from rushlight import profiler as profiler
     from rushlight import random as random
     from rushlight import testing as testing
+    from rushlight import types as types
     from rushlight import utils as utils
+    from rushlight import version as version
+    from rushlight import xpu as xpu
     from rushlight_core import *  # noqa: F403
     from rushlight_nn.functional import bilinear as bilinear
     from rushlight_nn.functional import conv_tbc as conv_tbc
@@ -39,13 +46,17 @@ if TYPE_CHECKING:
     from rushlight_nn.serialization import save as save
 
 _MODULES = (
+    "accelerator",
     "amp",
     "autograd",
     "backends",
     "compiler",
+    "cpu",
     "cuda",
+    "distributed",
     "fft",
     "linalg",
+    "mps",
     "multiprocessing",
     "nn",
     "optim",
@@ -53,7 +64,10 @@ _MODULES = (
     "random",
     "special",
     "testing",
+    "types",
     "utils",
+    "version",
+    "xpu",
 )
 # What PyTorch has at its root and another package makes.
 _ELSEWHERE = {

@@ -7,8 +7,15 @@ __all__ = list(_package.__all__)
 
 TYPE_CHECKING = False  # a checker would take every name for one that is there
 if TYPE_CHECKING:
+    from rushlight.nn import modules as modules
+    from rushlight.nn import parallel as parallel
+    from rushlight.nn import parameter as parameter
     from rushlight.nn import utils as utils
 else:
 
     def __getattr__(name: str) -> object:
+        if name in ("modules", "parallel"):
+            from importlib import import_module
+
+            return import_module(f"rushlight.nn.{name}")
         return getattr(_package, name)

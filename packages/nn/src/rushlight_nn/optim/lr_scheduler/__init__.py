@@ -25,6 +25,8 @@ from .factors import (
 from .one_cycle import OneCycleLR
 from .plateau import ReduceLROnPlateau
 
+_LRScheduler = LRScheduler  # what the base was once called, by which programs still import it
+
 __all__ = [
     "ChainedScheduler",
     "ConstantLR",

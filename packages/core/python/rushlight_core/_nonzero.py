@@ -1,0 +1,34 @@
+"""nonzero: one operator for a tensor of indices, and one for a tensor of each dimension's."""
+
+from __future__ import annotations
+
+from . import _C
+from ._C import Tensor
+
+TYPE_CHECKING = False  # typing takes longer to import than this package
+if TYPE_CHECKING:
+    from typing import Any
+
+_method = _C.Tensor.nonzero
+
+
+def nonzero(input: Tensor, *, as_tuple: bool = False, out: Tensor | None = None) -> Any:
+    """Where elements are not zero: (count, dimensions), in the order of the elements.
+
+    Args:
+        input: any tensor.
+        as_tuple: return the columns instead, a tensor for each dimension, fit for indexing.
+        out: where the result goes.
+    """
+    if as_tuple:
+        return _C.nonzero(input, as_tuple=True)
+    return _C.nonzero(input) if out is None else _C.nonzero(input, out=out)
+
+
+def _tensor_nonzero(self: Tensor, *, as_tuple: bool = False) -> Any:
+    return _method(self, as_tuple=True) if as_tuple else _method(self)
+
+
+_tensor_nonzero.__name__, _tensor_nonzero.__qualname__ = "nonzero", "Tensor.nonzero"
+_tensor_nonzero.__doc__ = nonzero.__doc__
+setattr(_C.Tensor, "nonzero", _tensor_nonzero)  # noqa: B010 (the stub has the operator's)

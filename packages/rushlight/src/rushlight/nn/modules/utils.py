@@ -1,0 +1,32 @@
+"""One number that stands for several, as layers take it; by the file that PyTorch has it in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+__all__ = ["consume_prefix_in_state_dict_if_present"]
+
+
+def _ntuple(n: int) -> Callable[[Any], tuple[Any, ...]]:
+    """A function that repeats a number `n` times, and makes a tuple of several as they are."""
+
+    def parse(x: Any) -> tuple[Any, ...]:
+        return tuple(x) if isinstance(x, Iterable) else (x,) * n
+
+    return parse
+
+
+_single, _pair, _triple, _quadruple = (_ntuple(n) for n in range(1, 5))
+
+
+def consume_prefix_in_state_dict_if_present(state_dict: dict[str, Any], prefix: str) -> None:
+    """Takes `prefix` off the names in a state, in place; say, "module." of one that DataParallel wrote."""
+    for key in [key for key in state_dict if key.startswith(prefix)]:
+        state_dict[key.removeprefix(prefix)] = state_dict.pop(key)
+    metadata = getattr(state_dict, "_metadata", None)
+    if metadata is None:
+        return
+    for key in list(metadata):
+        if key == prefix.removesuffix(".") or key.startswith(prefix):
+            metadata[key.removeprefix(prefix) if key.startswith(prefix) else ""] = metadata.pop(key)
