@@ -179,7 +179,7 @@ def swap(session: nox.Session) -> None:
 
 @nox.session
 def sanitize(session: nox.Session) -> None:
-    """Run the tests of core and autograd under ASan and UBSan."""
+    """Run the tests of core and autograd under ASan and UBSan, and those of the engine's threads under TSan."""
     sanitized = [GRAPH["core"], GRAPH["autograd"]]
     variant = builder("sanitize")
     install(session, variant, sanitized, extra="test")
@@ -203,6 +203,11 @@ def sanitize(session: nox.Session) -> None:
         )  # fmt: skip
     # Programs of their own, which these tests compile with the sanitizers.
     session.run(*PYTEST, f"--rootdir={GRAPH['core'].folder}", *options, str(cpp), env=variant.environment)
+    # The engine with a few operators of the test's own: all of core would take as long as the rest of this session.
+    engine = GRAPH["autograd"].folder / "tests" / "test_cpp.py"
+    session.run(
+        *PYTEST, f"--rootdir={GRAPH['autograd'].folder}", *options, str(engine), env={"RUSHLIGHT_SANITIZE": "thread"}
+    )  # fmt: skip
 
 
 @nox.session

@@ -18,7 +18,7 @@ SUITES = {
     "import": ("imports", "import time in fresh interpreters"),
     "size": ("size", "installed bytes with dependencies"),
     "build": ("build", "seconds per package of a clean build"),
-    "memory": ("memory", "peak memory of training a small network"),
+    "memory": ("memory", "peak memory of training three networks"),
     "profiler": ("profiler", "cost of the profiler while it is off"),
 }
 DEFAULT = ("overhead", "import", "size", "build")

@@ -115,6 +115,13 @@ ROWS: tuple[Row, ...] = (
         numpy_setup=_NUMPY_PAIR,
     ),
     Row("chain of 100, forward + backward", "step()", _CHAIN, result="[step(), w.grad, b.grad]", target=0.30),
+    Row(
+        "chain of 1000, forward + backward",
+        "step()",
+        _CHAIN.replace("range(25)", "range(250)"),
+        result="[step(), w.grad, b.grad]",
+        target=0.30,
+    ),
     Row("MLP forward", "model(x)", _MLP, target=0.40),
     Row(
         "MLP forward + backward",

@@ -1,4 +1,6 @@
 // Passes that run independent branches of a graph on several threads.
+#include <cxxabi.h>
+
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
@@ -116,7 +118,9 @@ class Branches {
         std::exception_ptr failure;
         try {
             check_interrupted();
-        } catch (...) { failure = std::current_exception(); }
+        } catch (abi::__forced_unwind&) { throw; } catch (...) {
+            failure = std::current_exception();
+        }
         lock.lock();
         if (failure && !error_) error_ = failure;
     }
@@ -159,6 +163,8 @@ class Branches {
     std::exception_ptr run_guarded(uint32_t task, Lock& lock) {
         try {
             run_one(task, lock);
+        } catch (abi::__forced_unwind&) {
+            throw;  // the thread is being ended by Python's interpreter, which has come to its own end
         } catch (...) {
             std::exception_ptr failure = std::current_exception();
             const ThreadFunctions* functions = thread_functions;

@@ -2,12 +2,14 @@
 
 #include "growth.h"
 #include "pass.h"
+#include "rushlight/ops/_to_copy.h"
+#include "rushlight/ops/add.h"
 #include "rushlight/ops/ones_like.h"
 
 namespace rushlight::autograd {
 
 namespace detail {
-thread_local bool parallel_branches = false;
+constinit thread_local bool parallel_branches = false;
 }
 
 uint64_t current_pass_id() { return current_pass ? current_pass->id() : 0; }
@@ -45,15 +47,28 @@ Tensor first_gradient(const Tensor& output, Tensor grad, size_t i) {
     }
     RL_CHECK(
         std::equal(grad.sizes().begin(), grad.sizes().end(), output.sizes().begin(), output.sizes().end()),
-        throw_runtime, "backward(): the gradient of output %zu has shape %s, the output has %s", i,
-        to_string(grad.sizes()).c_str(), to_string(output.sizes()).c_str());
+        throw_runtime,
+        "backward(): the gradient of output %zu has shape %s, the output has %s\n"
+        "hint: it is not broadcast; expand() it",
+        i, to_string(grad.sizes()).c_str(), to_string(output.sizes()).c_str());
     RL_CHECK(is_differentiable(grad.dtype()), throw_runtime,
-             "backward(): the gradient of output %zu must be of a floating dtype, got %s", i,
-             name(grad.dtype()));
+             "backward(): the gradient of output %zu must be of a floating dtype, got %s\n"
+             "hint: convert it to the output's, %s",
+             i, name(grad.dtype()), name(output.dtype()));
+    RL_CHECK(!is_complex(grad.dtype()) || is_complex(output.dtype()), throw_runtime,
+             "backward(): the gradient of output %zu is %s, the output %s\nhint: take its real part", i,
+             name(grad.dtype()), name(output.dtype()));
     RL_CHECK(grad.device() == output.device(), throw_runtime,
              "backward(): the gradient of output %zu is on %s, the output on %s", i,
              name(grad.device()).c_str(), name(output.device()).c_str());
-    return grad;
+    return grad.dtype() == output.dtype() ? grad : ops::_to_copy(grad, output.dtype(), std::nullopt);
+}
+
+// For an input of backward() that is no leaf.
+void add_to_grad(const Tensor& input, const Tensor& grad, bool create_graph) {
+    GradMode mode(create_graph);
+    Tensor sum = input.grad().defined() ? ops::add(input.grad(), grad) : grad;
+    input.impl()->set_grad(Ref<TensorImpl>::share(sum.impl()));
 }
 
 // After a pass that used its graph up: the nodes of its roots are their tensors' alone, unless a graph of no use
@@ -96,15 +111,16 @@ std::vector<Tensor> run_backward(TensorList outputs, TensorList grads, TensorLis
     RL_CHECK(grads.empty() || grads.size() == outputs.size(), throw_runtime,
              "backward(): %zu outputs need as many gradients, got %zu", outputs.size(), grads.size());
     std::vector<Root> roots;
-    {
-        // Gradients to begin with have no history.
-        GradMode off(false);
-        for (size_t i = 0; i < outputs.size(); ++i)
-            roots.push_back(root_of(outputs[i], grads.empty() ? Tensor() : grads[i], i));
-    }
+    roots.reserve(outputs.size());
+    for (size_t i = 0; i < outputs.size(); ++i)
+        roots.push_back(root_of(outputs[i], grads.empty() ? Tensor() : grads[i], i));
     std::vector<Edge> edges;
     for (size_t i = 0; i < inputs.size(); ++i) edges.push_back(input_edge(inputs[i], i));
     std::vector<Tensor> result = run_backward(roots, edges, options);
+    // Leaves have accumulated on the way.
+    for (size_t i = 0; options.accumulate_grad && i < inputs.size(); ++i)
+        if (result[i].defined() && !inputs[i].is_leaf())
+            add_to_grad(inputs[i], result[i], options.create_graph);
     if (!options.retain_graph) look_for_holders(outputs, roots);
     return result;
 }

@@ -47,7 +47,7 @@ void Growth::extended(Node* node) { watch(node, current_site(), true); }
 void Growth::still_held(Node* root) { watch(root, root->site(), false); }
 
 void Growth::watch(Node* node, Site site, bool extended) {
-    if (!site || node->state_.fetch_or(Node::kWatched, std::memory_order_relaxed) & Node::kWatched) return;
+    if (!site || node->watched_.exchange(true, std::memory_order_relaxed)) return;
     Table& t = table();
     std::lock_guard lock(t.mutex);
     Key key{site, extended};

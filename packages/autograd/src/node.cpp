@@ -21,7 +21,7 @@ void release_node(void* node, size_t nbytes) noexcept { cpu_release(node, nbytes
 
 namespace detail {
 std::atomic<uint8_t> anomaly{0};
-thread_local uint64_t idle_edges = 0;
+constinit thread_local uint64_t idle_edges = 0;
 }  // namespace detail
 
 std::mutex& hooks_mutex() {
@@ -43,9 +43,10 @@ Node::Node(const char* name, uint32_t num_results, uint32_t num_edges)
 }
 
 Node::~Node() {
-    if (state_.load(std::memory_order_relaxed) & kWatched) [[unlikely]]
+    if (watched_.load(std::memory_order_relaxed)) [[unlikely]]
         Growth::forget(this);
     if (edges_ != inline_edges_) delete[] edges_;
+    delete hooks_.load(std::memory_order_relaxed);
 }
 
 void Node::resize_edges(uint32_t n) {
@@ -86,33 +87,30 @@ void Node::destroy(Node* node) {
 // comes later finds the node claimed and raises, as it would have a moment later. A pass that fails gives the claim on the
 // node that failed back: nodes that have run are used up, that one and those behind it are as they were.
 void Node::enter(bool last) {
-    if (num_edges_ == 0) return;
+    if (never_used_up_ || num_edges_ == 0) return;
+    // Each side says that it is there, then looks for the other: one of them sees it.
     if (!last) {
-        if (state_.fetch_add(kVisitor, std::memory_order_acquire) & kClaimed) {
-            state_.fetch_sub(kVisitor, std::memory_order_release);
-            fail_released();
-        }
-        return;
+        visitors_.fetch_add(1, std::memory_order_seq_cst);
+        if (!claimed_.load(std::memory_order_seq_cst)) return;
+        visitors_.fetch_sub(1, std::memory_order_release);
+        fail_released();
     }
-    uint32_t before = state_.load(std::memory_order_relaxed);
-    if (before & kNeverUsedUp) return;
-    before = state_.fetch_or(kClaimed, std::memory_order_acquire);
-    if (before & kClaimed) fail_released();
-    while (before >= kVisitor) {
-        std::this_thread::yield();
-        before = state_.load(std::memory_order_acquire);
-    }
+    if (claimed_.exchange(true, std::memory_order_seq_cst)) fail_released();
+    while (visitors_.load(std::memory_order_seq_cst) > 0) std::this_thread::yield();
 }
 
 void Node::leave(bool last, bool failed) noexcept {
-    if (num_edges_ == 0) return;
-    if (!last) state_.fetch_sub(kVisitor, std::memory_order_release);
-    else if (failed) state_.fetch_and(~kClaimed, std::memory_order_release);
+    if (never_used_up_ || num_edges_ == 0) return;
+    if (!last) visitors_.fetch_sub(1, std::memory_order_release);
+    else if (failed) claimed_.store(false, std::memory_order_release);
 }
 
 Node::Hooks& Node::hooks() {
-    if (!hooks_) hooks_ = std::make_unique<Hooks>();
-    return *hooks_;
+    if (Hooks* made = hooks_or_null()) return *made;
+    auto fresh = std::make_unique<Hooks>();
+    Hooks* none = nullptr;
+    return hooks_.compare_exchange_strong(none, fresh.get(), std::memory_order_acq_rel) ? *fresh.release()
+                                                                                        : *none;
 }
 
 void Node::fail_released() const {
@@ -126,21 +124,17 @@ AccumulateGrad::AccumulateGrad(Tensor variable)
     : Node("AccumulateGrad", 1, 0), variable_(std::move(variable)) {}
 
 namespace {
-// 0: free, 1: held, 2: held, and somebody waits. Uncontended it costs two instructions, in every backward pass of a leaf.
+// One instruction where nobody else is there, in every backward pass of a leaf; and adding is all that is waited for.
 class Turn {
   public:
-    explicit Turn(std::atomic<uint32_t>& lock) : lock_(lock) {
-        uint32_t seen = 0;
-        if (lock_.compare_exchange_strong(seen, 1, std::memory_order_acquire)) return;
-        while (lock_.exchange(2, std::memory_order_acquire) != 0) lock_.wait(2, std::memory_order_relaxed);
+    explicit Turn(std::atomic<bool>& held) : held_(held) {
+        while (held_.exchange(true, std::memory_order_acquire)) std::this_thread::yield();
     }
-    ~Turn() {
-        if (lock_.exchange(0, std::memory_order_release) == 2) lock_.notify_one();
-    }
+    ~Turn() { held_.store(false, std::memory_order_release); }
     Turn(const Turn&) = delete;
 
   private:
-    std::atomic<uint32_t>& lock_;
+    std::atomic<bool>& held_;
 };
 }  // namespace
 
@@ -148,7 +142,7 @@ void AccumulateGrad::apply(std::span<Tensor> grads, std::span<Tensor>) {
     if (!grads[0].defined()) return;
     accumulate(grads[0]);
     Meta* m = meta_or_null(variable_.impl());
-    if (!m || m->post_accumulate.empty()) return;
+    if (!m || !m->hooked.load(std::memory_order_acquire)) return;
     auto hooks = [m] {
         std::lock_guard lock(hooks_mutex());
         return m->post_accumulate;
@@ -158,8 +152,17 @@ void AccumulateGrad::apply(std::span<Tensor> grads, std::span<Tensor>) {
 }
 
 void AccumulateGrad::accumulate(Tensor& grad) {
-    Turn turn(lock_);
     TensorImpl* leaf = variable_.impl();
+    RL_CHECK(
+        std::equal(grad.sizes().begin(), grad.sizes().end(), leaf->sizes().begin(), leaf->sizes().end()) &&
+            grad.dtype() == leaf->dtype() && grad.device() == leaf->device(),
+        throw_runtime,
+        "backward(): a gradient of shape %s, %s on %s arrived at a leaf of shape %s, %s on %s\n"
+        "hint: look at the custom operator that computed it",
+        to_string(grad.sizes()).c_str(), rushlight::name(grad.dtype()),
+        rushlight::name(grad.device()).c_str(), to_string(leaf->sizes()).c_str(),
+        rushlight::name(leaf->dtype()), rushlight::name(leaf->device()).c_str());
+    Turn turn(held_);
     Tensor existing = variable_.grad();
     if (!existing.defined()) {
         // Adopted without a copy only if nobody else sees this memory and it is laid out as a gradient of ours.

@@ -11,7 +11,7 @@
 
 namespace rushlight::autograd {
 
-thread_local Pass* current_pass = nullptr;
+constinit thread_local Pass* current_pass = nullptr;
 
 namespace {
 std::atomic<uint64_t> next_pass{1};
@@ -204,9 +204,10 @@ AccumulateGrad* leaf_or_null(Node* node) {
 
 void Pass::apply(uint32_t at, std::span<Tensor> grads, std::span<Tensor> out) {
     Node* node = tasks_[at].node;
-    Node::Hooks* hooks = node->hooks_or_null();
     std::vector<Tensor> given;
-    if (hooks && !hooks->post.empty()) given.assign(grads.begin(), grads.end());
+    std::vector<std::shared_ptr<Hook>> post;
+    if (Node::Hooks* hooks = node->hooks_or_null()) post = copy_of(hooks->post);
+    if (!post.empty()) given.assign(grads.begin(), grads.end());
     const bool last = !options_.retain_graph;
     node->enter(last);
     try {
@@ -221,8 +222,7 @@ void Pass::apply(uint32_t at, std::span<Tensor> grads, std::span<Tensor> out) {
     }
     if (last) node->release_saved();
     node->leave(last, false);
-    if (hooks && !hooks->post.empty())
-        for (auto& hook : copy_of(hooks->post)) hook->call(out, given);
+    for (auto& hook : post) hook->call(out, given);
 }
 
 // Edges whose gradients lead to none of the inputs.
@@ -242,14 +242,12 @@ uint64_t Pass::idle_edges(uint32_t at) const {
 
 void Pass::run_pre_hooks(Node* node, Node::Hooks* hooks, std::span<Tensor> grads) {
     if (auto* leaf = leaf_or_null(node)) {
-        if (Meta* m = meta_or_null(leaf->variable().impl()); m && !m->hooks.empty())
+        if (Meta* m = meta_or_null(leaf->variable().impl()); m && m->hooked.load(std::memory_order_acquire))
             for (auto& hook : copy_of(m->hooks)) hook->call(grads.subspan(0, 1), {});
     }
     if (!hooks) return;
-    if (!hooks->tensor_hooks.empty())
-        for (auto& [index, hook] : copy_of(hooks->tensor_hooks)) hook->call(grads.subspan(index, 1), {});
-    if (!hooks->pre.empty())
-        for (auto& hook : copy_of(hooks->pre)) hook->call(grads, {});
+    for (auto& [index, hook] : copy_of(hooks->tensor_hooks)) hook->call(grads.subspan(index, 1), {});
+    for (auto& hook : copy_of(hooks->pre)) hook->call(grads, {});
 }
 
 void Pass::capture(uint32_t at, std::span<Tensor> grads) {

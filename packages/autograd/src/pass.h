@@ -126,7 +126,7 @@ class Pass {
 };
 
 // The pass that this thread works for; set by run() and by the threads that help it.
-extern thread_local Pass* current_pass;
+extern constinit thread_local Pass* current_pass RL_TLS_MODEL;
 
 // Note [Parallel branches], in branches.cpp.
 void run_branches(Pass& pass);

@@ -9,7 +9,7 @@
 namespace rushlight::autograd {
 
 namespace detail {
-thread_local SavedHook* saved_hook = nullptr;
+constinit thread_local SavedHook* saved_hook = nullptr;
 }
 
 SavedHook* set_saved_hook(SavedHook* hook) { return std::exchange(detail::saved_hook, hook); }

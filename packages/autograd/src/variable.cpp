@@ -9,9 +9,15 @@
 namespace rushlight::autograd {
 namespace {
 
-// Guards the making of leaf state, which threads may share: meta structs and accumulators. Results of operators belong to
-// one thread until it publishes them.
+// Guards the making of leaf state, which threads may share: meta structs and accumulators. So that of a leaf is not even
+// read without it before an accumulator is in hand. Results of operators belong to one thread until it publishes them.
 std::mutex leaf_mutex;
+
+// How often a root's history was replaced: never, for a leaf.
+uint32_t generation_of(const TensorImpl* root) {
+    const Meta* m = root->has(Flag::NonLeaf) ? meta_or_null(root) : nullptr;
+    return m ? m->generation : 0;
+}
 
 void destroy_meta(void* m) {
     // The tensor dies: its accumulator, which owns it, has died before.
@@ -55,8 +61,9 @@ AccumulateGrad::~AccumulateGrad() {
 namespace {
 
 Ref<Node> accumulator_of(const Tensor& t) {
-    Meta& m = meta(t.impl());
     std::lock_guard lock(leaf_mutex);
+    if (!t.impl()->meta()) t.impl()->set_meta(new Meta());
+    Meta& m = *meta_or_null(t.impl());
     // The count may have reached zero on another thread that waits for the lock: then it is gone.
     if (m.accumulator && m.accumulator->try_retain()) return Ref<Node>::adopt(m.accumulator);
     auto* fresh = new AccumulateGrad(t);
@@ -71,10 +78,8 @@ Ref<Node> accumulator_of(const Tensor& t) {
 bool is_stale(const TensorImpl* view) {
     const TensorImpl* root = view->root();
     if (!(root->own_stages() & bit(Stage::Autograd))) return false;
-    const Meta* m = meta_or_null(view);
-    const Meta* r = meta_or_null(root);
-    if (!m || !m->grad_fn) return true;
-    return r && m->generation != r->generation;
+    const Meta* m = view->has(Flag::NonLeaf) ? meta_or_null(view) : nullptr;
+    return !m || !m->grad_fn || m->generation != generation_of(root);
 }
 
 void refresh_view(const Tensor& t) {
@@ -84,7 +89,7 @@ void refresh_view(const Tensor& t) {
     node->edges()[0] = gradient_edge(root);
     m.grad_fn = std::move(node);
     m.index = 0;
-    m.generation = meta(root.impl()).generation;
+    m.generation = generation_of(root.impl());
     t.impl()->set(Flag::NonLeaf);
 }
 
@@ -94,6 +99,7 @@ Ref<Node> grad_fn(const Tensor& t) {
     TensorImpl* impl = t.impl();
     if (!t.requires_grad()) return nullptr;
     if (impl->is_view() && is_stale(impl)) refresh_view(t);
+    if (!impl->has(Flag::NonLeaf)) return nullptr;
     Meta* m = meta_or_null(impl);
     return m ? m->grad_fn : nullptr;
 }
@@ -128,7 +134,7 @@ void set_history(const Tensor& result, const Ref<Node>& node, uint32_t index) {
     impl->set_stage(Stage::Autograd, true);
     if (impl->is_view()) {
         // A view of something that needs no gradient itself (a detached root written through) stands for itself.
-        if (const Meta* r = meta_or_null(impl->root())) m->generation = r->generation;
+        m->generation = generation_of(impl->root());
     }
 }
 

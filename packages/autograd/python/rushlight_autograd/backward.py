@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal, overload
 
 from rushlight_autograd._C import _run_backward
@@ -21,10 +21,16 @@ def _tuple(value: TensorOrTensors | None) -> tuple[Tensor, ...]:
     return (value,) if isinstance(value, Tensor) else tuple(value)
 
 
-def _places(value: Places | None) -> tuple[Place, ...]:
-    if value is None:
-        return ()
-    return (value,) if isinstance(value, (Tensor, GradientEdge)) else tuple(value)
+def _places(value: Places, function: str, argument: str) -> tuple[Place, ...]:
+    if isinstance(value, (Tensor, GradientEdge)):
+        return (value,)
+    places = tuple(value) if isinstance(value, Iterable) else (value,)
+    for place in places:
+        if not isinstance(place, (Tensor, GradientEdge)):
+            raise TypeError(
+                f"{function}(): {argument} must be Tensors or GradientEdges, not {type(place).__name__}"
+            )
+    return places
 
 
 def backward(
@@ -52,11 +58,12 @@ def backward(
         if grad_tensors is not None:
             raise RuntimeError("backward(): grad_tensors and its old name grad_variables were both given")
         grad_tensors = grad_variables
-    if inputs is not None and len(_places(inputs)) == 0:
+    wanted = () if inputs is None else _places(inputs, "backward", "inputs")
+    if inputs is not None and not wanted:
         raise RuntimeError("backward(): inputs= must not be empty")
     keep = create_graph if retain_graph is None else retain_graph
     grads = _tuple(grad_tensors) if grad_tensors is not None else None
-    _run_backward(_places(tensors), grads, _places(inputs), keep, create_graph, True)
+    _run_backward(_places(tensors, "backward", "tensors"), grads, wanted, keep, create_graph, True)
 
 
 @overload
@@ -121,11 +128,11 @@ def grad(
     if materialize_grads and allow_unused is False:
         raise ValueError("grad(): materialize_grads=True needs allow_unused to be True or None")
     keep = create_graph if retain_graph is None else retain_graph
-    wanted = _places(inputs)
+    wanted = _places(inputs, "grad", "inputs")
     if not wanted:
         raise ValueError("grad(): inputs must not be empty")
     grads = _tuple(grad_outputs) if grad_outputs is not None else None
-    result = _run_backward(_places(outputs), grads, wanted, keep, create_graph, False)
+    result = _run_backward(_places(outputs, "grad", "outputs"), grads, wanted, keep, create_graph, False)
     if materialize_grads:
         from rushlight_core import zeros_like
 

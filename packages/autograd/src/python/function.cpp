@@ -80,6 +80,7 @@ class FunctionNode final : public Node {
 
     std::vector<SavedShape> shapes;  // of the results
     std::vector<SavedShape> argument_shapes;  // by edge
+    std::vector<Device> devices;  // by edge
 
   private:
     void take(PyObject* result, std::span<Tensor> out) {
@@ -92,8 +93,9 @@ class FunctionNode final : public Node {
         // More gradients than arguments are allowed where the surplus is None.
         for (size_t i = edge_of_argument_.size(); i < n; ++i)
             RL_CHECK(PyTuple_GET_ITEM(result, static_cast<Py_ssize_t>(i)) == Py_None, throw_runtime,
-                     "%s: backward returned %zu gradients for %zu arguments of forward", name().c_str(), n,
-                     edge_of_argument_.size());
+                     "%s: backward returned %zu gradients for %zu arguments of forward\n"
+                     "hint: what comes after the last argument's must be None",
+                     name().c_str(), n, edge_of_argument_.size());
         RL_CHECK(n >= edge_of_argument_.size(), throw_runtime,
                  "%s: backward returned %zu gradient(s), forward took %zu argument(s)\n"
                  "hint: return one gradient per argument of forward, None where there is none",
@@ -103,7 +105,8 @@ class FunctionNode final : public Node {
             if (item == Py_None) continue;
             TensorImpl* grad = unwrap(item);
             RL_CHECK(grad, throw_type,
-                     "%s: backward returned %s as gradient of argument %zu, expected a Tensor or None",
+                     "%s: backward returned %s as gradient of argument %zu, expected a Tensor or None\n"
+                     "hint: return one Tensor, or a tuple with one for each argument of forward",
                      name().c_str(), Py_TYPE(item)->tp_name, i);
             int edge = edge_of_argument_[i];
             RL_CHECK(
@@ -115,8 +118,16 @@ class FunctionNode final : public Node {
     }
     Tensor fitted(Tensor grad, size_t edge, size_t argument) {
         IntList want = argument_shapes[edge].shape();
+        const DType dtype = argument_shapes[edge].dtype();
+        RL_CHECK(!is_complex(grad.dtype()) || is_complex(dtype), throw_runtime,
+                 "%s: backward returned a %s gradient for argument %zu, which is %s\n"
+                 "hint: return its real part",
+                 name().c_str(), rushlight::name(grad.dtype()), argument, rushlight::name(dtype));
+        RL_CHECK(grad.device() == devices[edge], throw_runtime,
+                 "%s: backward returned a gradient on %s for argument %zu, which is on %s", name().c_str(),
+                 rushlight::name(grad.device()).c_str(), argument, rushlight::name(devices[edge]).c_str());
         if (std::equal(want.begin(), want.end(), grad.sizes().begin(), grad.sizes().end()) &&
-            grad.dtype() == argument_shapes[edge].dtype())
+            grad.dtype() == dtype)
             return grad;
         // A gradient of a shape that the argument's broadcasts to is summed over what was broadcast.
         bool broadcast = want.size() <= grad.sizes().size();
@@ -125,10 +136,11 @@ class FunctionNode final : public Node {
             broadcast = got == need || need == 1;
         }
         RL_CHECK(broadcast, throw_runtime,
-                 "%s: backward returned a gradient of shape %s for argument %zu of shape %s", name().c_str(),
-                 to_string(grad.sizes()).c_str(), argument, to_string(want).c_str());
+                 "%s: backward returned a gradient of shape %s for argument %zu of shape %s\n"
+                 "hint: a gradient has its argument's shape; sum over what forward has broadcast",
+                 name().c_str(), to_string(grad.sizes()).c_str(), argument, to_string(want).c_str());
         SavedShape shape;
-        shape.require(want, argument_shapes[edge].dtype());
+        shape.require(want, dtype);
         return shape.fit(std::move(grad));
     }
 
@@ -175,6 +187,18 @@ void context_dealloc(PyObject* self) {
     Py_DECREF(type);
 }
 
+template <PyObject* PyContext::* field>
+PyObject* keep_tensors(PyObject* self, PyObject* args) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) {
+        PyObject* item = PyTuple_GET_ITEM(args, i);
+        if (item == Py_None || unwrap(item)) continue;
+        const char* method = field == &PyContext::dirty ? "mark_dirty" : "mark_non_differentiable";
+        return PyErr_Format(PyExc_TypeError, "%s(): argument %zd must be Tensor, not %s", method, i,
+                            Py_TYPE(item)->tp_name);
+    }
+    Py_XSETREF(context_of(self)->*field, Py_NewRef(args));
+    Py_RETURN_NONE;
+}
 template <PyObject* PyContext::* field>
 PyObject* keep(PyObject* self, PyObject* args) {
     Py_XSETREF(context_of(self)->*field, Py_NewRef(args));
@@ -247,6 +271,7 @@ PyObject* function_apply(PyObject*, PyObject* const* given, Py_ssize_t nargs) {
     std::vector<int> edge_of_argument(static_cast<size_t>(n), -1);
     std::vector<Edge> edges;
     std::vector<SavedShape> argument_shapes;
+    std::vector<Device> devices;
     Object needs(check(PyTuple_New(n)));
     for (Py_ssize_t i = 0; i < n; ++i) {
         PyObject* item = PyTuple_GET_ITEM(args, i);
@@ -258,6 +283,7 @@ PyObject* function_apply(PyObject*, PyObject* const* given, Py_ssize_t nargs) {
         edge_of_argument[static_cast<size_t>(i)] = static_cast<int>(edges.size());
         edges.push_back(grad_mode() ? recorded_edge(t) : Edge{});
         argument_shapes.emplace_back().save(t);
+        devices.push_back(t.device());
         record |= wanted && grad_mode();
     }
     c->needs_input_grad = needs.release();
@@ -268,6 +294,12 @@ PyObject* function_apply(PyObject*, PyObject* const* given, Py_ssize_t nargs) {
     Py_ssize_t m = PyTuple_GET_SIZE(outputs.get());
     Object results(check(PyTuple_New(m)));
 
+    for (Py_ssize_t i = 0; c->dirty && i < PyTuple_GET_SIZE(c->dirty); ++i)
+        RL_CHECK(contains(outputs.get(), PyTuple_GET_ITEM(c->dirty, i)), throw_runtime,
+                 "%s: tensor %zd of mark_dirty() was not returned by forward\n"
+                 "hint: return every argument that forward writes in place",
+                 Py_TYPE(context.get())->tp_name, i);
+
     Ref<Node> owner;
     FunctionNode* node = nullptr;
     if (record) {
@@ -276,6 +308,7 @@ PyObject* function_apply(PyObject*, PyObject* const* given, Py_ssize_t nargs) {
         owner = Ref<Node>::adopt(node);
         for (size_t i = 0; i < edges.size(); ++i) node->edges()[i] = std::move(edges[i]);
         node->argument_shapes = std::move(argument_shapes);
+        node->devices = std::move(devices);
         node->shapes.resize(static_cast<size_t>(m));
     }
     for (Py_ssize_t i = 0; i < m; ++i) {
@@ -332,9 +365,9 @@ PyObject* function_apply(PyObject*, PyObject* const* given, Py_ssize_t nargs) {
 PyMethodDef context_methods[] = {
     {"save_for_backward", keep<&PyContext::to_save>, METH_VARARGS,
      "Keeps tensors, arguments or results, for backward: there they are ctx.saved_tensors."},
-    {"mark_dirty", keep<&PyContext::dirty>, METH_VARARGS,
+    {"mark_dirty", keep_tensors<&PyContext::dirty>, METH_VARARGS,
      "Says which arguments forward has written in place."},
-    {"mark_non_differentiable", keep<&PyContext::non_differentiable>, METH_VARARGS,
+    {"mark_non_differentiable", keep_tensors<&PyContext::non_differentiable>, METH_VARARGS,
      "Says which results have no gradient."},
     {"set_materialize_grads", set_materialize_grads, METH_O,
      "Whether absent gradients arrive in backward as zeros (the default) or as None."},

@@ -15,10 +15,18 @@ std::vector<Tensor> replacements(PyObject* result, size_t n, const char* who) {
 }
 
 void replace(Tensor& grad, const Tensor& by, const char* who) {
-    if (by.defined() && grad.defined())
+    if (by.defined() && grad.defined()) {
         RL_CHECK(std::equal(by.sizes().begin(), by.sizes().end(), grad.sizes().begin(), grad.sizes().end()),
-                 throw_runtime, "%s: a hook returned a gradient of shape %s in place of one of shape %s", who,
-                 to_string(by.sizes()).c_str(), to_string(grad.sizes()).c_str());
+                 throw_runtime,
+                 "%s: a hook returned a gradient of shape %s in place of one of shape %s\n"
+                 "hint: return None to leave the gradient as it is",
+                 who, to_string(by.sizes()).c_str(), to_string(grad.sizes()).c_str());
+        RL_CHECK(by.dtype() == grad.dtype() && by.device() == grad.device(), throw_runtime,
+                 "%s: a hook returned a gradient of %s on %s in place of one of %s on %s\n"
+                 "hint: convert it with grad.to(...)",
+                 who, name(by.dtype()), name(by.device()).c_str(), name(grad.dtype()),
+                 name(grad.device()).c_str());
+    }
     grad = by;
 }
 

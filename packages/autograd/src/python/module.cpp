@@ -46,6 +46,14 @@ Edge edge_or_null(PyObject* o) {
     return {Ref<Node>::share(node), static_cast<uint32_t>(index)};
 }
 
+bool names_tensors(PyObject* o) {
+    if (unwrap(o)) return true;
+    if (!PyTuple_Check(o) && !PyList_Check(o)) return false;
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i)
+        if (!unwrap(PySequence_Fast_GET_ITEM(o, i))) return false;
+    return true;
+}
+
 std::vector<Edge> require_edges(PyObject* o, const char* function, const char* argument) {
     std::vector<Edge> edges;
     if (TensorImpl* one = unwrap(o)) {
@@ -145,12 +153,6 @@ std::vector<Root> require_roots(PyObject* outputs, PyObject* grads) {
     return roots;
 }
 
-bool any_edge(PyObject* list) {
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(list); ++i)
-        if (!unwrap(PySequence_Fast_GET_ITEM(list, i))) return true;
-    return false;
-}
-
 // _run_backward(outputs, grads, inputs, retain_graph, create_graph, accumulate) -> tuple of gradients of the inputs
 PyObject* run_backward_py(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     RL_TRY
@@ -162,7 +164,7 @@ PyObject* run_backward_py(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     options.create_graph = PyObject_IsTrue(args[4]);
     options.accumulate_grad = PyObject_IsTrue(args[5]);
     std::vector<Tensor> result;
-    if (any_edge(args[0]) || any_edge(args[2])) {
+    if (!names_tensors(args[0]) || !names_tensors(args[2])) {
         std::vector<Root> roots = require_roots(args[0], args[1]);
         std::vector<Edge> inputs = require_edges(args[2], "backward", "inputs");
         WithoutGil nogil;

@@ -21,6 +21,8 @@ Tensor require_tensor(PyObject* o, const char* function, const char* argument);
 std::vector<Tensor> require_tensors(PyObject* o, const char* function, const char* argument);
 /// The edge that a GradientEdge names; a null one for any other object.
 Edge edge_or_null(PyObject* o);
+/// Whether a Tensor or a sequence of nothing else.
+bool names_tensors(PyObject* o);
 /// Where the gradients of tensors and GradientEdges arrive.
 std::vector<Edge> require_edges(PyObject* o, const char* function, const char* argument);
 /// Warns of graphs that grow, where there is something to tell; -1 where the warning is an error.

@@ -31,16 +31,22 @@ PyObject* method_backward(PyObject* self, PyObject* const* args, Py_ssize_t narg
     options.retain_graph = given[1] && given[1] != Py_None ? truth(given[1]) : options.create_graph;
     Tensor output = self_of(self), gradient;
     if (given[0] && given[0] != Py_None) gradient = require_tensor(given[0], "backward", "gradient");
+    std::vector<Tensor> inputs;
     if (given[3] && given[3] != Py_None) {
-        std::vector<Edge> inputs = require_edges(given[3], "backward", "inputs");
+        if (!names_tensors(given[3])) {
+            std::vector<Edge> edges = require_edges(given[3], "backward", "inputs");
+            std::vector<Root> roots{root_of(output, std::move(gradient), 0)};
+            WithoutGil nogil;
+            run_backward(roots, edges, options);
+            Py_RETURN_NONE;
+        }
+        inputs = require_tensors(given[3], "backward", "inputs");
         RL_CHECK(!inputs.empty(), throw_runtime, "backward(): inputs= must not be empty");
-        std::vector<Root> roots{root_of(output, std::move(gradient), 0)};
+    }
+    {
         WithoutGil nogil;
-        run_backward(roots, inputs, options);
-    } else {
-        WithoutGil nogil;
-        run_backward(TensorList(&output, 1), gradient.defined() ? TensorList(&gradient, 1) : TensorList(), {},
-                     options);
+        run_backward(TensorList(&output, 1), gradient.defined() ? TensorList(&gradient, 1) : TensorList(),
+                     inputs, options);
         gradient = Tensor();
     }
     warn_of_growth();
@@ -60,6 +66,7 @@ PyObject* method_register_hook(PyObject* self, PyObject* callable) {
         return make_handle(hook, [node, hook = hook.get()] { take_hook(node->hooks().tensor_hooks, hook); });
     }
     add_hook(meta(t.impl()).hooks, hook);
+    meta(t.impl()).hooked = true;
     if (!PyObject_GC_IsTracked(self)) PyObject_GC_Track(self);  // the hook may refer back to the tensor
     // The handle does not keep the tensor: a hook that lives proves that its tensor does.
     return make_handle(hook, [impl = t.impl(), hook = hook.get()] { take_hook(meta(impl).hooks, hook); });
@@ -76,6 +83,7 @@ PyObject* method_register_post_accumulate_grad_hook(PyObject* self, PyObject* ca
              "register_post_accumulate_grad_hook(): only leaves that require grad accumulate one");
     auto hook = make_hook(callable, false);
     add_hook(meta(t.impl()).post_accumulate, hook);
+    meta(t.impl()).hooked = true;
     if (!PyObject_GC_IsTracked(self)) PyObject_GC_Track(self);
     return make_handle(hook,
                        [impl = t.impl(), hook = hook.get()] { take_hook(meta(impl).post_accumulate, hook); });

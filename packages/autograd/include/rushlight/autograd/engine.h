@@ -43,7 +43,7 @@ RL_API uint64_t current_pass_id();
 RL_API bool current_pass_runs(Node* node);
 
 namespace detail {
-extern RL_API thread_local RL_TLS_MODEL bool parallel_branches;
+extern RL_API constinit thread_local bool parallel_branches RL_TLS_MODEL;
 }
 /// Whether passes that this thread starts run independent branches of a graph on several threads.
 inline bool parallel_branches() { return detail::parallel_branches; }

@@ -19,7 +19,7 @@ class SavedTensor;
 
 namespace detail {
 // Edges of the node that runs on this thread whose gradients the pass has no use for; the last bit is for all beyond.
-extern RL_API thread_local RL_TLS_MODEL uint64_t idle_edges;
+extern RL_API constinit thread_local uint64_t idle_edges RL_TLS_MODEL;
 }  // namespace detail
 
 /// Where a gradient goes: the `index`-th result of the operator behind `node`. Null: nobody wants it.
@@ -53,7 +53,7 @@ class RL_API Node : public RefCounted {
     /// From gradients of the results to gradients of the arguments. Absent gradients are undefined tensors.
     virtual void apply(std::span<Tensor> grads, std::span<Tensor> out) = 0;
     /// Lets go of what was saved; a second `apply` raises after that.
-    virtual void release_saved() { state_.fetch_or(kReleased, std::memory_order_release); }
+    virtual void release_saved() { released_.store(true, std::memory_order_release); }
     virtual std::string name() const { return name_; }
     /// Shows what is saved, by the names of arguments and results. Not while the node runs.
     using SavedVisitor = std::function<void(const std::string& name, const SavedTensor& saved)>;
@@ -75,13 +75,13 @@ class RL_API Node : public RefCounted {
     }
     void resize_edges(uint32_t n);
     void resize_results(uint32_t n) { num_results_ = n; }
-    bool released() const { return state_.load(std::memory_order_relaxed) & kReleased; }
+    bool released() const { return released_.load(std::memory_order_relaxed); }
 
     /// Before and after a pass runs the node: Note [Passes share nodes]. `last`: what is saved goes afterwards.
     void enter(bool last);
     void leave(bool last, bool failed) noexcept;
 
-    /// Lists are changed by replacing them, under hooks_mutex(): a pass calls those of the list that it found.
+    /// The lists are read and changed under hooks_mutex(); a pass calls those hooks that it found there.
     struct Hooks {
         std::vector<std::pair<uint32_t, std::shared_ptr<Hook>>>
             tensor_hooks;  // on the gradient of one result
@@ -90,7 +90,7 @@ class RL_API Node : public RefCounted {
         std::shared_ptr<void> metadata;  // of the bindings
     };
     Hooks& hooks();
-    Hooks* hooks_or_null() { return hooks_.get(); }
+    Hooks* hooks_or_null() { return hooks_.load(std::memory_order_acquire); }
 
   protected:
     friend struct NodeAccess;
@@ -102,10 +102,7 @@ class RL_API Node : public RefCounted {
     }
     [[noreturn]] void fail_released() const;
     /// For nodes that save nothing, which any number of passes may run.
-    void never_used_up() { state_.store(kNeverUsedUp, std::memory_order_relaxed); }
-
-    // A pass that uses the node up has claimed it; others that only read count as visitors.
-    static constexpr uint32_t kClaimed = 1, kReleased = 2, kWatched = 4, kNeverUsedUp = 8, kVisitor = 16;
+    void never_used_up() { never_used_up_ = true; }
 
     static constexpr uint32_t kInlineEdges = 3;
     const char* name_;
@@ -113,10 +110,14 @@ class RL_API Node : public RefCounted {
     uint32_t num_results_;
     uint32_t num_edges_;
     Site site_;
-    std::atomic<uint32_t> state_{0};
+    std::atomic<uint32_t> visitors_{0};  // passes that only read are inside
+    std::atomic<bool> claimed_{false};   // by a pass that uses the node up
+    std::atomic<bool> released_{false};
+    std::atomic<bool> watched_{false};  // Note [Graphs that grow]
+    bool never_used_up_ = false;
     Edge* edges_;
     Edge inline_edges_[kInlineEdges];
-    std::unique_ptr<Hooks> hooks_;
+    std::atomic<Hooks*> hooks_{nullptr};  // made when asked for
 };
 
 /// Guards the lists of hooks of all nodes and tensors; never held while a hook runs.
@@ -143,7 +144,7 @@ class RL_API AccumulateGrad final : public Node {
     void accumulate(Tensor& grad);
 
     Tensor variable_;
-    std::atomic<uint32_t> lock_{0};  // passes on several threads add to one `grad`
+    std::atomic<bool> held_{false};  // passes on several threads add to one `grad`
 };
 
 /// Stands where an operator has no derivative: raises when a gradient arrives.

@@ -24,7 +24,7 @@ class SavedHook {
 };
 
 namespace detail {
-extern RL_API thread_local RL_TLS_MODEL SavedHook* saved_hook;
+extern RL_API constinit thread_local SavedHook* saved_hook RL_TLS_MODEL;
 }
 
 /// The innermost hook of this thread, or null. The caller keeps hooks alive while they are set.

@@ -14,6 +14,7 @@ struct Meta {
     uint32_t generation = 0;
     AccumulateGrad* accumulator = nullptr;  // of a leaf; not owned: the node owns the leaf
     std::shared_ptr<Tangent> tangent;  // forward mode
+    std::atomic<bool> hooked{false};  // there was a hook in one of these lists, which hooks_mutex() guards
     std::vector<std::shared_ptr<Hook>> hooks;  // on the gradient, before it is accumulated or handed on
     std::vector<std::shared_ptr<Hook>> post_accumulate;
     std::shared_ptr<TensorImpl*>

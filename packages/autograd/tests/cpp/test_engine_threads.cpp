@@ -1,0 +1,298 @@
+// sources: autograd/src/engine.cpp autograd/src/pass.cpp autograd/src/branches.cpp autograd/src/node.cpp
+// sources: autograd/src/variable.cpp autograd/src/view_node.cpp autograd/src/growth.cpp autograd/src/saved.cpp
+// sources: autograd/src/tangent.cpp core/src/tensor/*.cpp core/src/dispatch/dispatch.cpp
+// sources: core/src/runtime/*.cpp core/src/ops/memory_format.cpp
+//
+// The engine on many threads, for the thread sanitizer. Its operators are a few loops, written here: the engine calls
+// operators through their entries in core's table, so nothing else of core need be built.
+#include <atomic>
+#include <thread>
+
+#include "check.h"
+#include "history.h"
+#include "rushlight/autograd/engine.h"
+#include "rushlight/autograd/growth.h"
+#include "rushlight/autograd/saved.h"
+#include "rushlight/parallel.h"
+
+using namespace rushlight;
+using namespace rushlight::autograd;
+
+namespace {
+
+constexpr int kThreads = 8;
+constexpr int64_t kShape[] = {16};
+
+Tensor filled(float value) {
+    Tensor t = make_tensor(kShape, DType::Float32);
+    for (int64_t i = 0; i < 16; ++i) t.data<float>()[i] = value;
+    return t;
+}
+
+// --- the operators that the engine calls ---
+
+Tensor add_values(const TensorOrScalar& input, const TensorOrScalar& other, Scalar) {
+    Tensor sum = filled(0);
+    for (int64_t i = 0; i < 16; ++i)
+        sum.data<float>()[i] = input.tensor().data<float>()[i] + other.tensor().data<float>()[i];
+    return sum;
+}
+Tensor add_values_(const Tensor& input, const TensorOrScalar& other, Scalar) {
+    begin_write("add_", input);
+    for (int64_t i = 0; i < 16; ++i) input.data<float>()[i] += other.tensor().data<float>()[i];
+    return input;
+}
+Tensor copy_values(const Tensor& input, std::optional<std::string_view>) {
+    Tensor copy = filled(0);
+    for (int64_t i = 0; i < 16; ++i) copy.data<float>()[i] = input.data<float>()[i];
+    return copy;
+}
+
+template <class F>
+void* address(F* function) {
+    return reinterpret_cast<void*>(function);
+}
+
+}  // namespace
+
+namespace rushlight {
+#define RL_ENTRY(symbol, function)                                                       \
+    Operator symbol {                                                                    \
+        #symbol, "", 0, Form::Functional, false, function, nullptr, nullptr, nullptr, {} \
+    }
+RL_ENTRY(op_add, address(add_values));
+RL_ENTRY(op_add_, address(add_values_));
+RL_ENTRY(op_clone, address(copy_values));
+RL_ENTRY(op__to_copy, nullptr);
+RL_ENTRY(op_any, nullptr);
+RL_ENTRY(op_as_strided, nullptr);
+RL_ENTRY(op_copy_, nullptr);
+RL_ENTRY(op_isnan, nullptr);
+RL_ENTRY(op_ones_like, nullptr);
+RL_ENTRY(op_select, nullptr);
+RL_ENTRY(op_sum, nullptr);
+RL_ENTRY(op_view, nullptr);
+RL_ENTRY(op_view_as_complex, nullptr);
+RL_ENTRY(op_view_as_real, nullptr);
+RL_ENTRY(op_zero_, nullptr);
+std::span<Operator* const> operator_table() { return {}; }  // nothing is looked up by name
+void copy_into(const Tensor&, const Tensor&) {}  // of other devices
+}  // namespace rushlight
+
+namespace {
+
+// What initialize() does, without the derivatives.
+[[maybe_unused]] const bool attached = (set_meta_table(meta_functions()), true);
+
+// --- a graph ---
+
+// result = input * factor, or the sum of two; saves its inputs, as operators do.
+struct Linear final : Node {
+    RL_NODE_MEMORY
+    Linear(uint32_t arguments, float factor) : Node("Linear", 1, arguments), factor(factor) {}
+    void apply(std::span<Tensor> grads, std::span<Tensor> out) override {
+        check_not_released();
+        if (!grads[0].defined()) return;
+        for (size_t k = 0; k < out.size(); ++k) {
+            Tensor input = inputs[k].unpack(this);
+            CHECK(input.defined());
+            if (!wants(static_cast<uint32_t>(k))) continue;
+            out[k] = filled(0);
+            for (int64_t i = 0; i < 16; ++i) out[k].data<float>()[i] = grads[0].data<float>()[i] * factor;
+        }
+    }
+    void release_saved() override {
+        Node::release_saved();
+        for (SavedTensor& saved : inputs) saved.release();
+    }
+    float factor;
+    SavedTensor inputs[2];
+};
+
+Tensor record(std::initializer_list<Tensor> arguments, float factor) {
+    Tensor result = filled(1);
+    std::vector<Edge> edges;
+    for (const Tensor& t : arguments) edges.push_back(recorded_edge(t));
+    auto* node = new Linear(static_cast<uint32_t>(arguments.size()), factor);
+    auto owner = Ref<Node>::adopt(node);
+    size_t k = 0;
+    for (const Tensor& t : arguments) {
+        node->inputs[k].save(t);
+        node->edges()[k] = std::move(edges[k]);
+        ++k;
+    }
+    set_history(result, owner);
+    return result;
+}
+Tensor times(const Tensor& t, float factor) { return record({t}, factor); }
+Tensor plus(const Tensor& a, const Tensor& b) { return record({a, b}, 1); }
+
+Tensor make_leaf() {
+    Tensor t = filled(1);
+    t.set_requires_grad(true);
+    return t;
+}
+
+// A sum of branches of some depth; its derivative is `width`.
+Tensor branches(const Tensor& x, int width = 4, int depth = 6) {
+    Tensor total;
+    for (int b = 0; b < width; ++b) {
+        Tensor y = x;
+        for (int i = 0; i < depth; ++i) y = times(y, i % 2 ? 2.0f : 0.5f);
+        total = total.defined() ? plus(total, y) : y;
+    }
+    return total;
+}
+
+void pass(const Tensor& output, bool retain) { autograd::backward(output, filled(1), retain); }
+
+template <class F>
+void on_threads(F body) {
+    std::vector<std::thread> threads;
+    for (int i = 0; i < kThreads; ++i) threads.emplace_back([&body, i] { body(i); });
+    for (std::thread& thread : threads) thread.join();
+}
+
+// Raises in every third call.
+struct Raises final : Hook {
+    void call(std::span<Tensor>, std::span<const Tensor>) override {
+        if (calls.fetch_add(1) % 3 == 0) throw_value("a hook that raises");
+    }
+    std::atomic<int> calls{0};
+};
+struct Counts final : Hook {
+    void call(std::span<Tensor>, std::span<const Tensor>) override { ++calls; }
+    std::atomic<int> calls{0};
+};
+
+}  // namespace
+
+TEST(separate_graphs) {
+    on_threads([](int) {
+        for (int i = 0; i < 20; ++i) {
+            Tensor x = make_leaf();
+            pass(branches(x), false);
+            CHECK_EQUAL(x.grad().data<float>()[3], 4.0f);
+        }
+    });
+}
+
+TEST(separate_graphs_of_one_leaf) {
+    Tensor x = make_leaf();  // its accumulator is made by whoever comes first
+    on_threads([&](int) {
+        for (int i = 0; i < 20; ++i) pass(branches(x), false);
+    });
+    CHECK_EQUAL(x.grad().data<float>()[3], 4.0f * 20 * kThreads);
+}
+
+TEST(one_graph_that_is_retained) {
+    Tensor x = make_leaf(), y = branches(x);
+    on_threads([&](int) {
+        for (int i = 0; i < 20; ++i) pass(y, true);
+    });
+    CHECK_EQUAL(x.grad().data<float>()[3], 4.0f * 20 * kThreads);
+}
+
+TEST(one_graph_that_is_used_up) {
+    for (int round = 0; round < 20; ++round) {
+        Tensor x = make_leaf(), y = times(branches(x), 1);
+        std::atomic<int> done{0}, refused{0};
+        on_threads([&](int i) {
+            try {
+                pass(y, i % 2 == 1);  // some only read
+                if (i % 2 == 0) ++done;
+            } catch (const Error& error) {
+                CHECK(std::string(error.what()).find("used already") != std::string::npos);
+                ++refused;
+            }
+        });
+        CHECK(done.load() <= 1);
+        CHECK(done.load() == 1 || refused.load() > 0);
+    }
+}
+
+TEST(hooks_that_raise) {
+    Tensor x = make_leaf(), y = branches(x);
+    auto raises = std::make_shared<Raises>();
+    auto counts = std::make_shared<Counts>();
+    grad_fn(y)->hooks().pre.push_back(raises);
+    meta(x.impl()).post_accumulate.push_back(counts);
+    meta(x.impl()).hooked = true;
+    std::atomic<int> passed{0};
+    on_threads([&](int) {
+        for (int i = 0; i < 15; ++i) {
+            try {
+                pass(y, true);
+                ++passed;
+            } catch (const Error& error) { CHECK(error.kind() == ErrorKind::Value); }
+        }
+    });
+    CHECK_EQUAL(passed.load(), 2 * 15 * kThreads / 3);
+    CHECK_EQUAL(counts->calls.load(), passed.load());
+    CHECK_EQUAL(x.grad().data<float>()[0], 4.0f * static_cast<float>(passed.load()));
+}
+
+TEST(hooks_that_come_and_go) {
+    Tensor x = make_leaf(), y = branches(x);
+    Ref<Node> node = grad_fn(y);
+    std::atomic<bool> stop{false};
+    std::thread changes([&] {
+        while (!stop) {
+            auto hook = std::make_shared<Counts>();
+            {
+                std::lock_guard lock(hooks_mutex());
+                node->hooks().pre.push_back(hook);
+            }
+            std::lock_guard lock(hooks_mutex());
+            node->hooks().pre.clear();
+        }
+    });
+    on_threads([&](int) {
+        for (int i = 0; i < 10; ++i) pass(y, true);
+    });
+    stop = true;
+    changes.join();
+}
+
+TEST(parallel_branches) {
+    set_num_threads(4);
+    Tensor x = make_leaf(), y = branches(x, 8, 12);
+    on_threads([&](int) {
+        ParallelBranches on;
+        for (int i = 0; i < 5; ++i) pass(y, true);
+        pass(branches(x, 8, 12), false);
+    });
+    CHECK_EQUAL(x.grad().data<float>()[3], 8.0f * 6 * kThreads);
+}
+
+TEST(exceptions_of_parallel_branches) {
+    set_num_threads(4);
+    for (int round = 0; round < 20; ++round) {
+        Tensor x = make_leaf();
+        Tensor a = times(x, 2), b = times(x, 3), y = plus(times(a, 1), times(b, 1));
+        auto raises = std::make_shared<Raises>();
+        grad_fn(a)->hooks().pre.push_back(raises);
+        grad_fn(b)->hooks().pre.push_back(raises);
+        ParallelBranches on;
+        CHECK_RAISES(Value, "a hook that raises", pass(y, false));
+    }
+}
+
+TEST(graphs_that_grow) {
+    on_threads([](int) {
+        Tensor x = make_leaf(), total = times(x, 1);
+        for (int i = 0; i < 100; ++i) {
+            Tensor loss = times(x, 2);
+            pass(loss, false);
+            total = plus(total, loss);
+        }
+        take_growth_report();
+    });
+}
+
+TEST(graphs_that_die_elsewhere) {
+    Tensor x = make_leaf();
+    std::vector<Tensor> outputs;
+    for (int i = 0; i < kThreads; ++i) outputs.push_back(branches(x, 4, 200));
+    on_threads([&](int i) { outputs[static_cast<size_t>(i)] = Tensor(); });
+}

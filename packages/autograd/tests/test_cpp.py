@@ -1,0 +1,62 @@
+"""The engine's C++ tests under the thread sanitizer: part of `nox -s sanitize`, which sets RUSHLIGHT_SANITIZE=thread.
+
+Each program of tests/cpp is built from the sources that its head names, core's among them, so the repository must be there.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shlex
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).resolve().parent
+PACKAGES = TESTS.parents[1]
+SANITIZE = os.environ.get("RUSHLIGHT_SANITIZE", "")
+
+pytestmark = pytest.mark.skipif("thread" not in SANITIZE, reason="for the thread sanitizer: nox -s sanitize")
+
+
+@pytest.mark.parametrize("source", sorted(TESTS.glob("cpp/test_*.cpp")), ids=lambda path: path.stem)
+def test_program(source: Path, tmp_path: Path) -> None:
+    named = " ".join(re.findall(r"^// sources: (.*)$", source.read_text(), flags=re.MULTILINE)).split()
+    sources = [source, *(path for name in named for path in sorted(PACKAGES.glob(name)))]
+    core = importlib.util.find_spec("rushlight_core")  # not imported: it may be built with another sanitizer
+    assert core is not None
+    assert core.origin is not None
+    generated = Path(core.origin).parent / "include"  # ops/*.h, and abi.h
+    includes = [PACKAGES / "autograd/include", PACKAGES / "autograd/src", PACKAGES / "core/src"]
+    includes += [PACKAGES / "core/include", PACKAGES / "core/tests/cpp", generated]
+    options = f"-std=c++20 -O1 -g1 -march=x86-64-v3 -Wall -Wextra -Wno-unused-parameter -Wno-tsan -fsanitize={SANITIZE}"
+    compiler = [
+        *shlex.split(os.environ.get("CXX", "c++")),
+        *options.split(),
+        *(f"-I{path}" for path in includes),
+    ]
+
+    def build(path: Path) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*compiler, "-c", str(path), "-o", str(tmp_path / f"{path.parent.name}-{path.stem}.o")],
+            capture_output=True,
+            text=True,
+        )
+
+    with ThreadPoolExecutor(2) as pool:
+        for built in pool.map(build, sources):
+            assert built.returncode == 0, built.stderr
+    program = tmp_path / source.stem
+    objects = [str(path) for path in tmp_path.glob("*.o")]
+    linked = subprocess.run(
+        [*compiler, *objects, "-ldl", "-lpthread", "-o", str(program)], capture_output=True, text=True
+    )
+    assert linked.returncode == 0, linked.stderr
+    # Blocks come from malloc, which the sanitizer watches.
+    environment = {**os.environ, "RUSHLIGHT_CPU_ALLOCATOR": "malloc", "TSAN_OPTIONS": "halt_on_error=1"}
+    run = subprocess.run([program], capture_output=True, text=True, timeout=300, env=environment)
+    assert run.returncode == 0, f"{run.stdout}\n{run.stderr}"
+    assert "ok" in run.stdout
