@@ -85,6 +85,7 @@ def _spec(a: Argument, op: Op) -> str:
             ("ArgSpec::kKeywordOnly", a.keyword_only),
             ("ArgSpec::kVarargs", a.varargs),
             ("ArgSpec::kComplex", a.name in op.castable),
+            ("ArgSpec::kHere", a.type.name == "device?" and not op.tensors),
         )
         if on
     )

@@ -21,6 +21,7 @@ def tensor(
     """A new tensor with a copy of `data`."""
     if pin_memory:
         raise NotImplementedError("tensor(pin_memory): there is no page-locked memory without a GPU package")
+    device = _C._default_device() if device is None else device
     if isinstance(data, Tensor):
         text = "tensor(data): to copy a tensor, data.detach().clone() says it more clearly"
         warnings.warn(text, UserWarning, stacklevel=2)
@@ -33,6 +34,7 @@ def tensor(
 
 def as_tensor(data: Any, dtype: dtype | None = None, device: Any = None) -> Tensor:
     """`data` as a tensor that shares its memory where that is possible; a tensor stays in its graph."""
+    device = _C._default_device() if device is None else device
     if isinstance(data, Tensor):
         return _convert(data, dtype, device)
     shared = _from_protocol(data)
@@ -59,6 +61,7 @@ def asarray(
         requires_grad: whether operators on the tensor are recorded.
     """
     source: Tensor | None
+    device = _C._default_device() if device is None else device
     if isinstance(obj, Tensor):
         source = obj
     elif isinstance(obj, (bytes, bytearray, memoryview)) and dtype is not None:

@@ -125,21 +125,20 @@ def set_flush_denormal(mode: bool, /) -> bool:
 
 
 def get_default_device() -> Any:
-    """Where tensors are made when no device is named: on the CPU."""
-    return _C.device("cpu")
+    """Where this thread makes tensors when no device is named: on the CPU, unless somebody has said otherwise."""
+    return _C._default_device() or _C.device("cpu")
 
 
 def set_default_device(device: Any) -> None:
-    """Where tensors are made when no device is named; "cpu", or None, is what they always do.
+    """Where this thread makes tensors from now on when no device is named; None is the CPU again.
+
+    `with torch.device("meta"):` says it for a block. What is made like another tensor (`zeros_like`) is made where
+    that one is; `from_numpy` and `frombuffer` share the host's memory.
 
     Raises:
-        NotImplementedError: another device.
+        TypeError: it is neither a device nor the name of one.
     """
-    if device is not None and _C.device(device).type != "cpu":
-        raise NotImplementedError(
-            f"set_default_device(device): got {device!r}, tensors are made on the CPU where no device is named\n"
-            "hint: pass device=..., or move what was made: module.to(device)"
-        )
+    _C._set_default_device(device)
 
 
 def set_default_tensor_type(t: Any, /) -> None:

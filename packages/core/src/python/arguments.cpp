@@ -1,5 +1,6 @@
 #include "python/arguments.h"
 
+#include "python/default_device.h"
 #include "python/override.h"
 
 #include <cstring>
@@ -372,6 +373,10 @@ bool Parser::bind(const char* name, const Signature& s, PyObject* self, PyObject
         object_[found] = o;
     }
     for (int i = 0; i < s.count; ++i) {
+        if (s.args[i].flags & ArgSpec::kHere && !given(i) && default_device) [[unlikely]] {
+            object_[i] = Py_True;  // anything: it counts as given
+            slot_[i].device = *default_device;
+        }
         if (object_[i] || s.args[i].flags & ArgSpec::kDefaulted) continue;
         if (s.args[i].flags & ArgSpec::kVarargs) {  // view(): an empty list
             slot_[i].list = {

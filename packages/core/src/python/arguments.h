@@ -40,6 +40,7 @@ enum class ArgType : uint8_t {
 struct ArgSpec {
     static constexpr uint8_t kDefaulted = 1, kKeywordOnly = 2, kVarargs = 4;
     static constexpr uint8_t kComplex = 8;  // a number that may be complex
+    static constexpr uint8_t kHere = 16;  // where the default device stands for one that is left out
     const char* name;
     const char* alias;  // another spelling, or null
     ArgType type;

@@ -4,6 +4,7 @@
 
 #include "python/arguments.h"
 #include "python/conversions.h"
+#include "python/default_device.h"
 #include "python/results.h"
 #include "rushlight/dispatch.h"
 #include "rushlight/half.h"
@@ -199,7 +200,7 @@ std::optional<DType> read_dtype(const char* function, PyObject* o) {
 }
 
 Device read_device(const char* function, PyObject* o) {
-    Device device;
+    Device device = default_device.value_or(Device{});
     RL_CHECK(o == Py_None || to_device(o, device), throw_type,
              "%s(device): must be a device, a str or None, not %s", function, Py_TYPE(o)->tp_name);
     return device;

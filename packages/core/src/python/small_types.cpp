@@ -3,6 +3,7 @@
 #include <string>
 
 #include "python/arguments.h"
+#include "python/default_device.h"
 
 namespace rushlight::python {
 
@@ -101,7 +102,22 @@ Py_hash_t device_hash(PyObject* self) {
 PyObject* device_reduce(PyObject* self, PyObject*) {
     return Py_BuildValue("O(s)", DeviceType_, name(device_of(self)).c_str());
 }
+PyObject* device_enter(PyObject* self, PyObject*) {
+    RL_PY_TRY
+    enter_device(device_of(self));
+    return Py_NewRef(self);
+    RL_PY_CATCH
+}
+PyObject* device_exit(PyObject*, PyObject*) {
+    RL_PY_TRY
+    leave_device();
+    Py_RETURN_NONE;
+    RL_PY_CATCH
+}
 PyMethodDef device_methods[] = {{"__reduce__", device_reduce, METH_NOARGS, nullptr},
+                                {"__enter__", device_enter, METH_NOARGS,
+                                 "Inside, tensors are made on this device where no other is named."},
+                                {"__exit__", device_exit, METH_VARARGS, nullptr},
                                 {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef device_properties[] = {{"type", device_type, nullptr, nullptr, nullptr},
                                    {"index", device_index, nullptr, nullptr, nullptr},
