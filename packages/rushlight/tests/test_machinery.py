@@ -237,3 +237,30 @@ def test_nonzero_says_what_it_returns() -> None:
     assert out.tolist() == [[0, 1], [1, 0]]
     assert torch.ones(2).type(torch.LongTensor).dtype == torch.int64
     assert torch.ones(2).to(torch.cfloat).dtype == torch.complex64
+
+
+def test_levels_of_forward_mode_without_a_block() -> None:
+    forward_ad = torch.autograd.forward_ad
+    level = forward_ad.enter_dual_level()
+    try:
+        dual = forward_ad.make_dual(torch.tensor(3.0), torch.tensor(1.0))
+        assert forward_ad.unpack_dual(dual * dual).tangent.item() == 6.0
+    finally:
+        forward_ad.exit_dual_level(level=level)
+    with pytest.raises(RuntimeError, match="not entered"):
+        forward_ad.exit_dual_level()
+
+
+def test_what_is_accepted_around_checkpoints() -> None:
+    from rushlight.utils import checkpoint
+
+    assert checkpoint.DefaultDeviceType.get_device_type() == "cuda"
+    with checkpoint.set_checkpoint_debug_enabled(True):
+        x = torch.ones(2, requires_grad=True)
+        checkpoint.checkpoint(torch.exp, x, use_reentrant=False).sum().backward()
+    assert x.grad is not None
+    state = torch.get_rng_state()
+    drawn = torch.rand(2)
+    checkpoint.set_device_states([0], [state])
+    assert torch.equal(torch.rand(2), drawn)
+    assert torch.get_device_module("cpu") is torch.cpu

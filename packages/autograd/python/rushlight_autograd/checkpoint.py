@@ -16,7 +16,15 @@ from rushlight_autograd.function import Function
 from rushlight_autograd.graph import saved_tensors_hooks
 from rushlight_core import Tensor
 
-__all__ = ["CheckpointError", "checkpoint", "checkpoint_sequential", "set_checkpoint_early_stop"]
+__all__ = [
+    "CheckpointError",
+    "DefaultDeviceType",
+    "checkpoint",
+    "checkpoint_sequential",
+    "set_checkpoint_debug_enabled",
+    "set_checkpoint_early_stop",
+    "set_device_states",
+]
 
 Contexts = Callable[[], tuple[AbstractContextManager[Any], AbstractContextManager[Any]]]
 
@@ -79,6 +87,37 @@ def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
         yield
     finally:
         _early_stop = former
+
+
+@contextmanager
+def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
+    """Accepted for compatibility: errors say which tensor differs in any case."""
+    yield
+
+
+class DefaultDeviceType:
+    """Which devices' random numbers `checkpoint` repeats where no tensor says: those of all, which are one stream."""
+
+    _type = "cuda"
+
+    @staticmethod
+    def set_device_type(device: str = "cuda") -> None:
+        """Remembers the type for `get_device_type`."""
+        DefaultDeviceType._type = device
+
+    @staticmethod
+    def get_device_type() -> str:
+        """What was set, "cuda" at first."""
+        return DefaultDeviceType._type
+
+
+def set_device_states(
+    devices: Sequence[Any], states: Sequence[Tensor], *, device_type: str | None = None
+) -> None:
+    """Continues the random numbers of devices from states; there is one stream for all, which takes the last of them."""
+    if (device_type or DefaultDeviceType.get_device_type()) != "meta":
+        for _, state in zip(devices, states, strict=False):
+            core.set_rng_state(state)
 
 
 def checkpoint_sequential(

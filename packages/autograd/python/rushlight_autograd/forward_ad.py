@@ -14,7 +14,14 @@ from typing import NamedTuple
 from rushlight_autograd._C import _enter_forward_mode, _leave_forward_mode, _set_tangent, _tangent
 from rushlight_core import Tensor
 
-__all__ = ["UnpackedDualTensor", "dual_level", "make_dual", "unpack_dual"]
+__all__ = [
+    "UnpackedDualTensor",
+    "dual_level",
+    "enter_dual_level",
+    "exit_dual_level",
+    "make_dual",
+    "unpack_dual",
+]
 
 
 class UnpackedDualTensor(NamedTuple):
@@ -27,19 +34,33 @@ class UnpackedDualTensor(NamedTuple):
 _level = 0
 
 
-@contextmanager
-def dual_level() -> Iterator[int]:
-    """Forward mode is on inside; levels do not nest. At the end every tensor loses its tangent."""
+def enter_dual_level() -> int:
+    """Turns forward mode on, until `exit_dual_level`; `dual_level` does both."""
     global _level
     if _level:
         raise RuntimeError("dual_level(): nested forward mode is not supported yet")
     _level += 1
     _enter_forward_mode()
+    return 0
+
+
+def exit_dual_level(*, level: int | None = None) -> None:
+    """Turns forward mode off: every tensor loses its tangent. Raises RuntimeError where it is not on."""
+    global _level
+    if not _level or level not in (None, 0):
+        raise RuntimeError(f"exit_dual_level(level): level {0 if level is None else level} was not entered")
+    _level -= 1
+    _leave_forward_mode()
+
+
+@contextmanager
+def dual_level() -> Iterator[int]:
+    """Forward mode is on inside; levels do not nest. At the end every tensor loses its tangent."""
+    level = enter_dual_level()
     try:
-        yield 0
+        yield level
     finally:
-        _level -= 1
-        _leave_forward_mode()
+        exit_dual_level(level=level)
 
 
 def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:

@@ -196,6 +196,9 @@ _LAZY = {
     "overrides": "",
     "pca_lowrank": "_lowrank",
     "special": "",
+    **dict.fromkeys(
+        ("sym_float", "sym_int", "sym_ite", "sym_max", "sym_min", "sym_not", "sym_sqrt", "sym_sum"), "_sym"
+    ),
     "svd_lowrank": "_lowrank",
 }
 __all__ += list(_LAZY)

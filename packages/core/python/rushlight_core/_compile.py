@@ -18,10 +18,14 @@ def compile(
     *,
     fullgraph: bool = False,
     dynamic: bool | None = None,
-    backend: Any = "inductor",
+    backend: Any = None,
     mode: str | None = None,
     options: dict[str, Any] | None = None,
+    name: str | None = None,
     disable: bool = False,
+    recompile_limit: int | None = None,
+    isolate_recompiles: bool = False,
+    shapes_spec: Any = None,
 ) -> Any:
     """`model` as it is: there is no compiler, and a program that asks for one runs as it would without.
 
@@ -29,7 +33,8 @@ def compile(
 
     Args:
         model: a module or function; without it, a decorator is returned.
-        fullgraph, dynamic, backend, mode, options: accepted, so that programs run.
+        fullgraph, dynamic, backend, mode, options, name, recompile_limit, isolate_recompiles, shapes_spec: accepted, so
+            that programs run.
         disable: do nothing, without the warning.
 
     Raises:
@@ -37,15 +42,7 @@ def compile(
     """
     global _warned
     if model is None:
-        return lambda found: compile(
-            found,
-            fullgraph=fullgraph,
-            dynamic=dynamic,
-            backend=backend,
-            mode=mode,
-            options=options,
-            disable=disable,
-        )
+        return lambda found: compile(found, mode=mode, options=options, disable=disable)
     if not callable(model):
         raise TypeError(f"compile(model): must be a module or a function, not {type(model).__name__}")
     if mode is not None and options is not None:

@@ -16,7 +16,6 @@ _Result = namedtuple("histogramdd", ["hist", "bin_edges"])  # type: ignore[name-
 def histogramdd(
     input: Tensor,
     bins: int | Sequence[int] | Sequence[Tensor],
-    *,
     range: Sequence[float] | None = None,
     weight: Tensor | None = None,
     density: bool = False,

@@ -77,8 +77,21 @@ def pin_memory(self: Tensor, device: Any = None) -> Tensor:
     )
 
 
-def dim_order(self: Tensor) -> tuple[int, ...]:
-    """The dimensions in the order in which they lie in memory, outermost first."""
+def dim_order(self: Tensor, *, ambiguity_check: Any = False) -> tuple[int, ...]:
+    """The dimensions in the order in which they lie in memory, outermost first.
+
+    Args:
+        ambiguity_check: raise RuntimeError where another order would do as well, because a dimension has size one or
+            two have the same stride. A list of memory formats allows such a tensor if it is in exactly one of them.
+    """
+    if ambiguity_check is not False:
+        strides = self.stride()
+        formats = ambiguity_check if isinstance(ambiguity_check, (list, tuple)) else ()
+        ambiguous = 1 in self.shape or len(set(strides)) < len(strides)
+        if ambiguous and sum(self.is_contiguous(memory_format=form) for form in formats) != 1:
+            raise RuntimeError(
+                f"dim_order(): shape {tuple(self.shape)} with strides {strides} has more than one order of dimensions"
+            )
     return tuple(sorted(range(self.dim()), key=lambda d: -self.stride()[d]))
 
 

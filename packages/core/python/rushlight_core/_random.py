@@ -47,13 +47,19 @@ class fork_rng:  # noqa: N801
         devices: of `device_type`, whose generators go back as well.
         enabled: whether to do anything.
         device_type: the kind of device, "cuda" by default.
+        _caller, _devices_kw: accepted; what a warning of PyTorch's calls the function and its argument.
 
     Raises:
         RuntimeError: `devices` names one, and there is none with a generator.
     """
 
     def __init__(
-        self, devices: Iterable[Any] | None = None, enabled: bool = True, device_type: str | None = None
+        self,
+        devices: Iterable[Any] | None = None,
+        enabled: bool = True,
+        _caller: str = "fork_rng",
+        _devices_kw: str = "devices",
+        device_type: str | None = None,
     ) -> None:
         if enabled and devices is not None and any(True for _ in devices):
             raise RuntimeError(

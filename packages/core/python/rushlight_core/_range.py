@@ -18,6 +18,7 @@ def range(
     end: float,
     step: float = 1,
     *,
+    out: Tensor | None = None,
     dtype: Any = None,
     device: Any = None,
     requires_grad: bool = False,
@@ -26,5 +27,7 @@ def range(
     warnings.warn("range() is deprecated: arange() leaves out the end, as Python's range does", stacklevel=2)
     # Half a step beyond the last.
     beyond = start + (math.floor((end - start) / step) + 0.5) * step if step else end
+    if out is not None:
+        return _C.arange(start, beyond, step, out=out)
     dtype = _C.get_default_dtype() if dtype is None else dtype
     return _C.arange(start, beyond, step, dtype=dtype, device=device, requires_grad=requires_grad)

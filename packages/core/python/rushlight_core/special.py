@@ -1,8 +1,7 @@
 """Special functions: `rushlight.special`, under the names that PyTorch and SciPy give them.
 
 Each is an operator of core. Integers are computed in the default dtype, float16 and bfloat16 as float32, hard functions of
-any dtype as float64. Orthogonal polynomials, `airy_ai`, `spherical_bessel_j0` and the modified Bessel functions of the
-second kind are not there.
+any dtype as float64. `airy_ai` is not there.
 """
 
 from __future__ import annotations
@@ -33,15 +32,32 @@ from ._C import special_bessel_j0 as bessel_j0
 from ._C import special_bessel_j1 as bessel_j1
 from ._C import special_bessel_y0 as bessel_y0
 from ._C import special_bessel_y1 as bessel_y1
+from ._C import special_chebyshev_polynomial_t as chebyshev_polynomial_t
+from ._C import special_chebyshev_polynomial_u as chebyshev_polynomial_u
+from ._C import special_chebyshev_polynomial_v as chebyshev_polynomial_v
+from ._C import special_chebyshev_polynomial_w as chebyshev_polynomial_w
 from ._C import special_entr as entr
 from ._C import special_erfcx as erfcx
+from ._C import special_hermite_polynomial_h as hermite_polynomial_h
+from ._C import special_hermite_polynomial_he as hermite_polynomial_he
 from ._C import special_i0e as i0e
 from ._C import special_i1 as i1
 from ._C import special_i1 as modified_bessel_i1
 from ._C import special_i1e as i1e
+from ._C import special_laguerre_polynomial_l as laguerre_polynomial_l
+from ._C import special_legendre_polynomial_p as legendre_polynomial_p
 from ._C import special_log_ndtr as log_ndtr
+from ._C import special_modified_bessel_k0 as modified_bessel_k0
+from ._C import special_modified_bessel_k1 as modified_bessel_k1
 from ._C import special_ndtr as ndtr
 from ._C import special_ndtri as ndtri
+from ._C import special_scaled_modified_bessel_k0 as scaled_modified_bessel_k0
+from ._C import special_scaled_modified_bessel_k1 as scaled_modified_bessel_k1
+from ._C import special_shifted_chebyshev_polynomial_t as shifted_chebyshev_polynomial_t
+from ._C import special_shifted_chebyshev_polynomial_u as shifted_chebyshev_polynomial_u
+from ._C import special_shifted_chebyshev_polynomial_v as shifted_chebyshev_polynomial_v
+from ._C import special_shifted_chebyshev_polynomial_w as shifted_chebyshev_polynomial_w
+from ._C import special_spherical_bessel_j0 as spherical_bessel_j0
 from ._C import special_xlog1py as xlog1py
 from ._C import special_zeta as zeta
 from ._C import xlogy as xlogy
@@ -51,6 +67,10 @@ __all__ = [
     "bessel_j1",
     "bessel_y0",
     "bessel_y1",
+    "chebyshev_polynomial_t",
+    "chebyshev_polynomial_u",
+    "chebyshev_polynomial_v",
+    "chebyshev_polynomial_w",
     "digamma",
     "entr",
     "erf",
@@ -63,10 +83,14 @@ __all__ = [
     "gammainc",
     "gammaincc",
     "gammaln",
+    "hermite_polynomial_h",
+    "hermite_polynomial_he",
     "i0",
     "i0e",
     "i1",
     "i1e",
+    "laguerre_polynomial_l",
+    "legendre_polynomial_p",
     "log1p",
     "log_ndtr",
     "log_softmax",
@@ -74,14 +98,23 @@ __all__ = [
     "logsumexp",
     "modified_bessel_i0",
     "modified_bessel_i1",
+    "modified_bessel_k0",
+    "modified_bessel_k1",
     "multigammaln",
     "ndtr",
     "ndtri",
     "polygamma",
     "psi",
     "round",
+    "scaled_modified_bessel_k0",
+    "scaled_modified_bessel_k1",
+    "shifted_chebyshev_polynomial_t",
+    "shifted_chebyshev_polynomial_u",
+    "shifted_chebyshev_polynomial_v",
+    "shifted_chebyshev_polynomial_w",
     "sinc",
     "softmax",
+    "spherical_bessel_j0",
     "xlog1py",
     "xlogy",
     "zeta",

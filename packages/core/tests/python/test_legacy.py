@@ -101,3 +101,46 @@ def test_arguments_of_histogramdd() -> None:
             wrong()
     with pytest.raises(NotImplementedError, match="int64"):
         core.histogramdd(points.to(core.int64), 2)
+
+
+def test_numbers_that_are_known() -> None:
+    assert (core.sym_max(1, 2.0), core.sym_min(1, 2), core.sym_max(3.0, 1)) == (2.0, 1, 3.0)
+    assert type(core.sym_max(3, 1.0)) is float
+    assert (core.sym_int(3.7), core.sym_float(2), core.sym_sum([1, 2, 3]), core.sym_sqrt(4)) == (
+        3,
+        2.0,
+        6,
+        2.0,
+    )
+    assert core.sym_ite(core.sym_not(False), 1, 2) == 1
+    with pytest.raises(TypeError, match="int and float"):
+        core.sym_ite(True, 1, 2.0)
+
+
+def test_order_of_dimensions() -> None:
+    assert core.ones(2, 3, 4, 5).to(memory_format=core.channels_last).dim_order(ambiguity_check=True) == (
+        0,
+        2,
+        3,
+        1,
+    )
+    assert core.ones(2, 3).mT.dim_order(ambiguity_check=True) == (1, 0)
+    flat = core.ones(2, 1, 3)
+    assert flat.dim_order(ambiguity_check=[core.contiguous_format]) == (0, 1, 2)
+    with pytest.raises(RuntimeError, match="more than one order"):
+        flat.dim_order(ambiguity_check=True)
+
+
+def test_range_writes_where_it_is_told() -> None:
+    out = core.empty(0)
+    with pytest.warns(UserWarning, match="deprecated"):
+        core.range(1, 3, out=out)
+    assert out.tolist() == [1.0, 2.0, 3.0]
+
+
+def test_orthogonal_polynomials_are_special() -> None:
+    x = core.linspace(-0.9, 0.9, 7, dtype=core.float64)
+    np.testing.assert_allclose(
+        core.special.chebyshev_polynomial_t(x, 3).numpy(), np.cos(3 * np.arccos(x.numpy())), atol=1e-12
+    )
+    assert core.special.legendre_polynomial_p(x, 1).tolist() == x.tolist()

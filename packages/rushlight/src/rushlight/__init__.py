@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from rushlight import utils as utils
     from rushlight import version as version
     from rushlight import xpu as xpu
+    from rushlight.accelerator import get_device_module as get_device_module
     from rushlight_core import *  # noqa: F403
     from rushlight_nn.functional import bilinear as bilinear
     from rushlight_nn.functional import conv_tbc as conv_tbc
@@ -73,6 +74,7 @@ _MODULES = (
 _ELSEWHERE = {
     "bilinear": "rushlight_nn.functional",
     "conv_tbc": "rushlight_nn.functional",
+    "get_device_module": "rushlight.accelerator",
     "load": "rushlight_nn.serialization",
     "save": "rushlight_nn.serialization",
 }

@@ -5,9 +5,28 @@ from __future__ import annotations
 from typing import Any
 
 import rushlight_core as core
-from rushlight import cuda
+from rushlight import cpu, cuda
 
-__all__ = ["current_accelerator", "current_device_index", "device_count", "is_available", "synchronize"]
+__all__ = [
+    "current_accelerator",
+    "current_device_index",
+    "device_count",
+    "get_device_module",
+    "is_available",
+    "synchronize",
+]
+
+
+def get_device_module(device: Any = None) -> Any:
+    """The module that is asked about a device: `rushlight.cpu` or `rushlight.cuda`.
+
+    Raises:
+        RuntimeError: there is none for such a device.
+    """
+    kind = core.device(device).type if device is not None else "cuda" if cuda.is_available() else "cpu"
+    if kind not in ("cpu", "cuda"):
+        raise RuntimeError(f"get_device_module(device): got {device!r}, needs a CPU or a GPU")
+    return cpu if kind == "cpu" else cuda
 
 
 def is_available() -> bool:

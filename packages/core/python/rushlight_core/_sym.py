@@ -1,0 +1,60 @@
+"""Functions of numbers that PyTorch has for numbers that a compiler does not know yet. Here all are known."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+
+def sym_float(a: Any) -> float:
+    """`a` as a float."""
+    return float(a)
+
+
+def sym_int(a: Any) -> int:
+    """`a` as an int, without its fraction."""
+    return int(a)
+
+
+def sym_max(a: Any, b: Any) -> Any:
+    """The larger number; a float if one of them is."""
+    return _joint(max(a, b), a, b)
+
+
+def sym_min(a: Any, b: Any) -> Any:
+    """The smaller number; a float if one of them is."""
+    return _joint(min(a, b), a, b)
+
+
+def _joint(result: Any, a: Any, b: Any) -> Any:
+    return float(result) if isinstance(a, float) or isinstance(b, float) else result
+
+
+def sym_not(a: bool) -> bool:
+    """`not a`."""
+    return not a
+
+
+def sym_ite(b: bool, t: Any, f: Any) -> Any:
+    """`t` if `b`, else `f`.
+
+    Raises:
+        TypeError: `b` is no bool, or the others are of different types.
+    """
+    if not isinstance(b, bool) or type(t) is not type(f):
+        raise TypeError(
+            f"sym_ite(b, t, f): needs a bool and two numbers of one type, got {type(b).__name__}, "
+            f"{type(t).__name__} and {type(f).__name__}"
+        )
+    return t if b else f
+
+
+def sym_sum(args: Iterable[Any]) -> Any:
+    """The sum of several numbers."""
+    return sum(args)
+
+
+def sym_sqrt(a: Any) -> float:
+    """The square root."""
+    return math.sqrt(a)
