@@ -7,7 +7,6 @@ import sys
 
 import rushlight_core as _core  # first: it loads librushlight, which this package's library needs
 from rushlight_autograd import anomaly_mode, checkpoint, forward_ad, functional, graph
-from rushlight_autograd._alive import WhyAlive, why_alive
 from rushlight_autograd._C import FunctionCtx
 from rushlight_autograd.anomaly_mode import detect_anomaly, set_detect_anomaly
 from rushlight_autograd.backward import backward, grad
@@ -55,7 +54,17 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> str:
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rushlight_autograd._alive import WhyAlive as WhyAlive
+    from rushlight_autograd._alive import why_alive as why_alive
+
+
+def __getattr__(name: str) -> object:
+    if name in ("WhyAlive", "why_alive"):  # seldom asked for
+        from rushlight_autograd import _alive
+
+        return getattr(_alive, name)
     if name == "__version__":
         from importlib.metadata import version
 

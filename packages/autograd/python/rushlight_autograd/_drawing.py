@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from html import escape
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 from rushlight_autograd import _C
 from rushlight_core import Tensor
 
-__all__ = ["to_dot", "to_svg"]
+__all__ = ["Graph", "to_dot", "to_svg"]
 
 _FILL = {"operator": "#e9eef5", "leaf": "#d5ead8", "output": "#f7e3c5", "saved": "#f4f4f4"}
 _LINE, _TEXT = "#5b6776", "#1d2733"
@@ -38,7 +38,7 @@ class _Box:
         return len(self.lines) * _ROW + 8
 
 
-class _Graph:
+class Graph:
     """The boxes behind some outputs, with edges from outputs towards leaves."""
 
     def __init__(self, outputs: Any, params: Any, show_saved: bool, max_nodes: int) -> None:
@@ -100,31 +100,7 @@ class _Graph:
         return self._numbers[node]
 
 
-def to_svg(
-    outputs: Tensor | Iterable[Tensor],
-    params: Mapping[str, Tensor] | Iterable[tuple[str, Tensor]] | None = None,
-    *,
-    show_saved: bool = False,
-    max_nodes: int = 2000,
-) -> str:
-    """Draws the graph behind `outputs`, from the leaves at the top to the outputs, as the text of an SVG image.
-
-    `params` names tensors, as `module.named_parameters()` does. With `show_saved`, what each node has saved is drawn beside
-    it. The mouse over a node shows the line that recorded it. Raises ValueError for an output without a graph, and for a
-    graph of more than `max_nodes` nodes.
-    """
-    return _draw(_Graph(outputs, params, show_saved, max_nodes))
-
-
-def to_dot(
-    outputs: Tensor | Iterable[Tensor],
-    params: Mapping[str, Tensor] | Iterable[tuple[str, Tensor]] | None = None,
-    *,
-    show_saved: bool = False,
-    max_nodes: int = 100_000,
-) -> str:
-    """The graph that `to_svg` draws, in Graphviz's language."""
-    graph = _Graph(outputs, params, show_saved, max_nodes)
+def to_dot(graph: Graph) -> str:
     lines = ["digraph {", '  node [shape=box, style=filled, fontname="monospace"]']
     for i, box in enumerate(graph.boxes):
         label = "\\n".join(line.replace("\\", "\\\\").replace('"', '\\"') for line in box.lines)
@@ -152,7 +128,7 @@ def _shape(tensor: Tensor) -> str:
 # few edges, then places.
 
 
-def _draw(graph: _Graph) -> str:
+def to_svg(graph: Graph) -> str:
     boxes, edges = list(graph.boxes), list(graph.edges)
     _set_layers(boxes, edges)
     chains = _with_bends(boxes, edges)

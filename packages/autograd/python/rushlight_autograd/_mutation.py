@@ -31,7 +31,7 @@ class _Saved:
             self.version = self.tensor._version
 
 
-class _Book:
+class SavedBook:
     """All that is saved inside of one block, by memory."""
 
     def __init__(self) -> None:
@@ -72,20 +72,15 @@ def _memory(tensor: Tensor) -> int:
 
 
 @contextmanager
-def allow_mutation_on_saved_tensors() -> Iterator[_Book]:
-    """Inside, on this thread, writing a tensor that was saved for the backward pass is no error: what the graph needs is
-    copied right before the first write, and only then.
-
-    The backward pass may run inside or afterwards; a write after the block is an error again. The object that is yielded
-    counts the `copies`. Blocks do not nest: RuntimeError.
-    """
+def allow_mutation_on_saved_tensors() -> Iterator[SavedBook]:
+    """See graph.allow_mutation_on_saved_tensors."""
     global _attached
     if getattr(_active, "book", None) is not None:
         raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
     if not _attached:
         provide_stage("tracer", _before_operator)
         _attached = True
-    book = _active.book = _Book()
+    book = _active.book = SavedBook()
     _push_saved_hooks(book.pack, book.unpack)
     try:
         with stage_on("tracer"):
@@ -97,7 +92,7 @@ def allow_mutation_on_saved_tensors() -> Iterator[_Book]:
 
 def _before_operator(name: str, arguments: tuple[Any, ...], rest: int) -> Any:
     """Sees every operator; those that write are told by the marks of their schemas."""
-    book: _Book | None = getattr(_active, "book", None)
+    book: SavedBook | None = getattr(_active, "book", None)
     positions = _written(name)
     if book is None or not positions:
         return go_on(rest, name, *arguments)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import functools
-import threading
 from abc import ABC
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
@@ -21,8 +20,6 @@ from rushlight_autograd._C import (
     _pop_saved_hooks,
     _push_saved_hooks,
 )
-from rushlight_autograd._drawing import to_dot, to_svg
-from rushlight_autograd._mutation import allow_mutation_on_saved_tensors
 from rushlight_core import Tensor
 
 __all__ = [
@@ -42,6 +39,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from rushlight_autograd._C import Node
+    from rushlight_autograd._mutation import SavedBook
 else:
 
     class Node(ABC):  # noqa: B024
@@ -131,6 +129,52 @@ def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
         _disable_saved_hooks(before)
 
 
+def allow_mutation_on_saved_tensors() -> AbstractContextManager[SavedBook]:
+    """Inside, on this thread, writing a tensor that was saved for the backward pass is no error: what the graph needs is
+    copied right before the first write, and only then.
+
+    The backward pass may run inside or afterwards; a write after the block is an error again. The object that is yielded
+    counts the `copies`. Blocks do not nest: RuntimeError.
+    """
+    from rushlight_autograd import _mutation
+
+    return _mutation.allow_mutation_on_saved_tensors()
+
+
+Names = Mapping[str, Tensor] | Iterable[tuple[str, Tensor]]
+
+
+def to_svg(
+    outputs: Tensor | Iterable[Tensor],
+    params: Names | None = None,
+    *,
+    show_saved: bool = False,
+    max_nodes: int = 2000,
+) -> str:
+    """Draws the graph behind `outputs`, from the leaves at the top to the outputs, as the text of an SVG image.
+
+    `params` names tensors, as `module.named_parameters()` does. With `show_saved`, what each node has saved is drawn beside
+    it. The mouse over a node shows the line that recorded it. Raises ValueError for an output without a graph, and for a
+    graph of more than `max_nodes` nodes.
+    """
+    from rushlight_autograd import _drawing
+
+    return _drawing.to_svg(_drawing.Graph(outputs, params, show_saved, max_nodes))
+
+
+def to_dot(
+    outputs: Tensor | Iterable[Tensor],
+    params: Names | None = None,
+    *,
+    show_saved: bool = False,
+    max_nodes: int = 100_000,
+) -> str:
+    """The graph that `to_svg` draws, in Graphviz's language."""
+    from rushlight_autograd import _drawing
+
+    return _drawing.to_dot(_drawing.Graph(outputs, params, show_saved, max_nodes))
+
+
 class _Removable(Protocol):
     def remove(self) -> None: ...
 
@@ -175,6 +219,8 @@ def register_multi_grad_hook(
 
 
 def _watch_all(tensors: list[Tensor], fn: Callable[..., None]) -> list[_Removable]:
+    import threading
+
     nodes = [get_gradient_edge(t).node for t in tensors]
     lock = threading.Lock()
     passes: dict[int, tuple[list[Tensor | None], list[int]]] = {}  # gradients, and how many are to come
@@ -199,6 +245,8 @@ def _watch_all(tensors: list[Tensor], fn: Callable[..., None]) -> list[_Removabl
 
 
 def _watch_any(tensors: list[Tensor], fn: Callable[..., None]) -> list[_Removable]:
+    import threading
+
     lock = threading.Lock()
     seen: dict[int, None] = {}
 

@@ -4,11 +4,14 @@
 #include <limits>
 
 #include "rushlight/autograd/engine.h"
+#include "rushlight/autograd/function.h"
 #include "rushlight/ops/add.h"
 #include "rushlight/ops/mean.h"
 #include "rushlight/ops/mm.h"
+#include "rushlight/ops/mul.h"
 #include "rushlight/ops/square.h"
 #include "rushlight/ops/sub.h"
+#include "rushlight/ops/sum.h"
 #include "rushlight/ops/zero_.h"
 #include "rushlight/ops/zeros.h"
 
@@ -40,10 +43,61 @@ rl::Tensor parameter(rl::IntList shape) {
     return made;
 }
 
+/// An operator of this program's own, with its derivative: x^2 * scale.
+struct ScaledSquare : rl::autograd::Function<ScaledSquare> {
+    static constexpr const char* name = "ScaledSquareBackward";
+    static rl::Tensor forward(rl::autograd::Context& ctx, const rl::Tensor& x, double scale) {
+        ctx.save({x});
+        ctx.values["scale"] = scale;
+        return ops::mul(ops::mul(x, x), scale);
+    }
+    static std::vector<rl::Tensor> backward(rl::autograd::Context& ctx, rl::TensorList gradients) {
+        rl::Tensor x = ctx.saved()[0];
+        return {ops::mul(gradients[0], ops::mul(x, 2 * *ctx.values["scale"].as<double>()))};
+    }
+};
+
+/// One that forgets its argument's shape.
+struct Wrong : rl::autograd::Function<Wrong> {
+    static rl::Tensor forward(rl::autograd::Context&, const rl::Tensor& x) { return ops::mul(x, 2.0); }
+    static std::vector<rl::Tensor> backward(rl::autograd::Context&, rl::TensorList gradients) {
+        return {ops::sum(gradients[0])};
+    }
+};
+
+/// First and second derivatives of the program's own operator, and the error of the wrong one.
+bool own_operators_work() {
+    rl::Tensor x = ops::zeros(kWeightShape, rl::DType::Float32);
+    for (int64_t i = 0; i < kFeatures; ++i) x.data<float>()[i] = kWeight[i];
+    x.set_requires_grad(true);
+    rl::Tensor y = ScaledSquare::apply(x, 3.0);
+    rl::autograd::BackwardOptions options;
+    options.create_graph = options.retain_graph = true;
+    options.accumulate_grad = false;
+    rl::Tensor ones = ops::zeros(kWeightShape, rl::DType::Float32);
+    for (int64_t i = 0; i < kFeatures; ++i) ones.data<float>()[i] = 1;
+    auto first = rl::autograd::run_backward(rl::TensorList(&y, 1), rl::TensorList(&ones, 1),
+                                            rl::TensorList(&x, 1), options);
+    auto second = rl::autograd::run_backward(first, rl::TensorList(&ones, 1), rl::TensorList(&x, 1), options);
+    bool good = rl::autograd::grad_fn(y)->name() == "ScaledSquareBackward";
+    for (int64_t i = 0; i < kFeatures; ++i)
+        good = good && first[0].data<float>()[i] == 6 * kWeight[i] && second[0].data<float>()[i] == 6;
+    try {
+        rl::autograd::backward(Wrong::apply(x), ones);
+        good = false;
+    } catch (const rl::Error& error) {
+        good = good && std::string(error.what()).find("of shape () for tensor 0 of shape (3, 1)") !=
+                           std::string::npos;
+    }
+    std::puts(good ? "operators of its own are differentiated" : "an operator of its own went wrong");
+    return good;
+}
+
 }  // namespace
 
 int main() {
     rl::autograd::initialize();
+    if (!own_operators_work()) return 1;
 
     rl::Tensor x = rl::make_tensor(kSampleShape, rl::DType::Float32);
     rl::Tensor y = rl::make_tensor(kTargetShape, rl::DType::Float32);

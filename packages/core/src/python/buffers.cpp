@@ -54,7 +54,7 @@ bool fortran_contiguous(const Tensor& t) {
 }
 
 void check_exportable(const Tensor& t, const char* op) {
-    RL_CHECK(!t.requires_grad(), throw_buffer,
+    RL_CHECK(!(t.requires_grad() && grad_mode()), throw_buffer,
              "%s: this tensor requires grad, and writes from outside cannot be recorded\nhint: use detach()",
              op);
     RL_CHECK(t.device().type == DeviceType::CPU, throw_buffer,
@@ -310,7 +310,7 @@ PyObject* numpy_function(const char* name) {
 PyObject* as_numpy(PyObject* self, const char* op) {
     const Tensor& t = unwrap(self);
     RL_CHECK(
-        !t.requires_grad(), throw_runtime,
+        !(t.requires_grad() && grad_mode()), throw_runtime,
         "%s: this tensor requires grad, and what NumPy computes is not recorded\nhint: use detach().numpy(), or "
         "numpy(force=True)",
         op);

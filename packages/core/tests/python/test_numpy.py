@@ -182,6 +182,8 @@ def test_numpy_refuses_what_it_cannot_show() -> None:
     with pytest.raises(TypeError, match="meta"):
         core.zeros(2, device="meta").numpy()
     assert core.zeros(2, requires_grad=True).numpy(force=True).tolist() == [0, 0]
+    with core.no_grad():  # where nothing would be recorded anyway
+        assert core.zeros(2, requires_grad=True).numpy().tolist() == [0, 0]
     with pytest.raises(TypeError, match="force"):
         core.zeros(2).numpy(1, force=True)
 

@@ -28,9 +28,11 @@ if TYPE_CHECKING:
     from rushlight import cpu as cpu
     from rushlight import cuda as cuda
     from rushlight import distributed as distributed
+    from rushlight import library as library
     from rushlight import mps as mps
     from rushlight import multiprocessing as multiprocessing
     from rushlight import nn as nn
+    from rushlight import ops as ops
     from rushlight import optim as optim
     from rushlight import profiler as profiler
     from rushlight import random as random
@@ -56,10 +58,12 @@ _MODULES = (
     "cuda",
     "distributed",
     "fft",
+    "library",
     "linalg",
     "mps",
     "multiprocessing",
     "nn",
+    "ops",
     "optim",
     "profiler",
     "random",

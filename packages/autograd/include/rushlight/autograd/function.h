@@ -1,0 +1,103 @@
+// Operators with a derivative of their own, written in C++.
+#pragma once
+
+#include <concepts>
+#include <string>
+#include <unordered_map>
+
+#include "rushlight/autograd/saved.h"
+#include "rushlight/value.h"
+
+namespace rushlight::autograd {
+
+/// What forward() leaves for backward().
+class RL_API Context {
+  public:
+    /// Keeps tensors, arguments or results; raises in the backward pass where one was written in place since.
+    void save(std::vector<Tensor> tensors) { to_save_ = std::move(tensors); }
+    /// In backward(): what was saved, in order.
+    std::vector<Tensor> saved() const;
+    /// Other values, by name.
+    std::unordered_map<std::string, Value> values;
+
+    /// Says that forward() has written an argument in place; it must be among the results.
+    void mark_dirty(const Tensor& argument) { dirty_.push_back(argument); }
+    /// Says that a result has no gradient.
+    void mark_non_differentiable(const Tensor& result) { constant_.push_back(result); }
+    /// In forward() and backward(): whether the gradient of the i-th tensor argument is wanted.
+    bool needs_input_grad(size_t i) const { return i < needs_.size() && needs_[i]; }
+
+  private:
+    friend class FunctionNodeBase;
+    std::vector<Tensor> to_save_, dirty_, constant_;
+    std::vector<SavedTensor> saved_;
+    std::vector<bool> needs_;
+    Node* node_ = nullptr;
+};
+
+/// The node of a Function; `apply` below makes it.
+class RL_API FunctionNodeBase : public Node {
+  public:
+    RL_NODE_MEMORY
+    using Backward = std::vector<Tensor> (*)(Context&, TensorList);
+    /// Runs `forward` without recording, then records it where an argument requires grad.
+    static std::vector<Tensor> run(const char* name, TensorList arguments,
+                                   const std::function<std::vector<Tensor>(Context&)>& forward,
+                                   Backward backward);
+
+    void apply(std::span<Tensor> grads, std::span<Tensor> out) override;
+    void release_saved() override;
+    void saved(const SavedVisitor& visit) const override;
+
+  private:
+    FunctionNodeBase(const char* name, uint32_t results, uint32_t arguments, Backward backward)
+        : Node(name, results, arguments), backward_(backward) {}
+    void record(std::vector<Tensor>& results, TensorList arguments);
+
+    Context context_;
+    Backward backward_;
+    std::vector<SavedShape> results_, arguments_;
+};
+
+/// The base of operators with a derivative. A class derives from Function<itself> and has two static functions:
+///
+///     static Tensor forward(Context& ctx, const Tensor& x, double power);        // or std::vector<Tensor>
+///     static std::vector<Tensor> backward(Context& ctx, TensorList gradients);   // one for each Tensor argument
+///
+/// and is called as `Power::apply(x, 3.0)`. forward() runs with gradients off. In backward() absent gradients are zeros; what
+/// it returns may be undefined where there is none, and must otherwise have the argument's shape (RuntimeError). It may itself
+/// be differentiated, if it calls operators only. `static constexpr const char* name` names it in graphs.
+template <class Derived>
+class Function {
+  public:
+    template <class... Arguments>
+    static auto apply(const Arguments&... arguments) {
+        using Result = decltype(Derived::forward(std::declval<Context&>(), arguments...));
+        static_assert(std::same_as<Result, Tensor> || std::same_as<Result, std::vector<Tensor>>,
+                      "forward() must return a Tensor or a std::vector<Tensor>");
+        std::vector<Tensor> tensors;
+        (add(tensors, arguments), ...);
+        std::vector<Tensor> results = FunctionNodeBase::run(
+            name_of(), tensors,
+            [&](Context& ctx) {
+                if constexpr (std::same_as<Result, Tensor>)
+                    return std::vector<Tensor>{Derived::forward(ctx, arguments...)};
+                else return Derived::forward(ctx, arguments...);
+            },
+            [](Context& ctx, TensorList gradients) { return Derived::backward(ctx, gradients); });
+        if constexpr (std::same_as<Result, Tensor>) return std::move(results[0]);
+        else return results;
+    }
+
+  private:
+    template <class T>
+    static void add(std::vector<Tensor>& tensors, const T& argument) {
+        if constexpr (std::same_as<T, Tensor>) tensors.push_back(argument);
+    }
+    static const char* name_of() {
+        if constexpr (requires { Derived::name; }) return Derived::name;
+        else return "CppFunction";
+    }
+};
+
+}  // namespace rushlight::autograd

@@ -1,0 +1,270 @@
+"""Operators of one's own, with a derivative: `custom_op`, after PyTorch's torch.library."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, overload
+
+from rushlight_autograd._C import _increment_version
+from rushlight_autograd.function import Function
+from rushlight_core import Tensor, is_grad_enabled
+
+__all__ = ["CustomOpDef", "custom_op", "get_op", "register_autograd", "register_fake", "register_kernel"]
+
+_ops: dict[str, CustomOpDef] = {}
+
+
+class CustomOpDef:
+    """An operator that `custom_op` made: call it like the function behind it."""
+
+    def __init__(
+        self,
+        name: str,
+        fn: Callable[..., Any],
+        mutates_args: Iterable[str],
+        device_types: Sequence[str] | None,
+    ) -> None:
+        self._name = name
+        self._signature = inspect.signature(fn)
+        for parameter in self._signature.parameters.values():
+            if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+                raise ValueError(
+                    f"custom_op({name}): *{parameter.name} has no place in an operator's signature"
+                )
+        self._mutates = tuple(mutates_args)
+        for argument in self._mutates:
+            if argument not in self._signature.parameters:
+                raise ValueError(f"custom_op({name}): mutates_args names {argument!r}, which is no argument")
+        kinds: Sequence[str | None] = device_types or [None]
+        self._kernels: dict[str | None, Callable[..., Any]] = dict.fromkeys(kinds, fn)
+        self._fake: Callable[..., Any] | None = None
+        self._backward: Callable[..., Any] | None = None
+        self._setup_context: Callable[..., Any] | None = None
+        self._function = self._make_function()
+        self.__name__ = name.rpartition("::")[2]
+        self.__doc__ = fn.__doc__
+        self.__wrapped__ = fn
+
+    def __repr__(self) -> str:
+        return f"<CustomOpDef({self._name})>"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        bound = self._signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        values = tuple(bound.arguments.values())
+        for name in self._mutates:
+            written = bound.arguments[name]
+            if isinstance(written, Tensor) and written.requires_grad and is_grad_enabled():
+                raise RuntimeError(
+                    f"{self._name}: argument '{name}', which is written, requires grad\n"
+                    "hint: an operator that writes its arguments has no derivative; use no_grad(), or a clone()"
+                )
+        try:
+            return self._function.apply(*values)
+        finally:
+            for name in self._mutates:
+                _for_each_tensor(bound.arguments[name], _increment_version)
+
+    # --- registration ---
+
+    def register_autograd(
+        self, backward: Callable[..., Any], /, *, setup_context: Callable[..., Any] | None = None
+    ) -> None:
+        """Gives the operator a derivative.
+
+        `backward(ctx, *grads)` gets a gradient for each result and returns one for each argument, None where there is none.
+        `setup_context(ctx, inputs, output)` runs after the operator and keeps what backward needs, with
+        `ctx.save_for_backward` and attributes of `ctx`; keyword-only arguments come as `keyword_only_inputs`, if it has that
+        parameter.
+        """
+        if self._mutates:
+            raise RuntimeError(f"{self._name}: an operator that writes its arguments has no derivative")
+        self._backward, self._setup_context = backward, setup_context
+
+    def register_fake(self, fn: Callable[..., Any], /) -> Callable[..., Any]:
+        """Says what the results are where an argument is on the device "meta": `fn` takes the same arguments and returns
+        tensors of the right shape and dtype, without values."""
+        self._fake = fn
+        return fn
+
+    def register_kernel(
+        self, device_types: str | Sequence[str] | None, fn: Callable[..., Any] | None = None, /
+    ) -> Any:
+        """Gives the operator another implementation for tensors on some devices (None: all). Also a decorator."""
+
+        def register(kernel: Callable[..., Any]) -> Callable[..., Any]:
+            kinds = [device_types] if device_types is None or isinstance(device_types, str) else device_types
+            self._kernels.update(dict.fromkeys(kinds, kernel))
+            return kernel
+
+        return register if fn is None else register(fn)
+
+    # --- running ---
+
+    def _run(self, values: tuple[Any, ...]) -> Any:
+        parameters = list(self._signature.parameters.values())
+        positional = [
+            v for p, v in zip(parameters, values, strict=True) if p.kind is not inspect.Parameter.KEYWORD_ONLY
+        ]
+        named = {
+            p.name: v
+            for p, v in zip(parameters, values, strict=True)
+            if p.kind is inspect.Parameter.KEYWORD_ONLY
+        }
+        result = self._kernel(values)(*positional, **named)
+        given: list[Tensor] = []
+        for value in values:
+            _for_each_tensor(value, given.append)
+        for i, made in enumerate(result if isinstance(result, (tuple, list)) else (result,)):
+            if made is not None and not isinstance(made, (Tensor, int, float, bool)):
+                raise TypeError(
+                    f"{self._name}: result {i} is {type(made).__name__}; an operator returns Tensors and numbers"
+                )
+            if isinstance(made, Tensor) and any(_share_memory(made, t) for t in given):
+                raise RuntimeError(
+                    f"{self._name}: result {i} shares the memory of an argument\n"
+                    "hint: return a clone(), or write in place and name the argument in mutates_args"
+                )
+        return tuple(result) if isinstance(result, list) else result
+
+    def _kernel(self, values: tuple[Any, ...]) -> Callable[..., Any]:
+        devices: list[str] = []
+        for value in values:
+            _for_each_tensor(value, lambda t: devices.append(t.device.type))
+        if "meta" in devices and "meta" not in self._kernels:
+            if self._fake is None:
+                raise NotImplementedError(
+                    f"{self._name}: an argument is on the device 'meta', and the operator has no register_fake"
+                )
+            return self._fake
+        kernel = self._kernels.get(devices[0] if devices else None) or self._kernels.get(None)
+        if kernel is None:
+            raise NotImplementedError(
+                f"{self._name}: there is no kernel for {devices[0] if devices else 'a call without tensors'};"
+                f" there are some for {', '.join(str(k) for k in self._kernels)}"
+            )
+        return kernel
+
+    def _make_function(self) -> type[Function]:
+        op = self
+
+        def forward(*values: Any) -> Any:
+            return op._run(values)
+
+        def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+            if op._setup_context is None:
+                return
+            parameters = list(op._signature.parameters.values())
+            pairs = list(zip(parameters, inputs, strict=True))
+            given: dict[str, Any] = {
+                "ctx": ctx,
+                "inputs": tuple(v for p, v in pairs if p.kind is not inspect.Parameter.KEYWORD_ONLY),
+                "output": output,
+            }
+            if "keyword_only_inputs" in inspect.signature(op._setup_context).parameters:
+                given["keyword_only_inputs"] = {
+                    p.name: v for p, v in pairs if p.kind is inspect.Parameter.KEYWORD_ONLY
+                }
+            op._setup_context(**given)
+
+        def backward(ctx: Any, *grads: Any) -> Any:
+            if op._backward is None:
+                raise RuntimeError(
+                    f"{op._name} has no derivative\nhint: give it one with {op.__name__}.register_autograd(backward)"
+                )
+            return op._backward(ctx, *grads)
+
+        name = "".join(part.capitalize() for part in re.split(r"\W+|_", self._name) if part)
+        methods = {
+            "forward": staticmethod(forward),
+            "setup_context": staticmethod(setup_context),
+            "backward": staticmethod(backward),
+        }
+        return type(name, (Function,), methods)
+
+
+def _for_each_tensor(value: Any, function: Callable[[Tensor], Any]) -> None:
+    for one in value if isinstance(value, (tuple, list)) else (value,):
+        if isinstance(one, Tensor):
+            function(one)
+
+
+def _share_memory(a: Tensor, b: Tensor) -> bool:
+    return a is b or (a.numel() > 0 and a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr() != 0)
+
+
+@overload
+def custom_op(
+    name: str,
+    fn: None = None,
+    /,
+    *,
+    mutates_args: str | Iterable[str],
+    device_types: str | Sequence[str] | None = None,
+) -> Callable[[Callable[..., Any]], CustomOpDef]: ...
+@overload
+def custom_op(
+    name: str,
+    fn: Callable[..., Any],
+    /,
+    *,
+    mutates_args: str | Iterable[str],
+    device_types: str | Sequence[str] | None = None,
+) -> CustomOpDef: ...
+def custom_op(
+    name: str,
+    fn: Callable[..., Any] | None = None,
+    /,
+    *,
+    mutates_args: str | Iterable[str],
+    device_types: str | Sequence[str] | None = None,
+) -> Any:
+    """Makes an operator of a function of tensors and numbers, whatever that computes with: NumPy, ctypes, another library.
+
+    `name` is "namespace::name"; `mutates_args` names the arguments whose memory it writes, () for none. Its results must not
+    share memory with its arguments (RuntimeError). It has no derivative until `register_autograd` gives it one. A
+    decorator, or called with the function. The same name again replaces the operator.
+
+    Source of the interface: PyTorch's torch.library.custom_op. Schemas as text, and torch.compile's part of it, are
+    not here.
+    """
+    if not re.fullmatch(r"\w+::\w+", name):
+        raise ValueError(f"custom_op(name): must be 'namespace::name', not {name!r}")
+    mutated = (mutates_args,) if isinstance(mutates_args, str) else tuple(mutates_args)
+    kinds = [device_types] if isinstance(device_types, str) else device_types
+
+    def make(function: Callable[..., Any]) -> CustomOpDef:
+        made = _ops[name] = CustomOpDef(name, function, mutated, kinds)
+        return made
+
+    return make if fn is None else make(fn)
+
+
+def get_op(op: str | CustomOpDef) -> CustomOpDef:
+    """The operator of that name, "namespace::name". Raises RuntimeError when there is none."""
+    if isinstance(op, CustomOpDef):
+        return op
+    if op not in _ops:
+        raise RuntimeError(f"there is no operator {op!r}\nhint: custom_op({op!r}, mutates_args=()) makes one")
+    return _ops[op]
+
+
+def register_autograd(
+    op: str | CustomOpDef, backward: Callable[..., Any], /, *, setup_context: Callable[..., Any] | None = None
+) -> None:
+    """See CustomOpDef.register_autograd; `op` may be a name."""
+    get_op(op).register_autograd(backward, setup_context=setup_context)
+
+
+def register_fake(op: str | CustomOpDef, fn: Callable[..., Any] | None = None, /) -> Any:
+    """See CustomOpDef.register_fake; also a decorator."""
+    return get_op(op).register_fake if fn is None else get_op(op).register_fake(fn)
+
+
+def register_kernel(
+    op: str | CustomOpDef, device_types: str | Sequence[str] | None, fn: Callable[..., Any] | None = None, /
+) -> Any:
+    """See CustomOpDef.register_kernel; also a decorator."""
+    return get_op(op).register_kernel(device_types, fn)

@@ -1,0 +1,6 @@
+"""Operators of one's own: rushlight_autograd.library."""
+
+import rushlight_autograd.library as _package
+from rushlight_autograd.library import *  # noqa: F403
+
+__all__ = list(_package.__all__)
