@@ -32,7 +32,7 @@ MODULES = (
     "", "Tensor", "linalg", "fft", "special", "random", "autograd", "autograd.functional", "autograd.forward_ad",
     "autograd.graph", "nn", "nn.functional", "nn.init", "nn.utils", "nn.utils.parametrizations",
     "nn.utils.parametrize", "nn.utils.prune", "nn.utils.rnn", "optim", "optim.lr_scheduler",
-    "optim.swa_utils", "utils.data", "utils.checkpoint", "utils.dlpack",
+    "optim.swa_utils", "distributions", "utils.data", "utils.checkpoint", "utils.dlpack",
 )  # fmt: skip
 
 # Arguments of named, sparse and quantised tensors, and of layouts that only those have: see docs/differences.md.

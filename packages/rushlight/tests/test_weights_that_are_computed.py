@@ -128,3 +128,28 @@ def test_chunks_have_the_gradients_of_the_whole(reduction: str) -> None:
         results.append([x.grad, w.grad, b.grad])
     for whole, chunked in zip(*results, strict=True):
         torch.testing.assert_close(chunked, whole)
+
+
+def test_gradients_through_samples_and_of_log_probabilities() -> None:
+    D = torch.distributions
+    torch.manual_seed(0)
+    loc, scale = torch.tensor(1.0, requires_grad=True), torch.tensor(2.0, requires_grad=True)
+    noise = D.Normal(loc, scale).rsample((1000,))
+    noise.mean().backward()
+    assert loc.grad is not None
+    assert scale.grad is not None
+    assert loc.grad.item() == pytest.approx(1.0)
+    assert scale.grad.item() == pytest.approx(((noise - loc) / scale).mean().item(), rel=1e-4)
+    assert not D.Normal(loc, scale).sample().requires_grad
+    # A policy learns which of three actions is rewarded.
+    logits = torch.zeros(3, requires_grad=True)
+    optimizer = torch.optim.SGD([logits], lr=0.5)
+    for _ in range(60):
+        policy = D.Categorical(logits=logits)
+        actions = policy.sample((32,))
+        reward = (actions == 1).float()
+        loss = -(policy.log_prob(actions) * (reward - reward.mean())).mean() - 0.01 * policy.entropy()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    assert D.Categorical(logits=logits).probs[1].item() > 0.9

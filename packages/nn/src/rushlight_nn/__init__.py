@@ -141,7 +141,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 # Loaded when first used, because a program that only computes needs none of them.
-_ON_DEMAND = ("optim", "serialization", "utils")
+_ON_DEMAND = ("distributions", "optim", "serialization", "utils")
 
 
 def __getattr__(name: str) -> Any:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from rushlight import cpu as cpu
     from rushlight import cuda as cuda
     from rushlight import distributed as distributed
+    from rushlight import distributions as distributions
     from rushlight import library as library
     from rushlight import mps as mps
     from rushlight import multiprocessing as multiprocessing
@@ -57,6 +58,7 @@ _MODULES = (
     "cpu",
     "cuda",
     "distributed",
+    "distributions",
     "fft",
     "library",
     "linalg",
