@@ -19,6 +19,7 @@ SUITES = {
     "size": ("size", "installed bytes with dependencies"),
     "build": ("build", "seconds per package of a clean build"),
     "memory": ("memory", "peak memory of training three networks"),
+    "branches": ("branches", "a backward pass through independent branches on two threads"),
     "profiler": ("profiler", "cost of the profiler while it is off"),
 }
 DEFAULT = ("overhead", "import", "size", "build")
