@@ -115,3 +115,12 @@ def test_what_cannot_be_drawn() -> None:
         to_svg([3])
     with pytest.raises(ValueError, match="more than max_nodes=2 nodes"):
         to_svg(leaf(2) * 2, max_nodes=2)
+
+
+def test_the_trunk_of_a_deep_network_stays_in_line() -> None:
+    """Leaves make room for the operators that they stand beside."""
+    y = core.ones(2, 2, dtype=core.float64)
+    for _ in range(60):
+        y = (y @ leaf(2, 2) + leaf(2)).tanh()
+    width = float(ElementTree.fromstring(to_svg(y.sum())).get("width"))
+    assert width < 600

@@ -28,6 +28,12 @@ class _Box:
     layer: int = 0
     x: float = 0.0  # of the centre
     y: float = 0.0
+    tall: float = 0.0  # of a bend: how far it goes straight on, past the boxes beside it
+
+    @property
+    def weight(self) -> float:
+        """How much its place counts: leaves make room for the operators that they stand beside, which stay in line."""
+        return 1.0 if self.kind in ("leaf", "saved") else 1000.0
 
     @property
     def width(self) -> float:
@@ -35,7 +41,7 @@ class _Box:
 
     @property
     def height(self) -> float:
-        return len(self.lines) * _ROW + 8
+        return len(self.lines) * _ROW + 8 if self.lines else self.tall
 
 
 class Graph:
@@ -211,10 +217,7 @@ def _place(boxes: list[_Box], layers: list[list[int]], chains: list[list[int]]) 
     for sweep in range(12):
         towards = below if sweep % 2 == 0 else above
         for layer in layers if sweep % 2 == 0 else layers[::-1]:
-            wanted = [
-                sum(boxes[n].x for n in towards[i]) / len(towards[i]) if towards[i] else boxes[i].x
-                for i in layer
-            ]
+            wanted = [_mean(boxes, towards[i], boxes[i].x) for i in layer]
             _spread([boxes[i] for i in layer], wanted)
     left = min(box.x - box.width / 2 for box in boxes) - 10
     y = 10.0
@@ -222,26 +225,31 @@ def _place(boxes: list[_Box], layers: list[list[int]], chains: list[list[int]]) 
         tallest = max(boxes[i].height for i in layer)
         for i in layer:
             boxes[i].x -= left
-            boxes[i].y = y + tallest / 2
+            boxes[i].y, boxes[i].tall = y + tallest / 2, tallest
         y += tallest + _LAYER_GAP
     return max(box.x + box.width / 2 for box in boxes) + 10, y - _LAYER_GAP + 10
+
+
+def _mean(boxes: list[_Box], neighbours: list[int], otherwise: float) -> float:
+    weight = sum(boxes[n].weight for n in neighbours)
+    return sum(boxes[n].x * boxes[n].weight for n in neighbours) / weight if neighbours else otherwise
 
 
 def _spread(layer: list[_Box], wanted: list[float]) -> None:
     """Moves the boxes of a layer, which keep their order, as near to the wanted places as their widths allow: those that
     would overlap form a block, which stands at the mean of what they want (pool of adjacent violators)."""
-    blocks: list[tuple[float, int, list[int]]] = []  # sum of wanted starts, count, members
+    blocks: list[tuple[float, float, list[int]]] = []  # weighted sum of wanted starts, weight, members
     offsets = [0.0]
     for before, after in itertools.pairwise(layer):
         offsets.append(offsets[-1] + (before.width + after.width) / 2 + _GAP)
-    for i in range(len(layer)):
-        blocks.append((wanted[i] - offsets[i], 1, [i]))
+    for i, box in enumerate(layer):
+        blocks.append((box.weight * (wanted[i] - offsets[i]), box.weight, [i]))
         while len(blocks) > 1 and blocks[-2][0] / blocks[-2][1] > blocks[-1][0] / blocks[-1][1]:
-            total, count, members = blocks.pop()
-            blocks[-1] = (blocks[-1][0] + total, blocks[-1][1] + count, blocks[-1][2] + members)
-    for total, count, members in blocks:
+            total, weight, members = blocks.pop()
+            blocks[-1] = (blocks[-1][0] + total, blocks[-1][1] + weight, blocks[-1][2] + members)
+    for total, weight, members in blocks:
         for i in members:
-            layer[i].x = total / count + offsets[i]
+            layer[i].x = total / weight + offsets[i]
 
 
 # --- SVG ---
@@ -272,10 +280,13 @@ def _curve(chain: list[_Box]) -> str:
     x, y = chain[0].x, chain[0].y + chain[0].height / 2
     path = f"M{x:.1f},{y:.1f}"
     for box in chain[1:]:
-        to_y = box.y - (box.height / 2 if box.lines else 0)
+        to_y = box.y - box.height / 2
         middle = (y + to_y) / 2
         path += f" C{x:.1f},{middle:.1f} {box.x:.1f},{middle:.1f} {box.x:.1f},{to_y:.1f}"
         x, y = box.x, to_y
+        if not box.lines:
+            y += box.tall
+            path += f" V{y:.1f}"
     return path
 
 
