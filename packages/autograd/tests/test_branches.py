@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import pytest
 from autograd_samples import leaf, ones
@@ -182,3 +183,26 @@ def test_many_threads_share_a_leaf_and_a_graph() -> None:
     assert not errors
     (once,) = grad(y, x)
     assert x.grad.tolist() == pytest.approx([80 * v for v in once.tolist()])
+
+
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_checkpoints_in_branches_keep_their_random_numbers(reentrant: bool) -> None:
+    """Each is computed again with the random state that it had, though another does so at the same time."""
+    from rushlight_autograd.checkpoint import checkpoint
+
+    def noisy(x):
+        for _ in range(5):
+            x = x * core.rand(5)
+            time.sleep(1e-4)  # lets another thread run
+        return x
+
+    x = core.ones(5, requires_grad=True)
+    for _ in range(3):
+        core.manual_seed(1)
+        direct = grad(sum(noisy(x * i) for i in range(1, 5)).sum(), x)[0]
+        core.manual_seed(1)
+        total = sum(checkpoint(noisy, x * i, use_reentrant=reentrant) for i in range(1, 5)).sum()
+        x.grad = None
+        with parallel_branches():
+            total.backward()
+        assert (x.grad == direct).all()

@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import rushlight_core as core
+from rushlight_autograd._C import _set_parallel_branches
 from rushlight_autograd.backward import backward
 from rushlight_autograd.function import Function
 from rushlight_autograd.graph import saved_tensors_hooks
@@ -163,6 +164,23 @@ class _Enough(BaseException):
     """All that was asked for has been computed."""
 
 
+_locks: dict[str, Any] = {}
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """While something is computed again, with the random state of then, no other thread does so: branches of one backward
+    pass may run at once. A pass inside stays on this thread, since others would wait for it."""
+    import threading
+
+    with _locks.setdefault("computing", threading.RLock()):
+        before = _set_parallel_branches(False)
+        try:
+            yield
+        finally:
+            _set_parallel_branches(before)
+
+
 def _checkpoint_by_hooks(
     function: Callable[..., Any],
     args: tuple[Any, ...],
@@ -187,7 +205,9 @@ def _checkpoint_by_hooks(
 
     def unpack(place: _Place) -> Tensor:
         if place not in computed:
-            compute_again()
+            with _alone():
+                if place not in computed:
+                    compute_again()
         if place not in computed:
             raise CheckpointError(
                 "checkpoint(): the function saved fewer tensors when it was computed again\n"
@@ -260,14 +280,15 @@ class _Reentrant(Function):
             x.detach().requires_grad_(want) if isinstance(x, Tensor) and want else x
             for x, want in zip(args, wanted, strict=True)
         ]
-        now = core.get_rng_state()
-        try:
-            if ctx.state is not None:
-                core.set_rng_state(ctx.state)
-            with core.enable_grad():
-                outputs = ctx.function(*args)
-        finally:
-            core.set_rng_state(now)
+        with _alone():
+            now = core.get_rng_state()
+            try:
+                if ctx.state is not None:
+                    core.set_rng_state(ctx.state)
+                with core.enable_grad():
+                    outputs = ctx.function(*args)
+            finally:
+                core.set_rng_state(now)
         outputs = outputs if isinstance(outputs, tuple) else (outputs,)
         pairs = [
             (y, g) for y, g in zip(outputs, grads, strict=True) if isinstance(y, Tensor) and y.requires_grad
