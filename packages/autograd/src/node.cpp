@@ -37,6 +37,9 @@ Node::Node(const char* name, uint32_t num_results, uint32_t num_edges)
       site_(num_edges ? current_site() : 0),
       edges_(inline_edges_) {
     if (num_edges > kInlineEdges) edges_ = new Edge[num_edges];
+    // What is recorded inside of a pass (create_graph, a function that is computed again) saves all that its own pass may
+    // want: wants() must not answer for the node that is running. That one computes what is left of its gradients.
+    if (num_edges) detail::idle_edges = 0;
     if (num_edges && anomaly_is_on()) [[unlikely]]
         hooks().calls = current_calls();
     if (num_edges) report_node(sequence_);  // leaves belong to no operator, and have no site

@@ -8,7 +8,8 @@ import threading
 import pytest
 from autograd_samples import leaf, ones
 
-from rushlight_autograd import backward, grad
+import rushlight_core as core
+from rushlight_autograd import Function, backward, grad
 from rushlight_testing.conformance import AutogradContract
 
 
@@ -82,3 +83,27 @@ def test_ctrl_c_ends_a_backward_pass() -> None:
         signal.signal(signal.SIGUSR1, handler)
     assert ran == [1]
     assert x.grad is None
+
+
+def test_what_a_pass_for_some_inputs_records_has_gradients_of_its_own() -> None:
+    # The first pass wants x only; what it records leads to w too, and must have saved what w's gradient is made of.
+    w = core.tensor([[2.0], [3.0]], requires_grad=True)
+    x = core.tensor([[1.0, -1.0], [0.5, 4.0]], requires_grad=True)
+    (g,) = grad(x @ w, [x], core.ones(2, 1), create_graph=True)
+    (g * g).sum().backward()
+    assert w.grad.tolist() == [[8.0], [12.0]]
+
+    class Again(Function):
+        @staticmethod
+        def forward(ctx, x, w):
+            ctx.save_for_backward(x, w)
+            return x @ w
+
+        @staticmethod
+        def backward(ctx, given):
+            with core.enable_grad():
+                x, w = (t.detach().requires_grad_() for t in ctx.saved_tensors)
+                return grad(x @ w, [x, w], given)
+
+    (g,) = grad(Again.apply(x, w), [x], core.ones(2, 1))
+    assert g.tolist() == [[2.0, 3.0], [2.0, 3.0]]
