@@ -87,6 +87,12 @@ bool wants_any(Node& node, uint32_t first, uint32_t last) {
     return false;
 }
 
+bool has_any(Node& node, uint32_t first, uint32_t last) {
+    for (uint32_t i = first; i < last; ++i)
+        if (node.edges()[i]) return true;
+    return false;
+}
+
 void spread(const std::vector<Tensor>& shares, Node& node, uint32_t first, std::span<Tensor> out) {
     for (size_t i = 0; i < shares.size(); ++i)
         if (node.wants(first + static_cast<uint32_t>(i))) out[first + i] = shares[i];

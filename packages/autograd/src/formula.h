@@ -151,6 +151,7 @@ Tensor channelwise(const Tensor& t, const Tensor& weight);
 /// False when no gradient arrived; else absent ones become zeros.
 bool materialize(std::span<Tensor> grads, const SavedShape* shapes);
 bool wants_any(Node& node, uint32_t first, uint32_t last);
+bool has_any(Node& node, uint32_t first, uint32_t last);  // edges
 void spread(const std::vector<Tensor>& shares, Node& node, uint32_t first, std::span<Tensor> out);
 
 /// Conjugates complex gradients in place; whether there was one. Note [Complex gradients].

@@ -36,17 +36,15 @@ void record_unknown(const Operator& op, StageMask rest, Stack& stack) {
     }
 }
 
-bool has_tangent(const Value& v) {
-    if (auto* t = v.as<Tensor>()) return tangent(*t).defined();
-    if (auto* list = v.as<std::vector<Tensor>>())
-        for (const Tensor& t : *list)
-            if (tangent(t).defined()) return true;
-    return false;
+Level level_of(const Value& v) {
+    if (auto* t = v.as<Tensor>()) return innermost_level(*t);
+    if (auto* list = v.as<std::vector<Tensor>>()) return innermost_level(TensorList(*list));
+    return 0;
 }
 
 void forward_unknown(const Operator& op, StageMask rest, Stack& stack) {
     for (const Value& v : stack)
-        if (has_tangent(v)) fail_no_jvp(op.name);
+        if (level_of(v)) fail_no_jvp(op.name);
     op.boxed(op, rest, stack);
 }
 
@@ -92,10 +90,11 @@ Tensor as_strided_autograd(const Operator& op, StageMask mask, const Tensor& inp
 Tensor as_strided_dual(const Operator& op, StageMask mask, const Tensor& input, IntList size, IntList stride,
                        std::optional<int64_t> storage_offset) {
     using C = Call<Tensor(const Tensor&, IntList, IntList, std::optional<int64_t>)>;
-    Tensor result = C::next(op, mask & ~bit(Stage::Dual), input, size, stride, storage_offset);
+    const Level level = innermost_level(input);
+    if (!level) return C::next(op, mask & ~bit(Stage::Dual), input, size, stride, storage_offset);
+    AtLevel at(level);
+    Tensor result = C::next(op, at.rest(mask), input, size, stride, storage_offset);
     Tensor given = tangent(input);
-    if (!given.defined()) return result;
-    StagesOff dual(bit(Stage::Dual));
     int64_t offset = storage_offset.value_or(input.impl()->offset()) - input.impl()->offset();
     if (!std::equal(input.strides().begin(), input.strides().end(), given.strides().begin())) {
         RL_CHECK(input.impl()->has(Flag::Dense), throw_not_implemented,
@@ -111,8 +110,10 @@ Tensor as_strided_dual(const Operator& op, StageMask mask, const Tensor& input, 
 Tensor copy_dual(const Operator& op, StageMask mask, const Tensor& input, const Tensor& src,
                  bool non_blocking) {
     using C = Call<Tensor(const Tensor&, const Tensor&, bool)>;
-    C::next(op, mask & ~bit(Stage::Dual), input, src, non_blocking);
-    StagesOff dual(bit(Stage::Dual));
+    const Level level = innermost_level(input, src);
+    if (!level) return C::next(op, mask & ~bit(Stage::Dual), input, src, non_blocking);
+    AtLevel at(level);
+    C::next(op, at.rest(mask), input, src, non_blocking);
     f::write_tangent(input, tangent(src));
     return input;
 }
@@ -128,6 +129,7 @@ void initialize() {
     std::call_once(once, [] {
         set_meta_table(meta_functions());
         install_all();
+        install_batch();
         const Operator* as_strided = find_operator("as_strided");
         install_stage(Stage::Autograd, "as_strided", as_strided->hash,
                       reinterpret_cast<void*>(as_strided_autograd));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <mutex>
+#include <unordered_map>
 #include <vector>
 
 #include "rushlight/autograd/variable.h"
@@ -14,28 +15,33 @@
 namespace rushlight::autograd {
 namespace {
 
-std::atomic<int> levels{0};
+std::atomic<int> open_levels{0};
+std::atomic<Level> last_level{0};
 
-// Every tangent of the open level. Ends of computations die early, so the list is swept when it has doubled.
+// The tangents of each open level. Ends of computations die early, so a list is swept when it has doubled.
+struct Registry {
+    std::vector<std::weak_ptr<Tangent>> list;
+    size_t sweep_at = 1024;
+};
 std::mutex registry_mutex;
-std::vector<std::weak_ptr<Tangent>> registry;
-size_t sweep_at = 1024;
+std::unordered_map<Level, Registry> registries;
 
-std::shared_ptr<Tangent> make_tangent() {
-    auto made = std::make_shared<Tangent>();
+void remember(const std::shared_ptr<Tangent>& tangent, Level level) {
     std::lock_guard lock(registry_mutex);
-    if (registry.size() >= sweep_at) {
-        std::erase_if(registry, [](const auto& known) { return known.expired(); });
-        sweep_at = std::max<size_t>(1024, 2 * registry.size());
+    auto found = registries.find(level);
+    if (found == registries.end()) return;
+    Registry& known = found->second;
+    if (known.list.size() >= known.sweep_at) {
+        std::erase_if(known.list, [](const auto& one) { return one.expired(); });
+        known.sweep_at = std::max<size_t>(1024, 2 * known.list.size());
     }
-    registry.push_back(made);
-    return made;
+    known.list.push_back(tangent);
 }
 
-Tangent& tangent_place(TensorImpl* impl) {
+const std::shared_ptr<Tangent>& tangents_of(TensorImpl* impl) {
     Meta& m = meta(impl);
-    if (!m.tangent) m.tangent = make_tangent();
-    return *m.tangent;
+    if (!m.tangent) m.tangent = std::make_shared<Tangent>();
+    return m.tangent;
 }
 
 // What `t` is of `root`, of a tensor that is laid out as the root is. Where one of the two is complex and the other real,
@@ -58,34 +64,60 @@ Tensor part_of(const Tensor& whole, const TensorImpl* root, const Tensor& t) {
 
 }  // namespace
 
-bool forward_mode_is_on() { return levels.load(std::memory_order_relaxed) > 0; }
+namespace detail {
+thread_local Level current_level = 0;
+bool levels_nest() { return open_levels.load(std::memory_order_relaxed) > 1; }
 
-void enter_forward_mode() { levels.fetch_add(1); }
+Level innermost_level(const Tensor& t) {
+    const Level limit = current_level ? current_level : ~Level{0};
+    const Meta* m = meta_or_null(t.impl());
+    Level found = m && m->tangent ? m->tangent->innermost(limit) : 0;
+    if (t.impl()->is_view()) {  // from before its root became dual
+        const Meta* r = meta_or_null(t.impl()->root());
+        if (r && r->tangent) found = std::max(found, r->tangent->innermost(limit));
+    }
+    return found;
+}
+}  // namespace detail
 
-void leave_forward_mode() {
-    if (levels.fetch_sub(1) > 1) return;
+bool forward_mode_is_on() { return open_levels.load(std::memory_order_relaxed) > 0; }
+
+Level enter_forward_mode() {
+    const Level level = last_level.fetch_add(1) + 1;
+    open_levels.fetch_add(1);
+    std::lock_guard lock(registry_mutex);
+    registries[level];
+    return level;
+}
+
+void leave_forward_mode(Level level) {
     std::vector<std::weak_ptr<Tangent>> ended;
     {
         std::lock_guard lock(registry_mutex);
-        ended.swap(registry);
+        auto found = registries.find(level);
+        if (found == registries.end()) return;
+        ended.swap(found->second.list);
+        registries.erase(found);
     }
+    open_levels.fetch_sub(1);
     // Taken out first, freed afterwards: a tangent's graph may hold other tangents.
     std::vector<Tensor> values;
     for (const auto& known : ended)
-        if (auto tangent = known.lock()) values.push_back(std::move(tangent->value));
+        if (auto tangent = known.lock()) values.push_back(std::move(tangent->place(level)));
 }
 
-Tensor tangent(const Tensor& t) {
-    if (!t.defined()) return {};
+Tensor tangent(const Tensor& t, Level level) {
+    if (!t.defined() || !level) return {};
     const Meta* m = meta_or_null(t.impl());
-    if (m && m->tangent && m->tangent->value.defined()) return m->tangent->value;
+    if (m && m->tangent)
+        if (const Tensor& own = m->tangent->at(level); own.defined()) return own;
     if (!t.impl()->is_view()) return {};
     // A view from before its root became dual: the same part of the root's tangent.
     const TensorImpl* root = t.impl()->root();
-    Meta* r = meta_or_null(root);
-    if (!r || !r->tangent || !r->tangent->value.defined()) return {};
-    StagesOff dual(bit(Stage::Dual));
-    Tensor& whole = r->tangent->value;
+    const Meta* r = meta_or_null(root);
+    if (!r || !r->tangent || !r->tangent->at(level).defined()) return {};
+    AtLevel at(level);
+    Tensor& whole = r->tangent->place(level);
     // It may have come from a broadcast. Kept in the root's layout, it is one memory for all views.
     if (!std::ranges::equal(whole.strides(), root->strides())) {
         Tensor laid_out = make_strided(root->sizes(), root->strides(), whole.dtype(), whole.device());
@@ -94,21 +126,23 @@ Tensor tangent(const Tensor& t) {
     return part_of(whole, root, t);
 }
 
-void set_tangent(const Tensor& t, Tensor tangent) {
+void set_tangent(const Tensor& t, Tensor tangent, Level level) {
     const Meta* m = meta_or_null(t.impl());
     if (!tangent.defined() && !(m && m->tangent)) return;
-    t.impl()->set_stage(Stage::Dual, tangent.defined());
-    tangent_place(t.impl()).value = std::move(tangent);
+    const std::shared_ptr<Tangent>& place = tangents_of(t.impl());
+    if (!place->at(level).defined() && tangent.defined()) remember(place, level);
+    place->place(level) = std::move(tangent);
+    t.impl()->set_stage(Stage::Dual, place->innermost(~Level{0}) != 0);
 }
 
 void share_tangent(const Tensor& from, const Tensor& to) {
-    tangent_place(from.impl());
-    meta(to.impl()).tangent = meta(from.impl()).tangent;
+    meta(to.impl()).tangent = tangents_of(from.impl());
 }
 
 void copy_tangent(const Tensor& from, const Tensor& to) {
     const Meta* m = meta_or_null(from.impl());
-    if (m && m->tangent && m->tangent->value.defined()) set_tangent(to, m->tangent->value);
+    if (!m || !m->tangent) return;
+    m->tangent->each([&](Level level, const Tensor& value) { set_tangent(to, value, level); });
 }
 
 }  // namespace rushlight::autograd

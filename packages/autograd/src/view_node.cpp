@@ -6,6 +6,7 @@
 #include "rushlight/ops/as_strided.h"
 #include "rushlight/ops/clone.h"
 #include "rushlight/ops/copy_.h"
+#include "rushlight/ops/new_zeros.h"
 #include "rushlight/ops/select.h"
 #include "rushlight/ops/view_as_complex.h"
 #include "rushlight/ops/zero_.h"
@@ -75,6 +76,8 @@ Tensor Window::fresh(const Tensor& grad) const {
         extent = std::max(extent, last + 1);
     }
     const DType dtype = root_complex_ || view_complex_ ? real_dtype(grad.dtype()) : grad.dtype();
+    // Of each example, where gradients are batched.
+    if (is_batched(grad)) return ops::new_zeros(grad, IntList(&extent, 1), dtype);
     Tensor flat = make_tensor(IntList(&extent, 1), dtype, grad.device());
     ops::zero_(flat);
     return flat;

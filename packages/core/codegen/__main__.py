@@ -11,6 +11,7 @@ if __package__ in (None, ""):  # run as a file, by the build
     __package__ = "codegen"
     import codegen  # type: ignore[import-not-found]  # noqa: F401
 
+from .batching import emit_batching, load_batching
 from .derivatives import load_derivatives
 from .emit_bodies import emit_bodies
 from .emit_derivatives import emit_derivatives
@@ -32,10 +33,11 @@ def generate(ops_folder: Path, out: Path) -> None:
     _write(out, {name: text for emit in emitters for name, text in emit(ops).items()})
 
 
-def generate_derivatives(ops_folder: Path, folder: Path, out: Path) -> None:
+def generate_derivatives(ops_folder: Path, folder: Path, batching: Path, out: Path) -> None:
     """Writes autograd's generated files below `out`."""
     ops = load_ops(ops_folder)
-    _write(out, emit_derivatives(load_derivatives(folder, ops), ops))
+    files = emit_derivatives(load_derivatives(folder, ops), ops)
+    _write(out, files | emit_batching(load_batching(batching, ops), ops))
 
 
 def _write(out: Path, files: dict[str, str]) -> None:
@@ -57,9 +59,12 @@ def main() -> int:
     command = commands.add_parser("generate", help="write the generated sources")
     command.add_argument("--ops", type=Path, default=default_ops)
     command.add_argument("--out", type=Path, required=True)
-    command = commands.add_parser("derivatives", help="write the sources of autograd's formulas")
+    command = commands.add_parser(
+        "derivatives", help="write the sources of autograd's formulas and batching rules"
+    )
     command.add_argument("--ops", type=Path, default=default_ops)
     command.add_argument("--derivatives", type=Path, required=True)
+    command.add_argument("--batching", type=Path, required=True)
     command.add_argument("--out", type=Path, required=True)
     command = commands.add_parser("explain", help="print every file and symbol behind an operator")
     command.add_argument("name")
@@ -72,7 +77,7 @@ def main() -> int:
         if args.command == "generate":
             generate(args.ops, args.out)
         elif args.command == "derivatives":
-            generate_derivatives(args.ops, args.derivatives, args.out)
+            generate_derivatives(args.ops, args.derivatives, args.batching, args.out)
         elif args.command == "docs":
             write_all(args.out, emit_docs(load_ops(args.ops)))
         else:

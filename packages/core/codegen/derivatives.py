@@ -25,7 +25,7 @@ from .formulas import Formula, FormulaError
 from .loader import EntryError, load_entries
 from .model import Op
 
-_KEYS = {"op", "grad", "jvp", "batch", "holomorphic"}
+_KEYS = {"op", "grad", "jvp", "holomorphic"}
 
 
 @dataclass(frozen=True)

@@ -158,6 +158,13 @@ class _Emitter:
             return f"f::wants_any(*this, {self._edge(name)}, first_[{self._position(name) + 1}])"
         return f"wants({self._edge(name)})"
 
+    def _has_edge(self, name: str) -> str:
+        """Of the node that is being made, whether the argument needs a gradient."""
+        edge = self._edge(name).replace("first_", "first")
+        if self.args[name].type.name.endswith("[]"):
+            return f"f::has_any(*node, {edge}, first[{self._position(name) + 1}])"
+        return f"node->edges()[{edge}]"
+
     # --- the node ---
 
     def _field_type(self, use: Use) -> str:
@@ -375,14 +382,8 @@ class _Emitter:
         if argument.type.is_tensor and not use.attribute:
             keys = list(self.d.grads)
             wanted = {n for i in formulas for n in keys[i]}
-            condition = " || ".join(
-                self._wants(n)
-                .replace("*this", "*node")
-                .replace("wants(", "node->wants(")
-                .replace("f::node->", "f::")
-                .replace("first_", "first")
-                for n in sorted(wanted)
-            )
+            # Not what the running pass wants: its nodes may be recorded in a pass for others.
+            condition = " || ".join(self._has_edge(n) for n in sorted(wanted))
             value = name
             if inplace and self.tensors[0].name == argument.name:
                 value = f"ops::clone({name}, std::nullopt)"  # its value is about to change
@@ -451,14 +452,19 @@ class _Emitter:
         )
         lines = [
             f"{schema.cpp_return} {function}(const Operator& op, StageMask stages, {schema.cpp_parameters()}) {{",
-            "    stages &= ~bit(Stage::Dual);",
+        ]
+        tensors = ", ".join(cpp_name(a.name) for a in schema.arguments if a.type.is_tensor)
+        lines += [
+            f"    const Level level = innermost_level({tensors});",
+            f"    if (!level) return {call}::next(op, stages & ~bit(Stage::Dual), {given});",
         ]
         if jvp == "constant":
             target = cpp_name(schema.arguments[0].name)
             self.headers.add("rushlight/ops/zero_.h")
             return [
                 *lines,
-                f"    auto made = {call}::next(op, stages, {given});",
+                "    AtLevel at(level);",
+                f"    auto made = {call}::next(op, at.rest(stages), {given});",
                 f"    if (Tensor t = tangent({target}); t.defined()) ops::zero_(t);",
                 "    return made;",
                 "}",
@@ -467,35 +473,39 @@ class _Emitter:
         if not rules or any(self.args[name].type.name.endswith("[]") for name in rules if jvp != "linear"):
             return [*lines, f'    fail_no_jvp("{self.op.name}");', "}"]
         aux = self._aux_of_rules(form, rules)
-        if aux:
-            call, op = f"Call<{aux.schema.cpp_signature}>", aux.symbol
-        else:
-            op = "op"
+        if aux and form.kind != "Aux":
+            return [*self._forward(aux), *self._forward_by_aux(form, aux)]
+        lines.append("    AtLevel at(level);")
         if isinstance(rules, dict) and self._reads_what_it_writes(form, rules):
             self.headers.add("rushlight/ops/clone.h")
             lines += [
-                "    Tensor before = [&] {  // its value is about to change",
-                "        StagesOff dual(bit(Stage::Dual));",
-                f"        return ops::clone({cpp_name(schema.arguments[0].name)}, std::nullopt);",
-                "    }();",
+                "    // Its value is about to change.",
+                f"    Tensor before = ops::clone({cpp_name(schema.arguments[0].name)}, std::nullopt);",
             ]
-        lines += [
-            "    auto made = [&] {",
-            "        StagesOff dual(bit(Stage::Dual));",
-            f"        return {call}::next({op}, stages, {given});",
-            "    }();",
-            "    StagesOff dual(bit(Stage::Dual));",
-        ]
+        lines.append(f"    auto made = {call}::next(op, at.rest(stages), {given});")
         if jvp == "linear":
             lines += [f"    {line}" for line in self._linear(form)]
         else:
             assert isinstance(rules, dict)
             lines += [f"    {line}" for line in self._by_rules(form, rules, bool(aux))]
-        count = len(schema.returns)
-        results = ", ".join(f"std::move(std::get<{i}>(made))" for i in range(count))
-        if not aux:
-            return [*lines, "    return made;", "}"]
-        return [*lines, f"    return {results if count == 1 else '{' + results + '}'};", "}"]
+        return [*lines, "    return made;", "}"]
+
+    def _forward_by_aux(self, form: Form, aux: Form) -> list[str]:
+        """The stage function of Dual where a rule reads auxiliary results: those of the form that makes them."""
+        given = ", ".join(cpp_name(a.name) for a in form.schema.arguments)
+        count = len(self.op.schema.returns)
+        results = ", ".join(f"std::move(std::get<{i}>(all))" for i in range(count))
+        function = form.symbol.removeprefix("op_") + "_dual"
+        tensors = ", ".join(cpp_name(a.name) for a in form.schema.arguments if a.type.is_tensor)
+        return [
+            f"{form.schema.cpp_return} {function}(const Operator& op, StageMask stages,"
+            f" {form.schema.cpp_parameters()}) {{",
+            f"    if (!innermost_level({tensors}))",
+            f"        return Call<{form.schema.cpp_signature}>::next(op, stages & ~bit(Stage::Dual), {given});",
+            f"    auto all = {aux.symbol.removeprefix('op_')}_dual({aux.symbol}, stages, {given});",
+            f"    return {results if count == 1 else '{' + results + '}'};",
+            "}",
+        ]
 
     def _aux_of_rules(self, form: Form, rules: str | dict[str, Formula]) -> Form | None:
         """The form with auxiliary results, where a jvp formula reads one."""

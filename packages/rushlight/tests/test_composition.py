@@ -26,7 +26,8 @@ def test_names_lead_to_the_packages_own_objects():
 
 MODULES = [
     "accelerator", "amp", "autograd", "autograd.forward_ad", "autograd.function", "autograd.functional", "autograd.graph",
-    "backends", "backends.cudnn", "backends.mps", "compiler", "cpu", "cuda", "cuda.amp", "distributed", "library", "linalg",
+    "backends", "backends.cudnn", "backends.mps", "compiler", "cpu", "cuda", "cuda.amp", "distributed", "func",
+    "library", "linalg",
     "mps", "multiprocessing", "nn", "nn.functional", "nn.init", "nn.modules", "nn.modules.batchnorm", "nn.modules.conv",
     "nn.modules.loss", "nn.modules.pooling", "nn.parallel", "nn.utils", "optim", "optim.lr_scheduler", "profiler", "random",
     "testing", "types", "utils", "utils.data", "utils.data.dataset", "utils.data.sampler", "utils.dlpack", "version", "xpu",

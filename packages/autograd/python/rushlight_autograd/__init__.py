@@ -5,6 +5,7 @@ Afterwards tensors have `backward`, `grad_fn` and hooks, and operators on tensor
 
 import sys
 
+import rushlight_autograd.batching  # noqa: F401  (tells core how batched tensors look)
 import rushlight_core as _core  # first: it loads librushlight, which this package's library needs
 from rushlight_autograd import anomaly_mode, checkpoint, forward_ad, functional, graph
 from rushlight_autograd._C import FunctionCtx

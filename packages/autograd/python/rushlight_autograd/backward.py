@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterable, Sequence
 from typing import Literal, overload
 
-from rushlight_autograd._C import _run_backward
+from rushlight_autograd._C import _batch, _close_batch, _open_batch, _run_backward, _unbatch
 from rushlight_autograd.graph import GradientEdge
 from rushlight_core import Tensor
 
@@ -118,13 +118,14 @@ def grad(
 
     Nothing is accumulated into `.grad`. An input that the outputs do not depend on raises RuntimeError, unless
     `allow_unused` (then its gradient is None) or `materialize_grads` (then it is zeros).
+
+    With `is_grads_batched` the `grad_outputs` have a first dimension more, of many gradients, and so has what is returned:
+    one pass computes them all, by the rules of vmap.
     """
     if not only_inputs:
         raise ValueError(
             "grad(): only_inputs=False is not supported; use backward() to accumulate into leaves"
         )
-    if is_grads_batched:
-        raise NotImplementedError("grad(): is_grads_batched=True is not supported yet")
     if materialize_grads and allow_unused is False:
         raise ValueError("grad(): materialize_grads=True needs allow_unused to be True or None")
     keep = create_graph if retain_graph is None else retain_graph
@@ -132,7 +133,10 @@ def grad(
     if not wanted:
         raise ValueError("grad(): inputs must not be empty")
     grads = _tuple(grad_outputs) if grad_outputs is not None else None
-    result = _run_backward(_places(outputs, "grad", "outputs"), grads, wanted, keep, create_graph, False)
+    if is_grads_batched:
+        result = _batched(_places(outputs, "grad", "outputs"), grads, wanted, keep, create_graph)
+    else:
+        result = _run_backward(_places(outputs, "grad", "outputs"), grads, wanted, keep, create_graph, False)
     if materialize_grads:
         from rushlight_core import zeros_like
 
@@ -152,6 +156,28 @@ def grad(
                     "hint: pass allow_unused=True to get None for it"
                 )
     return tuple(result)
+
+
+def _batched(
+    outputs: tuple[Place, ...],
+    grads: Sequence[Tensor] | None,
+    inputs: tuple[Place, ...],
+    retain_graph: bool,
+    create_graph: bool,
+) -> tuple[Tensor | None, ...]:
+    rows = [g for g in grads or () if g is not None]
+    if not rows or len({g.shape[0] if g.dim() else None for g in rows}) != 1 or not rows[0].dim():
+        raise RuntimeError(
+            "grad(is_grads_batched=True): grad_outputs must have one first dimension, got shapes "
+            f"{[tuple(g.shape) for g in rows]}"
+        )
+    _open_batch(rows[0].shape[0], 0, True)
+    try:
+        vectors = [g if g is None else _batch(g, 0) for g in grads or ()]
+        found = _run_backward(outputs, vectors, inputs, retain_graph, create_graph, False)
+        return tuple(g if g is None else _unbatch(g, 0) for g in found)
+    finally:
+        _close_batch()
 
 
 def _described(place: Place) -> str:

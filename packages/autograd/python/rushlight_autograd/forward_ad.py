@@ -7,11 +7,12 @@ with dual_level():
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from rushlight_autograd._C import _enter_forward_mode, _leave_forward_mode, _set_tangent, _tangent
+from rushlight_autograd._C import _enter_forward_mode, _leave_forward_mode, _make_dual, _unpack_dual
 from rushlight_core import Tensor
 
 __all__ = [
@@ -31,31 +32,35 @@ class UnpackedDualTensor(NamedTuple):
     tangent: Tensor | None
 
 
-_level = 0
+class _Levels(threading.local):
+    def __init__(self) -> None:
+        self.open: list[int] = []  # numbers that the engine knows them by
+
+
+_levels = _Levels()
 
 
 def enter_dual_level() -> int:
-    """Turns forward mode on, until `exit_dual_level`; `dual_level` does both."""
-    global _level
-    if _level:
-        raise RuntimeError("dual_level(): nested forward mode is not supported yet")
-    _level += 1
-    _enter_forward_mode()
-    return 0
+    """Opens a level of forward mode inside of those that are open, and returns its number, counted from 0."""
+    _levels.open.append(_enter_forward_mode())
+    return len(_levels.open) - 1
 
 
 def exit_dual_level(*, level: int | None = None) -> None:
-    """Turns forward mode off: every tensor loses its tangent. Raises RuntimeError where it is not on."""
-    global _level
-    if not _level or level not in (None, 0):
-        raise RuntimeError(f"exit_dual_level(level): level {0 if level is None else level} was not entered")
-    _level -= 1
-    _leave_forward_mode()
+    """Closes the innermost level: every tensor loses its tangent of it. Another `level` raises RuntimeError."""
+    innermost = len(_levels.open) - 1
+    if innermost < 0 or level not in (None, innermost):
+        asked = max(innermost, 0) if level is None else level
+        raise RuntimeError(
+            f"exit_dual_level(level): level {asked} was not entered, or not last; {innermost + 1} are open"
+        )
+    _leave_forward_mode(_levels.open.pop())
 
 
 @contextmanager
 def dual_level() -> Iterator[int]:
-    """Forward mode is on inside; levels do not nest. At the end every tensor loses its tangent."""
+    """Forward mode is on inside. Levels nest: a tensor may have a tangent of each, and an inner one is differentiated for
+    the outer ones. At the end every tensor loses its tangent of this level."""
     level = enter_dual_level()
     try:
         yield level
@@ -63,10 +68,18 @@ def dual_level() -> Iterator[int]:
         exit_dual_level(level=level)
 
 
+def _number(name: str, level: int | None) -> int:
+    if not _levels.open:
+        raise RuntimeError(f"{name}(): only inside of `with dual_level():`")
+    at = len(_levels.open) - 1 if level is None else level
+    if not 0 <= at < len(_levels.open):
+        raise RuntimeError(f"{name}(level): levels 0 to {len(_levels.open) - 1} are open, got {level}")
+    return _levels.open[at]
+
+
 def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
-    """A view of `tensor` that carries `tangent`, of the same shape and dtype."""
-    if not _level:
-        raise RuntimeError("make_dual(): only inside of `with dual_level():`")
+    """A view of `tensor` that carries `tangent`, of the same shape and dtype, at the innermost level or at `level`."""
+    number = _number("make_dual", level)
     if not (tensor.is_floating_point() or tensor.is_complex()):
         raise ValueError(f"make_dual(tensor): must be floating point, got {tensor.dtype}")
     if tensor.shape != tangent.shape or tensor.dtype != tangent.dtype:
@@ -74,19 +87,11 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
             f"make_dual(tensor, tangent): shape and dtype must agree, got {tuple(tensor.shape)} {tensor.dtype} and "
             f"{tuple(tangent.shape)} {tangent.dtype}"
         )
-    dual = tensor.view_as(tensor)
-    _set_tangent(dual, tangent)
-    return dual
+    return _make_dual(tensor, tangent, number)
 
 
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
-    """The tensor without its tangent, and the tangent."""
-    tangent = _tangent(tensor)
-    if tangent is None:
+    """The tensor without its tangent of the innermost level, or of `level`, and that tangent."""
+    if not _levels.open:
         return UnpackedDualTensor(tensor, None)
-    _set_tangent(tensor, None)
-    try:
-        primal = tensor.view_as(tensor)
-    finally:
-        _set_tangent(tensor, tangent)
-    return UnpackedDualTensor(primal, tangent)
+    return UnpackedDualTensor(*_unpack_dual(tensor, _number("unpack_dual", level)))

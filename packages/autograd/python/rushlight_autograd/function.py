@@ -47,10 +47,30 @@ class Function(FunctionCtx):
             "a Function needs a static method backward(ctx, *grad_outputs) to be differentiated"
         )
 
+    #: Whether vmap may run forward and backward on batched tensors.
+    generate_vmap_rule = False
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> Any:
+        """What apply computes inside of vmap, where a subclass says it; returns (output, out_dims).
+
+        Args:
+            info: `batch_size`, how many examples there are, and `randomness`, as vmap was told.
+            in_dims: for each argument the dimension along which its examples lie, None where it has none.
+            args: the arguments, with all examples.
+        """
+        raise NotImplementedError("vmap was not overridden")
+
     @classmethod
     def apply(cls, *args: Any) -> Any:
         """Runs forward, and records it when an argument requires grad."""
         return _function_apply(cls, args)
+
+    @classmethod
+    def _apply_batched(cls, args: tuple[Any, ...]) -> Any:
+        from rushlight_autograd.batched_function import apply
+
+        return apply(cls, args)
 
 
 def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:

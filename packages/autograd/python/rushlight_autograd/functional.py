@@ -8,6 +8,7 @@ from typing import Any
 import rushlight_core as core
 from rushlight_autograd.backward import grad
 from rushlight_autograd.forward_ad import dual_level, make_dual, unpack_dual
+from rushlight_autograd.jacobians import batched_gradients, forward_columns, units
 from rushlight_core import Tensor
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
@@ -136,9 +137,14 @@ def jacobian(
     A tuple of inputs, or of outputs, makes a tuple of them, of both a tuple for each output.
 
     Args: as of `vjp`, and
-        vectorize: accepted, and changes nothing: rows are computed one after the other.
+        vectorize: whether one pass computes all rows (or, forward, all columns), by the rules of vmap, instead of one after
+            the other. It cannot tell which output depends on which input, so not with `strict`.
         strategy: "reverse-mode", a pass for each element of the outputs, or "forward-mode", one for each of the inputs.
     """
+    if vectorize and strict:
+        raise RuntimeError("jacobian(): vectorize=True and strict=True exclude each other")
+    if strategy == "forward-mode" and vectorize:
+        return _vectorized_forward_jacobian(func, inputs, create_graph)
     if strategy == "forward-mode":
         return _forward_jacobian(func, inputs, create_graph, strict)
     if strategy != "reverse-mode":
@@ -147,6 +153,8 @@ def jacobian(
         xs = _leaves(inputs, create_graph)
         outputs = func(*xs)
         result = []
+        if vectorize:
+            return _finished(_vectorized(outputs, inputs, xs, create_graph), create_graph)
         for y in _outputs("jacobian", outputs):
             rows = [
                 _gradients("jacobian", one, xs, None, create_graph, strict, retain=True)
@@ -155,6 +163,40 @@ def jacobian(
             parts = tuple(_stacked([row[k] for row in rows], y, x, 0) for k, x in enumerate(xs))
             result.append(_like(inputs, parts))
     return _finished(_like(outputs, tuple(result)), create_graph)
+
+
+def _vectorized(outputs: Any, inputs: Any, xs: tuple[Tensor, ...], create_graph: bool) -> Any:
+    ys = _outputs("jacobian", outputs)
+    rows = batched_gradients(ys, xs, units(ys), create_graph)
+    result, start = [], 0
+    for y in ys:
+        parts = tuple(
+            r.narrow(0, start, y.numel()).reshape(*y.shape, *x.shape) for r, x in zip(rows, xs, strict=True)
+        )
+        result.append(_like(inputs, parts))
+        start += y.numel()
+    return _like(outputs, tuple(result))
+
+
+def _vectorized_forward_jacobian(func: Callable[..., Any], inputs: Any, create_graph: bool) -> Any:
+    xs = _tuple(inputs)
+    returned: list[Any] = []
+
+    def function(duals: Any) -> Any:
+        returned.append(func(*duals))
+        return _outputs("jacobian", returned[0])
+
+    with core.set_grad_enabled(create_graph):
+        ys, _, columns, _ = forward_columns("jacobian", function, xs, units(xs))
+        result = []
+        for y, along in zip(ys, columns, strict=True):
+            parts, start = [], 0
+            for x in xs:
+                part = along.narrow(0, start, x.numel()).permute([*range(1, y.dim() + 1), 0])
+                parts.append(part.reshape(*y.shape, *x.shape))
+                start += x.numel()
+            result.append(_like(inputs, tuple(parts)))
+    return _finished(_like(returned[0], tuple(result)), create_graph)
 
 
 def _stacked(slices: list[Tensor], y: Tensor, x: Tensor, dim: int) -> Tensor:

@@ -50,8 +50,10 @@ def gradcheck(
 
     Raises GradcheckError, or returns False where `raise_exception` is off.
     """
-    if check_batched_grad or check_batched_forward_grad:
-        raise NotImplementedError("gradcheck(check_batched_grad): there is no vmap to check it with")
+    if check_batched_forward_grad:
+        raise NotImplementedError(
+            "gradcheck(check_batched_forward_grad): only gradients are checked in batches"
+        )
     if masked:
         raise NotImplementedError("gradcheck(masked): there are no sparse layouts")
     args = list(_tuple(inputs))
@@ -72,6 +74,8 @@ def gradcheck(
             if check_backward_ad and differences:
                 check.reverse(i, directions, differences, fast_mode)
                 check.repeats(i, nondet_tol)
+                if check_batched_grad:
+                    check.batched(i)
             if check_forward_ad:
                 for v, along in zip(directions, differences, strict=True):
                     check.forward(i, v, along)
@@ -215,6 +219,27 @@ class _Check:
                 raise GradcheckError(
                     f"the gradient of input {i} differs from run to run by {(first - second).abs().amax().item()};"
                     f" nondet_tol is {tolerance}"
+                )
+
+    def batched(self, i: int) -> None:
+        """Two gradients in one pass, by the rules of vmap, are the two that come one after the other."""
+        for k, y in enumerate(_outputs(self.func, self.args)):
+            if not y.requires_grad:
+                continue
+            seeds = [self.random(y, 2000 + 2 * k + n) for n in range(2)]
+            want = core.stack([self.gradient(i, y, seed) for seed in seeds])
+            (got,) = grad(
+                y,
+                [self.args[i]],
+                core.stack(seeds),
+                retain_graph=True,
+                allow_unused=True,
+                is_grads_batched=True,
+            )
+            values = [0.0] * want.numel() if got is None else got.reshape(-1).tolist()
+            for e, (a, b) in enumerate(zip(values, want.reshape(-1).tolist(), strict=True)):
+                self.compare(
+                    "batched reverse", a, b, f"output {k} for input {i}, element {e} of two gradients"
                 )
 
     def forward(self, i: int, direction: Tensor, differences: list[Tensor]) -> None:

@@ -259,6 +259,9 @@ PyObject* run_forward(PyObject* cls, PyObject* context, PyObject* args) {
 PyObject* function_apply(PyObject*, PyObject* const* given, Py_ssize_t nargs) {
     RL_TRY
     RL_CHECK(nargs == 2 && PyTuple_Check(given[1]), throw_type, "_function_apply(cls, args)");
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(given[1]); ++i)
+        if (TensorImpl* impl = unwrap(PyTuple_GET_ITEM(given[1], i)); impl && is_batched(Tensor::share(impl)))
+            return check(PyObject_CallMethod(given[0], "_apply_batched", "(O)", given[1]));
     PyObject *cls = given[0], *args = given[1];
     // The class of contexts carries the name that grad_fn shows.
     Object context_class(check(PyObject_GetAttrString(cls, "_context_class")));

@@ -6,6 +6,7 @@
 
 #include "rushlight/autograd/engine.h"
 #include "rushlight/autograd/growth.h"
+#include "rushlight/autograd/transform.h"
 
 namespace rushlight::autograd::python {
 
@@ -176,7 +177,7 @@ PyObject* run_backward_py(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         for (size_t i = 0; i < outputs.size(); ++i)
             RL_CHECK(outputs[i].defined(), throw_type, "backward(): output %zu must be Tensor, not None", i);
         WithoutGil nogil;
-        result = run_backward(outputs, grads, inputs, options);
+        result = run_batched_backward(outputs, grads, inputs, options);
     }
     warn_of_growth();
     Object tuple(check(PyTuple_New(static_cast<Py_ssize_t>(result.size()))));
@@ -214,7 +215,7 @@ int execute(PyObject* module) {
         return -1;
     }
     if (add_nodes(module) < 0 || add_search(module) < 0 || add_hooks(module) < 0 || add_modes(module) < 0 ||
-        add_functions(module) < 0 || add_tensor_methods(module) < 0)
+        add_transforms(module) < 0 || add_functions(module) < 0 || add_tensor_methods(module) < 0)
         return -1;
     return PyModule_AddFunctions(module, functions);
 }

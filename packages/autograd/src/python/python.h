@@ -144,5 +144,6 @@ int add_functions(PyObject* module);
 int add_tensor_methods(PyObject* module);
 int add_hooks(PyObject* module);
 int add_modes(PyObject* module);
+int add_transforms(PyObject* module);
 
 }  // namespace rushlight::autograd::python

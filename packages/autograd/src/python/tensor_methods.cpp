@@ -2,12 +2,15 @@
 #include "python.h"
 
 #include "rushlight/autograd/engine.h"
+#include "rushlight/autograd/transform.h"
 #include "rushlight/ops/clone.h"
 
 namespace rushlight::autograd::python {
 namespace {
 
 Tensor self_of(PyObject* self) { return Tensor::share(unwrap(self)); }
+// Whose place in the graph it is: of a batched tensor its value's.
+Tensor place_of(PyObject* self) { return physical(self_of(self)); }
 
 // backward(gradient=None, retain_graph=None, create_graph=False, inputs=None)
 PyObject* method_backward(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
@@ -45,8 +48,8 @@ PyObject* method_backward(PyObject* self, PyObject* const* args, Py_ssize_t narg
     }
     {
         WithoutGil nogil;
-        run_backward(TensorList(&output, 1), gradient.defined() ? TensorList(&gradient, 1) : TensorList(),
-                     inputs, options);
+        run_batched_backward(TensorList(&output, 1),
+                             gradient.defined() ? TensorList(&gradient, 1) : TensorList(), inputs, options);
         gradient = Tensor();
     }
     warn_of_growth();
@@ -118,7 +121,7 @@ PyObject* method_retain_grad(PyObject* self, PyObject*) {
 }
 
 PyObject* get_grad_fn(PyObject* self, void*) {
-    RL_TRY return check(wrap_node(grad_fn(self_of(self))));
+    RL_TRY return check(wrap_node(grad_fn(place_of(self))));
     RL_CATCH
 }
 PyObject* get_output_nr(PyObject* self, void*) {
@@ -131,28 +134,41 @@ PyObject* get_retains_grad(PyObject* self, void*) {
 }
 
 // Forward mode.
+Level level_of(PyObject* o) {
+    const Level level = PyLong_AsUnsignedLongLong(o);
+    if (PyErr_Occurred()) throw PythonFailure();
+    return level;
+}
+
 PyObject* enter_forward(PyObject*, PyObject*) {
-    enter_forward_mode();
-    Py_RETURN_NONE;
+    RL_TRY return PyLong_FromUnsignedLongLong(enter_forward_mode());
+    RL_CATCH
 }
 
-PyObject* leave_forward(PyObject*, PyObject*) {
-    RL_TRY leave_forward_mode();
+PyObject* leave_forward(PyObject*, PyObject* level) {
+    RL_TRY leave_forward_mode(level_of(level));
     Py_RETURN_NONE;
     RL_CATCH
 }
 
-PyObject* tangent_of(PyObject*, PyObject* t) {
-    RL_TRY return check(wrap(tangent(require_tensor(t, "unpack_dual", "tensor"))));
-    RL_CATCH
-}
-PyObject* set_tangent_of(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+// _make_dual(tensor, tangent, level): a view with a tangent.
+PyObject* make_dual(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     RL_TRY
-    RL_CHECK(nargs == 2, throw_type, "_set_tangent takes 2 arguments");
-    Tensor t = require_tensor(args[0], "make_dual", "tensor");
-    Tensor given = args[1] == Py_None ? Tensor() : require_tensor(args[1], "make_dual", "tangent");
-    set_tangent(t, given);
-    Py_RETURN_NONE;
+    RL_CHECK(nargs == 3, throw_type, "_make_dual takes 3 arguments");
+    return check(
+        wrap(autograd::make_dual(require_tensor(args[0], "make_dual", "tensor"),
+                                 require_tensor(args[1], "make_dual", "tangent"), level_of(args[2]))));
+    RL_CATCH
+}
+
+// _unpack_dual(tensor, level): a view of what it is to the levels further out, and the tangent or None.
+PyObject* unpack_dual(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+    RL_TRY
+    RL_CHECK(nargs == 2, throw_type, "_unpack_dual takes 2 arguments");
+    auto [primal, given] =
+        autograd::unpack_dual(require_tensor(args[0], "unpack_dual", "tensor"), level_of(args[1]));
+    Object first(check(wrap(primal))), second(check(wrap(given)));
+    return check(PyTuple_Pack(2, first.get(), second.get()));
     RL_CATCH
 }
 
@@ -177,10 +193,11 @@ PyGetSetDef properties[] = {
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyMethodDef functions[] = {
     {"_enter_forward_mode", enter_forward, METH_NOARGS, nullptr},
-    {"_leave_forward_mode", leave_forward, METH_NOARGS, nullptr},
-    {"_tangent", tangent_of, METH_O, nullptr},
-    {"_set_tangent", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(set_tangent_of)),
-     METH_FASTCALL, nullptr},
+    {"_leave_forward_mode", leave_forward, METH_O, nullptr},
+    {"_make_dual", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(make_dual)), METH_FASTCALL,
+     nullptr},
+    {"_unpack_dual", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(unpack_dual)), METH_FASTCALL,
+     nullptr},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace

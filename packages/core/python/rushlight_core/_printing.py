@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -81,15 +81,28 @@ class printoptions:  # noqa: N801
 
 def tensor_repr(self: Tensor, *, tensor_contents: str | None = None) -> str:
     """Tensor.__repr__."""
+    if self._is_batched():
+        return _batched_repr(self)
     with _C.DisableTorchFunctionSubclass():
         prefix = "tensor(" if type(self) is Tensor else f"{type(self).__name__}("
         contents = tensor_contents if tensor_contents is not None else _contents(self.detach(), len(prefix))
         return _with_suffixes(prefix + contents, list(_suffixes(self)), len(prefix))
 
 
+# What unwraps one level of a batched tensor: (value, level). Whoever makes such tensors says so here.
+unbatch: Callable[[Tensor], tuple[Tensor, int]] | None = None
+
+
+def _batched_repr(t: Tensor) -> str:
+    assert unbatch is not None
+    value, level = unbatch(t)
+    inner = tensor_repr(value).replace("\n", "\n    ")
+    return f"BatchedTensor(lvl={level}, bdim=0, value=\n    {inner}\n)"
+
+
 def tensor_format(self: Tensor, format_spec: str) -> str:
     """Tensor.__format__: of a 0-d tensor that of its number."""
-    if self.dim() == 0 and not self.is_meta and type(self) is Tensor:
+    if self.dim() == 0 and not self.is_meta and type(self) is Tensor and not self._is_batched():
         return format(self.item(), format_spec)
     return object.__format__(self, format_spec)
 

@@ -87,7 +87,10 @@ class Parser {
     bool boolean(int i) const { return slot_[i].integer != 0; }
     std::optional<bool> opt_boolean(int i) const { return opt(i, slot_[i].integer != 0); }
     double floating(int i) const { return slot_[i].scalar.to<double>(); }
-    std::optional<double> opt_floating(int i) const { return opt(i, slot_[i].scalar.to<double>()); }
+    std::optional<double> opt_floating(int i) const {
+        // What was not given has no value to convert, which might raise.
+        return given(i) ? std::optional(floating(i)) : std::nullopt;
+    }
     std::string_view string(int i) const { return {slot_[i].text.data, slot_[i].text.size}; }
     std::optional<std::string_view> opt_string(int i) const { return opt(i, string(i)); }
     DType dtype(int i) const { return slot_[i].dtype; }

@@ -8,6 +8,7 @@
 #include "python/override.h"
 #include "python/release.h"
 #include "python/tables.h"
+#include "rushlight/batched.h"
 
 namespace rushlight::python {
 namespace {
@@ -60,6 +61,7 @@ void check_exportable(const Tensor& t, const char* op) {
     RL_CHECK(t.device().type == DeviceType::CPU, throw_buffer,
              "%s: this tensor is on %s, only CPU memory can be shared\nhint: use cpu() first", op,
              name(t.device()).c_str());
+    require_values(op, t);
     RL_CHECK(format_of(t.dtype()), throw_buffer, "%s: Python and NumPy have no %s\nhint: use float() first",
              op, name(t.dtype()));
 }
@@ -309,6 +311,7 @@ PyObject* numpy_function(const char* name) {
 
 PyObject* as_numpy(PyObject* self, const char* op) {
     const Tensor& t = unwrap(self);
+    require_values(op, t);
     RL_CHECK(
         !(t.requires_grad() && grad_mode()), throw_runtime,
         "%s: this tensor requires grad, and what NumPy computes is not recorded\nhint: use detach().numpy(), or "

@@ -8,6 +8,7 @@
 #include "python/arguments.h"
 #include "python/release.h"
 #include "rushlight/backend.h"
+#include "rushlight/batched.h"
 
 namespace rushlight::python {
 namespace {
@@ -60,6 +61,7 @@ struct Export {
     int64_t dims[];
 
     static M* make(const Tensor& t, const char* op) {
+        require_values(op, t);
         auto n = static_cast<size_t>(t.dim());
         auto* self = static_cast<Export*>(std::malloc(sizeof(Export) + 2 * n * sizeof(int64_t)));
         RL_CHECK(self, throw_out_of_memory, "%s: out of memory", op);

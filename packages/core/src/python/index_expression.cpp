@@ -5,6 +5,7 @@
 
 #include "python/arguments.h"
 #include "python/conversions.h"
+#include "rushlight/batched.h"
 
 namespace rushlight::python {
 namespace {
@@ -97,7 +98,7 @@ void IndexExpression::add_tensor(Tensor t) {
     RL_CHECK(mask || dtype == DType::Int64 || dtype == DType::Int32, throw_index,
              "index: tensors used as indices must be int64, int32 or bool, not %s%s", name(dtype),
              is_integral(dtype) ? "\nhint: convert it with .long()" : "");
-    if (t.dim() == 0 && t.device().type != DeviceType::Meta) {
+    if (t.dim() == 0 && t.device().type != DeviceType::Meta && !is_batched(t)) {
         int64_t value = item(t).to<int64_t>();
         if (!mask) return push(Kind::Int, value, nullptr);
         advanced_ = true;

@@ -4,6 +4,7 @@
 #include "python/arguments.h"
 #include "python/results.h"
 #include "python/tables.h"
+#include "rushlight/batched.h"
 
 #include <structmember.h>  // the names without Py_ until 3.12
 
@@ -99,7 +100,9 @@ PyObject* storage_device(PyObject* o, void*) {
 }
 
 PyObject* method_untyped_storage(PyObject* self, PyObject*) {
-    RL_PY_TRY return wrap_storage(unwrap(self).impl()->storage());
+    RL_PY_TRY
+    require_values("untyped_storage()", unwrap(self));
+    return wrap_storage(unwrap(self).impl()->storage());
     RL_PY_CATCH
 }
 

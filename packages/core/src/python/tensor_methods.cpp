@@ -6,10 +6,12 @@
 #include "ops/pointwise.h"
 #include "python/arguments.h"
 #include "python/results.h"
+#include "rushlight/batched.h"
 #include "rushlight/dispatch.h"
 #include "rushlight/half.h"
 #include "rushlight/ops/conj.h"
 #include "rushlight/ops/copy_.h"
+#include "rushlight/ops/detach.h"
 #include "rushlight/ops/fill_.h"
 #include "rushlight/ops/imag.h"
 #include "rushlight/ops/permute.h"
@@ -57,6 +59,7 @@ Scalar item(const Tensor& t) {
              to_string(t.sizes()).c_str(), (long long)t.numel());
     RL_CHECK(t.device().type != DeviceType::Meta, throw_runtime,
              "item(): a tensor on the meta device has no values");
+    require_values("item()", t);
     if (t.device().type != DeviceType::CPU) {
         Tensor host = make_tensor({}, t.dtype());
         copy_into(host, t);
@@ -73,6 +76,7 @@ PyObject* number(const void* p, DType dtype) {
     return wrap(element(p, dtype));
 }
 PyObject* number(const Tensor& t) {
+    require_values("item()", t);
     bool wide = t.dtype() == DType::UInt64 && t.numel() == 1 && t.device().type == DeviceType::CPU;
     return wide ? number(t.impl()->data(), t.dtype()) : wrap(item(t));
 }
@@ -85,6 +89,7 @@ int tensor_bool(PyObject* self) {
     RL_CHECK(t.numel() == 1, throw_runtime,
              "bool(): the truth of a tensor of shape %s is ambiguous\nhint: use any() or all()",
              to_string(t.sizes()).c_str());
+    require_values("bool()", t);
     return item(t).to<bool>();
     RL_PY_CATCH_INT
 }
@@ -148,6 +153,7 @@ RL_METHOD(method_tolist) {
     const Tensor& t = unwrap(self);
     RL_CHECK(t.device().type == DeviceType::CPU, throw_runtime,
              "tolist(): the tensor is on %s\nhint: use .cpu() first", name(t.device()).c_str());
+    require_values("tolist()", t);
     return tolist_of(t, 0, static_cast<const char*>(t.impl()->data()));
     RL_PY_CATCH
 }
@@ -233,7 +239,13 @@ RL_METHOD(method_dim) { return PyLong_FromLongLong(unwrap(self).dim()); }
 RL_METHOD(method_numel) { return PyLong_FromLongLong(unwrap(self).numel()); }
 RL_METHOD(method_element_size) { return PyLong_FromSize_t(itemsize(unwrap(self).dtype())); }
 RL_METHOD(method_storage_offset) { return PyLong_FromLongLong(unwrap(self).impl()->offset()); }
-RL_METHOD(method_data_ptr) { return PyLong_FromVoidPtr(unwrap(self).impl()->data()); }
+RL_METHOD(method_data_ptr) {
+    RL_PY_TRY
+    require_values("data_ptr()", unwrap(self));
+    return PyLong_FromVoidPtr(unwrap(self).impl()->data());
+    RL_PY_CATCH
+}
+RL_METHOD(method_is_batched) { return PyBool_FromLong(is_batched(unwrap(self))); }
 RL_METHOD(method_is_floating_point) { return PyBool_FromLong(is_floating(unwrap(self).dtype())); }
 RL_METHOD(method_is_complex) { return PyBool_FromLong(is_complex(unwrap(self).dtype())); }
 RL_METHOD(method_is_inference) { return PyBool_FromLong(unwrap(self).impl()->has(Flag::Inference)); }
@@ -261,6 +273,7 @@ PyObject* make_subclass(PyObject*, PyObject* args, PyObject* kwargs) {
              Py_TYPE(cls)->tp_name);
     RL_CHECK(is_tensor(data), throw_type, "_make_subclass(cls, data): data must be a Tensor, not %s",
              Py_TYPE(data)->tp_name);
+    require_values("_make_subclass()", unwrap(data));
     Tensor t = make_alias(unwrap(data));
     if (require_grad) t.set_requires_grad(true);
     return wrap_as(reinterpret_cast<PyTypeObject*>(cls), std::move(t));
@@ -332,12 +345,14 @@ RL_GETTER(get_is_cpu) { return PyBool_FromLong(unwrap(self).device().type == Dev
 RL_GETTER(get_is_cuda) { return PyBool_FromLong(unwrap(self).device().type == DeviceType::CUDA); }
 RL_GETTER(get_is_meta) { return PyBool_FromLong(unwrap(self).device().type == DeviceType::Meta); }
 RL_GETTER(get_data) {
-    RL_PY_TRY return wrap(make_alias(unwrap(self)));
+    RL_PY_TRY return wrap(is_batched(unwrap(self)) ? ops::detach(unwrap(self)) : make_alias(unwrap(self)));
     RL_PY_CATCH
 }
 int set_data(PyObject* self, PyObject* value, void*) {
     RL_PY_TRY
     RL_CHECK(value && is_tensor(value), throw_type, "data must be a Tensor");
+    require_values("data", unwrap(self));
+    require_values("data", unwrap(value));
     TensorImpl* to = unwrap(self).impl();
     TensorImpl* from = unwrap(value).impl();
     to->assign(Ref<Storage>::share(from->storage()), from->sizes(), from->strides(), from->offset(),
@@ -434,6 +449,7 @@ PyMethodDef tensor_methods[] = {
     {"numel", method_numel, METH_NOARGS, "The number of elements."},
     {"nelement", method_numel, METH_NOARGS, "The number of elements."},
     {"element_size", method_element_size, METH_NOARGS, "Bytes of one element."},
+    {"_is_batched", method_is_batched, METH_NOARGS, "Whether it stands for the examples of a vmap."},
     {"storage_offset", method_storage_offset, METH_NOARGS, "Elements before the first, in the storage."},
     {"data_ptr", method_data_ptr, METH_NOARGS, "The address of the first element."},
     {"is_contiguous", RL_FAST(method_is_contiguous),

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "rushlight/batched.h"
 #include "rushlight/dispatch.h"
 #include "tensor/object_pool.h"
 
@@ -12,6 +13,7 @@ using Pool = ObjectPool<sizeof(TensorImpl), alignof(TensorImpl)>;
 MetaTable meta_table{};
 bool meta_table_set = false;
 WrapperTable wrapper_table{};
+BatchTable batch_table{};
 
 uint64_t device_bits(Device d) {
     return (static_cast<uint64_t>(d.type) << 24) |
@@ -69,6 +71,15 @@ void set_meta_table(const MetaTable& table) {
 }
 const MetaTable* meta_table_or_null() { return meta_table_set ? &meta_table : nullptr; }
 void set_wrapper_table(const WrapperTable& table) { wrapper_table = table; }
+void set_batch_table(const BatchTable& table) { batch_table = table; }
+
+void fail_batched(const char* op) {
+    throw_runtime(
+        "%s: inside vmap a tensor stands for one of each example, so it has no values of its own\n"
+        "hint: compute with operators: torch.where(condition, a, b) for `if`, masks for results whose shape "
+        "depends on values",
+        op);
+}
 
 std::string to_string(IntList sizes) {
     std::string text = "(";
@@ -258,6 +269,8 @@ int64_t Tensor::size(int64_t d) const {
 
 void Tensor::set_requires_grad(bool on) const {
     TensorImpl* impl = impl_.get();
+    if (is_batched(*this)) [[unlikely]]
+        return batch_table.set_requires_grad(*this, on);
     RL_CHECK(
         !on || is_differentiable(dtype()), throw_runtime,
         "requires_grad_(True): only floating point and complex tensors can require gradients, this one is %s",

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import rushlight_autograd  # noqa: F401  (attaches itself to core)
 import rushlight_core
+from rushlight_autograd.batching import vmap as vmap
 
 __version__ = "0.1.0"
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from rushlight import cuda as cuda
     from rushlight import distributed as distributed
     from rushlight import distributions as distributions
+    from rushlight import func as func
     from rushlight import library as library
     from rushlight import mps as mps
     from rushlight import multiprocessing as multiprocessing
@@ -60,6 +62,7 @@ _MODULES = (
     "distributed",
     "distributions",
     "fft",
+    "func",
     "library",
     "linalg",
     "mps",
@@ -85,7 +88,7 @@ _ELSEWHERE = {
     "save": "rushlight_nn.serialization",
 }
 
-__all__ = [*{*rushlight_core.__all__, *_MODULES, *_ELSEWHERE}]
+__all__ = [*{*rushlight_core.__all__, *_MODULES, *_ELSEWHERE, "vmap"}]
 
 if not TYPE_CHECKING:  # a checker would take every name for one that is there
 

@@ -1,6 +1,7 @@
 // What autograd hangs on a tensor, and how a tensor gets its place in a graph.
 #pragma once
 
+#include "rushlight/autograd/batch.h"
 #include "rushlight/autograd/node.h"
 #include "rushlight/autograd/tangent.h"
 
@@ -15,6 +16,8 @@ struct Meta {
     AccumulateGrad* accumulator = nullptr;  // of a leaf; not owned: the node owns the leaf
     std::shared_ptr<Tangent> tangent;  // forward mode
     std::atomic<bool> hooked{false};  // there was a hook in one of these lists, which hooks_mutex() guards
+    uint64_t transform = 0;  // that made this leaf: Note [Transforms]
+    Batched batched;  // of a batched tensor: Note [Batched tensors]
     std::vector<std::shared_ptr<Hook>> hooks;  // on the gradient, before it is accumulated or handed on
     std::vector<std::shared_ptr<Hook>> post_accumulate;
     std::shared_ptr<TensorImpl*>

@@ -2,6 +2,7 @@
 #include "ops/memory_format.h"
 #include "ops/pointwise.h"
 #include "rushlight/backend.h"
+#include "rushlight/batched.h"
 #include "rushlight/ops/_to_copy.h"
 #include "rushlight/ops/all.h"
 #include "rushlight/ops/clone.h"
@@ -25,6 +26,7 @@ Tensor convert(const Tensor& input, std::optional<DType> dtype, std::optional<De
 
 // The one element of a bool tensor.
 bool truth(const Tensor& t) {
+    require_values("equal(), allclose()", t);
     if (t.device().type == DeviceType::CPU) return *t.data<bool>();
     RL_CHECK(t.device().type != DeviceType::Meta, throw_runtime, "a tensor on the meta device has no values");
     Tensor host = make_tensor({}, DType::Bool);

@@ -3,6 +3,7 @@
 
 #include "bodies/linalg.h"
 #include "ops/views.h"
+#include "rushlight/batched.h"
 #include "rushlight/ops/_to_copy.h"
 #include "rushlight/ops/abs.h"
 #include "rushlight/ops/add.h"
@@ -242,6 +243,7 @@ Tensor matrix_exp(const Tensor& input) {
                       DType::Float64);
     RL_CHECK(norms.device().type == DeviceType::CPU, throw_not_implemented,
              "linalg.matrix_exp: not there yet for tensors that are not on the CPU");
+    require_values("linalg.matrix_exp", norms);
     norms = ops::clone(norms, "contiguous");
     Tensor squarings = make_tensor(norms.sizes(), DType::Int64),
            scales = make_tensor(norms.sizes(), DType::Float64);

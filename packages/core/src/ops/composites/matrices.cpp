@@ -1,4 +1,5 @@
 #include "ops/matrices.h"
+#include "rushlight/batched.h"
 
 namespace rushlight {
 
@@ -13,6 +14,7 @@ Tensor expand_batch(const Tensor& t, IntList batch) {
 
 void check_info(const char* op, const Tensor& info, const char* format) {
     if (info.device().type == DeviceType::Meta) return;
+    require_values(op, info);
     const auto* number = info.data<int32_t>();
     for (int64_t i = 0; i < info.numel(); ++i) {
         if (number[i] == 0) [[likely]]

@@ -2,6 +2,7 @@
 #include "bodies/indexing.h"
 #include "ops/pointwise.h"
 #include "ops/views.h"
+#include "rushlight/batched.h"
 #include "rushlight/ops/_scatter_reduce_.h"
 #include "rushlight/ops/_to_copy.h"
 #include "rushlight/ops/add.h"
@@ -42,7 +43,7 @@ Tensor as(const Tensor& t, DType dtype) { return t.dtype() == dtype ? t : ops::_
 // Indices that count from the end, counted from the front. Those out of range are named here: what reads them next does
 // not know whom it works for.
 Tensor from_the_front(const char* op, const char* argument, const Tensor& index, int64_t size) {
-    if (index.device().type == DeviceType::CPU && index.numel() > 0) {
+    if (index.device().type == DeviceType::CPU && index.numel() > 0 && !is_batched(index)) {
         const Tensor seen = ops::_to_copy(ops::detach(index), DType::Int64);
         const int64_t least = *ops::amin(seen).data<int64_t>(), most = *ops::amax(seen).data<int64_t>();
         RL_CHECK(least >= -size && most < size, throw_index, "%s(%s): %lld is out of range for size %lld", op,

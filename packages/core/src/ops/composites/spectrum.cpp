@@ -5,6 +5,7 @@
 #include "bodies/spectrum.h"
 #include "ops/matrices.h"
 #include "ops/watched.h"
+#include "rushlight/batched.h"
 #include "rushlight/ops/_linalg_eig.h"
 #include "rushlight/ops/_linalg_eigh.h"
 #include "rushlight/ops/_linalg_inv.h"
@@ -151,6 +152,7 @@ namespace {
 
 void check_finite(const char* op, const Tensor& a) {
     if (a.device().type == DeviceType::Meta) return;
+    require_values(op, a);
     RL_CHECK(ops::all(ops::isfinite(ops::detach(a))).data<bool>()[0], throw_runtime,
              "%s(A): has elements that are not finite", op);
 }

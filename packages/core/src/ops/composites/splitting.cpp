@@ -1,6 +1,7 @@
 // Splitting into views by numbers of sections or by places.
 #include "bodies/splitting.h"
 #include "ops/views.h"
+#include "rushlight/batched.h"
 #include "rushlight/ops/contiguous.h"
 #include "rushlight/ops/narrow.h"
 #include "rushlight/ops/slice.h"
@@ -75,6 +76,7 @@ std::vector<Tensor> tensor_split_tensor(const Tensor& input, const Tensor& given
         throw_runtime,
         "tensor_split(tensor_indices_or_sections): needs a number or a vector of dtype int64 on the CPU, got shape %s of %s",
         to_string(given.sizes()).c_str(), name(given.dtype()));
+    require_values("tensor_split(tensor_indices_or_sections)", given);
     const Tensor values = ops::contiguous(given);
     const auto* first = values.data<int64_t>();
     if (given.dim() == 0) return into("tensor_split", input, *first, dim);

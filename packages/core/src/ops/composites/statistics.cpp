@@ -3,6 +3,7 @@
 
 #include "bodies/statistics.h"
 #include "ops/views.h"
+#include "rushlight/batched.h"
 #include "rushlight/ops/_count_present.h"
 #include "rushlight/ops/_nansum.h"
 #include "rushlight/ops/_to_copy.h"
@@ -43,9 +44,9 @@
 namespace rushlight::composites {
 namespace {
 
-// Whether all elements of a CPU tensor lie in [low, high]; what is elsewhere is not looked at.
+// Whether all elements of a CPU tensor lie in [low, high]; what is elsewhere, or batched, is not looked at.
 bool all_within(const Tensor& t, double low, double high) {
-    if (t.device().type != DeviceType::CPU || t.numel() == 0) return true;
+    if (t.device().type != DeviceType::CPU || t.numel() == 0 || is_batched(t)) return true;
     Tensor values = ops::detach(t);
     Tensor ends[] = {ops::_to_copy(ops::amin(values), DType::Float64),
                      ops::_to_copy(ops::amax(values), DType::Float64)};

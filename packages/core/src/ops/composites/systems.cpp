@@ -4,6 +4,7 @@
 #include "ops/matrices.h"
 #include "ops/pointwise.h"
 #include "ops/watched.h"
+#include "rushlight/batched.h"
 #include "rushlight/ops/_linalg_det.h"
 #include "rushlight/ops/_linalg_inv.h"
 #include "rushlight/ops/_linalg_lstsq.h"
@@ -203,6 +204,7 @@ namespace {
 
 bool any_zero(const Tensor& det) {
     if (det.device().type == DeviceType::Meta) return false;
+    if (is_batched(det)) return true;  // what then is done is right for any
     return ops::any(ops::eq(ops::detach(det), Scalar(0))).data<bool>()[0];
 }
 

@@ -1,0 +1,236 @@
+"""vmap: a function of one example becomes a function of many, without a loop."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import rushlight_core as core
+from rushlight_autograd._C import (
+    _batch,
+    _close_batch,
+    _on_slow_path,
+    _open_batch,
+    _peel,
+    _slow_path_taken,
+    _unbatch,
+)
+from rushlight_autograd.tree import Tree, broadcast_prefix, flatten
+from rushlight_core import Tensor, _printing
+
+__all__ = ["slow_path_taken", "vmap", "warn_of_slow_path"]
+
+RANDOMNESS = ("error", "different", "same")
+
+
+def vmap(
+    func: Callable[..., Any],
+    in_dims: Any = 0,
+    out_dims: Any = 0,
+    randomness: str = "error",
+    *,
+    chunk_size: int | None = None,
+) -> Callable[..., Any]:
+    """A function that computes `func` for each example of a batch, by running it once.
+
+    Inside, tensors have the shape of one example: an operator on them is one operator on all. Transforms compose: of
+    vmap(grad(f)) each example has its own gradient. Control flow cannot depend on values, for there is one for each
+    example; `torch.where` chooses between two.
+
+    Args:
+        func: takes tensors, or nested containers of them, and whatever else; returns tensors or containers of them.
+        in_dims: along which dimension of the arguments the examples lie; None for an argument that is the same for all. A
+            number counts for all positional arguments that are tensors; a tuple says it for each, and containers inside of
+            it for parts of an argument. Keyword arguments have their examples along dimension 0.
+        out_dims: along which dimension of the results the examples are put; a number, or a container like the result. None
+            for what is the same for all, which need not be a tensor.
+        randomness: what random operators do. "error": they raise; "different": each example draws for itself; "same": all
+            get the same numbers.
+        chunk_size: how many examples are computed at a time; None: all. Less memory, same results (but for random ones).
+
+    Raises:
+        ValueError, IndexError: in_dims or out_dims do not fit, examples differ in number, there is nothing to batch, or
+            the function returns something that is no tensor.
+        RuntimeError: inside, for what has no meaning for many examples at once, with what to do instead.
+    """
+    if randomness not in RANDOMNESS:
+        raise RuntimeError(f"vmap(randomness): must be 'error', 'different' or 'same', got {randomness!r}")
+    if chunk_size is not None and chunk_size <= 0:
+        raise ValueError(f"vmap(chunk_size): must be positive or None, got {chunk_size}")
+
+    @functools.wraps(func)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        leaves, tree, dims, size = _arguments(func, in_dims, args, kwargs)
+        if chunk_size is None or size <= chunk_size:
+            return _run(func, leaves, tree, dims, size, out_dims, randomness)
+        return _in_chunks(func, leaves, tree, dims, size, out_dims, randomness, chunk_size)
+
+    return wrapper
+
+
+_printing.unbatch = lambda t: _peel(t)[:2]  # how core shows a batched tensor
+_warns = True
+
+
+def _warn(op: str) -> None:
+    if _warns:
+        warnings.warn(
+            f"vmap: {op} has no batching rule and is computed example by example, which is slow\n"
+            "hint: it is said once for each operator; func.warn_of_slow_path(False) keeps quiet",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
+_on_slow_path(_warn)
+
+
+def warn_of_slow_path(mode: bool) -> bool:
+    """Whether vmap says, once for each operator, that the operator is computed example by example. Returns what was set."""
+    global _warns
+    before, _warns = _warns, mode
+    return before
+
+
+def slow_path_taken(forget: bool = False) -> list[str]:
+    """The operators that vmap has computed example by example so far. With `forget` the list begins anew."""
+    return _slow_path_taken(forget)
+
+
+def _name(func: Any) -> str:
+    return getattr(func, "__name__", type(func).__name__)
+
+
+def _arguments(
+    func: Callable[..., Any], in_dims: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[list[Any], Tree, list[int | None], int]:
+    """All leaves of (args, kwargs), where their examples lie, and how many there are."""
+    who = f"vmap({_name(func)}, in_dims={in_dims})"
+    if not isinstance(in_dims, (int, tuple, list)) or isinstance(in_dims, bool):
+        raise ValueError(f"{who}: in_dims must be an int or a tuple, got {type(in_dims).__name__}")
+    if not args and not kwargs:
+        raise ValueError(f"{who}: was called without arguments, so there is nothing to batch")
+    given, tree = flatten(args)
+    dims = broadcast_prefix(in_dims if isinstance(in_dims, int) else tuple(in_dims), tree)
+    if dims is None:
+        raise ValueError(
+            f"{who}: in_dims must be a container like the positional arguments, {tree}, or end earlier"
+        )
+    # A number for all arguments means those that are tensors.
+    if isinstance(in_dims, int):
+        dims = [d if isinstance(x, Tensor) else None for d, x in zip(dims, given, strict=True)]
+    size = -1
+    for x, d in zip(given, dims, strict=True):
+        if d is None:
+            continue
+        if not isinstance(d, int) or isinstance(d, bool):
+            raise ValueError(f"{who}: in_dims must hold ints and None, got {d!r}")
+        if not isinstance(x, Tensor):
+            raise ValueError(
+                f"{who}: dimension {d} of an argument that is {type(x).__name__}; only Tensors are batched"
+            )
+        if not -x.dim() <= d < x.dim():
+            raise ValueError(f"{who}: dimension {d} of an argument of shape {tuple(x.shape)}")
+    rest, rest_tree = flatten(kwargs)
+    leaves = [*given, *rest]
+    dims = [*dims, *(0 if isinstance(x, Tensor) else None for x in rest)]
+    for x, d in zip(leaves, dims, strict=True):
+        if d is None:
+            continue
+        if x.dim() == 0:
+            raise ValueError(f"{who}: a keyword argument is a 0-d Tensor, which has no examples")
+        if size not in (-1, x.shape[d]):
+            sizes = [tuple(y.shape) for y, e in zip(leaves, dims, strict=True) if e is not None]
+            raise ValueError(
+                f"{who}: the arguments differ in their number of examples, {size} and {x.shape[d]}: shapes {sizes}"
+            )
+        size = x.shape[d]
+    if size < 0:
+        raise ValueError(f"{who}: no argument is a Tensor to be batched")
+    return leaves, Tree(tuple, (tree, rest_tree)), dims, size
+
+
+@contextmanager
+def batch_level(size: int, randomness: str = "error", passive: bool = False) -> Iterator[None]:
+    """A level of vmap is open inside."""
+    _open_batch(size, RANDOMNESS.index(randomness), passive)
+    try:
+        yield
+    finally:
+        _close_batch()
+
+
+def _run(
+    func: Callable[..., Any],
+    leaves: list[Any],
+    tree: Tree,
+    dims: list[int | None],
+    size: int,
+    out_dims: Any,
+    randomness: str,
+) -> Any:
+    with batch_level(size, randomness):
+        args, kwargs = tree.unflatten(
+            [x if d is None else _batch(x, d) for x, d in zip(leaves, dims, strict=True)]
+        )
+        results, result_tree = flatten(func(*args, **kwargs))
+        places = _places(func, out_dims, results, result_tree)
+        rows = [_unbatch(y, d) if isinstance(y, Tensor) else y for y, d in zip(results, places, strict=True)]
+    return result_tree.unflatten(rows)
+
+
+def _places(func: Callable[..., Any], out_dims: Any, results: list[Any], tree: Tree) -> list[int | None]:
+    who = f"vmap({_name(func)}, out_dims={out_dims})"
+    wanted = out_dims
+    if isinstance(out_dims, tuple) and tree.is_leaf and len(out_dims) == 1:
+        (wanted,) = out_dims
+    dims = broadcast_prefix(wanted, tree)
+    if dims is None:
+        raise ValueError(f"{who}: out_dims must be a container like the result, {tree}, or end earlier")
+    for y, d in zip(results, dims, strict=True):
+        if d is None:
+            continue
+        if not isinstance(y, Tensor):
+            raise ValueError(
+                f"{who}: {_name(func)} must return nothing but Tensors, got {type(y).__name__}\n"
+                "hint: where out_dims is None, anything may be returned"
+            )
+        if not isinstance(d, int) or isinstance(d, bool):
+            raise ValueError(f"{who}: out_dims must hold ints and None, got {d!r}")
+        if not -y.dim() - 1 <= d <= y.dim():
+            raise IndexError(f"{who}: dimension {d} of a result whose examples have shape {tuple(y.shape)}")
+    return dims
+
+
+def _in_chunks(
+    func: Callable[..., Any],
+    leaves: list[Any],
+    tree: Tree,
+    dims: list[int | None],
+    size: int,
+    out_dims: Any,
+    randomness: str,
+    chunk_size: int,
+) -> Any:
+    if randomness == "same":
+        generator = core.default_generator
+        state = generator.get_state()
+    parts: list[list[Any]] = []
+    for start in range(0, size, chunk_size):
+        length = min(chunk_size, size - start)
+        chunk = [x if d is None else x.narrow(d, start, length) for x, d in zip(leaves, dims, strict=True)]
+        if randomness == "same":
+            generator.set_state(state)
+        result = _run(func, chunk, tree, dims, length, out_dims, randomness)
+        values, result_tree = flatten(result)
+        parts.append(values)
+    wanted = out_dims[0] if isinstance(out_dims, tuple) and result_tree.is_leaf else out_dims
+    places = broadcast_prefix(wanted, result_tree) or []
+    joined = [
+        pieces[0] if d is None else core.cat(pieces, d if d >= 0 else d + pieces[0].dim())
+        for pieces, d in zip(zip(*parts, strict=True), places, strict=True)
+    ]
+    return result_tree.unflatten(joined)

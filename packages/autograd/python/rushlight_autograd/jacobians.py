@@ -1,0 +1,204 @@
+"""Whole matrices of derivatives: jacrev, jacfwd, hessian. The function runs once; its rows or columns are batched."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import rushlight_core as core
+from rushlight_autograd._C import _batch, _unbatch
+from rushlight_autograd.batching import batch_level
+from rushlight_autograd.forward_ad import dual_level, make_dual, unpack_dual
+from rushlight_autograd.transforms import (
+    ArgNums,
+    Transform,
+    gradients,
+    tensors_of,
+    with_arguments,
+    with_aux,
+)
+from rushlight_autograd.tree import Tree, flatten, tree_map
+from rushlight_core import Tensor
+
+__all__ = ["hessian", "jacfwd", "jacrev"]
+
+
+def units(tensors: Sequence[Tensor]) -> list[Tensor]:
+    """The unit vectors of all tensors' elements together: for each tensor one of shape (elements of all, *its shape)."""
+    total = sum(t.numel() for t in tensors)
+    result, start = [], 0
+    for t in tensors:
+        rows = core.zeros((total, t.numel()), dtype=t.dtype, device=t.device)
+        rows.narrow(0, start, t.numel()).fill_diagonal_(1)
+        result.append(rows.view(total, *t.shape))
+        start += t.numel()
+    return result
+
+
+def batched_gradients(
+    outputs: Sequence[Tensor],
+    inputs: Sequence[Tensor],
+    vectors: Sequence[Tensor],
+    create_graph: bool,
+    retain_graph: bool = True,
+    compute: Callable[..., list[Tensor]] = gradients,
+) -> list[Tensor]:
+    """Gradients for many vectors, which lie along dimension 0, in one pass."""
+    count = vectors[0].shape[0]
+    with batch_level(count, passive=True):
+        rows = [_batch(v, 0) for v in vectors]
+        found = compute(outputs, inputs, rows, retain_graph, create_graph)
+        return [_unbatch(g, 0) for g in found]
+
+
+def _in_chunks(
+    rows: Sequence[Tensor], chunk_size: int | None, compute: Callable[[Sequence[Tensor]], list[Tensor]]
+) -> list[Tensor]:
+    count = rows[0].shape[0]
+    if chunk_size is None or chunk_size >= count or count == 0:
+        return compute(rows)
+    parts = [
+        compute([r.narrow(0, at, min(chunk_size, count - at)) for r in rows])
+        for at in range(0, count, chunk_size)
+    ]
+    return [core.cat(pieces) for pieces in zip(*parts, strict=True)]
+
+
+def _check_chunk(name: str, chunk_size: int | None) -> None:
+    if chunk_size is not None and chunk_size <= 0:
+        raise ValueError(f"{name}(chunk_size): must be positive or None, got {chunk_size}")
+
+
+def jacrev(
+    func: Callable[..., Any],
+    argnums: ArgNums = 0,
+    *,
+    has_aux: bool = False,
+    chunk_size: int | None = None,
+) -> Callable[..., Any]:
+    """A function that returns the Jacobian of `func`, in reverse mode: one pass back for all elements of the output.
+
+    Args:
+        func: returns tensors, in any container; with `has_aux` a tuple of them and of anything else.
+        argnums: by which positional arguments, a number or a tuple of them.
+        has_aux: whether `func` returns something besides, which is handed on.
+        chunk_size: how many elements of the output at a time; None: all. Fewer need less memory.
+
+    Returns:
+        A function of the same arguments that returns, in the place of each tensor of the output, what the argument is, with
+        tensors of shape output.shape + argument.shape; with a tuple of `argnums` a tuple of those.
+    """
+    _check_chunk("jacrev", chunk_size)
+
+    @functools.wraps(func)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        with Transform() as transform:
+            given, chosen = with_arguments("jacrev", transform.leaf, args, argnums)
+            leaves, tree = tensors_of("jacrev", "what is differentiated by", chosen)
+            output, aux = with_aux("jacrev", func(*given, **kwargs), has_aux)
+            outputs, output_tree = tensors_of("jacrev", "the output of func", output)
+            outside = transform.outside([*outputs, *flatten(aux)[0]])
+            found = _in_chunks(
+                units(outputs), chunk_size, lambda rows: batched_gradients(outputs, leaves, rows, outside)
+            )
+            found = [transform.finished(g) for g in found]
+            aux = tree_map(transform.finished, aux)
+        # Rows of all outputs together: apart, and in the output's shape.
+        blocks, start = [], 0
+        for y in outputs:
+            end = start + y.numel()
+            blocks.append(
+                tree.unflatten(
+                    g.narrow(0, start, end - start).reshape(*y.shape, *x.shape)
+                    for g, x in zip(found, leaves, strict=True)
+                )
+            )
+            start = end
+        result = output_tree.unflatten(blocks)
+        return (result, aux) if has_aux else result
+
+    return wrapper
+
+
+def forward_columns(
+    name: str,
+    function: Callable[..., Any],
+    leaves: Sequence[Tensor],
+    directions: Sequence[Tensor],
+    has_aux: bool = False,
+) -> tuple[list[Tensor], Tree, list[Tensor], Any]:
+    """function(leaves) run once in forward mode along many directions: outputs, their container, tangents with the
+    directions along dimension 0, and aux."""
+    count = directions[0].shape[0]
+    with dual_level(), batch_level(count, passive=True):
+        duals = [make_dual(x, _batch(d, 0)) for x, d in zip(leaves, directions, strict=True)]
+        output, aux = with_aux(name, function(duals), has_aux)
+        outputs, tree = tensors_of(name, "the output of func", output)
+        pairs = [unpack_dual(y) for y in outputs]
+        aux = tree_map(lambda x: unpack_dual(x).primal if isinstance(x, Tensor) else x, aux)
+        along = [_unbatch(core.zeros_like(p.primal) if p.tangent is None else p.tangent, 0) for p in pairs]
+        return [p.primal for p in pairs], tree, along, aux
+
+
+def jacfwd(
+    func: Callable[..., Any],
+    argnums: ArgNums = 0,
+    has_aux: bool = False,
+    *,
+    randomness: str = "error",
+    chunk_size: int | None = None,
+) -> Callable[..., Any]:
+    """A function that returns the Jacobian of `func`, in forward mode: the function runs once, with the tangents of all
+    elements of the arguments.
+
+    Args and result: as of `jacrev`. `randomness` is accepted, and changes nothing: random numbers are drawn once.
+    `chunk_size` counts elements of the arguments, and the function runs once for each chunk.
+    """
+    _check_chunk("jacfwd", chunk_size)
+
+    @functools.wraps(func)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        given, chosen = with_arguments("jacfwd", lambda x: x, args, argnums)
+        leaves, tree = tensors_of("jacfwd", "what is differentiated by", chosen)
+        seen: list[Any] = []
+
+        def function(duals: Sequence[Tensor]) -> Any:
+            chosen = tree.unflatten(duals)
+            numbers = (argnums,) if isinstance(argnums, int) else argnums
+            full = list(given)
+            for n, value in zip(numbers, (chosen,) if isinstance(argnums, int) else chosen, strict=True):
+                full[n] = value
+            return func(*full, **kwargs)
+
+        def columns(directions: Sequence[Tensor]) -> list[Tensor]:
+            outputs, output_tree, along, aux = forward_columns(
+                "jacfwd", function, leaves, directions, has_aux
+            )
+            seen[:] = [outputs, output_tree, aux]
+            return along
+
+        along = _in_chunks(units(leaves), chunk_size, columns)
+        outputs, output_tree, aux = seen
+        blocks = []
+        for y, t in zip(outputs, along, strict=True):
+            parts, start = [], 0
+            for x in leaves:
+                part = t.narrow(0, start, x.numel())
+                order = [*range(1, y.dim() + 1), 0]
+                parts.append(part.permute(order).reshape(*y.shape, *x.shape))
+                start += x.numel()
+            blocks.append(tree.unflatten(parts))
+        result = output_tree.unflatten(blocks)
+        return (result, aux) if has_aux else result
+
+    return wrapper
+
+
+def hessian(func: Callable[..., Any], argnums: ArgNums = 0) -> Callable[..., Any]:
+    """A function that returns the second derivatives of `func`: jacfwd(jacrev(func)), forward mode over reverse.
+
+    The result has for each tensor of the output, and each pair of arguments, a tensor of shape
+    output.shape + first.shape + second.shape.
+    """
+    return jacfwd(jacrev(func, argnums), argnums)

@@ -1,0 +1,294 @@
+"""Derivatives as functions of functions: grad, vjp, jvp, linearize. They nest, in any order.
+
+What they take and return may be tensors and nested containers of them. Derivatives with respect to tensors outside of the
+function, parameters that require grad for example, go through as usual: Note [Transforms] in transform.h.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Any
+
+import rushlight_core as core
+from rushlight_autograd._C import (
+    _close_transform,
+    _cut_off,
+    _open_transform,
+    _reaches_outside,
+    _transform_leaf,
+)
+from rushlight_autograd.backward import grad as _gradients
+from rushlight_autograd.forward_ad import dual_level, make_dual, unpack_dual
+from rushlight_autograd.tree import Tree, flatten, tree_map
+from rushlight_core import Tensor
+
+__all__ = ["grad", "grad_and_value", "jvp", "linearize", "vjp"]
+
+ArgNums = int | tuple[int, ...]
+
+
+class Transform:
+    """One derivative in reverse mode while its function runs."""
+
+    def __init__(self) -> None:
+        self.outer = core.is_grad_enabled()  # whether graphs around this one are recorded
+        self._mode = core.enable_grad()
+
+    def __enter__(self) -> Transform:
+        self._id = _open_transform()
+        self._mode.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._mode.__exit__(kind, value, trace)
+        _close_transform(self._id)
+
+    def leaf(self, x: Any) -> Any:
+        """What the function gets in x's place; what is no tensor goes through."""
+        return _transform_leaf(x, self._id, self.outer) if isinstance(x, Tensor) else x
+
+    def outside(self, tensors: Sequence[Any]) -> bool:
+        """Whether there is something beside our own leaves to differentiate with respect to."""
+        if not self.outer:
+            return False
+        return _reaches_outside([t for t in tensors if isinstance(t, Tensor) and t.requires_grad], self._id)
+
+    def finished(self, value: Any) -> Any:
+        """A result, in the graph of what is outside or in none."""
+        if not isinstance(value, Tensor) or not value.requires_grad or self.outside([value]):
+            return value
+        return _cut_off(value)
+
+
+def gradients(
+    outputs: Sequence[Tensor],
+    inputs: Sequence[Tensor],
+    vectors: Sequence[Tensor] | None,
+    retain_graph: bool,
+    create_graph: bool,
+) -> list[Tensor]:
+    """The gradients of those outputs that have a graph, zeros where there is none."""
+    which = [i for i, y in enumerate(outputs) if y.requires_grad]
+    found: Sequence[Tensor | None] = [None] * len(inputs)
+    if which and inputs:
+        found = _gradients(
+            [outputs[i] for i in which],
+            inputs,
+            None if vectors is None else [vectors[i] for i in which],
+            retain_graph=retain_graph,
+            create_graph=create_graph,
+            allow_unused=True,
+        )
+    return [core.zeros_like(x) if g is None else g for g, x in zip(found, inputs, strict=True)]
+
+
+def _positions(name: str, argnums: Any, count: int) -> list[int]:
+    numbers = (argnums,) if isinstance(argnums, int) else argnums
+    if not isinstance(numbers, tuple) or not all(isinstance(n, int) for n in numbers):
+        raise RuntimeError(f"{name}(argnums): must be an int or a tuple of ints, got {argnums!r}")
+    if not numbers:
+        raise RuntimeError(f"{name}(argnums): must name at least one argument")
+    for n in numbers:
+        if not -count <= n < count:
+            raise RuntimeError(f"{name}(argnums): {n} is out of range for {count} positional arguments")
+    positions = [n % count for n in numbers]
+    if len(set(positions)) != len(positions):
+        raise RuntimeError(f"{name}(argnums): {argnums!r} names an argument twice")
+    return positions
+
+
+def with_arguments(name: str, transform: Any, args: tuple[Any, ...], argnums: Any) -> tuple[list[Any], Any]:
+    """The arguments with leaves in their place, and the container of leaves that `argnums` stands for."""
+    args_list = list(args)
+    for n in _positions(name, argnums, len(args)):
+        args_list[n] = tree_map(transform, args_list[n])
+    chosen = args_list[argnums] if isinstance(argnums, int) else tuple(args_list[n] for n in argnums)
+    return args_list, chosen
+
+
+def tensors_of(name: str, what: str, value: Any) -> tuple[list[Tensor], Tree]:
+    """The leaves of a container that must all be tensors."""
+    leaves, tree = flatten(value)
+    for leaf in leaves:
+        if not isinstance(leaf, Tensor):
+            raise RuntimeError(f"{name}: {what} must hold nothing but Tensors, got {type(leaf).__name__}")
+    return leaves, tree
+
+
+def with_aux(name: str, result: Any, has_aux: bool) -> tuple[Any, Any]:
+    """Output and aux of a function that may return both."""
+    if not has_aux:
+        return result, None
+    if not isinstance(result, tuple) or len(result) != 2:
+        raise RuntimeError(
+            f"{name}(has_aux=True): the function must return a tuple (output, aux), got {_kind(result)}"
+        )
+    return result
+
+
+def _kind(value: Any) -> str:
+    return f"a tuple of {len(value)}" if isinstance(value, tuple) else type(value).__name__
+
+
+def grad_and_value(
+    func: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False
+) -> Callable[..., Any]:
+    """A function that returns the gradient of `func`, and its value.
+
+    Args:
+        func: returns a 0-d tensor; with `has_aux` a tuple of it and of anything else.
+        argnums: by which positional arguments, a number or a tuple of them. They may be containers of tensors.
+        has_aux: whether `func` returns something besides, which is handed on.
+
+    Returns:
+        A function of the same arguments that returns (gradient, value), or (gradient, (value, aux)). The gradient is
+        like the argument; with a tuple of `argnums` a tuple.
+
+    Raises RuntimeError where `func` returns something else than a 0-d tensor.
+    """
+
+    @functools.wraps(func)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        with Transform() as transform:
+            given, chosen = with_arguments("grad", transform.leaf, args, argnums)
+            leaves, tree = tensors_of("grad", "what is differentiated by", chosen)
+            value, aux = with_aux("grad", func(*given, **kwargs), has_aux)
+            if not isinstance(value, Tensor) or value.dim():
+                got = f"shape {tuple(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
+                raise RuntimeError(
+                    f"grad(func): func must return a 0-d Tensor, got {got}\n"
+                    "hint: reduce it (sum, mean), or use vjp or jacrev"
+                )
+            outside = transform.outside([value, *flatten(aux)[0]])
+            found = gradients([value], leaves, None, outside, outside)
+            result = tree.unflatten(map(transform.finished, found))
+            value, aux = tree_map(transform.finished, (value, aux))
+        return result, (value, aux) if has_aux else value
+
+    return wrapper
+
+
+def grad(func: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False) -> Callable[..., Any]:
+    """A function that returns the gradient of `func`, or, with `has_aux`, (gradient, aux).
+
+    Args and errors: as of `grad_and_value`.
+    """
+    both = grad_and_value(func, argnums, has_aux)
+
+    @functools.wraps(func)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        result, value = both(*args, **kwargs)
+        return (result, value[1]) if has_aux else result
+
+    return wrapper
+
+
+def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+    """func(*primals), and the function that multiplies a vector with its Jacobian.
+
+    Args:
+        func: returns tensors, in any container; with `has_aux` a tuple of them and of anything else.
+        primals: what it is differentiated by, tensors or containers of them.
+
+    Returns:
+        (output, vjp_fn), or (output, vjp_fn, aux). vjp_fn(cotangents) takes tensors like the output, and returns a
+        gradient for each of `primals`, as a tuple where there are several. It may be called many times, and in vmap.
+    """
+    if not primals:
+        raise RuntimeError("vjp(func, *primals): needs at least one primal")
+    with Transform() as transform:
+        # One argument's gradient is like that argument, those of several are a tuple.
+        leaves, tree = tensors_of("vjp", "primals", primals)
+        leaves = [transform.leaf(x) for x in leaves]
+        output, aux = with_aux("vjp", func(*tree.unflatten(leaves)), has_aux)
+        outputs, output_tree = tensors_of("vjp", "the output of func", output)
+        outside = transform.outside([*outputs, *flatten(aux)[0]])
+        finished, aux = tree_map(transform.finished, (output, aux))
+
+    def vjp_fn(cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
+        vectors, given = tensors_of("vjp_fn", "cotangents", cotangents)
+        if given != output_tree:
+            raise RuntimeError(
+                f"vjp_fn(cotangents): must be a container like the output, {output_tree}, got {given}"
+            )
+        for v, y in zip(vectors, outputs, strict=True):
+            if v.shape != y.shape:
+                raise RuntimeError(
+                    f"vjp_fn(cotangents): needs the shapes of the output, got {tuple(v.shape)} for {tuple(y.shape)}"
+                )
+        create = core.is_grad_enabled() and (outside or any(v.requires_grad for v in vectors))
+        if create_graph is not None:
+            create = create_graph
+        found = gradients(outputs, leaves, vectors, retain_graph or create, create)
+        result = tree.unflatten(map(transform.finished, found))
+        return result[0] if len(primals) == 1 else result
+
+    return (finished, vjp_fn, aux) if has_aux else (finished, vjp_fn)
+
+
+def jvp(
+    func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False
+) -> Any:
+    """func(*primals), and the product of its Jacobian with a vector, in forward mode.
+
+    Args:
+        func: returns tensors, in any container; with `has_aux` a tuple of them and of anything else.
+        primals: a tuple of arguments: tensors or containers of them.
+        tangents: like `primals`.
+        strict: whether to raise RuntimeError where an output depends on no primal.
+
+    Returns:
+        (output, tangent of the output), or both and aux.
+    """
+    for name, value in (("primals", primals), ("tangents", tangents)):
+        if not isinstance(value, tuple):
+            raise RuntimeError(f"jvp({name}): must be a tuple, got {type(value).__name__}")
+    xs, tree = tensors_of("jvp", "primals", primals)
+    ts, given = tensors_of("jvp", "tangents", tangents)
+    if tree != given:
+        raise RuntimeError(f"jvp(tangents): must be a container like primals, {tree}, got {given}")
+    if not xs:
+        raise RuntimeError("jvp(primals): needs at least one Tensor")
+    with dual_level():
+        duals = [make_dual(x, t) for x, t in zip(xs, ts, strict=True)]
+        output, aux = with_aux("jvp", func(*tree.unflatten(duals)), has_aux)
+        outputs, output_tree = tensors_of("jvp", "the output of func", output)
+        pairs = [unpack_dual(y) for y in outputs]
+        aux = tree_map(lambda x: unpack_dual(x).primal if isinstance(x, Tensor) else x, aux)
+        if strict and any(p.tangent is None for p in pairs):
+            raise RuntimeError("jvp(strict=True): an output does not depend on any primal")
+        output = output_tree.unflatten(p.primal for p in pairs)
+        along = output_tree.unflatten(
+            core.zeros_like(p.primal) if p.tangent is None else p.tangent for p in pairs
+        )
+    return (output, along, aux) if has_aux else (output, along)
+
+
+def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
+    """func(*primals), and the linear function of tangents that is its derivative there.
+
+    The function is run once; the linear function runs only what depends on the tangents: it is the transpose of the
+    transpose, vjp of vjp, so every operator needs a second derivative in reverse mode.
+
+    Returns:
+        (output, jvp_fn), with jvp_fn(*tangents) like `output`.
+    """
+    output, vjp_fn = vjp(func, *primals)
+    outputs, tree = flatten(output)
+    like = tree.unflatten([core.zeros_like(y) for y in outputs])
+    _, transposed = vjp(vjp_fn, like)
+    expected = flatten(primals)[1]
+
+    def jvp_fn(*tangents: Any) -> Any:
+        _, given = tensors_of("jvp_fn", "tangents", tangents)
+        if given != expected:
+            raise RuntimeError(
+                f"jvp_fn(*tangents): must be containers like the primals, {expected}, got {given}"
+            )
+        return transposed(tangents[0] if len(primals) == 1 else tangents)
+
+    return output, jvp_fn

@@ -1,0 +1,100 @@
+// What a batching rule works with: one call of one operator, seen from one level.
+#pragma once
+
+#include "rushlight/autograd/batch.h"
+#include "rushlight/value.h"
+
+namespace rushlight::autograd::batching {
+
+class Call;
+using Rule = void (*)(Call&);
+
+/// What the generator says of an operator.
+struct Row {
+    const char* name;
+    uint64_t hash;
+    Rule rule;
+    // A character for each argument: t tensor, c condition (outside of promotion), l list of tensors, d dimension,
+    // D dimensions, A dimensions of which none means all, n dimension of the result, s sizes of the result, i sizes of the
+    // input, k keepdim, . anything else
+    const char* arguments;
+    bool random;
+};
+
+/// Generated: ends with a null name.
+extern const Row rows[];
+
+// Inside of a rule the examples lie along dimension 0 of what is batched, and nothing of the level is left. `stack` is what
+// the operator was called with until `unwrap` or `together` is called.
+class Call {
+  public:
+    Call(const Operator& op, const Row& row, Ref<BatchLevel> level, Stack& stack);
+
+    const Operator& op;
+    const Row& row;
+    const Ref<BatchLevel> level;
+    Stack& stack;
+    int64_t size() const { return level->size; }
+
+    // --- before unwrapping ---
+
+    /// The number of dimensions of an argument, of one example.
+    int64_t rank(size_t i) const;
+    /// The most of any tensor argument.
+    int64_t max_rank() const;
+    bool is_tensor(size_t i) const { return stack[i].as<Tensor>() != nullptr; }
+    const Tensor& tensor(size_t i) const;  // undefined where it is absent
+    /// Whether the argument is batched in this level; of a list, whether any is.
+    bool is_batched(size_t i) const;
+    /// The same of one tensor.
+    bool is_batched(const Tensor& t) const;
+    template <class T>
+    const T& get(size_t i) const {
+        return *stack[i].as<T>();
+    }
+    int64_t integer(size_t i) const;
+    const std::vector<int64_t>& ints(size_t i) const { return *stack[i].as<std::vector<int64_t>>(); }
+    /// The level taken off one tensor: examples along dimension 0, or without them.
+    Tensor lower(const Tensor& t) const { return unbatch(t, *level, false); }
+    /// The same with equal rows where it is not batched.
+    Tensor expanded(const Tensor& t) const { return t.defined() ? unbatch(t, *level, true) : t; }
+
+    /// Takes the level off every argument.
+    void unwrap();
+    /// The same, and what is not batched gets equal rows.
+    void together();
+
+    // --- afterwards ---
+
+    /// Calls the operator, or another of the same signature, with what is on the stack.
+    void run();
+    void run(const Operator& other);
+    /// Wraps the results. An operator in place gives the tensor that it was called with.
+    void wrap();
+    void finish() {
+        run();
+        wrap();
+    }
+    /// The results, from a tensor or several that have the examples along dimension 0.
+    void give(const Tensor& result);
+    void give(std::vector<Tensor> results);
+    /// The results, as they are: of a rule made of operators that see batched tensors.
+    void give_as_is(const Tensor& result);
+
+    [[noreturn]] void fail_shape_depends_on_values() const;
+
+  private:
+    void check_inplace() const;
+    Tensor with_rows(const Tensor& t) const;
+    Tensor original_;  // the first argument of an operator in place
+};
+
+/// A dimension of a tensor of `rank` dimensions, counted from the front; IndexError.
+int64_t wrap_dim(const char* op, int64_t dim, int64_t rank);
+/// The tensor with dimensions of size 1 between the first and the others, for broadcasting with tensors of `rank`.
+Tensor pad_rank(const Tensor& t, int64_t rank);
+/// The first two dimensions as one, and back.
+Tensor fold(const Tensor& t);
+Tensor unfold(const Tensor& t, int64_t batch);
+
+}  // namespace rushlight::autograd::batching

@@ -1,0 +1,285 @@
+// Rules of reading and writing by indices.
+#include <algorithm>
+#include <array>
+
+#include "batch/call.h"
+#include "batch/rules.h"
+#include "rushlight/ops/add.h"
+#include "rushlight/ops/arange.h"
+#include "rushlight/ops/broadcast_tensors.h"
+#include "rushlight/ops/embedding.h"
+#include "rushlight/ops/embedding_dense_backward.h"
+#include "rushlight/ops/expand.h"
+#include "rushlight/ops/gather.h"
+#include "rushlight/ops/index.h"
+#include "rushlight/ops/index_put_.h"
+#include "rushlight/ops/index_select.h"
+#include "rushlight/ops/movedim.h"
+#include "rushlight/ops/mul.h"
+#include "rushlight/ops/new_zeros.h"
+#include "rushlight/ops/nonzero.h"
+#include "rushlight/ops/permute.h"
+#include "rushlight/ops/reshape.h"
+#include "rushlight/ops/scatter_.h"
+#include "rushlight/ops/scatter_add_.h"
+#include "rushlight/ops/searchsorted.h"
+#include "rushlight/ops/select.h"
+#include "rushlight/ops/unsqueeze.h"
+#include "rushlight/ops/view.h"
+
+namespace rushlight::autograd::batching {
+namespace {
+
+// The numbers of the examples, of shape (B, 1, ..., 1) with `rank` ones.
+Tensor example_numbers(const Call& c, int64_t rank, Device device) {
+    Tensor numbers = ops::arange(Scalar(c.size()), DType::Int64, device);
+    std::vector<int64_t> sizes(static_cast<size_t>(rank + 1), 1);
+    sizes[0] = c.size();
+    return ops::view(numbers, sizes);
+}
+
+// Indexing of one example, brought to a form in which the indexed dimensions come first.
+struct Indexing {
+    std::vector<int64_t> indexed;  // dimensions of an example that have an index
+    std::vector<int64_t> others;
+    std::vector<Tensor> indices;  // one for each of `indexed`, as they were given
+    int64_t rank = 0;  // of an example
+    int64_t index_rank = 0;  // of the indices, broadcast
+    int64_t in_front = 0;  // of the others, how many stand before the indices in the result
+    bool rows = false;  // whether an index is batched
+
+    Indexing(const Call& c, int64_t rank, const std::vector<Tensor>& given) : rank(rank) {
+        int64_t d = 0;
+        for (const Tensor& t : given) {
+            if (!t.defined()) {
+                ++d;
+                continue;
+            }
+            if (t.dtype() == DType::Bool || t.dtype() == DType::UInt8) {
+                if (c.is_batched(t)) c.fail_shape_depends_on_values();
+                const Tensor places = ops::nonzero(t);
+                for (int64_t k = 0; k < t.dim(); ++k) {
+                    indexed.push_back(d++);
+                    indices.push_back(ops::select(places, 1, k));
+                }
+                continue;
+            }
+            indexed.push_back(d++);
+            indices.push_back(t);
+            rows |= c.is_batched(t);
+        }
+        for (const Tensor& t : indices) index_rank = std::max(index_rank, t.dim());
+        for (int64_t k = 0; k < rank; ++k)
+            if (std::find(indexed.begin(), indexed.end(), k) == indexed.end()) others.push_back(k);
+        const bool adjacent =
+            indexed.empty() || indexed.back() - indexed.front() + 1 == static_cast<int64_t>(indexed.size());
+        if (adjacent && !indexed.empty()) in_front = indexed.front();
+    }
+
+    // (B, indexed..., others...), a view.
+    Tensor indexed_first(const Tensor& t, bool has_rows) const {
+        std::vector<int64_t> order;
+        if (has_rows) order.push_back(0);
+        for (int64_t d : indexed) order.push_back(d + has_rows);
+        for (int64_t d : others) order.push_back(d + has_rows);
+        return ops::permute(t, order);
+    }
+    // For a tensor of (B, indexed..., others...) or, without rows, of (indexed..., others...).
+    std::vector<Tensor> lowered(const Call& c, bool has_rows, Device device) const {
+        std::vector<Tensor> list;
+        if (has_rows) list.push_back(rows ? example_numbers(c, index_rank, device) : Tensor());
+        for (const Tensor& t : indices)
+            list.push_back(c.is_batched(t) ? pad_rank(c.lower(t), index_rank) : t);
+        return list;
+    }
+    // From (B, index..., others...) to the order of the result.
+    Tensor in_order(const Tensor& t) const { return move(t, 1, 1 + in_front); }
+    Tensor out_of_order(const Tensor& t) const { return move(t, 1 + in_front, 1); }
+
+  private:
+    Tensor move(const Tensor& t, int64_t from, int64_t to) const {
+        if (from == to || index_rank == 0) return t;
+        std::vector<int64_t> source, destination;
+        for (int64_t k = 0; k < index_rank; ++k) {
+            source.push_back(from + k);
+            destination.push_back(to + k);
+        }
+        return ops::movedim(t, source, destination);
+    }
+};
+
+}  // namespace
+
+namespace rules {
+
+void index(Call& c) {
+    const Tensor input = c.tensor(0);
+    const Indexing how(c, input.dim(), c.get<std::vector<Tensor>>(1));
+    const bool rows = c.is_batched(0);
+    const Tensor first = how.indexed_first(c.lower(input), rows);
+    c.give(how.in_order(ops::index(first, how.lowered(c, rows, input.device()))));
+}
+
+// index_put_(input, indices, values, accumulate)
+void index_put(Call& c) {
+    const Tensor input = c.tensor(0), values = c.tensor(2);
+    RL_CHECK(c.is_batched(0), throw_runtime,
+             "index_put_: inside vmap this would write a value of each example into one tensor, which is not "
+             "batched\nhint: use index_put, or make the tensor from a batched one (zeros_like, new_zeros)");
+    const Indexing how(c, input.dim(), c.get<std::vector<Tensor>>(1));
+    const Tensor first = how.indexed_first(c.lower(input), true);
+    const auto result_rank = how.index_rank + static_cast<int64_t>(how.others.size());
+    RL_CHECK(values.dim() <= result_rank, throw_runtime, "index_put_(values): shape %s does not broadcast",
+             to_string(values.sizes()).c_str());
+    const Tensor put = how.out_of_order(pad_rank(c.expanded(values), result_rank));
+    ops::index_put_(first, how.lowered(c, true, input.device()), put, c.get<bool>(3));
+    c.wrap();
+}
+
+// index_backward(grad, input_sizes, indices)
+void index_backward(Call& c) {
+    const Tensor grad = c.tensor(0);
+    const std::vector<Tensor> indices = c.get<std::vector<Tensor>>(2);
+    Tensor like = grad;
+    for (const Tensor& t : indices)
+        if (!c.is_batched(like) && c.is_batched(t)) like = t;
+    const Tensor zeros = ops::new_zeros(like, c.ints(1), grad.dtype());
+    c.give_as_is(ops::index_put_(zeros, indices, grad, true));
+}
+
+void index_select(Call& c) {
+    const Tensor input = c.tensor(0), index = c.tensor(2);
+    const int64_t dim = wrap_dim("index_select", c.integer(1), input.dim());
+    RL_CHECK(index.dim() <= 1, throw_index, "index_select(index): must have one dimension, got shape %s",
+             to_string(index.sizes()).c_str());
+    if (!c.is_batched(index)) {
+        Tensor value = c.lower(input);
+        if (input.dim() == 0) value = ops::unsqueeze(value, 1);
+        value = ops::index_select(value, dim + 1, index);
+        return c.give(input.dim() == 0 ? ops::reshape(value, std::array<int64_t, 1>{c.size()}) : value);
+    }
+    RL_CHECK(input.dim() > 0, throw_not_implemented,
+             "index_select: is not there inside vmap for 0-d tensors");
+    Tensor numbers = c.lower(index);
+    if (index.dim() == 0) numbers = ops::unsqueeze(numbers, 1);
+    std::vector<int64_t> view(static_cast<size_t>(input.dim() + 1), 1), sizes = input.shape();
+    view[0] = c.size();
+    view[static_cast<size_t>(dim) + 1] = numbers.sizes()[1];
+    sizes[static_cast<size_t>(dim)] = numbers.sizes()[1];
+    sizes.insert(sizes.begin(), c.size());
+    c.give(ops::gather(c.expanded(input), dim + 1, ops::expand(ops::reshape(numbers, view), sizes)));
+}
+
+// Operators in place along one dimension: (input, dim, index, ...). With an index of its own for each example, example by
+// example.
+void along_index(Call& c) {
+    const int64_t rank = c.rank(0);
+    if (rank == 0 || !c.is_batched(0)) return loop(c);
+    const std::string_view name = c.op.name;
+    if (c.is_batched(2) && c.rank(2) == 1 && c.row.arguments[3] == 't' && c.rank(3) == rank) {
+        // The same written by scatter: an index for each element of the source.
+        const int64_t dim = wrap_dim(c.op.name, c.integer(1), rank) + 1;
+        const Tensor target = c.lower(c.tensor(0)), source = c.expanded(c.tensor(3));
+        std::vector<int64_t> sizes(static_cast<size_t>(rank) + 1, 1);
+        sizes[0] = c.size();
+        sizes[static_cast<size_t>(dim)] = c.tensor(2).numel();
+        const Tensor index = ops::expand(ops::view(c.lower(c.tensor(2)), sizes), source.sizes());
+        if (name == "index_add_") {
+            const Scalar alpha = c.get<Scalar>(4);
+            ops::scatter_add_(target, dim, index, alpha.equals(1) ? source : ops::mul(source, alpha));
+        } else {
+            ops::scatter_(target, dim, index, source);
+        }
+        return c.wrap();
+    }
+    if (c.is_batched(2)) return loop(c);
+    const Tensor index = c.tensor(2);
+    c.stack[1] = wrap_dim(c.op.name, c.integer(1), rank) + 1;
+    c.together();
+    c.stack[2] = index;
+    c.finish();
+}
+
+void take(Call& c) {
+    const Tensor input = c.tensor(0), index = c.tensor(1);
+    if (!c.is_batched(0)) return front(c);
+    const Tensor flat = ops::reshape(c.lower(input), std::array<int64_t, 2>{c.size(), input.numel()});
+    if (!c.is_batched(1)) {
+        const std::vector<Tensor> at{Tensor(), index};
+        return c.give(ops::index(flat, at));
+    }
+    const std::vector<Tensor> at{example_numbers(c, index.dim(), input.device()), c.lower(index)};
+    c.give(ops::index(flat, at));
+}
+
+// put_(input, index, source, accumulate)
+void put(Call& c) {
+    const Tensor input = c.tensor(0), index = c.tensor(1);
+    if (!c.is_batched(0) || !c.lower(input).is_contiguous()) return loop(c);
+    const Tensor flat = ops::view(c.lower(input), std::array<int64_t, 2>{c.size(), input.numel()});
+    const std::array<int64_t, 2> row{c.size(), -1};
+    std::vector<Tensor> at{Tensor(), ops::reshape(index, kInts<-1>)};
+    if (c.is_batched(1)) at = {example_numbers(c, 1, input.device()), ops::reshape(c.lower(index), row)};
+    if (index.numel() > 0)
+        ops::index_put_(flat, at, ops::reshape(c.expanded(c.tensor(2)), row), c.get<bool>(3));
+    c.wrap();
+}
+
+// masked_select(input, mask): by a mask that is the same for all examples.
+void masked_select(Call& c) {
+    if (c.is_batched(1)) c.fail_shape_depends_on_values();
+    const std::vector<Tensor> both{c.tensor(0), c.tensor(1)};
+    const std::vector<Tensor> alike = ops::broadcast_tensors(both);
+    const std::vector<Tensor> at{alike[1]};
+    c.give_as_is(ops::index(alike[0], at));
+}
+
+// embedding(weight, indices, padding_idx, scale_grad_by_freq, sparse)
+void embedding(Call& c) {
+    if (!c.is_batched(0)) return front(c);
+    if (c.integer(2) >= 0 || c.get<bool>(3)) return loop(c);
+    // One table of all tables.
+    const int64_t rows = c.tensor(0).sizes()[0];
+    const Tensor indices = c.expanded(c.tensor(1));
+    const Tensor offsets = ops::mul(example_numbers(c, indices.dim() - 1, indices.device()), Scalar(rows));
+    c.give(
+        ops::embedding(fold(c.lower(c.tensor(0))), ops::add(indices, offsets, Scalar(1)), -1, false, false));
+}
+
+// embedding_dense_backward(grad, indices, num_weights, padding_idx, scale_grad_by_freq)
+void embedding_backward(Call& c) {
+    if (c.integer(3) >= 0) return loop(c);
+    const int64_t rows = c.integer(2);
+    const Tensor grad = c.expanded(c.tensor(0)), indices = c.expanded(c.tensor(1));
+    const Tensor offsets = ops::mul(example_numbers(c, indices.dim() - 1, indices.device()), Scalar(rows));
+    c.give(unfold(ops::embedding_dense_backward(grad, ops::add(indices, offsets, Scalar(1)), rows * c.size(),
+                                                -1, c.get<bool>(4)),
+                  c.size()));
+}
+
+// searchsorted(sorted_sequence, input, ...)
+void searchsorted(Call& c) {
+    const bool sorter = !c.stack[5].is_none();
+    const int64_t rank = c.rank(0);
+    if (!c.is_batched(0) && !sorter && rank == 1) return front(c);
+    if (rank != 1) return leading(c);
+    // A sequence for each example, and any number of values: one row of them.
+    const std::vector<int64_t> shape = c.tensor(1).shape();
+    c.together();
+    c.stack[1] = ops::reshape(c.get<Tensor>(1), std::array<int64_t, 2>{c.size(), -1});
+    c.run();
+    std::vector<int64_t> sizes{c.size()};
+    sizes.insert(sizes.end(), shape.begin(), shape.end());
+    c.stack[0] = ops::view(c.get<Tensor>(0), sizes);
+    c.wrap();
+}
+
+// Operators of a tensor and a table: (input, table) with the table shared by all examples.
+void by_shared_table(Call& c) {
+    for (size_t i = 1; i < c.stack.size(); ++i)
+        if (c.is_batched(i)) return loop(c);
+    front(c);
+}
+
+}  // namespace rules
+}  // namespace rushlight::autograd::batching

@@ -1,0 +1,191 @@
+#include <algorithm>
+#include <bit>
+
+#include "rushlight/autograd/batch.h"
+#include "rushlight/autograd/variable.h"
+#include "rushlight/ops/expand.h"
+#include "rushlight/ops/permute.h"
+#include "rushlight/ops/unsqueeze.h"
+
+namespace rushlight::autograd {
+namespace {
+
+thread_local Ref<BatchLevel> current;
+
+uint64_t level_bit(const BatchLevel& level) { return uint64_t{1} << level.number; }
+
+// Random operators have nothing batched to be seen by; so inside of vmap the stage sees every operator.
+void watch() {
+    bool any = false;
+    for (const BatchLevel* level = current.get(); level; level = level->outer.get()) any |= !level->passive;
+    if (any) dispatch_state.on |= bit(Stage::Batch);
+    else dispatch_state.on &= ~bit(Stage::Batch);
+}
+
+// Puts a dimension of `size` equal rows at `dim`.
+Tensor insert(const Tensor& t, int64_t dim, int64_t size) {
+    std::vector<int64_t> sizes = t.shape();
+    sizes.insert(sizes.begin() + dim, size);
+    return ops::expand(ops::unsqueeze(t, dim), sizes);
+}
+
+}  // namespace
+
+const Ref<BatchLevel>& current_batch_level() { return current; }
+
+Ref<BatchLevel> open_batch_level(int64_t size, Randomness randomness, bool passive) {
+    auto level = Ref<BatchLevel>::adopt(new BatchLevel());
+    level->outer = current;
+    level->number = current ? current->number + 1 : 1;
+    RL_CHECK(level->number < 64, throw_runtime, "vmap: at most 63 levels may nest");
+    level->size = size;
+    level->randomness = randomness;
+    level->passive = passive;
+    current = level;
+    watch();
+    return level;
+}
+
+Ref<BatchLevel> set_batch_level(Ref<BatchLevel> level) {
+    std::swap(current, level);
+    watch();
+    return level;
+}
+
+void close_batch_level() {
+    RL_CHECK(current, throw_runtime, "vmap: there is no level to close");
+    current->open = false;
+    current = Ref<BatchLevel>(current->outer);
+    watch();
+}
+
+const Batched& batched(const Tensor& t) { return meta_or_null(t.impl())->batched; }
+
+Tensor wrap_levels(const Tensor& value, uint64_t levels, const Ref<BatchLevel>& innermost) {
+    if (!levels) return value;
+    const auto lead = static_cast<size_t>(std::popcount(levels));
+    Tensor t =
+        make_view(value, value.sizes().subspan(lead), value.strides().subspan(lead), value.impl()->offset());
+    TensorImpl* impl = t.impl();
+    impl->leave_root();
+    impl->set(Flag::DetachedView, false);
+    impl->set_stage(Stage::Batch, true);
+    if (value.requires_grad()) {
+        impl->set_stage(Stage::Autograd, true);
+        impl->set(Flag::NonLeaf, !value.is_leaf());
+    }
+    meta(impl).batched = {value, levels, innermost};
+    return t;
+}
+
+Tensor batch(const Tensor& t, const Ref<BatchLevel>& level) {
+    if (!t.defined()) return t;
+    if (!is_batched(t)) return wrap_levels(t, level_bit(*level), level);
+    const Batched& b = batched(t);
+    return wrap_levels(b.value, b.levels | level_bit(*level), level);
+}
+
+Tensor unbatch(const Tensor& t, const BatchLevel& level, bool expand) {
+    if (!t.defined()) return t;
+    if (is_batched(t)) {
+        const Batched& b = batched(t);
+        if (b.innermost.get() == &level) {
+            const uint64_t rest = b.levels & ~level_bit(level);
+            if (!rest) return b.value;
+            const int next = std::bit_width(rest) - 1;
+            Ref<BatchLevel> outer = level.outer;
+            while (outer && outer->number != next) outer = Ref<BatchLevel>(outer->outer);
+            return wrap_levels(b.value, rest, outer);
+        }
+    }
+    return expand ? insert(t, 0, level.size) : t;
+}
+
+Tensor physical(const Tensor& t) { return t.defined() && is_batched(t) ? batched(t).value : t; }
+
+Tensor physical_for(const Tensor& t, uint64_t levels, const BatchLevel& innermost) {
+    uint64_t have = 0;
+    Tensor value = t;
+    if (is_batched(t)) {
+        have = batched(t).levels;
+        value = batched(t).value;
+    }
+    const BatchLevel* level = &innermost;
+    // From the outermost on, so that positions are final when they are used.
+    for (uint64_t missing = levels & ~have; missing; missing &= missing - 1) {
+        const int number = std::countr_zero(missing);
+        level = &innermost;
+        while (level->number != number) level = level->outer.get();
+        have |= uint64_t{1} << number;
+        value = insert(value, std::popcount(have & ((uint64_t{1} << number) - 1)), level->size);
+    }
+    return value;
+}
+
+Tensor expand_to_open_levels(const Tensor& t) {
+    uint64_t wanted = 0;
+    Ref<BatchLevel> innermost;
+    for (BatchLevel* level = current.get(); level; level = level->outer.get()) {
+        if (level->passive) continue;
+        if (!innermost) innermost = Ref<BatchLevel>::share(level);
+        wanted |= level_bit(*level);
+    }
+    if (!wanted) return t;
+    if (is_batched(t)) {
+        const Batched& b = batched(t);
+        if ((b.levels & wanted) == wanted) return t;
+        if (b.innermost->number > innermost->number) innermost = b.innermost;
+        wanted |= b.levels;
+    }
+    return wrap_levels(physical_for(t, wanted, *innermost), wanted, innermost);
+}
+
+namespace {
+
+const Ref<BatchLevel>& inner_of(const Ref<BatchLevel>& a, const Ref<BatchLevel>& b) {
+    return !a || (b && b->number > a->number) ? b : a;
+}
+
+Ref<BatchLevel> level_of_number(Ref<BatchLevel> from, int number) {
+    while (from && from->number != number) from = Ref<BatchLevel>(from->outer);
+    return from;
+}
+
+// Positions, among the dimensions of all levels of `all` in ascending order, of those of `some`.
+void append_positions(std::vector<int64_t>& order, uint64_t all, uint64_t some) {
+    for (uint64_t rest = some; rest; rest &= rest - 1) {
+        const uint64_t one = rest & -rest;
+        order.push_back(std::popcount(all & (one - 1)));
+    }
+}
+
+}  // namespace
+
+Tensor split_levels(const Tensor& t, uint64_t levels, const Ref<BatchLevel>& innermost) {
+    if (!t.defined()) return t;
+    const bool has = is_batched(t);
+    const uint64_t have = has ? batched(t).levels : 0, extra = have & ~levels, all = have | levels;
+    const Ref<BatchLevel>& inner = inner_of(innermost, has ? batched(t).innermost : innermost);
+    const Tensor value = physical_for(t, all, *inner);
+    if (!extra) return value;
+    std::vector<int64_t> order;
+    append_positions(order, all, extra);
+    append_positions(order, all, levels);
+    for (int64_t d = std::popcount(all); d < value.dim(); ++d) order.push_back(d);
+    return wrap_levels(ops::permute(value, order), extra, level_of_number(inner, std::bit_width(extra) - 1));
+}
+
+Tensor merge_levels(const Tensor& t, uint64_t levels, const Ref<BatchLevel>& innermost) {
+    if (!t.defined() || !levels) return t;
+    if (!is_batched(t)) return wrap_levels(t, levels, innermost);
+    const Batched& b = batched(t);
+    const uint64_t extra = b.levels, all = extra | levels;
+    std::vector<int64_t> from, order(static_cast<size_t>(b.value.dim()));
+    append_positions(from, all, extra);
+    append_positions(from, all, levels);
+    for (int64_t d = std::popcount(all); d < b.value.dim(); ++d) from.push_back(d);
+    for (size_t i = 0; i < from.size(); ++i) order[static_cast<size_t>(from[i])] = static_cast<int64_t>(i);
+    return wrap_levels(ops::permute(b.value, order), all, inner_of(innermost, b.innermost));
+}
+
+}  // namespace rushlight::autograd

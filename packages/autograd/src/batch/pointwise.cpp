@@ -1,0 +1,76 @@
+// Rules of operators whose operands are made alike in shape and dtype.
+#include <algorithm>
+
+#include "batch/call.h"
+#include "batch/rules.h"
+#include "rushlight/ops/_to_copy.h"
+#include "rushlight/ops/copy_.h"
+#include "rushlight/ops/expand.h"
+
+namespace rushlight::autograd::batching {
+namespace {
+
+// A tensor without dimensions gives way to one that has some when the dtype of the result is chosen. With a dimension for
+// the examples it would not, so where that matters operands get the dtype beforehand.
+void agree_on_dtype(Call& c) {
+    auto category = [](DType t) { return t == DType::Bool ? 0 : is_complex(t) ? 3 : is_floating(t) ? 2 : 1; };
+    bool alike = true;
+    std::optional<DType> with_dims, without;
+    for (size_t i = 0; i < c.stack.size(); ++i) {
+        if (c.row.arguments[i] != 't' || !c.is_tensor(i)) continue;
+        const Tensor& t = c.tensor(i);
+        std::optional<DType>& slot = t.dim() ? with_dims : without;
+        alike &= t.dtype() == slot.value_or(t.dtype());
+        slot = slot ? promote(*slot, t.dtype()) : t.dtype();
+    }
+    if (!without || (alike && with_dims.value_or(*without) == *without)) return;
+    DType joint = with_dims.value_or(*without);
+    if (with_dims && category(*without) > category(joint)) joint = promote(joint, *without);
+    for (size_t i = c.op.form == Form::InPlace ? 1 : 0; i < c.stack.size(); ++i)
+        if (c.row.arguments[i] == 't' && c.is_tensor(i) && c.tensor(i).dtype() != joint)
+            c.stack[i] = ops::_to_copy(c.tensor(i), joint, std::nullopt);
+}
+
+}  // namespace
+
+namespace rules {
+
+void pointwise(Call& c) {
+    agree_on_dtype(c);
+    int64_t rank = 0;
+    uint64_t rows = 0;
+    for (size_t i = 0; i < c.stack.size(); ++i) {
+        const auto* t = c.stack[i].as<Tensor>();
+        if (!t) continue;
+        rank = std::max(rank, t->dim());
+        if (c.is_batched(*t)) rows |= uint64_t{1} << i;
+    }
+    RL_CHECK(c.op.form != Form::InPlace || !(rows & 1) || c.rank(0) == rank, throw_runtime,
+             "%s: the written tensor has %lld dimensions, another operand has %lld", c.op.name,
+             (long long)c.rank(0), (long long)rank);
+    c.unwrap();
+    for (size_t i = 0; rows >> i; ++i)
+        if (rows >> i & 1) c.stack[i] = pad_rank(c.get<Tensor>(i), rank);
+    c.finish();
+}
+
+// copy_(input, other) and fill_(input, value)
+void copy_in_place(Call& c) {
+    const bool rows = c.is_batched(1);
+    const int64_t rank = c.rank(0);
+    RL_CHECK(c.rank(1) <= rank, throw_runtime, "%s: shape %s does not broadcast to %s", c.op.name,
+             to_string(c.tensor(1).sizes()).c_str(), to_string(c.tensor(0).sizes()).c_str());
+    c.unwrap();
+    if (rows) {
+        c.stack[1] = pad_rank(c.get<Tensor>(1), rank);
+        static const Operator* copy = find_operator("copy_");
+        c.stack.resize(2);
+        c.stack.emplace_back(false);
+        c.run(*copy);
+        return c.wrap();
+    }
+    c.finish();
+}
+
+}  // namespace rules
+}  // namespace rushlight::autograd::batching

@@ -1,0 +1,436 @@
+// The Batch stage: finds the innermost level among the arguments, and the operator's rule.
+#include <algorithm>
+#include <bit>
+#include <mutex>
+
+#include "batch/call.h"
+#include "batch/rules.h"
+#include "rushlight/autograd/variable.h"
+#include "rushlight/ops/clone.h"
+#include "rushlight/ops/reshape.h"
+#include "rushlight/ops/select.h"
+#include "rushlight/ops/stack.h"
+#include "rushlight/ops/view.h"
+
+namespace rushlight::autograd {
+namespace batching {
+namespace {
+
+constexpr StageMask kBelow = (bit(Stage::Batch) << 1) - 1;  // Batch and what is below it
+
+// Operator to row: open addressing, filled once.
+class Table {
+  public:
+    Table() {
+        size_t n = 0;
+        for (const Row* row = rows; row->name; ++row) ++n;
+        slots_.resize(std::bit_ceil(4 * n));
+        for (const Row* row = rows; row->name; ++row) {
+            const Operator* op = find_operator(row->name);
+            RL_CHECK(op && op->hash == row->hash, throw_runtime,
+                     "vmap: '%s' was built for another core\nhint: install packages of one release",
+                     row->name);
+            size_t at = hash(op);
+            while (slots_[at].first) at = (at + 1) & (slots_.size() - 1);
+            slots_[at] = {op, row};
+        }
+    }
+    const Row* find(const Operator& op) const {
+        for (size_t at = hash(&op);; at = (at + 1) & (slots_.size() - 1)) {
+            if (slots_[at].first == &op) return slots_[at].second;
+            if (!slots_[at].first) return nullptr;
+        }
+    }
+
+  private:
+    size_t hash(const Operator* op) const {
+        return (reinterpret_cast<uintptr_t>(op) >> 4) * 0x9e3779b97f4a7c15ull >> 32 & (slots_.size() - 1);
+    }
+    std::vector<std::pair<const Operator*, const Row*>> slots_;
+};
+
+const Row* find_row(const Operator& op) {
+    static const Table table;
+    return table.find(op);
+}
+
+template <class F>
+void each_tensor(const Stack& stack, F&& f) {
+    for (const Value& v : stack) {
+        if (auto* t = v.as<Tensor>()) f(*t);
+        else if (auto* list = v.as<std::vector<Tensor>>())
+            for (const Tensor& t : *list)
+                if (t.defined()) f(t);
+    }
+}
+
+// While a rule runs, operators on what is not batched are none of the stage's business.
+class OnlyBatched {
+  public:
+    OnlyBatched() : saved_(dispatch_state.on) { dispatch_state.on &= ~bit(Stage::Batch); }
+    ~OnlyBatched() { dispatch_state.on = saved_; }
+    OnlyBatched(const OnlyBatched&) = delete;
+
+  private:
+    StageMask saved_;
+};
+
+std::mutex slow_mutex;
+std::vector<std::string> slow;
+std::atomic<void (*)(const char*)> slow_report{nullptr};
+
+void report_slow(const char* op) {
+    {
+        std::lock_guard lock(slow_mutex);
+        if (std::find(slow.begin(), slow.end(), op) != slow.end()) return;
+        slow.emplace_back(op);
+    }
+    if (auto* report = slow_report.load()) report(op);
+}
+
+void batch_stage(const Operator& op, StageMask rest, Stack& stack) {
+    Ref<BatchLevel> level;
+    each_tensor(stack, [&](const Tensor& t) {
+        if (!rushlight::is_batched(t)) return;
+        const Batched& b = batched(t);
+        if (!level || b.innermost->number > level->number) level = b.innermost;
+        else if (b.innermost->number == level->number && b.innermost.get() != level.get())
+            throw_runtime(
+                "%s: tensors of two calls of vmap meet, one of which is over\nhint: return what is "
+                "needed outside instead of keeping it",
+                op.name);
+    });
+    const Row* row = find_row(op);
+    if (!level) {
+        const Ref<BatchLevel>& current = current_batch_level();
+        if (!row || !row->random || !current) return op.boxed(op, rest, stack);
+        for (BatchLevel* l = current.get(); l && !level; l = l->outer.get())
+            if (!l->passive) level = Ref<BatchLevel>::share(l);
+        if (!level) return op.boxed(op, rest, stack);
+    }
+    RL_CHECK(level->open, throw_runtime,
+             "%s: a batched tensor was used after its vmap was over\nhint: return what is needed outside "
+             "instead of keeping it",
+             op.name);
+    RL_CHECK(op.form != Form::Out, throw_runtime,
+             "%s: out= is not possible inside vmap\nhint: use the form without out=", op.name);
+    RL_CHECK(row, throw_not_implemented, "%s: is not possible inside vmap", op.name);
+    if (row->rule == rules::compose) return op.boxed(op, rest, stack);
+    OnlyBatched quiet;
+    Call call(op, *row, std::move(level), stack);
+    row->rule(call);
+}
+
+}  // namespace
+
+Call::Call(const Operator& op, const Row& row, Ref<BatchLevel> level, Stack& stack)
+    : op(op), row(row), level(std::move(level)), stack(stack) {
+    if (op.form == Form::InPlace) original_ = tensor(0);
+}
+
+const Tensor& Call::tensor(size_t i) const {
+    static const Tensor none;
+    const auto* t = stack[i].as<Tensor>();
+    return t ? *t : none;
+}
+
+bool Call::is_batched(const Tensor& t) const {
+    return t.defined() && rushlight::is_batched(t) && batched(t).innermost.get() == level.get();
+}
+
+bool Call::is_batched(size_t i) const {
+    if (auto* list = stack[i].as<std::vector<Tensor>>())
+        return std::any_of(list->begin(), list->end(), [&](const Tensor& t) { return is_batched(t); });
+    return is_batched(tensor(i));
+}
+
+int64_t Call::rank(size_t i) const { return tensor(i).defined() ? tensor(i).dim() : 0; }
+
+int64_t Call::max_rank() const {
+    int64_t most = 0;
+    each_tensor(stack, [&](const Tensor& t) { most = std::max(most, t.dim()); });
+    return most;
+}
+
+int64_t Call::integer(size_t i) const {
+    if (auto* n = stack[i].as<int64_t>()) return *n;
+    return stack[i].as<Scalar>()->to<int64_t>();
+}
+
+void Call::check_inplace() const {
+    if (!original_.defined() || is_batched(original_)) return;
+    for (const Value& v : stack) {
+        bool any = false;
+        if (auto* t = v.as<Tensor>()) any = is_batched(*t);
+        else if (auto* list = v.as<std::vector<Tensor>>())
+            for (const Tensor& t : *list) any |= is_batched(t);
+        RL_CHECK(!any, throw_runtime,
+                 "%s: inside vmap this would write a value of each example into one tensor, which is not "
+                 "batched\nhint: use the form that is not in place, or make the tensor from a batched one "
+                 "(zeros_like, new_zeros)",
+                 op.name);
+    }
+}
+
+void Call::unwrap() {
+    check_inplace();
+    for (Value& v : stack) {
+        if (auto* t = v.as<Tensor>()) {
+            if (is_batched(*t)) v = lower(*t);
+        } else if (auto* list = v.as<std::vector<Tensor>>()) {
+            for (Tensor& t : *list)
+                if (is_batched(t)) t = lower(t);
+        }
+    }
+}
+
+void Call::together() {
+    check_inplace();
+    for (Value& v : stack) {
+        if (auto* t = v.as<Tensor>()) v = expanded(*t);
+        else if (auto* list = v.as<std::vector<Tensor>>())
+            for (Tensor& t : *list) t = expanded(t);
+    }
+}
+
+void Call::run() { run(op); }
+
+void Call::run(const Operator& other) {
+    StageMask mask = dispatch_state.on;
+    each_tensor(stack, [&](const Tensor& t) { mask |= t.impl()->stages(); });
+    other.boxed(other, mask & ~dispatch_state.off & kBelow, stack);
+}
+
+// An empty result that was not asked for has no dimension for the examples.
+Tensor Call::with_rows(const Tensor& t) const {
+    if (!t.defined() || (t.dim() > 0 && t.sizes()[0] == size())) return t;
+    return unbatch(t, *level, true);
+}
+
+void Call::wrap() {
+    if (original_.defined()) {
+        // What was written may require grad now.
+        const Tensor& value = batched(original_).value;
+        if (value.requires_grad()) {
+            original_.impl()->set_stage(Stage::Autograd, true);
+            original_.impl()->set(Flag::NonLeaf);
+        }
+        stack.clear();
+        stack.emplace_back(original_);
+        return;
+    }
+    for (Value& v : stack) {
+        if (auto* t = v.as<Tensor>()) v = batch(with_rows(*t), level);
+        else if (auto* list = v.as<std::vector<Tensor>>())
+            for (Tensor& t : *list) t = batch(with_rows(t), level);
+        else if (!v.is_none()) throw_runtime("%s: gives no tensor, so vmap cannot batch it", op.name);
+    }
+}
+
+void Call::give(const Tensor& result) {
+    stack.clear();
+    stack.emplace_back(result);
+    wrap();
+}
+
+void Call::give(std::vector<Tensor> results) {
+    stack.clear();
+    for (Tensor& t : results) stack.emplace_back(t.defined() ? Value(std::move(t)) : Value());
+    wrap();
+}
+
+void Call::give_as_is(const Tensor& result) {
+    stack.clear();
+    stack.emplace_back(result);
+}
+
+void Call::fail_shape_depends_on_values() const {
+    throw_runtime(
+        "%s: the shape of the result depends on values, so the examples of a vmap would differ in shape\n"
+        "hint: keep the shape and mask what is not wanted, as torch.where(condition, x, 0) does",
+        op.name);
+}
+
+int64_t wrap_dim(const char* op, int64_t dim, int64_t rank) {
+    const int64_t range = rank ? rank : 1;
+    RL_CHECK(dim >= -range && dim < range, throw_index, "%s(dim): dim must be in [%lld, %lld], got %lld", op,
+             (long long)-range, (long long)range - 1, (long long)dim);
+    return dim < 0 ? dim + range : dim;
+}
+
+Tensor pad_rank(const Tensor& t, int64_t rank) {
+    const int64_t own = t.dim() - 1;
+    if (own >= rank) return t;
+    int64_t sizes[kMaxDims];
+    RL_CHECK(rank < kMaxDims, throw_runtime, "a tensor has at most %d dimensions", kMaxDims);
+    sizes[0] = t.sizes()[0];
+    std::fill_n(sizes + 1, rank - own, 1);
+    std::copy_n(t.sizes().data() + 1, own, sizes + 1 + rank - own);
+    return ops::view(t, IntList(sizes, static_cast<size_t>(rank + 1)));
+}
+
+Tensor fold(const Tensor& t) {
+    std::vector<int64_t> sizes(t.sizes().begin() + 1, t.sizes().end());
+    sizes[0] *= t.sizes()[0];
+    return ops::reshape(t, sizes);
+}
+
+Tensor unfold(const Tensor& t, int64_t batch) {
+    std::vector<int64_t> sizes(t.sizes().begin(), t.sizes().end());
+    sizes[0] = batch ? sizes[0] / batch : 0;
+    sizes.insert(sizes.begin(), batch);
+    return ops::view(t, sizes);
+}
+
+namespace rules {
+
+void compose(Call&) {}  // the stage sees to it
+
+// The slow path: one example after the other.
+void loop(Call& c) {
+    const int64_t n = c.size();
+    RL_CHECK(n > 0, throw_not_implemented,
+             "%s: has no batching rule, and no examples to learn the result's shape from", c.op.name);
+    report_slow(c.op.name);
+    std::vector<std::vector<char>> is_row(c.stack.size());
+    for (size_t i = 0; i < c.stack.size(); ++i) {
+        if (auto* list = c.stack[i].as<std::vector<Tensor>>())
+            for (const Tensor& t : *list) is_row[i].push_back(c.is_batched(t));
+        else is_row[i].push_back(c.is_batched(i));
+    }
+    c.unwrap();
+    Stack arguments;
+    arguments.swap(c.stack);
+    std::vector<std::vector<Tensor>> results;  // by result, by example
+    std::vector<size_t> lengths;  // of results that are lists; 0: no list
+    for (int64_t b = 0; b < n; ++b) {
+        c.stack = arguments;
+        for (size_t i = 0; i < arguments.size(); ++i) {
+            if (auto* list = c.stack[i].as<std::vector<Tensor>>()) {
+                for (size_t k = 0; k < list->size(); ++k)
+                    if (is_row[i][k]) (*list)[k] = ops::select((*list)[k], 0, b);
+            } else if (is_row[i][0]) {
+                c.stack[i] = ops::select(*arguments[i].as<Tensor>(), 0, b);
+            }
+        }
+        c.run();
+        if (c.op.form == Form::InPlace) continue;
+        size_t at = 0;
+        for (size_t r = 0; r < c.stack.size(); ++r) {
+            std::vector<Tensor> one;
+            if (auto* list = c.stack[r].as<std::vector<Tensor>>()) one = *list;
+            else if (auto* t = c.stack[r].as<Tensor>()) one.push_back(*t);
+            else if (!c.stack[r].is_none())
+                throw_runtime("%s: gives no tensor, so vmap cannot batch it", c.op.name);
+            else one.emplace_back();
+            if (b == 0) lengths.push_back(c.stack[r].as<std::vector<Tensor>>() ? one.size() : SIZE_MAX);
+            for (Tensor& t : one) {
+                if (b == 0) results.emplace_back();
+                RL_CHECK(at < results.size(), throw_runtime,
+                         "%s: gives a different number of tensors for each example", c.op.name);
+                results[at++].push_back(std::move(t));
+            }
+        }
+    }
+    c.stack.clear();
+    if (c.op.form == Form::InPlace) return c.wrap();
+    size_t at = 0;
+    auto stacked = [&] {
+        std::vector<Tensor>& rows = results[at++];
+        return rows[0].defined() ? ops::stack(rows, 0) : Tensor();
+    };
+    for (size_t length : lengths) {
+        if (length == SIZE_MAX) {
+            Tensor t = stacked();
+            c.stack.emplace_back(t.defined() ? Value(t) : Value());
+        } else {
+            std::vector<Tensor> list;
+            for (size_t k = 0; k < length; ++k) list.push_back(stacked());
+            c.stack.emplace_back(std::move(list));
+        }
+    }
+    c.wrap();
+}
+
+void depends_on_values(Call& c) { c.fail_shape_depends_on_values(); }
+
+void unsupported(Call& c) { throw_not_implemented("%s: is not possible inside vmap", c.op.name); }
+
+// Trailing dimensions are what the operator is about; what is in front of them is as it is.
+void front(Call& c) {
+    c.unwrap();
+    c.finish();
+}
+
+void side_by_side(Call& c) {
+    c.unwrap();
+    const Tensor t = c.get<Tensor>(0);
+    bool fits = t.is_contiguous();
+    if (c.op.name == std::string_view("view_as_complex") && t.dim() > 0) {
+        fits = t.strides().back() == 1 && t.impl()->offset() % 2 == 0;
+        for (int64_t stride : t.strides().first(t.strides().size() - 1)) fits &= stride % 2 == 0;
+    }
+    if (!fits) c.stack[0] = ops::clone(t, "contiguous");
+    c.finish();
+}
+
+// An example's memory format means nothing for all of them.
+void clone(Call& c) {
+    if (const auto* format = c.stack[1].as<std::string>(); format && *format != "contiguous")
+        c.stack[1] = Value();
+    front(c);
+}
+
+void batched_first(Call& c) {
+    if (!c.is_batched(0)) c.stack[0] = batch(ops::clone(c.expanded(c.tensor(0)), "contiguous"), c.level);
+    // On with the operator's body, whose operators see batched tensors.
+    StageMask mask = dispatch_state.on;
+    each_tensor(c.stack, [&](const Tensor& t) { mask |= t.impl()->stages(); });
+    c.op.boxed(c.op, mask & ~dispatch_state.off & (bit(Stage::Batch) - 1), c.stack);
+}
+
+// The same of operators that want all tensors batched alike.
+void leading(Call& c) {
+    c.together();
+    c.finish();
+}
+
+}  // namespace rules
+}  // namespace batching
+
+namespace {
+
+void set_requires_grad(const Tensor& t, bool on) {
+    Batched& b = meta_or_null(t.impl())->batched;
+    if (on && !b.value.requires_grad()) {
+        // A leaf of its own: the value may be the user's tensor, or have fewer levels than there are examples.
+        Tensor whole = expand_to_open_levels(t);
+        const Batched& all = batched(whole);
+        Tensor leaf = make_alias(all.value);
+        copy_tangent(all.value, leaf);
+        leaf.set_requires_grad(true);
+        b = {leaf, all.levels, all.innermost};
+        t.impl()->set_stage(Stage::Autograd, true);
+        return;
+    }
+    b.value.set_requires_grad(on);
+    t.impl()->set_stage(Stage::Autograd, b.value.requires_grad());
+}
+
+}  // namespace
+
+void set_slow_path_report(void (*report)(const char* op)) { batching::slow_report.store(report); }
+
+std::vector<std::string> slow_path_taken(bool forget) {
+    std::lock_guard lock(batching::slow_mutex);
+    std::vector<std::string> names = batching::slow;
+    if (forget) batching::slow.clear();
+    return names;
+}
+
+void install_batch() {
+    set_batch_table({set_requires_grad});
+    install_fallback(Stage::Batch, batching::batch_stage);
+}
+
+}  // namespace rushlight::autograd

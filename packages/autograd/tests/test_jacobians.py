@@ -1,0 +1,288 @@
+"""jacrev, jacfwd, hessian; batched gradients of every operator; Functions inside of vmap."""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+from vmap_samples import CASES, calls
+
+import rushlight_core as core
+from rushlight_autograd import Function, functional
+from rushlight_autograd import grad as gradient
+from rushlight_autograd.batching import slow_path_taken, vmap
+from rushlight_autograd.jacobians import hessian, jacfwd, jacrev
+from rushlight_autograd.transforms import grad, jvp, vjp
+from rushlight_core import Tensor
+
+D = core.float64
+# Kernels of gradients that are computed example by example.
+SLOW = {"_ctc_loss_backward", "embedding_dense_backward", "_embedding_bag"}
+
+
+@pytest.mark.parametrize(("op", "text"), CASES, ids=lambda v: v if isinstance(v, str) else v.name)
+def test_gradients_for_many_vectors(op, text) -> None:
+    """The rules of what formulas call: vmap of a vjp against a loop over its vectors."""
+    slow_path_taken(True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for call in calls(op, text):
+            which = [i for i, x in enumerate(call.tensors) if x.is_floating_point() and x.dtype is D]
+            if which and op.differentiable:
+                _compare(op, call, which)
+    taken = set(slow_path_taken(True))
+    assert taken <= SLOW, f"the gradient of {op.name} takes the slow path through {sorted(taken - SLOW)}"
+
+
+def _compare(op, call, which) -> None:
+    def function(*leaves: Tensor):
+        given = list(call.tensors)
+        for i, x in zip(which, leaves, strict=True):
+            given[i] = x
+        y = call.function(*given)
+        results = y if isinstance(y, (tuple, list)) else (y,)
+        return [r for r in results if isinstance(r, Tensor) and r.dtype is D and r.requires_grad]
+
+    try:
+        outputs, back = vjp(function, *(call.tensors[i] for i in which))
+    except (RuntimeError, TypeError, ValueError, NotImplementedError, IndexError):
+        return
+    if not outputs:
+        return
+    vectors = [core.stack([core.ones_like(y) * (1 + k) + y.detach() * k for k in range(3)]) for y in outputs]
+    try:
+        want = [back([v[k] for v in vectors]) for k in range(3)]
+    except (RuntimeError, NotImplementedError):
+        return  # has no derivative
+    got = vmap(back)(vectors)
+    if len(which) == 1:
+        got, want = (got,), [(w,) for w in want]
+    for i, g in enumerate(got):
+        expected = core.stack([w[i] for w in want])
+        assert g.shape == expected.shape
+        assert core.allclose(g, expected, rtol=1e-7, atol=1e-9, equal_nan=True), (
+            f"{op.name}: input {i}\n{g}\n{expected}"
+        )
+
+
+def _x(*values: float) -> Tensor:
+    return core.tensor(values, dtype=D)
+
+
+X = _x(0.3, 0.7, 1.1)
+
+
+def _cube(x: Tensor) -> Tensor:
+    return (x**3).sum() * x[0]
+
+
+def _matrix() -> Tensor:
+    a, b, c = X.tolist()
+    s = a**3 + b**3 + c**3
+    diagonal = 6 * X * a + _x(6 * a * a, 0, 0)
+    off = 3 * X**2 * _x(0, 1, 1)
+    result = core.diag(diagonal)
+    result[0] += off
+    result[:, 0] += off
+    assert s > 0
+    return result
+
+
+@pytest.mark.parametrize("outer", [jacrev, jacfwd])
+@pytest.mark.parametrize("inner", [jacrev, jacfwd, grad])
+def test_second_derivatives(outer, inner) -> None:
+    result = outer(inner(_cube))(X)
+    assert core.allclose(result, _matrix())
+    assert not result.requires_grad
+    assert core.allclose(hessian(_cube)(X), result)
+
+
+@pytest.mark.parametrize("transform", [jacrev, jacfwd])
+@pytest.mark.parametrize("chunk", [None, 1, 2])
+def test_jacobians(transform, chunk) -> None:
+    def f(x, state):
+        return {"sum": x.sum(), "product": x.view(3, 1) * state["w"]}
+
+    state = {"w": _x(1, 2)}
+    got = transform(f, argnums=(0, 1), chunk_size=chunk)(X, state)
+    assert got["sum"][0].tolist() == [1, 1, 1]
+    assert got["sum"][1]["w"].tolist() == [0, 0]
+    by_x = core.zeros(3, 2, 3, dtype=D)
+    by_w = core.zeros(3, 2, 2, dtype=D)
+    for i in range(3):
+        for j in range(2):
+            by_x[i, j, i] = state["w"][j]
+            by_w[i, j, j] = X[i]
+    assert core.allclose(got["product"][0], by_x)
+    assert core.allclose(got["product"][1]["w"], by_w)
+    result, aux = transform(lambda x: (x * 2, x + 1), has_aux=True)(X)
+    assert core.allclose(result, 2 * core.eye(3, dtype=D))
+    assert core.allclose(aux, X + 1)
+
+
+def test_jacobians_of_each_example() -> None:
+    rows = core.stack([X, 2 * X])
+    for transform in (jacrev, jacfwd, hessian):
+        got = vmap(transform(_cube))(rows)
+        assert core.allclose(got, core.stack([transform(_cube)(x) for x in rows]))
+    assert core.allclose(jacfwd(jacfwd(jacfwd(_cube)))(X), jacrev(jacrev(jacrev(_cube)))(X))
+
+
+def test_a_jacobian_goes_on_into_the_graph() -> None:
+    w = X.clone().requires_grad_()
+    jacrev(lambda x: x * w)(X).sum().backward()
+    assert w.grad.tolist() == [1, 1, 1]
+    w.grad = None
+    jacfwd(lambda x: x * w)(X).sum().backward()
+    assert w.grad.tolist() == [1, 1, 1]
+
+
+def test_products_with_the_hessian() -> None:
+    v = _x(1, 2, 3)
+    want = _matrix() @ v
+    assert core.allclose(jvp(grad(_cube), (X,), (v,))[1], want)
+    assert core.allclose(vjp(grad(_cube), X)[1](v), want)
+    assert core.allclose(grad(lambda x: (grad(_cube)(x) * v).sum())(X), want)
+
+
+def test_the_function_runs_once() -> None:
+    runs = []
+
+    def f(x):
+        runs.append(1)
+        return x.sin()
+
+    jacrev(f)(X)
+    jacfwd(f)(X)
+    functional.jacobian(f, X, vectorize=True)
+    assert len(runs) == 3
+
+
+@pytest.mark.parametrize("strategy", ["reverse-mode", "forward-mode"])
+def test_functional_jacobian(strategy: str) -> None:
+    def f(a, b):
+        return a * b.sum(), (a * b).sum()
+
+    for inputs, function in (((X, X + 1), f), (X, core.sin)):
+        plain = functional.jacobian(function, inputs, strategy=strategy)
+        batched = functional.jacobian(function, inputs, strategy=strategy, vectorize=True)
+        _assert_alike(plain, batched)
+    twice = functional.hessian(_cube, X, vectorize=True, outer_jacobian_strategy=strategy)
+    assert core.allclose(twice, _matrix())
+    with pytest.raises(RuntimeError, match="exclude each other"):
+        functional.jacobian(core.sin, X, vectorize=True, strict=True)
+    x = X.clone().requires_grad_()
+    functional.jacobian(_cube, x, create_graph=True, vectorize=True, strategy=strategy).sum().backward()
+    assert core.allclose(x.grad, _matrix().sum(0))
+
+
+def _assert_alike(a, b) -> None:
+    if isinstance(a, tuple):
+        for one, other in zip(a, b, strict=True):
+            _assert_alike(one, other)
+    else:
+        assert core.allclose(a, b)
+
+
+def test_batched_gradients() -> None:
+    x = X.clone().requires_grad_()
+    y = x.sin()
+    (rows,) = gradient(y, x, core.eye(3, dtype=D), is_grads_batched=True, retain_graph=True)
+    assert core.allclose(rows, core.diag(X.cos()))
+    (rows,) = gradient(y, x, core.eye(3, dtype=D), is_grads_batched=True, create_graph=True)
+    rows.sum().backward()
+    assert core.allclose(x.grad, -X.sin())
+    with pytest.raises(RuntimeError, match="one first dimension"):
+        gradient(x.sum(), x, core.tensor(1.0, dtype=D), is_grads_batched=True)
+
+
+# --- Functions ---
+
+
+class Cube(Function):
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x, w):
+        return x**3 * w
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx, g):
+        x, w = ctx.saved_tensors
+        assert len(ctx.needs_input_grad) == 2
+        return g * 3 * x**2 * w, g * x**3
+
+
+class Scale(Function):
+    @staticmethod
+    def forward(ctx, x, k):
+        ctx.k = k
+        return x * k
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * ctx.k, None
+
+    @staticmethod
+    def vmap(info, in_dims, x, k):
+        assert in_dims == (0, None)
+        assert (info.batch_size, info.randomness) == (3, "error")
+        return Scale.apply(x, k), 0
+
+
+def test_functions_inside_of_vmap() -> None:
+    rows, w = core.stack([X, X * 2]), _x(1, 2, 3).requires_grad_()
+    got = vmap(Cube.apply, (0, None))(rows, w)
+    assert core.allclose(got, rows**3 * w)
+    got.sum().backward()
+    assert core.allclose(w.grad, (rows**3).sum(0))
+    assert core.allclose(
+        vmap(grad(lambda x: Cube.apply(x, w.detach()).sum()))(rows), 3 * rows**2 * w.detach()
+    )
+    twice = vmap(vmap(Cube.apply))(rows.view(2, 3, 1), core.stack([X, X]).view(2, 3, 1))
+    assert core.allclose(twice.view(2, 3), rows**3 * X)
+    second = vmap(grad(lambda x: grad(lambda x: Cube.apply(x, w.detach()).sum())(x).sum()))(rows)
+    assert core.allclose(second, 6 * rows * w.detach())
+    assert core.allclose(vmap(lambda x: Scale.apply(x, 3))(X), X * 3)
+
+
+def test_functions_that_say_nothing_of_batches() -> None:
+    class Plain(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+    with pytest.raises(RuntimeError, match=r"Plain: cannot be used inside vmap.*\n.*generate_vmap_rule"):
+        vmap(Plain.apply)(X)
+
+    class Both(Scale):
+        generate_vmap_rule = True
+
+    with pytest.raises(RuntimeError, match="needs one of them"):
+        vmap(lambda x: Both.apply(x, 2))(X)
+
+
+def test_gradcheck_of_batches() -> None:
+    from rushlight_autograd import GradcheckError, gradcheck
+
+    x = X.clone().requires_grad_()
+    assert gradcheck(lambda x: x.sin().cumsum(0), [x], check_batched_grad=True)
+
+    class Wrong(Function):
+        """Its gradient is right for one vector, and doubled for many."""
+
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * (4 if g._is_batched() else 2)
+
+    assert gradcheck(Wrong.apply, [x])
+    with pytest.raises(GradcheckError, match="batched reverse"):
+        gradcheck(Wrong.apply, [x], check_batched_grad=True)

@@ -1,0 +1,371 @@
+"""vmap of every operator against a loop over its examples, and what vmap itself promises."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, NamedTuple
+
+import pytest
+from vmap_samples import CASES, Call, calls, variants
+
+import rushlight_core as core
+from rushlight_autograd.batching import slow_path_taken, vmap, warn_of_slow_path
+from rushlight_autograd.transforms import grad, jvp, vjp
+from rushlight_autograd.tree import flatten
+from rushlight_core import Tensor
+from rushlight_core.codegen.model import Op
+
+# Operators that are computed example by example, always or for some arguments. Whoever adds to the list makes vmap of an
+# operator slow: docs/function-transforms.md shows it.
+SLOW = {
+    *(
+        "_embedding_bag",
+        "bucketize",
+        "bucketize.number",
+        "ctc_loss",
+        "embedding",
+        "histc",
+        "index_fill_",
+        "isin",
+        "istft",
+    ),
+    *(
+        "linalg_tensorinv",
+        "linalg_tensorsolve",
+        "masked_scatter_",
+        "nonzero_static",
+        "put_",
+        "searchsorted.number",
+    ),
+}
+# The result's shape depends on values.
+SHAPELESS = {"argwhere", "bincount", "masked_select", "nonzero", "nonzero.as_tuple", "where.indices"}
+SHAPELESS |= {"repeat_interleave.tensor", "repeat_interleave.repeats"}
+ROWS = 3
+
+
+def _tolerance(dtype: Any) -> dict[str, float]:
+    if dtype in (core.float64, core.complex128):
+        return {"rtol": 1e-7, "atol": 1e-9}
+    return {"rtol": 2e-3, "atol": 1e-4}
+
+
+def _assert_same(got: list[Tensor], want: list[Tensor], where: str) -> None:
+    assert len(got) == len(want), where
+    for a, b in zip(got, want, strict=True):
+        assert (a.shape, a.dtype) == (b.shape, b.dtype), where
+        wide = core.complex128 if a.dtype.is_complex else core.float64
+        close = core.allclose(a.to(wide), b.to(wide), equal_nan=True, **_tolerance(a.dtype))
+        assert close, f"{where}:\n{a}\n{b}"
+
+
+class Batch(NamedTuple):
+    """Some of a call's tensors with a row for each example, and what a loop over them gives."""
+
+    rows: list[list[Tensor] | None]
+    want: list[Tensor]
+
+
+def _by_loop(call: Call, which: set[int]) -> Batch | None:
+    """None where the operator refuses an example, or gives no tensors."""
+    rows = [variants(x, ROWS) if i in which else None for i, x in enumerate(call.tensors)]
+    results = []
+    for b in range(ROWS):
+        given = [x if r is None else r[b] for x, r in zip(call.tensors, rows, strict=True)]
+        try:
+            results.append(flatten(call.function(*given))[0])
+        except (RuntimeError, ValueError, TypeError, IndexError, NotImplementedError):
+            return None
+    if not all(isinstance(y, Tensor) for y in results[0]):
+        return None
+    try:
+        return Batch(rows, [core.stack(list(column)) for column in zip(*results, strict=True)])
+    except (RuntimeError, ValueError):
+        return None  # shapes that depend on values
+
+
+def _batched(call: Call, batch: Batch, dim: int) -> list[Tensor]:
+    given = [x if r is None else core.stack(r, dim) for x, r in zip(call.tensors, batch.rows, strict=True)]
+    dims = tuple(None if r is None else dim for r in batch.rows)
+    return flatten(vmap(call.function, dims)(*given))[0]
+
+
+@pytest.mark.parametrize(("op", "text"), CASES, ids=lambda v: v if isinstance(v, str) else v.name)
+def test_operator(op, text) -> None:
+    """All tensors batched, in front and behind, each alone, and twice."""
+    slow_path_taken(True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for call in calls(op, text):
+            count = len(call.tensors)
+            for which in [set(range(count)), *({i} for i in range(count) if count > 1)]:
+                batch = _by_loop(call, which) if count else None
+                if batch is None:
+                    continue
+                where = f"{op.name}({text}), batched {sorted(which)}"
+                try:
+                    got = _batched(call, batch, 0)
+                except RuntimeError as error:
+                    if not _may_refuse(op, which, count, str(error)):
+                        raise
+                    continue
+                _assert_same(got, batch.want, where)
+                if op.name != "as_strided":  # which reads the strides
+                    _assert_same(_batched(call, batch, -1), batch.want, f"{where}, at the end")
+                if which == set(range(count)):
+                    _nested(call, batch, where)
+    taken = set(slow_path_taken(True))
+    assert taken <= SLOW, f"{op.name} takes the slow path through {sorted(taken - SLOW)}"
+
+
+def _may_refuse(op: Op, which: set[int], count: int, text: str) -> bool:
+    """What cannot be: a shape that depends on values; one tensor that all examples write."""
+    if op.name in SHAPELESS:
+        return "depends on values" in text
+    writes = op.name == "batch_norm" or (op.base.endswith("_") and which != set(range(count)))
+    return writes and "inside vmap" in text
+
+
+def _nested(call: Call, batch: Batch, where: str) -> None:
+    """Two levels: the outer one batches some tensors, the inner one the others."""
+    rows = [core.stack(r) for r in batch.rows if r is not None]
+    outer = [0 if i % 2 == 0 else None for i in range(len(rows))]
+    inner = [None if d == 0 else 0 for d in outer]
+    if None not in outer:  # a single tensor: in both
+        twice = core.stack([rows[0], rows[0]])
+        got = flatten(vmap(vmap(call.function))(twice))[0]
+        _assert_same([g[1] for g in got], batch.want, f"{where}, nested")
+        return
+    try:
+        want = [
+            [
+                flatten(call.function(*(x[a] if d == 0 else x[b] for x, d in zip(rows, outer, strict=True))))[
+                    0
+                ]
+                for b in range(ROWS)
+            ]
+            for a in range(ROWS)
+        ]
+    except (RuntimeError, ValueError, IndexError):
+        return
+    try:
+        got = flatten(vmap(vmap(call.function, tuple(inner)), tuple(outer))(*rows))[0]
+    except RuntimeError as error:
+        if not ("inside vmap" in str(error) or "depends on values" in str(error)):
+            raise
+        return
+    stacked = [
+        core.stack([core.stack([want[a][b][k] for b in range(ROWS)]) for a in range(ROWS)])
+        for k in range(len(want[0][0]))
+    ]
+    _assert_same(got, stacked, f"{where}, nested")
+
+
+# --- what vmap promises ---
+
+X = core.arange(12.0).view(4, 3) / 7
+
+
+def test_where_examples_lie() -> None:
+    weights = core.tensor([1.0, 2.0, 3.0])
+    assert vmap(core.dot, (0, None))(X, weights).tolist() == pytest.approx((X @ weights).tolist())
+    assert vmap(core.dot, (1, None))(X.t(), weights).tolist() == pytest.approx((X @ weights).tolist())
+    assert vmap(lambda x: x * 2, out_dims=1)(X).tolist() == (X.t() * 2).tolist()
+    assert vmap(lambda x: x * 2, out_dims=-1)(X).tolist() == (X.t() * 2).tolist()
+    pair = vmap(lambda x: (x, {"sum": x.sum()}), out_dims=(1, 0))(X)
+    assert pair[0].shape == (3, 4)
+    assert pair[1]["sum"].tolist() == pytest.approx(X.sum(1).tolist())
+    assert vmap(lambda x: weights, out_dims=None)(X) is weights
+    assert vmap(lambda x: (x, "name"), out_dims=(0, None))(X)[1] == "name"
+    assert vmap(lambda x, k: x * k)(X, 2).tolist() == (X * 2).tolist()
+    assert vmap(lambda x: weights)(X).tolist() == [[1, 2, 3]] * 4
+
+
+def test_containers_and_keywords() -> None:
+    def f(state, k, *, shift):
+        return state["a"] * k + state["b"][0] + shift
+
+    got = vmap(f, ({"a": 0, "b": None}, None))({"a": X, "b": [core.ones(3)]}, 2, shift=X)
+    assert core.allclose(got, X * 3 + 1)
+    got = vmap(lambda pair: pair[0] + pair[1], ((0, None),))((X, core.ones(3)))
+    assert got.tolist() == (X + 1).tolist()
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 3, 100])
+def test_chunks(chunk: int) -> None:
+    f = vmap(lambda x: (x.sum(), x), out_dims=(0, 1), chunk_size=chunk)
+    total, rows = f(X)
+    assert total.tolist() == pytest.approx(X.sum(1).tolist())
+    assert rows.tolist() == X.t().tolist()
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda: vmap(lambda x: x, "0")(X), "in_dims must be an int or a tuple, got str"),
+        (lambda: vmap(lambda x: x, (0, 0))(X), "container like the positional arguments"),
+        (lambda: vmap(lambda x: x, 2)(X), r"dimension 2 of an argument of shape \(4, 3\)"),
+        (lambda: vmap(lambda x, y: x, (0, 0))(X, X[:3]), "differ in their number of examples, 4 and 3"),
+        (lambda: vmap(lambda x, y: x, (0, 0))(X, 3), "argument that is int"),
+        (lambda: vmap(lambda x: x, (None,))(X), "no argument is a Tensor to be batched"),
+        (lambda: vmap(lambda: X)(), "called without arguments"),
+        (lambda: vmap(lambda x: 3.0)(X), "nothing but Tensors, got float"),
+        (lambda: vmap(lambda x: x, out_dims=(0, 0))(X), "out_dims must be a container like the result"),
+        (
+            lambda: vmap(lambda x: x, out_dims=3)(X),
+            r"dimension 3 of a result whose examples have shape \(3,\)",
+        ),
+        (lambda: vmap(lambda x: x, out_dims="a")(X), "must hold ints and None"),
+        (lambda: vmap(lambda x: x, out_dims=None)(X), "different for each example"),
+        (lambda: vmap(lambda x: x, chunk_size=0), "chunk_size"),
+    ],
+)
+def test_wrong_arguments(call, text) -> None:
+    with pytest.raises((ValueError, IndexError), match=text):
+        call()
+
+
+@pytest.mark.parametrize(
+    ("function", "text"),
+    [
+        (lambda x: x if x.sum() > 0 else -x, r"bool\(\): inside vmap.*\n.*torch.where"),
+        (lambda x: x * x[0].item(), r"item\(\): inside vmap"),
+        (lambda x: core.tensor(x.tolist()), r"tolist\(\): inside vmap"),
+        (lambda x: core.tensor(x.numpy()), r"numpy\(\): inside vmap"),
+        (lambda x: x + x.data_ptr(), r"data_ptr\(\): inside vmap"),
+        (lambda x: x[x > 0], "depends on values"),
+        (lambda x: x.nonzero(), "depends on values"),
+        (lambda x: core.zeros(3).add_(x), "add_: inside vmap this would write"),
+        (lambda x: core.sin(x, out=core.zeros(3)), "out= is not possible"),
+        (lambda x: x + core.rand(3), "randomness='error'"),
+        (lambda x: core.equal(x, x), "equal"),
+    ],
+)
+def test_what_has_no_meaning_inside(function, text) -> None:
+    with pytest.raises(RuntimeError, match=text):
+        vmap(function)(X)
+
+
+def test_randomness() -> None:
+    zeros = core.zeros(4, 3)
+    for draw in (lambda x: x + core.rand(3), lambda x: core.rand_like(x), lambda x: x.clone().uniform_(),
+                 lambda x: core.randperm(50)[:3] + x, lambda x: core.bernoulli(x + 0.5)):  # fmt: skip
+        rows = vmap(draw, randomness="same")(zeros).tolist()
+        assert all(row == rows[0] for row in rows)
+    different = vmap(lambda x: x + core.rand(3), randomness="different")(zeros).tolist()
+    assert len({tuple(row) for row in different}) == 4
+    with pytest.raises(RuntimeError, match="must be 'error'"):
+        vmap(lambda x: x, randomness="none")
+
+
+def test_in_place_on_what_is_batched() -> None:
+    def f(x):
+        y = core.zeros_like(x)
+        y += x
+        y[0] = 5
+        y[1:].mul_(2)
+        return y
+
+    want = X * 2
+    want[:, 0] = 5
+    before = X.clone()
+    assert vmap(f)(X).tolist() == want.tolist()
+    assert X.tolist() == before.tolist()
+
+
+def test_a_batched_tensor_shows_its_level() -> None:
+    shown = []
+
+    def f(x):
+        shown.append(repr(x))
+        return x
+
+    vmap(vmap(f))(core.ones(1, 2))
+    assert shown[0].startswith("BatchedTensor(lvl=2, bdim=0, value=\n    BatchedTensor(lvl=1, bdim=0, value=")
+    assert "tensor([[1., 1.]])" in shown[0]
+
+
+def test_a_tensor_that_has_escaped() -> None:
+    kept = []
+    vmap(lambda x: (kept.append(x), x)[1])(X)
+    with pytest.raises(RuntimeError, match="after its vmap was over"):
+        kept[0] + 1
+
+
+def test_the_slow_path_is_told_once() -> None:
+    slow_path_taken(True)
+    before = warn_of_slow_path(True)
+    try:
+        with pytest.warns(UserWarning, match="vmap: histc has no batching rule"):
+            vmap(lambda x: core.histc(x, 3))(X)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            vmap(lambda x: core.histc(x, 3))(X)
+        assert slow_path_taken() == ["histc"]
+    finally:
+        warn_of_slow_path(before)
+        slow_path_taken(True)
+
+
+def test_dtypes_are_those_of_an_example() -> None:
+    """A tensor without dimensions gives way to one that has some, also where it has a row for each example."""
+    scalars = core.ones(4, dtype=core.float64)
+    assert vmap(core.add)(X, scalars).dtype is core.float32
+    assert vmap(core.add, (0, None))(scalars, core.tensor(1.0)).dtype is core.float64
+    assert (
+        vmap(core.add, (0, None))(scalars.float(), core.tensor(1.0, dtype=core.float64)).dtype is core.float64
+    )
+    assert vmap(core.mul)(core.ones(4, 2, dtype=core.int64), core.ones(4)).dtype is core.float32
+
+
+# --- together with derivatives ---
+
+
+def test_gradients_of_each_example() -> None:
+    weight = core.randn(2, 3)
+
+    def loss(w, x):
+        return (w @ x).sin().sum()
+
+    want = core.stack([grad(loss)(weight, x) for x in X])
+    for start in (weight, weight.clone().requires_grad_()):
+        got = vmap(grad(loss), (None, 0))(start, X)
+        assert core.allclose(got, want, atol=1e-6)
+    got = vmap(lambda x: grad(lambda w: loss(w, x))(weight))(X)  # closed over
+    assert core.allclose(got, want, atol=1e-6)
+
+
+def test_parameters_outside_get_the_sum() -> None:
+    weight = core.randn(3).requires_grad_()
+    vmap(lambda x: (weight * x).sum())(X).sum().backward()
+    assert weight.grad.tolist() == pytest.approx(X.sum(0).tolist())
+    total = grad(lambda w: vmap(lambda x: (w * x * w).sum())(X).sum())(weight)
+    assert total.tolist() == pytest.approx((2 * weight * X.sum(0)).tolist(), rel=1e-5)
+
+
+def test_requires_grad_inside() -> None:
+    def f(x):
+        x = x * 1
+        x.requires_grad_()
+        y = (x**3).sum()
+        from rushlight_autograd import grad as gradient
+
+        return gradient(y, x)[0]
+
+    assert core.allclose(vmap(f)(X), 3 * X**2)
+    assert not X.requires_grad
+
+
+def test_forward_mode_inside_and_outside() -> None:
+    v = core.ones(3)
+    assert core.allclose(vmap(lambda x: jvp(core.sin, (x,), (v,))[1])(X), X.cos())
+    assert core.allclose(vmap(lambda v: jvp(core.sin, (X[1],), (v,))[1])(X), X[1].cos() * X)
+    assert core.allclose(jvp(vmap(core.sin), (X,), (core.ones_like(X),))[1], X.cos())
+    second = vmap(lambda x: jvp(lambda x: jvp(core.sin, (x,), (v,))[1], (x,), (v,))[1])(X)
+    assert core.allclose(second, -X.sin())
+
+
+def test_vjp_over_vectors() -> None:
+    _, back = vjp(lambda x: x.sin().cumsum(0), X[1])
+    rows = vmap(back)(core.eye(3))
+    assert core.allclose(rows, core.stack([back(e) for e in core.eye(3)]))

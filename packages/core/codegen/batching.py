@@ -1,0 +1,74 @@
+"""Batching rules: which function of autograd's src/batch/ serves an operator in vmap, and what it knows of arguments.
+
+`packages/autograd/batching/*.yaml` name rules; where it does not, the operator's kind decides.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from .argument_types import TYPES
+from .loader import EntryError, load_entries
+from .model import Form, Op
+from .schema import Argument
+from .writer import GENERATED
+
+_BY_KIND = {"pointwise": "pointwise", "reduce": "dims", "view": "dims", "composite": "compose"}
+_SLOW = "loop"
+_DIMENSIONS = {
+    *("dim", "dims", "dim0", "dim1", "dim2", "axis0", "axis1", "dimension", "source", "destination"),
+    *("start_dim", "end_dim"),
+}
+
+
+def load_batching(folder: Path, ops: list[Op]) -> dict[str, str]:
+    """Operator to rule, for every operator."""
+    rules: dict[str, str] = {}
+    known = {op.name for op in ops}
+    for path, entry in load_entries(folder):
+        where = f"{path}:{entry.pop('__line__')}"
+        if set(entry) != {"rule", "ops"} or not isinstance(entry["ops"], list):
+            raise EntryError(f"{where}: an entry has `rule` and a list `ops`, this one {sorted(entry)}")
+        for name in entry["ops"]:
+            if name not in known:
+                raise EntryError(f"{where}: core has no operator {name!r}")
+            if name in rules:
+                raise EntryError(f"{where}: {name} has the rule {rules[name]!r} already")
+            rules[name] = str(entry["rule"])
+    return {op.name: rules.get(op.name, _BY_KIND.get(op.kind, _SLOW)) for op in ops}
+
+
+def emit_batching(rules: dict[str, str], ops: list[Op]) -> dict[str, str]:
+    """File name to text: lib/batching.cpp, a row for every form."""
+    lines = [f"// {GENERATED.replace('ops/', 'batching/*.yaml, ops/')}"]
+    lines += ['#include "batch/call.h"', '#include "batch/rules.h"', ""]
+    lines += ["namespace rushlight::autograd::batching {", "", "const Row rows[] = {"]
+    for op in ops:
+        rule = rules[op.name]
+        random = "true" if op.random or rule.startswith("random_") else "false"
+        for form in op.forms():
+            if form.kind == "Aux":
+                continue
+            kinds = "".join(_kind(op, form, a) for a in form.schema.arguments)
+            lines.append(f'    {{"{form.name}", {form.hash:#x}ULL, rules::{rule}, "{kinds}", {random}}},')
+    lines += [
+        "    {nullptr, 0, nullptr, nullptr, false}};",
+        "",
+        "}  // namespace rushlight::autograd::batching",
+        "",
+    ]
+    return {"lib/batching.cpp": "\n".join(lines)}
+
+
+def _kind(op: Op, form: Form, a: Argument) -> str:
+    """What a rule makes of an argument: struct Row of src/batch/call.h."""
+    if a.type.is_tensor:
+        return "l" if a.type.name.endswith("[]") else "c" if a.name in op.bool_inputs else "t"
+    lists = (TYPES["int[]"], TYPES["int[]?"])
+    if a.name in _DIMENSIONS:
+        if a.type in lists:
+            return "A" if op.kind == "reduce" else "D"
+        return "n" if op.base.startswith("unsqueeze") else "d"
+    if a.type in lists and a.name in ("size", "input_sizes"):
+        return "s" if a.name == "size" else "i"
+    return "k" if a.name == "keepdim" else "."

@@ -1,0 +1,158 @@
+"""Modules as functions of their parameters and buffers: `rushlight.func.functional_call` and `stack_module_state`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import rushlight_core as core
+from rushlight_core import Tensor
+from rushlight_nn.module import Module
+
+__all__ = ["functional_call", "stack_module_state"]
+
+
+def functional_call(
+    module: Module,
+    parameter_and_buffer_dicts: Mapping[str, Tensor] | Sequence[Mapping[str, Tensor]],
+    args: Any = None,
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    tie_weights: bool = True,
+    strict: bool = False,
+) -> Any:
+    """module(*args, **kwargs) with other parameters and buffers, which it has only during the call.
+
+    Args:
+        module: left as it was, also where the call raises.
+        parameter_and_buffer_dicts: tensors by the names of `named_parameters` and `named_buffers`; those that are not
+            named stay. Several dictionaries count as one. What the module writes in place, running statistics say, is
+            written to these tensors.
+        args: a tuple of arguments, or one that is no tuple.
+        kwargs: keyword arguments.
+        tie_weights: whether a parameter that the module has under several names is replaced under all of them.
+        strict: whether every parameter and buffer must be named, and nothing else.
+
+    Raises:
+        ValueError: a name stands in two dictionaries, or one parameter would get two values.
+        RuntimeError: with `strict`, names are missing or unknown.
+        AttributeError: the module has no parameter or buffer of a name.
+    """
+    given = _merged(parameter_and_buffer_dicts)
+    places = _places(module)
+    if strict:
+        missing, unknown = sorted(set(places) - set(given)), sorted(set(given) - set(places))
+        if missing or unknown:
+            raise RuntimeError(
+                f"functional_call(strict=True): {type(module).__name__} lacks {missing or 'nothing'},"
+                f" and does not know {unknown or 'anything else'}"
+            )
+    arguments = args if isinstance(args, tuple) else () if args is None else (args,)
+    with _replaced(_tied(places, given) if tie_weights else given, module, places):
+        return module(*arguments, **(kwargs or {}))
+
+
+def _merged(dicts: Mapping[str, Tensor] | Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
+    if isinstance(dicts, Mapping):
+        return dict(dicts)
+    if not isinstance(dicts, Sequence) or not all(isinstance(d, Mapping) for d in dicts):
+        raise ValueError(
+            "functional_call(parameter_and_buffer_dicts): must be a dictionary or a sequence of them, got "
+            f"{type(dicts).__name__}"
+        )
+    merged: dict[str, Tensor] = {}
+    for one in dicts:
+        for name, value in one.items():
+            if name in merged:
+                raise ValueError(f"functional_call(): {name!r} stands in two of the dictionaries")
+            merged[name] = value
+    return merged
+
+
+_Place = tuple[dict[str, Any], str]  # a module's table, and the name in it
+
+
+def _places(module: Module) -> dict[str, _Place]:
+    """Where each parameter and buffer is kept, tied ones under all of their names."""
+    found: dict[str, _Place] = {}
+    for path, child in module.named_modules(remove_duplicate=False):
+        for table in (child._parameters, child._buffers):
+            for name, value in table.items():
+                if value is not None:
+                    found[f"{path}.{name}" if path else name] = (table, name)
+    return found
+
+
+def _tied(places: dict[str, _Place], given: dict[str, Tensor]) -> dict[str, Tensor]:
+    """`given`, and the same values under the other names of the same parameters."""
+    by_tensor: dict[int, list[str]] = {}
+    for name, (table, key) in places.items():
+        by_tensor.setdefault(id(table[key]), []).append(name)
+    result = dict(given)
+    for names in by_tensor.values():
+        values = {id(given[n]): given[n] for n in names if n in given}
+        if len(values) > 1:
+            raise ValueError(
+                f"functional_call(): {' and '.join(map(repr, names))} are one parameter and got several values\n"
+                "hint: name one of them, or pass tie_weights=False"
+            )
+        for value in values.values():
+            result.update(dict.fromkeys(names, value))
+    return result
+
+
+@contextmanager
+def _replaced(given: dict[str, Tensor], module: Module, places: dict[str, _Place]) -> Iterator[None]:
+    for name in given:
+        if name not in places:
+            raise AttributeError(
+                f"functional_call(): {type(module).__name__} has no parameter or buffer {name!r}"
+            )
+    former = {name: places[name][0][places[name][1]] for name in given}
+    try:
+        for name, value in given.items():
+            table, key = places[name]
+            table[key] = value
+        yield
+    finally:
+        for name, value in former.items():
+            table, key = places[name]
+            table[key] = value
+
+
+def stack_module_state(
+    models: Sequence[Module],
+) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """The parameters and the buffers of modules of one kind, stacked: a first dimension has one entry per module.
+
+    Called with a slice of them, `functional_call` computes what that module computes; over all slices with `vmap` what the
+    ensemble does. The stacked parameters are leaves of their own, which require grad where the modules' do.
+
+    Raises RuntimeError where there is no module, or they differ in class, in training mode or in what requires grad.
+    """
+    modules = list(models)
+    if not modules:
+        raise RuntimeError("stack_module_state(models): needs at least one module")
+    if len({type(m) for m in modules}) > 1:
+        raise RuntimeError(
+            f"stack_module_state(models): must be of one class, got {sorted({type(m).__name__ for m in modules})}"
+        )
+    if len({m.training for m in modules}) > 1:
+        raise RuntimeError("stack_module_state(models): all must be in training mode, or none")
+    parameters = _stacked([dict(m.named_parameters()) for m in modules])
+    buffers = _stacked([dict(m.named_buffers()) for m in modules])
+    return parameters, buffers
+
+
+def _stacked(states: list[dict[str, Tensor]]) -> dict[str, Tensor]:
+    result = {}
+    for name in states[0]:
+        tensors = [state[name] for state in states]
+        wanted = {t.requires_grad for t in tensors}
+        if len(wanted) > 1:
+            raise RuntimeError(
+                f"stack_module_state(models): {name!r} requires grad in some modules, not in others"
+            )
+        result[name] = core.stack(tensors).detach().requires_grad_(wanted.pop())
+    return result
