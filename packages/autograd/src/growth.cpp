@@ -9,7 +9,7 @@
 // where the edge is made. Or the sum was made before backward() ran: then the root of that pass has one more owner than
 // its tensor, looked at once for each pass. Such nodes are counted by the line that took them in, as long as they live;
 // kMany at a time are told of. A network that uses its own line again and again, as recurrent ones do, shows neither
-// sign: its nodes are not used up while it is being recorded, and gone soon after.
+// sign: its nodes are not used up while it is being recorded, and gone soon after. See decision 0022.
 
 namespace rushlight::autograd {
 namespace {
@@ -42,6 +42,8 @@ Table& table() {
 std::atomic<bool> report_waits{false};
 
 }  // namespace
+
+std::mutex& Growth::mutex() { return table().mutex; }
 
 void Growth::extended(Node* node) { watch(node, current_site(), true); }
 void Growth::still_held(Node* root) { watch(root, root->site(), false); }

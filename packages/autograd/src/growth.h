@@ -14,6 +14,8 @@ class Growth {
     static void still_held(Node* root);
     /// From the end of a node that one of the two was told of.
     static void forget(Node* node) noexcept;
+    /// Guards what is counted.
+    static std::mutex& mutex();
 
   private:
     static void watch(Node* node, Site site, bool extended);

@@ -5,4 +5,6 @@
 
 namespace rushlight::autograd {
 MetaTable meta_functions();
-}
+/// Guards the making of leaves' state.
+std::mutex& leaf_state_mutex();
+}  // namespace rushlight::autograd

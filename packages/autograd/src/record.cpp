@@ -1,8 +1,11 @@
 #include "record.h"
 
+#include <pthread.h>
+
 #include <mutex>
 
 #include "formula.h"
+#include "growth.h"
 #include "history.h"
 #include "rushlight/autograd/engine.h"
 #include "rushlight/ops/as_strided.h"
@@ -124,10 +127,28 @@ void fail_no_jvp(const char* op) {
     throw_not_implemented("%s: forward-mode differentiation is not implemented for this operator", op);
 }
 
+namespace {
+
+// A child has only the thread that forked: a lock that another one held would never come free there. None of these is taken
+// while another is held.
+void lock_before_fork() {
+    hooks_mutex().lock();
+    leaf_state_mutex().lock();
+    Growth::mutex().lock();
+}
+void unlock_after_fork() {
+    Growth::mutex().unlock();
+    leaf_state_mutex().unlock();
+    hooks_mutex().unlock();
+}
+
+}  // namespace
+
 void initialize() {
     static std::once_flag once;
     std::call_once(once, [] {
         set_meta_table(meta_functions());
+        pthread_atfork(lock_before_fork, unlock_after_fork, unlock_after_fork);
         install_all();
         install_batch();
         const Operator* as_strided = find_operator("as_strided");

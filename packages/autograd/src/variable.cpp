@@ -43,6 +43,8 @@ void clear_meta(void* m) {
 
 }  // namespace
 
+std::mutex& leaf_state_mutex() { return leaf_mutex; }
+
 MetaTable meta_functions() { return {destroy_meta, traverse_meta, clear_meta}; }
 
 Meta& meta(TensorImpl* impl) {

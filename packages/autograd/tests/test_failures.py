@@ -245,3 +245,42 @@ def test_hooks_of_a_thread_that_has_ended() -> None:
     time.sleep(0)
     made.pop().backward(ones(x))
     assert x.grad.tolist() == [6.0, 6.0]
+
+
+def test_a_fork_while_other_threads_work() -> None:
+    """The child records, watches and differentiates, whatever locks others held."""
+    program = textwrap.dedent("""
+        import os, threading, warnings
+        import rushlight_core as core
+        import rushlight_autograd
+
+        stop = threading.Event()
+
+        def work():
+            while not stop.is_set():
+                x = core.ones(3, requires_grad=True)
+                y = x * 2
+                y.register_hook(lambda g: None).remove()
+                y.sum().backward()
+
+        threads = [threading.Thread(target=work) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        warnings.simplefilter("ignore")  # that threads run
+        failed = 0
+        for _ in range(20):
+            child = os.fork()
+            if child == 0:
+                x = core.ones(3, requires_grad=True)
+                y = x * 3
+                y.register_hook(lambda g: g * 2)
+                y.sum().backward()
+                os._exit(x.grad.tolist() != [6.0, 6.0, 6.0])
+            failed += os.waitpid(child, 0)[1] != 0
+        stop.set()
+        for thread in threads:
+            thread.join()
+        raise SystemExit(failed)
+    """)
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 0, ended.stderr
