@@ -264,3 +264,10 @@ def test_what_is_accepted_around_checkpoints() -> None:
     checkpoint.set_device_states([0], [state])
     assert torch.equal(torch.rand(2), drawn)
     assert torch.get_device_module("cpu") is torch.cpu
+
+
+def test_calling_with_other_parameters_by_its_older_name() -> None:
+    from rushlight.nn.utils.stateless import functional_call
+
+    layer = nn.Linear(2, 1, bias=False)
+    assert functional_call(layer, {"weight": torch.ones(1, 2)}, (torch.ones(1, 2),)).tolist() == [[2.0]]

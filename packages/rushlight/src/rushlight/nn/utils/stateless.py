@@ -1,0 +1,5 @@
+"""Calling a module with other parameters than its own, by the older name of `rushlight.func.functional_call`."""
+
+from rushlight.func import functional_call
+
+__all__ = ["functional_call"]
