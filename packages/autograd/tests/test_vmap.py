@@ -9,7 +9,7 @@ import pytest
 from vmap_samples import CASES, Call, calls, variants
 
 import rushlight_core as core
-from rushlight_autograd.batching import slow_path_taken, vmap, warn_of_slow_path
+from rushlight_autograd.batching import debug_unwrap, slow_path_taken, vmap, warn_of_slow_path
 from rushlight_autograd.transforms import grad, jvp, vjp
 from rushlight_autograd.tree import flatten
 from rushlight_core import Tensor
@@ -283,6 +283,15 @@ def test_a_batched_tensor_shows_its_level() -> None:
     vmap(vmap(f))(core.ones(1, 2))
     assert shown[0].startswith("BatchedTensor(lvl=2, bdim=0, value=\n    BatchedTensor(lvl=1, bdim=0, value=")
     assert "tensor([[1., 1.]])" in shown[0]
+
+
+def test_what_is_behind_a_batched_tensor() -> None:
+    seen = []
+    vmap(vmap(lambda x: (seen.append((debug_unwrap(x).shape, debug_unwrap(x, recurse=False).shape)), x)[1]))(
+        X
+    )
+    assert seen == [((4, 3), (3,))]
+    assert debug_unwrap(X) is X
 
 
 def test_a_tensor_that_has_escaped() -> None:

@@ -4,7 +4,11 @@ import pytest
 
 import rushlight_core as core
 import rushlight_nn as nn
-from rushlight_nn.utils.stateless import functional_call, stack_module_state
+from rushlight_nn.utils.stateless import (
+    functional_call,
+    replace_all_batch_norm_modules_,
+    stack_module_state,
+)
 
 
 def test_a_module_with_other_parameters():
@@ -78,3 +82,12 @@ def test_stacked_state():
         stack_module_state([nn.Linear(2, 2), nn.ReLU()])
     with pytest.raises(RuntimeError, match="training mode"):
         stack_module_state([nn.Linear(2, 2), nn.Linear(2, 2).eval()])
+
+
+def test_batch_normalisation_without_running_statistics():
+    net = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3))
+    assert replace_all_batch_norm_modules_(net) is net
+    assert dict(net.named_buffers()) == {}
+    x = core.tensor([[1.0, 2.0], [3.0, 5.0], [0.0, 1.0]])
+    assert net(x).mean(0).abs().amax().item() < 1e-6
+    assert net.eval()(x).tolist() == net.train()(x).tolist()

@@ -21,7 +21,7 @@ from rushlight_autograd._C import (
 from rushlight_autograd.tree import Tree, broadcast_prefix, flatten
 from rushlight_core import Tensor, _printing
 
-__all__ = ["slow_path_taken", "vmap", "warn_of_slow_path"]
+__all__ = ["debug_unwrap", "slow_path_taken", "vmap", "warn_of_slow_path"]
 
 RANDOMNESS = ("error", "different", "same")
 
@@ -98,6 +98,17 @@ def warn_of_slow_path(mode: bool) -> bool:
 def slow_path_taken(forget: bool = False) -> list[str]:
     """The operators that vmap has computed example by example so far. With `forget` the list begins anew."""
     return _slow_path_taken(forget)
+
+
+def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
+    """What is behind a batched tensor, to look at while a program is debugged: the examples of the innermost level along
+    dimension 0, or, with `recurse`, those of all levels along the first dimensions. Any other tensor is returned.
+    """
+    while tensor._is_batched():
+        tensor = _peel(tensor)[0]
+        if not recurse:
+            break
+    return tensor
 
 
 def _name(func: Any) -> str:

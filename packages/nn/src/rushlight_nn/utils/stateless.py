@@ -8,9 +8,10 @@ from typing import Any
 
 import rushlight_core as core
 from rushlight_core import Tensor
+from rushlight_nn.layers.norm import _BatchNorm
 from rushlight_nn.module import Module
 
-__all__ = ["functional_call", "stack_module_state"]
+__all__ = ["functional_call", "replace_all_batch_norm_modules_", "stack_module_state"]
 
 
 def functional_call(
@@ -143,6 +144,19 @@ def stack_module_state(
     parameters = _stacked([dict(m.named_parameters()) for m in modules])
     buffers = _stacked([dict(m.named_buffers()) for m in modules])
     return parameters, buffers
+
+
+def replace_all_batch_norm_modules_(root: Module) -> Module:
+    """Makes the batch normalisations of a module, and the module if it is one, do without running statistics: inside of vmap
+    each example would update the same ones. Returns `root`.
+    """
+    for module in root.modules():
+        if isinstance(module, _BatchNorm):
+            module.running_mean = None
+            module.running_var = None
+            module.num_batches_tracked = None
+            module.track_running_stats = False
+    return root
 
 
 def _stacked(states: list[dict[str, Tensor]]) -> dict[str, Tensor]:
