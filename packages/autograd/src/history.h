@@ -7,4 +7,6 @@ namespace rushlight::autograd {
 MetaTable meta_functions();
 /// Guards the making of leaves' state.
 std::mutex& leaf_state_mutex();
+/// Guards the lists of tangents by level.
+std::mutex& tangent_lists_mutex();
 }  // namespace rushlight::autograd

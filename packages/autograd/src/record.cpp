@@ -135,8 +135,10 @@ void lock_before_fork() {
     hooks_mutex().lock();
     leaf_state_mutex().lock();
     Growth::mutex().lock();
+    tangent_lists_mutex().lock();
 }
 void unlock_after_fork() {
+    tangent_lists_mutex().unlock();
     Growth::mutex().unlock();
     leaf_state_mutex().unlock();
     hooks_mutex().unlock();

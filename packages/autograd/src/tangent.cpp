@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "history.h"
 #include "rushlight/autograd/variable.h"
 #include "rushlight/ops/as_strided.h"
 #include "rushlight/ops/copy_.h"
@@ -79,6 +80,8 @@ Level innermost_level(const Tensor& t) {
     return found;
 }
 }  // namespace detail
+
+std::mutex& tangent_lists_mutex() { return registry_mutex; }
 
 bool forward_mode_is_on() { return open_levels.load(std::memory_order_relaxed) > 0; }
 
