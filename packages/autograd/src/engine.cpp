@@ -117,9 +117,9 @@ std::vector<Tensor> run_backward(TensorList outputs, TensorList grads, TensorLis
     std::vector<Edge> edges;
     for (size_t i = 0; i < inputs.size(); ++i) edges.push_back(input_edge(inputs[i], i));
     std::vector<Tensor> result = run_backward(roots, edges, options);
-    // Leaves have accumulated on the way.
+    // Leaves have accumulated on the way, and so has what retains its gradient.
     for (size_t i = 0; options.accumulate_grad && i < inputs.size(); ++i)
-        if (result[i].defined() && !inputs[i].is_leaf())
+        if (result[i].defined() && !inputs[i].is_leaf() && !meta(inputs[i].impl()).retained)
             add_to_grad(inputs[i], result[i], options.create_graph);
     if (!options.retain_graph) look_for_holders(outputs, roots);
     return result;

@@ -228,3 +228,17 @@ def test_inputs_that_are_no_leaves_accumulate() -> None:
     backward(z, inputs=y)
     assert y.grad.tolist() == [6.0, 6.0, 6.0]
     assert x.grad is None
+
+
+def test_retained_gradients_add_up() -> None:
+    x = leaf(3)
+    y = x * 2
+    y.retain_grad()
+    z = (y * 3).sum()
+    z.backward(inputs=[y], retain_graph=True)
+    assert y.grad.tolist() == [3.0, 3.0, 3.0]
+    z.backward(inputs=[x, y], retain_graph=True)
+    assert y.grad.tolist() == [6.0, 6.0, 6.0]
+    z.backward()
+    assert y.grad.tolist() == [9.0, 9.0, 9.0]
+    assert x.grad.tolist() == [12.0, 12.0, 12.0]

@@ -3,6 +3,7 @@
 
 #include "rushlight/autograd/engine.h"
 #include "rushlight/autograd/transform.h"
+#include "rushlight/ops/add.h"
 #include "rushlight/ops/clone.h"
 
 namespace rushlight::autograd::python {
@@ -93,13 +94,15 @@ PyObject* method_register_post_accumulate_grad_hook(PyObject* self, PyObject* ca
     RL_CATCH
 }
 
-// Keeps the gradient of a tensor that is no leaf; the tensor may die before the graph does.
+// Adds up the gradients of a tensor that is no leaf; the tensor may die before the graph does.
 class RetainGrad final : public Hook {
   public:
     explicit RetainGrad(std::shared_ptr<TensorImpl*> slot) : slot_(std::move(slot)) {}
     void call(std::span<Tensor> gradients, std::span<const Tensor>) override {
         if (!*slot_ || !gradients[0].defined()) return;
-        (*slot_)->set_grad(Ref<TensorImpl>::share(ops::clone(gradients[0]).impl()));
+        Tensor before = Tensor::share((*slot_)->grad());
+        Tensor sum = before.defined() ? ops::add(before, gradients[0]) : ops::clone(gradients[0]);
+        (*slot_)->set_grad(Ref<TensorImpl>::share(sum.impl()));
     }
 
   private:
