@@ -246,6 +246,22 @@ def test_what_has_no_meaning_inside(function, text) -> None:
         vmap(function)(X)
 
 
+def test_no_examples() -> None:
+    none = core.zeros(0, 3)
+    assert vmap(lambda x: x.sum())(none).shape == (0,)
+    assert vmap(lambda x: core.conv1d(x.view(1, 1, 3), core.ones(2, 1, 2)))(none).shape == (0, 1, 2, 2)
+    assert vmap(lambda x: core.max_pool1d(x.view(1, 1, 3), 2))(none).shape == (0, 1, 1, 1)
+    assert vmap(grad(lambda x: (x**2).sum()))(none).shape == (0, 3)
+    with pytest.raises(NotImplementedError, match="no examples to learn"):
+        vmap(lambda x: core.histc(x))(none)
+
+
+def test_memory_is_not_an_examples() -> None:
+    for change in (lambda x: x.resize_(2), lambda x: x.set_(core.ones(2))):
+        with pytest.raises(NotImplementedError, match="not possible inside vmap"):
+            vmap(change)(X)
+
+
 def test_randomness() -> None:
     zeros = core.zeros(4, 3)
     for draw in (lambda x: x + core.rand(3), lambda x: core.rand_like(x), lambda x: x.clone().uniform_(),

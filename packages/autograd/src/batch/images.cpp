@@ -13,7 +13,7 @@ void images(Call& c, int64_t spatial) {
     bool folded = false;
     for (size_t i = 0; i < c.stack.size(); ++i)
         if (c.row.arguments[i] == 't' && c.is_tensor(i)) folded |= c.rank(i) == spatial + 2;
-    const int64_t n = c.size();
+    const int64_t n = c.size(), each = c.rank(0) > 0 ? c.tensor(0).sizes()[0] : 1;
     c.together();
     for (size_t i = 0; i < c.stack.size(); ++i) {
         Value& v = c.stack[i];
@@ -28,7 +28,7 @@ void images(Call& c, int64_t spatial) {
     c.run();
     if (folded)
         for (Value& v : c.stack)
-            if (auto* t = v.as<Tensor>()) v = unfold(*t, n);
+            if (auto* t = v.as<Tensor>()) v = unfold(*t, n, each);
     c.wrap();
 }
 
@@ -42,13 +42,13 @@ void images3(Call& c) { images(c, 3); }
 
 // Every tensor's first dimension is that of the samples.
 void samples(Call& c) {
-    const int64_t n = c.size();
+    const int64_t n = c.size(), each = c.tensor(0).sizes()[0];
     c.together();
     for (Value& v : c.stack)
         if (auto* t = v.as<Tensor>()) v = fold(*t);
     c.run();
     for (Value& v : c.stack)
-        if (auto* t = v.as<Tensor>()) v = unfold(*t, n);
+        if (auto* t = v.as<Tensor>()) v = unfold(*t, n, each);
     c.wrap();
 }
 
@@ -77,7 +77,7 @@ void attention(Call& c) {
     }
     c.run();
     for (Value& v : c.stack)
-        if (auto* t = v.as<Tensor>()) v = unfold(*t, n);
+        if (auto* t = v.as<Tensor>()) v = unfold(*t, n, samples);
     c.wrap();
 }
 

@@ -254,7 +254,7 @@ void embedding_backward(Call& c) {
     const Tensor offsets = ops::mul(example_numbers(c, indices.dim() - 1, indices.device()), Scalar(rows));
     c.give(unfold(ops::embedding_dense_backward(grad, ops::add(indices, offsets, Scalar(1)), rows * c.size(),
                                                 -1, c.get<bool>(4)),
-                  c.size()));
+                  c.size(), rows));
 }
 
 // searchsorted(sorted_sequence, input, ...)

@@ -67,7 +67,7 @@ void group_norm(Call& c) {
     if (rows) c.stack[0] = fold(c.lower(input));
     c.run();
     Tensor result = c.get<Tensor>(0);
-    if (rows) result = batch(unfold(result, c.size()), c.level);
+    if (rows) result = batch(unfold(result, c.size(), input.sizes()[0]), c.level);
     c.give_as_is(apart ? affine(result, weight, bias, channels(input)) : result);
 }
 

@@ -129,7 +129,7 @@ void convolution(Call& c) {
     } else if (c.is_batched(0)) {
         result = unfold(ops::convolution(fold(c.lower(c.tensor(0))), c.tensor(1), inner_bias, stride, padding,
                                          dilation, transposed, output_padding, groups),
-                        c.size());
+                        c.size(), c.tensor(0).sizes()[0]);
         result = batch(result, c.level);
     } else {
         result = ops::convolution(c.tensor(0), c.tensor(1), Tensor(), stride, padding, dilation, transposed,
@@ -150,7 +150,7 @@ void convolution_backward(Call& c) {
         grad_input = unfold(std::get<0>(ops::convolution_backward(fold(grad), fold(input), c.tensor(2),
                                                                   stride, padding, dilation, transposed,
                                                                   output_padding, groups, kInts<1, 0, 0>)),
-                            n);
+                            n, c.tensor(1).sizes()[0]);
     }
     if (wanted[1] || (wanted[0] && rows)) {
         const int64_t parts[] = {wanted[0] && rows, wanted[1], 0};
@@ -158,7 +158,7 @@ void convolution_backward(Call& c) {
             ops::convolution_backward(into(grad, 1), into(input, 1), fold(c.expanded(c.tensor(2))), stride,
                                       padding, dilation, transposed, output_padding, groups * n, parts);
         if (parts[0]) grad_input = out_of(for_input, 1, n);
-        if (parts[1]) grad_weight = unfold(for_weight, n);
+        if (parts[1]) grad_weight = unfold(for_weight, n, c.tensor(2).sizes()[0]);
     }
     if (wanted[2]) {
         std::vector<int64_t> dims{1};

@@ -275,9 +275,9 @@ Tensor fold(const Tensor& t) {
     return ops::reshape(t, sizes);
 }
 
-Tensor unfold(const Tensor& t, int64_t batch) {
+Tensor unfold(const Tensor& t, int64_t batch, int64_t each) {
     std::vector<int64_t> sizes(t.sizes().begin(), t.sizes().end());
-    sizes[0] = batch ? sizes[0] / batch : 0;
+    sizes[0] = each;
     sizes.insert(sizes.begin(), batch);
     return ops::view(t, sizes);
 }
