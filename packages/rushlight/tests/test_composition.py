@@ -60,6 +60,15 @@ def test_import_loads_neither_numpy_nor_layers():
     ).stdout.split()  # fmt: skip
     assert "rushlight_autograd" in loaded
     assert not {"numpy", "rushlight_nn", "rushlight_data", "rushlight_profiler"} & set(loaded)
+    # What takes longer to import than this package.
+    assert not {"typing", "contextlib", "dataclasses", "inspect", "re"} & set(loaded) - set(ours_before())
+
+
+def ours_before() -> list[str]:
+    """What the interpreter has loaded by itself."""
+    return subprocess.run(
+        [sys.executable, "-c", "import sys; print(*sys.modules)"], check=True, capture_output=True, text=True
+    ).stdout.split()
 
 
 def test_no_gpu_is_a_plain_answer():

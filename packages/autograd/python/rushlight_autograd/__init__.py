@@ -5,17 +5,8 @@ Afterwards tensors have `backward`, `grad_fn` and hooks, and operators on tensor
 
 import sys
 
-import rushlight_autograd.batching  # noqa: F401  (tells core how batched tensors look)
 import rushlight_core as _core  # first: it loads librushlight, which this package's library needs
-from rushlight_autograd import anomaly_mode, checkpoint, forward_ad, functional, graph
 from rushlight_autograd._C import FunctionCtx
-from rushlight_autograd.anomaly_mode import detect_anomaly, set_detect_anomaly
-from rushlight_autograd.backward import backward, grad
-from rushlight_autograd.function import Function
-from rushlight_autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
-from rushlight_autograd.graph import Node
-from rushlight_autograd.threads import parallel_branches, set_multithreading_enabled
-from rushlight_autograd.variable import Variable
 
 # Where the packages that build on core look for a provider of gradients.
 _core.autograd = sys.modules[__name__]  # type: ignore[attr-defined]
@@ -25,6 +16,48 @@ inference_mode = _core.inference_mode
 no_grad = _core.no_grad
 set_grad_enabled = _core.set_grad_enabled
 is_grad_enabled = _core.is_grad_enabled
+
+TYPE_CHECKING = False  # typing takes longer to import than this package
+if TYPE_CHECKING:
+    from rushlight_autograd import anomaly_mode as anomaly_mode
+    from rushlight_autograd import checkpoint as checkpoint
+    from rushlight_autograd import forward_ad as forward_ad
+    from rushlight_autograd import functional as functional
+    from rushlight_autograd import graph as graph
+    from rushlight_autograd._alive import WhyAlive as WhyAlive
+    from rushlight_autograd._alive import why_alive as why_alive
+    from rushlight_autograd._backward import backward as backward
+    from rushlight_autograd._backward import grad as grad
+    from rushlight_autograd._gradcheck import GradcheckError as GradcheckError
+    from rushlight_autograd._gradcheck import gradcheck as gradcheck
+    from rushlight_autograd._gradcheck import gradgradcheck as gradgradcheck
+    from rushlight_autograd.anomaly_mode import detect_anomaly as detect_anomaly
+    from rushlight_autograd.anomaly_mode import set_detect_anomaly as set_detect_anomaly
+    from rushlight_autograd.function import Function as Function
+    from rushlight_autograd.graph import Node as Node
+    from rushlight_autograd.threads import parallel_branches as parallel_branches
+    from rushlight_autograd.threads import set_multithreading_enabled as set_multithreading_enabled
+    from rushlight_autograd.variable import Variable as Variable
+
+# The rest is loaded when it is first asked for: name to module. No module has the name of something in it: importing the
+# module would put it in that thing's place.
+_MODULES = ("anomaly_mode", "checkpoint", "forward_ad", "functional", "graph")
+_ELSEWHERE = {
+    "Function": "function",
+    "GradcheckError": "_gradcheck",
+    "Node": "graph",
+    "Variable": "variable",
+    "WhyAlive": "_alive",
+    "backward": "_backward",
+    "detect_anomaly": "anomaly_mode",
+    "grad": "_backward",
+    "gradcheck": "_gradcheck",
+    "gradgradcheck": "_gradcheck",
+    "parallel_branches": "threads",
+    "set_detect_anomaly": "anomaly_mode",
+    "set_multithreading_enabled": "threads",
+    "why_alive": "_alive",
+}
 
 __all__ = [
     "Function",
@@ -54,20 +87,22 @@ __all__ = [
     "why_alive",
 ]
 
+if not TYPE_CHECKING:  # a checker would take every name for one that is there
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rushlight_autograd._alive import WhyAlive as WhyAlive
-    from rushlight_autograd._alive import why_alive as why_alive
+    def __getattr__(name: str) -> object:
+        from importlib import import_module
+
+        if name in _MODULES:
+            return import_module(f"{__name__}.{name}")
+        if name in _ELSEWHERE:
+            value = globals()[name] = getattr(import_module(f"{__name__}.{_ELSEWHERE[name]}"), name)
+            return value
+        if name == "__version__":
+            from importlib.metadata import version
+
+            return version("rushlight-autograd")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def __getattr__(name: str) -> object:
-    if name in ("WhyAlive", "why_alive"):  # seldom asked for
-        from rushlight_autograd import _alive
-
-        return getattr(_alive, name)
-    if name == "__version__":
-        from importlib.metadata import version
-
-        return version("rushlight-autograd")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(__all__))

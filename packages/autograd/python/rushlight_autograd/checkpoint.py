@@ -11,8 +11,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import rushlight_core as core
+from rushlight_autograd._backward import backward
 from rushlight_autograd._C import _set_parallel_branches
-from rushlight_autograd.backward import backward
 from rushlight_autograd.function import Function
 from rushlight_autograd.graph import saved_tensors_hooks
 from rushlight_core import Tensor

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import rushlight_core as core
-from rushlight_autograd.backward import grad
+from rushlight_autograd._backward import grad
 from rushlight_autograd.forward_ad import dual_level, make_dual, unpack_dual
 from rushlight_autograd.jacobians import batched_gradients, forward_columns, units
 from rushlight_core import Tensor

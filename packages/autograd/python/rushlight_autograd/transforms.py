@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any
 
 import rushlight_core as core
+from rushlight_autograd._backward import grad as _gradients
 from rushlight_autograd._C import (
     _close_transform,
     _cut_off,
@@ -19,7 +20,6 @@ from rushlight_autograd._C import (
     _reaches_outside,
     _transform_leaf,
 )
-from rushlight_autograd.backward import grad as _gradients
 from rushlight_autograd.forward_ad import dual_level, make_dual, unpack_dual
 from rushlight_autograd.tree import Tree, flatten, tree_map
 from rushlight_core import Tensor

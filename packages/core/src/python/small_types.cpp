@@ -217,6 +217,26 @@ PyObject* size_repr(PyObject* self) {
     }
     return PyUnicode_FromString((text + "])").c_str());
 }
+// What tuples make of parts, sums and repetitions, as a Size again.
+PyObject* as_size(PyObject* made) {
+    if (!made || !PyTuple_CheckExact(made)) return made;
+    const Py_ssize_t n = PyTuple_GET_SIZE(made);
+    PyObject* size = SizeType->tp_alloc(SizeType, n);
+    for (Py_ssize_t i = 0; size && i < n; ++i)
+        PyTuple_SET_ITEM(size, i, Py_NewRef(PyTuple_GET_ITEM(made, i)));
+    Py_DECREF(made);
+    return size;
+}
+PyObject* size_subscript(PyObject* self, PyObject* key) {
+    PyObject* made = PyTuple_Type.tp_as_mapping->mp_subscript(self, key);
+    return PySlice_Check(key) ? as_size(made) : made;
+}
+PyObject* size_concat(PyObject* self, PyObject* other) {
+    return as_size(PyTuple_Type.tp_as_sequence->sq_concat(self, other));
+}
+PyObject* size_repeat(PyObject* self, Py_ssize_t n) {
+    return as_size(PyTuple_Type.tp_as_sequence->sq_repeat(self, n));
+}
 PyMethodDef size_methods[] = {{"numel", size_numel, METH_NOARGS, "The product of the sizes."},
                               {nullptr, nullptr, 0, nullptr}};
 
@@ -299,6 +319,9 @@ int add_small_types(PyObject* module) {
     static PyType_Slot size_slots[] = {{Py_tp_base, &PyTuple_Type},
                                        {Py_tp_repr, (void*)size_repr},
                                        {Py_tp_methods, size_methods},
+                                       {Py_mp_subscript, (void*)size_subscript},
+                                       {Py_sq_concat, (void*)size_concat},
+                                       {Py_sq_repeat, (void*)size_repeat},
                                        {0, nullptr}};
     static PyType_Spec size_spec{"rushlight_core.Size", 0, 0, Py_TPFLAGS_DEFAULT, size_slots};
 

@@ -173,3 +173,20 @@ def test_python_functions_of_elements() -> None:
     assert x.map_(rl.tensor([1, 2]), lambda a, b: a * b).tolist() == [[10, 24], [11, 26]]
     with pytest.raises(RuntimeError, match="requires grad"):
         rl.ones(2, requires_grad=True).apply_(abs)
+
+
+def test_parts_and_sums_of_sizes_are_sizes() -> None:
+    size = rl.zeros(2, 3, 4).shape
+    assert isinstance(size[1:], rl.Size)
+    assert size[1:].numel() == 12
+    assert size[-1] == 4
+    assert type(size[-1]) is int
+    assert isinstance(size + (5,), rl.Size)
+    assert size + (5,) == (2, 3, 4, 5)
+    assert isinstance(rl.Size([]) + (1, 2), rl.Size)
+    assert (size[:1] * 3).numel() == 8
+    assert repr(size[:0]) == "torch.Size([])"
+    with pytest.raises(TypeError):
+        size + [5]
+    with pytest.raises(IndexError):
+        size[3]

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import rushlight_autograd  # noqa: F401  (attaches itself to core)
 import rushlight_core
-from rushlight_autograd.batching import vmap as vmap
 
 __version__ = "0.1.0"
 
@@ -45,6 +44,7 @@ if TYPE_CHECKING:
     from rushlight import version as version
     from rushlight import xpu as xpu
     from rushlight.accelerator import get_device_module as get_device_module
+    from rushlight_autograd.batching import vmap as vmap
     from rushlight_core import *  # noqa: F403
     from rushlight_nn.functional import bilinear as bilinear
     from rushlight_nn.functional import conv_tbc as conv_tbc
@@ -81,6 +81,7 @@ _MODULES = (
 )
 # What PyTorch has at its root and another package makes.
 _ELSEWHERE = {
+    "vmap": "rushlight_autograd.batching",
     "bilinear": "rushlight_nn.functional",
     "conv_tbc": "rushlight_nn.functional",
     "get_device_module": "rushlight.accelerator",
@@ -88,7 +89,7 @@ _ELSEWHERE = {
     "save": "rushlight_nn.serialization",
 }
 
-__all__ = [*{*rushlight_core.__all__, *_MODULES, *_ELSEWHERE, "vmap"}]
+__all__ = [*{*rushlight_core.__all__, *_MODULES, *_ELSEWHERE}]
 
 if not TYPE_CHECKING:  # a checker would take every name for one that is there
 

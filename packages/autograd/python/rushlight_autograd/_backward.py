@@ -165,6 +165,8 @@ def _batched(
     retain_graph: bool,
     create_graph: bool,
 ) -> tuple[Tensor | None, ...]:
+    import rushlight_autograd.batching  # noqa: F401  (shows batched tensors, and warns of slow paths)
+
     rows = [g for g in grads or () if g is not None]
     if not rows or len({g.shape[0] if g.dim() else None for g in rows}) != 1 or not rows[0].dim():
         raise RuntimeError(

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import rushlight_core as core
-from rushlight_autograd.backward import grad
+from rushlight_autograd._backward import grad
 from rushlight_autograd.forward_ad import dual_level, make_dual, unpack_dual
 from rushlight_core import Tensor
 
