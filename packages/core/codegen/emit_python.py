@@ -124,7 +124,7 @@ def _binding(name: str, group: list[Op]) -> list[str]:
         lines.append(f"        case {i}: {{")
         lines += [f"            {line}" for line in _case(name, i, op, form)]
         lines.append("        }")
-    lines += ["    }", "    return nullptr;", "    RL_PY_CATCH", "}"]
+    lines += ["    }", "    return nullptr;", f'    RL_PY_CATCH_OF("{name}")', "}"]
     if any(is_function(op, name) for op in group):
         lines += [
             f"PyObject* {name}_function(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {{",
@@ -174,7 +174,7 @@ def _dunder(op: Op) -> list[str]:
             "",
             f"PyObject* nb_{op.dunder}(PyObject* a) {{",
             f"    RL_PY_TRY return wrap(ops::{op.base}(unwrap(a)));",
-            "    RL_PY_CATCH",
+            f'    RL_PY_CATCH_OF("{op.base}")',
             "}",
         ]
     both = all(a.type.name == "TensorOrScalar" for a in tensors[:2])
@@ -189,7 +189,7 @@ def _dunder(op: Op) -> list[str]:
         f"    {kind if second == 'r' and both else ('Operand' if second == 'r' else 'TensorOperand')} r(b);",
         f'    if (!l || !r) return other_operands(nb_{op.dunder}, "{op.base}", a, b);',
         f"    return wrap(ops::{op.base}({first}, {second}));",
-        "    RL_PY_CATCH",
+        f'    RL_PY_CATCH_OF("{op.base}")',
         "}",
     ]
     if "inplace" in op.variants and op.dunder not in _COMPARISONS:
@@ -199,7 +199,7 @@ def _dunder(op: Op) -> list[str]:
             f"    {'Operand' if second == 'r' else 'TensorOperand'} r(b);",
             f'    if (!r) return other_operands(nb_inplace_{op.dunder}, "{op.base}_", a, b);',
             f"    return wrap(ops::{op.base}_(unwrap(a), {second}));",
-            "    RL_PY_CATCH",
+            f'    RL_PY_CATCH_OF("{op.base}_")',
             "}",
         ]
     return lines

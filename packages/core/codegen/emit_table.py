@@ -43,6 +43,8 @@ def _shard(ops: list[Op]) -> str:
             includes.add(body_header(op))
         if op.kind == "custom":
             includes |= {"ops/launch.h", "cpu/entry_points.h"}
+            if len(_written(op)) > 1:
+                includes.add("ops/written.h")
     lines = [f"// {GENERATED}"] + [f'#include "{name}"' for name in sorted(includes)]
     lines += ["", "namespace rushlight {", ""]
     loops = [op for op in ops if op.kind in ("pointwise", "reduce")]
@@ -200,8 +202,28 @@ def _view(op: Op) -> list[str]:
     return _function(op.forms()[0], body)
 
 
+# Their tensors may be on several devices: what these do is to copy, or to read a shape or a dtype.
+_ACROSS_DEVICES = {
+    "copy_",
+    "fill_",
+    "fill",
+    "index",
+    "index_put_",
+    "index_put",
+    "to",
+    "type_as",
+    "reshape_as",
+    "equal",
+}
+
+
 def _by_hand(op: Op) -> list[str]:
     body = [f"return {BODIES[op.kind][0]}::{op.body_name}({op.schema.cpp_arguments()});"]
+    lists = any(a.type.name.endswith("[]") for a in op.tensors)
+    if op.base not in _ACROSS_DEVICES and (len(op.tensors) > 1 or lists):
+        numbers_too = "true" if op.kind == "composite" else "false"
+        names = ", ".join(cpp_name(a.name) for a in op.tensors)
+        body.insert(0, f'check_one_device("{op.base.lstrip("_")}", {numbers_too}, {names});')
     return _function(op.forms()[0], body) + _written_forms(
         op, "op_copy" if op.kind == "composite" else "copy"
     )
@@ -221,6 +243,10 @@ _PARAM_GETTERS = {
     "int[]?": "as_ints()",
     "str": "as_string()",
 }
+
+
+def _written(op: Op) -> list[str]:
+    return [*op.writes, *(a.name for a in op.tensors if a.write)]
 
 
 def _custom(op: Op) -> list[str]:
@@ -262,7 +288,10 @@ def _custom(op: Op) -> list[str]:
         if op.random:
             text.append(f"launch.random({generator});")
         condition = f"if ({op.writes_if}) " if op.writes_if else ""
-        written = list(op.writes) + [a.name for a in tensors if a.write]
+        written = _written(op)
+        if len(written) > 1:  # none is counted as written where one cannot be
+            names = ", ".join(cpp_name(name) for name in written)
+            text.append(f'{condition}check_all_writable("{op.base.lstrip("_")}", {names});')
         text += [f"{condition}launch.write({cpp_name(name)});" for name in written]
         shown = count if aux else min(count, len(op.schema.returns))
         if written_result:

@@ -47,6 +47,7 @@ void embedding(KernelContext& ctx, const View& out, const View& weight, const Vi
     const char* from = table.as<char>();
     char* to = out.as<char>();
     constexpr int64_t kBytesPerThread = 1 << 16;
+    if (bytes == 0) return;
     parallel_for(0, indices.numel, kBytesPerThread / (bytes + 1) + 1, [&](int64_t first, int64_t last) {
         for (int64_t i = first; i < last; ++i) {
             if (i + 8 < last) __builtin_prefetch(from + rows[i + 8] * pitch);

@@ -40,7 +40,8 @@ struct Request {
     T step() const {
         if (align_corners && (linear() || cubic()))
             return out > 1 ? static_cast<T>(in - 1) / static_cast<T>(out - 1) : T(0);
-        return scale > 0 ? static_cast<T>(1.0 / scale) : static_cast<T>(in) / static_cast<T>(out);
+        return scale > 0 ? static_cast<T>(std::min(1.0 / scale, 1e9))
+                         : static_cast<T>(in) / static_cast<T>(out);
     }
     // Where output place j lies among the input places.
     template <class T>
@@ -118,7 +119,7 @@ T antialias_filter(T x, bool cubic) {
 template <class T>
 Table<T> antialiased(KernelContext& ctx, const Request& r) {
     const T step = r.step<T>(), width = std::max(step, T(1)), reach = width * (r.cubic() ? 2 : 1);
-    Table<T> t(ctx, r, static_cast<int64_t>(std::ceil(reach)) * 2 + 1);
+    Table<T> t(ctx, r, std::min(static_cast<int64_t>(std::ceil(reach)), r.in) * 2 + 1);
     for (int64_t j = 0; j < r.out; ++j) {
         const T center = step * (static_cast<T>(j) + T(0.5));
         const int64_t first = std::max<int64_t>(static_cast<int64_t>(center - reach + T(0.5)), 0);

@@ -8,6 +8,9 @@
 
 namespace rushlight {
 
+/// Raises where `prepare_out` does, and changes nothing.
+void check_out(const char* op, const Tensor& out, IntList sizes, DType result);
+
 inline void check_inplace(const char* op, const Tensor& target, const Tensor& result) {
     RL_CHECK(std::equal(target.sizes().begin(), target.sizes().end(), result.sizes().begin(),
                         result.sizes().end()),
@@ -17,6 +20,43 @@ inline void check_inplace(const char* op, const Tensor& target, const Tensor& re
              "%s_: a result of dtype %s cannot be written to a tensor of dtype %s", op, name(result.dtype()),
              name(target.dtype()));
     check_writable(op, target);
+}
+
+/// Bodies written by hand read memory: it must be on one device. Where `numbers_too`, 0-d tensors on the CPU go with tensors of
+/// any, as numbers do.
+class OneDevice {
+  public:
+    OneDevice(const char* op, bool numbers_too) : op_(op), numbers_too_(numbers_too) {}
+
+    void see(const Tensor& t) {
+        if (!t.defined() || (numbers_too_ && t.dim() == 0 && t.device().type == DeviceType::CPU)) return;
+        if (!first_) first_ = t.impl();
+        else if (t.device() != first_->device()) [[unlikely]] fail(t);
+    }
+    void see(TensorList list) {
+        for (const Tensor& t : list) see(t);
+    }
+    void see(const TensorOrScalar& v) {
+        if (v.is_tensor()) see(v.tensor());
+    }
+    void see(const std::optional<TensorOrScalar>& v) {
+        if (v) see(*v);
+    }
+
+  private:
+    [[noreturn, gnu::cold]] void fail(const Tensor& t) const {
+        throw_runtime("%s: all tensors must be on one device, found %s and %s", op_,
+                      name(first_->device()).c_str(), name(t.device()).c_str());
+    }
+
+    const char* op_;
+    bool numbers_too_;
+    const TensorImpl* first_ = nullptr;
+};
+template <class... T>
+void check_one_device(const char* op, bool numbers_too, const T&... tensors) {
+    OneDevice device(op, numbers_too);
+    (device.see(tensors), ...);
 }
 
 // Kernels' results: bytes are copied, below all stages.
@@ -32,9 +72,15 @@ inline Tensor copy_out(const char* op, const Tensor& result, const Tensor& out) 
     copy_into(out, result);
     return out;
 }
+// Of several results none is written where one does not fit.
 template <class... T, class... Out>
 auto copy_out(const char* op, const std::tuple<T...>& results, const Out&... outs) {
-    return std::apply([&](const auto&... r) { return std::tuple(copy_out(op, r, outs)...); }, results);
+    return std::apply(
+        [&](const auto&... r) {
+            (check_out(op, outs, r.sizes(), r.dtype()), ...);
+            return std::tuple(copy_out(op, r, outs)...);
+        },
+        results);
 }
 
 // Composites' results: copied by an operator, so that whatever was recorded on the way reaches the target.
@@ -48,7 +94,12 @@ inline Tensor op_copy_out(const char* op, const Tensor& result, const Tensor& ou
 }
 template <class... T, class... Out>
 auto op_copy_out(const char* op, const std::tuple<T...>& results, const Out&... outs) {
-    return std::apply([&](const auto&... r) { return std::tuple(op_copy_out(op, r, outs)...); }, results);
+    return std::apply(
+        [&](const auto&... r) {
+            (check_out(op, outs, r.sizes(), r.dtype()), ...);
+            return std::tuple(op_copy_out(op, r, outs)...);
+        },
+        results);
 }
 
 }  // namespace rushlight

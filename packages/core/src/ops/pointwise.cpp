@@ -1,9 +1,11 @@
 #include "ops/pointwise.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "cpu/contiguous.h"
 #include "cpu/pointwise_driver.h"
+#include "ops/forms.h"
 #include "ops/params.h"
 #include "rushlight/backend.h"
 #include "rushlight/parallel.h"
@@ -456,6 +458,43 @@ std::vector<int64_t> broadcast_shapes(const char* op, const char* first_name, In
     return joint;
 }
 
+// Whether two elements lie at one place, which no dimension of stride 0 betrays: rows of a sliding window do.
+static bool overlaps_itself(const Tensor& t) {
+    int64_t sizes[kMaxDims], strides[kMaxDims], furthest = 0;
+    int n = 0;
+    bool nested = true;
+    for (int d = 0; d < t.dim(); ++d) {
+        if (t.sizes()[d] == 1) continue;
+        int k = n++;
+        for (; k > 0 && strides[k - 1] > t.strides()[d]; --k) {
+            strides[k] = strides[k - 1];
+            sizes[k] = sizes[k - 1];
+        }
+        strides[k] = t.strides()[d];
+        sizes[k] = t.sizes()[d];
+    }
+    for (int k = 0; k < n; ++k) {
+        nested &= strides[k] > furthest;  // steps over all that lies inside it
+        furthest += (sizes[k] - 1) * strides[k];
+    }
+    if (nested || t.numel() == 0) return false;
+    if (t.numel() > furthest + 1) return true;
+    // Interleaved: each element's place is looked at.
+    std::vector<bool> taken(static_cast<size_t>(furthest) + 1);
+    int64_t index[kMaxDims] = {}, place = 0;
+    while (true) {
+        if (taken[static_cast<size_t>(place)]) return true;
+        taken[static_cast<size_t>(place)] = true;
+        int k = 0;
+        for (; k < n && ++index[k] == sizes[k]; ++k) {
+            place -= (sizes[k] - 1) * strides[k];
+            index[k] = 0;
+        }
+        if (k == n) return false;
+        place += strides[k];
+    }
+}
+
 void check_writable(const char* op, const Tensor& t) {
     RL_CHECK(
         !t.impl()->storage()->read_only(), throw_runtime,
@@ -468,15 +507,29 @@ void check_writable(const char* op, const Tensor& t) {
             "%s: several elements of the written tensor share one memory location (dimension %d of shape %s has "
             "stride 0)\nhint: clone() the expanded tensor first",
             op, d, to_string(t.sizes()).c_str());
+    RL_CHECK(
+        !overlaps_itself(t), throw_runtime,
+        "%s: several elements of the written tensor share one memory location (shape %s has strides %s)\n"
+        "hint: clone() it first",
+        op, to_string(t.sizes()).c_str(), to_string(t.strides()).c_str());
 }
 
-void prepare_out(const char* op, const Tensor& out, IntList sizes, DType result) {
+static bool has_shape(const Tensor& t, IntList sizes) {
+    return std::equal(sizes.begin(), sizes.end(), t.sizes().begin(), t.sizes().end());
+}
+
+void check_out(const char* op, const Tensor& out, IntList sizes, DType result) {
     RL_CHECK(can_cast(result, out.dtype()), throw_runtime,
              "%s(out): a result of dtype %s cannot be cast to out's %s", op, name(result), name(out.dtype()));
     check_writable(op, out);
-    if (std::equal(sizes.begin(), sizes.end(), out.sizes().begin(), out.sizes().end())) return;
-    RL_CHECK(!out.impl()->is_view(), throw_runtime, "%s(out): a view of shape %s cannot be resized to %s", op,
-             to_string(out.sizes()).c_str(), to_string(sizes).c_str());
+    RL_CHECK(has_shape(out, sizes) || !out.impl()->is_view(), throw_runtime,
+             "%s(out): a view of shape %s cannot be resized to %s", op, to_string(out.sizes()).c_str(),
+             to_string(sizes).c_str());
+}
+
+void prepare_out(const char* op, const Tensor& out, IntList sizes, DType result) {
+    check_out(op, out, sizes, result);
+    if (has_shape(out, sizes)) return;
     Tensor fresh = make_tensor(sizes, out.dtype(), out.device());
     Storage* storage = out.impl()->storage();
     if (storage->nbytes() < fresh.impl()->storage()->nbytes())
@@ -496,6 +549,12 @@ Tensor pointwise(const PointwiseDesc& desc, const TensorOrScalar* inputs, const 
     Tensor out = general.allocate();
     general.run(params, out);
     return out;
+}
+
+static bool shares_memory(const PointwiseDesc& desc, const TensorOrScalar* inputs, const Tensor& out) {
+    return std::any_of(inputs, inputs + desc.num_inputs, [&](const TensorOrScalar& v) {
+        return v.is_tensor() && v.tensor().impl()->storage() == out.impl()->storage();
+    });
 }
 
 Tensor pointwise_into(const PointwiseDesc& desc, const TensorOrScalar* inputs, const Scalar* params,
@@ -529,6 +588,16 @@ Tensor pointwise_into(const PointwiseDesc& desc, const TensorOrScalar* inputs, c
         RL_CHECK(out.device() == general.device, throw_runtime,
                  "%s(out): out is on %s, the operands are on %s", desc.name, name(out.device()).c_str(),
                  name(general.device).c_str());
+        if (!has_shape(out, shape) && shares_memory(desc, inputs, out)) {
+            // Resizing would take the operands away.
+            check_out(desc.name, out, shape, general.result);
+            Tensor result = general.allocate();
+            general.run(params, result);
+            prepare_out(desc.name, out, shape, general.result);
+            begin_write(desc.name, out);
+            copy_into(out, result);
+            return out;
+        }
         prepare_out(desc.name, out, shape, general.result);
     }
     begin_write(desc.name, out);

@@ -1,3 +1,7 @@
+#include <cctype>
+#include <string>
+#include <string_view>
+
 #include "python/override.h"
 
 namespace rushlight::python {
@@ -6,9 +10,24 @@ namespace {
 PyObject* linalg_error = nullptr;
 PyObject* memory_error = nullptr;
 
+// "linear: mm(input, mat2): …", where a text does not begin with the caller's name. Of in-place forms the name without its
+// underscore does.
+std::string with_caller(const char* caller, const char* text) {
+    if (!caller) return text;
+    std::string_view name(caller), said(text);
+    while (name.starts_with('_')) name.remove_prefix(1);
+    while (name.ends_with('_')) name.remove_suffix(1);
+    if (said.starts_with("linalg.") && name.starts_with("linalg_"))
+        name.remove_prefix(7), said.remove_prefix(7);
+    const bool named =
+        said.starts_with(name) &&
+        (said.size() == name.size() || !std::isalnum(static_cast<unsigned char>(said[name.size()])));
+    return named ? text : std::string(caller) + ": " + text;
+}
+
 }  // namespace
 
-PyObject* translate_exception() {
+PyObject* translate_exception(const char* caller) {
     try {
         throw;
     } catch (const Overridden& answered) { return answered.result; } catch (const PythonError&) {
@@ -30,9 +49,9 @@ PyObject* translate_exception() {
                 type = PyExc_KeyboardInterrupt;
                 break;
         }
-        PyErr_SetString(type, e.what());
+        PyErr_SetString(type, with_caller(caller, e.what()).c_str());
     } catch (const std::bad_alloc&) { PyErr_NoMemory(); } catch (const std::exception& e) {
-        PyErr_SetString(PyExc_RuntimeError, e.what());
+        PyErr_SetString(PyExc_RuntimeError, with_caller(caller, e.what()).c_str());
     } catch (...) {
         // Of another extension module, on its way through an operator: it has set the error.
         if (!PyErr_Occurred()) PyErr_SetString(PyExc_RuntimeError, "an exception of an unknown type");

@@ -27,7 +27,9 @@ PyObject* call_boxed_py(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     if (!name) return nullptr;
     const Operator* op = find_operator(name);
     RL_CHECK(op, throw_runtime, "_call_boxed(name): there is no operator '%s'", name);
+    RL_PY_TRY
     return results_to_python(call_operator(*op, args + 1, nargs - 1)).release();
+    RL_PY_CATCH_OF(name)
     RL_PY_CATCH
 }
 

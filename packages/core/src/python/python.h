@@ -16,14 +16,20 @@ struct PythonError {};
 bool restore_interrupt();
 
 /// Inside a catch block: sets the Python error that corresponds to the C++ one, and returns nullptr; of a call that an
-/// override has answered (override.h) its result.
-PyObject* translate_exception();
+/// override has answered (override.h) its result. Errors that do not say which of the operators inside `caller` raised
+/// them, or name only the one inside, are given the name of `caller`.
+PyObject* translate_exception(const char* caller = nullptr);
 
 #define RL_PY_TRY try {
 #define RL_PY_CATCH                                        \
     }                                                      \
     catch (...) {                                          \
         return ::rushlight::python::translate_exception(); \
+    }
+#define RL_PY_CATCH_OF(caller)                                   \
+    }                                                            \
+    catch (...) {                                                \
+        return ::rushlight::python::translate_exception(caller); \
     }
 #define RL_PY_CATCH_INT                                                \
     }                                                                  \

@@ -20,45 +20,72 @@ uint64_t device_bits(Device d) {
            (static_cast<uint64_t>(static_cast<uint8_t>(d.index)) << 32);
 }
 
-// The product of sizes, or a typed error: sizes come from users.
+// Note [Sizes that fit]
+// Sizes and strides come from users. No tensor has more elements than kMaxElements, counting sizes of 0 as 1, and no
+// geometry reaches further: then neither products of sizes nor bytes, of any dtype, overflow anywhere else.
+constexpr int64_t kMaxElements = INT64_MAX / 16;
+
+// The product of sizes, or a typed error.
 int64_t checked_numel(IntList sizes) {
     RL_CHECK(sizes.size() <= kMaxDims, throw_runtime, "a tensor has at most %d dimensions, got %zu", kMaxDims,
              sizes.size());
-    int64_t numel = 1;
+    int64_t product = 1;
     bool overflow = false, empty = false;
     for (int64_t n : sizes) {
         RL_CHECK(n >= 0, throw_runtime, "a dimension cannot be negative: got shape %s",
                  to_string(sizes).c_str());
         empty |= n == 0;
-        overflow |= __builtin_mul_overflow(numel, n, &numel);
+        overflow |= __builtin_mul_overflow(product, n ? n : 1, &product);
     }
-    if (empty) return 0;
-    RL_CHECK(!overflow, throw_runtime, "the number of elements of shape %s overflows a 64-bit integer",
-             to_string(sizes).c_str());
-    return numel;
+    RL_CHECK(!overflow && product <= kMaxElements, throw_runtime,
+             "the number of elements of shape %s overflows a 64-bit integer", to_string(sizes).c_str());
+    return empty ? 0 : product;
 }
 
-size_t checked_nbytes(int64_t numel, DType dtype, IntList sizes) {
-    int64_t nbytes;
-    RL_CHECK(!__builtin_mul_overflow(numel, static_cast<int64_t>(itemsize(dtype)), &nbytes), throw_runtime,
-             "the bytes of shape %s of %s overflow a 64-bit integer", to_string(sizes).c_str(), name(dtype));
-    return static_cast<size_t>(nbytes);
-}
+size_t checked_nbytes(int64_t numel, DType dtype) { return static_cast<size_t>(numel) * itemsize(dtype); }
 
 // Elements from the first to one past the last that the geometry reaches; 0 when it is empty.
-int64_t extent(IntList sizes, IntList strides) {
+int64_t checked_extent(IntList sizes, IntList strides) {
     int64_t last = 0;
+    bool overflow = false, empty = false;
     for (size_t d = 0; d < sizes.size(); ++d) {
-        if (sizes[d] == 0) return 0;
         int64_t step;
         RL_CHECK(strides[d] >= 0, throw_runtime, "strides cannot be negative: got %s",
                  to_string(strides).c_str());
-        bool overflow = __builtin_mul_overflow(sizes[d] - 1, strides[d], &step);
+        empty |= sizes[d] == 0;
+        overflow |= strides[d] > kMaxElements;
+        overflow |= __builtin_mul_overflow(sizes[d] ? sizes[d] - 1 : 0, strides[d], &step);
         overflow |= __builtin_add_overflow(last, step, &last);
-        RL_CHECK(!overflow, throw_runtime, "shape %s with strides %s reaches beyond a 64-bit integer",
-                 to_string(sizes).c_str(), to_string(strides).c_str());
     }
-    return last + 1;
+    RL_CHECK(!overflow && last < kMaxElements, throw_runtime,
+             "shape %s with strides %s reaches beyond a 64-bit integer", to_string(sizes).c_str(),
+             to_string(strides).c_str());
+    return empty ? 0 : last + 1;
+}
+
+// The number of elements. Views are made of geometries that rules have worked out: what they multiplied is checked here,
+// for all of them.
+int64_t checked_geometry(const int64_t* sizes, const int64_t* strides, int ndim) {
+    int64_t product = 1, reach = 0;
+    uint64_t bits = 0;
+    bool overflow = false, empty = false;
+    for (int d = 0; d < ndim; ++d) {
+        int64_t n = sizes[d], step = 0;
+        bits |= static_cast<uint64_t>(n) | static_cast<uint64_t>(strides[d]);
+        empty |= n == 0;
+        n += n == 0;
+        overflow |= __builtin_mul_overflow(product, n, &product);
+        overflow |= __builtin_mul_overflow(n - 1, strides[d], &step);
+        overflow |= __builtin_add_overflow(reach, step, &reach);
+    }
+    if (overflow || ((bits | static_cast<uint64_t>(product) | static_cast<uint64_t>(reach)) >> 59))
+        [[unlikely]] {
+        IntList size(sizes, static_cast<size_t>(ndim));
+        checked_numel(size);
+        checked_extent(size, {strides, static_cast<size_t>(ndim)});
+        throw_runtime("shape %s is too large", to_string(size).c_str());
+    }
+    return empty ? 0 : product;
 }
 
 }  // namespace
@@ -100,7 +127,7 @@ struct TensorFactory {
     // Sizes only: row-major strides, so nothing has to be classified.
     static Tensor fresh(IntList sizes, DType dtype, Device device) {
         int64_t numel = checked_numel(sizes);
-        Ref<Storage> storage = Storage::allocate(checked_nbytes(numel, dtype, sizes), device);
+        Ref<Storage> storage = Storage::allocate(checked_nbytes(numel, dtype), device);
         uint64_t key = (static_cast<uint64_t>(dtype) << 16) | device_bits(device) | bit(Flag::Contiguous) |
                        bit(Flag::Dense);
         if (dispatch_state.inference) [[unlikely]]
@@ -171,15 +198,14 @@ struct TensorFactory {
 };
 
 void TensorImpl::set_geometry(const int64_t* sizes, const int64_t* strides, int ndim) {
+    const int64_t numel = checked_geometry(sizes, strides, ndim);
     if (geometry_ != inline_geometry_) delete[] geometry_;
     geometry_ = inline_geometry_;
     if (ndim > kInlineDims) geometry_ = new int64_t[2 * ndim];
     ndim_ = static_cast<uint8_t>(ndim);
-    int64_t numel = 1;
     for (int d = 0; d < ndim; ++d) {
         geometry_[d] = sizes[d];
         geometry_[ndim + d] = strides[d];
-        numel *= sizes[d];
     }
     numel_ = numel;
     classify();
@@ -251,6 +277,8 @@ void TensorImpl::set_grad(Ref<TensorImpl> grad) {
 }
 
 void TensorImpl::assign(Ref<Storage> storage, IntList sizes, IntList strides, int64_t offset, DType dtype) {
+    checked_geometry(sizes.data(), strides.data(),
+                     static_cast<int>(sizes.size()));  // nothing changes if it fails
     key_ = (key_ & ~(uint64_t{0xffffff} << 16)) | (static_cast<uint64_t>(dtype) << 16) |
            device_bits(storage->device());
     Storage* old = storage_;
@@ -297,21 +325,19 @@ Tensor make_like(const Tensor& like, DType dtype) { return TensorFactory::like(l
 
 Tensor make_strided(IntList sizes, IntList strides, DType dtype, Device device) {
     checked_numel(sizes);
-    size_t nbytes = checked_nbytes(extent(sizes, strides), dtype, sizes);
+    size_t nbytes = checked_nbytes(checked_extent(sizes, strides), dtype);
     return TensorFactory::over(Storage::allocate(nbytes, device), sizes, strides, 0, dtype);
 }
 
 Tensor make_over(Ref<Storage> storage, IntList sizes, IntList strides, int64_t offset, DType dtype) {
     checked_numel(sizes);
-    int64_t need = extent(sizes, strides);
+    int64_t need = checked_extent(sizes, strides);
     RL_CHECK(offset >= 0, throw_runtime, "the storage offset must not be negative, got %lld",
              (long long)offset);
-    int64_t end = 0;
-    bool overflow = __builtin_add_overflow(offset, need, &end);
-    RL_CHECK(need == 0 || (!overflow && checked_nbytes(end, dtype, sizes) <= storage->nbytes()),
-             throw_runtime,
-             "shape %s with strides %s at offset %lld needs more than the %zu bytes of the storage",
-             to_string(sizes).c_str(), to_string(strides).c_str(), (long long)offset, storage->nbytes());
+    RL_CHECK(
+        need == 0 || (offset <= kMaxElements && checked_nbytes(offset + need, dtype) <= storage->nbytes()),
+        throw_runtime, "shape %s with strides %s at offset %lld needs more than the %zu bytes of the storage",
+        to_string(sizes).c_str(), to_string(strides).c_str(), (long long)offset, storage->nbytes());
     return TensorFactory::over(std::move(storage), sizes, strides, offset, dtype);
 }
 

@@ -20,6 +20,7 @@ import rushlight_core.codegen as codegen
 from rushlight_core.codegen.loader import load_ops
 from rushlight_core.codegen.model import Op
 from rushlight_testing import Sample, oracles, samples_of
+from rushlight_testing.samples import arguments_of
 
 OPS = load_ops(Path(codegen.__file__).parent.parent / "ops")
 TYPED_ERRORS = (RuntimeError, ValueError, TypeError, IndexError, MemoryError)
@@ -63,27 +64,6 @@ def all_samples(op: Op, dtype: str = "float32") -> Iterator[Sample]:
 
 def is_random(op: Op) -> bool:
     return op.random or "Generator?" in [a.type.name for a in op.schema.arguments]
-
-
-def arguments_of(op: Op, sample: Sample) -> dict[str, Any]:
-    """The arguments of a call by name, defaults included."""
-    arguments, given = list(op.schema.arguments), list(sample.args)
-    bound: dict[str, Any] = {}
-    for a in arguments:
-        if a.varargs and given and not isinstance(given[0], (tuple, list)):
-            bound[a.name], given = tuple(given), []
-        elif given and not a.keyword_only:
-            bound[a.name] = given.pop(0)
-    assert not given, f"{op.name}: too many arguments in {sample.text!r}"
-    for name, value in sample.kwargs.items():
-        bound[op.aliases.get(name, name)] = value
-    for a in arguments:
-        if a.name not in bound:
-            assert not a.required, f"{op.name}: {sample.text!r} leaves out {a.name}"
-            bound[a.name] = a.default
-        if a.type.name.startswith("int[]") and isinstance(bound[a.name], int):
-            bound[a.name] = (bound[a.name],) * max(a.fill, 1)
-    return bound
 
 
 def boxed(op: Op, sample: Sample, name: str | None = None, extra: tuple[Any, ...] = ()) -> Any:

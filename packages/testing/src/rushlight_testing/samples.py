@@ -53,6 +53,27 @@ def samples_of(text: str, library: Any, dtype: str = "float32") -> list[Sample]:
     return [Sample(text, args, kwargs)]
 
 
+def arguments_of(op: Any, sample: Sample) -> dict[str, Any]:
+    """The arguments of a call of an operator (an entry, `rushlight_core.codegen.model.Op`) by name, defaults included."""
+    arguments, given = list(op.schema.arguments), list(sample.args)
+    bound: dict[str, Any] = {}
+    for a in arguments:
+        if a.varargs and given and not isinstance(given[0], (tuple, list)):
+            bound[a.name], given = tuple(given), []
+        elif given and not a.keyword_only:
+            bound[a.name] = given.pop(0)
+    assert not given, f"{op.name}: too many arguments in {sample.text!r}"
+    for name, value in sample.kwargs.items():
+        bound[op.aliases.get(name, name)] = value
+    for a in arguments:
+        if a.name not in bound:
+            assert not a.required, f"{op.name}: {sample.text!r} leaves out {a.name}"
+            bound[a.name] = a.default
+        if a.type.name.startswith("int[]") and isinstance(bound[a.name], int):
+            bound[a.name] = (bound[a.name],) * max(a.fill, 1)
+    return bound
+
+
 class _Group(list[Any]):
     """Several samples: (args, kwargs) each."""
 

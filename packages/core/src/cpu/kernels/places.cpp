@@ -5,9 +5,13 @@ namespace {
 
 bool within(const int64_t* index, int64_t n, int64_t size) {
     // Negative where one of both is: vector code without comparisons.
-    int64_t bad = 0;
-    for (int64_t i = 0; i < n; ++i) bad |= index[i] | (size - 1 - index[i]);
-    return bad >= 0;
+    uint64_t bad = 0;
+    const auto last = static_cast<uint64_t>(size) - 1;
+    for (int64_t i = 0; i < n; ++i) {
+        const auto at = static_cast<uint64_t>(index[i]);
+        bad |= at | (last - at);
+    }
+    return !(bad >> 63);
 }
 
 template <class T>

@@ -129,7 +129,11 @@ Tensor kron(const Tensor& input, const Tensor& other) {
         const int64_t a = -d <= input.dim() ? input.size(d) : 1, b = -d <= other.dim() ? other.size(d) : 1;
         left.insert(left.end(), {a, 1});
         right.insert(right.end(), {1, b});
-        joined.push_back(a * b);
+        int64_t both;
+        RL_CHECK(!__builtin_mul_overflow(a, b, &both), throw_runtime,
+                 "kron(input, other): shapes %s and %s have too many elements together",
+                 to_string(input.sizes()).c_str(), to_string(other.sizes()).c_str());
+        joined.push_back(both);
     }
     RL_CHECK(left.size() <= kMaxDims, throw_runtime, "kron(input, other): at most %d dimensions, got %lld",
              kMaxDims / 2, (long long)n);

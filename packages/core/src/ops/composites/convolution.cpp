@@ -57,6 +57,13 @@ Tensor convolve_padded(const char* op, int spatial, const Tensor& input, const T
              op, int(padding.size()), padding.data());
     RL_CHECK(weight.dim() == spatial + 2, throw_runtime, "%s(weight): needs %d dimensions, got shape %s", op,
              spatial + 2, to_string(weight.sizes()).c_str());
+    for (IntList list : {stride, dilation}) {
+        bool fits = list.size() == 1 || list.size() == static_cast<size_t>(spatial);
+        for (int64_t v : list) fits &= v >= 1 && v <= INT32_MAX;
+        RL_CHECK(fits, throw_runtime,
+                 "%s(stride, dilation): need 1 or %d numbers, at least 1 and below 2^31, got %s and %s", op,
+                 spatial, to_string(stride).c_str(), to_string(dilation).c_str());
+    }
     int64_t both[3], behind[6];
     bool uneven = false;
     for (int d = 0; d < spatial; ++d) {

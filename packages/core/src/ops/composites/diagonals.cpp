@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "bodies/diagonals.h"
+#include "ops/pointwise.h"
 #include "ops/views.h"
 #include "rushlight/ops/arange.h"
 #include "rushlight/ops/as_strided.h"
@@ -52,6 +53,7 @@ Tensor fill_diagonal_(const Tensor& input, Scalar value, bool wrap) {
     RL_CHECK(input.dim() >= 2, throw_runtime,
              "fill_diagonal_(input): needs at least 2 dimensions, got shape %s",
              to_string(input.sizes()).c_str());
+    check_writable("fill_diagonal_", input);
     if (input.dim() > 2) {
         RL_CHECK(std::ranges::all_of(input.sizes(), [&](int64_t s) { return s == input.size(0); }),
                  throw_runtime,
@@ -64,7 +66,7 @@ Tensor fill_diagonal_(const Tensor& input, Scalar value, bool wrap) {
     }
     const int64_t rows = input.size(0), columns = input.size(1);
     ops::fill_(ops::diagonal(input, 0, 0, 1), value);
-    for (int64_t at = columns + 1; wrap && at < rows; at += columns + 1)
+    for (int64_t at = columns + 1; wrap && columns > 0 && at < rows; at += columns + 1)
         ops::fill_(ops::diagonal(ops::narrow(input, 0, at, rows - at), 0, 0, 1), value);
     return input;
 }
@@ -75,7 +77,7 @@ Tensor as_strided_scatter(const Tensor& input, const Tensor& src, IntList size, 
              "as_strided_scatter(src): needs shape %s, got %s", to_string(size).c_str(),
              to_string(src.sizes()).c_str());
     // The places in the flat tensor, found by looking at their numbers in the same way.
-    Tensor numbers = ops::arange(Scalar(input.numel()));
+    Tensor numbers = ops::arange(Scalar(input.numel()), std::nullopt, input.device());
     Tensor places = ops::as_strided(numbers, size, stride, storage_offset.value_or(0));
     Tensor flat = ops::scatter(ops::flatten(input), 0, ops::flatten(places), ops::flatten(src));
     return ops::reshape(flat, input.sizes());

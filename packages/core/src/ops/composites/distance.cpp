@@ -1,5 +1,6 @@
 // Distances and angles between vectors.
 #include "bodies/distance.h"
+#include "rushlight/ops/_to_copy.h"
 #include "rushlight/ops/add.h"
 #include "rushlight/ops/broadcast_tensors.h"
 #include "rushlight/ops/clamp_min.h"
@@ -37,7 +38,10 @@ Tensor pdist(const Tensor& input, double p) {
     RL_CHECK(is_floating(input.dtype()), throw_runtime, "pdist(input): needs a floating-point tensor, got %s",
              name(input.dtype()));
     RL_CHECK(p >= 0, throw_runtime, "pdist(p): must not be negative, got %g", p);
-    const int64_t n = input.size(0), count = n * (n - 1) / 2;
+    const int64_t n = input.size(0);
+    RL_CHECK(n <= INT32_MAX, throw_runtime, "pdist(input): shape %s has too many pairs of rows",
+             to_string(input.sizes()).c_str());
+    const int64_t count = n * (n - 1) / 2;
     Tensor first = make_tensor(IntList(&count, 1), DType::Int64),
            second = make_tensor(IntList(&count, 1), DType::Int64);
     auto *a = first.data<int64_t>(), *b = second.data<int64_t>();
@@ -47,8 +51,10 @@ Tensor pdist(const Tensor& input, double p) {
             *b++ = j;
         }
     }
-    return ops::norm(ops::sub(ops::index_select(input, 0, first), ops::index_select(input, 0, second)),
-                     Scalar(p), kInts<-1>, false);
+    auto rows = [&](const Tensor& numbers) {
+        return ops::index_select(input, 0, ops::_to_copy(numbers, DType::Int64, input.device()));
+    };
+    return ops::norm(ops::sub(rows(first), rows(second)), Scalar(p), kInts<-1>, false);
 }
 
 }  // namespace rushlight::composites

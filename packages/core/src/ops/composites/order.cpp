@@ -60,7 +60,10 @@ Tensor repeat(const Tensor& input, IntList repeats) {
         int64_t size = d < lead ? 1 : input.sizes()[d - lead];
         ones.insert(ones.end(), {1, size});
         spread.insert(spread.end(), {repeats[d], size});
-        joined.push_back(repeats[d] * size);
+        joined.push_back(0);
+        RL_CHECK(!__builtin_mul_overflow(repeats[d], size, &joined.back()), throw_runtime,
+                 "repeat(repeats): %s times shape %s has too many elements", to_string(repeats).c_str(),
+                 to_string(input.sizes()).c_str());
     }
     return ops::reshape(ops::expand(ops::reshape(input, ones), spread, false), joined);
 }
@@ -81,7 +84,10 @@ Tensor repeat_interleave(const Tensor& input, int64_t repeats, std::optional<int
     if (source.dim() == 0) source = ops::flatten(source);
     std::vector<int64_t> spread = source.shape(), joined = source.shape();
     spread.insert(spread.begin() + d + 1, repeats);
-    joined[static_cast<size_t>(d)] *= repeats;
+    int64_t& length = joined[static_cast<size_t>(d)];
+    RL_CHECK(!__builtin_mul_overflow(length, repeats, &length), throw_runtime,
+             "repeat_interleave(repeats): %lld times shape %s has too many elements", (long long)repeats,
+             to_string(source.sizes()).c_str());
     return ops::reshape(ops::expand(ops::unsqueeze(source, d + 1), spread, false), joined);
 }
 

@@ -190,10 +190,12 @@ struct Network {
     // How many parameters each layer and direction has.
     size_t check(const Tensor& data, const State& hx, TensorList params) const {
         const char* op = name_of(cell);
-        const int64_t total = num_layers * directions(), least = has_biases ? 4 : 2;
         const auto given = static_cast<int64_t>(params.size());
         RL_CHECK(num_layers > 0, throw_runtime, "%s(num_layers): needs at least one layer, got %lld", op,
                  (long long)num_layers);
+        RL_CHECK(num_layers <= given, throw_runtime, "%s(params): %lld layers need more tensors than %lld",
+                 op, (long long)num_layers, (long long)given);
+        const int64_t total = num_layers * directions(), least = has_biases ? 4 : 2;
         const bool projected = cell == Cell::Lstm && given == total * (least + 1);
         RL_CHECK(given == total * least || projected, throw_runtime,
                  "%s(params): %lld layers and directions need %lld tensors each, got %lld in all", op,
@@ -262,7 +264,14 @@ Network::Result packed(const Network& net, const Tensor& data, const Tensor& bat
              name(batch_sizes.dtype()), to_string(batch_sizes.sizes()).c_str());
     Steps steps;
     const auto view = batch_sizes.impl()->view();
-    for (int64_t t = 0; t < batch_sizes.numel(); ++t) steps.add(view.as<int64_t>()[t * view.stride(0)]);
+    for (int64_t t = 0; t < batch_sizes.numel(); ++t) {
+        const int64_t size = view.as<int64_t>()[t * view.stride(0)];
+        RL_CHECK(
+            size > 0 && size <= data.size(0), throw_runtime,
+            "%s(batch_sizes): must be positive and no more than the %lld rows of data, number %lld is %lld",
+            op, (long long)data.size(0), (long long)t, (long long)size);
+        steps.add(size);
+    }
     for (size_t t = 0; t < steps.sizes.size(); ++t)
         RL_CHECK(steps.sizes[t] > 0 && (t == 0 || steps.sizes[t] <= steps.sizes[t - 1]), throw_runtime,
                  "%s(batch_sizes): must be positive and never grow, number %zu is %lld", op, t,

@@ -96,6 +96,7 @@ Tensor norm_name(const Tensor& input, std::string_view p, std::optional<IntList>
 
 Tensor logsumexp(const Tensor& given, IntList dim, bool keepdim) {
     Tensor input = is_differentiable(given.dtype()) ? given : ops::_to_copy(given, default_dtype());
+    if (input.numel() == 0) return ops::log(ops::sum(ops::exp(input), dim, keepdim));  // nothing to shift by
     // Shifted by the largest element, which changes neither the value nor the gradient; infinities stay where they are.
     Tensor shift = ops::amax(ops::detach(ops::real(input)), dim, true);
     shift = ops::where(ops::isinf(shift), Scalar(0), shift);

@@ -45,9 +45,15 @@ Tensor unflatten(const Tensor& input, int64_t dim, IntList sizes) {
              "unflatten(dim, sizes): nothing to split, or no sizes");
     int at = wrap_dim("unflatten", dim, input.dim());
     int64_t known = 1, inferred = 0;
-    for (int64_t s : sizes) s == -1 ? void(++inferred) : void(known *= s);
+    bool overflow = false;
+    for (int64_t s : sizes) {
+        if (s == -1) ++inferred;
+        else overflow |= s < 0 || __builtin_mul_overflow(known, s, &known);
+    }
     int64_t have = input.sizes()[at];
-    bool fits = inferred == 0 ? known == have : inferred == 1 && known > 0 && have % known == 0;
+    bool fits = overflow        ? false
+                : inferred == 0 ? known == have
+                                : inferred == 1 && known > 0 && have % known == 0;
     RL_CHECK(fits, throw_runtime, "unflatten(sizes): %s does not multiply up to dimension %d of size %lld",
              to_string(sizes).c_str(), at, (long long)have);
     std::vector<int64_t> shape(input.sizes().begin(), input.sizes().begin() + at);
@@ -60,12 +66,20 @@ Tensor contiguous(const Tensor& input, std::string_view format) {
     return has_format(input, memory_format("contiguous", format)) ? input : ops::clone(input, format);
 }
 
+// Beyond it the tensors themselves would fill the memory.
+static void check_pieces(const char* op, int64_t count) {
+    constexpr int64_t kMost = int64_t{1} << 24;
+    RL_CHECK(count <= kMost, throw_runtime, "%s: makes at most %lld tensors, not %lld", op, (long long)kMost,
+             (long long)count);
+}
+
 std::vector<Tensor> split(const Tensor& input, int64_t split_size, int64_t dim) {
     RL_CHECK(input.dim() > 0, throw_runtime, "split(): a 0-d tensor cannot be split");
     int d = wrap_dim("split", dim, input.dim());
     int64_t size = input.sizes()[d];
     RL_CHECK(split_size > 0 || (split_size == 0 && size == 0), throw_runtime,
              "split(split_size): must be positive, got %lld", (long long)split_size);
+    check_pieces("split", split_size ? size / split_size : 1);
     std::vector<Tensor> pieces;
     int64_t at = 0;
     do {
@@ -102,6 +116,7 @@ std::vector<Tensor> chunk(const Tensor& input, int64_t chunks, int64_t dim) {
     RL_CHECK(chunks > 0, throw_runtime, "chunk(chunks): must be positive, got %lld", (long long)chunks);
     RL_CHECK(input.dim() > 0, throw_runtime, "chunk(): a 0-d tensor cannot be split");
     int64_t size = input.sizes()[wrap_dim("chunk", dim, input.dim())];
+    check_pieces("chunk", std::min(chunks, size ? size : chunks));
     if (size == 0) return std::vector<Tensor>(static_cast<size_t>(chunks), ops::narrow(input, dim, 0, 0));
     return split(input, (size - 1) / chunks + 1, dim);
 }
@@ -109,6 +124,7 @@ std::vector<Tensor> chunk(const Tensor& input, int64_t chunks, int64_t dim) {
 std::vector<Tensor> unbind(const Tensor& input, int64_t dim) {
     RL_CHECK(input.dim() > 0, throw_index, "unbind(): a 0-d tensor has no slices");
     int d = wrap_dim("unbind", dim, input.dim());
+    check_pieces("unbind", input.sizes()[d]);
     std::vector<Tensor> slices;
     for (int64_t i = 0; i < input.sizes()[d]; ++i) slices.push_back(ops::select(input, d, i));
     return slices;

@@ -27,6 +27,7 @@ Tensor polygamma_(const Tensor& input, int64_t n) {
 
 Tensor mvlgamma(const Tensor& input, int64_t p) {
     RL_CHECK(p >= 1, throw_runtime, "mvlgamma(p): must be at least 1, got %lld", (long long)p);
+    RL_CHECK(p <= 1 << 20, throw_runtime, "mvlgamma(p): must be at most 2^20, got %lld", (long long)p);
     Tensor sum = ops::lgamma(input);
     for (int64_t i = 1; i < p; ++i)
         sum = ops::add(sum, ops::lgamma(ops::sub(input, Scalar(0.5 * static_cast<double>(i)))));

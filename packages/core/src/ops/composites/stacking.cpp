@@ -1,7 +1,9 @@
 // Joining tensors of other ranks than cat wants, and products of sets.
 #include <algorithm>
+#include <cmath>
 
 #include "bodies/stacking.h"
+#include "rushlight/ops/_to_copy.h"
 #include "rushlight/ops/cat.h"
 #include "rushlight/ops/expand.h"
 #include "rushlight/ops/flatten.h"
@@ -133,22 +135,31 @@ Tensor combinations(const Tensor& input, int64_t r, bool with_replacement) {
              to_string(input.sizes()).c_str());
     RL_CHECK(r >= 0, throw_runtime, "combinations(r): must not be negative, got %lld", (long long)r);
     if (r == 0) return ops::new_zeros(input, kInts<0>);
-    // Counting with r digits that rise from left to right.
     const int64_t n = input.numel(), step = with_replacement ? 0 : 1;
-    std::vector<int64_t> all, digits(static_cast<size_t>(r));
-    for (int64_t k = 0; k < r; ++k) digits[static_cast<size_t>(k)] = k * step;
     const bool any = n > 0 && (with_replacement || r <= n);
-    for (int64_t k = any ? 0 : -1; k >= 0;) {
-        all.insert(all.end(), digits.begin(), digits.end());
-        for (k = r - 1; k >= 0 && digits[static_cast<size_t>(k)] == n - 1 - (r - 1 - k) * step;) --k;
-        if (k < 0) break;
-        ++digits[static_cast<size_t>(k)];
-        for (int64_t j = k + 1; j < r; ++j)
-            digits[static_cast<size_t>(j)] = digits[static_cast<size_t>(j - 1)] + step;
+    // "All from r among m" makes m! / (r! (m - r)!) rows.
+    double rows = any ? 1 : 0;
+    const int64_t more = with_replacement ? n - 1 : n - r;  // m - r
+    for (int64_t i = 1; any && i <= std::min(r, more) && rows < 1e18; ++i)
+        rows =
+            rows * (static_cast<double>(std::max(r, more)) + static_cast<double>(i)) / static_cast<double>(i);
+    RL_CHECK(rows * static_cast<double>(r) < 1e17, throw_runtime,
+             "combinations(input, r): %lld of %lld elements make too many rows", (long long)r, (long long)n);
+    const auto count = static_cast<int64_t>(std::llround(rows));
+    const int64_t sizes[] = {count, r}, total = count * r;
+    Tensor index = make_tensor(IntList(&total, 1), DType::Int64);
+    // Counting with r digits that rise from left to right.
+    auto* digits = index.data<int64_t>();
+    for (int64_t k = 0; k < r && count > 0; ++k) digits[k] = k * step;
+    for (int64_t row = 1; row < count; ++row, digits += r) {
+        int64_t* next = digits + r;
+        std::copy_n(digits, r, next);
+        int64_t k = r - 1;
+        while (next[k] == n - 1 - (r - 1 - k) * step) --k;
+        ++next[k];
+        for (int64_t j = k + 1; j < r; ++j) next[j] = next[j - 1] + step;
     }
-    const int64_t count = static_cast<int64_t>(all.size()), sizes[] = {count / r, r};
-    Tensor index = make_tensor(IntList(&count, 1), DType::Int64);
-    std::copy(all.begin(), all.end(), index.data<int64_t>());
+    if (input.device() != index.device()) index = ops::_to_copy(index, DType::Int64, input.device());
     return ops::reshape(ops::index_select(input, 0, index), sizes);
 }
 

@@ -205,8 +205,8 @@ Tensor cov(const Tensor& input, int64_t correction, const Tensor& fweights, cons
     if (!weights.defined()) {
         apart = ops::sub(x, ops::mean(x, kInts<1>, true));
         weighted = apart;
-        free =
-            ops::full({}, Scalar(std::max(static_cast<double>(n - correction), 0.0)), x.dtype(), x.device());
+        free = ops::full({}, Scalar(std::max(static_cast<double>(n) - static_cast<double>(correction), 0.0)),
+                         x.dtype(), x.device());
     } else {
         Tensor total = ops::sum(weights);
         apart = ops::sub(x, ops::div(ops::sum(ops::mul(x, weights), kInts<1>, true), total));

@@ -10,6 +10,9 @@ Tensor copy_(const Tensor& input, const Tensor& src, bool) {
     RL_CHECK(std::equal(joint.begin(), joint.end(), input.sizes().begin(), input.sizes().end()),
              throw_runtime, "copy_(input, other): other of shape %s does not broadcast to input's %s",
              to_string(src.sizes()).c_str(), to_string(input.sizes()).c_str());
+    RL_CHECK(src.device().type != DeviceType::Meta || input.device() == src.device(), throw_not_implemented,
+             "copy_(src): a tensor on the meta device has no data to copy to %s",
+             name(input.device()).c_str());
     check_writable("copy_", input);
     begin_write("copy_", input);
     copy_into(input, src);

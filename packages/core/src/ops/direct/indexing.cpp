@@ -87,7 +87,7 @@ struct Selection {
         for (size_t d = 0; d < indices.size(); ++d)
             if (indices[d].defined()) dims.push_back(static_cast<int>(d));
         std::vector<int64_t> joint;
-        for (int d : dims) joint = broadcast_shapes(op, "indices", joint, "indices", indices[d].sizes());
+        for (int d : dims) joint = joined(op, joint, indices[d].sizes());
 
         bool adjacent = dims.empty() || dims.back() - dims.front() + 1 == static_cast<int>(dims.size());
         int split = adjacent && !dims.empty() ? dims.front() : 0;
@@ -122,6 +122,18 @@ struct Selection {
                 offsets[static_cast<size_t>(i)] += (v < 0 ? v + size : v) * strides[d];
             }
         }
+    }
+
+    // Broadcasting, whose failure is an IndexError here.
+    static std::vector<int64_t> joined(const char* op, IntList a, IntList b) {
+        const size_t n = std::min(a.size(), b.size());
+        for (size_t i = 1; i <= n; ++i) {
+            const int64_t x = a[a.size() - i], y = b[b.size() - i];
+            RL_CHECK(x == y || x == 1 || y == 1, throw_index,
+                     "%s(indices): the shapes %s and %s of indices do not broadcast", op,
+                     to_string(a).c_str(), to_string(b).c_str());
+        }
+        return broadcast_shapes(op, "indices", a, "indices", b);
     }
 
     // A bool mask of k dimensions stands for k index tensors.
@@ -170,14 +182,20 @@ struct Selection {
 
 int64_t grain(int64_t run) { return std::max<int64_t>(1, 16384 / std::max<int64_t>(run, 1)); }
 
-void write_selected(const char* op, const Tensor& target, const Selection& s, const Tensor& values,
-                    bool accumulate) {
-    broadcast_shapes(op, "input[indices]", s.shape, "values", values.sizes());
-    int64_t count = 1;
-    for (int64_t n : s.shape) count *= n;
-    RL_CHECK(values.numel() <= count || count == 0, throw_runtime,
+// Before anything is counted or written.
+void check_values(const char* op, const Selection& s, const Tensor& values) {
+    require_cpu(op, values);
+    IntList given = values.sizes();
+    while (given.size() > s.shape.size() && given.front() == 1) given = given.subspan(1);
+    RL_CHECK(broadcast_shapes(op, "input[indices]", s.shape, "values", given) == s.shape, throw_runtime,
              "%s(values): shape %s does not broadcast to the indexed shape %s", op,
              to_string(values.sizes()).c_str(), to_string(s.shape).c_str());
+}
+
+void write_selected(const char* op, const Tensor& target, const Selection& s, const Tensor& values,
+                    bool accumulate) {
+    int64_t count = 1;
+    for (int64_t n : s.shape) count *= n;
     if (count == 0) return;
     Tensor full = values;
     if (values.shape() != s.shape || !values.is_contiguous() || values.dtype() != target.dtype() ||
@@ -247,7 +265,9 @@ Tensor index(const Tensor& input, TensorList indices) {
 
 Tensor index_backward(const Tensor& grad, IntList input_sizes, TensorList indices) {
     Tensor out = zero_(make_tensor(input_sizes, grad.dtype(), grad.device()));
-    write_selected("index", out, Selection("index", out.sizes(), out.strides(), indices), grad, true);
+    const Selection chosen("index", out.sizes(), out.strides(), indices);
+    check_values("index", chosen, grad);
+    write_selected("index", out, chosen, grad, true);
     return out;
 }
 
@@ -257,8 +277,8 @@ Tensor index_put_(const Tensor& input, TensorList indices, const Tensor& values,
              throw_runtime, "index_put_(values): dtype %s cannot be written to %s", name(values.dtype()),
              name(input.dtype()));
     check_writable("index_put_", input);
-    const Selection chosen("index_put_", input.sizes(), input.strides(),
-                           indices);  // before anything is counted or written
+    const Selection chosen("index_put_", input.sizes(), input.strides(), indices);
+    check_values("index_put_", chosen, values);
     begin_write("index_put_", input);
     write_selected("index_put_", input, chosen, values, accumulate);
     return input;
@@ -310,6 +330,7 @@ Tensor index_add_(const Tensor& input, int64_t dim, const Tensor& index_, const 
         scaled = ops::mul(source, alpha);
     }
     const Selection chosen("index_add_", input.sizes(), input.strides(), indices);
+    check_values("index_add_", chosen, scaled);
     begin_write("index_add_", input);
     write_selected("index_add_", input, chosen, scaled, true);
     return input;

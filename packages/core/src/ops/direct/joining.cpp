@@ -40,7 +40,8 @@ Tensor cat(TensorList tensors, int64_t dim) {
                 k == d || t.sizes()[k] == sizes[k], throw_runtime,
                 "cat(tensors, dim=%d): sizes must agree but along dim, tensor %zu has shape %s, the first %s",
                 d, i, to_string(t.sizes()).c_str(), to_string(first->sizes()).c_str());
-        sizes[d] += t.sizes()[d];
+        RL_CHECK(!__builtin_add_overflow(sizes[d], t.sizes()[d], &sizes[d]), throw_runtime,
+                 "cat(tensors, dim=%d): too many elements along dim", d);
     }
     Tensor out = make_tensor(IntList(sizes, static_cast<size_t>(first->dim())), dtype, first->device());
     ViewSpec part(out);

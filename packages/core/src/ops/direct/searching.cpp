@@ -223,28 +223,43 @@ std::tuple<Tensor, Tensor, Tensor> distinct_slices(const char* op, const Tensor&
 
 // --- lists of indices ---
 
-// The elements of rows [from(row), to(row)).
-template <class Range>
-Tensor triangle_indices(const char* op, int64_t rows, int64_t columns, std::optional<DType> dtype,
-                        std::optional<Device> device, bool requires_grad, Range range) {
+// a + b within [0, limit].
+int64_t clamped_sum(int64_t a, int64_t b, int64_t limit) {
+    int64_t sum;
+    if (__builtin_add_overflow(a, b, &sum)) return b > 0 ? limit : 0;
+    return std::clamp<int64_t>(sum, 0, limit);
+}
+
+// The columns in front of the diagonal that begins at `offset`, in all rows.
+__int128 before_diagonal(const char* op, int64_t rows, int64_t columns, int64_t offset) {
     RL_CHECK(rows >= 0 && columns >= 0, throw_runtime,
              "%s(row, col): must not be negative, got %lld and %lld", op, (long long)rows,
              (long long)columns);
+    // Rows have none at first, then one more each, at last all of them.
+    const int64_t none = offset < 0 ? std::min(rows, -std::max(offset, -INT64_MAX)) : 0;
+    const int64_t ramp =
+        std::max(none, clamped_sum(columns, offset == INT64_MIN ? INT64_MAX : -offset, rows));
+    const __int128 first = static_cast<__int128>(none) + offset,
+                   last = static_cast<__int128>(ramp) - 1 + offset;
+    return (first + last) * (ramp - none) / 2 + static_cast<__int128>(rows - ramp) * columns;
+}
+
+// The elements of rows [from(row), to(row)), `count` in all. Rows without elements are at the start or at the end.
+template <class Range>
+Tensor triangle_indices(const char* op, __int128 count_, std::optional<DType> dtype,
+                        std::optional<Device> device, bool requires_grad, Range range) {
     const DType result = dtype.value_or(DType::Int64);
     RL_CHECK(is_integral(result), throw_not_implemented, "%s(dtype): must be an integer dtype, got %s", op,
              name(result));
     RL_CHECK(!requires_grad, throw_runtime, "%s(requires_grad): integers have no gradient", op);
-    int64_t count = 0;
-    for (int64_t i = 0; i < rows; ++i) {
-        auto [from, to] = range(i);
-        RL_CHECK(!__builtin_add_overflow(count, std::max<int64_t>(to - from, 0), &count), throw_runtime,
-                 "%s(row, col): too many elements", op);
-    }
+    RL_CHECK(count_ <= INT64_MAX / 2, throw_runtime, "%s(row, col): too many elements", op);
+    const auto count = static_cast<int64_t>(count_);
     const int64_t shape[] = {2, count};
     Tensor out = make_tensor(shape, DType::Int64);
     int64_t *row = out.data<int64_t>(), *column = row + count;
-    for (int64_t i = 0; i < rows; ++i) {
-        auto [from, to] = range(i);
+    const int64_t* const end = row + count;
+    for (int64_t i = range.first; row != end; ++i) {
+        auto [from, to] = range.of(i);
         for (int64_t j = from; j < to; ++j) {
             *row++ = i;
             *column++ = j;
@@ -256,13 +271,6 @@ Tensor triangle_indices(const char* op, int64_t rows, int64_t columns, std::opti
     copy_into(converted, out);
     return converted;
 }
-// a + b within [0, limit].
-int64_t clamped_sum(int64_t a, int64_t b, int64_t limit) {
-    int64_t sum;
-    if (__builtin_add_overflow(a, b, &sum)) return b > 0 ? limit : 0;
-    return std::clamp<int64_t>(sum, 0, limit);
-}
-
 }  // namespace
 
 Tensor searchsorted(const Tensor& sorted_sequence, const Tensor& input, bool out_int32, bool right,
@@ -337,14 +345,23 @@ std::tuple<Tensor, Tensor, Tensor> _unique(const Tensor& input, std::optional<in
 
 Tensor tril_indices(int64_t row, int64_t col, int64_t offset, std::optional<DType> dtype,
                     std::optional<Device> device, bool requires_grad) {
-    return triangle_indices("tril_indices", row, col, dtype, device, requires_grad, [&](int64_t i) {
-        return std::pair(int64_t{0}, clamped_sum(i + 1, offset, col));
-    });
+    struct {
+        int64_t first, offset, columns;
+        auto of(int64_t i) const { return std::pair(int64_t{0}, clamped_sum(i + 1, offset, columns)); }
+    } lower{std::max<int64_t>(0, -std::max(offset, -INT64_MAX)), offset, col};
+    const int64_t behind = offset == INT64_MAX ? offset : offset + 1;
+    return triangle_indices("tril_indices", before_diagonal("tril_indices", row, col, behind), dtype, device,
+                            requires_grad, lower);
 }
 Tensor triu_indices(int64_t row, int64_t col, int64_t offset, std::optional<DType> dtype,
                     std::optional<Device> device, bool requires_grad) {
-    return triangle_indices("triu_indices", row, col, dtype, device, requires_grad,
-                            [&](int64_t i) { return std::pair(clamped_sum(i, offset, col), col); });
+    struct {
+        int64_t first, offset, columns;
+        auto of(int64_t i) const { return std::pair(clamped_sum(i, offset, columns), columns); }
+    } upper{0, offset, col};
+    const __int128 all = static_cast<__int128>(row) * col;
+    return triangle_indices("triu_indices", all - before_diagonal("triu_indices", row, col, offset), dtype,
+                            device, requires_grad, upper);
 }
 
 }  // namespace rushlight::direct

@@ -1,6 +1,8 @@
 // Functors of ops/polynomials.yaml: three-term recurrences, computed in double. A degree is cut to a whole number.
 #pragma once
 
+#include <cmath>
+
 #include "ops/functors/math.h"
 #include "rushlight/scalar.h"
 
@@ -10,7 +12,8 @@ namespace {
 // p_0 = 1, p_1 = `first`, p_(k+1) = step(k, p_k, p_(k-1)).
 template <class Step>
 RL_HD inline double recurrence(double degree, double first, Step step) {
-    if (degree != degree) return degree;
+    // No number of terms, or more than anybody waits for.
+    if (!(degree <= 1 << 20)) return NAN;
     if (degree < 1) return degree < 0 ? 0 : 1;
     double before = 1, p = first;
     for (double k = 1; k + 1 <= degree && p - p == 0; ++k) {  // what has overflown stays so

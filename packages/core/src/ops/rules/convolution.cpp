@@ -8,8 +8,10 @@ int64_t at(IntList list, int d) { return list.size() == 1 ? list[0] : list[stati
 void check_list(const char* name, IntList list, int spatial, int64_t least) {
     RL_CHECK(list.size() == 1 || list.size() == static_cast<size_t>(spatial), throw_runtime,
              "convolution(%s): needs 1 or %d numbers, got %s", name, spatial, to_string(list).c_str());
+    // Above, products of them would overflow.
     for (int64_t v : list)
-        RL_CHECK(v >= least, throw_runtime, "convolution(%s): numbers must be at least %lld, got %s", name,
+        RL_CHECK(v >= least && v <= INT32_MAX, throw_runtime,
+                 "convolution(%s): numbers must be at least %lld and below 2^31, got %s", name,
                  (long long)least, to_string(list).c_str());
 }
 
@@ -30,9 +32,13 @@ Outputs convolution(const Tensor& input, const Tensor& weight, const Tensor& bia
     check_list("padding", padding, spatial, 0);
     check_list("dilation", dilation, spatial, 1);
     check_list("output_padding", output_padding, spatial, 0);
-    RL_CHECK(groups > 0, throw_runtime, "convolution(groups): must be positive, got %lld", (long long)groups);
+    RL_CHECK(groups > 0 && groups <= INT32_MAX, throw_runtime,
+             "convolution(groups): must be positive and below 2^31, got %lld", (long long)groups);
 
     IntList w = weight.sizes(), x = input.sizes();
+    RL_CHECK(w[1] <= INT64_MAX / groups, throw_runtime,
+             "convolution(weight, groups): %lld groups of %lld channels are too many", (long long)groups,
+             (long long)w[1]);
     const int64_t channels = transposed ? w[0] : w[1] * groups;
     RL_CHECK(
         x[1] == channels, throw_runtime,
@@ -51,12 +57,18 @@ Outputs convolution(const Tensor& input, const Tensor& weight, const Tensor& bia
     }
     int64_t sizes[5] = {x[0], made};
     for (int d = 0; d < spatial; ++d) {
-        const int64_t in = x[d + 2], kernel = w[d + 2], reach = at(dilation, d) * (kernel - 1) + 1;
+        const int64_t in = x[d + 2], kernel = w[d + 2];
+        RL_CHECK(in <= INT32_MAX && kernel <= INT32_MAX, throw_runtime,
+                 "convolution(input, weight): dimension %d must be below 2^31, the shapes are %s and %s",
+                 d + 2, to_string(x).c_str(), to_string(w).c_str());
+        const int64_t reach = at(dilation, d) * (kernel - 1) + 1;
         const int64_t step = at(stride, d), pad = at(padding, d), extra = at(output_padding, d);
         RL_CHECK(kernel > 0, throw_runtime,
                  "convolution(weight): shape %s has no elements along a kernel's dimension",
                  to_string(w).c_str());
         if (transposed) {
+            RL_CHECK(in > 0, throw_runtime, "convolution(input): shape %s has no elements along dimension %d",
+                     to_string(x).c_str(), d + 2);
             RL_CHECK(extra < std::max(step, at(dilation, d)), throw_runtime,
                      "convolution(output_padding): %lld must be smaller than the stride or the dilation",
                      (long long)extra);

@@ -4,15 +4,22 @@ namespace rushlight::rules {
 namespace {
 
 // Weights, biases and statistics: one number for each channel, or absent.
+// Kernels convert between floating dtypes, and read anything else as the input's.
+void check_floating(const char* op, const char* name, const Tensor& t) {
+    RL_CHECK(!t.defined() || is_floating(t.dtype()), throw_runtime, "%s(%s): needs a floating dtype, got %s",
+             op, name, rushlight::name(t.dtype()));
+}
 void check_channels(const char* op, const char* name, const Tensor& t, int64_t channels) {
     RL_CHECK(!t.defined() || (t.dim() == 1 && t.impl()->size(0) == channels), throw_runtime,
              "%s(%s): needs shape (%lld,), got %s", op, name, (long long)channels,
              to_string(t.sizes()).c_str());
+    check_floating(op, name, t);
 }
 void check_shape(const char* op, const char* name, const Tensor& t, IntList shape) {
     RL_CHECK(!t.defined() || std::equal(shape.begin(), shape.end(), t.sizes().begin(), t.sizes().end()),
              throw_runtime, "%s(%s): needs shape %s, got %s", op, name, to_string(shape).c_str(),
              to_string(t.sizes()).c_str());
+    check_floating(op, name, t);
 }
 
 // Statistics are kept in the dtype of the computation.

@@ -49,8 +49,10 @@ struct Windows {
     void check_list(const char* name, IntList list, int64_t least) const {
         RL_CHECK(list.size() == 1 || list.size() == static_cast<size_t>(pooled), throw_runtime,
                  "%s(%s): needs 1 or %d numbers, got %s", op, name, pooled, to_string(list).c_str());
+        // Above, products of them would overflow.
         for (int64_t v : list)
-            RL_CHECK(v >= least, throw_runtime, "%s(%s): numbers must be at least %lld, got %s", op, name,
+            RL_CHECK(v >= least && v <= INT32_MAX, throw_runtime,
+                     "%s(%s): numbers must be at least %lld and below 2^31, got %s", op, name,
                      (long long)least, to_string(list).c_str());
     }
 };
@@ -123,7 +125,11 @@ Outputs adaptive_max(const char* op, int pooled, const Tensor& input, IntList ou
     return out;
 }
 
-Outputs gradient(const Tensor& grad, IntList input_sizes) {
+Outputs gradient(const char* op, const Tensor& grad, IntList input_sizes) {
+    const auto n = static_cast<size_t>(grad.dim());
+    const bool fits = n >= 3 && n <= 5 && input_sizes.size() == n && input_sizes[0] == grad.sizes()[0];
+    RL_CHECK(fits, throw_runtime, "%s(grad, input_sizes): shape %s is no result of pooling shape %s", op,
+             to_string(grad.sizes()).c_str(), to_string(input_sizes).c_str());
     Outputs out;
     out.add(input_sizes, grad.dtype(), grad.device());
     return out;
@@ -140,7 +146,7 @@ Outputs max_pool2d_with_indices(const Tensor& input, IntList kernel_size, IntLis
     return max_pool("max_pool2d", 2, input, kernel_size, stride, padding, dilation, ceil_mode);
 }
 Outputs max_pool2d_backward(const Tensor& grad, const Tensor&, IntList input_sizes) {
-    return gradient(grad, input_sizes);
+    return gradient("max_pool2d_backward", grad, input_sizes);
 }
 Outputs avg_pool2d(const Tensor& input, IntList kernel_size, IntList stride, IntList padding, bool ceil_mode,
                    bool, std::optional<int64_t> divisor_override) {
@@ -148,13 +154,13 @@ Outputs avg_pool2d(const Tensor& input, IntList kernel_size, IntList stride, Int
 }
 Outputs avg_pool2d_backward(const Tensor& grad, IntList input_sizes, IntList, IntList, IntList, bool, bool,
                             std::optional<int64_t>) {
-    return gradient(grad, input_sizes);
+    return gradient("avg_pool2d_backward", grad, input_sizes);
 }
 Outputs adaptive_avg_pool2d(const Tensor& input, IntList output_size) {
     return adaptive_avg("adaptive_avg_pool2d", 2, input, output_size);
 }
 Outputs adaptive_avg_pool2d_backward(const Tensor& grad, IntList input_sizes) {
-    return gradient(grad, input_sizes);
+    return gradient("adaptive_avg_pool2d_backward", grad, input_sizes);
 }
 Outputs adaptive_max_pool2d(const Tensor& input, IntList output_size) {
     return adaptive_max("adaptive_max_pool2d", 2, input, output_size);
@@ -169,7 +175,7 @@ Outputs max_pool3d_with_indices(const Tensor& input, IntList kernel_size, IntLis
     return max_pool("max_pool3d", 3, input, kernel_size, stride, padding, dilation, ceil_mode);
 }
 Outputs max_pool3d_backward(const Tensor& grad, const Tensor&, IntList input_sizes) {
-    return gradient(grad, input_sizes);
+    return gradient("max_pool3d_backward", grad, input_sizes);
 }
 Outputs avg_pool3d(const Tensor& input, IntList kernel_size, IntList stride, IntList padding, bool ceil_mode,
                    bool, std::optional<int64_t> divisor_override) {
@@ -177,13 +183,13 @@ Outputs avg_pool3d(const Tensor& input, IntList kernel_size, IntList stride, Int
 }
 Outputs avg_pool3d_backward(const Tensor& grad, IntList input_sizes, IntList, IntList, IntList, bool, bool,
                             std::optional<int64_t>) {
-    return gradient(grad, input_sizes);
+    return gradient("avg_pool3d_backward", grad, input_sizes);
 }
 Outputs adaptive_avg_pool3d(const Tensor& input, IntList output_size) {
     return adaptive_avg("adaptive_avg_pool3d", 3, input, output_size);
 }
 Outputs adaptive_avg_pool3d_backward(const Tensor& grad, IntList input_sizes) {
-    return gradient(grad, input_sizes);
+    return gradient("adaptive_avg_pool3d_backward", grad, input_sizes);
 }
 Outputs adaptive_max_pool3d(const Tensor& input, IntList output_size) {
     return adaptive_max("adaptive_max_pool3d", 3, input, output_size);

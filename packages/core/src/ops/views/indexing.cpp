@@ -10,6 +10,15 @@ int wrap_dim(const char* op, int64_t dim, int64_t ndim) {
 }
 
 namespace views {
+namespace {
+
+// A step beyond the size leaves one element at most, whose stride is never used.
+int64_t stepped(int64_t stride, int64_t step) {
+    int64_t result;
+    return __builtin_mul_overflow(stride, step, &result) || result >> 59 ? 1 : result;
+}
+
+}  // namespace
 
 ViewSpec select(const Tensor& input, int64_t dim, int64_t index) {
     RL_CHECK(input.dim() > 0, throw_index, "select(): a 0-d tensor has no dimension to select from");
@@ -37,8 +46,7 @@ ViewSpec slice(const Tensor& input, int64_t dim, std::optional<int64_t> start, s
     ViewSpec v(input);
     v.sizes[d] = last > first ? (last - first - 1) / step + 1 : 0;
     v.offset += first * v.strides[d];
-    // A step beyond the size leaves one element at most, whose stride is never used.
-    if (__builtin_mul_overflow(v.strides[d], step, &v.strides[d])) v.strides[d] = 1;
+    v.strides[d] = stepped(v.strides[d], step);
     return v;
 }
 
@@ -90,7 +98,7 @@ ViewSpec unfold(const Tensor& input, int64_t dimension, int64_t size, int64_t st
     }
     int64_t inner = v.strides[d];
     v.sizes[d] = (available - size) / step + 1;
-    if (__builtin_mul_overflow(inner, step, &v.strides[d])) v.strides[d] = 1;  // one window: never used
+    v.strides[d] = stepped(inner, step);
     v.push(size, inner);
     return v;
 }

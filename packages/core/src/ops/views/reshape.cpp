@@ -6,7 +6,8 @@ namespace {
 // Sizes with at most one -1 resolved.
 void resolve(const char* op, const Tensor& input, IntList size, ViewSpec& v) {
     int inferred = -1;
-    int64_t known = 1;
+    int64_t known = 1;  // the product of the others, with sizes of 0 as 1
+    bool zero = false;
     for (int64_t n : size) {
         if (n == -1) {
             RL_CHECK(inferred < 0, throw_runtime, "%s(size): only one size may be -1, got %s", op,
@@ -15,15 +16,16 @@ void resolve(const char* op, const Tensor& input, IntList size, ViewSpec& v) {
         } else {
             RL_CHECK(n >= 0, throw_runtime, "%s(size): a size cannot be negative, got %s", op,
                      to_string(size).c_str());
-            RL_CHECK(!__builtin_mul_overflow(known, n, &known), throw_runtime,
+            zero |= n == 0;
+            RL_CHECK(!__builtin_mul_overflow(known, n ? n : 1, &known), throw_runtime,
                      "%s(size): %s has too many elements", op, to_string(size).c_str());
         }
         v.push(n, 0);
     }
-    bool fits = inferred < 0 ? known == input.numel() : known != 0 && input.numel() % known == 0;
+    bool fits = inferred < 0 ? (zero ? 0 : known) == input.numel() : !zero && input.numel() % known == 0;
     RL_CHECK(fits, throw_runtime, "%s(size): %s does not hold the %lld elements of shape %s%s", op,
              to_string(size).c_str(), (long long)input.numel(), to_string(input.sizes()).c_str(),
-             inferred >= 0 && known == 0 ? "\nhint: -1 is ambiguous beside a size of 0" : "");
+             inferred >= 0 && zero ? "\nhint: -1 is ambiguous beside a size of 0" : "");
     if (inferred >= 0) v.sizes[inferred] = input.numel() / known;
 }
 
@@ -101,7 +103,7 @@ ViewSpec squeeze_dim(const Tensor& input, IntList dim) {
 ViewSpec unsqueeze(const Tensor& input, int64_t dim) {
     int d = wrap_dim("unsqueeze", dim, input.dim() + 1);
     ViewSpec v(input);
-    v.insert(d, 1, d < v.ndim ? v.sizes[d] * v.strides[d] : 1);
+    v.insert(d, 1, d < input.dim() ? input.sizes()[d] * input.strides()[d] : 1);
     return v;
 }
 

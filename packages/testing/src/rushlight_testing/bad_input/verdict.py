@@ -1,0 +1,166 @@
+"""What a call with bad input may do: raise a typed error that names the operator and changes nothing, or be right."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight_testing.bad_input.cases import NOTHING, Call, Case, call
+
+TYPED = (ValueError, TypeError, IndexError, RuntimeError, MemoryError, OverflowError, BufferError)
+# Larger results are not looked through: nobody computed them but for views.
+LARGE = 1 << 16
+
+
+def judge(op: Any, library: Any, case: Case) -> str | None:
+    """Runs one case; what is wrong with its outcome, None if nothing is."""
+    try:
+        given = case.make()
+    except Exception as error:
+        return f"cannot be made: {type(error).__name__}: {error}"
+    tensors = [*_flat(list(given.arguments.values()), library), *_flat(given.out, library)]
+    before = [_State(t, library) for t in tensors]
+    library.manual_seed(0)
+    try:
+        result = call(op, library, given)
+    except TYPED as error:
+        changed = _changed(before)
+        if changed:
+            return f"failed, but changed {changed}: {type(error).__name__}: {error}"
+        return _unnamed(op, error)
+    except Exception as error:
+        return f"raised {type(error).__name__}, which is no typed error: {error}"
+    written = {id(t) for t in _flat(given.out, library)}
+    names = {a.name for a in op.schema.arguments if a.write} | set(op.writes)
+    if given.inplace or op.is_inplace:
+        names.add(op.schema.arguments[0].name)
+    for name in names:
+        written |= {id(t) for t in _flat(given.arguments.get(name), library)}
+    # Whatever shares memory with what was written has changed with it.
+    storages = {t.untyped_storage().data_ptr() for t in tensors if id(t) in written}
+    changed = _changed([s for s in before if s.storage not in storages and id(s.tensor) not in written])
+    if changed:
+        return f"changed {changed}, which it does not write"
+    for one in _flat(result, library):
+        fault = _touch(one, library)
+        if fault:
+            return fault
+    return _compared(op, library, given, result) if given.safe is not None else None
+
+
+class _State:
+    """A tensor as it was."""
+
+    def __init__(self, tensor: Any, library: Any) -> None:
+        self.tensor, self.library = tensor, library
+        self.storage = tensor.untyped_storage().data_ptr() if tensor.device.type == "cpu" else None
+        self.was = self.look()
+
+    def look(self) -> tuple[Any, ...]:
+        t = self.tensor
+        return (
+            ("shape", tuple(t.shape)),
+            ("strides", tuple(t.stride())),
+            ("offset", t.storage_offset()),
+            ("dtype", t.dtype),
+            ("version", t._version),
+            ("values", bits(t, self.library)),
+        )
+
+
+def _changed(states: list[_State]) -> str:
+    for i, state in enumerate(states):
+        for (what, was), (_, now) in zip(state.was, state.look(), strict=True):
+            if was != now:
+                shown = "" if what == "values" else f" from {was} to {now}"
+                return f"the {what} of tensor {i}{shown}"
+    return ""
+
+
+def bits(t: Any, library: Any) -> bytes | None:
+    """The elements, bit for bit; None of tensors without values and of large ones."""
+    if t.device.type != "cpu" or t.numel() > LARGE:
+        return None
+    if not t.numel():
+        return b""
+    t = t.detach()
+    if t.dtype == library.bfloat16:
+        t = t.contiguous().view(library.int16)
+    return t.numpy().tobytes()
+
+
+def _unnamed(op: Any, error: Exception) -> str | None:
+    """Errors name the operator that was called, under one of its names."""
+    if isinstance(error, MemoryError):
+        return None
+    text = str(error)
+    base = op.base.strip("_")
+    module, _, rest = base.partition("_")  # linalg_inv is linalg.inv to its users
+    names = (base, f"{module}.{rest}", op.body, *op.synonyms)
+    if any(name and name in text for name in names):
+        return None
+    return f"does not say who raised it: {type(error).__name__}: {text}"
+
+
+def _touch(result: Any, library: Any) -> str | None:
+    """Reads a result whole: a memory checker looks on. And by its geometry, without one."""
+    if result.device.type != "cpu":
+        return None
+    reach = result.storage_offset()
+    if result.numel():
+        reach += sum((n - 1) * s for n, s in zip(result.shape, result.stride(), strict=True)) + 1
+        have = result.untyped_storage().nbytes() // result.element_size()
+        if reach > have or result.storage_offset() < 0 or min(result.shape, default=0) < 0:
+            return (
+                f"gave a view of {reach} elements of a storage that has {have}: shape {tuple(result.shape)}"
+            )
+    count = 1
+    for n in result.shape:
+        count *= n
+    if count != result.numel():
+        return f"gave shape {tuple(result.shape)} with numel() {result.numel()}"
+    if result.numel() <= LARGE:
+        result.clone()
+    return None
+
+
+def _compared(op: Any, library: Any, given: Call, result: Any) -> str | None:
+    """The same as without aliasing?"""
+    if op.random or any(a.type.name == "Generator?" for a in op.schema.arguments) or "empty" in op.base:
+        return None
+    safe = Call(given.safe or {}, inplace=given.inplace)
+    try:
+        wanted = call(op, library, safe)
+    except TYPED as error:
+        if given.out is not NOTHING or given.inplace:
+            return None  # it raised the second time, with other tensors: the first result stands for itself
+        return f"works, but not on dense copies: {type(error).__name__}: {error}"
+    for got, want in zip(_flat(result, library), _flat(wanted, library), strict=True):
+        if got.shape != want.shape:
+            return f"shape {tuple(got.shape)}, but {tuple(want.shape)} on dense copies"
+        if not _close(got, want, library):
+            return f"other values than on dense copies: {_start(got)}, not {_start(want)}"
+    return None
+
+
+def _close(a: Any, b: Any, library: Any) -> bool:
+    if a.device.type != "cpu" or a.numel() > LARGE or bits(a, library) == bits(b, library):
+        return True
+    if a.dtype != b.dtype:
+        # Written to an out= of another dtype: as a conversion of the result.
+        b = b.to(a.dtype)
+    if not (a.is_floating_point() or a.is_complex()):
+        return bits(a, library) == bits(b, library)
+    coarse = 1e-2 if a.dtype in (library.float16, library.bfloat16) else 1e-4
+    return bool(library.isclose(a, b, rtol=coarse, atol=coarse, equal_nan=True).all().item())
+
+
+def _start(t: Any) -> str:
+    return repr(t.reshape(-1)[:4].tolist())
+
+
+def _flat(value: Any, library: Any) -> list[Any]:
+    if isinstance(value, library.Tensor):
+        return [value]
+    if isinstance(value, (list, tuple)):
+        return [t for one in value for t in _flat(one, library)]
+    return []

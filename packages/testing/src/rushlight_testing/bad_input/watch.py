@@ -1,0 +1,113 @@
+"""Tries bad input in processes of its own, and notes down when one dies or hangs, and over what."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+STATE = 4096
+DEATHS = 20  # of one operator, until its other cases are given up
+
+
+@dataclass
+class Report:
+    """How an operator did."""
+
+    tried: int = 0
+    faults: list[str] = field(default_factory=list)
+    slow: list[str] = field(default_factory=list)
+
+
+def hunt(ops: Sequence[Any], *, every: int = 1, memory: int = 0, patience: float = 60, slow: float = 0,
+         processes: int = 1, environment: dict[str, str] | None = None) -> dict[str, Report]:  # fmt: skip
+    """Runs the cases of the operators.
+
+    Args:
+        ops: entries, `rushlight_core.codegen.model.Op`.
+        every: one case in so many is tried.
+        memory: bytes that a process may allocate on top of what it needs to start; 0 where something else limits it.
+        patience: seconds for the cases of one operator.
+        slow: seconds from which on a case is noted as slow; 0: none is.
+        processes: how many run side by side.
+        environment: variables of these processes beside those of this one.
+    """
+    reports = {op.name: Report() for op in ops}
+    options = [f"--every={every}", f"--memory={memory}", f"--patience={patience}", f"--slow={slow}"]
+    shares = [list(ops[i::processes]) for i in range(processes)]
+    with ThreadPoolExecutor(processes) as pool:
+        for done in [
+            pool.submit(_share, share, options, reports, environment or {}) for share in shares if share
+        ]:
+            done.result()
+    return reports
+
+
+def _share(
+    ops: list[Any], options: list[str], reports: dict[str, Report], environment: dict[str, str]
+) -> None:
+    """A process after the other, each from where the one before it died."""
+    begin, deaths = 0, 0
+    with tempfile.TemporaryDirectory() as folder:
+        state, errors, entries = (Path(folder) / name for name in ("state", "errors", "entries"))
+        entries.write_bytes(pickle.dumps(ops))
+        skip = 0
+        while skip < len(ops):
+            state.write_bytes(b"\0" * STATE)
+            command = [sys.executable, "-P", "-m", "rushlight_testing.bad_input", "--entries", str(entries)]
+            command += ["--skip", str(skip), "--begin", str(begin), "--state", str(state), *options]
+            finished = []
+            with open(errors, "wb") as stderr:
+                process = subprocess.Popen(
+                    command,
+                    stdout=subprocess.PIPE,
+                    stderr=stderr,
+                    text=True,
+                    env={**os.environ, **environment},
+                )
+                assert process.stdout is not None
+                for line in process.stdout:
+                    if _note(line, reports):
+                        finished.append(line)
+                status = process.wait()
+            skip += len(finished)
+            if status == 0 and skip == len(ops):
+                return
+            # Messages of the dying process may be long: their start says what, their end who called.
+            text = errors.read_text(errors="replace")
+            if not state.read_bytes().strip(b"\0"):
+                raise RuntimeError(f"the process for bad input did not start:\n{text[-4000:]}")
+            name, count, case = json.loads(state.read_bytes().split(b"\0")[0])
+            deaths = deaths + 1 if not finished else 1
+            reports[name].faults.append(f"{case}: the process ended ({status})\n{text[:6000]}")
+            begin = count
+            if deaths >= DEATHS:
+                skip, begin, deaths = skip + 1, 0, 0
+
+
+def _note(line: str, reports: dict[str, Report]) -> bool:
+    """Whether an operator is through."""
+    try:
+        message = json.loads(line)
+    except ValueError:  # something that a library printed
+        return False
+    report = reports[message["op"]]
+    if "fault" in message:
+        report.faults.append(f"{message['case']}: {message['fault']}")
+    elif "slow" in message:
+        report.slow.append(f"{message['slow']:.2f} s: {message['case']}")
+    else:
+        report.tried += message["tried"]
+    return "tried" in message
+
+
+def cores() -> int:
+    return len(os.sched_getaffinity(0))
