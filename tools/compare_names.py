@@ -29,7 +29,7 @@ TABLE = ROOT / "docs" / "names.md"
 
 # Modules of PyTorch that rushlight means to have; "Tensor" is a class among them.
 MODULES = (
-    "", "Tensor", "linalg", "fft", "special", "random", "autograd", "autograd.functional", "autograd.forward_ad",
+    "", "Tensor", "linalg", "fft", "special", "random", "autograd", "autograd.functional", "autograd.forward_ad", "func",
     "autograd.graph", "nn", "nn.functional", "nn.init", "nn.utils", "nn.utils.parametrizations",
     "nn.utils.parametrize", "nn.utils.prune", "nn.utils.rnn", "optim", "optim.lr_scheduler",
     "optim.swa_utils", "distributions", "utils.data", "utils.checkpoint", "utils.dlpack",
