@@ -129,7 +129,11 @@ struct Places {
         }
     }
     int64_t count() const {
-        return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>());
+        // As a user gave them: a product beyond what there is fails where the tensor is made.
+        int64_t product = 1;
+        for (int64_t n : sizes)
+            if (__builtin_mul_overflow(product, n, &product)) return INT64_MAX;
+        return product;
     }
     Tensor resize(const char* op, Tensor x, size_t first = 0) const {
         for (size_t i = first; i < dims.size(); ++i) x = resized(op, x, static_cast<int>(dims[i]), sizes[i]);

@@ -71,7 +71,7 @@ Tensor im2col(const Tensor& input, IntList kernel_size, IntList dilation, IntLis
     windows.push(channels, padded.strides()[batched ? 1 : 0]);
     const IntList step = padded.strides().last(2);
     for (size_t d = 0; d < 2; ++d) windows.push(w.kernel[d], step[d] * w.dilation[d]);
-    for (size_t d = 0; d < 2; ++d) windows.push(w.places[d], step[d] * w.stride[d]);
+    for (size_t d = 0; d < 2; ++d) windows.push(w.places[d], w.places[d] > 1 ? step[d] * w.stride[d] : 1);
 
     const int64_t sizes[] = {n, channels * w.taps(), w.columns()};
     Tensor out = make_tensor(IntList(sizes).subspan(batched ? 0 : 1), input.dtype(), input.device());
