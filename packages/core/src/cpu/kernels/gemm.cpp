@@ -344,7 +344,7 @@ Gemm<T> at(const Gemm<T>& g, int64_t i, int64_t a, int64_t b, int64_t c, int64_t
 template <class T>
 void batched(KernelContext& ctx, const Gemm<T>& g, int64_t count, int64_t a, int64_t b, int64_t c,
              int64_t init) {
-    if (g.m == 0 || g.n == 0) return;
+    if (count == 0 || g.m == 0 || g.n == 0) return;
     const int64_t work = g.k == 0 ? 0 : g.m * g.n * g.k;
     // Few large products: each uses all threads. Many small ones: each thread takes some.
     if (g.k == 0 || count == 1 || work >= 64 * kFlopsPerThread) {

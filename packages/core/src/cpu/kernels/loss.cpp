@@ -14,7 +14,7 @@ template <class T, class Body>
 void for_places(const CrossEntropy<T>& c, Body&& body) {
     constexpr int kL = kLanes<T>;
     const int64_t blocks = (c.inner + kL - 1) / kL;
-    parallel_for(0, c.batch * blocks, kElementsPerThread / (c.classes * (c.inner == 1 ? 1 : kL)) + 1,
+    parallel_for(0, c.batch * blocks, kElementsPerThread / (c.classes * (c.inner == 1 ? 1 : kL) + 1) + 1,
                  [&](int64_t first, int64_t last) {
                      for (int64_t b = first; b < last; ++b) {
                          const int64_t i = b % blocks * kL;

@@ -385,8 +385,8 @@ Tensor istft(const Tensor& input, int64_t n_fft, std::optional<int64_t> hop_leng
     Tensor signal = ops::unfold_backward(frames, shape, 1, n_fft, hop);
     Tensor envelope = ops::unfold_backward(ops::expand(ops::square(w), each), line, 0, n_fft, hop);
     const int64_t begin = center ? n_fft / 2 : 0;
-    const int64_t end = length ? begin + *length : center ? total - n_fft / 2 : total;
-    const int64_t have = std::min(end, total) - begin;
+    const int64_t end = center && !length ? total - n_fft / 2 : total;
+    const int64_t have = length ? std::min(*length, end - begin) : end - begin;
     RL_CHECK(have > 0, throw_runtime, "istft(length): nothing is left of %lld samples", (long long)total);
     signal = ops::narrow(signal, 1, begin, have);
     envelope = ops::narrow(envelope, 0, begin, have);

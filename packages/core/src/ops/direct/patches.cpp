@@ -36,6 +36,8 @@ struct Windows {
                      to_string(kernel_size).c_str(), to_string(dilated).c_str(),
                      (long long)(sizes[0] + 2 * padded[0]), (long long)(sizes[1] + 2 * padded[1]));
             places[d] = room / stride[d] + 1;
+            RL_CHECK(places[d] < kMost, throw_runtime,
+                     "%s: there must be fewer than 2^31 windows along a side", op);
         }
     }
     int64_t columns() const { return places[0] * places[1]; }

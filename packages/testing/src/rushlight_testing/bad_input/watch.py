@@ -82,7 +82,8 @@ def _share(
             if status == 0 and skip == len(ops):
                 return
             # Messages of the dying process may be long: their start says what, their end who called.
-            text = errors.read_text(errors="replace")
+            lines = errors.read_text(errors="replace").splitlines()
+            text = "\n".join(line for line in lines if "failed to allocate" not in line)
             if not state.read_bytes().strip(b"\0"):
                 raise RuntimeError(f"the process for bad input did not start:\n{text[-4000:]}")
             name, count, case = json.loads(state.read_bytes().split(b"\0")[0])
