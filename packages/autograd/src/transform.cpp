@@ -128,6 +128,7 @@ std::pair<Tensor, Tensor> unpack_dual(const Tensor& t, Level level) {
     if (found.defined()) {
         AtLevel at(level);
         primal = ops::view_as(t, t);
+        physical(primal).impl()->leave_root();  // whose tangent it would otherwise show
         if (is_batched(t)) found = merge_levels(found, batched(t).levels, batched(t).innermost);
     }
     return {primal, found};

@@ -98,3 +98,14 @@ def test_functional() -> None:
     jacobian = functional.jacobian(f, x)
     assert jacobian.diagonal().tolist() == pytest.approx(want)
     assert jacobian.select(0, 0).select(0, 1).item() == 0.0
+
+
+def test_the_primal_of_a_result_has_no_tangent() -> None:
+    with dual_level():
+        x = make_dual(leaf(3), core.ones(3, dtype=core.float64))
+        for dual in (x, x * x, (x * x)[1:], x.exp().view(3, 1)):
+            primal = unpack_dual(dual).primal
+            assert unpack_dual(primal).tangent is None
+            assert unpack_dual(primal * 2).tangent is None
+            assert primal.grad_fn is not None
+            assert unpack_dual(dual).tangent is not None

@@ -18,6 +18,7 @@ class Function(FunctionCtx):
     """
 
     _splits_context = False
+    _has_jvp = False
     _context_class: type
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -25,6 +26,7 @@ class Function(FunctionCtx):
         if "_is_context" in cls.__dict__:
             return
         cls._splits_context = cls.setup_context is not Function.setup_context
+        cls._has_jvp = cls.jvp is not Function.jvp
         # What `grad_fn` shows: its class has the name of the operator's derivative.
         names = {
             "_is_context": True,
@@ -46,6 +48,22 @@ class Function(FunctionCtx):
         raise NotImplementedError(
             "a Function needs a static method backward(ctx, *grad_outputs) to be differentiated"
         )
+
+    @staticmethod
+    def jvp(ctx: Any, *grad_inputs: Any) -> Any:
+        """The tangents of what forward returns, in forward mode, where a subclass says it.
+
+        Without one, forward is differentiated through the operators that it calls.
+
+        Args:
+            ctx: that of forward; `ctx.saved_tensors` is what `save_for_forward` was given.
+            grad_inputs: for each argument its tangent; zeros for a tensor without one (None after
+                `set_materialize_grads(False)`), None for what is no tensor.
+
+        Returns:
+            a tensor, or a tuple of them, of the shapes of the outputs; None for an output that has no tangent.
+        """
+        raise NotImplementedError("jvp was not overridden")
 
     #: Whether vmap may run forward and backward on batched tensors.
     generate_vmap_rule = False
@@ -71,6 +89,12 @@ class Function(FunctionCtx):
         from rushlight_autograd.batched_function import apply
 
         return apply(cls, args)
+
+    @classmethod
+    def _apply_dual(cls, args: tuple[Any, ...], level: int) -> Any:
+        from rushlight_autograd.dual_function import apply
+
+        return apply(cls, args, level)
 
 
 def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:

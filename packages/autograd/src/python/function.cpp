@@ -6,8 +6,12 @@
 
 #include <structmember.h>
 
+#include <algorithm>
+
 #include "rushlight/autograd/saved.h"
+#include "rushlight/autograd/tangent.h"
 #include "rushlight/ops/zeros.h"
+#include "rushlight/ops/zeros_like.h"
 
 namespace rushlight::autograd::python {
 namespace {
@@ -18,12 +22,14 @@ struct PyContext {
     PyObject_HEAD FunctionNode* node;  // null before the call is recorded and after the node is gone
     PyObject* dict;
     PyObject* to_save;  // what save_for_backward was given, until it is known which are results
+    PyObject* for_forward;  // what save_for_forward was given, until jvp has run
     PyObject* dirty;
     PyObject* non_differentiable;
     PyObject* needs_input_grad;
     std::vector<SavedTensor> saved;
     bool materialize_grads;
     bool released;
+    bool in_jvp;
 };
 PyTypeObject* ContextType = nullptr;
 PyContext* context_of(PyObject* o) { return reinterpret_cast<PyContext*>(o); }
@@ -163,6 +169,7 @@ int context_traverse(PyObject* self, visitproc visit, void* arg) {
     Py_VISIT(Py_TYPE(self));
     Py_VISIT(c->dict);
     Py_VISIT(c->to_save);
+    Py_VISIT(c->for_forward);
     Py_VISIT(c->dirty);
     Py_VISIT(c->non_differentiable);
     Py_VISIT(c->needs_input_grad);
@@ -172,6 +179,7 @@ int context_clear(PyObject* self) {
     PyContext* c = context_of(self);
     Py_CLEAR(c->dict);
     Py_CLEAR(c->to_save);
+    Py_CLEAR(c->for_forward);
     Py_CLEAR(c->dirty);
     Py_CLEAR(c->non_differentiable);
     Py_CLEAR(c->needs_input_grad);
@@ -213,6 +221,7 @@ PyObject* set_materialize_grads(PyObject* self, PyObject* value) {
 PyObject* saved_tensors(PyObject* self, void*) {
     RL_TRY
     PyContext* c = context_of(self);
+    if (c->in_jvp) return c->for_forward ? Py_NewRef(c->for_forward) : check(PyTuple_New(0));
     RL_CHECK(!c->released, throw_runtime,
              "%s: saved_tensors were freed by an earlier backward()\n"
              "hint: pass retain_graph=True to the first backward() if you need a second one",
@@ -255,17 +264,11 @@ PyObject* run_forward(PyObject* cls, PyObject* context, PyObject* args) {
     return check(PyObject_CallObject(forward.get(), all.get()));
 }
 
-// _function_apply(cls, args): one call.
-PyObject* function_apply(PyObject*, PyObject* const* given, Py_ssize_t nargs) {
-    RL_TRY
-    RL_CHECK(nargs == 2 && PyTuple_Check(given[1]), throw_type, "_function_apply(cls, args)");
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(given[1]); ++i)
-        if (TensorImpl* impl = unwrap(PyTuple_GET_ITEM(given[1], i)); impl && is_batched(Tensor::share(impl)))
-            return check(PyObject_CallMethod(given[0], "_apply_batched", "(O)", given[1]));
-    PyObject *cls = given[0], *args = given[1];
+// Runs forward and records it. `context` becomes the call's.
+PyObject* recorded_call(PyObject* cls, PyObject* args, Object& context) {
     // The class of contexts carries the name that grad_fn shows.
     Object context_class(check(PyObject_GetAttrString(cls, "_context_class")));
-    Object context(check(PyObject_CallNoArgs(context_class.get())));
+    context = Object(check(PyObject_CallNoArgs(context_class.get())));
     RL_CHECK(PyObject_TypeCheck(context.get(), ContextType), throw_type, "apply(): not a Function class");
     PyContext* c = context_of(context.get());
 
@@ -359,15 +362,109 @@ PyObject* function_apply(PyObject*, PyObject* const* given, Py_ssize_t nargs) {
         Py_CLEAR(c->to_save);
     }
     Py_CLEAR(c->dirty);
-    Py_CLEAR(c->non_differentiable);
     if (single) return Py_NewRef(PyTuple_GET_ITEM(results.get(), 0));
     return results.release();
+}
+
+// The innermost level at which an argument is dual; 0 where none is.
+Level level_of(PyObject* args) {
+    if (!forward_mode_is_on() || dispatch_state.off & bit(Stage::Dual)) return 0;
+    Level level = 0;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i)
+        if (TensorImpl* impl = unwrap(PyTuple_GET_ITEM(args, i)))
+            level = std::max(level, innermost_level(Tensor::share(impl)));
+    return level;
+}
+bool has_jvp(PyObject* cls) {
+    Object own(check(PyObject_GetAttrString(cls, "_has_jvp")));
+    return own.get() == Py_True;
+}
+
+// Without jvp, forward is differentiated through the operators that it calls. What it computes by other means has no tangent.
+void check_tangents(PyObject* context, PyObject* output, Level level) {
+    PyObject* constant = context_of(context)->non_differentiable;
+    const bool many = PyTuple_Check(output);
+    for (Py_ssize_t i = 0; i < (many ? PyTuple_GET_SIZE(output) : 1); ++i) {
+        PyObject* item = many ? PyTuple_GET_ITEM(output, i) : output;
+        TensorImpl* impl = unwrap(item);
+        if (!impl || !is_differentiable(impl->dtype()) || contains(constant, item)) continue;
+        RL_CHECK(
+            tangent(Tensor::share(impl), level).defined(), throw_not_implemented,
+            "%s: output %zd has no tangent, and an argument has one: forward computes it by other means than operators\n"
+            "hint: write a static method jvp(ctx, *tangents), or say mark_non_differentiable() of it",
+            Py_TYPE(context)->tp_name, i);
+    }
+}
+
+// One call; of one with dual arguments, by way of the subclass's jvp where it has one.
+PyObject* call(PyObject* cls, PyObject* args) {
+    const Level level = level_of(args);
+    if (level && has_jvp(cls))
+        return check(
+            PyObject_CallMethod(cls, "_apply_dual", "(OK)", args, static_cast<unsigned long long>(level)));
+    Object context, output(recorded_call(cls, args, context));
+    if (level) check_tangents(context.get(), output.get(), level);
+    Py_CLEAR(context_of(context.get())->for_forward);
+    Py_CLEAR(context_of(context.get())->non_differentiable);
+    return output.release();
+}
+
+// _function_apply(cls, args): one call.
+PyObject* function_apply(PyObject*, PyObject* const* given, Py_ssize_t nargs) {
+    RL_TRY
+    RL_CHECK(nargs == 2 && PyTuple_Check(given[1]), throw_type, "_function_apply(cls, args)");
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(given[1]); ++i)
+        if (TensorImpl* impl = unwrap(PyTuple_GET_ITEM(given[1], i)); impl && is_batched(Tensor::share(impl)))
+            return check(PyObject_CallMethod(given[0], "_apply_batched", "(O)", given[1]));
+    return call(given[0], given[1]);
+    RL_CATCH
+}
+
+// _function_jvp(cls, args, tangents, level) -> (output, tangents of the output): one call, while tangents of `level` cannot be seen.
+// Where arguments have others, of levels further out, the output gets those by jvp too; what forward saves for this level must have
+// them as well, so it runs once more, on duals.
+PyObject* function_jvp(PyObject*, PyObject* const* given, Py_ssize_t nargs) {
+    RL_TRY
+    RL_CHECK(nargs == 4 && PyTuple_Check(given[1]) && PyTuple_Check(given[2]), throw_type,
+             "_function_jvp(cls, args, tangents, level)");
+    PyObject *cls = given[0], *tangents = given[2];
+    const AtLevel at(PyLong_AsUnsignedLongLong(given[3]));
+    Object output, context;
+    if (level_of(given[1])) {
+        output = Object(call(cls, given[1]));
+        GradMode off(false);
+        Object again(recorded_call(cls, given[1], context));
+    } else {
+        output = Object(recorded_call(cls, given[1], context));
+    }
+    PyContext* c = context_of(context.get());
+    const Py_ssize_t n = PyTuple_GET_SIZE(tangents);
+    Object all(check(PyTuple_New(n + 1)));
+    PyTuple_SET_ITEM(all.get(), 0, Py_NewRef(context.get()));
+    for (Py_ssize_t i = 0; i < n; ++i) {
+        PyObject* item = PyTuple_GET_ITEM(tangents, i);
+        TensorImpl* argument = unwrap(PyTuple_GET_ITEM(given[1], i));
+        const bool zeros =
+            item == Py_None && argument && c->materialize_grads && is_differentiable(argument->dtype());
+        PyTuple_SET_ITEM(all.get(), i + 1,
+                         zeros ? check(wrap(ops::zeros_like(Tensor::share(argument)))) : Py_NewRef(item));
+    }
+    Object jvp(check(PyObject_GetAttrString(cls, "jvp")));
+    c->in_jvp = true;
+    PyObject* made = PyObject_CallObject(jvp.get(), all.get());
+    c->in_jvp = false;
+    Object result(check(made));
+    Py_CLEAR(c->for_forward);
+    Py_CLEAR(c->non_differentiable);
+    return check(PyTuple_Pack(2, output.get(), result.get()));
     RL_CATCH
 }
 
 PyMethodDef context_methods[] = {
     {"save_for_backward", keep<&PyContext::to_save>, METH_VARARGS,
      "Keeps tensors, arguments or results, for backward: there they are ctx.saved_tensors."},
+    {"save_for_forward", keep<&PyContext::for_forward>, METH_VARARGS,
+     "Keeps tensors for jvp: there they are ctx.saved_tensors."},
     {"mark_dirty", keep_tensors<&PyContext::dirty>, METH_VARARGS,
      "Says which arguments forward has written in place."},
     {"mark_non_differentiable", keep_tensors<&PyContext::non_differentiable>, METH_VARARGS,
@@ -384,6 +481,8 @@ PyGetSetDef context_properties[] = {
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyMethodDef functions[] = {
     {"_function_apply", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function_apply)),
+     METH_FASTCALL, nullptr},
+    {"_function_jvp", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function_jvp)),
      METH_FASTCALL, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 

@@ -1,0 +1,47 @@
+"""Functions of Python in forward mode, by their own rule: Function.jvp."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight_autograd._C import _function_jvp, _make_dual, _unpack_dual
+from rushlight_autograd.function import Function
+from rushlight_core import Tensor
+
+
+def apply(function: type[Function], args: tuple[Any, ...], level: int) -> Any:
+    """function.apply(*args), where arguments have tangents of `level`, and of none further in."""
+    tangents = tuple(_unpack_dual(x, level)[1] if isinstance(x, Tensor) else None for x in args)
+    versions = [x._version if isinstance(x, Tensor) else 0 for x in args]
+    output, found = _function_jvp(function, args, tangents, level)
+    if any(isinstance(x, Tensor) and x._version != v for x, v in zip(args, versions, strict=True)):
+        raise NotImplementedError(
+            f"{function.__name__}: forward writes an argument in place, which jvp cannot follow\n"
+            "hint: return a new tensor"
+        )
+    outputs = output if isinstance(output, tuple) else (output,)
+    found = found if isinstance(found, tuple) else (found,)
+    name = function.__name__
+    if len(found) != len(outputs):
+        raise RuntimeError(
+            f"{name}: jvp returned {len(found)} tangent(s), forward {len(outputs)} output(s)\n"
+            "hint: return one tangent per output, None where there is none"
+        )
+    duals = tuple(_dual(name, i, y, t, level) for i, (y, t) in enumerate(zip(outputs, found, strict=True)))
+    return duals if isinstance(output, tuple) else duals[0]
+
+
+def _dual(name: str, i: int, output: Any, tangent: Any, level: int) -> Any:
+    if tangent is None:
+        return output
+    if not isinstance(tangent, Tensor) or not isinstance(output, Tensor):
+        raise TypeError(
+            f"{name}: jvp returned {type(tangent).__name__} as tangent of output {i}, which is {type(output).__name__}\n"
+            "hint: return a Tensor for a Tensor, and None for anything else"
+        )
+    if tangent.shape != output.shape or tangent.dtype != output.dtype:
+        raise RuntimeError(
+            f"{name}: jvp returned a tangent of shape {tuple(tangent.shape)} and {tangent.dtype} for output {i}, which has "
+            f"{tuple(output.shape)} and {output.dtype}"
+        )
+    return _make_dual(output, tangent, level)
