@@ -28,6 +28,16 @@ std::vector<Edge> require_edges(PyObject* o, const char* function, const char* a
 /// Warns of graphs that grow, where there is something to tell; -1 where the warning is an error.
 int warn_of_growth();
 
+// Note [Interpreter exit]
+// At its end the interpreter ends every other thread that asks for the GIL, where that thread stands, in the middle of C++.
+// So a thread of a pass that asks then sleeps until the process is gone. What unwinds a thread that was already asking is let
+// through everywhere, up to the first frame that would touch Python: that sleeps too, since it does not have the GIL.
+void sleep_if_interpreter_ends();
+inline void sleep_unless_gil() {
+    if (!PyGILState_Check()) [[unlikely]]
+        sleep_if_interpreter_ends();
+}
+
 /// An owned reference.
 class Object {
   public:
@@ -38,7 +48,11 @@ class Object {
         std::swap(p_, other.p_);
         return *this;
     }
-    ~Object() { Py_XDECREF(p_); }
+    ~Object() {
+        if (!p_) return;
+        sleep_unless_gil();
+        Py_DECREF(p_);
+    }
     PyObject* get() const { return p_; }
     PyObject* release() { return std::exchange(p_, nullptr); }
     explicit operator bool() const { return p_; }
@@ -77,16 +91,13 @@ PyObject* translate();
         return ::rushlight::autograd::python::translate(); \
     }
 
-// Note [Interpreter exit]
-// At its end the interpreter ends every other thread that asks for the GIL, where that thread stands, in the middle of C++.
-// So a thread of a pass that asks then sleeps until the process is gone; and what unwinds a thread that was already asking
-// is let through everywhere.
-void sleep_if_interpreter_ends();
-
 class WithGil {
   public:
     WithGil() : state_((sleep_if_interpreter_ends(), PyGILState_Ensure())) {}
-    ~WithGil() { PyGILState_Release(state_); }
+    ~WithGil() {
+        sleep_unless_gil();
+        PyGILState_Release(state_);
+    }
 
   private:
     PyGILState_STATE state_;
