@@ -22,6 +22,20 @@ SANITIZE = os.environ.get("RUSHLIGHT_SANITIZE", "")
 pytestmark = pytest.mark.skipif("thread" not in SANITIZE, reason="for the thread sanitizer: nox -s sanitize")
 
 
+def empty_entries(folder: Path) -> str:
+    """C++ that defines the operators' entries which the objects of a folder name and none of them defines."""
+    listing = subprocess.run(
+        ["nm", "--demangle", *map(str, folder.glob("*.o"))], check=True, capture_output=True, text=True
+    ).stdout
+    names = re.findall(r"([A-Z]) rushlight::(op_\w+)$", listing, flags=re.MULTILINE)
+    missing = {name for kind, name in names if kind == "U"} - {name for kind, name in names if kind != "U"}
+    empty = (
+        'Operator {0}{{"{0}", "", 0, Form::Functional, false, nullptr, nullptr, nullptr, nullptr, {{}}}};\n'
+    )
+    entries = "".join(empty.format(name) for name in sorted(missing))
+    return f'#include "rushlight/dispatch.h"\nnamespace rushlight {{\n{entries}}}\n'
+
+
 @pytest.mark.parametrize("source", sorted(TESTS.glob("cpp/test_*.cpp")), ids=lambda path: path.stem)
 def test_program(source: Path, tmp_path: Path) -> None:
     named = " ".join(re.findall(r"^// sources: (.*)$", source.read_text(), flags=re.MULTILINE)).split()
@@ -49,6 +63,10 @@ def test_program(source: Path, tmp_path: Path) -> None:
     with ThreadPoolExecutor(2) as pool:
         for built in pool.map(build, sources):
             assert built.returncode == 0, built.stderr
+    rest = tmp_path / "empty_entries.cpp"
+    rest.write_text(empty_entries(tmp_path))
+    built = build(rest)
+    assert built.returncode == 0, built.stderr
     program = tmp_path / source.stem
     objects = [str(path) for path in tmp_path.glob("*.o")]
     linked = subprocess.run(
