@@ -10,7 +10,8 @@ namespace rushlight::autograd {
 
 namespace detail {
 constinit thread_local bool parallel_branches = false;
-}
+std::atomic<bool> device_threads{true};
+}  // namespace detail
 
 uint64_t current_pass_id() { return current_pass ? current_pass->id() : 0; }
 

@@ -41,7 +41,7 @@ Tensor fit(const Tensor& grad, IntList shape, DType dtype) {
         std::equal(shape.begin(), shape.end(), grad.sizes().begin(), grad.sizes().end()))
         return grad;
     SavedShape wanted;
-    wanted.require(shape, dtype);
+    wanted.require(shape, dtype, grad.device());
     return wanted.fit(grad);
 }
 

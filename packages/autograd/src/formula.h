@@ -113,6 +113,7 @@ inline std::optional<std::string_view> pass(const std::optional<std::string>& v)
 inline IntList shape_of(const Tensor& t) { return t.sizes(); }
 inline IntList shape_of(const TensorOrScalar& t) { return t.is_tensor() ? t.tensor().sizes() : IntList(); }
 inline DType dtype_of(const Tensor& t) { return t.dtype(); }
+inline Device device_of(const Tensor& t) { return t.device(); }
 inline int64_t ndim_of(const Tensor& t) { return t.dim(); }
 inline int64_t ndim_of(const TensorOrScalar& t) { return t.is_tensor() ? t.tensor().dim() : 0; }
 inline int64_t numel_of(const Tensor& t) { return t.numel(); }

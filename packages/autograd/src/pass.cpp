@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "device_thread.h"
 #include "rushlight/autograd/anomaly.h"
 #include "rushlight/hooks.h"
 #include "rushlight/interrupt.h"
@@ -31,7 +32,12 @@ class Set {
 }  // namespace
 
 Pass::Pass(const BackwardOptions& options)
-    : options_(options), id_(next_pass.fetch_add(1, std::memory_order_relaxed)), outer_(current_pass) {}
+    : options_(options),
+      id_(next_pass.fetch_add(1, std::memory_order_relaxed)),
+      device_threads_(device_threads()),
+      outer_(current_pass) {
+    if (DeviceThread* here = DeviceThread::current()) home_ = here->device();
+}
 Pass::~Pass() = default;
 
 void Pass::add_root(const Edge& edge, Tensor grad) {
@@ -75,9 +81,16 @@ void Pass::run() {
     Set current(current_pass, this);
     Set idle(detail::idle_edges, uint64_t{0});
     for (uint32_t i = 0; i < tasks_.size(); ++i)
-        if (tasks_[i].dependencies == 0) push(i);
-    if (parallel_branches()) return run_branches(*this);
-    while (!ready_.empty()) execute(pop());
+        if (tasks_[i].dependencies == 0) push(ready_, i);
+    if (parallel_branches()) return run_on_threads(*this, true);
+    while (!ready_.empty()) {
+        uint32_t task = pop(ready_);
+        if (is_elsewhere(device_of(task))) [[unlikely]] {
+            push(ready_, task);
+            return run_on_threads(*this, false);
+        }
+        execute(task);
+    }
 }
 
 std::vector<Tensor> Pass::take_captures() {
@@ -96,15 +109,21 @@ bool Pass::later(uint32_t a, uint32_t b) const {
     if (leaf_a != leaf_b) return leaf_a;
     return tasks_[a].node->sequence() > tasks_[b].node->sequence();
 }
-void Pass::push(uint32_t task) {
-    ready_.push_back(task);
-    std::push_heap(ready_.begin(), ready_.end(), [&](uint32_t a, uint32_t b) { return later(b, a); });
+void Pass::push(std::vector<uint32_t>& queue, uint32_t task) const {
+    queue.push_back(task);
+    std::push_heap(queue.begin(), queue.end(), [&](uint32_t a, uint32_t b) { return later(b, a); });
 }
-uint32_t Pass::pop() {
-    std::pop_heap(ready_.begin(), ready_.end(), [&](uint32_t a, uint32_t b) { return later(b, a); });
-    uint32_t task = ready_.back();
-    ready_.pop_back();
+uint32_t Pass::pop(std::vector<uint32_t>& queue) const {
+    std::pop_heap(queue.begin(), queue.end(), [&](uint32_t a, uint32_t b) { return later(b, a); });
+    uint32_t task = queue.back();
+    queue.pop_back();
     return task;
+}
+Device Pass::device_of(uint32_t task) const {
+    const Tensor* grads = grads_.data() + tasks_[task].first_grad;
+    for (size_t i = 0, n = tasks_[task].node->num_results(); i < n; ++i)
+        if (grads[i].defined()) return grads[i].device();
+    return {};
 }
 
 uint32_t Pass::task_of(Node* node) {
@@ -150,6 +169,7 @@ void Pass::run_task(uint32_t at, std::span<Tensor> out) {
 }
 
 void Pass::execute(uint32_t at) {
+    tasks_[at].done = true;
     Node* node = tasks_[at].node;
     // The pass keeps the node: its last owner may be an edge that is dropped on the way.
     Ref<Node> hold = Ref<Node>::share(node);
@@ -161,7 +181,7 @@ void Pass::execute(uint32_t at) {
         if (!edge) continue;
         uint32_t next = table_.find(edge.node.get(), tasks_);
         deliver(next, edge.index, std::move(out[k]));
-        if (--tasks_[next].dependencies == 0) push(next);
+        if (--tasks_[next].dependencies == 0) push(ready_, next);
     }
     if (++executed_ % 4 == 0) check_interrupted();
 }

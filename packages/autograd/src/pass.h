@@ -13,6 +13,7 @@ struct Task {
     bool wanted = true;         // leads to an input, or nothing was said of inputs
     bool captured = false;      // is an input
     bool reached = false;       // is one of the roots, or got a gradient
+    bool done = false;
 };
 
 // Pointer to number, open addressing: one pass builds it, so nothing is ever removed.
@@ -73,7 +74,7 @@ class Pass {
     Pass* outer() const { return outer_; }
 
   private:
-    friend class Branches;
+    friend class Scheduler;
 
     struct Capture {
         uint32_t task;
@@ -99,8 +100,15 @@ class Pass {
     static uint64_t rank(const Task& t) { return t.node->edges().empty() ? 0 : t.node->sequence(); }
     bool is_leaf(uint32_t task) const { return tasks_[task].node->edges().empty(); }
     bool later(uint32_t a, uint32_t b) const;
-    void push(uint32_t task);
-    uint32_t pop();
+    void push(std::vector<uint32_t>& queue, uint32_t task) const;
+    uint32_t pop(std::vector<uint32_t>& queue) const;
+    // Of the gradients that have arrived at a node; of the CPU where there are none.
+    Device device_of(uint32_t task) const;
+    // Whether nodes of a device are another thread's.
+    bool is_elsewhere(Device device) const {
+        return device.type != DeviceType::CPU && device.type != DeviceType::Meta && device_threads_ &&
+               device != home_;
+    }
     uint32_t task_of(Node* node);
     void deliver(uint32_t task, uint32_t index, Tensor grad);
     void add_to(Tensor& slot, Tensor grad) const;
@@ -122,13 +130,15 @@ class Pass {
     uint64_t executed_ = 0;
     bool restricted_ = false;
     uint64_t id_;
+    Device home_;  // whose nodes run on the calling thread, beside the host's
+    const bool device_threads_;
     Pass* outer_ = nullptr;  // whose hook or node runs this one, on the same thread
 };
 
 // The pass that this thread works for; set by run() and by the threads that help it.
 extern constinit thread_local Pass* current_pass RL_TLS_MODEL;
 
-// Note [Parallel branches], in branches.cpp.
-void run_branches(Pass& pass);
+// Runs what is left of a pass on several threads: Note [Threads of a pass], in scheduler.cpp.
+void run_on_threads(Pass& pass, bool branches);
 
 }  // namespace rushlight::autograd

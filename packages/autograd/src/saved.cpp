@@ -76,7 +76,8 @@ Tensor SavedShape::reduce(Tensor grad) const {
             dims[n++] = d;
     if (n) result = ops::sum(result, IntList(dims, n), true, std::nullopt);
     if (lead > 0) result = ops::view(result, sizes_);
-    if (result.dtype() != dtype_) result = ops::_to_copy(result, dtype_, std::nullopt);
+    if (result.dtype() != dtype_ || result.device() != device_)
+        result = ops::_to_copy(result, dtype_, device_);
     return result;
 }
 

@@ -4,6 +4,7 @@
 
 #include "growth.h"
 #include "history.h"
+#include "rushlight/mutex.h"
 #include "view_node.h"
 
 namespace rushlight::autograd {
@@ -12,6 +13,16 @@ namespace {
 // Guards the making of leaf state, which threads may share: meta structs and accumulators. So that of a leaf is not even
 // read without it before an accumulator is in hand. Results of operators belong to one thread until it publishes them.
 std::mutex leaf_mutex;
+
+// Guards the histories of views whose roots have one: threads that only read a view may find it stale at the same time.
+std::mutex& view_mutex() {
+    static std::mutex* mutex = [] {
+        auto* made = new std::mutex;
+        spin_before_sleep(*made);
+        return made;
+    }();
+    return *mutex;
+}
 
 // How often a root's history was replaced: never, for a leaf.
 uint32_t generation_of(const TensorImpl* root) {
@@ -77,42 +88,54 @@ Ref<Node> accumulator_of(const Tensor& t) {
 // A view's history is that of its root, read through the view's geometry. When an in-place operator replaces the root's
 // history, its generation grows; a view whose own history is of an older generation, or that has none yet, gets a new
 // one when it is asked for. A view of a root without history may be a leaf itself.
+//
+// Asking writes, so threads that share a view must not meet there: the state is written under a lock, and the flags, which
+// others read without one, stay as they are. The node is made, and the former one ends, outside of the lock, for both may
+// call what is not ours.
 bool is_stale(const TensorImpl* view) {
-    const TensorImpl* root = view->root();
-    if (!(root->own_stages() & bit(Stage::Autograd))) return false;
-    const Meta* m = view->has(Flag::NonLeaf) ? meta_or_null(view) : nullptr;
-    return !m || !m->grad_fn || m->generation != generation_of(root);
+    const Meta* m = meta_or_null(view);
+    return !m || !m->grad_fn || m->generation != generation_of(view->root());
 }
 
-void refresh_view(const Tensor& t) {
-    Tensor root = Tensor::share(t.impl()->root());
-    Meta& m = meta(t.impl());
+[[gnu::noinline]] Edge history_of_view(const Tensor& t) {
+    TensorImpl* impl = t.impl();
+    {
+        std::lock_guard lock(view_mutex());
+        if (!is_stale(impl)) return {meta_or_null(impl)->grad_fn, meta_or_null(impl)->index};
+    }
+    Tensor root = Tensor::share(impl->root());
     auto node = Ref<Node>::adopt(new ViewOfRoot(root, t));
     node->edges()[0] = gradient_edge(root);
-    m.grad_fn = std::move(node);
-    m.index = 0;
-    m.generation = generation_of(root.impl());
-    t.impl()->set(Flag::NonLeaf);
+    std::lock_guard lock(view_mutex());
+    Meta& m = meta(impl);
+    if (is_stale(impl)) {
+        m.grad_fn.swap(node);
+        m.index = 0;
+        m.generation = generation_of(root.impl());
+    }
+    return {m.grad_fn, m.index};
+}
+
+// Null for a leaf.
+inline Edge history_of(const Tensor& t) {
+    TensorImpl* impl = t.impl();
+    const bool follows = impl->is_view() && (impl->root()->own_stages() & bit(Stage::Autograd));
+    if (follows) return history_of_view(t);
+    if (!impl->has(Flag::NonLeaf)) return {};
+    const Meta* m = meta_or_null(impl);
+    if (!m) return {};
+    return {m->grad_fn, m->index};
 }
 
 }  // namespace
 
-Ref<Node> grad_fn(const Tensor& t) {
-    TensorImpl* impl = t.impl();
-    if (!t.requires_grad()) return nullptr;
-    if (impl->is_view() && is_stale(impl)) refresh_view(t);
-    if (!impl->has(Flag::NonLeaf)) return nullptr;
-    Meta* m = meta_or_null(impl);
-    return m ? m->grad_fn : nullptr;
-}
+Ref<Node> grad_fn(const Tensor& t) { return t.requires_grad() ? history_of(t).node : nullptr; }
 
 Edge gradient_edge(const Tensor& t) {
     if (!needs_grad(t)) return {};
-    if (Ref<Node> node = grad_fn(t)) {
-        uint32_t index = meta_or_null(t.impl())->index;
-        return {std::move(node), index};
-    }
-    return {accumulator_of(t), 0};
+    Edge edge = history_of(t);
+    if (!edge) edge.node = accumulator_of(t);
+    return edge;
 }
 
 Edge recorded_edge(const Tensor& t) {

@@ -4,8 +4,8 @@ A formula may call operators, use the arguments and results of its operator, and
 
     grad            gradient of the (first) result            grads[i]    of the i-th, zeros where there is none
     tangent         in jvp formulas: tangent of the argument  result      the (first) result; results[i]
-    x.shape, x.dtype, x.ndim, x.numel                         of an argument or result: only this is kept, not x
-    xs.shapes                                                 of a list of tensors, with their dtypes
+    x.shape, x.dtype, x.device, x.ndim, x.numel               of an argument or result: only this is kept, not x
+    xs.shapes                                                 of a list of tensors, with dtypes and devices
     needs(x)        whether the gradient of argument x is wanted
     arg_grad        the argument called grad, of operators that have one
 
@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from .model import Op
 from .schema import cpp_name
 
-ATTRIBUTES = ("shape", "dtype", "ndim", "numel", "shapes")
+ATTRIBUTES = ("shape", "dtype", "device", "ndim", "numel", "shapes")
 
 
 class FormulaError(ValueError):

@@ -2,38 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import shlex
-import subprocess
-from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
-import rushlight_core
+from rushlight_testing.native import compile_cpp, compile_plugin
 
 pytest.register_assert_rewrite("rushlight_testing.conformance")
-
-SANITIZE = os.environ.get("RUSHLIGHT_SANITIZE", "")
-
-
-def compile_cpp(source: Path, target: Path, *options: str) -> None:
-    """Compiles against core's headers alone."""
-    include = Path(rushlight_core.__file__).parent / "include"
-    command = [*shlex.split(os.environ.get("CXX", "c++")), "-std=c++20", "-O1", "-Wall", "-Wextra", *options]
-    if SANITIZE:
-        command += ["-g", f"-fsanitize={SANITIZE}", "-fno-sanitize-recover=all"]
-    command += [f"-I{include}", str(source), "-ldl", "-o", str(target)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-
-
-def compile_plugin(name: str, folder: Path) -> Path:
-    """A library of rushlight_testing/native."""
-    library = folder / f"{name}.so"
-    source = files("rushlight_testing") / "native" / f"{name}.cpp"
-    compile_cpp(Path(str(source)), library, "-shared", "-fPIC")
-    return library
 
 
 @pytest.fixture(scope="session")

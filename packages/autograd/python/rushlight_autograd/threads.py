@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import TracebackType
 
-from rushlight_autograd._C import _get_parallel_branches, _set_parallel_branches
+from rushlight_autograd._C import _get_parallel_branches, _set_device_threads, _set_parallel_branches
 
 __all__ = ["parallel_branches", "set_multithreading_enabled"]
 
@@ -38,13 +38,15 @@ class parallel_branches:  # noqa: N801
 class set_multithreading_enabled:  # noqa: N801
     """Whether backward passes may use threads beside the one that starts them: at once, or until the end of a `with` block.
 
-    They do only where `parallel_branches` asks for it, so False makes that have no effect.
+    They do for devices other than the CPU, each of which has a thread that runs its nodes, and where `parallel_branches`
+    asks for it. False gives every node to the thread that starts the pass.
     """
 
     def __init__(self, mode: bool) -> None:
         global _allowed
         self._before = _allowed, _get_parallel_branches()
         _allowed = bool(mode)
+        _set_device_threads(_allowed)
         if not mode:
             _set_parallel_branches(False)
 
@@ -56,4 +58,5 @@ class set_multithreading_enabled:  # noqa: N801
     ) -> None:
         global _allowed
         _allowed, branches = self._before
+        _set_device_threads(_allowed)
         _set_parallel_branches(branches)

@@ -86,7 +86,6 @@ class FunctionNode final : public Node {
 
     std::vector<SavedShape> shapes;  // of the results
     std::vector<SavedShape> argument_shapes;  // by edge
-    std::vector<Device> devices;  // by edge
 
   private:
     void take(PyObject* result, std::span<Tensor> out) {
@@ -129,9 +128,10 @@ class FunctionNode final : public Node {
                  "%s: backward returned a %s gradient for argument %zu, which is %s\n"
                  "hint: return its real part",
                  name().c_str(), rushlight::name(grad.dtype()), argument, rushlight::name(dtype));
-        RL_CHECK(grad.device() == devices[edge], throw_runtime,
+        const Device device = argument_shapes[edge].device();
+        RL_CHECK(grad.device() == device, throw_runtime,
                  "%s: backward returned a gradient on %s for argument %zu, which is on %s", name().c_str(),
-                 rushlight::name(grad.device()).c_str(), argument, rushlight::name(devices[edge]).c_str());
+                 rushlight::name(grad.device()).c_str(), argument, rushlight::name(device).c_str());
         if (std::equal(want.begin(), want.end(), grad.sizes().begin(), grad.sizes().end()) &&
             grad.dtype() == dtype)
             return grad;
@@ -146,7 +146,7 @@ class FunctionNode final : public Node {
                  "hint: a gradient has its argument's shape; sum over what forward has broadcast",
                  name().c_str(), to_string(grad.sizes()).c_str(), argument, to_string(want).c_str());
         SavedShape shape;
-        shape.require(want, dtype);
+        shape.require(want, dtype, device);
         return shape.fit(std::move(grad));
     }
 
@@ -277,7 +277,6 @@ PyObject* recorded_call(PyObject* cls, PyObject* args, Object& context) {
     std::vector<int> edge_of_argument(static_cast<size_t>(n), -1);
     std::vector<Edge> edges;
     std::vector<SavedShape> argument_shapes;
-    std::vector<Device> devices;
     Object needs(check(PyTuple_New(n)));
     for (Py_ssize_t i = 0; i < n; ++i) {
         PyObject* item = PyTuple_GET_ITEM(args, i);
@@ -289,7 +288,6 @@ PyObject* recorded_call(PyObject* cls, PyObject* args, Object& context) {
         edge_of_argument[static_cast<size_t>(i)] = static_cast<int>(edges.size());
         edges.push_back(grad_mode() ? recorded_edge(t) : Edge{});
         argument_shapes.emplace_back().save(t);
-        devices.push_back(t.device());
         record |= wanted && grad_mode();
     }
     c->needs_input_grad = needs.release();
@@ -314,7 +312,6 @@ PyObject* recorded_call(PyObject* cls, PyObject* args, Object& context) {
         owner = Ref<Node>::adopt(node);
         for (size_t i = 0; i < edges.size(); ++i) node->edges()[i] = std::move(edges[i]);
         node->argument_shapes = std::move(argument_shapes);
-        node->devices = std::move(devices);
         node->shapes.resize(static_cast<size_t>(m));
     }
     for (Py_ssize_t i = 0; i < m; ++i) {

@@ -112,6 +112,13 @@ PyObject* set_branches(PyObject*, PyObject* on) {
 }
 PyObject* get_branches(PyObject*, PyObject*) { return PyBool_FromLong(parallel_branches()); }
 
+// _set_device_threads(on) -> what it was
+PyObject* set_threads(PyObject*, PyObject* on) {
+    bool before = device_threads();
+    set_device_threads(PyObject_IsTrue(on) == 1);
+    return PyBool_FromLong(before);
+}
+
 // Threads that help a pass have a Python thread state for as long as they do.
 void* begin_thread() {
     auto* state = new PyGILState_STATE;
@@ -143,6 +150,7 @@ PyMethodDef functions[] = {
     {"_disable_saved_hooks", disable_saved_hooks, METH_O, nullptr},
     {"_set_parallel_branches", set_branches, METH_O, nullptr},
     {"_get_parallel_branches", get_branches, METH_NOARGS, nullptr},
+    {"_set_device_threads", set_threads, METH_O, nullptr},
     {"_set_anomaly", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(set_anomaly_mode)),
      METH_FASTCALL, nullptr},
     {"_get_anomaly", get_anomaly_mode, METH_NOARGS, nullptr},

@@ -1,7 +1,8 @@
-// sources: autograd/src/engine.cpp autograd/src/pass.cpp autograd/src/branches.cpp autograd/src/node.cpp
+// sources: autograd/src/engine.cpp autograd/src/pass.cpp autograd/src/scheduler.cpp autograd/src/device_thread.cpp autograd/src/node.cpp
 // sources: autograd/src/variable.cpp autograd/src/view_node.cpp autograd/src/growth.cpp autograd/src/saved.cpp
 // sources: autograd/src/tangent.cpp core/src/tensor/*.cpp core/src/dispatch/dispatch.cpp
 // sources: core/src/runtime/*.cpp core/src/ops/memory_format.cpp
+// sources: testing/src/rushlight_testing/native/toy_device.cpp
 //
 // The engine on many threads, for the thread sanitizer. Its operators are a few loops, written here: the engine calls
 // operators through their entries in core's table, so nothing else of core need be built. Entries of operators that the
@@ -14,7 +15,10 @@
 #include "rushlight/autograd/engine.h"
 #include "rushlight/autograd/growth.h"
 #include "rushlight/autograd/saved.h"
+#include "rushlight/backend.h"
 #include "rushlight/parallel.h"
+
+extern "C" const rushlight::Backend* rushlight_backend();  // the toy device's
 
 using namespace rushlight;
 using namespace rushlight::autograd;
@@ -22,7 +26,7 @@ using namespace rushlight::autograd;
 namespace {
 
 constexpr int kThreads = 8;
-constexpr int64_t kShape[] = {16};
+constexpr int64_t kShape[] = {16}, kStride[] = {1};
 
 Tensor filled(float value) {
     Tensor t = make_tensor(kShape, DType::Float32);
@@ -115,6 +119,40 @@ Tensor record(std::initializer_list<Tensor> arguments, float factor) {
 }
 Tensor times(const Tensor& t, float factor) { return record({t}, factor); }
 Tensor plus(const Tensor& a, const Tensor& b) { return record({a, b}, 1); }
+
+// Moves its input to a device, and gradients back. What lies on devices has no values here.
+struct Move final : Node {
+    RL_NODE_MEMORY
+    explicit Move(Device back) : Node("Move", 1, 1), back(back) {}
+    void apply(std::span<Tensor> grads, std::span<Tensor> out) override {
+        check_not_released();
+        if (!grads[0].defined() || !wants(0)) return;
+        out[0] = back.type == DeviceType::CPU ? filled(1) : make_tensor(kShape, DType::Float32, back);
+    }
+    Device back;
+};
+Tensor moved(const Tensor& t, Device device) {
+    Tensor result = device.type == DeviceType::CPU ? filled(1) : make_tensor(kShape, DType::Float32, device);
+    Edge edge = recorded_edge(t);
+    auto owner = Ref<Node>::adopt(new Move(t.device()));
+    owner->edges()[0] = std::move(edge);
+    set_history(result, owner);
+    return result;
+}
+
+// Branches that go through two devices and back; the derivative is `width`.
+Tensor detours(const Tensor& x, int width = 4, int depth = 6) {
+    Tensor total;
+    for (int b = 0; b < width; ++b) {
+        Tensor y = x;
+        for (int d = 0; d < depth; ++d) {
+            y = moved(times(y, 1), Device{DeviceType::Plugin, static_cast<int8_t>((b + d) % 2)});
+            y = moved(moved(y, y.device()), Device{});
+        }
+        total = total.defined() ? plus(total, y) : y;
+    }
+    return total;
+}
 
 Tensor make_leaf() {
     Tensor t = filled(1);
@@ -264,6 +302,40 @@ TEST(exceptions_of_parallel_branches) {
         grad_fn(b)->hooks().pre.push_back(raises);
         ParallelBranches on;
         CHECK_RAISES(Value, "a hook that raises", pass(y, false));
+    }
+}
+
+TEST(stale_views_that_are_shared) {
+    for (int round = 0; round < 20; ++round) {
+        Tensor root = times(make_leaf(), 2), view = make_view(root, kShape, kStride, 0);
+        for (int write = 0; write < 3; ++write) {
+            rebase_history(root, grad_fn(times(make_leaf(), 3)));
+            Node* seen[kThreads];
+            on_threads([&](int i) { seen[i] = gradient_edge(view).node.get(); });
+            for (Node* node : seen) CHECK(node && node == seen[0]);
+        }
+    }
+}
+
+TEST(threads_of_devices) {
+    register_backend(*rushlight_backend());
+    Tensor x = make_leaf(), y = detours(x);
+    on_threads([&](int i) {
+        ParallelBranches on(i % 2 == 0);
+        for (int k = 0; k < 5; ++k) pass(y, true);
+        pass(detours(x), false);
+    });
+    CHECK_EQUAL(x.grad().data<float>()[3], 4.0f * 6 * kThreads);
+}
+
+TEST(exceptions_of_devices) {
+    for (int round = 0; round < 20; ++round) {
+        Tensor x = make_leaf();
+        const Device device{DeviceType::Plugin, static_cast<int8_t>(round % 2)};
+        Tensor a = moved(x, device), y = moved(moved(a, device), Device{});
+        auto raises = std::make_shared<Raises>();
+        grad_fn(a)->hooks().pre.push_back(raises);
+        CHECK_RAISES(Value, "a hook that raises", pass(plus(y, detours(x)), false));
     }
 }
 

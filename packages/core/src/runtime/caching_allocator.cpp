@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <new>
 
+#include "rushlight/mutex.h"
+
 // Note [Caching]
 // The driver maps segments; a segment is a chain of blocks; free neighbours are joined at once, so two free
 // blocks never touch. Free blocks lie in bins, one set of bins for each stream and size range: a block that
@@ -37,7 +39,9 @@ bool whole_segment(const Block* block) { return !block->left && !block->right; }
 }  // namespace
 
 CachingAllocator::CachingAllocator(Driver& driver, const CachingConfig& config)
-    : driver_(driver), config_(config), limit_(config.limit) {}
+    : driver_(driver), config_(config), limit_(config.limit) {
+    spin_before_sleep(mutex_);
+}
 
 CachingAllocator::~CachingAllocator() {
     for (const Pending& p : pending_) {

@@ -1,6 +1,7 @@
 // The backward pass.
 #pragma once
 
+#include <atomic>
 #include <exception>
 
 #include "rushlight/autograd/variable.h"
@@ -44,7 +45,12 @@ RL_API bool current_pass_runs(Node* node);
 
 namespace detail {
 extern RL_API constinit thread_local bool parallel_branches RL_TLS_MODEL;
-}
+extern RL_API std::atomic<bool> device_threads;
+}  // namespace detail
+/// Whether the nodes of other devices than the CPU run on those devices' threads (the default), or on the caller's too:
+/// Note [Threads of a pass]. Of the process; asked when a pass begins.
+inline bool device_threads() { return detail::device_threads.load(std::memory_order_relaxed); }
+inline void set_device_threads(bool on) { detail::device_threads.store(on, std::memory_order_relaxed); }
 /// Whether passes that this thread starts run independent branches of a graph on several threads.
 inline bool parallel_branches() { return detail::parallel_branches; }
 /// Asks for it in a scope: Note [Parallel branches].
@@ -63,11 +69,13 @@ class ParallelBranches {
 /// For language bindings: what a thread of ours does first and last, and how it hands on the exception that it caught.
 struct ThreadFunctions {
     void* (*begin)();
-    void (*end)(void* state);
+    void (*end)(void* state);  // not called on the threads of devices, which never end
     std::exception_ptr (*carry)(std::exception_ptr);
 };
 /// They live as long as the process.
 RL_API void set_thread_functions(const ThreadFunctions* functions);
+/// Those that were set, or null.
+const ThreadFunctions* thread_functions();
 
 /// Attaches autograd to core: stages, per-tensor state. Idempotent; importing rushlight_autograd calls it, a C++ program
 /// calls it once.

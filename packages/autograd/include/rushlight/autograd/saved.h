@@ -130,21 +130,24 @@ inline void show(const Node::SavedVisitor& visit, const std::string& name, const
     for (const SavedTensor& one : saved.tensors()) show(visit, name + "[" + std::to_string(i++) + "]", one);
 }
 
-/// The shape and dtype of an argument, kept only where they differ from the result's.
+/// The shape, dtype and device of an argument, kept only where they differ from the result's.
 class RL_API SavedShape {
   public:
     void save(const Tensor& argument) {
         sizes_.assign(argument.sizes().begin(), argument.sizes().end());
         dtype_ = argument.dtype();
+        device_ = argument.device();
     }
-    void require(IntList shape, DType dtype) {
+    void require(IntList shape, DType dtype, Device device) {
         sizes_.assign(shape.begin(), shape.end());
         dtype_ = dtype;
+        device_ = device;
         differs_ = true;
     }
     /// For pointwise operators: what a gradient of the result's shape must be reduced to.
     void save_if_not(const Tensor& argument, const Tensor& result) {
-        if (argument.dtype() == result.dtype() && argument.dim() == result.dim() &&
+        if (argument.dtype() == result.dtype() && argument.device() == result.device() &&
+            argument.dim() == result.dim() &&
             std::equal(argument.sizes().begin(), argument.sizes().end(), result.sizes().begin()))
             return;
         save(argument);
@@ -153,10 +156,11 @@ class RL_API SavedShape {
     void save_if_not(const TensorOrScalar& argument, const Tensor& result) {
         if (argument.is_tensor()) save_if_not(argument.tensor(), result);
     }
-    /// Sums a gradient over what was broadcast and casts it back.
+    /// Sums a gradient over what was broadcast, and casts and moves it back.
     Tensor fit(Tensor grad) const { return differs_ && grad.defined() ? reduce(grad) : grad; }
     IntList shape() const { return sizes_; }
     DType dtype() const { return dtype_; }
+    Device device() const { return device_; }
     int64_t ndim() const { return static_cast<int64_t>(sizes_.size()); }
     int64_t numel() const {
         int64_t n = 1;
@@ -169,6 +173,7 @@ class RL_API SavedShape {
 
     std::vector<int64_t> sizes_;
     DType dtype_ = DType::Float32;
+    Device device_;
     bool differs_ = false;
 };
 

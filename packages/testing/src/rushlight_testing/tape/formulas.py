@@ -22,10 +22,13 @@ class Shape(NamedTuple):
 
     shape: tuple[int, ...]
     dtype: Any
+    device: Any
 
     @classmethod
     def of(cls, value: Any) -> Shape:
-        return cls(tuple(value.shape), value.dtype) if isinstance(value, Tensor) else cls((), None)
+        if not isinstance(value, Tensor):
+            return cls((), None, None)
+        return cls(tuple(value.shape), value.dtype, value.device)
 
     @property
     def ndim(self) -> int:
@@ -166,8 +169,8 @@ class Evaluator(ast.NodeVisitor):
 # --- helpers: functions of formulas that are no operators ---
 
 
-def fit(grad: Tensor | None, shape: Sequence[int], dtype: Any) -> Tensor | None:
-    """A gradient, summed over what was broadcast and cast back."""
+def fit(grad: Tensor | None, shape: Sequence[int], dtype: Any, device: Any = None) -> Tensor | None:
+    """A gradient, summed over what was broadcast, and cast and moved back."""
     if grad is None or dtype is None:
         return grad
     lead = grad.dim() - len(shape)
@@ -176,7 +179,7 @@ def fit(grad: Tensor | None, shape: Sequence[int], dtype: Any) -> Tensor | None:
         grad = grad.sum(dims, True)
     if lead > 0:
         grad = grad.view(*shape)
-    return grad if grad.dtype == dtype else grad.to(dtype)
+    return grad.to(device=device or grad.device, dtype=dtype)
 
 
 def _restore(reduced: Tensor, shape: Sequence[int], dim: Any, keepdim: bool) -> Tensor:

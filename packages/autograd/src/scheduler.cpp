@@ -1,0 +1,366 @@
+#include "scheduler.h"
+
+#include <cxxabi.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "rushlight/backend.h"
+#include "rushlight/interrupt.h"
+#include "rushlight/mutex.h"
+
+// Note [Threads of a pass]
+// The thread that asked for a pass runs the host's nodes. Every other device has a thread of its own for as long as the
+// process lives, so that its work is queued from one place and in one order, and a slow device holds up no other. A node
+// belongs to the device of the gradients that arrive at it. A pass meets its first node of another device, or is begun
+// with parallel_branches(), and is a Scheduler's from then on: one queue of ready nodes for each device, later ones first.
+//
+// Sums do not depend on who comes first: every gradient that arrives at a result has a place in the order in which a pass
+// on one thread would have brought it, waits for those before it, and is added then. So the bits are the same.
+//
+// Whoever works for the caller carries its dispatch state, saved-tensor hook, stream and pass. When a node raises no new one
+// is begun; the exception of the node that comes first in order is the caller's. A caller that is a device's thread itself
+// (a pass inside of a node) runs that device's nodes too, and while it waits does what others ask of it: else two such
+// threads could wait for each other.
+
+// Note [Parallel branches]
+// With several threads for the host's nodes: the caller and helpers, which live as long as the pass. The threads of the
+// process are lent to one region at a time (Note [Threads] in core's parallel.cpp), and branches are such a region: helpers
+// work only while the pass holds the lease, so that kernels are serial while several nodes run, and have all threads while
+// a single one does. The lease is asked for when a node is taken and others are ready and nothing else runs, and given
+// back when one is left.
+//
+// A node may take a few microseconds only, so threads spin for about as long before they sleep, and whoever has run a
+// node hands on its gradients and takes the next under one lock.
+
+namespace rushlight::autograd {
+namespace {
+std::atomic<const ThreadFunctions*> functions_of_threads{nullptr};
+
+constexpr int kSpins = 200;  // some ten microseconds
+
+void relax() { __builtin_ia32_pause(); }
+}  // namespace
+
+void set_thread_functions(const ThreadFunctions* functions) { functions_of_threads = functions; }
+const ThreadFunctions* thread_functions() { return functions_of_threads; }
+
+class Scheduler::Carried {
+  public:
+    Carried(const Scheduler& from, const Queue& queue)
+        : state_(dispatch_state),
+          hook_(set_saved_hook(from.hook_)),
+          pass_(current_pass),
+          idle_(detail::idle_edges) {
+        dispatch_state = from.state_;
+        current_pass = &from.pass_;
+        detail::idle_edges = 0;
+        if (queue.thread) {
+            device_ = queue.thread->device();
+            stream_ = current_stream(device_);
+            index_ = current_device(device_.type);
+            set_current_device(device_);
+            set_current_stream(device_, queue.stream);
+        }
+    }
+    ~Carried() {
+        if (device_.type != DeviceType::CPU) {
+            set_current_stream(device_, stream_);
+            device_.index = static_cast<int8_t>(index_);
+            set_current_device(device_);
+        }
+        detail::idle_edges = idle_;
+        current_pass = pass_;
+        set_saved_hook(hook_);
+        dispatch_state = state_;
+    }
+    Carried(const Carried&) = delete;
+
+  private:
+    const DispatchState state_;
+    SavedHook* const hook_;
+    Pass* const pass_;
+    const uint64_t idle_;
+    Device device_;
+    void* stream_ = nullptr;
+    int index_ = 0;
+};
+
+Scheduler::Scheduler(Pass& pass, bool branches)
+    : pass_(pass), state_(dispatch_state), hook_(saved_hook()), branches_(branches), process_(getpid()) {
+    spin_before_sleep(mutex_);
+    first_edge_.reserve(pass.tasks_.size());
+    uint32_t edges = 0;
+    for (const Task& task : pass.tasks_) {
+        first_edge_.push_back(edges);
+        edges += static_cast<uint32_t>(task.node->edges().size());
+    }
+    places_.resize(edges);
+    slots_.resize(pass.grads_.size());
+    number_arrivals();
+    queues_.emplace_back();
+}
+
+// In the order of a pass on one thread: consumers by descending sequence, their edges from the first.
+void Scheduler::number_arrivals() {
+    std::vector<uint32_t> order;
+    order.reserve(pass_.tasks_.size());
+    for (uint32_t i = 0; i < pass_.tasks_.size(); ++i)
+        if (!pass_.tasks_[i].done) order.push_back(i);
+    std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return pass_.later(a, b); });
+    for (uint32_t task : order) {
+        std::span<Edge> edges = pass_.tasks_[task].node->edges();
+        for (size_t k = 0; k < edges.size(); ++k)
+            if (edges[k])
+                places_[first_edge_[task] + k] =
+                    slots_[pass_.tasks_[task_of(edges[k])].first_grad + edges[k].index].arrivals++;
+    }
+}
+
+void Scheduler::run() {
+    {
+        Lock lock(mutex_);
+        for (uint32_t task : std::exchange(pass_.ready_, {})) push(task);
+    }
+    work(true);
+    {
+        Lock lock(mutex_);
+        stop_ = true;
+        tell();
+    }
+    for (std::thread& helper : helpers_) {
+        if (forked()) helper.detach();
+        else helper.join();
+    }
+    // Nothing of the pass stays for a thread that comes too late. After an error gradients are left.
+    slots_.clear();
+    if (std::exception_ptr error = std::exchange(error_, nullptr)) std::rethrow_exception(std::move(error));
+}
+
+// --- queues, under the lock ---
+
+Scheduler::Queue& Scheduler::queue_of(uint32_t task) {
+    Device device = pass_.device_of(task);
+    if (!pass_.is_elsewhere(device)) return queues_.front();
+    for (Queue& queue : queues_)
+        if (queue.thread && queue.thread->device() == device) return queue;
+    return queues_.emplace_back(Queue{&DeviceThread::of(device), current_stream(device), {}});
+}
+
+void Scheduler::push(uint32_t task) {
+    Queue& queue = queue_of(task);
+    pass_.push(queue.ready, task);
+    ++left_;
+    if (queue.thread && !queue.served) {
+        queue.served = true;
+        queue.thread->post([self = shared_from_this(), &queue] { self->serve(queue); });
+    }
+}
+
+// The next node for a thread of that queue, or kNone.
+uint32_t Scheduler::take(Queue& queue) {
+    if (stop_ || error_ || (queue.thread ? queue.ready.empty() : !waiting_for(queue))) {
+        queue.served = false;
+        return kNone;
+    }
+    uint32_t task = pass_.pop(queue.ready);
+    ++queue.running;
+    if (branches_ && !queue.thread && queue.running == 1 && !lease_ && !queue.ready.empty()) borrow();
+    return task;
+}
+
+void Scheduler::finish(Queue& queue) {
+    --queue.running;
+    --left_;
+    if (!queue.thread && lease_ && queue.running + queue.ready.size() <= 1) lease_.reset();
+}
+
+// Asks for all spare threads, and starts as many helpers as there are nodes for.
+void Scheduler::borrow() {
+    lease_.emplace();
+    auto extra = static_cast<size_t>(lease_->threads() - 1);
+    if (extra == 0) return lease_.reset();
+    while (helpers_.size() < std::min(extra, queues_.front().ready.size())) {
+        try {
+            helpers_.emplace_back([this] { help(); });
+        } catch (const std::system_error&) { break; }  // no more threads: these must do
+    }
+}
+
+void Scheduler::tell() {
+    changes_.fetch_add(1, std::memory_order_release);
+    changed_.notify_all();
+}
+
+void Scheduler::keep(std::exception_ptr failure, uint32_t task) {
+    if (error_ && (task == kNone || failed_ == kNone || pass_.later(failed_, task))) return;
+    error_ = std::move(failure);
+    failed_ = task;
+}
+
+// --- threads ---
+
+// The host's nodes, until nothing is left of the pass.
+void Scheduler::work(bool caller) {
+    uint32_t task = kNone;
+    Queue& host = queues_.front();
+    for (size_t done = 0;;) {
+        if (task == kNone) {
+            Lock lock(mutex_);
+            while (!stop_ && !error_ && left_ > 0 && (task = take(host)) == kNone) wait(lock, caller);
+            if (task == kNone) break;
+        }
+        task = run(task, host);
+        if (caller && ++done % 4 == 0) check_caller();
+    }
+    if (!caller) return;
+    // The caller leaves last: what others run uses what it owns.
+    Lock lock(mutex_);
+    auto running = [](const Queue& queue) { return queue.running > 0; };
+    while (!forked() && std::any_of(queues_.begin(), queues_.end(), running)) wait(lock, true);
+}
+
+// On the thread of a device.
+void Scheduler::serve(Queue& queue) {
+    uint32_t task;
+    {
+        Lock lock(mutex_);
+        task = take(queue);
+    }
+    if (task == kNone) return;  // the pass may have ended
+    Carried carried(*this, queue);
+    while (task != kNone) task = run(task, queue);
+}
+
+void Scheduler::help() {
+    const ThreadFunctions* functions = thread_functions();
+    void* bindings = functions ? functions->begin() : nullptr;
+    {
+        Carried carried(*this, queues_.front());
+        work(false);
+    }
+    if (functions) functions->end(bindings);
+}
+
+// Until something has changed, or for a while.
+void Scheduler::wait(Lock& lock, bool caller) {
+    const uint32_t seen = changes_.load(std::memory_order_acquire);
+    lock.unlock();
+    auto news = [&] { return changes_.load(std::memory_order_acquire) != seen; };
+    for (int i = 0; i < kSpins && !news(); ++i) relax();
+    if (caller) {
+        DeviceThread* here = DeviceThread::current();
+        while (here && !news() && here->run_one()) {}
+    }
+    lock.lock();
+    if (news()) return;
+    if (!caller) return changed_.wait(lock);
+    changed_.wait_for(lock, std::chrono::milliseconds(20));
+    if (news()) return;
+    lock.unlock();
+    check_caller();
+    lock.lock();
+}
+
+// Ctrl-C is for the calling thread, which also finds that it waits in vain.
+void Scheduler::check_caller() {
+    std::exception_ptr failure;
+    try {
+        check_interrupted();
+        RL_CHECK(
+            !forked(), throw_runtime,
+            "backward(): the process was forked in the middle of a pass, and the threads that ran it are the "
+            "parent's\nhint: fork outside of hooks and functions");
+    } catch (abi::__forced_unwind&) { throw; } catch (...) {
+        failure = std::current_exception();
+    }
+    if (!failure) return;
+    Lock lock(mutex_);
+    keep(std::move(failure), kNone);
+}
+
+// --- nodes ---
+
+// Runs a node and gives the next one for this thread.
+uint32_t Scheduler::run(uint32_t task, Queue& queue) {
+    // Both end when the lock is free: they may be the last owners of much, also of what is not ours.
+    Ref<Node> hold = Ref<Node>::share(pass_.tasks_[task].node);
+    std::exception_ptr failure;
+    Lock lock(mutex_, std::defer_lock);
+    try {
+        run_node(task, queue, lock);
+    } catch (abi::__forced_unwind&) {
+        throw;  // the thread is being ended by Python's interpreter, which has come to its own end
+    } catch (...) {
+        failure = std::current_exception();
+        if (const ThreadFunctions* functions = thread_functions()) failure = functions->carry(failure);
+    }
+    if (!lock.owns_lock()) lock.lock();
+    if (failure) keep(std::move(failure), task);  // the caller's alone from here
+    finish(queue);
+    const uint32_t next = take(queue);
+    const bool over = left_ == 0 || error_;
+    if (over || waiting_for(queues_.front())) tell();
+    lock.unlock();
+    return next;
+}
+
+// Runs a node, hands on its gradients, and runs the leaves that this makes ready: they are not worth a thread.
+void Scheduler::run_node(uint32_t task, Queue& queue, Lock& lock) {
+    Node* node = pass_.tasks_[task].node;
+    size_t n = node->edges().size();
+    Pass::Results out(n);
+    pass_.run_task(task, out);
+    std::vector<uint32_t> leaves;
+    lock.lock();
+    for (size_t k = 0; k < n; ++k)
+        if (Edge& edge = node->edges()[k])
+            arrive(edge, places_[first_edge_[task] + k], std::move(out[k]), queue, lock, leaves);
+    for (uint32_t leaf : leaves) {
+        if (error_) break;
+        lock.unlock();
+        run_node(leaf, queue, lock);  // comes back locked
+    }
+}
+
+void Scheduler::arrive(const Edge& edge, uint32_t place, Tensor grad, Queue& from, Lock& lock,
+                       std::vector<uint32_t>& leaves) {
+    uint32_t next = task_of(edge);
+    Task& task = pass_.tasks_[next];
+    Slot& slot = slots_[task.first_grad + edge.index];
+    if (slot.adding ||
+        place != slot.next) {  // whoever adds now, or brings what is missing, goes on with this one
+        slot.early.emplace_back(place, std::move(grad));
+        return;
+    }
+    slot.adding = true;
+    for (;;) {
+        ++slot.next;
+        if (grad.defined()) {
+            task.reached = true;
+            Tensor& sum = pass_.grads_[task.first_grad + edge.index];
+            if (sum.defined()) {
+                lock.unlock();
+                pass_.add_to(sum, std::move(grad));
+                lock.lock();
+            } else {
+                sum = std::move(grad);
+            }
+        }
+        if (--task.dependencies == 0) {
+            if (pass_.is_leaf(next) && &queue_of(next) == &from) leaves.push_back(next);
+            else push(next);
+        }
+        auto due = std::find_if(slot.early.begin(), slot.early.end(),
+                                [&](const auto& arrival) { return arrival.first == slot.next; });
+        if (due == slot.early.end()) break;
+        grad = std::move(due->second);
+        slot.early.erase(due);
+    }
+    slot.adding = false;
+}
+
+void run_on_threads(Pass& pass, bool branches) { std::make_shared<Scheduler>(pass, branches)->run(); }
+
+}  // namespace rushlight::autograd

@@ -1,0 +1,36 @@
+"""Second implementations of core's seams in C++, as sources that a test compiles against core's installed headers."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import rushlight_core
+
+__all__ = ["compile_cpp", "compile_plugin"]
+
+
+def compile_cpp(source: Path, target: Path, options: Sequence[str] = ()) -> None:
+    """Compiles one file, with $CXX or `c++`, and the sanitizers that $RUSHLIGHT_SANITIZE names.
+
+    Raises:
+        RuntimeError: with the compiler's words, where it fails.
+    """
+    include = Path(rushlight_core.__file__).parent / "include"
+    command = [*shlex.split(os.environ.get("CXX", "c++")), "-std=c++20", "-O1", "-Wall", "-Wextra", *options]
+    if sanitize := os.environ.get("RUSHLIGHT_SANITIZE", ""):
+        command += ["-g", f"-fsanitize={sanitize}", "-fno-sanitize-recover=all"]
+    command += [f"-I{include}", str(source), "-ldl", "-o", str(target)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise RuntimeError(f"{source.name} does not compile:\n{done.stderr}")
+
+
+def compile_plugin(name: str, folder: Path) -> Path:
+    """The library of a source of this folder: "toy_device", "guard_allocator"."""
+    library = folder / f"{name}.so"
+    compile_cpp(Path(__file__).parent / f"{name}.cpp", library, ["-shared", "-fPIC"])
+    return library
