@@ -286,3 +286,27 @@ def test_gradcheck_of_batches() -> None:
     assert gradcheck(Wrong.apply, [x])
     with pytest.raises(GradcheckError, match="batched reverse"):
         gradcheck(Wrong.apply, [x], check_batched_grad=True)
+
+
+def test_gradcheck_of_batches_of_tangents() -> None:
+    from rushlight_autograd import GradcheckError, gradcheck
+    from rushlight_autograd.forward_ad import unpack_dual
+
+    x = X.clone().requires_grad_()
+    both = {"check_forward_ad": True, "check_batched_forward_grad": True}
+    assert gradcheck(lambda x: (x.sin().cumsum(0), core.ones(2)), [x], **both)
+    z = core.complex(X, X.cos()).requires_grad_()
+    assert gradcheck(lambda z: z * z.conj(), [z], **both)
+
+    def wrong(x):
+        """Its tangent is right for one vector, and doubled for many."""
+        tangent = unpack_dual(x).tangent
+        return x * (4 if tangent is not None and tangent._is_batched() else 2)
+
+    assert gradcheck(wrong, [x], check_forward_ad=True)
+    with pytest.raises(GradcheckError, match="batched forward"):
+        gradcheck(wrong, [x], **both)
+    with pytest.raises(ValueError, match="needs check_forward_ad=True"):
+        gradcheck(wrong, [x], check_batched_forward_grad=True)
+    with pytest.raises(ValueError, match="needs check_backward_ad=True"):
+        gradcheck(wrong, [x], check_batched_grad=True, check_backward_ad=False)

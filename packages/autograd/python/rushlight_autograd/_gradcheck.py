@@ -12,6 +12,7 @@ from typing import Any
 
 import rushlight_core as core
 from rushlight_autograd._backward import grad
+from rushlight_autograd.batching import vmap
 from rushlight_autograd.forward_ad import dual_level, make_dual, unpack_dual
 from rushlight_core import Tensor
 
@@ -43,17 +44,26 @@ def gradcheck(
     """Compares the gradients of `func` at `inputs` (float64 or complex128 tensors with requires_grad) with central
     differences.
 
-    `func` gives a tensor or several; those of integers and bools are passed over. Besides, the gradient is taken
-    twice and may differ by `nondet_tol`. Gradients of one output are always taken with the others undefined, so
-    `check_undefined_grad` is no work of its own here; nor is `check_grad_dtypes`, for gradients have the dtype of their
-    tensors.
+    `func` gives a tensor or several; those of integers and bools are passed over. With `check_batched_grad` and
+    `check_batched_forward_grad`, two gradients or tangents that are computed at once, by the rules of vmap, must be the
+    two that come one after the other. Besides, the gradient is taken twice and may differ by `nondet_tol`. Gradients of one
+    output are always taken with the others undefined, so `check_undefined_grad` is no work of its own here; nor is
+    `check_grad_dtypes`, for gradients have the dtype of their tensors.
 
     Raises GradcheckError, or returns False where `raise_exception` is off.
     """
-    if check_batched_forward_grad:
-        raise NotImplementedError(
-            "gradcheck(check_batched_forward_grad): only gradients are checked in batches"
-        )
+    for batched, mode, plain in (
+        ("check_batched_grad", "check_backward_ad", check_batched_grad and not check_backward_ad),
+        (
+            "check_batched_forward_grad",
+            "check_forward_ad",
+            check_batched_forward_grad and not check_forward_ad,
+        ),
+    ):
+        if plain:
+            raise ValueError(
+                f"gradcheck({batched}): it needs {mode}=True, whose derivatives it compares with"
+            )
     if masked:
         raise NotImplementedError("gradcheck(masked): there are no sparse layouts")
     args = list(_tuple(inputs))
@@ -79,6 +89,8 @@ def gradcheck(
             if check_forward_ad:
                 for v, along in zip(directions, differences, strict=True):
                     check.forward(i, v, along)
+                if check_batched_forward_grad:
+                    check.batched_forward(i)
     except GradcheckError:
         if raise_exception:
             raise
@@ -256,6 +268,28 @@ class _Check:
             scale = (1 + direction.numel()) ** 0.5
             for o, (a, b) in enumerate(zip(got, want.reshape(-1).tolist(), strict=True)):
                 self.compare("forward", a, b, f"output {k}[{o}] for input {i}", scale)
+
+    def batched_forward(self, i: int) -> None:
+        """Two tangents at once, by the rules of vmap, are the two that come one after the other."""
+        directions = [self.random(self.args[i], 3000 + n) for n in range(2)]
+
+        def tangents(direction: Tensor) -> tuple[Tensor, ...]:
+            with dual_level():
+                duals = list(self.args)
+                duals[i] = make_dual(self.args[i].detach(), direction)
+                pairs = [unpack_dual(y) for y in _outputs(self.func, duals)]
+                return tuple(core.zeros_like(y) if t is None else t for y, t in pairs)
+
+        together = vmap(tangents)(core.stack(directions))
+        apart = [tangents(direction) for direction in directions]
+        for k, got in enumerate(together):
+            want = core.stack([one[k] for one in apart])
+            for e, (a, b) in enumerate(
+                zip(got.detach().reshape(-1).tolist(), want.detach().reshape(-1).tolist(), strict=True)
+            ):
+                self.compare(
+                    "batched forward", a, b, f"output {k} for input {i}, element {e} of two tangents"
+                )
 
     def compare(self, kind: str, got: float, want: float, where: str, scale: float = 1.0) -> None:
         if not abs(got - want) <= self.atol * scale + self.rtol * abs(want):
