@@ -166,7 +166,7 @@ def swap(session: nox.Session) -> None:
     """Run the second implementation of every seam through the tests of the first."""
     swapped = [package for package in everything() if _marked(package, "swap")]
     core = GRAPH["core"]
-    install(session, builder(), [core, *swapped], extra="test")
+    install(session, builder(), [core, GRAPH["nn"], GRAPH["rushlight"], *swapped], extra="test")
     # The compute library is chosen by the environment: plain kernels in oneDNN's place.
     operators = str(core.folder / "tests" / "operators")
     plain = {"RUSHLIGHT_COMPUTE": "plain"}
@@ -175,6 +175,14 @@ def swap(session: nox.Session) -> None:
     for package in swapped:
         folder = str(package.folder / "tests")
         session.run(*PYTEST, f"--rootdir={package.folder}", "-m", "swap", folder, *session.posargs)
+    # The tape in rushlight-autograd's place: all tests of nn, and those of networks that train.
+    tape = {"RUSHLIGHT_AUTOGRAD": "tape"}
+    nn, composed = GRAPH["nn"].folder, GRAPH["rushlight"].folder
+    attached = ["-p", "rushlight_testing.tape.attached"]
+    session.run(*PYTEST, *attached, f"--rootdir={nn}", str(nn / "tests"), *session.posargs)
+    trained = [f"test_{what}.py" for what in ("networks", "module_hooks", "weights_that_are_computed")]
+    files = [str(composed / "tests" / file) for file in trained]
+    session.run(*PYTEST, f"--rootdir={composed}", *files, *session.posargs, env=tape)
 
 
 @nox.session

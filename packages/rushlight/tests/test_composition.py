@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import subprocess
 import sys
 
@@ -69,6 +70,23 @@ def ours_before() -> list[str]:
     return subprocess.run(
         [sys.executable, "-c", "import sys; print(*sys.modules)"], check=True, capture_output=True, text=True
     ).stdout.split()
+
+
+@pytest.mark.parametrize("name", ["default", "nothing"])
+def test_the_provider_of_gradients_can_be_chosen(name):
+    ended = subprocess.run(
+        [sys.executable, "-c", "import rushlight; print(rushlight.autograd.grad.__module__)"],
+        capture_output=True, text=True, env={**os.environ, "RUSHLIGHT_AUTOGRAD": name},
+    )  # fmt: skip
+    if name == "default":
+        assert ended.stdout == "rushlight_autograd._backward\n", ended.stderr
+    else:
+        assert ended.returncode == 1
+        assert (
+            "RUSHLIGHT_AUTOGRAD=nothing: no provider of gradients is installed under that name"
+            in ended.stderr
+        )
+        assert "hint: there is default" in ended.stderr
 
 
 def test_no_gpu_is_a_plain_answer():

@@ -9,8 +9,17 @@ are first used.
 
 from __future__ import annotations
 
-import rushlight_autograd  # noqa: F401  (attaches itself to core)
+import os as _os
+
 import rushlight_core
+
+# Gradients come from rushlight-autograd, which attaches itself to core, or from the provider that the user names.
+if _provider := _os.environ.get("RUSHLIGHT_AUTOGRAD"):
+    from rushlight_core.seams.gradients import attach_provider as _attach_provider
+
+    _attach_provider(_provider)
+else:
+    import rushlight_autograd  # noqa: F401
 
 __version__ = "0.1.0"
 

@@ -1,14 +1,16 @@
-"""Automatic differentiation: rushlight_autograd."""
-
-import rushlight_autograd as _package
-from rushlight_autograd import *  # noqa: F403
-
-__all__ = list(_package.__all__)
+"""Automatic differentiation: rushlight_autograd, or the provider that the user chose in its place."""
 
 TYPE_CHECKING = False  # a checker would take every name for one that is there
 if TYPE_CHECKING:
+    import rushlight_autograd as _package
     from rushlight.autograd import function as function
+    from rushlight_autograd import *  # noqa: F403
+
+    __all__ = list(_package.__all__)
 else:
+    from rushlight_core import autograd as _package
+
+    __all__ = list(_package.__all__)
 
     def __getattr__(name: str) -> object:
         return getattr(_package, name)

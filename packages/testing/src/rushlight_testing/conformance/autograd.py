@@ -192,6 +192,113 @@ class AutogradContract(Contract):
         finally:
             gc.enable()
 
+    # --- what packages that build on core ask of a provider: hooks and Functions ---
+
+    def test_hooks_see_and_replace_gradients(self) -> None:
+        x = leaf(3)
+        seen: list[list[float]] = []
+        x.register_hook(lambda g: seen.append(g.tolist()))
+        handle = x.register_hook(lambda g: g * 10)
+        y = x * 2
+        y.register_hook(lambda g: g * 3)
+        y.backward(ones(x))
+        assert seen == [[6.0] * 3]
+        assert gradient(x).tolist() == [60.0] * 3
+        handle.remove()
+        (x * 2).backward(ones(x))
+        assert gradient(x).tolist() == [62.0] * 3
+
+    def test_hooks_of_a_tensor_that_is_gone(self) -> None:
+        x = leaf(3)
+        y = x * 2
+        y.register_hook(lambda g: g * 3)
+        z = y + 1
+        del y
+        z.backward(ones(x))
+        assert gradient(x).tolist() == [6.0] * 3
+
+    def test_retained_gradients(self) -> None:
+        x = leaf(3)
+        y = x * 2
+        y.retain_grad()
+        assert y.retains_grad
+        assert not x.retains_grad
+        (y * 3).backward(ones(x))
+        assert gradient(y).tolist() == [3.0] * 3
+
+    def test_hooks_after_accumulation(self) -> None:
+        x = leaf(3)
+        seen: list[list[float]] = []
+        x.register_post_accumulate_grad_hook(lambda t: seen.append(gradient(t).tolist()))
+        for _ in range(2):
+            (x * 2).backward(ones(x))
+        assert seen == [[2.0] * 3, [4.0] * 3]
+
+    def test_functions(self) -> None:
+        provider: Any = core.autograd  # type: ignore[attr-defined]
+
+        class Cube(provider.Function):
+            @staticmethod
+            def forward(ctx: Any, x: Tensor, scale: float) -> tuple[Tensor, Tensor]:
+                assert ctx.needs_input_grad == (x.requires_grad, False)
+                ctx.save_for_backward(x)
+                ctx.scale = scale
+                positive = x > 0
+                ctx.mark_non_differentiable(positive)
+                return x * x * x * scale, positive
+
+            @staticmethod
+            def backward(ctx: Any, grad: Tensor, _: Any) -> tuple[Tensor, None]:
+                (x,) = ctx.saved_tensors
+                return 3 * x * x * grad * ctx.scale, None
+
+        x = leaf(3)
+        self.gradients(lambda t: Cube.apply(t, 2.0)[0], x)
+        y, positive = Cube.apply(x, 2.0)
+        assert y.requires_grad
+        assert not positive.requires_grad
+
+    def test_functions_that_return_their_argument(self) -> None:
+        provider: Any = core.autograd  # type: ignore[attr-defined]
+
+        class Double(provider.Function):
+            """Its gradient, unlike its value, is twice what comes."""
+
+            @staticmethod
+            def forward(ctx: Any, x: Tensor) -> Tensor:
+                ctx.set_materialize_grads(False)
+                return x
+
+            @staticmethod
+            def backward(ctx: Any, grad: Tensor) -> Tensor:
+                return grad * 2
+
+        x = leaf(3)
+        y = Double.apply(x)
+        assert y is not x
+        assert y.data_ptr() == x.data_ptr()
+        y.backward(ones(x))
+        assert gradient(x).tolist() == [2.0] * 3
+
+    def test_functions_that_write(self) -> None:
+        provider: Any = core.autograd  # type: ignore[attr-defined]
+
+        class Halve(provider.Function):
+            @staticmethod
+            def forward(ctx: Any, x: Tensor) -> Tensor:
+                ctx.mark_dirty(x)
+                return x.mul_(0.5)
+
+            @staticmethod
+            def backward(ctx: Any, grad: Tensor) -> Tensor:
+                return grad * 0.5
+
+        x = leaf(3)
+        y = x * 4
+        Halve.apply(y)
+        y.backward(ones(x))
+        assert gradient(x).tolist() == [2.0] * 3
+
     def test_an_out_argument_cannot_be_recorded(self) -> None:
         x = leaf(2)
         with pytest.raises(RuntimeError, match="out="):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import rushlight_core as core
@@ -12,6 +12,7 @@ from rushlight_core import Tensor
 from rushlight_core.seams.stages import get_state, set_computed, set_state
 
 Gradients = list["Tensor | None"]
+Hooks = dict[int, Callable[[Tensor], Any]]  # in the order in which they were registered
 _sequence = itertools.count(1)
 
 
@@ -27,12 +28,13 @@ class Edge:
 class Node:
     """Turns gradients of results into gradients of arguments."""
 
-    __slots__ = ("__weakref__", "edges", "num_results", "released", "sequence", "title")
+    __slots__ = ("__weakref__", "edges", "num_results", "released", "sequence", "tensor_hooks", "title")
 
     def __init__(self, title: str, edges: Sequence[Edge | None], num_results: int = 1) -> None:
         self.title, self.edges, self.num_results = title, list(edges), num_results
         self.sequence = next(_sequence)  # edges are made first: what is consumed is older than its consumer
         self.released = False
+        self.tensor_hooks: dict[int, Hooks] = {}  # by the number of the result
 
     def name(self) -> str:
         return self.title
@@ -55,11 +57,14 @@ class State:
     """What hangs on a tensor. `generation`: of a root, how often its history was replaced; of a view, that of its root
     when its own history was made."""
 
-    __slots__ = ("accumulator", "generation", "index", "node")
+    __slots__ = ("accumulator", "generation", "hooks", "index", "node", "post_accumulate", "retains")
 
     def __init__(self, node: Node | None = None, index: int = 0, generation: int = 0) -> None:
         self.node, self.index, self.generation = node, index, generation
         self.accumulator: weakref.ref[Accumulate] | None = None
+        self.hooks: Hooks = {}  # of a leaf, as the next
+        self.post_accumulate: Hooks = {}
+        self.retains = False
 
 
 def state_of(t: Tensor) -> State:
@@ -78,12 +83,15 @@ class Accumulate(Node):
     def __init__(self, variable: Tensor) -> None:
         super().__init__("AccumulateGrad", [])
         self.variable = variable
+        self.tensor_hooks[0] = state_of(variable).hooks
 
     def apply(self, grads: Gradients) -> Gradients:
         (grad,) = grads
         if grad is not None:
             old = self.variable.grad
             self.variable.grad = grad.clone() if old is None else old + grad
+            for hook in list(state_of(self.variable).post_accumulate.values()):
+                hook(self.variable)
         return []
 
     def release(self) -> None:
@@ -243,7 +251,7 @@ def edge_of(t: Any) -> Edge | None:
 
 def set_history(t: Any, node: Node, index: int = 0) -> None:
     """`t` was computed by the operator behind `node`, as its `index`-th result."""
-    if not isinstance(t, Tensor) or not t.is_floating_point():
+    if not isinstance(t, Tensor) or not (t.is_floating_point() or t.is_complex()):
         return
     root = t._base
     generation = 0 if root is None else state_of(root).generation

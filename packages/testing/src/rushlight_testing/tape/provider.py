@@ -13,8 +13,25 @@ from rushlight_core import Tensor
 from rushlight_core.codegen.derivatives import load_derivatives
 from rushlight_core.codegen.loader import load_ops
 from rushlight_core.seams.stages import provide_stage, provide_state
+from rushlight_testing.tape import hooks
+from rushlight_testing.tape.function import Function, FunctionCtx
 from rushlight_testing.tape.graph import Accumulate, Edge, Gradients, Node, edge_of, history_of
 from rushlight_testing.tape.record import Recorder
+
+# With backward and grad what `rushlight.autograd` has under this provider.
+__all__ = [
+    "Function",
+    "FunctionCtx",
+    "backward",
+    "enable_grad",
+    "grad",
+    "inference_mode",
+    "is_grad_enabled",
+    "no_grad",
+    "set_grad_enabled",
+]
+enable_grad, inference_mode, no_grad = core.enable_grad, core.inference_mode, core.no_grad
+set_grad_enabled, is_grad_enabled = core.set_grad_enabled, core.is_grad_enabled
 
 TensorOrTensors = Tensor | Sequence[Tensor]
 
@@ -32,6 +49,10 @@ def attach(derivatives: Path) -> None:
         (core, "autograd", sys.modules[__name__]),
         (Tensor, "backward", _method),
         (Tensor, "grad_fn", property(_grad_fn)),
+        (Tensor, "register_hook", hooks.register_hook),
+        (Tensor, "register_post_accumulate_grad_hook", hooks.register_post_accumulate_grad_hook),
+        (Tensor, "retain_grad", hooks.retain_grad),
+        (Tensor, "retains_grad", property(hooks.retains_grad)),
     ):
         setattr(owner, name, value)
 
@@ -195,10 +216,12 @@ def _pass(
     while queue:
         *_, node = heapq.heappop(queue)
         grads = arrived.pop(node)
-        captured = False
+        captured = any(end is not None and end.node is node for end in ends)
+        if chosen is None or node in chosen or captured:
+            hooks.run_hooks(node, grads)
         for i, end in enumerate(ends):
             if end is not None and end.node is node:
-                captures[i], captured = grads[end.index], True
+                captures[i] = grads[end.index]
         leaf = isinstance(node, Accumulate)
         runs = accumulate and (captured or chosen is None) if leaf else chosen is None or node in chosen
         if not runs:

@@ -1,0 +1,36 @@
+"""The seam of gradients: which package computes them in this process.
+
+A provider is a module that attaches itself to core when it is imported: stages and per-tensor state
+(rushlight_core.seams.stages, or in C++ rushlight/dispatch.h), and itself as `rushlight_core.autograd`, where packages that
+build on core look for `grad`, `backward` and `Function`. It is an entry point of the group "rushlight.autograd".
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import rushlight_core
+
+__all__ = ["GROUP", "VARIABLE", "attach_provider"]
+
+GROUP = "rushlight.autograd"
+VARIABLE = "RUSHLIGHT_AUTOGRAD"  # the provider that the meta-package attaches in rushlight-autograd's place
+
+
+def attach_provider(name: str) -> ModuleType:
+    """Imports the provider that is installed under a name, and returns it.
+
+    Raises:
+        ImportError: where there is none of that name; RuntimeError where the process has another already.
+    """
+    from importlib.metadata import entry_points
+
+    points = {point.name: point for point in entry_points(group=GROUP)}
+    if name not in points:
+        raise ImportError(
+            f"{VARIABLE}={name}: no provider of gradients is installed under that name\n"
+            f"hint: there is {', '.join(sorted(points)) or 'none; pip install rushlight-autograd'}"
+        )
+    points[name].load()
+    attached: ModuleType = rushlight_core.autograd  # type: ignore[attr-defined]
+    return attached

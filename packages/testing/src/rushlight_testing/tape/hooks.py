@@ -1,0 +1,82 @@
+"""Hooks of tensors: on the gradient as it arrives, and after a leaf has accumulated it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+from rushlight_core import Tensor
+from rushlight_testing.tape.graph import Gradients, Hooks, Node, history_of, state_of
+
+_number = itertools.count()
+
+
+class RemovableHandle:
+    """Takes a hook off: by `remove()`, or at the end of a `with` block."""
+
+    def __init__(self, hooks: Hooks, key: int) -> None:
+        self._hooks, self._key = hooks, key
+
+    def remove(self) -> None:
+        self._hooks.pop(self._key, None)
+
+    def __enter__(self) -> RemovableHandle:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.remove()
+
+
+def _add(hooks: Hooks, hook: Callable[[Tensor], Any]) -> RemovableHandle:
+    key = next(_number)
+    hooks[key] = hook
+    return RemovableHandle(hooks, key)
+
+
+def register_hook(self: Tensor, hook: Callable[[Tensor], Any]) -> RemovableHandle:
+    """Calls `hook` with the tensor's gradient in every pass; what it returns, unless None, takes the gradient's place."""
+    if not self.requires_grad:
+        raise RuntimeError("register_hook(): the tensor does not require grad, so no gradient will come")
+    return _add(_hooks_of(self), hook)
+
+
+def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], Any]) -> RemovableHandle:
+    """Calls `hook` with this leaf after a pass has added to its `grad`."""
+    if not self.requires_grad or not self.is_leaf:
+        raise RuntimeError("register_post_accumulate_grad_hook(): the tensor is no leaf that requires grad")
+    return _add(state_of(self).post_accumulate, hook)
+
+
+def retain_grad(self: Tensor) -> None:
+    """Keeps the gradient of a tensor that is no leaf in its `grad`."""
+    if not self.requires_grad:
+        raise RuntimeError("retain_grad(): the tensor does not require grad, so no gradient will come")
+    if not self.is_leaf and not state_of(self).retains:
+        state_of(self).retains = True
+        register_hook(self, lambda grad: _keep(self, grad))
+
+
+def retains_grad(self: Tensor) -> bool:
+    return not self.is_leaf and state_of(self).retains
+
+
+def _keep(tensor: Tensor, grad: Tensor) -> None:
+    tensor.grad = grad if tensor.grad is None else tensor.grad + grad
+
+
+def _hooks_of(t: Tensor) -> Hooks:
+    """A leaf's are its own; those of a computed tensor belong to the node, for it may be dead when the gradient comes."""
+    history = history_of(t)
+    if history is None or history.node is None:
+        return state_of(t).hooks
+    return history.node.tensor_hooks.setdefault(history.index, {})
+
+
+def run_hooks(node: Node, grads: Gradients) -> None:
+    """Those on the gradients of a node's results."""
+    for index, hooks in node.tensor_hooks.items():
+        for hook in list(hooks.values()):
+            grad = grads[index]
+            if grad is not None and (replaced := hook(grad)) is not None:
+                grads[index] = replaced
