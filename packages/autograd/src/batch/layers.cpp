@@ -218,19 +218,21 @@ void random_like(Call& c) {
         c.together();
         return c.finish();
     }
-    if (!c.is_batched(0)) return c.run();
     // The numbers of one example, for all of them: what is drawn depends on positions only.
-    const Tensor value = c.lower(c.tensor(0));
     const Stack arguments = c.stack;
-    std::vector<Tensor> rows;
+    std::vector<std::pair<size_t, Tensor>> batched;
     Ref<Generator> own = Ref<Generator>::share(&default_generator());
-    for (const Value& v : arguments)
-        if (auto* g = v.as<Ref<Generator>>()) own = *g;
+    for (size_t i = 0; i < arguments.size(); ++i) {
+        if (c.is_tensor(i) && c.is_batched(i)) batched.emplace_back(i, c.lower(c.tensor(i)));
+        if (auto* g = arguments[i].as<Ref<Generator>>()) own = *g;
+    }
+    if (batched.empty()) return c.run();
+    std::vector<Tensor> rows;
     const auto state = own->get_state();
     for (int64_t b = 0; b < c.size(); ++b) {
         own->set_state(state);
         c.stack = arguments;
-        c.stack[0] = ops::select(value, 0, b);
+        for (const auto& [i, value] : batched) c.stack[i] = ops::select(value, 0, b);
         c.run();
         rows.push_back(c.get<Tensor>(0));
     }

@@ -14,4 +14,5 @@
 #include "cpu/random.h"
 #include "cpu/recurrent.h"
 #include "cpu/resample.h"
+#include "cpu/sampling.h"
 #include "cpu/softmax.h"

@@ -12,9 +12,7 @@
 #include "rushlight/parallel.h"
 
 namespace rushlight::cpu {
-namespace {
 
-// Writes row-major values of dtype `dtype` over `self`, converted.
 void spread(const View& self, const void* values, DType dtype) {
     PointwisePlan plan;
     plan.ndim = self.ndim;
@@ -35,6 +33,8 @@ void spread(const View& self, const void* values, DType dtype) {
     coalesce(plan);
     run(plan);
 }
+
+namespace {
 
 // Calls `fill` with row-major memory for all values, of type T: the tensor's own where that fits.
 template <class T, class Fill>

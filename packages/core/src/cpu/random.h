@@ -6,6 +6,9 @@
 
 namespace rushlight::cpu {
 
+/// Writes row-major values of dtype `dtype` over `self`, converted.
+void spread(const View& self, const void* values, DType dtype);
+
 /// Uniform in [from, to).
 void uniform_(KernelContext& ctx, const View& self, double from, double to);
 void normal_(KernelContext& ctx, const View& self, double mean, double std);

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Sequence
 
 import rushlight_core as core
 from rushlight_core import Size, Tensor
 
+from . import constraints
+from .utils import lazy_property
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, ClassVar, Self
+    from typing import Any, Self
+
+__all__ = ["Distribution"]
 
 _validate = __debug__
 
@@ -18,18 +22,21 @@ _validate = __debug__
 class Distribution:
     """Base of distributions: `batch_shape` independent ones, each over tensors of `event_shape`.
 
-    A subclass names its parameters in `_names`, with the dimensions of one of them in `_event_dims`, calls `_set` with
-    their values, and defines `log_prob` and `rsample` or `sample`.
+    A subclass says in `arg_constraints` what its parameters must be and in `support` what its values are, sets its
+    parameters as attributes before it calls this constructor, and defines `log_prob` and `rsample` or `sample`.
 
     Args:
         batch_shape, event_shape: as above.
         validate_args: whether arguments are checked; so they are, unless Python runs with -O.
+
+    Raises:
+        ValueError: a parameter is not what `arg_constraints` says.
     """
 
-    has_rsample = False
-    has_enumerate_support = False
-    _names: ClassVar[tuple[str, ...]] = ()
-    _event_dims: ClassVar[dict[str, int]] = {}
+    has_rsample: Any = False
+    has_enumerate_support: Any = False
+    arg_constraints: Any = {}
+    _validate_args: bool | None = None  # what validate_args says where nobody has called this constructor
 
     def __init__(
         self,
@@ -39,6 +46,14 @@ class Distribution:
     ) -> None:
         self._batch_shape, self._event_shape = Size(batch_shape), Size(event_shape)
         self._validate_args = _validate if validate_args is None else validate_args
+        if not self._validate_args:
+            return
+        for name, constraint in self.arg_constraints.items():
+            if constraints.is_dependent(constraint):
+                continue
+            if name not in self.__dict__ and isinstance(getattr(type(self), name, None), lazy_property):
+                continue  # computed from what was given
+            self._check(name, constraint, getattr(self, name))
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
@@ -48,12 +63,42 @@ class Distribution:
             raise ValueError(f"set_default_validate_args(value): got {type(value).__name__}, needs a bool")
         _validate = value
 
-    def _check(self, name: str, fits: Tensor, needs: str) -> None:
-        """Raise ValueError unless all of `fits` are true: of a parameter, or of a value."""
-        if self._validate_args and not bool(fits.all()):
+    def _check(self, name: str, constraint: constraints.Constraint, value: Tensor) -> None:
+        """Raise ValueError unless all of `value` belongs to the set."""
+        fits = constraint.check(value)
+        if not bool(fits.all()):
             raise ValueError(
-                f"{type(self).__name__}({name}): needs {needs}; {int((~fits).sum())} elements are not"
+                f"{type(self).__name__}({name}): needs {constraint._needs()}; {int((~fits).sum())} of {fits.numel()}"
+                f" are not\nhint: {name} has shape {tuple(value.shape)} and must satisfy {constraint!r}"
             )
+
+    def _validate_sample(self, value: Tensor) -> None:
+        """Raise ValueError unless `value` can be one of this distribution's values."""
+        where = f"{type(self).__name__}.log_prob(value)"
+        if not isinstance(value, Tensor):
+            raise ValueError(f"{where}: got {type(value).__name__}, needs a tensor")
+        shape, event, batch = tuple(value.shape), tuple(self._event_shape), tuple(self._batch_shape)
+        if shape[len(shape) - len(event) :] != event:
+            raise ValueError(f"{where}: got shape {shape}, needs one that ends with the event's {event}")
+        for size, own in zip(reversed(shape), reversed(batch + event), strict=False):
+            if size != own and size != 1 and own != 1:
+                raise ValueError(
+                    f"{where}: shape {shape} does not broadcast with the batch's {batch + event}"
+                )
+        try:
+            support = self.support
+        except NotImplementedError:
+            return  # a user's, who does not say
+        if not constraints.is_dependent(support):
+            self._check("value", support, value)
+
+    def _get_checked_instance(self, cls: type, _instance: Any = None) -> Any:
+        """An object for `expand` to fill: the given one, or a new one of this class."""
+        if _instance is None and type(self).__init__ != cls.__init__:  # type: ignore[misc]
+            raise NotImplementedError(
+                f"{type(self).__name__}.expand: a subclass with a constructor of its own must define expand"
+            )
+        return object.__new__(type(self)) if _instance is None else _instance
 
     @property
     def batch_shape(self) -> Size:
@@ -65,21 +110,26 @@ class Distribution:
         """The shape of one sample of one of them."""
         return self._event_shape
 
+    @property
+    def support(self) -> Any:
+        """The set of values, a constraint."""
+        raise self._lacks("support")
+
     def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Self:
         """The same distributions, repeated to `batch_shape`; their parameters are views."""
-        made: Any = object.__new__(type(self))
+        made: Any = object.__new__(type(self)) if _instance is None else _instance
         made.__dict__.update(self.__dict__)
-        Distribution.__init__(made, batch_shape, self._event_shape, self._validate_args)
-        for name in self._names:
+        for name, constraint in self.arg_constraints.items():
             value = self.__dict__.get(name)
             if value is not None:
-                dims = self._event_dims.get(name, 0)
-                setattr(made, name, value.expand((*batch_shape, *value.shape[value.dim() - dims :])))
+                event = value.shape[value.dim() - constraint.event_dim :]
+                made.__dict__[name] = value.expand((*batch_shape, *event))
+        made._batch_shape = Size(batch_shape)
         return made
 
-    def _shape(self, sample_shape: Sequence[int] = ()) -> tuple[int, ...]:
+    def _extended_shape(self, sample_shape: Sequence[int] = ()) -> Size:
         """The shape of samples."""
-        return (*sample_shape, *self._batch_shape, *self._event_shape)
+        return Size((*sample_shape, *self._batch_shape, *self._event_shape))
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         """Samples (*sample_shape, *batch_shape, *event_shape) through which gradients reach the parameters."""
@@ -145,34 +195,10 @@ class Distribution:
 
     def __repr__(self) -> str:
         parts = []
-        for name in self._names:
+        for name in self.arg_constraints:
             value = self.__dict__.get(name)
+            if value is None and type(getattr(type(self), name, None)) is property:
+                value = getattr(self, name)
             if value is not None:
                 parts.append(f"{name}: {value.item() if value.numel() == 1 else value.size()}")
         return f"{type(self).__name__}({', '.join(parts)})"
-
-
-def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
-    """Numbers and tensors as tensors of one shape; numbers take the dtype of the tensors, or the default one."""
-    tensors = [value for value in values if isinstance(value, Tensor)]
-    for value in values:
-        if not isinstance(value, (Tensor, numbers.Number)):
-            raise ValueError(f"got {type(value).__name__}, needs numbers and tensors")
-    like: dict[str, Any] = {"dtype": core.get_default_dtype()}
-    if tensors:
-        like = {"dtype": tensors[0].dtype, "device": tensors[0].device}
-    return tuple(
-        core.broadcast_tensors(*(v if isinstance(v, Tensor) else core.tensor(v, **like) for v in values))
-    )
-
-
-def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
-    """Logarithms of probabilities, or the log-odds of binary ones; zero and one count as the nearest there is."""
-    eps = core.finfo(probs.dtype).eps
-    near = probs.clamp(eps, 1 - eps)
-    return near.log() - (-near).log1p() if is_binary else near.log()
-
-
-def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:
-    """The inverse of :func:`probs_to_logits`."""
-    return logits.sigmoid() if is_binary else logits.softmax(-1)

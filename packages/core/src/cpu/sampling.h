@@ -1,0 +1,15 @@
+// Samplers by rejection: Note [Candidates] in sampling.cpp.
+#pragma once
+
+#include "rushlight/kernel.h"
+
+namespace rushlight::cpu {
+
+/// Of the gamma distribution of rate 1. RuntimeError for a shape that is not positive and finite.
+void _standard_gamma(KernelContext& ctx, const View& out, const View& shapes);
+/// The logarithms of such numbers.
+void _standard_log_gamma(KernelContext& ctx, const View& out, const View& shapes);
+/// RuntimeError for a count that is no whole number from 0 to 2^53, and what is no probability.
+void binomial(KernelContext& ctx, const View& out, const View& counts, const View& probs);
+
+}  // namespace rushlight::cpu

@@ -1,0 +1,75 @@
+"""Choices."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import rushlight_core as core
+from rushlight_core import Tensor
+
+from . import constraints
+from .chances import Chances
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["Categorical"]
+
+
+class Categorical(Chances):
+    """A choice of 0 to K - 1 by `probs` (..., K), which are divided by their sum, or `logits`, of any sum.
+
+    Raises:
+        ValueError: not exactly one of them is given, it has no dimension, or a probability is negative.
+    """
+
+    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
+    has_enumerate_support = True
+    _binary = False
+
+    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
+        shape = self._set_choices(probs, logits)
+        super().__init__(shape[:-1], validate_args=validate_args)
+
+    @constraints.dependent_property(is_discrete=True, event_dim=0)
+    def support(self) -> Any:
+        return constraints.integer_interval(0, self._num_events - 1)
+
+    @property
+    def _num_events(self) -> int:
+        return self._param.shape[-1]
+
+    @property
+    def mean(self) -> Tensor:
+        return core.full(self._batch_shape, math.nan, dtype=self._param.dtype, device=self._param.device)
+
+    variance = mean
+
+    @property
+    def mode(self) -> Tensor:
+        return self._param.argmax(-1)
+
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+        with core.no_grad():
+            rows = self.probs.reshape(-1, self._num_events)
+            drawn = core.multinomial(rows, math.prod(sample_shape), True).mT
+        return drawn.reshape(self._extended_shape(sample_shape))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        shape = core.broadcast_shapes(value.shape, self._batch_shape)
+        logits = self.logits.expand(*shape, self._num_events)
+        return logits.gather(-1, value.to(core.int64).expand(shape).unsqueeze(-1)).squeeze(-1)
+
+    def entropy(self) -> Tensor:
+        # What never happens adds nothing, though its logarithm is infinite.
+        logits = self.logits.clamp(min=core.finfo(self.logits.dtype).min)
+        return -(logits * self.probs).sum(-1)
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        values = core.arange(self._num_events, device=self._param.device)
+        values = values.reshape(-1, *(1 for _ in self._batch_shape))
+        return values.expand(-1, *self._batch_shape) if expand else values

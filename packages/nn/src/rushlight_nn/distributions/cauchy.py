@@ -1,0 +1,68 @@
+"""The Cauchy distribution."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import rushlight_core as core
+from rushlight_core import Tensor
+
+from . import constraints
+from .distribution import Distribution
+from .utils import broadcast_all, open_uniform
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["Cauchy"]
+
+
+class Cauchy(Distribution):
+    """The Cauchy distribution around `loc`, half of it within `scale`; it has no mean.
+
+    Raises:
+        ValueError: a scale is not positive.
+    """
+
+    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
+    support = constraints.real
+    has_rsample = True
+
+    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
+        self.loc, self.scale = broadcast_all(loc, scale)
+        super().__init__(self.loc.shape, validate_args=validate_args)
+
+    @property
+    def mean(self) -> Tensor:
+        return core.full_like(self.loc, math.nan)
+
+    @property
+    def mode(self) -> Tensor:
+        return self.loc
+
+    @property
+    def variance(self) -> Tensor:
+        return core.full_like(self.loc, math.inf)
+
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+        u = open_uniform(self._extended_shape(sample_shape), self.loc)
+        return self.loc + self.scale * (math.pi * (u - 0.5)).tan()
+
+    def _standard(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        return (value - self.loc) / self.scale
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        return -math.log(math.pi) - self.scale.log() - self._standard(value).square().log1p()
+
+    def cdf(self, value: Tensor) -> Tensor:
+        return self._standard(value).atan() / math.pi + 0.5
+
+    def icdf(self, value: Tensor) -> Tensor:
+        return self.loc + self.scale * (math.pi * (value - 0.5)).tan()
+
+    def entropy(self) -> Tensor:
+        return math.log(4 * math.pi) + self.scale.log()

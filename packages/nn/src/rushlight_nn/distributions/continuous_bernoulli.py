@@ -1,0 +1,117 @@
+"""The continuous Bernoulli distribution."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import rushlight_core as core
+from rushlight_core import Tensor
+
+from . import constraints
+from .chances import Chances
+from .exp_family import ExponentialFamily
+from .utils import broadcast_all, clamp_probs, open_uniform
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["ContinuousBernoulli"]
+
+
+class ContinuousBernoulli(Chances, ExponentialFamily):
+    """The distribution of numbers between 0 and 1 of density ∝ probs^x (1 - probs)^(1 - x) ∝ exp(logits · x).
+
+    G. Loaiza-Ganem and J. P. Cunningham, "The continuous Bernoulli: fixing a pervasive error in variational autoencoders",
+    2019.
+
+    Args:
+        probs: the probabilities, which are not the mean,
+        logits: or their log-odds.
+        lims: between these probabilities, where the distribution is nearly uniform, series are used.
+
+    Raises:
+        ValueError: not exactly one of them is given, or a probability is not between 0 and 1.
+    """
+
+    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
+    support = constraints.unit_interval
+    has_rsample = True
+
+    def __init__(
+        self,
+        probs: Any = None,
+        logits: Any = None,
+        lims: tuple[float, float] = (0.499, 0.501),
+        validate_args: bool | None = None,
+    ) -> None:
+        name, given = self._given(probs, logits)
+        (value,) = broadcast_all(given)
+        self.__dict__[name] = value
+        self._lims = lims
+        super().__init__(value.shape, validate_args=validate_args)
+        if name == "probs":
+            self.__dict__[name] = clamp_probs(value)
+
+    def _split(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Where formulas hold, the log-odds there, and the log-odds elsewhere, where series do."""
+        low, high = self._lims
+        steep = (self.probs < low) | (self.probs > high)
+        return steep, core.where(steep, self.logits, 1.0), core.where(steep, 0.0, self.logits)
+
+    @property
+    def mean(self) -> Tensor:
+        steep, s, x = self._split()
+        # 1 / (1 - e^-s) - 1 / s
+        return core.where(steep, -1 / (-s).expm1() - 1 / s, 0.5 + x / 12 - x.pow(3) / 720)
+
+    @property
+    def variance(self) -> Tensor:
+        steep, s, x = self._split()
+        exact = s.pow(-2) - 0.25 * (s / 2).sinh().pow(-2)
+        return core.where(steep, exact, 1 / 12 - x.square() / 240 + x.pow(4) / 6048)
+
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+        return self.icdf(open_uniform(self._extended_shape(sample_shape), self._param))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        return self.logits * value - self._log_normalizer(self.logits)
+
+    def cdf(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        steep, s, x = self._split()
+        # (e^sv - 1) / (e^s - 1), for s > 0 from the other end, where nothing overflows.
+        fall = -s.abs()
+        share = (fall * core.where(s > 0, 1 - value, value)).expm1() / fall.expm1()
+        exact = core.where(s > 0, 1 - share, share)
+        near = value * (1 - value)
+        series = value - near * x / 2 + near * (1 - 2 * value) * x.square() / 12
+        return core.where(steep, exact, series).clamp(0, 1)
+
+    def icdf(self, value: Tensor) -> Tensor:
+        steep, s, x = self._split()
+        fall = -s.abs()
+        share = (core.where(s > 0, 1 - value, value) * fall.expm1()).log1p() / fall
+        exact = core.where(s > 0, 1 - share, share)
+        near = value * (1 - value)
+        series = value + near * x / 2 + near * (1 - 2 * value) * x.square() / 6
+        return core.where(steep, exact, series)
+
+    def entropy(self) -> Tensor:
+        return self._log_normalizer(self.logits) - self.logits * self.mean
+
+    @property
+    def _natural_params(self) -> tuple[Tensor, ...]:
+        return (self.logits,)
+
+    def _log_normalizer(self, x: Tensor) -> Tensor:  # type: ignore[override]
+        """log((e^x - 1) / x)"""
+        steep = x.abs() > 0.02
+        s, near = core.where(steep, x, 1.0), core.where(steep, 0.0, x)
+        exact = s.clamp(min=0) + (-(-s.abs()).expm1() / s.abs()).log()
+        return core.where(steep, exact, near / 2 + near.square() / 24 - near.pow(4) / 2880)
+
+    _mean_carrier_measure: Any = 0

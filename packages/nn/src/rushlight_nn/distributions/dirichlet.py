@@ -1,0 +1,73 @@
+"""The Dirichlet distribution."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import rushlight_core as core
+from rushlight_core import Tensor
+
+from . import constraints
+from .exp_family import ExponentialFamily
+
+__all__ = ["Dirichlet"]
+
+
+class Dirichlet(ExponentialFamily):
+    """The distribution of vectors that sum to 1, of density ∝ the product of x_i^(concentration_i - 1).
+
+    Samples are right for small concentrations too, where their greatest part is nearly 1.
+
+    Args:
+        concentration: (..., K).
+
+    Raises:
+        ValueError: a concentration is not positive, or it has no dimension.
+    """
+
+    arg_constraints = {"concentration": constraints.independent(constraints.positive, 1)}
+    support = constraints.simplex
+    has_rsample = True
+
+    def __init__(self, concentration: Tensor, validate_args: bool | None = None) -> None:
+        if concentration.dim() < 1:
+            raise ValueError("Dirichlet(concentration): got no dimension, needs one of parts")
+        self.concentration = concentration
+        super().__init__(concentration.shape[:-1], concentration.shape[-1:], validate_args)
+
+    @property
+    def mean(self) -> Tensor:
+        return self.concentration / self.concentration.sum(-1, True)
+
+    @property
+    def mode(self) -> Tensor:
+        # Where all concentrations are below 1 the corners are likeliest: the greatest one's.
+        above = (self.concentration - 1).clamp(min=0)
+        mode = above / above.sum(-1, True)
+        corner = core.zeros_like(mode).scatter_(-1, self.concentration.argmax(-1, True), 1.0)
+        return core.where((self.concentration < 1).all(-1, True), corner, mode)
+
+    @property
+    def variance(self) -> Tensor:
+        total = self.concentration.sum(-1, True)
+        return self.concentration * (total - self.concentration) / (total.square() * (total + 1))
+
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+        return core._sample_dirichlet(self.concentration.expand(self._extended_shape(sample_shape)))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        return core.xlogy(self.concentration - 1, value).sum(-1) - self._log_normalizer(self.concentration)
+
+    def entropy(self) -> Tensor:
+        a, total = self.concentration, self.concentration.sum(-1)
+        expected = ((a - 1) * a.digamma()).sum(-1) - (total - a.shape[-1]) * total.digamma()
+        return self._log_normalizer(a) - expected
+
+    @property
+    def _natural_params(self) -> tuple[Tensor, ...]:
+        return (self.concentration,)
+
+    def _log_normalizer(self, x: Tensor) -> Tensor:  # type: ignore[override]
+        return x.lgamma().sum(-1) - x.sum(-1).lgamma()

@@ -1,0 +1,59 @@
+"""Exponential families."""
+
+from __future__ import annotations
+
+import rushlight_core as core
+from rushlight_core import Tensor
+
+from .distribution import Distribution
+from .utils import sum_rightmost
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["ExponentialFamily"]
+
+
+class ExponentialFamily(Distribution):
+    """Distributions of density h(x) exp(t(x) · θ - F(θ)).
+
+    A subclass gives its natural parameters θ as `_natural_params`, F as `_log_normalizer(*θ)` and the mean of log h as
+    `_mean_carrier_measure`. The entropy follows from the gradient of F (F. Nielsen and R. Nock, "Entropies and
+    cross-entropies of exponential families", 2010), which needs an autograd provider.
+    """
+
+    @property
+    def _natural_params(self) -> tuple[Tensor, ...]:
+        raise self._lacks("_natural_params")
+
+    def _log_normalizer(self, *natural_params: Tensor) -> Tensor:
+        raise self._lacks("_log_normalizer")
+
+    @property
+    def _mean_carrier_measure(self) -> Any:
+        raise self._lacks("_mean_carrier_measure")
+
+    def entropy(self) -> Tensor:
+        """The entropy, in nats: (batch_shape)."""
+        carrier = self._mean_carrier_measure
+        params, normalizer, gradients = normalizer_with_gradients(self)
+        result = normalizer - carrier
+        for param, gradient in zip(params, gradients, strict=True):
+            result = result - sum_rightmost(param * gradient, len(self.event_shape))
+        return result
+
+
+def normalizer_with_gradients(p: ExponentialFamily) -> tuple[list[Tensor], Tensor, tuple[Tensor, ...]]:
+    """The natural parameters, F of them and its gradients; all can be differentiated in the parameters."""
+    provider: Any = getattr(core, "autograd", None)
+    if not hasattr(provider, "grad"):
+        raise RuntimeError(
+            f"{type(p).__name__}: its entropies and divergences are gradients, and no autograd provider is installed\n"
+            "hint: pip install rushlight-autograd"
+        )
+    with core.enable_grad():
+        params = [q if q.requires_grad else q.detach().requires_grad_() for q in p._natural_params]
+        normalizer = p._log_normalizer(*params)
+        gradients = provider.grad(normalizer.sum(), params, create_graph=True)
+    return params, normalizer, gradients

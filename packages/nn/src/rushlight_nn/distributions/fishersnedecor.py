@@ -1,0 +1,64 @@
+"""The F distribution."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import rushlight_core as core
+from rushlight_core import Tensor
+
+from . import constraints
+from .distribution import Distribution
+from .gamma import Gamma
+from .utils import broadcast_all
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["FisherSnedecor"]
+
+
+class FisherSnedecor(Distribution):
+    """The distribution of the ratio of two chi-squared variables, each over its degrees of freedom.
+
+    Raises:
+        ValueError: a number of degrees of freedom is not positive.
+    """
+
+    arg_constraints = {"df1": constraints.positive, "df2": constraints.positive}
+    support = constraints.positive
+    has_rsample = True
+
+    def __init__(self, df1: Any, df2: Any, validate_args: bool | None = None) -> None:
+        self.df1, self.df2 = broadcast_all(df1, df2)
+        super().__init__(self.df1.shape, validate_args=validate_args)
+
+    @property
+    def mean(self) -> Tensor:
+        mean = self.df2 / (self.df2 - 2)
+        return core.where(self.df2 > 2, mean, float("nan"))
+
+    @property
+    def mode(self) -> Tensor:
+        mode = (self.df1 - 2) / self.df1 * self.df2 / (self.df2 + 2)
+        return core.where(self.df1 > 2, mode, float("nan"))
+
+    @property
+    def variance(self) -> Tensor:
+        m, n = self.df1, self.df2
+        variance = 2 * n.square() * (m + n - 2) / (m * (n - 2).square() * (n - 4))
+        return core.where(n > 4, variance, float("nan"))
+
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+        first, second = (Gamma(df / 2, df / 2, validate_args=False) for df in (self.df1, self.df2))
+        value = first.rsample(sample_shape) / second.rsample(sample_shape)
+        value.detach().clamp_(min=core.finfo(value.dtype).tiny)  # zero would have no logarithm
+        return value
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        ratio, half1, half2 = self.df1 / self.df2, self.df1 / 2, self.df2 / 2
+        constant = (half1 + half2).lgamma() - half1.lgamma() - half2.lgamma() + half1 * ratio.log()
+        return constant + (half1 - 1) * value.log() - (half1 + half2) * (ratio * value).log1p()

@@ -1,0 +1,106 @@
+"""The generalised Pareto distribution."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import rushlight_core as core
+from rushlight_core import Tensor
+
+from . import constraints
+from .distribution import Distribution
+from .utils import broadcast_all, open_uniform
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["GeneralizedPareto"]
+
+
+class GeneralizedPareto(Distribution):
+    """The distribution of what exceeds a high threshold `loc`: exponential for `concentration` 0, with heavier tails above.
+
+    Below 0 it ends at loc - scale / concentration. (J. Pickands, "Statistical inference using extreme order statistics",
+    1975.)
+
+    Raises:
+        ValueError: a scale is not positive.
+    """
+
+    arg_constraints = {
+        "loc": constraints.real,
+        "scale": constraints.positive,
+        "concentration": constraints.real,
+    }
+    has_rsample = True
+
+    def __init__(self, loc: Any, scale: Any, concentration: Any, validate_args: bool | None = None) -> None:
+        self.loc, self.scale, self.concentration = broadcast_all(loc, scale, concentration)
+        super().__init__(self.loc.shape, validate_args=validate_args)
+
+    @constraints.dependent_property(is_discrete=False, event_dim=0)
+    def support(self) -> Any:
+        end = core.where(self.concentration < 0, self.loc - self.scale / self.concentration, math.inf)
+        return constraints.interval(self.loc, end)
+
+    def _split(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Where the concentration is not as good as 0, there one that can be divided by, and what it is elsewhere."""
+        curved = self.concentration.abs() > core.finfo(self.concentration.dtype).eps
+        return (
+            curved,
+            core.where(curved, self.concentration, 1.0),
+            core.where(curved, 0.0, self.concentration),
+        )
+
+    @property
+    def mean(self) -> Tensor:
+        mean = self.loc + self.scale / (1 - self.concentration)
+        return core.where(self.concentration < 1, mean, math.nan)
+
+    @property
+    def mode(self) -> Tensor:
+        return self.loc
+
+    @property
+    def variance(self) -> Tensor:
+        variance = self.scale.square() / ((1 - self.concentration).square() * (1 - 2 * self.concentration))
+        return core.where(self.concentration < 0.5, variance, math.nan)
+
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+        return self._above(open_uniform(self._extended_shape(sample_shape), self.loc).log())
+
+    def _above(self, log_survival: Tensor) -> Tensor:
+        """What is exceeded with the probability of this logarithm."""
+        curved, xi, nearly = self._split()
+        flat = -log_survival + 0.5 * nearly * log_survival.square()  # a series, for the gradient's sake
+        steps = core.where(curved, (-xi * log_survival).expm1() / xi, flat)
+        return self.loc + self.scale * steps
+
+    def log_survival_function(self, value: Tensor) -> Tensor:
+        """The logarithm of the probability of more than `value`."""
+        if self._validate_args:
+            self._validate_sample(value)
+        curved, xi, nearly = self._split()
+        z = (value - self.loc) / self.scale
+        log = (xi * core.where(curved, z, 0.0)).clamp(min=-1).log1p()
+        return core.where(curved, -log / xi, 0.5 * nearly * z.square() - z)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        # The density is S(z)^(1 + xi) / scale; of the uniform one, S may be 0.
+        power, log = 1 + self.concentration, self.log_survival_function(value)
+        return core.where(power == 0, 0.0, power * log) - self.scale.log()
+
+    def log_cdf(self, value: Tensor) -> Tensor:
+        """The logarithm of the probability of at most `value`."""
+        return (-self.log_survival_function(value).exp()).log1p()
+
+    def cdf(self, value: Tensor) -> Tensor:
+        return -self.log_survival_function(value).expm1()
+
+    def icdf(self, value: Tensor) -> Tensor:
+        return self._above((-value).log1p())
+
+    def entropy(self) -> Tensor:
+        return self.scale.log() + self.concentration + 1

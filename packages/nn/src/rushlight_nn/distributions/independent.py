@@ -1,0 +1,97 @@
+"""Independent distributions as one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rushlight_core import Tensor
+
+from . import constraints
+from .distribution import Distribution
+from .utils import sum_rightmost
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["Independent"]
+
+
+class Independent(Distribution):
+    """Independent distributions taken for one: the last `reinterpreted_batch_ndims` of the batch belong to the event.
+
+    Raises:
+        ValueError: the batch has fewer dimensions.
+    """
+
+    arg_constraints: Any = {}
+
+    def __init__(
+        self,
+        base_distribution: Distribution,
+        reinterpreted_batch_ndims: int,
+        validate_args: bool | None = None,
+    ) -> None:
+        batch, event = tuple(base_distribution.batch_shape), tuple(base_distribution.event_shape)
+        count = reinterpreted_batch_ndims
+        if count > len(batch):
+            raise ValueError(
+                f"Independent(reinterpreted_batch_ndims): got {count}, the distribution has {len(batch)} batch dimensions"
+            )
+        self.base_dist = base_distribution
+        self.reinterpreted_batch_ndims = count
+        super().__init__(batch[: len(batch) - count], batch[len(batch) - count :] + event, validate_args)
+
+    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
+        made: Any = super().expand(batch_shape, _instance)
+        inner = tuple(self.base_dist.batch_shape)
+        kept = inner[len(inner) - self.reinterpreted_batch_ndims :]
+        made.base_dist = self.base_dist.expand((*batch_shape, *kept))
+        return made
+
+    @property
+    def has_rsample(self) -> Any:
+        return self.base_dist.has_rsample
+
+    @property
+    def has_enumerate_support(self) -> Any:
+        return self.reinterpreted_batch_ndims == 0 and self.base_dist.has_enumerate_support
+
+    @constraints.dependent_property
+    def support(self) -> Any:
+        support, count = self.base_dist.support, self.reinterpreted_batch_ndims
+        return constraints.independent(support, count) if count else support
+
+    @property
+    def mean(self) -> Tensor:
+        return self.base_dist.mean
+
+    @property
+    def mode(self) -> Tensor:
+        return self.base_dist.mode
+
+    @property
+    def variance(self) -> Tensor:
+        return self.base_dist.variance
+
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+        return self.base_dist.rsample(sample_shape)
+
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+        return self.base_dist.sample(sample_shape)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        return sum_rightmost(self.base_dist.log_prob(value), self.reinterpreted_batch_ndims)
+
+    def entropy(self) -> Tensor:
+        return sum_rightmost(self.base_dist.entropy(), self.reinterpreted_batch_ndims)
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        if self.reinterpreted_batch_ndims > 0:
+            raise NotImplementedError(
+                "Independent.enumerate_support: the values of independent variables are too many to list"
+            )
+        return self.base_dist.enumerate_support(expand)
+
+    def __repr__(self) -> str:
+        return f"Independent({self.base_dist!r}, {self.reinterpreted_batch_ndims})"

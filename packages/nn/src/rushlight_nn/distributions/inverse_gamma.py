@@ -1,0 +1,62 @@
+"""The inverse gamma distribution."""
+
+from __future__ import annotations
+
+import rushlight_core as core
+from rushlight_core import Tensor
+
+from . import constraints
+from .gamma import Gamma
+from .transformed_distribution import TransformedDistribution
+from .transforms import PowerTransform
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["InverseGamma"]
+
+
+class InverseGamma(TransformedDistribution):
+    """The distribution of 1 over a gamma variable of these `concentration` and `rate`.
+
+    Raises:
+        ValueError: a parameter is not positive.
+    """
+
+    arg_constraints = {"concentration": constraints.positive, "rate": constraints.positive}
+    support = constraints.positive
+    base_dist: Gamma
+
+    def __init__(self, concentration: Any, rate: Any, validate_args: bool | None = None) -> None:
+        base = Gamma(concentration, rate, validate_args=validate_args)
+        transform = PowerTransform(base.rate.new_tensor(-1.0))
+        super().__init__(base, transform, validate_args=validate_args)
+
+    @property
+    def concentration(self) -> Tensor:
+        """Of the gamma variable."""
+        return self.base_dist.concentration
+
+    @property
+    def rate(self) -> Tensor:
+        """Of the gamma variable."""
+        return self.base_dist.rate
+
+    @property
+    def mean(self) -> Tensor:
+        a = self.concentration
+        return core.where(a > 1, self.rate / (a - 1), float("inf"))
+
+    @property
+    def mode(self) -> Tensor:
+        return self.rate / (self.concentration + 1)
+
+    @property
+    def variance(self) -> Tensor:
+        a = self.concentration
+        return core.where(a > 2, self.rate.square() / ((a - 1).square() * (a - 2)), float("inf"))
+
+    def entropy(self) -> Tensor:
+        a = self.concentration
+        return a + self.rate.log() + a.lgamma() - (1 + a) * a.digamma()

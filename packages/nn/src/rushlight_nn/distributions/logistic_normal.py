@@ -1,0 +1,53 @@
+"""The logistic-normal distribution."""
+
+from __future__ import annotations
+
+from rushlight_core import Tensor
+
+from . import constraints
+from .independent import Independent
+from .normal import Normal
+from .transformed_distribution import TransformedDistribution
+from .transforms import StickBreakingTransform
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["LogisticNormal"]
+
+
+class LogisticNormal(TransformedDistribution):
+    """What stick-breaking makes of normal variables (..., K): vectors (..., K + 1) that sum to 1.
+
+    Args:
+        loc, scale: means and standard deviations of the normal variables, (..., K).
+
+    Raises:
+        ValueError: a scale is not positive, or there is no dimension.
+    """
+
+    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
+    support = constraints.simplex
+    base_dist: Independent
+
+    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
+        base = Normal(loc, scale, validate_args=validate_args)
+        if not base.batch_shape:
+            base = base.expand((1,))
+        super().__init__(base, StickBreakingTransform(), validate_args=validate_args)
+
+    @property
+    def _normal(self) -> Normal:
+        base: Any = self.base_dist.base_dist
+        return base
+
+    @property
+    def loc(self) -> Tensor:
+        """The means of the normal variables."""
+        return self._normal.loc
+
+    @property
+    def scale(self) -> Tensor:
+        """Their standard deviations."""
+        return self._normal.scale

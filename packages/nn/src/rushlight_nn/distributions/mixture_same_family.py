@@ -1,0 +1,130 @@
+"""Mixtures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import rushlight_core as core
+from rushlight_core import Tensor
+
+from . import constraints
+from .categorical import Categorical
+from .distribution import Distribution
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["MixtureSameFamily"]
+
+
+class MixtureSameFamily(Distribution):
+    """A choice among K distributions of one family, which are along the last dimension of their batch.
+
+    Args:
+        mixture_distribution: the chances of the components, of batch shape (...) and K choices.
+        component_distribution: of batch shape (..., K).
+
+    Raises:
+        ValueError: the shapes do not fit, or the first is no Categorical.
+    """
+
+    arg_constraints: Any = {}
+
+    def __init__(
+        self,
+        mixture_distribution: Categorical,
+        component_distribution: Distribution,
+        validate_args: bool | None = None,
+    ) -> None:
+        if not isinstance(mixture_distribution, Categorical):
+            raise ValueError(
+                f"MixtureSameFamily(mixture_distribution): got {type(mixture_distribution).__name__}, needs Categorical"
+            )
+        if not isinstance(component_distribution, Distribution):
+            raise ValueError(
+                f"MixtureSameFamily(component_distribution): got {type(component_distribution).__name__}, "
+                "needs Distribution"
+            )
+        self._mixture_distribution = mixture_distribution
+        self._component_distribution = component_distribution
+        own, batch = tuple(mixture_distribution.batch_shape), tuple(component_distribution.batch_shape)
+        for size, other in zip(own, batch[:-1], strict=False):
+            if size not in (1, other) and other != 1:
+                raise ValueError(
+                    f"MixtureSameFamily: the mixture's batch {own} does not fit the components' {batch[:-1]}"
+                )
+        self._num_component = batch[-1] if batch else 0
+        if mixture_distribution._num_events != self._num_component:
+            raise ValueError(
+                f"MixtureSameFamily: the mixture chooses among {mixture_distribution._num_events}, "
+                f"and there are {self._num_component} components"
+            )
+        super().__init__(batch[:-1], component_distribution.event_shape, validate_args)
+
+    @property
+    def mixture_distribution(self) -> Categorical:
+        """The chances of the components."""
+        return self._mixture_distribution
+
+    @property
+    def component_distribution(self) -> Distribution:
+        """The components."""
+        return self._component_distribution
+
+    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
+        made: Any = super().expand(batch_shape, _instance)
+        made._mixture_distribution = self._mixture_distribution.expand(batch_shape)
+        made._component_distribution = self._component_distribution.expand(
+            (*batch_shape, self._num_component)
+        )
+        return made
+
+    @constraints.dependent_property
+    def support(self) -> Any:
+        return constraints.MixtureSameFamilyConstraint(self._component_distribution.support)
+
+    def _weights(self) -> Tensor:
+        """The chances, (..., K, 1 for each dimension of an event)."""
+        probs = self._mixture_distribution.probs
+        return probs.reshape(probs.shape + (1,) * len(self._event_shape))
+
+    @property
+    def _component_dim(self) -> int:
+        return -1 - len(self._event_shape)
+
+    @property
+    def mean(self) -> Tensor:
+        return (self._weights() * self._component_distribution.mean).sum(self._component_dim)
+
+    @property
+    def variance(self) -> Tensor:
+        # Within the components, and of their means.
+        weights, component = self._weights(), self._component_distribution
+        within = (weights * component.variance).sum(self._component_dim)
+        apart = component.mean - self.mean.unsqueeze(self._component_dim)
+        return within + (weights * apart.square()).sum(self._component_dim)
+
+    def cdf(self, value: Tensor) -> Tensor:
+        probability = self._component_distribution.cdf(value.unsqueeze(self._component_dim))
+        return (probability * self._weights()).sum(self._component_dim)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        component = self._component_distribution.log_prob(value.unsqueeze(self._component_dim))
+        chances = self._mixture_distribution.logits.log_softmax(-1)
+        return (component + chances).logsumexp(-1)
+
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+        with core.no_grad():
+            dim, shape = self._component_dim, self._extended_shape(sample_shape)
+            chosen = self._mixture_distribution.expand(self._batch_shape).sample(sample_shape)
+            index = chosen.reshape(tuple(chosen.shape) + (1,) * (1 + len(self._event_shape)))
+            values = self._component_distribution.sample(sample_shape)
+            wide = list(shape)
+            wide.insert(len(wide) + 1 + dim, 1)
+            return values.gather(dim, index.expand(wide)).squeeze(dim)
+
+    def __repr__(self) -> str:
+        return f"MixtureSameFamily(\n  {self._mixture_distribution!r},\n  {self._component_distribution!r})"

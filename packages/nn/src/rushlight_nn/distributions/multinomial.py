@@ -1,0 +1,107 @@
+"""The multinomial distribution."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import rushlight_core as core
+from rushlight_core import Tensor
+
+from . import constraints
+from .binomial import Binomial
+from .categorical import Categorical
+from .distribution import Distribution
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["Multinomial"]
+
+
+class Multinomial(Distribution):
+    """How often each of K is chosen in `total_count` choices by `probs` (..., K) or `logits`.
+
+    `log_prob` takes counts of any sum, and then counts with their sum as the number of choices.
+
+    Raises:
+        NotImplementedError: the count is a tensor.
+        ValueError: it is negative, or as of :class:`Categorical`.
+    """
+
+    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
+    total_count: int
+
+    def __init__(
+        self,
+        total_count: int = 1,
+        probs: Any = None,
+        logits: Any = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        if not isinstance(total_count, int):
+            raise NotImplementedError(
+                f"Multinomial(total_count): got {type(total_count).__name__}, needs one int for the whole batch"
+            )
+        if total_count < 0:
+            raise ValueError(f"Multinomial(total_count): got {total_count}, needs at least 0")
+        self.total_count = total_count
+        self._categorical = Categorical(probs, logits, validate_args)
+        shape = self._categorical.param_shape
+        super().__init__(shape[:-1], shape[-1:], validate_args)
+
+    @property
+    def probs(self) -> Tensor:
+        """The probabilities."""
+        return self._categorical.probs
+
+    @property
+    def logits(self) -> Tensor:
+        """Their logarithms."""
+        return self._categorical.logits
+
+    @property
+    def param_shape(self) -> Any:
+        """The parameter's shape."""
+        return self._categorical.param_shape
+
+    @constraints.dependent_property(is_discrete=True, event_dim=1)
+    def support(self) -> Any:
+        return constraints.multinomial(self.total_count)
+
+    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
+        made = super().expand(batch_shape, _instance)
+        made._categorical = self._categorical.expand(batch_shape)
+        return made
+
+    @property
+    def mean(self) -> Tensor:
+        return self.probs * self.total_count
+
+    @property
+    def variance(self) -> Tensor:
+        return self.total_count * self.probs * (1 - self.probs)
+
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+        chosen = self._categorical.sample((self.total_count, *sample_shape))
+        shape = self._extended_shape(sample_shape)
+        counts = core.zeros(shape, dtype=self.probs.dtype, device=self.probs.device)
+        index = chosen.movedim(0, -1)
+        return counts.scatter_add_(-1, index, core.ones_like(index, dtype=counts.dtype))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        # 0 of what never happens adds nothing.
+        logits = self.logits.expand(core.broadcast_shapes(value.shape, self.logits.shape))
+        terms = core.where((value == 0) & (logits == -math.inf), 0.0, value * logits)
+        return (value.sum(-1) + 1).lgamma() + (terms - (value + 1).lgamma()).sum(-1)
+
+    def entropy(self) -> Tensor:
+        # -E log p: the expected logarithms of the factorials are those of binomial variables.
+        n = self.total_count
+        binomial = Binomial(n, self.probs, validate_args=False)
+        values = binomial.enumerate_support(False)[1:]
+        expected = (binomial.log_prob(values).exp() * (values + 1).lgamma()).sum((0, -1))
+        return n * self._categorical.entropy() - math.lgamma(n + 1) + expected

@@ -1,0 +1,78 @@
+"""The negative binomial distribution."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import rushlight_core as core
+from rushlight_core import Tensor
+
+from ..functional import logsigmoid
+from . import constraints
+from .chances import Chances
+from .gamma import Gamma
+from .utils import broadcast_all
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["NegativeBinomial"]
+
+
+class NegativeBinomial(Chances):
+    """How many trials succeed, each with probability `probs`, before `total_count` of them fail; `logits` are the log-odds.
+
+    The count of failures need not be whole.
+
+    Raises:
+        ValueError: not exactly one of them is given, a probability is not in [0, 1), or a count is negative.
+    """
+
+    arg_constraints = {
+        "total_count": constraints.greater_than_eq(0),
+        "probs": constraints.half_open_interval(0.0, 1.0),
+        "logits": constraints.real,
+    }
+    support = constraints.nonnegative_integer
+
+    def __init__(
+        self,
+        total_count: Any,
+        probs: Any = None,
+        logits: Any = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        name, given = self._given(probs, logits)
+        (given,) = broadcast_all(given)
+        count, self.__dict__[name] = broadcast_all(total_count, given)
+        self.total_count = count.to(given.dtype)
+        super().__init__(self.param_shape, validate_args=validate_args)
+
+    @property
+    def mean(self) -> Tensor:
+        return self.total_count * self.logits.exp()
+
+    @property
+    def mode(self) -> Tensor:
+        return ((self.total_count - 1) * self.logits.exp()).floor().clamp(min=0)
+
+    @property
+    def variance(self) -> Tensor:
+        return self.mean / (-self.logits).sigmoid()
+
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+        # Poisson's, of an expected number that has a gamma distribution.
+        with core.no_grad():
+            count = self.total_count.clamp(min=core.finfo(self.total_count.dtype).tiny)
+            rate = Gamma(count, (-self.logits).exp(), validate_args=False).sample(sample_shape)
+            return core.poisson(core.where(self.total_count == 0, 0.0, rate))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        n = self.total_count
+        chances = n * logsigmoid(-self.logits) + value * logsigmoid(self.logits)
+        ways = (n + value).lgamma() - (value + 1).lgamma() - n.lgamma()
+        # No failure to wait for: all is over before the first trial.
+        return chances + core.where(n + value == 0, 0.0, ways)

@@ -1,0 +1,80 @@
+"""The normal distribution."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import rushlight_core as core
+from rushlight_core import Tensor
+
+from . import constraints
+from .exp_family import ExponentialFamily
+from .utils import broadcast_all, standard_normal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["Normal"]
+
+
+class Normal(ExponentialFamily):
+    """The normal distribution of mean `loc` and standard deviation `scale`.
+
+    Raises:
+        ValueError: a scale is not positive.
+    """
+
+    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
+    support = constraints.real
+    has_rsample = True
+
+    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
+        self.loc, self.scale = broadcast_all(loc, scale)
+        super().__init__(self.loc.shape, validate_args=validate_args)
+
+    @property
+    def mean(self) -> Tensor:
+        return self.loc
+
+    mode = mean
+
+    @property
+    def stddev(self) -> Tensor:
+        return self.scale
+
+    @property
+    def variance(self) -> Tensor:
+        return self.scale.square()
+
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+        return self.loc + self.scale * standard_normal(self._extended_shape(sample_shape), self.loc)
+
+    def _standard(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        return (value - self.loc) / self.scale
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        z = self._standard(value)
+        return -0.5 * z * z - self.scale.log() - 0.5 * math.log(2 * math.pi)
+
+    def cdf(self, value: Tensor) -> Tensor:
+        return core.special.ndtr(self._standard(value))
+
+    def icdf(self, value: Tensor) -> Tensor:
+        return self.loc + self.scale * core.special.ndtri(value)
+
+    def entropy(self) -> Tensor:
+        return 0.5 + 0.5 * math.log(2 * math.pi) + self.scale.log()
+
+    @property
+    def _natural_params(self) -> tuple[Tensor, ...]:
+        variance = self.scale.square()
+        return self.loc / variance, -0.5 / variance
+
+    def _log_normalizer(self, x: Tensor, y: Tensor) -> Tensor:  # type: ignore[override]
+        return -0.25 * x.square() / y + 0.5 * (-math.pi / y).log()
+
+    _mean_carrier_measure: Any = 0

@@ -1,0 +1,56 @@
+"""The Pareto distribution."""
+
+from __future__ import annotations
+
+import math
+
+import rushlight_core as core
+from rushlight_core import Tensor
+
+from . import constraints
+from .exponential import Exponential
+from .transformed_distribution import TransformedDistribution
+from .transforms import AffineTransform, ExpTransform
+from .utils import broadcast_all
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["Pareto"]
+
+
+class Pareto(TransformedDistribution):
+    """The distribution of numbers above `scale` of which (scale / x)^alpha are above x.
+
+    Raises:
+        ValueError: a parameter is not positive.
+    """
+
+    arg_constraints = {"alpha": constraints.positive, "scale": constraints.positive}
+
+    def __init__(self, scale: Any, alpha: Any, validate_args: bool | None = None) -> None:
+        self.scale, self.alpha = broadcast_all(scale, alpha)
+        base = Exponential(self.alpha, validate_args=validate_args)
+        transforms = [ExpTransform(), AffineTransform(0, self.scale)]
+        super().__init__(base, transforms, validate_args=validate_args)
+
+    @constraints.dependent_property(is_discrete=False, event_dim=0)
+    def support(self) -> Any:
+        return constraints.greater_than_eq(self.scale)
+
+    @property
+    def mean(self) -> Tensor:
+        return core.where(self.alpha > 1, self.alpha * self.scale / (self.alpha - 1), math.inf)
+
+    @property
+    def mode(self) -> Tensor:
+        return self.scale
+
+    @property
+    def variance(self) -> Tensor:
+        a = self.alpha
+        return core.where(a > 2, self.scale.square() * a / ((a - 1).square() * (a - 2)), math.inf)
+
+    def entropy(self) -> Tensor:
+        return (self.scale / self.alpha).log() + (1 + self.alpha.reciprocal())

@@ -1,0 +1,105 @@
+"""Relaxed Bernoulli distributions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rushlight_core import Tensor
+
+from ..functional import softplus
+from . import constraints
+from .chances import Chances
+from .transformed_distribution import TransformedDistribution
+from .transforms import SigmoidTransform
+from .utils import broadcast_all, clamp_probs, open_uniform
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["LogitRelaxedBernoulli", "RelaxedBernoulli"]
+
+
+class LogitRelaxedBernoulli(Chances):
+    """The logits of :class:`RelaxedBernoulli` variables: logistic variables around `logits`, over the temperature.
+
+    C. J. Maddison, A. Mnih, Y. W. Teh, "The concrete distribution", 2017.
+
+    Raises:
+        ValueError: not exactly one of probs and logits is given, or a probability is not between 0 and 1.
+    """
+
+    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
+    support = constraints.real
+    has_rsample = True
+
+    def __init__(
+        self,
+        temperature: Any,
+        probs: Any = None,
+        logits: Any = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        self.temperature = temperature
+        name, given = self._given(probs, logits)
+        (self.__dict__[name],) = broadcast_all(given)
+        super().__init__(self.param_shape, validate_args=validate_args)
+
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+        shape = self._extended_shape(sample_shape)
+        u = open_uniform(shape, self._param)
+        probs = clamp_probs(self.probs.expand(shape))
+        noise = u.log() - (-u).log1p() + probs.log() - (-probs).log1p()
+        return noise / self.temperature
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        apart = self.logits - self.temperature * value
+        return _log(self.temperature) + apart - 2 * softplus(apart)
+
+
+def _log(temperature: Any) -> Any:
+    (tensor,) = broadcast_all(temperature)
+    return tensor.log()
+
+
+class RelaxedBernoulli(TransformedDistribution):
+    """Numbers between 0 and 1 that depend smoothly on `probs` or `logits`: Bernoulli's as the temperature goes to 0.
+
+    C. J. Maddison, A. Mnih, Y. W. Teh, "The concrete distribution", 2017; E. Jang, S. Gu, B. Poole, "Categorical
+    reparameterization with Gumbel-softmax", 2017.
+
+    Raises:
+        ValueError: not exactly one of probs and logits is given, or a probability is not between 0 and 1.
+    """
+
+    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
+    support = constraints.unit_interval
+    has_rsample = True
+    base_dist: LogitRelaxedBernoulli
+
+    def __init__(
+        self,
+        temperature: Any,
+        probs: Any = None,
+        logits: Any = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        base = LogitRelaxedBernoulli(temperature, probs, logits, validate_args=validate_args)
+        super().__init__(base, SigmoidTransform(), validate_args=validate_args)
+
+    @property
+    def temperature(self) -> Any:
+        """The temperature."""
+        return self.base_dist.temperature
+
+    @property
+    def probs(self) -> Tensor:
+        """The probabilities."""
+        return self.base_dist.probs
+
+    @property
+    def logits(self) -> Tensor:
+        """Their log-odds."""
+        return self.base_dist.logits

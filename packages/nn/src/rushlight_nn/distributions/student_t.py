@@ -1,0 +1,72 @@
+"""Student's t distribution."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import rushlight_core as core
+from rushlight_core import Tensor
+
+from . import constraints
+from .distribution import Distribution
+from .gamma import Gamma
+from .utils import broadcast_all, standard_normal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["StudentT"]
+
+
+class StudentT(Distribution):
+    """Student's distribution of `df` degrees of freedom around `loc`, of scale `scale`.
+
+    Raises:
+        ValueError: a number of degrees of freedom or a scale is not positive.
+    """
+
+    arg_constraints = {
+        "df": constraints.positive,
+        "loc": constraints.real,
+        "scale": constraints.positive,
+    }
+    support = constraints.real
+    has_rsample = True
+
+    def __init__(self, df: Any, loc: Any = 0.0, scale: Any = 1.0, validate_args: bool | None = None) -> None:
+        self.df, self.loc, self.scale = broadcast_all(df, loc, scale)
+        super().__init__(self.df.shape, validate_args=validate_args)
+
+    @property
+    def mean(self) -> Tensor:
+        return core.where(self.df > 1, self.loc, math.nan)
+
+    @property
+    def mode(self) -> Tensor:
+        return self.loc
+
+    @property
+    def variance(self) -> Tensor:
+        finite = self.scale.square() * self.df / (self.df - 2)
+        return core.where(self.df > 2, finite, core.where(self.df > 1, math.inf, math.nan).to(finite.dtype))
+
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+        # A normal variable over the root of a chi-squared one, which is over its degrees of freedom.
+        x = standard_normal(self._extended_shape(sample_shape), self.df)
+        mean_square = Gamma(self.df / 2, self.df / 2, validate_args=False).rsample(sample_shape)
+        return self.loc + self.scale * x * mean_square.rsqrt()
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        z = (value - self.loc) / self.scale
+        half = (self.df + 1) / 2
+        constant = self.scale.log() + 0.5 * (self.df * math.pi).log() + (self.df / 2).lgamma() - half.lgamma()
+        return -half * (z.square() / self.df).log1p() - constant
+
+    def entropy(self) -> Tensor:
+        half, more = self.df / 2, (self.df + 1) / 2
+        beta = 0.5 * math.log(math.pi) + half.lgamma() - more.lgamma()
+        return self.scale.log() + more * (more.digamma() - half.digamma()) + 0.5 * self.df.log() + beta

@@ -1,0 +1,137 @@
+"""What a transform makes of a distribution."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import rushlight_core as core
+from rushlight_core import Tensor
+
+from . import constraints
+from .distribution import Distribution
+from .independent import Independent
+from .transforms import ComposeTransform, Transform
+from .utils import sum_rightmost
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["TransformedDistribution"]
+
+
+class TransformedDistribution(Distribution):
+    """The distribution of the transforms, one after the other, of a variable of `base_distribution`.
+
+    Its density follows from the base's and the determinants of the transforms' derivatives.
+
+    Args:
+        base_distribution: of the variable.
+        transforms: one or several; the first is applied first.
+
+    Raises:
+        ValueError: they are no transforms, or need events of more dimensions than there are.
+    """
+
+    arg_constraints: Any = {}
+
+    def __init__(
+        self,
+        base_distribution: Distribution,
+        transforms: Transform | Sequence[Transform],
+        validate_args: bool | None = None,
+    ) -> None:
+        given = list(transforms) if isinstance(transforms, Sequence) else [transforms]
+        if not all(isinstance(t, Transform) for t in given):
+            raise ValueError(
+                f"{type(self).__name__}(transforms): needs a transform or several, got {transforms!r}"
+            )
+        self.transforms = given
+        whole = ComposeTransform(given)
+        shape = tuple(base_distribution.batch_shape) + tuple(base_distribution.event_shape)
+        needed = whole.domain.event_dim
+        if len(shape) < needed:
+            raise ValueError(
+                f"{type(self).__name__}(base_distribution): its samples have {len(shape)} dimensions, "
+                f"the transforms need {needed}"
+            )
+        # The transforms' parameters may broadcast the base, and what they take for an event must be one of its events.
+        wide = tuple(whole.inverse_shape(whole.forward_shape(shape)))
+        if wide != shape:
+            base_distribution = base_distribution.expand(
+                wide[: len(wide) - len(base_distribution.event_shape)]
+            )
+        more = needed - len(base_distribution.event_shape)
+        if more > 0:
+            base_distribution = Independent(base_distribution, more)
+        self.base_dist = base_distribution
+        result = tuple(whole.forward_shape(wide))
+        dims = whole.codomain.event_dim + max(len(base_distribution.event_shape) - needed, 0)
+        cut = len(result) - dims
+        super().__init__(result[:cut], result[cut:], validate_args)
+
+    @property
+    def has_rsample(self) -> Any:
+        return self.base_dist.has_rsample
+
+    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
+        made: Any = super().expand(batch_shape, _instance)
+        whole = ComposeTransform(self.transforms)
+        shape = tuple(whole.inverse_shape((*batch_shape, *self.event_shape)))
+        made.base_dist = self.base_dist.expand(shape[: len(shape) - len(self.base_dist.event_shape)])
+        return made
+
+    @constraints.dependent_property(is_discrete=False)
+    def support(self) -> Any:
+        if not self.transforms:
+            return self.base_dist.support
+        support = self.transforms[-1].codomain
+        more = len(self.event_shape) - support.event_dim
+        return constraints.independent(support, more) if more > 0 else support
+
+    def _apply(self, value: Tensor) -> Tensor:
+        for transform in self.transforms:
+            value = transform(value)
+        return value
+
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+        with core.no_grad():
+            return self._apply(self.base_dist.sample(sample_shape))
+
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+        return self._apply(self.base_dist.rsample(sample_shape))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        dims, total = len(self.event_shape), None
+        for transform in reversed(self.transforms):
+            before = transform.inv(value)
+            dims += transform.domain.event_dim - transform.codomain.event_dim
+            jacobian = transform.log_abs_det_jacobian(before, value)
+            part = sum_rightmost(jacobian, dims - transform.domain.event_dim)
+            total = part if total is None else total + part
+            value = before
+        base = sum_rightmost(self.base_dist.log_prob(value), dims - len(self.base_dist.event_shape))
+        return base if total is None else base - total
+
+    def _rises(self) -> Any:
+        """1 where the transforms rise together, -1 where they fall."""
+        return ComposeTransform(self.transforms).sign
+
+    def _turned(self, probability: Tensor) -> Tensor:
+        """Of a falling transform, the probability of at least as much."""
+        sign = self._rises()
+        if isinstance(sign, int):
+            return probability if sign == 1 else 1 - probability
+        return sign * (probability - 0.5) + 0.5
+
+    def cdf(self, value: Tensor) -> Tensor:
+        for transform in reversed(self.transforms):
+            value = transform.inv(value)
+        if self._validate_args:
+            self.base_dist._validate_sample(value)
+        return self._turned(self.base_dist.cdf(value))
+
+    def icdf(self, value: Tensor) -> Tensor:
+        return self._apply(self.base_dist.icdf(self._turned(value)))

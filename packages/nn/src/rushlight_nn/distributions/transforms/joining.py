@@ -1,0 +1,158 @@
+"""Several transforms side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import rushlight_core as core
+from rushlight_core import Tensor
+
+from .. import constraints
+from ..utils import sum_rightmost
+from .base import Transform
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+class _Joined(Transform):
+    """Transforms `transforms`, each of a part along `dim`."""
+
+    transforms: list[Transform]
+    dim: int
+
+    def _parts(self, value: Tensor) -> list[Tensor]:
+        raise NotImplementedError
+
+    def _join(self, parts: list[Tensor]) -> Tensor:
+        raise NotImplementedError
+
+    @property
+    def bijective(self) -> Any:
+        return all(t.bijective for t in self.transforms)
+
+    def _checked(self, value: Tensor) -> list[Tensor]:
+        if not -value.dim() <= self.dim < value.dim():
+            raise ValueError(
+                f"{type(self).__name__}: got a tensor of {value.dim()} dimensions, needs dimension {self.dim}"
+            )
+        return self._parts(value)
+
+    def _call(self, x: Tensor) -> Tensor:
+        return self._join([t(part) for t, part in zip(self.transforms, self._checked(x), strict=True)])
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return self._join([t.inv(part) for t, part in zip(self.transforms, self._checked(y), strict=True)])
+
+
+def _transforms(name: str, tseq: Sequence[Transform], cache_size: int) -> list[Transform]:
+    if not all(isinstance(t, Transform) for t in tseq):
+        raise TypeError(f"{name}(tseq): needs transforms")
+    return [t.with_cache(cache_size) for t in tseq] if cache_size else list(tseq)
+
+
+class CatTransform(_Joined):
+    """Transforms of parts that are `lengths` long along `dim`, joined there.
+
+    Raises:
+        ValueError: there are not as many lengths as transforms.
+    """
+
+    def __init__(
+        self,
+        tseq: Sequence[Transform],
+        dim: int = 0,
+        lengths: Sequence[int] | None = None,
+        cache_size: int = 0,
+    ) -> None:
+        super().__init__(cache_size=cache_size)
+        self.transforms = _transforms("CatTransform", tseq, cache_size)
+        self.lengths = [1] * len(self.transforms) if lengths is None else list(lengths)
+        if len(self.lengths) != len(self.transforms):
+            raise ValueError(
+                f"CatTransform(lengths): got {len(self.lengths)}, needs {len(self.transforms)}, one of each transform"
+            )
+        self.dim = dim
+
+    @property
+    def event_dim(self) -> int:
+        return max(t.event_dim for t in self.transforms)
+
+    @property
+    def length(self) -> int:
+        """Of all parts together."""
+        return sum(self.lengths)
+
+    @property
+    def domain(self) -> Any:
+        return constraints.cat([t.domain for t in self.transforms], self.dim, self.lengths)
+
+    @property
+    def codomain(self) -> Any:
+        return constraints.cat([t.codomain for t in self.transforms], self.dim, self.lengths)
+
+    def with_cache(self, cache_size: int = 1) -> Transform:
+        if self._cache_size == cache_size:
+            return self
+        return CatTransform(self.transforms, self.dim, self.lengths, cache_size)
+
+    def _parts(self, value: Tensor) -> list[Tensor]:
+        if value.shape[self.dim] != self.length:
+            raise ValueError(
+                f"CatTransform: got {value.shape[self.dim]} along dimension {self.dim}, needs {self.length}"
+            )
+        return list(value.split(self.lengths, self.dim))
+
+    def _join(self, parts: list[Tensor]) -> Tensor:
+        return core.cat(parts, self.dim)
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        logs = []
+        for t, before, after in zip(self.transforms, self._checked(x), self._checked(y), strict=True):
+            logs.append(sum_rightmost(t.log_abs_det_jacobian(before, after), self.event_dim - t.event_dim))
+        # Where the joined dimension belongs to the event, its determinants multiply.
+        dim = self.dim if self.dim < 0 else self.dim - x.dim()
+        dim += self.event_dim
+        return core.cat(logs, dim) if dim < 0 else sum(logs[1:], logs[0])
+
+
+class StackTransform(_Joined):
+    """Transforms of slices along `dim`, stacked there."""
+
+    def __init__(self, tseq: Sequence[Transform], dim: int = 0, cache_size: int = 0) -> None:
+        super().__init__(cache_size=cache_size)
+        self.transforms = _transforms("StackTransform", tseq, cache_size)
+        self.dim = dim
+
+    @property
+    def domain(self) -> Any:
+        return constraints.stack([t.domain for t in self.transforms], self.dim)
+
+    @property
+    def codomain(self) -> Any:
+        return constraints.stack([t.codomain for t in self.transforms], self.dim)
+
+    def with_cache(self, cache_size: int = 1) -> Transform:
+        if self._cache_size == cache_size:
+            return self
+        return StackTransform(self.transforms, self.dim, cache_size)
+
+    def _parts(self, value: Tensor) -> list[Tensor]:
+        if value.shape[self.dim] != len(self.transforms):
+            raise ValueError(
+                f"StackTransform: got {value.shape[self.dim]} along dimension {self.dim}, "
+                f"needs {len(self.transforms)}"
+            )
+        return list(value.unbind(self.dim))
+
+    def _join(self, parts: list[Tensor]) -> Tensor:
+        return core.stack(parts, self.dim)
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        return self._join(
+            [
+                t.log_abs_det_jacobian(before, after)
+                for t, before, after in zip(self.transforms, self._checked(x), self._checked(y), strict=True)
+            ]
+        )

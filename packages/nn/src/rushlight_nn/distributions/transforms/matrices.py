@@ -1,0 +1,98 @@
+"""Transforms to triangular and positive definite matrices."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import rushlight_core as core
+from rushlight_core import Size, Tensor
+
+from ...functional import softplus
+from .. import constraints
+from ..utils import tril_matrix_to_vec, vec_to_tril_matrix
+from .elementwise import _Plain
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+class LowerCholeskyTransform(_Plain):
+    """The lower triangle of a matrix, with the exponential of its diagonal. What is above the diagonal does not matter."""
+
+    domain = constraints.independent(constraints.real, 2)
+    codomain = constraints.lower_cholesky
+
+    def _call(self, x: Tensor) -> Tensor:
+        return x.tril(-1) + x.diagonal(dim1=-2, dim2=-1).exp().diag_embed()
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return y.tril(-1) + y.diagonal(dim1=-2, dim2=-1).log().diag_embed()
+
+
+class PositiveDefiniteTransform(_Plain):
+    """L Lᵀ of such a triangle L."""
+
+    domain = constraints.independent(constraints.real, 2)
+    codomain = constraints.positive_definite
+
+    def _call(self, x: Tensor) -> Tensor:
+        factor = LowerCholeskyTransform()(x)
+        return factor @ factor.mT
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return LowerCholeskyTransform().inv(core.linalg.cholesky(y))
+
+
+class CorrCholeskyTransform(_Plain):
+    """D (D - 1) / 2 numbers as the D × D triangular factor of a matrix of correlations.
+
+    tanh of the numbers are partial correlations, row by row; each takes its share of what the ones before it in its row have
+    left of the row's unit length (D. Lewandowski, D. Kurowicka, H. Joe, "Generating random correlation matrices based on
+    vines and extended onion method", 2009).
+    """
+
+    domain = constraints.real_vector
+    codomain = constraints.corr_cholesky
+    bijective = True
+
+    def _call(self, x: Tensor) -> Tensor:
+        eps = core.finfo(x.dtype).eps
+        partial = vec_to_tril_matrix(x.tanh().clamp(eps - 1, 1 - eps), -1)
+        left = (1 - partial.square()).sqrt().cumprod(-1)
+        # The last of a row, on the diagonal, takes all that is left.
+        last = core.eye(partial.shape[-1], dtype=x.dtype, device=x.device)
+        before = core.cat([core.ones_like(left[..., :1]), left[..., :-1]], -1)
+        return (partial + last) * before
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        used = y.square().cumsum(-1)
+        left = core.cat([core.ones_like(used[..., :1]), 1 - used[..., :-1]], -1)
+        partial = tril_matrix_to_vec(y, -1) / tril_matrix_to_vec(left, -1).sqrt()
+        return partial.atanh()
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        # dy/dx = (1 - tanh²) · the root of what is left, and the matrix is triangular.
+        if y.shape[-1] < 2:
+            return x.new_zeros(x.shape[:-1])
+        left = 1 - y.square().cumsum(-1)
+        lengths = 0.5 * tril_matrix_to_vec(left[..., 1:, :-1], -1).log().sum(-1) if y.shape[-1] > 2 else 0.0
+        slopes = -2 * (x + softplus(-2 * x) - math.log(2.0)).sum(-1)
+        return slopes + lengths
+
+    def forward_shape(self, shape: Sequence[int]) -> Any:
+        if len(shape) < 1:
+            raise ValueError("CorrCholeskyTransform: got a tensor without dimensions, needs vectors")
+        count = shape[-1]
+        size = (1 + math.isqrt(1 + 8 * count)) // 2
+        if size * (size - 1) // 2 != count:
+            raise ValueError(
+                f"CorrCholeskyTransform: got vectors of {count} numbers, needs D (D - 1) / 2 for some D"
+            )
+        return Size((*shape[:-1], size, size))
+
+    def inverse_shape(self, shape: Sequence[int]) -> Any:
+        if len(shape) < 2 or shape[-1] != shape[-2]:
+            raise ValueError(f"CorrCholeskyTransform: got shape {tuple(shape)}, needs square matrices")
+        return Size((*shape[:-2], shape[-1] * (shape[-1] - 1) // 2))

@@ -1,0 +1,79 @@
+"""Transforms of vectors to vectors that sum to 1."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import rushlight_core as core
+from rushlight_core import Size, Tensor
+
+from ...functional import pad, softplus
+from .. import constraints
+from .elementwise import SigmoidTransform, _Plain
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+class SoftmaxTransform(_Plain):
+    """y = exp(x) over its sum. Not invertible: the inverse gives one of the x, the logarithm."""
+
+    domain = constraints.real_vector
+    codomain = constraints.simplex
+
+    def _call(self, x: Tensor) -> Tensor:
+        return x.softmax(-1)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return y.log()
+
+    def forward_shape(self, shape: Sequence[int]) -> Any:
+        return _a_vector(self, shape)
+
+    inverse_shape = forward_shape
+
+
+class StickBreakingTransform(_Plain):
+    """K numbers as K + 1 that sum to 1: each breaks off a share of what the ones before have left.
+
+    The shares are equal where all numbers are 0.
+    """
+
+    domain = constraints.real_vector
+    codomain = constraints.simplex
+    bijective = True
+
+    def _call(self, x: Tensor) -> Tensor:
+        share = SigmoidTransform()(x - self._offset(x))
+        left = (1 - share).cumprod(-1)
+        return pad(share, [0, 1], value=1.0) * pad(left, [1, 0], value=1.0)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        parts = y[..., :-1]
+        left = (1 - parts.cumsum(-1)).clamp(min=core.finfo(y.dtype).tiny)
+        return parts.log() - left.log() + self._offset(parts)
+
+    @staticmethod
+    def _offset(x: Tensor) -> Tensor:
+        count = x.shape[-1]
+        return core.arange(count, 0, -1, dtype=x.dtype, device=x.device).log()
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        # dy_k/dx_k = share (1 - share) left = y_k (1 - share), and the matrix is triangular.
+        shifted = x - self._offset(x)
+        return (y[..., :-1].log() - softplus(shifted)).sum(-1)
+
+    def forward_shape(self, shape: Sequence[int]) -> Any:
+        _a_vector(self, shape)
+        return Size((*shape[:-1], shape[-1] + 1))
+
+    def inverse_shape(self, shape: Sequence[int]) -> Any:
+        _a_vector(self, shape)
+        return Size((*shape[:-1], shape[-1] - 1))
+
+
+def _a_vector(transform: Any, shape: Sequence[int]) -> Any:
+    if len(shape) < 1:
+        raise ValueError(f"{type(transform).__name__}: got a tensor without dimensions, needs vectors")
+    return shape
