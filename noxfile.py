@@ -161,6 +161,30 @@ def compare(session: nox.Session) -> None:
     session.run("python", "-P", "tools/compare_results.py", *session.posargs)
 
 
+@nox.session(name="array-api")
+def array_api(session: nox.Session) -> None:
+    """Run the consortium's tests of the array API standard: `-- FOLDER`, or ARRAY_API_TESTS=FOLDER, is their checkout.
+
+    They are in no package: clone the repository data-apis/array-api-tests from GitHub with its submodules
+    (`git clone --recurse-submodules`). Further arguments go to pytest.
+    """
+    arguments = list(session.posargs)
+    given = arguments.pop(0) if arguments and not arguments[0].startswith("-") else ""
+    folder = Path(given or os.environ.get("ARRAY_API_TESTS", "")).expanduser().resolve()
+    if not (folder / "array_api_tests").is_dir():
+        session.error(
+            "array-api needs a checkout of data-apis/array-api-tests (GitHub, with submodules): give its folder,"
+            " `nox -s array-api -- FOLDER`, or set ARRAY_API_TESTS=FOLDER"
+        )
+    install(session, builder(), [GRAPH["rushlight"]], requirements=dependency_group("array-api"))
+    environment = {"ARRAY_API_TESTS_MODULE": "rushlight.array_api", "ARRAY_API_TESTS_VERSION": "2024.12"}
+    expected = ROOT / "packages" / "rushlight" / "tests" / "array-api-xfails.txt"
+    # Names of tests begin at the checkout, wherever the list of failures is.
+    options = [f"--rootdir={folder}", "--disable-deadline", "--xfails-file", str(expected), *arguments]
+    with session.chdir(folder):
+        session.run("python", "-m", "pytest", "-q", "array_api_tests", *options, env=environment)
+
+
 @nox.session
 def swap(session: nox.Session) -> None:
     """Run the second implementation of every seam through the tests of the first."""

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -153,3 +156,43 @@ def test_scikit_learn() -> None:
     first, second = train_test_split(x, test_size=0.5, random_state=0)
     assert isinstance(first, torch.Tensor)
     assert len(first) == len(second) == 30
+
+
+DISPATCH = """
+import numpy as np
+import sklearn
+from sklearn.decomposition import PCA
+from sklearn.linear_model import Ridge
+from sklearn.preprocessing import StandardScaler
+import rushlight as torch
+
+values = np.random.default_rng(0).normal(size=(40, 5))
+x = torch.tensor(values)
+y = x @ torch.arange(5.0, dtype=torch.float64)
+with sklearn.config_context(array_api_dispatch=True):
+    scaled = StandardScaler().fit_transform(x)
+    parts = PCA(2, svd_solver="full").fit_transform(x)
+    predicted = Ridge(alpha=1e-9, solver="svd").fit(x, y).predict(x)
+for result in (scaled, parts, predicted):
+    assert isinstance(result, torch.Tensor), type(result)
+assert np.allclose(np.asarray(parts), PCA(2, svd_solver="full").fit_transform(values))
+assert torch.allclose(predicted, y)
+"""
+
+
+def test_scikit_learn_computes_with_tensors_where_it_may() -> None:
+    """By the array API standard: tensors go in and come out. SciPy asks the environment when it is imported."""
+    pytest.importorskip("sklearn")
+    environment = {**os.environ, "SCIPY_ARRAY_API": "1"}
+    subprocess.run([sys.executable, "-W", "ignore", "-c", DISPATCH], check=True, env=environment)
+
+
+def test_the_namespace_of_the_array_api_standard() -> None:
+    import rushlight.array_api as xp
+
+    x = torch.tensor([[3, 1], [2, 2]], dtype=torch.uint8)
+    found = x.__array_namespace__()
+    assert set(xp.__all__) == set(found.__all__)
+    assert xp.sum(x).dtype == found.sum(x).dtype == torch.uint64
+    assert torch.array_api.max(x, axis=0).tolist() == [3, 2]
+    assert torch.sum(x).dtype == torch.int64

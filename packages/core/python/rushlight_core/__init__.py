@@ -179,6 +179,7 @@ _LAZY = {
         "amp",
     ),
     "amp": "",
+    "array_api": "",
     "compile": "_compile",
     "devices": "",
     "einsum": "_contraction",

@@ -1,12 +1,11 @@
 """Names of the Python array API standard (2024.12) that PyTorch does not have, over the operators that do the same.
 
-Everything else of the standard's namespace is an operator under the standard's name; `Tensor.__array_namespace__` gives the
-module that has them all.
+They are functions of `rushlight` too. The whole of the standard, also where PyTorch's function of the same name differs, is
+the package `array_api`, which `Tensor.__array_namespace__` gives.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -20,7 +19,7 @@ _VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
 
 
 def array_namespace(self: Tensor, *, api_version: str | None = None) -> ModuleType:
-    """Tensor.__array_namespace__: `rushlight` where it is imported, else `rushlight_core`.
+    """Tensor.__array_namespace__: `rushlight.array_api`.
 
     Raises:
         ValueError: `api_version` is none of the standard's versions that are known here.
@@ -29,7 +28,9 @@ def array_namespace(self: Tensor, *, api_version: str | None = None) -> ModuleTy
         raise ValueError(
             f"__array_namespace__(api_version): got {api_version!r}, needs one of {', '.join(_VERSIONS)}"
         )
-    return sys.modules.get("rushlight") or sys.modules[__package__]
+    from . import array_api
+
+    return array_api
 
 
 def to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
@@ -123,26 +124,37 @@ class UniqueInverse(NamedTuple):
     inverse_indices: Tensor
 
 
+def _different(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The different elements in order, the number of each among them, and how often each is there."""
+    if not x.dtype.is_complex:
+        return unique(x, return_inverse=True, return_counts=True)
+    # Complex numbers as rows of two, by the real parts first.
+    rows = _C.view_as_real(x.reshape(-1))
+    values, inverse, counts = unique(rows, dim=0, return_inverse=True, return_counts=True)
+    return _C.view_as_complex(values.contiguous()), inverse.reshape(x.shape), counts
+
+
 def unique_all(x: Tensor, /) -> UniqueAll:
     """The different elements in order; of each its first place, its number for every element, and how often it is there."""
-    values, inverse, counts = unique(x, return_inverse=True, return_counts=True)
+    values, inverse, counts = _different(x)
     places = _C.argsort(inverse.flatten(), stable=True)
     return UniqueAll(values, places[counts.cumsum(0) - counts], inverse, counts)
 
 
 def unique_counts(x: Tensor, /) -> UniqueCounts:
     """The different elements in order, and how often each is there."""
-    return UniqueCounts(*unique(x, return_counts=True))
+    values, _, counts = _different(x)
+    return UniqueCounts(values, counts)
 
 
 def unique_inverse(x: Tensor, /) -> UniqueInverse:
     """The different elements in order, and for every element which it is."""
-    return UniqueInverse(*unique(x, return_inverse=True))
+    return UniqueInverse(*_different(x)[:2])
 
 
 def unique_values(x: Tensor, /) -> Tensor:
     """The different elements in order."""
-    return unique(x)
+    return _different(x)[0] if x.dtype.is_complex else unique(x)
 
 
 def _cumulative(

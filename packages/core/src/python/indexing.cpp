@@ -3,7 +3,9 @@
 // Note [Indexing]
 // Integers, slices, None and ... make a view. When no stage wants to see the tensor's operators, the view is computed here
 // and made in one step; otherwise the operators select, slice and unsqueeze are called one after the other, so that each
-// is recorded. Bools and tensors then choose elements of that view by the operators `index` and `index_put_`.
+// is recorded. Bools and tensors then choose elements of that view by the operators `index` and `index_put_`. A slice whose
+// step is negative takes the same elements with a positive step, in a view whose dimension is turned round afterwards: there
+// are no negative strides, so that is a copy.
 #include "python/indexing.h"
 
 #include "python/arguments.h"
@@ -14,6 +16,7 @@
 #include "rushlight/ops/copy_.h"
 #include "rushlight/ops/expand.h"
 #include "rushlight/ops/fill_.h"
+#include "rushlight/ops/flip.h"
 #include "rushlight/ops/index.h"
 #include "rushlight/ops/index_put_.h"
 #include "rushlight/ops/select.h"
@@ -37,17 +40,16 @@ int64_t wrap_index(int64_t index, int64_t size, int dim) {
 }
 
 struct Range {
-    int64_t start, stop, step, length;
+    int64_t start, step, length;
+    bool backwards;  // taken from the last element to the first
 };
 Range read_slice(PyObject* slice, int64_t size) {
     Py_ssize_t start, stop, step;
     if (PySlice_Unpack(slice, &start, &stop, &step) < 0) throw PythonError();
-    RL_CHECK(step > 0, throw_value,
-             "index: the step of a slice must be positive, got %lld\nhint: flip() reverses a "
-             "dimension",
-             (long long)step);
     Py_ssize_t length = PySlice_AdjustIndices(size, &start, &stop, step);
-    return {start, start + length * step, step, length};
+    if (step > 0) return {start, step, length, false};
+    if (length < 2) return {length ? start : 0, 1, length, false};
+    return {start + (length - 1) * step, -step, length, true};
 }
 
 // The view under construction, either as a geometry ...
@@ -114,9 +116,11 @@ Tensor bool_index(bool value) {
 }
 
 // Applies all items. Tensors are put in `chosen`, for the operators `index` and `index_put_`: one entry for each dimension
-// of the view, undefined where nothing is chosen; a mask of k dimensions is one entry and stands for k.
+// of the view, undefined where nothing is chosen; a mask of k dimensions is one entry and stands for k. Dimensions of the view
+// that are taken backwards are put in `backwards`, for the operator `flip`.
 template <class View>
-Tensor apply(const Tensor& base, const IndexExpression& index, std::vector<Tensor>& chosen) {
+Tensor apply(const Tensor& base, const IndexExpression& index, std::vector<Tensor>& chosen,
+             std::vector<int64_t>& backwards) {
     using Kind = IndexItem::Kind;
     View view(base);
     int d = 0;  // the view's dimension that the next item applies to
@@ -134,7 +138,9 @@ Tensor apply(const Tensor& base, const IndexExpression& index, std::vector<Tenso
         switch (item.kind) {
             case Kind::Int: view.select(d, wrap_index(item.value, view.size(d), source++)); break;
             case Kind::Slice: {
-                view.slice(d, read_slice(item.object, view.size(d)));
+                Range range = read_slice(item.object, view.size(d));
+                view.slice(d, range);
+                if (range.backwards) backwards.push_back(d);
                 ++d, ++source, ++slot;
                 break;
             }
@@ -173,8 +179,10 @@ Tensor apply(const Tensor& base, const IndexExpression& index, std::vector<Tenso
     return view.finish();
 }
 
-Tensor view_of(const Tensor& t, const IndexExpression& index, std::vector<Tensor>& chosen) {
-    return stages_of(t) == 0 ? apply<PlainView>(t, index, chosen) : apply<RecordedView>(t, index, chosen);
+Tensor view_of(const Tensor& t, const IndexExpression& index, std::vector<Tensor>& chosen,
+               std::vector<int64_t>& backwards) {
+    return stages_of(t) == 0 ? apply<PlainView>(t, index, chosen, backwards)
+                             : apply<RecordedView>(t, index, chosen, backwards);
 }
 
 Tensor selected(const Tensor& t, int64_t i) {
@@ -208,13 +216,36 @@ Tensor value_tensor(const Tensor& target, PyObject* value) {
                name(target.dtype()));
 }
 
-void assign_view(const Tensor& view, PyObject* value) {
+// The value for a view of which dimensions are taken backwards: turned round itself, where it is not broadcast.
+Tensor turned(Tensor value, int64_t ndim, const std::vector<int64_t>& backwards) {
+    std::vector<int64_t> dims;
+    for (int64_t d : backwards) {
+        int64_t own = d - (ndim - value.dim());
+        if (own >= 0 && value.sizes()[static_cast<size_t>(own)] > 1) dims.push_back(own);
+    }
+    return dims.empty() ? value : ops::flip(value, dims);
+}
+
+void assign_view(const Tensor& view, PyObject* value, const std::vector<int64_t>& backwards = {}) {
     Scalar s;
     if (!is_tensor(value) && to_scalar(value, s)) {
         ops::fill_(view, s);
         return;
     }
-    ops::copy_(view, without_leading_ones(value_tensor(view, value), view.dim()));
+    Tensor fitting = without_leading_ones(value_tensor(view, value), view.dim());
+    ops::copy_(view, backwards.empty() ? fitting : turned(std::move(fitting), view.dim(), backwards));
+}
+
+// Elements of a view of which dimensions are taken backwards are written in a copy that is turned round, and back.
+void assign_chosen(const Tensor& view, const std::vector<Tensor>& chosen, const Tensor& value,
+                   const std::vector<int64_t>& backwards) {
+    if (backwards.empty()) {
+        ops::index_put_(view, chosen, value, false);
+        return;
+    }
+    Tensor copy = ops::flip(view, backwards);
+    ops::index_put_(copy, chosen, value, false);
+    ops::copy_(view, ops::flip(copy, backwards));
 }
 
 bool overridden(const Tensor& t) { return stages_of(t) & bit(Stage::Python); }
@@ -235,7 +266,9 @@ PyObject* get_item(PyObject* self, PyObject* index) {
     }
     IndexExpression expression(index);
     std::vector<Tensor> chosen;
-    Tensor view = view_of(t, expression, chosen);
+    std::vector<int64_t> backwards;
+    Tensor view = view_of(t, expression, chosen, backwards);
+    if (!backwards.empty()) view = ops::flip(view, backwards);
     return wrap(expression.advanced() ? ops::index(view, chosen) : view);
     RL_PY_CATCH
 }
@@ -259,9 +292,10 @@ int set_item(PyObject* self, PyObject* index, PyObject* value) {
     }
     IndexExpression expression(index);
     std::vector<Tensor> chosen;
-    Tensor view = view_of(t, expression, chosen);
-    if (expression.advanced()) ops::index_put_(view, chosen, value_tensor(view, value), false);
-    else assign_view(view, value);
+    std::vector<int64_t> backwards;
+    Tensor view = view_of(t, expression, chosen, backwards);
+    if (expression.advanced()) assign_chosen(view, chosen, value_tensor(view, value), backwards);
+    else assign_view(view, value, backwards);
     return 0;
     RL_PY_CATCH_INT
 }

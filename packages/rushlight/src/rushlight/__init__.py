@@ -63,6 +63,7 @@ if TYPE_CHECKING:
 _MODULES = (
     "accelerator",
     "amp",
+    "array_api",
     "autograd",
     "backends",
     "compiler",

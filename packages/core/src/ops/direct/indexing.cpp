@@ -145,8 +145,9 @@ struct Selection {
             } else if (t.dtype() == DType::Bool) {
                 for (int64_t k = 0; k < t.dim(); ++k) {
                     size_t d = indices.size() + static_cast<size_t>(k);
+                    // A size of 0, which chooses nothing, fits every dimension: so the array API standard has it.
                     RL_CHECK(
-                        d < sizes.size() && sizes[d] == t.sizes()[k], throw_index,
+                        d < sizes.size() && (sizes[d] == t.sizes()[k] || t.sizes()[k] == 0), throw_index,
                         "%s: a mask of shape %s does not fit the indexed tensor of shape %s at dimension %zu",
                         op, to_string(t.sizes()).c_str(), to_string(sizes).c_str(), d);
                 }

@@ -1,0 +1,120 @@
+"""Elementwise functions of the array API standard."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .. import _C
+from .._C import Tensor
+from ._promotion import Scalar, like, pair
+
+Unary = Callable[[Tensor], Tensor]
+Operand = Tensor | Scalar
+Binary = Callable[[Operand, Operand], Tensor]
+
+
+def _unary(name: str, operator: Unary) -> Unary:
+    def function(x: Tensor, /) -> Tensor:
+        return operator(x)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"{name} of each element."
+    return function
+
+
+def _binary(name: str, operator: Callable[[Tensor, Tensor], Tensor]) -> Binary:
+    def function(x1: Tensor | Scalar, x2: Tensor | Scalar, /) -> Tensor:
+        return operator(*pair(name, x1, x2))
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"{name} of pairs of elements; one of the operands may be a Python scalar."
+    return function
+
+
+abs = _unary("abs", _C.abs)
+acos = _unary("acos", _C.acos)
+acosh = _unary("acosh", _C.acosh)
+add = _binary("add", _C.add)
+asin = _unary("asin", _C.asin)
+asinh = _unary("asinh", _C.asinh)
+atan = _unary("atan", _C.atan)
+atan2 = _binary("atan2", _C.atan2)
+atanh = _unary("atanh", _C.atanh)
+bitwise_and = _binary("bitwise_and", _C.bitwise_and)
+bitwise_invert = _unary("bitwise_invert", _C.bitwise_not)
+bitwise_left_shift = _binary("bitwise_left_shift", _C.bitwise_left_shift)
+bitwise_or = _binary("bitwise_or", _C.bitwise_or)
+bitwise_right_shift = _binary("bitwise_right_shift", _C.bitwise_right_shift)
+bitwise_xor = _binary("bitwise_xor", _C.bitwise_xor)
+ceil = _unary("ceil", _C.ceil)
+conj = _unary("conj", _C.conj)
+copysign = _binary("copysign", _C.copysign)
+cos = _unary("cos", _C.cos)
+cosh = _unary("cosh", _C.cosh)
+divide = _binary("divide", _C.divide)
+equal = _binary("equal", _C.eq)
+exp = _unary("exp", _C.exp)
+expm1 = _unary("expm1", _C.expm1)
+floor = _unary("floor", _C.floor)
+floor_divide = _binary("floor_divide", _C.floor_divide)
+greater = _binary("greater", _C.gt)
+greater_equal = _binary("greater_equal", _C.ge)
+hypot = _binary("hypot", _C.hypot)
+isfinite = _unary("isfinite", _C.isfinite)
+isinf = _unary("isinf", _C.isinf)
+isnan = _unary("isnan", _C.isnan)
+less = _binary("less", _C.lt)
+less_equal = _binary("less_equal", _C.le)
+log = _unary("log", _C.log)
+log1p = _unary("log1p", _C.log1p)
+log2 = _unary("log2", _C.log2)
+log10 = _unary("log10", _C.log10)
+logaddexp = _binary("logaddexp", _C.logaddexp)
+logical_and = _binary("logical_and", _C.logical_and)
+logical_not = _unary("logical_not", _C.logical_not)
+logical_or = _binary("logical_or", _C.logical_or)
+logical_xor = _binary("logical_xor", _C.logical_xor)
+maximum = _binary("maximum", _C.maximum)
+minimum = _binary("minimum", _C.minimum)
+multiply = _binary("multiply", _C.multiply)
+negative = _unary("negative", _C.negative)
+nextafter = _binary("nextafter", _C.nextafter)
+not_equal = _binary("not_equal", _C.ne)
+positive = _unary("positive", _C.positive)
+pow = _binary("pow", _C.pow)
+reciprocal = _unary("reciprocal", _C.reciprocal)
+remainder = _binary("remainder", _C.remainder)
+round = _unary(
+    "round", lambda x: _C.complex(_C.round(x.real), _C.round(x.imag)) if x.dtype.is_complex else _C.round(x)
+)
+sign = _unary("sign", lambda x: _C.sgn(x) if x.dtype.is_complex else _C.sign(x))
+signbit = _unary("signbit", _C.signbit)
+sin = _unary("sin", _C.sin)
+sinh = _unary("sinh", _C.sinh)
+sqrt = _unary("sqrt", _C.sqrt)
+square = _unary("square", _C.square)
+subtract = _binary("subtract", _C.subtract)
+tan = _unary("tan", _C.tan)
+tanh = _unary("tanh", _C.tanh)
+trunc = _unary("trunc", _C.trunc)
+
+
+def real(x: Tensor, /) -> Tensor:
+    """The real parts; of a real tensor, itself."""
+    return _C.real(x)
+
+
+def imag(x: Tensor, /) -> Tensor:
+    """The imaginary parts; of a real tensor, zeros."""
+    return _C.imag(x) if x.dtype.is_complex else _C.zeros_like(x)
+
+
+def clip(x: Tensor, /, min: Tensor | Scalar | None = None, max: Tensor | Scalar | None = None) -> Tensor:
+    """The elements, kept between bounds: scalars or tensors, of which the result has not the dtype but `x`'s."""
+    if min is None and max is None:
+        return x.clone()
+    bounds = [
+        bound if bound is None else (bound if isinstance(bound, Tensor) else like(bound, x)).to(x.dtype)
+        for bound in (min, max)
+    ]
+    return _C.clamp(x, *bounds)

@@ -1,0 +1,68 @@
+"""How the standard finds the dtype of a result: from the dtypes alone, and from a Python scalar only its kind.
+
+Operators of tensors do as PyTorch does: beside a tensor of one dimension or more, one of none counts like a scalar.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+from .. import _C
+from .._C import Tensor
+
+Scalar: TypeAlias = bool | int | float | complex
+
+
+def like(scalar: Scalar, x: Tensor) -> Tensor:
+    """A scalar as a tensor of no dimensions: of the dtype of `x`, or of a default one where that cannot hold its kind."""
+    dtype = x.dtype
+    if isinstance(scalar, bool):
+        fits = True
+    elif isinstance(scalar, int):
+        fits = dtype is not _C.bool
+    elif isinstance(scalar, float):
+        fits = dtype.is_floating_point or dtype.is_complex
+    else:
+        fits = dtype.is_complex
+    return filled((), scalar, dtype if fits else None, x.device)
+
+
+def filled(shape: Sequence[int], value: Scalar, dtype: _C.dtype | None, device: Any) -> Tensor:
+    """`full`, also of integers that uint64 holds and int64 does not, which operators do not take as arguments."""
+    if not isinstance(value, int) or value < 2**63:
+        return _C.full(shape, value, dtype=dtype, device=device)
+    made = _C.tensor(value, dtype=_C.uint64, device=device).expand(shape)
+    return made.clone() if dtype in (None, _C.uint64) else made.to(dtype)
+
+
+def pair(name: str, x1: Tensor | Scalar, x2: Tensor | Scalar) -> tuple[Tensor, Tensor]:
+    """Two operands as tensors whose promotion is the standard's."""
+    if isinstance(x1, Tensor):
+        if not isinstance(x2, Tensor):
+            return x1, like(x2, x1)
+        if x1.dtype == x2.dtype or (x1.ndim and x2.ndim):
+            return x1, x2
+        return same(x1, x2)
+    if isinstance(x2, Tensor):
+        return like(x1, x2), x2
+    raise TypeError(
+        f"{name}(x1, x2): one of them must be a tensor, got {type(x1).__name__} and {type(x2).__name__}"
+    )
+
+
+def same(x1: Tensor, x2: Tensor) -> tuple[Tensor, Tensor]:
+    """Two tensors converted to the dtype that both promote to."""
+    if x1.dtype == x2.dtype:
+        return x1, x2
+    dtype = _C.promote_types(x1.dtype, x2.dtype)
+    return x1.to(dtype), x2.to(dtype)
+
+
+def accumulator(x: Tensor, dtype: _C.dtype | None) -> _C.dtype:
+    """The dtype of sums and products: 64 bits for integers, with a sign where `x` has one; else that of `x`."""
+    if dtype is not None:
+        return dtype
+    if x.dtype.is_floating_point or x.dtype.is_complex:
+        return x.dtype
+    return _C.uint64 if str(x.dtype).startswith("torch.uint") else _C.int64

@@ -1,0 +1,83 @@
+"""The Fourier transform extension of the array API standard."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .. import fft as _fft
+from .._C import Tensor, dtype
+
+__all__ = [
+    "fft",
+    "fftfreq",
+    "fftn",
+    "fftshift",
+    "hfft",
+    "ifft",
+    "ifftn",
+    "ifftshift",
+    "ihfft",
+    "irfft",
+    "irfftn",
+    "rfft",
+    "rfftfreq",
+    "rfftn",
+]
+
+
+def _one(name: str) -> Callable[..., Tensor]:
+    operator = getattr(_fft, name)
+
+    def function(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+        return operator(x, n, axis, norm)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"{name} along `axis`, cut or filled with zeros to the length `n` first."
+    return function
+
+
+def _several(name: str) -> Callable[..., Tensor]:
+    operator = getattr(_fft, name)
+
+    def function(
+        x: Tensor,
+        /,
+        *,
+        s: Sequence[int] | None = None,
+        axes: Sequence[int] | None = None,
+        norm: str = "backward",
+    ) -> Tensor:
+        return operator(x, s, axes, norm)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = (
+        f"{name} along `axes`, by default all of them, cut or filled with zeros to the sizes `s` first."
+    )
+    return function
+
+
+fft, ifft, rfft, irfft, hfft, ihfft = (
+    _one(name) for name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")
+)
+fftn, ifftn, rfftn, irfftn = (_several(name) for name in ("fftn", "ifftn", "rfftn", "irfftn"))
+
+
+def fftfreq(n: int, /, *, d: float = 1.0, dtype: dtype | None = None, device: Any = None) -> Tensor:
+    """The frequencies of `fft` of `n` samples that are `d` apart."""
+    return _fft.fftfreq(n, d, dtype=dtype, device=device)
+
+
+def rfftfreq(n: int, /, *, d: float = 1.0, dtype: dtype | None = None, device: Any = None) -> Tensor:
+    """The frequencies of `rfft` of `n` samples that are `d` apart."""
+    return _fft.rfftfreq(n, d, dtype=dtype, device=device)
+
+
+def fftshift(x: Tensor, /, *, axes: int | Sequence[int] | None = None) -> Tensor:
+    """The frequency 0 moved to the middle of `axes`, by default of all of them."""
+    return _fft.fftshift(x, axes)
+
+
+def ifftshift(x: Tensor, /, *, axes: int | Sequence[int] | None = None) -> Tensor:
+    """What `fftshift` moved, where it was."""
+    return _fft.ifftshift(x, axes)
