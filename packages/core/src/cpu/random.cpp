@@ -162,62 +162,6 @@ void bernoulli(KernelContext& ctx, const View& out, const View& p) {
     else draw(chances.as<float>(), scratch<float>(ctx, out.numel));
 }
 
-namespace {
-
-// The number of events whose distribution function first reaches u: found outwards from the mode, where the probability is
-// highest, so that it takes some multiples of the standard deviation in steps.
-double poisson_quantile(double rate, double u) {
-    if (rate == 0) return 0;
-    // The distribution function at the mode, by adding up what lies below it.
-    const double mode = std::floor(rate);
-    const double at_mode = std::exp(mode * std::log(rate) - rate - std::lgamma(mode + 1));
-    double below = 0;
-    for (double k = mode, p = at_mode; k >= 1 && p > below * 1e-17; --k) below += p *= k / rate;
-    if (u >= below) {
-        double k = mode, p = at_mode, sum = below + at_mode;
-        for (; u >= sum && p > 1e-300; sum += p) p *= rate / ++k;
-        return k;
-    }
-    double k = mode, p = at_mode, sum = below;
-    while (k >= 1 && u < sum) {
-        p *= k / rate;
-        sum -= p;
-        --k;
-    }
-    return k;
-}
-
-// Beyond this the normal distribution with the first correction for skewness is nearer than any sample can tell.
-constexpr double kLargeRate = 1e8;
-
-}  // namespace
-
-void poisson(KernelContext& ctx, const View& out, const View& rates) {
-    if (out.numel == 0) return;
-    const double* rate = contiguous_in(ctx, rates, DType::Float64).as<double>();
-    for (int64_t i = 0; i < out.numel; ++i)
-        RL_CHECK(rate[i] >= 0 && std::isfinite(rate[i]), throw_runtime,
-                 "poisson(input): expected numbers must be finite and not negative, found %g", rate[i]);
-    double *values = scratch<double>(ctx, out.numel), *normal = nullptr;
-    fill_uniform(ctx.random, values, out.numel);
-    if (std::any_of(rate, rate + out.numel, [](double r) { return r > kLargeRate; })) {
-        normal = scratch<double>(ctx, out.numel);
-        fill_normal(ctx.random, normal, out.numel);
-    }
-    constexpr int64_t kRatesPerThread = 256;
-    parallel_for(0, out.numel, kRatesPerThread, [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) {
-            if (rate[i] <= kLargeRate) {
-                values[i] = poisson_quantile(rate[i], values[i]);
-            } else {
-                const double z = normal[i];
-                values[i] = std::floor(rate[i] + std::sqrt(rate[i]) * z + (z * z - 1) / 6 + 0.5);
-            }
-        }
-    });
-    spread(out, values, DType::Float64);
-}
-
 void integers_(KernelContext& ctx, const View& self, int64_t low, int64_t range) {
     with_values<int64_t>(ctx, self, DType::Int64, [&](int64_t* values) {
         fill_integers(ctx.random, low, static_cast<uint64_t>(range), values, self.numel);

@@ -23,7 +23,6 @@ void log_normal_(KernelContext& ctx, const View& self, double mean, double std);
 void bernoulli_(KernelContext& ctx, const View& self, double p);
 /// 1 with the probability that `p` has in the same place.
 void bernoulli(KernelContext& ctx, const View& out, const View& p);
-void poisson(KernelContext& ctx, const View& out, const View& rates);
 /// Uniform in {low, ..., low + range - 1}; range 0 stands for 2^64.
 void integers_(KernelContext& ctx, const View& self, int64_t low, int64_t range);
 /// A permutation of 0 .. n-1: Fisher and Yates, by R. Durstenfeld, "Algorithm 235", 1964.

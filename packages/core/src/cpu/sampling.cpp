@@ -20,15 +20,30 @@ namespace {
 constexpr int64_t kLane = int64_t{1} << 48, kBlock = 256;
 constexpr int kCandidates = 8000;
 
-struct Lanes {
-    PhiloxKey key;
+class Lanes {
+  public:
+    explicit Lanes(PhiloxKey stream) : key_(stream) {}
 
     void uniform(int lane, int64_t begin, int64_t n, double* out) const {
-        random_kernels().uniform_double(key, lane * kLane + begin, n, out);
+        random_kernels().uniform_double(key_, lane * kLane + begin, n, out);
     }
     void normal(int lane, int64_t begin, int64_t n, double* out) const {
-        random_kernels().normal_double(key, lane * kLane + begin, n, out);
+        random_kernels().normal_double(key_, lane * kLane + begin, n, out);
     }
+    // One of those.
+    double uniform(int lane, int64_t i) const { return uniform_double(block(lane, i).wide(i % 2)); }
+    double normal(int lane, int64_t i) const {
+        const PhiloxBlock words = block(lane, i);
+        const NormalPair<double> pair = normal_pair(words.wide(0), words.wide(1));
+        return i % 2 ? pair.second : pair.first;
+    }
+
+  private:
+    PhiloxBlock block(int lane, int64_t i) const {
+        return philox(key_, static_cast<uint64_t>(lane * kLane + i) / 2);
+    }
+
+    PhiloxKey key_;
 };
 
 // Calls f(first, n) for blocks of elements, on several threads.
@@ -66,7 +81,7 @@ void gamma(KernelContext& ctx, const char* op, const View& out, const View& shap
         RL_CHECK(shape[i] > 0 && std::isfinite(shape[i]), throw_runtime,
                  "%s(input): shapes must be positive and finite, found %g", op, shape[i]);
     double* values = scratch<double>(ctx, out.numel);
-    const Lanes lanes{ctx.random};
+    const Lanes lanes(ctx.random);
     blocks(out.numel, [&](int64_t first, int64_t n) {
         double boost[kBlock], normal[kBlock], uniform[kBlock];
         lanes.uniform(0, first, n, boost);
@@ -77,9 +92,7 @@ void gamma(KernelContext& ctx, const char* op, const View& out, const View& shap
             const Cube cube(a);
             double v = cube(normal[i], uniform[i]);
             for (int k = 1; v == 0 && k < kCandidates; ++k) {
-                lanes.normal(1 + 2 * k, first + i, 1, normal + i);
-                lanes.uniform(2 + 2 * k, first + i, 1, uniform + i);
-                v = cube(normal[i], uniform[i]);
+                v = cube(lanes.normal(1 + 2 * k, first + i), lanes.uniform(2 + 2 * k, first + i));
             }
             // A variable of shape a is one of shape a + 1 times u^(1/a).
             values[first + i] = finish(cube.d * v, a < 1 ? std::log1p(-boost[i]) / a : 0);
@@ -119,56 +132,123 @@ double deviance(double x, double mean) {
     return sum;
 }
 
+// What W. Hörmann's methods of transformed rejection share ("The generation of binomial random variates" and "The transformed
+// rejection method for generating Poisson random variables", 1993): two uniform numbers make a candidate.
+struct Hat {
+    double a, b, centre, box;  // within the box nothing has to be computed
+
+    double candidate(double u, double inner) const { return std::floor((2 * a / inner + b) * u + centre); }
+    double slope(double inner) const { return a / (inner * inner) + b; }
+};
+
+constexpr double kRejection = 10;  // the least mean for which their constants hold; below it, inversion
+
 // Of n trials of probability p, at most one half.
 class Binomial {
   public:
-    Binomial(double n, double p) : n_(n), p_(p), q_(1 - p), mean_(n * p) {
-        if (mean_ < kRejection) return;
-        const double deviation = std::sqrt(mean_ * q_);
-        b_ = 1.15 + 2.53 * deviation;
-        a_ = -0.0873 + 0.0248 * b_ + 0.01 * p;
-        scale_ = (2.83 + 5.1 / b_) * deviation;
-        box_ = 0.92 - 4.2 / b_;
-        at_mode_ = log_probability(std::floor((n + 1) * p));
+    Binomial(double n, double p) : n_(n), p_(p), mean_(n * p) {
+        const double deviation = std::sqrt(mean_ * (1 - p)), b = 1.15 + 2.53 * deviation;
+        hat_ = {-0.0873 + 0.0248 * b + 0.01 * p, b, mean_ + 0.5, 0.92 - 4.2 / b};
+        height_ = (2.83 + 5.1 / b) * deviation;
     }
 
+    bool is(double n, double p) const { return n == n_ && p == p_; }
     bool by_inversion() const { return mean_ < kRejection; }
 
     // The number whose distribution function first exceeds u.
     double quantile(double u) const {
         double k = 0, probability = std::exp(n_ * std::log1p(-p_)), sum = probability;
         while (u >= sum && k < n_ && (probability > 1e-17 * sum || k < mean_)) {
-            probability *= (n_ - k) / (k + 1) * (p_ / q_);
+            probability *= (n_ - k) / (k + 1) * (p_ / (1 - p_));
             sum += probability;
             ++k;
         }
         return k;
     }
 
-    // Hörmann's BTRS: a candidate, or -1 where it is rejected.
-    double candidate(double u, double v) const {
+    // Or -1 where it is rejected.
+    double candidate(double u, double v) {
         u -= 0.5;
-        const double inner = 0.5 - std::fabs(u);
-        const double k = std::floor((2 * a_ / inner + b_) * u + mean_ + 0.5);
-        if (inner >= 0.07 && v <= box_) return k;
+        const double inner = 0.5 - std::fabs(u), k = hat_.candidate(u, inner);
+        if (inner >= 0.07 && v <= hat_.box) return k;
         if (!(k >= 0 && k <= n_)) return -1;
-        const double height = v * scale_ / (a_ / (inner * inner) + b_);
-        return std::log(height) <= log_probability(k) - at_mode_ ? k : -1;
+        if (at_mode_ > 0) at_mode_ = log_probability(std::floor((n_ + 1) * p_));
+        return std::log(v * height_ / hat_.slope(inner)) <= log_probability(k) - at_mode_ ? k : -1;
     }
 
   private:
-    static constexpr double kRejection = 10;  // the least mean for which the constants hold
-
     double log_probability(double k) const {
         if (k == 0) return n_ * std::log1p(-p_);
         if (k == n_) return n_ * std::log(p_);
         const double rest = stirling_rest(n_) - stirling_rest(k) - stirling_rest(n_ - k);
-        return rest - deviance(k, mean_) - deviance(n_ - k, n_ * q_) +
+        return rest - deviance(k, mean_) - deviance(n_ - k, n_ * (1 - p_)) +
                0.5 * std::log(n_ / (6.283185307179586 * k * (n_ - k)));
     }
 
-    double n_, p_, q_, mean_, a_ = 0, b_ = 0, scale_ = 0, box_ = 0, at_mode_ = 0;
+    double n_, p_, mean_, height_, at_mode_ = 1;  // until it is needed
+    Hat hat_;
 };
+
+class Poisson {
+  public:
+    explicit Poisson(double rate) : rate_(rate) {
+        const double b = 0.931 + 2.53 * std::sqrt(rate);
+        hat_ = {-0.059 + 0.02483 * b, b, rate + 0.43, 0.9277 - 3.6224 / (b - 2)};
+        height_ = 1.1239 + 1.1328 / (b - 3.4);
+    }
+
+    bool is(double rate) const { return rate == rate_; }
+    bool by_inversion() const { return rate_ < kRejection; }
+
+    double quantile(double u) const {
+        double k = 0, probability = std::exp(-rate_), sum = probability;
+        while (u >= sum && (probability > 1e-17 * sum || k < rate_)) {
+            probability *= rate_ / ++k;
+            sum += probability;
+        }
+        return k;
+    }
+
+    double candidate(double u, double v) const {
+        u -= 0.5;
+        const double inner = 0.5 - std::fabs(u), k = hat_.candidate(u, inner);
+        if (inner >= 0.07 && v <= hat_.box) return k;
+        if (!(k >= 0) || (inner < 0.013 && v > inner)) return -1;
+        return std::log(v * height_ / hat_.slope(inner)) <= log_probability(k) ? k : -1;
+    }
+
+  private:
+    double log_probability(double k) const {
+        if (k == 0) return -rate_;
+        return -stirling_rest(k) - deviance(k, rate_) - 0.5 * std::log(6.283185307179586 * k);
+    }
+
+    double rate_, height_;
+    Hat hat_;
+};
+
+// One count for each element, of what `of(element)` gives: by inversion of the first uniform number, or by rejection.
+template <class Of>
+void draw_counts(KernelContext& ctx, double* values, int64_t numel, Of of) {
+    const Lanes lanes(ctx.random);
+    blocks(numel, [&](int64_t first, int64_t n) {
+        double u[kBlock], v[kBlock];
+        lanes.uniform(0, first, n, u);
+        lanes.uniform(1, first, n, v);
+        auto law = of(first);
+        for (int64_t i = 0; i < n; ++i) {
+            auto& one = law(first + i);
+            if (one.by_inversion()) {
+                values[first + i] = one.quantile(u[i]);
+                continue;
+            }
+            double k = one.candidate(u[i], v[i]);
+            for (int j = 1; k < 0 && j < kCandidates; ++j)
+                k = one.candidate(lanes.uniform(2 * j, first + i), lanes.uniform(2 * j + 1, first + i));
+            values[first + i] = k;
+        }
+    });
+}
 
 }  // namespace
 
@@ -194,22 +274,30 @@ void binomial(KernelContext& ctx, const View& out, const View& counts, const Vie
                  "binomial(prob): probabilities must lie between 0 and 1, found %g", prob[i]);
     }
     double* values = scratch<double>(ctx, out.numel);
-    const Lanes lanes{ctx.random};
-    blocks(out.numel, [&](int64_t first, int64_t n) {
-        double u[kBlock], v[kBlock];
-        lanes.uniform(0, first, n, u);
-        lanes.uniform(1, first, n, v);
-        for (int64_t i = 0; i < n; ++i) {
-            const double trials = count[first + i], p = prob[first + i];
-            const Binomial binomial(trials, std::min(p, 1 - p));
-            double k = binomial.by_inversion() ? binomial.quantile(u[i]) : binomial.candidate(u[i], v[i]);
-            for (int j = 1; k < 0 && j < kCandidates; ++j) {
-                lanes.uniform(2 * j, first + i, 1, u + i);
-                lanes.uniform(2 * j + 1, first + i, 1, v + i);
-                k = binomial.candidate(u[i], v[i]);
-            }
-            values[first + i] = p > 0.5 ? trials - k : k;
-        }
+    auto less_likely = [=](int64_t i) { return std::min(prob[i], 1 - prob[i]); };
+    draw_counts(ctx, values, out.numel, [=](int64_t first) {
+        return [=, law = Binomial(count[first], less_likely(first))](int64_t i) mutable -> Binomial& {
+            if (!law.is(count[i], less_likely(i))) law = Binomial(count[i], less_likely(i));
+            return law;
+        };
+    });
+    for (int64_t i = 0; i < out.numel; ++i)
+        if (prob[i] > 0.5) values[i] = count[i] - values[i];
+    spread(out, values, DType::Float64);
+}
+
+void poisson(KernelContext& ctx, const View& out, const View& rates) {
+    if (out.numel == 0) return;
+    const double* rate = contiguous_in(ctx, rates, DType::Float64).as<double>();
+    for (int64_t i = 0; i < out.numel; ++i)
+        RL_CHECK(rate[i] >= 0 && std::isfinite(rate[i]), throw_runtime,
+                 "poisson(input): expected numbers must be finite and not negative, found %g", rate[i]);
+    double* values = scratch<double>(ctx, out.numel);
+    draw_counts(ctx, values, out.numel, [=](int64_t first) {
+        return [=, law = Poisson(rate[first])](int64_t i) mutable -> Poisson& {
+            if (!law.is(rate[i])) law = Poisson(rate[i]);
+            return law;
+        };
     });
     spread(out, values, DType::Float64);
 }

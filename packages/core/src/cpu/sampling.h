@@ -9,6 +9,8 @@ namespace rushlight::cpu {
 void _standard_gamma(KernelContext& ctx, const View& out, const View& shapes);
 /// The logarithms of such numbers.
 void _standard_log_gamma(KernelContext& ctx, const View& out, const View& shapes);
+/// RuntimeError for a rate that is negative or not finite.
+void poisson(KernelContext& ctx, const View& out, const View& rates);
 /// RuntimeError for a count that is no whole number from 0 to 2^53, and what is no probability.
 void binomial(KernelContext& ctx, const View& out, const View& counts, const View& probs);
 
