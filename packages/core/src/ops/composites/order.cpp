@@ -2,6 +2,7 @@
 #include "ops/views.h"
 #include "rushlight/ops/_repeat_index.h"
 #include "rushlight/ops/cat.h"
+#include "rushlight/ops/clone.h"
 #include "rushlight/ops/expand.h"
 #include "rushlight/ops/flatten.h"
 #include "rushlight/ops/index_select.h"
@@ -36,7 +37,8 @@ Tensor roll(const Tensor& input, IntList shifts, IntList dims) {
         RL_CHECK(shifts.size() == 1, throw_runtime,
                  "roll(shifts): needs one number where dims are not given, got %s",
                  to_string(shifts).c_str());
-        return ops::reshape(roll_one(ops::flatten(input), shifts[0], 0), input.sizes());
+        Tensor flat = ops::flatten(input), rolled = roll_one(flat, shifts[0], 0);
+        return ops::reshape(rolled.is_same(flat) ? ops::clone(flat) : rolled, input.sizes());
     }
     RL_CHECK(shifts.size() == dims.size(), throw_runtime,
              "roll(shifts, dims): %s and %s must have the same length", to_string(shifts).c_str(),
@@ -44,7 +46,7 @@ Tensor roll(const Tensor& input, IntList shifts, IntList dims) {
     Tensor result = input;
     for (size_t i = 0; i < dims.size(); ++i)
         result = roll_one(result, shifts[i], wrap_dim("roll", dims[i], input.dim()));
-    return result;
+    return result.is_same(input) ? ops::clone(input) : result;
 }
 
 // Each dimension becomes a pair (repeats, size), the first of which expands.
@@ -54,10 +56,13 @@ Tensor repeat(const Tensor& input, IntList repeats) {
              "repeat(repeats): %s has fewer numbers than shape %s has dimensions", to_string(repeats).c_str(),
              to_string(input.sizes()).c_str());
     std::vector<int64_t> ones, spread, joined;
+    bool joins =
+        false;  // a reshape that joins both of a pair copies; without one, the result would be a view of input
     for (size_t d = 0; d < n; ++d) {
         RL_CHECK(repeats[d] >= 0, throw_runtime, "repeat(repeats): numbers must not be negative, got %s",
                  to_string(repeats).c_str());
         int64_t size = d < lead ? 1 : input.sizes()[d - lead];
+        joins |= repeats[d] > 1 && size > 1;
         ones.insert(ones.end(), {1, size});
         spread.insert(spread.end(), {repeats[d], size});
         joined.push_back(0);
@@ -65,7 +70,8 @@ Tensor repeat(const Tensor& input, IntList repeats) {
                  "repeat(repeats): %s times shape %s has too many elements", to_string(repeats).c_str(),
                  to_string(input.sizes()).c_str());
     }
-    return ops::reshape(ops::expand(ops::reshape(input, ones), spread, false), joined);
+    Tensor spread_out = ops::expand(ops::reshape(input, ones), spread, false);
+    return ops::reshape(joins ? spread_out : ops::clone(spread_out, "contiguous"), joined);
 }
 
 Tensor tile(const Tensor& input, IntList dims) {
@@ -88,7 +94,9 @@ Tensor repeat_interleave(const Tensor& input, int64_t repeats, std::optional<int
     RL_CHECK(!__builtin_mul_overflow(length, repeats, &length), throw_runtime,
              "repeat_interleave(repeats): %lld times shape %s has too many elements", (long long)repeats,
              to_string(source.sizes()).c_str());
-    return ops::reshape(ops::expand(ops::unsqueeze(source, d + 1), spread, false), joined);
+    const bool joins = repeats > 1 && source.sizes()[d] > 1;  // as in repeat
+    Tensor spread_out = ops::expand(ops::unsqueeze(source, d + 1), spread, false);
+    return ops::reshape(joins ? spread_out : ops::clone(spread_out, "contiguous"), joined);
 }
 
 Tensor repeat_interleave_tensor(const Tensor& input, const Tensor& repeats, std::optional<int64_t> dim,

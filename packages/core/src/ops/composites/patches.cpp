@@ -1,5 +1,6 @@
 // Channels moved to places and back.
 #include "bodies/patches.h"
+#include "rushlight/ops/clone.h"
 #include "rushlight/ops/permute.h"
 #include "rushlight/ops/reshape.h"
 #include "rushlight/ops/transpose.h"
@@ -18,6 +19,7 @@ void check(const char* op, const char* name, const Tensor& input, int64_t factor
 
 Tensor pixel_shuffle(const Tensor& input, int64_t r) {
     check("pixel_shuffle", "upscale_factor", input, r);
+    if (r == 1) return ops::clone(input, "contiguous");  // nothing would be copied
     const int64_t channels = input.size(-3), height = input.size(-2), width = input.size(-1);
     RL_CHECK(channels % (r * r) == 0, throw_runtime,
              "pixel_shuffle(input): %lld channels are no multiple of upscale_factor squared, %lld",
@@ -32,6 +34,7 @@ Tensor pixel_shuffle(const Tensor& input, int64_t r) {
 
 Tensor pixel_unshuffle(const Tensor& input, int64_t r) {
     check("pixel_unshuffle", "downscale_factor", input, r);
+    if (r == 1) return ops::clone(input, "contiguous");
     const int64_t channels = input.size(-3), height = input.size(-2), width = input.size(-1);
     RL_CHECK(height % r == 0 && width % r == 0, throw_runtime,
              "pixel_unshuffle(input): height %lld and width %lld must be multiples of downscale_factor %lld",

@@ -7,6 +7,7 @@
 #include "rushlight/ops/add.h"
 #include "rushlight/ops/cat.h"
 #include "rushlight/ops/clamp_max.h"
+#include "rushlight/ops/clone.h"
 #include "rushlight/ops/cumsum.h"
 #include "rushlight/ops/div.h"
 #include "rushlight/ops/exp.h"
@@ -93,7 +94,7 @@ Tensor diff(const Tensor& given, int64_t n, int64_t dim, const Tensor& prepend, 
     };
     if (prepend.defined()) check("prepend", prepend);
     if (append.defined()) check("append", append);
-    if (n == 0) return given;
+    if (n == 0) return ops::clone(given);
     Tensor t = given;
     if (prepend.defined() || append.defined()) {
         std::vector<Tensor> parts;
