@@ -436,3 +436,39 @@ def test_repr_shows_the_tree():
     assert repr(Module()) == "Module()"
     assert "0" not in dir(Sequential(Linear(1, 1)))
     assert "leaf" in dir(Tree())
+
+
+def test_a_parameter_under_the_name_of_a_property() -> None:
+    class Ball(Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.k = Parameter(core.tensor(2.0))
+            self.c = self._parameters.pop("k")
+
+        @property
+        def k(self) -> object:
+            return -self.c
+
+    ball = Ball()
+    assert ball.k.item() == -2.0
+    assert list(ball._parameters) == ["c"]
+
+
+def test_a_class_with_tables_of_its_own() -> None:
+    class Patched(Linear):
+        def __init__(self) -> None:
+            Module.__init__(self)
+            object.__setattr__(self, "_parameters", {"weight": core.ones(1, 2), "bias": None})
+
+        def __setattr__(self, name: str, value: object) -> None:
+            if name in self.__dict__.get("_parameters", ()):
+                self._parameters[name] = value
+            else:
+                object.__setattr__(self, name, value)
+
+    patched = Patched()
+    assert patched(core.ones(1, 2)).tolist() == [[2.0]]
+    patched.weight = 2 * core.ones(1, 2)
+    assert patched(core.ones(1, 2)).tolist() == [[4.0]]
+    with pytest.raises(AttributeError, match="no attribute 'other'"):
+        patched.other

@@ -212,8 +212,10 @@ def test_devices_that_there_are_not() -> None:
     assert (torch.accelerator.current_accelerator() is None) != torch.cuda.is_available()
     assert not torch.distributed.is_available()
     assert not torch.distributed.is_initialized()
+    with pytest.raises(RuntimeError, match=r"no process groups.*\nhint"):
+        torch.distributed.init_process_group("gloo")
     with pytest.raises(AttributeError, match=r"no process groups.*\nhint"):
-        torch.distributed.init_process_group
+        torch.distributed.no_such_name
     assert torch.version.cuda is None
 
 

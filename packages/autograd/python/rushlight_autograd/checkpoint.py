@@ -24,6 +24,7 @@ __all__ = [
     "checkpoint_sequential",
     "set_checkpoint_debug_enabled",
     "set_checkpoint_early_stop",
+    "get_device_states",
     "set_device_states",
 ]
 
@@ -110,6 +111,15 @@ class DefaultDeviceType:
     def get_device_type() -> str:
         """What was set, "cuda" at first."""
         return DefaultDeviceType._type
+
+
+def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
+    """The devices other than the CPU that tensors among the arguments are on, and the states of their random numbers; there
+    is one stream for all."""
+    devices = sorted(
+        {x.get_device() for x in args if isinstance(x, Tensor) and x.device.type not in ("cpu", "meta")}
+    )
+    return devices, [core.get_rng_state() for _ in devices]
 
 
 def set_device_states(

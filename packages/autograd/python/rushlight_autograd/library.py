@@ -203,6 +203,8 @@ def custom_op(
     *,
     mutates_args: str | Iterable[str],
     device_types: str | Sequence[str] | None = None,
+    schema: str | None = None,
+    tags: Any = None,
 ) -> Callable[[Callable[..., Any]], CustomOpDef]: ...
 @overload
 def custom_op(
@@ -212,6 +214,8 @@ def custom_op(
     *,
     mutates_args: str | Iterable[str],
     device_types: str | Sequence[str] | None = None,
+    schema: str | None = None,
+    tags: Any = None,
 ) -> CustomOpDef: ...
 def custom_op(
     name: str,
@@ -220,15 +224,17 @@ def custom_op(
     *,
     mutates_args: str | Iterable[str],
     device_types: str | Sequence[str] | None = None,
+    schema: str | None = None,
+    tags: Any = None,
 ) -> Any:
     """Makes an operator of a function of tensors and numbers, whatever that computes with: NumPy, ctypes, another library.
 
     `name` is "namespace::name"; `mutates_args` names the arguments whose memory it writes, () for none. Its results must not
     share memory with its arguments (RuntimeError). It has no derivative until `register_autograd` gives it one. A
-    decorator, or called with the function. The same name again replaces the operator.
+    decorator, or called with the function. The same name again replaces the operator. `schema` and `tags` are accepted: the
+    function's own signature says what its arguments are.
 
-    Source of the interface: PyTorch's torch.library.custom_op. Schemas as text, and torch.compile's part of it, are
-    not here.
+    Source of the interface: PyTorch's torch.library.custom_op.
     """
     if not re.fullmatch(r"\w+::\w+", name):
         raise ValueError(f"custom_op(name): must be 'namespace::name', not {name!r}")

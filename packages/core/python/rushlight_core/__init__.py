@@ -28,12 +28,18 @@ from ._info import (
     iinfo,
     inf,
     is_tensor,
+    jagged,
     layout,
     memory_format,
     nan,
     newaxis,
     pi,
     preserve_format,
+    sparse_bsc,
+    sparse_bsr,
+    sparse_coo,
+    sparse_csc,
+    sparse_csr,
     strided,
     typename,
 )
@@ -97,6 +103,20 @@ def _in_python(name):
     method.__name__, method.__qualname__ = name, f"Tensor.{name}"
     return method
 
+
+def _storage_in_python(name):
+    def method(*args, **kwargs):
+        from . import _storages
+
+        return getattr(_storages, name)(*args, **kwargs)
+
+    method.__name__ = name
+    return method
+
+
+_C.UntypedStorage.from_file = staticmethod(_storage_in_python("from_file"))
+_C.UntypedStorage.__getitem__ = _storage_in_python("getitem")
+_C.UntypedStorage.untyped = _storage_in_python("untyped")
 
 for _name in ("module_load", "new", "storage"):
     setattr(_C.Tensor, _name, _in_python(_name))
@@ -172,8 +192,14 @@ _LAZY = {
         (
             "GradScaler",
             "autocast",
+            "clear_autocast_cache",
+            "get_autocast_cpu_dtype",
             "get_autocast_dtype",
+            "get_autocast_gpu_dtype",
+            "is_autocast_cache_enabled",
+            "is_autocast_cpu_enabled",
             "is_autocast_enabled",
+            "set_autocast_cache_enabled",
             "set_autocast_dtype",
         ),
         "amp",
@@ -198,7 +224,20 @@ _LAZY = {
     "pca_lowrank": "_lowrank",
     "special": "",
     **dict.fromkeys(
-        ("sym_float", "sym_int", "sym_ite", "sym_max", "sym_min", "sym_not", "sym_sqrt", "sym_sum"), "_sym"
+        (
+            "SymBool",
+            "SymFloat",
+            "SymInt",
+            "sym_float",
+            "sym_int",
+            "sym_ite",
+            "sym_max",
+            "sym_min",
+            "sym_not",
+            "sym_sqrt",
+            "sym_sum",
+        ),
+        "_sym",
     ),
     "svd_lowrank": "_lowrank",
 }
@@ -216,6 +255,20 @@ def __getattr__(name: str) -> object:
         from ._array_api import __array_namespace_info__
 
         return __array_namespace_info__
+    if name.startswith(("float8_", "float4_", "qint", "quint", "int", "uint", "complex32", "chalf")):
+        from ._other_dtypes import OTHERS
+
+        if name in OTHERS:
+            return OTHERS[name]
+    if name in ("_assert", "_check"):
+        from . import _sym
+
+        return getattr(_sym, name)
+    if name.startswith("_foreach_"):
+        from ._foreach import function
+
+        value = globals()[name] = function(name.removeprefix("_foreach_"))
+        return value
     # Operators whose names begin with one underscore are for other packages, not for `import *`; those of `linalg` are
     # found by the names that it gives them.
     if name.startswith(("_", "linalg_", "fft_")) and not name.startswith("__") and hasattr(_C, name):

@@ -7,7 +7,8 @@ import warnings
 from typing import Any
 
 from . import _C
-from ._C import Tensor, dtype
+from ._C import Tensor, UntypedStorage, dtype
+from ._storages import tensor_of_bytes
 
 
 def tensor(
@@ -66,6 +67,8 @@ def asarray(
         source = obj
     elif isinstance(obj, (bytes, bytearray, memoryview)) and dtype is not None:
         source = _C.frombuffer(obj, dtype=dtype)
+    elif isinstance(obj, UntypedStorage):
+        source = tensor_of_bytes(obj)
     else:
         source = _from_protocol(obj)
     if source is None:

@@ -19,6 +19,15 @@ _FLOATS |= {"complex64": _FLOATS["float32"], "complex128": _FLOATS["float64"]}
 _DIGITS = {"float16": 3, "bfloat16": 2, "float32": 6, "float64": 15, "complex64": 6, "complex128": 15}
 
 
+# Of dtypes that no tensor has (see _other_dtypes): the largest number, eps, the smallest normal number.
+_FLOATS_OF_8_BITS = {
+    "float8_e4m3fn": (448.0, 0.125, 2.0**-6),
+    "float8_e4m3fnuz": (240.0, 0.125, 2.0**-7),
+    "float8_e5m2": (57344.0, 0.25, 2.0**-14),
+    "float8_e5m2fnuz": (57344.0, 0.125, 2.0**-15),
+}
+
+
 def _name(type: dtype) -> str:
     return repr(type).rpartition(".")[2]
 
@@ -32,6 +41,11 @@ class finfo:  # noqa: N801
 
     def __init__(self, type: dtype | None = None) -> None:
         type = _C.get_default_dtype() if type is None else type
+        if (limits := _FLOATS_OF_8_BITS.get(_name(type))) is not None:
+            self.dtype, self.bits, self.resolution = _name(type), 8, 1.0
+            self.max, self.eps, self.tiny = limits
+            self.min, self.smallest_normal = -self.max, self.tiny
+            return
         if not isinstance(type, dtype) or _name(type) not in _FLOATS:
             raise TypeError(
                 f"finfo(type): needs a floating-point dtype, got {type!r}\nhint: iinfo is for integers"
@@ -85,16 +99,26 @@ class iinfo:  # noqa: N801
 
 
 class layout:  # noqa: N801
-    """How elements lie in memory. There is one: `strided`."""
+    """How elements lie in memory. Tensors have one, `strided`."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
 
     def __repr__(self) -> str:
-        return "torch.strided"
+        return f"torch.{self._name}"
 
     def __reduce__(self) -> str:
-        return "strided"
+        return self._name
 
 
-strided = layout()
+class _OtherLayout(layout):
+    """A layout that no tensor has, to compare with; what makes tensors refuses it."""
+
+
+strided = layout("strided")
+sparse_coo, sparse_csr, sparse_csc, sparse_bsr, sparse_bsc, jagged = map(
+    _OtherLayout, ("sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc", "jagged")
+)
 
 
 class memory_format(str):  # noqa: N801

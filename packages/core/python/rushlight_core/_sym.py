@@ -4,7 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NoReturn
+
+
+class SymInt:
+    """A size that a compiler does not know yet, for `isinstance`: there is none."""
+
+    def __new__(cls, *args: Any) -> NoReturn:
+        raise NotImplementedError(f"{cls.__name__}(): every number is known: there is no compiler")
+
+
+class SymFloat(SymInt):
+    """A number that a compiler does not know yet: there is none."""
+
+
+class SymBool(SymInt):
+    """A truth that a compiler does not know yet: there is none."""
 
 
 def sym_float(a: Any) -> float:
@@ -58,3 +73,14 @@ def sym_sum(args: Iterable[Any]) -> Any:
 def sym_sqrt(a: Any) -> float:
     """The square root."""
     return math.sqrt(a)
+
+
+def _assert(condition: Any, message: str) -> None:
+    """`assert condition, message`; for programs that are traced elsewhere."""
+    assert condition, message
+
+
+def _check(cond: Any, message: Any = None) -> None:
+    """Raises RuntimeError with message() where `cond` is false."""
+    if not cond:
+        raise RuntimeError(message() if callable(message) else message or "a check failed")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 
 from . import functional, init
+from ._typing import Any
 from .layers.activation import (
     CELU,
     ELU,
@@ -87,7 +88,7 @@ from .layers.margin_loss import (
     TripletMarginLoss,
     TripletMarginWithDistanceLoss,
 )
-from .layers.norm import BatchNorm1d, BatchNorm2d, BatchNorm3d, GroupNorm, LayerNorm, RMSNorm
+from .layers.norm import BatchNorm1d, BatchNorm2d, BatchNorm3d, GroupNorm, LayerNorm, RMSNorm, SyncBatchNorm
 from .layers.padding import (
     CircularPad1d,
     CircularPad2d,
@@ -135,10 +136,6 @@ from .layers.unpooling import LPPool1d, LPPool2d, LPPool3d, MaxUnpool1d, MaxUnpo
 from .layers.upsampling import Upsample, UpsamplingBilinear2d, UpsamplingNearest2d
 from .module import Module
 from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter, factory_kwargs
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 # Loaded when first used, because a program that only computes needs none of them.
 _ON_DEMAND = ("distributions", "optim", "serialization", "utils")
@@ -280,6 +277,7 @@ __all__ = [
     "Softplus",
     "Softshrink",
     "Softsign",
+    "SyncBatchNorm",
     "Tanh",
     "Tanhshrink",
     "Threshold",

@@ -11,9 +11,7 @@ from collections.abc import Callable
 
 import rushlight_core as core
 
-TYPE_CHECKING = False  # see Note [No typing at run time]; so in every file
-if TYPE_CHECKING:
-    from typing import Any
+from ._typing import Any
 
 
 def operator(name: str) -> Callable[..., Any]:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import weakref
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from ._typing import Any
 
 
 class PathNote(str):

@@ -10,9 +10,7 @@ from collections.abc import Callable
 import rushlight_core as core
 from rushlight_core import Tensor
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from ._typing import Any
 
 
 class RemovableHandle:

@@ -13,9 +13,7 @@ from functools import wraps
 import rushlight_core as core
 from rushlight_core import Tensor
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from ._typing import Any
 
 _GAINS = {
     "linear": 1.0,
@@ -66,6 +64,37 @@ def _fans(function: str, tensor: Tensor) -> tuple[int, int]:
         )
     window = math.prod(tensor.shape[2:])
     return tensor.shape[1] * window, tensor.shape[0] * window
+
+
+def _calculate_fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
+    """By this name programs ask for a weight's numbers of inputs and outputs."""
+    return _fans("_calculate_fan_in_and_fan_out", tensor)
+
+
+def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
+    modes = ("fan_in", "fan_out")
+    name = mode.lower()
+    if name not in modes:
+        raise ValueError(f"_calculate_correct_fan(mode): got {mode!r}, needs 'fan_in' or 'fan_out'")
+    return _fans("_calculate_correct_fan", tensor)[modes.index(name)]
+
+
+def _no_grad_uniform_(tensor: Tensor, a: float, b: float, generator: Any = None) -> Tensor:
+    return uniform_(tensor, a, b, generator)
+
+
+def _no_grad_normal_(tensor: Tensor, mean: float, std: float, generator: Any = None) -> Tensor:
+    return normal_(tensor, mean, std, generator)
+
+
+def _no_grad_trunc_normal_(
+    tensor: Tensor, mean: float, std: float, a: float, b: float, generator: Any = None
+) -> Tensor:
+    return trunc_normal_(tensor, mean, std, a, b, generator)
+
+
+def _no_grad_fill_(tensor: Tensor, val: float) -> Tensor:
+    return constant_(tensor, val)
 
 
 def _is_empty(function: str, tensor: Tensor) -> bool:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from ._typing import Any
 from .parameter import is_lazy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from .hooks import RemovableHandle
 
 

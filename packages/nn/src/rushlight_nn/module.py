@@ -9,6 +9,7 @@ import rushlight_core as core
 from rushlight_core import Tensor
 
 from ._notes import add_path
+from ._typing import Any, Self
 from .hooks import Hooks
 from .parameter import Buffer, Parameter, is_lazy
 from .registry import TABLES, Registry, install
@@ -16,15 +17,14 @@ from .state import State
 from .traversal import Traversal
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Self
 
 _NOT_YET: Any = MappingProxyType({})
 _NOTHING: Any = object()
 
 
 class _OverriddenGetattr:
-    """A last base for subclasses that define `__getattr__`, for their `super().__getattr__(name)`.
+    """A last base for subclasses that define `__getattr__`, for their `super().__getattr__(name)`, and for those that define
+    `__setattr__`, and may put tables of their own into an instance.
 
     Module itself must not define it; see Note [Attributes of a module].
     """
@@ -34,6 +34,10 @@ class _OverriddenGetattr:
     def __getattr__(self, name: str) -> Any:
         if name in self.__dict__:  # called outright, not because the ordinary way failed
             return self.__dict__[name]
+        for table in TABLES:
+            entries = self.__dict__.get(table)
+            if isinstance(entries, dict) and name in entries:
+                return entries[name]
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
 
 
@@ -76,7 +80,8 @@ class Module(Traversal, Hooks, State):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if "__getattr__" in cls.__dict__ and not issubclass(cls, _OverriddenGetattr):
+        overrides = "__getattr__" in cls.__dict__ or "__setattr__" in cls.__dict__
+        if overrides and not issubclass(cls, _OverriddenGetattr):
             cls.__bases__ = (*cls.__bases__, _OverriddenGetattr)
 
     def __call__(self, first: Any = _NOTHING, /, *args: Any, **kwargs: Any) -> Any:

@@ -7,9 +7,9 @@ from copy import deepcopy
 import rushlight_core as core
 from rushlight_core import Tensor
 
+from ._typing import Any, ClassVar, NoReturn
+
 TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, ClassVar, NoReturn
 
 # A Parameter computes as the tensor it is: the result of an operator on parameters is a plain tensor.
 _plain_results = getattr(getattr(core, "_C", None), "_disabled_torch_function_impl", None)

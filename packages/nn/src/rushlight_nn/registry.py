@@ -19,9 +19,7 @@ from __future__ import annotations
 
 import weakref
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from ._typing import Any
 
 TABLES = ("_parameters", "_buffers", "_modules")
 _ABSENT = object()
@@ -48,8 +46,14 @@ class Registry(dict):
     def __setitem__(self, name: str, value: Any) -> None:
         super().__setitem__(name, value)
         owner = self._owner()
-        if owner is not None:
+        if owner is None:
+            return
+        try:
             object.__setattr__(owner, name, value)
+        except AttributeError:
+            # A property of the owner's class without a setter has the name, and says what the attribute is.
+            if not isinstance(getattr(type(owner), name, None), property):
+                raise
 
     def __delitem__(self, name: str) -> None:
         value = self[name]

@@ -8,12 +8,9 @@ from collections.abc import Callable, Mapping
 import rushlight_core as core
 from rushlight_core import Tensor
 
+from ._typing import Any
 from .hooks import NO_HOOKS, HookTable, RemovableHandle
 from .parameter import Parameter, is_lazy
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 _EXTRA_STATE = "_extra_state"
 

@@ -6,12 +6,11 @@ from collections.abc import Iterator
 
 from rushlight_core import Tensor
 
+from ._typing import Any
 from .parameter import Parameter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from .module import Module
 
 

@@ -31,6 +31,7 @@ globals().update(
 TYPE_CHECKING = False  # typing takes longer to import than this package
 if TYPE_CHECKING:
     from rushlight import accelerator as accelerator
+    from rushlight import ao as ao
     from rushlight import autograd as autograd
     from rushlight import backends as backends
     from rushlight import compiler as compiler
@@ -39,20 +40,33 @@ if TYPE_CHECKING:
     from rushlight import distributed as distributed
     from rushlight import distributions as distributions
     from rushlight import func as func
+    from rushlight import futures as futures
+    from rushlight import fx as fx
+    from rushlight import hub as hub
+    from rushlight import jit as jit
     from rushlight import library as library
     from rushlight import mps as mps
     from rushlight import multiprocessing as multiprocessing
     from rushlight import nn as nn
+    from rushlight import onnx as onnx
     from rushlight import ops as ops
     from rushlight import optim as optim
     from rushlight import profiler as profiler
     from rushlight import random as random
+    from rushlight import serialization as serialization
+    from rushlight import storage as storage
     from rushlight import testing as testing
+    from rushlight import torch_version as torch_version
     from rushlight import types as types
     from rushlight import utils as utils
     from rushlight import version as version
     from rushlight import xpu as xpu
     from rushlight.accelerator import get_device_module as get_device_module
+    from rushlight.cuda import Event as Event
+    from rushlight.cuda import Stream as Stream
+    from rushlight.futures import Future as Future
+    from rushlight.jit import ScriptFunction as ScriptFunction
+    from rushlight.jit import ScriptModule as ScriptModule
     from rushlight_autograd.batching import vmap as vmap
     from rushlight_core import *  # noqa: F403
     from rushlight_nn.functional import bilinear as bilinear
@@ -63,6 +77,7 @@ if TYPE_CHECKING:
 _MODULES = (
     "accelerator",
     "amp",
+    "ao",
     "array_api",
     "autograd",
     "backends",
@@ -73,17 +88,26 @@ _MODULES = (
     "distributions",
     "fft",
     "func",
+    "futures",
+    "fx",
+    "hub",
+    "jit",
     "library",
     "linalg",
     "mps",
     "multiprocessing",
     "nn",
+    "onnx",
     "ops",
     "optim",
+    "overrides",
     "profiler",
     "random",
+    "serialization",
     "special",
+    "storage",
     "testing",
+    "torch_version",
     "types",
     "utils",
     "version",
@@ -91,6 +115,13 @@ _MODULES = (
 )
 # What PyTorch has at its root and another package makes.
 _ELSEWHERE = {
+    "Event": "rushlight.cuda",
+    "Future": "rushlight.futures",
+    "PyTorchFileReader": "rushlight._C",
+    "ScriptFunction": "rushlight.jit",
+    "ScriptModule": "rushlight.jit",
+    "Stream": "rushlight.cuda",
+    "TensorType": "rushlight._C",
     "vmap": "rushlight_autograd.batching",
     "bilinear": "rushlight_nn.functional",
     "conv_tbc": "rushlight_nn.functional",
@@ -99,12 +130,14 @@ _ELSEWHERE = {
     "save": "rushlight_nn.serialization",
 }
 
-__all__ = [*{*rushlight_core.__all__, *_MODULES, *_ELSEWHERE}]
+_NOT_FOR_ALL = {"Future", "PyTorchFileReader", "ScriptModule", "TensorType"}  # that PyTorch does not document
+
+__all__ = [*{*rushlight_core.__all__, *_MODULES, *_ELSEWHERE} - _NOT_FOR_ALL]
 
 if not TYPE_CHECKING:  # a checker would take every name for one that is there
 
     def __getattr__(name: str) -> object:
-        if name in _MODULES:
+        if name in _MODULES or name in ("_C", "__config__", "_dynamo", "_tensor_str"):
             from importlib import import_module
 
             return import_module(f"rushlight.{name}")

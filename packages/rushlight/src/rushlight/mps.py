@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-__all__ = ["device_count", "is_available"]
+from typing import Any, NoReturn
+
+__all__ = ["device_count", "empty_cache", "is_available", "manual_seed", "synchronize"]
 
 
 def is_available() -> bool:
@@ -13,3 +15,16 @@ def is_available() -> bool:
 def device_count() -> int:
     """How many there are: none."""
     return 0
+
+
+def empty_cache() -> None:
+    """Gives unused memory back: there is none."""
+
+
+def manual_seed(seed: int) -> None:
+    """Seeds the random numbers of the GPU: there is none, and nothing is done."""
+
+
+def synchronize(device: Any = None) -> NoReturn:
+    """Raises RuntimeError: there is nothing to wait for."""
+    raise RuntimeError("mps.synchronize(): there is no such GPU\nhint: ask mps.is_available() before")

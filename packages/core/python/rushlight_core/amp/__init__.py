@@ -11,15 +11,29 @@ from ._autocast import (
     is_autocast_enabled,
     set_autocast_dtype,
 )
+from ._questions import (
+    clear_autocast_cache,
+    get_autocast_cpu_dtype,
+    get_autocast_gpu_dtype,
+    is_autocast_cache_enabled,
+    is_autocast_cpu_enabled,
+    set_autocast_cache_enabled,
+)
 from ._scaler import GradScaler
 
 __all__ = [
     "GradScaler",
     "autocast",
+    "clear_autocast_cache",
     "custom_bwd",
     "custom_fwd",
+    "get_autocast_cpu_dtype",
     "get_autocast_dtype",
+    "get_autocast_gpu_dtype",
     "is_autocast_available",
+    "is_autocast_cache_enabled",
+    "is_autocast_cpu_enabled",
     "is_autocast_enabled",
+    "set_autocast_cache_enabled",
     "set_autocast_dtype",
 ]

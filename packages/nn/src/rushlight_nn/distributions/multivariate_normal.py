@@ -154,3 +154,12 @@ def mahalanobis(factor: Tensor, difference: Tensor) -> Tensor:
     factor = factor.expand(*batch, size, size)
     z = core.linalg.solve_triangular(factor, difference.expand(*batch, size).unsqueeze(-1), upper=False)
     return z.square().sum((-2, -1))
+
+
+# By the names that other libraries import.
+_batch_mahalanobis = mahalanobis
+_precision_to_scale_tril = inverse_factor
+
+
+def _batch_mv(bmat: Tensor, bvec: Tensor) -> Tensor:
+    return (bmat @ bvec.unsqueeze(-1)).squeeze(-1)

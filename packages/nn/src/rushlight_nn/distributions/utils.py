@@ -142,3 +142,13 @@ def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
     matrix = vec.new_zeros((*vec.shape[:-1], n, n))
     index = (rows * n + columns).expand(vec.shape)
     return matrix.flatten(-2).scatter(-1, index, vec).unflatten(-1, (n, n))
+
+
+# By the names that other libraries import.
+
+
+def _standard_normal(shape: Sequence[int], dtype: Any, device: Any) -> Tensor:
+    return core.randn(tuple(shape), dtype=dtype, device=device)
+
+
+_sum_rightmost = sum_rightmost

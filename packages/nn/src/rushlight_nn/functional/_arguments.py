@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import warnings
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from .._typing import Any
 
 _REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
 

@@ -7,10 +7,7 @@ import warnings
 from rushlight_core import Tensor
 
 from .._core import core, operator
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from .._typing import Any
 
 _relu, relu_ = operator("relu"), operator("relu_")
 _relu6, _relu6_ = operator("relu6"), operator("relu6_")

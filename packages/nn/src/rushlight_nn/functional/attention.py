@@ -7,12 +7,9 @@ import math
 from rushlight_core import Tensor
 
 from .._core import core, operator
+from .._typing import Any
 from .activation import softmax
 from .dropout import dropout
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 scaled_dot_product_attention = operator("scaled_dot_product_attention")
 _linear = operator("linear")

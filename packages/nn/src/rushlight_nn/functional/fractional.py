@@ -7,11 +7,8 @@ import math
 import rushlight_core as core
 from rushlight_core import Tensor
 
+from .._typing import Any
 from ._arguments import tuple_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 def _starts(input_size: int, output_size: int, window: int, samples: Tensor) -> Tensor:

@@ -7,10 +7,7 @@ import warnings
 from rushlight_core import Tensor
 
 from .._core import core, operator
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from .._typing import Any
 
 _grid_sampler = operator("grid_sampler")
 # In the order of core's numbers for them.

@@ -8,11 +8,8 @@ import rushlight_core as core
 from rushlight_core import Tensor
 
 from .._core import operator
+from .._typing import Any
 from .loss import cross_entropy
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 _linear = operator("linear")
 

@@ -10,11 +10,8 @@ import warnings
 from rushlight_core import Tensor
 
 from .._core import core, operator
+from .._typing import Any
 from ._arguments import reduction_code
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 _cross_entropy_loss = operator("cross_entropy_loss")
 _nll_loss = operator("nll_loss")

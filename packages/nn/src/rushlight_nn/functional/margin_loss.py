@@ -11,12 +11,9 @@ from collections.abc import Callable
 from rushlight_core import Tensor
 
 from .._core import core, operator
+from .._typing import Any
 from ._arguments import reduction_code
 from .activation import logsigmoid
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 _hinge_embedding_loss = operator("hinge_embedding_loss")
 _margin_ranking_loss = operator("margin_ranking_loss")

@@ -5,10 +5,7 @@ from __future__ import annotations
 from rushlight_core import Tensor
 
 from .._core import operator
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from .._typing import Any
 
 pixel_shuffle = operator("pixel_shuffle")
 pixel_unshuffle = operator("pixel_unshuffle")

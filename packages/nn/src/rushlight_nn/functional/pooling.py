@@ -11,10 +11,7 @@ from collections.abc import Callable
 from rushlight_core import Tensor
 
 from .._core import operator
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from .._typing import Any
 
 _max_pools = {d: (operator(f"max_pool{d}d"), operator(f"max_pool{d}d_with_indices")) for d in (1, 2, 3)}
 _avg_pools = {d: operator(f"avg_pool{d}d") for d in (1, 2, 3)}

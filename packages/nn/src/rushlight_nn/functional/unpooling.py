@@ -7,12 +7,9 @@ import math
 from rushlight_core import Tensor
 
 from .._core import core
+from .._typing import Any
 from ._arguments import tuple_of
 from .pooling import avg_pool1d, avg_pool2d, avg_pool3d
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 def _unpool(

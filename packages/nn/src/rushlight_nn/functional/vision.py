@@ -9,11 +9,8 @@ from collections.abc import Callable
 from rushlight_core import Tensor
 
 from .._core import core, operator
+from .._typing import Any
 from .pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 _resample = operator("_resample")
 _area: dict[int, Callable[..., Tensor]] = {

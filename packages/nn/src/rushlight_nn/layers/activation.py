@@ -8,12 +8,9 @@ import rushlight_core as core
 from rushlight_core import Tensor
 
 from .. import functional as F
+from .._typing import Any
 from ..module import Module
 from ..parameter import Parameter
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 class _InPlace(Module):

@@ -6,14 +6,11 @@ import rushlight_core as core
 from rushlight_core import Tensor
 
 from .. import init
+from .._typing import Any
 from ..functional.attention import attend
 from ..module import Module
 from ..parameter import Parameter
 from .linear import Linear
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 class MultiheadAttention(Module):

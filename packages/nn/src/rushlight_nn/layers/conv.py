@@ -10,13 +10,10 @@ from rushlight_core import Tensor
 
 from .. import functional as F
 from .. import init
+from .._typing import Any
 from ..functional._arguments import tuple_of
 from ..module import Module
 from ..parameter import Parameter
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 _PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 
@@ -37,6 +34,7 @@ class _Convolution(Module):
     padding_mode: str
     weight: Parameter
     bias: Parameter | None
+    transposed = False
 
     def __init__(
         self,
@@ -70,6 +68,7 @@ class _Convolution(Module):
         self.dilation = tuple_of(dims, dilation)
         self.groups = groups
         self.padding_mode = padding_mode
+        self.output_padding = (0,) * dims
         self.padding = padding if isinstance(padding, str) else tuple_of(dims, padding)
         self._split_padding()  # reports a padding that cannot be
         self.weight = Parameter(core.empty(self._weight_shape(), device=device, dtype=dtype))
@@ -103,6 +102,17 @@ class _Convolution(Module):
         extra = [side for total in reversed(totals) for side in (total // 2, total - total // 2)]
         return (0,) * self._dims, extra if any(extra) else None
 
+    @property
+    def _reversed_padding_repeated_twice(self) -> list[int]:
+        """The padding as `functional.pad` takes it."""
+        if isinstance(self.padding, str):
+            whole = [
+                d * (k - 1) if self.padding == "same" else 0
+                for d, k in zip(self.dilation, self.kernel_size, strict=True)
+            ]
+            return [side for total in reversed(whole) for side in (total // 2, total - total // 2)]
+        return [p for p in reversed(self.padding) for _ in range(2)]
+
     def reset_parameters(self) -> None:
         """Draw new starting values: uniform over ±1 / sqrt(fan_in)."""
         fan_in = math.prod(self.weight.shape[1:])
@@ -112,12 +122,16 @@ class _Convolution(Module):
             init.uniform_(self.bias, -bound, bound)
 
     def forward(self, input: Tensor) -> Tensor:
+        return self._conv_forward(input, self.weight, self.bias)
+
+    def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        """The convolution with another weight and bias, for subclasses that compute theirs."""
         padding = self.padding
         if self.padding_mode != "zeros" or isinstance(padding, str):
             padding, extra = self._split_padding()
             if extra is not None:
                 input = F.pad(input, extra, "constant" if self.padding_mode == "zeros" else self.padding_mode)
-        return self._convolve(input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+        return self._convolve(input, weight, bias, self.stride, padding, self.dilation, self.groups)
 
     def extra_repr(self) -> str:
         text = (

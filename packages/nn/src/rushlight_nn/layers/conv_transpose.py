@@ -7,12 +7,9 @@ from collections.abc import Sequence
 from rushlight_core import Tensor
 
 from .. import functional as F
+from .._typing import Any
 from ..functional._arguments import tuple_of
 from .conv import _Convolution
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 class _TransposedConvolution(_Convolution):
@@ -20,6 +17,8 @@ class _TransposedConvolution(_Convolution):
 
     padding: tuple[int, ...]
     output_padding: tuple[int, ...]
+
+    transposed = True
 
     def __init__(
         self,

@@ -7,12 +7,9 @@ from rushlight_core import Tensor
 
 from .. import functional as F
 from .. import init
+from .._typing import Any
 from ..module import Module
 from ..parameter import Parameter
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 class Embedding(Module):

@@ -5,15 +5,12 @@ from __future__ import annotations
 from rushlight_core import Tensor
 
 from .. import functional as F
+from .._typing import Any
 from ..module import Module
-from .norm import _BatchNorm
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from .norm import _NormBase
 
 
-class _InstanceNorm(_BatchNorm):
+class _InstanceNorm(_NormBase):
     def __init__(
         self,
         num_features: int,

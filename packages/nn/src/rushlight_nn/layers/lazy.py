@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from rushlight_core import Tensor
 
+from .._typing import Any
 from ..lazy import LazyModuleMixin
 from ..parameter import UninitializedBuffer, UninitializedParameter
 from .conv import Conv1d, Conv2d, Conv3d, _Convolution
 from .conv_transpose import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d, _TransposedConvolution
 from .instance_norm import InstanceNorm1d, InstanceNorm2d, InstanceNorm3d
 from .linear import Linear
-from .norm import BatchNorm1d, BatchNorm2d, BatchNorm3d, _BatchNorm
+from .norm import BatchNorm1d, BatchNorm2d, BatchNorm3d, _NormBase
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 def _channels(module: Any, input: Tensor, dims: tuple[int, int]) -> int:
@@ -198,7 +197,7 @@ class LazyConvTranspose3d(_LazyTransposedConvolution, ConvTranspose3d):
     cls_to_become = ConvTranspose3d
 
 
-class _LazyNorm(LazyModuleMixin, _BatchNorm):
+class _LazyNorm(LazyModuleMixin, _NormBase):
     def __init__(
         self,
         eps: float = 1e-5,

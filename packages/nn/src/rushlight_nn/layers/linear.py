@@ -8,13 +8,10 @@ import rushlight_core as core
 from rushlight_core import Tensor
 
 from .. import init
+from .._typing import Any
 from ..functional import bilinear, linear
 from ..module import Module
 from ..parameter import Parameter
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 class Identity(Module):

@@ -7,13 +7,10 @@ import math
 from rushlight_core import Tensor
 
 from .. import functional as F
+from .._typing import Any
 from ..functional.linear_cross_entropy import LinearCrossEntropyOptions
 from ..module import Module
 from .linear import Linear
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 class LinearCrossEntropyLoss(Module):

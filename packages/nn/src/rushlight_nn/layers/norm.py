@@ -9,12 +9,9 @@ from rushlight_core import Tensor
 
 from .. import functional as F
 from .. import init
+from .._typing import Any
 from ..module import Module
 from ..parameter import Parameter
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 def _reset_affine(module: Any) -> None:
@@ -24,7 +21,9 @@ def _reset_affine(module: Any) -> None:
         init.zeros_(module.bias)
 
 
-class _BatchNorm(Module):
+class _NormBase(Module):
+    """What normalisations of batches and of instances share."""
+
     _dims: tuple[int, ...]
 
     num_features: int
@@ -127,6 +126,10 @@ class _BatchNorm(Module):
         )
 
 
+class _BatchNorm(_NormBase):
+    """Normalisations of batches, for `isinstance`."""
+
+
 class BatchNorm1d(_BatchNorm):
     """Batch normalisation of (N, C) or (N, C, L) per channel (Ioffe and Szegedy 2015).
 
@@ -159,6 +162,55 @@ class BatchNorm3d(_BatchNorm):
     """Batch normalisation of (N, C, D, H, W) per channel; arguments as in :class:`BatchNorm2d`."""
 
     _dims = (5,)
+
+
+class SyncBatchNorm(_BatchNorm):
+    """Batch normalisation over the batches of a group of processes; there are no such groups, so over its own.
+
+    Arguments as in :class:`BatchNorm2d`; inputs have at least two dimensions.
+
+    Args:
+        process_group: accepted; None.
+    """
+
+    _dims = tuple(range(2, 65))
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        process_group: Any = None,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
+        self.process_group = process_group
+
+    @classmethod
+    def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:
+        """The module with a SyncBatchNorm, of the same parameters and statistics, in the place of each BatchNorm."""
+        result = module
+        if isinstance(module, _BatchNorm) and not isinstance(module, cls):
+            result = cls(
+                module.num_features,
+                module.eps,
+                module.momentum,
+                module.affine,
+                module.track_running_stats,
+                process_group,
+                bias=module.bias is not None,
+            )
+            for name in ("weight", "bias", "running_mean", "running_var", "num_batches_tracked"):
+                setattr(result, name, getattr(module, name))
+            result.training = module.training
+        for name, child in module.named_children():
+            result.add_module(name, cls.convert_sync_batchnorm(child, process_group))
+        return result
 
 
 class LayerNorm(Module):

@@ -6,11 +6,8 @@ from collections.abc import Sequence
 
 import rushlight_core as core
 
+from .._typing import Any
 from ..module import Module
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 class DataParallel(Module):

@@ -7,13 +7,10 @@ from collections.abc import Iterable, Iterator
 
 from rushlight_core import Tensor
 
+from .._typing import Any
 from ..module import Module
 from ..parameter import Parameter
 from .container import _update
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 def _as_entry(value: Any) -> Any:

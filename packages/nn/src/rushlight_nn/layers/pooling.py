@@ -7,12 +7,9 @@ from collections.abc import Callable
 from rushlight_core import Tensor
 
 from .. import functional as F
+from .._typing import Any
 from ..functional._arguments import tuple_of
 from ..module import Module
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 class _MaxPool(Module):

@@ -10,14 +10,11 @@ from rushlight_core import Tensor
 
 from .. import init
 from .._core import operator
+from .._typing import Any
 from ..functional._arguments import check_probability
 from ..module import Module
 from ..parameter import Parameter
 from ..utils.rnn import PackedSequence
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 _NETWORKS = {
     "RNN_TANH": operator("rnn_tanh"),

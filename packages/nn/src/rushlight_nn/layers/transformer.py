@@ -11,16 +11,13 @@ from rushlight_core import Tensor
 
 from .. import functional as F
 from .. import init
+from .._typing import Any
 from ..module import Module
 from .attention import MultiheadAttention
 from .container import ModuleList
 from .dropout import Dropout
 from .linear import Linear
 from .norm import LayerNorm
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 def _activation(given: str | Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:

@@ -5,11 +5,8 @@ from __future__ import annotations
 from rushlight_core import Tensor
 
 from .. import functional as F
+from .._typing import Any
 from ..module import Module
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 class Upsample(Module):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 
+from .._typing import Any
 from .adadelta import Adadelta
 from .adafactor import Adafactor
 from .adagrad import Adagrad
@@ -18,10 +19,6 @@ from .radam import RAdam
 from .rmsprop import RMSprop
 from .rprop import Rprop
 from .sgd import SGD
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 def __getattr__(name: str) -> Any:

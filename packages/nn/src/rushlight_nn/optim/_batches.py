@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import rushlight_core as core
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from .._typing import Any
 
 
 def batches(params: list[Any]) -> list[tuple[list[Any], list[Any]]]:

@@ -7,11 +7,8 @@ from collections.abc import Callable
 import rushlight_core as core
 from rushlight_core import Tensor
 
+from .._typing import Any
 from .optimizer import Optimizer
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 class EachParameter(Optimizer):

@@ -7,12 +7,9 @@ from collections.abc import Iterable
 import rushlight_core as core
 from rushlight_core import Tensor
 
+from .._typing import Any
 from ._each import EachParameter, counter
 from .optimizer import check_settings
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 class Adafactor(EachParameter):

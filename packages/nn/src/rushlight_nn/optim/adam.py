@@ -13,12 +13,9 @@ from collections.abc import Callable, Iterable
 import rushlight_core as core
 
 from .._core import operator
+from .._typing import Any
 from ._batches import as_real, batches
 from .optimizer import Optimizer, check_settings, refuse
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 _fused_adam_ = operator("_fused_adam_")
 _fused_adamw_ = operator("_fused_adamw_")

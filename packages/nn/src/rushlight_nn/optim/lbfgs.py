@@ -7,13 +7,10 @@ from collections.abc import Callable, Iterable
 import rushlight_core as core
 from rushlight_core import Tensor
 
+from .._typing import Any
 from ._each import as_real
 from .line_search import strong_wolfe
 from .optimizer import Optimizer
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 class LBFGS(Optimizer):

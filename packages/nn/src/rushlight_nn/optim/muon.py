@@ -8,12 +8,9 @@ from collections.abc import Iterable
 import rushlight_core as core
 from rushlight_core import Tensor
 
+from .._typing import Any
 from ._each import EachParameter
 from .optimizer import check_settings
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 _ADJUSTMENTS = (None, "original", "match_rms_adamw")
 

@@ -11,11 +11,8 @@ from types import MethodType
 import rushlight_core as core
 from rushlight_core import Tensor
 
+from .._typing import Any
 from ..hooks import HookTable, RemovableHandle
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 # Stands for a setting that has no default: every group must give it.
 required = object()

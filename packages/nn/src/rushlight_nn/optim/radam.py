@@ -7,12 +7,9 @@ from collections.abc import Iterable
 import rushlight_core as core
 from rushlight_core import Tensor
 
+from .._typing import Any
 from ._each import EachParameter, check_betas, counter
 from .optimizer import check_settings, refuse
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 class RAdam(EachParameter):

@@ -7,12 +7,9 @@ from collections.abc import Callable, Iterable
 import rushlight_core as core
 
 from .._core import operator
+from .._typing import Any
 from ._batches import as_real, batches
 from .optimizer import Optimizer, check_settings, refuse
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 _fused_sgd_ = operator("_fused_sgd_")
 

@@ -10,13 +10,12 @@ from collections.abc import Callable, Iterable
 import rushlight_core as core
 from rushlight_core import Tensor
 
+from .._typing import Any
 from ..module import Module
 from .lr_scheduler import LRScheduler
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from .optimizer import Optimizer
 
 

@@ -11,11 +11,8 @@ from __future__ import annotations
 import rushlight_core as core
 from rushlight_core import Tensor
 
+from .._typing import Any
 from .container import FormatError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 class Stored:

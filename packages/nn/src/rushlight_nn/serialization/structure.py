@@ -13,11 +13,8 @@ from collections.abc import Callable
 import rushlight_core as core
 from rushlight_core import Tensor
 
+from .._typing import Any
 from ..parameter import Buffer, Parameter
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 _TAG = "!"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 
+from .._typing import Any
 from . import rnn
 from .clip_grad import (
     clip_grad_norm,
@@ -21,8 +22,6 @@ from .weight_norm import remove_weight_norm, weight_norm
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from . import parametrizations, parametrize, prune
 
 # Loaded when first used.

@@ -7,9 +7,7 @@ from collections.abc import Iterable
 import rushlight_core as core
 from rushlight_core import Tensor
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from .._typing import Any
 
 
 def _with_grad(parameters: Tensor | Iterable[Tensor]) -> list[Any]:

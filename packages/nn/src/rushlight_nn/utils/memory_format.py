@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import rushlight_core as core
 
+from .._typing import Any
 from ..layers.conv import Conv2d, Conv3d
 from ..layers.conv_transpose import ConvTranspose2d, ConvTranspose3d
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from ..module import Module
 
 

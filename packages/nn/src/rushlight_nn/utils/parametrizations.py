@@ -5,15 +5,12 @@ from __future__ import annotations
 import rushlight_core as core
 from rushlight_core import Tensor
 
+from .._typing import Any
 from ..functional import normalize
 from ..layers.conv_transpose import _TransposedConvolution
 from ..module import Module
 from .norms import norm_except, power_iteration, rows_of
 from .parametrize import register_parametrization
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 _MAPS = ("matrix_exp", "cayley", "householder")
 

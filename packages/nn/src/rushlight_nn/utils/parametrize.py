@@ -14,13 +14,10 @@ from contextlib import contextmanager, suppress
 import rushlight_core as core
 from rushlight_core import Tensor
 
+from .._typing import Any
 from ..layers.container import ModuleDict, ModuleList
 from ..module import Module
 from ..parameter import Parameter
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 # How many `cached()` blocks are open, and what they have computed: by id of module and name of tensor. The module is
 # kept with the value, so that its id remains its own.

@@ -4,6 +4,7 @@ TYPE_CHECKING = False  # a checker would take every name for one that is there
 if TYPE_CHECKING:
     import rushlight_autograd as _package
     from rushlight.autograd import function as function
+    from rushlight.autograd import profiler as profiler
     from rushlight_autograd import *  # noqa: F403
 
     __all__ = list(_package.__all__)
@@ -13,4 +14,8 @@ else:
     __all__ = list(_package.__all__)
 
     def __getattr__(name: str) -> object:
+        if name == "profiler":
+            from importlib import import_module
+
+            return import_module("rushlight.autograd.profiler")
         return getattr(_package, name)

@@ -5,7 +5,7 @@ core finds if installed. Where there is none, questions have answers and orders 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NoReturn
 
 import rushlight_core as core
 
@@ -14,31 +14,58 @@ if TYPE_CHECKING:
     from rushlight.cuda import amp as amp
 
 __all__ = [
+    "CUDAGraph",
+    "Event",
+    "Stream",
     "amp",
     "current_device",
+    "current_stream",
+    "default_stream",
     "device",
     "device_count",
     "empty_cache",
+    "get_device_capability",
     "get_device_name",
+    "get_device_properties",
     "get_rng_state",
+    "get_rng_state_all",
     "init",
     "ipc_collect",
     "is_available",
     "is_bf16_supported",
+    "is_current_stream_capturing",
     "is_initialized",
     "manual_seed",
     "manual_seed_all",
     "max_memory_allocated",
     "max_memory_reserved",
+    "mem_get_info",
     "memory_allocated",
     "memory_reserved",
+    "memory_stats",
+    "reset_max_memory_allocated",
     "reset_peak_memory_stats",
     "seed",
     "seed_all",
     "set_device",
     "set_rng_state",
+    "set_rng_state_all",
+    "stream",
     "synchronize",
 ]
+
+_KINDS = {
+    "BFloat16Tensor": "bfloat16",
+    "BoolTensor": "bool",
+    "ByteTensor": "uint8",
+    "CharTensor": "int8",
+    "DoubleTensor": "float64",
+    "FloatTensor": "float32",
+    "HalfTensor": "float16",
+    "IntTensor": "int32",
+    "LongTensor": "int64",
+    "ShortTensor": "int16",
+}
 
 if not TYPE_CHECKING:
 
@@ -47,6 +74,13 @@ if not TYPE_CHECKING:
             from importlib import import_module
 
             return import_module("rushlight.cuda.amp")
+        if name in _KINDS:
+            made = globals()[name] = _KindOfTensor(getattr(core, _KINDS[name]))
+            return made
+        if name == "_initialized":
+            return is_initialized()
+        if name == "default_generators":
+            return ()
         raise AttributeError(f"module 'rushlight.cuda' has no attribute {name!r}")
 
 
@@ -111,6 +145,18 @@ def set_device(device: Any) -> None:
         return
     _need("set_device")
     core.devices.set_device(_device(device))
+
+
+def get_device_capability(device: Any = None) -> tuple[int, int]:
+    """The version of what a GPU can do, as major and minor number. Raises where there is none."""
+    _need("get_device_capability")
+    raise NotImplementedError("cuda.get_device_capability(): backends do not say it yet")
+
+
+def get_device_properties(device: Any = None) -> Any:
+    """What a GPU is made of. Raises where there is none."""
+    _need("get_device_properties")
+    raise NotImplementedError("cuda.get_device_properties(): backends do not say it yet")
 
 
 def get_device_name(device: Any = None) -> str:
@@ -230,3 +276,100 @@ def max_memory_reserved(device: Any = None) -> int:
 def reset_peak_memory_stats(device: Any = None) -> None:
     """Starts the peaks again. Does nothing where there is no GPU."""
     _bytes("reset_peak_memory_stats")
+
+
+def memory_stats(device: Any = None) -> dict[str, Any]:
+    """What is known of the memory of a GPU: nothing where there is none."""
+    _bytes("memory_stats")
+    return {}
+
+
+def reset_max_memory_allocated(device: Any = None) -> None:
+    """See `reset_peak_memory_stats`."""
+    _bytes("reset_max_memory_allocated")
+
+
+def mem_get_info(device: Any = None) -> tuple[int, int]:
+    """Free and total bytes of a GPU. Raises where there is none."""
+    _need("mem_get_info")
+    raise NotImplementedError("cuda.mem_get_info(): the memory of GPUs is not counted yet")
+
+
+# --- streams ---
+
+
+class Stream:
+    """A queue of a GPU's work. Raises where there is none."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        _no_streams(type(self).__name__)
+
+
+class Event(Stream):
+    """A point in a queue of a GPU's work. Raises where there is none."""
+
+
+class CUDAGraph(Stream):
+    """A GPU's work that is done again. Raises where there is none."""
+
+
+class graph(Stream):  # noqa: N801
+    """A block that records a GPU's work. Raises where there is none."""
+
+
+def _no_streams(name: str) -> NoReturn:
+    _need(name)
+    raise NotImplementedError(
+        f"cuda.{name}(): work is done on one queue for each GPU, which cannot be chosen yet"
+    )
+
+
+def current_stream(device: Any = None) -> NoReturn:
+    """The queue that is in use. Raises where there is no GPU."""
+    _no_streams("current_stream")
+
+
+def default_stream(device: Any = None) -> NoReturn:
+    """The queue that is used first. Raises where there is no GPU."""
+    _no_streams("default_stream")
+
+
+class stream:  # noqa: N801
+    """A block whose work goes to another queue; with None, or without a GPU, a block."""
+
+    def __init__(self, stream: Stream | None) -> None:
+        if stream is not None:
+            _no_streams("stream")
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+
+StreamContext = stream
+
+
+def get_arch_list() -> list[str]:
+    """The GPUs that kernels were compiled for: none, the backend knows its own."""
+    return []
+
+
+class _KindOfTensor:
+    """A type of tensors on a GPU by its older name: no tensor is one where there is no GPU."""
+
+    def __init__(self, dtype: core.dtype) -> None:
+        self.dtype = dtype
+
+    def __instancecheck__(self, instance: object) -> bool:
+        return isinstance(instance, core.Tensor) and instance.is_cuda and instance.dtype == self.dtype
+
+    def __call__(self, *args: Any) -> core.Tensor:
+        _need("FloatTensor and its kin")
+        return core.empty(0, dtype=self.dtype, device="cuda").new(*args)
+
+
+def is_current_stream_capturing() -> bool:
+    """Whether work is recorded instead of done: no."""
+    return False

@@ -7,6 +7,7 @@ __all__ = list(_package.__all__)
 
 TYPE_CHECKING = False  # a checker would take every name for one that is there
 if TYPE_CHECKING:
+    from rushlight.nn import attention as attention
     from rushlight.nn import modules as modules
     from rushlight.nn import parallel as parallel
     from rushlight.nn import parameter as parameter
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name: str) -> object:
-        if name in ("modules", "parallel"):
+        if name in ("attention", "modules", "parallel"):
             from importlib import import_module
 
             return import_module(f"rushlight.nn.{name}")

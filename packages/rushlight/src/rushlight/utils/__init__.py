@@ -1,5 +1,15 @@
-"""Utilities, by PyTorch's names: `utils.data`, `utils.checkpoint`, `utils.dlpack`."""
+"""Utilities, by PyTorch's names: `utils.data`, `utils.checkpoint`, `utils.dlpack`, `utils.hooks`."""
 
-from rushlight.utils import checkpoint, data, dlpack
+from rushlight.utils import checkpoint, data, dlpack, hooks
 
-__all__ = ["checkpoint", "data", "dlpack"]
+__all__ = ["checkpoint", "data", "dlpack", "hooks"]
+
+TYPE_CHECKING = False  # a checker would take every name for one that is there
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        if name in ("_pytree", "cpp_extension", "model_zoo"):
+            from importlib import import_module
+
+            return import_module(f"rushlight.utils.{name}")
+        raise AttributeError(f"module 'rushlight.utils' has no attribute {name!r}")

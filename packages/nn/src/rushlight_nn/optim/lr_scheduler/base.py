@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import warnings
 
+from ..._typing import Any
 from ..optimizer import Optimizer
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 def set_rate(group: dict[str, Any], rate: Any) -> None:

@@ -5,12 +5,9 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 
+from ..._typing import Any
 from ..optimizer import Optimizer
 from .base import LRScheduler, set_rate
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 class _Combined(LRScheduler):

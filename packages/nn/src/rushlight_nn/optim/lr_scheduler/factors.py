@@ -7,12 +7,9 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable
 
+from ..._typing import Any
 from ..optimizer import Optimizer
 from .base import LRScheduler, per_group, set_rate
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 class LambdaLR(LRScheduler):

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import math
 
+from ..._typing import Any
 from ..optimizer import Optimizer
 from .base import LRScheduler, per_group, set_rate
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 class ReduceLROnPlateau(LRScheduler):

@@ -16,6 +16,12 @@ from rushlight.nn.modules import (
     dropout as dropout,
 )
 from rushlight.nn.modules import (
+    flatten as flatten,
+)
+from rushlight.nn.modules import (
+    instancenorm as instancenorm,
+)
+from rushlight.nn.modules import (
     lazy as lazy,
 )
 from rushlight.nn.modules import (
@@ -45,5 +51,6 @@ from rushlight.nn.modules import (
 from rushlight.nn.modules import (
     utils as utils,
 )
+from rushlight.nn.modules.normalization import CrossMapLRN2d as CrossMapLRN2d
 from rushlight_nn import *  # noqa: F403
 from rushlight_nn import __all__ as __all__

@@ -9,7 +9,9 @@ from rushlight_nn.layers.norm import (
     BatchNorm1d,
     BatchNorm2d,
     BatchNorm3d,
+    SyncBatchNorm,
     _BatchNorm,
+    _NormBase,
 )
 
 __all__ = [
@@ -19,5 +21,7 @@ __all__ = [
     "LazyBatchNorm1d",
     "LazyBatchNorm2d",
     "LazyBatchNorm3d",
+    "SyncBatchNorm",
     "_BatchNorm",
+    "_NormBase",
 ]

@@ -9,4 +9,6 @@ from rushlight_nn.layers.norm import (
     RMSNorm,
 )
 
-__all__ = ["GroupNorm", "LayerNorm", "LocalResponseNorm", "RMSNorm"]
+CrossMapLRN2d = LocalResponseNorm  # of images; PyTorch has a second class for them
+
+__all__ = ["CrossMapLRN2d", "GroupNorm", "LayerNorm", "LocalResponseNorm", "RMSNorm"]

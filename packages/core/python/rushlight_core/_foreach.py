@@ -1,0 +1,141 @@
+"""Operators on lists of tensors: `_foreach_add_(params, grads, alpha=-lr)`, as optimizers of other libraries call them.
+
+`torch._foreach_NAME` applies the operator NAME to each tensor in turn, with the scalar, or with its own scalar or tensor
+from a list of the same length. A name that ends in `_` writes to the tensors and returns None, others give a list. The fused
+steps of `rushlight.optim` are operators of their own and do not come here.
+"""
+
+from __future__ import annotations
+
+from . import _C
+from ._C import Tensor
+
+TYPE_CHECKING = False  # typing takes longer to import than this package
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+_UNARY = frozenset((
+    "abs", "acos", "asin", "atan", "ceil", "cos", "cosh", "erf", "erfc", "exp", "expm1", "floor", "frac", "lgamma", "log",
+    "log10", "log1p", "log2", "neg", "reciprocal", "round", "rsqrt", "sigmoid", "sign", "sin", "sinh", "sqrt", "tan", "tanh",
+    "trunc", "zero",
+))  # fmt: skip
+# By the operator's name here: how many operands follow the list.
+_OTHERS = {
+    "add": 1,
+    "addcdiv": 2,
+    "addcmul": 2,
+    "clamp_max": 1,
+    "clamp_min": 1,
+    "copy": 1,
+    "div": 1,
+    "lerp": 2,
+    "maximum": 1,
+    "minimum": 1,
+    "mul": 1,
+    "pow": 1,
+    "sub": 1,
+}
+
+
+_OPERANDS = ("other", "scalar", "scalars", "tensors1", "weight", "tensors2", "value", "exponent")
+
+
+def _of_each(name: str, operand: Any, count: int) -> Sequence[Any]:
+    """The operand of each tensor."""
+    if not isinstance(operand, (list, tuple)):
+        return [operand] * count
+    if len(operand) != count:
+        raise RuntimeError(
+            f"_foreach_{name}(): got lists of {count} and {len(operand)}, needs as many of both"
+        )
+    return operand
+
+
+def _larger(x: Tensor, limit: Any) -> Tensor:
+    return _C.maximum(x, limit) if isinstance(limit, Tensor) else x.clamp(min=limit)
+
+
+def _smaller(x: Tensor, limit: Any) -> Tensor:
+    return _C.minimum(x, limit) if isinstance(limit, Tensor) else x.clamp(max=limit)
+
+
+def _power(x: Any, exponent: Any) -> Tensor:
+    return _C.pow(x, exponent)
+
+
+_WRITTEN_OUT: dict[str, Callable[..., Tensor]] = {
+    "clamp_max": _smaller,
+    "clamp_min": _larger,
+    "copy": lambda x, source: source.to(x.dtype, copy=True),
+    "maximum": _larger,
+    "minimum": _smaller,
+    "pow": _power,
+    "zero": lambda x: x.new_zeros(x.shape),
+}
+
+
+def _one(name: str) -> Callable[..., Tensor]:
+    """The operator on one tensor and its operands."""
+    base = name.removesuffix("_")
+    if name in ("copy_", "zero_") or (base not in _WRITTEN_OUT and name.endswith("_")):
+        return getattr(Tensor, name)
+    if base not in _WRITTEN_OUT:
+        return getattr(_C, base)
+    function = _WRITTEN_OUT[base]
+    return (lambda x, *operands: x.copy_(function(x, *operands))) if name.endswith("_") else function
+
+
+def _norm(self: Sequence[Tensor], ord: Any = 2, dtype: Any = None) -> list[Tensor]:
+    """The norm of each tensor, as a vector."""
+    return [_C.linalg_vector_norm(x, ord, dtype=dtype) for x in self]
+
+
+def _max(self: Sequence[Tensor]) -> list[Tensor]:
+    """The largest element of each tensor."""
+    return [x.max() for x in self]
+
+
+def function(name: str) -> Callable[..., Any]:
+    """The operator of that name, without `_foreach_`. Raises AttributeError where there is none."""
+    if name in ("norm", "max"):
+        return _norm if name == "norm" else _max
+    base = name.removesuffix("_")
+    if base not in _UNARY and base not in _OTHERS:
+        raise AttributeError(f"module 'rushlight_core' has no attribute '_foreach_{name}'")
+    count, one = _OTHERS.get(base, 0), _one(name)
+
+    def each(self: Any, *operands: Any, **kwargs: Any) -> list[Tensor] | None:
+        # A number to the power of each tensor is the one case in which the list comes second.
+        if base == "pow" and not isinstance(self, (list, tuple)):
+            return [_power(self, x) for x in operands[0]]
+        names = [k for k in _OPERANDS if k in kwargs]
+        options = {"non_blocking": kwargs.pop("non_blocking")} if "non_blocking" in kwargs else {}
+        alpha = kwargs.pop("alpha", 1)
+        value = None
+        if base in ("addcdiv", "addcmul"):  # what they are multiplied by is a name of the operator
+            names = [k for k in names if k not in ("value", "scalars")]
+            value = kwargs.pop("value", kwargs.pop("scalars", None))
+            if len(operands) > 2:
+                operands, value = operands[:2], operands[2]
+        elif base == "copy" and len(operands) > 1:
+            operands = operands[:1]
+        operands += tuple(kwargs.pop(k) for k in names)
+        if kwargs or len(operands) != count:
+            raise TypeError(
+                f"_foreach_{name}(): got {len(operands)} operands and {sorted(kwargs)}, needs {count}"
+            )
+        columns = [_of_each(name, x, len(self)) for x in operands]
+        if value is not None:
+            values = value.tolist() if isinstance(value, Tensor) else value
+            rows = zip(self, *columns, _of_each(name, values, len(self)), strict=True)
+            made = [one(*row[:-1], value=row[-1]) for row in rows]
+        elif alpha != 1:
+            made = [one(*row, alpha=alpha) for row in zip(self, *columns, strict=True)]
+        else:
+            made = [one(*row, **options) for row in zip(self, *columns, strict=True)]
+        return None if name.endswith("_") else made
+
+    each.__name__ = each.__qualname__ = f"_foreach_{name}"
+    each.__doc__ = f"`{name}` on each tensor of a list."
+    return each

@@ -1,0 +1,64 @@
+"""dtypes that PyTorch has and that no tensor has here, for programs that name them in tables and comparisons."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+
+class OtherDtype:
+    """The name of a dtype. It equals no tensor's dtype, and operators that are given one raise TypeError."""
+
+    def __init__(
+        self, name: str, itemsize: int, is_floating_point: bool, is_complex: bool, is_signed: bool
+    ) -> None:
+        self._name = name
+        self.itemsize = itemsize
+        self.is_floating_point = is_floating_point
+        self.is_complex = is_complex
+        self.is_signed = is_signed
+
+    def __repr__(self) -> str:
+        return f"torch.{self._name}"
+
+    def __reduce__(self) -> str:
+        return self._name
+
+    def to_real(self) -> NoReturn:
+        """Raises NotImplementedError."""
+        raise NotImplementedError(f"{self!r}: there are no tensors of this dtype")
+
+    to_complex = to_real
+
+
+_FLOATS = (
+    "float8_e4m3fn",
+    "float8_e4m3fnuz",
+    "float8_e5m2",
+    "float8_e5m2fnuz",
+    "float8_e8m0fnu",
+    "float4_e2m1fn_x2",
+)
+_INTEGERS = (
+    "qint8",
+    "quint8",
+    "qint32",
+    "quint4x2",
+    "quint2x4",
+    *(f"{sign}int{bits}" for sign in ("", "u") for bits in range(1, 8)),
+)
+
+OTHERS = {
+    **{name: OtherDtype(name, 1, True, False, name != "float8_e8m0fnu") for name in _FLOATS},
+    **{
+        name: OtherDtype(name, 4 if name == "qint32" else 1, False, False, "uint" not in name)
+        for name in _INTEGERS
+    },
+    "complex32": OtherDtype("complex32", 4, False, True, True),
+}
+OTHERS["chalf"] = OTHERS["complex32"]
+
+
+def __getattr__(name: str) -> OtherDtype:
+    if name in OTHERS:
+        return OTHERS[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,62 @@
+"""Methods of UntypedStorage that are written in Python."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from typing import Any
+
+from . import _C
+from ._C import Tensor, UntypedStorage
+
+
+def from_file(filename: str | os.PathLike[str], shared: bool = False, nbytes: int = 0) -> UntypedStorage:
+    """A file as memory, of which a page is read when it is first used.
+
+    Args:
+        filename: the file.
+        shared: whether what is written goes into the file, which is made or lengthened if need be; otherwise it stays in
+            this process.
+        nbytes: how many bytes of it.
+
+    Raises:
+        RuntimeError: a file that is not shared has fewer bytes.
+    """
+    if not nbytes:
+        return _C.empty(0, dtype=_C.uint8).untyped_storage()
+    flags = os.O_RDWR | os.O_CREAT if shared else os.O_RDONLY
+    handle = os.open(filename, flags, 0o666)
+    try:
+        size = os.fstat(handle).st_size
+        if size < nbytes:
+            if not shared:
+                raise RuntimeError(
+                    f"UntypedStorage.from_file(nbytes): {os.fspath(filename)} has {size} bytes, not {nbytes}"
+                )
+            os.truncate(handle, nbytes)
+        memory = mmap.mmap(handle, nbytes, access=mmap.ACCESS_WRITE if shared else mmap.ACCESS_COPY)
+    finally:
+        os.close(handle)
+    return _C.frombuffer(memory, dtype=_C.uint8).untyped_storage()
+
+
+def tensor_of_bytes(storage: UntypedStorage) -> Tensor:
+    """The memory as a tensor of bytes."""
+    return _C._tensor_over(storage, _C.uint8, (storage.nbytes(),), (1,), 0)
+
+
+def getitem(self: UntypedStorage, index: Any) -> Any:
+    """A byte, or for a slice without steps the same memory from there to there."""
+    if not isinstance(index, slice):
+        return tensor_of_bytes(self)[index].item()
+    start, stop, step = index.indices(self.nbytes())
+    if step != 1:
+        raise RuntimeError(f"UntypedStorage[{start}:{stop}:{step}]: steps other than 1 are not there")
+    if stop <= start:
+        return _C.empty(0, dtype=_C.uint8).untyped_storage()
+    return _C.frombuffer(memoryview(self)[start:stop], dtype=_C.uint8).untyped_storage()
+
+
+def untyped(self: UntypedStorage) -> UntypedStorage:
+    """Itself."""
+    return self

@@ -1,0 +1,63 @@
+"""Storages: files as memory, parts of memory; and the names of dtypes and layouts that no tensor has."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import pytest
+
+import rushlight_core as rl
+
+
+def test_a_file_is_memory(tmp_path: Path) -> None:
+    file = tmp_path / "bytes"
+    file.write_bytes(bytes(range(16)))
+    storage = rl.UntypedStorage.from_file(str(file), nbytes=12)
+    assert storage.nbytes() == 12
+    assert storage[3] == 3
+    part = storage[4:12]
+    assert isinstance(part, rl.UntypedStorage)
+    tensor = rl.asarray(part, dtype=rl.uint8).view(dtype=rl.int32)
+    assert tensor.tolist() == [0x07060504, 0x0B0A0908]
+    tensor.zero_()  # in this process only
+    assert rl.asarray(storage)[4:].tolist() == [0] * 8
+    assert file.read_bytes() == bytes(range(16))
+    assert storage.untyped() is storage
+    with pytest.raises(RuntimeError, match="16 bytes, not 20"):
+        rl.UntypedStorage.from_file(file, nbytes=20)
+    with pytest.raises(RuntimeError, match="steps"):
+        storage[::2]
+    assert storage[5:5].nbytes() == 0
+
+
+def test_a_file_that_is_shared_is_written(tmp_path: Path) -> None:
+    file = tmp_path / "shared"
+    tensor = rl.asarray(rl.UntypedStorage.from_file(file, shared=True, nbytes=4))
+    tensor.fill_(7)
+    assert file.read_bytes() == b"\7\7\7\7"
+
+
+def test_a_part_keeps_the_memory() -> None:
+    part = rl.arange(4, dtype=rl.uint8).untyped_storage()[1:3]
+    assert rl.asarray(part).tolist() == [1, 2]
+
+
+def test_dtypes_and_layouts_that_no_tensor_has() -> None:
+    assert repr(rl.float8_e4m3fn) == "torch.float8_e4m3fn"
+    assert rl.float8_e4m3fn != rl.float32
+    assert rl.float8_e4m3fn.is_floating_point
+    assert rl.qint8.is_signed
+    assert not rl.quint8.is_signed
+    assert rl.chalf is rl.complex32
+    assert pickle.loads(pickle.dumps(rl.sparse_coo)) is rl.sparse_coo != rl.ones(1).layout
+    assert rl.finfo(rl.float8_e5m2).max == 57344.0
+    for make in (
+        lambda: rl.ones(2, dtype=rl.float8_e4m3fn),
+        lambda: rl.ones(2).to(rl.float8_e4m3fn),
+        lambda: rl.finfo(rl.qint8),
+    ):
+        with pytest.raises(TypeError):
+            make()
+    with pytest.raises(NotImplementedError, match="strided"):
+        rl.ones(2, layout=rl.sparse_csr)

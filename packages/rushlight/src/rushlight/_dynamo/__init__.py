@@ -1,0 +1,43 @@
+"""The module of PyTorch's tracer, for what programs ask it and set in it. There is no tracer: see `rushlight.compiler`."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from rushlight._dynamo import eval_frame as eval_frame
+from rushlight._dynamo.eval_frame import OptimizedModule
+from rushlight.compiler import (
+    allow_in_graph,
+    assume_constant_result,
+    disable,
+    is_compiling,
+    list_backends,
+    reset,
+)
+
+__all__ = [
+    "OptimizedModule",
+    "allow_in_graph",
+    "assume_constant_result",
+    "config",
+    "disable",
+    "is_compiling",
+    "list_backends",
+    "mark_dynamic",
+    "reset",
+]
+
+#: Settings are kept, and change nothing.
+config: Any = SimpleNamespace(suppress_errors=False, cache_size_limit=8, verbose=False)
+
+
+def mark_dynamic(t: Any, index: Any, **options: Any) -> None:
+    """Accepted; nothing is done."""
+
+
+maybe_mark_dynamic = mark_static = mark_static_address = mark_dynamic
+
+
+def graph_break(*args: Any, **kwargs: Any) -> None:
+    """Accepted; nothing is done."""

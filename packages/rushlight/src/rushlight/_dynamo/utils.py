@@ -1,0 +1,12 @@
+"""What libraries ask about PyTorch's compiler: there is none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["is_compile_supported"]
+
+
+def is_compile_supported(device_type: Any) -> bool:
+    """Whether programs can be compiled for a device: no."""
+    return False

@@ -1,0 +1,147 @@
+"""Programs and libraries that import `torch` run on rushlight as they are.
+
+    python -m rushlight.as_torch train.py --epochs 3
+
+runs a program so. A program can also say it itself, before anything else asks for `torch`:
+
+    import rushlight.as_torch
+
+    rushlight.as_torch.install()
+
+    import torch  # rushlight
+    import torch.nn.functional as F  # rushlight.nn.functional, the very module
+
+Decision 0026 has the reasons.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from importlib import import_module
+from importlib.abc import Loader
+from importlib.machinery import ModuleSpec
+from importlib.metadata import Distribution, DistributionFinder
+from pathlib import Path
+from types import ModuleType
+
+import rushlight
+from rushlight.torch_version import TorchVersion
+
+__all__ = ["VERSION", "install", "is_installed"]
+
+#: What `torch.__version__` says: the version of PyTorch whose API this is, and whose library it is.
+VERSION = TorchVersion(f"2.13.0+rushlight{rushlight.__version__}")
+
+
+class _Torch(ModuleType):
+    """The module `torch`: rushlight's names, under a version that programs for PyTorch can compare."""
+
+    def __init__(self) -> None:
+        super().__init__("torch", rushlight.__doc__)
+        vars(self).update(
+            {name: value for name, value in vars(rushlight).items() if not name.startswith("__")}
+        )
+        self.__all__ = rushlight.__all__
+        self.__file__ = rushlight.__file__
+        self.__version__ = VERSION
+        self.torch = self  # PyTorch imports itself, and programs have come to write `torch.torch`
+
+    def __getattr__(self, name: str) -> object:
+        try:
+            value = getattr(rushlight, name)
+        except AttributeError as error:
+            raise AttributeError(str(error).replace("'rushlight'", "'torch' (rushlight)", 1)) from None
+        if not name.startswith("__"):
+            setattr(self, name, value)  # the next look finds it in the module's own dictionary
+        return value
+
+    def __dir__(self) -> list[str]:
+        return dir(rushlight)
+
+
+class _Metadata(Distribution):
+    """What `importlib.metadata` says of a distribution `torch`, which libraries ask instead of importing it."""
+
+    _FILES = {
+        "METADATA": f"Metadata-Version: 2.1\nName: torch\nVersion: {VERSION}\nSummary: rushlight, as torch\n",
+        "top_level.txt": "torch\n",
+    }
+
+    def read_text(self, filename: str) -> str | None:
+        return self._FILES.get(filename)
+
+    def locate_file(self, path: object) -> Path:
+        return Path(rushlight.__file__).parent / str(path)
+
+
+class _Finder(DistributionFinder, Loader):
+    """Finds `torch` and all below it: each module is the one of rushlight, not a second copy."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname == "torch":
+            spec = ModuleSpec(fullname, self, origin=rushlight.__file__, is_package=True)
+            spec.has_location = True
+            return spec
+        if not fullname.startswith("torch."):
+            return None
+        ours = "rushlight" + fullname.removeprefix("torch")
+        try:
+            module = import_module(ours)
+        except ModuleNotFoundError as error:
+            if error.name is not None and f"{ours}.".startswith(f"{error.name}."):
+                return None  # there is no such module; any other one that is missing is an error
+            raise
+        return ModuleSpec(fullname, self, is_package=hasattr(module, "__path__"))
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        return _Torch() if spec.name == "torch" else None
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Puts rushlight's module in the place of the empty one that importing made."""
+        name = module.__name__
+        if name != "torch":
+            sys.modules[name] = sys.modules["rushlight" + name.removeprefix("torch")]
+
+    def find_distributions(
+        self,
+        context: DistributionFinder.Context = DistributionFinder.Context(),  # noqa: B008
+    ) -> Iterable[Distribution]:
+        if context.name is None or context.name.lower() == "torch":
+            yield _Metadata()
+
+
+def _installed() -> Iterator[_Finder]:
+    return (finder for finder in sys.meta_path if isinstance(finder, _Finder))
+
+
+def is_installed() -> bool:
+    """Whether `torch` means rushlight in this process."""
+    return any(_installed())
+
+
+def install() -> None:
+    """Makes `import torch` give rushlight, in this process and in all code that it imports from now on.
+
+    `torch.nn.Linear is rushlight.nn.Linear`, and so for every module and name. `torch.__version__` and
+    `importlib.metadata.version("torch")` are `VERSION`. Where PyTorch is installed too, it is no longer found. A second
+    call changes nothing.
+
+    Raises:
+        RuntimeError: PyTorch has been imported: its tensors would meet ours.
+    """
+    if is_installed():
+        return
+    other = sys.modules.get("torch")
+    if other is not None and other is not rushlight:
+        raise RuntimeError(
+            f"as_torch.install(): torch is imported already, from {getattr(other, '__file__', None)}\n"
+            "hint: call it before anything imports torch, or run the program by `python -m rushlight.as_torch`"
+        )
+    for name in [name for name in sys.modules if name == "torch" or name.startswith("torch.")]:
+        del sys.modules[name]  # rushlight itself, under the name that was given to it by hand
+    sys.meta_path.insert(0, _Finder())
+    rushlight.Tensor.__module__ = "torch"  # libraries look for the name in the class of what they are given
+    import_module("torch")

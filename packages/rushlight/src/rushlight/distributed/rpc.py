@@ -1,0 +1,19 @@
+"""Calls of functions in other processes: not available."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+__all__ = ["is_available"]
+
+
+def is_available() -> bool:
+    """Whether there are such calls: no."""
+    return False
+
+
+def __getattr__(name: str) -> NoReturn:
+    raise AttributeError(
+        f"module 'rushlight.distributed.rpc' has no attribute {name!r}: functions are not called in other processes\n"
+        "hint: ask torch.distributed.rpc.is_available() before"
+    )

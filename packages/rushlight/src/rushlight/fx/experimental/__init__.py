@@ -1,0 +1,1 @@
+"""Parts of PyTorch's tracer that libraries ask: see `proxy_tensor`."""

@@ -1,0 +1,8 @@
+"""Whether operators are being traced: no."""
+
+__all__ = ["get_proxy_mode"]
+
+
+def get_proxy_mode() -> None:
+    """What traces operators: nothing."""
+    return

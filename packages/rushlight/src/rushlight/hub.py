@@ -1,0 +1,136 @@
+"""Files of weights from the network, kept in a folder: `load_state_dict_from_url`.
+
+Only safetensors files are read; a checkpoint that is a pickle, as most older ones are, raises when it is loaded. Programs of
+others (`hub.load`) are not fetched or run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any, NoReturn
+from urllib.parse import urlparse
+from urllib.request import Request, urlopen
+
+from rushlight_nn.serialization import load as _load
+
+__all__ = ["download_url_to_file", "get_dir", "help", "list", "load", "load_state_dict_from_url", "set_dir"]
+
+#: Eight or more digits of a file's SHA-256, at the end of its name: `resnet18-5c106cde.pth`.
+HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")
+
+_dir: str | None = None
+
+
+def _get_torch_home() -> str:
+    cache = os.getenv("XDG_CACHE_HOME", "~/.cache")
+    return os.path.expanduser(os.getenv("TORCH_HOME", os.path.join(cache, "torch")))
+
+
+def get_dir() -> str:
+    """The folder of what was fetched: `$TORCH_HOME/hub`, by default `~/.cache/torch/hub`."""
+    return _dir if _dir is not None else os.path.join(_get_torch_home(), "hub")
+
+
+def set_dir(d: str | os.PathLike[str]) -> None:
+    """Keeps what is fetched in another folder."""
+    global _dir
+    _dir = os.path.expanduser(d)
+
+
+def download_url_to_file(url: str, dst: str, hash_prefix: str | None = None, progress: bool = True) -> None:
+    """Writes a file from the network to `dst`; where it fails, nothing is there.
+
+    Args:
+        url: where it is.
+        dst: where it goes.
+        hash_prefix: what its SHA-256 begins with, in hexadecimal digits.
+        progress: accepted; nothing is shown.
+
+    Raises:
+        RuntimeError: it does not have that hash.
+    """
+    target = Path(dst).expanduser()
+    digest = hashlib.sha256()
+    handle, partial = tempfile.mkstemp(prefix=f"{target.name}.", suffix=".partial", dir=target.parent)
+    try:
+        with (
+            os.fdopen(handle, "wb") as file,
+            urlopen(Request(url, headers={"User-Agent": "rushlight"})) as answer,
+        ):
+            while block := answer.read(1 << 17):
+                digest.update(block)
+                file.write(block)
+        if hash_prefix and not digest.hexdigest().startswith(hash_prefix):
+            raise RuntimeError(
+                f"download_url_to_file(hash_prefix): {url} has the SHA-256 {digest.hexdigest()}, "
+                f"needs one that begins with {hash_prefix}"
+            )
+        shutil.move(partial, target)
+    finally:
+        Path(partial).unlink(missing_ok=True)
+
+
+def load_state_dict_from_url(
+    url: str,
+    model_dir: str | None = None,
+    map_location: Any = None,
+    progress: bool = True,
+    check_hash: bool = False,
+    file_name: str | None = None,
+    weights_only: bool = False,
+) -> dict[str, Any]:
+    """The state in a file from the network, which is fetched once and kept in `model_dir`, by default `checkpoints` in
+    `get_dir()`.
+
+    Args:
+        url: a safetensors file.
+        model_dir: where it is kept.
+        map_location: the device of the tensors.
+        progress: accepted; nothing is shown.
+        check_hash: whether the digits at the end of the name must be those of its SHA-256.
+        file_name: its name there; that of the URL by default.
+        weights_only: accepted; nothing else is ever read.
+    """
+    folder = Path(model_dir if model_dir is not None else os.path.join(get_dir(), "checkpoints"))
+    folder.mkdir(parents=True, exist_ok=True)
+    name = file_name if file_name is not None else os.path.basename(urlparse(url).path)
+    file = folder / name
+    if not file.exists():
+        found = HASH_REGEX.search(name) if check_hash else None
+        download_url_to_file(url, str(file), found[1] if found else None, progress)
+    return _load(file, map_location=map_location)
+
+
+def _refuse(function: str) -> NoReturn:
+    raise NotImplementedError(
+        f"hub.{function}(): programs are not fetched from repositories\n"
+        "hint: install the model's package, and see load_state_dict_from_url for its weights"
+    )
+
+
+def load(repo_or_dir: str, model: str, *args: Any, **kwargs: Any) -> NoReturn:
+    """Raises NotImplementedError."""
+    _refuse("load")
+
+
+def list(github: str, *args: Any, **kwargs: Any) -> NoReturn:
+    """Raises NotImplementedError."""
+    _refuse("list")
+
+
+def help(github: str, model: str, *args: Any, **kwargs: Any) -> NoReturn:
+    """Raises NotImplementedError."""
+    _refuse("help")
+
+
+def __getattr__(name: str) -> Any:
+    if name == "tqdm":  # a bar of progress, of the package of that name, which programs import from here
+        from importlib import import_module
+
+        return import_module("tqdm").tqdm
+    raise AttributeError(f"module 'rushlight.hub' has no attribute {name!r}")

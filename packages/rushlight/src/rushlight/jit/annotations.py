@@ -1,0 +1,16 @@
+"""Types of annotations that a compiler knew: one value that stands for several."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Optional, Tuple  # noqa: F401, UP035  programs import them from here
+
+__all__ = [f"BroadcastingList{n}" for n in range(1, 7)]
+
+
+class _BroadcastingList:
+    def __getitem__(self, types: Any) -> Any:
+        return list[types]
+
+
+BroadcastingList1 = BroadcastingList2 = BroadcastingList3 = _BroadcastingList()
+BroadcastingList4 = BroadcastingList5 = BroadcastingList6 = _BroadcastingList()

@@ -1,0 +1,224 @@
+"""Attention whose scores a function of the program changes: `flex_attention(q, k, v, score_mod, block_mask)`.
+
+The function is written for one score, and `vmap` runs it for all: the scores are made whole, of (B, H, Q_LEN, KV_LEN). A
+mask is kept whole too; where there is only a mask, the blocked kernel of `scaled_dot_product_attention` computes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import rushlight_core as core
+from rushlight_autograd.batching import vmap
+from rushlight_core import Tensor
+from rushlight_nn.functional import scaled_dot_product_attention
+
+__all__ = [
+    "AuxOutput",
+    "AuxRequest",
+    "BlockMask",
+    "and_masks",
+    "create_block_mask",
+    "create_mask",
+    "flex_attention",
+    "noop_mask",
+    "or_masks",
+]
+
+MaskMod = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
+ScoreMod = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
+
+_DEFAULT_SPARSE_BLOCK_SIZE = 128
+
+
+class AuxRequest(NamedTuple):
+    """What is wanted beside the result."""
+
+    lse: bool = False
+    max_scores: bool = False
+
+
+class AuxOutput(NamedTuple):
+    """What was wanted beside the result: of shape (B, H, Q_LEN)."""
+
+    lse: Tensor | None = None
+    max_scores: Tensor | None = None
+
+
+def noop_mask(batch: Tensor, head: Tensor, token_q: Tensor, token_kv: Tensor) -> Tensor:
+    """Every query sees every key."""
+    return batch.new_ones((), dtype=core.bool)
+
+
+def and_masks(*mask_mods: MaskMod) -> MaskMod:
+    """What all of the functions let through."""
+
+    def mask(b: Tensor, h: Tensor, q: Tensor, kv: Tensor) -> Tensor:
+        result = noop_mask(b, h, q, kv)
+        for one in mask_mods:
+            result = result & one(b, h, q, kv)
+        return result
+
+    return mask
+
+
+def or_masks(*mask_mods: MaskMod) -> MaskMod:
+    """What one of the functions lets through."""
+
+    def mask(b: Tensor, h: Tensor, q: Tensor, kv: Tensor) -> Tensor:
+        result = b.new_zeros((), dtype=core.bool)
+        for one in mask_mods:
+            result = result | one(b, h, q, kv)
+        return result
+
+    return mask
+
+
+def _for_all(function: Callable[..., Tensor], scores: int, *sizes: int, device: Any) -> Callable[..., Tensor]:
+    """The function of one place, run for all: with `scores` leading arguments of shape `sizes`."""
+    places = [core.arange(size, device=device) for size in sizes]
+    first = (0,) * scores
+    for at in reversed(range(len(sizes))):
+        function = vmap(function, in_dims=(*first, *(0 if i == at else None for i in range(len(sizes)))))
+    return lambda *args: function(*args, *places)
+
+
+def create_mask(
+    mod_fn: MaskMod, B: int | None, H: int | None, Q_LEN: int, KV_LEN: int, device: Any = None
+) -> Tensor:
+    """The truths mod_fn(b, h, q, kv) for all places, of shape (B or 1, H or 1, Q_LEN, KV_LEN)."""
+    return _for_all(mod_fn, 0, B or 1, H or 1, Q_LEN, KV_LEN, device=device)()
+
+
+class BlockMask:
+    """Which keys a query sees; made by `create_block_mask`.
+
+    Attributes:
+        mask_mod: the function.
+        seq_lengths: how many queries and keys.
+        BLOCK_SIZE: accepted; `to_dense` counts by such blocks.
+    """
+
+    def __init__(self, mask: Tensor, mask_mod: MaskMod, block_size: tuple[int, int]) -> None:
+        self._mask = mask
+        self.mask_mod = mask_mod
+        self.BLOCK_SIZE = block_size
+        self.seq_lengths = (mask.shape[-2], mask.shape[-1])
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(B, H, Q_LEN, KV_LEN), with 1 where all see the same."""
+        return tuple(self._mask.shape)
+
+    def numel(self) -> int:
+        """How many places there are."""
+        return self._mask.numel()
+
+    def to_dense(self) -> Tensor:
+        """Which blocks have a place that is seen, as 0 and 1."""
+        padded = self._mask
+        for dim, block in zip((-2, -1), self.BLOCK_SIZE, strict=True):
+            missing = -padded.shape[dim] % block
+            shape = list(padded.shape)
+            shape[dim] = missing
+            padded = core.cat([padded, padded.new_zeros(shape)], dim).unflatten(dim, (-1, block)).amax(dim)
+            if dim == -2:
+                continue
+        return padded.to(core.int32)
+
+    def sparsity(self) -> float:
+        """The share of blocks that are not seen, in percent."""
+        blocks = self.to_dense()
+        return 100.0 * (1.0 - blocks.sum().item() / max(blocks.numel(), 1))
+
+    def to(self, device: Any) -> BlockMask:
+        """The mask on a device."""
+        return BlockMask(self._mask.to(device), self.mask_mod, self.BLOCK_SIZE)
+
+    def __repr__(self) -> str:
+        return f"BlockMask(shape={self.shape}, sparsity={self.sparsity():.2f}%)"
+
+
+def create_block_mask(
+    mask_mod: MaskMod,
+    B: int | None,
+    H: int | None,
+    Q_LEN: int,
+    KV_LEN: int,
+    device: Any = None,
+    BLOCK_SIZE: int | tuple[int, int] = _DEFAULT_SPARSE_BLOCK_SIZE,
+    _compile: bool = False,
+) -> BlockMask:
+    """The mask of `mask_mod(b, h, q, kv)`, which gives True where query q of head h of example b sees key kv."""
+    block = (BLOCK_SIZE, BLOCK_SIZE) if isinstance(BLOCK_SIZE, int) else tuple(BLOCK_SIZE)
+    return BlockMask(create_mask(mask_mod, B, H, Q_LEN, KV_LEN, device), mask_mod, (block[0], block[1]))
+
+
+def flex_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    score_mod: ScoreMod | None = None,
+    block_mask: BlockMask | None = None,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+    return_lse: bool = False,
+    kernel_options: Any = None,
+    *,
+    return_aux: AuxRequest | None = None,
+) -> Any:
+    """Attention of (B, H, Q_LEN, E) on (B, H, KV_LEN, E), with scores that functions change.
+
+    Args:
+        query, key, value: of shapes (B, Hq, Q_LEN, E), (B, Hkv, KV_LEN, E) and (B, Hkv, KV_LEN, Ev).
+        score_mod: score_mod(score, b, h, q, kv) is what softmax gets in the place of the score.
+        block_mask: which keys a query sees; one that sees none gets zeros.
+        scale: of the scores; 1 / sqrt(E) by default.
+        enable_gqa: whether Hq may be a multiple of Hkv.
+        return_lse: whether the logarithms of the sums, of shape (B, Hq, Q_LEN), are given too.
+        kernel_options: accepted.
+        return_aux: what else is wanted.
+
+    Raises:
+        ValueError: shapes do not go together.
+    """
+    if query.dim() != 4 or key.dim() != 4 or value.dim() != 4:
+        raise ValueError(
+            "flex_attention(query, key, value): need 4 dimensions each: (B, H, length, features)"
+        )
+    if query.shape[1] != key.shape[1]:
+        if not enable_gqa or query.shape[1] % key.shape[1]:
+            raise ValueError(
+                f"flex_attention(query, key): got {query.shape[1]} and {key.shape[1]} heads\n"
+                "hint: enable_gqa=True, where the one is a multiple of the other"
+            )
+        key, value = (t.repeat_interleave(query.shape[1] // key.shape[1], 1) for t in (key, value))
+    mask = None
+    if block_mask is not None:
+        mask = block_mask._mask
+        if mask.shape[-2] < query.shape[-2] or mask.shape[-1] < key.shape[-2]:
+            raise ValueError(
+                f"flex_attention(block_mask): is for {block_mask.seq_lengths} queries and keys, "
+                f"got {(query.shape[-2], key.shape[-2])}"
+            )
+        mask = mask[..., : query.shape[-2], : key.shape[-2]]
+    scale = 1.0 / math.sqrt(query.shape[-1]) if scale is None else scale
+    aux = return_aux or AuxRequest()
+    if score_mod is None and not return_lse and return_aux is None:
+        result = scaled_dot_product_attention(query, key, value, attn_mask=mask, scale=scale)
+        return result if mask is None else result.masked_fill(~mask.any(-1, keepdim=True), 0.0)
+    scores = (query * scale) @ key.mT
+    if score_mod is not None:
+        scores = _for_all(score_mod, 1, *scores.shape, device=query.device)(scores)
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -math.inf)
+    lse = scores.logsumexp(-1)
+    weights = (scores - lse.unsqueeze(-1)).exp()
+    if mask is not None:
+        weights = weights.masked_fill(~mask.any(-1, keepdim=True), 0.0)
+    result = weights.to(value.dtype) @ value
+    if return_aux is not None:
+        return result, AuxOutput(lse if aux.lse else None, scores.amax(-1) if aux.max_scores else None)
+    return (result, lse) if return_lse else result

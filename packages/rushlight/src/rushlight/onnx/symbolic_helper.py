@@ -1,0 +1,15 @@
+"""Decorators for functions that export operators: accepted, as libraries use them when they are imported."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+__all__ = ["parse_args"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def parse_args(*arg_descriptors: str) -> Callable[[F], F]:
+    """A decorator that returns its function."""
+    return lambda function: function

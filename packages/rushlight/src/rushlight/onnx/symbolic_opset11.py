@@ -1,0 +1,1 @@
+"""How operators are exported: nothing is."""

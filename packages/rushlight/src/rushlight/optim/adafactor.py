@@ -1,0 +1,5 @@
+"""Adafactor, by the file that PyTorch has it in."""
+
+from rushlight_nn.optim import Adafactor
+
+__all__ = ["Adafactor"]

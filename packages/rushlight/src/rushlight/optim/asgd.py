@@ -1,0 +1,5 @@
+"""ASGD, by the file that PyTorch has it in."""
+
+from rushlight_nn.optim import ASGD
+
+__all__ = ["ASGD"]

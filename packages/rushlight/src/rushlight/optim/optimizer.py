@@ -1,0 +1,14 @@
+"""What optimizers share, by the file that PyTorch has it in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from rushlight_core import Tensor
+from rushlight_nn.optim.optimizer import Optimizer, required
+
+__all__ = ["Optimizer", "ParamsT", "required"]
+
+ParamsT = Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]]
+params_t = _params_t = ParamsT

@@ -1,0 +1,23 @@
+"""`__torch_function__`: rushlight_core.overrides."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from rushlight_core.overrides import *  # noqa: F403
+from rushlight_core.overrides import __all__ as _of_core
+
+__all__ = [*_of_core, "TorchFunctionMode"]
+
+
+class TorchFunctionMode:
+    """A block that sees every function: not there. A subclass can be made, and entering it raises NotImplementedError."""
+
+    def __enter__(self) -> NoReturn:
+        raise NotImplementedError(
+            f"{type(self).__name__}: blocks that see every function are not there\n"
+            "hint: classes that define __torch_function__ are"
+        )
+
+    def __exit__(self, *error: Any) -> None:
+        pass

@@ -1,0 +1,387 @@
+"""Nested containers as trees: their leaves, and what holds them together."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+PyTree = Any
+Context = Any
+
+
+@dataclass(frozen=True)
+class SequenceKey:
+    """The place of a part in a sequence."""
+
+    idx: int
+
+    def __str__(self) -> str:
+        return f"[{self.idx!r}]"
+
+    def get(self, sequence: Any) -> Any:
+        """The part at this place."""
+        return sequence[self.idx]
+
+
+@dataclass(frozen=True)
+class MappingKey:
+    """The place of a part in a mapping."""
+
+    key: Any
+
+    def __str__(self) -> str:
+        return f"[{self.key!r}]"
+
+    def get(self, mapping: Any) -> Any:
+        """The part at this place."""
+        return mapping[self.key]
+
+
+@dataclass(frozen=True)
+class GetAttrKey:
+    """The place of a part that is an attribute."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f".{self.name}"
+
+    def get(self, obj: Any) -> Any:
+        """The part at this place."""
+        return getattr(obj, self.name)
+
+
+KeyPath = tuple[Any, ...]
+
+
+class NodeDef(NamedTuple):
+    """How a class of containers is taken apart and put together again."""
+
+    type: type[Any]
+    flatten_fn: Callable[[Any], tuple[list[Any], Context]]
+    unflatten_fn: Callable[[Iterable[Any], Context], Any]
+
+
+def _list_flatten(d: list[Any]) -> tuple[list[Any], Context]:
+    return d, None
+
+
+def _list_unflatten(values: Iterable[Any], context: Context) -> list[Any]:
+    return list(values)
+
+
+def _tuple_flatten(d: tuple[Any, ...]) -> tuple[list[Any], Context]:
+    return list(d), None
+
+
+def _tuple_unflatten(values: Iterable[Any], context: Context) -> tuple[Any, ...]:
+    return tuple(values)
+
+
+def _dict_flatten(d: dict[Any, Any]) -> tuple[list[Any], Context]:
+    return list(d.values()), list(d)
+
+
+def _dict_unflatten(values: Iterable[Any], context: Context) -> dict[Any, Any]:
+    return dict(zip(context, values, strict=True))
+
+
+def _dict_flatten_with_keys(d: dict[Any, Any]) -> tuple[list[tuple[Any, Any]], Context]:
+    values, context = _dict_flatten(d)
+    return [(MappingKey(key), value) for key, value in zip(context, values, strict=True)], context
+
+
+def _list_flatten_with_keys(d: list[Any]) -> tuple[list[tuple[Any, Any]], Context]:
+    return [(SequenceKey(i), value) for i, value in enumerate(d)], None
+
+
+def _ordereddict_unflatten(values: Iterable[Any], context: Context) -> OrderedDict[Any, Any]:
+    return OrderedDict(zip(context, values, strict=True))
+
+
+def _defaultdict_flatten(d: defaultdict[Any, Any]) -> tuple[list[Any], Context]:
+    return list(d.values()), [d.default_factory, list(d)]
+
+
+def _defaultdict_unflatten(values: Iterable[Any], context: Context) -> defaultdict[Any, Any]:
+    return defaultdict(context[0], zip(context[1], values, strict=True))
+
+
+def _namedtuple_flatten(d: Any) -> tuple[list[Any], Context]:
+    return list(d), type(d)
+
+
+def _namedtuple_unflatten(values: Iterable[Any], context: Context) -> Any:
+    return context(*values)
+
+
+def _deque_flatten(d: deque[Any]) -> tuple[list[Any], Context]:
+    return list(d), d.maxlen
+
+
+def _deque_unflatten(values: Iterable[Any], context: Context) -> deque[Any]:
+    return deque(values, maxlen=context)
+
+
+_NAMEDTUPLE: Any = NamedTuple  # stands for every class of named tuples
+
+# Of classes whose parts have other places than a mapping's keys or a sequence's numbers.
+_WITH_KEYS: dict[Any, Callable[[Any], tuple[list[tuple[Any, Any]], Context]]] = {}
+
+SUPPORTED_NODES: dict[Any, NodeDef] = {
+    kind: NodeDef(kind, take, make)
+    for kind, take, make in (
+        (list, _list_flatten, _list_unflatten),
+        (tuple, _tuple_flatten, _tuple_unflatten),
+        (dict, _dict_flatten, _dict_unflatten),
+        (OrderedDict, _dict_flatten, _ordereddict_unflatten),
+        (defaultdict, _defaultdict_flatten, _defaultdict_unflatten),
+        (deque, _deque_flatten, _deque_unflatten),
+        (_NAMEDTUPLE, _namedtuple_flatten, _namedtuple_unflatten),
+    )
+}
+
+
+def register_pytree_node(
+    cls: type[Any],
+    flatten_fn: Callable[[Any], tuple[list[Any], Context]],
+    unflatten_fn: Callable[[Iterable[Any], Context], Any],
+    *,
+    flatten_with_keys_fn: Callable[[Any], tuple[list[tuple[Any, Any]], Context]] | None = None,
+    **options: Any,
+) -> None:
+    """Makes instances of `cls` containers: `flatten_fn` gives their parts and a context, of which `unflatten_fn` makes
+    them again. Other arguments, which are for writing trees into files, are accepted.
+
+    Raises:
+        ValueError: the class is known already.
+    """
+    if cls in SUPPORTED_NODES:
+        raise ValueError(f"register_pytree_node(cls): {cls.__name__} is registered already")
+    SUPPORTED_NODES[cls] = NodeDef(cls, flatten_fn, unflatten_fn)
+    if flatten_with_keys_fn is not None:
+        _WITH_KEYS[cls] = flatten_with_keys_fn
+
+
+_register_pytree_node = register_pytree_node
+
+
+def _is_namedtuple_instance(tree: Any) -> bool:
+    return isinstance(tree, tuple) and hasattr(type(tree), "_fields")
+
+
+def _get_node_type(tree: Any) -> Any:
+    kind = type(tree)
+    return _NAMEDTUPLE if kind not in SUPPORTED_NODES and _is_namedtuple_instance(tree) else kind
+
+
+def _is_leaf(tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None) -> bool:
+    return (is_leaf is not None and is_leaf(tree)) or _get_node_type(tree) not in SUPPORTED_NODES
+
+
+@dataclass(eq=True, frozen=True)
+class TreeSpec:
+    """The shape of a container: its class, what else it holds, and the shapes of its parts. `LeafSpec()` is a leaf's."""
+
+    type: Any
+    context: Context
+    children_specs: list[TreeSpec]
+
+    def is_leaf(self) -> bool:
+        """Whether it is a leaf's."""
+        return self.type is None
+
+    @property
+    def num_leaves(self) -> int:
+        """How many leaves there are."""
+        return 1 if self.is_leaf() else sum(child.num_leaves for child in self.children_specs)
+
+    @property
+    def num_children(self) -> int:
+        """How many parts there are."""
+        return len(self.children_specs)
+
+    def unflatten(self, leaves: Iterable[Any]) -> PyTree:
+        """The container with these leaves."""
+        return tree_unflatten(leaves, self)
+
+
+class LeafSpec(TreeSpec):
+    """The shape of what is no container."""
+
+    def __init__(self) -> None:
+        super().__init__(None, None, [])
+
+
+_LEAF = LeafSpec()
+
+
+def tree_flatten(tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None) -> tuple[list[Any], TreeSpec]:
+    """The leaves from left to right, and the container's shape. What `is_leaf` is true of is not taken apart."""
+    leaves: list[Any] = []
+
+    def walk(node: Any) -> TreeSpec:
+        if _is_leaf(node, is_leaf):
+            leaves.append(node)
+            return _LEAF
+        kind = _get_node_type(node)
+        parts, context = SUPPORTED_NODES[kind].flatten_fn(node)
+        return TreeSpec(kind, context, [walk(part) for part in parts])
+
+    spec = walk(tree)
+    return leaves, spec
+
+
+def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> PyTree:
+    """The container of this shape with these leaves.
+
+    Raises:
+        ValueError: there are more or fewer leaves than it has places.
+    """
+    values = list(leaves)
+    if len(values) != treespec.num_leaves:
+        raise ValueError(
+            f"tree_unflatten(leaves, treespec): got {len(values)} leaves, needs {treespec.num_leaves}"
+        )
+    rest = iter(values)
+
+    def build(spec: TreeSpec) -> Any:
+        if spec.is_leaf():
+            return next(rest)
+        parts = [build(child) for child in spec.children_specs]
+        return SUPPORTED_NODES[spec.type].unflatten_fn(parts, spec.context)
+
+    return build(treespec)
+
+
+def tree_flatten_with_path(
+    tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None
+) -> tuple[list[tuple[KeyPath, Any]], TreeSpec]:
+    """The leaves with their places, and the container's shape."""
+    found: list[tuple[KeyPath, Any]] = []
+
+    def walk(node: Any, path: KeyPath) -> TreeSpec:
+        if _is_leaf(node, is_leaf):
+            found.append((path, node))
+            return _LEAF
+        kind = _get_node_type(node)
+        parts, context = SUPPORTED_NODES[kind].flatten_fn(node)
+        if kind in _WITH_KEYS:
+            places = [key for key, _ in _WITH_KEYS[kind](node)[0]]
+        elif isinstance(node, dict):
+            places = [MappingKey(key) for key in node]
+        elif kind is _NAMEDTUPLE:
+            places = [GetAttrKey(name) for name in type(node)._fields]
+        else:
+            places = [SequenceKey(i) for i in range(len(parts))]
+        children = [walk(part, (*path, place)) for part, place in zip(parts, places, strict=True)]
+        return TreeSpec(kind, context, children)
+
+    spec = walk(tree, ())
+    return found, spec
+
+
+def tree_map_with_path(
+    func: Callable[..., Any], tree: PyTree, *rests: PyTree, is_leaf: Callable[[PyTree], bool] | None = None
+) -> PyTree:
+    """The container with func(place, leaf, leaves of the others there…) in the place of each leaf."""
+    found, spec = tree_flatten_with_path(tree, is_leaf)
+    others = [_up_to(spec, rest) for rest in rests]
+    return tree_unflatten([func(*one, *row) for one, *row in zip(found, *others, strict=True)], spec)
+
+
+def keystr(kp: KeyPath) -> str:
+    """A place as Python writes it: `["layers"][0]`."""
+    return "".join(map(str, kp))
+
+
+def tree_iter(tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None) -> Iterator[Any]:
+    """The leaves, one after the other."""
+    yield from tree_leaves(tree, is_leaf)
+
+
+def tree_leaves(tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None) -> list[Any]:
+    """The leaves from left to right."""
+    return tree_flatten(tree, is_leaf)[0]
+
+
+def tree_structure(tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None) -> TreeSpec:
+    """The container's shape."""
+    return tree_flatten(tree, is_leaf)[1]
+
+
+def tree_map(
+    func: Callable[..., Any], tree: PyTree, *rests: PyTree, is_leaf: Callable[[PyTree], bool] | None = None
+) -> PyTree:
+    """The container with func(leaf, leaves of the others at its place…) in the place of each leaf."""
+    leaves, spec = tree_flatten(tree, is_leaf)
+    others = [_up_to(spec, rest) for rest in rests]
+    return tree_unflatten([func(*row) for row in zip(leaves, *others, strict=True)], spec)
+
+
+def _up_to(spec: TreeSpec, tree: PyTree) -> list[Any]:
+    """What stands in a container at the places of the leaves of `spec`, which may end earlier."""
+    if spec.is_leaf():
+        return [tree]
+    kind = _get_node_type(tree)
+    parts = SUPPORTED_NODES[kind].flatten_fn(tree)[0] if kind in SUPPORTED_NODES else []
+    if kind is not spec.type or len(parts) != spec.num_children:
+        raise ValueError(
+            f"tree_map(tree, *rests): got {type(tree).__name__} in the place of {spec.type.__name__}"
+        )
+    if isinstance(tree, dict):  # entries belong together by their keys
+        keys = spec.context[1] if kind is defaultdict else spec.context
+        parts = [tree[key] for key in keys]
+    return [
+        leaf for child, part in zip(spec.children_specs, parts, strict=True) for leaf in _up_to(child, part)
+    ]
+
+
+def tree_map_(
+    func: Callable[..., Any], tree: PyTree, *rests: PyTree, is_leaf: Callable[[PyTree], bool] | None = None
+) -> PyTree:
+    """Calls func as `tree_map` does, and gives `tree` itself."""
+    tree_map(func, tree, *rests, is_leaf=is_leaf)
+    return tree
+
+
+def map_only(kind: Any, /) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:
+    """A decorator: the function for instances of a class, or of what a predicate is true of; others stay."""
+    wanted = (lambda x: isinstance(x, kind)) if isinstance(kind, (type, tuple)) else kind
+    return lambda func: lambda x: func(x) if wanted(x) else x
+
+
+def tree_map_only(
+    kind: Any, /, func: Callable[[Any], Any], tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None
+) -> PyTree:
+    """`tree_map`, for leaves of a class only."""
+    return tree_map(map_only(kind)(func), tree, is_leaf=is_leaf)
+
+
+def tree_map_only_(
+    kind: Any, /, func: Callable[[Any], Any], tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None
+) -> PyTree:
+    """`tree_map_`, for leaves of a class only."""
+    return tree_map_(map_only(kind)(func), tree, is_leaf=is_leaf)
+
+
+def tree_all(pred: Callable[[Any], bool], tree: PyTree) -> bool:
+    """Whether it is true of all leaves."""
+    return all(map(pred, tree_leaves(tree)))
+
+
+def tree_any(pred: Callable[[Any], bool], tree: PyTree) -> bool:
+    """Whether it is true of a leaf."""
+    return any(map(pred, tree_leaves(tree)))
+
+
+def tree_all_only(kind: Any, /, pred: Callable[[Any], bool], tree: PyTree) -> bool:
+    """Whether it is true of all leaves of a class."""
+    return all(pred(leaf) for leaf in tree_leaves(tree) if isinstance(leaf, kind))
+
+
+def tree_any_only(kind: Any, /, pred: Callable[[Any], bool], tree: PyTree) -> bool:
+    """Whether it is true of a leaf of a class."""
+    return any(pred(leaf) for leaf in tree_leaves(tree) if isinstance(leaf, kind))

@@ -1,0 +1,46 @@
+"""Extensions in C++ for PyTorch's interface: they cannot be built or loaded here.
+
+`rushlight_core` installs headers and a CMake config of its own: see docs/own-operators.md.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+__all__ = ["BuildExtension", "CUDA_HOME", "CUDAExtension", "CppExtension", "load", "load_inline"]
+
+CUDA_HOME: str | None = None
+ROCM_HOME: str | None = None
+
+
+def _refuse(name: str) -> NoReturn:
+    raise NotImplementedError(
+        f"cpp_extension.{name}(): PyTorch's C++ interface is not here\nhint: docs/own-operators.md shows ours"
+    )
+
+
+def load(name: str, sources: Any, *args: Any, **kwargs: Any) -> NoReturn:
+    """Raises NotImplementedError."""
+    _refuse("load")
+
+
+def load_inline(name: str, *args: Any, **kwargs: Any) -> NoReturn:
+    """Raises NotImplementedError."""
+    _refuse("load_inline")
+
+
+def CppExtension(name: str, sources: Any, *args: Any, **kwargs: Any) -> NoReturn:
+    """Raises NotImplementedError."""
+    _refuse("CppExtension")
+
+
+def CUDAExtension(name: str, sources: Any, *args: Any, **kwargs: Any) -> NoReturn:
+    """Raises NotImplementedError."""
+    _refuse("CUDAExtension")
+
+
+class BuildExtension:
+    """Raises NotImplementedError."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        _refuse("BuildExtension")

@@ -1,0 +1,22 @@
+"""Counting operations of floating-point numbers: not there; the profiler counts time and memory."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+__all__ = ["FlopCounterMode"]
+
+
+class FlopCounterMode:
+    """A block whose operations are counted: entering it raises NotImplementedError."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        pass
+
+    def __enter__(self) -> NoReturn:
+        raise NotImplementedError(
+            "FlopCounterMode: operations are not counted\nhint: rushlight.profiler counts time and memory"
+        )
+
+    def __exit__(self, *error: Any) -> None:
+        pass

@@ -1,0 +1,17 @@
+"""Files of weights from the network, by the older name of `rushlight.hub`."""
+
+from typing import Any
+
+from rushlight.hub import load_state_dict_from_url
+
+__all__ = ["load_url"]
+
+load_url = load_state_dict_from_url
+
+
+def __getattr__(name: str) -> Any:
+    if name == "tqdm":  # a bar of progress, of the package of that name, which programs import from here
+        from importlib import import_module
+
+        return import_module("tqdm").tqdm
+    raise AttributeError(f"module 'rushlight.utils.model_zoo' has no attribute {name!r}")
