@@ -18,6 +18,32 @@ class TestEngine(AutogradContract):
     grad = staticmethod(grad)
 
 
+@pytest.mark.parametrize(
+    "shared",
+    [
+        lambda x: x.expand(3, 2),
+        lambda x: -(x + 1),
+        lambda x: core.stack([x, x]).sum(0),
+        lambda x: x.reshape(3)[1:],
+    ],
+)
+def test_what_saved_no_tensor_serves_many_passes(shared) -> None:
+    x = leaf(3, 1)
+    y = shared(x)
+    y.square().sum().backward()
+    first = x.grad.clone()
+    y.square().sum().backward()
+    assert core.allclose(x.grad, 2 * first)
+
+
+def test_what_saved_a_tensor_is_used_up() -> None:
+    x = leaf(3, 1)
+    y = x.exp()
+    (y * 2).sum().backward()
+    with pytest.raises(RuntimeError, match=r"ExpBackward0 had saved was freed\nhint: pass retain_graph"):
+        (y * 2).sum().backward()
+
+
 @pytest.mark.parametrize("depth", [100_000])
 def test_a_deep_chain_runs_and_dies_on_a_small_stack(depth: int) -> None:
     failures: list[BaseException] = []

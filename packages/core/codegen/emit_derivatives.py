@@ -191,18 +191,20 @@ class _Emitter:
             (["uint32_t num_results"] if self.list_result else [])
             + (["uint32_t num_edges"] if self.has_list else [])
         )
+        kept = [use for use in saved if self._field_type(use) in ("SavedTensor", "SavedOperand", "SavedList")]
         lines = [f"struct {self.node} final : Node {{", "    RL_NODE_MEMORY"]
-        lines.append(f'    explicit {self.node}({parameters}) : Node("{self.node}", {results}, {edges}) {{}}')
-        lines += [
-            "    void apply(std::span<Tensor> grads, std::span<Tensor> out) override {",
-            "        check_not_released();",
-        ]
+        # What keeps shapes and numbers only may run any number of times.
+        body = "{}" if kept else "{ never_used_up(); }"
+        lines.append(
+            f'    explicit {self.node}({parameters}) : Node("{self.node}", {results}, {edges}) {body}'
+        )
+        lines.append("    void apply(std::span<Tensor> grads, std::span<Tensor> out) override {")
+        lines += ["        check_not_released();"] if kept else []
         lines += self._grads_setup()
         lines += self._conjugate()
         for names, formula in self.d.grads.items():
             lines += [f"        {line}" for line in self._apply(names, formula)]
         lines += ["    }", "    void release_saved() override {", "        Node::release_saved();"]
-        kept = [use for use in saved if self._field_type(use) in ("SavedTensor", "SavedOperand", "SavedList")]
         lines += [f"        {saved_name(use)}.release();" for use in kept]
         lines.append("    }")
         if kept:

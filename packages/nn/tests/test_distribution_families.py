@@ -221,6 +221,13 @@ def test_small_parameters_in_single_precision():
     assert 0.45 < float((beta > 0.5).float().mean()) < 0.55
 
 
+def test_nothing_to_draw():
+    assert D.Categorical(core.ones(3)).sample((2, 0)).shape == (2, 0)
+    assert D.Categorical(core.ones(0, 3)).sample((2,)).shape == (2, 0)
+    assert D.Multinomial(0, core.ones(3)).sample().tolist() == [0, 0, 0]
+    assert D.Gamma(core.ones(0), 1.0).sample((2,)).shape == (2, 0)
+
+
 def test_relaxed_choices():
     probs = t([0.2, 0.5, 0.3])
     dist = D.RelaxedOneHotCategorical(t(0.5), probs)

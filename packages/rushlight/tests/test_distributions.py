@@ -193,6 +193,18 @@ def test_a_variational_posterior_is_found() -> None:
     assert concentration / rate**2 == pytest.approx(32 / 49, rel=0.35)
 
 
+def test_one_distribution_serves_many_backward_passes() -> None:
+    loc, scale = t([0.0, 1.0], grad=True), t(1.0, grad=True)
+    dist = D.Normal(loc, scale)
+    optimizer = torch.optim.SGD([loc, scale], lr=0.1)
+    for _ in range(300):  # the parameters are written in place, and the distribution sees that
+        optimizer.zero_grad()
+        (-dist.log_prob(t([[3.0, 5.0], [3.5, 5.5], [4.0, 6.0]]))).mean().backward()
+        optimizer.step()
+    torch.testing.assert_close(dist.mean.detach(), t([3.5, 5.5]), rtol=1e-3, atol=0.0)
+    assert scale.item() == pytest.approx(math.sqrt(1 / 6), rel=1e-2)
+
+
 def test_vmap_draws() -> None:
     from rushlight.func import vmap
 

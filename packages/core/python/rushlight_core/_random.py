@@ -16,6 +16,9 @@ def manual_seed(seed: int) -> Generator:
     """Starts the random numbers of every device again from `seed`; returns the default generator.
 
     A negative seed stands for the unsigned 64-bit number with the same bits.
+
+    Raises:
+        ValueError: it has more than 64 bits.
     """
     return _C.default_generator.manual_seed(int(seed))
 

@@ -147,8 +147,15 @@ void generator_dealloc(PyObject* self) {
 PyObject* generator_manual_seed(PyObject* self, PyObject* seed) {
     RL_PY_TRY
     // As in PyTorch, a negative seed stands for the unsigned number of the same bits.
-    uint64_t value = PyLong_AsUnsignedLongLongMask(seed);
-    if (PyErr_Occurred()) return nullptr;
+    Object index = Object::steal(PyNumber_Index(seed));
+    if (!index) return nullptr;
+    int overflow = 0;
+    auto value = static_cast<uint64_t>(PyLong_AsLongLongAndOverflow(index.get(), &overflow));
+    if (overflow > 0) value = PyLong_AsUnsignedLongLong(index.get());
+    if (overflow < 0 || PyErr_Occurred()) {
+        PyErr_Clear();
+        throw_value("manual_seed(seed): needs an integer of 64 bits, from -2^63 to 2^64 - 1");
+    }
     generator_of(self).manual_seed(value);
     return Py_NewRef(self);
     RL_PY_CATCH
@@ -182,6 +189,17 @@ PyObject* generator_set_state(PyObject* self, PyObject* state) {
     return Py_NewRef(self);
     RL_PY_CATCH
 }
+PyObject* generator_clone_state(PyObject* self, PyObject*) {
+    RL_PY_TRY
+    Ref<Generator> clone = Generator::make();
+    clone->set_state(generator_of(self).get_state());
+    return wrap_generator(std::move(clone));
+    RL_PY_CATCH
+}
+PyObject* generator_reduce(PyObject* self, PyObject*) {
+    PyObject* state = generator_get_state(self, nullptr);
+    return state ? Py_BuildValue("(O()N)", GeneratorType, state) : nullptr;
+}
 PyObject* generator_device(PyObject*, void*) { return wrap(Device{}); }
 PyMethodDef generator_methods[] = {
     {"manual_seed", generator_manual_seed, METH_O,
@@ -190,6 +208,9 @@ PyMethodDef generator_methods[] = {
     {"initial_seed", generator_initial_seed, METH_NOARGS, "The seed that the sequence started with."},
     {"get_state", generator_get_state, METH_NOARGS, "The state, as a uint8 tensor."},
     {"set_state", generator_set_state, METH_O, "Continues from a state of get_state()."},
+    {"clone_state", generator_clone_state, METH_NOARGS, "A new generator in the same state."},
+    {"__reduce__", generator_reduce, METH_NOARGS, "For pickles and copies."},
+    {"__setstate__", generator_set_state, METH_O, "set_state()."},
     {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef generator_properties[] = {{"device", generator_device, nullptr, nullptr, nullptr},
                                       {nullptr, nullptr, nullptr, nullptr, nullptr}};

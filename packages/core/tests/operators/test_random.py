@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -45,6 +47,30 @@ def test_a_generator_of_ones_own_leaves_the_default_one_alone() -> None:
     state = core.get_rng_state()
     assert core.equal(core.rand(4, generator=own), expected)
     assert core.equal(core.get_rng_state(), state)
+
+
+def test_a_generator_is_copied_and_pickled_with_its_state() -> None:
+    own = core.Generator().manual_seed(7)
+    core.rand(3, generator=own)
+    copies = [own.clone_state(), copy.deepcopy(own), pickle.loads(pickle.dumps(own))]
+    expected = core.rand(4, generator=own)
+    for other in copies:
+        assert other.initial_seed() == 7
+        assert core.equal(core.rand(4, generator=other), expected)
+
+
+def test_seeds_have_64_bits() -> None:
+    own = core.Generator()
+    assert own.manual_seed(-1).initial_seed() == 2**64 - 1
+    assert own.manual_seed(-(2**63)).initial_seed() == 2**63
+    for bad in (2**64, -(2**63) - 1):
+        with pytest.raises(ValueError, match="64 bits"):
+            own.manual_seed(bad)
+        with pytest.raises(ValueError, match="64 bits"):
+            core.manual_seed(bad)
+    with pytest.raises(TypeError):
+        own.manual_seed(3.7)  # type: ignore[arg-type]
+    assert own.initial_seed() == 2**63
 
 
 def test_values_do_not_depend_on_strides_or_threads() -> None:

@@ -1,5 +1,6 @@
 """The default random generator, by functions."""
 
+from rushlight_core import default_generator as default_generator
 from rushlight_core import fork_rng, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 
 __all__ = ["fork_rng", "get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_state"]

@@ -52,10 +52,12 @@ class Categorical(Chances):
         return self._param.argmax(-1)
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+        shape, count = self._extended_shape(sample_shape), math.prod(sample_shape)
+        if count == 0:
+            return core.empty(shape, dtype=core.int64, device=self._param.device)
         with core.no_grad():
-            rows = self.probs.reshape(-1, self._num_events)
-            drawn = core.multinomial(rows, math.prod(sample_shape), True).mT
-        return drawn.reshape(self._extended_shape(sample_shape))
+            drawn = core.multinomial(self.probs.reshape(-1, self._num_events), count, True).mT
+        return drawn.reshape(shape)
 
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:

@@ -122,8 +122,11 @@ class Distribution:
         for name, constraint in self.arg_constraints.items():
             value = self.__dict__.get(name)
             if value is not None:
-                event = value.shape[value.dim() - constraint.event_dim :]
-                made.__dict__[name] = value.expand((*batch_shape, *event))
+                known = (
+                    not constraints.is_dependent(constraint) or constraint._event_dim is not NotImplemented
+                )
+                dims = constraint.event_dim if known else 0
+                made.__dict__[name] = value.expand((*batch_shape, *value.shape[value.dim() - dims :]))
         made._batch_shape = Size(batch_shape)
         return made
 

@@ -39,9 +39,10 @@ def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
     like: dict[str, Any] = {"dtype": core.get_default_dtype()}
     if tensors:
         like = {"dtype": tensors[0].dtype, "device": tensors[0].device}
-    return tuple(
-        core.broadcast_tensors(*(v if isinstance(v, Tensor) else core.tensor(v, **like) for v in values))
-    )
+    made = [v if isinstance(v, Tensor) else core.tensor(v, **like) for v in values]
+    shape = core.broadcast_shapes(*(v.shape for v in made))
+    # What has that shape stays itself, without a step in the graph that a second backward pass would find used up.
+    return tuple(v if v.shape == shape else v.expand(shape) for v in made)
 
 
 def clamp_probs(probs: Tensor) -> Tensor:
