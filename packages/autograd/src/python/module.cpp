@@ -1,9 +1,6 @@
 // rushlight_autograd._C.
 #include "python.h"
 
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include "rushlight/autograd/engine.h"
 #include "rushlight/autograd/growth.h"
 #include "rushlight/autograd/transform.h"
@@ -118,16 +115,7 @@ PyObject* translate() {
     return nullptr;
 }
 
-void sleep_if_interpreter_ends() {
-#if PY_VERSION_HEX >= 0x030D0000
-    const bool ends = Py_IsFinalizing();
-#else
-    const bool ends = _Py_IsFinalizing();
-#endif
-    // The thread that ends the interpreter is the process's first.
-    if (ends && syscall(SYS_gettid) != getpid()) [[unlikely]]
-        for (;;) pause();
-}
+void sleep_if_interpreter_ends() { core->sleep_if_interpreter_ends(); }
 
 namespace {
 

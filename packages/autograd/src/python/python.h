@@ -28,10 +28,7 @@ std::vector<Edge> require_edges(PyObject* o, const char* function, const char* a
 /// Warns of graphs that grow, where there is something to tell; -1 where the warning is an error.
 int warn_of_growth();
 
-// Note [Interpreter exit]
-// At its end the interpreter ends every other thread that asks for the GIL, where that thread stands, in the middle of C++.
-// So a thread of a pass that asks then sleeps until the process is gone. What unwinds a thread that was already asking is let
-// through everywhere, up to the first frame that would touch Python: that sleeps too, since it does not have the GIL.
+// Note [Interpreter exit] of core's src/python/gil.h.
 void sleep_if_interpreter_ends();
 inline void sleep_unless_gil() {
     if (!PyGILState_Check()) [[unlikely]]

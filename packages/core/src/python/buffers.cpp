@@ -302,13 +302,6 @@ Tensor from_array(PyObject* array, ArrayCopy copy, const char* op) {
 
 namespace {
 
-// numpy.asarray, looked up once; NumPy is imported when it is first needed.
-PyObject* numpy_function(const char* name) {
-    Object numpy = Object::steal(PyImport_ImportModule("numpy"));
-    Object function = Object::steal(PyObject_GetAttrString(numpy.get(), name));
-    return function.release();
-}
-
 PyObject* as_numpy(PyObject* self, const char* op) {
     const Tensor& t = unwrap(self);
     require_values(op, t);
@@ -323,8 +316,8 @@ PyObject* as_numpy(PyObject* self, const char* op) {
         op, name(t.device()).c_str());
     RL_CHECK(format_of(t.dtype()), throw_type, "%s: NumPy has no %s\nhint: use float() first", op,
              name(t.dtype()));
-    static PyObject* asarray = numpy_function("asarray");
-    return PyObject_CallOneArg(asarray, self);
+    static constinit Lookup asarray{"numpy", "asarray"};  // NumPy is imported when it is first needed
+    return PyObject_CallOneArg(asarray.get(), self);
 }
 
 PyObject* method_numpy(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {

@@ -17,7 +17,8 @@ TensorImpl* api_unwrap(void* object) {
 }
 void api_set_error() { translate_exception(); }
 
-PythonApi api{sizeof(PythonApi), RUSHLIGHT_ABI, nullptr, nullptr, api_wrap, api_unwrap, api_set_error};
+PythonApi api{sizeof(PythonApi), RUSHLIGHT_ABI, nullptr,       nullptr,
+              api_wrap,          api_unwrap,    api_set_error, sleep_if_interpreter_ends};
 
 }  // namespace
 

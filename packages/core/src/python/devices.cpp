@@ -13,16 +13,6 @@ Device read_device(const char* function, PyObject* o) {
     return device;
 }
 
-class WithoutGil {
-  public:
-    WithoutGil() : state_(PyEval_SaveThread()) {}
-    ~WithoutGil() { PyEval_RestoreThread(state_); }
-    WithoutGil(const WithoutGil&) = delete;
-
-  private:
-    PyThreadState* state_;
-};
-
 PyObject* load_backend_py(PyObject*, PyObject* path) {
     RL_PY_TRY
     Object text = Object::steal(PyOS_FSPath(path));
@@ -69,11 +59,7 @@ PyObject* synchronize_py(PyObject*, PyObject* o) {
 /// Python packages offer backends as entry points: rushlight_core.devices.
 bool find_in_packages(std::string_view name) {
     if (!Py_IsInitialized()) return false;
-    PyGILState_STATE gil = PyGILState_Ensure();
-    struct Release {
-        PyGILState_STATE state;
-        ~Release() { PyGILState_Release(state); }
-    } release{gil};
+    WithGil gil;
     Object module = Object::steal(PyImport_ImportModule("rushlight_core.devices"));
     Object found = Object::steal(PyObject_CallMethod(module.get(), "find_backend", "s#", name.data(),
                                                      static_cast<Py_ssize_t>(name.size())));

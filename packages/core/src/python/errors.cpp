@@ -1,3 +1,5 @@
+#include <cxxabi.h>
+
 #include <cctype>
 #include <string>
 #include <string_view>
@@ -30,6 +32,8 @@ std::string with_caller(const char* caller, const char* text) {
 PyObject* translate_exception(const char* caller) {
     try {
         throw;
+    } catch (abi::__forced_unwind&) {
+        throw;  // Note [Interpreter exit]
     } catch (const Overridden& answered) { return answered.result; } catch (const PythonError&) {
         // set already
     } catch (const Error& e) {

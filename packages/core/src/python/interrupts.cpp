@@ -23,10 +23,9 @@ bool interrupted_by_python() {
     next = time + kPause;
     if (!Py_IsInitialized() || !PyGILState_GetThisThreadState())
         return false;  // handlers run on Python's main thread
-    PyGILState_STATE gil = PyGILState_Ensure();
+    WithGil gil;
     const bool stop = !PyErr_Occurred() && PyErr_CheckSignals() != 0;
     if (stop) PyErr_Fetch(&raised[0], &raised[1], &raised[2]);
-    PyGILState_Release(gil);
     return stop;
 }
 

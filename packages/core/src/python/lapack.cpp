@@ -7,7 +7,7 @@ namespace {
 
 std::string find_in_packages() {
     if (!Py_IsInitialized()) return {};
-    PyGILState_STATE gil = PyGILState_Ensure();
+    WithGil gil;
     std::string paths;
     PyObject* module = PyImport_ImportModule("rushlight_core._lapack");
     PyObject* found = module ? PyObject_CallMethod(module, "find", nullptr) : nullptr;
@@ -15,7 +15,6 @@ std::string find_in_packages() {
     PyErr_Clear();  // then the system's names are tried
     Py_XDECREF(found);
     Py_XDECREF(module);
-    PyGILState_Release(gil);
     return paths;
 }
 

@@ -130,11 +130,6 @@ class Overriding {
     std::vector<Object> objects_;
 };
 
-Object python_function(const char* name) {
-    Object module = Object::steal(PyImport_ImportModule("rushlight_core.overrides"));
-    return Object::steal(PyObject_GetAttrString(module.get(), name));
-}
-
 // The results that an override returned, as the operator's; Overridden where they are of another kind.
 void accept_result(const Operator& op, Object result, Stack& stack) {
     SchemaText schema(op);
@@ -165,18 +160,8 @@ void retype_results(Stack& stack, PyTypeObject* type) {
     }
 }
 
-class Gil {
-  public:
-    Gil() : state_(PyGILState_Ensure()) {}
-    ~Gil() { PyGILState_Release(state_); }
-    Gil(const Gil&) = delete;
-
-  private:
-    PyGILState_STATE state_;
-};
-
 void python_stage(const Operator& op, StageMask rest, Stack& stack) {
-    Gil gil;
+    WithGil gil;
     Overriding overriding;
     for (const Value& v : stack) overriding.add(v);
     if (overriding.empty()) return op.boxed(op, rest, stack);  // a view of such a tensor, that is none itself
@@ -188,9 +173,9 @@ void python_stage(const Operator& op, StageMask rest, Stack& stack) {
     Object values = Object::steal(PyTuple_New(static_cast<Py_ssize_t>(stack.size())));
     for (size_t i = 0; i < stack.size(); ++i)
         PyTuple_SET_ITEM(values.get(), static_cast<Py_ssize_t>(i), to_python(stack[i]).release());
-    static PyObject* call_operator_override = python_function("_call_operator").release();
-    Object result = Object::steal(PyObject_CallFunction(call_operator_override, "ssOO", op.name, op.schema,
-                                                        overriding.list().get(), values.get()));
+    static constinit Lookup call_operator_override{"rushlight_core.overrides", "_call_operator"};
+    Object result = Object::steal(PyObject_CallFunction(call_operator_override.get(), "ssOO", op.name,
+                                                        op.schema, overriding.list().get(), values.get()));
     accept_result(op, std::move(result), stack);
 }
 
@@ -256,10 +241,10 @@ PyObject* call_override(const char* method, PyObject* const* args, Py_ssize_t co
     Object func = Object::steal(PyObject_GetAttrString(reinterpret_cast<PyObject*>(TensorType), method));
     Object tuple = Object::steal(PyTuple_New(count));
     for (Py_ssize_t i = 0; i < count; ++i) PyTuple_SET_ITEM(tuple.get(), i, Py_NewRef(args[i]));
-    static PyObject* call = python_function("_call").release();
+    static constinit Lookup call{"rushlight_core.overrides", "_call"};
     Object none = Object::steal(PyDict_New());
-    return Object::steal(PyObject_CallFunctionObjArgs(call, func.get(), overriding.list().get(), tuple.get(),
-                                                      none.get(), nullptr))
+    return Object::steal(PyObject_CallFunctionObjArgs(call.get(), func.get(), overriding.list().get(),
+                                                      tuple.get(), none.get(), nullptr))
         .release();
 }
 
@@ -293,9 +278,9 @@ void answer_by_other_class(const char* name, PyObject* self, PyObject* const* ar
     for (Py_ssize_t k = 0; k < nkw; ++k)
         if (PyDict_SetItem(keywords.get(), PyTuple_GET_ITEM(kwnames, k), args[nargs + k]) < 0)
             throw PythonError();
-    static PyObject* call = python_function("_call_by_name").release();
+    static constinit Lookup call{"rushlight_core.overrides", "_call_by_name"};
     Object result = Object::steal(
-        PyObject_CallFunction(call, "sOOO", name, candidates.get(), positional.get(), keywords.get()));
+        PyObject_CallFunction(call.get(), "sOOO", name, candidates.get(), positional.get(), keywords.get()));
     throw Overridden{result.release()};
 }
 

@@ -1,9 +1,7 @@
 // The Python headers, errors in both directions, and the object types of this module.
 #pragma once
 
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
-
+#include "python/gil.h"
 #include "rushlight/random.h"
 #include "rushlight/tensor.h"
 
@@ -55,7 +53,11 @@ class Object {
         std::swap(p_, other.p_);
         return *this;
     }
-    ~Object() { Py_XDECREF(p_); }
+    ~Object() {
+        if (!p_) return;
+        sleep_unless_gil();
+        Py_DECREF(p_);
+    }
     PyObject* get() const { return p_; }
     PyObject* release() { return std::exchange(p_, nullptr); }
     explicit operator bool() const { return p_ != nullptr; }
@@ -63,6 +65,27 @@ class Object {
   private:
     explicit Object(PyObject* p) : p_(p) {}
     PyObject* p_ = nullptr;
+};
+
+/// A module's function or type, looked up when it is first asked for. `static constinit`, so that it has no guard: a thread
+/// that holds the GIL would wait there for one that gives it up in the import.
+class Lookup {
+  public:
+    constexpr Lookup(const char* module, const char* name) : module_(module), name_(name) {}
+    /// Borrowed; it is never freed. Throws where the import fails, and tries again the next time.
+    PyObject* get() {
+        if (!found_) [[unlikely]] {
+            Object module = Object::steal(PyImport_ImportModule(module_));
+            Object found = Object::steal(PyObject_GetAttrString(module.get(), name_));
+            if (!found_) found_ = found.release();
+        }
+        return found_;
+    }
+
+  private:
+    const char* module_;
+    const char* name_;
+    PyObject* found_ = nullptr;
 };
 
 // --- Tensor (tensor_type.cpp) ---

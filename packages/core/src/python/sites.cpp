@@ -19,6 +19,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "python/gil.h"
 #include "rushlight/site.h"
 
 namespace rushlight::python {
@@ -168,7 +169,7 @@ Site current(const char* op) {
 
 std::string describe_site(Site site) {
     if (!Py_IsInitialized()) return {};
-    PyGILState_STATE gil = PyGILState_Ensure();
+    WithGil gil;
     Entry entry{};
     {
         Table& t = table();
@@ -184,14 +185,13 @@ std::string describe_site(Site site) {
                std::to_string(PyCode_Addr2Line(entry.code, entry.offset));
         PyErr_Restore(type, value, traceback);
     }
-    PyGILState_Release(gil);
     return text;
 }
 
 // traceback.format_stack(), as text.
 std::string running_calls() {
     if (!Py_IsInitialized() || !PyGILState_GetThisThreadState()) return {};
-    PyGILState_STATE gil = PyGILState_Ensure();
+    WithGil gil;
     PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace);
     std::string text;
@@ -203,7 +203,6 @@ std::string running_calls() {
     Py_XDECREF(traceback);
     PyErr_Clear();
     PyErr_Restore(type, value, trace);
-    PyGILState_Release(gil);
     return text;
 }
 

@@ -21,16 +21,6 @@ int stage_of(const char* function, PyObject* o) {
     throw_value("%s(stage): must be the name of a stage, such as 'autograd' or 'tracer'", function);
 }
 
-class WithGil {
-  public:
-    WithGil() : state_(PyGILState_Ensure()) {}
-    ~WithGil() { PyGILState_Release(state_); }
-    WithGil(const WithGil&) = delete;
-
-  private:
-    PyGILState_STATE state_;
-};
-
 // --- a stage's function ---
 
 PyObject* functions_of_stages[kNumStages];  // never freed: a call may be on its way in
