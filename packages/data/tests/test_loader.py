@@ -19,6 +19,7 @@ from rushlight_data import (
     get_worker_info,
 )  # fmt: skip
 from rushlight_data.pinning import gpu_is_available
+from rushlight_data.random_streams import thread_safe_generator
 
 
 class Numbers(Dataset):
@@ -103,6 +104,25 @@ def test_threads_give_the_same_samples(transport):
     assert [batch[1] for batch in epochs(loader)[0]] == [
         list(range(i, min(i + 4, 23))) for i in range(0, 23, 4)
     ]
+
+
+class Drawn(Dataset):
+    def __getitem__(self, index):
+        return core.rand(3, generator=thread_safe_generator())
+
+    def __len__(self):
+        return 23
+
+
+def test_draws_of_threads_do_not_depend_on_each_other(transport, processes):
+    def draws(**options):
+        return [batch.tolist() for batch in DataLoader(Drawn(), 4, seed=7, **options)]
+
+    assert thread_safe_generator() is None
+    alone = draws()
+    assert draws(num_workers=2, transport=transport) == alone
+    assert draws(num_workers=3, transport=transport) == alone
+    assert draws(num_workers=2, transport=processes) == alone
 
 
 def test_reading_does_not_disturb_the_callers_streams(processes):

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import random
 import sys
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -51,8 +52,28 @@ def generator_of(seed: int) -> Any:
     return generator
 
 
+_own = threading.local()
+
+
+def give_own_generator(seed: int) -> None:
+    """Give the calling thread a generator of its own, which `seed_streams` seeds from now on."""
+    _own.generator = generator_of(seed)
+
+
+def thread_safe_generator() -> Any:
+    """In a worker that is a thread, its own generator; None elsewhere, which stands for the default one.
+
+    Threads share the global streams. What is drawn from this generator depends on the loader's seed and the batch alone,
+    and is what a worker process draws from the default one.
+    """
+    return getattr(_own, "generator", None)
+
+
 def seed_streams(seed: int) -> None:
-    """Seed the global streams of `random`, core and, if it is loaded, NumPy."""
+    """Seed the global streams of `random`, core and, if it is loaded, NumPy; and the thread's own generator."""
+    own = thread_safe_generator()
+    if own is not None:
+        own.manual_seed(seed & (_MASK >> 1))
     random.seed(seed)
     core.default_generator.manual_seed(seed & (_MASK >> 1))
     numpy = sys.modules.get("numpy")

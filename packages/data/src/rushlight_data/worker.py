@@ -15,7 +15,7 @@ import rushlight_core as core
 from .collate import allocate_batches_by
 from .errors import Failure
 from .fetch import Abandoned, Fetcher, IterableFetcher, Task
-from .random_streams import seed_streams
+from .random_streams import give_own_generator, seed_streams
 
 __all__ = ["WorkerInfo", "get_worker_info"]
 
@@ -81,6 +81,7 @@ def run(conn: Any, setup: Setup) -> None:
         _Infos.process = info
     else:
         _Infos.thread.info = info
+        give_own_generator(setup.seed)
     allocate_batches_by(setup.transport.empty)
     inbox = Inbox(conn, isolated)
     try:
