@@ -121,7 +121,9 @@ void Scheduler::number_arrivals() {
 void Scheduler::run() {
     {
         Lock lock(mutex_);
-        for (uint32_t task : std::exchange(pass_.ready_, {})) push(task);
+        try {
+            for (uint32_t task : std::exchange(pass_.ready_, {})) push(task);
+        } catch (...) { keep(std::current_exception(), kNone); }  // others may be at work already
     }
     work(true);
     {
