@@ -120,6 +120,13 @@ def test_gradients_of_log_densities(name: str) -> None:
     torch.autograd.gradcheck(lambda *p: make(*p).log_prob(t(at)), inputs)
 
 
+def test_gradients_of_distribution_functions() -> None:
+    x = t([0.1, 0.9, 3.0], grad=True)
+    a, b = t([0.4, 1.0, 7.0], grad=True), t([1.0, 2.0, 0.5], grad=True)
+    torch.autograd.gradcheck(lambda *p: D.Gamma(*p).cdf(x), [a, b])
+    torch.autograd.gradgradcheck(lambda *p: D.Gamma(*p).cdf(x), [a, b])
+
+
 def test_gradients_of_wishart_and_normal_vectors() -> None:
     factor = t([[1.5, 0.0], [0.3, 0.8]], grad=True)
     x = t([[2.0, 0.4], [0.4, 1.0]])

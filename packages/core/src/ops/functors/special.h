@@ -103,7 +103,8 @@ struct IgammaBackward {
     explicit IgammaBackward(const Scalar*) {}
     RL_HD T operator()(T grad, T a, T x) const {
         double s = static_cast<double>(a), y = static_cast<double>(x);
-        return grad * static_cast<T>(math::gamma_density(s, y) * s / y);
+        double slope = y != 0 ? math::gamma_density(s, y) * s / y : s > 1 ? 0 : s < 1 ? math::kInfinity : 1;
+        return grad * static_cast<T>(slope);
     }
 };
 
