@@ -472,3 +472,16 @@ def test_a_class_with_tables_of_its_own() -> None:
     assert patched(core.ones(1, 2)).tolist() == [[4.0]]
     with pytest.raises(AttributeError, match="no attribute 'other'"):
         patched.other
+
+
+def test_a_class_that_calls_getattr_outright():
+    class Asking(Linear):
+        def ask(self, name):
+            return self.__getattr__(name)
+
+    asking = Asking(2, 1)
+    assert asking.ask("weight") is asking.weight
+    assert asking.ask("in_features") == 2
+    with pytest.raises(AttributeError, match="no attribute 'other'"):
+        asking.ask("other")
+    assert not hasattr(Linear, "__getattr__")  # it would cost every other layer time

@@ -96,6 +96,29 @@ def test_other_values():
     assert buffer.persistent is False
 
 
+def test_arrays_and_their_numbers():
+    state = np.random.default_rng(0).bit_generator.state, np.random.RandomState(0).get_state()
+    value = {
+        "state": state[1],
+        "swapped": np.arange(3, dtype=">f8")[::-1],
+        "number": np.float32(1.5),
+        "zero": np.array(2, dtype=np.int16),
+        "same": [np.ones(2, dtype=bool)] * 2,
+    }
+    found = through(value)
+    assert found["state"][0] == "MT19937"
+    np.testing.assert_array_equal(found["state"][1], state[1][1])
+    assert found["state"][1].dtype == np.uint32
+    np.random.RandomState(1).set_state(found["state"])
+    assert found["swapped"].tolist() == [2.0, 1.0, 0.0]
+    assert found["swapped"].dtype == np.float64
+    assert type(found["number"]) is np.float32
+    assert found["number"] == 1.5
+    assert (found["zero"].shape, found["zero"].dtype, found["zero"].item()) == ((), np.int16, 2)
+    found["same"][0][0] = False
+    assert found["same"][1].tolist() == [True, True]
+
+
 def test_a_training_run_goes_on(tmp_path):
     def build():
         model = Sequential(Linear(3, 4), BatchNorm1d(4), Linear(4, 1))
@@ -227,8 +250,8 @@ def test_names_do_not_collide():
         ({"f": lambda: 1}, r"save: f is a builtins.function.*\n.*hold no code"),
         ([{1, 2}], "save: 0 is a builtins.set"),
         ({"model": Linear(1, 1)}, r"save: model is a .*Linear.*\n.*state_dict"),
-        ({"a": {"b": np.float32(1)}}, r"save: a.b is a numpy.float32.*\n.*plain int, float"),
-        ([np.ones(2)], r"numpy.ndarray.*\n.*from_numpy"),
+        ({"a": {"b": np.datetime64("2020")}}, r"save: a.b is a numpy.datetime64.*\n.*plain int, float"),
+        ([np.array(["a"])], r"numpy.ndarray.*\n.*from_numpy"),
         ({frozenset(): 1}, "frozenset"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import typing
 from typing import Any
 
@@ -24,6 +25,7 @@ IMPORTED = {
     "_dynamo": ["OptimizedModule", "config", "disable", "is_compiling", "mark_static_address"],
     "_dynamo.eval_frame": ["OptimizedModule"],
     "_dynamo.utils": ["is_compile_supported"],
+    "_higher_order_ops.associative_scan": ["associative_scan"],
     "_subclasses.fake_tensor": ["FakeTensor", "is_fake"],
     "_tensor_str": ["PRINT_OPTS", "_tensor_str", "_add_suffixes"],
     "ao.quantization": ["DeQuantStub", "FakeQuantizeBase", "ObserverBase", "QuantStub", "fuse_modules"],
@@ -46,6 +48,7 @@ IMPORTED = {
     "distributed.rpc": ["is_available"],
     "distributed.tensor": ["DTensor"],
     "futures": ["Future", "collect_all"],
+    "functional": ["einsum", "norm", "stft", "tensordot"],
     "fx": ["Graph", "GraphModule", "Interpreter", "Node", "Proxy", "Tracer", "symbolic_trace", "wrap"],
     "fx.experimental.proxy_tensor": ["get_proxy_mode"],
     "fx.node": ["Node"],
@@ -76,6 +79,7 @@ IMPORTED = {
     "optim.adam": ["Adam"],
     "optim.optimizer": ["Optimizer", "ParamsT", "required"],
     "overrides": ["TorchFunctionMode", "handle_torch_function", "has_torch_function"],
+    "quasirandom": ["SobolEngine"],
     "serialization": ["add_safe_globals", "safe_globals", "save"],
     "storage": ["TypedStorage", "UntypedStorage"],
     "torch_version": ["TorchVersion"],
@@ -195,6 +199,13 @@ def test_layers_that_compute_their_own_weight() -> None:
     assert not layer.transposed
     assert layer.output_padding == (0, 0)
     assert nn.ConvTranspose2d(2, 3, 3).transposed
+
+
+def test_dropout_that_drops_nothing_writes_nothing() -> None:
+    x = torch.randn(3, 4, requires_grad=True)
+    for layer in (nn.Dropout(0.0, inplace=True), nn.Dropout(0.5, inplace=True).eval()):
+        layer(x.softmax(-1)).square().sum().backward()
+    assert x.grad is not None
 
 
 def test_hints_of_types_can_be_read() -> None:
@@ -339,6 +350,37 @@ def test_operators_by_their_inner_names() -> None:
         aten._no_such.default(x)
 
 
+def test_shapes_of_an_operator_that_is_not_there_yet() -> None:
+    torch.library.register_fake("programs::doubled", lambda x: torch.empty_like(x))
+    with pytest.raises(AttributeError, match="programs::doubled"):
+        torch.ops.programs.doubled
+    doubled = torch.library.custom_op("programs::doubled", lambda x: 2 * x, mutates_args=())
+    assert doubled(torch.ones(3, device="meta")).shape == (3,)
+    assert doubled(torch.ones(1)).item() == 2.0
+    keys = torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastCPU) | torch._C.DispatchKeySet("CPU")
+    with torch._C._ExcludeDispatchKeyGuard(keys):
+        pass
+
+
+def test_points_that_fill_a_cube() -> None:
+    engine = torch.quasirandom.SobolEngine
+    with pytest.raises(ValueError, match="21201"):
+        engine(0)
+    if importlib.util.find_spec("scipy") is None:
+        with pytest.raises(ImportError, match="SciPy"):
+            engine(2)
+        return
+    points = engine(3).draw(4)
+    assert points.tolist() == [[0.0, 0.0, 0.0], [0.5, 0.5, 0.5], [0.75, 0.25, 0.25], [0.25, 0.75, 0.75]]
+    later = engine(3).fast_forward(2)
+    assert torch.equal(later.draw(2), points[2:])
+    assert torch.equal(later.reset().draw_base2(2), points)
+    assert engine(2, scramble=True, seed=3).draw(8).unique().numel() == 16
+    with pytest.raises(ValueError, match="not even"):
+        later.draw(1)
+        later.draw_base2(1)
+
+
 def test_a_file_from_a_folder_of_what_was_fetched(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TORCH_HOME", str(tmp_path))
     assert torch.hub.get_dir() == str(tmp_path / "hub")
@@ -349,3 +391,29 @@ def test_a_file_from_a_folder_of_what_was_fetched(tmp_path: Any, monkeypatch: py
     with pytest.raises(RuntimeError, match="SHA-256"):
         torch.hub.download_url_to_file(weights.as_uri(), str(tmp_path / "copy"), hash_prefix="00000000")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["hub", "weights.pt"]
+
+
+@pytest.mark.parametrize("length", [2, 3, 4, 7, 8])
+def test_running_results_of_an_associative_function(length: int) -> None:
+    from rushlight._higher_order_ops.associative_scan import associative_scan
+
+    torch.manual_seed(0)
+    gates, inputs = torch.rand(2, length, 3, requires_grad=True), torch.randn(2, length, 3)
+
+    def combine(left: Any, right: Any) -> Any:
+        return {"a": left["a"] * right["a"], "b": right["a"] * left["b"] + right["b"]}
+
+    found = associative_scan(combine, {"a": gates, "b": inputs}, dim=1)["b"]
+    state, states = torch.zeros(2, 3), []
+    for i in range(length):
+        state = gates[:, i] * state + inputs[:, i]
+        states.append(state)
+    expected = torch.stack(states, 1)
+    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(
+        torch.autograd.grad(found.square().sum(), gates), torch.autograd.grad(expected.square().sum(), gates)
+    )
+    sums = associative_scan(torch.add, torch.arange(length), 0, reverse=True)
+    assert sums.tolist() == [sum(range(i, length)) for i in range(length)]
+    with pytest.raises(ValueError, match="one length"):
+        associative_scan(combine, {"a": gates, "b": inputs[:, :0]}, dim=1)

@@ -14,6 +14,8 @@ from rushlight_core import Tensor, is_grad_enabled
 __all__ = ["CustomOpDef", "custom_op", "get_op", "register_autograd", "register_fake", "register_kernel"]
 
 _ops: dict[str, CustomOpDef] = {}
+# Shapes that were registered before the operator was made, as libraries do that may not find their compiled part.
+_early_shapes: dict[str, Callable[..., Any]] = {}
 
 
 class CustomOpDef:
@@ -243,6 +245,8 @@ def custom_op(
 
     def make(function: Callable[..., Any]) -> CustomOpDef:
         made = _ops[name] = CustomOpDef(name, function, mutated, kinds)
+        if name in _early_shapes:
+            made.register_fake(_early_shapes.pop(name))
         return made
 
     return make if fn is None else make(fn)
@@ -265,7 +269,14 @@ def register_autograd(
 
 
 def register_fake(op: str | CustomOpDef, fn: Callable[..., Any] | None = None, /) -> Any:
-    """See CustomOpDef.register_fake; also a decorator."""
+    """See CustomOpDef.register_fake; also a decorator. Of a name that no operator has, the function is kept for one."""
+    if isinstance(op, str) and op not in _ops:
+
+        def keep(function: Callable[..., Any]) -> Callable[..., Any]:
+            _early_shapes[op] = function
+            return function
+
+        return keep if fn is None else keep(fn)
     return get_op(op).register_fake if fn is None else get_op(op).register_fake(fn)
 
 

@@ -260,7 +260,7 @@ def __getattr__(name: str) -> object:
 
         if name in OTHERS:
             return OTHERS[name]
-    if name in ("_assert", "_check"):
+    if name in ("_assert", "_assert_async", "_check"):
         from . import _sym
 
         return getattr(_sym, name)

@@ -84,3 +84,9 @@ def _check(cond: Any, message: Any = None) -> None:
     """Raises RuntimeError with message() where `cond` is false."""
     if not cond:
         raise RuntimeError(message() if callable(message) else message or "a check failed")
+
+
+def _assert_async(condition: Any, message: str = "") -> None:
+    """Raises RuntimeError where a tensor of one truth is false. The host waits for it."""
+    if not bool(condition):
+        raise RuntimeError(message or "an assertion of a tensor's truth failed")

@@ -23,8 +23,8 @@ _NOTHING: Any = object()
 
 
 class _OverriddenGetattr:
-    """A last base for subclasses that define `__getattr__`, for their `super().__getattr__(name)`, and for those that define
-    `__setattr__`, and may put tables of their own into an instance.
+    """A last base for subclasses that define `__getattr__` or call it outright (`super().__getattr__(name)`), and for those
+    that define `__setattr__`, and may put tables of their own into an instance.
 
     Module itself must not define it; see Note [Attributes of a module].
     """
@@ -81,6 +81,8 @@ class Module(Traversal, Hooks, State):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         overrides = "__getattr__" in cls.__dict__ or "__setattr__" in cls.__dict__
+        for member in () if overrides else cls.__dict__.values():
+            overrides |= "__getattr__" in getattr(getattr(member, "__code__", None), "co_names", ())
         if overrides and not issubclass(cls, _OverriddenGetattr):
             cls.__bases__ = (*cls.__bases__, _OverriddenGetattr)
 

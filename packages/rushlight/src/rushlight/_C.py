@@ -41,6 +41,37 @@ class TensorType:
     """The type of a tensor in a traced program, for annotations."""
 
 
+class _Keys(type):
+    def __getattr__(cls, name: str) -> str:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return name
+
+
+class DispatchKey(metaclass=_Keys):
+    """Names of PyTorch's stages of dispatch: each is a string, and there are no such stages."""
+
+
+class DispatchKeySet(frozenset[str]):
+    """A set of such names."""
+
+    def __new__(cls, key: str) -> DispatchKeySet:
+        return super().__new__(cls, (key,))
+
+
+class _ExcludeDispatchKeyGuard:
+    """A block; nothing is done."""
+
+    def __init__(self, keys: Any) -> None:
+        pass
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+
 _TensorMeta = type(_core.Tensor)
 
 
@@ -50,6 +81,10 @@ def _log_api_usage_once(event: str) -> None:
 
 def _get_tracing_state() -> None:
     return None
+
+
+def _are_functorch_transforms_active() -> bool:
+    return False  # asked by who would read values of batched tensors; that raises, and says so
 
 
 def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:

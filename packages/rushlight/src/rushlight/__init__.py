@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from rushlight import distributed as distributed
     from rushlight import distributions as distributions
     from rushlight import func as func
+    from rushlight import functional as functional
     from rushlight import futures as futures
     from rushlight import fx as fx
     from rushlight import hub as hub
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from rushlight import ops as ops
     from rushlight import optim as optim
     from rushlight import profiler as profiler
+    from rushlight import quasirandom as quasirandom
     from rushlight import random as random
     from rushlight import serialization as serialization
     from rushlight import storage as storage
@@ -88,6 +90,7 @@ _MODULES = (
     "distributions",
     "fft",
     "func",
+    "functional",
     "futures",
     "fx",
     "hub",
@@ -102,6 +105,7 @@ _MODULES = (
     "optim",
     "overrides",
     "profiler",
+    "quasirandom",
     "random",
     "serialization",
     "special",
@@ -137,7 +141,14 @@ __all__ = [*{*rushlight_core.__all__, *_MODULES, *_ELSEWHERE} - _NOT_FOR_ALL]
 if not TYPE_CHECKING:  # a checker would take every name for one that is there
 
     def __getattr__(name: str) -> object:
-        if name in _MODULES or name in ("_C", "__config__", "_dynamo", "_tensor_str"):
+        if name in _MODULES or name in (
+            "_C",
+            "__config__",
+            "_dynamo",
+            "_higher_order_ops",
+            "_subclasses",
+            "_tensor_str",
+        ):
             from importlib import import_module
 
             return import_module(f"rushlight.{name}")

@@ -89,17 +89,17 @@ class TransformedDistribution(Distribution):
         more = len(self.event_shape) - support.event_dim
         return constraints.independent(support, more) if more > 0 else support
 
-    def _apply(self, value: Tensor) -> Tensor:
+    def _push_forward(self, value: Tensor) -> Tensor:
         for transform in self.transforms:
             value = transform(value)
         return value
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         with core.no_grad():
-            return self._apply(self.base_dist.sample(sample_shape))
+            return self._push_forward(self.base_dist.sample(sample_shape))
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        return self._apply(self.base_dist.rsample(sample_shape))
+        return self._push_forward(self.base_dist.rsample(sample_shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
@@ -134,4 +134,4 @@ class TransformedDistribution(Distribution):
         return self._turned(self.base_dist.cdf(value))
 
     def icdf(self, value: Tensor) -> Tensor:
-        return self._apply(self.base_dist.icdf(self._turned(value)))
+        return self._push_forward(self.base_dist.icdf(self._turned(value)))

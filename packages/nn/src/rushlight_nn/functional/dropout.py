@@ -14,7 +14,9 @@ _dropout_ = operator("dropout_")
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Zero each element with probability `p` and scale the others by 1 / (1 - p) (Srivastava et al. 2014)."""
     check_probability("dropout", p)
-    return _dropout_(input, p, training) if inplace else _dropout(input, p, training)
+    if inplace:  # what changes nothing writes nothing: the tensor may have been saved for a gradient
+        return _dropout_(input, p, training) if training and p > 0.0 else input
+    return _dropout(input, p, training)
 
 
 def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:

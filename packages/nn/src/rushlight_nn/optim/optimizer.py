@@ -100,6 +100,9 @@ class Optimizer:
         group["params"] = params
         self.param_groups.append({"params": params, **{k: v for k, v in group.items() if k != "params"}})
 
+    def _patch_step_function(self) -> None:
+        """Called by optimizers that wrap another and do not run `__init__`; hooks of steps need no preparation here."""
+
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Drop the gradients of all parameters, or with `set_to_none=False` fill them with zeros."""
         if set_to_none:

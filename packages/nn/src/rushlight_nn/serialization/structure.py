@@ -7,6 +7,7 @@ whose key "!" says what it is.
 from __future__ import annotations
 
 import math
+import sys
 from collections import OrderedDict
 from collections.abc import Callable
 
@@ -47,12 +48,24 @@ class Encoder:
                 _TAG: kind.__name__,
                 "value": str(value).removeprefix("torch.").removeprefix("rushlight."),
             }
+        numpy = sys.modules.get("numpy")
+        if (
+            numpy is not None
+            and isinstance(value, (numpy.ndarray, numpy.generic))
+            and value.dtype.kind in "biufc"
+        ):
+            return self._encode_array(numpy, value, path)
         if kind in (list, tuple, dict, OrderedDict, core.Size):
             return self._encode_container(value, kind, path)
         raise TypeError(
             f"save: {path or 'the object'} is a {kind.__module__}.{kind.__qualname__}, which is not data\n"
             f"hint: {_hint(value)}"
         )
+
+    def _encode_array(self, numpy: Any, value: Any, path: str) -> Any:
+        copy = numpy.array(value, dtype=value.dtype.newbyteorder("="), order="C")
+        kind = "ndarray" if isinstance(value, numpy.ndarray) else "scalar"
+        return {_TAG: kind, "number": self._number(core.from_numpy(copy), path)}
 
     def _encode_container(self, value: Any, kind: Any, path: str) -> Any:
         if id(value) in self._open:
@@ -135,6 +148,9 @@ def decode(node: Any, tensor: Callable[[int], Tensor]) -> Any:
         return {key: decode(value, tensor) for key, value in node.items()}
     if tag == "tensor":
         return tensor(node.get("number"))
+    if tag in ("ndarray", "scalar"):
+        array = tensor(node.get("number")).cpu().numpy()
+        return array if tag == "ndarray" else array[()]
     try:
         if tag == "float":
             return float(node["value"])

@@ -32,7 +32,7 @@ __all__ = [
 config: Any = SimpleNamespace(suppress_errors=False, cache_size_limit=8, verbose=False)
 
 
-def mark_dynamic(t: Any, index: Any, **options: Any) -> None:
+def mark_dynamic(t: Any, index: Any = None, **options: Any) -> None:
     """Accepted; nothing is done."""
 
 

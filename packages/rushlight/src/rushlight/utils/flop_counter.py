@@ -13,6 +13,14 @@ class FlopCounterMode:
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         pass
 
+    def get_flop_counts(self) -> dict[str, dict[Any, int]]:
+        """What was counted: nothing."""
+        return {}
+
+    def get_total_flops(self) -> int:
+        """How many there were: none was counted."""
+        return 0
+
     def __enter__(self) -> NoReturn:
         raise NotImplementedError(
             "FlopCounterMode: operations are not counted\nhint: rushlight.profiler counts time and memory"

@@ -1,0 +1,1 @@
+"""Operators that take functions, by the files that PyTorch has them in."""

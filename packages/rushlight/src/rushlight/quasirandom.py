@@ -1,0 +1,94 @@
+"""Points that fill a cube evenly: the sequence of Sobol, with SciPy's numbers of directions."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import rushlight_core as core
+from rushlight_core import Tensor
+
+__all__ = ["SobolEngine"]
+
+
+class SobolEngine:
+    """Draws points of [0, 1)^dimension, each new one where the others are not.
+
+    Args:
+        dimension: at most `MAXDIM`.
+        scramble: whether the sequence is shifted and its digits mixed at random, as is needed for estimates of errors. The
+            numbers are SciPy's for a seed.
+        seed: of the scrambling; the default generator's next number by default.
+
+    Raises:
+        ImportError: SciPy, which has the table of Joe and Kuo (2008), is not installed.
+        ValueError: there are no points of so many dimensions.
+    """
+
+    MAXBIT = 30
+    MAXDIM = 21201
+
+    def __init__(self, dimension: int, scramble: bool = False, seed: int | None = None) -> None:
+        if not 1 <= dimension <= self.MAXDIM:
+            raise ValueError(
+                f"SobolEngine(dimension): got {dimension}, needs a number from 1 to {self.MAXDIM}"
+            )
+        try:
+            qmc: Any = import_module("scipy.stats").qmc
+        except ImportError as error:
+            raise ImportError("SobolEngine(): needs SciPy\nhint: pip install scipy") from error
+        self.dimension = dimension
+        self.scramble = scramble
+        if scramble and seed is None:
+            seed = int(core.randint(2**31, ()).item())
+        self.seed = seed
+        try:
+            self._sequence: Any = qmc.Sobol(dimension, scramble=scramble, bits=self.MAXBIT, rng=seed)
+        except TypeError:  # SciPy before 1.15
+            self._sequence = qmc.Sobol(dimension, scramble=scramble, bits=self.MAXBIT, seed=seed)
+        self.num_generated = 0
+
+    def draw(self, n: int = 1, out: Tensor | None = None, dtype: Any = None) -> Tensor:
+        """The next `n` points, (n, dimension), of the default dtype or another."""
+        import warnings
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # SciPy's advice to draw a power of two
+            points = core.from_numpy(self._sequence.random(n))
+        self.num_generated += n
+        points = points.to(dtype or core.get_default_dtype())
+        if out is None:
+            return points
+        return out.resize_(points.shape).copy_(points)
+
+    def draw_base2(self, m: int, out: Tensor | None = None, dtype: Any = None) -> Tensor:
+        """The next 2^m points: even in all dimensions if as many were drawn before, or none.
+
+        Raises:
+            ValueError: another number was drawn before.
+        """
+        n = 2**m
+        if self.num_generated & (self.num_generated - 1) or (self.num_generated and self.num_generated % n):
+            raise ValueError(
+                f"draw_base2(m): {self.num_generated} points were drawn before, with {n} more they are not even\n"
+                "hint: reset(), or draw()"
+            )
+        return self.draw(n, out, dtype)
+
+    def reset(self) -> SobolEngine:
+        """Begins again."""
+        self._sequence.reset()
+        self.num_generated = 0
+        return self
+
+    def fast_forward(self, n: int) -> SobolEngine:
+        """Leaves out `n` points."""
+        self._sequence.fast_forward(n)
+        self.num_generated += n
+        return self
+
+    def __repr__(self) -> str:
+        text = f"dimension={self.dimension}"
+        if self.scramble:
+            text += ", scramble=True"
+        return f"SobolEngine({text}{'' if self.seed is None else f', seed={self.seed}'})"
