@@ -156,6 +156,8 @@ def signatures_of(
     if builtin:
         known = stub.get(value.__name__)  # linalg.norm is linalg_norm
         if known:
+            said = signatures_of_docstring(name, value.__doc__ or "")
+            known = [_as_documented(s, said) for s in known]
             nameless = _takes_no_keywords(value, None if inspect.isbuiltin(value) else owner)
             return [_by_position(s) for s in known] if nameless else known
     try:
@@ -170,8 +172,25 @@ def signatures_of(
             found = [_without_self(s) for s in found] if inspect.isclass(value) else found
             return [s for s in found if not _is_vague(s)]
         said = [] if inspect.isclass(value) else signatures_of_docstring(name, value.__doc__ or "")
-        return said or stub.get(name, [])
+        # A function written in Python may have an operator's name and be another: nn.init.eye is not torch.eye.
+        return said or ([] if inspect.isfunction(value) else stub.get(name, []))
     return found
+
+
+def _as_documented(signature: inspect.Signature, said: list[inspect.Signature]) -> inspect.Signature:
+    """A stub's signature, without defaults that the docstring has not: linspace(steps=None) was given up long ago."""
+    required = [{n for n, p in s.parameters.items() if p.default is p.empty} for s in said]
+    known = {n for s in said for n in s.parameters}
+    parameters: list[inspect.Parameter] = []
+    for p in signature.parameters.values():
+        everywhere = p.name in known and all(
+            p.name in r or p.name not in s.parameters for r, s in zip(required, said, strict=True)
+        )
+        before = all(q.default is q.empty for q in parameters if q.kind == q.POSITIONAL_OR_KEYWORD)
+        if p.kind == p.POSITIONAL_OR_KEYWORD and p.default is None and everywhere and before:
+            p = p.replace(default=p.empty)
+        parameters.append(p)
+    return signature.replace(parameters=parameters)
 
 
 def _is_vague(signature: inspect.Signature) -> bool:
@@ -397,7 +416,9 @@ def _here(name: str, mine: inspect.Signature, aliases: dict[str, str]) -> str:
 
 
 def _same_default(theirs: Any, ours: Any) -> bool:
-    if {str(theirs).removesuffix("_format"), str(ours)} == {"torch.contiguous", "contiguous"}:
+    # Orders of strides go by other names here, and none is the order that the input has.
+    formats = [str(value).removeprefix("torch.").removesuffix("_format") for value in (theirs, ours)]
+    if formats in (["contiguous", "contiguous"], ["preserve", "None"]):
         return True
     if any(value is UNKNOWN or " object at 0x" in str(value) for value in (theirs, ours)):
         return True

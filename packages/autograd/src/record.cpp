@@ -89,6 +89,16 @@ Tensor as_strided_autograd(const Operator& op, StageMask mask, const Tensor& inp
     return result;
 }
 
+// The tangent in the order of the input's memory, so that the same strides see the same of it.
+Tensor tangent_in_memory(const char* op, const Tensor& input) {
+    Tensor given = tangent(input);
+    if (std::equal(input.strides().begin(), input.strides().end(), given.strides().begin())) return given;
+    RL_CHECK(input.impl()->has(Flag::Dense), throw_not_implemented,
+             "%s: forward mode needs an input without gaps", op);
+    Tensor laid_out = make_like(input, given.dtype());
+    return ops::copy_(laid_out, given, false);
+}
+
 // Forward mode of as_strided: the tangent, laid out as the input is.
 Tensor as_strided_dual(const Operator& op, StageMask mask, const Tensor& input, IntList size, IntList stride,
                        std::optional<int64_t> storage_offset) {
@@ -97,16 +107,66 @@ Tensor as_strided_dual(const Operator& op, StageMask mask, const Tensor& input, 
     if (!level) return C::next(op, mask & ~bit(Stage::Dual), input, size, stride, storage_offset);
     AtLevel at(level);
     Tensor result = C::next(op, at.rest(mask), input, size, stride, storage_offset);
-    Tensor given = tangent(input);
-    int64_t offset = storage_offset.value_or(input.impl()->offset()) - input.impl()->offset();
-    if (!std::equal(input.strides().begin(), input.strides().end(), given.strides().begin())) {
-        RL_CHECK(input.impl()->has(Flag::Dense), throw_not_implemented,
-                 "as_strided: forward mode needs an input without gaps");
-        Tensor laid_out = make_like(input, given.dtype());
-        given = ops::copy_(laid_out, given, false);
-    }
+    const Tensor given = tangent_in_memory(op.name, input);
+    const int64_t offset = storage_offset.value_or(input.impl()->offset()) - input.impl()->offset();
     set_tangent(result, ops::as_strided(given, size, stride, given.impl()->offset() + offset));
     return result;
+}
+
+// In place it is the same view, of the tensor as it was. A view reads its root's history in its new geometry from now on.
+Tensor as_strided_inplace_autograd(const Operator& op, StageMask mask, const Tensor& input, IntList size,
+                                   IntList stride, std::optional<int64_t> storage_offset) {
+    using C = Call<Tensor(const Tensor&, IntList, IntList, std::optional<int64_t>)>;
+    const StageMask rest = mask & ~bit(Stage::Autograd);
+    check_inplace("as_strided_", input);
+    if (!needs_grad(input)) return C::next(op, rest, input, size, stride, storage_offset);
+    if (input.impl()->is_view()) {
+        C::next(op, rest, input, size, stride, storage_offset);
+        if (Meta* m = meta_or_null(input.impl())) m->grad_fn = nullptr;  // Note [Stale views]
+        return input;
+    }
+    const Tensor before = make_alias(input);
+    Edge edge = recorded_edge(input);
+    C::next(op, rest, input, size, stride, storage_offset);
+    auto node = Ref<Node>::adopt(new ViewOfRoot(before, input));
+    node->edges()[0] = std::move(edge);
+    rebase_history(input, node);
+    return input;
+}
+Tensor as_strided_inplace_dual(const Operator& op, StageMask mask, const Tensor& input, IntList size,
+                               IntList stride, std::optional<int64_t> storage_offset) {
+    using C = Call<Tensor(const Tensor&, IntList, IntList, std::optional<int64_t>)>;
+    const Level level = innermost_level(input);
+    if (!level) return C::next(op, mask & ~bit(Stage::Dual), input, size, stride, storage_offset);
+    AtLevel at(level);
+    const int64_t former = input.impl()->offset();
+    const Tensor given = tangent_in_memory(op.name, input);
+    C::next(op, at.rest(mask), input, size, stride, storage_offset);
+    const int64_t offset = given.impl()->offset() + input.impl()->offset() - former;
+    set_tangent(input, ops::as_strided(given, size, stride, offset));
+    return input;
+}
+
+// A tensor that leaves its graph; what was computed from it before stays.
+Tensor detach_inplace_autograd(const Operator& op, StageMask mask, const Tensor& input) {
+    TensorImpl* impl = input.impl();
+    if (impl->has(Flag::NonLeaf) && !impl->is_view()) {
+        Meta& m = meta(impl);
+        m.grad_fn = nullptr;
+        m.index = 0;
+        ++m.generation;
+        impl->set(Flag::NonLeaf, false);
+        impl->set_stage(Stage::Autograd, false);
+    }
+    return Call<Tensor(const Tensor&)>::next(op, mask & ~bit(Stage::Autograd), input);
+}
+Tensor detach_inplace_dual(const Operator& op, StageMask mask, const Tensor& input) {
+    const Level level = innermost_level(input);
+    if (!level) return Call<Tensor(const Tensor&)>::next(op, mask & ~bit(Stage::Dual), input);
+    AtLevel at(level);
+    Call<Tensor(const Tensor&)>::next(op, at.rest(mask), input);
+    set_tangent(input, Tensor());
+    return input;
 }
 
 // Forward mode of copy_, to which derived in-place forms come down.
@@ -153,11 +213,16 @@ void initialize() {
         pthread_atfork(lock_before_fork, unlock_after_fork, unlock_after_fork);
         install_all();
         install_batch();
-        const Operator* as_strided = find_operator("as_strided");
-        install_stage(Stage::Autograd, "as_strided", as_strided->hash,
-                      reinterpret_cast<void*>(as_strided_autograd));
-        install_stage(Stage::Dual, "as_strided", as_strided->hash, reinterpret_cast<void*>(as_strided_dual));
-        install_stage(Stage::Dual, "copy_", find_operator("copy_")->hash, reinterpret_cast<void*>(copy_dual));
+        const auto by_hand = [](Stage stage, const char* name, auto* function) {
+            install_stage(stage, name, find_operator(name)->hash, reinterpret_cast<void*>(function));
+        };
+        by_hand(Stage::Autograd, "as_strided", as_strided_autograd);
+        by_hand(Stage::Dual, "as_strided", as_strided_dual);
+        by_hand(Stage::Autograd, "as_strided_", as_strided_inplace_autograd);
+        by_hand(Stage::Dual, "as_strided_", as_strided_inplace_dual);
+        by_hand(Stage::Autograd, "detach_", detach_inplace_autograd);
+        by_hand(Stage::Dual, "detach_", detach_inplace_dual);
+        by_hand(Stage::Dual, "copy_", copy_dual);
     });
 }
 

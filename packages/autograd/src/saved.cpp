@@ -64,6 +64,8 @@ void SavedTensor::fail(Node* node) const {
         tensor_.version(), writer.empty() ? "" : ", last by ", writer.c_str());
 }
 
+Tensor SavedShape::cast(const Tensor& grad, DType dtype) { return ops::_to_copy(grad, dtype, std::nullopt); }
+
 Tensor SavedShape::reduce(Tensor grad) const {
     Tensor result = std::move(grad);
     auto wanted = static_cast<int64_t>(sizes_.size());
@@ -75,7 +77,7 @@ Tensor SavedShape::reduce(Tensor grad) const {
             (sizes_[static_cast<size_t>(d - lead)] == 1 && result.sizes()[static_cast<size_t>(d)] != 1))
             dims[n++] = d;
     if (n) result = ops::sum(result, IntList(dims, n), true, std::nullopt);
-    if (lead > 0) result = ops::view(result, sizes_);
+    if (lead != 0) result = ops::view(result, sizes_);  // below 0: the argument had more dimensions of size 1
     if (result.dtype() != dtype_ || result.device() != device_)
         result = ops::_to_copy(result, dtype_, device_);
     return result;

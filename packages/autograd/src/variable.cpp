@@ -183,6 +183,7 @@ void check_inplace(const char* op, const Tensor& t) {
 // view's part of the gradient through the operator and the rest past it (WriteThroughView), and the root's generation
 // grows, so that every view, this one included, reads its history anew.
 void rebase_history(const Tensor& t, const Ref<Node>& node, uint32_t index) {
+    if (!is_differentiable(t.dtype())) return;  // what is written to integers has no gradient
     TensorImpl* impl = t.impl();
     RL_CHECK(!impl->has(Flag::DetachedView), throw_runtime,
              "%s: this view was made under no_grad, so an in-place operator on it cannot be recorded\n"

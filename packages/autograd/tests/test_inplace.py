@@ -76,6 +76,65 @@ def test_a_window_that_overlaps_itself() -> None:
     both(f, leaf(4))
 
 
+def test_another_geometry_in_place() -> None:
+    def f(x):
+        y = x * 1
+        y.as_strided_((2, 2), (2, 1), 1)
+        return y * y
+
+    both(f, leaf(6))
+
+    def g(x):
+        base = x * 1
+        view = base[1:]
+        view.as_strided_((2,), (2,), 1)
+        view.mul_(3.0)
+        return base * base
+
+    both(g, leaf(6))
+    with pytest.raises(RuntimeError, match="leaf"):
+        leaf(6).as_strided_((2,), (1,))
+
+
+def test_a_tensor_leaves_its_graph() -> None:
+    x = leaf(3)
+    y = x * 2
+    z = y * y
+    assert y.detach_() is y
+    assert y.grad_fn is None
+    assert not y.requires_grad
+    z.backward(ones(x))
+    assert core.allclose(x.grad, 8 * x)
+    assert not (y * 2).requires_grad
+    y.requires_grad_()
+    (y * 3).sum().backward()
+    assert y.grad.tolist() == [3, 3, 3]
+    with pytest.raises(RuntimeError, match="view"):
+        (x * 2)[:1].detach_()
+
+
+@pytest.mark.parametrize("name", ["selu_", "celu_", "relu6_", "rrelu_", "polygamma_", "clamp_"])
+def test_composites_in_place_keep_what_they_read(name: str) -> None:
+    """Their parts save the tensor as it was before it was written."""
+    more = {"polygamma_": (1,), "clamp_": (leaf(3), 5.0), "rrelu_": (0.2, 0.2)}.get(name, ())
+
+    def f(x):
+        y = x * 1
+        function = getattr(y, name, None) or (lambda *args: getattr(core, name)(y, *args))
+        function(*more)
+        return y
+
+    both(f, leaf(3))
+
+
+def test_what_is_written_to_integers_has_no_gradient() -> None:
+    x = leaf(2)
+    y = core.zeros(2, dtype=core.int64).copy_(x)
+    assert not y.requires_grad
+    z = core.zeros(2, dtype=core.int64).fill_(x[0])
+    assert not z.requires_grad
+
+
 def test_the_error_names_both_lines() -> None:
     x = leaf(3)
     y = x * 2

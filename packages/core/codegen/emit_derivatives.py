@@ -269,7 +269,7 @@ class _Emitter:
                 lines.append(f"    f::spread({self._share(text)}, *this, {self._edge(name)}, out);")
             else:
                 text = self._share(text)
-                fit = f"{cpp_name(name)}_fit.fit({text})" if name in self._fitted() else text
+                fit = f"{cpp_name(name)}_fit.fit({text}, grad)" if name in self._fitted() else text
                 lines.append(f"    out[{self._edge(name)}] = {fit};")
         else:
             lines.append(f"    auto shares = {text};")

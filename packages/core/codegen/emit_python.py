@@ -152,6 +152,8 @@ def _case(name: str, i: int, op: Op, form: Form) -> list[str]:
     if form.kind == "Functional" and "out" in op.variants:
         j = len(form.schema.arguments)
         outs = [f"p.out({j}, {k}, {len(fields)})" for k in range(len(fields))]
+        if form.schema.returns[0].type == "Tensor[]":
+            outs = [f"p.outs({j})"]
         lines.append(f"if (p.has({j})) return wrap(ops::{op.base}_out({', '.join(given + outs)}){extra});")
     call = f"ops::{form.function}({', '.join(given)})"
     if not form.schema.returns:

@@ -149,7 +149,9 @@ def _signatures(op: Op, name: str, method: bool) -> list[str]:
             parts += ["layout: object = None", "pin_memory: _bool | None = False"]
         if out:
             parts += [] if starred else ["*"]
-            parts.append(f"out: {'Tensor' if count == 1 else 'tuple[Tensor, ...]'} | None = None")
+            kind = "Tensor" if count == 1 else "tuple[Tensor, ...]"
+            kind = "Sequence[Tensor]" if form.schema.returns[0].type == "Tensor[]" else kind
+            parts.append(f"out: {kind} | None = None")
         found.append(f"({', '.join(parts)}){end}")
     return found
 

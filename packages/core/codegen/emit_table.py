@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .emit_bodies import BODIES, body_header
+from .expects import checks_of
 from .model import Form, Op
 from .schema import Argument, cpp_name
 from .writer import GENERATED, shards
@@ -39,6 +40,8 @@ def _shard(ops: list[Op]) -> str:
     if "reduce" in kinds:
         includes |= {"ops/reduce.h", "cpu/capability.h"}
     for op in ops:
+        if op.expects:
+            includes.add("ops/expects.h")
         if op.kind in BODIES:
             includes.add(body_header(op))
         if op.kind == "custom":
@@ -114,8 +117,11 @@ def _written_forms(op: Op, copy: str) -> list[str]:
     lines: list[str] = []
     natural = op.forms()[0]
     if (form := _form(op, "InPlace")) and form is not natural and not op.is_inplace:
-        first = cpp_name(op.schema.arguments[0].name)
-        lines += _function(form, [f'return {copy}_inplace("{op.base}", {first}, {_call(natural)});'])
+        first, *others = [cpp_name(a.name) for a in op.schema.arguments]
+        tensors = ", ".join(cpp_name(a.name) for a in op.tensors)
+        given = f"unwritten({tensors})" if copy == "op_copy" else first
+        made = f"{_base(natural)}({', '.join([given, *others])})"
+        lines += _function(form, [f'return {copy}_inplace("{op.base}", {first}, {made});'])
     if form := _form(op, "Out"):
         outs = ", ".join(cpp_name(r.name or "out") for r in op.schema.returns)
         lines += _function(form, [f'return {copy}_out("{op.base}", {_call(natural)}, {outs});'])
@@ -217,6 +223,19 @@ _ACROSS_DEVICES = {
 }
 
 
+def _expecting(op: Op) -> tuple[list[str], list[str]]:
+    """The function that checks the arguments as the entry says, and the statement that calls it."""
+    if not op.expects:
+        return [], []
+    function = f"expect_{op.name.replace('.', '_')}"
+    lines = [
+        f"void {function}({', '.join('[[maybe_unused]] ' + p for p in op.schema.cpp_parameters().split(', '))}) {{",
+        *(f"    {line}" for line in checks_of(op)),
+        "}",
+    ]
+    return lines, [f"{function}({op.schema.cpp_arguments()});"]
+
+
 def _by_hand(op: Op) -> list[str]:
     body = [f"return {BODIES[op.kind][0]}::{op.body_name}({op.schema.cpp_arguments()});"]
     lists = any(a.type.name.endswith("[]") for a in op.tensors)
@@ -224,8 +243,11 @@ def _by_hand(op: Op) -> list[str]:
         numbers_too = "true" if op.kind == "composite" else "false"
         names = ", ".join(cpp_name(a.name) for a in op.tensors)
         body.insert(0, f'check_one_device("{op.base.lstrip("_")}", {numbers_too}, {names});')
-    return _function(op.forms()[0], body) + _written_forms(
-        op, "op_copy" if op.kind == "composite" else "copy"
+    checks, checked = _expecting(op)
+    return (
+        checks
+        + _function(op.forms()[0], checked + body)
+        + _written_forms(op, "op_copy" if op.kind == "composite" else "copy")
     )
 
 
@@ -273,18 +295,25 @@ def _custom(op: Op) -> list[str]:
         else:
             given.append(f"k.in({at})")
             at = f"{at} + 1"
-    given += [f"k.params[{at_param + i}].{_PARAM_GETTERS[p.type.name]}" for i, p in enumerate(params)]
+    getters = ["as_complex()" if p.name in op.castable else _PARAM_GETTERS[p.type.name] for p in params]
+    given += [f"k.params[{at_param + i}].{getter}" for i, getter in enumerate(getters)]
     lines += [f"    cpu::{kernel}({', '.join(given)});", "}"]
     lines.append(f"KernelSlots {_slots(op)}{{{{{own}_thunk}}}};")
 
+    checks, checked = _expecting(op)
+    lines += checks
+
     def body(aux: bool) -> list[str]:
         generator = next((a.name for a in op.schema.arguments if a.type.name == "Generator?"), "nullptr")
-        text = [f"auto outs = rules::{op.body_name}({op.schema.cpp_arguments()});"]
+        text = [*checked, f"auto outs = rules::{op.body_name}({op.schema.cpp_arguments()});"]
         if op.aux and not aux:
             text.append(f"outs.drop_from({len(op.schema.returns)});")
         text.append(f'Launch launch("{op.base.lstrip("_")}", {_slots(op)});')
         text += [f"launch.{'inputs' if a in lists else 'input'}({cpp_name(a.name)});" for a in tensors]
-        text += [f"launch.param({cpp_name(a.name)});" for a in params]
+        text += [
+            f"launch.{'complex_param' if a.name in op.castable else 'param'}({cpp_name(a.name)});"
+            for a in params
+        ]
         if op.random:
             text.append(f"launch.random({generator});")
         condition = f"if ({op.writes_if}) " if op.writes_if else ""

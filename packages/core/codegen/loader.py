@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 
 from .argument_types import TYPE_LISTS
+from .expects import ExpectsError, checks_of
 from .model import KINDS, Op, Sample
 from .schema import SchemaError, parse_schema
 
@@ -121,4 +122,17 @@ def _op(path: Path, entry: dict[str, object]) -> Op:
         values[key] = tuple(Sample(str(text), line) for text in texts)
     aliases = values.get("aliases", {})
     aliases.pop("__line__", None)
-    return Op(name=name, schema=schema, family=path.stem, source=path, line=line, **values)
+    expects = values.get("expects", {})
+    expects.pop("__line__", None)
+    for argument in expects:
+        if argument not in [a.name for a in schema.arguments]:
+            raise fail(f"expects names {argument!r}, which is no argument")
+    values["expects"] = tuple((argument, str(text)) for argument, text in expects.items())
+    op = Op(name=name, schema=schema, family=path.stem, source=path, line=line, **values)
+    if op.expects and op.kind not in ("custom", "composite", "direct"):
+        raise fail(f"kind {op.kind} has no key 'expects'")
+    try:
+        checks_of(op)
+    except ExpectsError as error:
+        raise fail(str(error)) from None
+    return op

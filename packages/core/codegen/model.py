@@ -51,7 +51,7 @@ class Op:
     bool_inputs: tuple[str, ...] = ()
     castable: tuple[
         str, ...
-    ] = ()  # numbers of the operands' category: complex ones too, which others cannot be
+    ] = ()  # numbers that may be complex; of pointwise operators in the operands' category
     wraps: bool = False  # pointwise: integers beyond the dtype's range are taken modulo it
     aux: tuple[str, ...] = ()  # hidden results, made when a formula asks
     aliases: dict[str, str] = field(default_factory=dict, hash=False)  # other names of arguments: axis -> dim
@@ -60,6 +60,9 @@ class Op:
     writes: tuple[str, ...] = ()  # arguments that are written besides the result
     writes_if: str = ""  # bool argument without which they are not
     rule_only: tuple[str, ...] = ()  # custom: arguments that the rule sees and the kernel does not
+    expects: tuple[
+        tuple[str, str], ...
+    ] = ()  # what is asked of arguments before the body sees them: expects.py
     differentiable: bool = True
     oracle: str = ""
     samples: tuple[Sample, ...] = ()
@@ -149,7 +152,7 @@ class Form:
             return replace(schema, arguments=(first, *schema.arguments[1:]))
         if self.kind == "Out":
             extra = tuple(
-                Argument(r.name or "out", TYPES["Tensor"], keyword_only=True, write=True)
+                Argument(r.name or "out", TYPES[r.type], keyword_only=True, write=True)
                 for r in schema.returns
             )
             return replace(schema, arguments=schema.arguments + extra)

@@ -76,6 +76,7 @@ def jacrev(
     *,
     has_aux: bool = False,
     chunk_size: int | None = None,
+    _preallocate_and_copy: bool = False,
 ) -> Callable[..., Any]:
     """A function that returns the Jacobian of `func`, in reverse mode: one pass back for all elements of the output.
 
@@ -84,6 +85,7 @@ def jacrev(
         argnums: by which positional arguments, a number or a tuple of them.
         has_aux: whether `func` returns something besides, which is handed on.
         chunk_size: how many elements of the output at a time; None: all. Fewer need less memory.
+        _preallocate_and_copy: accepted; chunks are joined once, in any case.
 
     Returns:
         A function of the same arguments that returns, in the place of each tensor of the output, what the argument is, with

@@ -58,8 +58,18 @@ PyObject* method_backward(PyObject* self, PyObject* const* args, Py_ssize_t narg
     RL_CATCH
 }
 
-PyObject* method_register_hook(PyObject* self, PyObject* callable) {
+// The one argument, by position or by name.
+PyObject* hook_of(const char* format, PyObject* args, PyObject* kwargs) {
+    static const char* names[] = {"hook", nullptr};
+    PyObject* hook;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, format, const_cast<char**>(names), &hook))
+        throw PythonFailure();
+    return hook;
+}
+
+PyObject* method_register_hook(PyObject* self, PyObject* args, PyObject* kwargs) {
     RL_TRY
+    PyObject* callable = hook_of("O:register_hook", args, kwargs);
     RL_CHECK(PyCallable_Check(callable), throw_type, "register_hook(hook): must be callable, not %s",
              Py_TYPE(callable)->tp_name);
     Tensor t = self_of(self);
@@ -77,8 +87,9 @@ PyObject* method_register_hook(PyObject* self, PyObject* callable) {
     RL_CATCH
 }
 
-PyObject* method_register_post_accumulate_grad_hook(PyObject* self, PyObject* callable) {
+PyObject* method_register_post_accumulate_grad_hook(PyObject* self, PyObject* args, PyObject* kwargs) {
     RL_TRY
+    PyObject* callable = hook_of("O:register_post_accumulate_grad_hook", args, kwargs);
     RL_CHECK(PyCallable_Check(callable), throw_type,
              "register_post_accumulate_grad_hook(hook): must be callable, not %s",
              Py_TYPE(callable)->tp_name);
@@ -182,10 +193,13 @@ PyMethodDef methods[] = {
      "Adds the gradients of this tensor to the `grad` of the leaves (or of `inputs`) that it was computed from.\n"
      "gradient: of the tensor's shape; may be left out for one element.\n"
      "Raises RuntimeError for a graph that was used already and not retained."},
-    {"register_hook", method_register_hook, METH_O,
-     "hook(grad) -> Tensor or None is called when the gradient of this tensor is known, and may replace it."},
-    {"register_post_accumulate_grad_hook", method_register_post_accumulate_grad_hook, METH_O,
-     "hook(tensor) is called when a gradient has been added to `grad`."},
+    {"register_hook", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(method_register_hook)),
+     METH_VARARGS | METH_KEYWORDS,
+     "register_hook(hook)\n\nhook(grad) -> Tensor or None is called when the gradient of this tensor is known, and may replace it."},
+    {"register_post_accumulate_grad_hook",
+     reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(method_register_post_accumulate_grad_hook)),
+     METH_VARARGS | METH_KEYWORDS,
+     "register_post_accumulate_grad_hook(hook)\n\nhook(tensor) is called when a gradient has been added to `grad`."},
     {"retain_grad", method_retain_grad, METH_NOARGS,
      "Keeps the gradient of a tensor that is no leaf in `grad`."},
     {nullptr, nullptr, 0, nullptr}};

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "rushlight/complex.h"
 #include "rushlight/dtype.h"
 
 namespace rushlight {
@@ -49,18 +50,22 @@ struct Ints {
 
 /// A number, a string or a list of integers among a kernel's arguments.
 struct Param {
-    enum class Kind : uint8_t { None, Bool, Int, Float, String, Ints } kind;
+    enum class Kind : uint8_t { None, Bool, Int, Float, String, Ints, Complex } kind;
     uint32_t length;  // of a string or a list
     union {
         int64_t integer;
         double floating;
         const char* string;
         const int64_t* ints;
+        const double* parts;  // the real and the imaginary one
     };
 
     int64_t as_int() const { return kind == Kind::Float ? static_cast<int64_t>(floating) : integer; }
     double as_float() const { return kind == Kind::Float ? floating : static_cast<double>(integer); }
     bool as_bool() const { return as_float() != 0; }
+    Complex<double> as_complex() const {
+        return kind == Kind::Complex ? Complex<double>(parts[0], parts[1]) : Complex<double>(as_float(), 0);
+    }
     Ints as_ints() const { return {ints, static_cast<int64_t>(length)}; }
 };
 

@@ -137,6 +137,7 @@ _LAZY = {
             "get_deterministic_debug_mode",
             "get_float32_matmul_precision",
             "get_num_interop_threads",
+            "init_num_threads",
             "is_deterministic_algorithms_warn_only_enabled",
             "is_warn_always_enabled",
             "set_default_device",
@@ -207,6 +208,7 @@ _LAZY = {
     "amp": "",
     "array_api": "",
     "compile": "_compile",
+    "cond": "_control",
     "devices": "",
     "einsum": "_contraction",
     "tensordot": "_contraction",
@@ -215,6 +217,7 @@ _LAZY = {
     "printoptions": "_printing",
     "set_printoptions": "_printing",
     "fft": "",
+    "from_file": "_files",
     **dict.fromkeys(
         ("bartlett_window", "blackman_window", "hamming_window", "hann_window", "kaiser_window"), "_windows"
     ),

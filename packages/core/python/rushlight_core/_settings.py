@@ -114,6 +114,10 @@ def set_num_interop_threads(n: int, /) -> None:
     _interop_threads = n
 
 
+def init_num_threads() -> None:
+    """Nothing: a thread takes its share of the cores when it first computes in parallel."""
+
+
 def get_num_interop_threads() -> int:
     """What `set_num_interop_threads` has set; 1 at first."""
     return _interop_threads

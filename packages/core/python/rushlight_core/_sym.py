@@ -65,9 +65,9 @@ def sym_ite(b: bool, t: Any, f: Any) -> Any:
     return t if b else f
 
 
-def sym_sum(args: Iterable[Any]) -> Any:
-    """The sum of several numbers."""
-    return sum(args)
+def sym_sum(*args: Any) -> Any:
+    """The sum of several numbers, given one by one or in a list."""
+    return sum(args[0] if len(args) == 1 and isinstance(args[0], Iterable) else args)
 
 
 def sym_sqrt(a: Any) -> float:

@@ -1,7 +1,7 @@
 """Special functions: `rushlight.special`, under the names that PyTorch and SciPy give them.
 
 Each is an operator of core. Integers are computed in the default dtype, float16 and bfloat16 as float32, hard functions of
-any dtype as float64. `airy_ai` is not there.
+any dtype as float64.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from ._C import round as round
 from ._C import sigmoid as expit
 from ._C import sinc as sinc
 from ._C import softmax as softmax
+from ._C import special_airy_ai as airy_ai
 from ._C import special_bessel_j0 as bessel_j0
 from ._C import special_bessel_j1 as bessel_j1
 from ._C import special_bessel_y0 as bessel_y0
@@ -63,6 +64,7 @@ from ._C import special_zeta as zeta
 from ._C import xlogy as xlogy
 
 __all__ = [
+    "airy_ai",
     "bessel_j0",
     "bessel_j1",
     "bessel_y0",

@@ -82,7 +82,8 @@ void backward(const Sequence<T>& q, T* grad, T scale, const T* alpha, int64_t wi
     }
 }
 
-struct Batch {
+class Batch {
+  public:
     View log_probs, targets, input_lengths, target_lengths;
     int64_t blank;
 
@@ -92,7 +93,9 @@ struct Batch {
           targets(contiguous_in(ctx, targets)),
           input_lengths(contiguous_in(ctx, input_lengths)),
           target_lengths(contiguous_in(ctx, target_lengths)),
-          blank(blank) {}
+          blank(blank) {
+        for (int64_t n = 0; n < count(); ++n) check(n);
+    }
     int64_t time() const { return log_probs.size(0); }
     int64_t count() const { return log_probs.size(1); }
     int64_t classes() const { return log_probs.size(2); }
@@ -105,6 +108,23 @@ struct Batch {
                 input_lengths.as<int64_t>()[n],
                 target_lengths.as<int64_t>()[n],
                 blank};
+    }
+
+  private:
+    // The loops read where lengths and labels say.
+    void check(int64_t n) const {
+        const int64_t longest = targets.size(1), *labels = targets.as<int64_t>() + n * longest;
+        const int64_t steps = input_lengths.as<int64_t>()[n], length = target_lengths.as<int64_t>()[n];
+        RL_CHECK(steps >= 0 && steps <= time(), throw_runtime,
+                 "ctc_loss(input_lengths): number %lld is %lld, needs 0 to %lld", (long long)n,
+                 (long long)steps, (long long)time());
+        RL_CHECK(length >= 0 && length <= longest, throw_runtime,
+                 "ctc_loss(target_lengths): number %lld is %lld, needs 0 to %lld", (long long)n,
+                 (long long)length, (long long)longest);
+        for (int64_t i = 0; i < length; ++i)
+            RL_CHECK(labels[i] >= 0 && labels[i] < classes(), throw_runtime,
+                     "ctc_loss(targets): label %lld of target %lld is %lld, needs 0 to %lld", (long long)i,
+                     (long long)n, (long long)labels[i], (long long)classes() - 1);
     }
 };
 

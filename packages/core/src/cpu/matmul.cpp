@@ -41,6 +41,8 @@ struct Product {
     double alpha, beta;
 };
 
+bool is_zero(Complex<double> z) { return z.re == 0 && z.im == 0; }
+
 template <class T>
 Gemm<T> typed(const Product& p) {
     Gemm<T> g{p.m,
@@ -138,20 +140,20 @@ struct Part {
 
 // The two parts of a product put together, scaled and added to the addend.
 template <class T>
-void join_parts(const Product& p, const T* re, const T* im) {
+void join_parts(const Product& p, Complex<T> beta, Complex<T> alpha, const T* re, const T* im) {
     auto* out = static_cast<Complex<T>*>(const_cast<void*>(p.out.data));
     const auto* init = static_cast<const Complex<T>*>(p.init.data);
-    const T alpha = static_cast<T>(p.alpha), beta = static_cast<T>(p.beta);
+    // An infinite number times a real one has no NaN in it.
+    const auto scaled = [](Complex<T> number, Complex<T> x) {
+        return number.im == 0 ? Complex<T>(number.re * x.re, number.re * x.im) : number * x;
+    };
     parallel_for(0, p.count * p.m, 1, [&](int64_t begin, int64_t end) {
         for (int64_t row = begin; row < end; ++row) {
             const int64_t at = row * p.n;
-            for (int64_t c = 0; c < p.n; ++c) out[at + c] = {alpha * re[at + c], alpha * im[at + c]};
+            for (int64_t c = 0; c < p.n; ++c) out[at + c] = scaled(alpha, {re[at + c], im[at + c]});
             if (!init) continue;
             const Complex<T>* line = init + row / p.m * p.init.batch + row % p.m * p.init.row;
-            for (int64_t c = 0; c < p.n; ++c) {
-                const Complex<T> more = line[c * p.init.col];
-                out[at + c] = out[at + c] + Complex<T>(beta * more.re, beta * more.im);
-            }
+            for (int64_t c = 0; c < p.n; ++c) out[at + c] = out[at + c] + scaled(beta, line[c * p.init.col]);
         }
     });
 }
@@ -159,10 +161,13 @@ void join_parts(const Product& p, const T* re, const T* im) {
 void multiply(KernelContext& ctx, const View& out, const View* input, const View& a, const View& b,
               bool b_transposed, double beta, double alpha);
 
+void multiply_scaled(KernelContext& ctx, const View& out, const View* input, const View& a, const View& b,
+                     bool b_transposed, Complex<double> beta, Complex<double> alpha);
+
 // Four real products: (ar + i ai) (br + i bi) = (ar br - ai bi) + i (ar bi + ai br).
 template <class T>
 void multiply_complex(KernelContext& ctx, const View& out, const View* input, const View& a, const View& b,
-                      bool b_transposed, double beta, double alpha) {
+                      bool b_transposed, Complex<double> beta, Complex<double> alpha) {
     View real = out;
     real.dtype = real_dtype(out.dtype);
     auto plane = [&] {
@@ -180,10 +185,8 @@ void multiply_complex(KernelContext& ctx, const View& out, const View* input, co
     p.m = out.ndim > 1 ? out.size(-2) : 1;
     p.n = out.size(-1);
     p.out = {out.data, p.m * p.n, p.n, 1};
-    p.init = input == nullptr || beta == 0 ? Operand{nullptr, 0, 0, 0} : addend(ctx, *input);
-    p.alpha = alpha;
-    p.beta = beta;
-    join_parts(p, re.as<T>(), im.as<T>());
+    p.init = input == nullptr || is_zero(beta) ? Operand{nullptr, 0, 0, 0} : addend(ctx, *input);
+    join_parts(p, static_cast<Complex<T>>(beta), static_cast<Complex<T>>(alpha), re.as<T>(), im.as<T>());
 }
 
 // --- pairs of bfloat16: Note [Pairs of bfloat16] -----------------------------------------------------------------
@@ -269,10 +272,7 @@ Product product_of(KernelContext& ctx, const View& out, const View* input, const
 
 void multiply(KernelContext& ctx, const View& out, const View* input, const View& a, const View& b,
               bool b_transposed, double beta, double alpha) {
-    if (out.dtype == DType::Complex64)
-        return multiply_complex<float>(ctx, out, input, a, b, b_transposed, beta, alpha);
-    if (out.dtype == DType::Complex128)
-        return multiply_complex<double>(ctx, out, input, a, b, b_transposed, beta, alpha);
+    if (is_complex(out.dtype)) return multiply_scaled(ctx, out, input, a, b, b_transposed, beta, alpha);
     if (is_reduced(out.dtype)) {
         const WidenedOut wide(ctx, out);
         const View init = input == nullptr ? View{} : widened(ctx, *input),
@@ -289,6 +289,15 @@ void multiply(KernelContext& ctx, const View& out, const View* input, const View
     RL_CHECK(is_integral(out.dtype), throw_not_implemented, "matmul: no kernel for dtype %s on the CPU",
              name(out.dtype));
     multiply_integers(out.dtype, p);
+}
+
+void multiply_scaled(KernelContext& ctx, const View& out, const View* input, const View& a, const View& b,
+                     bool b_transposed, Complex<double> beta, Complex<double> alpha) {
+    if (out.dtype == DType::Complex64)
+        return multiply_complex<float>(ctx, out, input, a, b, b_transposed, beta, alpha);
+    if (out.dtype == DType::Complex128)
+        return multiply_complex<double>(ctx, out, input, a, b, b_transposed, beta, alpha);
+    multiply(ctx, out, input, a, b, b_transposed, beta.re, alpha.re);
 }
 
 // (..., k) as a matrix. Rows at even distances need no copy.
@@ -313,9 +322,9 @@ void mm(KernelContext& ctx, const View& out, const View& a, const View& b) {
     multiply(ctx, out, nullptr, a, b, false, 0, 1);
 }
 
-void addmm(KernelContext& ctx, const View& out, const View& input, const View& a, const View& b, double beta,
-           double alpha) {
-    multiply(ctx, out, &input, a, b, false, beta, alpha);
+void addmm(KernelContext& ctx, const View& out, const View& input, const View& a, const View& b,
+           Complex<double> beta, Complex<double> alpha) {
+    multiply_scaled(ctx, out, &input, a, b, false, beta, alpha);
 }
 
 void bmm(KernelContext& ctx, const View& out, const View& a, const View& b) {
@@ -323,8 +332,8 @@ void bmm(KernelContext& ctx, const View& out, const View& a, const View& b) {
 }
 
 void baddbmm(KernelContext& ctx, const View& out, const View& input, const View& a, const View& b,
-             double beta, double alpha) {
-    multiply(ctx, out, &input, a, b, false, beta, alpha);
+             Complex<double> beta, Complex<double> alpha) {
+    multiply_scaled(ctx, out, &input, a, b, false, beta, alpha);
 }
 
 void linear(KernelContext& ctx, const View& out, const View& input, const View& weight, const View& bias) {

@@ -10,16 +10,17 @@ namespace rushlight::cpu {
 /// out (m, n) = a (m, k) b (k, n)
 void mm(KernelContext& ctx, const View& out, const View& a, const View& b);
 
-/// out (m, n) = beta * input + alpha * a b, `input` broadcast to (m, n). With beta = 0 it is not read.
-void addmm(KernelContext& ctx, const View& out, const View& input, const View& a, const View& b, double beta,
-           double alpha);
+/// out (m, n) = beta * input + alpha * a b, `input` broadcast to (m, n). With beta = 0 it is not read. Only of
+/// complex matrices the numbers are complex.
+void addmm(KernelContext& ctx, const View& out, const View& input, const View& a, const View& b,
+           Complex<double> beta, Complex<double> alpha);
 
 /// out (batch, m, n) = a (batch, m, k) b (batch, k, n)
 void bmm(KernelContext& ctx, const View& out, const View& a, const View& b);
 
 /// out (batch, m, n) = beta * input + alpha * a b, `input` broadcast to (batch, m, n).
 void baddbmm(KernelContext& ctx, const View& out, const View& input, const View& a, const View& b,
-             double beta, double alpha);
+             Complex<double> beta, Complex<double> alpha);
 
 /// out (..., n) = input (..., k) times the transpose of weight (n, k), plus bias (n) where it is defined.
 void linear(KernelContext& ctx, const View& out, const View& input, const View& weight, const View& bias);

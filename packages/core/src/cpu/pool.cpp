@@ -72,9 +72,11 @@ void max_pool_backward(KernelContext& ctx, const char* op, int dims, const View&
                        const View& grad_output, const View& indices) {
     const WidenedOut wide(ctx, grad_input);
     const View dy = contiguous_in(ctx, widened(ctx, grad_output)), places = contiguous_in(ctx, indices);
+    const PoolGeometry g = geometry(dims, grad_input, dy);
     with_type(op, dy.dtype, [&]<class T>(T) {
-        loops<T>().max_backward(geometry(dims, grad_input, dy), wide.view().as<T>(), dy.as<T>(),
-                                places.as<int64_t>());
+        RL_CHECK(loops<T>().max_backward(g, wide.view().as<T>(), dy.as<T>(), places.as<int64_t>()),
+                 throw_index, "%s(indices): a place is out of range for the %lld of a plane", op,
+                 (long long)g.in_size());
     });
     wide.finish();
 }

@@ -25,7 +25,8 @@ template <class T>
 struct PoolLoops {
     void (*max)(KernelContext&, const PoolGeometry&, T* out, int64_t* indices,
                 const T* in);  // indices may be null
-    void (*max_backward)(const PoolGeometry&, T* grad_in, const T* grad_out, const int64_t* indices);
+    // Whether all places lie within their planes.
+    bool (*max_backward)(const PoolGeometry&, T* grad_in, const T* grad_out, const int64_t* indices);
     void (*average)(KernelContext&, const PoolGeometry&, PoolDivisor, T* out, const T* in);
     void (*average_backward)(KernelContext&, const PoolGeometry&, PoolDivisor, T* grad_in, const T* grad_out);
     // Kernel, stride, padding and dilation are not read.

@@ -2,8 +2,11 @@
 #pragma once
 
 #include <tuple>
+#include <vector>
 
 #include "ops/pointwise.h"
+#include "ops/watched.h"
+#include "rushlight/ops/clone.h"
 #include "rushlight/ops/copy_.h"
 
 namespace rushlight {
@@ -83,6 +86,29 @@ auto copy_out(const char* op, const std::tuple<T...>& results, const Out&... out
         results);
 }
 
+// Operators that give a list of tensors write as many as they give.
+inline void check_count(const char* op, size_t results, size_t outs) {
+    RL_CHECK(results == outs, throw_runtime, "%s(out): needs %zu tensors, got %zu", op, results, outs);
+}
+template <class Copy>
+std::vector<Tensor> copy_list_out(const char* op, const std::vector<Tensor>& results, TensorList outs,
+                                  Copy copy) {
+    check_count(op, results.size(), outs.size());
+    for (size_t i = 0; i < outs.size(); ++i) check_out(op, outs[i], results[i].sizes(), results[i].dtype());
+    for (size_t i = 0; i < outs.size(); ++i) copy(op, results[i], outs[i]);
+    return {outs.begin(), outs.end()};
+}
+inline std::vector<Tensor> copy_out(const char* op, const std::vector<Tensor>& results, TensorList outs) {
+    return copy_list_out(op, results, outs,
+                         [](const char* name, const Tensor& r, const Tensor& o) { copy_out(name, r, o); });
+}
+
+/// What a composite in place computes from: a node that saved the tensor itself would find it changed.
+template <class... T>
+Tensor unwritten(const Tensor& t, const T&... others) {
+    return watched(t, others...) ? ops::clone(t, std::nullopt) : t;
+}
+
 // Composites' results: copied by an operator, so that whatever was recorded on the way reaches the target.
 inline Tensor op_copy_inplace(const char* op, const Tensor& target, const Tensor& result) {
     check_inplace(op, target, result);
@@ -100,6 +126,10 @@ auto op_copy_out(const char* op, const std::tuple<T...>& results, const Out&... 
             return std::tuple(op_copy_out(op, r, outs)...);
         },
         results);
+}
+inline std::vector<Tensor> op_copy_out(const char* op, const std::vector<Tensor>& results, TensorList outs) {
+    return copy_list_out(op, results, outs,
+                         [](const char* name, const Tensor& r, const Tensor& o) { op_copy_out(name, r, o); });
 }
 
 }  // namespace rushlight

@@ -38,6 +38,7 @@ class Outputs {
     }
 
     int size() const { return count_; }
+    IntList sizes(int i) const { return {list_[i].sizes, static_cast<size_t>(list_[i].ndim)}; }
     Tensor make(int i) const {
         const One& one = list_[i];
         if (one.ndim == kSkipped) return Tensor();
@@ -88,6 +89,15 @@ class Launch {
     void param(Scalar v) {
         RL_CHECK(!v.is_complex(), throw_not_implemented, "%s: takes real numbers, got a complex one", op_);
         v.is_floating() ? param(v.to<double>()) : param(v.to<int64_t>());
+    }
+    /// For kernels that take complex numbers too.
+    void complex_param(Scalar v) {
+        if (!v.is_complex()) return param(v);
+        const auto z = v.to<Complex<double>>();
+        double* parts = parts_[num_complex_++];
+        parts[0] = z.re;
+        parts[1] = z.im;
+        next(Param::Kind::Complex).parts = parts;
     }
     void param(IntList v) {
         Param& p = next(Param::Kind::Ints);
@@ -161,6 +171,8 @@ class Launch {
     View inline_views_[Outputs::kMax + kInline];
     std::unique_ptr<View[]> more_;
     Param params_[kInline];
+    double parts_[2][2];
+    int num_complex_ = 0;
 };
 
 }  // namespace rushlight

@@ -22,6 +22,12 @@ inline void check_matrix(const char* op, const char* argument, const Tensor& t) 
                  argument, to_string(t.sizes()).c_str());
 }
 
+/// RuntimeError where a complex number is to scale real matrices.
+inline void check_weights(const char* op, const Tensor& t, Scalar beta, Scalar alpha) {
+    RL_CHECK((!beta.is_complex() && !alpha.is_complex()) || is_complex(t.dtype()), throw_runtime,
+             "%s(beta, alpha): a complex number needs complex tensors, got %s", op, name(t.dtype()));
+}
+
 inline void check_square_matrix(const char* op, const char* argument, const Tensor& t) {
     check_matrix(op, argument, t);
     RL_CHECK(t.size(-1) == t.size(-2), throw_runtime, "%s(%s): needs square matrices, got shape %s", op,

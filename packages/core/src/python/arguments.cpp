@@ -288,6 +288,11 @@ const Tensor& Parser::out(int i, int k, int count) const {
     return tensors_[slot_[i].list.begin + static_cast<uint32_t>(k)];
 }
 
+TensorList Parser::outs(int i) const {
+    RL_CHECK(!is_tensor(object_[i]), throw_type, "out= must be a sequence of Tensors, not one Tensor");
+    return tensors(i);
+}
+
 bool Parser::bind(const char* name, const Signature& s, PyObject* self, PyObject* const* args,
                   Py_ssize_t nargs, PyObject* kwnames, Failure& failure) {
     for (int i = 0; i < s.count; ++i) object_[i] = nullptr;

@@ -101,6 +101,8 @@ class Parser {
     }
     /// The k-th of `count` tensors of out=.
     const Tensor& out(int i, int k, int count) const;
+    /// The tensors of out=, of operators that give a list of them.
+    TensorList outs(int i) const;
 
   private:
     struct List {

@@ -33,17 +33,20 @@ PyObject* can_cast_py(PyObject*, PyObject* args, PyObject* kwargs) {
     RL_PY_CATCH
 }
 
-PyObject* result_type(PyObject*, PyObject* args, PyObject* kwargs) {
-    static const char* names[] = {"tensor", "other", nullptr};
-    PyObject* given[2];
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO:result_type", const_cast<char**>(names), &given[0],
-                                     &given[1]))
-        return nullptr;
+// Under the names that PyTorch has for each pair of tensors and numbers.
+PyObject* result_type(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
     RL_PY_TRY
-    Operand a(given[0]), b(given[1]);
-    RL_CHECK(a && b, throw_type, "result_type(tensor, other): must be Tensors or Numbers, not %s and %s",
-             Py_TYPE(given[0])->tp_name, Py_TYPE(given[1])->tp_name);
-    const TensorOrScalar operands[] = {a, b};
+    constexpr auto kAny = ArgType::TensorOrScalar;
+    static constexpr ArgSpec plain[] = {{"tensor", nullptr, kAny, 0, 0}, {"other", nullptr, kAny, 0, 0}},
+                             number[] = {{"scalar", nullptr, kAny, 0, 0}, {"tensor", nullptr, kAny, 0, 0}},
+                             numbers[] = {{"scalar1", nullptr, kAny, 0, 0}, {"scalar2", nullptr, kAny, 0, 0}};
+    static constexpr Signature signatures[] = {
+        {"result_type(TensorOrScalar tensor, TensorOrScalar other) -> dtype", plain, 2, 0},
+        {"result_type(TensorOrScalar scalar, TensorOrScalar tensor) -> dtype", number, 2, 0},
+        {"result_type(TensorOrScalar scalar1, TensorOrScalar scalar2) -> dtype", numbers, 2, 0}};
+    Parser p;
+    p.parse("result_type", signatures, 3, nullptr, args, nargs, kwnames);
+    const TensorOrScalar operands[] = {p.tensor_or_scalar(0), p.tensor_or_scalar(1)};
     return wrap(result_dtype(operands));
     RL_PY_CATCH
 }
@@ -57,7 +60,8 @@ PyMethodDef functions[] = {
     {"can_cast", RL_KEYWORDS(can_cast_py),
      "can_cast(from_, to) -> bool\n\nWhether results of one dtype may be written to tensors of another: a category "
      "(bool, integer, floating, complex) never narrows."},
-    {"result_type", RL_KEYWORDS(result_type),
+    {"result_type", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(result_type)),
+     METH_FASTCALL | METH_KEYWORDS,
      "result_type(tensor, other) -> dtype\n\nThe dtype of arithmetic on two tensors or numbers."},
     {nullptr, nullptr, 0, nullptr}};
 

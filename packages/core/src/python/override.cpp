@@ -194,7 +194,11 @@ PyObject* disable_exit(PyObject* self, PyObject*) {
     Py_RETURN_NONE;
 }
 
-PyObject* method_as_subclass(PyObject* self, PyObject* cls) {
+PyObject* method_as_subclass(PyObject* self, PyObject* args, PyObject* kwargs) {
+    static const char* names[] = {"cls", nullptr};
+    PyObject* cls;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O:as_subclass", const_cast<char**>(names), &cls))
+        return nullptr;
     RL_PY_TRY
     RL_CHECK(PyType_Check(cls), throw_type, "as_subclass(cls): must be a type, not %s",
              Py_TYPE(cls)->tp_name);
@@ -217,7 +221,7 @@ PyMethodDef functions[] = {{"_overrides_enabled", overrides_enabled, METH_NOARGS
 }  // namespace
 
 PyMethodDef override_methods[] = {
-    {"as_subclass", method_as_subclass, METH_O,
+    {"as_subclass", RL_KEYWORDS(method_as_subclass),
      "as_subclass(cls)\n\nThe tensor as an object of a subclass of Tensor."},
     {"__torch_function__", RL_KEYWORDS(default_override) | METH_CLASS,
      "Calls `func` without overrides; tensors among the result become objects of this class."},

@@ -189,10 +189,9 @@ PyObject* method_is_contiguous(PyObject* self, PyObject* const* args, Py_ssize_t
     RL_PY_TRY
     const Tensor& t = unwrap(self);
     if (nargs == 0 && !kwnames) return PyBool_FromLong(t.is_contiguous());
-    static constexpr ArgSpec specs[] = {
-        {"self", nullptr, ArgType::Tensor, 0, 0},
-        {"memory_format", nullptr, ArgType::Str, 0, ArgSpec::kDefaulted | ArgSpec::kKeywordOnly}};
-    static constexpr Signature signature{"is_contiguous(*, str memory_format='contiguous') -> bool", specs, 2,
+    static constexpr ArgSpec specs[] = {{"self", nullptr, ArgType::Tensor, 0, 0},
+                                        {"memory_format", nullptr, ArgType::Str, 0, ArgSpec::kDefaulted}};
+    static constexpr Signature signature{"is_contiguous(str memory_format='contiguous') -> bool", specs, 2,
                                          0};
     Parser p;
     p.parse("is_contiguous", &signature, 1, self, args, nargs, kwnames);
@@ -252,7 +251,7 @@ RL_METHOD(method_is_inference) { return PyBool_FromLong(unwrap(self).impl()->has
 PyObject* method_requires_grad_(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
     RL_PY_TRY
     static constexpr ArgSpec specs[] = {{"self", nullptr, ArgType::Tensor, 0, 0},
-                                        {"requires_grad", nullptr, ArgType::Bool, 0, ArgSpec::kDefaulted}};
+                                        {"requires_grad", "mode", ArgType::Bool, 0, ArgSpec::kDefaulted}};
     static constexpr Signature signature{"requires_grad_(bool requires_grad=True) -> Tensor", specs, 2, 0};
     Parser p;
     p.parse("requires_grad_", &signature, 1, self, args, nargs, kwnames);

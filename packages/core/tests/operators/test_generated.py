@@ -219,7 +219,12 @@ def _strided(value: Any) -> Any:
 @pytest.mark.parametrize(
     "op",
     ops_with(
-        lambda op: op.samples and op.name not in ("as_strided", "view_as_complex") and op.base != "view"
+        lambda op: (
+            op.samples
+            and not is_random(op)
+            and op.name not in ("as_strided", "view_as_complex")
+            and op.base != "view"
+        )
     ),
 )
 def test_strides(op: Op) -> None:
@@ -287,6 +292,8 @@ def test_meta(op: Op) -> None:
         except NotImplementedError:
             continue
         for a, b in zip(flat(got), flat(call(op, sample)), strict=True):
+            if a is None and b is None:  # a gradient that was not wanted
+                continue
             assert (a.shape, a.dtype, a.device.type) == (b.shape, b.dtype, "meta"), (
                 f"{op.name}({sample.text})"
             )

@@ -16,6 +16,7 @@ pytest.importorskip("yaml")
 from rushlight_core.codegen.derivatives import load_derivatives
 from rushlight_core.codegen.emit_docs import emit_docs
 from rushlight_core.codegen.emit_stubs import emit_stubs
+from rushlight_core.codegen.expects import checks_of
 from rushlight_core.codegen.explain import UnknownOperatorError, explain
 from rushlight_core.codegen.loader import EntryError, load_ops
 from rushlight_core.codegen.model import Op
@@ -65,6 +66,56 @@ def test_overloads_and_special_methods(ops: list[Op]) -> None:
         "def add(input: Tensor | Number, other: Tensor | Number, *, alpha: Number = 1, out: Tensor | None"
         in text
     )
+
+
+_EXPECTING = """
+- op: twice
+  doc: A test.
+  signature: "(Tensor input, Tensor? weight, int count, int[] wanted) -> Tensor"
+  kind: custom
+  expects:
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("other: floating", "names 'other', which is no argument"),
+        ("input: wild (N)", "unknown dtypes 'wild'"),
+        ("input: like count", "'count', which is no tensor"),
+        ("input: (N, 2 * M)", "nothing before it gives 'M' a size"),
+        ("count: from 1", "no range"),
+        ("wanted: three", "no length"),
+    ],
+)
+def test_expectations_that_cannot_be_read(tmp_path: Path, line: str, said: str) -> None:
+    (tmp_path / "a.yaml").write_text(f"{_EXPECTING}    {line}\n")
+    with pytest.raises(EntryError, match=rf"a\.yaml:2: twice: .*{said}"):
+        load_ops(tmp_path)
+
+
+def test_expectations_are_checks_in_their_order(tmp_path: Path) -> None:
+    lines = [
+        "input: floating (*lines, N, 2 * N)",
+        "weight: of input (N)",
+        'count: "[1, N]"',
+        "wanted: 3 numbers",
+    ]
+    (tmp_path / "a.yaml").write_text(_EXPECTING + "".join(f"    {line}\n" for line in lines))
+    (op,) = load_ops(tmp_path)
+    text = "\n".join(checks_of(op))
+    places = [
+        text.index(part)
+        for part in (
+            'expects.types("input", input, Expects::Types::Floating)',
+            "Dim::rest(0), Dim::name(0), Dim::size((int64_t{2} * expects[0]))",
+            "if (weight.defined()) {",
+            'expects.dtype("weight", weight, input.dtype())',
+            'expects.between("count", count, int64_t{1}, expects[0])',
+            'expects.length("wanted", wanted, 3)',
+        )
+    ]
+    assert places == sorted(places)
 
 
 def test_every_visible_operator_has_a_page(ops: list[Op]) -> None:

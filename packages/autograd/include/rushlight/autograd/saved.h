@@ -158,6 +158,12 @@ class RL_API SavedShape {
     }
     /// Sums a gradient over what was broadcast, and casts and moves it back.
     Tensor fit(Tensor grad) const { return differs_ && grad.defined() ? reduce(grad) : grad; }
+    /// The same where nothing was saved because the argument is as the result: so is its gradient, whatever a wider operand made of
+    /// it. `of_result` is the result's.
+    Tensor fit(Tensor grad, const Tensor& of_result) const {
+        if (differs_ || !grad.defined()) return fit(std::move(grad));
+        return grad.dtype() == of_result.dtype() ? grad : cast(grad, of_result.dtype());
+    }
     IntList shape() const { return sizes_; }
     DType dtype() const { return dtype_; }
     Device device() const { return device_; }
@@ -170,6 +176,7 @@ class RL_API SavedShape {
 
   private:
     Tensor reduce(Tensor grad) const;
+    static Tensor cast(const Tensor& grad, DType dtype);
 
     std::vector<int64_t> sizes_;
     DType dtype_ = DType::Float32;

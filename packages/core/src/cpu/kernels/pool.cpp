@@ -160,15 +160,25 @@ void max_pool(KernelContext& ctx, const PoolGeometry& g, T* out, int64_t* indice
 }
 
 template <class T>
-void max_backward(const PoolGeometry& g, T* grad_in, const T* grad_out, const int64_t* indices) {
+bool max_backward(const PoolGeometry& g, T* grad_in, const T* grad_out, const int64_t* indices) {
     const int64_t in = g.in_size(), out = g.out_size();
+    const auto places = static_cast<uint64_t>(in);
+    bool fits = true;
     parallel_for(0, g.planes, kElementsPerThread / (in + 1) + 1, [&](int64_t first, int64_t last) {
         for (int64_t p = first; p < last; ++p) {
             T* dx = grad_in + p * in;
             __builtin_memset(dx, 0, sizeof(T) * static_cast<size_t>(in));
-            for (int64_t i = 0; i < out; ++i) dx[indices[p * out + i]] += grad_out[p * out + i];
+            for (int64_t i = 0; i < out; ++i) {
+                const auto place = static_cast<uint64_t>(indices[p * out + i]);
+                if (place >= places) [[unlikely]] {
+                    __atomic_store_n(&fits, false, __ATOMIC_RELAXED);
+                    return;
+                }
+                dx[place] += grad_out[p * out + i];
+            }
         }
     });
+    return fits;
 }
 
 // --- average -----------------------------------------------------------------------------------------------

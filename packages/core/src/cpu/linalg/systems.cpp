@@ -40,8 +40,12 @@ class Factors {
         lapack::Int unused;
         Lapack<T>::getrs(transposed ? 'T' : 'N', n_, k, data_, n_, order_.data(), x, n_, unused.out());
     }
-    // The other way to them: they were made before.
+    // The other way to them: they were made before. LAPACK trusts its pivots.
     void take(T* data, const int32_t* exchanged) {
+        for (int64_t i = 0; i < n_; ++i)
+            RL_CHECK(exchanged[i] >= 1 && exchanged[i] <= n_, throw_runtime,
+                     "linalg.solve(pivots): must be rows from 1 to %lld, found %d", (long long)n_,
+                     exchanged[i]);
         data_ = data;
         if (is_small()) std::copy_n(exchanged, n_, few_);
         else order_.load(exchanged, n_);

@@ -150,6 +150,9 @@ std::tuple<Tensor, Tensor, Tensor> attention_backward(const Tensor& grad, const 
     if (!watched(grad, query, key, value))
         return ops::_attention_backward(grad, query, key, value, attn_mask, output, log_sum, is_causal,
                                         scale);
+    RL_CHECK(key.size(1) > 0 && query.size(1) % key.size(1) == 0, throw_runtime,
+             "attention_backward(query, key): %lld heads cannot share %lld", (long long)query.size(1),
+             (long long)key.size(1));
     Tensor k = share_heads(key, query.size(-3)), v = share_heads(value, query.size(-3));
     Tensor weights = weights_of(query, k, attn_mask, is_causal, scale);
     Tensor pull = ops::matmul(grad, turned(v));

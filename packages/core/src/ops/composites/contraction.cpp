@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "bodies/contraction.h"
+#include "ops/matrices.h"
 #include "ops/views.h"
 #include "rushlight/ops/add.h"
 #include "rushlight/ops/addmm.h"
@@ -102,6 +103,7 @@ Tensor cross(const Tensor& input, const Tensor& other, std::optional<int64_t> di
 
 Tensor addr(const Tensor& input, const Tensor& vec1, const Tensor& vec2, Scalar beta, Scalar alpha) {
     Tensor made = ops::outer(vec1, vec2);
+    check_weights("addr", made, beta, alpha);
     if (!alpha.equals(1)) made = ops::mul(made, alpha);
     Tensor addend = ops::expand(input, made.sizes(), false);  // checked also where it is not read
     if (beta.equals(0)) return made;
@@ -122,6 +124,20 @@ Tensor addbmm(const Tensor& input, const Tensor& batch1, const Tensor& batch2, S
                       beta, alpha);
 }
 
+namespace {
+
+// The last dimension of kron's operands side by side: (..., a) with each element `b` times, or as a whole `a` times.
+Tensor spread(const Tensor& t, int64_t a, int64_t b, bool each) {
+    std::vector<int64_t> lines = t.shape(), pairs = t.shape(), joined = t.shape();
+    lines.insert(each ? lines.end() : lines.end() - 1, 1);
+    pairs.back() = a;
+    pairs.push_back(b);
+    joined.back() = a * b;
+    return ops::reshape(ops::expand(ops::reshape(t, lines), pairs, false), joined);
+}
+
+}  // namespace
+
 Tensor kron(const Tensor& input, const Tensor& other) {
     const int64_t n = std::max(input.dim(), other.dim());
     std::vector<int64_t> left, right, joined;
@@ -137,6 +153,18 @@ Tensor kron(const Tensor& input, const Tensor& other) {
     }
     RL_CHECK(left.size() <= kMaxDims, throw_runtime, "kron(input, other): at most %d dimensions, got %lld",
              kMaxDims / 2, (long long)n);
+    // Rows as short as those of `other` cost more to begin than to multiply. Where each is met often, they are made long.
+    constexpr int64_t kShort = 64, kOften = 4;
+    if (std::min(input.dim(), other.dim()) > 1 && other.size(-1) < kShort && joined.back() > 0 &&
+        std::min(input.numel() / input.size(-1), other.numel() / other.size(-1)) >= kOften) {
+        const int64_t a = input.size(-1), b = other.size(-1);
+        left.pop_back();
+        right.pop_back();
+        left.back() = right.back() = a * b;
+        return ops::reshape(ops::mul(ops::reshape(spread(input, a, b, true), left),
+                                     ops::reshape(spread(other, a, b, false), right)),
+                            joined);
+    }
     return ops::reshape(ops::mul(ops::reshape(input, left), ops::reshape(other, right)), joined);
 }
 

@@ -324,7 +324,11 @@ Tensor padded(const Tensor& x, int64_t many, std::string_view mode) {
 
 Tensor stft(const Tensor& input, int64_t n_fft, std::optional<int64_t> hop_length,
             std::optional<int64_t> win_length, const Tensor& window, bool center, std::string_view pad_mode,
-            bool normalized, std::optional<bool> onesided, std::optional<bool> return_complex) {
+            bool normalized, std::optional<bool> onesided, std::optional<bool> return_complex,
+            std::optional<bool> align_to_window) {
+    RL_CHECK(
+        !center || !align_to_window, throw_runtime,
+        "stft(align_to_window): says where frames begin that are not centered\nhint: give center=False too");
     const bool complex = is_complex(input.dtype()) || (window.defined() && is_complex(window.dtype()));
     RL_CHECK(
         return_complex || complex, throw_runtime,
@@ -343,7 +347,10 @@ Tensor stft(const Tensor& input, int64_t n_fft, std::optional<int64_t> hop_lengt
     RL_CHECK(n_fft > 0 && n_fft <= x.sizes()[1], throw_runtime,
              "stft(n_fft): must be positive and at most the %lld samples that there are, got %lld",
              (long long)x.sizes()[1], (long long)n_fft);
-    const Tensor w = window_of("stft", window, x, n_fft, win_length.value_or(n_fft));
+    const int64_t width = win_length.value_or(n_fft);
+    const Tensor w = window_of("stft", window, x, n_fft, width);
+    // The windows themselves begin at multiples of the hop, not the frames around them.
+    if (align_to_window.value_or(false)) x = padded(x, (n_fft - width) / 2, pad_mode);
     Tensor frames = ops::mul(ops::unfold(x, 1, n_fft, hop), w);  // (batch, time, n_fft)
     const Norm norm = normalized ? Norm("ortho") : Norm();
     Tensor spectra =

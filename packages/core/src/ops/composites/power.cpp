@@ -2,6 +2,7 @@
 
 #include "bodies/power_backward.h"
 #include "rushlight/ops/_to_copy.h"
+#include "rushlight/ops/add.h"
 #include "rushlight/ops/div.h"
 #include "rushlight/ops/eq.h"
 #include "rushlight/ops/ge.h"
@@ -37,7 +38,7 @@ Tensor prod_backward(const Tensor& grad, const Tensor& input, const Tensor& resu
 
 Tensor pow_backward_input(const Tensor& grad, const TensorOrScalar& input, const TensorOrScalar& exponent) {
     if (exponent.is_tensor()) {
-        Tensor slope = ops::mul(exponent, ops::pow(input, ops::sub(exponent, 1)));
+        Tensor slope = ops::mul(exponent, ops::pow(input, ops::add(exponent, -1)));
         return ops::where(ops::eq(exponent.tensor(), 0), 0, ops::mul(grad, slope));
     }
     Scalar e = exponent.scalar();
@@ -54,6 +55,7 @@ Tensor pow_backward_input(const Tensor& grad, const TensorOrScalar& input, const
 
 Tensor pow_backward_exponent(const Tensor& grad, const TensorOrScalar& input, const TensorOrScalar& exponent,
                              const Tensor& result) {
+    RL_CHECK(exponent.is_tensor(), throw_type, "pow_backward_exponent(exponent): a number has no gradient");
     auto zero_power = [&] {  // where 0 to the exponent is 0, whatever the exponent's neighbours
         return ops::ge(ops::real(exponent.tensor()), 0);
     };
@@ -67,7 +69,10 @@ Tensor pow_backward_exponent(const Tensor& grad, const TensorOrScalar& input, co
         Tensor slope = ops::mul(grad, ops::mul(result, std::log(base)));
         return base == 0 ? ops::where(zero_power(), 0, slope) : slope;
     }
-    Tensor slope = ops::mul(grad, ops::mul(result, ops::log(input.tensor())));
+    const Tensor base = input.tensor().dtype() == result.dtype() || is_complex(input.tensor().dtype())
+                            ? input.tensor()
+                            : ops::_to_copy(input.tensor(), result.dtype(), std::nullopt);
+    Tensor slope = ops::mul(grad, ops::mul(result, ops::log(base)));
     return ops::where(ops::logical_and(ops::eq(input.tensor(), 0), zero_power()), 0, slope);
 }
 

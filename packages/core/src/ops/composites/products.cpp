@@ -1,5 +1,8 @@
 #include "bodies/products.h"
+#include "ops/matrices.h"
 #include "rushlight/ops/add.h"
+#include "rushlight/ops/addmm.h"
+#include "rushlight/ops/baddbmm.h"
 #include "rushlight/ops/bmm.h"
 #include "rushlight/ops/dot.h"
 #include "rushlight/ops/expand.h"
@@ -9,6 +12,7 @@
 #include "rushlight/ops/reshape.h"
 #include "rushlight/ops/squeeze.h"
 #include "rushlight/ops/t.h"
+#include "rushlight/ops/to.h"
 #include "rushlight/ops/transpose.h"
 #include "rushlight/ops/unsqueeze.h"
 
@@ -81,10 +85,46 @@ Tensor outer(const Tensor& input, const Tensor& vec2) {
 
 Tensor addmv(const Tensor& input, const Tensor& mat, const Tensor& vec, Scalar beta, Scalar alpha) {
     Tensor product = ops::mv(mat, vec);
+    check_weights("addmv", product, beta, alpha);
     if (!alpha.equals(1)) product = ops::mul(product, alpha);
     if (beta.equals(0)) return product;
     Tensor scaled = beta.equals(1) ? input : ops::mul(input, beta);
     return ops::add(ops::expand(scaled, product.sizes(), false), product);
+}
+
+namespace {
+
+// Float32 for factors of half its size, or what the factors are.
+void check_out_dtype(const char* op, const Tensor& factor, DType out_dtype) {
+    const DType d = factor.dtype();
+    RL_CHECK(out_dtype == d || (out_dtype == DType::Float32 && is_floating(d) && itemsize(d) == 2),
+             throw_runtime,
+             "%s(out_dtype): a product of %s is %s, or float32 of float16 and bfloat16, got %s", op, name(d),
+             name(d), name(out_dtype));
+}
+
+}  // namespace
+
+// Factors are widened exactly, and sums are kept in float32 in any case: what is spared is the rounding at the end.
+Tensor mm_dtype(const Tensor& input, const Tensor& mat2, DType out_dtype) {
+    check_out_dtype("mm", input, out_dtype);
+    return ops::mm(ops::to(input, out_dtype), ops::to(mat2, out_dtype));
+}
+Tensor bmm_dtype(const Tensor& input, const Tensor& mat2, DType out_dtype) {
+    check_out_dtype("bmm", input, out_dtype);
+    return ops::bmm(ops::to(input, out_dtype), ops::to(mat2, out_dtype));
+}
+Tensor addmm_dtype(const Tensor& input, const Tensor& mat1, const Tensor& mat2, DType out_dtype, Scalar beta,
+                   Scalar alpha) {
+    check_out_dtype("addmm", mat1, out_dtype);
+    return ops::addmm(ops::to(input, out_dtype), ops::to(mat1, out_dtype), ops::to(mat2, out_dtype), beta,
+                      alpha);
+}
+Tensor baddbmm_dtype(const Tensor& input, const Tensor& batch1, const Tensor& batch2, DType out_dtype,
+                     Scalar beta, Scalar alpha) {
+    check_out_dtype("baddbmm", batch1, out_dtype);
+    return ops::baddbmm(ops::to(input, out_dtype), ops::to(batch1, out_dtype), ops::to(batch2, out_dtype),
+                        beta, alpha);
 }
 
 }  // namespace rushlight::composites

@@ -1,4 +1,5 @@
 #include <cmath>
+#include <numeric>
 
 #include "bodies/reduction.h"
 #include "rushlight/ops/_norm2.h"
@@ -9,6 +10,7 @@
 #include "rushlight/ops/amin.h"
 #include "rushlight/ops/detach.h"
 #include "rushlight/ops/exp.h"
+#include "rushlight/ops/hash_tensor.h"
 #include "rushlight/ops/isinf.h"
 #include "rushlight/ops/linalg_matrix_norm.h"
 #include "rushlight/ops/log.h"
@@ -22,6 +24,7 @@
 #include "rushlight/ops/std.h"
 #include "rushlight/ops/sub.h"
 #include "rushlight/ops/sum.h"
+#include "rushlight/ops/unsqueeze.h"
 #include "rushlight/ops/var.h"
 #include "rushlight/ops/where.h"
 
@@ -85,8 +88,9 @@ Tensor norm(const Tensor& input, Scalar p, std::optional<IntList> dim, bool keep
     if (power == 1) return ops::sum(magnitude, dim, keepdim, dtype);
     return ops::pow(ops::sum(ops::pow(magnitude, p), dim, keepdim, dtype), Scalar(1 / power));
 }
-Tensor norm_name(const Tensor& input, std::string_view p, std::optional<IntList> dim, bool keepdim,
-                 std::optional<DType> dtype) {
+Tensor norm_name(const Tensor& input, std::optional<std::string_view> name, std::optional<IntList> dim,
+                 bool keepdim, std::optional<DType> dtype) {
+    const std::string_view p = name.value_or("fro");
     if (p == "nuc")
         return ops::linalg_matrix_norm(input, p, dim.value_or(IntList(kInts<-2, -1>)), keepdim, dtype);
     RL_CHECK(p == "fro", throw_runtime, "norm(p): must be a number, 'fro' or 'nuc', got '%.*s'",
@@ -103,6 +107,14 @@ Tensor logsumexp(const Tensor& given, IntList dim, bool keepdim) {
     Tensor sums = ops::log(ops::sum(ops::exp(ops::sub(input, shift)), dim, keepdim));
     if (!keepdim) shift = dim.empty() ? ops::squeeze(shift) : ops::squeeze(shift, dim);
     return ops::add(sums, shift);
+}
+
+Tensor hash_tensor(const Tensor& input, int64_t mode) {
+    // By its dimensions' numbers: with none, those of a batch would be joined too.
+    if (input.dim() == 0) return ops::hash_tensor(ops::unsqueeze(input, 0), kInts<0>, false, mode);
+    std::vector<int64_t> all(static_cast<size_t>(input.dim()));
+    std::iota(all.begin(), all.end(), int64_t{0});
+    return ops::hash_tensor(input, all, false, mode);
 }
 
 }  // namespace rushlight::composites

@@ -11,6 +11,7 @@
 #include "rushlight/ops/broadcast_to.h"
 #include "rushlight/ops/cat.h"
 #include "rushlight/ops/clone.h"
+#include "rushlight/ops/constant_pad_nd.h"
 #include "rushlight/ops/detach.h"
 #include "rushlight/ops/div.h"
 #include "rushlight/ops/eq.h"
@@ -64,6 +65,8 @@ Tensor covered(const char* op, const Tensor& input, int64_t dim, const Tensor& i
              to_string(input.sizes()).c_str(), to_string(index.sizes()).c_str(),
              to_string(src.sizes()).c_str());
     if (index.dim() == 0) return ops::reshape(src, {});
+    if (index.numel() == 0)  // of the index's shape, which may have more of other dimensions
+        return ops::reshape(ops::narrow(ops::reshape(src, kInts<-1>), 0, 0, 0), index.sizes());
     Tensor part = src.dim() ? src : ops::reshape(src, kInts<1>);
     for (int64_t k = 0; k < index.dim(); ++k) {
         const int64_t n = index.sizes()[k];
@@ -165,6 +168,20 @@ Tensor scatter_value_reduced(const Tensor& input, int64_t dim, const Tensor& ind
                            reduce);
 }
 
+Tensor _grown(const Tensor& input, IntList sizes) {
+    if (std::ranges::equal(input.sizes(), sizes)) return input;
+    const auto n = static_cast<size_t>(input.dim());
+    if (sizes.size() != n && input.numel() == 1)
+        return _grown(ops::reshape(input, std::vector<int64_t>(sizes.size(), 1)), sizes);
+    RL_CHECK(sizes.size() == n, throw_runtime, "_grown(sizes): needs %zu numbers for shape %s, got %s", n,
+             to_string(input.sizes()).c_str(), to_string(sizes).c_str());
+    int64_t pad[2 * kMaxDims] = {};
+    for (size_t d = 0; d < n; ++d)
+        RL_CHECK(!__builtin_sub_overflow(sizes[d], input.sizes()[d], &pad[2 * (n - 1 - d) + 1]),
+                 throw_runtime, "_grown(sizes): %s has too many elements", to_string(sizes).c_str());
+    return ops::constant_pad_nd(input, IntList(pad, 2 * n), Scalar(0));
+}
+
 Tensor index_reduce_(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& source,
                      std::string_view reduce, bool include_self) {
     Tensor every = spread_index("index_reduce_", input, dim, index, source, reduce);
@@ -181,6 +198,7 @@ std::tuple<Tensor, Tensor> _scatter_reduce_backward(const Tensor& grad, const Te
                                                     const Tensor& index, const Tensor& src,
                                                     std::string_view reduce, bool include_self,
                                                     const Tensor& result) {
+    if (index.numel() == 0) return {grad, ops::zeros_like(src)};
     auto at = [&](const Tensor& t) { return ops::gather(t, dim, index); };
     auto met = [&](const Tensor& t) {  // how many, or how much, meets at each place
         return ops::scatter_add(include_self ? ops::ones_like(input) : ops::zeros_like(input), dim, index, t);

@@ -1,4 +1,5 @@
 #include "bodies/special.h"
+#include "ops/forms.h"
 #include "rushlight/ops/_logit.h"
 #include "rushlight/ops/_polygamma.h"
 #include "rushlight/ops/_to_copy.h"
@@ -18,7 +19,7 @@ Tensor polygamma(int64_t n, const Tensor& input) {
     return n ? ops::_polygamma(input, n) : ops::digamma(input);
 }
 Tensor polygamma_(const Tensor& input, int64_t n) {
-    Tensor result = polygamma(n, input);
+    Tensor result = polygamma(n, unwritten(input));
     RL_CHECK(can_cast(result.dtype(), input.dtype()), throw_runtime,
              "polygamma_: a result of dtype %s cannot be written to a tensor of dtype %s",
              name(result.dtype()), name(input.dtype()));

@@ -291,6 +291,9 @@ std::tuple<Tensor, Tensor, Tensor> svd_forward(const Tensor& tangent, const Tens
 // --- what is made of them ---
 
 Tensor _linalg_pinv(const Tensor& A, const Tensor& atol, const Tensor& rtol, bool hermitian) {
+    RL_CHECK(std::max(atol.dim(), rtol.dim()) <= A.dim() - 2, throw_runtime,
+             "linalg_pinv(atol, rtol): shapes %s and %s have more dimensions than the batch of %s",
+             to_string(atol.sizes()).c_str(), to_string(rtol.sizes()).c_str(), to_string(A.sizes()).c_str());
     if (A.numel() == 0) {
         std::vector<int64_t> sizes = A.shape();
         std::swap(sizes[sizes.size() - 1], sizes[sizes.size() - 2]);

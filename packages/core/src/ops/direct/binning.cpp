@@ -78,6 +78,8 @@ Tensor histc(const Tensor& input, int64_t bins, Scalar min, Scalar max) {
 Tensor _histogram(const Tensor& input, const Tensor& bin_edges, const Tensor& weight, bool density) {
     host_only("histogram", input);
     const int64_t bins = bin_edges.numel() - 1;
+    RL_CHECK(bins >= 1, throw_runtime, "histogram(bins): needs at least 2 edges, got %lld",
+             (long long)bins + 1);
     Tensor out = make_tensor(IntList(&bins, 1), input.dtype(), input.device());
     if (is_meta(input)) return out;
     const Tensor row = row_major(input), ends = row_major(bin_edges),

@@ -10,6 +10,7 @@ void check_dtype(const char* op, const Tensor& t, bool complex) {
     const DType real = real_dtype(t.dtype());
     RL_CHECK((real == DType::Float32 || real == DType::Float64) && is_complex(t.dtype()) == complex,
              throw_runtime, "%s(input): not defined for dtype %s", op, name(t.dtype()));
+    RL_CHECK(t.dim() > 0, throw_runtime, "%s(input): a 0-d tensor has no dimension to transform", op);
 }
 
 cpu::FftLines lines_of(const Tensor& from, const Tensor& to, int dim, int64_t n) {
@@ -47,6 +48,8 @@ Tensor _fft_r2c(const Tensor& input, int64_t dim, double scale, bool forward) {
     check_dtype("rfft", input, false);
     host_only("rfft", input);
     const int d = wrap_dim("rfft", dim, input.dim());
+    RL_CHECK(input.sizes()[d] > 0, throw_runtime, "rfft(input): shape %s has no elements along dimension %d",
+             to_string(input.sizes()).c_str(), d);
     std::vector<int64_t> sizes = input.shape();
     sizes[static_cast<size_t>(d)] = sizes[static_cast<size_t>(d)] / 2 + 1;
     Tensor out = make_tensor(sizes, complex_dtype(input.dtype()), input.device());

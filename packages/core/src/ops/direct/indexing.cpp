@@ -267,7 +267,10 @@ Tensor index(const Tensor& input, TensorList indices) {
 Tensor index_backward(const Tensor& grad, IntList input_sizes, TensorList indices) {
     Tensor out = zero_(make_tensor(input_sizes, grad.dtype(), grad.device()));
     const Selection chosen("index", out.sizes(), out.strides(), indices);
-    check_values("index", chosen, grad);
+    require_cpu("index", grad);
+    RL_CHECK(std::ranges::equal(grad.sizes(), chosen.shape), throw_runtime,
+             "index_backward(grad): needs the indexed shape %s, got %s", to_string(chosen.shape).c_str(),
+             to_string(grad.sizes()).c_str());
     write_selected("index", out, chosen, grad, true);
     return out;
 }
@@ -310,6 +313,10 @@ Tensor index_select(const Tensor& input, int64_t dim, const Tensor& index_) {
 Tensor index_add_(const Tensor& input, int64_t dim, const Tensor& index_, const Tensor& source,
                   Scalar alpha) {
     int d = wrap_dim("index_add_", dim, input.dim());
+    RL_CHECK(index_.dtype() == DType::Int64 || index_.dtype() == DType::Int32, throw_runtime,
+             "index_add_(index): must be int32 or int64, got %s", name(index_.dtype()));
+    RL_CHECK(!alpha.is_complex() || is_complex(input.dtype()), throw_runtime,
+             "index_add_(alpha): a complex number does not fit a tensor of dtype %s", name(input.dtype()));
     RL_CHECK(index_.dim() <= 1, throw_index, "index_add_(index): must have one dimension, got shape %s",
              to_string(index_.sizes()).c_str());
     RL_CHECK(source.dtype() == input.dtype(), throw_runtime,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "bodies/metric.h"
 #include "ops/direct/lines.h"
@@ -49,13 +50,24 @@ T slope(T d, T far, double p) {
     return sign * std::pow(std::abs(d) / far, static_cast<T>(p - 1));
 }
 
-// to += factor (a - b), in vectors.
+// to = the sum of factor[j] (a - b_j) over rows b_j that lie n apart; `width` columns at a time stay in registers.
+template <int64_t width, class T>
+void sum_differences(T* __restrict to, const T* factor, int64_t rows, const T* __restrict a,
+                     const T* __restrict b, int64_t n) {
+    T sum[width] = {};
+    for (int64_t j = 0; j < rows; ++j, b += n) {
+        const T f = factor[j];
+        for (int64_t k = 0; k < width; ++k) sum[k] += f * (a[k] - b[k]);
+    }
+    for (int64_t k = 0; k < width; ++k) to[k] = sum[k];
+}
 template <class T>
-void add_difference(T* __restrict to, T factor, const T* __restrict a, const T* __restrict b, int64_t n) {
+void sum_all_differences(T* to, const T* factor, int64_t rows, const T* a, const T* b, int64_t n) {
     int64_t i = 0;
-    for (; i + kLanes <= n; i += kLanes)
-        for (int64_t k = 0; k < kLanes; ++k) to[i + k] += factor * (a[i + k] - b[i + k]);
-    for (; i < n; ++i) to[i] += factor * (a[i] - b[i]);
+    for (; i + 4 * kLanes <= n; i += 4 * kLanes)
+        sum_differences<4 * kLanes>(to + i, factor, rows, a + i, b + i, n);
+    for (; i + kLanes <= n; i += kLanes) sum_differences<kLanes>(to + i, factor, rows, a + i, b + i, n);
+    for (; i < n; ++i) sum_differences<1>(to + i, factor, rows, a + i, b + i, n);
 }
 
 int64_t grain(int64_t work) { return std::max<int64_t>(1, (1 << 15) / std::max<int64_t>(work, 1)); }
@@ -93,19 +105,20 @@ Tensor _cdist_gradient(const Tensor& grad, const Tensor& x1, const Tensor& x2, d
     auto run = [&](auto zero) {
         using T = decltype(zero);
         parallel_for(0, batch * rows, grain(others * n), [&](int64_t begin, int64_t end) {
+            std::vector<T> factor(static_cast<size_t>(p == 2 ? others : 0));
             for (int64_t i = begin; i < end; ++i) {
                 const T *row = a.data<T>() + i * n, *other = b.data<T>() + i / rows * others * n;
+                const T *dy = g.data<T>() + i * others, *d = far.data<T>() + i * others;
                 T* to = out.data<T>() + i * n;
-                std::fill_n(to, n, T(0));
-                for (int64_t j = 0; j < others; ++j, other += n) {
-                    const T dy = g.data<T>()[i * others + j], d = far.data<T>()[i * others + j];
-                    if (p == 2) {
-                        const T factor = d == 0 ? T(0) : dy / d;
-                        add_difference(to, factor, row, other, n);
-                    } else {
-                        for (int64_t k = 0; k < n; ++k) to[k] += dy * slope(row[k] - other[k], d, p);
-                    }
+                if (p == 2) {
+                    for (int64_t j = 0; j < others; ++j)
+                        factor[static_cast<size_t>(j)] = d[j] == 0 ? T(0) : dy[j] / d[j];
+                    sum_all_differences(to, factor.data(), others, row, other, n);
+                    continue;
                 }
+                std::fill_n(to, n, T(0));
+                for (int64_t j = 0; j < others; ++j, other += n)
+                    for (int64_t k = 0; k < n; ++k) to[k] += dy[j] * slope(row[k] - other[k], d[j], p);
             }
         });
     };

@@ -170,15 +170,16 @@ Tensor _repeat_index(const Tensor& repeats, int64_t size) {
     const int64_t* count = counts.data<int64_t>();
     const int64_t step = counts.numel() == 1 ? 0 : 1;
     int64_t total = 0;
-    for (int64_t i = 0; i < size; ++i) {
-        RL_CHECK(count[i * step] >= 0, throw_runtime,
-                 "repeat_interleave(repeats): must not be negative, found %lld", (long long)count[i * step]);
-        RL_CHECK(!__builtin_add_overflow(total, count[i * step], &total), throw_runtime,
-                 "repeat_interleave(repeats): the sum overflows");
+    bool fits = step == 1 || !__builtin_mul_overflow(count[0], std::max<int64_t>(size, 0), &total);
+    for (int64_t i = 0; i < counts.numel(); ++i) {
+        RL_CHECK(count[i] >= 0, throw_runtime, "repeat_interleave(repeats): must not be negative, found %lld",
+                 (long long)count[i]);
+        if (step == 1) fits = fits && !__builtin_add_overflow(total, count[i], &total);
     }
+    RL_CHECK(fits, throw_runtime, "repeat_interleave(repeats): the sum overflows");
     Tensor index = make_tensor(IntList(&total, 1), DType::Int64);
     int64_t* out = index.data<int64_t>();
-    for (int64_t i = 0; i < size; ++i) out = std::fill_n(out, count[i * step], i);
+    for (int64_t i = 0; total > 0 && i < size; ++i) out = std::fill_n(out, count[i * step], i);
     return index;
 }
 

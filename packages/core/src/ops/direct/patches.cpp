@@ -28,7 +28,7 @@ struct Windows {
                 to_string(strided).c_str());
             constexpr int64_t kMost = int64_t{1} << 31;
             RL_CHECK(size[d] >= 0 && size[d] < kMost && kernel[d] < kMost && dilation[d] < kMost &&
-                         padding[d] < kMost,
+                         padding[d] < kMost && stride[d] < kMost,
                      throw_runtime, "%s: sizes must be below 2^31", op);
             const int64_t room = size[d] + 2 * padding[d] - dilation[d] * (kernel[d] - 1) - 1;
             RL_CHECK(room >= 0, throw_runtime,

@@ -317,7 +317,16 @@ Tensor _scatter_reduce_(const Tensor& input, int64_t dim, const Tensor& index, c
     RL_CHECK(!(input.dtype() == DType::Bool && how == Reduce::Mean), throw_not_implemented,
              "%s(reduce): the mean of bools is not defined", op);
     require_cpu(op, input);
+    RL_CHECK(index.dtype() == DType::Int64 || index.dtype() == DType::Int32, throw_runtime,
+             "%s(index): must be an int64 or int32 tensor, got %s", op, name(index.dtype()));
     const int d = wrap_dim(op, dim, input.dim());
+    bool fits = index.dim() == input.dim() || (index.dim() <= 1 && input.dim() <= 1);
+    for (int k = 0; fits && index.numel() && k < std::min(index.dim(), input.dim()); ++k)
+        fits = k == d || index.sizes()[k] <= input.sizes()[k];
+    fits = fits && std::ranges::equal(index.sizes(), src.sizes());
+    RL_CHECK(fits, throw_runtime, "%s(index, src): shapes %s and %s do not fit %s", op,
+             to_string(index.sizes()).c_str(), to_string(src.sizes()).c_str(),
+             to_string(input.sizes()).c_str());
     Scatter scatter;
     for (int k = 0; k < index.dim(); ++k) {
         const int64_t length = index.sizes()[k];
@@ -328,7 +337,14 @@ Tensor _scatter_reduce_(const Tensor& input, int64_t dim, const Tensor& index, c
         scatter.stride = input.strides()[d];
         scatter.size = input.sizes()[d];
     }
-    const Tensor places = row_major(index, DType::Int64), values = row_major(src);
+    // What lies in the memory that is written is read before.
+    const auto apart = [&](const Tensor& t) {
+        if (t.impl()->storage() != input.impl()->storage()) return t;
+        Tensor own = make_tensor(t.sizes(), t.dtype());
+        copy_into(own, t);
+        return own;
+    };
+    const Tensor places = row_major(apart(index), DType::Int64), values = row_major(apart(src));
     scatter.index = places.data<int64_t>();
     // PyTorch's classes: a slice's number is an index, an element's is not.
     const auto fail = caller.starts_with("index") ? throw_index : throw_runtime;

@@ -14,7 +14,15 @@ Tensor zeros_for(const Tensor& grad, IntList sizes) {
     return zero_(base);
 }
 
-Tensor place(const Tensor& base, const ViewSpec& spec, const Tensor& grad) {
+void check_grad(const char* op, const ViewSpec& spec, const Tensor& grad) {
+    const IntList shape(spec.sizes, static_cast<size_t>(spec.ndim));
+    RL_CHECK(std::ranges::equal(shape, grad.sizes()), throw_runtime,
+             "%s(grad): needs the view's shape %s, got %s", op, to_string(shape).c_str(),
+             to_string(grad.sizes()).c_str());
+}
+
+Tensor place(const char* op, const Tensor& base, const ViewSpec& spec, const Tensor& grad) {
+    check_grad(op, spec, grad);
     copy_into(take_view(base, spec), grad);
     return base;
 }
@@ -23,21 +31,21 @@ Tensor place(const Tensor& base, const ViewSpec& spec, const Tensor& grad) {
 
 Tensor select_backward(const Tensor& grad, IntList input_sizes, int64_t dim, int64_t index) {
     Tensor base = zeros_for(grad, input_sizes);
-    return place(base, views::select(base, dim, index), grad);
+    return place("select_backward", base, views::select(base, dim, index), grad);
 }
 Tensor slice_backward(const Tensor& grad, IntList input_sizes, int64_t dim, std::optional<int64_t> start,
                       std::optional<int64_t> end, int64_t step) {
     Tensor base = zeros_for(grad, input_sizes);
-    return place(base, views::slice(base, dim, start, end, step), grad);
+    return place("slice_backward", base, views::slice(base, dim, start, end, step), grad);
 }
 Tensor narrow_backward(const Tensor& grad, IntList input_sizes, int64_t dim, int64_t start, int64_t length) {
     Tensor base = zeros_for(grad, input_sizes);
-    return place(base, views::narrow(base, dim, start, length), grad);
+    return place("narrow_backward", base, views::narrow(base, dim, start, length), grad);
 }
 Tensor diagonal_backward(const Tensor& grad, IntList input_sizes, int64_t offset, int64_t dim1,
                          int64_t dim2) {
     Tensor base = zeros_for(grad, input_sizes);
-    return place(base, views::diagonal(base, offset, dim1, dim2), grad);
+    return place("diagonal_backward", base, views::diagonal(base, offset, dim1, dim2), grad);
 }
 Tensor unfold_backward(const Tensor& grad, IntList input_sizes, int64_t dimension, int64_t size,
                        int64_t step) {
@@ -45,6 +53,7 @@ Tensor unfold_backward(const Tensor& grad, IntList input_sizes, int64_t dimensio
     // Windows may overlap, but the k-th elements of all of them do not: one addition for each k.
     StagesOff stages(kAllStages);
     ViewSpec windows = views::unfold(base, dimension, size, step);
+    check_grad("unfold_backward", windows, grad);
     Tensor all = take_view(base, windows);
     for (int64_t k = 0; k < size; ++k)
         ops::add_(take_view(all, views::select(all, -1, k)), take_view(grad, views::select(grad, -1, k)));

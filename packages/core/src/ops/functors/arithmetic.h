@@ -228,14 +228,22 @@ struct Fmod<float> {
     float rare(float a, float b) const { return std::fmod(a, b); }
 };
 
+// A power of doubles: vector code where numbers are moderate, Note [Optional parts of a functor].
+struct PowerOf {
+    double exponent;
+    RL_HD double operator()(double a) const { return math::power(a, exponent); }
+    RL_HD bool moderate(double a) const { return math::has_power(a, exponent); }
+    double rare(double a) const { return std::pow(a, exponent); }
+};
+
 template <class T>
 struct Pow {
     explicit Pow(const Scalar*) {}
     RL_HD T operator()(T a, T b) const {
         if constexpr (std::is_same_v<T, float> || kIsComplex<T>) {
             return math::pow(a, b);
-        } else if constexpr (std::is_floating_point_v<T>) {
-            return std::pow(a, b);
+        } else if constexpr (std::is_same_v<T, double>) {
+            return math::power(a, b);
         } else {
             if (b < T(0)) return a == T(1) ? T(1) : a == static_cast<T>(-1) ? (b % 2 == 0 ? T(1) : a) : T(0);
             T power = 1;
@@ -243,6 +251,16 @@ struct Pow {
                 if (b & 1) power = times(power, a);
             return power;
         }
+    }
+    RL_HD bool moderate(T a, T b) const
+        requires std::is_same_v<T, double>
+    {
+        return math::has_power(a, b);
+    }
+    double rare(T a, T b) const
+        requires std::is_same_v<T, double>
+    {
+        return std::pow(a, b);
     }
     // The common exponents cost no more than a multiplication.
     template <class Run>
@@ -269,7 +287,8 @@ struct Pow {
                 return run(power);
             }
         }
-        run([this, exponent](T a) { return (*this)(a, exponent); });
+        if constexpr (std::is_same_v<T, double>) run(PowerOf{exponent});
+        else run([this, exponent](T a) { return (*this)(a, exponent); });
     }
 };
 

@@ -9,6 +9,7 @@
 #include "rushlight/scalar.h"
 
 #if !defined(__CUDACC__)
+#include "cpu/vector_power.h"
 #include "cpu/vector_trigonometry.h"
 #endif
 
@@ -94,6 +95,15 @@ RL_HD inline bool moderate(T x) {
     return !(cpu::RUSHLIGHT_CPU::math::fabs(x) > cpu::RUSHLIGHT_CPU::math::kTrigonometricLimit<T>);
 #endif
 }
+
+/// Powers of doubles, and where they hold.
+#if defined(__CUDACC__)
+RL_HD inline double power(double x, double y) { return ::pow(x, y); }
+RL_HD inline bool has_power(double, double) { return true; }
+#else
+using cpu::RUSHLIGHT_CPU::math::has_power;
+using cpu::RUSHLIGHT_CPU::math::power;
+#endif
 
 template <class T>
 RL_HD inline bool is_nan(T x) {

@@ -1,6 +1,7 @@
 // Functors of ops/special.yaml.
 #pragma once
 
+#include "ops/functors/airy_math.h"
 #include "ops/functors/gamma_math.h"
 #include "ops/functors/special_float.h"
 
@@ -22,6 +23,8 @@ RL_SPECIAL_FUNCTION(SpecialModifiedBesselK0, math::k0)
 RL_SPECIAL_FUNCTION(SpecialModifiedBesselK1, math::k1)
 RL_SPECIAL_FUNCTION(SpecialScaledModifiedBesselK0, math::k0e)
 RL_SPECIAL_FUNCTION(SpecialScaledModifiedBesselK1, math::k1e)
+RL_SPECIAL_FUNCTION(SpecialAiryAi, math::airy_ai)
+RL_SPECIAL_FUNCTION(AiryAiPrime, math::airy_ai_prime)
 #undef RL_SPECIAL_FUNCTION
 
 // With an own one for float.

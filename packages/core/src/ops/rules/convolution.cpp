@@ -92,17 +92,21 @@ Outputs convolution(const Tensor& input, const Tensor& weight, const Tensor& bia
     return out;
 }
 
-Outputs convolution_backward(const Tensor& grad, const Tensor& input, const Tensor& weight, IntList, IntList,
-                             IntList, bool transposed, IntList, int64_t groups, IntList wanted) {
+Outputs convolution_backward(const Tensor& grad, const Tensor& input, const Tensor& weight, IntList stride,
+                             IntList padding, IntList dilation, bool transposed, IntList output_padding,
+                             int64_t groups, IntList wanted) {
+    const Outputs results =
+        convolution(input, weight, Tensor(), stride, padding, dilation, transposed, output_padding, groups);
+    same_dtype("convolution_backward", "grad", grad, "input", input);
+    RL_CHECK(std::ranges::equal(grad.sizes(), results.sizes(0)), throw_runtime,
+             "convolution_backward(grad): needs the result's shape %s, got %s",
+             to_string(results.sizes(0)).c_str(), to_string(grad.sizes()).c_str());
     Outputs out;
     out.like_if(wanted[0], input);
     out.like_if(wanted[1], weight);
-    if (wanted[2]) {
-        const int64_t channels[] = {transposed ? weight.size(1) * groups : weight.size(0)};
-        out.add(channels, grad.dtype(), grad.device());
-    } else {
-        out.skip();
-    }
+    const int64_t channels = results.sizes(0)[1];
+    if (wanted[2]) out.add(IntList(&channels, 1), grad.dtype(), grad.device());
+    else out.skip();
     return out;
 }
 

@@ -46,6 +46,29 @@ void check_normalized(const char* op, const Tensor& input, IntList shape, const 
     check_shape(op, "weight", weight, shape);
 }
 
+// Their gradients are computed together.
+void check_pair(const char* op, const Tensor& input, const Tensor& weight, const Tensor& bias) {
+    const DType wanted = weight.defined() ? weight.dtype() : input.dtype();
+    RL_CHECK(!bias.defined() || bias.dtype() == wanted, throw_runtime,
+             "%s(bias): needs the dtype of %s, %s, got %s", op, weight.defined() ? "weight" : "input",
+             name(wanted), name(bias.dtype()));
+}
+
+// A number for each line of `shape`.
+void check_lines(const char* op, const char* name, const Tensor& t, const Tensor& input, IntList shape) {
+    int64_t size = 1;
+    for (int64_t s : shape) size *= s;
+    RL_CHECK(t.numel() * size == input.numel(), throw_runtime,
+             "%s(%s): shape %s has no number for each %s of %s", op, name, to_string(t.sizes()).c_str(),
+             to_string(shape).c_str(), to_string(input.sizes()).c_str());
+}
+
+void check_groups(const char* op, int64_t channels, int64_t num_groups) {
+    RL_CHECK(num_groups > 0 && channels % num_groups == 0, throw_runtime,
+             "%s(num_groups): %lld channels cannot be split into %lld groups", op, (long long)channels,
+             (long long)num_groups);
+}
+
 // Gradients of normalisations: of the input, the weight and the bias.
 Outputs gradients(const Tensor& input, const Tensor& weight, IntList shape, IntList wanted) {
     Outputs out;
@@ -69,6 +92,7 @@ Outputs batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias
     const int64_t channels = input.impl()->size(1);
     check_channels("batch_norm", "weight", weight, channels);
     check_channels("batch_norm", "bias", bias, channels);
+    check_pair("batch_norm", input, weight, bias);
     check_channels("batch_norm", "running_mean", running_mean, channels);
     check_channels("batch_norm", "running_var", running_var, channels);
     RL_CHECK(training || (running_mean.defined() && running_var.defined()), throw_runtime,
@@ -89,14 +113,16 @@ Outputs layer_norm(const Tensor& input, IntList normalized_shape, const Tensor& 
                    double, bool) {
     check_normalized("layer_norm", input, normalized_shape, weight);
     check_shape("layer_norm", "bias", bias, normalized_shape);
+    check_pair("layer_norm", input, weight, bias);
     Outputs out;
     out.like(input);
     add_line_statistic(out, input, normalized_shape.size());
     add_line_statistic(out, input, normalized_shape.size());
     return out;
 }
-Outputs layer_norm_backward(const Tensor&, const Tensor& input, const Tensor&, const Tensor&,
+Outputs layer_norm_backward(const Tensor&, const Tensor& input, const Tensor& mean, const Tensor&,
                             const Tensor& weight, IntList normalized_shape, IntList wanted) {
+    check_lines("layer_norm_backward", "mean", mean, input, normalized_shape);
     return gradients(input, weight, normalized_shape, wanted);
 }
 
@@ -107,8 +133,9 @@ Outputs _rms_norm(const Tensor& input, IntList normalized_shape, const Tensor& w
     add_line_statistic(out, input, normalized_shape.size());
     return out;
 }
-Outputs rms_norm_backward(const Tensor&, const Tensor& input, const Tensor&, const Tensor& weight,
+Outputs rms_norm_backward(const Tensor&, const Tensor& input, const Tensor& rstd, const Tensor& weight,
                           IntList normalized_shape, IntList wanted) {
+    check_lines("rms_norm_backward", "rstd", rstd, input, normalized_shape);
     return gradients(input, weight, normalized_shape, wanted);
 }
 
@@ -119,11 +146,10 @@ Outputs group_norm(const Tensor& input, int64_t num_groups, const Tensor& weight
              "group_norm(input): needs at least 2 dimensions (batch, channels), got shape %s",
              to_string(input.sizes()).c_str());
     const int64_t channels = input.impl()->size(1);
-    RL_CHECK(num_groups > 0 && channels % num_groups == 0, throw_runtime,
-             "group_norm(num_groups): %lld channels cannot be split into %lld groups", (long long)channels,
-             (long long)num_groups);
+    check_groups("group_norm", channels, num_groups);
     check_channels("group_norm", "weight", weight, channels);
     check_channels("group_norm", "bias", bias, channels);
+    check_pair("group_norm", input, weight, bias);
     Outputs out;
     out.like(input);
     const int64_t statistics[] = {input.impl()->size(0), num_groups};
@@ -132,8 +158,9 @@ Outputs group_norm(const Tensor& input, int64_t num_groups, const Tensor& weight
     return out;
 }
 Outputs group_norm_backward(const Tensor&, const Tensor& input, const Tensor&, const Tensor&,
-                            const Tensor& weight, int64_t, IntList wanted) {
+                            const Tensor& weight, int64_t num_groups, IntList wanted) {
     const int64_t channels[] = {input.size(1)};
+    check_groups("group_norm_backward", channels[0], num_groups);
     return gradients(input, weight, channels, wanted);
 }
 

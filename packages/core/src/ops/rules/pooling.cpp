@@ -3,14 +3,15 @@
 namespace rushlight::rules {
 namespace {
 
-void check_input(const char* op, const Tensor& input, int pooled) {
-    RL_CHECK(input.dim() == pooled + 1 || input.dim() == pooled + 2, throw_runtime,
+void check_input(const char* op, IntList input, int pooled) {
+    const auto n = static_cast<int>(std::min<size_t>(input.size(), kMaxDims));
+    RL_CHECK(n == pooled + 1 || n == pooled + 2, throw_runtime,
              "%s(input): needs %d or %d dimensions, got shape %s", op, pooled + 1, pooled + 2,
-             to_string(input.sizes()).c_str());
-    for (int64_t d = input.dim() - pooled; d < input.dim(); ++d)
-        RL_CHECK(input.sizes()[d] > 0, throw_runtime,
-                 "%s(input): shape %s has no elements to pool along dimension %lld", op,
-                 to_string(input.sizes()).c_str(), (long long)d);
+             to_string(input).c_str());
+    for (int d = n - pooled; d < n; ++d)
+        RL_CHECK(input[static_cast<size_t>(d)] > 0, throw_runtime,
+                 "%s(input): shape %s has no elements to pool along dimension %d", op,
+                 to_string(input).c_str(), d);
 }
 
 // Windows, checked; `at` is the number for a dimension.
@@ -63,12 +64,12 @@ struct Pooled {
     IntList shape() const { return {sizes, ndim}; }
 };
 
-Pooled pool_shape(const Windows& w, const Tensor& input, bool ceil_mode) {
+Pooled pool_shape(const Windows& w, IntList input, bool ceil_mode) {
     check_input(w.op, input, w.pooled);
     w.check();
     Pooled p;
-    p.ndim = static_cast<size_t>(input.dim());
-    std::copy(input.sizes().begin(), input.sizes().end(), p.sizes);
+    p.ndim = input.size();
+    std::copy(input.begin(), input.end(), p.sizes);
     for (int d = 0; d < w.pooled; ++d) {
         size_t at = p.ndim - static_cast<size_t>(w.pooled - d);
         p.sizes[at] = w.count(d, p.sizes[at], ceil_mode);
@@ -78,7 +79,7 @@ Pooled pool_shape(const Windows& w, const Tensor& input, bool ceil_mode) {
 
 Outputs max_pool(const char* op, int pooled, const Tensor& input, IntList kernel_size, IntList stride,
                  IntList padding, IntList dilation, bool ceil_mode) {
-    Pooled p = pool_shape({op, pooled, kernel_size, stride, padding, dilation}, input, ceil_mode);
+    Pooled p = pool_shape({op, pooled, kernel_size, stride, padding, dilation}, input.sizes(), ceil_mode);
     Outputs out;
     out.add(p.shape(), input.dtype(), input.device());
     out.add(p.shape(), DType::Int64, input.device());
@@ -90,14 +91,14 @@ Outputs avg_pool(const char* op, int pooled, const Tensor& input, IntList kernel
     floating_only(op, input);
     RL_CHECK(!divisor_override || *divisor_override != 0, throw_runtime,
              "%s(divisor_override): must not be zero", op);
-    Pooled p = pool_shape({op, pooled, kernel_size, stride, padding, kInts<1>}, input, ceil_mode);
+    Pooled p = pool_shape({op, pooled, kernel_size, stride, padding, kInts<1>}, input.sizes(), ceil_mode);
     Outputs out;
     out.add(p.shape(), input.dtype(), input.device());
     return out;
 }
 
 Pooled adaptive_shape(const char* op, int pooled, const Tensor& input, IntList output_size) {
-    check_input(op, input, pooled);
+    check_input(op, input.sizes(), pooled);
     RL_CHECK(output_size.size() == static_cast<size_t>(pooled), throw_runtime,
              "%s(output_size): needs %d numbers, got %s", op, pooled, to_string(output_size).c_str());
     Pooled p;
@@ -125,13 +126,37 @@ Outputs adaptive_max(const char* op, int pooled, const Tensor& input, IntList ou
     return out;
 }
 
-Outputs gradient(const char* op, const Tensor& grad, IntList input_sizes) {
+Outputs gradient(const char* op, int pooled, const Tensor& grad, IntList input_sizes) {
+    floating_only(op, grad);
+    check_input(op, input_sizes, pooled);
     const auto n = static_cast<size_t>(grad.dim());
-    const bool fits = n >= 3 && n <= 5 && input_sizes.size() == n && input_sizes[0] == grad.sizes()[0];
+    const size_t planes = input_sizes.size() - static_cast<size_t>(pooled);
+    const bool fits = n == input_sizes.size() &&
+                      std::equal(input_sizes.begin(), input_sizes.begin() + planes, grad.sizes().begin());
     RL_CHECK(fits, throw_runtime, "%s(grad, input_sizes): shape %s is no result of pooling shape %s", op,
              to_string(grad.sizes()).c_str(), to_string(input_sizes).c_str());
     Outputs out;
     out.add(input_sizes, grad.dtype(), grad.device());
+    return out;
+}
+
+Outputs max_gradient(const char* op, int pooled, const Tensor& grad, const Tensor& indices,
+                     IntList input_sizes) {
+    RL_CHECK(indices.dtype() == DType::Int64 && std::ranges::equal(indices.sizes(), grad.sizes()),
+             throw_runtime, "%s(indices): needs an int64 place for each element of grad, %s, got %s %s", op,
+             to_string(grad.sizes()).c_str(), name(indices.dtype()), to_string(indices.sizes()).c_str());
+    return gradient(op, pooled, grad, input_sizes);
+}
+
+Outputs avg_gradient(const Windows& w, const Tensor& grad, IntList input_sizes, bool ceil_mode,
+                     std::optional<int64_t> divisor_override) {
+    Outputs out = gradient(w.op, w.pooled, grad, input_sizes);
+    RL_CHECK(!divisor_override || *divisor_override != 0, throw_runtime,
+             "%s(divisor_override): must not be zero", w.op);
+    const Pooled p = pool_shape(w, input_sizes, ceil_mode);
+    RL_CHECK(std::ranges::equal(p.shape(), grad.sizes()), throw_runtime,
+             "%s(grad): needs the result's shape %s, got %s", w.op, to_string(p.shape()).c_str(),
+             to_string(grad.sizes()).c_str());
     return out;
 }
 
@@ -145,22 +170,23 @@ Outputs max_pool2d_with_indices(const Tensor& input, IntList kernel_size, IntLis
                                 IntList dilation, bool ceil_mode) {
     return max_pool("max_pool2d", 2, input, kernel_size, stride, padding, dilation, ceil_mode);
 }
-Outputs max_pool2d_backward(const Tensor& grad, const Tensor&, IntList input_sizes) {
-    return gradient("max_pool2d_backward", grad, input_sizes);
+Outputs max_pool2d_backward(const Tensor& grad, const Tensor& indices, IntList input_sizes) {
+    return max_gradient("max_pool2d_backward", 2, grad, indices, input_sizes);
 }
 Outputs avg_pool2d(const Tensor& input, IntList kernel_size, IntList stride, IntList padding, bool ceil_mode,
                    bool, std::optional<int64_t> divisor_override) {
     return avg_pool("avg_pool2d", 2, input, kernel_size, stride, padding, ceil_mode, divisor_override);
 }
-Outputs avg_pool2d_backward(const Tensor& grad, IntList input_sizes, IntList, IntList, IntList, bool, bool,
-                            std::optional<int64_t>) {
-    return gradient("avg_pool2d_backward", grad, input_sizes);
+Outputs avg_pool2d_backward(const Tensor& grad, IntList input_sizes, IntList kernel_size, IntList stride,
+                            IntList padding, bool ceil_mode, bool, std::optional<int64_t> divisor_override) {
+    return avg_gradient({"avg_pool2d_backward", 2, kernel_size, stride, padding, kInts<1>}, grad, input_sizes,
+                        ceil_mode, divisor_override);
 }
 Outputs adaptive_avg_pool2d(const Tensor& input, IntList output_size) {
     return adaptive_avg("adaptive_avg_pool2d", 2, input, output_size);
 }
 Outputs adaptive_avg_pool2d_backward(const Tensor& grad, IntList input_sizes) {
-    return gradient("adaptive_avg_pool2d_backward", grad, input_sizes);
+    return gradient("adaptive_avg_pool2d_backward", 2, grad, input_sizes);
 }
 Outputs adaptive_max_pool2d(const Tensor& input, IntList output_size) {
     return adaptive_max("adaptive_max_pool2d", 2, input, output_size);
@@ -174,22 +200,23 @@ Outputs max_pool3d_with_indices(const Tensor& input, IntList kernel_size, IntLis
                                 IntList dilation, bool ceil_mode) {
     return max_pool("max_pool3d", 3, input, kernel_size, stride, padding, dilation, ceil_mode);
 }
-Outputs max_pool3d_backward(const Tensor& grad, const Tensor&, IntList input_sizes) {
-    return gradient("max_pool3d_backward", grad, input_sizes);
+Outputs max_pool3d_backward(const Tensor& grad, const Tensor& indices, IntList input_sizes) {
+    return max_gradient("max_pool3d_backward", 3, grad, indices, input_sizes);
 }
 Outputs avg_pool3d(const Tensor& input, IntList kernel_size, IntList stride, IntList padding, bool ceil_mode,
                    bool, std::optional<int64_t> divisor_override) {
     return avg_pool("avg_pool3d", 3, input, kernel_size, stride, padding, ceil_mode, divisor_override);
 }
-Outputs avg_pool3d_backward(const Tensor& grad, IntList input_sizes, IntList, IntList, IntList, bool, bool,
-                            std::optional<int64_t>) {
-    return gradient("avg_pool3d_backward", grad, input_sizes);
+Outputs avg_pool3d_backward(const Tensor& grad, IntList input_sizes, IntList kernel_size, IntList stride,
+                            IntList padding, bool ceil_mode, bool, std::optional<int64_t> divisor_override) {
+    return avg_gradient({"avg_pool3d_backward", 3, kernel_size, stride, padding, kInts<1>}, grad, input_sizes,
+                        ceil_mode, divisor_override);
 }
 Outputs adaptive_avg_pool3d(const Tensor& input, IntList output_size) {
     return adaptive_avg("adaptive_avg_pool3d", 3, input, output_size);
 }
 Outputs adaptive_avg_pool3d_backward(const Tensor& grad, IntList input_sizes) {
-    return gradient("adaptive_avg_pool3d_backward", grad, input_sizes);
+    return gradient("adaptive_avg_pool3d_backward", 3, grad, input_sizes);
 }
 Outputs adaptive_max_pool3d(const Tensor& input, IntList output_size) {
     return adaptive_max("adaptive_max_pool3d", 3, input, output_size);

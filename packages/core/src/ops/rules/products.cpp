@@ -1,4 +1,5 @@
 #include "bodies/products.h"
+#include "ops/matrices.h"
 
 namespace rushlight::rules {
 namespace {
@@ -38,7 +39,8 @@ Outputs mm(const Tensor& input, const Tensor& mat2) {
     return out;
 }
 
-Outputs addmm(const Tensor& input, const Tensor& mat1, const Tensor& mat2, Scalar, Scalar) {
+Outputs addmm(const Tensor& input, const Tensor& mat1, const Tensor& mat2, Scalar beta, Scalar alpha) {
+    check_weights("addmm", mat1, beta, alpha);
     check_matrix("addmm", "mat1", mat1, 2);
     check_matrix("addmm", "mat2", mat2, 2);
     same_dtype("addmm", "mat1", mat1, "mat2", mat2);
@@ -64,7 +66,8 @@ Outputs bmm(const Tensor& input, const Tensor& mat2) {
     return out;
 }
 
-Outputs baddbmm(const Tensor& input, const Tensor& batch1, const Tensor& batch2, Scalar, Scalar) {
+Outputs baddbmm(const Tensor& input, const Tensor& batch1, const Tensor& batch2, Scalar beta, Scalar alpha) {
+    check_weights("baddbmm", batch1, beta, alpha);
     check_matrix("baddbmm", "batch1", batch1, 3);
     check_matrix("baddbmm", "batch2", batch2, 3);
     same_dtype("baddbmm", "batch1", batch1, "batch2", batch2);

@@ -38,6 +38,13 @@ Outputs resample_backward(const Tensor& grad, int64_t dim, int64_t size, int64_t
 }
 
 Outputs grid_sample(const Tensor& input, const Tensor& grid, int64_t, int64_t, bool) {
+    RL_CHECK((input.dim() == 4 || input.dim() == 5) && grid.dim() == input.dim() &&
+                 grid.sizes().back() == input.dim() - 2,
+             throw_runtime, "grid_sample(input, grid): shapes %s and %s do not fit",
+             to_string(input.sizes()).c_str(), to_string(grid.sizes()).c_str());
+    for (int64_t n : input.sizes().subspan(2))
+        RL_CHECK(n > 0, throw_runtime, "grid_sample(input): shape %s has no elements to sample",
+                 to_string(input.sizes()).c_str());
     int64_t sizes[kMaxDims] = {input.sizes()[0], input.sizes()[1]};
     std::copy(grid.sizes().begin() + 1, grid.sizes().end() - 1, sizes + 2);
     Outputs outs;

@@ -1,10 +1,12 @@
 """Bad input for every operator, made from its entry; tried in processes that may die over it.
 
-`cases_of(op, library)` makes the calls, `judge` says what is wrong with an outcome, `hunt` runs them all and survives.
+`cases_of(op, library)` makes the calls, `judge` and `judge_gradients` say what is wrong with an outcome, `hunt` runs
+them all and survives.
 """
 
 from rushlight_testing.bad_input.cases import Call, Case, cases_of
+from rushlight_testing.bad_input.gradients import judge_gradients
 from rushlight_testing.bad_input.verdict import judge
 from rushlight_testing.bad_input.watch import Report, hunt
 
-__all__ = ["Call", "Case", "Report", "cases_of", "hunt", "judge"]
+__all__ = ["Call", "Case", "Report", "cases_of", "hunt", "judge", "judge_gradients"]

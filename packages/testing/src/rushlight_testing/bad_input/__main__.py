@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import faulthandler
+import functools
 import importlib
 import json
 import mmap
@@ -16,6 +17,7 @@ import zlib
 from pathlib import Path
 
 from rushlight_testing.bad_input.cases import cases_of
+from rushlight_testing.bad_input.gradients import judge_gradients
 from rushlight_testing.bad_input.verdict import judge
 
 
@@ -33,11 +35,18 @@ def main() -> None:
     )
     parser.add_argument("--patience", type=float, default=60, help="seconds for the cases of one operator")
     parser.add_argument("--state", required=True, help="a file that always says which case is tried")
+    parser.add_argument(
+        "--provider", default="", help="of gradients: arguments require grad, results go back"
+    )
     parser.add_argument("--slow", type=float, default=0, help="prints cases that take longer, in seconds")
     given = parser.parse_args()
     faulthandler.enable()
     warnings.simplefilter("ignore")
     library = importlib.import_module(given.library)
+    verdict = functools.partial(judge, library=library)
+    if given.provider:
+        gradient = importlib.import_module(given.provider).grad
+        verdict = functools.partial(judge_gradients, library=library, gradient=gradient)
     entries = pickle.loads(Path(given.entries).read_bytes())
     library.ones(3) + 1  # what is loaded on the first call is not of the limit's business
     library.ones(3, 3) @ library.ones(3, 3)
@@ -58,7 +67,7 @@ def main() -> None:
                 state[: len(text) + 1] = text + b"\0"
                 tried += 1
                 started = time.perf_counter()
-                fault = judge(op, library, case)
+                fault = verdict(op, case=case)
                 taken = time.perf_counter() - started
                 if fault:
                     _tell({"op": op.name, "case": case.text, "fault": fault})

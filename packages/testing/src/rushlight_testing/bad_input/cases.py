@@ -244,7 +244,7 @@ class _Maker:
             yield "size 0 is 0, the last 2**50", lambda: x.new_empty((0, *shape[1:-1], 2**50))
 
     def cast(self, x: Any, dtype: str) -> Any:
-        return x.to(getattr(self.library, dtype))
+        return x.to(getattr(self.library, dtype), copy=True)  # some are written
 
     def fillings(self, x: Any) -> Iterator[tuple[str, Callable[[], Any]]]:
         """The same shape with values that are no numbers, no indices, or at the ends of what there is."""
@@ -284,7 +284,13 @@ class _Maker:
             yield f"broadcast along {d}", lambda d=d: x.narrow(d, 0, 1).clone().expand(shape)
         yield "broadcast", lambda: x.contiguous().view(-1)[0].clone().expand(shape)
         if n > 1:
-            yield "transposed in memory", lambda: x.transpose(0, -1).contiguous().transpose(0, -1)
+            order = (
+                self.library.contiguous_format
+            )  # a copy in any case: what is written must not be the sample
+            yield (
+                "transposed in memory",
+                lambda: x.transpose(0, -1).clone(memory_format=order).transpose(0, -1),
+            )
             yield "overlapping rows", lambda: self.overlapping(x)
         if n > 0:
             yield "with gaps", lambda: self.library.stack([x, x], -1).select(-1, 1)

@@ -17,7 +17,7 @@ def judge(op: Any, library: Any, case: Case) -> str | None:
         given = case.make()
     except Exception as error:
         return f"cannot be made: {type(error).__name__}: {error}"
-    tensors = [*_flat(list(given.arguments.values()), library), *_flat(given.out, library)]
+    tensors = [*flat(list(given.arguments.values()), library), *flat(given.out, library)]
     before = [_State(t, library) for t in tensors]
     library.manual_seed(0)
     try:
@@ -29,22 +29,27 @@ def judge(op: Any, library: Any, case: Case) -> str | None:
         return _unnamed(op, error)
     except Exception as error:
         return f"raised {type(error).__name__}, which is no typed error: {error}"
-    written = {id(t) for t in _flat(given.out, library)}
-    names = {a.name for a in op.schema.arguments if a.write} | set(op.writes)
-    if given.inplace or op.is_inplace:
-        names.add(op.schema.arguments[0].name)
-    for name in names:
-        written |= {id(t) for t in _flat(given.arguments.get(name), library)}
+    written = {id(t) for t in flat(given.out, library)}
+    for name in written_names(op, given):
+        written |= {id(t) for t in flat(given.arguments.get(name), library)}
     # Whatever shares memory with what was written has changed with it.
     storages = {t.untyped_storage().data_ptr() for t in tensors if id(t) in written}
     changed = _changed([s for s in before if s.storage not in storages and id(s.tensor) not in written])
     if changed:
         return f"changed {changed}, which it does not write"
-    for one in _flat(result, library):
+    for one in flat(result, library):
         fault = _touch(one, library, read="empty" not in op.base)
         if fault:
             return fault
     return _compared(op, library, given, result) if given.safe is not None else None
+
+
+def written_names(op: Any, given: Call) -> set[str]:
+    """Arguments that a call writes, but for out=."""
+    names = {a.name for a in op.schema.arguments if a.write} | set(op.writes)
+    if given.inplace or op.is_inplace:
+        names.add(op.schema.arguments[0].name)
+    return names
 
 
 class _State:
@@ -134,7 +139,7 @@ def _compared(op: Any, library: Any, given: Call, result: Any) -> str | None:
         if given.out is not NOTHING or given.inplace:
             return None  # it raised the second time, with other tensors: the first result stands for itself
         return f"works, but not on dense copies: {type(error).__name__}: {error}"
-    for got, want in zip(_flat(result, library), _flat(wanted, library), strict=True):
+    for got, want in zip(flat(result, library), flat(wanted, library), strict=True):
         if got.shape != want.shape:
             return f"shape {tuple(got.shape)}, but {tuple(want.shape)} on dense copies"
         if not _close(got, want, library):
@@ -158,9 +163,10 @@ def _start(t: Any) -> str:
     return repr(t.reshape(-1)[:4].tolist())
 
 
-def _flat(value: Any, library: Any) -> list[Any]:
+def flat(value: Any, library: Any) -> list[Any]:
+    """The tensors of a result or an argument."""
     if isinstance(value, library.Tensor):
         return [value]
     if isinstance(value, (list, tuple)):
-        return [t for one in value for t in _flat(one, library)]
+        return [t for one in value for t in flat(one, library)]
     return []

@@ -28,7 +28,8 @@ class Report:
 
 
 def hunt(ops: Sequence[Any], *, every: int = 1, memory: int = 0, patience: float = 60, slow: float = 0,
-         processes: int = 1, environment: dict[str, str] | None = None) -> dict[str, Report]:  # fmt: skip
+         processes: int = 1, provider: str = "",
+         environment: dict[str, str] | None = None) -> dict[str, Report]:  # fmt: skip
     """Runs the cases of the operators.
 
     Args:
@@ -38,10 +39,13 @@ def hunt(ops: Sequence[Any], *, every: int = 1, memory: int = 0, patience: float
         patience: seconds for the cases of one operator.
         slow: seconds from which on a case is noted as slow; 0: none is.
         processes: how many run side by side.
+        provider: a package that provides gradients, such as "rushlight_autograd": arguments require grad, and what comes
+            back is differentiated. Without it operators run alone.
         environment: variables of these processes beside those of this one.
     """
     reports = {op.name: Report() for op in ops}
     options = [f"--every={every}", f"--memory={memory}", f"--patience={patience}", f"--slow={slow}"]
+    options += [f"--provider={provider}"] if provider else []
     shares = [list(ops[i::processes]) for i in range(processes)]
     with ThreadPoolExecutor(processes) as pool:
         for done in [

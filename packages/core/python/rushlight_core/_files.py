@@ -1,0 +1,64 @@
+"""Tensors over files."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from typing import Any
+
+from . import _C
+from ._C import Tensor
+
+
+def from_file(
+    filename: str | os.PathLike[str],
+    shared: bool | None = None,
+    size: int = 0,
+    *,
+    dtype: _C.dtype | None = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+) -> Tensor:
+    """A tensor over the memory that a file is mapped to.
+
+    Args:
+        filename: of the file.
+        shared: whether what is written to the tensor goes to the file, which is made, or made longer, where it must be; else
+            the file has to be long enough and is only read.
+        size: the number of elements.
+        dtype: theirs; the default dtype where it is left out.
+        layout: strided; there is no other.
+        device: the host's.
+        pin_memory: False.
+        requires_grad: whether operators on the tensor are recorded.
+
+    Raises:
+        ValueError: `size` is negative, or the file is shorter than `size` elements.
+        NotImplementedError: another device, or page-locked memory.
+    """
+    if pin_memory or (device is not None and _C.device(device).type != "cpu"):
+        raise NotImplementedError(
+            "from_file(device, pin_memory): files are mapped to ordinary memory of the host"
+        )
+    if size < 0:
+        raise ValueError(f"from_file(size): must not be negative, got {size}")
+    chosen = _C.get_default_dtype() if dtype is None else dtype
+    nbytes = size * chosen.itemsize
+    descriptor = os.open(filename, os.O_RDWR | os.O_CREAT if shared else os.O_RDONLY, 0o666)
+    try:
+        have = os.fstat(descriptor).st_size
+        if have < nbytes and not shared:
+            raise ValueError(
+                f"from_file(filename, size): {os.fspath(filename)} has {have} bytes, {size} elements of {chosen} need"
+                f" {nbytes}\nhint: shared=True makes it longer"
+            )
+        if have < nbytes:
+            os.ftruncate(descriptor, nbytes)
+        if not nbytes:
+            return _C.empty(0, dtype=chosen, requires_grad=requires_grad)
+        memory = mmap.mmap(descriptor, nbytes, access=mmap.ACCESS_WRITE if shared else mmap.ACCESS_COPY)
+    finally:
+        os.close(descriptor)
+    return _C.frombuffer(memory, dtype=chosen, requires_grad=requires_grad)

@@ -1,0 +1,94 @@
+"""What a call with bad input may do where gradients are recorded: raise and leave no trace in a graph, or have them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rushlight_testing.bad_input.cases import Call, Case, call
+from rushlight_testing.bad_input.verdict import TYPED, flat, written_names
+
+Gradient = Callable[..., Any]
+
+
+def judge_gradients(op: Any, library: Any, gradient: Gradient, case: Case) -> str | None:
+    """Runs one case on tensors that require grad, and back; what is wrong with its outcome, None if nothing is.
+
+    Args:
+        op: an entry, `rushlight_core.codegen.model.Op`.
+        library: whose operators are called.
+        gradient: `grad(outputs, inputs, grad_outputs, allow_unused=...)` of the provider of gradients.
+        case: of that operator.
+    """
+    try:
+        given = case.make()
+    except MemoryError:
+        return None
+    except Exception as error:
+        return f"cannot be made: {type(error).__name__}: {error}"
+    leaves = _require_grad(op, library, given)
+    written = [t for name in written_names(op, given) for t in flat(given.arguments.get(name), library)]
+    histories = [(t, str(t.grad_fn)) for t in written]
+    library.manual_seed(0)
+    try:
+        result = call(op, library, given)
+    except TYPED:
+        return _traces(leaves, histories)
+    except Exception as error:
+        return f"raised {type(error).__name__}, which is no typed error: {error}"
+    outputs = [t for t in [*flat(result, library), *written] if t.requires_grad and t.grad_fn is not None]
+    outputs = list({id(t): t for t in outputs}.values())
+    if not outputs or not leaves or len({t.device for t in [*outputs, *leaves]}) > 1:
+        return None  # nothing comes back from where there are no values
+    try:
+        found = gradient(outputs, leaves, [library.ones_like(t.detach()) for t in outputs], allow_unused=True)
+    except (NotImplementedError, MemoryError):
+        return None
+    except Exception as error:
+        if any(limit in str(error) for limit in ("at most 64 dimensions", "overflows a 64-bit")):
+            return None  # of a formula whose parts are larger than the input
+        return f"worked, but its gradient raised {type(error).__name__}: {error}"
+    for leaf, grad in zip(leaves, found, strict=True):
+        if grad is None:
+            continue
+        if grad.shape != leaf.shape or grad.dtype != leaf.dtype or grad.device != leaf.device:
+            return f"the gradient of {_text(leaf)} is {_text(grad)}"
+        if grad.device.type == "cpu":
+            grad.clone()
+    return None
+
+
+def _require_grad(op: Any, library: Any, given: Call) -> list[Any]:
+    """Lets what can have a gradient require one; what is written is computed from a leaf, or stays as it is."""
+    written = written_names(op, given)
+    leaves: list[Any] = []
+
+    def prepared(value: Any, is_written: bool) -> Any:
+        if isinstance(value, (list, tuple)):
+            return type(value)([prepared(one, is_written) for one in value])
+        if not isinstance(value, library.Tensor) or not (value.is_floating_point() or value.is_complex()):
+            return value
+        if value._read_only or (is_written and not value.is_contiguous()):
+            return value
+        leaf = value.detach().requires_grad_()  # the same memory, and no tensor that a sample keeps
+        leaves.append(leaf)
+        return leaf.clone() if is_written else leaf
+
+    for name, value in given.arguments.items():
+        given.arguments[name] = prepared(value, name in written)
+    return leaves
+
+
+def _traces(leaves: list[Any], histories: list[tuple[Any, Any]]) -> str | None:
+    """What a call that raised has left behind."""
+    for t in leaves:
+        if not t.is_leaf or t.grad_fn is not None or not t.requires_grad:
+            return f"failed, but {_text(t)} is no leaf any more: grad_fn is {t.grad_fn}"
+    for t, before in histories:
+        if str(t.grad_fn) != before:
+            return f"failed, but the history of {_text(t)} is {t.grad_fn}, not {before}"
+    return None
+
+
+def _text(t: Any) -> str:
+    return f"{t.dtype} {tuple(t.shape)} on {t.device}"
