@@ -30,10 +30,6 @@ int warn_of_growth();
 
 // Note [Interpreter exit] of core's src/python/gil.h.
 void sleep_if_interpreter_ends();
-inline void sleep_unless_gil() {
-    if (!PyGILState_Check()) [[unlikely]]
-        sleep_if_interpreter_ends();
-}
 
 /// An owned reference.
 class Object {
@@ -47,7 +43,7 @@ class Object {
     }
     ~Object() {
         if (!p_) return;
-        sleep_unless_gil();
+        sleep_if_interpreter_ends();
         Py_DECREF(p_);
     }
     PyObject* get() const { return p_; }
@@ -92,7 +88,7 @@ class WithGil {
   public:
     WithGil() : state_((sleep_if_interpreter_ends(), PyGILState_Ensure())) {}
     ~WithGil() {
-        sleep_unless_gil();
+        sleep_if_interpreter_ends();
         PyGILState_Release(state_);
     }
 

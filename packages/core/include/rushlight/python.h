@@ -17,7 +17,8 @@ struct PythonApi {
     void* (*wrap)(TensorImpl*);  // borrows the tensor, returns a new reference; None for null
     TensorImpl* (*unwrap)(void* object);  // borrowed; null when the object is no Tensor
     void (*set_error)();  // inside a catch block: sets the Python error of the C++ one
-    // To be called before a thread asks for the GIL: at the interpreter's end that would end it.
+    // To be called before a thread asks for the GIL, and by destructors that touch Python: at the interpreter's end a thread
+    // that asks is unwound.
     void (*sleep_if_interpreter_ends)();
 };
 inline constexpr const char* kPythonCapsule = "rushlight_core._C._capsule";

@@ -12,27 +12,24 @@ namespace rushlight::python {
 // At its end the interpreter ends every other thread that asks for the GIL, where that thread stands: it is unwound, through
 // our C++ too. Nobody may catch that for good, and no destructor on the way may touch Python, for the thread does not have
 // the GIL. So a thread that asks at that time sleeps until the process is gone, and what unwinds a thread that was already
-// asking is let through, up to the first frame that would touch Python: that sleeps too.
+// asking is let through, up to the first frame that would touch Python: that sleeps too. (PyGILState_Check() is no help: once
+// the interpreter has ended it says yes to everybody.)
 inline void sleep_if_interpreter_ends() {
 #if PY_VERSION_HEX >= 0x030D0000
-    const bool ends = Py_IsFinalizing();
+    const bool ends = !Py_IsInitialized() || Py_IsFinalizing();
 #else
-    const bool ends = _Py_IsFinalizing();
+    const bool ends = !Py_IsInitialized() || _Py_IsFinalizing();
 #endif
     // The thread that ends the interpreter is the process's first.
     if (ends && syscall(SYS_gettid) != getpid()) [[unlikely]]
         for (;;) pause();
-}
-inline void sleep_unless_gil() {
-    if (!PyGILState_Check()) [[unlikely]]
-        sleep_if_interpreter_ends();
 }
 
 class WithGil {
   public:
     WithGil() : state_((sleep_if_interpreter_ends(), PyGILState_Ensure())) {}
     ~WithGil() {
-        sleep_unless_gil();
+        sleep_if_interpreter_ends();
         PyGILState_Release(state_);
     }
     WithGil(const WithGil&) = delete;

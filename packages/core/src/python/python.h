@@ -55,7 +55,7 @@ class Object {
     }
     ~Object() {
         if (!p_) return;
-        sleep_unless_gil();
+        sleep_if_interpreter_ends();
         Py_DECREF(p_);
     }
     PyObject* get() const { return p_; }
