@@ -119,8 +119,9 @@ template <Reduce how, class C>
 C combine(C a, C b) {
     if constexpr (how == Reduce::Sum || how == Reduce::Mean) return static_cast<C>(a + b);
     else if constexpr (how == Reduce::Prod) return static_cast<C>(a * b);
-    else if constexpr (how == Reduce::Amax) return b > a || b != b ? b : a;
-    else return b < a || b != b ? b : a;
+    else if constexpr (how == Reduce::Amax)
+        return (b > a) | (b != b) ? b : a;  // both looked at: no jump to guess
+    else return (b < a) | (b != b) ? b : a;
 }
 template <Reduce how, class C>
 C neutral() {
@@ -148,9 +149,49 @@ struct Scatter {
     int64_t outer = 1, n = 1, inner = 1, stride = 0, size = 1;
     const int64_t* index;
 
+    // One index for a whole slice, of a row-major tensor: rows meet rows.
+    bool slices = false;
+
+    template <class T, Reduce how>
+    void run_slices(T* to, const T* src, bool include_self) const {
+        using C = Computed<T>;
+        constexpr int64_t kColumns = 1024;
+        std::vector<int64_t> met(static_cast<size_t>(size), include_self ? 1 : 0);
+        for (int64_t i = 0; i < n; ++i) ++met[static_cast<size_t>(index[i])];
+        const int64_t across = (inner + kColumns - 1) / kColumns;
+        parallel_for(0, outer * across, std::max<int64_t>(1, (1 << 14) / (n * std::min(inner, kColumns) + 1)),
+                     [&](int64_t begin, int64_t end) {
+                         for (int64_t block = begin; block < end; ++block) {
+                             const int64_t o = block / across, first = block % across * kColumns;
+                             const int64_t width = std::min(kColumns, inner - first);
+                             const auto row = [&](int64_t at) {
+                                 return to + (o * size + at) * inner + first;
+                             };
+                             for (int64_t i = 0; !include_self && i < n; ++i)
+                                 std::fill_n(row(index[i]), width, static_cast<T>(neutral<how, C>()));
+                             for (int64_t i = 0; i < n; ++i) {
+                                 T* __restrict place = row(index[i]);
+                                 const T* __restrict from = src + (o * n + i) * inner + first;
+#pragma omp simd
+                                 for (int64_t j = 0; j < width; ++j)
+                                     place[j] = static_cast<T>(
+                                         combine<how, C>(static_cast<C>(place[j]), static_cast<C>(from[j])));
+                             }
+                             for (int64_t at = 0; how == Reduce::Mean && at < size; ++at) {
+                                 const int64_t count = met[static_cast<size_t>(at)];
+                                 if (count < 2) continue;
+                                 T* place = row(at);
+                                 for (int64_t j = 0; j < width; ++j)
+                                     place[j] = static_cast<T>(mean_of<C>(static_cast<C>(place[j]), count));
+                             }
+                         }
+                     });
+    }
+
     template <class T, Reduce how>
     void run(T* to, const T* src, bool include_self) const {
         using C = Computed<T>;
+        if (slices) return run_slices<T, how>(to, src, include_self);
         const int64_t across = (inner + kWidth - 1) / kWidth;
         parallel_for(
             0, outer * across, std::max<int64_t>(1, (1 << 14) / (n * std::min(inner, kWidth) + 1)),
@@ -163,6 +204,12 @@ struct Scatter {
                     const int64_t width = std::min(kWidth, inner - first);
                     for (int64_t j = 0; j < width; ++j) base[j] = others.offset(o * inner + first + j);
                     auto each = [&](auto body) {
+                        if (inner == 1) {  // a line by itself
+                            T* const line = to + base[0];
+                            for (int64_t i = 0, at = o * n; i < n; ++i, ++at)
+                                body(line[index[at] * stride], at, index[at]);
+                            return;
+                        }
                         for (int64_t i = 0; i < n; ++i)
                             for (int64_t j = 0; j < width; ++j) {
                                 const int64_t at = (o * n + i) * inner + first + j;
@@ -344,7 +391,13 @@ Tensor _scatter_reduce_(const Tensor& input, int64_t dim, const Tensor& index, c
         copy_into(own, t);
         return own;
     };
-    const Tensor places = row_major(apart(index), DType::Int64), values = row_major(apart(src));
+    scatter.slices = index.dim() > 1 && index.numel() > 0 && input.is_contiguous();
+    for (int k = 0; scatter.slices && k < index.dim(); ++k)
+        scatter.slices = k == d || (index.strides()[k] == 0 && index.sizes()[k] == input.sizes()[k]);
+    const Tensor line = scatter.slices ? make_view(index, IntList(&scatter.n, 1),
+                                                   IntList(&index.strides()[d], 1), index.impl()->offset())
+                                       : index;
+    const Tensor places = row_major(apart(line), DType::Int64), values = row_major(apart(src));
     scatter.index = places.data<int64_t>();
     // PyTorch's classes: a slice's number is an index, an element's is not.
     const auto fail = caller.starts_with("index") ? throw_index : throw_runtime;
