@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ops/functors/complex_math.h"
+#include "ops/functors/elementary_float.h"
 
 namespace rushlight::functors {
 namespace {
@@ -23,7 +24,7 @@ struct Conj {
 template <class T>
 struct Angle {
     explicit Angle(const Scalar*) {}
-    RL_HD Real<T> operator()(T a) const { return math::arg(a); }
+    RL_HD Real<T> operator()(T a) const { return math::fast_atan2(a.im, a.re); }
 };
 
 }  // namespace
