@@ -1,5 +1,10 @@
 // Distances and angles between vectors.
+#include <algorithm>
+#include <cstring>
+
 #include "bodies/distance.h"
+#include "ops/watched.h"
+#include "rushlight/ops/_cdist_rows.h"
 #include "rushlight/ops/_to_copy.h"
 #include "rushlight/ops/add.h"
 #include "rushlight/ops/broadcast_tensors.h"
@@ -7,9 +12,11 @@
 #include "rushlight/ops/div.h"
 #include "rushlight/ops/index_select.h"
 #include "rushlight/ops/mul.h"
+#include "rushlight/ops/narrow.h"
 #include "rushlight/ops/norm.h"
 #include "rushlight/ops/sub.h"
 #include "rushlight/ops/sum.h"
+#include "rushlight/ops/unsqueeze.h"
 
 namespace rushlight::composites {
 
@@ -42,6 +49,27 @@ Tensor pdist(const Tensor& input, double p) {
     RL_CHECK(n <= INT32_MAX, throw_runtime, "pdist(input): shape %s has too many pairs of rows",
              to_string(input.sizes()).c_str());
     const int64_t count = n * (n - 1) / 2;
+    // Note [Watched composites]: a few rows and all that follow them at a time, of which half a triangle is too many.
+    const bool wide = input.dtype() == DType::Float32 || input.dtype() == DType::Float64;
+    if (wide && input.device().type == DeviceType::CPU && !watched(input)) {
+        constexpr int64_t kRows = 16;
+        const Tensor all = ops::unsqueeze(input, 0);
+        Tensor made = make_tensor(IntList(&count, 1), input.dtype());
+        const auto item = static_cast<int64_t>(itemsize(input.dtype()));
+        char* to = static_cast<char*>(made.impl()->data());
+        for (int64_t first = 0; first + 1 < n; first += kRows) {
+            const int64_t rows = std::min(kRows, n - first), others = n - first;
+            const Tensor apart =
+                ops::_cdist_rows(ops::narrow(all, 1, first, rows), ops::narrow(all, 1, first, others), p);
+            const char* from = static_cast<const char*>(apart.impl()->data());
+            for (int64_t r = 0; r < rows; ++r) {
+                const int64_t bytes = (others - 1 - r) * item;
+                std::memcpy(to, from + (r * others + r + 1) * item, static_cast<size_t>(bytes));
+                to += bytes;
+            }
+        }
+        return made;
+    }
     Tensor first = make_tensor(IntList(&count, 1), DType::Int64),
            second = make_tensor(IntList(&count, 1), DType::Int64);
     auto *a = first.data<int64_t>(), *b = second.data<int64_t>();
