@@ -7,6 +7,10 @@ include_guard(GLOBAL)
 set(kernel_options -fopenmp-simd -fno-math-errno -fno-trapping-math)
 if(NOT RUSHLIGHT_SANITIZE)
     list(APPEND kernel_options -O3)
+elseif(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # The address sanitizer keeps frames after their end in memory that is not aligned to 64 bytes, and GCC stores whole vectors
+    # there all the same (GCC bug 110027). Kernels give no address of a local to anybody.
+    list(APPEND kernel_options --param=asan-use-after-return=0)
 endif()
 set(capability_avx2 -march=x86-64-v3)
 set(capability_avx512 -march=x86-64-v4 -mprefer-vector-width=512)
