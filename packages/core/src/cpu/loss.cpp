@@ -139,7 +139,7 @@ void nll_loss_backward(KernelContext& ctx, const View& grad_input, const View& g
     with_type("nll_loss_backward", dy.dtype, [&]<class T>(T) {
         const T* weights = pointer<T>(w);
         T* dx = wide.view().template as<T>();
-        __builtin_memset(dx, 0, sizeof(T) * static_cast<size_t>(grad_input.numel));
+        if (grad_input.numel) __builtin_memset(dx, 0, sizeof(T) * static_cast<size_t>(grad_input.numel));
         const T* grad = spread_gradient(ctx, dy.as<T>(), s.places(), reduction, pointer<T>(total));
         for (int64_t i = 0; i < s.places(); ++i) {
             const int64_t c = classes[i];

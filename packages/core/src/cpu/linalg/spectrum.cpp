@@ -83,9 +83,10 @@ class Eigen {
         if constexpr (kIsComplex<T>) {
             return right_[i + j * n_];
         } else {
-            if (second_[j] == 0) return {right_[i + j * n_]};
-            if (second_[j] > 0) return {right_[i + j * n_], right_[i + (j + 1) * n_]};
-            return {right_[i + (j - 1) * n_], -right_[i + j * n_]};
+            // Conjugate pairs stand side by side; of matrices with NaN there may be halves.
+            if (second_[j] > 0 && j + 1 < n_) return {right_[i + j * n_], right_[i + (j + 1) * n_]};
+            if (second_[j] < 0 && j > 0) return {right_[i + (j - 1) * n_], -right_[i + j * n_]};
+            return {right_[i + j * n_]};
         }
     }
 

@@ -117,6 +117,8 @@ Tensor convolution_grad_grad(const Tensor& grad_input, const Tensor& grad_weight
         return ops::convolution(x, w, Tensor(), stride, padding, dilation, transposed, output_padding,
                                 groups);
     };
+    RL_CHECK(grad.dim() >= 2 && grad.dim() <= 5, throw_runtime,
+             "convolution_grad_grad(grad): needs 2 to 5 dimensions, got %lld", (long long)grad.dim());
     Tensor total = ops::zeros_like(grad);
     if (wanted[0]) total = ops::add(total, convolution(grad_input, weight));
     if (wanted[1]) total = ops::add(total, convolution(input, grad_weight));

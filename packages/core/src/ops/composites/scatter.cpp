@@ -241,7 +241,9 @@ std::tuple<Tensor, Tensor> _scatter_reduce_backward(const Tensor& grad, const Te
 Tensor _masked_scatter_backward(const Tensor& grad, const Tensor& mask, IntList sizes) {
     Tensor written = ops::masked_select(grad, mask);
     int64_t count = 1;
-    for (int64_t n : sizes) count *= n;
+    for (int64_t n : sizes)
+        RL_CHECK(n >= 0 && !__builtin_mul_overflow(count, n, &count), throw_runtime,
+                 "masked_scatter_backward(sizes): %s is no shape", to_string(sizes).c_str());
     const int64_t rest = count - written.numel();
     if (rest > 0) {
         const Tensor parts[] = {written,

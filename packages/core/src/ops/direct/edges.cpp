@@ -55,6 +55,9 @@ class Frame {
         }
         for (size_t d = 0; d < n; ++d) {
             const auto [before, after] = amounts(pad, n - 1 - d);
+            RL_CHECK(before >= -kMost && before <= kMost && after >= -kMost && after <= kMost, throw_runtime,
+                     "%s(pad): amounts %lld and %lld for dimension %zu, needs amounts from 0 to %lld", kOp,
+                     (long long)before, (long long)after, d, (long long)kMost);
             const int64_t size = sizes[d] - (padded ? before + after : 0);
             const bool any = before != 0 || after != 0;
             const int64_t most = mode == "reflect" ? size - 1 : mode == "circular" ? size : kMost;
@@ -195,6 +198,7 @@ Tensor _pad(const Tensor& input, IntList pad, std::string_view mode) {
 
 Tensor _pad_backward(const Tensor& grad, IntList pad, std::string_view mode) {
     host_only(kOp, grad);
+    RL_CHECK(grad.dtype() != DType::Bool, throw_type, "%s(grad): bools have no gradient", kOp);
     const Frame frame(grad.sizes(), pad, mode, true);
     Tensor out = make_tensor(frame.shape(), grad.dtype(), grad.device());
     if (is_meta(grad) || out.numel() == 0) return out;

@@ -32,7 +32,9 @@ struct Nextafter {
         largest;  // the smallest step, and the ends of the range of numbers that are not subnormal
 
     explicit Nextafter(const Scalar* p) {
-        const int digits = p[0].to<int>();  // of the mantissa, without the leading one
+        // Of the mantissa, without the leading one.
+        const int64_t asked = p[0].to<int64_t>(), most = Bits<T>::kMantissa;
+        const int digits = static_cast<int>(asked < 0 ? 0 : asked > most ? most : asked);
         const int high = digits == 10 ? 15 : Bits<T>::kBias;
         unit = Int(1) << (Bits<T>::kMantissa - digits);
         least = static_cast<T>(p[1].to<double>());

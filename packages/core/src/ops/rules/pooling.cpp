@@ -34,6 +34,8 @@ struct Windows {
                      (long long)at(padding, d), (long long)at(kernel_size, d));
     }
     int64_t count(int d, int64_t size, bool ceil_mode) const {
+        RL_CHECK(size < int64_t{1} << 59, throw_runtime, "%s(input): no tensor has a dimension of size %lld",
+                 op, (long long)size);
         int64_t pad = at(padding, d), step = at(stride.empty() ? kernel_size : stride, d);
         int64_t room = size + 2 * pad - at(dilation, d) * (at(kernel_size, d) - 1) - 1;
         int64_t n = (room < 0 ? -1 : (room + (ceil_mode ? step - 1 : 0)) / step) + 1;
