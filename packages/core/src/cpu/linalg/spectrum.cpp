@@ -83,10 +83,9 @@ class Eigen {
         if constexpr (kIsComplex<T>) {
             return right_[i + j * n_];
         } else {
-            // Conjugate pairs stand side by side; of matrices with NaN there may be halves.
-            if (second_[j] > 0 && j + 1 < n_) return {right_[i + j * n_], right_[i + (j + 1) * n_]};
-            if (second_[j] < 0 && j > 0) return {right_[i + (j - 1) * n_], -right_[i + j * n_]};
-            return {right_[i + j * n_]};
+            if (second_[j] == 0) return {right_[i + j * n_]};
+            if (second_[j] > 0) return {right_[i + j * n_], right_[i + (j + 1) * n_]};
+            return {right_[i + (j - 1) * n_], -right_[i + j * n_]};
         }
     }
 
@@ -124,6 +123,8 @@ void linalg_eig(KernelContext&, const View& values, const View& vectors, const V
             Eigen<T> eigen(n, vectors_wanted);
             for (int64_t b = begin; b < end; ++b) {
                 in.to_columns(b, eigen.matrix(), n);
+                check_finite("linalg.eig(A)", eigen.matrix(), n * n,
+                             b);  // geev writes past its arrays otherwise
                 if (const int64_t info = eigen.run(); info > 0)
                     throw_linalg(
                         "linalg.eig(A): the eigenvalues of matrix %lld of the batch were not found: the "
