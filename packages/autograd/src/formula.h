@@ -42,28 +42,45 @@ inline Tensor mul(const Tensor& a, Scalar b) { return b.equals(1) ? a : ops::mul
 inline Tensor div(const TensorOrScalar& a, const TensorOrScalar& b) { return ops::div(a, b); }
 inline Tensor pow(const TensorOrScalar& a, const TensorOrScalar& b) { return ops::pow(a, b); }
 inline Tensor neg(const Tensor& a) { return ops::neg(a); }
+
+// Integers wrap around, as those of tensors do.
+template <class A, class B> constexpr bool kIntegers = std::is_integral_v<A> && std::is_integral_v<B>;
+template <class A> uint64_t bits(A a) { return static_cast<uint64_t>(static_cast<int64_t>(a)); }
+inline int64_t integer(uint64_t bits) { return static_cast<int64_t>(bits); }
+template <Number A, Number B> auto add(A a, B b) {
+    if constexpr (kIntegers<A, B>) return integer(bits(a) + bits(b));
+    else return a + b;
+}
+template <Number A, Number B> auto sub(A a, B b) {
+    if constexpr (kIntegers<A, B>) return integer(bits(a) - bits(b));
+    else return a - b;
+}
+template <Number A, Number B> auto mul(A a, B b) {
+    if constexpr (kIntegers<A, B>) return integer(bits(a) * bits(b));
+    else return a * b;
+}
+template <Number A, Number B> double div(A a, B b) { return static_cast<double>(a) / static_cast<double>(b); }
+template <Number A> auto neg(A a) {
+    if constexpr (std::is_integral_v<A>) return integer(-bits(a));
+    else return -a;
+}
 inline Scalar neg(Scalar a) {
     if (a.is_complex()) return Scalar(-a.to<Complex<double>>());
-    return a.is_floating() ? Scalar(-a.to<double>()) : Scalar(-a.to<int64_t>());
+    return a.is_floating() ? Scalar(-a.to<double>()) : Scalar(neg(a.to<int64_t>()));
 }
-template <Number A, Number B> auto add(A a, B b) { return a + b; }
-template <Number A, Number B> auto sub(A a, B b) { return a - b; }
-template <Number A, Number B> auto mul(A a, B b) { return a * b; }
-template <Number A, Number B> double div(A a, B b) { return static_cast<double>(a) / static_cast<double>(b); }
-template <Number A> A neg(A a) { return -a; }
 inline int64_t floordiv(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
 inline int64_t mod(int64_t a, int64_t b) { return a - floordiv(a, b) * b; }
 inline Scalar sub(Scalar a, Scalar b) {
     if (a.is_complex() || b.is_complex()) return Scalar(a.to<Complex<double>>() - b.to<Complex<double>>());
     return a.is_floating() || b.is_floating() ? Scalar(a.to<double>() - b.to<double>())
-                                              : Scalar(a.to<int64_t>() - b.to<int64_t>());
+                                              : Scalar(sub(a.to<int64_t>(), b.to<int64_t>()));
 }
 template <Number A> Scalar sub(A a, Scalar b) { return sub(Scalar(a), b); }
 template <Number A> Scalar div(A a, Scalar b) { return Scalar(static_cast<double>(a) / b.to<double>()); }
 inline Scalar mul(Scalar a, Scalar b) {
     if (a.is_complex() || b.is_complex()) return Scalar(a.to<Complex<double>>() * b.to<Complex<double>>());
     return a.is_floating() || b.is_floating() ? Scalar(a.to<double>() * b.to<double>())
-                                              : Scalar(a.to<int64_t>() * b.to<int64_t>());
+                                              : Scalar(mul(a.to<int64_t>(), b.to<int64_t>()));
 }
 
 // --- lists ---

@@ -70,6 +70,7 @@ bool Window::view_overlaps_itself() const { return overlaps_itself(view_); }
 Tensor Window::fresh(const Tensor& grad) const {
     int64_t extent = 1;
     for (const Geometry* g : {&root_, &view_}) {
+        if (std::find(g->sizes.begin(), g->sizes.end(), 0) != g->sizes.end()) continue;  // reaches nothing
         int64_t last = g->offset;
         for (size_t d = 0; d < g->sizes.size(); ++d)
             last += std::max<int64_t>(g->sizes[d] - 1, 0) * g->strides[d];

@@ -49,7 +49,9 @@ Tensor pow_backward_input(const Tensor& grad, const TensorOrScalar& input, const
         const auto z = e.to<Complex<double>>();
         return ops::mul(grad, ops::mul(ops::pow(input, Scalar(z - Complex<double>(1))), e));
     }
-    Scalar less = e.is_floating() ? Scalar(e.to<double>() - 1) : Scalar(e.to<int64_t>() - 1);
+    // The least integer has none below it.
+    Scalar less = e.is_floating() || e.to<int64_t>() == INT64_MIN ? Scalar(e.to<double>() - 1)
+                                                                  : Scalar(e.to<int64_t>() - 1);
     return ops::mul(grad, ops::mul(ops::pow(input, less), e));
 }
 
