@@ -8,31 +8,18 @@ from collections.abc import Sequence
 import rushlight_core as core
 from rushlight_core import Tensor
 
-from . import constraints
-from .distribution import Distribution
-from .utils import broadcast_all, open_uniform
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from .location_scale import LocationScale
+from .utils import open_uniform
 
 __all__ = ["Cauchy"]
 
 
-class Cauchy(Distribution):
+class Cauchy(LocationScale):
     """The Cauchy distribution around `loc`, half of it within `scale`; it has no mean.
 
     Raises:
         ValueError: a scale is not positive.
     """
-
-    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
-    support = constraints.real
-    has_rsample = True
-
-    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
-        self.loc, self.scale = broadcast_all(loc, scale)
-        super().__init__(self.loc.shape, validate_args=validate_args)
 
     @property
     def mean(self) -> Tensor:
@@ -49,11 +36,6 @@ class Cauchy(Distribution):
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         u = open_uniform(self._extended_shape(sample_shape), self.loc)
         return self.loc + self.scale * (math.pi * (u - 0.5)).tan()
-
-    def _standard(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
-        return (value - self.loc) / self.scale
 
     def log_prob(self, value: Tensor) -> Tensor:
         return -math.log(math.pi) - self.scale.log() - self._standard(value).square().log1p()

@@ -7,31 +7,18 @@ from collections.abc import Sequence
 import rushlight_core as core
 from rushlight_core import Tensor
 
-from . import constraints
-from .distribution import Distribution
-from .utils import broadcast_all, open_uniform
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from .location_scale import LocationScale
+from .utils import open_uniform
 
 __all__ = ["Laplace"]
 
 
-class Laplace(Distribution):
+class Laplace(LocationScale):
     """The two-sided exponential distribution around `loc` of scale `scale`.
 
     Raises:
         ValueError: a scale is not positive.
     """
-
-    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
-    support = constraints.real
-    has_rsample = True
-
-    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
-        self.loc, self.scale = broadcast_all(loc, scale)
-        super().__init__(self.loc.shape, validate_args=validate_args)
 
     @property
     def mean(self) -> Tensor:
@@ -51,11 +38,6 @@ class Laplace(Distribution):
         eps = core.finfo(self.loc.dtype).eps
         u = (2 * open_uniform(self._extended_shape(sample_shape), self.loc) - 1).clamp(eps - 1, 1 - eps)
         return self.loc - self.scale * u.sign() * (-u.abs()).log1p()
-
-    def _standard(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
-        return (value - self.loc) / self.scale
 
     def log_prob(self, value: Tensor) -> Tensor:
         return -self._standard(value).abs() - (2 * self.scale).log()

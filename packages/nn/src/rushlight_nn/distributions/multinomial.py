@@ -11,7 +11,7 @@ from rushlight_core import Tensor
 from . import constraints
 from .binomial import Binomial
 from .categorical import Categorical
-from .distribution import Distribution
+from .over_choices import OverChoices
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["Multinomial"]
 
 
-class Multinomial(Distribution):
+class Multinomial(OverChoices):
     """How often each of K is chosen in `total_count` choices by `probs` (..., K) or `logits`.
 
     `log_prob` takes counts of any sum, and then counts with their sum as the number of choices.
@@ -30,7 +30,6 @@ class Multinomial(Distribution):
         ValueError: it is negative, or as of :class:`Categorical`.
     """
 
-    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     total_count: int
 
     def __init__(
@@ -47,33 +46,11 @@ class Multinomial(Distribution):
         if total_count < 0:
             raise ValueError(f"Multinomial(total_count): got {total_count}, needs at least 0")
         self.total_count = total_count
-        self._categorical = Categorical(probs, logits, validate_args)
-        shape = self._categorical.param_shape
-        super().__init__(shape[:-1], shape[-1:], validate_args)
-
-    @property
-    def probs(self) -> Tensor:
-        """The probabilities."""
-        return self._categorical.probs
-
-    @property
-    def logits(self) -> Tensor:
-        """Their logarithms."""
-        return self._categorical.logits
-
-    @property
-    def param_shape(self) -> Any:
-        """The parameter's shape."""
-        return self._categorical.param_shape
+        super().__init__(Categorical(probs, logits, validate_args), validate_args)
 
     @constraints.dependent_property(is_discrete=True, event_dim=1)
     def support(self) -> Any:
         return constraints.multinomial(self.total_count)
-
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        made = super().expand(batch_shape, _instance)
-        made._categorical = self._categorical.expand(batch_shape)
-        return made
 
     @property
     def mean(self) -> Tensor:

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import rushlight_core as core
 from rushlight_core import Tensor
 
-from . import constraints
 from .exp_family import ExponentialFamily
-from .utils import broadcast_all, standard_normal
+from .location_scale import LocationScale
+from .utils import standard_normal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,20 +19,12 @@ if TYPE_CHECKING:
 __all__ = ["Normal"]
 
 
-class Normal(ExponentialFamily):
+class Normal(LocationScale, ExponentialFamily):
     """The normal distribution of mean `loc` and standard deviation `scale`.
 
     Raises:
         ValueError: a scale is not positive.
     """
-
-    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
-    support = constraints.real
-    has_rsample = True
-
-    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
-        self.loc, self.scale = broadcast_all(loc, scale)
-        super().__init__(self.loc.shape, validate_args=validate_args)
 
     @property
     def mean(self) -> Tensor:
@@ -50,11 +42,6 @@ class Normal(ExponentialFamily):
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         return self.loc + self.scale * standard_normal(self._extended_shape(sample_shape), self.loc)
-
-    def _standard(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
-        return (value - self.loc) / self.scale
 
     def log_prob(self, value: Tensor) -> Tensor:
         z = self._standard(value)

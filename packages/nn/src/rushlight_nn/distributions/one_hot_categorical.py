@@ -9,7 +9,7 @@ from rushlight_core import Tensor
 
 from . import constraints
 from .categorical import Categorical
-from .distribution import Distribution
+from .over_choices import OverChoices
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,45 +18,18 @@ if TYPE_CHECKING:
 __all__ = ["OneHotCategorical", "OneHotCategoricalStraightThrough"]
 
 
-class OneHotCategorical(Distribution):
+class OneHotCategorical(OverChoices):
     """As :class:`Categorical`, over vectors of K with a one where the choice is.
 
     Raises:
         ValueError: as there.
     """
 
-    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.one_hot
     has_enumerate_support = True
 
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
-        self._categorical = Categorical(probs, logits, validate_args)
-        shape = self._categorical.param_shape
-        super().__init__(shape[:-1], shape[-1:], validate_args)
-
-    @property
-    def probs(self) -> Tensor:
-        """The probabilities."""
-        return self._categorical.probs
-
-    @property
-    def logits(self) -> Tensor:
-        """Their logarithms."""
-        return self._categorical.logits
-
-    @property
-    def _param(self) -> Tensor:
-        return self._categorical._param
-
-    @property
-    def param_shape(self) -> Any:
-        """The parameter's shape."""
-        return self._categorical.param_shape
-
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        made = super().expand(batch_shape, _instance)
-        made._categorical = self._categorical.expand(batch_shape)
-        return made
+        super().__init__(Categorical(probs, logits, validate_args), validate_args)
 
     @property
     def mean(self) -> Tensor:

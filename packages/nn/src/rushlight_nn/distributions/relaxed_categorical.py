@@ -10,8 +10,8 @@ from rushlight_core import Tensor
 
 from . import constraints
 from .categorical import Categorical
-from .distribution import Distribution
-from .transformed_distribution import TransformedDistribution
+from .over_choices import OverChoices
+from .relaxed import Relaxed
 from .transforms import ExpTransform
 from .utils import broadcast_all, open_uniform
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["ExpRelaxedCategorical", "RelaxedOneHotCategorical"]
 
 
-class ExpRelaxedCategorical(Distribution):
+class ExpRelaxedCategorical(OverChoices):
     """The logarithms of :class:`RelaxedOneHotCategorical` variables, which keep digits where those are nearly 0.
 
     C. J. Maddison, A. Mnih, Y. W. Teh, "The concrete distribution", 2017, appendix C.3.
@@ -31,7 +31,6 @@ class ExpRelaxedCategorical(Distribution):
         ValueError: not exactly one of probs and logits is given, or a probability is negative.
     """
 
-    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.real_vector  # such that the sum of the exponentials is 1: nobody checks that
     has_rsample = True
 
@@ -42,30 +41,8 @@ class ExpRelaxedCategorical(Distribution):
         logits: Any = None,
         validate_args: bool | None = None,
     ) -> None:
-        self._categorical = Categorical(probs, logits)
         self.temperature = temperature
-        shape = self._categorical.param_shape
-        super().__init__(shape[:-1], shape[-1:], validate_args)
-
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        made = super().expand(batch_shape, _instance)
-        made._categorical = self._categorical.expand(batch_shape)
-        return made
-
-    @property
-    def probs(self) -> Tensor:
-        """The probabilities."""
-        return self._categorical.probs
-
-    @property
-    def logits(self) -> Tensor:
-        """Their logarithms."""
-        return self._categorical.logits
-
-    @property
-    def param_shape(self) -> Any:
-        """The parameter's shape."""
-        return self._categorical.param_shape
+        super().__init__(Categorical(probs, logits), validate_args)
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         u = open_uniform(self._extended_shape(sample_shape), self._categorical._param)
@@ -87,7 +64,7 @@ class ExpRelaxedCategorical(Distribution):
         )
 
 
-class RelaxedOneHotCategorical(TransformedDistribution):
+class RelaxedOneHotCategorical(Relaxed):
     """Vectors that sum to 1 and depend smoothly on `probs` or `logits`: one-hot ones as the temperature goes to 0.
 
     C. J. Maddison, A. Mnih, Y. W. Teh, "The concrete distribution", 2017; E. Jang, S. Gu, B. Poole, "Categorical
@@ -99,7 +76,6 @@ class RelaxedOneHotCategorical(TransformedDistribution):
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.simplex
-    has_rsample = True
     base_dist: ExpRelaxedCategorical
 
     def __init__(
@@ -111,18 +87,3 @@ class RelaxedOneHotCategorical(TransformedDistribution):
     ) -> None:
         base = ExpRelaxedCategorical(temperature, probs, logits, validate_args=validate_args)
         super().__init__(base, ExpTransform(), validate_args=validate_args)
-
-    @property
-    def temperature(self) -> Any:
-        """The temperature."""
-        return self.base_dist.temperature
-
-    @property
-    def probs(self) -> Tensor:
-        """The probabilities."""
-        return self.base_dist.probs
-
-    @property
-    def logits(self) -> Tensor:
-        """Their logarithms."""
-        return self.base_dist.logits

@@ -1,0 +1,31 @@
+"""Distributions of a location and a scale."""
+
+from __future__ import annotations
+
+from rushlight_core import Tensor
+
+from . import constraints
+from .distribution import Distribution
+from .utils import broadcast_all
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+class LocationScale(Distribution):
+    """Of loc + scale * z, where z has the same distribution whatever the parameters are."""
+
+    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
+    support = constraints.real
+    has_rsample = True
+
+    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
+        self.loc, self.scale = broadcast_all(loc, scale)
+        super().__init__(self.loc.shape, validate_args=validate_args)
+
+    def _standard(self, value: Tensor) -> Tensor:
+        """The z of a value, which is checked."""
+        if self._validate_args:
+            self._validate_sample(value)
+        return (value - self.loc) / self.scale

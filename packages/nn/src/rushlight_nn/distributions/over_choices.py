@@ -1,0 +1,51 @@
+"""Distributions over what a categorical one chooses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rushlight_core import Tensor
+
+from . import constraints
+from .categorical import Categorical
+from .distribution import Distribution
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+class OverChoices(Distribution):
+    """Vectors with an element for each of the K choices of `_categorical`, whose parameters are theirs."""
+
+    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
+    _categorical: Categorical
+
+    def __init__(self, categorical: Categorical, validate_args: bool | None) -> None:
+        self._categorical = categorical
+        shape = categorical.param_shape
+        super().__init__(shape[:-1], shape[-1:], validate_args)
+
+    @property
+    def probs(self) -> Tensor:
+        """The probabilities."""
+        return self._categorical.probs
+
+    @property
+    def logits(self) -> Tensor:
+        """Their logarithms."""
+        return self._categorical.logits
+
+    @property
+    def _param(self) -> Tensor:
+        return self._categorical._param
+
+    @property
+    def param_shape(self) -> Any:
+        """The parameter's shape."""
+        return self._categorical.param_shape
+
+    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
+        made = super().expand(batch_shape, _instance)
+        made._categorical = self._categorical.expand(batch_shape)
+        return made
