@@ -260,6 +260,14 @@ def test_setstate_of_the_users_own():
 # Traversal --------------------------------------------------------------------------------------------------
 
 
+def test_named_members_as_libraries_call_it():
+    net = Net()
+    found = net._named_members(lambda module: module._parameters.items())
+    assert names(found) == ["scale", "first.weight", "first.bias", "second.weight"]
+    found = net._named_members(lambda module: module._buffers.items(), prefix="net", recurse=False)
+    assert names(found) == ["net.count", "net.scratch"]
+
+
 def test_named_traversal():
     net = Sequential(Net(), Linear(2, 1))
     assert names(net.named_modules()) == ["", "0", "0.first", "0.second", "1"]

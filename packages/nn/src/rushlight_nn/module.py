@@ -9,7 +9,7 @@ import rushlight_core as core
 from rushlight_core import Tensor
 
 from ._notes import add_path
-from ._typing import Any, Self
+from ._typing import Any, ClassVar, Self
 from .hooks import Hooks
 from .parameter import Buffer, Parameter, is_lazy
 from .registry import TABLES, Registry, install
@@ -22,17 +22,21 @@ _NOT_YET: Any = MappingProxyType({})
 _NOTHING: Any = object()
 
 
-class _OverriddenGetattr:
-    """A last base for subclasses that define `__getattr__` or call it outright (`super().__getattr__(name)`), and for those
-    that define `__setattr__`, and may put tables of their own into an instance.
+# A class that defines one of these decides itself how attributes are looked up; see Note [Attributes of a module].
+_ATTRIBUTE_METHODS = ("__getattr__", "__setattr__", "__delattr__")
+_SPECIAL = frozenset((*TABLES, "__class__"))
 
-    Module itself must not define it; see Note [Attributes of a module].
+
+class _GetattrFromTables:
+    """The last base of modules that define `__getattr__`, `__setattr__` or `__delattr__`, or that call `__getattr__`.
+
+    Module itself must not define `__getattr__`; see Note [Attributes of a module].
     """
 
     __slots__ = ()
 
     def __getattr__(self, name: str) -> Any:
-        if name in self.__dict__:  # called outright, not because the ordinary way failed
+        if name in self.__dict__:  # called directly, not because the ordinary lookup failed
             return self.__dict__[name]
         for table in TABLES:
             entries = self.__dict__.get(table)
@@ -60,6 +64,8 @@ class Module(Traversal, Hooks, State):
     """
 
     training: bool = True
+    # Whether parameters, buffers and children are attributes of the instance as well.
+    _mirrored: ClassVar[bool] = True
     # Read-only until __init__ has run; see Note [Attributes of a module].
     _parameters: dict[str, Parameter | None] = _NOT_YET
     _buffers: dict[str, Tensor | None] = _NOT_YET
@@ -73,18 +79,24 @@ class Module(Traversal, Hooks, State):
     def __init__(self) -> None:
         set_attribute = object.__setattr__
         set_attribute(self, "training", True)
-        set_attribute(self, "_parameters", Registry(self))
-        set_attribute(self, "_buffers", Registry(self))
-        set_attribute(self, "_modules", Registry(self))
+        mirrored = self._mirrored
+        set_attribute(self, "_parameters", Registry(self) if mirrored else {})
+        set_attribute(self, "_buffers", Registry(self) if mirrored else {})
+        set_attribute(self, "_modules", Registry(self) if mirrored else {})
         set_attribute(self, "_non_persistent_buffers_set", set())
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        overrides = "__getattr__" in cls.__dict__ or "__setattr__" in cls.__dict__
-        for member in () if overrides else cls.__dict__.values():
-            overrides |= "__getattr__" in getattr(getattr(member, "__code__", None), "co_names", ())
-        if overrides and not issubclass(cls, _OverriddenGetattr):
-            cls.__bases__ = (*cls.__bases__, _OverriddenGetattr)
+        own = (object, Module, _GetattrFromTables)
+        if cls._mirrored and any(
+            name in base.__dict__ for base in cls.__mro__ if base not in own for name in _ATTRIBUTE_METHODS
+        ):
+            cls._mirrored = False
+        if issubclass(cls, _GetattrFromTables):
+            return
+        codes = (getattr(member, "__code__", None) for member in cls.__dict__.values())
+        if not cls._mirrored or any("__getattr__" in getattr(code, "co_names", ()) for code in codes):
+            cls.__bases__ = (*cls.__bases__, _GetattrFromTables)
 
     def __call__(self, first: Any = _NOTHING, /, *args: Any, **kwargs: Any) -> Any:
         # One positional argument is the rule. Passing it on by itself, not in a tuple, saves a third of the
@@ -126,8 +138,11 @@ class Module(Traversal, Hooks, State):
             if not isinstance(value, Tensor):
                 self._accept_only_none(name, value, "a tensor")
             self._buffers[name] = value
-        elif name in TABLES:
-            install(self, name, value)
+        elif name in _SPECIAL:
+            if name == "__class__":
+                self._set_class(value)
+            else:
+                install(self, name, value)
         else:
             object.__setattr__(self, name, value)
 
@@ -146,10 +161,22 @@ class Module(Traversal, Hooks, State):
                 return
         object.__delattr__(self, name)
 
+    def _set_class(self, cls: Any) -> None:
+        """Change the class. Entries become attributes, or cease to be, where the new class differs in that."""
+        mirrored = self._mirrored
+        object.__setattr__(self, "__class__", cls)
+        if self._mirrored != mirrored and "_parameters" in self.__dict__:
+            for name in TABLES:
+                install(self, name, dict(getattr(self, name)))
+
     def _check_tables(self) -> None:
         """Make sure that this module has tables, and that they are its own."""
         table = self._parameters
-        if type(table) is Registry and table.belongs_to(self):
+        if (
+            table.belongs_to(self)
+            if type(table) is Registry
+            else not self._mirrored and table is not _NOT_YET
+        ):
             return
         if table is _NOT_YET:
             raise AttributeError(
@@ -164,22 +191,23 @@ class Module(Traversal, Hooks, State):
     def _make_room(self, name: str, kind: str) -> None:
         """Drop whatever else is called `name`, which is about to become an entry of the table `kind`."""
         self._check_tables()
-        if name in getattr(self, kind) or not hasattr(self, name):
+        if self._mirrored and (name in getattr(self, kind) or not hasattr(self, name)):
             return
         for table in TABLES:
-            if name in getattr(self, table):
-                del getattr(self, table)[name]
+            if table != kind:
+                getattr(self, table).pop(name, None)
         self._non_persistent_buffers_set.discard(name)
         self.__dict__.pop(name, None)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         for name in TABLES:
-            install(self, name, state.get(name, {}))
+            install(self, name, dict(state.get(name, {})))
 
     def __dir__(self) -> list[str]:
         # The entries of a Sequential are called "0", "1", …: no attribute one could write.
-        return sorted(name for name in super().__dir__() if not name[0].isdigit())
+        names = {*super().__dir__(), *self._parameters, *self._buffers, *self._modules}
+        return sorted(name for name in names if not name[0].isdigit())
 
     # Registration -------------------------------------------------------------------------------------------
 

@@ -9,6 +9,10 @@ AttributeErrors raised inside properties. For the same reason the code that runs
 attributes by `object.__setattr__` and does not touch `module.__dict__`: from then on CPython 3.11 would look
 attributes up in a dictionary, four times as slowly.
 
+A class that defines `__getattr__`, `__setattr__` or `__delattr__` itself (Pyro's `PyroModule`, wrappers that forward
+attributes) expects PyTorch's lookup: entries lie in the tables only, which are plain dictionaries there, and are found
+through `__getattr__`. `Module.__init_subclass__` recognises such classes and clears their flag `_mirrored`.
+
 The tables keep the mirror up to date themselves, because programs edit them directly
 (`module._parameters["w"] = p`, `del module._parameters["w"]`). They know their module by a weak reference: a
 strong one would be a cycle, and a dropped model would keep its memory until the garbage collector runs.
@@ -102,12 +106,18 @@ class Registry(dict):
 
 
 def install(module: Any, name: str, entries: dict[str, Any]) -> None:
-    """Make `entries` the table `name` of `module`, replacing the one it has."""
+    """Make `entries` the table `name` of `module`, replacing the one it has.
+
+    A mirrored module gets a copy of `entries`, others `entries` itself.
+    """
     attributes = module.__dict__
     old = attributes.get(name)
     if isinstance(old, dict):
         for key, value in old.items():
             if attributes.get(key, _ABSENT) is value:
                 del attributes[key]
+    if not module._mirrored:
+        attributes[name] = entries
+        return
     table = attributes[name] = Registry(module)
     table.update(entries)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from rushlight_core import Tensor
 
@@ -14,6 +14,14 @@ if TYPE_CHECKING:
     from .module import Module
 
 
+def _own_parameters(module: Any) -> Iterable[tuple[str, Any]]:
+    return module._parameters.items()
+
+
+def _own_buffers(module: Any) -> Iterable[tuple[str, Any]]:
+    return module._buffers.items()
+
+
 class Traversal:
     """The part of Module that walks the tree.
 
@@ -21,8 +29,13 @@ class Traversal:
     """
 
     def _named_members(
-        self, table: str, prefix: str, recurse: bool, remove_duplicate: bool
+        self,
+        get_members_fn: Callable[[Any], Iterable[tuple[str, Any]]],
+        prefix: str = "",
+        recurse: bool = True,
+        remove_duplicate: bool = True,
     ) -> Iterator[tuple[str, Any]]:
+        # Libraries call it, so it takes PyTorch's arguments.
         seen: set[int] = set()
         modules = (
             self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate)
@@ -31,7 +44,7 @@ class Traversal:
         )
         for path, module in modules:
             start = f"{path}." if path else ""
-            for name, value in getattr(module, table).items():
+            for name, value in get_members_fn(module):
                 if value is None or id(value) in seen:
                     continue
                 if remove_duplicate:
@@ -47,7 +60,7 @@ class Traversal:
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Parameter]]:
         """Pairs of dotted name and parameter."""
-        return self._named_members("_parameters", prefix, recurse, remove_duplicate)
+        return self._named_members(_own_parameters, prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
         """The buffers of the module and, if `recurse`, of its descendants."""
@@ -58,7 +71,7 @@ class Traversal:
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Tensor]]:
         """Pairs of dotted name and buffer."""
-        return self._named_members("_buffers", prefix, recurse, remove_duplicate)
+        return self._named_members(_own_buffers, prefix, recurse, remove_duplicate)
 
     def children(self) -> Iterator[Module]:
         """The modules directly inside this one."""
@@ -101,13 +114,11 @@ class Traversal:
         """
         module: Any = self
         for name in target.split(".") if target else ():
-            child = module._modules.get(name)
-            if child is None:
-                child = module.__dict__.get(name)
-                if not isinstance(child, Traversal):
-                    raise AttributeError(
-                        f"get_submodule({target!r}): {type(module).__name__} has no module {name!r}"
-                    )
+            child = getattr(module, name, None)
+            if not isinstance(child, Traversal):
+                raise AttributeError(
+                    f"get_submodule({target!r}): {type(module).__name__} has no module {name!r}"
+                )
             module = child
         return module
 
@@ -142,7 +153,7 @@ class Traversal:
     def _get_member(self, table: str, kind: str, target: str) -> Any:
         path, _, name = target.rpartition(".")
         module = self.get_submodule(path)
-        value = getattr(module, table).get(name)
+        value = getattr(module, name, None) if name in getattr(module, table) else None
         if value is None:
             raise AttributeError(f"get_{kind}({target!r}): {type(module).__name__} has no {kind} {name!r}")
         return value

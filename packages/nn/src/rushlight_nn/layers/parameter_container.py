@@ -103,7 +103,7 @@ class ParameterDict(Module):
     def __getitem__(self, key: str) -> Any:
         if key not in self._names:
             raise KeyError(key)
-        return self.__dict__[key]
+        return getattr(self, key)
 
     def __setitem__(self, key: str, value: Any) -> None:
         if self._check_key(key) not in self._names and hasattr(self, key):
@@ -154,7 +154,7 @@ class ParameterDict(Module):
 
     def get(self, key: str, default: Any = None) -> Any:
         """The value called `key`, or `default`."""
-        return self.__dict__[key] if key in self._names else default
+        return getattr(self, key) if key in self._names else default
 
     def setdefault(self, key: str, default: Any = None) -> Any:
         """The value called `key`, which becomes `default` where there is none."""
