@@ -500,3 +500,21 @@ def test_import_is_light(run_script):
         print(sorted(new & {"numpy", "multiprocessing", "torch"}))
     """)
     assert out == "[]\n"
+
+
+class FalsyCollation(list):
+    """A callable without elements, which is false as a condition."""
+
+    def __call__(self, samples):
+        return len(samples)
+
+
+@pytest.mark.parametrize("batch_size", [2, None])
+def test_falsy_collate_fn_is_used(batch_size):
+    loader = DataLoader(["ab", "cd"], batch_size, collate_fn=FalsyCollation())
+    assert list(loader) == ([2] if batch_size else [2, 2])
+
+
+def test_falsy_sampler_is_used():
+    assert list(DataLoader(range(3), sampler=[])) == []
+    assert list(DataLoader(range(3), batch_sampler=[])) == []

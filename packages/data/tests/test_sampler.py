@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import rushlight_core as core
 from rushlight_data import (
     BatchSampler,
+    DataLoader,
     DistributedSampler,
     RandomSampler,
     Sampler,
@@ -160,6 +161,53 @@ def test_sampler_of_another_make():
     assert list(BatchSampler([1, 2, 3], 2, False)) == [[1, 2], [3]]
     with pytest.raises(NotImplementedError, match="__iter__"):
         iter(Sampler())
+
+
+class Pairs(BatchSampler):
+    """A batch sampler that shares nothing with its base class but the name."""
+
+    def __init__(self, n):
+        self.n = n
+
+    def __iter__(self):
+        return iter([[i, i + 1] for i in range(0, self.n, 2)])
+
+    def __len__(self):
+        return self.n // 2
+
+
+class Backwards(RandomSampler):
+    def __iter__(self):
+        return iter(range(len(self.data_source))[::-1])
+
+
+def test_subclass_with_an_order_of_its_own():
+    assert list(iterate(Pairs(6), 1)) == [[2, 3], [4, 5]]
+    assert list(iterate(Backwards(range(4)), 1)) == [2, 1, 0]  # not the `iter_from` of RandomSampler
+
+
+def test_subclass_of_distributed_sampler_without_its_init():
+    class Fixed(DistributedSampler):
+        def __init__(self):
+            pass
+
+        def __iter__(self):
+            return iter([3, 1])
+
+    assert [batch.tolist() for batch in DataLoader(range(4), 1, sampler=Fixed())] == [[3], [1]]
+
+
+@pytest.mark.parametrize("seed", [None, 3])
+def test_batch_sampler_subclass_without_its_init(seed):
+    loader = DataLoader(range(6), batch_sampler=Pairs(6), seed=seed)
+    expected = [[0, 1], [2, 3], [4, 5]]
+    for _ in range(2):
+        assert [batch.tolist() for batch in loader] == expected
+    iterator = iter(loader)
+    next(iterator)
+    other = DataLoader(range(6), batch_sampler=Pairs(6), seed=seed)
+    other.load_state_dict(loader.state_dict())
+    assert [batch.tolist() for batch in other] == expected[1:]
 
 
 @pytest.mark.parametrize(

@@ -144,7 +144,9 @@ class DataLoader(Generic[T_co]):
         self.batch_sampler = batch_sampler
         self.generator = generator
         batched = batch_sampler is not None or batch_size is not None
-        self.collate_fn = collate_fn or (default_collate if batched else default_convert)
+        if collate_fn is None:
+            collate_fn = default_collate if batched else default_convert
+        self.collate_fn = collate_fn
         self.persistent_workers = persistent_workers
         self.in_order = in_order
         self.seed = seed

@@ -52,9 +52,19 @@ def iterate(sampler: Iterable[Any], start: int = 0) -> Iterator[Any]:
     """Iterate over a sampler of any make from its `start`-th item on."""
     if start == 0:
         return iter(sampler)
-    if hasattr(sampler, "iter_from"):
+    if hasattr(sampler, "iter_from") and not _overrides_only_iter(type(sampler)):
         return sampler.iter_from(start)
     return itertools.islice(iter(sampler), start, None)
+
+
+def _overrides_only_iter(kind: type) -> bool:
+    """Whether a class defines an order of its own, and its `iter_from`, if any, is that of a base class."""
+    for base in kind.__mro__:
+        if "iter_from" in base.__dict__:
+            return False
+        if "__iter__" in base.__dict__:
+            return True
+    return False
 
 
 class SequentialSampler(Sampler[int]):
@@ -207,7 +217,14 @@ class WeightedRandomSampler(_Seeded):
 
 
 class BatchSampler(Sampler[list[Any]]):
-    """Lists of `batch_size` items of another sampler; with `drop_last`, a shorter last one is left out."""
+    """Lists of `batch_size` items of another sampler; with `drop_last`, a shorter last one is left out.
+
+    A subclass that defines `__iter__` need not call `super().__init__()`.
+    """
+
+    sampler: Any = None
+    batch_size: int
+    drop_last: bool
 
     def __init__(self, sampler: Iterable[Any], batch_size: int, drop_last: bool) -> None:
         _require_positive("BatchSampler", "batch_size", batch_size)
@@ -254,6 +271,8 @@ class DistributedSampler(Sampler[int]):
     With `shuffle` the order is a function of `seed` and the epoch: all ranks call `set_epoch(epoch)` before
     each. All shares have the same length: indices are repeated from the front to fill up, or, with
     `drop_last`, the tail is dropped."""
+
+    epoch: int = 0
 
     def __init__(
         self,
