@@ -1,5 +1,7 @@
 #include "cpu/loss.h"
 
+#include <limits>
+
 #include "cpu/contiguous.h"
 #include "cpu/loss_kernels.h"
 #include "rushlight/error.h"
@@ -27,7 +29,8 @@ struct Shape {
     explicit Shape(const View& input) {
         batch = input.ndim == 1 ? 1 : input.size(0);
         classes = input.ndim == 1 ? input.size(0) : input.size(1);
-        inner = batch * classes == 0 ? 0 : input.numel / (batch * classes);
+        inner = 1;  // not by dividing: there may be places without classes, whose targets are to be checked
+        for (int d = 2; d < input.ndim; ++d) inner *= input.size(d);
     }
     int64_t places() const { return batch * inner; }
 };
@@ -166,8 +169,15 @@ void cross_entropy(KernelContext& ctx, const View& out, const View& log_sum, con
         T* sums = log_sum.defined() ? wide_sums.view().template as<T>() : scratch<T>(ctx, s.places());
         T* result = wide.view().template as<T>();
         T* losses = reduction == kNone ? result : scratch<T>(ctx, s.places());
-        loops<T>().log_sums(c, sums);
-        loops<T>().cross_entropy(c, losses, sums);
+        if (s.classes == 0) {  // every target is ignored
+            for (int64_t i = 0; i < s.places(); ++i) {
+                sums[i] = -std::numeric_limits<T>::infinity();
+                losses[i] = T(0);
+            }
+        } else {
+            loops<T>().log_sums(c, sums);
+            loops<T>().cross_entropy(c, losses, sums);
+        }
         const double total = sum_of_weights(ctx, classes, s.places(), c.weight, ignore_index);
         if (total_weight.defined()) *wide_total.view().template as<T>() = static_cast<T>(total);
         reduce(ctx, result, losses, s.places(), reduction, total);

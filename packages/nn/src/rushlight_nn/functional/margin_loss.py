@@ -51,7 +51,16 @@ def margin_ranking_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """max(0, margin - target (input1 - input2)): `input1` should be larger (target 1) or smaller (-1)."""
+    """max(0, margin - target (input1 - input2)): `input1` should be larger (target 1) or smaller (-1).
+
+    Raises:
+        RuntimeError: the three tensors have different numbers of dimensions.
+    """
+    if not input1.dim() == input2.dim() == target.dim():
+        raise RuntimeError(
+            f"margin_ranking_loss(input1, input2, target): shapes {tuple(input1.shape)}, {tuple(input2.shape)} and "
+            f"{tuple(target.shape)} have different numbers of dimensions"
+        )
     code = reduction_code("margin_ranking_loss", reduction, size_average, reduce)
     return _margin_ranking_loss(input1, input2, target, margin, code)
 

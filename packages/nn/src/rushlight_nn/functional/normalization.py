@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from rushlight_core import Tensor
@@ -34,7 +35,7 @@ def batch_norm(
     Raises:
         ValueError: training, and a channel has a single value.
     """
-    if training and input.dim() > 1 and input.numel() == input.shape[1]:
+    if training and input.dim() > 1 and input.numel() == input.shape[1] != 0:
         raise ValueError(
             f"batch_norm(input): shape {tuple(input.shape)} has one value per channel, training needs more\n"
             "hint: a larger batch, or module.eval()"
@@ -60,7 +61,13 @@ def group_norm(
     bias: Tensor | None = None,
     eps: float = 1e-5,
 ) -> Tensor:
-    """Normalise `input` (N, C, ...) over groups of C / num_groups channels (Wu and He 2018)."""
+    """Normalise `input` (N, C, ...) over groups of C / num_groups channels (Wu and He 2018).
+
+    Raises:
+        ValueError: a group of the only sample has a single value.
+    """
+    if input.numel() == num_groups and input.dim() > 1:
+        raise ValueError(f"group_norm(input): shape {tuple(input.shape)} has one value per group, needs more")
     return _group_norm(input, num_groups, weight, bias, eps)
 
 
@@ -103,10 +110,12 @@ def instance_norm(
     if not use_input_stats:
         return batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
     batch, channels = input.shape[:2]
-    if input.numel() == batch * channels:
+    if math.prod(input.shape[2:]) == 1:
         raise ValueError(
             f"instance_norm(input): shape {tuple(input.shape)} has one value per channel, needs more"
         )
+    if input.numel() == 0:
+        return input.clone()
     if running_mean is None or running_var is None:
         return _group_norm(input, channels, weight, bias, eps)
     # The samples' channels are channels of one sample; of the statistics that come out the mean is kept.

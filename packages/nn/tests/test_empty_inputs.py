@@ -1,0 +1,106 @@
+"""Losses and normalisations of inputs without elements, without classes, or without dimensions."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+import rushlight_core as core
+import rushlight_nn as nn
+from rushlight_nn import functional as F
+
+ELEMENTWISE = ["MSELoss", "L1Loss", "SmoothL1Loss", "HuberLoss", "BCELoss", "BCEWithLogitsLoss", "KLDivLoss"]
+ELEMENTWISE += ["PoissonNLLLoss", "SoftMarginLoss", "HingeEmbeddingLoss"]
+
+
+@pytest.mark.parametrize("name", ELEMENTWISE)
+def test_losses_of_nothing_and_of_one_number(name):
+    loss = getattr(nn, name)
+    for shape in ((0,), (0, 3), (2, 0, 3)):
+        nothing = core.ones(shape)
+        assert math.isnan(loss()(nothing, nothing))
+        assert loss(reduction="sum")(nothing, nothing).item() == 0
+        assert loss(reduction="none")(nothing, nothing).shape == shape
+    line, number = core.full((1,), 0.5), core.full((), 0.5)
+    for reduction in ("none", "mean", "sum"):
+        expected = loss(reduction=reduction)(line, line)
+        result = loss(reduction=reduction)(number, number)
+        assert result.shape == ()
+        assert result.item() == expected.item()
+
+
+@pytest.mark.parametrize("function", [F.cross_entropy, F.nll_loss])
+@pytest.mark.parametrize(("shape", "places"), [((3, 0), (3,)), ((2, 0, 3), (2, 3)), ((0,), ())])
+def test_no_classes(function, shape, places):
+    x = core.ones(shape)
+    for reduction in ("none", "mean", "sum"):
+        with pytest.raises(IndexError, match="out of range for 0 classes"):
+            function(x, core.zeros(places, dtype=core.int64), reduction=reduction)
+    ignored = core.full(places, -100)
+    result = function(x, ignored, reduction="none")
+    assert result.shape == places
+    assert result.eq(0).all()
+    assert function(x, ignored, reduction="sum").item() == 0
+    assert math.isnan(function(x, ignored))
+
+
+@pytest.mark.parametrize("function", [F.cross_entropy, F.nll_loss])
+@pytest.mark.parametrize(("shape", "places"), [((0, 3), (0,)), ((0, 3, 2), (0, 2)), ((2, 3, 0), (2, 0))])
+def test_no_places(function, shape, places):
+    x, target = core.ones(shape), core.zeros(places, dtype=core.int64)
+    assert function(x, target, reduction="none").shape == places
+    assert function(x, target, reduction="sum").item() == 0
+    assert math.isnan(function(x, target))
+
+
+def test_margin_ranking_loss_of_other_dimensions():
+    x = core.ones(2, 3)
+    for arguments in ((x, x, core.ones(3)), (x, core.ones(3), x), (core.ones(()), x, x)):
+        with pytest.raises(RuntimeError, match="different numbers of dimensions"):
+            F.margin_ranking_loss(*arguments)
+
+
+@pytest.mark.parametrize("options", [{}, {"affine": False}, {"track_running_stats": False}])
+@pytest.mark.parametrize(
+    ("dims", "shape"), [(1, (0, 3)), (1, (2, 3, 0)), (2, (0, 3, 2, 2)), (3, (0, 3, 1, 1, 1))]
+)
+def test_batch_norm_of_nothing(dims, shape, options):
+    layer = getattr(nn, f"BatchNorm{dims}d")(3, **options)
+    assert layer(core.ones(shape)).shape == shape
+    assert layer.eval()(core.ones(shape)).shape == shape
+
+
+def test_batch_norm_without_channels():
+    for shape in ((3, 0), (2, 0, 3), (0, 0)):
+        assert F.batch_norm(core.ones(shape), None, None, training=True).shape == shape
+    with pytest.raises(ValueError, match="one value per channel"):
+        F.batch_norm(core.ones(1, 3), None, None, training=True)
+
+
+@pytest.mark.parametrize("shape", [(0, 3, 4), (0, 3, 2, 2), (2, 0, 3), (2, 3, 0)])
+def test_instance_norm_of_nothing(shape):
+    x = core.ones(shape)
+    assert F.instance_norm(x).shape == shape
+    mean, var = core.full((3,), 2.0), core.full((3,), 3.0)
+    assert F.instance_norm(x, mean, var).shape == shape
+    assert mean.tolist() == [2.0] * 3
+    assert var.tolist() == [3.0] * 3
+
+
+def test_one_value_per_channel_or_group():
+    for shape in ((0, 3, 1), (2, 3, 1), (2, 3)):
+        with pytest.raises(ValueError, match="one value per channel"):
+            F.instance_norm(core.ones(shape))
+    for shape in ((1, 3), (1, 3, 1)):
+        with pytest.raises(ValueError, match="one value per group"):
+            nn.GroupNorm(3, 3)(core.ones(shape))
+    assert nn.GroupNorm(3, 3)(core.ones(2, 3)).shape == (2, 3)
+    assert nn.GroupNorm(1, 3)(core.ones(1, 3)).shape == (1, 3)
+    assert nn.GroupNorm(3, 3)(core.ones(0, 3)).shape == (0, 3)
+
+
+def test_what_a_layer_needs_of_dimensions():
+    for layer in (nn.BatchNorm1d(3), nn.BatchNorm2d(3), nn.InstanceNorm1d(3), nn.LocalResponseNorm(2)):
+        with pytest.raises(ValueError, match="dimensions"):
+            layer(core.ones(()))
