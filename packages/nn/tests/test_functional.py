@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -263,6 +264,44 @@ def test_dropout():
     for p in (-0.1, 1.1):
         with pytest.raises(ValueError, match="probability"):
             F.dropout(x, p)
+
+
+@pytest.mark.parametrize("inplace", [False, True])
+@pytest.mark.parametrize(
+    ("function", "shape", "counted"),
+    [
+        (F.dropout1d, (40, 60), 1),
+        (F.dropout1d, (4, 60, 3), 2),
+        (F.dropout2d, (40, 60), 2),
+        (F.dropout2d, (10, 60, 3), 2),
+        (F.dropout2d, (10, 60, 3, 2), 2),
+        (F.dropout2d, (10, 60, 3, 2, 2), 2),
+        (F.dropout3d, (60, 3), 1),
+        (F.dropout3d, (60, 3, 2, 2), 1),
+        (F.dropout3d, (10, 60, 2, 2, 2), 2),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:dropout")
+def test_what_dropout_of_channels_takes_for_channels(function, shape, counted, inplace):
+    y = function(core.ones(shape), 0.5, True, inplace).numpy().reshape(*shape[:counted], -1)
+    assert np.array_equal(y, np.broadcast_to(y[..., :1], y.shape))
+    assert 0.3 < (y[..., 0] == 2.0).mean() < 0.7
+    assert set(np.unique(y)) == {0.0, 2.0}
+
+
+def test_dropout_of_channels_warns_of_other_dimensions():
+    for function, fine, odd in ((F.dropout2d, (4,), (2, 3, 5)), (F.dropout3d, (4, 5), (1, 2, 3, 6))):
+        for dims in odd:
+            with pytest.warns(UserWarning, match=f"got {dims} dimensions"):
+                function(core.ones((2,) * dims), 0.5)
+        for dims in fine:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                function(core.ones((2,) * dims), 0.5)
+    with pytest.raises(RuntimeError, match="needs at least 2"), pytest.warns(match="got 1 dimensions"):
+        F.dropout2d(core.ones(3), 0.5)
+    with pytest.raises(RuntimeError, match="got 4 dimensions"):
+        F.dropout1d(core.ones(1, 1, 1, 1), 0.5)
 
 
 def test_dropout2d_drops_whole_channels():

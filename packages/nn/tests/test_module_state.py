@@ -254,3 +254,18 @@ def test_load_state_dict_hooks():
     net.register_load_state_dict_post_hook(forgive)
     net.load_state_dict(renamed)
     assert core.equal(net[0].weight, state["0.weight"])
+
+
+@pytest.mark.parametrize("assign", [False, True])
+def test_one_element_fits_a_tensor_without_dimensions(assign):
+    module = Module()
+    module.scale = Parameter(core.zeros(()))
+    module.register_buffer("count", core.zeros((), dtype=core.int64))
+    state = {"scale": core.tensor([2.5]), "count": core.tensor([7])}
+    module.load_state_dict(state, assign=assign)
+    assert module.scale.shape == module.count.shape == ()
+    assert (module.scale.item(), module.count.item()) == (2.5, 7)
+    assert isinstance(module.scale, Parameter)
+    for shape in ((2,), (0,), (1, 1)):
+        with pytest.raises(RuntimeError, match="size mismatch for scale"):
+            module.load_state_dict({**state, "scale": core.zeros(shape)})

@@ -66,6 +66,14 @@ def test_adafactor(rng, options):
     assert optimizer.state[params[2]]["col_var"].shape == (2, 1, 4)
 
 
+def test_settings_that_an_optimizer_does_not_have_change_nothing(rng):
+    grads = [[rng.normal(size=3)] for _ in range(3)]
+    params = [core.ones(3, dtype=core.float64) for _ in range(2)]
+    steps(optim.Rprop([{"params": params[:1], "weight_decay": 0.5}]), params[:1], grads)
+    steps(optim.Rprop(params[1:]), params[1:], grads)
+    assert core.equal(params[0], params[1])
+
+
 @pytest.mark.parametrize("name", ["Adafactor", "Muon"])
 def test_state_goes_through_a_state_dict(rng, name):
     grads = [[rng.normal(size=(3, 2))] for _ in range(4)]

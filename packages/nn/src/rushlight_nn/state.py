@@ -234,6 +234,9 @@ class State:
                     )
                 elif not is_lazy(value):
                     run(lambda name=name, value=value: self._load_entry(name, value, assign))
+            elif value.shape == (1,) and current.dim() == 0:
+                # Saved by a PyTorch that had no tensors without dimensions.
+                run(lambda name=name, value=value: self._load_entry(name, value.detach()[0], assign))
             elif value.shape != current.shape:
                 error_msgs.append(
                     f"size mismatch for {key}: {tuple(value.shape)} in the state, "

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 from rushlight_core import Tensor
 
 from .._core import core, operator
@@ -19,41 +21,65 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     return _dropout(input, p, training)
 
 
-def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Zero whole channels of `input` (N, C, H, W) or (C, H, W) with probability `p` (Tompson et al. 2015)."""
-    check_probability("dropout2d", p)
-    if input.dim() not in (3, 4):
-        raise RuntimeError(f"dropout2d(input): got {input.dim()} dimensions, needs (N, C, H, W) or (C, H, W)")
-    if not training or p == 0.0:
-        return input
-    kept = _dropout(core.ones((*input.shape[:-2], 1, 1), dtype=input.dtype, device=input.device), p, True)
-    return input.mul_(kept) if inplace else input * kept
-
-
-def _dropped_channels(
-    function: str, dims: int, input: Tensor, p: float, training: bool, inplace: bool
+def _drop_channels(
+    function: str, leading: int, input: Tensor, p: float, training: bool, inplace: bool
 ) -> Tensor:
-    """Zero whole channels of (N, C, places) or (C, places), which have `dims` dimensions of places."""
-    check_probability(function, p)
-    if input.dim() not in (dims + 1, dims + 2):
-        raise RuntimeError(
-            f"{function}(input): got {input.dim()} dimensions, needs {dims + 2}, or {dims + 1} without a batch"
-        )
-    if not training or p == 0.0:
+    """Zero whole channels, which the first `leading` dimensions of `input` count."""
+    if not training or p == 0.0 or input.numel() == 0:
         return input
-    shape = (*input.shape[: input.dim() - dims], *(1,) * dims)
+    if input.dim() < leading:
+        raise RuntimeError(f"{function}(input): got {input.dim()} dimensions, needs at least {leading}")
+    shape = (*input.shape[:leading], *(1,) * (input.dim() - leading))
     kept = _dropout(core.ones(shape, dtype=input.dtype, device=input.device), p, True)
     return input.mul_(kept) if inplace else input * kept
 
 
+def _warn_of_dimensions(function: str, input: Tensor, needed: str) -> None:
+    warnings.warn(
+        f"{function}(input): got {input.dim()} dimensions, is made for {needed}\n"
+        "hint: dropout zeroes elements, dropout1d channels of (N, C, L)",
+        stacklevel=3,
+    )
+
+
 def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Zero whole channels of `input` (N, C, L) or (C, L) with probability `p` (Tompson et al. 2015)."""
-    return _dropped_channels("dropout1d", 1, input, p, training, inplace)
+    """Zero whole channels of `input` (N, C, L) or (C, L) with probability `p` (Tompson et al. 2015).
+
+    Raises:
+        RuntimeError: `input` has another number of dimensions.
+    """
+    check_probability("dropout1d", p)
+    if input.dim() not in (2, 3):
+        raise RuntimeError(f"dropout1d(input): got {input.dim()} dimensions, needs (N, C, L) or (C, L)")
+    return _drop_channels("dropout1d", input.dim() - 1, input, p, training, inplace)
+
+
+def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Zero whole channels of `input` (N, C, H, W) with probability `p` (Tompson et al. 2015).
+
+    As in PyTorch, three dimensions are taken for (N, C, L), with a warning, and two for (N, C).
+
+    Raises:
+        RuntimeError: training, and `input` has fewer than two dimensions.
+    """
+    check_probability("dropout2d", p)
+    if input.dim() != 4:
+        _warn_of_dimensions("dropout2d", input, "(N, C, H, W), and takes the first two for N and C")
+    return _drop_channels("dropout2d", 2, input, p, training, inplace)
 
 
 def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Zero whole channels of `input` (N, C, D, H, W) or (C, D, H, W) with probability `p`."""
-    return _dropped_channels("dropout3d", 3, input, p, training, inplace)
+    """Zero whole channels of `input` (N, C, D, H, W) or (C, D, H, W) with probability `p`.
+
+    Another number of dimensions warns, and the first one counts channels.
+
+    Raises:
+        RuntimeError: training, and `input` has no dimensions.
+    """
+    check_probability("dropout3d", p)
+    if input.dim() not in (4, 5):
+        _warn_of_dimensions("dropout3d", input, "(N, C, D, H, W) or (C, D, H, W)")
+    return _drop_channels("dropout3d", 2 if input.dim() == 5 else 1, input, p, training, inplace)
 
 
 # What SELU tends to far below zero.

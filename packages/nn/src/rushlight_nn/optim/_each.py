@@ -25,8 +25,8 @@ class EachParameter(Optimizer):
         raise NotImplementedError
 
     def _decays(self, group: dict[str, Any]) -> bool:
-        """Whether weight decay is added to the gradient."""
-        return bool(group.get("weight_decay"))
+        """Whether weight decay is added to the gradient: where the optimizer has it as a setting."""
+        return "weight_decay" in self.defaults and bool(group["weight_decay"])
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update all parameters that have a gradient.
