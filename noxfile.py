@@ -161,6 +161,14 @@ def compare(session: nox.Session) -> None:
     session.run("python", "-P", "tools/compare_results.py", *session.posargs)
 
 
+@nox.session
+def opinfo(session: nox.Session) -> None:
+    """Compare with PyTorch over its own database of operators; `-- add sum` runs some, `--json FILE` keeps all."""
+    install(session, builder(), [GRAPH["rushlight"]], requirements=dependency_group("opinfo"))
+    environment = {"PYTHONPATH": str(ROOT / "tools"), "OMP_NUM_THREADS": "1"}
+    session.run("python", "-P", "-m", "opinfo", *session.posargs, env=environment)
+
+
 @nox.session(name="array-api")
 def array_api(session: nox.Session) -> None:
     """Run the consortium's tests of the array API standard: `-- FOLDER`, or ARRAY_API_TESTS=FOLDER, is their checkout.

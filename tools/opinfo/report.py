@@ -1,0 +1,172 @@
+"""What the comparison found, counted: which operators are complete, by tier, and what differs.
+
+An operator is *complete* when every sample, gradient and error input agrees, or differs as differences.yaml says and
+for a reason that it gives; *agreeing* ones need no such entry. *Absent* ones are not here at all and count as not
+complete. Those of which nothing could be compared (GPUs only, other layouts) are listed and not counted.
+"""
+
+from __future__ import annotations
+
+import collections
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from opinfo.comparison import Difference, Row
+
+MEANT = Path(__file__).with_name("differences.yaml")
+TIER1 = Path(__file__).with_name("tier1.txt")
+# error: another class, raises: only one of both raises.
+CHECKS = ("values", "dtype", "shape", "gradient", "error", "raises", "crash")
+
+
+@dataclass
+class Meant:
+    """An entry of differences.yaml: all differences of an operator that it names."""
+
+    op: str
+    check: str
+    reason: str
+    dtype: str = ""
+    sample: str = ""  # a part of its description
+    met: bool = False
+
+    def covers(self, d: Difference) -> bool:
+        same = self.op == d.op and self.check == d.check
+        return same and self.dtype in ("", d.dtype) and self.sample in d.sample
+
+
+@dataclass
+class Absence:
+    """An operator that is not here, and why."""
+
+    op: str
+    reason: str
+
+
+def read_meant(entries: Any) -> list[Meant]:
+    """The table as it was read from YAML, an entry for each operator that one names.
+
+    Raises:
+        ValueError: an entry lacks a reason, or names a check that there is not.
+    """
+    table = []
+    for entry in entries or []:
+        names = entry["op"] if isinstance(entry["op"], list) else [entry["op"]]
+        checks = entry["check"] if isinstance(entry["check"], list) else [entry["check"]]
+        table += [Meant(**{**entry, "op": name, "check": check}) for name in names for check in checks]
+    for entry in table:
+        if entry.check not in CHECKS:
+            raise ValueError(f"{entry.op}: {entry.check!r} is no check; there are {', '.join(CHECKS)}")
+        if not entry.reason.strip():
+            raise ValueError(f"{entry.op}: a difference needs a reason")
+    return table
+
+
+def read_names(text: str) -> list[str]:
+    """Names of a file: separated by spaces and lines; from # on, a line is a comment."""
+    return [name for line in text.splitlines() for name in line.partition("#")[0].split()]
+
+
+@dataclass
+class Report:
+    """All rows, sorted out."""
+
+    rows: list[Row]
+    tier1: set[str]
+    left: dict[str, list[Difference]] = field(default_factory=dict)  # by operator, what is not meant
+    stale: list[Meant] = field(default_factory=list)
+
+    def status(self, row: Row) -> str:
+        if row.absent:
+            return "absent"
+        if self.left[row.op]:
+            return "differs"
+        if not row.samples + row.errors:
+            return "not compared"
+        return "meant" if row.differences else "agrees"
+
+    def named(self, status: str, tier: int = 0) -> list[str]:
+        return [
+            row.op
+            for row in self.rows
+            if self.status(row) == status and tier in (0, 1 if row.op in self.tier1 else 2)
+        ]
+
+    def counts(self, tier: int) -> collections.Counter[str]:
+        return collections.Counter(
+            self.status(row) for row in self.rows if (row.op in self.tier1) == (tier == 1)
+        )
+
+    def complete(self, tier: int) -> tuple[int, int]:
+        """How many operators of a tier are complete, and of how many."""
+        counts = self.counts(tier)
+        total = counts.total() - counts["not compared"]
+        return counts["agrees"] + counts["meant"], total
+
+    def as_json(self) -> dict[str, Any]:
+        tiers = {}
+        for tier, name in ((1, "tier 1"), (2, "others")):
+            complete, total = self.complete(tier)
+            tiers[name] = {"complete": complete, "of": total, **self.counts(tier)}
+        operators = {
+            row.op: {
+                "tier": 1 if row.op in self.tier1 else 2,
+                "status": self.status(row),
+                "left": len(self.left[row.op]),
+                **row.as_json(),
+            }
+            for row in self.rows
+        }
+        return {"tiers": tiers, "operators": operators}
+
+
+def sort_out(rows: list[Row], table: list[Meant], tier1: set[str]) -> Report:
+    """The rows with what is not meant, and what is meant and does not differ."""
+    report = Report(rows, tier1)
+    for row in rows:
+        report.left[row.op] = []
+        for d in row.differences:
+            covering = [entry for entry in table if entry.covers(d)]
+            for entry in covering:
+                entry.met = True
+            if not covering:
+                report.left[row.op].append(d)
+    compared = {row.op for row in rows}
+    report.stale = [entry for entry in table if not entry.met and entry.op in compared]
+    return report
+
+
+def lines(report: Report, shown: int = 3) -> list[str]:
+    """The report as text: operators that differ, the first few differences of each, and the counts."""
+    text = []
+    for row in sorted(report.rows, key=lambda row: (row.op not in report.tier1, row.op)):
+        left = report.left[row.op]
+        if not left:
+            continue
+        kinds = collections.Counter(d.check for d in left)
+        tier = "tier 1" if row.op in report.tier1 else "others"
+        text.append(f"{row.op} ({tier}): {', '.join(f'{n} {check}' for check, n in kinds.items())}")
+        first: dict[tuple[str, str], Difference] = {}
+        for d in left:
+            first.setdefault((d.check, d.dtype), d)
+        for d in list(first.values())[:shown]:
+            text.append(f"    {d.check} {d.dtype} {d.sample}: {d.text[:200]}")
+    for status in ("absent", "not compared"):
+        if names := report.named(status):
+            text.append(f"{status} ({len(names)}):")
+            text += [f"    {row.op}: {row.absent}" for row in report.rows if row.op in names]
+    text += [
+        f"{e.op} {e.check} {e.dtype} {e.sample}: does not differ any more; strike it out of {MEANT.name}"
+        for e in report.stale
+    ]
+    for number, name in ((1, "tier 1"), (2, "others")):
+        complete, total = report.complete(number)
+        if total:
+            counts = ", ".join(f"{n} {what}" for what, n in sorted(report.counts(number).items()))
+            present = total - report.counts(number)["absent"]
+            text.append(
+                f"{name}: {complete} of {total} complete, {100 * complete / total:.1f} %"
+                f" ({100 * complete / max(present, 1):.1f} % of those that are here); {counts}"
+            )
+    return text

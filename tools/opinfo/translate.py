@@ -1,0 +1,227 @@
+"""What PyTorch's operator database holds, made into the same things of ours: functions, tensors, dtypes."""
+
+from __future__ import annotations
+
+import dis
+import functools
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+# Where a function of PyTorch is looked for; the first place that has it names it.
+PLACES = ("", "nn.functional", "linalg", "special", "fft", "signal.windows", "masked", "sparse", "Tensor")
+
+
+DIMENSIONS = 64  # that our tensors have at most
+
+# Functions of PyTorch's tests that prepare PyTorch and have nothing to prepare here.
+STAND_INS: dict[str, Callable[..., Any]] = {
+    "wrapper_set_seed": lambda function, *args, **kwargs: function(*args, **kwargs),
+}
+
+
+class AbsentError(LookupError):
+    """There is no such thing in our library."""
+
+
+class UnsupportedError(TypeError):
+    """A kind of argument that is out of scope: other layouts, devices and dtypes than ours."""
+
+
+def attribute(root: Any, path: str) -> Any:
+    """`attribute(torch, "nn.functional.pad")`; an empty path is the root itself.
+
+    Raises:
+        AttributeError: there is none.
+    """
+    return functools.reduce(getattr, path.split(".") if path else [], root)
+
+
+def name_of(thing: Any) -> str:
+    return str(thing).rsplit(".", 1)[-1]
+
+
+class Recipe:
+    """A tensor of PyTorch as data: both libraries make an equal one from it, with the same strides."""
+
+    def __init__(self, tensor: Any) -> None:
+        self.shape, self.stride = tuple(tensor.shape), tuple(tensor.stride())
+        self.dtype, self.requires_grad = tensor.dtype, tensor.requires_grad
+        extent = 1 + sum((n - 1) * s for n, s in zip(self.shape, self.stride, strict=True))
+        source = tensor.detach().resolve_conj().resolve_neg()
+        if tuple(source.stride()) != self.stride:  # resolving made a copy
+            self.stride = tuple(source.stride())
+        self.memory = source.as_strided((extent if tensor.numel() else 0,), (1,)).clone()
+
+    def theirs(self, widen: dict[Any, Any] | None = None) -> Any:
+        memory = self.memory.to((widen or {}).get(self.dtype, self.dtype), copy=True)
+        made = memory.as_strided(self.shape, self.stride)
+        return made.requires_grad_() if self.requires_grad else made
+
+    def ours(self, theirs: Any, ours: Any) -> Any:
+        if len(self.shape) > DIMENSIONS:
+            raise UnsupportedError(f"{len(self.shape)} dimensions")
+        memory = self.memory
+        if name_of(self.dtype) == "bfloat16":  # which NumPy does not have
+            made = ours.from_numpy(memory.view(theirs.int16).numpy().copy()).view(ours.bfloat16)
+        else:
+            made = ours.from_numpy(memory.numpy().copy())
+        made = made.as_strided(self.shape, self.stride)
+        return made.requires_grad_() if self.requires_grad else made
+
+
+class Translator:
+    """Between two libraries: PyTorch (`theirs`) and ours."""
+
+    def __init__(self, theirs: Any, ours: Any, inner: str = "torch.testing") -> None:
+        self.theirs, self.ours = theirs, ours
+        self.inner = inner  # functions of these modules are made anew, over our library
+        self._made: dict[int, tuple[Any, Callable[..., Any]]] = {}
+
+    # --- functions ---
+
+    @functools.cached_property
+    def _paths(self) -> dict[int, str]:
+        paths: dict[int, str] = {}
+        for place in reversed(PLACES):
+            holder = attribute(self.theirs, place)
+            for name in dir(holder):
+                if callable(found := getattr(holder, name, None)):
+                    paths[id(found)] = f"{place}.{name}".lstrip(".")
+        return paths
+
+    def function(self, entry: Any) -> Callable[..., Any]:
+        """Our function for an entry of the operator database.
+
+        Raises:
+            AbsentError: there is none.
+        """
+        theirs = entry.op
+        try:
+            if attribute(self.theirs, entry.name) is theirs:
+                return attribute(self.ours, entry.name)
+        except AttributeError:
+            if hasattr(self.theirs, entry.name.partition(".")[0]):
+                raise AbsentError(entry.name) from None
+        return self.callable(theirs)
+
+    def callable(self, theirs: Any) -> Callable[..., Any]:
+        """Our function for one of PyTorch's, or a function of its tests over our library."""
+        path = self._paths.get(id(theirs))
+        if path is not None:
+            try:
+                return attribute(self.ours, path)
+            except AttributeError:
+                raise AbsentError(path) from None
+        if isinstance(theirs, types.FunctionType) and theirs.__module__.startswith(self.inner):
+            return self._rebound(theirs)
+        if isinstance(theirs, functools.partial):
+            return functools.partial(
+                self.callable(theirs.func), *self.value(theirs.args), **self.value(theirs.keywords)
+            )
+        raise AbsentError(getattr(theirs, "__qualname__", None) or str(theirs))
+
+    def _rebound(self, function: types.FunctionType) -> Callable[..., Any]:
+        if function.__name__ in STAND_INS:
+            return STAND_INS[function.__name__]
+        known = self._made.get(id(function))
+        if known:
+            return known[1]
+        scope = {name: self.value(function.__globals__[name]) for name in _globals(function)}
+        scope["__builtins__"] = function.__globals__["__builtins__"]
+        cells = tuple(types.CellType(self.value(c.cell_contents)) for c in function.__closure__ or ())
+        made = types.FunctionType(
+            function.__code__, scope, function.__name__, self.value(function.__defaults__), cells
+        )
+        made.__kwdefaults__ = self.value(function.__kwdefaults__)
+        self._made[id(function)] = function, made
+        return made
+
+    # --- values ---
+
+    def value(self, value: Any) -> Any:
+        """Our counterpart of a value: what is no part of PyTorch stays what it is.
+
+        Raises:
+            UnsupportedError: it is a tensor, dtype or device that we do not have.
+            AbsentError: it is a function or module that we do not have.
+        """
+        theirs = self.theirs
+        if isinstance(value, Recipe):
+            return value.ours(theirs, self.ours)
+        if isinstance(value, theirs.Tensor):
+            return recipe(value).ours(theirs, self.ours)
+        if isinstance(value, theirs.Size):
+            return self.ours.Size(value)
+        if isinstance(value, (theirs.dtype, theirs.layout, theirs.memory_format)):
+            found = getattr(self.ours, name_of(value), None)
+            if found is None:
+                raise UnsupportedError(str(value))
+            return found
+        if isinstance(value, theirs.device):
+            return self.ours.device(str(value))
+        if isinstance(value, types.ModuleType):
+            return self._module(value)
+        if isinstance(value, type):
+            own = value.__module__.partition(".")[0] == theirs.__name__ and not value.__module__.startswith(
+                self.inner
+            )
+            return getattr(self.ours, value.__name__, value) if own else value
+        if isinstance(value, (types.FunctionType, types.BuiltinFunctionType, functools.partial)):
+            foreign = not (getattr(value, "__module__", None) or "").startswith(theirs.__name__)
+            return value if foreign and id(value) not in self._paths else self.callable(value)
+        return rebuilt(value, self.value)
+
+    def _module(self, module: types.ModuleType) -> Any:
+        root, _, path = module.__name__.partition(".")
+        if root != self.theirs.__name__ or module.__name__.startswith(self.inner):
+            return module
+        try:
+            return attribute(self.ours, path)
+        except AttributeError:
+            raise AbsentError(module.__name__) from None
+
+
+def recipe(tensor: Any) -> Recipe:
+    """The recipe of a tensor.
+
+    Raises:
+        UnsupportedError: it is not a dense tensor on the CPU of a dtype that we have.
+    """
+    dense = name_of(tensor.layout) == "strided" and tensor.device.type == "cpu" and not tensor.is_quantized
+    if not dense or name_of(tensor.dtype).startswith(("float8", "float4", "complex32", "q", "bits")):
+        raise UnsupportedError(f"{name_of(tensor.layout)} {name_of(tensor.dtype)} on {tensor.device.type}")
+    return Recipe(tensor)
+
+
+def rebuilt(value: Any, part: Callable[[Any], Any]) -> Any:
+    """A list, tuple, named tuple, dict or slice with `part` of each element; anything else as it is."""
+    if isinstance(value, tuple):
+        made = [part(v) for v in value]
+        return type(value)(*made) if hasattr(value, "_fields") else type(value)(made)
+    if isinstance(value, list):
+        return [part(v) for v in value]
+    if isinstance(value, dict):
+        return {k: part(v) for k, v in value.items()}
+    if isinstance(value, slice):
+        return slice(part(value.start), part(value.stop), part(value.step))
+    return value
+
+
+def _globals(function: types.FunctionType) -> set[str]:
+    """The global names that a function reads, those of builtins left out."""
+    read = {
+        instruction.argval
+        for code in _codes(function.__code__)
+        for instruction in dis.get_instructions(code)
+        if instruction.opname == "LOAD_GLOBAL"
+    }
+    return read & set(function.__globals__)
+
+
+def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    """A code object and those of the functions that it makes."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _codes(constant)
