@@ -551,7 +551,7 @@ def rows_of_libraries() -> tuple[dict[str, list[Row]], str]:
     theirs = Stubs(folder / "_VariableFunctions.pyi", folder / "__init__.pyi")
     ours = Stubs(Path(rushlight_core.__file__).parent / "_C.pyi")
     aliases: dict[str, dict[str, str]] = {}
-    for op in load_ops(Path(rushlight_core.__file__).parent / "ops"):
+    for op in load_ops():
         aliases.setdefault(op.base, {}).update(op.aliases)
     rows = {}
     for path in MODULES:

@@ -339,7 +339,7 @@ def main(arguments: list[str] | None = None) -> int:
     table = read_meant(yaml.safe_load(MEANT.read_text()))
     found: list[Difference] = []
     counts: collections.Counter[str] = collections.Counter()
-    for op in load_ops(Path(rushlight_core.__file__).parent / "ops"):
+    for op in load_ops():
         if options.names and op.base not in options.names and op.name not in options.names:
             continue
         comparison = Comparison(op, ours, theirs, samples_of, table)

@@ -7,22 +7,16 @@ a hang. As in core, an ordinary run tries a part of the cases, always the same; 
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 import pytest
 
-import rushlight_core as core
 from rushlight_core.codegen.loader import load_ops
 from rushlight_testing.bad_input import Report, hunt
 
 SANITIZED = "libasan" in os.environ.get("LD_PRELOAD", "")
 EVERY = 1 if os.environ.get("RUSHLIGHT_BAD_INPUT") == "all" else 64
 MEMORY = 512 << 20
-OPS = [
-    op
-    for op in load_ops(Path(core.__file__).parent / "ops")
-    if op.differentiable and any(a.type.is_tensor for a in op.schema.arguments)
-]
+OPS = [op for op in load_ops() if op.differentiable and any(a.type.is_tensor for a in op.schema.arguments)]
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from rushlight_core.codegen.derivatives import load_derivatives
 from rushlight_core.codegen.loader import load_ops
 from rushlight_testing.samples import samples_of
 
-OPS = load_ops(Path(core.__file__).parent / "ops")
+OPS = load_ops()
 DERIVATIVES = load_derivatives(Path(__file__).parents[1] / "derivatives", OPS)
 MOST_ELEMENTS = 24  # of the whole Jacobian's rows and columns; beyond that random directions are checked
 

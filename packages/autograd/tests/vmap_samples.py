@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import rushlight_core as core
@@ -14,7 +13,7 @@ from rushlight_testing.samples import samples_of
 
 OPS = [
     op
-    for op in load_ops(Path(core.__file__).parent / "ops")
+    for op in load_ops()
     if "hidden" not in op.variants and not op.random and any(a.type.is_tensor for a in op.schema.arguments)
 ]
 CASES = [(op, sample.text) for op in OPS for sample in op.samples if "special" not in sample.text]

@@ -22,7 +22,7 @@ from .emit_python import emit_python
 from .emit_stubs import emit_stubs
 from .emit_table import emit_table
 from .explain import UnknownOperatorError, explain
-from .loader import EntryError, load_ops
+from .loader import OPS, EntryError, load_ops
 from .writer import GENERATED, write_all
 
 
@@ -55,22 +55,21 @@ def _write(out: Path, files: dict[str, str]) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="rushlight_core.codegen", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    default_ops = Path(__file__).resolve().parent.parent / "ops"
     command = commands.add_parser("generate", help="write the generated sources")
-    command.add_argument("--ops", type=Path, default=default_ops)
+    command.add_argument("--ops", type=Path, default=OPS)
     command.add_argument("--out", type=Path, required=True)
     command = commands.add_parser(
         "derivatives", help="write the sources of autograd's formulas and batching rules"
     )
-    command.add_argument("--ops", type=Path, default=default_ops)
+    command.add_argument("--ops", type=Path, default=OPS)
     command.add_argument("--derivatives", type=Path, required=True)
     command.add_argument("--batching", type=Path, required=True)
     command.add_argument("--out", type=Path, required=True)
     command = commands.add_parser("explain", help="print every file and symbol behind an operator")
     command.add_argument("name")
-    command.add_argument("--ops", type=Path, default=default_ops)
+    command.add_argument("--ops", type=Path, default=OPS)
     command = commands.add_parser("docs", help="write a page of documentation for each operator")
-    command.add_argument("--ops", type=Path, default=default_ops)
+    command.add_argument("--ops", type=Path, default=OPS)
     command.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
     try:

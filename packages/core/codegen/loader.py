@@ -19,6 +19,7 @@ class EntryError(ValueError):
 
 
 VARIANTS = {"function", "method", "inplace", "out", "nn", "hidden"}
+OPS = Path(__file__).parent.parent / "ops"  # the entries of this package: beside codegen/, installed or not
 _KEYS = {f.name for f in fields(Op)} - {"name", "schema", "family", "source", "line"} | {"op", "signature"}
 
 
@@ -39,9 +40,16 @@ def construct_with_lines(node: yaml.Node) -> object:
 
 
 def load_entries(folder: Path) -> list[tuple[Path, dict[str, object]]]:
-    """All entries of a folder's YAML files, in the order of file names and lines."""
+    """All entries of a folder's YAML files, in the order of file names and lines.
+
+    Raises:
+        FileNotFoundError: the folder has no YAML file.
+    """
     entries = []
-    for path in sorted(folder.glob("*.yaml")):
+    paths = sorted(folder.glob("*.yaml"))
+    if not paths:
+        raise FileNotFoundError(f"{folder} has no YAML files")
+    for path in paths:
         try:
             node = yaml.compose(path.read_text())
         except yaml.YAMLError as error:
@@ -55,8 +63,8 @@ def load_entries(folder: Path) -> list[tuple[Path, dict[str, object]]]:
     return entries
 
 
-def load_ops(folder: Path) -> list[Op]:
-    """Reads every operator below `folder`."""
+def load_ops(folder: Path = OPS) -> list[Op]:
+    """Reads every operator of `folder`; by default those of the package that this file belongs to."""
     ops = [_op(path, entry) for path, entry in load_entries(folder)]
     seen: dict[str, Op] = {}
     for op in ops:

@@ -22,7 +22,7 @@ from rushlight_testing.tape import formulas
 pytestmark = pytest.mark.swap
 
 FORMULAS = Path(__file__).parents[2] / "autograd" / "derivatives"
-OPS = load_ops(Path(core.__file__).parent / "ops")
+OPS = load_ops()
 DERIVATIVES = load_derivatives(FORMULAS, OPS)
 
 

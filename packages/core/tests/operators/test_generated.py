@@ -5,7 +5,6 @@ from __future__ import annotations
 import builtins
 import itertools
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,13 +15,12 @@ import scipy.stats
 
 import rushlight_core as core
 import rushlight_core._C as _C
-import rushlight_core.codegen as codegen
 from rushlight_core.codegen.loader import load_ops
 from rushlight_core.codegen.model import Op
 from rushlight_testing import Sample, oracles, samples_of
 from rushlight_testing.samples import arguments_of
 
-OPS = load_ops(Path(codegen.__file__).parent.parent / "ops")
+OPS = load_ops()
 TYPED_ERRORS = (RuntimeError, ValueError, TypeError, IndexError, MemoryError)
 TOLERANCES = {
     "float64": 1e-9,

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,18 +12,13 @@ import pytest
 
 import rushlight_core as core
 import rushlight_core._C as _C
-import rushlight_core.codegen as codegen
 from rushlight_core.codegen.loader import load_ops
 from rushlight_core.codegen.model import Op
 from rushlight_testing import samples_of
 
 THREADS = (1, 2, 3, 8)
 ELEMENTS = 8 << 15  # eight threads' share of a pointwise loop
-OPS = [
-    op
-    for op in load_ops(Path(codegen.__file__).parent.parent / "ops")
-    if (op.kind in ("pointwise", "reduce") or op.random) and op.samples
-]
+OPS = [op for op in load_ops() if (op.kind in ("pointwise", "reduce") or op.random) and op.samples]
 
 
 def tensors(value: Any) -> Iterator[Any]:

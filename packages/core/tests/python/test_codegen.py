@@ -24,11 +24,12 @@ from rushlight_core.codegen.model import Op
 
 @pytest.fixture(scope="module")
 def ops() -> list[Op]:
-    import rushlight_core.codegen as package
+    return load_ops()
 
-    beside = Path(package.__file__).parent
-    folder = next(p for p in (beside.parent / "ops", beside.resolve().parent / "ops") if p.is_dir())
-    return load_ops(folder)
+
+def test_a_folder_without_entries_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="no YAML files"):
+        load_ops(tmp_path)
 
 
 def test_stubs_hold_every_public_name(ops: list[Op]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import threading
-from pathlib import Path
 from typing import ClassVar
 
 import pytest
@@ -90,7 +89,7 @@ class AllocatorContract(Contract):
         """Every operator's samples, on memory that tells of a step beyond its end, where the allocator watches it."""
         from rushlight_core.codegen.loader import load_ops
 
-        for op in load_ops(Path(core.__file__).parent / "ops"):
+        for op in load_ops():
             if "function" not in op.variants or op.random or op.is_inplace:
                 continue
             for text in op.samples:

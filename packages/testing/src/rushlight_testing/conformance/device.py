@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import re
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
@@ -257,4 +256,4 @@ def operators() -> list[Any]:
     """Core's operators, with their samples. Needs PyYAML."""
     from rushlight_core.codegen.loader import load_ops
 
-    return load_ops(Path(core.__file__).parent / "ops")
+    return load_ops()

@@ -41,7 +41,7 @@ def attach(derivatives: Path) -> None:
 
     Raises RuntimeError where there is a provider already.
     """
-    ops = load_ops(Path(core.__file__).parent / "ops")
+    ops = load_ops()
     recorder = Recorder(ops, load_derivatives(derivatives, ops))
     provide_state()
     provide_stage("autograd", recorder)
