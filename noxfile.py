@@ -24,6 +24,7 @@ if __name__ == "__main__":
     run_nox(ROOT / "noxfile.py", sys.argv[1:])
 
 import nox  # noqa: E402
+from nox.command import CommandFailed  # noqa: E402
 from nox_support import develop  # noqa: E402
 from nox_support.environments import build_tool, install, install_tools  # noqa: E402
 from nox_support.graph import Graph, Package, dependency_group  # noqa: E402
@@ -167,6 +168,28 @@ def opinfo(session: nox.Session) -> None:
     install(session, builder(), [GRAPH["rushlight"]], requirements=dependency_group("opinfo"))
     environment = {"PYTHONPATH": str(ROOT / "tools"), "OMP_NUM_THREADS": "1"}
     session.run("python", "-P", "-m", "opinfo", *session.posargs, env=environment)
+
+
+@nox.session(name="against-torch")
+def against_torch(session: nox.Session) -> None:
+    """Run what needs PyTorch: the tests named *_against_torch, `compare` for all operators, and a check of docs/names.md."""
+    requirements = [*dependency_group("peer"), "pytest>=8"]
+    install(session, builder(), [GRAPH["rushlight"], GRAPH["testing"]], requirements=requirements)
+    commands = []
+    for package in everything():
+        files = sorted(str(path) for path in (package.folder / "tests").rglob("test_*against_torch.py"))
+        if files:
+            commands.append((*PYTEST, f"--rootdir={package.folder}", *files))
+    commands.append(("python", "-P", "tools/compare_names.py", "--check"))
+    commands.append(("python", "-P", "tools/compare_results.py", "--processes", str(os.cpu_count() or 1)))
+    failed = []
+    for command in commands:  # all of them, also after one has failed
+        try:
+            session.run(*command)
+        except CommandFailed:
+            failed.append(" ".join(command[-2:]))
+    if failed:
+        session.error(f"{len(failed)} of {len(commands)} commands failed: {'; '.join(failed)}")
 
 
 @nox.session(name="array-api")

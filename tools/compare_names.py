@@ -549,7 +549,9 @@ def rows_of_libraries() -> tuple[dict[str, list[Row]], str]:
 
     folder = Path(torch.__file__).parent / "_C"
     theirs = Stubs(folder / "_VariableFunctions.pyi", folder / "__init__.pyi")
-    ours = Stubs(Path(rushlight_core.__file__).parent / "_C.pyi")
+    # Of an editable package what is generated lies in another folder than what is written.
+    generated = (Path(folder) / "_C.pyi" for folder in rushlight_core.__path__)
+    ours = Stubs(next(path for path in generated if path.exists()))
     aliases: dict[str, dict[str, str]] = {}
     for op in load_ops():
         aliases.setdefault(op.base, {}).update(op.aliases)

@@ -6,22 +6,27 @@ only shapes and dtypes are compared. Beside float32, each sample is run in other
 PyTorch refuses what works here.
 
 Differences that are meant stand in compare_differences.yaml, with reasons. An entry that no longer differs is an error.
-Of check `crash` are samples whose gradient ends PyTorch's process: those are not asked for.
+Of check `crash` are samples that end PyTorch's process, or that it never comes back from: those are not tried.
 """
 
 from __future__ import annotations
 
 import argparse
 import collections
+import faulthandler
+import multiprocessing
 import sys
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 MEANT = Path(__file__).with_name("compare_differences.yaml")
 CHECKS = ("values", "dtype", "shape", "gradient", "error", "raises", "crash")
+TIME_LIMIT = 300  # seconds for one operator, of which most take less than 0.1
 OTHER_DTYPES = ("float64", "float16", "bfloat16", "int64", "int32", "uint8", "bool")
 TOLERANCES = {
     "float64": 1e-7,
@@ -197,7 +202,8 @@ class Comparison:
             if self.op.differentiable and not self.random:
                 yield from self._gradients(text.text)
         for text in self.op.errors:
-            yield from self._errors(text.text)
+            if text.text not in self.crashes:
+                yield from self._errors(text.text)
 
     def _pairs(self, text: str, dtype: str) -> Iterator[tuple[Any, Any]]:
         both = [self.samples_of(text, peer.library, dtype) for peer in (self.ours, self.theirs)]
@@ -321,38 +327,101 @@ class Comparison:
         return Difference(self.op.name, check, dtype, sample, text.splitlines()[0] if text else "")
 
 
-def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("names", nargs="*", help="operators (all by default)")
-    options = parser.parse_args(arguments)
-    import torch
+# --- all operators ---
+
+
+@dataclass
+class Found:
+    """What a number of operators gave."""
+
+    differences: list[Difference] = field(default_factory=list)
+    counts: collections.Counter[str] = field(default_factory=collections.Counter)
+    without: list[str] = field(default_factory=list)  # operators that PyTorch has under no such name
+
+    def add(self, other: Found) -> None:
+        self.differences += other.differences
+        self.counts += other.counts
+        self.without += other.without
+
+
+def load() -> tuple[list[Any], list[Meant]]:
+    """The operators and the table of what is meant to differ."""
     import yaml
 
-    import rushlight
-    import rushlight_core
     from rushlight_core.codegen.loader import load_ops
+
+    table = read_meant(yaml.safe_load(MEANT.read_text()))
+    return load_ops(), table
+
+
+def compare_operators(ops: list[Any], table: list[Meant]) -> Found:
+    """Run the samples of these operators in both libraries."""
+    import torch
+
+    import rushlight  # noqa: F401  for its gradients
+    import rushlight_core
     from rushlight_testing import samples_of
 
     warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
+    rushlight_core.set_num_threads(1)
     ours, theirs = Peer(rushlight_core, False), Peer(torch, True)
-    del rushlight  # imported for its gradients
-    table = read_meant(yaml.safe_load(MEANT.read_text()))
-    found: list[Difference] = []
-    counts: collections.Counter[str] = collections.Counter()
-    for op in load_ops():
-        if options.names and op.base not in options.names and op.name not in options.names:
-            continue
+    found = Found()
+    for op in ops:
+        faulthandler.dump_traceback_later(TIME_LIMIT, exit=True)
         comparison = Comparison(op, ours, theirs, samples_of, table)
         if comparison.there is None or comparison.here is None:
-            hidden = "hidden" in op.variants or op.base.startswith("_")
-            counts["hidden" if hidden else "without counterpart"] += 1
-            if not hidden:
-                print(f"{op.name}: nothing of this name in PyTorch")
+            if "hidden" in op.variants or op.base.startswith("_"):
+                found.counts["hidden"] += 1
+            else:
+                found.counts["without counterpart"] += 1
+                found.without.append(op.name)
             continue
-        found += comparison.differences()
-        counts["operators"] += 1
-        counts["calls"] += comparison.calls
-    left, stale = sort_out(found, table)
+        found.differences += comparison.differences()
+        found.counts["operators"] += 1
+        found.counts["calls"] += comparison.calls
+    faulthandler.cancel_dump_traceback_later()
+    return found
+
+
+def in_processes(ops: list[Any], table: list[Meant], processes: int) -> Found:
+    """The same in several processes, which take a few operators at a time.
+
+    Raises:
+        RuntimeError: a process ended by itself, or was ended after TIME_LIMIT; the message names the operators that it may
+            have been at.
+    """
+    if processes == 1:
+        return compare_operators(ops, table)
+    size = max(1, len(ops) // (8 * processes))
+    parts = [ops[i : i + size] for i in range(0, len(ops), size)]
+    found = Found()
+    # Started afresh: a fork of a process with threads may hang.
+    with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
+        futures = [pool.submit(compare_operators, part, table) for part in parts]
+        for part, future in zip(parts, futures, strict=True):
+            try:
+                found.add(future.result())
+            except BrokenProcessPool:
+                names = ", ".join(op.name for op in part)
+                raise RuntimeError(
+                    f"a process ended in the middle of one of these operators or later ones: {names}"
+                ) from None
+    return found
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("names", nargs="*", help="operators (all by default)")
+    parser.add_argument("--processes", type=int, default=1, help="how many processes to use (1 by default)")
+    options = parser.parse_args(arguments)
+    ops, table = load()
+    if options.names:
+        ops = [op for op in ops if op.base in options.names or op.name in options.names]
+    found = in_processes(ops, table, options.processes)
+    for name in found.without:
+        print(f"{name}: nothing of this name in PyTorch")
+    left, stale = sort_out(found.differences, table)
     if options.names:
         stale = [entry for entry in stale if entry.op in options.names]
     for d in left:
@@ -361,8 +430,9 @@ def main(arguments: list[str] | None = None) -> int:
         print(
             f"{entry.op} {entry.check} {entry.sample}: does not differ any more; strike it out of {MEANT.name}"
         )
-    print(", ".join(f"{n} {what}" for what, n in counts.items()))
-    print(f"{len(found)} differences, {len(found) - len(left)} of them meant, {len(stale)} meant in vain")
+    print(", ".join(f"{n} {what}" for what, n in found.counts.items()))
+    total = len(found.differences)
+    print(f"{total} differences, {total - len(left)} of them meant, {len(stale)} meant in vain")
     return 1 if left or stale else 0
 
 
