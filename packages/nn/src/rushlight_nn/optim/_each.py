@@ -20,6 +20,13 @@ class EachParameter(Optimizer):
         """Fill the state of a parameter that is updated for the first time."""
         raise NotImplementedError
 
+    def _begin(self, group: dict[str, Any], param: Tensor, state: dict[str, Any]) -> None:
+        """Fill the state of a parameter, which may be complex: then its entries are, as in PyTorch."""
+        values = as_real(param)
+        self._start(group, values, state)
+        if param.is_complex():
+            state.update(_complex_entries(state, values.shape))
+
     def _update(self, group: dict[str, Any], param: Tensor, grad: Tensor, state: dict[str, Any]) -> None:
         """Update `param` in place; the gradient has its sign and, where `_decays`, its weight decay."""
         raise NotImplementedError
@@ -43,14 +50,20 @@ class EachParameter(Optimizer):
                     state = self.state[param]
                     values, grad = as_real(param), as_real(param.grad)
                     if not state:
-                        self._start(group, values, state)
+                        self._begin(group, param, state)
                     if "step" in state:
                         state["step"] += 1
                     if group.get("maximize"):
                         grad = -grad
                     if self._decays(group):
                         grad = grad + values * group["weight_decay"]
-                    self._update(group, values, grad, state)
+                    if param.is_complex():
+                        parts = {key: _real_entry(value) for key, value in state.items()}
+                        given = dict(parts)
+                        self._update(group, values, grad, parts)
+                        state.update((key, value) for key, value in parts.items() if value is not given[key])
+                    else:
+                        self._update(group, values, grad, state)
         self._step_count += 1
         return loss
 
@@ -58,6 +71,19 @@ class EachParameter(Optimizer):
 def as_real(tensor: Tensor) -> Tensor:
     """A complex tensor as the pairs of its parts, which are updated alike; others as they are."""
     return core.view_as_real(tensor) if tensor.is_complex() else tensor
+
+
+def _real_entry(value: Any) -> Any:
+    return as_real(value) if isinstance(value, Tensor) else value
+
+
+def _complex_entries(state: dict[str, Any], shape: Any) -> dict[str, Any]:
+    """The entries of a state that have the shape of the parameter's parts, as complex tensors over the same memory."""
+    return {
+        key: core.view_as_complex(value)
+        for key, value in state.items()
+        if isinstance(value, Tensor) and value.shape == shape
+    }
 
 
 def counter() -> Tensor:

@@ -67,8 +67,7 @@ class Adagrad(EachParameter):
         super().__init__(params, defaults)
         for group in self.param_groups:  # the state is there from the start
             for param in group["params"]:
-                values = core.view_as_real(param) if param.is_complex() else param
-                self._start(group, values, self.state[param])
+                self._begin(group, param, self.state[param])
 
     def share_memory(self) -> None:
         """Move the state to shared memory, for other processes."""

@@ -104,7 +104,7 @@ class LBFGS(Optimizer):
         gradient = self._gradient()
         if float(gradient.abs().max()) <= group["tolerance_grad"]:
             return first
-        direction, length = state.get("d"), state.get("t")
+        direction, length, previous = state.get("d"), state.get("t"), loss
         for iteration in range(1, group["max_iter"] + 1):
             state["n_iter"] += 1
             direction = self._direction(state, direction, length, gradient)
@@ -146,7 +146,7 @@ class LBFGS(Optimizer):
                 or abs(loss - previous) < group["tolerance_change"]
             ):
                 break
-        state["d"], state["t"], state["prev_loss"] = direction, length, loss
+        state["d"], state["t"], state["prev_loss"] = direction, length, previous
         return first
 
     def _direction(self, state: dict[str, Any], direction: Any, length: Any, gradient: Tensor) -> Tensor:

@@ -39,6 +39,8 @@ class LRScheduler:
 
     base_lrs: list[float]
     last_epoch: int
+    # While the scheduler is made: with a `last_epoch`, the groups have their rate already.
+    _is_initial: bool = False
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         if not isinstance(optimizer, Optimizer):
@@ -61,7 +63,11 @@ class LRScheduler:
         self._first_step()
 
     def _first_step(self) -> None:
-        self.step()
+        self._is_initial = True
+        try:
+            self.step()
+        finally:
+            self._is_initial = False
 
     def get_lr(self) -> list[float]:
         """The rate of each group at `last_epoch`."""

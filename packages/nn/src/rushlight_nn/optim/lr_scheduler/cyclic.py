@@ -79,10 +79,6 @@ class CyclicLR(LRScheduler):
 
     _unsaved = ("optimizer", "scale_fn")
 
-    def _first_step(self) -> None:
-        self.base_lrs = [float(group["lr"]) for group in self.optimizer.param_groups]
-        super()._first_step()
-
     def _scale(self, x: float) -> float:
         if self.scale_fn is not None:
             return self.scale_fn(x)

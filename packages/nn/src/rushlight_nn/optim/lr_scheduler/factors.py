@@ -43,7 +43,7 @@ class MultiplicativeLR(LambdaLR):
     """The rate times lr_lambda(epoch), every epoch."""
 
     def get_lr(self) -> list[float]:
-        if self.last_epoch == 0:
+        if self.last_epoch == 0 or self._is_initial:
             return self._rates()
         return [rate * fn(self.last_epoch) for rate, fn in zip(self._rates(), self.lr_lambdas, strict=True)]
 
@@ -147,6 +147,8 @@ class LinearLR(LRScheduler):
     def get_lr(self) -> list[float]:
         if self.last_epoch == 0:
             return [rate * self.start_factor for rate in self._rates()]
+        if self._is_initial:
+            return self._rates()
         change = self._factor(self.last_epoch) / self._factor(self.last_epoch - 1)
         return [rate * change for rate in self._rates()]
 
@@ -162,7 +164,8 @@ class ExponentialLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float]:
-        return [rate if self.last_epoch == 0 else rate * self.gamma for rate in self._rates()]
+        first = self.last_epoch == 0 or self._is_initial
+        return [rate if first else rate * self.gamma for rate in self._rates()]
 
     def _get_closed_form_lr(self) -> list[float]:
         return [base * self.gamma**self.last_epoch for base in self.base_lrs]
@@ -179,7 +182,7 @@ class PolynomialLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float]:
-        if self.last_epoch == 0 or self.last_epoch > self.total_iters:
+        if self.last_epoch == 0 or self._is_initial or self.last_epoch > self.total_iters:
             return self._rates()
         left, before = self.total_iters - self.last_epoch, self.total_iters - self.last_epoch + 1
         return [rate * (left / before) ** self.power for rate in self._rates()]
@@ -201,7 +204,7 @@ class CosineAnnealingLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float]:
-        if self.last_epoch == 0:
+        if self.last_epoch == 0 or self._is_initial:
             return self._rates()
         now, before = (
             1 + math.cos(math.pi * epoch / self.T_max) for epoch in (self.last_epoch, self.last_epoch - 1)

@@ -1,0 +1,24 @@
+"""Gradients of functions and layers against values of PyTorch 2.13 that are kept with the tests of nn."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+import rushlight
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "nn" / "tests" / "reference"))
+from reference_values import kept, library, wrong_in
+
+
+@pytest.mark.parametrize("subject", ["functions", "layers"])
+def test_gradients(subject: str) -> None:
+    assert rushlight.ones(1, requires_grad=True).requires_grad
+    ours = library("rushlight")
+    assert ours.differentiates
+    wrong = []
+    for key, expected in kept(subject).items():
+        wrong += wrong_in(ours, subject, key, expected)
+    assert not wrong, f"{len(wrong)} cases:\n" + "\n".join(wrong[:10])
