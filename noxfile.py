@@ -192,6 +192,14 @@ def against_torch(session: nox.Session) -> None:
         session.error(f"{len(failed)} of {len(commands)} commands failed: {'; '.join(failed)}")
 
 
+@nox.session
+def fuzz(session: nox.Session) -> None:
+    """Run random programs here and in PyTorch: `-- --minutes 120 --seed N`; tools/fuzz/ says what is compared."""
+    install(session, builder(), [GRAPH["rushlight"], GRAPH["testing"]], requirements=dependency_group("peer"))
+    environment = {"PYTHONPATH": str(ROOT / "tools"), "OMP_NUM_THREADS": "1"}
+    session.run("python", "-P", "-m", "fuzz", *session.posargs, env=environment)
+
+
 @nox.session(name="array-api")
 def array_api(session: nox.Session) -> None:
     """Run the consortium's tests of the array API standard: `-- FOLDER`, or ARRAY_API_TESTS=FOLDER, is their checkout.

@@ -1,0 +1,69 @@
+"""`python -m fuzz`: see `nox -s fuzz -- --help`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+
+from fuzz import known, operators
+from fuzz.campaign import Campaign
+from fuzz.processes import Process, importable
+from fuzz.program import script
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="nox -s fuzz --", description="Run random programs here and in PyTorch."
+    )
+    parser.add_argument("--minutes", type=float, default=10.0, help="how long (10 by default)")
+    parser.add_argument("--programs", type=int, help="end after that many programs")
+    parser.add_argument("--seed", type=int, default=0, help="which programs (0 by default)")
+    parser.add_argument("--first", type=int, default=0, help="number of the first program (0 by default)")
+    parser.add_argument(
+        "--show", type=int, metavar="NUMBER", help="print this program as a script, and run nothing"
+    )
+    parser.add_argument("--ops", help="only operators with these names, separated by commas")
+    parser.add_argument(
+        "--out", type=Path, default=Path("fuzz-out"), help="folder of the scripts that show groups (fuzz-out)"
+    )
+    options = parser.parse_args(arguments)
+    importable(str(Path(__file__).resolve().parents[1]))
+    import torch
+    import yaml
+
+    import rushlight
+
+    found = operators.load([rushlight, torch])
+    if options.ops:
+        wanted = set(options.ops.split(","))
+        found = [op for op in found if op.name in wanted or op.name.partition(".")[0] in wanted]
+    table = known.read(yaml.safe_load(known.TABLE.read_text()))
+    ours, theirs = Process("rushlight", found), Process("torch", found)
+    try:
+        if options.show is not None:
+            program, _ = theirs.ask("make", (options.seed, options.show))
+            print(script(program), end="")
+            return 0
+        started = time.monotonic()
+        campaign = Campaign(ours, theirs, options.seed, table, say=lambda text: print(text, flush=True))
+        campaign.run(
+            seconds=options.minutes * 60, programs=options.programs or float("inf"), first=options.first
+        )
+    finally:
+        ours.close()
+        theirs.close()
+    campaign.write(options.out)
+    print(f"{len(found)} operators; {campaign.summary()}; {time.monotonic() - started:.0f} s")
+    for group in sorted(campaign.groups.values(), key=lambda g: -g.count):
+        print(f"{group.count:6d}  {group.name}: {group.text}")
+    (options.out / "groups.json").write_text(
+        json.dumps({g.name: {"count": g.count, "text": g.text} for g in campaign.groups.values()}, indent=1)
+    )
+    return 1 if campaign.groups else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

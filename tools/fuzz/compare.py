@@ -1,0 +1,150 @@
+"""What counts as a difference between two observations of a program."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fuzz.execute import Observation, Record
+from fuzz.program import Program
+
+# Relative to the element, and to the largest element of the tensor where that is above 1.
+TOLERANCES = {
+    "float64": 1e-7, "float32": 2e-4, "float16": 2e-2, "bfloat16": 1e-1, "complex128": 1e-7, "complex64": 2e-4,
+}  # fmt: skip
+KINDS = (
+    "values", "dtype", "shape", "requires_grad", "raises", "accepts", "alias", "gradient", "gradient raises",
+    "gradient accepts", "tangent", "crash", "hang",
+)  # fmt: skip
+# PyTorch has no kernel, rule or formula for it. That rushlight has one is no difference.
+NOT_THERE = (
+    "not implemented for", "not supported", "is not implemented", "not yet supported", "unsupported", "Could not run",
+    "is only supported", "not currently supported", "does not support", "is only available", "only supports",
+    "has no attribute", "Expected a supported", "No implementation", "not support", "only implemented for", "batching rule",
+    "not available", "does not have a forward",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The first thing that is not as in PyTorch."""
+
+    kind: str  # one of KINDS
+    op: str  # the operator of the call where it is seen; empty where that is not known before shrinking
+    text: str
+
+    def same_as(self, other: Difference | None) -> bool:
+        return other is not None and (self.kind, self.op) == (other.kind, other.op)
+
+
+def difference(program: Program, ours: Observation, theirs: Observation) -> Difference | None:
+    """How `ours` differs from `theirs`, None where it does not."""
+    for call, a, b in zip(program.calls, ours.steps, theirs.steps, strict=False):
+        found = _results(a, b)
+        if found:
+            return Difference(found[0], call.op, found[1])
+    if ours.error or theirs.error:
+        return _raised(program, ours, theirs)
+    for name in theirs.final:
+        found = _results([ours.final.get(name)], [theirs.final[name]])
+        if found and program.mode in ("jvp", "vmap"):
+            return Difference(found[0], _only(program), f"{name}: {found[1]}")
+        if found:
+            writing = [call.op for call in program.calls if call.writes]
+            return Difference(
+                "alias", writing[-1] if writing else _only(program), f"{name} at the end: {found[1]}"
+            )
+    for kind, mine, other in (
+        ("gradient", ours.gradients, theirs.gradients), ("tangent", ours.tangents, theirs.tangents)
+    ):  # fmt: skip
+        if len(mine) != len(other):
+            return Difference(kind, _only(program), f"{len(mine)} of them, not {len(other)}")
+        for i, (one, another) in enumerate(zip(mine, other, strict=True)):
+            text = _gradient(one, another)
+            if text:
+                return Difference(kind, _only(program), f"number {i}: {text}")
+    return None
+
+
+def _only(program: Program) -> str:
+    """The operators that may be the cause: one name, once the program is shrunk to one call."""
+    return "+".join(sorted({call.op for call in program.calls}))
+
+
+def _raised(program: Program, ours: Observation, theirs: Observation) -> Difference | None:
+    if ours.error and theirs.error:
+        return None
+    failed = ours if ours.error else theirs
+    text = f"only {'here' if failed is ours else 'in PyTorch'}: {failed.error.splitlines()[0][:300]}"
+    if isinstance(failed.failed_at, int):
+        kind, op = ("raises" if failed is ours else "accepts"), program.calls[failed.failed_at].op
+    else:
+        kind, op = ("gradient raises" if failed is ours else "gradient accepts"), _only(program)
+    if failed is theirs:
+        if program.mode in ("jvp", "vmap") or any(known in theirs.error for known in NOT_THERE):
+            return None
+    return Difference(kind, op, text)
+
+
+def _results(ours: list[Any], theirs: list[Any]) -> tuple[str, str] | None:
+    """Kind and text of the difference of a call's results."""
+    if len(ours) != len(theirs):
+        return "shape", f"{len(ours)} results, not {len(theirs)}"
+    for a, b in zip(ours, theirs, strict=True):
+        if not isinstance(a, Record) or not isinstance(b, Record):
+            if isinstance(a, Record) != isinstance(b, Record) or not _same_number(a, b):
+                return "values", f"{_shown(a)}, not {_shown(b)}"
+        elif a.dtype != b.dtype:
+            return "dtype", f"{a.dtype}, not {b.dtype}"
+        elif a.shape != b.shape:
+            return "shape", f"{a.shape}, not {b.shape}"
+        elif a.requires_grad != b.requires_grad:
+            return "requires_grad", f"{a.requires_grad}, not {b.requires_grad}"
+        elif text := apart(a, b):
+            return "values", text
+    return None
+
+
+def _shown(value: Any) -> str:
+    return f"a tensor of {value.shape}" if isinstance(value, Record) else repr(value)
+
+
+def _same_number(a: Any, b: Any) -> bool:
+    if isinstance(a, (bool, int, float, complex)) and isinstance(b, (bool, int, float, complex)):
+        return type(a) is type(b) and bool(np.isclose(a, b, rtol=1e-4, atol=1e-6, equal_nan=True))
+    return bool(a == b)
+
+
+def _gradient(a: Record | None, b: Record | None) -> str:
+    if a is None or b is None:
+        known = b if a is None else a
+        # A gradient of zeros and none at all mean the same to an optimizer's sum.
+        if known is None or not known.array.astype(bool).any():
+            return ""
+        return "none, where PyTorch has one" if a is None else "PyTorch has none"
+    if a.dtype != b.dtype:
+        return f"dtype {a.dtype}, not {b.dtype}"
+    if a.shape != b.shape:
+        return f"shape {a.shape}, not {b.shape}"
+    return apart(a, b)
+
+
+def apart(a: Record, b: Record, factor: float = 1.0) -> str:
+    """Where two tensors of one dtype and shape differ by more than rounding, in words."""
+    x, y = a.array, b.array
+    if x.dtype.kind not in "fc":
+        near = x == y
+    else:
+        tolerance = TOLERANCES.get(a.dtype, 0.0) * factor
+        with np.errstate(all="ignore"):
+            finite = np.abs(y[np.isfinite(y)])
+            largest = max(1.0, float(finite.max())) if finite.size else 1.0
+            near = np.isclose(x, y, rtol=tolerance, atol=tolerance * largest, equal_nan=True)
+            if x.dtype.kind == "c":  # what is not finite in a complex number has many spellings
+                near |= ~np.isfinite(x) & ~np.isfinite(y)
+    if np.all(near):
+        return ""
+    at = np.unravel_index(int(np.argmin(near)), near.shape)
+    return f"{x[at]!r}, not {y[at]!r}, at {tuple(int(i) for i in at)}"

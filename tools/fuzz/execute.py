@@ -1,0 +1,222 @@
+"""Runs a program in one library and notes down what is compared."""
+
+from __future__ import annotations
+
+import operator
+import warnings
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from fuzz.program import COMPLEX, FLOATS, Call, Input, Named, Program, Ref, mapped, moves
+
+SIGNS = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv,
+    "%": operator.mod, "**": operator.pow, "@": operator.matmul, "&": operator.and_, "|": operator.or_, "^": operator.xor,
+    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Record:
+    """A tensor as it was at some moment."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    requires_grad: bool
+    array: np.ndarray  # bfloat16 as float32
+
+
+@dataclass
+class Observation:
+    """What a program did."""
+
+    steps: list[list[Any]] = field(default_factory=list)  # of each call its results: records, or text
+    error: str = ""  # why it ended early
+    failed_at: str | int = ""  # where: number of the call, or "backward", "jvp", "vmap"
+    final: dict[str, Any] = field(default_factory=dict)  # variables at the end
+    gradients: list[Record | None] = field(default_factory=list)  # in the order of inputs that require grad
+    tangents: list[Record] = field(default_factory=list)
+
+
+def name_of(dtype: Any) -> str:
+    return str(dtype).rsplit(".", 1)[-1]
+
+
+def is_tensor(value: Any) -> bool:
+    return hasattr(value, "requires_grad") and hasattr(value, "dtype")
+
+
+class Machine:
+    """One library, and how programs run in it."""
+
+    def __init__(self, library: Any) -> None:
+        self.library = library
+
+    def make(self, one: Input) -> Any:
+        """An input's tensor, without requires_grad."""
+        library = self.library
+        values = list(one.values) if one.shape else one.values[0]
+        made = library.tensor(values, dtype=getattr(library, one.dtype))
+        return made if tuple(made.shape) == one.shape else made.reshape(one.shape)
+
+    def function(self, path: str) -> Any:
+        found = self.library
+        for name in path.split(".")[1:]:
+            found = getattr(found, name)
+        return found
+
+    def apply(self, call: Call, variables: dict[str, Any]) -> Any:
+        def change(value: Any) -> Any:
+            if isinstance(value, Ref):
+                return variables[value.name]
+            return getattr(self.library, value.name) if isinstance(value, Named) else value
+
+        args, kwargs = mapped(call.args, change), mapped(call.kwargs, change)
+        if call.path == "[]":
+            return args[0][args[1]]
+        if call.path == "[]=":
+            args[0][args[1]] = args[2]
+            return None
+        if call.path in SIGNS:
+            return SIGNS[call.path](*args)
+        if call.path[0] == ".":
+            return getattr(args[0], call.path[1:])(*args[1:], **kwargs)
+        return self.function(call.path)(*args, **kwargs)
+
+    def bind(self, call: Call, result: Any, variables: dict[str, Any]) -> list[Any]:
+        """Give the result to the call's variable; its tensors and other values in a row."""
+        if call.path == "[]=":
+            return []
+        variables[call.result] = result
+        if not isinstance(result, (tuple, list)) or is_tensor(result):
+            return [result]
+        for i, one in enumerate(result):
+            variables[f"{call.result}[{i}]"] = one
+        return list(result)
+
+    def record(self, value: Any) -> Any:
+        if not is_tensor(value):
+            if isinstance(value, (bool, int, float, complex)):
+                return value
+            return "None" if value is None else type(value).__name__
+        plain = value.detach()
+        if name_of(plain.dtype) == "bfloat16":
+            plain = plain.to(self.library.float32)
+        array = np.array(
+            plain.numpy(force=True), copy=True
+        )  # PyTorch only notes down that a tensor is conjugated, or zero
+        return Record(
+            name_of(value.dtype), tuple(int(n) for n in value.shape), bool(value.requires_grad), array
+        )
+
+    # --- whole programs ---
+
+    def run(self, program: Program) -> Observation:
+        seen = Observation()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                getattr(self, "_" + program.mode.rstrip("2"))(program, seen)
+            except Exception as error:
+                seen.error = seen.error or f"{type(error).__name__}: {error}"
+        return seen
+
+    def start(self, program: Program) -> dict[str, Any]:
+        variables = {one.name: self.make(one) for one in program.inputs}
+        if program.mode.startswith("backward"):
+            for one in program.inputs:
+                if one.requires_grad:
+                    variables[one.name].requires_grad_()
+        return variables
+
+    def _calls(
+        self, program: Program, variables: dict[str, Any], seen: Observation, *, recorded: bool
+    ) -> None:
+        for i, call in enumerate(program.calls):
+            seen.failed_at = i
+            results = self.bind(call, self.apply(call, variables), variables)
+            if recorded:
+                seen.steps.append([self.record(r) for r in results])
+        seen.failed_at = ""
+
+    def _outputs(self, program: Program, variables: dict[str, Any]) -> dict[str, Any]:
+        """All tensors that there are at the end, inputs first."""
+        names = [one.name for one in program.inputs]
+        for call in program.calls:
+            names += [n for n in variables if n == call.result or n.startswith(call.result + "[")]
+        return {n: variables[n] for n in names if is_tensor(variables.get(n))}
+
+    def _plain(self, program: Program, seen: Observation) -> None:
+        variables = self.start(program)
+        self._calls(program, variables, seen, recorded=True)
+        seen.final = {n: self.record(t) for n, t in self._outputs(program, variables).items()}
+
+    def _backward(self, program: Program, seen: Observation) -> None:
+        variables = self.start(program)
+        self._calls(program, variables, seen, recorded=True)
+        outputs = self._outputs(program, variables)
+        seen.final = {n: self.record(t) for n, t in outputs.items()}
+        leaves = [variables[one.name] for one in program.inputs if one.requires_grad]
+        made = [t for t in outputs.values() if t.requires_grad and not any(t is leaf for leaf in leaves)]
+        if not leaves or not made:
+            return
+        seen.failed_at = "backward"
+        loss = self._total(made)
+        grad = self.library.autograd.grad
+        second = program.mode == "backward2"
+        found = grad(loss, leaves, allow_unused=True, **({"create_graph": True} if second else {}))
+        seen.gradients = [None if g is None else self.record(g) for g in found]
+        again = [g for g in found if g is not None and g.requires_grad]
+        if second and again:
+            seen.failed_at = "backward of backward"
+            found = grad(self._total(again), leaves, allow_unused=True)
+            seen.gradients += [None if g is None else self.record(g) for g in found]
+        seen.failed_at = ""
+
+    def weights(self, t: Any) -> Any:
+        """What gradients and tangents begin with: other numbers for other elements."""
+        library = self.library
+        ramp = library.arange(1, t.numel() + 1, dtype=library.float64) / (t.numel() + 1)
+        return ramp.reshape(tuple(t.shape)).to(t.dtype)
+
+    def _total(self, tensors: list[Any]) -> Any:
+        library = self.library
+        return sum(library.real((t * self.weights(t)).sum()).to(library.float64) for t in tensors)
+
+    def _jvp(self, program: Program, seen: Observation) -> None:
+        made = self.start(program)
+        moving = [one.name for one in program.inputs if moves(one)]
+        kept: list[str] = []
+
+        def f(*primals: Any) -> tuple[Any, ...]:
+            variables = {**made, **dict(zip(moving, primals, strict=True))}
+            self._calls(program, variables, seen, recorded=False)
+            outputs = self._outputs(program, variables)
+            outputs = {n: t for n, t in outputs.items() if name_of(t.dtype) in (*FLOATS, *COMPLEX)}
+            kept[:] = outputs
+            return tuple(outputs.values())
+
+        primals = tuple(made[n] for n in moving)
+        tangents = tuple(self.weights(t) for t in primals)
+        values, moved = self.library.func.jvp(f, primals, tangents)
+        seen.failed_at = ""
+        seen.final = {n: self.record(t) for n, t in zip(kept, values, strict=True)}
+        seen.tangents = [self.record(t) for t in moved]
+
+    def _vmap(self, program: Program, seen: Observation) -> None:
+        made = self.start(program)
+        kept: list[str] = []
+
+        def f(*given: Any) -> tuple[Any, ...]:
+            variables = dict(zip(made, given, strict=True))
+            self._calls(program, variables, seen, recorded=False)
+            outputs = self._outputs(program, variables)
+            kept[:] = outputs
+            return tuple(outputs.values())
+
+        dims = tuple(0 if one.batched else None for one in program.inputs)
+        values = self.library.func.vmap(f, in_dims=dims)(*made.values())
+        seen.failed_at = ""
+        seen.final = {n: self.record(t) for n, t in zip(kept, values, strict=True)}

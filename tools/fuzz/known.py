@@ -1,0 +1,48 @@
+"""Differences that are known: known.yaml."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fuzz.compare import KINDS, Difference
+from fuzz.program import MODES
+
+TABLE = Path(__file__).with_name("known.yaml")
+
+
+@dataclass
+class Known:
+    """An entry: an operator, a kind of difference, and why it is there."""
+
+    op: str  # "*": whatever operator; "a+b": programs that need both
+    kind: str
+    reason: str
+    mode: str = ""
+    text: str = ""  # a part of the difference's text
+    met: int = 0
+
+    def covers(self, mode: str, d: Difference) -> bool:
+        same = self.op == "*" or self.op == d.op or self.op in d.op.split("+")
+        return same and self.kind == d.kind and self.mode in ("", mode) and self.text in d.text
+
+
+def read(entries: Any) -> list[Known]:
+    """The table as it was read from YAML.
+
+    Raises:
+        ValueError: an entry has no reason, or a kind or mode that there is not.
+    """
+    table = []
+    for entry in entries or []:
+        names = entry["op"] if isinstance(entry["op"], list) else [entry["op"]]
+        table += [Known(**{**entry, "op": name}) for name in names]
+    for one in table:
+        if one.kind not in KINDS:
+            raise ValueError(f"{one.op}: {one.kind!r} is no kind; there are {', '.join(KINDS)}")
+        if one.mode and one.mode not in MODES:
+            raise ValueError(f"{one.op}: {one.mode!r} is no mode; there are {', '.join(MODES)}")
+        if not one.reason.strip():
+            raise ValueError(f"{one.op}: a known difference needs a reason")
+    return table

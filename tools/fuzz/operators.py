@@ -1,0 +1,143 @@
+"""The operators that programs call, with arguments to begin from: the samples of the operators' entries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from fuzz.execute import is_tensor, name_of
+from fuzz.program import Named
+
+MOST_ELEMENTS = 64  # of a sample's tensor
+# The prefix of an operator's name chooses the module.
+MODULES = {"linalg_": "linalg", "special_": "special", "fft_": "fft"}
+# Memory that nobody wrote, addresses, and what changes more than a tensor.
+LEFT_OUT = {
+    "data_ptr", "set_", "resize_", "resize_as_", "share_memory_", "pin_memory", "requires_grad_", "retain_grad", "numpy",
+    "empty_like", "new_empty", "is_pinned", "is_shared", "storage_offset", "stride", "is_contiguous", "from_file",
+    "is_set_to", "hash_tensor",
+}  # fmt: skip
+
+
+class NotNeutralError(TypeError):
+    """An argument that means something in one library only."""
+
+
+@dataclass(frozen=True)
+class Array:
+    """A tensor of a sample, as data of no library."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    values: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Operator:
+    """An overload: where it is called, in which forms, and with what."""
+
+    name: str
+    function: str = ""  # "torch.linalg.norm"; empty where there is only a method
+    method: str = ""
+    inplace: str = ""
+    has_out: bool = False
+    view: bool = False
+    templates: tuple[tuple[tuple[Any, ...], dict[str, Any]], ...] = ()
+
+
+def neutral(value: Any) -> Any:
+    """An argument of a sample with its tensors as `Array`, its dtypes as `Named`.
+
+    Raises:
+        NotNeutralError: it has other objects of the library, or a tensor too large for a small program.
+    """
+    if is_tensor(value):
+        if value.numel() > MOST_ELEMENTS:
+            raise NotNeutralError("too many elements")
+        flat = value.detach().reshape(-1).tolist()
+        return Array(name_of(value.dtype), tuple(int(n) for n in value.shape), tuple(flat))
+    if type(value) in (tuple, list):
+        return type(value)([neutral(one) for one in value])
+    if type(value) is dict:
+        return {name: neutral(one) for name, one in value.items()}
+    if value is None or value is Ellipsis or isinstance(value, (bool, int, float, complex, str)):
+        return value
+    if type(value).__name__ == "dtype":
+        return Named(name_of(value))
+    raise NotNeutralError(type(value).__name__)
+
+
+def load(libraries: list[Any]) -> list[Operator]:
+    """The operators that all these libraries have. The first makes the samples; it is rushlight.
+
+    Operators whose results are random, or memory as it was, are left out.
+    """
+    from rushlight_core.codegen.loader import load_ops
+    from rushlight_testing import samples_of
+
+    found = []
+    for op in load_ops():
+        left_out = (
+            op.base in LEFT_OUT
+            or "hidden" in op.variants
+            or op.base.startswith("_")
+            or "ninitialised" in op.doc
+        )
+        if left_out or op.random or any(a.type.name == "Generator?" for a in op.schema.arguments):
+            continue
+        function = _function(op, libraries)
+        method = op.base if "method" in op.variants and _all_have(libraries, "Tensor", op.base) else ""
+        inplace = ""
+        if op.is_inplace:
+            inplace, method = method, ""
+        elif "inplace" in op.variants and _all_have(libraries, "Tensor", op.base + "_"):
+            inplace = op.base + "_"
+        if not (function or method or inplace):
+            continue
+        templates = []
+        for text in op.samples:
+            for sample in samples_of(text.text, libraries[0]):
+                try:
+                    args, kwargs = neutral(sample.args), neutral(sample.kwargs)
+                except NotNeutralError:
+                    continue
+                templates.append((_spread(op, args), kwargs))
+        if not templates:
+            continue
+        found.append(
+            Operator(
+                op.name, function, method, inplace, "out" in op.variants and bool(function), op.kind == "view",
+                tuple(templates),
+            )
+        )  # fmt: skip
+    return found
+
+
+def _all_have(libraries: list[Any], *names: str) -> bool:
+    for found in libraries:
+        for name in names:
+            found = getattr(found, name, None)
+            if found is None:
+                return False
+    return True
+
+
+def _function(op: Any, libraries: list[Any]) -> str:
+    """Where users find the function, empty where not all libraries have it."""
+    if "function" not in op.variants and "nn" not in op.variants:
+        return ""
+    places = [("nn", "functional", op.base), (op.base,)]
+    for prefix, module in MODULES.items():
+        if op.base.startswith(prefix):
+            places = [(module, op.base.removeprefix(prefix))]
+    if "nn" not in op.variants:
+        places.reverse()
+    return next(("torch." + ".".join(names) for names in places if _all_have(libraries, *names)), "")
+
+
+def _spread(op: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Tensors that are given one by one (`block_diag(a, b)`) and not as a list."""
+    for i, a in enumerate(op.schema.arguments):
+        if a.varargs and a.type.name == "Tensor[]" and i < len(args) and isinstance(args[i], (list, tuple)):
+            return (*args[:i], *args[i], *args[i + 1 :])
+    return args

@@ -1,0 +1,124 @@
+"""A library in a process of its own, which may crash or hang."""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import importlib
+import multiprocessing
+import os
+import resource
+import signal
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+from fuzz.execute import Machine, Observation
+from fuzz.generate import Generator
+from fuzz.operators import Operator
+from fuzz.program import Program
+
+MEMORY = 6 << 30  # of a process: a program of small tensors has no use for more
+STARTING = 120.0  # seconds for imports
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A process did not answer: it ended, or was ended after the time limit."""
+
+    kind: str  # crash or hang
+    text: str
+
+
+def _serve(connection: Any, library: str, operators: list[Operator]) -> None:
+    """Answer programs with observations until the other end is closed."""
+    # The process ends without a word on purpose; what a crash printed would be in the middle of the report.
+    quiet = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(quiet, 2)
+    faulthandler.enable()
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
+    module = importlib.import_module(library)
+    if hasattr(module, "set_num_threads"):
+        module.set_num_threads(1)
+    machine = Machine(module)
+    generator = Generator(operators, machine)
+    connection.send("ready")
+    while True:
+        try:
+            kind, what = connection.recv()
+        except EOFError:
+            return
+        if kind == "make":
+            program = generator.program(*what)
+            connection.send((program, machine.run(program)))
+        else:
+            connection.send(machine.run(what))
+
+
+class Process:
+    """Runs programs in the library of that name, in a process that is started again whenever it ended."""
+
+    def __init__(self, library: str, operators: list[Operator], time_limit: float = 20.0) -> None:
+        self.library, self.operators, self.time_limit = library, operators, time_limit
+        self._process: Any = None
+        self._connection: Any = None
+        self.starts = 0
+
+    def _start(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._connection, theirs = context.Pipe()
+        self._process = context.Process(
+            target=_serve, args=(theirs, self.library, self.operators), daemon=True
+        )
+        self._process.start()
+        theirs.close()
+        self.starts += 1
+        try:
+            ready = self._connection.poll(STARTING) and self._connection.recv() == "ready"
+        except EOFError:
+            ready = False
+        if not ready:
+            self.close()
+            raise RuntimeError(f"the process of {self.library} did not start")
+
+    def ask(self, kind: str, what: Any) -> Any:
+        self.send(kind, what)
+        return self.receive()
+
+    def send(self, kind: str, what: Any) -> None:
+        if self._process is None:
+            self._start()
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # receive() tells
+            self._connection.send((kind, what))
+
+    def receive(self) -> Any:
+        """The answer, or how the process ended."""
+        try:
+            if self._connection.poll(self.time_limit):
+                return self._connection.recv()
+            kind, text = "hang", f"no answer within {self.time_limit:g} s"
+        except (EOFError, ConnectionResetError):
+            self._process.join(10)
+            code = self._process.exitcode
+            name = signal.Signals(-code).name if code is not None and code < 0 else f"exit status {code}"
+            kind, text = "crash", f"the process ended: {name}"
+        self.close()
+        return Ended(kind, text)
+
+    def run(self, program: Program) -> Observation | Ended:
+        found: Observation | Ended = self.ask("run", program)
+        return found
+
+    def close(self) -> None:
+        if self._process is not None:
+            self._connection.close()
+            self._process.kill()
+            self._process.join()
+            self._process = None
+
+
+def importable(folder: str) -> None:
+    """Let processes that are started from here import this package."""
+    if folder not in sys.path:
+        sys.path.insert(0, folder)

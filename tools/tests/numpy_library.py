@@ -1,0 +1,89 @@
+"""A library of a few operators over NumPy, for tests of the fuzzer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+float64 = np.dtype("float64")
+float32 = np.dtype("float32")
+float16 = np.dtype("float16")
+bfloat16 = np.dtype("float32")
+int64 = np.dtype("int64")
+int32 = np.dtype("int32")
+int16 = np.dtype("int16")
+int8 = np.dtype("int8")
+uint8 = np.dtype("uint8")
+bool = np.dtype("bool")
+complex64 = np.dtype("complex64")
+complex128 = np.dtype("complex128")
+
+
+class Tensor:
+    requires_grad = False
+
+    def __init__(self, data: Any) -> None:
+        self.data = np.asarray(data)
+
+    dtype = property(lambda self: self.data.dtype)
+    shape = property(lambda self: self.data.shape)
+
+    def numel(self) -> int:
+        return self.data.size
+
+    def detach(self) -> Tensor:
+        return self
+
+    def numpy(self, force: Any = False) -> Any:
+        return self.data
+
+    def requires_grad_(self) -> Tensor:
+        return self
+
+    def reshape(self, shape: tuple[int, ...]) -> Tensor:
+        return Tensor(self.data.reshape(shape))
+
+    def t(self) -> Tensor:
+        return Tensor(self.data.T)
+
+    def neg_(self) -> Tensor:
+        self.data[...] = -self.data
+        return self
+
+    def __getitem__(self, index: Any) -> Tensor:
+        return Tensor(self.data[plain(index)])
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self.data[plain(index)] = plain(value)
+
+    def __add__(self, other: Any) -> Tensor:
+        return Tensor(self.data + plain(other))
+
+    __radd__ = __add__
+
+
+def plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple(plain(one) for one in value)
+    return value.data if isinstance(value, Tensor) else value
+
+
+def tensor(values: Any, dtype: Any = None) -> Tensor:
+    return Tensor(np.array(values, dtype))
+
+
+def add(x: Tensor, y: Tensor) -> Tensor:
+    return Tensor(x.data + y.data)
+
+
+def neg(x: Tensor) -> Tensor:
+    return Tensor(-x.data)
+
+
+def total(x: Tensor, dim: int = 0) -> Tensor:
+    return Tensor(x.data.sum(dim))
+
+
+def t(x: Tensor) -> Tensor:
+    return x.t()

@@ -1,0 +1,255 @@
+"""The fuzzer on two small libraries over NumPy, one of which has mistakes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy_library
+import numpy_library_wrong
+import pytest
+from fuzz import known
+from fuzz.campaign import Campaign
+from fuzz.compare import Difference, apart, difference
+from fuzz.execute import Machine, Observation, Record
+from fuzz.generate import Generator
+from fuzz.operators import Array, Operator
+from fuzz.processes import Process
+from fuzz.program import Call, Input, Named, Program, Ref, literal, script, statement
+from fuzz.shrink import shrink
+
+ONE = Array("float32", (2, 3), (1.0, 2.0, 3.0, 4.0, 5.0, 6.0))
+OPERATORS = [
+    Operator("add", "torch.add", templates=(((ONE, ONE), {}),)),
+    Operator("neg", "torch.neg", inplace="neg_", templates=(((ONE,), {}),)),
+    Operator("total", "torch.total", templates=(((ONE, 1), {}), ((ONE,), {"dim": 0}))),
+    Operator("t", "torch.t", "t", view=True, templates=(((ONE,), {}),)),
+]
+RIGHT, WRONG = Machine(numpy_library), Machine(numpy_library_wrong)
+
+
+def made(seed: int, count: int) -> list[Program]:
+    generator = Generator(OPERATORS, RIGHT)
+    return [replace(generator.program(seed, n), mode="plain") for n in range(count)]
+
+
+def test_a_program_follows_from_its_number() -> None:
+    programs = made(3, 30)
+    assert Generator(OPERATORS, RIGHT).program(3, 17).calls == programs[17].calls
+    assert [script(p) for p in made(3, 30)] == [script(p) for p in programs]
+    assert script(made(4, 1)[0]) != script(programs[0])
+    lengths = {len(p.calls) for p in programs}
+    assert max(lengths) <= 12
+    assert len(lengths) > 3
+
+
+def test_most_programs_run_to_their_end() -> None:
+    failed = [p for p in made(5, 60) if RIGHT.run(p).error]
+    assert len(failed) < 20
+
+
+def check(program: Program) -> tuple[Difference | None, Observation | None]:
+    theirs = RIGHT.run(program)
+    return difference(program, WRONG.run(program), theirs), theirs
+
+
+def test_a_planted_difference_is_shrunk_to_one_call() -> None:
+    x0 = Input("x0", "float64", (4, 3), tuple(0.5 * n for n in range(12)))
+    x1 = Input("x1", "float64", (3,), (1.5, 2.5, 3.5))
+    program = Program(
+        (x0, x1),
+        (
+            Call("add", "torch.add", "v0", (Ref("x0"), Ref("x1"))),
+            Call("neg_", ".neg_", "v1", (Ref("v0"),)),
+            Call("t", "torch.t", "v2", (Ref("v1"),)),
+            Call("total", "torch.total", "v3", (Ref("v2"),), {"dim": 1}),
+            Call("neg", "torch.neg", "v4", (Ref("v3"),)),
+        ),
+    )
+    found, seen = check(program)
+    assert found is not None
+    assert (found.kind, found.op) == ("values", "total")
+    small, again = shrink(program, found, seen, check)
+    assert again.same_as(found)
+    assert [call.op for call in small.calls] == ["total"]
+    assert [one.shape for one in small.inputs] == [(3, 1)]
+
+
+@pytest.fixture
+def processes() -> Iterator[tuple[Process, Process]]:
+    both = Process("numpy_library_wrong", OPERATORS), Process("numpy_library", OPERATORS)
+    yield both
+    for process in both:
+        process.close()
+
+
+def test_planted_mistakes_are_found_and_shown(processes: tuple[Process, Process], tmp_path: Path) -> None:
+    said: list[str] = []
+    campaign = Campaign(*processes, seed=1, say=said.append)
+    campaign.run(programs=70)
+    assert {("total", "values"), ("t", "crash")} <= set(campaign.groups)
+    group = campaign.groups["total", "values"]
+    assert [call.op for call in group.program.calls] == ["total"]
+    assert processes[0].starts > 1  # after the crash
+    assert processes[1].starts == 1
+    assert any("total values" in text for text in said)
+    campaign.write(tmp_path)
+    (path,) = tmp_path.glob("total_values-*.py")
+    text = path.read_text().replace("import rushlight as torch", "import numpy_library_wrong as torch")
+    compile(text, str(path), "exec")
+    exec(text, {})
+
+
+def test_the_same_library_twice_does_not_differ() -> None:
+    both = Process("numpy_library", OPERATORS), Process("numpy_library", OPERATORS)
+    table = [
+        known.Known("*", kind, "no gradients here") for kind in known.KINDS if kind not in ("values", "shape")
+    ]
+    campaign = Campaign(*both, seed=2, known=table)
+    campaign.run(programs=60)
+    for process in both:
+        process.close()
+    assert campaign.groups == {}
+
+
+def test_what_is_known_is_passed_over(processes: tuple[Process, Process]) -> None:
+    table = known.read([{"op": ["total", "t"], "kind": kind, "reason": "planted"} for kind in known.KINDS])
+    campaign = Campaign(*processes, seed=1, known=table)
+    campaign.run(programs=60)
+    assert campaign.groups == {}
+    assert campaign.expected > 0
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"op": "add", "kind": "colour", "reason": "why"},
+        {"op": "add", "kind": "values", "reason": " "},
+        {"op": "add", "kind": "values", "reason": "why", "mode": "sideways"},
+    ],
+)
+def test_an_entry_says_what_and_why(entry: dict[str, str]) -> None:
+    with pytest.raises(ValueError, match="add"):
+        known.read([entry])
+
+
+def test_the_table_can_be_read() -> None:
+    yaml = pytest.importorskip("yaml")
+    known.read(yaml.safe_load(known.TABLE.read_text()))
+
+
+# --- what is a difference ---
+
+
+def record(values: Any, dtype: str = "float32", requires_grad: bool = False) -> Record:
+    array = np.array(values, dtype)
+    return Record(dtype, array.shape, requires_grad, array)
+
+
+ADD = Program((), (Call("add", "torch.add", "v0", ()),))
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "kind"),
+    [
+        (record([1.0]), record([1.0]), None),
+        (record([1.0]), record([1.0 + 1e-6]), None),
+        (record([np.nan]), record([np.nan]), None),
+        (record([np.nan]), record([1.0]), "values"),
+        (record([1.0]), record([1.1]), "values"),
+        (record([1]), record([1], "int64"), "dtype"),
+        (record([1.0]), record(1.0), "shape"),
+        (record([1.0], requires_grad=True), record([1.0]), "requires_grad"),
+        (record([1, 2], "int64"), record([1, 3], "int64"), "values"),
+        (True, True, None),
+        (True, 1, "values"),
+        (record([1.0]), 1.0, "values"),
+    ],
+)
+def test_results(ours: Any, theirs: Any, kind: str | None) -> None:
+    found = difference(ADD, Observation([[ours]]), Observation([[theirs]]))
+    assert (found and found.kind) == kind
+    assert found is None or found.op == "add"
+
+
+def test_small_elements_beside_large_ones_are_rounded_as_those() -> None:
+    assert apart(record([1e6, 1.0]), record([1e6, 1.5])) == ""
+    assert apart(record([1.0, 1.0]), record([1.0, 1.5])) != ""
+
+
+def test_errors() -> None:
+    raised = Observation(error="ValueError: no", failed_at=0)
+    done = Observation([[record([1.0])]])
+    assert difference(ADD, raised, raised) is None
+    found = difference(ADD, raised, done)
+    assert found is not None
+    assert (found.kind, found.op) == ("raises", "add")
+    found = difference(ADD, done, raised)
+    assert found is not None
+    assert found.kind == "accepts"
+    lacking = Observation(error="NotImplementedError: \"add\" not implemented for 'Half'", failed_at=0)
+    assert difference(ADD, done, lacking) is None
+
+
+def test_changes_at_a_distance_and_gradients() -> None:
+    write = Program((), (Call("neg_", ".neg_", "v0", (Ref("x0"),)),))
+    same = record([1.0])
+    found = difference(
+        write, Observation([[same]], final={"x1": same}), Observation([[same]], final={"x1": record([2.0])})
+    )
+    assert found is not None
+    assert (found.kind, found.op) == ("alias", "neg_")
+    mine, theirs = Observation([[same]], gradients=[None]), Observation([[same]], gradients=[same])
+    found = difference(ADD, mine, theirs)
+    assert found is not None
+    assert (found.kind, found.op) == ("gradient", "add")
+    # None and zeros are the same sum.
+    assert difference(ADD, mine, Observation([[same]], gradients=[record([0.0])])) is None
+
+
+# --- text ---
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (Call("add", "torch.add", "v0", (Ref("x0"), 2), {"alpha": 1.5}), "v0 = torch.add(x0, 2, alpha=1.5)"),
+        (Call("add_", ".add_", "v0", (Ref("x0"), 2)), "v0 = x0.add_(2)"),
+        (Call("+", "+", "v1", (2, Ref("v0[1]"))), "v1 = 2 + v0[1]"),
+        (Call("getitem", "[]", "v0", (Ref("x0"), (slice(None, 2), None, ...))), "v0 = x0[:2, None, ...]"),
+        (Call("getitem", "[]", "v0", (Ref("x0"), (slice(1, None, 2),))), "v0 = x0[1::2,]"),
+        (Call("setitem", "[]=", "v0", (Ref("x0"), (), 1)), "x0[()] = 1"),
+        (Call("to", ".to", "v0", (Ref("x0"), Named("float64"))), "v0 = x0.to(torch.float64)"),
+    ],
+)
+def test_statements(call: Call, text: str) -> None:
+    assert statement(call) == text
+
+
+def test_literals_can_be_evaluated() -> None:
+    for value in (
+        float("inf"),
+        float("-inf"),
+        complex(1, float("inf")),
+        (1,),
+        [],
+        (2, [3.5]),
+        "mean",
+        None,
+        True,
+    ):
+        assert eval(literal(value)) == value
+    assert np.isnan(eval(literal(float("nan"))))
+
+
+@pytest.mark.parametrize("mode", ["plain", "backward", "backward2", "jvp", "vmap"])
+def test_scripts_are_python(mode: str) -> None:
+    inputs = (Input("x0", "float32", (2,), (1.0, 2.0), True, mode == "vmap"), Input("x1", "int64", (), (1,)))
+    calls = (
+        Call("add", "torch.add", "v0", (Ref("x0"), Ref("x1"))),
+        Call("setitem", "[]=", "v1", (Ref("v0"), 0, 3)),
+    )
+    compile(script(Program(inputs, calls, mode)), mode, "exec")
