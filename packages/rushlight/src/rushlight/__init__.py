@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from rushlight import hub as hub
     from rushlight import jit as jit
     from rushlight import library as library
+    from rushlight import masked as masked
     from rushlight import mps as mps
     from rushlight import multiprocessing as multiprocessing
     from rushlight import nn as nn
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from rushlight import quasirandom as quasirandom
     from rushlight import random as random
     from rushlight import serialization as serialization
+    from rushlight import signal as signal
     from rushlight import storage as storage
     from rushlight import testing as testing
     from rushlight import torch_version as torch_version
@@ -97,6 +99,7 @@ _MODULES = (
     "jit",
     "library",
     "linalg",
+    "masked",
     "mps",
     "multiprocessing",
     "nn",
@@ -108,6 +111,7 @@ _MODULES = (
     "quasirandom",
     "random",
     "serialization",
+    "signal",
     "special",
     "storage",
     "testing",

@@ -1,0 +1,496 @@
+"""Reductions and normalizations of the elements that a mask keeps: `rushlight.masked`, as torch.masked defines them.
+
+Every function takes `mask`, a tensor of booleans that broadcasts to the input: True keeps an element, False leaves it out.
+Without a mask all elements are kept. What is left out has no influence on the result, whatever its value, and its
+gradient is 0.
+"""
+
+from __future__ import annotations
+
+from . import _C
+from ._C import Tensor
+from ._info import iinfo, inf, nan
+
+TYPE_CHECKING = False  # typing takes longer to import than this package
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    Dims = int | Sequence[int] | None
+
+__all__ = [
+    "amax",
+    "amin",
+    "argmax",
+    "argmin",
+    "cumprod",
+    "cumsum",
+    "log_softmax",
+    "logaddexp",
+    "logsumexp",
+    "mean",
+    "median",
+    "norm",
+    "normalize",
+    "prod",
+    "softmax",
+    "softmin",
+    "std",
+    "sum",
+    "var",
+]
+
+_SMALL_INTEGERS = {_C.bool, _C.uint8, _C.int8, _C.int16, _C.int32}
+
+
+def sum(
+    input: Tensor,
+    dim: Dims = None,
+    *,
+    keepdim: bool | None = False,
+    dtype: Any = None,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """The sum of the kept elements, 0 where there is none.
+
+    Args:
+        input: a tensor of any shape and dtype.
+        dim: the dimensions to reduce; None or () reduces all.
+        keepdim: whether the result keeps the reduced dimensions, with size 1.
+        dtype: the dtype of the result. By default that of `input`, int64 for smaller integers and for bool.
+        mask: which elements to keep, a tensor that broadcasts to the shape of `input`; None keeps all.
+
+    Raises:
+        IndexError: a dimension is out of range, or `mask` has more dimensions than `input`.
+        RuntimeError: a dimension occurs twice, or `mask` does not broadcast.
+    """
+    dims = _dims("sum", dim, input)
+    return _C.sum(
+        _fill("sum", input, mask, 0),
+        dims,
+        bool(keepdim),
+        dtype=_dtype_of_sum(input) if dtype is None else dtype,
+    )
+
+
+def prod(
+    input: Tensor,
+    dim: Dims = None,
+    *,
+    keepdim: bool | None = False,
+    dtype: Any = None,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """The product of the kept elements, 1 where there is none. Arguments: see :func:`sum`."""
+    dims = _dims("prod", dim, input)
+    result = _fill("prod", input, mask, 1).to(_dtype_of_sum(input) if dtype is None else dtype)
+    for one in reversed(dims):
+        result = _C.prod(result, one, bool(keepdim))
+    return result
+
+
+def cumsum(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
+    """The sums of the kept elements up to each place along `dim`.
+
+    Args:
+        input: a tensor of any shape.
+        dim: the dimension to sum along.
+        dtype: the dtype of the result, by default that of `input`.
+        mask: see :func:`sum`.
+    """
+    return _cumulative("cumsum", _C.cumsum, input, dim, dtype, mask, 0)
+
+
+def cumprod(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
+    """The products of the kept elements up to each place along `dim`. Arguments: see :func:`cumsum`."""
+    return _cumulative("cumprod", _C.cumprod, input, dim, dtype, mask, 1)
+
+
+def amax(
+    input: Tensor,
+    dim: Dims = None,
+    *,
+    keepdim: bool | None = False,
+    dtype: Any = None,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """The largest of the kept elements; where there is none, the smallest value of the dtype of `input`.
+
+    Arguments: see :func:`sum`; `dtype` is by default that of `input`, which must be real.
+    """
+    dims = _dims("amax", dim, input)
+    kept = _fill("amax", input, mask, _lowest("amax", input))
+    return _C.amax(kept, dims, bool(keepdim)).to(input.dtype if dtype is None else dtype)
+
+
+def amin(
+    input: Tensor,
+    dim: Dims = None,
+    *,
+    keepdim: bool | None = False,
+    dtype: Any = None,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """The smallest of the kept elements; where there is none, the largest value of the dtype of `input`.
+
+    Arguments: see :func:`amax`.
+    """
+    dims = _dims("amin", dim, input)
+    kept = _fill("amin", input, mask, _highest("amin", input))
+    return _C.amin(kept, dims, bool(keepdim)).to(input.dtype if dtype is None else dtype)
+
+
+def argmax(
+    input: Tensor,
+    dim: int | None = None,
+    *,
+    keepdim: bool | None = False,
+    dtype: Any = None,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """The index of the largest of the kept elements, 0 where there is none.
+
+    Args:
+        input: a tensor of a real dtype.
+        dim: the dimension to reduce; None takes the index into the flattened input.
+        keepdim: whether the result keeps the reduced dimension, with size 1.
+        dtype: the dtype of the result. By default that of `input`, as in PyTorch: give an integer dtype where the
+            result is to be an index, since a small dtype cannot hold every index.
+        mask: see :func:`sum`.
+    """
+    return _index("argmax", input, dim, keepdim, dtype, mask)
+
+
+def argmin(
+    input: Tensor,
+    dim: int | None = None,
+    *,
+    keepdim: bool | None = False,
+    dtype: Any = None,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """The index of the smallest of the kept elements, 0 where there is none. Arguments: see :func:`argmax`."""
+    return _index("argmin", input, dim, keepdim, dtype, mask)
+
+
+def mean(
+    input: Tensor,
+    dim: Dims = None,
+    *,
+    keepdim: bool | None = False,
+    dtype: Any = None,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """The mean of the kept elements, NaN where there is none.
+
+    Arguments: see :func:`sum`; `dtype` is by default that of `input`.
+
+    Raises:
+        ValueError: the dtype of the result is neither floating-point nor complex.
+    """
+    wanted = input.dtype if dtype is None else dtype
+    if not (wanted.is_floating_point or wanted.is_complex):
+        raise ValueError(f"mean(dtype): needs a floating-point or complex dtype, got {wanted}")
+    total = sum(input, dim, keepdim=keepdim, dtype=wanted, mask=mask)
+    return total / _count("mean", input, dim, keepdim, mask)
+
+
+def median(
+    input: Tensor, dim: int = -1, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None
+) -> Tensor:
+    """The median of the kept elements along a dimension: of an even number, the lower of the two in the middle.
+
+    NaN counts as left out; where no element is kept the median is NaN.
+
+    Args:
+        input: a tensor of a real dtype.
+        dim: the dimension to reduce.
+        keepdim: whether the result keeps it, with size 1.
+        dtype: the dtype of the result, by default that of `input`.
+        mask: see :func:`sum`.
+
+    Raises:
+        ValueError: `input` is of integers and no element is kept somewhere.
+    """
+    (dim,) = _dims("median", dim, input)[:1] or (0,)
+    wanted = input.dtype if dtype is None else dtype
+    if input.is_floating_point():
+        return _C.nanmedian(_fill("median", input, mask, nan), dim, keepdim).values.to(wanted)
+    # Integers have no NaN: the elements that are left out are sorted to the end, behind those that are kept.
+    count = _count("median", input, dim, True, mask)
+    if (count == 0).any():
+        raise ValueError(f"median(mask): keeps no element somewhere, and {input.dtype} has no NaN to say so")
+    ordered = _C.sort(_fill("median", input, mask, _highest("median", input)), dim).values
+    middle = (count - 1) // 2
+    result = ordered if ordered.dim() == 0 else _C.gather(ordered, dim, middle)
+    return (result if keepdim or ordered.dim() == 0 else result.squeeze(dim)).to(wanted)
+
+
+def logsumexp(
+    input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None
+) -> Tensor:
+    """The logarithm of the sum of the exponentials of the kept elements, -inf where there is none.
+
+    Arguments: see :func:`sum`; `dtype` is by default that of `input`.
+    """
+    dims = _dims("logsumexp", dim, input)
+    low = -inf if input.is_complex() else _lowest("logsumexp", input)
+    result = _C.logsumexp(_fill("logsumexp", input, mask, low), dims, bool(keepdim))
+    return result.to(input.dtype if dtype is None else dtype)
+
+
+def logaddexp(
+    input: Tensor,
+    other: Tensor,
+    *,
+    dtype: Any = None,
+    input_mask: Tensor | None = None,
+    other_mask: Tensor | None = None,
+) -> Tensor:
+    """log(exp(input) + exp(other)), element by element, where an element that is left out counts as -inf.
+
+    Args:
+        input, other: tensors of a floating-point dtype that broadcast to one shape.
+        dtype: the dtype of the result, by default that of `input`.
+        input_mask, other_mask: which elements of each to keep; see :func:`sum`.
+    """
+    kept = _fill("logaddexp", input, input_mask, _lowest("logaddexp", input))
+    kept_other = _fill("logaddexp", other, other_mask, _lowest("logaddexp", other))
+    return _C.logaddexp(kept, kept_other).to(input.dtype if dtype is None else dtype)
+
+
+def norm(
+    input: Tensor,
+    ord: float | None = 2.0,
+    dim: Dims = None,
+    *,
+    keepdim: bool | None = False,
+    dtype: Any = None,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """The norm of order `ord` of the kept elements; where there is none, 0, or inf for the order -inf.
+
+    Args:
+        input: a tensor of a floating-point or complex dtype.
+        ord: the order, see `linalg.vector_norm`.
+        dim, keepdim, mask: see :func:`sum`.
+        dtype: the dtype to compute in, by default that of `input`. The norm of complex numbers is real.
+    """
+    dims = _dims("norm", dim, input)
+    kept = _fill("norm", input, mask, inf if ord == -inf else 0)
+    return _C.linalg_vector_norm(kept, 2.0 if ord is None else ord, dims, bool(keepdim), dtype=dtype)
+
+
+def var(
+    input: Tensor,
+    dim: Dims = None,
+    unbiased: bool | None = None,
+    *,
+    correction: float | None = None,
+    keepdim: bool | None = False,
+    dtype: Any = None,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """The variance of the kept elements: the sum of their squared distances from their mean, divided by their number
+    less `correction`. NaN where no more than `correction` elements are kept and all are equal.
+
+    Args:
+        input: a tensor of any dtype; integers are computed with as float32.
+        dim, keepdim, mask: see :func:`sum`.
+        unbiased: whether `correction` is 1 or 0.
+        correction: what is subtracted from the number, by default 1. Only one of it and `unbiased` may be given.
+        dtype: the dtype of the result, by default that of `input`, float32 for integers.
+
+    Raises:
+        AssertionError: both `unbiased` and `correction` are given.
+    """
+    return _variance("var", input, dim, unbiased, correction, keepdim, dtype, mask)
+
+
+def std(
+    input: Tensor,
+    dim: Dims = None,
+    unbiased: bool | None = None,
+    *,
+    correction: float | None = None,
+    keepdim: bool | None = False,
+    dtype: Any = None,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """The standard deviation of the kept elements, the square root of :func:`var`, which has the same arguments."""
+    return _variance("std", input, dim, unbiased, correction, keepdim, dtype, mask).sqrt()
+
+
+def softmax(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
+    """exp(x) divided by the sum of the exponentials of the kept elements along `dim`; 0 for what is left out, NaN where
+    nothing is kept.
+
+    Args:
+        input: a tensor of a real dtype.
+        dim: the dimension along which the results sum to 1.
+        dtype: the dtype to compute in and of the result, by default that of `input`.
+        mask: see :func:`sum`.
+    """
+    return _C.softmax(
+        *_for_softmax("softmax", input, dim, mask), dtype=input.dtype if dtype is None else dtype
+    )
+
+
+def log_softmax(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
+    """The logarithm of :func:`softmax`, -inf for what is left out. Arguments: see there."""
+    kept, dim = _for_softmax("log_softmax", input, dim, mask)
+    return _C.log_softmax(kept, dim, dtype=input.dtype if dtype is None else dtype)
+
+
+def softmin(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
+    """:func:`softmax` of -input. Arguments: see there."""
+    kept, dim = _for_softmax("softmin", input, dim, mask, lowest=False)
+    wanted = input.dtype if dtype is None else dtype
+    return _C.softmax(-kept.to(wanted), dim)
+
+
+def normalize(
+    input: Tensor,
+    ord: float,
+    dim: int,
+    *,
+    eps: float = 1e-12,
+    dtype: Any = None,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """The kept elements divided by their norm along `dim`, or by `eps` where that is larger; 0 for what is left out.
+
+    Args:
+        input: a tensor of a floating-point or complex dtype.
+        ord: the order of the norm, see `linalg.vector_norm`.
+        dim: the dimension of the vectors.
+        eps: the smallest divisor.
+        dtype: the dtype to compute the norm in, by default that of `input`.
+        mask: see :func:`sum`.
+    """
+    length = norm(input, ord, dim, keepdim=True, dtype=dtype, mask=mask)
+    return _fill("normalize", input, mask, 0) / length.clamp(min=eps)
+
+
+# --- what they share ---
+
+
+def _fill(name: str, input: Tensor, mask: Tensor | None, value: float) -> Tensor:
+    """`input` with `value` where the mask leaves elements out."""
+    return input if mask is None else _C.where(_mask(name, input, mask), input, _value_like(input, value))
+
+
+def _value_like(input: Tensor, value: float) -> Tensor:
+    return _C.full((), value, dtype=input.dtype, device=input.device)
+
+
+def _mask(name: str, input: Tensor, mask: Tensor) -> Tensor:
+    """The mask as booleans, of the input's shape."""
+    if not isinstance(mask, Tensor):
+        raise TypeError(f"{name}(mask): needs a tensor, got {type(mask).__name__}")
+    if mask.dim() > input.dim():
+        raise IndexError(
+            f"{name}(mask): has {mask.dim()} dimensions and the input {input.dim()}; a mask has at most as many"
+        )
+    return mask.to(_C.bool).expand(input.shape)
+
+
+def _dims(name: str, dim: Dims, input: Tensor) -> tuple[int, ...]:
+    """The dimensions to reduce, in order, counted from 0. A tensor without dimensions has the dimension 0, too."""
+    rank = input.dim()
+    given = () if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
+    if not given:
+        return tuple(range(rank))
+    rank = max(rank, 1)
+    for one in given:
+        if not -rank <= one < rank:
+            raise IndexError(f"{name}(dim): must be between {-rank} and {rank - 1}, got {one}")
+    found = sorted({one % rank for one in given})
+    if len(found) != len(given):
+        raise RuntimeError(f"{name}(dim): every dimension may occur once, got {given}")
+    return tuple(found)
+
+
+def _dtype_of_sum(input: Tensor) -> Any:
+    return _C.int64 if input.dtype in _SMALL_INTEGERS else input.dtype
+
+
+def _lowest(name: str, input: Tensor) -> float:
+    """What is never larger than a value of the input's dtype."""
+    return _limit(name, input, -inf, "min")
+
+
+def _highest(name: str, input: Tensor) -> float:
+    """What is never smaller than a value of the input's dtype."""
+    return _limit(name, input, inf, "max")
+
+
+def _limit(name: str, input: Tensor, infinity: float, end: str) -> float:
+    if input.is_complex():
+        raise NotImplementedError(f"{name}(input): complex numbers have no order, got {input.dtype}")
+    if input.is_floating_point():
+        return infinity
+    return infinity > 0 if input.dtype == _C.bool else getattr(iinfo(input.dtype), end)
+
+
+def _count(name: str, input: Tensor, dim: Dims, keepdim: bool | None, mask: Tensor | None) -> Tensor:
+    """How many elements are kept."""
+    if mask is None:
+        mask = _C.ones((), dtype=_C.bool, device=input.device)
+    return _C.sum(_mask(name, input, mask), _dims(name, dim, input), bool(keepdim))
+
+
+def _cumulative(
+    name: str, function: Any, input: Tensor, dim: int, dtype: Any, mask: Tensor | None, start: int
+) -> Tensor:
+    (dim,) = _dims(name, dim, input)[:1] or (0,)
+    return function(_fill(name, input, mask, start), dim, dtype=input.dtype if dtype is None else dtype)
+
+
+def _index(
+    name: str, input: Tensor, dim: int | None, keepdim: bool | None, dtype: Any, mask: Tensor | None
+) -> Tensor:
+    choose, limit = (_C.argmax, _lowest) if name == "argmax" else (_C.argmin, _highest)
+    wanted = input.dtype if dtype is None else dtype
+    if mask is None:
+        return choose(input, dim, bool(keepdim)).to(wanted)
+    # An element that is left out may not be chosen where a kept one is equal to what fills it.
+    kept = _mask(name, input, mask)
+    filled = _C.where(kept, input.detach(), _value_like(input, limit(name, input)))
+    best = (filled.amax if name == "argmax" else filled.amin)(() if dim is None else dim, True)
+    chosen = kept & ((filled == best) | (filled != filled))
+    return _C.argmax(chosen.to(_C.uint8), dim, bool(keepdim)).to(wanted)
+
+
+def _for_softmax(
+    name: str, input: Tensor, dim: int, mask: Tensor | None, lowest: bool = True
+) -> tuple[Tensor, int]:
+    (dim,) = _dims(name, dim, input)[:1] or (0,)
+    return _fill(name, input, mask, (_lowest if lowest else _highest)(name, input)), dim
+
+
+def _variance(
+    name: str,
+    input: Tensor,
+    dim: Dims,
+    unbiased: bool | None,
+    correction: float | None,
+    keepdim: bool | None,
+    dtype: Any,
+    mask: Tensor | None,
+) -> Tensor:
+    if unbiased is not None and correction is not None:
+        raise AssertionError(f"{name}(): takes one of unbiased and correction, got both")
+    if correction is None:
+        correction = 1 if unbiased is None or unbiased else 0
+    wanted = dtype
+    if wanted is None:
+        wanted = input.dtype if input.is_floating_point() or input.is_complex() else _C.float32
+    compute = wanted if wanted.is_floating_point or wanted.is_complex else _C.float32
+    kept = _fill(name, input, mask, 0).to(compute)
+    count = _count(name, input, dim, True, mask)
+    distance = kept - sum(kept, dim, keepdim=True) / count
+    distance = _fill(name, distance, mask, 0)  # those left out do not have the mean's distance from 0
+    total = sum(distance * distance.conj(), dim, keepdim=keepdim)
+    freedom = (count.reshape(total.shape) - correction).clamp(min=0)
+    return (total / freedom).to(wanted)

@@ -1,0 +1,5 @@
+"""Signal processing: rushlight_core.signal."""
+
+from rushlight.signal import windows
+
+__all__ = ["windows"]
