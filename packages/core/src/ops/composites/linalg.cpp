@@ -93,7 +93,7 @@ Tensor linalg_vector_norm(const Tensor& input, Scalar ord, std::optional<IntList
              "linalg.vector_norm(dtype): must be complex as the input is, got %s",
              name(dtype.value_or(input.dtype())));
     return ops::norm(dtype && *dtype != input.dtype() ? ops::_to_copy(input, *dtype) : input, ord, dim,
-                     keepdim, dtype);
+                     keepdim, std::nullopt);
 }
 
 Tensor linalg_matrix_norm(const Tensor& given, Scalar ord, IntList dim, bool keepdim,
