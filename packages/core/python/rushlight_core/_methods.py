@@ -73,7 +73,7 @@ def pin_memory(self: Tensor, device: Any = None) -> Tensor:
         return self
     raise RuntimeError(
         "pin_memory(): page-locked memory is a GPU driver's, and no GPU package is available\n"
-        "hint: pip install rushlight-cuda, or leave pin_memory out: on the CPU it gains nothing"
+        "hint: leave pin_memory out: on the CPU it gains nothing"
     )
 
 

@@ -87,7 +87,7 @@ const Attached& require_attached(DeviceType type) {
         std::string device = name(Device{type, -1});
         throw_runtime(
             "device %s: no backend is attached\nhint: %s", device.empty() ? "of a plug-in" : device.c_str(),
-            type == DeviceType::CUDA ? "install rushlight-cuda, on a machine with a GPU and its driver"
+            type == DeviceType::CUDA ? "there is no package for CUDA yet; tensors are on the CPU"
                                      : "load_backend(path) attaches one");
     }
     return *found;

@@ -140,7 +140,7 @@ TEST(without_a_backend_errors_say_what_to_do) {
     CHECK(backend_of(DeviceType::Plugin) == nullptr);
     CHECK_EQUAL(device_count(DeviceType::Plugin), 0);
     CHECK_EQUAL(device_count(DeviceType::CPU), 1);
-    CHECK_RAISES(Runtime, "device cuda: no backend is attached\nhint: install rushlight-cuda",
+    CHECK_RAISES(Runtime, "device cuda: no backend is attached\nhint: there is no package for CUDA yet",
                  require_backend(DeviceType::CUDA));
     CHECK_RAISES(Runtime, "load_backend(path)", resolve(kFirst));
     CHECK_EQUAL(resolve(Device{}).index, -1);
