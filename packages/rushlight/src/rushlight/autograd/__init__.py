@@ -13,9 +13,11 @@ else:
 
     __all__ = list(_package.__all__)
 
+    from rushlight._wrapped import names_of
+
     def __getattr__(name: str) -> object:
         if name == "profiler":
             from importlib import import_module
 
             return import_module("rushlight.autograd.profiler")
-        return getattr(_package, name)
+        return names_of(_package)(name)

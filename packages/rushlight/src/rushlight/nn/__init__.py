@@ -13,10 +13,11 @@ if TYPE_CHECKING:
     from rushlight.nn import parameter as parameter
     from rushlight.nn import utils as utils
 else:
+    from rushlight._wrapped import names_of
 
     def __getattr__(name: str) -> object:
         if name in ("attention", "modules", "parallel"):
             from importlib import import_module
 
             return import_module(f"rushlight.nn.{name}")
-        return getattr(_package, name)
+        return names_of(_package)(name)

@@ -10,6 +10,6 @@ if TYPE_CHECKING:
     from rushlight.optim import lr_scheduler as lr_scheduler
     from rushlight.optim import swa_utils as swa_utils
 else:
+    from rushlight._wrapped import names_of
 
-    def __getattr__(name: str) -> object:
-        return getattr(_package, name)
+    __getattr__ = names_of(_package)

@@ -7,6 +7,6 @@ __all__ = list(_package.__all__)
 
 TYPE_CHECKING = False  # a checker would take every name for one that is there
 if not TYPE_CHECKING:
+    from rushlight._wrapped import names_of
 
-    def __getattr__(name: str) -> object:
-        return getattr(_package, name)
+    __getattr__ = names_of(_package)
