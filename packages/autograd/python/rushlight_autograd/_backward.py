@@ -8,7 +8,7 @@ from typing import Literal, overload
 
 from rushlight_autograd._C import _batch, _close_batch, _open_batch, _run_backward, _unbatch
 from rushlight_autograd.graph import GradientEdge
-from rushlight_core import Tensor
+from rushlight_core import Tensor, overrides
 
 TensorOrTensors = Tensor | Sequence[Tensor]
 Place = Tensor | GradientEdge
@@ -31,6 +31,13 @@ def _places(value: Places, function: str, argument: str) -> tuple[Place, ...]:
                 f"{function}(): {argument} must be Tensors or GradientEdges, not {type(place).__name__}"
             )
     return places
+
+
+def _overriding(*places: Place) -> list[Tensor]:
+    """Those whose class answers functions itself, by `__torch_function__`."""
+    if {type(place) for place in places} <= {Tensor}:
+        return []
+    return [p for p in places if isinstance(p, Tensor) and overrides.has_torch_function((p,))]
 
 
 def backward(
@@ -61,9 +68,16 @@ def backward(
     wanted = () if inputs is None else _places(inputs, "backward", "inputs")
     if inputs is not None and not wanted:
         raise RuntimeError("backward(): inputs= must not be empty")
+    roots = _places(tensors, "backward", "tensors")
+    if overriding := _overriding(*roots, *wanted):
+        overrides.handle_torch_function(
+            backward, overriding, tensors, grad_tensors=grad_tensors, retain_graph=retain_graph,
+            create_graph=create_graph, inputs=inputs,
+        )  # fmt: skip
+        return
     keep = create_graph if retain_graph is None else retain_graph
     grads = _tuple(grad_tensors) if grad_tensors is not None else None
-    _run_backward(_places(tensors, "backward", "tensors"), grads, wanted, keep, create_graph, True)
+    _run_backward(roots, grads, wanted, keep, create_graph, True)
 
 
 @overload
@@ -132,11 +146,18 @@ def grad(
     wanted = _places(inputs, "grad", "inputs")
     if not wanted:
         raise ValueError("grad(): inputs must not be empty")
+    roots = _places(outputs, "grad", "outputs")
+    if overriding := _overriding(*roots, *wanted):
+        return overrides.handle_torch_function(
+            grad, overriding, outputs, inputs, grad_outputs=grad_outputs, retain_graph=retain_graph,
+            create_graph=create_graph, only_inputs=only_inputs, allow_unused=allow_unused,
+            is_grads_batched=is_grads_batched, materialize_grads=materialize_grads,
+        )  # fmt: skip
     grads = _tuple(grad_outputs) if grad_outputs is not None else None
     if is_grads_batched:
-        result = _batched(_places(outputs, "grad", "outputs"), grads, wanted, keep, create_graph)
+        result = _batched(roots, grads, wanted, keep, create_graph)
     else:
-        result = _run_backward(_places(outputs, "grad", "outputs"), grads, wanted, keep, create_graph, False)
+        result = _run_backward(roots, grads, wanted, keep, create_graph, False)
     if materialize_grads:
         from rushlight_core import zeros_like
 

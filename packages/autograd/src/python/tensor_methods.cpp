@@ -13,9 +13,34 @@ Tensor self_of(PyObject* self) { return Tensor::share(unwrap(self)); }
 // Whose place in the graph it is: of a batched tensor its value's.
 Tensor place_of(PyObject* self) { return physical(self_of(self)); }
 
+// Whether the class of the tensor, which has a __torch_function__, has answered in place of a member of Tensor.
+bool answered(const char* name, const char* part, PyObject* self, PyObject* args, PyObject* kwargs,
+              PyObject*& answer) {
+    if (Py_TYPE(self) == static_cast<PyTypeObject*>(core->tensor_type)) [[likely]]
+        return false;
+    answer = static_cast<PyObject*>(core->answer_by_class(name, part, self, args, kwargs));
+    if (!answer && PyErr_Occurred()) throw PythonFailure();
+    return answer;
+}
+
+// Arguments of a call without tuple and dictionary, in both.
+bool answered(const char* name, PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames,
+              PyObject*& answer) {
+    if (Py_TYPE(self) == static_cast<PyTypeObject*>(core->tensor_type)) [[likely]]
+        return false;
+    Object positional(check(PyTuple_New(nargs))), keywords(check(PyDict_New()));
+    for (Py_ssize_t i = 0; i < nargs; ++i) PyTuple_SET_ITEM(positional.get(), i, Py_NewRef(args[i]));
+    for (Py_ssize_t k = 0; kwnames && k < PyTuple_GET_SIZE(kwnames); ++k)
+        if (PyDict_SetItem(keywords.get(), PyTuple_GET_ITEM(kwnames, k), args[nargs + k]) < 0)
+            throw PythonFailure();
+    return answered(name, nullptr, self, positional.get(), keywords.get(), answer);
+}
+
 // backward(gradient=None, retain_graph=None, create_graph=False, inputs=None)
 PyObject* method_backward(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
     RL_TRY
+    PyObject* answer = nullptr;
+    if (answered("backward", self, args, nargs, kwnames, answer)) return answer;
     static const char* const names[] = {"gradient", "retain_graph", "create_graph", "inputs"};
     PyObject* given[4] = {};
     RL_CHECK(nargs <= 4, throw_type, "backward() takes at most 4 arguments, got %zd", nargs);
@@ -69,6 +94,8 @@ PyObject* hook_of(const char* format, PyObject* args, PyObject* kwargs) {
 
 PyObject* method_register_hook(PyObject* self, PyObject* args, PyObject* kwargs) {
     RL_TRY
+    PyObject* answer = nullptr;
+    if (answered("register_hook", nullptr, self, args, kwargs, answer)) return answer;
     PyObject* callable = hook_of("O:register_hook", args, kwargs);
     RL_CHECK(PyCallable_Check(callable), throw_type, "register_hook(hook): must be callable, not %s",
              Py_TYPE(callable)->tp_name);
@@ -89,6 +116,8 @@ PyObject* method_register_hook(PyObject* self, PyObject* args, PyObject* kwargs)
 
 PyObject* method_register_post_accumulate_grad_hook(PyObject* self, PyObject* args, PyObject* kwargs) {
     RL_TRY
+    PyObject* answer = nullptr;
+    if (answered("register_post_accumulate_grad_hook", nullptr, self, args, kwargs, answer)) return answer;
     PyObject* callable = hook_of("O:register_post_accumulate_grad_hook", args, kwargs);
     RL_CHECK(PyCallable_Check(callable), throw_type,
              "register_post_accumulate_grad_hook(hook): must be callable, not %s",
@@ -122,6 +151,8 @@ class RetainGrad final : public Hook {
 
 PyObject* method_retain_grad(PyObject* self, PyObject*) {
     RL_TRY
+    PyObject* answer = nullptr;
+    if (answered("retain_grad", nullptr, self, nullptr, nullptr, answer)) return answer;
     Tensor t = self_of(self);
     RL_CHECK(t.requires_grad(), throw_runtime, "retain_grad(): this tensor does not require grad");
     Ref<Node> node = grad_fn(t);
@@ -135,16 +166,27 @@ PyObject* method_retain_grad(PyObject* self, PyObject*) {
 }
 
 PyObject* get_grad_fn(PyObject* self, void*) {
-    RL_TRY return check(wrap_node(grad_fn(place_of(self))));
+    RL_TRY
+    PyObject* answer = nullptr;
+    if (answered("grad_fn", "__get__", self, nullptr, nullptr, answer)) return answer;
+    return check(wrap_node(grad_fn(place_of(self))));
     RL_CATCH
 }
 PyObject* get_output_nr(PyObject* self, void*) {
+    RL_TRY
+    PyObject* answer = nullptr;
+    if (answered("output_nr", "__get__", self, nullptr, nullptr, answer)) return answer;
     Meta* m = meta_or_null(unwrap(self));
     return PyLong_FromUnsignedLong(m ? m->index : 0);
+    RL_CATCH
 }
 PyObject* get_retains_grad(PyObject* self, void*) {
+    RL_TRY
+    PyObject* answer = nullptr;
+    if (answered("retains_grad", "__get__", self, nullptr, nullptr, answer)) return answer;
     Meta* m = meta_or_null(unwrap(self));
     return PyBool_FromLong(m && m->retained);
+    RL_CATCH
 }
 
 // Forward mode.

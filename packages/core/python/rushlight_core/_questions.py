@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from ._C import Tensor, UntypedStorage
 
+TYPE_CHECKING = False  # typing takes longer to import than this package
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 
 def _tensor(function: str, input: object) -> Tensor:
     if not isinstance(input, Tensor):
@@ -37,13 +41,22 @@ def is_nonzero(input: Tensor) -> bool:
 
 def is_conj(input: Tensor) -> bool:
     """Whether a conjugation is pending: never, conj() computes at once."""
-    _tensor("is_conj", input)
-    return False
+    return _never(is_conj, _tensor("is_conj", input))
 
 
 def is_neg(input: Tensor) -> bool:
     """Whether a negation is pending: never."""
-    _tensor("is_neg", input)
+    return _never(is_neg, _tensor("is_neg", input))
+
+
+def _never(question: Callable[[Tensor], bool], input: Tensor) -> bool:
+    """False, unless the tensor's class has another answer."""
+    if type(input) is not Tensor:
+        from .overrides import handle_torch_function, has_torch_function
+
+        if has_torch_function((input,)):
+            answer: bool = handle_torch_function(question, (input,), input)
+            return answer
     return False
 
 

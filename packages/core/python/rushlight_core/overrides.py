@@ -90,7 +90,9 @@ class _Public:
 
         base = name.partition(".")[0]
         homes = (Tensor, rushlight_core) if base.endswith("_") else (rushlight_core, Tensor)
-        self.function = next((getattr(home, base) for home in homes if hasattr(home, base)), None)
+        found = [getattr(home, base) for home in homes if hasattr(home, base)]
+        # `long` is a dtype among the functions, and a method.
+        self.function = next((f for f in found if not isinstance(f, _C.dtype)), None)
         self.parameters: list[tuple[str, bool, Any]] = []
         keyword_only = False
         for part in _split(schema[schema.index("(") + 1 : schema.rindex(") -> ")]):

@@ -441,9 +441,9 @@ PyObject* frombuffer(PyObject*, PyObject* args, PyObject* kwargs) {
     RL_PY_CATCH
 }
 
-#define RL_KEYWORDS(f) \
-    reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f)), METH_VARARGS | METH_KEYWORDS
-#define RL_FAST(f) reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f))
+#define RL_KEYWORDS(...) \
+    reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(__VA_ARGS__)), METH_VARARGS | METH_KEYWORDS
+#define RL_FAST(...) reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(__VA_ARGS__))
 
 PyMethodDef functions[] = {
     {"from_numpy", from_numpy, METH_O,
@@ -461,10 +461,10 @@ PyMethodDef functions[] = {
 PyBufferProcs tensor_buffer{get_buffer, release_buffer};
 
 PyMethodDef buffer_methods[] = {
-    {"numpy", RL_FAST(method_numpy), METH_FASTCALL | METH_KEYWORDS,
+    {"numpy", RL_FAST(Seen<"numpy">::of<method_numpy>), METH_FASTCALL | METH_KEYWORDS,
      "numpy(*, force=False) -> ndarray\n\nA NumPy array over the same memory. With `force` also for tensors that require "
      "grad or are on a device, then possibly a copy."},
-    {"__array__", RL_KEYWORDS(method_array), nullptr},
+    {"__array__", RL_KEYWORDS(Seen<"__array__">::of<method_array>), nullptr},
     {"__array_wrap__", method_array_wrap, METH_VARARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 

@@ -1,7 +1,7 @@
 // What this module offers to other extension modules: include/rushlight/python.h.
 #include "rushlight/python.h"
 
-#include "python/python.h"
+#include "python/override.h"
 
 namespace rushlight::python {
 namespace {
@@ -17,8 +17,18 @@ TensorImpl* api_unwrap(void* object) {
 }
 void api_set_error() { translate_exception(); }
 
-PythonApi api{sizeof(PythonApi), RUSHLIGHT_ABI, nullptr,       nullptr,
-              api_wrap,          api_unwrap,    api_set_error, sleep_if_interpreter_ends};
+void* api_answer(const char* name, const char* part, void* self, void* args, void* kwargs) {
+    auto* object = static_cast<PyObject*>(self);
+    if (!has_override(object)) return nullptr;
+    RL_PY_TRY
+    return answer_by_class_to_call({name, part}, object, static_cast<PyObject*>(args),
+                                   static_cast<PyObject*>(kwargs));
+    RL_PY_CATCH
+}
+
+PythonApi api{sizeof(PythonApi), RUSHLIGHT_ABI, nullptr,
+              nullptr,           api_wrap,      api_unwrap,
+              api_set_error,     api_answer,    sleep_if_interpreter_ends};
 
 }  // namespace
 

@@ -6,6 +6,7 @@
 
 #include "ops/pointwise.h"
 #include "python/arguments.h"
+#include "python/override.h"
 #include "python/release.h"
 #include "rushlight/backend.h"
 #include "rushlight/batched.h"
@@ -319,8 +320,8 @@ PyObject* from_dlpack(PyObject*, PyObject* args, PyObject* kwargs) {
     RL_PY_CATCH
 }
 
-#define RL_KEYWORDS(f) \
-    reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f)), METH_VARARGS | METH_KEYWORDS
+#define RL_KEYWORDS(...) \
+    reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(__VA_ARGS__)), METH_VARARGS | METH_KEYWORDS
 
 PyMethodDef functions[] = {
     {"from_dlpack", RL_KEYWORDS(from_dlpack),
@@ -331,10 +332,11 @@ PyMethodDef functions[] = {
 }  // namespace
 
 PyMethodDef dlpack_methods[] = {
-    {"__dlpack__", RL_KEYWORDS(method_dlpack),
+    {"__dlpack__", RL_KEYWORDS(Seen<"__dlpack__">::of<method_dlpack>),
      "__dlpack__(stream=None, *, max_version=None, dl_device=None, copy=None)\n\nA capsule that other array libraries "
      "read; BufferError where the memory cannot be shared."},
-    {"__dlpack_device__", method_dlpack_device, METH_NOARGS, "The device as DLPack numbers it."},
+    {"__dlpack_device__", Seen<"__dlpack_device__">::of<method_dlpack_device>, METH_NOARGS,
+     "The device as DLPack numbers it."},
     {nullptr, nullptr, 0, nullptr}};
 
 int add_dlpack(PyObject* module) { return PyModule_AddFunctions(module, functions); }

@@ -1,5 +1,6 @@
 #include "python/override.h"
 
+#include <cstring>
 #include <mutex>
 
 #include "python/arguments.h"
@@ -27,6 +28,21 @@ struct OverrideCall {
         return Object::steal(PyObject_Call(func, positional.get(), kwargs == Py_None ? nullptr : kwargs));
     }
 };
+
+// Properties whose values stay what they are: a gradient has a class of its own, and a view's base is another object.
+bool keeps_its_class(const char* property) {
+    for (const char* name : {"grad", "_base"})
+        if (std::strcmp(property, name) == 0) return true;
+    return false;
+}
+
+// Whether this is such a property's `__get__`.
+bool gets_what_keeps_its_class(PyObject* func) {
+    if (Py_TYPE(func) != &_PyMethodWrapper_Type) return false;
+    Object descriptor = Object::steal(PyObject_GetAttrString(func, "__self__"));
+    if (Py_TYPE(descriptor.get()) != &PyGetSetDescr_Type) return false;
+    return keeps_its_class(PyUnicode_AsUTF8(PyDescr_NAME(descriptor.get())));
+}
 
 // The tensors among a result, as objects of a class.
 Object convert(Object result, PyTypeObject* type) {
@@ -65,7 +81,9 @@ PyObject* default_override(PyObject* cls, PyObject* given, PyObject* keywords) {
         if (known < 0) return nullptr;
         if (!known) Py_RETURN_NOTIMPLEMENTED;
     }
-    return convert(call.run(), reinterpret_cast<PyTypeObject*>(cls)).release();
+    Object result = call.run();
+    if (gets_what_keeps_its_class(call.func)) return result.release();
+    return convert(std::move(result), reinterpret_cast<PyTypeObject*>(cls)).release();
     RL_PY_CATCH
 }
 
@@ -250,6 +268,68 @@ PyObject* call_override(const char* method, PyObject* const* args, Py_ssize_t co
     return Object::steal(PyObject_CallFunctionObjArgs(call.get(), func.get(), overriding.list().get(),
                                                       tuple.get(), none.get(), nullptr))
         .release();
+}
+
+namespace {
+
+// Answers Tensor.<member>(self, *args, **kwargs), with what `overriding` has found; null where that is nothing.
+PyObject* answer_by(const Overriding& overriding, Member member, PyObject* args, PyObject* kwargs) {
+    if (overriding.empty()) return nullptr;
+    Object func = Object::steal(PyObject_GetAttrString(reinterpret_cast<PyObject*>(TensorType), member.name));
+    if (member.part) func = Object::steal(PyObject_GetAttrString(func.get(), member.part));
+    static constinit Lookup call{"rushlight_core.overrides", "_call"};
+    return Object::steal(PyObject_CallFunctionObjArgs(call.get(), func.get(), overriding.list().get(), args,
+                                                      kwargs, nullptr))
+        .release();
+}
+
+bool overrides_are_off() { return dispatch_state.off & bit(Stage::Python); }
+
+}  // namespace
+
+PyObject* answer_by_class(Member member, PyObject* self, PyObject* const* args, Py_ssize_t nargs,
+                          PyObject* kwnames) {
+    if (overrides_are_off()) return nullptr;
+    Overriding overriding;
+    overriding.add(self);
+    const Py_ssize_t named = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
+    for (Py_ssize_t i = 0; i < nargs + named; ++i)
+        if (is_tensor(args[i])) overriding.add(args[i]);
+    Object positional = Object::steal(PyTuple_New(nargs + 1)), keywords = Object::steal(PyDict_New());
+    PyTuple_SET_ITEM(positional.get(), 0, Py_NewRef(self));
+    for (Py_ssize_t i = 0; i < nargs; ++i) PyTuple_SET_ITEM(positional.get(), i + 1, Py_NewRef(args[i]));
+    for (Py_ssize_t k = 0; k < named; ++k)
+        if (PyDict_SetItem(keywords.get(), PyTuple_GET_ITEM(kwnames, k), args[nargs + k]) < 0)
+            throw PythonError();
+    return answer_by(overriding, member, positional.get(), keywords.get());
+}
+
+PyObject* answer_by_class_to_call(Member member, PyObject* self, PyObject* args, PyObject* kwargs) {
+    if (overrides_are_off()) return nullptr;
+    Overriding overriding;
+    overriding.add(self);
+    Object first = Object::steal(PyTuple_Pack(1, self));
+    Object positional = args ? Object::steal(PySequence_Concat(first.get(), args)) : first;
+    Object keywords = kwargs ? Object::borrow(kwargs) : Object::steal(PyDict_New());
+    return answer_by(overriding, member, positional.get(), keywords.get());
+}
+
+bool has_own_override(PyObject* self) {
+    return has_override(self) && !overrides_are_off() && overrides_operators(Py_TYPE(self)) &&
+           !inherits_default(Py_TYPE(self));
+}
+
+PyObject* get_by_class(const char* name, PyObject* self, getter get, void* closure) {
+    if (overrides_are_off()) return get(self, closure);
+    RL_PY_TRY
+    if (overrides_operators(Py_TYPE(self)) && inherits_default(Py_TYPE(self))) {
+        StagesOff off(bit(Stage::Python));
+        Object value = Object::steal(get(self, closure));
+        return keeps_its_class(name) ? value.release() : convert(std::move(value), Py_TYPE(self)).release();
+    }
+    if (PyObject* answer = answer_by_class({name, "__get__"}, self)) return answer;
+    return get(self, closure);
+    RL_PY_CATCH
 }
 
 void answer_by_other_class(const char* name, PyObject* self, PyObject* const* args, Py_ssize_t nargs,

@@ -1,4 +1,5 @@
 // Methods of Tensor that are written in Python. Their modules are imported when they are first called.
+#include "python/override.h"
 #include "python/tables.h"
 
 namespace rushlight::python {
@@ -36,6 +37,10 @@ constexpr size_t kCount = sizeof(python_functions) / sizeof(PythonMethod);
 PyObject* call(size_t index, PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
     PythonMethod& method = python_functions[index];
     RL_PY_TRY
+    if (has_override(self)) [[unlikely]] {
+        if (PyObject* answer = answer_by_class({method.name, nullptr}, self, args, nargs, kwnames))
+            return answer;
+    }
     if (!method.loaded) {
         Object name = Object::steal(PyUnicode_FromFormat("rushlight_core.%s", method.module));
         Object module = Object::steal(PyImport_Import(name.get()));

@@ -2,6 +2,7 @@
 #include <unordered_map>
 
 #include "python/arguments.h"
+#include "python/override.h"
 #include "python/results.h"
 #include "python/tables.h"
 #include "rushlight/batched.h"
@@ -148,9 +149,9 @@ PyMethodDef functions[] = {
 
 }  // namespace
 
-PyMethodDef storage_methods[] = {
-    {"untyped_storage", method_untyped_storage, METH_NOARGS, "The memory behind the tensor, as bytes."},
-    {nullptr, nullptr, 0, nullptr}};
+PyMethodDef storage_methods[] = {{"untyped_storage", Seen<"untyped_storage">::of<method_untyped_storage>,
+                                  METH_NOARGS, "The memory behind the tensor, as bytes."},
+                                 {nullptr, nullptr, 0, nullptr}};
 
 int add_storage_type(PyObject* module) {
     static PyMemberDef members[] = {

@@ -5,6 +5,7 @@
 #include "ops/memory_format.h"
 #include "ops/pointwise.h"
 #include "python/arguments.h"
+#include "python/override.h"
 #include "python/results.h"
 #include "rushlight/batched.h"
 #include "rushlight/dispatch.h"
@@ -86,6 +87,12 @@ PyObject* number(const Tensor& t) {
 int tensor_bool(PyObject* self) {
     RL_PY_TRY
     const Tensor& t = unwrap(self);
+    if (has_override(self)) [[unlikely]] {
+        if (PyObject* answer = answer_by_class({"__bool__", nullptr}, self)) {
+            Object value = Object::steal(answer);
+            return PyObject_IsTrue(answer);
+        }
+    }
     RL_CHECK(t.numel() == 1, throw_runtime,
              "bool(): the truth of a tensor of shape %s is ambiguous\nhint: use any() or all()",
              to_string(t.sizes()).c_str());
@@ -431,75 +438,102 @@ RL_METHOD(method_attributes) {
 RL_GETTER(get_array_priority) { return PyFloat_FromDouble(1000); }
 RL_GETTER(get_read_only) { return PyBool_FromLong(unwrap(self).impl()->storage()->read_only()); }
 
-#define RL_FAST(f) \
-    reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f)), METH_FASTCALL | METH_KEYWORDS
+#define RL_FAST(...) \
+    reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(__VA_ARGS__)), METH_FASTCALL | METH_KEYWORDS
 
 }  // namespace
 
-PyMappingMethods tensor_mapping{length, get_item, set_item};
+Py_ssize_t seen_length(PyObject* self) {
+    if (has_override(self)) [[unlikely]] {
+        RL_PY_TRY
+        if (PyObject* answer = answer_by_class({"__len__", nullptr}, self)) {
+            Object value = Object::steal(answer);
+            return PyNumber_AsSsize_t(answer, PyExc_OverflowError);
+        }
+        RL_PY_CATCH_INT
+    }
+    return length(self);
+}
+
+PyMappingMethods tensor_mapping{seen_length, get_item, set_item};
 
 PyMethodDef tensor_methods[] = {
-    {"item", method_item, METH_NOARGS, "The value of a tensor of one element, as a Python number."},
-    {"tolist", method_tolist, METH_NOARGS, "The values as nested lists; of a 0-d tensor its number."},
-    {"size", RL_FAST(method_size), "The shape, or the size of one dimension."},
-    {"stride", RL_FAST(method_stride), "Elements between neighbours along each dimension, or along one."},
-    {"dim", method_dim, METH_NOARGS, "The number of dimensions."},
-    {"ndimension", method_dim, METH_NOARGS, "The number of dimensions."},
-    {"numel", method_numel, METH_NOARGS, "The number of elements."},
-    {"nelement", method_numel, METH_NOARGS, "The number of elements."},
-    {"element_size", method_element_size, METH_NOARGS, "Bytes of one element."},
+    {"item", Seen<"item">::of<method_item>, METH_NOARGS,
+     "The value of a tensor of one element, as a Python number."},
+    {"tolist", Seen<"tolist">::of<method_tolist>, METH_NOARGS,
+     "The values as nested lists; of a 0-d tensor its number."},
+    {"size", RL_FAST(Seen<"size">::of<method_size>), "The shape, or the size of one dimension."},
+    {"stride", RL_FAST(Seen<"stride">::of<method_stride>),
+     "Elements between neighbours along each dimension, or along one."},
+    {"dim", Seen<"dim">::of<method_dim>, METH_NOARGS, "The number of dimensions."},
+    {"ndimension", Seen<"ndimension">::of<method_dim>, METH_NOARGS, "The number of dimensions."},
+    {"numel", Seen<"numel">::of<method_numel>, METH_NOARGS, "The number of elements."},
+    {"nelement", Seen<"nelement">::of<method_numel>, METH_NOARGS, "The number of elements."},
+    {"element_size", Seen<"element_size">::of<method_element_size>, METH_NOARGS, "Bytes of one element."},
     {"_is_batched", method_is_batched, METH_NOARGS, "Whether it stands for the examples of a vmap."},
-    {"storage_offset", method_storage_offset, METH_NOARGS, "Elements before the first, in the storage."},
-    {"data_ptr", method_data_ptr, METH_NOARGS, "The address of the first element."},
-    {"is_contiguous", RL_FAST(method_is_contiguous),
+    {"storage_offset", Seen<"storage_offset">::of<method_storage_offset>, METH_NOARGS,
+     "Elements before the first, in the storage."},
+    {"data_ptr", Seen<"data_ptr">::of<method_data_ptr>, METH_NOARGS, "The address of the first element."},
+    {"is_contiguous", RL_FAST(Seen<"is_contiguous">::of<method_is_contiguous>),
      "Whether the strides are those of `memory_format`; row-major without gaps by default."},
-    {"is_set_to", RL_FAST(method_is_set_to), "Whether both see the same memory in the same way."},
-    {"is_pinned", RL_FAST(method_is_pinned), "Whether the memory is page-locked."},
-    {"get_device", method_get_device, METH_NOARGS, "The index of the device; -1 for the CPU."},
-    {"__complex__", method_complex, METH_NOARGS, nullptr},
-    {"is_nonzero", method_is_nonzero, METH_NOARGS, "The truth of a tensor of one element."},
-    {"is_signed", method_is_signed, METH_NOARGS, nullptr},
-    {"is_floating_point", method_is_floating_point, METH_NOARGS, nullptr},
-    {"is_complex", method_is_complex, METH_NOARGS, nullptr},
-    {"is_inference", method_is_inference, METH_NOARGS, "Whether it was made in inference mode."},
-    {"requires_grad_", RL_FAST(method_requires_grad_), "Sets requires_grad in place; returns self."},
+    {"is_set_to", RL_FAST(Seen<"is_set_to">::of<method_is_set_to>),
+     "Whether both see the same memory in the same way."},
+    {"is_pinned", RL_FAST(Seen<"is_pinned">::of<method_is_pinned>), "Whether the memory is page-locked."},
+    {"get_device", Seen<"get_device">::of<method_get_device>, METH_NOARGS,
+     "The index of the device; -1 for the CPU."},
+    {"__complex__", Seen<"__complex__">::of<method_complex>, METH_NOARGS, nullptr},
+    {"is_nonzero", Seen<"is_nonzero">::of<method_is_nonzero>, METH_NOARGS,
+     "The truth of a tensor of one element."},
+    {"is_signed", Seen<"is_signed">::of<method_is_signed>, METH_NOARGS, nullptr},
+    {"is_floating_point", Seen<"is_floating_point">::of<method_is_floating_point>, METH_NOARGS, nullptr},
+    {"is_complex", Seen<"is_complex">::of<method_is_complex>, METH_NOARGS, nullptr},
+    {"is_inference", Seen<"is_inference">::of<method_is_inference>, METH_NOARGS,
+     "Whether it was made in inference mode."},
+    {"requires_grad_", RL_FAST(Seen<"requires_grad_">::of<method_requires_grad_>),
+     "Sets requires_grad in place; returns self."},
     {"_attributes", method_attributes, METH_NOARGS, "The __dict__, or None where there is none."},
     {"_make_subclass", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(make_subclass)),
      METH_VARARGS | METH_KEYWORDS | METH_STATIC, "_make_subclass(cls, data, require_grad=False)"},
     {nullptr, nullptr, 0, nullptr}};
 
 PyGetSetDef tensor_properties[] = {
-    {"shape", get_shape, nullptr, "The sizes, a torch.Size.", nullptr},
-    {"dtype", get_dtype, nullptr, "The element type.", nullptr},
-    {"device", get_device, nullptr, "Where the memory is.", nullptr},
-    {"ndim", get_ndim, nullptr, "The number of dimensions.", nullptr},
-    {"requires_grad", get_requires_grad, set_requires_grad, "Whether operators on it are recorded.", nullptr},
-    {"is_leaf", get_is_leaf, nullptr, "Whether no operator of a graph made it.", nullptr},
-    {"grad", get_grad, set_grad, "The gradient that backward() has accumulated, or None.", nullptr},
-    {"data", get_data, set_data, "The same memory outside of any graph.", nullptr},
-    {"T", get_transpose, nullptr, "The dimensions in the other order.", nullptr},
-    {"mT", get_matrix_transpose, nullptr, "The last two dimensions changed for each other.", nullptr},
-    {"H", get_conjugate_transpose, nullptr, "The transpose of a matrix; of a complex one also conjugated.",
+    {"shape", Seen<"shape">::get<get_shape>, nullptr, "The sizes, a torch.Size.", nullptr},
+    {"dtype", Seen<"dtype">::get<get_dtype>, nullptr, "The element type.", nullptr},
+    {"device", Seen<"device">::get<get_device>, nullptr, "Where the memory is.", nullptr},
+    {"ndim", Seen<"ndim">::get<get_ndim>, nullptr, "The number of dimensions.", nullptr},
+    {"requires_grad", Seen<"requires_grad">::get<get_requires_grad>,
+     Seen<"requires_grad">::set<set_requires_grad>, "Whether operators on it are recorded.", nullptr},
+    {"is_leaf", Seen<"is_leaf">::get<get_is_leaf>, nullptr, "Whether no operator of a graph made it.",
      nullptr},
-    {"mH", get_matrix_adjoint, nullptr,
+    {"grad", Seen<"grad">::get<get_grad>, Seen<"grad">::set<set_grad>,
+     "The gradient that backward() has accumulated, or None.", nullptr},
+    {"data", Seen<"data">::get<get_data>, Seen<"data">::set<set_data>,
+     "The same memory outside of any graph.", nullptr},
+    {"T", Seen<"T">::get<get_transpose>, nullptr, "The dimensions in the other order.", nullptr},
+    {"mT", Seen<"mT">::get<get_matrix_transpose>, nullptr, "The last two dimensions changed for each other.",
+     nullptr},
+    {"H", Seen<"H">::get<get_conjugate_transpose>, nullptr,
+     "The transpose of a matrix; of a complex one also conjugated.", nullptr},
+    {"mH", Seen<"mH">::get<get_matrix_adjoint>, nullptr,
      "The last two dimensions changed for each other; of a complex tensor also conjugated.", nullptr},
-    {"real", get_real, set_part, "The real part, a view; of a real tensor the tensor itself.", nullptr},
-    {"imag", get_imag, set_part, "The imaginary part of a complex tensor, a view.",
-     const_cast<char*>("imaginary")},
-    {"_version", get_version, nullptr, "How often the storage was written.", nullptr},
-    {"itemsize", get_itemsize, nullptr, "Bytes of one element.", nullptr},
-    {"nbytes", get_nbytes, nullptr, "Bytes of all elements.", nullptr},
-    {"_base", get_base, nullptr, "The tensor that this is a view of, or None.", nullptr},
+    {"real", Seen<"real">::get<get_real>, Seen<"real">::set<set_part>,
+     "The real part, a view; of a real tensor the tensor itself.", nullptr},
+    {"imag", Seen<"imag">::get<get_imag>, Seen<"imag">::set<set_part>,
+     "The imaginary part of a complex tensor, a view.", const_cast<char*>("imaginary")},
+    {"_version", Seen<"_version">::get<get_version>, nullptr, "How often the storage was written.", nullptr},
+    {"itemsize", Seen<"itemsize">::get<get_itemsize>, nullptr, "Bytes of one element.", nullptr},
+    {"nbytes", Seen<"nbytes">::get<get_nbytes>, nullptr, "Bytes of all elements.", nullptr},
+    {"_base", Seen<"_base">::get<get_base>, nullptr, "The tensor that this is a view of, or None.", nullptr},
     {"_read_only", get_read_only, nullptr, "Whether in-place writes raise.", nullptr},
-    {"grad_fn", get_none, nullptr,
+    {"grad_fn", Seen<"grad_fn">::get<get_none>, nullptr,
      "The operator that made the tensor: None, until rushlight-autograd is imported.", nullptr},
     {"__dict__", get_dict, PyObject_GenericSetDict, nullptr, nullptr},
     {"__array_priority__", get_array_priority, nullptr, "Above that of NumPy's arrays.", nullptr},
-    {"is_sparse", get_false, nullptr, nullptr, nullptr},
-    {"is_quantized", get_false, nullptr, nullptr, nullptr},
-    {"is_cpu", get_is_cpu, nullptr, nullptr, nullptr},
-    {"is_cuda", get_is_cuda, nullptr, nullptr, nullptr},
-    {"is_meta", get_is_meta, nullptr, nullptr, nullptr},
+    {"is_sparse", Seen<"is_sparse">::get<get_false>, nullptr, nullptr, nullptr},
+    {"is_quantized", Seen<"is_quantized">::get<get_false>, nullptr, nullptr, nullptr},
+    {"is_cpu", Seen<"is_cpu">::get<get_is_cpu>, nullptr, nullptr, nullptr},
+    {"is_cuda", Seen<"is_cuda">::get<get_is_cuda>, nullptr, nullptr, nullptr},
+    {"is_meta", Seen<"is_meta">::get<get_is_meta>, nullptr, nullptr, nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 }  // namespace rushlight::python

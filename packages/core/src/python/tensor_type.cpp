@@ -258,9 +258,9 @@ int add_tensor_type(PyObject* module) {
     slots.push_back({Py_nb_power, reinterpret_cast<void*>(tensor_power)});
     slots.push_back({Py_nb_inplace_power, reinterpret_cast<void*>(tensor_inplace_power)});
     slots.push_back({Py_nb_bool, reinterpret_cast<void*>(tensor_bool)});
-    slots.push_back({Py_nb_int, reinterpret_cast<void*>(tensor_int)});
-    slots.push_back({Py_nb_float, reinterpret_cast<void*>(tensor_float)});
-    slots.push_back({Py_nb_index, reinterpret_cast<void*>(tensor_index)});
+    slots.push_back({Py_nb_int, reinterpret_cast<void*>(Seen<"__int__">::of<tensor_int>)});
+    slots.push_back({Py_nb_float, reinterpret_cast<void*>(Seen<"__float__">::of<tensor_float>)});
+    slots.push_back({Py_nb_index, reinterpret_cast<void*>(Seen<"__index__">::of<tensor_index>)});
     slots.push_back({0, nullptr});
     static PyType_Spec spec{"rushlight_core.Tensor", sizeof(PyTensor), 0,
                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots.data()};

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import inspect
 from typing import Any
 
+import numpy as np
 import pytest
 
 import rushlight_core as core
@@ -232,3 +235,143 @@ def test_as_subclass_and_make_subclass() -> None:
         t.as_subclass(int)
     with pytest.raises(TypeError, match="must be a type"):
         t.as_subclass(3)  # type: ignore[arg-type]
+
+
+# --- members that are no operators ---
+
+PRIVATE = {  # what a class does not see: its own workings, and what is asked of every object
+    "__dict__", "__array_priority__", "__module__", "__doc__", "__new__", "__hash__", "__getattribute__", "__setattr__",
+    "__delattr__", "__weakref__", "__dictoffset__", "__weaklistoffset__", "__torch_function__", "__iter__",
+    "__array_namespace__", "__array_wrap__", "as_subclass", "_make_subclass", "_attributes", "_is_batched", "_read_only",
+}  # fmt: skip
+
+
+def asked() -> list[str]:
+    """What the class was asked for, of properties their names."""
+    names = []
+    for func, *_ in Logging.calls:
+        owner = getattr(func, "__self__", None)
+        names.append(owner.__name__ if func.__name__ in ("__get__", "__set__") else func.__name__)
+    return names
+
+
+PROPERTIES = sorted(
+    name
+    for name, member in vars(core.Tensor).items()
+    if inspect.isgetsetdescriptor(member) and name not in PRIVATE
+)
+
+
+@pytest.mark.parametrize("name", PROPERTIES)
+def test_a_class_sees_properties(name: str) -> None:
+    t = of(Logging, 1, 2).reshape(1, 2)
+    t = core.complex(t, t) if name == "imag" else t
+    Logging.calls.clear()
+    getattr(t, name)
+    assert asked()[0] == name
+    (func, types, args, kwargs) = Logging.calls[0]
+    assert func == getattr(core.Tensor, name).__get__
+    assert (types, args[0] is t, len(args), kwargs) == ((Logging,), True, 1, {})
+
+
+# Methods written by hand that can be called without arguments; operators are seen by the dispatcher.
+METHODS = [
+    "__array__", "__bool__", "__complex__", "__deepcopy__", "__dlpack__", "__dlpack_device__", "__float__", "__format__",
+    "__int__", "__reduce_ex__", "__repr__", "__reversed__", "apply_", "data_ptr", "dim", "dim_order", "element_size",
+    "get_device", "is_complex", "is_contiguous", "is_floating_point", "is_inference", "is_nonzero", "is_pinned", "is_set_to",
+    "is_shared", "is_signed", "item", "map_", "ndimension", "nelement", "new_tensor", "numel", "numpy",
+    "pin_memory", "requires_grad_",
+    "share_memory_", "size", "storage_offset", "stride", "to_dense", "tolist", "type", "untyped_storage",
+]  # fmt: skip
+ARGUMENTS: dict[str, tuple[Any, ...]] = {
+    "__format__": ("",),
+    "__deepcopy__": ({},),
+    "__reduce_ex__": (2,),
+    "apply_": (float,),
+    "is_set_to": (core.ones(1),),
+    "map_": (core.ones(1), lambda x, y: x),
+    "new_tensor": ([1.0],),
+}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_class_sees_methods(name: str) -> None:
+    t = of(Logging, 1)[0] if name in ("__bool__", "__float__", "__format__") else of(Logging, 1)
+    Logging.calls.clear()
+    with contextlib.suppress(RuntimeError, ImportError):  # what needs another package, or a device
+        getattr(t, name)(*ARGUMENTS.get(name, ()))
+    assert asked()[0] == name
+    assert Logging.calls[0][0] == getattr(core.Tensor, name)
+    assert Logging.calls[0][2][0] is t
+
+
+@pytest.mark.parametrize("name", sorted(set(vars(core.Tensor)) - set(PRIVATE)))
+def test_no_method_runs_unseen(name: str) -> None:
+    if not callable(getattr(core.Tensor, name)):
+        return
+    for arguments in ((), (0,), (core.ones(2, 2),), (0, 1), ((2, 2),), (core.float32,)):
+        t = of(Logging, 1, 2, 3, 4).reshape(2, 2)
+        Logging.calls.clear()
+        try:
+            if getattr(t, name)(*arguments) is NotImplemented:
+                continue
+        except Exception:
+            continue
+        assert Logging.calls
+        return
+
+
+def test_python_sees_the_class_too() -> None:
+    t = of(Logging, 1, 2)
+    len(t)
+    core.tensor([0, 1]).as_subclass(Logging)[0].__index__()
+    t.requires_grad = True
+    t.data = core.ones(2)
+    assert asked() == [
+        "__len__",
+        "__getitem__",
+        "__index__",
+        "requires_grad",
+        "data",
+    ]
+    assert len(t) == 2
+
+
+def test_values_of_properties_keep_the_class() -> None:
+    for kind in (Plain, Logging):
+        t = of(kind, 1, 2).view(1, 2)
+        assert type(t.data) is type(t.T) is type(t.mT) is type(t.real) is kind
+        assert type(t.shape) is core.Size
+        assert type(t.numpy()) is np.ndarray
+        assert t.data.data_ptr() == t.data_ptr()
+        t.grad = core.ones(1, 2)
+        assert type(t.grad) is core.Tensor
+    assert type(of(Silent, 1).data) is core.Tensor
+
+
+def test_members_may_be_answered() -> None:
+    class Answer(core.Tensor):
+        @classmethod
+        def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            if func in (core.Tensor.shape.__get__, core.Tensor.size):
+                return ("some", "shape")
+            if func is core.Tensor.__len__:
+                return 7
+            raise ZeroDivisionError
+
+    t = of(Answer, 1)
+    assert t.shape == t.size() == ("some", "shape")
+    assert len(t) == 7
+    with pytest.raises(ZeroDivisionError):
+        t.data
+    with pytest.raises(ZeroDivisionError):
+        t.numpy()
+    with pytest.raises(ZeroDivisionError):
+        t.requires_grad = True
+    with overrides.DisableTorchFunctionSubclass():
+        assert (t.shape, len(t), t.numpy().tolist()) == ((1,), 1, [1.0])
+
+
+def test_a_dtype_of_the_same_name_is_no_function() -> None:
+    assert type(of(Logging, 1).long()) is Logging
+    assert Logging.calls[0][0] == core.Tensor.long

@@ -102,10 +102,35 @@ def _rebuild_buffer(cls: type, data: Tensor, persistent: bool, requires_grad: bo
 
 # --- without a shape ---
 
-# What may be done before the shape is known: moving and converting. Everything else would see an empty tensor.
+# What may be done before the shape is known: moving and converting, and asking for what does not depend on the shape.
+# Everything else would see an empty tensor.
 _CONVERSIONS = frozenset(
     ("to", "cpu", "cuda", "half", "float", "double", "bfloat16", "char", "short", "int", "long", "empty_like")
 )
+_QUESTIONS = frozenset(
+    (
+        "is_floating_point",
+        "is_complex",
+        "is_signed",
+        "is_inference",
+        "get_device",
+        "element_size",
+        "requires_grad_",
+    )
+)
+_PROPERTIES_OF_VALUES = frozenset(("T", "mT", "H", "mH", "real", "imag", "nbytes"))
+
+
+def _name_of(func: Any) -> str:
+    """Of a function or method, or of the property whose value `func` gets or sets."""
+    owner = getattr(func, "__self__", None)
+    return (
+        owner.__name__ if _is_property(func) and owner is not None else getattr(func, "__name__", str(func))
+    )
+
+
+def _is_property(func: Any) -> bool:
+    return type(func).__name__ == "method-wrapper"
 
 
 class UninitializedTensorMixin:
@@ -161,8 +186,11 @@ class UninitializedTensorMixin:
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        name = getattr(func, "__name__", str(func))
-        if name not in _CONVERSIONS:
+        name = _name_of(func)
+        allowed = (
+            name not in _PROPERTIES_OF_VALUES if _is_property(func) else name in _CONVERSIONS | _QUESTIONS
+        )
+        if not allowed:
             raise ValueError(
                 f"{name}(): got {cls.__name__}, which has no shape and no values yet\n"
                 "hint: call the model once, with a batch as it will get: its lazy layers take their sizes from that"
@@ -228,6 +256,8 @@ class UninitializedBuffer(UninitializedTensorMixin, Buffer):
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         # A module puts what conversion returns in the place of a buffer: that must be lazy too.
         result = super().__torch_function__(func, types, args, kwargs)
+        if _is_property(func) or not isinstance(result, Tensor) or result is args[0]:
+            return result
         made = Tensor._make_subclass(cls, result, result.requires_grad)
         made.persistent = args[0].persistent
         return made
