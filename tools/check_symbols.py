@@ -5,7 +5,8 @@
 * a library exports names of rushlight and nothing else, so that it meets no other's copy of a template;
 * only core needs an OpenMP runtime, since a tool that repairs wheels grafts a private one into whoever does;
 * AVX-512 instructions stand only in functions that are reached after the CPU was asked (see
-  Note [Weak symbols of kernels] in packages/core/cmake/CpuKernels.cmake).
+  Note [Weak symbols of kernels] in packages/core/cmake/CpuKernels.cmake);
+* the module that asks for the CPU (Note [The check of the processor]) has no instruction that is not every x86-64's.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ OURS = re.compile(r"^(rushlight_\w+|_ZN[KRO]*9rushlight\w+|_ZT[ISVHW]N9rushlight
 ADDED = re.compile(r"^(_init|_fini|_edata|_end|__bss_start|__odr_asan\w*)$")
 CUDA = re.compile(r"^lib(cuda|cudart|cublas|cublasLt|cudnn\w*|nvrtc|cupti|nccl)\.so")
 WIDE = re.compile(r"%zmm\d|%[xy]mm(1[6-9]|2\d|3[01])\b|%k[0-7]\b")
+# Of AVX, whose names begin with v, and of BMI.
+NEWER = re.compile(r"\t(v[a-z0-9]+|andn|bextr|bls[ir]|bzhi|mulx|pdep|pext|rorx|sarx|shlx|shrx|movbe)\s")
 FUNCTION = re.compile(r"^[0-9a-f]+ <(.*)>:$")
 
 
@@ -59,6 +62,12 @@ def wide_functions(library: Path) -> set[str]:
     return found
 
 
+def newer_instructions(library: Path) -> set[str]:
+    """The names of instructions above the first x86-64."""
+    lines = output("objdump", "-d", "--no-show-raw-insn", str(library))
+    return {match.group(1) for line in lines if (match := NEWER.search(line))}
+
+
 def is_native_build(folder: Path) -> bool:
     """Whether the build is for this machine only, where any instruction may stand anywhere in the kernels."""
     cache = folder / "CMakeCache.txt"
@@ -67,7 +76,7 @@ def is_native_build(folder: Path) -> bool:
 
 def problems(library: Path, native: bool) -> Iterator[str]:
     name = library.name
-    extension = name.startswith("_C.")
+    extension = name.startswith(("_C.", "_cpu."))
     cuda_plugin = name == "librushlight_cuda.so"
     if not extension:
         for symbol in dynamic_symbols(library, "undefined"):
@@ -83,6 +92,8 @@ def problems(library: Path, native: bool) -> Iterator[str]:
             yield f"needs {other}: only librushlight.so may"
         if other.startswith("libdnnl"):
             yield f"needs {other}: oneDNN is opened on first use, under our own name for it"
+    if name.startswith("_cpu.") and (found := newer_instructions(library)):
+        yield f"uses {', '.join(sorted(found))}, before it is known that the CPU has them"
     if not native:
         for function in sorted(wide_functions(library)):
             yield f"uses AVX-512 registers in {function}, which older CPUs reach"

@@ -56,13 +56,17 @@ function(rushlight_shared_library target)
         -Wl,-z,defs -Wl,--exclude-libs,ALL "-Wl,--version-script=${RUSHLIGHT_VERSION_SCRIPT}")
 endfunction()
 
-# rushlight_python_extension(<target> FOLDER <package> RPATH <paths> SOURCES <sources>...): the module <package>._C.
+# rushlight_python_extension(<target> FOLDER <package> RPATH <paths> SOURCES <sources>... [NAME <name>]): the module
+# <package>._C, or <package>.<name>.
 function(rushlight_python_extension target)
-    cmake_parse_arguments(PARSE_ARGV 1 arg "" "FOLDER;RPATH" "SOURCES")
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "FOLDER;RPATH;NAME" "SOURCES")
+    if(NOT arg_NAME)
+        set(arg_NAME _C)
+    endif()
     Python_add_library(${target} MODULE WITH_SOABI ${arg_SOURCES})
     rushlight_native_target(${target})
     set_target_properties(${target} PROPERTIES
-        OUTPUT_NAME _C LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/${arg_FOLDER}"
+        OUTPUT_NAME ${arg_NAME} LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/${arg_FOLDER}"
         INSTALL_RPATH "${arg_RPATH}" BUILD_WITH_INSTALL_RPATH ON)
     target_link_options(${target} PRIVATE -Wl,--exclude-libs,ALL)
     install(TARGETS ${target} LIBRARY DESTINATION .)

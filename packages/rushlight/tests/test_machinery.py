@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
+import os
+import pkgutil
+import subprocess
+import sys
 import warnings
 from typing import Any
 
@@ -27,11 +32,138 @@ def test_switches_of_backends() -> None:
     assert cudnn.is_available() == torch.cuda.is_available()
     assert not torch.backends.mps.is_available()
     assert not torch.backends.mkl.is_available()
-    assert isinstance(torch.backends.mkldnn.is_available(), bool)
     assert torch.backends.openmp.is_available()
-    assert torch.backends.cpu.get_cpu_capability() in ("AVX512", "AVX2", "DEFAULT")
-    with torch.backends.mkldnn.flags(enabled=False):
-        assert not torch.backends.mkldnn.enabled
+
+
+def in_a_process(code: str, **environment: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", f"import rushlight as torch\n{code}"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, **environment},
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_what_computes_on_the_cpu_is_told() -> None:
+    code = "print(torch.backends.cpu.get_cpu_capability(), torch.backends.mkldnn.is_available())"
+    told = torch.backends.cpu.get_cpu_capability()
+    assert told in ("AVX512", "AVX2")
+    found = torch.backends.mkldnn.is_available()
+    assert in_a_process(code) == f"{told} {found}"
+    assert in_a_process(code, RUSHLIGHT_COMPUTE="plain") == f"{told} False"
+    chosen = {"RUSHLIGHT_CPU_CAPABILITY": told.lower()}
+    assert in_a_process(code, **chosen) == f"{told} {found}"
+
+
+@pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="built without oneDNN")
+def test_onednn_can_be_switched_off() -> None:
+    code = (
+        "x, w = torch.ones(1, 8, 16, 16), torch.ones(8, 8, 3, 3)\n"
+        "{switch}\n"
+        "torch.conv2d(x, w)\n"
+        "print('librushlight_dnnl' in open('/proc/self/maps').read())"
+    )
+    assert in_a_process(code.format(switch="")) == "True"
+    assert in_a_process(code.format(switch="torch.backends.mkldnn.enabled = False")) == "False"
+    mkldnn = torch.backends.mkldnn
+    x, w = torch.randn(1, 4, 8, 8), torch.randn(4, 4, 3, 3)
+    with mkldnn.flags(enabled=False):
+        assert not mkldnn.enabled
+        plain = torch.conv2d(x, w)
+    assert mkldnn.enabled
+    assert torch.allclose(torch.conv2d(x, w), plain, atol=1e-4)
+    with pytest.raises(TypeError, match=r"mkldnn\.enabled: must be a bool"):
+        mkldnn.enabled = 1  # type: ignore[assignment]
+
+
+def kernels_of_attention(**arguments: Any) -> set[str]:
+    q = torch.randn(1, 2, 4, 8)
+    with torch.profiler.profile() as profile:
+        torch.nn.functional.scaled_dot_product_attention(q, q, q, **arguments)
+    return {event.name for event in profile.events()} & {"_attention", "softmax"}
+
+
+def test_the_choice_of_attention_is_told_and_kept() -> None:
+    cuda, backend = torch.backends.cuda, torch.nn.attention.SDPBackend
+    fused, composed = {"_attention"}, {"softmax"}
+    assert kernels_of_attention() == fused
+    for name in ("flash", "mem_efficient", "math", "cudnn"):
+        told, switch = getattr(cuda, f"{name}_sdp_enabled"), getattr(cuda, f"enable_{name}_sdp")
+        assert told()
+        switch(False)
+        assert not told()
+        switch(True)
+        assert told()
+    with torch.nn.attention.sdpa_kernel(backend.MATH):
+        assert (cuda.flash_sdp_enabled(), cuda.math_sdp_enabled()) == (False, True)
+        assert kernels_of_attention() == composed
+    with torch.nn.attention.sdpa_kernel([backend.MATH, backend.FLASH_ATTENTION]):
+        assert kernels_of_attention() == fused
+    with torch.nn.attention.sdpa_kernel([backend.MATH, backend.FLASH_ATTENTION], set_priority=True):
+        assert kernels_of_attention() == composed
+    with torch.nn.attention.sdpa_kernel(backend.EFFICIENT_ATTENTION):
+        assert kernels_of_attention() == fused
+        with pytest.raises(RuntimeError, match="no kernel that is enabled"):
+            kernels_of_attention(dropout_p=0.5)
+    with (
+        torch.nn.attention.sdpa_kernel(backend.CUDNN_ATTENTION),
+        pytest.raises(RuntimeError, match="no kernel"),
+    ):
+        kernels_of_attention()
+    with cuda.sdp_kernel(enable_flash=False, enable_mem_efficient=False):
+        assert kernels_of_attention() == composed
+    assert kernels_of_attention() == fused
+    q = torch.randn(2, 3, 5, 8, dtype=torch.float64)
+    attention = torch.nn.functional.scaled_dot_product_attention
+    with torch.nn.attention.sdpa_kernel(backend.MATH):
+        composed_result = attention(q, q, q, is_causal=True)
+    assert torch.allclose(attention(q, q, q, is_causal=True), composed_result)
+
+
+def test_spawn_is_the_function_whatever_is_imported() -> None:
+    code = (
+        "import rushlight.multiprocessing.spawn\n"
+        "from rushlight.multiprocessing.spawn import ProcessRaisedException as one\n"
+        "mp = torch.multiprocessing\n"
+        "print(callable(mp.spawn), one is mp.ProcessRaisedException)"
+    )
+    assert in_a_process(code) == "True True"
+
+
+def test_a_module_is_imported_under_one_name() -> None:
+    # A package's own path would let modules below it be imported a second time.
+    for module in pkgutil.walk_packages(torch.__path__, "rushlight."):
+        if module.name.rpartition(".")[2] in ("__main__", "_program"):
+            continue
+        found = importlib.import_module(module.name)
+        assert ("/rushlight/" in str(found.__path__)) if hasattr(found, "__path__") else not module.ispkg
+
+
+def test_tracing_runs_the_function_once_and_says_that_nothing_is_recorded() -> None:
+    torch.jit._warned = False
+    seen = []
+
+    def function(x: Any, y: Any = 1) -> Any:
+        seen.append((x, y))
+        return x if x > 0 else -x
+
+    with pytest.warns(UserWarning, match="there is no tracer"):
+        assert torch.jit.trace(function, (2,)) is function
+    assert torch.jit.trace(function, 3) is function
+    assert torch.jit.trace(function, example_kwarg_inputs={"x": 4, "y": 5}) is function
+    assert seen == [(2, 1), (3, 1), (4, 5)]
+    with pytest.raises(RuntimeError, match="needs either example_inputs"):
+        torch.jit.trace(function)
+    with pytest.raises(TypeError, match="unexpected keyword"):
+        torch.jit.trace(function, 1, other=1)  # type: ignore[call-arg]
+    layer = nn.Linear(2, 1)
+    assert torch.jit.trace_module(layer, {"forward": torch.ones(1, 2)}) is layer
+    with pytest.raises(AttributeError, match="missing"):
+        torch.jit.trace_module(layer, {"missing": ()})
 
 
 @no_gpu

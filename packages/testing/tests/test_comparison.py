@@ -38,3 +38,19 @@ def test_make_tensor() -> None:
     assert not t.is_contiguous()
     assert make_tensor((2,), dtype=core.int64, low=1, high=3).tolist() in ([1, 1], [1, 2], [2, 1], [2, 2])
     assert_close(make_tensor(3, dtype=core.float64, seed=2), make_tensor(3, dtype=core.float64, seed=2))
+
+
+def test_layouts_and_classes_are_compared() -> None:
+    class Sub(core.Tensor):
+        pass
+
+    class Other(core.Tensor):
+        layout = core.sparse_coo
+
+    x = core.ones(2)
+    assert_close(x.as_subclass(Sub), x)
+    with pytest.raises(TypeError, match="classes differ: Sub and Tensor"):
+        assert_close(x.as_subclass(Sub), x, allow_subclasses=False)
+    with pytest.raises(AssertionError, match="the layouts differ"):
+        assert_close(x.as_subclass(Other), x)
+    assert_close(x.as_subclass(Other), x, check_layout=False)

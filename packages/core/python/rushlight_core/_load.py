@@ -17,8 +17,10 @@ def load_native(package: str, folders: Sequence[str]) -> ModuleType:
     """Imports `package._C`, after the library of this very package: the linker would take another copy
     that is loaded already, or that LD_LIBRARY_PATH names, for the same library.
 
-    Raises ImportError that says what is wrong: not built, built for another Python, a second copy, ...
+    Raises ImportError that says what is wrong: not built, built for another Python, a second copy, another processor, ...
     """
+    # The processor is asked first: whatever is loaded later may use instructions that it lacks.
+    _check_processor(package, folders)
     library = next((path for f in folders if os.path.exists(path := os.path.join(f, "lib", _LIBRARY))), None)
     try:
         if library:
@@ -28,6 +30,15 @@ def load_native(package: str, folders: Sequence[str]) -> ModuleType:
         return _C
     except (ImportError, OSError) as error:
         raise ImportError(_diagnose(package, folders, library, error)) from error
+
+
+def _check_processor(package: str, folders: Sequence[str]) -> None:
+    try:
+        from . import _cpu
+    except ImportError as error:
+        raise ImportError(_diagnose(package, folders, None, error)) from error
+    if missing := _cpu.missing():
+        raise ImportError(f"{package} could not be imported: it needs a processor with {missing}")
 
 
 def _preload(path: str) -> None:
@@ -73,6 +84,8 @@ def _diagnose(package: str, folders: Sequence[str], library: str | None, error: 
             f"{head}it was built for another Python: found {', '.join(sorted(built))}, this is {here}\n"
             f"hint: {sys.executable} -m pip install --force-reinstall rushlight-core"
         )
+    if "_cpu" in str(error):
+        return f"{head}{error}\nhint: install the package again"
     if library is None:
         return f"{head}{_LIBRARY} is missing beside {built[0]}\nhint: install the package again"
     text = str(error)
@@ -83,6 +96,4 @@ def _diagnose(package: str, folders: Sequence[str], library: str | None, error: 
         hint = "the package was built for a newer C or C++ library than this system's; build it from source"
     elif "cannot open shared object file" in text:
         hint = "a system library is missing; on Debian and Ubuntu: apt install libgomp1 libstdc++6"
-    elif "processor" in text:
-        hint = "rushlight runs on x86-64 processors with AVX2"
     return f"{head}{text}\nhint: {hint}"

@@ -69,8 +69,8 @@ def test_a_damaged_library_is_diagnosed(tmp_path: Path) -> None:
     source = Path(core.__file__).parent
     for path in source.glob("*.py"):
         (package / path.name).write_text(path.read_text())
-    native = Path(core._C.__file__)
-    (package / native.name).write_bytes(native.read_bytes())
+    for native in (Path(core._C.__file__), Path(core._cpu.__file__)):
+        (package / native.name).write_bytes(native.read_bytes())
     (package / "lib" / "librushlight.so").write_bytes(b"not a library")
     code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import rushlight_core"
     done = subprocess.run(
@@ -93,3 +93,20 @@ def test_a_second_copy_is_refused(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "another copy of librushlight.so is loaded" in done.stderr
     assert str(copy) in done.stderr
+
+
+def test_the_processor_is_asked_before_anything_else_is_loaded() -> None:
+    # What a processor without AVX2 answers; `qemu-x86_64 -cpu Nehalem` is one.
+    code = """
+import sys, types
+answer = types.ModuleType("rushlight_core._cpu")
+answer.missing = lambda: "AVX2 and FMA (x86-64-v3)"
+sys.modules["rushlight_core._cpu"] = answer
+try:
+    import rushlight_core
+except ImportError as error:
+    print(error)
+print("librushlight" in open("/proc/self/maps").read())
+"""
+    wanted = "rushlight_core could not be imported: it needs a processor with AVX2 and FMA (x86-64-v3)"
+    assert run(code).splitlines() == [wanted, "False"]

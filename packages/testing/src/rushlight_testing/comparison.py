@@ -40,8 +40,10 @@ def assert_close(
     """Raises AssertionError unless |actual - expected| <= atol + rtol * |expected| for every element.
 
     Compares tensors, numbers, NumPy arrays, and sequences and mappings of them. `rtol` and `atol` go together; left
-    out, they follow from the dtypes. Shapes must agree; dtypes and devices unless their check is off. The error says
-    how many elements differ and where the greatest difference is; `msg` replaces it, or is a function of it.
+    out, they follow from the dtypes. Shapes must agree; dtypes, devices and layouts unless their check is off. The error
+    says how many elements differ and where the greatest difference is; `msg` replaces it, or is a function of it.
+
+    Raises TypeError for what cannot be compared, and, unless `allow_subclasses`, for two tensors of different classes.
     """
     if (rtol is None) != (atol is None):
         raise ValueError("assert_close(rtol, atol): give both or none")
@@ -65,9 +67,12 @@ def assert_close(
             if a is not b:
                 fail(f"{a!r} is not {b!r}", path)
         else:
-            text = _difference(
-                _tensor(a), _tensor(b), rtol, atol, equal_nan, check_device, check_dtype, check_stride
-            )
+            if not allow_subclasses and type(a) is not type(b):
+                raise TypeError(
+                    f"assert_close(allow_subclasses=False): the classes differ: {type(a).__name__} and {type(b).__name__}"
+                )
+            checks = (check_device, check_dtype, check_layout, check_stride)
+            text = _difference(_tensor(a), _tensor(b), rtol, atol, equal_nan, *checks)
             if text:
                 fail(text, path)
 
@@ -99,6 +104,7 @@ def _difference(
     equal_nan: bool,
     check_device: bool,
     check_dtype: bool,
+    check_layout: bool,
     check_stride: bool,
 ) -> str:
     """What is wrong, or an empty text."""
@@ -108,6 +114,8 @@ def _difference(
         return f"the devices differ: {a.device} and {b.device}"
     if check_dtype and a.dtype != b.dtype:
         return f"the dtypes differ: {a.dtype} and {b.dtype}"
+    if check_layout and a.layout != b.layout:
+        return f"the layouts differ: {a.layout} and {b.layout}"
     if check_stride and a.stride() != b.stride():
         return f"the strides differ: {a.stride()} and {b.stride()}"
     if rtol is None or atol is None:

@@ -153,7 +153,7 @@ std::unique_ptr<Primitive> make(const Key& key) {
 
 bool run(KernelContext& ctx, const ConvolutionGeometry& g, Direction direction, ConvolutionOperand in,
          ConvolutionOperand weight, ConvolutionOperand bias, ConvolutionOperand out) {
-    if (!available()) return false;
+    if (!enabled()) return false;
     const ThreadLease lease;
     const Key key{g,
                   direction,

@@ -2,6 +2,7 @@
 
 #include "cpu/onednn/library.h"
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 
@@ -12,6 +13,7 @@ namespace rushlight::cpu::onednn {
 namespace {
 
 rushlight::detail::LazyLibrary library("librushlight_dnnl.so");
+std::atomic<bool> switched_on{true};
 
 Functions load() {
     Functions f;
@@ -35,6 +37,9 @@ bool available() {
     static const bool yes = look();
     return yes;
 }
+
+bool enabled() { return switched_on.load(std::memory_order_relaxed) && available(); }
+void enable(bool on) { switched_on.store(on, std::memory_order_relaxed); }
 
 const Functions& functions() {
     static const Functions loaded = load();

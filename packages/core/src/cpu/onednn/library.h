@@ -8,8 +8,12 @@
 
 namespace rushlight::cpu::onednn {
 
-/// Whether oneDNN is to be used: it was bundled, it loads, and RUSHLIGHT_COMPUTE is not "plain".
+/// Whether oneDNN can be used: it was bundled, it loads, and RUSHLIGHT_COMPUTE is not "plain".
 bool available();
+
+/// Whether it is used where it has a kernel, on at first; and the switch.
+bool enabled();
+void enable(bool on);
 
 // The functions in use, each a member without its prefix.
 // clang-format off

@@ -1,9 +1,11 @@
 // Attention: one kernel for what is common, operators for dropout, uncommon shapes and what is differentiated further. See
 // Note [Watched composites].
+#include <atomic>
 #include <cmath>
 #include <limits>
 
 #include "bodies/attention.h"
+#include "ops/attention_choice.h"
 #include "ops/watched.h"
 #include "rushlight/ops/_attention.h"
 #include "rushlight/ops/_attention_backward.h"
@@ -24,6 +26,20 @@
 #include "rushlight/ops/transpose.h"
 #include "rushlight/ops/unsqueeze.h"
 #include "rushlight/ops/where.h"
+
+namespace rushlight {
+namespace {
+
+std::atomic<bool> may_be_fused{true}, may_be_composed{true};
+
+}  // namespace
+
+void choose_attention(bool fused, bool composed) {
+    may_be_fused.store(fused, std::memory_order_relaxed);
+    may_be_composed.store(composed, std::memory_order_relaxed);
+}
+
+}  // namespace rushlight
 
 namespace rushlight::composites {
 namespace {
@@ -121,7 +137,8 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
             "scaled_dot_product_attention(enable_gqa): %lld heads of key cannot be shared by %lld of query",
             (long long)key.size(-3), (long long)query.size(-3));
     if (dropout_p == 0 && !watched(attn_mask) && !watched_forward(query, key, value) &&
-        is_plain(query, key, value) && (!shared || enable_gqa)) {
+        is_plain(query, key, value) && (!shared || enable_gqa) &&
+        may_be_fused.load(std::memory_order_relaxed)) {
         // (N, L, E) as (N, 1, L, E), (L, E) as (1, 1, L, E).
         const int64_t missing = 4 - query.dim();
         auto full = [&](const Tensor& t) {
@@ -135,6 +152,10 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
         if (missing == 0) return result;
         return missing == 1 ? ops::squeeze(result, kInts<1>) : ops::squeeze(result, kInts<0, 1>);
     }
+    RL_CHECK(
+        may_be_composed.load(std::memory_order_relaxed), throw_runtime,
+        "scaled_dot_product_attention: no kernel that is enabled can compute this call\n"
+        "hint: enable the backend MATH (backends.cuda.enable_math_sdp, nn.attention.sdpa_kernel), which computes all");
     const bool share = enable_gqa && query.dim() >= 3 && key.dim() >= 3;
     Tensor k = share ? share_heads(key, query.size(-3)) : key,
            v = share ? share_heads(value, query.size(-3)) : value;

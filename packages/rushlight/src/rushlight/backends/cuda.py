@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
 import rushlight_core as core
 
-__all__ = ["is_built", "matmul", "preferred_linalg_library", "sdp_kernel"]
+__all__ = [
+    "cudnn_sdp_enabled",
+    "enable_cudnn_sdp",
+    "enable_flash_sdp",
+    "enable_math_sdp",
+    "enable_mem_efficient_sdp",
+    "flash_sdp_enabled",
+    "is_built",
+    "math_sdp_enabled",
+    "matmul",
+    "mem_efficient_sdp_enabled",
+    "preferred_linalg_library",
+    "sdp_kernel",
+]
 
 matmul = SimpleNamespace(
     allow_tf32=False,
@@ -28,26 +42,67 @@ def preferred_linalg_library(backend: Any = None) -> str:
     return "default"
 
 
+# Which ways of computing attention are enabled, in the whole process. There are two: a kernel that keeps no matrix of
+# scores, under two of PyTorch's names, and operators. cuDNN computes none on the CPU.
+_sdp = {"flash": True, "mem_efficient": True, "math": True, "cudnn": True}
+
+
+def _enable_sdp(**wanted: bool) -> None:
+    _sdp.update({name: bool(value) for name, value in wanted.items()})
+    core._C._choose_attention(_sdp["flash"] or _sdp["mem_efficient"], _sdp["math"])
+
+
 def flash_sdp_enabled() -> bool:
-    """Whether attention keeps no matrix of all pairs: it never does."""
-    return True
+    """Whether attention may be computed by the kernel that keeps no matrix of scores, as FLASH_ATTENTION."""
+    return _sdp["flash"]
 
 
-mem_efficient_sdp_enabled = math_sdp_enabled = cudnn_sdp_enabled = flash_sdp_enabled
+def mem_efficient_sdp_enabled() -> bool:
+    """Whether attention may be computed by the kernel that keeps no matrix of scores, as EFFICIENT_ATTENTION."""
+    return _sdp["mem_efficient"]
+
+
+def math_sdp_enabled() -> bool:
+    """Whether attention may be computed by operators: products of matrices and a softmax."""
+    return _sdp["math"]
+
+
+def cudnn_sdp_enabled() -> bool:
+    """Whether attention may be computed by cuDNN, where there is a GPU."""
+    return _sdp["cudnn"]
 
 
 def enable_flash_sdp(enabled: bool) -> None:
-    """Accepted: there is one way of computing attention."""
+    """Set what `flash_sdp_enabled` says. The kernel is off when this and `enable_mem_efficient_sdp` are."""
+    _enable_sdp(flash=enabled)
 
 
-enable_mem_efficient_sdp = enable_math_sdp = enable_cudnn_sdp = enable_flash_sdp
+def enable_mem_efficient_sdp(enabled: bool) -> None:
+    """Set what `mem_efficient_sdp_enabled` says. The kernel is off when this and `enable_flash_sdp` are."""
+    _enable_sdp(mem_efficient=enabled)
 
 
+def enable_math_sdp(enabled: bool) -> None:
+    """Set what `math_sdp_enabled` says. Without it, calls that the kernel cannot compute raise RuntimeError."""
+    _enable_sdp(math=enabled)
+
+
+def enable_cudnn_sdp(enabled: bool) -> None:
+    """Set what `cudnn_sdp_enabled` says."""
+    _enable_sdp(cudnn=enabled)
+
+
+@contextmanager
 def sdp_kernel(
     enable_flash: bool = True,
     enable_math: bool = True,
     enable_mem_efficient: bool = True,
     enable_cudnn: bool = True,
-) -> AbstractContextManager[None]:
-    """Accepted: there is one way of computing attention."""
-    return nullcontext()
+) -> Iterator[None]:
+    """The switches within a block; PyTorch has `nn.attention.sdpa_kernel` in its place."""
+    before = dict(_sdp)
+    _enable_sdp(flash=enable_flash, math=enable_math, mem_efficient=enable_mem_efficient, cudnn=enable_cudnn)
+    try:
+        yield
+    finally:
+        _enable_sdp(**before)

@@ -6,6 +6,7 @@ program could do, `save` and `load`, raises NotImplementedError. Decision 0023 h
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, NoReturn, TypeVar
@@ -87,16 +88,73 @@ def script(
     return obj
 
 
-def trace(func: T, example_inputs: Any = None, *args: Any, **options: Any) -> T:
-    """`func` as it is: for other inputs, too, it does what its code says, not what was done for `example_inputs`."""
+def trace(
+    func: T,
+    example_inputs: Any = None,
+    optimize: Any = None,
+    check_trace: bool = True,
+    check_inputs: Any = None,
+    check_tolerance: float = 1e-5,
+    strict: bool = True,
+    *,
+    example_kwarg_inputs: dict[str, Any] | None = None,
+) -> T:
+    """`func` as it is, after one call with the example inputs. Warns once that nothing is recorded.
+
+    For other inputs, too, it does what its code says, not what was done for `example_inputs`: branches are taken anew.
+    There is no second program to check or to optimise, so `optimize`, `check_*` and `strict` have nothing to act on.
+
+    Args:
+        func: a function or a module.
+        example_inputs: a tuple of positional arguments, or one that is no tuple.
+        example_kwarg_inputs: arguments by name, in their place.
+
+    Raises:
+        TypeError: `func` cannot be called.
+        RuntimeError: no example inputs are given.
+    """
     if not callable(func):
         raise TypeError(f"jit.trace(func): needs a function or a module, got {type(func).__name__}")
+    if (example_inputs is None) == (example_kwarg_inputs is None):
+        raise RuntimeError("jit.trace(): needs either example_inputs or example_kwarg_inputs")
+    _warn_that_nothing_is_recorded()
+    if example_kwarg_inputs is not None:
+        func(**example_kwarg_inputs)
+    else:
+        func(*(example_inputs if _is(example_inputs, (tuple, list)) else (example_inputs,)))
     return func
 
 
-def trace_module(mod: T, inputs: Any, *args: Any, **options: Any) -> T:
-    """`mod` as it is."""
+def trace_module(
+    mod: T,
+    inputs: dict[str, Any],
+    optimize: Any = None,
+    check_trace: bool = True,
+    check_inputs: Any = None,
+    check_tolerance: float = 1e-5,
+    strict: bool = True,
+) -> T:
+    """`mod` as it is, after one call of each of its methods that `inputs` names, with these inputs; see :func:`trace`."""
+    if not _is(inputs, dict):
+        raise AttributeError(f"jit.trace_module(inputs): must be a dict, got {type(inputs).__name__}")
+    _warn_that_nothing_is_recorded()
+    for name, arguments in inputs.items():
+        method = mod if name == "forward" else getattr(mod, name)
+        method(*(arguments if _is(arguments, (tuple, list)) else (arguments,)))  # type: ignore[operator]
     return mod
+
+
+_warned = False
+
+
+def _warn_that_nothing_is_recorded() -> None:
+    global _warned
+    if not _warned:
+        _warned = True
+        warnings.warn(
+            "jit.trace: there is no tracer of programs; the function runs as Python, and takes its branches anew",
+            stacklevel=3,
+        )
 
 
 def script_if_tracing(fn: T) -> T:

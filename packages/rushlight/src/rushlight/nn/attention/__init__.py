@@ -1,4 +1,4 @@
-"""Which kernel computes `scaled_dot_product_attention`: accepted, as there is one, which keeps no matrix of scores."""
+"""Which way `scaled_dot_product_attention` is computed: by a kernel that keeps no matrix of scores, or by operators."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ WARN_FOR_UNFUSED_KERNELS = False
 
 
 class SDPBackend(IntEnum):
-    """Names of kernels."""
+    """Names of ways to compute attention: FLASH_ATTENTION and EFFICIENT_ATTENTION are one kernel here, MATH is operators,
+    and CUDNN_ATTENTION and OVERRIDEABLE compute nothing on the CPU."""
 
     ERROR = -1
     MATH = 0
@@ -24,10 +25,14 @@ class SDPBackend(IntEnum):
 
 @contextmanager
 def sdpa_kernel(backends: SDPBackend | Iterable[SDPBackend], set_priority: bool = False) -> Iterator[None]:
-    """A block, or a decorator, that chooses among kernels; the result is the same.
+    """A block, or a decorator, in which attention is computed in one of these ways only, in the whole process.
+
+    Args:
+        backends: one or several; of several that can compute a call the kernel is taken.
+        set_priority: take the first of them that can compute a call instead. MATH can compute all.
 
     Raises:
-        TypeError: `backends` holds something else than names of kernels.
+        TypeError: `backends` holds something else than members of SDPBackend.
     """
     chosen = [backends] if isinstance(backends, SDPBackend) else list(backends)
     for backend in chosen:
@@ -35,4 +40,16 @@ def sdpa_kernel(backends: SDPBackend | Iterable[SDPBackend], set_priority: bool 
             raise TypeError(
                 f"sdpa_kernel(backends): needs members of SDPBackend, got {type(backend).__name__}"
             )
-    yield
+    from rushlight.backends import cuda
+
+    fused = (SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION)
+    if set_priority and SDPBackend.MATH in chosen:
+        before_math = chosen[: chosen.index(SDPBackend.MATH)]
+        chosen = [b for b in chosen if b not in fused or b in before_math]
+    with cuda.sdp_kernel(
+        enable_flash=SDPBackend.FLASH_ATTENTION in chosen,
+        enable_math=SDPBackend.MATH in chosen,
+        enable_mem_efficient=SDPBackend.EFFICIENT_ATTENTION in chosen,
+        enable_cudnn=SDPBackend.CUDNN_ATTENTION in chosen,
+    ):
+        yield

@@ -1,0 +1,33 @@
+// rushlight_core._cpu: whether this processor can run the rest, asked before the rest is loaded.
+//
+// Note [The check of the processor]
+// Everything else is compiled for x86-64-v3, and the dynamic linker runs the static initialisers of a library before anything
+// of it can be asked. So the question is a module of its own, which is compiled for any x86-64 (its name ends in _baseline,
+// see RushlightNative.cmake) and links to nothing of ours. `tools/check_symbols.py` looks for AVX instructions in it.
+#define Py_LIMITED_API 0x030b0000
+#include <Python.h>
+
+namespace {
+
+// The builtins ask cpuid, and XGETBV whether the system saves the registers.
+bool has_v3() {
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
+           __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("f16c") &&
+           __builtin_cpu_supports("lzcnt") && __builtin_cpu_supports("movbe");
+}
+
+// missing(): what this processor lacks to run this build, or None.
+PyObject* missing(PyObject*, PyObject*) {
+    __builtin_cpu_init();
+    if (!has_v3()) return PyUnicode_FromString("AVX2 and FMA (x86-64-v3)");
+    Py_INCREF(Py_None);
+    return Py_None;
+}
+
+PyMethodDef functions[] = {{"missing", missing, METH_NOARGS, nullptr}, {nullptr, nullptr, 0, nullptr}};
+PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, "_cpu", nullptr, 0, functions, nullptr, nullptr, nullptr, nullptr};
+
+}  // namespace
+
+PyMODINIT_FUNC PyInit__cpu() { return PyModule_Create(&definition); }
