@@ -1,0 +1,39 @@
+"""Every operator's example runs, and gives the result that it shows."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+import rushlight_core as core
+from rushlight_core import codegen
+from rushlight_core.codegen.loader import load_ops
+
+EXAMPLES = {
+    op.name: op.example for op in load_ops(Path(codegen.__file__).parent.parent / "ops") if op.example
+}
+NUMBER = re.compile(r"(?<![\w.])-?\d+\.?\d*(?:e[+-]?\d+)?")
+
+
+def text_and_numbers(shown: str) -> tuple[str, list[float]]:
+    """The text without its numbers and spaces, and the numbers: their last digits depend on the processor."""
+    shown = re.sub(r"\s+", " ", shown)
+    return NUMBER.sub("#", shown).replace(" ", ""), [float(n) for n in NUMBER.findall(shown)]
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_example(name: str) -> None:
+    code, _, shown = EXAMPLES[name].strip().partition("  # ")
+    names = {"torch": core}
+    program = ast.parse(code)
+    last = program.body.pop()
+    exec(compile(program, name, "exec"), names)
+    assert isinstance(last, ast.Expr)
+    result = repr(eval(compile(ast.Expression(last.value), name, "eval"), names))
+    if shown:
+        found, wanted = text_and_numbers(result), text_and_numbers(shown)
+        assert found[0] == wanted[0]
+        assert found[1] == pytest.approx(wanted[1], rel=1e-3, abs=1e-5)
