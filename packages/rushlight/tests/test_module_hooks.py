@@ -68,3 +68,25 @@ def test_backward_hooks_of_a_network_run_from_its_last_layer_to_its_first():
         module.register_full_backward_hook(lambda m, gi, go, name=name: seen.append(name))
     net(torch.ones(1, 2, requires_grad=True)).sum().backward()
     assert seen == ["2", "1", "0", ""]
+
+
+def test_backward_hooks_of_all_modules():
+    from rushlight.nn.modules.module import (
+        register_module_full_backward_hook,
+        register_module_full_backward_pre_hook,
+    )
+
+    model = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
+    order = []
+    model[0].register_full_backward_hook(lambda m, gi, go: order.append("own"))
+    with (
+        register_module_full_backward_pre_hook(lambda m, go: order.append(f"before {type(m).__name__}")),
+        register_module_full_backward_hook(lambda m, gi, go: order.append(f"after {type(m).__name__}")),
+    ):
+        model(torch.ones(1, 2, requires_grad=True)).sum().backward()
+    assert order == [
+        "before Sequential", "before ReLU", "after ReLU", "before Linear", "after Linear", "own", "after Sequential",
+    ]  # fmt: skip
+    order.clear()
+    model(torch.ones(1, 2, requires_grad=True)).sum().backward()
+    assert order == ["own"]

@@ -76,6 +76,76 @@ class _NoHooks(HookTable):
 NO_HOOKS = _NoHooks()
 
 
+class _GlobalHooks(HookTable):
+    """Hooks of every module. While there is one, all modules look at their hooks; else they pay nothing for it."""
+
+    __slots__ = ()
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        super().__setitem__(key, value)
+        Hooks._hooked = True
+
+    def pop(self, key: Any, *default: Any) -> Any:
+        value = super().pop(key, *default)
+        Hooks._hooked = any(_GLOBAL_TABLES)
+        return value
+
+
+_global_forward_pre_hooks = _GlobalHooks()
+_global_forward_hooks = _GlobalHooks()
+_global_forward_hooks_with_kwargs = HookTable()
+_global_forward_hooks_always_called = HookTable()
+_global_backward_pre_hooks = _GlobalHooks()
+_global_backward_hooks = _GlobalHooks()
+_GLOBAL_TABLES = (
+    _global_forward_pre_hooks,
+    _global_forward_hooks,
+    _global_backward_pre_hooks,
+    _global_backward_hooks,
+)
+
+
+def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call `hook(module, args)` before every forward of every module, before the module's own hooks.
+
+    What it returns, unless None, replaces the positional arguments.
+    """
+    return _global_forward_pre_hooks.add(hook)
+
+
+def register_module_forward_hook(
+    hook: Callable[..., Any], *, with_kwargs: bool = False, always_call: bool = False
+) -> RemovableHandle:
+    """Call `hook(module, args, output)` after every forward of every module, before the module's own hooks.
+
+    Arguments and results are those of :meth:`Module.register_forward_hook`.
+    """
+    marked = [
+        table
+        for table, wanted in (
+            (_global_forward_hooks_with_kwargs, with_kwargs),
+            (_global_forward_hooks_always_called, always_call),
+        )
+        if wanted
+    ]
+    return _global_forward_hooks.add(hook, extra=tuple(marked))
+
+
+def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call `hook(module, grad_output)` of every module; see :meth:`Module.register_full_backward_pre_hook`."""
+    return _global_backward_pre_hooks.add(hook)
+
+
+def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call `hook(module, grad_input, grad_output)` of every module; see :meth:`Module.register_full_backward_hook`."""
+    return _global_backward_hooks.add(hook)
+
+
+def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """The older name of :func:`register_module_full_backward_hook`."""
+    return register_module_full_backward_hook(hook)
+
+
 class Hooks:
     """The part of Module that registers hooks and runs them."""
 
@@ -157,16 +227,21 @@ class Hooks:
         # Lists, because a hook may register or remove hooks.
         called: set[int] = set()
         try:
-            for key, hook in list(self._forward_pre_hooks.items()):
+            for key, hook in [*_global_forward_pre_hooks.items(), *self._forward_pre_hooks.items()]:
                 args, kwargs = self._run_pre_hook(key, hook, args, kwargs)
             gate = None
-            if self._backward_hooks or self._backward_pre_hooks:
+            if (
+                self._backward_hooks
+                or self._backward_pre_hooks
+                or _global_backward_hooks
+                or _global_backward_pre_hooks
+            ):
                 gate = BackwardGate(self)
                 args = gate.enter(args)
             result = self.forward(*args, **kwargs)  # type: ignore[attr-defined]
-            for key, hook in list(self._forward_hooks.items()):
+            for key, hook in [*_global_forward_hooks.items(), *self._forward_hooks.items()]:
                 called.add(key)
-                if key in self._forward_hooks_with_kwargs:
+                if key in self._forward_hooks_with_kwargs or key in _global_forward_hooks_with_kwargs:
                     replacement = hook(self, args, kwargs, result)
                 else:
                     replacement = hook(self, args, result)
@@ -196,11 +271,12 @@ class Hooks:
         )
 
     def _run_cleanup_hooks(self, called: set[int], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        for key, hook in list(self._forward_hooks.items()):
-            if key not in self._forward_hooks_always_called or key in called:
+        for key, hook in [*_global_forward_hooks.items(), *self._forward_hooks.items()]:
+            always = key in self._forward_hooks_always_called or key in _global_forward_hooks_always_called
+            if not always or key in called:
                 continue
             try:
-                if key in self._forward_hooks_with_kwargs:
+                if key in self._forward_hooks_with_kwargs or key in _global_forward_hooks_with_kwargs:
                     hook(self, args, kwargs, None)
                 else:
                     hook(self, args, None)
@@ -264,16 +340,19 @@ class BackwardGate:
         # A named tuple takes its fields one by one.
         return type(result)(*passed) if hasattr(result, "_fields") else tuple(passed)
 
+    def _backward_hooks(self) -> list[Any]:
+        return [*_global_backward_hooks.values(), *self.module._backward_hooks.values()]
+
     def _outputs_ready(self, grads: tuple[Any, ...], positions: list[int], count: int) -> tuple[Any, ...]:
         full: list[Any] = [None] * count
         for i, grad in zip(positions, grads, strict=True):
             full[i] = grad
         current = tuple(full)
-        for hook in list(self.module._backward_pre_hooks.values()):
+        for hook in [*_global_backward_pre_hooks.values(), *self.module._backward_pre_hooks.values()]:
             current = _replaced(hook(self.module, current), current, "grad_output", self.module)
         self.grad_output = current
         if not self.watches_inputs:  # no input will get a gradient: this is the moment
-            for hook in list(self.module._backward_hooks.values()):
+            for hook in self._backward_hooks():
                 if hook(self.module, (None,) * self.count, current) is not None:
                     raise RuntimeError(
                         f"backward hook of {type(self.module).__name__}: it returned gradients, "
@@ -286,7 +365,7 @@ class BackwardGate:
         for i, grad in zip(self.inputs, grads, strict=True):
             full[i] = grad
         current = tuple(full)
-        for hook in list(self.module._backward_hooks.values()):
+        for hook in self._backward_hooks():
             result = hook(self.module, current, self.grad_output)
             current = _replaced(result, current, "grad_input", self.module)
         return tuple(current[i] for i in self.inputs)

@@ -53,7 +53,7 @@ def _infer_parameters(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
         or module._backward_hooks
         or module._backward_pre_hooks
     ):
-        module._hooked = False  # it is called as quickly as any other from now on
+        module.__dict__.pop("_hooked", None)  # it is called as quickly as any other from now on
     if module.cls_to_become is not None:
         module.__class__ = module.cls_to_become
 

@@ -1,8 +1,22 @@
-"""Module, by the file that PyTorch has it in."""
+"""Module, by the file that PyTorch has it in, and hooks of all modules."""
 
+from rushlight_nn.hooks import (
+    register_module_backward_hook,
+    register_module_forward_hook,
+    register_module_forward_pre_hook,
+    register_module_full_backward_hook,
+    register_module_full_backward_pre_hook,
+)
 from rushlight_nn.module import Module
 from rushlight_nn.state import IncompatibleKeys as _IncompatibleKeys  # noqa: F401  by the name that programs import
 
-__all__ = ["Module"]
+__all__ = [
+    "Module",
+    "register_module_backward_hook",
+    "register_module_forward_hook",
+    "register_module_forward_pre_hook",
+    "register_module_full_backward_hook",
+    "register_module_full_backward_pre_hook",
+]
 
 _EXTRA_STATE_KEY_SUFFIX = "_extra_state"

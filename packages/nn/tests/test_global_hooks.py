@@ -1,0 +1,83 @@
+"""Hooks of every module."""
+
+from __future__ import annotations
+
+import pytest
+
+import rushlight_core as core
+from rushlight_nn import LazyLinear, Linear, Module, ReLU, Sequential, hooks
+
+
+def test_they_see_every_call_before_the_modules_own() -> None:
+    model = Sequential(Linear(2, 2), ReLU())
+    order: list[str] = []
+    model[1].register_forward_pre_hook(lambda module, args: order.append("own before"))
+    model[1].register_forward_hook(lambda module, args, result: order.append("own after"))
+    with (
+        hooks.register_module_forward_pre_hook(
+            lambda module, args: order.append(f"before {type(module).__name__}")
+        ),
+        hooks.register_module_forward_hook(
+            lambda module, args, result: order.append(f"after {type(module).__name__}")
+        ),
+    ):
+        model(core.ones(1, 2))
+    assert order == [
+        "before Sequential", "before Linear", "after Linear", "before ReLU", "own before", "after ReLU", "own after",
+        "after Sequential",
+    ]  # fmt: skip
+    order.clear()
+    model(core.ones(1, 2))
+    assert order == ["own before", "own after"]
+
+
+def test_modules_pay_for_them_only_while_there_are_some() -> None:
+    layer = Linear(2, 2)
+    assert not layer._hooked
+    first = hooks.register_module_forward_hook(lambda *_: None)
+    second = hooks.register_module_forward_pre_hook(lambda *_: None)
+    assert layer._hooked
+    first.remove()
+    first.remove()
+    assert layer._hooked
+    second.remove()
+    assert not layer._hooked
+
+
+def test_what_they_return_replaces() -> None:
+    layer = Linear(2, 1, bias=False)
+    x = core.ones(1, 2)
+    with hooks.register_module_forward_pre_hook(lambda module, args: (2 * args[0],)):
+        assert core.equal(layer(x), layer.forward(2 * x))
+    with hooks.register_module_forward_hook(lambda module, args, result: -result):
+        assert core.equal(layer(x), -layer.forward(x))
+    with hooks.register_module_forward_hook(
+        lambda module, args, kwargs, result: kwargs["input"], with_kwargs=True
+    ):
+        assert layer(input=x) is x
+
+
+def test_one_that_is_always_called() -> None:
+    class Broken(Module):
+        def forward(self, x: core.Tensor) -> core.Tensor:
+            raise ValueError("broken")
+
+    results: list[object] = []
+    with (
+        hooks.register_module_forward_hook(
+            lambda module, args, result: results.append(result), always_call=True
+        ),
+        pytest.raises(ValueError, match="broken"),
+    ):
+        Broken()(core.ones(1))
+    assert results == [None]
+
+
+def test_a_lazy_module_keeps_calling_them() -> None:
+    layer = LazyLinear(1)
+    seen: list[Module] = []
+    with hooks.register_module_forward_pre_hook(lambda module, args: seen.append(module)):
+        layer(core.ones(1, 2))
+        layer(core.ones(1, 2))
+    assert seen == [layer, layer]
+    assert not layer._hooked
