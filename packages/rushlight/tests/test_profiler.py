@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import threading
 import time
 
@@ -148,3 +150,20 @@ class Slow(Dataset):
     def __getitem__(self, index):
         time.sleep(0.02)
         return torch.ones(2) * index
+
+
+def test_a_program_runs_under_the_profiler(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import sys, rushlight as torch\nprint(sys.argv[1:])\ntorch.ones(2, 2) @ torch.ones(2, 2)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "rushlight.profiler", str(program), "argument"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("['argument']\n")
+    assert "\nmm " in done.stdout

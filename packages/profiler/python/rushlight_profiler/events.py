@@ -10,7 +10,7 @@ from typing import Any
 
 from rushlight_core.seams.profiler import Argument, Event
 
-from .flops import flops_of
+from .flops import CONVOLUTIONS, flops_of
 
 Shapes = list[list[Any]]
 
@@ -316,6 +316,14 @@ class EventList(list[Any]):
         return found
 
 
+def _is_transposed(convolution: FunctionEvent, operators: dict[int, FunctionEvent]) -> bool:
+    """Whether it was called by `conv_transpose1d` or one of its kin; of a backward whether its operator was."""
+    caller = convolution.cpu_parent
+    if caller is not None and caller.kind == "node" and caller.sequence_nr in operators:
+        caller = operators[caller.sequence_nr].cpu_parent
+    return caller is not None and caller.name.startswith("conv_transpose")
+
+
 def build_events(events: Iterable[Event], *, profile_memory: bool, dropped: int) -> EventList:
     """FunctionEvents with their tree, from events in order of time; memory events count for the span that
     they fell in."""
@@ -330,6 +338,8 @@ def build_events(events: Iterable[Event], *, profile_memory: bool, dropped: int)
         if event.parent in spans:
             span.cpu_parent = spans[event.parent]
             span.cpu_parent.cpu_children.append(span)
+        if span.flops and event.name in CONVOLUTIONS and _is_transposed(span, operators):
+            span.flops = flops_of(event, transposed=True)
         if event.sequence and event.kind == "operator":
             operators[event.sequence] = span
         elif event.sequence and event.sequence in operators:

@@ -30,12 +30,32 @@ _BY_SHAPES: dict[str, tuple[int, Callable[[Shape, Shape], int]]] = {
     "dot": (0, lambda a, b: 2 * prod(a)),
 }
 _CONVOLUTIONS = {"conv1d", "conv2d", "conv3d", "convolution"}
+CONVOLUTIONS = {*_CONVOLUTIONS, "convolution_backward"}
+# Of attention: how many products of queries and keys in the depth of queries, and how many in that of values.
+_ATTENTION = {"_attention": (0, 1, 1), "_attention_backward": (1, 3, 2)}
 _ONE_EACH = {"add", "sub", "mul", "div", "add_", "sub_", "mul_", "div_"}
 
 
-def flops_of(event: Event) -> int:
-    """For one call; 0 where it is not known."""
+def flops_of(event: Event, transposed: bool = False) -> int:
+    """For one call; 0 where it is not known.
+
+    Args:
+        event: the call.
+        transposed: whether a convolution is transposed, which its arguments do not say.
+    """
     arguments = event.arguments or ()
+    if event.name in _ATTENTION:
+        first, in_depth, in_values = _ATTENTION[event.name]
+        given = arguments[first : first + 3]
+        query, key, value = [a.shape if isinstance(a, Argument) else () for a in given]
+        if len(query) < 2 or len(key) < 2:
+            return 0
+        return 2 * prod(query[:-1]) * key[-2] * (in_depth * query[-1] + in_values * value[-1])
+    if event.name == "convolution_backward":
+        grad, input, weight = [a.shape if isinstance(a, Argument) else () for a in arguments[:3]]
+        one = 2 * prod(input if transposed else grad) * prod(weight[1:])
+        # That of the weight, and, where it is wanted, that of the input, which is the first result.
+        return one * (2 if event.nbytes else 1) if weight else 0
     if event.name in _BY_SHAPES:
         first, formula = _BY_SHAPES[event.name]
         a, b = [*arguments[first : first + 2], None, None][:2]
@@ -46,5 +66,6 @@ def flops_of(event: Event) -> int:
     results = event.nbytes // ITEM_SIZE[tensor.dtype]
     if event.name in _CONVOLUTIONS:
         weight = arguments[1]
-        return 2 * results * prod(weight.shape[1:]) if isinstance(weight, Argument) else 0
+        places = prod(tensor.shape) if transposed else results
+        return 2 * places * prod(weight.shape[1:]) if isinstance(weight, Argument) else 0
     return results if event.name in _ONE_EACH else 0

@@ -1,4 +1,4 @@
-"""Where the time goes: rushlight_profiler."""
+"""Where the time goes: rushlight_profiler. `python -m rushlight.profiler script.py` runs a program under it."""
 
 import rushlight_profiler as _package
 from rushlight_profiler import *  # noqa: F403
@@ -13,6 +13,14 @@ def kineto_available() -> bool:
 
 TYPE_CHECKING = False  # a checker would take every name for one that is there
 if not TYPE_CHECKING:
+    from rushlight._wrapped import names_of
 
-    def __getattr__(name: str) -> object:
-        return getattr(_package, name)
+    __getattr__ = names_of(_package)
+
+
+if __name__ == "__main__":
+    import sys
+
+    from rushlight_profiler.__main__ import main
+
+    sys.exit(main(sys.argv[1:]))
