@@ -7,6 +7,10 @@ docstring, in this order. Of rushlight the same is looked at in the same way.
 A name is *present* if every documented call of it works here with the same meaning: each of PyTorch's signatures is turned
 into calls (every number of positional arguments, all by name), and each call must bind to one of our signatures, argument
 by argument, with the same defaults for what was left out. What is there and does not bind so is *different*.
+
+Programs also import from modules that no documentation page is about (`torch.nn.modules.padding`), and use members of
+classes: of those only the presence is compared, of every public name of every public module below `AREAS`, and of every
+public member of their classes.
 """
 
 from __future__ import annotations
@@ -15,9 +19,11 @@ import argparse
 import ast
 import importlib
 import inspect
+import pkgutil
 import re
 import sys
 import typing
+import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,8 +38,22 @@ MODULES = (
     "", "Tensor", "linalg", "fft", "special", "random", "autograd", "autograd.functional", "autograd.forward_ad", "func",
     "autograd.graph", "nn", "nn.functional", "nn.init", "nn.utils", "nn.utils.parametrizations",
     "nn.utils.parametrize", "nn.utils.prune", "nn.utils.rnn", "optim", "optim.lr_scheduler",
-    "optim.swa_utils", "distributions", "utils.data", "utils.checkpoint", "utils.dlpack",
+    "optim.swa_utils", "masked", "signal.windows", "distributions", "utils.data", "utils.checkpoint", "utils.dlpack",
 )  # fmt: skip
+
+# Packages of PyTorch whose modules are compared by their names alone, and what of them rushlight does not mean to have:
+# quantisation, pipelines of data, viewers, PyTorch's own build and its test programs.
+AREAS = (
+    "accelerator", "amp", "autograd", "backends", "compiler", "cpu", "distributions", "fft", "func", "functional", "futures",
+    "hub", "library", "linalg", "masked", "multiprocessing", "nn", "optim", "overrides", "profiler", "quasirandom", "random",
+    "serialization", "signal", "special", "storage", "torch_version", "types", "utils",
+)  # fmt: skip
+OUTSIDE = re.compile(
+    r"^(nn\.(intrinsic|qat|quantizable|quantized|backends|cpp)|autograd\.profiler_legacy|backends\.(xeon|quantized|cudnn\.rnn)"
+    r"|utils\.(benchmark|bundled_inputs|cpp_backtrace|data\.(datapipes|graph|graph_settings|backward_compatibility)|hipify|jit"
+    r"|model_dump|serialization|tensorboard|viz|bottleneck|throughput_benchmark|show_pickle|mobile_optimizer|mkldnn|xnnpack"
+    r"|backend_registration|backcompat))(\.|$)"
+)
 
 # Arguments of named, sparse and quantised tensors, and of layouts that only those have: see docs/differences.md.
 FOREIGN_ARGUMENTS = {"names", "layout", "pin_memory"}
@@ -280,7 +300,7 @@ def _module(library: Any, path: str) -> Any:
         return library.Tensor
     try:
         return importlib.import_module(f"{library.__name__}.{path}")
-    except ImportError:
+    except Exception:  # not there, or it needs what is not installed
         return None
 
 
@@ -495,10 +515,107 @@ def shown(signature: inspect.Signature) -> str:
     return f"({', '.join(parts)})"
 
 
+# --- modules and members, by their names alone ---
+
+
+@dataclass
+class Absence:
+    """What of a module is not here: all of it, or some of its names and members of its classes."""
+
+    count: int  # public names and members that PyTorch's module has
+    whole: bool = False
+    names: list[str] = field(default_factory=list)
+    members: list[str] = field(default_factory=list)
+
+
+def modules_below(library: ModuleType, areas: Iterable[str], outside: re.Pattern[str]) -> Iterable[str]:
+    """The paths of the public modules that can be imported."""
+    for area in areas:
+        root = _module(library, area)
+        if root is None:
+            continue
+        found = [area]
+        for info in pkgutil.walk_packages(
+            getattr(root, "__path__", []), f"{root.__name__}.", onerror=lambda name: None
+        ):
+            found.append(info.name.removeprefix(f"{library.__name__}."))
+        for path in found:
+            private = any(part.startswith("_") for part in path.split("."))
+            if not private and not outside.match(path) and _module(library, path) is not None:
+                yield path
+
+
+def names_of_module(module: ModuleType) -> list[str]:
+    """Its public names: those of `__all__`, else what is defined in it."""
+    said = getattr(module, "__all__", None)
+    if said is not None:
+        return sorted({name for name in said if hasattr(module, name)})
+    return sorted(
+        name
+        for name, value in vars(module).items()
+        if not name.startswith("_") and getattr(value, "__module__", None) == module.__name__
+    )
+
+
+def members_of_class(kind: type, library: str, public: set[type]) -> list[str]:
+    """Its public attributes, without those that it inherits from another public class, or from Python's own."""
+    inherited = {base for other in kind.__mro__[1:] if other in public for base in other.__mro__}
+    own = [
+        base
+        for base in kind.__mro__
+        if base not in inherited and (base.__module__ or "").partition(".")[0] == library
+    ]
+    return sorted({name for base in own for name in vars(base) if not name.startswith("_")})
+
+
+def _has_member(kind: Any, member: str) -> bool:
+    """Whether its objects have it: the class does, or a method of the class assigns it."""
+    if hasattr(kind, member):
+        return True
+    for base in getattr(kind, "__mro__", ()):
+        try:
+            source = inspect.getsource(base)
+        except (OSError, TypeError):
+            continue
+        if re.search(rf"\bself\.{member}\b[^=\n]*=[^=]", source):
+            return True
+    return False
+
+
+def absences(
+    theirs: ModuleType, ours: ModuleType, areas: Iterable[str], outside: re.Pattern[str]
+) -> dict[str, Absence]:
+    """For every public module of theirs what is not in ours. A class counts in the first module that shows it."""
+    found: dict[str, Absence] = {}
+    paths = list(modules_below(theirs, areas, outside))
+    modules = [_module(theirs, path) for path in paths]
+    values = [getattr(module, name) for module in modules for name in names_of_module(module)]
+    # Of tensors the table above has every documented member.
+    public = {value for value in values if inspect.isclass(value)} | {getattr(theirs, "Tensor", object)}
+    seen: set[int] = set()
+    for path in paths:
+        module, here = _module(theirs, path), _module(ours, path)
+        names = names_of_module(module)
+        entry = found[path] = Absence(len(names), whole=here is None)
+        for name in names:
+            value = getattr(module, name)
+            if here is not None and not hasattr(here, name):
+                entry.names.append(name)
+            if not inspect.isclass(value) or id(value) in seen or issubclass(value, type):
+                continue
+            seen.add(id(value))
+            members = members_of_class(value, theirs.__name__, public)
+            entry.count += len(members)
+            if here is not None and hasattr(here, name):
+                own = getattr(here, name)
+                entry.members += [f"{name}.{member}" for member in members if not _has_member(own, member)]
+    return found
+
+
 # --- the table ---
 
 
-def page(rows: dict[str, list[Row]], version: str) -> str:
+def page(rows: dict[str, list[Row]], version: str, absent: dict[str, Absence] | None = None) -> str:
     """The text of docs/names.md."""
     lines = [
         "# Names", "",
@@ -528,7 +645,30 @@ def page(rows: dict[str, list[Row]], version: str) -> str:
             names = [f"`{row.name}`" for row in found if row.verdict == verdict]
             if names:
                 lines += ["", f"**{verdict.capitalize()}**: {', '.join(names)}."]
+    if absent is not None:
+        lines += _lines_of_absences(absent)
     return "\n".join([*lines, ""])
+
+
+def _lines_of_absences(absent: dict[str, Absence]) -> list[str]:
+    whole = [path for path, entry in absent.items() if entry.whole]
+    names = sum(len(entry.names) for entry in absent.values())
+    members = sum(len(entry.members) for entry in absent.values())
+    total = sum(entry.count for entry in absent.values())
+    lost = sum(entry.count for entry in absent.values() if entry.whole)
+    lines = [
+        "", "# Modules and members", "",
+        "Public names of PyTorch's modules and public members of their classes, compared by their presence alone: of"
+        f" {total} in {len(absent)} modules, {lost} are in the {len(whole)} modules that are not here, and {names} names and"
+        f" {members} members are missing from modules that are.",
+        "", "**Modules that are not here**: " + (", ".join(f"`{_title(path)}`" for path in whole) or "none") + ".",
+        "", "| module | missing names | missing members |", "|---|---|---|",
+    ]  # fmt: skip
+    for path, entry in absent.items():
+        if entry.names or entry.members:
+            cells = [", ".join(f"`{name}`" for name in part) for part in (entry.names, entry.members)]
+            lines.append(f"| `{_title(path)}` | {cells[0]} | {cells[1]} |")
+    return lines
 
 
 def _title(path: str) -> str:
@@ -539,8 +679,8 @@ def _cell(text: str) -> str:
     return f"`{text}`".replace("|", "\\|") if text else ""
 
 
-def rows_of_libraries() -> tuple[dict[str, list[Row]], str]:
-    """The rows of every module, from the installed libraries."""
+def rows_of_libraries() -> tuple[dict[str, list[Row]], str, dict[str, Absence]]:
+    """The rows of every module, PyTorch's version, and what is absent, from the installed libraries."""
     import torch
 
     import rushlight
@@ -559,7 +699,10 @@ def rows_of_libraries() -> tuple[dict[str, list[Row]], str]:
     for path in MODULES:
         documented = members(torch, path, theirs, {})
         rows[path] = compare(documented, members(rushlight, path, ours, aliases, documented))
-    return rows, torch.__version__.partition("+")[0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of deprecated modules and names
+        absent = absences(torch, rushlight, AREAS, OUTSIDE)
+    return rows, torch.__version__.partition("+")[0], absent
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import inspect
+import re
 from pathlib import Path
+from types import ModuleType
 
 import compare_names
 import pytest
@@ -108,3 +111,52 @@ def test_the_page_counts() -> None:
     assert "| `torch` | 3 | 2 | 0 | 1 |" in page
     assert "**Missing**: `c`." in page
     assert page == compare_names.page(rows, "2.13.0")
+
+
+def library(tmp_path: Path, name: str, files: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    for path, text in files.items():
+        file = tmp_path / name / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return importlib.import_module(name)
+
+
+def test_modules_and_members_are_compared_by_their_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = "class Base:\n    def one(self): ...\n    def two(self): ...\n    def _private(self): ...\n"
+    theirs = library(
+        tmp_path,
+        "their_library",
+        {
+            "__init__.py": "",
+            "nn/__init__.py": f"import os\n{base}class Layer(Base):\n    def three(self): ...\n    def four(self): ...\n",
+            "nn/files.py": "from their_library.nn import Layer\n__all__ = ['Layer', 'function']\ndef function(): ...\n",
+            "nn/old.py": "def gone(): ...\n",
+            "nn/_private.py": "def hidden(): ...\n",
+            "nn/quantized.py": "def outside(): ...\n",
+        },
+        monkeypatch,
+    )
+    ours = library(
+        tmp_path,
+        "our_library",
+        {
+            "__init__.py": "",
+            "nn/__init__.py": "class Base:\n    def one(self): ...\nclass Layer(Base):\n"
+            "    def __init__(self):\n        self.three = 3\n",
+            "nn/files.py": "from our_library.nn import Layer\n",
+        },
+        monkeypatch,
+    )
+    found = compare_names.absences(theirs, ours, ["nn", "none"], re.compile(r"nn\.quantized"))
+    assert set(found) == {"nn", "nn.files", "nn.old"}
+    assert (found["nn"].names, found["nn"].whole) == ([], False)
+    assert found["nn"].members == ["Base.two", "Layer.four"]  # what is inherited counts once
+    assert (found["nn.files"].names, found["nn.files"].members) == (["function"], [])
+    assert found["nn.old"].whole
+    page = compare_names.page({}, "2.13.0", found)
+    assert "**Modules that are not here**: `torch.nn.old`." in page
+    assert "| `torch.nn.files` | `function` |  |" in page
+    assert "| `torch.nn` |  | `Base.two`, `Layer.four` |" in page
