@@ -29,7 +29,12 @@ IMPORTED = {
     "_subclasses.fake_tensor": ["FakeTensor", "is_fake"],
     "_tensor_str": ["PRINT_OPTS", "_tensor_str", "_add_suffixes"],
     "ao.quantization": ["DeQuantStub", "FakeQuantizeBase", "ObserverBase", "QuantStub", "fuse_modules"],
+    "amp.autocast_mode": ["autocast", "custom_fwd"],
+    "amp.grad_scaler": ["GradScaler"],
+    "autograd.anomaly_mode": ["detect_anomaly", "set_detect_anomaly"],
+    "autograd.grad_mode": ["enable_grad", "no_grad", "set_grad_enabled"],
     "autograd.profiler": ["EventList", "emit_nvtx", "profile", "record_function"],
+    "autograd.variable": ["Variable"],
     "cuda": ["CUDAGraph", "Event", "FloatTensor", "Stream", "StreamContext", "graph", "stream"],
     "distributed": [
         "Backend",
@@ -48,7 +53,7 @@ IMPORTED = {
     "distributed.rpc": ["is_available"],
     "distributed.tensor": ["DTensor"],
     "futures": ["Future", "collect_all"],
-    "functional": ["einsum", "norm", "stft", "tensordot"],
+    "functional": ["einsum", "istft", "lu", "norm", "pca_lowrank", "stft", "tensordot", "unravel_index"],
     "fx": ["Graph", "GraphModule", "Interpreter", "Node", "Proxy", "Tracer", "symbolic_trace", "wrap"],
     "fx.experimental.proxy_tensor": ["get_proxy_mode"],
     "fx.node": ["Node"],
@@ -67,20 +72,39 @@ IMPORTED = {
     "nn.attention": ["SDPBackend", "sdpa_kernel"],
     "nn.init": ["_calculate_correct_fan", "_calculate_fan_in_and_fan_out", "_no_grad_trunc_normal_"],
     "nn.modules": ["CrossMapLRN2d", "SyncBatchNorm"],
+    "nn.modules.adaptive": ["AdaptiveLogSoftmaxWithLoss"],
     "nn.modules.batchnorm": ["SyncBatchNorm", "_BatchNorm", "_NormBase"],
+    "nn.modules.channelshuffle": ["ChannelShuffle"],
+    "nn.modules.conv": ["Conv2d", "LazyConv2d", "_ConvNd"],
+    "nn.modules.distance": ["CosineSimilarity", "PairwiseDistance"],
+    "nn.modules.fold": ["Fold", "Unfold"],
     "nn.modules.instancenorm": ["_InstanceNorm"],
-    "nn.modules.module": ["_IncompatibleKeys", "_EXTRA_STATE_KEY_SUFFIX"],
+    "nn.modules.linear_cross_entropy_options": ["LinearCrossEntropyOptions"],
+    "nn.modules.loss": ["LinearCrossEntropyLoss", "_Loss"],
+    "nn.modules.module": [
+        "_EXTRA_STATE_KEY_SUFFIX",
+        "_IncompatibleKeys",
+        "register_module_forward_hook",
+        "register_module_full_backward_hook",
+    ],
+    "nn.modules.padding": ["CircularPad1d", "ReflectionPad2d", "ZeroPad3d"],
+    "nn.modules.pixelshuffle": ["PixelShuffle", "PixelUnshuffle"],
+    "nn.modules.upsampling": ["Upsample", "UpsamplingNearest2d"],
     "nn.parallel": ["DataParallel", "DistributedDataParallel"],
     "nn.parallel.scatter_gather": ["scatter", "gather"],
     "nn.utils.clip_grad": ["clip_grad_norm_"],
+    "nn.utils.init": ["skip_init"],
+    "nn.utils.memory_format": ["convert_conv2d_weight_memory_format"],
     "nn.utils.fusion": ["fuse_conv_bn_eval"],
     "onnx": ["export", "is_in_onnx_export", "register_custom_op_symbolic"],
     "onnx.symbolic_helper": ["parse_args"],
     "optim.adam": ["Adam"],
     "optim.optimizer": ["Optimizer", "ParamsT", "required"],
     "overrides": ["TorchFunctionMode", "handle_torch_function", "has_torch_function"],
+    "profiler.profiler": ["ProfilerAction", "profile", "schedule"],
     "quasirandom": ["SobolEngine"],
     "serialization": ["add_safe_globals", "safe_globals", "save"],
+    "signal.windows.windows": ["bartlett", "kaiser"],
     "storage": ["TypedStorage", "UntypedStorage"],
     "torch_version": ["TorchVersion"],
     "utils._foreach_utils": ["_group_tensors_by_device_and_dtype"],
@@ -102,6 +126,18 @@ def test_what_libraries_import(module: str) -> None:
     for part in module.split("."):
         reached = getattr(reached, part)
     assert reached is found
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["autograd.gradcheck", "multiprocessing.spawn", "nn.utils.spectral_norm", "nn.utils.weight_norm"],
+)
+def test_files_that_have_the_name_of_a_function(path: str) -> None:
+    package, _, name = path.rpartition(".")
+    found = importlib.import_module(f"rushlight.{path}")
+    function = getattr(importlib.import_module(f"rushlight.{package}"), name)
+    assert callable(function)
+    assert getattr(found, name) is function
 
 
 def test_questions_are_answered_and_orders_refused() -> None:

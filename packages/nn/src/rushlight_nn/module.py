@@ -367,6 +367,10 @@ class Module(Traversal, Hooks, State):
         fn(self)
         return self
 
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Leaves the module as it is, and warns the first time: there is no compiler, see `rushlight.compile`."""
+        core.compile(self, *args, **kwargs)
+
     def train(self, mode: bool = True) -> Self:
         """Set training mode (`mode` true) or evaluation mode on the module and its descendants."""
         if not isinstance(mode, bool):

@@ -16,11 +16,3 @@ if not TYPE_CHECKING:
     from rushlight._wrapped import names_of
 
     __getattr__ = names_of(_package)
-
-
-if __name__ == "__main__":
-    import sys
-
-    from rushlight_profiler.__main__ import main
-
-    sys.exit(main(sys.argv[1:]))

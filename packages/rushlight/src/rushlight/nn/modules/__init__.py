@@ -3,21 +3,25 @@
 from rushlight.nn.modules import (
     activation as activation,
 )
+from rushlight.nn.modules import adaptive as adaptive
 from rushlight.nn.modules import (
     batchnorm as batchnorm,
 )
+from rushlight.nn.modules import channelshuffle as channelshuffle
 from rushlight.nn.modules import (
     container as container,
 )
 from rushlight.nn.modules import (
     conv as conv,
 )
+from rushlight.nn.modules import distance as distance
 from rushlight.nn.modules import (
     dropout as dropout,
 )
 from rushlight.nn.modules import (
     flatten as flatten,
 )
+from rushlight.nn.modules import fold as fold
 from rushlight.nn.modules import (
     instancenorm as instancenorm,
 )
@@ -27,6 +31,7 @@ from rushlight.nn.modules import (
 from rushlight.nn.modules import (
     linear as linear,
 )
+from rushlight.nn.modules import linear_cross_entropy_options as linear_cross_entropy_options
 from rushlight.nn.modules import (
     loss as loss,
 )
@@ -36,6 +41,8 @@ from rushlight.nn.modules import (
 from rushlight.nn.modules import (
     normalization as normalization,
 )
+from rushlight.nn.modules import padding as padding
+from rushlight.nn.modules import pixelshuffle as pixelshuffle
 from rushlight.nn.modules import (
     pooling as pooling,
 )
@@ -48,6 +55,7 @@ from rushlight.nn.modules import (
 from rushlight.nn.modules import (
     transformer as transformer,
 )
+from rushlight.nn.modules import upsampling as upsampling
 from rushlight.nn.modules import (
     utils as utils,
 )

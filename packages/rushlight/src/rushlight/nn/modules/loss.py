@@ -1,5 +1,6 @@
 """Losses, by the file that PyTorch has them in."""
 
+from rushlight_nn.layers.linear_cross_entropy import LinearCrossEntropyLoss
 from rushlight_nn.layers.loss import (
     BCELoss,
     BCEWithLogitsLoss,
@@ -39,6 +40,7 @@ __all__ = [
     "HuberLoss",
     "KLDivLoss",
     "L1Loss",
+    "LinearCrossEntropyLoss",
     "MSELoss",
     "MarginRankingLoss",
     "MultiLabelMarginLoss",

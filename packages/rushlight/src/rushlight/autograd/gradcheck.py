@@ -1,0 +1,13 @@
+"""The check of gradients, by the file that PyTorch has it in; loaded when it is first asked for."""
+
+import rushlight_autograd as _package
+
+__all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
+
+TYPE_CHECKING = False  # a checker would take every name for one that is there
+if TYPE_CHECKING:
+    from rushlight_autograd import GradcheckError, gradcheck, gradgradcheck
+else:
+    from rushlight._wrapped import names_of
+
+    __getattr__ = names_of(_package)
