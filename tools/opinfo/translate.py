@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import dis
 import functools
 import types
@@ -170,7 +171,20 @@ class Translator:
         if isinstance(value, (types.FunctionType, types.BuiltinFunctionType, functools.partial)):
             foreign = not (getattr(value, "__module__", None) or "").startswith(theirs.__name__)
             return value if foreign and id(value) not in self._paths else self.callable(value)
+        if dataclasses.is_dataclass(value) and type(value).__module__.startswith(theirs.__name__):
+            fields = [f.name for f in dataclasses.fields(value) if f.init]
+            return self._class(type(value))(**{name: self.value(getattr(value, name)) for name in fields})
+        if isinstance(value, theirs.nn.Module):
+            made = {name: self.value(getattr(value, name)) for name in value.__constants__}
+            return self._class(type(value))(**made)
         return rebuilt(value, self.value)
+
+    def _class(self, kind: type) -> type:
+        """Our class of the same name, in nn or nn.functional."""
+        for place in (self.ours.nn, self.ours.nn.functional):
+            if isinstance(found := getattr(place, kind.__name__, None), type):
+                return found
+        raise AbsentError(kind.__qualname__)
 
     def _module(self, module: types.ModuleType) -> Any:
         root, _, path = module.__name__.partition(".")

@@ -132,6 +132,8 @@ def test_ours_may_be_as_far_from_the_reference_as_theirs() -> None:
     assert not as_near(np.array([1.03, 100.0]), np.array([0.99, 100.0]), reference)
     assert not as_near(np.array([np.nan, 100.0]), np.array([0.5, 100.0]), reference)
     assert not as_near(np.array([5.0]), np.array([0.5]), np.array([np.inf]))
+    assert as_near(np.array([1.0, 100.4]), reference, reference, unit=0.01)
+    assert not as_near(np.array([1.0, 100.6]), reference, reference, unit=0.01)
 
 
 def test_errors_are_caught_alike() -> None:
@@ -190,6 +192,7 @@ def library(name: str, factor: int) -> Any:
         setattr(holder, place.rpartition(".")[2], types.ModuleType(f"{name}.{place}"))
     for kind in ("Tensor", "dtype", "layout", "memory_format", "device"):
         setattr(made, kind, type(kind, (), {"__module__": name}))
+    made.nn.Module = type("Module", (), {"__module__": name})  # type: ignore[attr-defined]
     made.Size = type("Size", (tuple,), {"__module__": name})  # type: ignore[attr-defined]
 
     def scale(x: int) -> int:
@@ -238,6 +241,26 @@ unknown = lambda x: peer.other(x)
     assert translator.callable(scope["seeded"])(1) == 3
     with pytest.raises(AttributeError, match="other"):
         translator.callable(scope["unknown"])(1)
+
+
+def test_options_and_modules_become_ours() -> None:
+    theirs, ours = library("peer", 2), library("own", 3)
+    for root in (theirs, ours):
+        root.nn.Options = dataclass(
+            type("Options", (), {"__module__": root.__name__, "__annotations__": {"size": int}})
+        )
+        module = type("Distance", (root.nn.Module,), {"__constants__": ["p"], "__module__": root.__name__})
+        module.__init__ = lambda self, p: setattr(self, "p", p)  # type: ignore[misc]
+        root.nn.Distance = module
+    translator = Translator(theirs, ours, inner="peer.testing")
+    made = translator.value({"options": theirs.nn.Options(3), "distance": theirs.nn.Distance(2.5)})
+    assert type(made["options"]) is ours.nn.Options
+    assert made["options"].size == 3
+    assert type(made["distance"]) is ours.nn.Distance
+    assert made["distance"].p == 2.5
+    del ours.nn.Distance
+    with pytest.raises(AbsentError, match="Distance"):
+        translator.value(theirs.nn.Distance(1))
 
 
 # --- processes ---
