@@ -29,11 +29,12 @@ class Meant:
     reason: str
     dtype: str = ""
     sample: str = ""  # a part of its description
+    text: str = ""  # a part of what was found
     met: bool = False
 
     def covers(self, d: Difference) -> bool:
         same = self.op == d.op and self.check == d.check
-        return same and self.dtype in ("", d.dtype) and self.sample in d.sample
+        return same and self.dtype in ("", d.dtype) and self.sample in d.sample and self.text in d.text
 
 
 @dataclass

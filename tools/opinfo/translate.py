@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import dis
 import functools
+import inspect
 import types
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -175,8 +176,9 @@ class Translator:
             fields = [f.name for f in dataclasses.fields(value) if f.init]
             return self._class(type(value))(**{name: self.value(getattr(value, name)) for name in fields})
         if isinstance(value, theirs.nn.Module):
-            made = {name: self.value(getattr(value, name)) for name in value.__constants__}
-            return self._class(type(value))(**made)
+            kind = self._class(type(value))
+            known = set(inspect.signature(kind).parameters) & set(value.__constants__)
+            return kind(**{name: self.value(getattr(value, name)) for name in known})
         return rebuilt(value, self.value)
 
     def _class(self, kind: type) -> type:

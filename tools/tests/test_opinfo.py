@@ -68,6 +68,8 @@ def test_a_difference_that_is_not_named_is_left() -> None:
         set(),
     )
     assert [d.check for d in found.left["sub"]] == ["dtype"]
+    assert Meant("sub", "values", "why", text="not 2").covers(rows[0].differences[0])
+    assert not Meant("sub", "values", "why", text="not 3").covers(rows[0].differences[0])
     assert [entry.check for entry in found.stale] == ["dtype"]
     assert found.complete(2) == (0, 1)
 
@@ -134,6 +136,7 @@ def test_ours_may_be_as_far_from_the_reference_as_theirs() -> None:
     assert not as_near(np.array([5.0]), np.array([0.5]), np.array([np.inf]))
     assert as_near(np.array([1.0, 100.4]), reference, reference, unit=0.01)
     assert not as_near(np.array([1.0, 100.6]), reference, reference, unit=0.01)
+    assert as_near(np.array([1.02, 100.0]), np.array([0.99, 100.0]), reference, factor=3.0)
 
 
 def test_errors_are_caught_alike() -> None:
