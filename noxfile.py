@@ -226,6 +226,26 @@ def array_api(session: nox.Session) -> None:
 
 
 @nox.session
+def coverage(session: nox.Session) -> None:
+    """Measure which lines of the Python packages are run by the packages' tests, and write docs/coverage.md."""
+    requirements = dependency_group("coverage")
+    install(session, builder(), everything(), extra="test", requirements=requirements)
+    folder = Path(session.create_tmp()).resolve()
+    measured = ("python", "-P", "-m", "coverage")
+    settings = f"--rcfile={ROOT / 'pyproject.toml'}"
+    environment = {"COVERAGE_FILE": str(folder / "data")}
+    session.run(*measured, "erase", settings, env=environment)
+    for package in everything():
+        tests = str(package.folder / "tests")
+        session.run(
+            *measured, "run", settings, *PYTEST[2:], f"--rootdir={package.folder}", tests, env=environment
+        )
+    session.run(*measured, "combine", "-q", settings, env=environment)
+    session.run(*measured, "json", "-q", settings, "-o", str(folder / "lines.json"), env=environment)
+    session.run("python", "-P", "tools/coverage_table.py", str(folder / "lines.json"))
+
+
+@nox.session
 def swap(session: nox.Session) -> None:
     """Run the second implementation of every seam through the tests of the first."""
     swapped = [package for package in everything() if _marked(package, "swap")]

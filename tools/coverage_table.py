@@ -1,0 +1,80 @@
+"""Writes docs/coverage.md: lines of the Python packages that their tests run (`nox -s coverage`)."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+TABLE = ROOT / "docs" / "coverage.md"
+FEWEST = 10  # lines that are not run, of a file that is named
+
+
+def counts(files: dict[str, Any]) -> dict[str, dict[str, tuple[int, int]]]:
+    """Of each package its files, and how many lines of each were run, of how many.
+
+    Args:
+        files: the entry `files` of what `coverage json` writes.
+    """
+    packages: dict[str, dict[str, tuple[int, int]]] = {}
+    for path, entry in files.items():
+        parts = Path(path).parts
+        # The last one: an editable package lies in a folder of the same name.
+        at = max(i for i, part in enumerate(parts) if part == "rushlight" or part.startswith("rushlight_"))
+        summary = entry["summary"]
+        lines = summary["covered_lines"], summary["num_statements"]
+        packages.setdefault(parts[at], {})["/".join(parts[at + 1 :])] = lines
+    return dict(sorted(packages.items()))
+
+
+def page(packages: dict[str, dict[str, tuple[int, int]]]) -> str:
+    """The text of docs/coverage.md."""
+    lines = [
+        "# Coverage", "",
+        "Lines of the Python packages that the packages' own tests run, written by `nox -s coverage`. All packages are",
+        "installed in one environment; coverage.py measures their tests one package after the other, processes that tests",
+        "start included, and the results are put together. Lines under `if TYPE_CHECKING` and overloads of annotations do",
+        "not count. Tests beside PyTorch, the documentation's examples and the other sessions are not part of it, and C++",
+        "is not measured.",
+        "", "| package | lines | run | % |", "|---|--:|--:|--:|",
+    ]  # fmt: skip
+    all_run = all_lines = 0
+    for package, files in packages.items():
+        run, count = (sum(numbers) for numbers in zip(*files.values(), strict=True))
+        lines.append(f"| `{package}` | {count} | {run} | {_percent(run, count)} |")
+        all_run, all_lines = all_run + run, all_lines + count
+    lines.append(f"| together | {all_lines} | {all_run} | {_percent(all_run, all_lines)} |")
+    lacking = [
+        (count - run, f"`{package}/{name}` ({count - run} of {count})")
+        for package, files in packages.items()
+        for name, (run, count) in files.items()
+        if count - run >= FEWEST
+    ]
+    if lacking:
+        lacking.sort(key=lambda one: (-one[0], one[1]))
+        lines += [
+            "",
+            f"Files with {FEWEST} or more lines that are not run: {', '.join(text for _, text in lacking)}.",
+        ]
+    return "\n".join([*lines, ""])
+
+
+def _percent(run: int, count: int) -> str:
+    return f"{100 * run / count:.1f}" if count else "–"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("lines", type=Path, help="what `coverage json` wrote")
+    options = parser.parse_args(arguments)
+    text = page(counts(json.loads(options.lines.read_text())["files"]))
+    TABLE.write_text(text)
+    print(next(line for line in text.splitlines() if line.startswith("| together")))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
