@@ -59,7 +59,8 @@ class Machine:
         library = self.library
         values = list(one.values) if one.shape else one.values[0]
         made = library.tensor(values, dtype=getattr(library, one.dtype))
-        return made if tuple(made.shape) == one.shape else made.reshape(one.shape)
+        # A copy, since only a tensor that is no view of another may be resized by `out=`.
+        return made if tuple(made.shape) == one.shape else made.reshape(one.shape).clone()
 
     def function(self, path: str) -> Any:
         found = self.library
@@ -159,7 +160,7 @@ class Machine:
         outputs = self._outputs(program, variables)
         seen.final = {n: self.record(t) for n, t in outputs.items()}
         leaves = [variables[one.name] for one in program.inputs if one.requires_grad]
-        made = [t for t in outputs.values() if t.requires_grad and not any(t is leaf for leaf in leaves)]
+        made = [t for t in outputs.values() if t.requires_grad]
         if not leaves or not made:
             return
         seen.failed_at = "backward"

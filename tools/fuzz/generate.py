@@ -29,6 +29,13 @@ def _weighted(rng: random.Random, table: dict[Any, int]) -> Any:
     return rng.choices(list(table), list(table.values()))[0]
 
 
+def _spelled(value: Any) -> list[str]:
+    """The variables of an argument as they are written: `v3[1]`."""
+    found: list[str] = []
+    mapped(value, lambda v: found.append(v.name) if isinstance(v, Ref) else None)
+    return found
+
+
 @dataclass
 class _Draft:
     """A program while it grows."""
@@ -211,6 +218,10 @@ class Generator:
             return True
         self._adopt(made)
         variables = dict(draft.variables)
+        if self._overlaps(call, variables):
+            self._forget(state)
+            draft.made = before
+            return True
         try:
             results = self.machine.bind(call, self.machine.apply(call, variables), variables)
         except Exception:
@@ -230,6 +241,23 @@ class Generator:
         draft.calls.append(call)
         draft.variables = variables
         return True
+
+    def _overlaps(self, call: Call, variables: dict[str, Any]) -> bool:
+        """Whether what a call reads shares memory with what it writes: the result is defined in rushlight only."""
+
+        def places(value: Any) -> list[int]:
+            tensors = [variables[name] for name in _spelled(value) if is_tensor(variables.get(name))]
+            return [
+                t.untyped_storage().data_ptr() for t in tensors if hasattr(t, "untyped_storage") and t.numel()
+            ]
+
+        if call.path == "[]=":
+            return bool(set(places(call.args[:1])) & set(places(call.args[1:])))
+        if "out" in call.kwargs:
+            outs = places(call.kwargs["out"])
+            rest = places((call.args, {n: v for n, v in call.kwargs.items() if n != "out"}))
+            return len(set(outs)) < len(outs) or bool(set(outs) & set(rest))
+        return False
 
     def _forget(self, inputs: int) -> None:
         for one in self.draft.inputs[inputs:]:

@@ -28,6 +28,10 @@ class Known:
         return same and self.kind == d.kind and self.mode in ("", mode) and self.text in d.text
 
 
+def _listed(value: Any) -> list[str]:
+    return value if isinstance(value, list) else [value]
+
+
 def read(entries: Any) -> list[Known]:
     """The table as it was read from YAML.
 
@@ -36,8 +40,8 @@ def read(entries: Any) -> list[Known]:
     """
     table = []
     for entry in entries or []:
-        names = entry["op"] if isinstance(entry["op"], list) else [entry["op"]]
-        table += [Known(**{**entry, "op": name}) for name in names]
+        for op in _listed(entry["op"]):
+            table += [Known(**{**entry, "op": op, "kind": kind}) for kind in _listed(entry["kind"])]
     for one in table:
         if one.kind not in KINDS:
             raise ValueError(f"{one.op}: {one.kind!r} is no kind; there are {', '.join(KINDS)}")

@@ -15,7 +15,7 @@ MODULES = {"linalg_": "linalg", "special_": "special", "fft_": "fft"}
 LEFT_OUT = {
     "data_ptr", "set_", "resize_", "resize_as_", "share_memory_", "pin_memory", "requires_grad_", "retain_grad", "numpy",
     "empty_like", "new_empty", "is_pinned", "is_shared", "storage_offset", "stride", "is_contiguous", "from_file",
-    "is_set_to", "hash_tensor",
+    "is_set_to", "hash_tensor", "dropout", "rrelu",
 }  # fmt: skip
 
 
@@ -130,7 +130,9 @@ def _function(op: Any, libraries: list[Any]) -> str:
     for prefix, module in MODULES.items():
         if op.base.startswith(prefix):
             places = [(module, op.base.removeprefix(prefix))]
-    if "nn" not in op.variants:
+    if any(a.name == "reduction" for a in op.schema.arguments):
+        places = places[:1]  # PyTorch's operators want a number for it, and have another default
+    elif "nn" not in op.variants:
         places.reverse()
     return next(("torch." + ".".join(names) for names in places if _all_have(libraries, *names)), "")
 

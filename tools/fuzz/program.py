@@ -168,7 +168,7 @@ def tensor_text(one: Input) -> str:
         values = "[" + ", ".join(literal(v) for v in one.values) + "]"
     text = f"torch.tensor({values}, dtype=torch.{one.dtype})"
     if len(one.shape) > 1 or 0 in one.shape:
-        text += f".reshape({literal(one.shape)})"
+        text += f".reshape({literal(one.shape)}).clone()"
     return text
 
 
@@ -230,7 +230,7 @@ def _weights_lines() -> list[str]:
 
 def _backward_lines(program: Program) -> list[str]:
     leaves = [one.name for one in program.inputs if one.requires_grad]
-    names = [call.result for call in program.calls if call.path != "[]="]
+    names = [one.name for one in program.inputs] + [c.result for c in program.calls if c.path != "[]="]
     lines = [*_weights_lines(), "", ""]
     lines.append("found, queue = [], [" + ", ".join(names) + "]")
     lines += [

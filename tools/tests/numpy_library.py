@@ -44,6 +44,9 @@ class Tensor:
     def reshape(self, shape: tuple[int, ...]) -> Tensor:
         return Tensor(self.data.reshape(shape))
 
+    def clone(self) -> Tensor:
+        return Tensor(self.data.copy())
+
     def t(self) -> Tensor:
         return Tensor(self.data.T)
 
