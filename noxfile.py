@@ -174,13 +174,14 @@ def opinfo(session: nox.Session) -> None:
 @nox.session(name="against-torch")
 def against_torch(session: nox.Session) -> None:
     """Run what needs PyTorch: the tests named *_against_torch, `compare` for all operators, and a check of docs/names.md."""
-    requirements = [*dependency_group("peer"), "pytest>=8"]
-    install(session, builder(), [GRAPH["rushlight"], GRAPH["testing"]], requirements=requirements)
-    commands = []
+    found = {}
     for package in everything():
         files = sorted(str(path) for path in (package.folder / "tests").rglob("test_*against_torch.py"))
         if files:
-            commands.append((*PYTEST, f"--rootdir={package.folder}", *files))
+            found[package] = files
+    packages = [GRAPH["rushlight"], GRAPH["testing"], *found]
+    install(session, builder(), packages, extra="test", requirements=dependency_group("peer"))
+    commands = [(*PYTEST, f"--rootdir={package.folder}", *files) for package, files in found.items()]
     commands.append(("python", "-P", "tools/compare_names.py", "--check"))
     commands.append(("python", "-P", "tools/compare_results.py", "--processes", str(os.cpu_count() or 1)))
     failed = []
