@@ -10,7 +10,8 @@ import yaml
 
 from .argument_types import TYPE_LISTS
 from .expects import ExpectsError, checks_of
-from .model import KINDS, Op, Sample
+from .model import KINDS, VIEWS, Op, Sample
+from .results import WORDS, ResultError, check_result
 from .schema import SchemaError, parse_schema
 
 
@@ -117,8 +118,11 @@ def _op(path: Path, entry: dict[str, object]) -> Op:
     if variants - VARIANTS:
         raise fail(f"unknown variants {sorted(variants - VARIANTS)}; known are {sorted(VARIANTS)}")
     values["variants"] = variants
+    values["result"] = str(values.get("result", "Compute" if entry["kind"] in WORDS else ""))
     if "types" in values and values["types"] not in TYPE_LISTS:
         raise fail(f"unknown types {values['types']!r}; known are {', '.join(TYPE_LISTS)}")
+    if "view" in values and values["view"] not in VIEWS:
+        raise fail(f"view {values['view']!r} is none of {', '.join(VIEWS)}")
     for key in ("bool_inputs", "castable", "aux", "writes", "synonyms", "rule_only"):
         values[key] = tuple(values.get(key, ()))
     for key in ("bool_inputs", "castable", "writes", "rule_only"):
@@ -141,6 +145,7 @@ def _op(path: Path, entry: dict[str, object]) -> Op:
         raise fail(f"kind {op.kind} has no key 'expects'")
     try:
         checks_of(op)
-    except ExpectsError as error:
+        check_result(op)
+    except (ExpectsError, ResultError) as error:
         raise fail(str(error)) from None
     return op

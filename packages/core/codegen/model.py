@@ -19,6 +19,10 @@ KINDS = {
 }
 
 
+# What decides whether a result is a view: nothing, strides and sizes, or dtypes and other arguments. Left out: none is.
+VIEWS = ("always", "if possible", "by arguments")
+
+
 @dataclass(frozen=True)
 class Sample:
     """Arguments of one generated test, as Python source over the helpers of rushlight_testing.samples."""
@@ -46,7 +50,8 @@ class Op:
     kernel: str = ""  # typed CPU kernel of kind custom; "" = the body's name
     types: str = ""  # entry of TYPE_LISTS, kind pointwise and reduce
     compute: str = "Common"  # pointwise: Common or CommonFloat
-    result: str = "Compute"  # pointwise: Compute or Bool; reduce: Compute, Bool, Sum or Index
+    result: str = ""  # dtypes of the results: a word of kinds pointwise and reduce, else a rule of results.py
+    view: str = ""  # whether results share memory with inputs: one of VIEWS; kind view implies "always"
     check: str = ""  # pointwise: function of src/ops/checks.h that sees the arguments first
     bool_inputs: tuple[str, ...] = ()
     castable: tuple[
@@ -64,7 +69,8 @@ class Op:
         tuple[str, str], ...
     ] = ()  # what is asked of arguments before the body sees them: expects.py
     differentiable: bool = True
-    oracle: str = ""
+    oracle: str = ""  # expression over the arguments as NumPy arrays that gives the results
+    law: str = ""  # where there is no oracle: what holds of `result`, or "uninitialised"
     samples: tuple[Sample, ...] = ()
     errors: tuple[Sample, ...] = ()
 

@@ -145,6 +145,7 @@ Tensor along_many(const char* op, const Tensor& input, std::optional<IntList> s,
                   Norm norm, bool forward) {
     const Places places(op, input, s, dim);
     const Tensor x = places.resize(op, complex_input(op, input));
+    if (places.dims.empty()) return ops::clone(x);
     return ops::_fft_c2c(x, places.dims, scale_of(op, norm, forward, places.count()), forward);
 }
 // Real numbers along the last of the dimensions, then complex ones along the others.
@@ -238,10 +239,10 @@ Tensor shifted(const char* op, const Tensor& input, std::optional<IntList> dim, 
         for (int64_t d = 0; d < input.dim(); ++d) dims.push_back(d);
     }
     for (int64_t d : dims) {
-        const int64_t n = input.sizes()[static_cast<size_t>(d)];
+        const int64_t n = input.dim() == 0 ? 1 : input.sizes()[static_cast<size_t>(d)];
         shifts.push_back(back ? (n + 1) / 2 : n / 2);
     }
-    return dims.empty() ? input : ops::roll(input, shifts, dims);
+    return dims.empty() ? ops::clone(input) : ops::roll(input, shifts, dims);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include "bodies/margin_loss.h"
 #include "ops/pointwise.h"
+#include "rushlight/ops/_to_copy.h"
 #include "rushlight/ops/add.h"
 #include "rushlight/ops/arange.h"
 #include "rushlight/ops/clamp_min.h"
@@ -126,6 +127,7 @@ Tensor poisson_nll_loss(const Tensor& input, const Tensor& target, bool log_inpu
         Tensor large = ops::gt(target, 1), t = ops::where(large, target, 1);
         Tensor stirling = ops::add(ops::sub(ops::mul(t, ops::log(t)), t),
                                    ops::mul(ops::log(ops::mul(t, 2 * std::numbers::pi)), 0.5));
+        if (stirling.dtype() != losses.dtype()) stirling = ops::_to_copy(stirling, losses.dtype());
         losses = ops::add(losses, ops::where(large, stirling, 0));
     }
     return reduce("poisson_nll_loss", losses, reduction);

@@ -71,6 +71,7 @@ Tensor repeat(const Tensor& input, IntList repeats) {
                  to_string(input.sizes()).c_str());
     }
     Tensor spread_out = ops::expand(ops::reshape(input, ones), spread, false);
+    joins = joins && spread_out.numel() > 0;
     return ops::reshape(joins ? spread_out : ops::clone(spread_out, "contiguous"), joined);
 }
 
@@ -94,8 +95,9 @@ Tensor repeat_interleave(const Tensor& input, int64_t repeats, std::optional<int
     RL_CHECK(!__builtin_mul_overflow(length, repeats, &length), throw_runtime,
              "repeat_interleave(repeats): %lld times shape %s has too many elements", (long long)repeats,
              to_string(source.sizes()).c_str());
-    const bool joins = repeats > 1 && source.sizes()[d] > 1;  // as in repeat
+    bool joins = repeats > 1 && source.sizes()[d] > 1;  // as in repeat
     Tensor spread_out = ops::expand(ops::unsqueeze(source, d + 1), spread, false);
+    joins = joins && spread_out.numel() > 0;
     return ops::reshape(joins ? spread_out : ops::clone(spread_out, "contiguous"), joined);
 }
 

@@ -15,11 +15,13 @@ void check(const char* op, const char* name, const Tensor& input, int64_t factor
              op, name, (long long)factor);
 }
 
+// A copy also where the sizes would allow a view.
+Tensor copied(const Tensor& t, IntList sizes) { return ops::reshape(ops::clone(t, "contiguous"), sizes); }
+
 }  // namespace
 
 Tensor pixel_shuffle(const Tensor& input, int64_t r) {
     check("pixel_shuffle", "upscale_factor", input, r);
-    if (r == 1) return ops::clone(input, "contiguous");  // nothing would be copied
     const int64_t channels = input.size(-3), height = input.size(-2), width = input.size(-1);
     RL_CHECK(channels % (r * r) == 0, throw_runtime,
              "pixel_shuffle(input): %lld channels are no multiple of upscale_factor squared, %lld",
@@ -29,12 +31,11 @@ Tensor pixel_shuffle(const Tensor& input, int64_t r) {
     const int64_t split[] = {n, channels / (r * r), r, r, height, width};
     std::vector<int64_t> joined(input.sizes().begin(), input.sizes().end() - 3);
     joined.insert(joined.end(), {channels / (r * r), height * r, width * r});
-    return ops::reshape(ops::permute(ops::reshape(input, split), kInts<0, 1, 4, 2, 5, 3>), joined);
+    return copied(ops::permute(ops::reshape(input, split), kInts<0, 1, 4, 2, 5, 3>), joined);
 }
 
 Tensor pixel_unshuffle(const Tensor& input, int64_t r) {
     check("pixel_unshuffle", "downscale_factor", input, r);
-    if (r == 1) return ops::clone(input, "contiguous");
     const int64_t channels = input.size(-3), height = input.size(-2), width = input.size(-1);
     RL_CHECK(height % r == 0 && width % r == 0, throw_runtime,
              "pixel_unshuffle(input): height %lld and width %lld must be multiples of downscale_factor %lld",
@@ -44,7 +45,7 @@ Tensor pixel_unshuffle(const Tensor& input, int64_t r) {
     const int64_t split[] = {n, channels, height / r, r, width / r, r};
     std::vector<int64_t> joined(input.sizes().begin(), input.sizes().end() - 3);
     joined.insert(joined.end(), {channels * r * r, height / r, width / r});
-    return ops::reshape(ops::permute(ops::reshape(input, split), kInts<0, 1, 3, 5, 2, 4>), joined);
+    return copied(ops::permute(ops::reshape(input, split), kInts<0, 1, 3, 5, 2, 4>), joined);
 }
 
 Tensor channel_shuffle(const Tensor& input, int64_t groups) {
@@ -56,7 +57,7 @@ Tensor channel_shuffle(const Tensor& input, int64_t groups) {
     std::vector<int64_t> split = input.shape();
     split[1] = groups;
     split.insert(split.begin() + 2, channels / groups);
-    return ops::reshape(ops::transpose(ops::reshape(input, split), 1, 2), input.sizes());
+    return copied(ops::transpose(ops::reshape(input, split), 1, 2), input.sizes());
 }
 
 }  // namespace rushlight::composites

@@ -105,7 +105,7 @@ Tensor diff(const Tensor& given, int64_t n, int64_t dim, const Tensor& prepend, 
     }
     for (; n > 0; --n) {
         const int64_t size = t.sizes()[d];
-        if (size == 0) return t;
+        if (size == 0) return ops::clone(t);
         Tensor later = ops::narrow(t, d, 1, size - 1), earlier = ops::narrow(t, d, 0, size - 1);
         t = t.dtype() == DType::Bool ? ops::logical_xor(later, earlier) : ops::sub(later, earlier);
     }

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "bodies/stacking.h"
+#include "ops/pointwise.h"
 #include "rushlight/ops/_to_copy.h"
 #include "rushlight/ops/cat.h"
 #include "rushlight/ops/expand.h"
@@ -74,17 +75,17 @@ Tensor column_stack(TensorList tensors) {
 Tensor block_diag(TensorList tensors) {
     if (tensors.empty()) return make_tensor(kInts<1, 0>, default_dtype());
     int64_t width = 0, before = 0;
-    DType dtype = tensors[0].dtype();
+    const DType dtype = result_dtype(std::vector<TensorOrScalar>(tensors.begin(), tensors.end()));
     for (const Tensor& t : tensors) {
         RL_CHECK(t.dim() <= 2, throw_runtime,
                  "block_diag(tensors): needs tensors of at most 2 dimensions, got one of shape %s",
                  to_string(t.sizes()).c_str());
         width += t.dim() == 0 ? 1 : t.size(-1);
-        dtype = promote(dtype, t.dtype());
     }
     std::vector<Tensor> rows;
     for (const Tensor& t : tensors) {
         Tensor block = atleast_2d(t);
+        if (block.dtype() != dtype) block = ops::_to_copy(block, dtype);
         const int64_t left[] = {block.size(0), before},
                       right[] = {block.size(0), width - before - block.size(1)};
         const Tensor parts[] = {ops::new_zeros(block, left, dtype), block,

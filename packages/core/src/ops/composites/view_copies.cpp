@@ -63,7 +63,7 @@ Tensor unfold_copy(const Tensor& input, int64_t dimension, int64_t size, int64_t
     return copy(ops::unfold(input, dimension, size, step));
 }
 Tensor unsqueeze_copy(const Tensor& input, int64_t dim) { return copy(ops::unsqueeze(input, dim)); }
-Tensor view_copy(const Tensor& input, IntList size) { return copy(ops::view(input, size)); }
+Tensor view_copy(const Tensor& input, IntList size) { return ops::view(copy(input), size); }
 Tensor view_copy_dtype(const Tensor& input, DType dtype) { return copy(ops::view(input, dtype)); }
 std::vector<Tensor> split_copy(const Tensor& input, int64_t split_size, int64_t dim) {
     return copies(ops::split(input, split_size, dim));

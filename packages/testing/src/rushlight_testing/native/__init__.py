@@ -19,7 +19,9 @@ def compile_cpp(source: Path, target: Path, options: Sequence[str] = ()) -> None
     Raises:
         RuntimeError: with the compiler's words, where it fails.
     """
-    include = Path(rushlight_core.__file__).parent / "include"
+    # Of an editable package the headers lie beside what was built, not beside the Python files.
+    folders = [Path(folder) / "include" for folder in rushlight_core.__path__]
+    include = next(folder for folder in folders if folder.is_dir())
     command = [*shlex.split(os.environ.get("CXX", "c++")), "-std=c++20", "-O1", "-Wall", "-Wextra", *options]
     if sanitize := os.environ.get("RUSHLIGHT_SANITIZE", ""):
         command += ["-g", f"-fsanitize={sanitize}", "-fno-sanitize-recover=all"]

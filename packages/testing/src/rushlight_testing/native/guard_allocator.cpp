@@ -15,7 +15,10 @@
 namespace {
 
 constexpr size_t kPage = 4096, kAlignment = 64;
-constexpr unsigned char kCanary = 0xA5, kFresh = 0xCB;
+constexpr unsigned char kCanary = 0xA5;
+
+// What fresh blocks are filled with: results must not depend on it.
+std::atomic<unsigned char> fresh = 0xCB;
 
 std::atomic<size_t> live_bytes, live_blocks, total_blocks;
 
@@ -47,7 +50,7 @@ void* allocate(void*, size_t nbytes) {
     }
     unsigned char* block = bytes + layout.before;
     std::memset(block - kAlignment, kCanary, kAlignment);
-    std::memset(block, kFresh, nbytes);
+    std::memset(block, fresh, nbytes);
     std::memset(block + nbytes, kCanary, layout.rounded - nbytes);
     live_bytes += nbytes;
     ++live_blocks;
@@ -75,6 +78,7 @@ const rushlight::AllocatorInterface interface_{sizeof(rushlight::AllocatorInterf
 
 extern "C" {
 RL_API const void* guard_allocator() { return &interface_; }
+RL_API void guard_fill_fresh_with(unsigned char value) { fresh = value; }
 RL_API size_t guard_live_bytes() { return live_bytes; }
 RL_API size_t guard_live_blocks() { return live_blocks; }
 RL_API size_t guard_total_blocks() { return total_blocks; }

@@ -1,0 +1,98 @@
+"""The key `result`: which dtype an operator's result has.
+
+Of kinds pointwise and reduce it is a word (`RESULTS` of the model), and together with `compute` says it all; a view has its
+input's dtype. Of the other kinds it is an expression in Python's syntax:
+
+    result: input                          the dtype of an argument: of a tensor, a number or a dtype
+    result: promote(input, other)          the joint dtype of tensors, numbers and lists of them
+    result: dtype or floating(input)       an argument that was given, else the default dtype where `input` holds integers
+    result: int64                          a dtype
+    result: (input, int64)                 one for each result
+    result: each(tensors)                  one for each tensor of a list
+
+Functions: `promote`; `each`; `floating` (integers become the default dtype), `real` (complex64 becomes float32), `complexed`
+(float32 becomes complex64), `summed` (integers become int64) and `computed` (half types become float32). `default` is the
+default dtype. Conditions may look at an argument's `dtype` and `shape`.
+
+The generator only checks the text; the tests evaluate it for every sample (`rushlight_testing.promotion`).
+"""
+
+from __future__ import annotations
+
+import ast
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .model import Op
+
+WORDS = {"pointwise": ("Compute", "Bool", "Real"), "reduce": ("Compute", "Bool", "Real", "Sum", "Index")}
+FUNCTIONS = ("promote", "each", "floating", "real", "complexed", "summed", "computed")
+DTYPES = (
+    *("bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64"),
+    *("float16", "bfloat16", "float32", "float64", "complex64", "complex128"),
+)
+_NODES = (
+    *(ast.Expression, ast.Name, ast.Constant, ast.Call, ast.BoolOp, ast.Or, ast.And, ast.UnaryOp, ast.Not, ast.IfExp),
+    *(ast.Compare, ast.Eq, ast.NotEq, ast.Is, ast.IsNot, ast.In, ast.NotIn, ast.Tuple, ast.Subscript, ast.Load),
+    ast.Attribute,
+)  # fmt: skip
+
+
+class ResultError(ValueError):
+    """A text that cannot be read; the loader adds file and line."""
+
+
+def check_result(op: Op) -> None:
+    """Raises ResultError where `result` is nothing that the kind allows."""
+    if op.kind in WORDS:
+        if op.result not in WORDS[op.kind]:
+            raise ResultError(
+                f"result {op.result!r} of kind {op.kind} is none of {', '.join(WORDS[op.kind])}"
+            )
+        return
+    if not op.result:
+        return
+    try:
+        tree = ast.parse(op.result, mode="eval")
+    except SyntaxError:
+        raise ResultError(f"result {op.result!r} is no expression") from None
+    known = {a.name for a in op.schema.arguments} | {*FUNCTIONS, *DTYPES, "default"}
+    for node in ast.walk(tree):
+        if not isinstance(node, _NODES):
+            raise ResultError(f"result {op.result!r}: {ast.unparse(node)!r} is no part of a rule")
+        if isinstance(node, ast.Attribute) and node.attr not in ("dtype", "shape"):
+            raise ResultError(f"result {op.result!r}: of an argument there are only `.dtype` and `.shape`")
+        if isinstance(node, ast.Name) and node.id not in known:
+            raise ResultError(f"result {op.result!r}: {node.id!r} is no argument, function or dtype")
+
+
+def rule_of(op: Op) -> str:
+    """The expression that gives the result's dtype; of kinds pointwise and reduce made of their words."""
+    if op.kind not in WORDS:
+        return op.result or ("input" if op.kind == "view" else "")
+    names = [a.name for a in op.schema.arguments]
+    if op.kind == "pointwise":
+        operands = [a.name for a in op.tensors if a.name not in op.bool_inputs]
+        joint = f"promote({', '.join(operands)})"
+        joint = f"floating({joint})" if op.compute == "CommonFloat" else joint
+        return {"Compute": joint, "Bool": "bool", "Real": f"real({joint})"}[op.result]
+    words = {
+        "Compute": "input",
+        "Bool": "uint8 if input.dtype == uint8 else bool",
+        "Real": "real(input)",
+        "Sum": "summed(input)",
+        "Index": "int64",
+    }
+    rule = f"dtype or {words[op.result]}" if "dtype" in names else words[op.result]
+    return rule if len(op.schema.returns) < 2 else f"({rule}, int64)"
+
+
+@cache
+def _compiled(text: str) -> Any:
+    return compile(text, "<result>", "eval")
+
+
+def evaluate(rule: str, arguments: dict[str, Any], names: dict[str, Any]) -> Any:
+    """The value of a rule for the arguments of a call; `names` has the functions, the dtypes and `default`."""
+    return eval(_compiled(rule), {"__builtins__": {}}, names | arguments)

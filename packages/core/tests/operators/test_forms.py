@@ -1,0 +1,204 @@
+"""Law: the forms of an operator agree: in place, out=, by name and on the meta device they give what the call gives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import rushlight_core as core
+from rushlight_core.codegen.model import Op
+from rushlight_testing import Sample
+from rushlight_testing.operators import (
+    TYPED_ERRORS,
+    all_samples,
+    assert_same,
+    boxed,
+    call,
+    flat,
+    inplace,
+    is_random,
+    map_tensors,
+    operators,
+    tensors_in,
+)
+
+OPS = operators()
+BY_NAME = {op.name: op for op in OPS}
+DTYPES = ("float32", "int32", "bool", "complex64", "float16")
+
+# In-place operators whose functional form has another meaning, and why.
+NO_COUNTERPART = {
+    "detach_": "takes the tensor out of its graph",
+    "float_power_": "needs a float64 tensor, as the result is one",
+    "resize_": "changes the tensor's size",
+}
+# What does not hold yet, and why.
+KNOWN: dict[str, str] = {}
+
+
+def ops_with(condition: Any) -> list[Any]:
+    """Parameters of a test over the operators for which `condition` holds."""
+    return [pytest.param(op, id=op.name) for op in OPS if op.samples and condition(op)]
+
+
+# --- in place ---
+
+
+def functional(op: Op) -> Op | None:
+    """The operator that gives what `op`, whose own form is in place, writes: index_add for index_add_."""
+    base, _, overload = op.name.partition(".")
+    return BY_NAME.get(base.removesuffix("_") + ("." + overload if overload else ""))
+
+
+def pairs() -> list[Any]:
+    """(operator whose samples are taken, what is called in place) for every in-place form."""
+    found: list[tuple[Op, Any]] = []
+    for op in OPS:
+        if is_random(op) or "hidden" in op.variants:
+            continue
+        if "inplace" in op.variants:
+            found.append((op, lambda sample, op=op: inplace(op, sample)))
+        if op.is_inplace and op.name not in NO_COUNTERPART and (plain := functional(op)):
+            source = plain if plain.samples else op
+            found.append(
+                (source, lambda sample, op=op: getattr(core.Tensor, op.base)(*sample.args, **sample.kwargs))
+            )
+    marks = {name: [pytest.mark.xfail(strict=True, reason=reason)] for name, reason in KNOWN.items()}
+    return [
+        pytest.param(op, run, id=f"{op.name}-{i}", marks=marks.get(op.name, []))
+        for i, (op, run) in enumerate(found)
+        if op.samples
+    ]
+
+
+def check_inplace(op: Op, plain: Any, sample: Sample, run: Any) -> None:
+    """`run` writes what `plain` gives, converted to the target's dtype, or is refused and changes nothing."""
+    target = sample.args[0]
+    before = target.clone()
+    version, shape = target._version, tuple(target.shape)
+    try:
+        wanted = plain(map_tensors(lambda t: t.clone(), sample))
+    except TYPED_ERRORS as error:
+        with pytest.raises(TYPED_ERRORS):
+            run(sample)
+        assert_same(
+            target, before, f"{op.name}({sample.text}): refused with {type(error).__name__}, and changed"
+        )
+        return
+    if not isinstance(wanted, core.Tensor):
+        return
+    turned = not op.is_inplace and wanted._base is not None  # a view in place has another shape
+    fits = core.can_cast(wanted.dtype, target.dtype) and (turned or tuple(wanted.shape) == shape)
+    try:
+        got = run(sample)
+    except TYPED_ERRORS as error:
+        if fits:
+            raise AssertionError(f"{op.name}_({sample.text})") from error
+        assert_same(target, before, f"{op.name}_({sample.text}): refused and changed")
+        return
+    assert fits, (
+        f"{op.name}_({sample.text}): {wanted.dtype} {tuple(wanted.shape)} written to {target.dtype} {shape}"
+    )
+    assert got is target, f"{op.name}_ returns another tensor"
+    assert target.dtype == before.dtype, f"{op.name}_ changes the dtype"
+    assert_same(target, wanted.to(target.dtype), f"{op.name}_({sample.text})")
+    assert turned or wanted.numel() == 0 or target._version > version or op.kind == "composite", (
+        f"{op.name}_({sample.text}) does not count its write"
+    )
+
+
+@pytest.mark.parametrize(("op", "run"), pairs())
+def test_in_place_is_out_of_place(op: Op, run: Any) -> None:
+    """The trailing underscore writes the same result over the first argument, of every dtype and with gaps."""
+    for dtype in DTYPES:
+        for sample in all_samples(op, dtype):
+            if not isinstance(sample.args[0], core.Tensor):
+                continue
+            own = Sample(sample.text, (sample.args[0].clone(), *sample.args[1:]), sample.kwargs)
+            check_inplace(op, lambda s: call(op, s), own, run)
+            if dtype == "float32" and own.args[0].dim() and op.name != "as_strided":
+                room = core.stack([sample.args[0], sample.args[0]], -1).select(-1, 0)
+                gaps = Sample(f"{sample.text}, with gaps", (room, *sample.args[1:]), sample.kwargs)
+                check_inplace(op, lambda s: call(op, s), gaps, run)
+
+
+def test_a_wrong_result_in_place_is_noticed() -> None:
+    op = BY_NAME["add"]
+
+    def sample(dtype: Any = core.float32) -> Sample:
+        return Sample("made here", (core.ones(2, dtype=dtype), core.ones(2)))
+
+    def plain(s: Sample) -> Any:
+        return s.args[0] + s.args[1]
+
+    check_inplace(op, plain, sample(), lambda s: s.args[0].add_(s.args[1]))
+    wrong = [
+        lambda s: s.args[0].sub_(s.args[1]),
+        lambda s: s.args[0] + s.args[1],
+        lambda s: (
+            s.args[0].data.add_(s.args[1]) and (_ for _ in ()).throw(RuntimeError("refused and changed"))
+        ),
+    ]
+    for run in wrong:
+        with pytest.raises(AssertionError):
+            check_inplace(op, plain, sample(), run)
+    with pytest.raises(AssertionError, match="written to"):
+        check_inplace(op, plain, sample(core.int64), lambda s: s.args[0].add_(s.args[1].to(core.int64)))
+
+
+# --- out= ---
+
+
+@pytest.mark.parametrize("op", ops_with(lambda op: "out" in op.variants))
+def test_out(op: Op) -> None:
+    """out= is resized, written and returned."""
+    for sample in all_samples(op):
+        with_generator(op)
+        wanted = flat(call(op, sample))
+        outs = [core.empty(0, dtype=one.dtype) for one in wanted]
+        given = outs[0] if len(outs) == 1 else tuple(outs)
+        with_generator(op)
+        got = flat(call(op, sample, out=given))
+        assert all(a is b for a, b in zip(got, outs, strict=True)), op.name
+        assert_same(outs, wanted, f"{op.name}({sample.text}, out=)")
+
+
+def with_generator(op: Op) -> None:
+    if is_random(op):
+        core.manual_seed(0)
+
+
+# --- by name, and on the meta device ---
+
+
+@pytest.mark.parametrize("op", ops_with(lambda op: True))
+def test_boxed(op: Op) -> None:
+    """A call by name gives what the typed call gives."""
+    for sample, again in zip(all_samples(op), all_samples(op), strict=True):
+        with_generator(op)
+        by_name = boxed(op, again)
+        with_generator(op)
+        assert_same(by_name, call(op, sample), f"{op.name}({sample.text})")
+
+
+def meta(t: Any) -> Any:
+    return core.empty_strided(t.shape, t.stride(), dtype=t.dtype, device="meta")
+
+
+@pytest.mark.parametrize("op", ops_with(lambda op: not op.synchronises))
+def test_meta(op: Op) -> None:
+    """On the meta device: the same shapes and dtypes, without values."""
+    for sample, again in zip(all_samples(op), all_samples(op), strict=True):
+        if not tensors_in(list(again.args)):
+            return
+        try:
+            got = call(op, map_tensors(meta, again))
+        except NotImplementedError:
+            continue
+        for a, b in zip(flat(got), flat(call(op, sample)), strict=True):
+            if a is None and b is None:  # a gradient that was not wanted
+                continue
+            assert (a.shape, a.dtype, a.device.type) == (b.shape, b.dtype, "meta"), (
+                f"{op.name}({sample.text})"
+            )

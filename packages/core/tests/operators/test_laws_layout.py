@@ -1,0 +1,91 @@
+"""Law: operands with gaps, in another order, at an offset, expanded or overlapping give what dense ones give."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import rushlight_core as core
+from rushlight_core.codegen.model import Op
+from rushlight_testing import Sample
+from rushlight_testing.operators import (
+    TYPED_ERRORS,
+    all_samples,
+    assert_same,
+    call,
+    is_random,
+    operators,
+)
+from rushlight_testing.variants import LAYOUTS, with_layout
+
+# Operators whose result is a matter of strides: those that look at them, and those that view the bytes.
+STRIDES_MATTER = (
+    *("as_strided", "as_strided_", "as_strided_copy", "as_strided_scatter"),
+    *("view", "view.dtype", "view_copy.dtype", "view_as", "view_as_complex", "view_as_complex_copy"),
+)
+OPS = [op for op in operators() if op.samples and not is_random(op) and op.name not in STRIDES_MATTER]
+DTYPES = ("float32", "int64")
+
+# What does not hold yet, and why.
+KNOWN: dict[str, str] = {}
+
+
+def check(op: Op, text: str, placed: Sample, dense: Sample) -> None:
+    """Both work and agree, or both are refused by the same class of error."""
+    try:
+        wanted = call(op, dense)
+    except TYPED_ERRORS as error:
+        with pytest.raises(type(error)):
+            call(op, placed)
+        return
+    assert_same(call(op, placed), wanted, f"{op.name}({text})")
+
+
+@pytest.mark.parametrize(
+    "op",
+    [
+        pytest.param(
+            op,
+            id=op.name,
+            marks=[pytest.mark.xfail(strict=True, reason=KNOWN[op.name])] if op.name in KNOWN else [],
+        )
+        for op in OPS
+    ],
+)
+def test_layouts_give_the_dense_answer(op: Op) -> None:
+    # Statistics that are written keep their own memory, as does the first argument of what is in place.
+    names = [a.name for a in op.schema.arguments]
+    written = {0} if op.is_inplace else {names.index(name) for name in op.writes}
+    for name, layout in LAYOUTS.items():
+        for dtype in DTYPES if name == "gaps" else DTYPES[:1]:
+            for sample in all_samples(op, dtype):
+                placed, dense = with_layout(sample, layout, written)
+                check(op, f"{sample.text}, {name}, {dtype}", placed, dense)
+
+
+def test_layouts_are_what_they_say() -> None:
+    for name, layout in LAYOUTS.items():
+        t = core.arange(12, dtype=core.float32).reshape(3, 4)
+        placed = layout(t)
+        assert placed.shape == t.shape
+        assert placed.dtype == t.dtype
+        assert placed.storage_offset() or not placed.is_contiguous(), name
+    assert LAYOUTS["expanded"](core.ones(3, 2)).stride() == (0, 1)
+    assert LAYOUTS["windows"](core.ones(3, 4)).stride() == (1, 1)
+
+
+def test_an_answer_that_strides_decide_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An operator that takes every operand for a dense one."""
+
+    def blind(t: Any) -> Any:
+        return core.Tensor.abs(t.as_strided((t.numel(),), (1,), t.storage_offset())).reshape(t.shape)
+
+    op = next(op for op in OPS if op.name == "abs")
+    sample = Sample("made here", (core.arange(-6, 18, dtype=core.float32).reshape(4, 6),))
+    monkeypatch.setattr(core, "abs", blind)
+    for name in ("gaps", "turned"):
+        placed, dense = with_layout(sample, LAYOUTS[name])
+        check(op, name, dense, dense)
+        with pytest.raises(AssertionError):
+            check(op, name, placed, dense)

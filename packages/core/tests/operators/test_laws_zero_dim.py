@@ -1,0 +1,199 @@
+"""Law: tensors without dimensions give what tensors of one element give; tensors without elements give what is declared.
+
+Each sample is called with every tensor of shape (1,) and of shape (), and with sizes of 0 and 1.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rushlight_core as core
+from rushlight_core.codegen.model import Op
+from rushlight_testing import Sample
+from rushlight_testing.operators import (
+    TYPED_ERRORS,
+    all_samples,
+    call,
+    flat,
+    is_random,
+    map_tensors,
+    operators,
+    to_numpy,
+)
+from rushlight_testing.variants import SIZES, one_element
+
+OPS = [op for op in operators() if op.samples and not is_random(op)]
+DTYPES = ("float32", "int64")
+
+# Operators that need a dimension, as PyTorch's: some sample works for one element and raises without dimensions.
+NEEDS_A_DIMENSION = {
+    "_fft_c2c",
+    "_fft_c2r_backward",
+    "_fft_r2c",
+    "_fft_r2c_backward",
+    "_masked_scatter_backward",
+    "_pad",
+    "_resample",
+    "_resample_backward",
+    "_tensordot",
+    "_unique",
+    "addr",
+    "bincount",
+    "bucketize",
+    "bucketize.number",
+    "cartesian_prod",
+    "cat",
+    "chunk",
+    "combinations",
+    "concat",
+    "concatenate",
+    "constant_pad_nd",
+    "cross_entropy_loss",
+    "cumulative_trapezoid",
+    "cumulative_trapezoid.x",
+    "diag",
+    "diag_embed",
+    "diff",
+    "dot",
+    "einsum",
+    "fft_fft",
+    "fft_fft2",
+    "fft_fftn",
+    "fft_hfft",
+    "fft_ifft",
+    "fft_ifft2",
+    "fft_ifftn",
+    "fft_ihfft",
+    "fft_ihfftn",
+    "fft_irfft",
+    "fft_rfft",
+    "fft_rfft2",
+    "fft_rfftn",
+    "flipud",
+    "hsplit.indices",
+    "index",
+    "linalg_multi_dot",
+    "linalg_norm",
+    "linalg_vander",
+    "matmul",
+    "outer",
+    "permute",
+    "permute_copy",
+    "repeat_interleave.repeats",
+    "searchsorted",
+    "searchsorted.number",
+    "select",
+    "slice",
+    "slice_copy",
+    "slice_scatter",
+    "split",
+    "split_copy",
+    "sum_to_size",
+    "tensor_split",
+    "tensor_split.indices",
+    "trapezoid",
+    "trapezoid.x",
+    "unbind",
+    "unbind_copy",
+    "unsafe_chunk",
+    "unsafe_split",
+    "vander",
+    "vdot",
+    "view.dtype",
+}
+
+# The result's shape says how many dimensions the input has: a tensor without dimensions has one element and no coordinates.
+COORDINATES = ("nonzero", "nonzero.as_tuple", "nonzero_static", "argwhere", "where.indices")
+
+# What does not hold yet, and why.
+KNOWN = {
+    "index_add": "a slice of a tensor without dimensions",
+    "movedim": "a tensor without dimensions has dimension 0 to move",
+    "linalg_tensorsolve": "its `dims` go through movedim",
+    "multi_margin_loss": "losses without dimensions",
+    "multilabel_margin_loss": "losses without dimensions",
+    "masked_select": "gives the element whatever the mask",
+    "topk": "k = 0 gives memory that nobody wrote",
+}
+
+
+def attempt(op: Op, sample: Sample) -> Any:
+    """The results in a row, or the error."""
+    try:
+        return flat(call(op, sample))
+    except TYPED_ERRORS as error:
+        return error
+
+
+def check(op: Op, text: str, got: list[Any], wanted: list[Any]) -> None:
+    """The same numbers of the same dtypes; shapes may differ by dimensions of size 1."""
+    assert len(got) == len(wanted), (
+        f"{op.name}({text}): {len(got)} results without dimensions, not {len(wanted)}"
+    )
+    for a, b in zip(got, wanted, strict=True):
+        if not isinstance(a, core.Tensor) or not isinstance(b, core.Tensor):
+            assert type(a) is type(b), f"{op.name}({text})"
+            assert a == b or a != a, f"{op.name}({text}): {a}, not {b}"
+            continue
+        assert a.dtype == b.dtype, f"{op.name}({text}): {a.dtype} without dimensions, not {b.dtype}"
+        x, y = to_numpy(a, wide=True), to_numpy(b, wide=True)
+        assert x.size == y.size, f"{op.name}({text}): {x.shape} without dimensions, not {y.shape}"
+        np.testing.assert_allclose(
+            x.ravel(), y.ravel(), rtol=1e-6, equal_nan=True, err_msg=f"{op.name}({text})"
+        )
+
+
+def parameters(known: dict[str, str]) -> list[Any]:
+    marks = {name: [pytest.mark.xfail(strict=True, reason=reason)] for name, reason in known.items()}
+    return [pytest.param(op, id=op.name, marks=marks.get(op.name, [])) for op in OPS]
+
+
+@pytest.mark.parametrize("op", parameters(KNOWN))
+def test_no_dimension_is_one_element(op: Op) -> None:
+    refused = False
+    for dtype in DTYPES:
+        for sample, again in zip(all_samples(op, dtype), all_samples(op, dtype), strict=True):
+            wanted = attempt(op, one_element(op, sample, 1))
+            got = attempt(op, one_element(op, again, 0))
+            if isinstance(wanted, list) and isinstance(got, list) and op.name not in COORDINATES:
+                check(op, sample.text, got, wanted)
+            elif isinstance(wanted, list) and not isinstance(got, list):
+                refused = True
+                assert op.name in NEEDS_A_DIMENSION, f"{op.name}({sample.text}) without dimensions: {got}"
+    assert refused or op.name not in NEEDS_A_DIMENSION, f"{op.name} needs no dimension: strike it out"
+
+
+def meta(t: Any) -> Any:
+    return core.empty_strided(t.shape, t.stride(), dtype=t.dtype, device="meta")
+
+
+@pytest.mark.parametrize("op", [pytest.param(op, id=op.name) for op in OPS if not op.synchronises])
+def test_small_sizes_have_the_declared_shapes(op: Op) -> None:
+    """With sizes of 0 and 1, and without dimensions: the shapes and dtypes that the meta device says."""
+    for sample in all_samples(op):
+        for size, cut in SIZES.items():
+            compare_with_meta(op, f"{sample.text}, {size}", map_tensors(cut, sample))
+        compare_with_meta(op, f"{sample.text}, no dimension", one_element(op, sample, 0))
+
+
+def compare_with_meta(op: Op, text: str, sample: Sample) -> None:
+    shapes = map_tensors(meta, sample)
+    got = attempt(op, sample)
+    declared = attempt(op, shapes)
+    if isinstance(declared, NotImplementedError) or not isinstance(got, list):
+        return
+    assert isinstance(declared, list), f"{op.name}({text}): only the meta device raises: {declared}"
+    for a, b in zip(got, declared, strict=True):
+        if isinstance(a, core.Tensor) and isinstance(b, core.Tensor) and b.device.type == "meta":
+            assert (a.shape, a.dtype) == (b.shape, b.dtype), f"{op.name}({text})"
+
+
+def test_a_wrong_result_is_noticed() -> None:
+    op = next(op for op in OPS if op.name == "sum")
+    check(op, "made here", [core.tensor(1.0)], [core.ones(1)])
+    for wrong in ([core.tensor(2.0)], [core.zeros(0)], [core.tensor(1)], [], [core.tensor(float("nan"))]):
+        with pytest.raises(AssertionError):
+            check(op, "made here", wrong, [core.ones(1)])

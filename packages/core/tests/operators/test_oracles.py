@@ -1,0 +1,158 @@
+"""Law: results have the shapes and values that the entry's oracle gives; bad arguments raise typed errors."""
+
+from __future__ import annotations
+
+import builtins
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.integrate
+import scipy.special
+import scipy.stats
+
+import rushlight_core as core
+from rushlight_core.codegen.model import Op
+from rushlight_testing import Sample, oracles, samples_of
+from rushlight_testing.operators import (
+    TOLERANCES,
+    TYPED_ERRORS,
+    all_samples,
+    call,
+    dtype_name,
+    flat,
+    is_random,
+    operators,
+    to_numpy,
+)
+from rushlight_testing.samples import arguments_of
+
+OPS = operators()
+OTHER_DTYPES = (
+    "float64",
+    "float16",
+    "bfloat16",
+    "int64",
+    "int32",
+    "uint8",
+    "bool",
+    "complex64",
+    "complex128",
+)
+
+
+def ops_with(condition: Callable[[Op], Any]) -> list[Any]:
+    """Parameters of a test over the operators for which `condition` holds."""
+    return [pytest.param(op, id=op.name) for op in OPS if condition(op)]
+
+
+# Conversions to a real dtype leave the imaginary part behind.
+DROP_IMAGINARY = ("to", "type_as", "sum")
+
+
+# --- expectations ---
+
+
+def expectation(op: Op, sample: Sample) -> Any:
+    """What the oracle says, computed in the widest types."""
+    names = {name: getattr(oracles, name) for name in dir(oracles) if not name.startswith("_")}
+    names |= {"np": np, "scipy": scipy, "builtins": builtins, "itertools": itertools}
+    names |= {name: to_numpy(value, wide=True) for name, value in arguments_of(op, sample).items()}
+    for name, value in names.items():
+        if isinstance(value, core.dtype):
+            names[name] = np.dtype(dtype_name(value)) if value is not core.bfloat16 else np.float32
+    with np.errstate(all="ignore"):
+        return eval(op.oracle, names)
+
+
+def check(op: Op, sample: Sample, got: Any, wanted: Any) -> None:
+    results, expected = flat(got), flat(wanted) if isinstance(wanted, (tuple, list)) else [wanted]
+    # An oracle may know the first result only.
+    for result, value in zip(results, expected, strict=len(expected) > 1):
+        if not isinstance(result, core.Tensor):
+            assert result == value, f"{op.name}({sample.text}): {result} is not {value}"
+            continue
+        value = np.asarray(value)
+        assert tuple(result.shape) == value.shape, (
+            f"{op.name}({sample.text}): shape {tuple(result.shape)}, not {value.shape}"
+        )
+        values = to_numpy(result, wide=True)
+        name = dtype_name(result.dtype)
+        if value.dtype.kind == "c" and not result.is_complex() and op.base in DROP_IMAGINARY:
+            value = value.real
+        if name == "bool":
+            value = value != 0
+        elif name in ("uint8", "int32", "int64") and value.dtype.kind == "f":
+            continue  # what a floating oracle says of integers is not exact
+        elif name in ("uint8", "int32"):
+            value = value.astype(name).astype(np.int64)
+        tolerance = TOLERANCES.get(name, 0.0)
+        if value.dtype == np.float16:  # NumPy computes with bools in float16
+            tolerance = TOLERANCES["float16"]
+        if name in ("float16", "bfloat16"):
+            finite = np.abs(value) < 6e4  # the rest may be an infinity
+            values, value = values[finite], value[finite]
+        np.testing.assert_allclose(
+            values, value, rtol=tolerance, atol=tolerance, equal_nan=True, err_msg=f"{op.name}({sample.text})"
+        )
+
+
+# --- the tests ---
+
+
+@pytest.mark.parametrize("op", ops_with(lambda op: op.oracle and op.samples))
+def test_values(op: Op) -> None:
+    """Results have the oracle's shapes and values."""
+    for sample in all_samples(op):
+        wanted = expectation(op, sample)
+        check(op, sample, call(op, sample), wanted)
+
+
+@pytest.mark.parametrize("op", ops_with(lambda op: op.oracle and op.samples))
+def test_dtypes(op: Op) -> None:
+    """Of every dtype: the oracle's values, or a typed error."""
+    for dtype in OTHER_DTYPES:
+        for sample in all_samples(op, dtype):
+            try:
+                wanted = expectation(op, sample)
+            except (TypeError, ValueError, ZeroDivisionError, IndexError):
+                wanted = None  # not defined for NumPy
+            try:
+                got = call(op, sample)
+            except TYPED_ERRORS:
+                continue
+            if wanted is not None:
+                check(op, sample, got, wanted)
+
+
+@pytest.mark.parametrize("op", ops_with(lambda op: op.errors))
+def test_errors(op: Op) -> None:
+    """Bad arguments raise typed errors that say what is wrong."""
+    for text in op.errors:
+        for sample in samples_of(text.text, core):
+            with pytest.raises(TYPED_ERRORS) as caught:
+                call(op, sample)
+            assert len(str(caught.value).split("\n")[0]) > 12, f"{op.name}({text.text}): {caught.value}"
+
+
+def test_a_wrong_result_is_noticed() -> None:
+    """These tests can fail: a value, a shape or a dtype that is not the oracle's."""
+    add = next(op for op in OPS if op.name == "add")
+    sample = Sample("made here", (core.ones(2), core.ones(2)))
+    wanted = expectation(add, sample)
+    check(add, sample, core.full((2,), 2.0), wanted)
+    for wrong in (core.full((2,), 2.001), core.full((1, 2), 2.0), core.full((2,), float("nan"))):
+        with pytest.raises(AssertionError):
+            check(add, sample, wrong, wanted)
+
+
+def test_entries_are_complete() -> None:
+    """Whatever users call has a line of documentation, and samples or errors unless it is random or writes."""
+    for op in OPS:
+        assert op.doc.strip(), op.name
+        if "hidden" not in op.variants and not is_random(op) and not op.is_inplace:
+            assert op.samples or op.errors or op.name in {"cuda", "empty_like", "new_empty", "index_put"}, (
+                op.name
+            )

@@ -1,0 +1,157 @@
+"""The operators' entries (`packages/core/ops/*.yaml`), and how a test calls an operator that it knows by its entry.
+
+`call(op, sample)` makes the call that users make, `boxed` the one by the operator's name. Tests that are generated for every
+operator are built of these, and of the samples that rushlight_testing.variants derives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+import rushlight_core as core
+import rushlight_core._C as _C
+from rushlight_core.codegen.loader import load_ops
+from rushlight_core.codegen.model import Op
+from rushlight_testing.samples import Sample, arguments_of, samples_of
+
+__all__ = [
+    "TOLERANCES",
+    "TYPED_ERRORS",
+    "all_samples",
+    "assert_same",
+    "boxed",
+    "call",
+    "dtype_name",
+    "flat",
+    "inplace",
+    "is_random",
+    "map_tensors",
+    "operators",
+    "tensors_in",
+    "to_numpy",
+]
+
+TYPED_ERRORS = (RuntimeError, ValueError, TypeError, IndexError, MemoryError)
+# How far results of float64 or float32 arithmetic in another order may be apart, relative and absolute.
+TOLERANCES = {
+    "float64": 1e-9,
+    "float32": 3e-5,
+    "complex128": 1e-9,
+    "complex64": 3e-5,
+    "float16": 1e-2,
+    "bfloat16": 6e-2,
+}
+
+
+@cache
+def operators() -> list[Op]:
+    """Every operator's entry, in the order of the files; read once."""
+    return load_ops()
+
+
+def is_random(op: Op) -> bool:
+    """Whether the results depend on a generator."""
+    return op.random or "Generator?" in [a.type.name for a in op.schema.arguments]
+
+
+def all_samples(op: Op, dtype: str = "float32") -> Iterator[Sample]:
+    """The samples of an entry, with fresh tensors."""
+    for text in op.samples:
+        yield from samples_of(text.text, core, dtype)
+
+
+def boxed(op: Op, sample: Sample, name: str | None = None, extra: tuple[Any, ...] = ()) -> Any:
+    """The call by the operator's name, as other languages and fallbacks make it."""
+    bound = arguments_of(op, sample)
+    values = []
+    for a in op.schema.arguments:
+        value = bound[a.name]
+        values.append(list(value) if isinstance(value, tuple) else value)
+    return _C._call_boxed(name or op.name, *values, *extra)
+
+
+def call(op: Op, sample: Sample, **more: Any) -> Any:
+    """The call that users make; of hidden operators, by name."""
+    if "function" in op.variants:
+        return getattr(core, op.base)(*sample.args, **sample.kwargs, **more)
+    if "method" in op.variants:
+        return getattr(core.Tensor, op.base)(*sample.args, **sample.kwargs, **more)
+    return boxed(op, sample)
+
+
+def inplace(op: Op, sample: Sample) -> Any:
+    """The call of the form with a trailing underscore, which writes the first argument."""
+    name = op.base + "_"
+    method = getattr(core.Tensor, name, None) or getattr(core, name)
+    return method(*sample.args, **sample.kwargs)
+
+
+def flat(results: Any) -> list[Any]:
+    """Results in a row: tuples and lists one after the other."""
+    if isinstance(results, (tuple, list)):
+        return [one for r in results for one in flat(r)]
+    return [results]
+
+
+def map_tensors(f: Callable[[Any], Any], value: Any) -> Any:
+    """The same arguments with `f` of every tensor; of a sample, a sample."""
+    if isinstance(value, Sample):
+        kwargs = {name: map_tensors(f, v) for name, v in value.kwargs.items()}
+        return replace(value, args=tuple(map_tensors(f, v) for v in value.args), kwargs=kwargs)
+    if isinstance(value, core.Tensor):
+        return f(value)
+    if type(value) in (list, tuple):
+        return type(value)(map_tensors(f, v) for v in value)
+    return value
+
+
+def tensors_in(value: Any) -> list[Any]:
+    """The tensors among arguments or results."""
+    found: list[Any] = []
+    map_tensors(found.append, value)
+    return found
+
+
+def dtype_name(dtype: Any) -> str:
+    """ "float32" for core.float32."""
+    return str(dtype).rsplit(".", 1)[-1]
+
+
+def to_numpy(value: Any, wide: bool) -> Any:
+    """The NumPy array of a tensor, in the widest dtype of its category if `wide`; anything else as it is."""
+    if isinstance(value, (list, tuple)) and any(isinstance(v, core.Tensor) for v in value):
+        return [to_numpy(v, wide) for v in value]
+    if not isinstance(value, core.Tensor):
+        return value
+    if value.dtype in (core.float16, core.bfloat16) or (wide and value.is_floating_point()):
+        return value.to(core.float64).numpy()
+    if value.is_complex():
+        return value.to(core.complex128).numpy() if wide else value.numpy()
+    return value.to(core.int64).numpy() if wide and value.dtype != core.bool else np.asarray(value.numpy())
+
+
+def assert_same(a: Any, b: Any, text: str) -> None:
+    """Raises AssertionError unless results have the same shapes, dtypes and, up to rounding, values."""
+    left, right = flat(a), flat(b)
+    assert len(left) == len(right), f"{text}: {len(left)} results and {len(right)}"
+    for x, y in zip(left, right, strict=True):
+        if isinstance(x, core.Tensor) and isinstance(y, core.Tensor):
+            assert (x.dtype, x.shape) == (y.dtype, y.shape), (
+                f"{text}: {x.dtype} {x.shape}, {y.dtype} {y.shape}"
+            )
+            tolerance = TOLERANCES.get(dtype_name(x.dtype), 0.0)
+            np.testing.assert_allclose(
+                to_numpy(x, wide=True),
+                to_numpy(y, wide=True),
+                rtol=tolerance,
+                atol=tolerance,
+                equal_nan=True,
+                err_msg=text,
+            )
+        else:
+            assert x == y or (x != x and y != y), f"{text}: {x} and {y}"

@@ -1,0 +1,154 @@
+"""Samples made from samples: the same call on tensors of other sizes, other places in memory, or no dimensions.
+
+A variant may be a call that the operator refuses. What it gives where it works must follow the same laws as the sample.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from typing import Any
+
+import rushlight_core as core
+from rushlight_core.codegen.model import Op
+from rushlight_testing.operators import map_tensors
+from rushlight_testing.samples import Sample
+
+__all__ = ["LAYOUTS", "SIZES", "one_element", "with_layout"]
+
+# Arguments that name dimensions: of a tensor of one dimension or none there is only 0.
+_DIMS = (
+    *("dim", "dim0", "dim1", "dim2", "dims", "axis", "axis0", "axis1", "source", "destination", "dimension"),
+    *("start_dim", "end_dim"),
+)
+
+
+def one_element(op: Op, sample: Sample, dims: int) -> Sample:
+    """Every tensor as its first element, of shape (1,) for `dims` = 1 or () for 0; integers, which may be indices, as 0.
+
+    Arguments that name dimensions become 0.
+    """
+
+    def first(t: Any) -> Any:
+        value = t.reshape(-1)[:1].clone() if t.numel() else core.ones(1, dtype=t.dtype)
+        if _may_be_index(t):
+            value.zero_()
+        return value if dims else value.reshape(())
+
+    def dimension(name: str, value: Any) -> Any:
+        if op.aliases.get(name, name) not in _DIMS or isinstance(value, bool):
+            return value
+        if isinstance(value, int):
+            return 0
+        return type(value)([0]) if isinstance(value, (tuple, list)) and value else value
+
+    positional = [a.name for a in op.schema.arguments if not a.keyword_only]
+    names = [positional[min(i, len(positional) - 1)] for i in range(len(sample.args))]
+    args = tuple(dimension(n, v) for n, v in zip(names, sample.args, strict=True))
+    kwargs = {n: dimension(n, v) for n, v in sample.kwargs.items()}
+    return map_tensors(first, replace(sample, args=args, kwargs=kwargs))
+
+
+def _may_be_index(t: Any) -> bool:
+    return t.dtype in (core.int64, core.int32)
+
+
+def _cut(length: int, dim: int | None) -> Callable[[Any], Any]:
+    """Copies of at most `length` elements along one dimension, or along all."""
+
+    def cut(t: Any) -> Any:
+        if t.dim() == 0:
+            return t.clone()
+        kept = (
+            tuple(slice(0, length) for _ in range(t.dim()))
+            if dim is None
+            else (*[slice(None)] * (dim % t.dim()), slice(0, length))
+        )
+        value = t[kept].clone()
+        return value.zero_() if length and _may_be_index(t) else value
+
+    return cut
+
+
+def _dense(t: Any) -> Any:
+    return t.contiguous()
+
+
+# Sizes of 1 and 0: what a kernel or a view may treat as a case of its own.
+SIZES: dict[str, Callable[[Any], Any]] = {
+    "dense": _dense,
+    "one element": _cut(1, None),
+    "first dimension of 1": _cut(1, 0),
+    "last dimension of 1": _cut(1, -1),
+    "first dimension of 0": _cut(0, 0),
+    "last dimension of 0": _cut(0, -1),
+}
+
+
+# --- places in memory ---
+
+
+def _gaps(t: Any) -> Any:
+    return core.stack([t, t], -1).select(-1, 0) if t.dim() else core.stack([t, t])[0]
+
+
+def _offset(t: Any) -> Any:
+    flat = t.reshape(-1)
+    return core.cat([flat[:1], flat, flat[:1]])[1:-1].view(t.shape) if t.numel() else t
+
+
+def _turned(t: Any) -> Any:
+    """The first dimension runs fastest."""
+    order = list(reversed(range(t.dim())))
+    return t.permute(order).contiguous().permute(order) if t.dim() else t
+
+
+def _expanded(t: Any) -> Any:
+    """One element along the first dimension, stride 0."""
+    return t[:1].clone().expand(t.shape) if t.dim() and t.numel() else t
+
+
+def _windows(t: Any) -> Any:
+    """Elements along the last dimension that are also those of the rows above: they share memory."""
+    if t.dim() < 2 or t.numel() == 0:
+        return t
+    rows, columns = t.shape[-2], t.shape[-1]
+    line = t.reshape(-1)[: rows + columns - 1].clone()
+    if line.numel() < rows + columns - 1:
+        return t
+    return line.as_strided((rows, columns), (1, 1)).expand(t.shape)
+
+
+# Each makes of a tensor one of the same shape and dtype: of the same values, or of fewer, which the dense copy has too.
+LAYOUTS: dict[str, Callable[[Any], Any]] = {
+    "gaps": _gaps,
+    "offset": _offset,
+    "turned": _turned,
+    "expanded": _expanded,
+    "windows": _windows,
+}
+
+
+def with_layout(
+    sample: Sample, layout: Callable[[Any], Any], written: Collection[int] = ()
+) -> tuple[Sample, Sample]:
+    """The sample with its tensors in a layout, and the same values in dense tensors.
+
+    Args:
+        written: the places of arguments that are written, which keep memory of their own.
+    """
+    placed = replace(
+        sample,
+        args=tuple(v if i in written else map_tensors(layout, v) for i, v in enumerate(sample.args)),
+        kwargs={name: map_tensors(layout, v) for name, v in sample.kwargs.items()},
+    )
+    dense = map_tensors(lambda t: t.clone(memory_format="contiguous"), placed)
+    if written:
+        placed = replace(
+            placed, args=tuple(_own(v) if i in written else v for i, v in enumerate(placed.args))
+        )
+    return placed, dense
+
+
+def _own(value: Any) -> Any:
+    return map_tensors(lambda t: t.clone(), value)
