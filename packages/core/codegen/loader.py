@@ -121,6 +121,7 @@ def _op(path: Path, entry: dict[str, object]) -> Op:
     values["result"] = str(values.get("result", "Compute" if entry["kind"] in WORDS else ""))
     if "types" in values and values["types"] not in TYPE_LISTS:
         raise fail(f"unknown types {values['types']!r}; known are {', '.join(TYPE_LISTS)}")
+    values["law"] = tuple(str(text) for text in values.get("law", ()))
     if "view" in values and values["view"] not in VIEWS:
         raise fail(f"view {values['view']!r} is none of {', '.join(VIEWS)}")
     for key in ("bool_inputs", "castable", "aux", "writes", "synonyms", "rule_only"):

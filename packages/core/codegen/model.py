@@ -70,7 +70,9 @@ class Op:
     ] = ()  # what is asked of arguments before the body sees them: expects.py
     differentiable: bool = True
     oracle: str = ""  # expression over the arguments as NumPy arrays that gives the results
-    law: str = ""  # where there is no oracle: what holds of `result`, or "uninitialised"
+    law: tuple[
+        str, ...
+    ] = ()  # where there is no oracle: expressions that hold of each sample's `result`, or by themselves
     samples: tuple[Sample, ...] = ()
     errors: tuple[Sample, ...] = ()
 

@@ -13,6 +13,7 @@ from .oracles_of_matrices import (  # noqa: F401
     cholesky,
     geqrf,
     householder_product,
+    ldl_factor,
     lstsq,
     lu,
     lu_factor,
@@ -22,6 +23,27 @@ from .oracles_of_matrices import (  # noqa: F401
     qr,
     solve,
     solve_triangular,
+)
+from .oracles_of_networks import (  # noqa: F401
+    attention,
+    bce,
+    bce_with_logits,
+    cosine_embedding,
+    cross_entropy,
+    ctc_loss,
+    embedding_bag,
+    grid_sample,
+    gru_cell,
+    kl_div,
+    lstm_cell,
+    multi_margin,
+    multilabel_margin,
+    nll_loss,
+    poisson_nll,
+    recurrent,
+    reduced,
+    resample,
+    triplet_margin,
 )
 
 Array = NDArray[Any]
@@ -297,6 +319,15 @@ def col2im(
     return result if x.ndim == 3 else result[0]
 
 
+def pixel_unshuffle(x: Array, r: int) -> Array:
+    """Places become channels."""
+    *lead, channels, height, width = x.shape
+    result = np.zeros((*lead, channels * r * r, height // r, width // r), x.dtype)
+    for i, j in itertools.product(range(r), range(r)):
+        result[..., i * r + j :: r * r, :, :] = x[..., i::r, j::r]
+    return result
+
+
 def pixel_shuffle(x: Array, r: int) -> Array:
     """Channels become places."""
     *lead, channels, height, width = x.shape
@@ -340,3 +371,82 @@ def polynomial(name: str, x: Any, n: Any) -> Array:
     function = getattr(special, name)
     values = [function(int(k), v) if k >= 0 else 0.0 for k, v in zip(degree.flat, x.flat, strict=True)]
     return np.array(values, np.float64).reshape(x.shape)
+
+
+def replaced(x: Array, values: Array, part: Callable[[Array], Array]) -> Array:
+    """A copy in which what `part` shows, a view, is `values`."""
+    out = np.array(x, order="C")
+    part(out)[...] = values
+    return out
+
+
+def replaced_diagonal(x: Array, values: Array, offset: int, dim1: int, dim2: int) -> Array:
+    """A copy with another diagonal."""
+    out = np.array(x, order="C")
+    moved = np.moveaxis(out, (dim1, dim2), (0, 1))
+    for i in range(values.shape[-1]):
+        moved[i + max(-offset, 0), i + max(offset, 0)] = values[..., i]
+    return out
+
+
+def with_diagonal(x: Array, value: Any, wrap: bool) -> Array:
+    """A copy with a number on the main diagonal; with `wrap` a tall matrix has it again below."""
+    out = np.array(x, order="C")
+    if x.ndim == 2:
+        np.fill_diagonal(out, value, wrap)
+    else:
+        for i in range(x.shape[0]):
+            out[(i,) * x.ndim] = value
+    return out
+
+
+def index_put(x: Array, indices: list[Any], values: Array, accumulate: bool) -> Array:
+    """Values written, or added one after the other, where index arrays say; None keeps a dimension."""
+    out = np.array(x)
+    place = tuple(slice(None) if i is None else i for i in indices)
+    if accumulate:
+        np.add.at(out, place, values)
+    else:
+        out[place] = values
+    return out
+
+
+def stft(
+    x: Array, n_fft: int, hop: int | None, width: int | None, window: Array | None, center: bool, pad_mode: str,
+    normalized: bool, onesided: bool | None, return_complex: bool | None, align_to_window: bool | None,
+) -> Array:  # fmt: skip
+    """Windows of the signal, one by one, each transformed."""
+    hop, width = hop or n_fft // 4, width or n_fft
+    taper = np.zeros(n_fft, float if window is None else window.dtype)
+    left = (n_fft - width) // 2
+    taper[left : left + width] = 1 if window is None else window
+    around = n_fft // 2 if center else left if align_to_window else 0
+    x = np.pad(x, [(0, 0)] * (x.ndim - 1) + [(around, around)], mode=pad_mode)  # type: ignore[call-overload]
+    frames = range((x.shape[-1] - n_fft) // hop + 1)
+    spectra = np.stack([np.fft.fft(x[..., i * hop : i * hop + n_fft] * taper) for i in frames], -1)
+    if onesided if onesided is not None else not (np.iscomplexobj(x) or np.iscomplexobj(taper)):
+        spectra = spectra[..., : n_fft // 2 + 1, :]
+    spectra = spectra / np.sqrt(n_fft) if normalized else spectra
+    return spectra if return_complex is not False else np.stack([spectra.real, spectra.imag], -1)
+
+
+def istft(
+    x: Array, n_fft: int, hop: int | None, window: Array | None, normalized: bool, onesided: bool | None,
+    length: int | None, return_complex: bool,
+) -> Array:  # fmt: skip
+    """Frames of centered signals added up and divided by the sum of the squared windows, by default of ones."""
+    hop = hop or n_fft // 4
+    taper = np.ones(n_fft) if window is None else window
+    if onesided is not False:
+        rest = np.conj(x[..., 1 : n_fft - n_fft // 2, :][..., ::-1, :])
+        x = np.concatenate([x, rest], -2)
+    frames = np.fft.ifft(x, axis=-2) * (np.sqrt(n_fft) if normalized else 1)
+    total = n_fft + hop * (frames.shape[-1] - 1)
+    signal, squares = np.zeros((*frames.shape[:-2], total), complex), np.zeros(total)
+    for i in range(frames.shape[-1]):
+        signal[..., i * hop : i * hop + n_fft] += frames[..., i] * taper
+        squares[i * hop : i * hop + n_fft] += taper**2
+    first = n_fft // 2
+    last = total - first if length is None else first + length
+    signal = signal[..., first:last] / squares[first:last]
+    return signal if return_complex else signal.real

@@ -47,6 +47,18 @@ def lu_factor(a: Array) -> tuple[Array, Array]:
     return factors, pivots + 1
 
 
+def ldl_factor(a: Array, hermitian: bool) -> tuple[Array, Array, Array]:
+    """L below the diagonal and D on it, of matrices that need no exchange of rows; rows counted from 1; no errors."""
+
+    def one(m: Array) -> Array:
+        lower, middle, _ = scipy.linalg.ldl(m, hermitian=hermitian)
+        return np.tril(lower, -1) + middle
+
+    factors = _each(one, a) if a.size else a
+    batch, n = a.shape[:-2], a.shape[-1]
+    return factors, np.broadcast_to(np.arange(1, n + 1), (*batch, n)), np.zeros(batch, np.int32)
+
+
 def lu(a: Array) -> tuple[Array, Array, Array]:
     return _each(lambda m: tuple(scipy.linalg.lu(m)), a)
 

@@ -43,14 +43,29 @@ def samples_of(text: str, library: Any, dtype: str = "float32") -> list[Sample]:
         library: makes the tensors, by `library.tensor(data, dtype=...)`.
         dtype: of the tensors for which the text names none.
     """
-    helpers = _Helpers(library, dtype, random.Random(zlib.crc32(f"{text}:{dtype}".encode())))
-    names = {name: getattr(helpers, name) for name in ("t", "spd", "units", "pairs", "scalars", "special")}
-    names |= {name: getattr(library, name) for name in (*_INTEGERS, *_FLOATS, *_COMPLEX)}
-    names |= {"bool": library.bool, "bool_": library.bool, "inf": math.inf, "nan": math.nan, "torch": library}
+    names = _names(library, dtype, text)
     args, kwargs = eval(f"(lambda *args, **kwargs: (args, kwargs))({text})", names)
     if len(args) == 1 and not kwargs and isinstance(args[0], _Group):
         return [Sample(f"{text}[{i}]", one, more) for i, (one, more) in enumerate(args[0])]
     return [Sample(text, args, kwargs)]
+
+
+def evaluated(text: str, library: Any, names: dict[str, Any]) -> Any:
+    """The value of an expression over the helpers, the library as `torch`, and further names."""
+    return eval(text, names | _names(library, "float32", text))
+
+
+def _names(library: Any, dtype: str, text: str) -> dict[str, Any]:
+    helpers = _Helpers(library, dtype, random.Random(zlib.crc32(f"{text}:{dtype}".encode())))
+    names = {name: getattr(helpers, name) for name in ("t", "spd", "units", "pairs", "scalars", "special")}
+    names |= {name: getattr(library, name) for name in (*_INTEGERS, *_FLOATS, *_COMPLEX)}
+    return names | {
+        "bool": library.bool,
+        "bool_": library.bool,
+        "inf": math.inf,
+        "nan": math.nan,
+        "torch": library,
+    }
 
 
 def arguments_of(op: Any, sample: Sample) -> dict[str, Any]:

@@ -141,7 +141,7 @@ Tensor soft_margin_loss(const Tensor& input, const Tensor& target, int64_t reduc
 Tensor multi_margin_loss(const Tensor& input, const Tensor& target, Scalar p, Scalar margin,
                          const Tensor& weight, int64_t reduction) {
     const char* op = "multi_margin_loss";
-    Tensor x = rows_of(op, input);
+    Tensor x = rows_of(op, is_differentiable(input.dtype()) ? input : ops::_to_copy(input, default_dtype()));
     const int64_t classes = x.size(1);
     check_int64(op, target);
     RL_CHECK(target.numel() == x.size(0) && target.dim() <= 1, throw_runtime,
@@ -165,7 +165,7 @@ Tensor multi_margin_loss(const Tensor& input, const Tensor& target, Scalar p, Sc
 
 Tensor multilabel_margin_loss(const Tensor& input, const Tensor& target, int64_t reduction) {
     const char* op = "multilabel_margin_loss";
-    Tensor x = rows_of(op, input);
+    Tensor x = rows_of(op, is_differentiable(input.dtype()) ? input : ops::_to_copy(input, default_dtype()));
     check_int64(op, target);
     RL_CHECK(
         std::equal(input.sizes().begin(), input.sizes().end(), target.sizes().begin(), target.sizes().end()),

@@ -1,0 +1,78 @@
+"""What the laws of ops/*.yaml call: the key `law` of operators whose results no oracle can name.
+
+A law is a Python expression that is true. Of an operator with samples it holds for each: the names are the arguments and
+`result`, as NumPy arrays. Of one without it is a call of its own, over the helpers of rushlight_testing.samples; random numbers
+are compared with distributions, from a fixed seed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import rushlight_core as core
+
+
+def adjoint(a: Any) -> Any:
+    """Matrices transposed and conjugated."""
+    return np.conj(np.swapaxes(a, -1, -2))
+
+
+def close(a: Any, b: Any) -> bool:
+    """Equal up to the rounding of float32."""
+    return bool(np.allclose(a, b, rtol=1e-4, atol=1e-4))
+
+
+def orthonormal(a: Any) -> bool:
+    """Whether the columns of matrices are orthogonal and of length 1."""
+    return close(adjoint(a) @ a, np.eye(a.shape[-1]))
+
+
+def follows(values: Any, name: str, *parameters: float) -> bool:
+    """Whether numbers may be samples of a distribution of SciPy's, by the test of Kolmogorov and Smirnov."""
+    from scipy import stats
+
+    return bool(stats.kstest(values.numpy(), name, parameters).pvalue > 1e-3)
+
+
+def frequent(values: Any, wanted: dict[int, float]) -> bool:
+    """Whether whole numbers occur as often as they should, within four standard deviations; others only as what is left."""
+    numbers = values.numpy()
+    count = numbers.size
+    rest = count
+    for number, chance in wanted.items():
+        seen = int((numbers == number).sum())
+        rest -= seen
+        if abs(seen - count * chance) > 4 * np.sqrt(count * chance * (1 - chance)) + 0.5:
+            return False
+    return rest <= count * (1 - sum(wanted.values())) + 4 * np.sqrt(count) * (sum(wanted.values()) < 0.999)
+
+
+def raises(error: type[Exception], function: Callable[[], Any]) -> bool:
+    """Whether a call raises."""
+    try:
+        function()
+    except error:
+        return True
+    return False
+
+
+def same_memory(make: Callable[[Any, Any], Any]) -> bool:
+    """Whether `make(x, y)` is x, and y's memory in y's shape."""
+    x, y = core.zeros(1), core.arange(6.0).reshape(2, 3)
+    made = make(x, y)
+    y[0, 1] = 9.0
+    return made is x and x.shape == y.shape and bool((x == y).all()) and x.data_ptr() == y.data_ptr()
+
+
+def stepped(step: Callable[[Any, Any, Any], Any], wanted: Callable[[Any, Any, Any], Any]) -> bool:
+    """Whether an optimizer's step writes over parameters p what is wanted of p, the gradients and zeros."""
+
+    def given() -> list[Any]:
+        return [core.tensor([1.0, -2.0, 0.5]), core.tensor([3.0, -4.0, 0.25]), core.zeros(3)]
+
+    own = given()
+    step(*own)
+    return bool(core.allclose(own[0], wanted(*given())))
