@@ -38,7 +38,7 @@ DTYPES_OF_HIDDEN = ("float32", "bfloat16", "complex64")
 # Not what the entry declares, and why.
 COMPLEX = "a tensor without dimensions of complex128 raises the precision of one that has dimensions"
 KNOWN = {
-    **dict.fromkeys(("add", "sub", "rsub", "mul", "div", "addcmul", "inner"), COMPLEX),
+    **dict.fromkeys(("add", "sub", "rsub", "mul", "div", "addcmul", "block_diag", "inner"), COMPLEX),
     "addr": "beta=0 drops the dtype of `input`",
     "einsum": "integers that are summed in one operand become int64, as PyTorch's: no rule knows the equation",
 }

@@ -75,6 +75,7 @@ NEEDS_A_DIMENSION = {
     "flipud",
     "hsplit.indices",
     "index",
+    "index_put",
     "linalg_multi_dot",
     "linalg_norm",
     "linalg_vander",
@@ -103,6 +104,7 @@ NEEDS_A_DIMENSION = {
     "vander",
     "vdot",
     "view.dtype",
+    "view_copy.dtype",
 }
 
 # The result's shape says how many dimensions the input has: a tensor without dimensions has one element and no coordinates.

@@ -1,8 +1,8 @@
 """What the laws of ops/*.yaml call: the key `law` of operators whose results no oracle can name.
 
 A law is a Python expression that is true. Of an operator with samples it holds for each: the names are the arguments and
-`result`, as NumPy arrays. Of one without it is a call of its own, over the helpers of rushlight_testing.samples; random numbers
-are compared with distributions, from a fixed seed.
+`result`, as NumPy arrays. Of one without it is a call of its own, over the helpers of rushlight_testing.samples; random
+numbers are compared with distributions, from a fixed seed.
 """
 
 from __future__ import annotations

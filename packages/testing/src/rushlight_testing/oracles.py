@@ -403,7 +403,7 @@ def with_diagonal(x: Array, value: Any, wrap: bool) -> Array:
 def index_put(x: Array, indices: list[Any], values: Array, accumulate: bool) -> Array:
     """Values written, or added one after the other, where index arrays say; None keeps a dimension."""
     out = np.array(x)
-    place = tuple(slice(None) if i is None else i for i in indices)
+    place: Any = tuple(slice(None) if i is None else i for i in indices)
     if accumulate:
         np.add.at(out, place, values)
     else:

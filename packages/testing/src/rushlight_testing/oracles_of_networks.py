@@ -1,4 +1,4 @@
-"""Oracles of what networks are made of: losses, attention, recurrent layers and resampling, written from their definitions."""
+"""Oracles of what networks are made of, from their definitions: losses, attention, recurrent layers and resampling."""
 
 from __future__ import annotations
 
