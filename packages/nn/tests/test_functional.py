@@ -504,3 +504,40 @@ def test_operators_are_core_s_own():
     # No Python in between: these names cost nothing.
     for name in ("linear", "conv2d", "gelu", "softplus", "sigmoid", "scaled_dot_product_attention"):
         assert getattr(F, name) is getattr(core, name)
+
+
+@pytest.mark.parametrize(
+    ("mode", "align_corners", "antialias", "expected"),
+    [
+        ("bilinear", False, False, [[31, 52, 66, 62, 88, 115, 136], [150, 171, 161, 96, 122, 94, 42],
+                                    [55, 76, 103, 129, 155, 164, 160]]),
+        ("bicubic", True, False, [[0, 51, 97, 148], [121, 114, 20, 112], [192, 168, 46, 53], [138, 173, 207, 0],
+                                  [79, 139, 226, 70], [43, 94, 140, 191]]),
+        ("bilinear", False, True, [[112, 84, 97], [110, 139, 127]]),
+        ("bicubic", False, True, [[63, 93], [162, 90], [94, 160]]),
+    ],
+)  # fmt: skip
+def test_images_of_bytes(mode: str, align_corners: bool, antialias: bool, expected: list[list[int]]) -> None:
+    """PyTorch's numbers: fixed-point weights, rounded after the columns and after the rows."""
+    image = (core.arange(20) * 37 % 256).to(core.uint8).reshape(1, 1, 4, 5)
+    size = (len(expected), len(expected[0]))
+    result = F.interpolate(image, size, mode=mode, align_corners=align_corners, antialias=antialias)
+    assert result.dtype is core.uint8
+    assert result[0, 0].tolist() == expected
+    same = F.interpolate(image, (4, 5), mode=mode, align_corners=align_corners, antialias=antialias)
+    assert core.equal(same, image)
+    assert same.data_ptr() != image.data_ptr()
+
+
+@pytest.mark.parametrize("pool", [F.adaptive_avg_pool2d, F.adaptive_max_pool2d, F.adaptive_avg_pool3d])
+def test_adaptive_pools_want_channels(pool) -> None:
+    with pytest.raises(ValueError, match=r"2 sizes .* 3 dimensions"):
+        pool(core.zeros(2, 2), (2, None))
+    with pytest.raises(RuntimeError, match="dimensions"):
+        pool(core.zeros(2, 2), 2)
+
+
+@pytest.mark.parametrize("delta", [0.0, -1.0])
+def test_huber_loss_wants_a_positive_delta(delta: float) -> None:
+    with pytest.raises(RuntimeError, match=r"huber_loss\(delta\): must be positive"):
+        F.huber_loss(core.ones(2), core.zeros(2), delta=delta)

@@ -147,8 +147,6 @@ def huber_loss(
 
     Optionally times a `weight` of the same shape; the mean is then over the elements.
     """
-    if delta <= 0:
-        raise ValueError(f"huber_loss(delta): got {delta}, needs a positive number")
     _warn_of_sizes("huber_loss", input, target)
     code = reduction_code("huber_loss", reduction)
     if weight is None:

@@ -135,12 +135,21 @@ def avg_pool3d(
 
 
 def _output_sizes(dims: int, input: Tensor, output_size: Any) -> Any:
-    """`output_size` with the input's sizes where it says None."""
+    """`output_size` with the input's sizes where it says None.
+
+    Raises:
+        ValueError: `input` has no dimension beside those that several sizes are given for.
+    """
     if isinstance(output_size, int):
         return output_size
     own = input.shape[-dims:]
     if output_size is None:
         return own
+    if dims > 1 and input.dim() <= len(output_size):
+        raise ValueError(
+            f"adaptive pooling (output_size): {len(output_size)} sizes need an input of at least"
+            f" {len(output_size) + 1} dimensions, got shape {tuple(input.shape)}"
+        )
     return tuple(own[i] if size is None else size for i, size in enumerate(output_size))
 
 

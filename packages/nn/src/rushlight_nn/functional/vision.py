@@ -41,7 +41,7 @@ def interpolate(
     """`input` (N, C, L), (N, C, H, W) or (N, C, D, H, W) at another size.
 
     Args:
-        input: floating point; uint8 too where nothing is mixed ("nearest" and "nearest-exact").
+        input: floating point, or uint8 with the modes "nearest", "nearest-exact", "bilinear" and "bicubic".
         size: of the result; an int, or one number a dimension.
         scale_factor: the quotient of the sizes, instead of `size`.
         mode: "nearest" rounds down, "nearest-exact" takes the nearest; "linear" of one dimension, "bilinear"
@@ -75,7 +75,16 @@ def interpolate(
     if mode == "area":
         return _area[dims](input, sizes)
     kind = _SMOOTH[mode][0] if mode in _SMOOTH else _NEAREST[mode]
-    whole = input.dtype == core.uint8 and mode in _PLAIN
+    is_bytes = input.dtype == core.uint8
+    if is_bytes and mode in ("bilinear", "bicubic"):
+        result = input
+        for d in (1, 0):  # columns before rows: each pass rounds
+            if sizes[d] != old[d] or (scales[d] is not None and scales[d] != 1.0):
+                result = _resample_bytes(
+                    result, d + 2, sizes[d], kind, bool(align_corners), scales[d], antialias
+                )
+        return input.clone() if result is input else result
+    whole = is_bytes and mode in _PLAIN
     result = input.float() if whole else input
     # First the dimensions that shrink most: less is left for the others.
     for d in sorted(range(dims), key=lambda d: (sizes[d] / max(old[d], 1), -d)):
@@ -84,6 +93,25 @@ def interpolate(
     if result is input:
         return input.clone()
     return result.to(core.uint8) if whole else result
+
+
+def _resample_bytes(
+    input: Tensor, dim: int, size: int, kind: int, align_corners: bool, scale: float | None, antialias: bool
+) -> Tensor:
+    """One dimension of a uint8 tensor, in the fixed-point numbers of PyTorch and Pillow: weights of 15 bits and a sign."""
+    identity = core.eye(input.shape[dim], dtype=core.float64)
+    weights = _resample(identity, 1, size, kind, align_corners, scale, antialias)  # (old, new)
+    most, bits = float(weights.max()), 0
+    while bits < 22 and int(0.5 + most * 2 ** (bits + 1)) < 2**15:
+        bits += 1
+    fixed = (weights.abs() * 2**bits + 0.5).floor() * weights.sign()
+    used = fixed != 0
+    places = used.to(core.int64).topk(int(used.sum(0).max()), 0)[1]
+    shape = [size if d == dim else 1 for d in range(input.dim())]
+    total = core.full((1,), 2 ** (bits - 1), dtype=core.int32)
+    for place, weight in zip(places, fixed.gather(0, places).to(core.int32), strict=True):
+        total = total + input.index_select(dim, place).to(core.int32) * weight.reshape(shape)
+    return (total >> bits).clamp(0, 255).to(core.uint8)
 
 
 def _sizes(
