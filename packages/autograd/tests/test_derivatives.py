@@ -225,6 +225,14 @@ def test_the_next_number_is_as_far_as_its_neighbour() -> None:
     assert x.grad.tolist() == [1.0, 0.0]  # PyTorch's, where both are equal
 
 
+def test_differences_of_complex_samples() -> None:
+    x = core.tensor([1 + 1j, 2, 4j], requires_grad=True)
+    (slopes,) = core.gradient(x)
+    assert slopes.tolist() == [1 - 1j, -0.5 + 1.5j, -2 + 4j]
+    slopes.backward(core.tensor([1j, 0, 0]))
+    assert x.grad.tolist() == [-1j, 1j, 0]
+
+
 def test_gradcheck_finds_a_wrong_formula() -> None:
     from rushlight_autograd import Function, GradcheckError
 

@@ -53,7 +53,7 @@ def gradient(
             f"gradient(spacing): needs a number or tensor for each of {len(dims)} dimensions, got {len(spacings)}"
         )
     spacings = [1 if by is None else by for by in spacings]
-    values = input if input.is_floating_point() else input.to(_C.get_default_dtype())
+    values = input if input.is_floating_point() or input.is_complex() else input.to(_C.get_default_dtype())
     return tuple(_along(values, d, by, edge_order) for d, by in zip(dims, spacings, strict=True))
 
 
@@ -82,7 +82,7 @@ def _along(values: Tensor, dim: int, spacing: Any, edge_order: int) -> Tensor:
                 f"gradient(spacing): dimension {dim} needs {n} coordinates, got shape {tuple(spacing.shape)}"
             )
         steps = (spacing[1:] - spacing[:-1]).view(-1, *[1] * (values.dim() - dim - 1))
-        steps = steps if steps.is_floating_point() else steps.to(values.dtype)
+        steps = steps if steps.is_floating_point() or steps.is_complex() else steps.to(values.dtype)
     else:
         steps = _C.full((n - 1, *[1] * (values.dim() - dim - 1)), float(spacing), dtype=values.dtype)
 
