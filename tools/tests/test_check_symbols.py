@@ -84,3 +84,12 @@ def test_wide_registers_stay_behind_the_choice_of_cpu(problems) -> None:
 def test_no_library_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert check_symbols.main([str(tmp_path)]) == 1
     assert "no library" in capsys.readouterr().out
+
+
+def test_the_check_of_the_processor_runs_on_any(problems) -> None:
+    # The fixture compiles for AVX-512, so that a sum of numbers uses AVX.
+    source = "float f(float a, float b) { return a + b; }"
+    assert problems(source, "_C.so", native=True) == []
+    (found,) = problems(source, "_cpu.so", native=True)
+    assert "vaddss" in found
+    assert problems(source, "_cpu.so", "-march=x86-64", "-mno-avx", native=True) == []
