@@ -52,10 +52,10 @@ def flops_of(event: Event, transposed: bool = False) -> int:
             return 0
         return 2 * prod(query[:-1]) * key[-2] * (in_depth * query[-1] + in_values * value[-1])
     if event.name == "convolution_backward":
-        grad, input, weight = [a.shape if isinstance(a, Argument) else () for a in arguments[:3]]
-        one = 2 * prod(input if transposed else grad) * prod(weight[1:])
+        grad, input, kernel = [a.shape if isinstance(a, Argument) else () for a in arguments[:3]]
+        one = 2 * prod(input if transposed else grad) * prod(kernel[1:])
         # That of the weight, and, where it is wanted, that of the input, which is the first result.
-        return one * (2 if event.nbytes else 1) if weight else 0
+        return one * (2 if event.nbytes else 1) if kernel else 0
     if event.name in _BY_SHAPES:
         first, formula = _BY_SHAPES[event.name]
         a, b = [*arguments[first : first + 2], None, None][:2]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from importlib import import_module
 from types import ModuleType
 
 
@@ -18,3 +20,17 @@ def names_of(package: ModuleType) -> Callable[[str], object]:
         return getattr(package, name)
 
     return find
+
+
+def load_namesakes(module: str, *names: str) -> None:
+    """Loads files of a module that have a function's name, and leaves the name to the function.
+
+    Once a file is loaded, no later import puts it in the function's place.
+    """
+    shown = vars(sys.modules[module])
+    for name in names:
+        function = shown.pop(name, None)
+        import_module(f"{module}.{name}")
+        del shown[name]
+        if function is not None:
+            shown[name] = function

@@ -15,13 +15,11 @@ else:
 
     from importlib import import_module as _import_module
 
-    from rushlight._wrapped import names_of
-
-    # The file comes first: once it is loaded, nothing puts it in the place of the function of this name.
-    _import_module("rushlight.autograd.gradcheck")
-    del globals()["gradcheck"]
+    from rushlight._wrapped import load_namesakes, names_of
 
     def __getattr__(name: str) -> object:
         if name in ("anomaly_mode", "grad_mode", "profiler", "variable"):
             return _import_module(f"rushlight.autograd.{name}")
         return names_of(_package)(name)
+
+    load_namesakes(__name__, "gradcheck")

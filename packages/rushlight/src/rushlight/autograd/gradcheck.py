@@ -1,6 +1,6 @@
 """The check of gradients, by the file that PyTorch has it in; loaded when it is first asked for."""
 
-import rushlight_autograd as _package
+from rushlight_core import autograd as _package
 
 __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
 
