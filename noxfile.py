@@ -270,6 +270,15 @@ def swap(session: nox.Session) -> None:
     session.run(*PYTEST, f"--rootdir={composed}", *files, *session.posargs, env=tape)
 
 
+@nox.session(venv_backend="none")
+def mutation(session: nox.Session) -> None:
+    """Plant the mistakes of tools/mutations.toml one by one, and see whether the tests notice: by hand, or nightly.
+
+    `-- --python`, `-- --cpp` or words of names choose among them.
+    """
+    session.run(sys.executable, "tools/run_mutations.py", *session.posargs, external=True)
+
+
 @nox.session
 def sanitize(session: nox.Session) -> None:
     """Run the tests of core and autograd under ASan and UBSan, and those of the engine's threads under TSan."""

@@ -261,7 +261,7 @@ def run_layer(lib: SimpleNamespace, key: str) -> Record:
     return record
 
 
-STEPS = 5
+STEPS = 8  # RAdam averages squares from its sixth step on
 
 
 def run_optimizer(lib: SimpleNamespace, key: str) -> Record:

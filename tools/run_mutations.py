@@ -1,0 +1,224 @@
+"""Plant the mistakes of tools/mutations.toml, one after the other, and see whether the tests notice.
+
+    nox -s mutation                       # all of them: by hand, or nightly
+    nox -s mutation -- --python           # those in Python; --cpp those in C++
+    nox -s mutation -- nadam swa          # those whose name contains one of the words
+
+Everything happens in a copy of the working tree, .nox/mutation/tree, with a development environment of its own: a mistake is
+written into a file there, C++ is compiled, and the tests that the entry names, which are among those that CI runs, run until
+the first failure. A mistake that no test notices has survived. The session fails where fewer than 90 % are caught, where an
+entry does not fit its file, or where the tests fail without any mistake.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+import tomllib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+LIST = ROOT / "tools" / "mutations.toml"
+TREE = ROOT / ".nox" / "mutation" / "tree"
+NEEDED = 0.9
+NO_END = 900  # seconds after which tests that do not end count as a failure
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """A mistake: `text`, which is once in `file`, becomes `replacement`, and `tests` of `package` should notice."""
+
+    name: str
+    file: str
+    text: str
+    replacement: str
+    package: str
+    tests: list[str] = field(default_factory=list)  # of packages/<package>/tests; none: all of them
+    only: str = ""  # pytest's -k
+
+    @property
+    def compiled(self) -> bool:
+        return not self.file.endswith(".py")
+
+    @property
+    def built_package(self) -> str:
+        return self.file.split("/")[1]
+
+
+def load(path: Path = LIST) -> list[Mutation]:
+    """The mutations of a list."""
+    return [Mutation(**entry) for entry in tomllib.loads(path.read_text())["mutation"]]
+
+
+def misfits(mutations: Iterable[Mutation], root: Path = ROOT) -> list[str]:
+    """What is wrong with entries, in words: they must fit the files as they are."""
+    wrong, names = [], set()
+    for m in mutations:
+        path = root / m.file
+        count = path.read_text().count(m.text) if path.is_file() else -1
+        if count != 1:
+            found = "there is no such file" if count < 0 else f"the text is there {count} times"
+            wrong.append(f"{m.name}: {m.file}: {found}")
+        if m.text == m.replacement:
+            wrong.append(f"{m.name}: it changes nothing")
+        if m.name in names:
+            wrong.append(f"{m.name}: the name is given twice")
+        names.add(m.name)
+        folder = root / "packages" / m.package / "tests"
+        wrong += [
+            f"{m.name}: there is no {folder / test}" for test in m.tests if not (folder / test).exists()
+        ]
+    return wrong
+
+
+def run(command: Sequence[str], cwd: Path = TREE, timeout: float | None = None) -> tuple[bool, str]:
+    """Whether a command succeeds, and its output. One that takes longer than `timeout` does not."""
+    try:
+        done = subprocess.run(
+            command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=timeout,
+            env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return False, f"no end in {timeout} s"
+    return done.returncode == 0, done.stdout
+
+
+def copy_tree() -> None:
+    """Bring the copy up to the working tree. Files that are the same keep their times, so nothing is built in vain."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+    ).stdout.decode()
+    wanted = {name for name in listed.split("\0") if name and (ROOT / name).is_file()}
+    for name in wanted:
+        source, copy = ROOT / name, TREE / name
+        if not copy.is_file() or copy.read_bytes() != source.read_bytes():
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_bytes(source.read_bytes())
+    for folder in ("packages", "tools"):
+        for path in (TREE / folder).rglob("*"):
+            if (
+                path.is_file()
+                and "__pycache__" not in path.parts
+                and str(path.relative_to(TREE)) not in wanted
+            ):
+                path.unlink()
+
+
+def build(package: str) -> tuple[bool, str]:
+    """Compile a package of the copy."""
+    (folder,) = (TREE / ".nox").glob(f"py*/build/dev/{package}")
+    return run([str(TREE / ".venv/bin/cmake"), "--build", str(folder)])
+
+
+def test_command(m: Mutation) -> list[str]:
+    """What runs the tests that should notice."""
+    folder = TREE / "packages" / m.package
+    python = str(TREE / ".venv/bin/python")
+    command = [
+        python,
+        "-P",
+        "-m",
+        "pytest",
+        "-c",
+        str(TREE / "pyproject.toml"),
+        f"--rootdir={folder}",
+        "-x",
+        "-q",
+    ]
+    command += ["-p", "no:cacheprovider", *(["-k", m.only] if m.only else [])]
+    return command + [str(folder / "tests" / test) for test in m.tests or [""]]
+
+
+def outcome(m: Mutation) -> tuple[str, str]:
+    """What became of a mutation: "caught", "survived" or "broken" (it does not compile), and what says so."""
+    path = TREE / m.file
+    original = path.read_text()
+    try:
+        path.write_text(original.replace(m.text, m.replacement))
+        if m.compiled:
+            built, output = build(m.built_package)
+            if not built:
+                return "broken", output
+        passed, output = run(test_command(m), timeout=NO_END)
+        return ("survived" if passed else "caught"), output
+    finally:
+        path.write_text(original)
+
+
+def first_failure(output: str) -> str:
+    """The first line of a report of pytest's that names a failure."""
+    lines = output.splitlines()
+    return next((line for line in lines if line.startswith(("FAILED", "ERROR"))), lines[-1] if lines else "")
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("words", nargs="*", help="run those whose name contains one of these")
+    kinds = parser.add_mutually_exclusive_group()
+    kinds.add_argument("--python", action="store_true", help="only those in Python")
+    kinds.add_argument("--cpp", action="store_true", help="only those in C++")
+    parser.add_argument(
+        "--no-baseline", action="store_true", help="do not run the tests without a mistake first"
+    )
+    options = parser.parse_args(arguments)
+
+    mutations = load()
+    wrong = misfits(mutations)
+    if wrong:
+        print("\n".join(wrong))
+        return 1
+    chosen = [
+        m
+        for m in mutations
+        if not (options.python and m.compiled)
+        and not (options.cpp and not m.compiled)
+        and (not options.words or any(word in m.name for word in options.words))
+    ]
+    copy_tree()
+    ready, output = run([sys.executable, "noxfile.py", "-s", "dev"])
+    if not ready:
+        print(output)
+        return 1
+    failing = 0
+    for command in [] if options.no_baseline else {tuple(test_command(m)): m for m in chosen}:
+        passed, output = run(command, timeout=NO_END)
+        if not passed:
+            failing += 1
+            print(f"fails without a mistake: {first_failure(output)}", flush=True)
+    counts = dict.fromkeys(("caught", "survived", "broken"), 0)
+    dirty: set[str] = set()  # packages whose last build had a mistake in it
+    for m in chosen:
+        for package in dirty - ({m.built_package} if m.compiled else set()):
+            build(package)
+        dirty.clear()
+        begun = time.monotonic()
+        what, output = outcome(m)
+        counts[what] += 1
+        if m.compiled:
+            dirty.add(m.built_package)
+        said = (
+            first_failure(output)
+            if what != "survived"
+            else f"{m.file}: {m.replacement.strip().splitlines()[0]}"
+        )
+        print(f"{what:<8} {m.name:<44} {time.monotonic() - begun:5.0f} s  {said}", flush=True)
+    for package in dirty:
+        build(package)
+    rate = counts["caught"] / len(chosen) if chosen else 1.0
+    found = ", ".join(f"{counts[what]} {what}" for what in ("caught", "survived", "broken"))
+    print(f"\nof {len(chosen)}: {found}; {rate:.0%} caught")
+    return 1 if failing or counts["broken"] or rate < NEEDED else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

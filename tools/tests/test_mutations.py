@@ -1,0 +1,83 @@
+"""The list of mutations fits the files, and what runs them tells caught ones from those that survive."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+import run_mutations
+from run_mutations import Mutation, first_failure, load, misfits, outcome
+
+MUTATIONS = load()
+
+
+def test_every_entry_fits_its_file() -> None:
+    assert misfits(MUTATIONS) == []
+
+
+def test_the_list_is_large_and_spread() -> None:
+    compiled = [m for m in MUTATIONS if m.compiled]
+    assert len(MUTATIONS) - len(compiled) >= 60
+    assert len(compiled) >= 20
+    assert {m.built_package for m in MUTATIONS} >= {
+        "core",
+        "autograd",
+        "nn",
+        "data",
+        "multiprocessing",
+        "profiler",
+    }
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"text": "no such text"}, "the text is there 0 times"),
+        ({"text": "import"}, "times"),
+        ({"file": "packages/nn/no.py"}, "no such file"),
+        ({"replacement": MUTATIONS[0].text}, "changes nothing"),
+        ({"tests": ["test_no.py"]}, "there is no"),
+    ],
+)
+def test_an_entry_that_does_not_fit_is_an_error(change: dict[str, object], said: str) -> None:
+    (wrong,) = misfits([dataclasses.replace(MUTATIONS[0], **change)])  # type: ignore[arg-type]
+    assert said in wrong
+
+
+def test_names_differ() -> None:
+    (wrong,) = misfits([MUTATIONS[0], MUTATIONS[0]])
+    assert "given twice" in wrong
+
+
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A tree of one package, of one function that one test looks at."""
+    folder = tmp_path / "packages" / "one"
+    (folder / "tests").mkdir(parents=True)
+    (folder / "one.py").write_text("def one(x):\n    return x + 1 - 0\n")
+    (folder / "tests" / "test_one.py").write_text(
+        "import sys\nfrom pathlib import Path\n"
+        "sys.path.insert(0, str(Path(__file__).parents[1]))\nsys.dont_write_bytecode = True\n"
+        "from one import one\n\ndef test_one():\n    assert one(1) == 2\n"
+    )
+    (tmp_path / "pyproject.toml").write_text("[tool.pytest.ini_options]\n")
+    (tmp_path / ".venv" / "bin").mkdir(parents=True)
+    (tmp_path / ".venv" / "bin" / "python").write_text(
+        f'#!/bin/sh\nexec {run_mutations.sys.executable} "$@"\n'
+    )
+    (tmp_path / ".venv" / "bin" / "python").chmod(0o755)
+    monkeypatch.setattr(run_mutations, "TREE", tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("text", "replacement", "what"), [("+ 1", "+ 2", "caught"), ("- 0", "+ 0", "survived")]
+)
+def test_outcomes(tree: Path, text: str, replacement: str, what: str) -> None:
+    before = (tree / "packages/one/one.py").read_text()
+    found, output = outcome(Mutation("one", "packages/one/one.py", text, replacement, "one"))
+    assert found == what, output
+    assert (tree / "packages/one/one.py").read_text() == before
+    if what == "caught":
+        assert "test_one" in first_failure(output)
