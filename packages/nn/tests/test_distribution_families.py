@@ -84,6 +84,16 @@ def test_continuous(name):
         np.testing.assert_allclose(dist.variance.numpy(), np.broadcast_to(scipy.var(), shape), **CLOSE)
 
 
+def test_moments_of_angles():
+    dist = CONTINUOUS["VonMises"][0]()
+    angles = core.linspace(-math.pi, math.pi, 20001, dtype=core.float64)[:-1].unsqueeze(1)
+    density = dist.log_prob(angles).exp() * (2 * math.pi / 20000)
+    np.testing.assert_allclose(density.sum(0).numpy(), 1, rtol=1e-9)
+    np.testing.assert_allclose(dist.mean.numpy(), dist.loc.numpy())
+    resultant = (density * (angles - dist.loc).cos()).sum(0)
+    np.testing.assert_allclose(dist.variance.numpy(), 1 - resultant.numpy(), rtol=1e-7)
+
+
 @pytest.mark.parametrize("name", CONTINUOUS)
 def test_samples_of_continuous(name):
     make, scipy, _ = CONTINUOUS[name]
