@@ -155,6 +155,11 @@ def test_random_split_by_fractions():
     assert [len(part) for part in random_split(range(10), [0.3, 0.3, 0.4])] == [3, 3, 4]
     assert [len(part) for part in random_split(range(11), [0.5, 0.5])] == [6, 5]
     assert [len(part) for part in random_split(range(4), [0.34, 0.33, 0.33])] == [2, 1, 1]
+    assert [len(part) for part in random_split(range(19), [0.2, 0.5, 0.3])] == [
+        4,
+        10,
+        5,
+    ]  # two were left over
     with pytest.raises(ValueError, match="add up"):
         random_split(range(10), [3, 3])
     with pytest.raises(ValueError, match="between 0 and 1"):

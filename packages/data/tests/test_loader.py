@@ -518,3 +518,14 @@ def test_falsy_collate_fn_is_used(batch_size):
 def test_falsy_sampler_is_used():
     assert list(DataLoader(range(3), sampler=[])) == []
     assert list(DataLoader(range(3), batch_sampler=[])) == []
+
+
+@pytest.mark.parametrize(("drop_last", "batches"), [(False, 3), (True, 2)])
+def test_length_of_a_stream_that_has_one(drop_last, batches):
+    class Sized(Stream):
+        def __len__(self):
+            return self.n
+
+    loader = DataLoader(Sized(8), 3, drop_last=drop_last)
+    assert len(loader) == len(list(loader)) == batches
+    assert len(DataLoader(Sized(8), None)) == 8

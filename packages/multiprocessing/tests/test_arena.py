@@ -12,7 +12,7 @@ import rushlight_core as core
 import rushlight_multiprocessing as mp
 from rushlight_multiprocessing.arena import find, guard
 from rushlight_multiprocessing.connection import Pipe
-from rushlight_multiprocessing.heap import Heap, OwnedArena, heap
+from rushlight_multiprocessing.heap import FIRST_ARENA_BYTES, Heap, OwnedArena, heap
 
 
 def block_of(t):
@@ -52,6 +52,13 @@ def test_a_message_that_nobody_reads_frees_its_blocks():
     reader.close()
     writer.close()
     assert not is_held_elsewhere(arena, offset)
+
+
+def test_arenas_grow():
+    own = Heap()
+    held = [own.allocate(FIRST_ARENA_BYTES, solo=False) for _ in range(20)]
+    assert len(own.arenas) == 5  # of 1, 2, 4, 8 and 16 blocks
+    del held
 
 
 def test_a_killed_process_holds_nothing():

@@ -50,6 +50,28 @@ def test_bytes(size):
         b.recv_bytes_into(bytearray(2))
 
 
+def test_a_send_that_a_signal_cuts_short():
+    a, b = mp.Pipe()
+
+    class Interrupted:
+        """Takes ten bytes of what is sent at once."""
+
+        def __init__(self, socket):
+            self.socket = socket
+
+        def sendmsg(self, parts, ancillary):
+            return self.socket.sendmsg([b"".join(parts)[:10]], ancillary)
+
+        def __getattr__(self, name):
+            return getattr(self.socket, name)
+
+    a._socket = Interrupted(a._socket)
+    a.send(("x" * 1000, core.ones(3)))
+    text, tensor = b.recv()
+    assert text == "x" * 1000
+    assert tensor.tolist() == [1, 1, 1]
+
+
 def test_too_long_bytes_are_refused():
     a, b = mp.Pipe()
     a.send_bytes(b"0123456789")

@@ -134,11 +134,13 @@ class Weight(core.Tensor):
     pass
 
 
+@pytest.mark.parametrize("requires_grad", [False, True])
 @pytest.mark.parametrize("gives", [False, True])
-def test_subclass_and_its_attributes_arrive(gives):
-    weight = core.ones(3).as_subclass(Weight)
+def test_subclass_and_its_attributes_arrive(gives, requires_grad):
+    weight = core.ones(3).as_subclass(Weight).requires_grad_(requires_grad)
     weight.label = "first"
     got = through_pipe(weight, gives)
+    assert got.requires_grad == requires_grad
     assert type(got) is Weight
     assert got.label == "first"
     assert got.tolist() == [1, 1, 1]

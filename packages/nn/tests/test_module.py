@@ -143,6 +143,14 @@ def test_a_plain_tensor_is_an_ordinary_attribute():
     assert "buffer" not in net.state_dict()
 
 
+def test_a_buffer_registered_again_is_persistent_or_not_anew():
+    net = Net()
+    net.register_buffer("scratch", core.ones(2))
+    net.register_buffer("count", core.ones(()), persistent=False)
+    assert "scratch" in net.state_dict()
+    assert "count" not in net.state_dict()
+
+
 def test_assigning_before_init_says_what_to_do():
     class Early(Module):
         def __init__(self):
