@@ -9,7 +9,13 @@ from autograd_samples import leaf
 
 import rushlight_core as core
 from rushlight_autograd import functional, grad
-from rushlight_autograd.forward_ad import dual_level, make_dual, unpack_dual
+from rushlight_autograd.forward_ad import (
+    dual_level,
+    enter_dual_level,
+    exit_dual_level,
+    make_dual,
+    unpack_dual,
+)
 
 
 def test_a_tangent_follows_the_operators() -> None:
@@ -31,6 +37,19 @@ def test_make_dual_checks() -> None:
         make_dual(core.ones(2), core.ones(2))
     with dual_level(), pytest.raises(RuntimeError, match="shape and dtype"):
         make_dual(core.ones(2), core.ones(3))
+
+
+def test_levels_are_closed_from_the_innermost() -> None:
+    outer, inner = enter_dual_level(), enter_dual_level()
+    try:
+        assert (outer, inner) == (0, 1)
+        with pytest.raises(RuntimeError, match="level 0 was not entered, or not last"):
+            exit_dual_level(level=outer)
+    finally:
+        exit_dual_level(level=inner)
+        exit_dual_level()
+    with pytest.raises(RuntimeError, match="0 are open"):
+        exit_dual_level()
 
 
 def test_forward_over_reverse() -> None:

@@ -234,6 +234,21 @@ def test_a_sequence(segments) -> None:
     assert grad(y.sum(), x)[0].tolist() == grad(z.sum(), x)[0].tolist()
 
 
+@pytest.mark.parametrize(("segments", "computed_twice"), [(1, 0), (2, 3), (3, 4)])
+def test_all_but_the_last_segment_are_computed_again(segments, computed_twice) -> None:
+    calls = [0] * 7
+
+    def step(i):
+        def run(x):
+            calls[i] += 1
+            return x * x
+
+        return run
+
+    checkpoint_sequential([step(i) for i in range(7)], segments, leaf(2)).sum().backward()
+    assert calls == [2] * computed_twice + [1] * (7 - computed_twice)
+
+
 def test_an_error_in_the_function_is_the_caller_s() -> None:
     x = leaf(2)
     with pytest.raises(ZeroDivisionError):

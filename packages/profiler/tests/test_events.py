@@ -123,6 +123,26 @@ def test_table(recording):
     assert averages.table(header="Mine").startswith("Mine\n")
 
 
+def test_a_call_inside_another_of_its_name_counts_once(make_recording):
+    inside = {"nbytes": 8}
+    found = rows(
+        make_recording(
+            ("operator", "sum", 0, 50, 0, inside),
+            ("operator", "sum", 10, 30, 1, inside),
+            ("operator", "sum", 15, 20, 2, inside),
+        ).events()
+    )
+    assert found["sum"].count == 3
+    assert found["sum"].cpu_time_total == 50
+    assert found["sum"].self_cpu_time_total == 50
+
+
+def test_shares_of_the_total(recording):
+    lines = recording.key_averages().table().splitlines()
+    (addmm,) = [line.split() for line in lines if line.startswith("addmm")]
+    assert addmm[1] == addmm[3] == "23.08%"  # 30 of 130 microseconds
+
+
 @pytest.mark.parametrize(
     ("key", "first"),
     [("cpu_time_total", "step"), ("self_cpu_time_total", "step"), ("cpu_time", "step"), ("count", "add"),
