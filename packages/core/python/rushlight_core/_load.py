@@ -20,7 +20,7 @@ def load_native(package: str, folders: Sequence[str]) -> ModuleType:
     Raises ImportError that says what is wrong: not built, built for another Python, a second copy, another processor, ...
     """
     # The processor is asked first: whatever is loaded later may use instructions that it lacks.
-    _check_processor(package, folders)
+    _check_processor(package)
     library = next((path for f in folders if os.path.exists(path := os.path.join(f, "lib", _LIBRARY))), None)
     try:
         if library:
@@ -32,11 +32,11 @@ def load_native(package: str, folders: Sequence[str]) -> ModuleType:
         raise ImportError(_diagnose(package, folders, library, error)) from error
 
 
-def _check_processor(package: str, folders: Sequence[str]) -> None:
+def _check_processor(package: str) -> None:
     try:
         from . import _cpu
-    except ImportError as error:
-        raise ImportError(_diagnose(package, folders, None, error)) from error
+    except ImportError:  # nothing was built, or for another Python: what is loaded next says so
+        return
     if missing := _cpu.missing():
         raise ImportError(f"{package} could not be imported: it needs a processor with {missing}")
 
@@ -84,8 +84,6 @@ def _diagnose(package: str, folders: Sequence[str], library: str | None, error: 
             f"{head}it was built for another Python: found {', '.join(sorted(built))}, this is {here}\n"
             f"hint: {sys.executable} -m pip install --force-reinstall rushlight-core"
         )
-    if "_cpu" in str(error):
-        return f"{head}{error}\nhint: install the package again"
     if library is None:
         return f"{head}{_LIBRARY} is missing beside {built[0]}\nhint: install the package again"
     text = str(error)
