@@ -9,6 +9,7 @@
 #include "ops/watched.h"
 #include "rushlight/ops/_attention.h"
 #include "rushlight/ops/_attention_backward.h"
+#include "rushlight/ops/_to_copy.h"
 #include "rushlight/ops/add.h"
 #include "rushlight/ops/amax.h"
 #include "rushlight/ops/arange.h"
@@ -156,6 +157,16 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
         may_be_composed.load(std::memory_order_relaxed), throw_runtime,
         "scaled_dot_product_attention: no kernel that is enabled can compute this call\n"
         "hint: enable the backend MATH (backends.cuda.enable_math_sdp, nn.attention.sdpa_kernel), which computes all");
+    if (const DType wide = compute_dtype(query.dtype()); wide != query.dtype()) {
+        // Scores in a half type would be rounded before they are weighed; the kernel does not either.
+        auto widened = [&](const Tensor& t) {
+            return t.defined() && t.dtype() == query.dtype() ? ops::_to_copy(t, wide) : t;
+        };
+        Tensor result =
+            scaled_dot_product_attention(widened(query), widened(key), widened(value), widened(attn_mask),
+                                         dropout_p, is_causal, scale, enable_gqa);
+        return ops::_to_copy(result, query.dtype());
+    }
     const bool share = enable_gqa && query.dim() >= 3 && key.dim() >= 3;
     Tensor k = share ? share_heads(key, query.size(-3)) : key,
            v = share ? share_heads(value, query.size(-3)) : value;

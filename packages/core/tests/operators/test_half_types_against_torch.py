@@ -1,0 +1,149 @@
+"""Law: in float16 and bfloat16 results are at most 1.5 times as far from float64's as PyTorch's, and half a unit more.
+
+The same samples, rounded to the half type, are computed by both libraries and, from the rounded values, in float64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rushlight_core as core
+from rushlight_core.codegen.model import Op
+from rushlight_testing import Sample
+from rushlight_testing.operators import all_samples, call, flat, is_random, map_tensors, operators
+from rushlight_testing.samples import arguments_of
+
+torch = pytest.importorskip("torch")
+
+HALF = ("float16", "bfloat16")
+MANTISSA = {"float16": 10, "bfloat16": 7}
+SMALLEST = {"float16": -24, "bfloat16": -133}  # the exponent of the smallest number above 0
+# Where PyTorch keeps what it does not offer as torch.<name>.
+MODULES = {"linalg_": torch.linalg, "special_": torch.special, "fft_": torch.fft}
+
+# Errors beyond the bound, and why.
+KNOWN = {"rnn_tanh.data": "one sum at a gate nearly cancels, and is rounded twice, as PyTorch's is"}
+
+
+def counterpart(op: Op) -> Any:
+    """PyTorch's function of the same name; None where there is none."""
+    base, places = op.base, [torch, torch._C._nn, torch.nn.functional]
+    for prefix, module in MODULES.items():
+        if base.startswith(prefix):
+            base, places = base.removeprefix(prefix), [module]
+    if "function" not in op.variants:
+        places = [torch.Tensor]
+    return next((getattr(place, base) for place in places if hasattr(place, base)), None)
+
+
+OPS = [
+    op
+    for op in operators()
+    if op.samples and not is_random(op) and "hidden" not in op.variants and not op.base.startswith("_")
+    and not op.is_inplace and counterpart(op) is not None
+]  # fmt: skip
+
+
+def to_torch(value: Any) -> Any:
+    if isinstance(value, core.Tensor):
+        name = str(value.dtype).rsplit(".", 1)[-1]
+        wide = value.to(core.float64) if name in HALF else value
+        return torch.tensor(wide.numpy()).reshape(tuple(value.shape)).to(getattr(torch, name))
+    if isinstance(value, core.dtype):
+        return getattr(torch, str(value).rsplit(".", 1)[-1])
+    if type(value) in (list, tuple):
+        return type(value)(to_torch(v) for v in value)
+    return value
+
+
+def wide(t: Any) -> Any:
+    return t.to(core.float64) if t.dtype in (core.float16, core.bfloat16) else t
+
+
+def numbers(values: Any, dtype: Any) -> list[Any]:
+    """The results of a dtype as float64 arrays, None in the place of others."""
+    return [
+        np.asarray((v.to(torch.float64) if isinstance(v, torch.Tensor) else v.to(core.float64)).numpy())
+        if hasattr(v, "dtype") and v.dtype in dtype
+        else None
+        for v in flat(values)
+    ]
+
+
+def unit(values: Any, dtype: str) -> Any:
+    """The distance of neighbours of a half type at given values."""
+    with np.errstate(divide="ignore"):
+        exponent = np.floor(np.log2(np.abs(values)))
+    return 2.0 ** np.maximum(
+        np.where(np.isfinite(exponent), exponent, -1000) - MANTISSA[dtype], SMALLEST[dtype]
+    )
+
+
+def excess(ours: Any, theirs: Any, exact: Any, dtype: str) -> float:
+    """By how much the largest error is above the bound, in units in the last place; at most 0 where all is well."""
+    known = (
+        np.isfinite(exact)
+        & np.isfinite(theirs)
+        & (np.abs(exact) < float(torch.finfo(getattr(torch, dtype)).max))
+    )
+    if not known.any():
+        return 0.0
+    exact, ours, theirs = exact[known], ours[known], theirs[known]
+    size = unit(exact, dtype)
+    mine = np.where(np.isfinite(ours), np.abs(ours - exact), np.inf)
+    other = np.maximum(np.abs(theirs - exact), size / 2)
+    # PyTorch's largest error counts, since where it happens to be exact is a matter of luck: the largest absolute one, or
+    # the largest in units of the elements, which cancellation makes large.
+    absolute = (mine - 1.5 * np.max(other)) / size - 0.5
+    relative = mine / size - 1.5 * np.max(other / size) - 0.5
+    return float(np.max(np.minimum(absolute, relative)))
+
+
+def cases(op: Op, dtype: str) -> Iterator[tuple[Sample, list[Any], list[Any], list[Any]]]:
+    """(sample, our results, PyTorch's, float64's) where all three work."""
+    for sample in all_samples(op, dtype):
+        try:
+            exact = call(op, map_tensors(wide, sample))
+            theirs = counterpart(op)(
+                *map(to_torch, sample.args), **{k: to_torch(v) for k, v in sample.kwargs.items()}
+            )
+            ours = call(op, sample)
+        except Exception:  # PyTorch's classes are many
+            continue
+        half = (getattr(torch, dtype), getattr(core, dtype))
+        mine, other = numbers(ours, half), numbers(theirs, half)
+        reference = numbers(exact, (core.float64,))
+        if len(mine) == len(other) == len(reference):
+            yield sample, mine, other, reference
+
+
+@pytest.mark.parametrize("op", [pytest.param(op, id=op.name) for op in OPS])
+def test_half_types_are_as_precise_as_pytorch(op: Op) -> None:
+    worst = 0.0
+    for dtype in HALF:
+        for sample, ours, theirs, exact in cases(op, dtype):
+            for a, b, c in zip(ours, theirs, exact, strict=True):
+                if a is None or b is None or c is None or not a.shape == b.shape == c.shape:
+                    continue
+                over = excess(a, b, c, dtype)
+                worst = max(worst, over)
+                assert over <= 0 or op.name in KNOWN, (
+                    f"{op.name}({sample.text}) of {dtype}: {over:.2f} units in the last place above the bound"
+                )
+    assert worst > 0 or op.name not in KNOWN, f"{op.name} is within the bound: strike it out"
+
+
+def test_an_imprecise_result_is_noticed() -> None:
+    exact = np.array([1.0, 3.0, 1000.0])
+    theirs = exact + unit(exact, "float16") * 0.5
+    assert excess(exact, theirs, exact, "float16") <= 0
+    assert excess(exact + unit(exact, "float16"), theirs, exact, "float16") <= 0
+    assert excess(exact + 2 * unit(exact, "float16"), theirs, exact, "float16") > 0
+    assert excess(exact * np.nan, theirs, exact, "float16") > 0
+    op = next(op for op in OPS if op.name == "add")
+    assert len(arguments_of(op, next(all_samples(op)))) == 3
+    assert len(list(cases(op, "bfloat16"))) > 10
