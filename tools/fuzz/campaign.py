@@ -159,7 +159,7 @@ def _moved(one: Input) -> Input:
     """The input with values that differ by rounding."""
     if one.dtype not in (*FLOATS, *COMPLEX):
         return one
-    step = {"float64": 1e-13, "complex128": 1e-13, "float16": 1e-3, "bfloat16": 8e-3}.get(one.dtype, 2e-7)
+    step = {"float64": 1e-12, "complex128": 1e-12, "float16": 4e-3, "bfloat16": 3e-2}.get(one.dtype, 1e-6)
 
     def change(i: int, value: Any) -> Any:
         return value * (1 + step * (1 if i % 2 else -1))
