@@ -1,11 +1,15 @@
-"""Hooks of every module."""
+"""Hooks of every module and of every optimizer."""
 
 from __future__ import annotations
+
+import pickle
 
 import pytest
 
 import rushlight_core as core
-from rushlight_nn import LazyLinear, Linear, Module, ReLU, Sequential, hooks
+from rushlight_nn import LazyLinear, Linear, Module, Parameter, ReLU, Sequential, hooks
+from rushlight_nn.optim import SGD
+from rushlight_nn.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 
 def test_they_see_every_call_before_the_modules_own() -> None:
@@ -81,3 +85,53 @@ def test_a_lazy_module_keeps_calling_them() -> None:
         layer(core.ones(1, 2))
     assert seen == [layer, layer]
     assert not layer._hooked
+
+
+def test_they_see_what_becomes_a_modules() -> None:
+    seen: list[tuple[str, str]] = []
+
+    def note(kind: str):
+        return lambda module, name, value: seen.append((kind, name))
+
+    with (
+        hooks.register_module_parameter_registration_hook(note("parameter")),
+        hooks.register_module_buffer_registration_hook(note("buffer")),
+        hooks.register_module_module_registration_hook(note("module")),
+    ):
+        model = Module()
+        model.layer = Linear(2, 2, bias=False)
+        model.add_module("other", ReLU())
+        model.register_buffer("mean", core.zeros(1))
+        model.mean = core.ones(1)
+    model.weight = Parameter(core.ones(1))
+    assert seen == [
+        ("parameter", "weight"), ("module", "layer"), ("module", "other"), ("buffer", "mean"), ("buffer", "mean"),
+    ]  # fmt: skip
+    with hooks.register_module_parameter_registration_hook(lambda module, name, value: Parameter(value * 2)):
+        model.weight = Parameter(core.ones(1))
+    assert model.weight.tolist() == [2.0]
+
+
+def test_hooks_of_every_optimizer() -> None:
+    order: list[str] = []
+    p = Parameter(core.ones(1))
+    before = SGD([p], lr=0.1)
+    before.register_step_pre_hook(lambda *_: order.append("own before"))
+    before.register_step_post_hook(lambda *_: order.append("own after"))
+    plain = SGD([p], lr=0.1)
+    assert "step" not in vars(plain)
+    with (
+        register_optimizer_step_pre_hook(lambda optimizer, args, kwargs: order.append("before")),
+        register_optimizer_step_post_hook(lambda optimizer, args, kwargs: order.append("after")),
+    ):
+        before.step()
+        assert order == ["before", "own before", "own after", "after"]
+        for optimizer in (plain, SGD([p], lr=0.1), pickle.loads(pickle.dumps(SGD([p], lr=0.1)))):
+            order.clear()
+            optimizer.step()
+            assert order == ["before", "after"]
+    order.clear()
+    plain.step()
+    before.step()
+    assert order == ["own before", "own after"]
+    assert "step" not in vars(SGD([p], lr=0.1))

@@ -146,6 +146,35 @@ def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
     return register_module_full_backward_hook(hook)
 
 
+_global_parameter_registration_hooks = HookTable()
+_global_buffer_registration_hooks = HookTable()
+_global_module_registration_hooks = HookTable()
+
+
+def register_module_parameter_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call `hook(module, name, parameter)` when a parameter becomes a module's; what it returns, unless None, is taken."""
+    return _global_parameter_registration_hooks.add(hook)
+
+
+def register_module_buffer_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call `hook(module, name, buffer)` when a buffer becomes a module's; what it returns, unless None, is taken."""
+    return _global_buffer_registration_hooks.add(hook)
+
+
+def register_module_module_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call `hook(module, name, child)` when a module becomes another's; what it returns, unless None, is taken."""
+    return _global_module_registration_hooks.add(hook)
+
+
+def passed_through(hooks: HookTable, module: Any, name: str, value: Any) -> Any:
+    """What hooks of registration make of a value."""
+    for hook in list(hooks.values()):
+        replacement = hook(module, name, value)
+        if replacement is not None:
+            value = replacement
+    return value
+
+
 class Hooks:
     """The part of Module that registers hooks and runs them."""
 

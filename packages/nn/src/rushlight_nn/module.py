@@ -10,7 +10,13 @@ from rushlight_core import Tensor
 
 from ._notes import add_path
 from ._typing import Any, ClassVar, Self
-from .hooks import Hooks
+from .hooks import (
+    Hooks,
+    _global_buffer_registration_hooks,
+    _global_module_registration_hooks,
+    _global_parameter_registration_hooks,
+    passed_through,
+)
 from .parameter import Buffer, Parameter, is_lazy
 from .registry import TABLES, Registry, install
 from .state import State
@@ -124,6 +130,8 @@ class Module(Traversal, Hooks, State):
             self.register_parameter(name, value)
         elif isinstance(value, Module):
             self._make_room(name, "_modules")
+            if _global_module_registration_hooks:
+                value = passed_through(_global_module_registration_hooks, self, name, value)
             self._modules[name] = value
         elif name in self._parameters:
             self._accept_only_none(name, value, "a Parameter")
@@ -137,6 +145,8 @@ class Module(Traversal, Hooks, State):
         elif name in self._buffers:
             if not isinstance(value, Tensor):
                 self._accept_only_none(name, value, "a tensor")
+            if _global_buffer_registration_hooks:
+                value = passed_through(_global_buffer_registration_hooks, self, name, value)
             self._buffers[name] = value
         elif name in _SPECIAL:
             if name == "__class__":
@@ -241,6 +251,8 @@ class Module(Traversal, Hooks, State):
                     f"register_parameter({name!r}): the tensor was computed from others, needs a leaf\n"
                     "hint: compute it in forward, from parameters"
                 )
+            if _global_parameter_registration_hooks:
+                param = passed_through(_global_parameter_registration_hooks, self, name, param)
         self._parameters[name] = param
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
@@ -254,6 +266,8 @@ class Module(Traversal, Hooks, State):
         self._check_name("buffer", name, "_buffers")
         if tensor is not None and not isinstance(tensor, Tensor):
             raise TypeError(f"register_buffer({name!r}): got {type(tensor).__name__}, needs a tensor or None")
+        if _global_buffer_registration_hooks:
+            tensor = passed_through(_global_buffer_registration_hooks, self, name, tensor)
         self._buffers[name] = tensor
         if persistent:
             self._non_persistent_buffers_set.discard(name)
@@ -265,6 +279,8 @@ class Module(Traversal, Hooks, State):
         if module is not None and not isinstance(module, Module):
             raise TypeError(f"add_module({name!r}): got {type(module).__name__}, needs a Module or None")
         self._check_name("module", name, "_modules")
+        if _global_module_registration_hooks:
+            module = passed_through(_global_module_registration_hooks, self, name, module)
         self._modules[name] = module
 
     register_module = add_module

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from copy import deepcopy
 from types import MethodType
+from weakref import WeakSet
 
 import rushlight_core as core
 from rushlight_core import Tensor
@@ -16,6 +17,30 @@ from ..hooks import HookTable, RemovableHandle
 
 # Stands for a setting that has no default: every group must give it.
 required = object()
+
+
+_alive: WeakSet[Optimizer] = WeakSet()
+_global_step_pre_hooks = HookTable()
+_global_step_post_hooks = HookTable()
+
+
+def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call `hook(optimizer, args, kwargs)` before every step of every optimizer, before the optimizer's own hooks.
+
+    It may return another pair of arguments.
+    """
+    return _add_global_hook(_global_step_pre_hooks, hook)
+
+
+def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call `hook(optimizer, args, kwargs)` after every step of every optimizer, after the optimizer's own hooks."""
+    return _add_global_hook(_global_step_post_hooks, hook)
+
+
+def _add_global_hook(table: HookTable, hook: Any) -> RemovableHandle:
+    for optimizer in list(_alive):
+        optimizer._step_through_hooks()
+    return table.add(hook)
 
 
 class Optimizer:
@@ -57,6 +82,7 @@ class Optimizer:
             groups = [{"params": groups}]
         for group in groups:
             self.add_param_group(group)
+        self._come_to_life()
 
     # Groups -------------------------------------------------------------------------------------------------
 
@@ -210,6 +236,7 @@ class Optimizer:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
+        self._come_to_life()
 
     # Hooks --------------------------------------------------------------------------------------------------
 
@@ -228,10 +255,18 @@ class Optimizer:
         return self._add_step_hook("_step_post_hooks", hook)
 
     def _add_step_hook(self, name: str, hook: Any) -> RemovableHandle:
+        self._step_through_hooks()
+        return self._add_hook(name, hook)
+
+    def _step_through_hooks(self) -> None:
         # Only an optimizer that has hooks pays for them: its `step` is from now on the one that runs them.
         if "step" not in self.__dict__:
             self.__dict__["step"] = MethodType(_step_with_hooks, self)
-        return self._add_hook(name, hook)
+
+    def _come_to_life(self) -> None:
+        _alive.add(self)
+        if _global_step_pre_hooks or _global_step_post_hooks:
+            self._step_through_hooks()
 
     def register_state_dict_pre_hook(
         self, hook: Callable[..., Any], prepend: bool = False
@@ -274,7 +309,7 @@ class Optimizer:
 
 
 def _step_with_hooks(optimizer: Optimizer, *args: Any, **kwargs: Any) -> Any:
-    for hook in optimizer._hooks("_step_pre_hooks"):
+    for hook in [*_global_step_pre_hooks.values(), *optimizer._hooks("_step_pre_hooks")]:
         replacement = hook(optimizer, args, kwargs)
         if replacement is not None:
             if not isinstance(replacement, tuple) or len(replacement) != 2:
@@ -284,7 +319,7 @@ def _step_with_hooks(optimizer: Optimizer, *args: Any, **kwargs: Any) -> Any:
                 )
             args, kwargs = replacement
     result = type(optimizer).step(optimizer, *args, **kwargs)
-    for hook in optimizer._hooks("_step_post_hooks"):
+    for hook in [*optimizer._hooks("_step_post_hooks"), *_global_step_post_hooks.values()]:
         hook(optimizer, args, kwargs)
     return result
 
