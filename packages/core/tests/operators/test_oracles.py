@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import builtins
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,10 +24,12 @@ from rushlight_testing.operators import (
     call,
     dtype_name,
     flat,
+    map_tensors,
     operators,
     to_numpy,
 )
 from rushlight_testing.samples import arguments_of, evaluated
+from rushlight_testing.variants import SIZES, one_element
 
 OPS = operators()
 OTHER_DTYPES = (
@@ -131,6 +134,63 @@ def test_dtypes(op: Op) -> None:
                 continue
             if wanted is not None:
                 check(op, sample, got, wanted, dtype)
+
+
+# --- sizes of 1 and 0, and no dimensions ---
+
+CUTS = ("one element", "first dimension of 0", "last dimension of 0")
+# Where NumPy, or what an oracle makes of it, means something else by these sizes.
+OTHER_SIZES = {
+    "argsort": "of a tensor without dimensions NumPy's has one",
+    "contiguous": "of a tensor without dimensions NumPy's has one",
+    "cosine_embedding_loss": "the cosine of no elements is 0, not NaN",
+    "cross_entropy_loss": "the mean of no losses is NaN, also of probabilities",
+    "cumprod": "of a tensor without dimensions NumPy's has one",
+    "hash_tensor.dim": "keepdim adds no dimension to a tensor without any",
+    "kthvalue": "keepdim adds no dimension to a tensor without any",
+    "linalg_lu": "SciPy's permutation of a matrix without columns is empty",
+    "linalg_lu_solve": "the oracle broadcasts a matrix without rows",
+    "linalg_tensorsolve": "NumPy's has a dimension of size 1",
+    "logsumexp": "keepdim adds no dimension to a tensor without any",
+}
+# What does not hold yet, and why.
+KNOWN = {
+    "index_select": "a tensor without dimensions, at an index without dimensions",
+    "linalg_vander": "of no numbers",
+    "masked_select": "gives the element whatever the mask",
+    "topk": "k = 0 gives memory that nobody wrote",
+}
+
+
+def of_small_sizes(op: Op) -> Iterator[tuple[str, Sample]]:
+    for sample in all_samples(op):
+        for cut in CUTS:
+            yield f"{sample.text}, {cut}", map_tensors(SIZES[cut], sample)
+        yield f"{sample.text}, no dimension", one_element(op, sample, 0)
+
+
+def small_cases() -> Iterator[Any]:
+    for op in OPS:
+        # An oracle that looks at memory reads beyond what a small tensor has.
+        if op.oracle and op.samples and "as_strided" not in op.oracle and op.name not in OTHER_SIZES:
+            marks = [pytest.mark.xfail(strict=True, reason=KNOWN[op.name])] if op.name in KNOWN else []
+            yield pytest.param(op, id=op.name, marks=marks)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("op", small_cases())
+def test_values_of_small_sizes(op: Op) -> None:
+    """Where both the operator and the oracle take sizes of 1 and 0, and no dimensions, they agree."""
+    for text, sample in of_small_sizes(op):
+        try:
+            wanted = expectation(op, sample)
+        except Exception:  # not defined for NumPy
+            continue
+        try:
+            got = call(op, sample)
+        except TYPED_ERRORS:
+            continue
+        check(op, replace(sample, text=text), got, wanted)
 
 
 # --- laws ---
