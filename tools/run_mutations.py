@@ -76,11 +76,11 @@ def misfits(mutations: Iterable[Mutation], root: Path = ROOT) -> list[str]:
     return wrong
 
 
-def run(command: Sequence[str], cwd: Path = TREE, timeout: float | None = None) -> tuple[bool, str]:
-    """Whether a command succeeds, and its output. One that takes longer than `timeout` does not."""
+def run(command: Sequence[str], timeout: float | None = None) -> tuple[bool, str]:
+    """Whether a command succeeds in the copy, and its output. One that takes longer than `timeout` does not."""
     try:
         done = subprocess.run(
-            command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=timeout,
+            command, cwd=TREE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=timeout,
             env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
         )  # fmt: skip
     except subprocess.TimeoutExpired:

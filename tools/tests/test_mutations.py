@@ -81,3 +81,25 @@ def test_outcomes(tree: Path, text: str, replacement: str, what: str) -> None:
     assert (tree / "packages/one/one.py").read_text() == before
     if what == "caught":
         assert "test_one" in first_failure(output)
+
+
+CMAKE = """#!/bin/sh
+grep -q "syntax error" packages/one/one.cpp && exit 1
+cp packages/one/one.cpp packages/one/one.py
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "replacement", "what"),
+    [("+ 1", "+ 2", "caught"), ("- 0", "+ 0", "survived"), ("+ 1", "syntax error", "broken")],
+)
+def test_outcomes_of_what_is_compiled(tree: Path, text: str, replacement: str, what: str) -> None:
+    """The compiler of this tree copies."""
+    (tree / "packages/one/one.cpp").write_text((tree / "packages/one/one.py").read_text())
+    (tree / ".nox/py3/build/dev/one").mkdir(parents=True)
+    (tree / ".venv/bin/cmake").write_text(CMAKE)
+    (tree / ".venv/bin/cmake").chmod(0o755)
+    found, output = outcome(Mutation("one", "packages/one/one.cpp", text, replacement, "one"))
+    assert found == what, output
+    assert run_mutations.build("one")[0]
+    assert "+ 1 - 0" in (tree / "packages/one/one.py").read_text()

@@ -133,3 +133,19 @@ def test_what_a_pass_for_some_inputs_records_has_gradients_of_its_own() -> None:
 
     (g,) = grad(Again.apply(x, w), [x], core.ones(2, 1))
     assert g.tolist() == [[2.0, 3.0], [2.0, 3.0]]
+
+
+def test_sums_do_not_write_into_the_gradient_that_was_given() -> None:
+    x, g = leaf(4), core.ones(4, dtype=core.float64)
+    (x.view(2, 2).view(4) + x.view(1, 4).view(4)).backward(g)
+    assert x.grad.tolist() == [2.0] * 4
+    assert g.tolist() == [1.0] * 4
+
+
+def test_what_was_recorded_last_runs_first() -> None:
+    x, order = leaf(3), []
+    early, late = x * 2, x * 3
+    early.register_hook(lambda g: order.append("early"))
+    late.register_hook(lambda g: order.append("late"))
+    (early + late).sum().backward()
+    assert order == ["late", "early"]

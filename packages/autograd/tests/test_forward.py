@@ -73,6 +73,18 @@ def test_a_saved_result_has_its_tangent() -> None:
     assert tangent.tolist() == pytest.approx((-2 * y * (1 - y * y)).tolist())
 
 
+def test_a_real_view_of_a_part_of_complex_numbers_has_its_tangent() -> None:
+    part = core.ones(6, dtype=core.complex128)[
+        2:
+    ].detach()  # a root that does not begin where its memory does
+    numbers = core.view_as_real(part)
+    tangent = core.arange(4, dtype=core.float64) * (1 + 2j)
+    with dual_level():
+        part.mul_(make_dual(core.ones(4, dtype=core.complex128), tangent))
+        found = unpack_dual(numbers).tangent
+    assert found.tolist() == core.view_as_real(tangent).tolist()
+
+
 def test_the_end_of_a_level_takes_tangents_off() -> None:
     x = leaf(3)
     with dual_level():
