@@ -238,9 +238,11 @@ def coverage(session: nox.Session) -> None:
     session.run(*measured, "erase", settings, env=environment)
     for package in everything():
         tests = str(package.folder / "tests")
+        # Measured tests are slow, so that one with a time limit may fail: that is for the session `tests` to say.
         session.run(
-            *measured, "run", settings, *PYTEST[2:], f"--rootdir={package.folder}", tests, env=environment
-        )
+            *measured, "run", settings, *PYTEST[2:], f"--rootdir={package.folder}", tests,
+            env=environment, success_codes=[0, 1],
+        )  # fmt: skip
     session.run(*measured, "combine", "-q", settings, env=environment)
     session.run(*measured, "json", "-q", settings, "-o", str(folder / "lines.json"), env=environment)
     session.run("python", "-P", "tools/coverage_table.py", str(folder / "lines.json"))
