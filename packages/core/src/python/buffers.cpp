@@ -70,6 +70,11 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
     view->obj = nullptr;
     RL_PY_TRY
     const Tensor& t = unwrap(self);
+    // NumPy then calls __array__, which such a class sees.
+    RL_CHECK(!has_own_override(self), throw_buffer,
+             "buffer: %s has a __torch_function__ of its own, which would not see it\n"
+             "hint: as_subclass(torch.Tensor) is the tensor without it",
+             Py_TYPE(self)->tp_name);
     check_exportable(t, "buffer");
     Storage* storage = t.impl()->storage();
     RL_CHECK((flags & PyBUF_WRITABLE) != PyBUF_WRITABLE || !storage->read_only(), throw_buffer,
@@ -465,7 +470,7 @@ PyMethodDef buffer_methods[] = {
      "numpy(*, force=False) -> ndarray\n\nA NumPy array over the same memory. With `force` also for tensors that require "
      "grad or are on a device, then possibly a copy."},
     {"__array__", RL_KEYWORDS(Seen<"__array__">::of<method_array>), nullptr},
-    {"__array_wrap__", method_array_wrap, METH_VARARGS, nullptr},
+    {"__array_wrap__", Seen<"__array_wrap__">::of_tuple<method_array_wrap>, METH_VARARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 
 int add_buffers(PyObject* module) { return PyModule_AddFunctions(module, functions); }

@@ -356,6 +356,12 @@ PyObject* tensor_iter(PyObject* self) {
 
 int tensor_contains(PyObject* self, PyObject* element) {
     RL_PY_TRY
+    if (has_override(self)) [[unlikely]] {
+        if (PyObject* answer = answer_by_class({"__contains__", nullptr}, self, &element, 1)) {
+            Object value = Object::steal(answer);
+            return PyObject_IsTrue(answer);
+        }
+    }
     Scalar s;
     RL_CHECK(is_tensor(element) || to_scalar(element, s), throw_runtime,
              "in: a tensor holds numbers, so only a number or a tensor can be looked for, not %s",

@@ -242,7 +242,7 @@ def test_as_subclass_and_make_subclass() -> None:
 PRIVATE = {  # what a class does not see: its own workings, and what is asked of every object
     "__dict__", "__array_priority__", "__module__", "__doc__", "__new__", "__hash__", "__getattribute__", "__setattr__",
     "__delattr__", "__weakref__", "__dictoffset__", "__weaklistoffset__", "__torch_function__", "__iter__",
-    "__array_namespace__", "__array_wrap__", "as_subclass", "_make_subclass", "_attributes", "_is_batched", "_read_only",
+    "__array_namespace__", "as_subclass", "_make_subclass", "_attributes", "_is_batched", "_read_only",
 }  # fmt: skip
 
 
@@ -324,17 +324,24 @@ def test_no_method_runs_unseen(name: str) -> None:
 def test_python_sees_the_class_too() -> None:
     t = of(Logging, 1, 2)
     len(t)
+    assert 1.0 in t
     core.tensor([0, 1]).as_subclass(Logging)[0].__index__()
+    np.asarray(t)
     t.requires_grad = True
     t.data = core.ones(2)
     assert asked() == [
         "__len__",
+        "__contains__",
         "__getitem__",
         "__index__",
+        "__array__",
         "requires_grad",
         "data",
     ]
     assert len(t) == 2
+    with pytest.raises(BufferError, match="__torch_function__ of its own"):
+        memoryview(t)
+    assert memoryview(of(Plain, 1)).tolist() == [1]
 
 
 def test_values_of_properties_keep_the_class() -> None:
