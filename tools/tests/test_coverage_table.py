@@ -24,5 +24,9 @@ def test_the_table_counts() -> None:
     assert "| `rushlight` | 5 | 5 | 100.0 |" in text
     assert "| `rushlight_core` | 40 | 19 | 47.5 |" in text
     assert "| together | 45 | 24 | 53.3 |" in text
-    assert "not run: `rushlight_core/b/c.py` (20 of 30)." in text
-    assert "a.py" not in text
+    assert "not run: `rushlight_core/b/c.py` (20 of 30), `rushlight_core/a.py` (1 of 10)." in text
+    assert "__init__.py" not in text
+
+
+def test_files_of_no_package_do_not_count() -> None:
+    assert counts({"/tmp/pytest-0/train.py": entry(1, 2)}) == {}
