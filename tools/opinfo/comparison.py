@@ -204,7 +204,7 @@ class Comparison:
                 said(check, f"result {k}: {text}" if len(ours.results) > 1 else text)
             elif hasattr(y, "requires_grad") and y.numel() and y.requires_grad != x.requires_grad:
                 said("gradient", f"requires_grad of result {k} is {x.requires_grad}, not {y.requires_grad}")
-        if not any(g is not None and g.numel() for g in theirs.gradients or []):
+        if theirs.gradients is None or not any(g is not None and g.numel() for g in theirs.gradients):
             return
         self.found.gradients += 1
         if ours.gradients is None:

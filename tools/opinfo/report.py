@@ -158,7 +158,7 @@ def lines(report: Report, shown: int = 3) -> list[str]:
             text.append(f"{status} ({len(names)}):")
             text += [f"    {row.op}: {row.absent}" for row in report.rows if row.op in names]
     text += [
-        f"{e.op} {e.check} {e.dtype} {e.sample}: does not differ any more; strike it out of {MEANT.name}"
+        f"{e.op} {e.check} {e.dtype} {e.sample} {e.text}: does not differ any more; strike it out of {MEANT.name}"
         for e in report.stale
     ]
     for number, name in ((1, "tier 1"), (2, "others")):

@@ -172,7 +172,9 @@ class Translator:
         if isinstance(value, (types.FunctionType, types.BuiltinFunctionType, functools.partial)):
             foreign = not (getattr(value, "__module__", None) or "").startswith(theirs.__name__)
             return value if foreign and id(value) not in self._paths else self.callable(value)
-        if dataclasses.is_dataclass(value) and type(value).__module__.startswith(theirs.__name__):
+        home = type(value).__module__
+        own = home.startswith(theirs.__name__) and not home.startswith(self.inner)
+        if own and dataclasses.is_dataclass(value) and not isinstance(value, type):
             fields = [f.name for f in dataclasses.fields(value) if f.init]
             return self._class(type(value))(**{name: self.value(getattr(value, name)) for name in fields})
         if isinstance(value, theirs.nn.Module):

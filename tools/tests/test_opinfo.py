@@ -261,6 +261,10 @@ def test_options_and_modules_become_ours() -> None:
     assert made["options"].size == 3
     assert type(made["distance"]) is ours.nn.Distance
     assert made["distance"].p == 2.5
+    inner = dataclass(
+        type("Entry", (), {"__module__": "peer.testing.core", "__annotations__": {"name": str}})
+    )
+    assert translator.value(inner("add")).name == "add"  # of the database itself: stays what it is
     del ours.nn.Distance
     with pytest.raises(AbsentError, match="Distance"):
         translator.value(theirs.nn.Distance(1))
