@@ -26,8 +26,10 @@ struct SmallBin {
     uint32_t capacity;  // a full bin, and any bin of a thread that has no cache yet, takes the slow way
 };
 
-// Bin i holds blocks of i * 64 bytes; bin 0 stays empty and full, which sends zero bytes the slow way.
+// Bin i holds blocks of i * 64 bytes; bin 0 stays empty and full, which sends zero bytes the slow way. The
+// slow way reads the clock, to give unused memory back: some calls take it though the bin has a block.
 struct SmallCache {
+    uint32_t calls_to_clock;
     SmallBin bins[kSmallLimit / kSmallGrain + 1];
 };
 
@@ -43,9 +45,10 @@ RL_API void release_slow(void* data, size_t nbytes) noexcept;
 /// 64-byte aligned memory, uninitialised; nullptr for zero bytes. Raises OutOfMemory.
 inline void* cpu_allocate(size_t nbytes) {
     if (__builtin_expect(nbytes <= detail::kSmallLimit, 1)) {
-        detail::SmallBin& bin =
-            detail::small_cache->bins[(nbytes + detail::kSmallGrain - 1) / detail::kSmallGrain];
-        if (detail::FreeBlock* block = bin.head; __builtin_expect(block != nullptr, 1)) {
+        detail::SmallCache* cache = detail::small_cache;
+        detail::SmallBin& bin = cache->bins[(nbytes + detail::kSmallGrain - 1) / detail::kSmallGrain];
+        detail::FreeBlock* block = bin.head;
+        if (__builtin_expect(block != nullptr && --cache->calls_to_clock != 0, 1)) {
             bin.head = block->next;
             __atomic_store_n(&bin.count, bin.count - 1, __ATOMIC_RELAXED);
             return block;

@@ -22,11 +22,23 @@ struct Block {
     Segment* segment;
     Block *left, *right;     // neighbours in the segment
     Block *previous, *next;  // in the bin, while free
-    uint64_t freed_ms;
     std::vector<uint64_t> used_on;  // streams other than the block's own
     uint32_t pending_events;
     BlockState state;
-    bool discarded;  // free, and its physical memory has been given back
+};
+
+// Fresh: not used since the driver mapped it. Leaving: about to be discarded.
+enum class PageState : uint8_t { Fresh, Resident, Leaving, Discarded };
+
+/// The least that the driver gives back.
+inline constexpr size_t kPageSize = size_t{2} << 20;
+
+/// What is known of a page of a segment.
+struct Page {
+    uint64_t taken_ms;     // when a block in it was last handed out
+    uint64_t released_ms;  // when a block in it was last released
+    uint32_t live_count;   // blocks in it that are not free
+    PageState state;
 };
 
 /// What the driver mapped in one go.
@@ -39,6 +51,7 @@ struct Segment {
     bool inherited;  // from the parent of a fork: its blocks are never handed out again
     Block* first;
     Segment *previous, *next;
+    std::unique_ptr<Page[]> pages;
 };
 
 /// Free blocks by size: sixteen bins to each power of two, and a bitmap of the bins that hold something.
@@ -85,6 +98,22 @@ struct FreeBins {
             if (best) return best;
         }
         return nullptr;
+    }
+
+    /// Calls `visit` with every block in a bin of blocks of at least `size`; it may remove that block.
+    template <class F>
+    void for_each_from(size_t size, F&& visit) {
+        for (int i = index(size); i < kBins; ++i) {
+            if (!(occupied[i / 64] >> (i % 64))) {
+                i |= 63;
+                continue;
+            }
+            for (Block* block = bins[i]; block;) {
+                Block* following = block->next;
+                visit(block);
+                block = following;
+            }
+        }
     }
 
     void clear() {

@@ -13,9 +13,11 @@
 // other streams used too is held back after its release until an event on each of those streams has passed.
 //
 // A request is served from the bins, else by a new segment, else by a new segment after unused ones were
-// given back, else it fails. Segments that stay unused are given back too: at once where the driver says that
-// others are short of memory, else after a while. There is no thread for that; the clock is read at each
-// release.
+// given back, else it fails. Memory that stays unused is given back too: at once where the driver says that
+// others are short of memory, else after a time: Note [How long memory is kept]. Each page of a segment knows
+// when it was used, so it does not matter which free neighbours a block is joined with. Segments without a
+// live block are unmapped; elsewhere the pages of free blocks are discarded. There is no thread for that: the
+// clock is read at each call, and callers that serve small blocks themselves call `tick` now and then.
 //
 // After a fork the child keeps inherited segments only for the blocks that are alive in them: a write to
 // memory that parent and child share copies a page, which is dearer than a fresh one.
@@ -67,11 +69,12 @@ void* CachingAllocator::allocate(size_t nbytes, StreamId stream) noexcept try {
     if (nbytes == 0 || nbytes > SIZE_MAX / 2) return nullptr;
     size_t size = round_up(nbytes, config_.rounding);
     std::lock_guard lock(mutex_);
+    uint64_t now = driver_.now_ms();
     // All bookkeeping memory first: from here on only the driver can fail.
     store_.reserve(2);
     live_.reserve();
     if (inherited_unused_) drop_inherited();
-    if (!pending_.empty()) settle(false);
+    if (!pending_.empty()) settle(false, now);
 
     Pool& from = pool(stream, size <= config_.small_limit);
     Block* block = find(from, size);
@@ -83,8 +86,11 @@ void* CachingAllocator::allocate(size_t nbytes, StreamId stream) noexcept try {
     unlist(block);
     split(block, size);
     block->state = BlockState::Live;
-    block->discarded = false;
     live_.insert(block);
+    // Pages that had gone back are taken from the system once more.
+    size_t again = take_pages(block, now);
+    if (again > 0 && driver_.short_of_memory(again)) give_back_unused();
+    if (now >= next_look_.load(std::memory_order_relaxed)) give_back_due(now);
     ++statistics_.allocation_count;
     statistics_.allocated_bytes += block->size;
     statistics_.active_bytes += block->size;
@@ -96,16 +102,16 @@ void* CachingAllocator::allocate(size_t nbytes, StreamId stream) noexcept try {
 Block* CachingAllocator::find(Pool& from, size_t size) { return from.bins.find(size); }
 
 Block* CachingAllocator::map_segment(Pool& into, size_t size) {
-    size_t exact = round_up(size, config_.large_rounding);
+    size_t exact = round_up(size, kPageSize);
     size_t usual = into.small                     ? config_.small_segment
                    : size <= config_.medium_limit ? config_.medium_segment
                                                   : exact;
     if (statistics_.reserved_bytes > statistics_.active_bytes && driver_.short_of_memory(usual))
-        unmap_unused(SIZE_MAX);
+        give_back_unused();
     if (Block* block = new_segment(into, usual)) return block;
     // Full. Blocks that wait for other streams come first: one of them may fit.
     ++statistics_.retry_count;
-    settle(true);
+    settle(true, driver_.now_ms());
     if (Block* block = find(into, size)) return block;
     unmap_unused(usual);
     if (Block* block = new_segment(into, usual)) return block;
@@ -119,6 +125,12 @@ Block* CachingAllocator::new_segment(Pool& into, size_t nbytes) {
     auto segment = std::make_unique<Segment>();
     void* data = driver_.map(nbytes);
     if (!data) return nullptr;
+    // Only now: nothing as large as what does not fit is to be described.
+    segment->pages.reset(new (std::nothrow) Page[round_up(nbytes, kPageSize) / kPageSize]());
+    if (!segment->pages) {
+        driver_.unmap(data, nbytes);
+        return nullptr;
+    }
     ++statistics_.map_count;
     statistics_.reserved_bytes += nbytes;
     raise_peak(statistics_.reserved_bytes_peak, statistics_.reserved_bytes);
@@ -136,8 +148,6 @@ Block* CachingAllocator::new_segment(Pool& into, size_t nbytes) {
     block->size = nbytes;
     block->segment = segments_ = segment.release();
     block->state = BlockState::Free;
-    block->discarded = true;
-    block->freed_ms = driver_.now_ms();
     list(block);
     return block;
 }
@@ -155,8 +165,6 @@ void CachingAllocator::split(Block* block, size_t size) {
     right->right = block->right;
     if (right->right) right->right->left = right;
     right->state = BlockState::Free;
-    right->freed_ms = block->freed_ms;
-    right->discarded = block->discarded;
     block->size = size;
     block->right = right;
     list(right);
@@ -166,17 +174,18 @@ bool CachingAllocator::release(void* data) noexcept {
     std::lock_guard lock(mutex_);
     Block* block = live_.take(data);
     if (!block) return false;
+    uint64_t now = driver_.now_ms();
     ++statistics_.release_count;
     statistics_.allocated_bytes -= block->size;
     if (block->used_on.empty()) {
-        make_free(block);
+        make_free(block, now);
     } else {
         block->state = BlockState::Pending;
         block->pending_events = static_cast<uint32_t>(block->used_on.size());
         for (StreamId stream : block->used_on) pending_.push_back({driver_.record(stream), block, stream});
         block->used_on.clear();
     }
-    if (uint64_t now = driver_.now_ms(); now >= next_decay_) decay(now);
+    if (now >= next_look_.load(std::memory_order_relaxed)) give_back_due(now);
     return true;
 }
 
@@ -188,11 +197,51 @@ void CachingAllocator::record_use(void* data, StreamId stream) noexcept {
     if (std::find(streams.begin(), streams.end(), stream) == streams.end()) streams.push_back(stream);
 }
 
-void CachingAllocator::make_free(Block* block) {
+/// The pages that a block touches.
+std::span<Page> CachingAllocator::pages(const Block* block) const {
+    size_t begin = static_cast<size_t>(block->data - block->segment->data);
+    size_t first = begin / kPageSize, end = (begin + block->size - 1) / kPageSize + 1;
+    return {&block->segment->pages[first], end - first};
+}
+
+/// The pages in which there is nothing but this block.
+std::span<Page> CachingAllocator::whole_pages(const Block* block) const {
+    if (whole_segment(block)) return pages(block);
+    size_t begin = static_cast<size_t>(block->data - block->segment->data);
+    size_t first = round_up(begin, kPageSize) / kPageSize;
+    size_t end = (begin + block->size) / kPageSize;
+    return {&block->segment->pages[first], end > first ? end - first : 0};
+}
+
+/// Marks the pages of a block as used; returns the bytes among them that had gone back to the system.
+size_t CachingAllocator::take_pages(const Block* block, uint64_t now) {
+    size_t discarded = 0, missing = 0;
+    for (Page& page : pages(block)) {
+        if (page.state == PageState::Resident) {
+            if (page.live_count == 0) recent_use_.used_again(kPageSize, page.taken_ms, now);
+        } else {
+            ++missing;
+            discarded += page.state == PageState::Discarded;
+            page.state = PageState::Resident;
+        }
+        page.taken_ms = now;
+        ++page.live_count;
+    }
+    if (missing > 0) recent_use_.missed(missing * kPageSize, now);
+    return discarded * kPageSize;
+}
+
+void CachingAllocator::release_pages(const Block* block, uint64_t now) {
+    for (Page& page : pages(block)) {
+        page.released_ms = now;
+        --page.live_count;
+    }
+}
+
+void CachingAllocator::make_free(Block* block, uint64_t now) {
     statistics_.active_bytes -= block->size;
     block->state = BlockState::Free;
-    block->discarded = false;
-    block->freed_ms = driver_.now_ms();
+    release_pages(block, now);
     if (Block* left = block->left; left && left->state == BlockState::Free) {
         unlist(left);
         block = absorb(left, block);
@@ -207,8 +256,6 @@ void CachingAllocator::make_free(Block* block) {
 
 Block* CachingAllocator::absorb(Block* left, Block* right) {
     left->size += right->size;
-    left->freed_ms = std::max(left->freed_ms, right->freed_ms);
-    left->discarded = left->discarded && right->discarded;
     left->right = right->right;
     if (left->right) left->right->left = left;
     store_.give(right);
@@ -258,7 +305,7 @@ void CachingAllocator::unmap_unused(size_t wanted) {
 }
 
 /// Frees blocks whose foreign streams have come past their release. Marks of one stream pass in order.
-void CachingAllocator::settle(bool wait) {
+void CachingAllocator::settle(bool wait, uint64_t now) {
     std::vector<StreamId> blocked;
     for (auto it = pending_.begin(); it != pending_.end();) {
         bool behind = std::find(blocked.begin(), blocked.end(), it->stream) != blocked.end();
@@ -270,40 +317,76 @@ void CachingAllocator::settle(bool wait) {
             continue;
         }
         driver_.destroy(it->event);
-        if (--it->block->pending_events == 0) make_free(it->block);
+        if (--it->block->pending_events == 0) make_free(it->block, now);
         it = pending_.erase(it);
     }
 }
 
-void CachingAllocator::decay(uint64_t now) {
-    next_decay_ = now + std::max<uint64_t>(config_.decay_ms / 4, 1);
-    if (now < config_.decay_ms) return;
-    uint64_t deadline = now - config_.decay_ms;
-    for (Segment* s = segments_; s;) {
-        Segment* following = s->next;
-        for (Block* block = s->inherited ? nullptr : s->first; block; block = block->right) {
-            if (block->state != BlockState::Free || block->freed_ms > deadline) continue;
-            if (whole_segment(block)) {
-                unmap(block);
-                break;
+void CachingAllocator::tick(uint64_t now) noexcept {
+    if (now < next_look_.load(std::memory_order_relaxed)) return;
+    // Whoever holds the lock looks by itself.
+    if (std::unique_lock lock(mutex_, std::try_to_lock); lock) give_back_due(now);
+}
+
+void CachingAllocator::make_room(size_t nbytes) noexcept {
+    std::lock_guard lock(mutex_);
+    if (statistics_.reserved_bytes > statistics_.active_bytes && driver_.short_of_memory(nbytes))
+        give_back_unused();
+}
+
+void CachingAllocator::give_back_due(uint64_t now) {
+    next_look_.store(now + RecentUse::kLookMs, std::memory_order_relaxed);
+    if (statistics_.reserved_bytes == statistics_.active_bytes) return;
+    if (driver_.short_of_memory(0)) return give_back_unused();
+    RecentUse::Choice choice(recent_use_, now);
+    for (auto& p : pools_) {
+        p->bins.for_each_from(kPageSize, [&](Block* block) {
+            for (const Page& page : whole_pages(block)) {
+                if (page.state == PageState::Resident) choice.count(kPageSize, page.released_ms);
             }
-            // Part of a segment: only whole huge pages, so that the rest keeps its own.
-            auto begin = round_up(reinterpret_cast<uintptr_t>(block->data), config_.large_rounding);
-            auto end = reinterpret_cast<uintptr_t>(block->data + block->size) / config_.large_rounding *
-                       config_.large_rounding;
-            if (!block->discarded && begin < end)
-                driver_.discard(reinterpret_cast<void*>(begin), end - begin);
-            block->discarded = true;
+        });
+    }
+    choice.decide();
+    for (auto& p : pools_) p->bins.for_each_from(kPageSize, [&](Block* block) { give_back(block, &choice); });
+}
+
+void CachingAllocator::give_back_unused() {
+    for (auto& p : pools_) p->bins.for_each_from(kPageSize, [&](Block* block) { give_back(block, nullptr); });
+}
+
+/// Gives the pages of a free block back that are not chosen to be kept; without a choice, all of them.
+void CachingAllocator::give_back(Block* block, RecentUse::Choice* choice) {
+    std::span<Page> within = whole_pages(block);
+    bool empty = whole_segment(block);
+    for (Page& page : within) {
+        if (page.state != PageState::Resident) continue;
+        if (choice && choice->keeps(kPageSize, page.released_ms)) {
+            empty = false;
+            continue;
         }
-        s = following;
+        page.state = PageState::Leaving;
+        // What goes back for want of memory is no reason to keep more.
+        if (choice) recent_use_.given_back(kPageSize, page.taken_ms);
+    }
+    if (empty) return unmap(block);
+    char* data = block->segment->data + (within.data() - block->segment->pages.get()) * ptrdiff_t{kPageSize};
+    for (size_t i = 0; i < within.size();) {
+        size_t begin = i;
+        for (; i < within.size() && within[i].state == PageState::Leaving; ++i)
+            within[i].state = PageState::Discarded;
+        if (i > begin) {
+            driver_.discard(data + begin * kPageSize, (i - begin) * kPageSize);
+        } else {
+            ++i;
+        }
     }
 }
 
 void CachingAllocator::empty_cache() noexcept {
     std::lock_guard lock(mutex_);
-    settle(true);
+    settle(true, driver_.now_ms());
     if (inherited_unused_) drop_inherited();
-    unmap_unused(SIZE_MAX);
+    give_back_unused();
 }
 
 void CachingAllocator::after_fork_in_child() noexcept {

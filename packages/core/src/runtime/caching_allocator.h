@@ -2,15 +2,18 @@
 // driver.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "block_table.h"
+#include "recent_use.h"
 #include "rushlight/allocator.h"
 
 namespace rushlight::detail {
@@ -18,8 +21,8 @@ namespace rushlight::detail {
 /// A queue of work on a device; 0 is the device's default one, and the host's only one.
 using StreamId = uint64_t;
 
-/// What a device does for the allocator. Functions are called under the allocator's lock: they may not call
-/// back.
+/// What a device does for the allocator. All functions but `now_ms` are called under the allocator's lock:
+/// they may not call back.
 class Driver {
   public:
     using Event = void*;
@@ -31,7 +34,7 @@ class Driver {
     /// Gives a range's physical memory back and keeps its addresses, where the device can.
     virtual void discard(void*, size_t) noexcept {}
     virtual uint64_t now_ms() noexcept = 0;
-    /// Whether others need the memory: then unused segments go back before `nbytes` more are mapped.
+    /// Whether others need the memory: then all that is unused goes back before `nbytes` more are taken.
     virtual bool short_of_memory(size_t) noexcept { return false; }
 
     /// A mark behind all work that is queued on `stream` now. Only asked of drivers with several streams.
@@ -44,11 +47,9 @@ class Driver {
 struct CachingConfig {
     size_t rounding = 512;                 // block sizes are multiples of it; a power of two
     size_t small_limit = size_t{1} << 20;  // requests up to here share segments of `small_segment`
-    size_t small_segment = size_t{2} << 20;
+    size_t small_segment = kPageSize;        // segments are whole pages
     size_t medium_limit = size_t{10} << 20;  // up to here, segments of `medium_segment`
-    size_t medium_segment = size_t{20} << 20;
-    size_t large_rounding = size_t{2} << 20;  // above, a segment of their own, rounded up to this
-    uint64_t decay_ms = 10'000;   // how long a segment stays unused before the system gets it back
+    size_t medium_segment = 10 * kPageSize;  // above, a segment of its own
     uint64_t limit = UINT64_MAX;  // of reserved bytes
 };
 
@@ -68,6 +69,10 @@ class CachingAllocator {
     /// work.
     void record_use(void* data, StreamId stream) noexcept;
 
+    /// Gives back what is due at this time, where somebody else calls often and `release` may not be called.
+    void tick(uint64_t now) noexcept;
+    /// Gives all unused memory back if the driver is short of `nbytes`.
+    void make_room(size_t nbytes) noexcept;
     void empty_cache() noexcept;
     MemoryStatistics statistics() noexcept;
     void reset_peaks() noexcept;
@@ -86,14 +91,20 @@ class CachingAllocator {
     Block* map_segment(Pool& pool, size_t size);
     Block* new_segment(Pool& pool, size_t nbytes);
     void split(Block* block, size_t size);
-    void make_free(Block* block);
+    void make_free(Block* block, uint64_t now);
+    std::span<Page> pages(const Block* block) const;
+    size_t take_pages(const Block* block, uint64_t now);
+    void release_pages(const Block* block, uint64_t now);
     Block* absorb(Block* left, Block* right);
     void list(Block* block);
     void unlist(Block* block);
     void unmap(Block* block);
     void unmap_unused(size_t wanted);
-    void settle(bool wait);
-    void decay(uint64_t now);
+    void settle(bool wait, uint64_t now);
+    void give_back_due(uint64_t now);
+    void give_back_unused();
+    std::span<Page> whole_pages(const Block* block) const;
+    void give_back(Block* block, RecentUse::Choice* choice);
     void drop_inherited();
 
     Driver& driver_;
@@ -110,7 +121,8 @@ class CachingAllocator {
     };
     std::deque<Pending> pending_;
     uint64_t limit_;
-    uint64_t next_decay_ = 0;
+    RecentUse recent_use_;
+    std::atomic<uint64_t> next_look_{0};  // when memory may be due to go back
     bool inherited_unused_ = false;
     MemoryStatistics statistics_ = {};
 };

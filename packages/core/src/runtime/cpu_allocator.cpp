@@ -1,6 +1,7 @@
 // The default allocator of host memory: small blocks, and the caching allocator over huge pages.
 #include <pthread.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -28,8 +29,12 @@ class HostDriver final : public Driver {
     // the limit the kernel kills.
     bool short_of_memory(size_t nbytes) noexcept override {
         constexpr uint64_t kMargin = uint64_t{64} << 20;
-        return memory_left_to_process() < nbytes + kMargin;
+        if (memory_left_to_process() >= nbytes + kMargin) return false;
+        was_short.store(true, std::memory_order_relaxed);
+        return true;
     }
+
+    std::atomic<bool> was_short{false};  // since small blocks were asked to give back what they do not use
 };
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -42,8 +47,7 @@ constexpr bool kSanitized = false;
 /// owner of a block only when it is malloc's, so that is the default under a sanitizer.
 struct HostAllocator {
     HostDriver driver;
-    CachingAllocator large{
-        driver, {.rounding = kSmallGrain, .decay_ms = kDecayMs, .limit = memory_available_to_process()}};
+    CachingAllocator large{driver, {.rounding = kSmallGrain, .limit = memory_available_to_process()}};
     bool use_malloc = kSanitized;
     std::atomic<uint64_t> malloc_bytes{0}, malloc_peak{0}, malloc_count{0}, malloc_releases{0};
 
@@ -63,7 +67,10 @@ HostAllocator& host() {
     alignas(HostAllocator) static char storage[sizeof(HostAllocator)];
     static HostAllocator* instance = [] {
         auto* made = new (storage) HostAllocator;
-        if (!made->use_malloc) register_fork_handlers();
+        if (!made->use_malloc) {
+            register_fork_handlers();
+            small_blocks::before_mapping = [](size_t nbytes) noexcept { host().large.make_room(nbytes); };
+        }
         return made;
     }();
     return *instance;
@@ -72,16 +79,17 @@ HostAllocator& host() {
 void register_fork_handlers() {
     pthread_atfork(
         [] {
-            host().large.before_fork();
+            // In the order in which `before_mapping` takes them.
             small_blocks::before_fork();
+            host().large.before_fork();
         },
         [] {
-            small_blocks::after_fork_in_parent();
             host().large.after_fork_in_parent();
+            small_blocks::after_fork_in_parent();
         },
         [] {
-            small_blocks::after_fork_in_child();
             host().large.after_fork_in_child();
+            small_blocks::after_fork_in_child();
         });
 }
 
@@ -111,9 +119,19 @@ void* allocate_malloc(HostAllocator& h, size_t nbytes) {
 void* allocate_slow(size_t nbytes) {
     if (nbytes == 0) return nullptr;
     HostAllocator& h = host();
-    void* data = h.use_malloc            ? allocate_malloc(h, nbytes)
-                 : nbytes <= kSmallLimit ? small_blocks::allocate(nbytes)
-                                         : h.large.allocate(nbytes);
+    void* data = nullptr;
+    if (h.use_malloc) {
+        data = allocate_malloc(h, nbytes);
+    } else if (nbytes <= kSmallLimit) {
+        uint64_t now = coarse_clock_ms();
+        data = small_blocks::allocate(nbytes, now);
+        small_blocks::tick(now);
+        h.large.tick(now);
+    } else {
+        data = h.large.allocate(nbytes);
+    }
+    if (h.driver.was_short.load(std::memory_order_relaxed) && h.driver.was_short.exchange(false))
+        small_blocks::give_back_unused();
     if (__builtin_expect(!data, 0)) out_of_memory(nbytes);
     return data;
 }
@@ -127,7 +145,9 @@ void release_slow(void* data, size_t nbytes) noexcept {
         std::free(data);
     } else if (nbytes <= kSmallLimit) {
         small_blocks::release(data, nbytes);
-    } else if (!h.large.release(data)) {
+    } else if (h.large.release(data)) {
+        small_blocks::look_soon();
+    } else {
         // Going on would hand the same memory to two owners.
         std::fprintf(stderr, "rushlight: cpu_release(%p, %zu): not a live block\n", data, nbytes);
         std::abort();

@@ -14,9 +14,6 @@ void unmap_pages(void* data, size_t nbytes) noexcept;
 /// Gives the physical pages back and keeps the addresses; they read as zero afterwards.
 void discard_pages(void* data, size_t nbytes) noexcept;
 
-/// How long memory stays unused before the system gets it back.
-inline constexpr uint64_t kDecayMs = 10'000;
-
 /// A clock that costs a few nanoseconds and is precise to a few milliseconds.
 /// A variable, so that a test can move time.
 extern uint64_t (*coarse_clock_ms)() noexcept;

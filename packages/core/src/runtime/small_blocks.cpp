@@ -8,12 +8,17 @@
 #include <new>
 
 #include "pages.h"
+#include "recent_use.h"
 
 // Note [Small blocks]
 // A region is 2 MiB of memory at a multiple of 2 MiB, so a block finds its region by masking its address and
 // its slab by a shift. The region's first bytes hold the descriptors of its 32 slabs; a slab serves one size
 // class until all of its blocks are back, then any. One mutex guards everything here: threads come for
 // batches.
+//
+// Slabs that are empty give their pages back like unused memory elsewhere: Note [How long memory is kept].
+// There is no thread for that. A thread reads the clock at every 16th allocation, or at each while allocations
+// are rare; `SmallCache::calls_to_clock` counts down to it on the fast path.
 //
 // After a fork the child must not write into memory that it shares with its parent, or each write copies a
 // page. So it forgets all free blocks, and its bins get capacity zero, which sends every release through
@@ -39,7 +44,8 @@ struct Slab {
     uint32_t size_class;    // 0: the slab is empty
     Slab *previous, *next;  // among the slabs of its class that have something to give, or the empty ones
     char* start;
-    uint64_t empty_since_ms;  // 0: its pages are untouched or discarded
+    uint64_t taken_ms, emptied_ms;
+    bool resident;  // it has been used since its pages were mapped or discarded
 
     bool exhausted() const { return free == nullptr && carved == capacity; }
     bool unused() const { return free_count == carved; }
@@ -74,6 +80,7 @@ void unlink(Node*& list, Node* node) {
 }
 
 struct ThreadCache : SmallCache {
+    uint64_t looked_ms;  // when the thread read the clock last
     ThreadCache *previous, *next;
 };
 
@@ -89,16 +96,17 @@ struct Center {
     ThreadCache* threads = nullptr;
     uint64_t generation = 1;  // of the process; a fork's child adds one
     uint64_t handed_out_bytes = 0;
-    uint64_t next_decay_ms = 0;
+    RecentUse recent_use;
+    std::atomic<uint64_t> next_look_ms = 0;
     small_blocks::Usage counters = {};
 
-    FreeBlock* take(size_t size_class, uint32_t wanted, uint32_t& got);
+    FreeBlock* take(size_t size_class, uint32_t wanted, uint32_t& got, uint64_t now);
     void put(FreeBlock* blocks, size_t size_class);
-    Slab* fresh_slab(size_t size_class);
-    void retire(Slab* slab);
-    void decay(uint64_t now);
+    Slab* fresh_slab(size_t size_class, uint64_t now);
+    void retire(Slab* slab, uint64_t now);
+    void give_back_due(uint64_t now);
+    void give_back(RecentUse::Choice* choice);
     void unmap_region(Region* region);
-    void unmap_unused_regions();
     bool inherited(const void* data) const { return region_of(data)->generation != generation; }
 };
 
@@ -109,8 +117,9 @@ Center& center() {
     return *instance;
 }
 
-Slab* Center::fresh_slab(size_t size_class) {
+Slab* Center::fresh_slab(size_t size_class, uint64_t now) {
     if (!empty) {
+        if (small_blocks::before_mapping) small_blocks::before_mapping(kRegionSize);
         auto* region = static_cast<Region*>(map_pages(kRegionSize, false));
         if (!region) return nullptr;
         new (region) Region{};
@@ -130,18 +139,25 @@ Slab* Center::fresh_slab(size_t size_class) {
     slab->free_count = slab->carved = 0;
     slab->size_class = static_cast<uint32_t>(size_class);
     slab->capacity = static_cast<uint32_t>(room / (size_class * kSmallGrain));
+    if (slab->resident) {
+        recent_use.used_again(kSlabSize, slab->taken_ms, now);
+    } else {
+        recent_use.missed(kSlabSize, now);
+    }
+    slab->resident = true;
+    slab->taken_ms = now;
     ++region_of(slab)->used_slabs;
     push(available[size_class], slab);
     return slab;
 }
 
-FreeBlock* Center::take(size_t size_class, uint32_t wanted, uint32_t& got) {
+FreeBlock* Center::take(size_t size_class, uint32_t wanted, uint32_t& got, uint64_t now) {
     FreeBlock* list = nullptr;
     size_t size = size_class * kSmallGrain;
     for (got = 0; got < wanted;) {
         Slab* slab = available[size_class];
         // A partial batch is enough: a new slab is opened only for the first block.
-        if (!slab && (got > 0 || !(slab = fresh_slab(size_class)))) break;
+        if (!slab && (got > 0 || !(slab = fresh_slab(size_class, now)))) break;
         while (got < wanted && !slab->exhausted()) {
             FreeBlock* block = slab->free;
             if (block) {
@@ -161,6 +177,7 @@ FreeBlock* Center::take(size_t size_class, uint32_t wanted, uint32_t& got) {
 }
 
 void Center::put(FreeBlock* blocks, size_t size_class) {
+    uint64_t now = coarse_clock_ms();
     while (blocks) {
         FreeBlock* block = blocks;
         blocks = block->next;
@@ -170,37 +187,43 @@ void Center::put(FreeBlock* blocks, size_t size_class) {
         slab->free = block;
         ++slab->free_count;
         handed_out_bytes -= size_class * kSmallGrain;
-        if (slab->unused()) retire(slab);
+        if (slab->unused()) retire(slab, now);
     }
+    if (now >= next_look_ms.load(std::memory_order_relaxed)) give_back_due(now);
 }
 
-void Center::retire(Slab* slab) {
-    uint64_t now = coarse_clock_ms();
+void Center::retire(Slab* slab, uint64_t now) {
     unlink(available[slab->size_class], slab);
     slab->size_class = 0;
-    slab->empty_since_ms = now;
+    slab->emptied_ms = now;
     push(empty, slab);
     --region_of(slab)->used_slabs;
-    if (now >= next_decay_ms) decay(now);
 }
 
-void Center::decay(uint64_t now) {
-    next_decay_ms = now + kDecayMs / 4;
-    auto idle = [now](const Slab& slab) {
-        return slab.size_class == 0 && slab.empty_since_ms + kDecayMs <= now;
-    };
+void Center::give_back_due(uint64_t now) {
+    next_look_ms.store(now + RecentUse::kLookMs, std::memory_order_relaxed);
+    RecentUse::Choice choice(recent_use, now);
+    for (Slab* slab = empty; slab; slab = slab->next) {
+        if (slab->resident) choice.count(kSlabSize, slab->emptied_ms);
+    }
+    choice.decide();
+    give_back(&choice);
+}
+
+/// Gives the pages of empty slabs back that are not chosen to be kept; without a choice, all of them.
+void Center::give_back(RecentUse::Choice* choice) {
+    for (Slab* slab = empty; slab; slab = slab->next) {
+        if (!slab->resident || (choice && choice->keeps(kSlabSize, slab->emptied_ms))) continue;
+        if (choice) recent_use.given_back(kSlabSize, slab->taken_ms);
+        slab->resident = false;
+        // The first slab shares its pages with the descriptors: they stay for as long as the region.
+        if (slab != &region_of(slab)->slabs[0]) discard_pages(slab->start, kSlabSize);
+    }
+    auto resident = [](const Slab& slab) { return slab.resident; };
     for (Region* region = regions; region;) {
         Region* following = region->next;
-        if (std::all_of(region->slabs, region->slabs + kSlabs, idle)) {
+        if (region->used_slabs == 0 && std::none_of(region->slabs, region->slabs + kSlabs, resident))
             unmap_region(region);
-        } else {
-            for (size_t i = 1; i < kSlabs; ++i) {  // the first shares its pages with the descriptors
-                Slab& slab = region->slabs[i];
-                if (slab.empty_since_ms == 0 || !idle(slab)) continue;
-                discard_pages(slab.start, kSlabSize);
-                slab.empty_since_ms = 0;
-            }
-        }
         region = following;
     }
 }
@@ -211,14 +234,6 @@ void Center::unmap_region(Region* region) {
     ++counters.unmap_count;
     counters.reserved_bytes -= kRegionSize;
     unmap_pages(region, kRegionSize);
-}
-
-void Center::unmap_unused_regions() {
-    for (Region* region = regions; region;) {
-        Region* following = region->next;
-        if (region->used_slabs == 0) unmap_region(region);
-        region = following;
-    }
 }
 
 SmallCache no_cache = {};  // every bin empty and of capacity zero
@@ -239,6 +254,7 @@ ThreadCache* this_thread_cache() {
     }
     Center& c = center();
     std::lock_guard lock(c.mutex);
+    cache->calls_to_clock = 1;
     if (c.generation == 1) {
         for (size_t i = 1; i < kClasses; ++i) cache->bins[i].capacity = bin_capacity(i);
     }
@@ -277,13 +293,44 @@ __thread SmallCache* small_cache RL_TLS_MODEL = &no_cache;
 
 namespace small_blocks {
 
-void* allocate(size_t nbytes) noexcept {
+void (*before_mapping)(size_t nbytes) noexcept = nullptr;
+
+void look_soon() noexcept {
+    if (small_cache != &no_cache) small_cache->calls_to_clock = 1;
+}
+
+void tick(uint64_t now) noexcept {
+    Center& c = center();
+    if (now < c.next_look_ms.load(std::memory_order_relaxed)) return;
+    // Whoever holds the lock looks at its own next call.
+    if (std::unique_lock lock(c.mutex, std::try_to_lock); lock) c.give_back_due(now);
+}
+
+void give_back_unused() noexcept {
+    Center& c = center();
+    std::lock_guard lock(c.mutex);
+    c.give_back(nullptr);
+}
+
+void* allocate(size_t nbytes, uint64_t now) noexcept {
+    constexpr uint32_t kCallsToClock = 16;
+    constexpr uint64_t kRareMs = 20;
     size_t size_class = (nbytes + kSmallGrain - 1) / kSmallGrain;
     ThreadCache* cache = this_thread_cache();
+    if (cache) {
+        cache->calls_to_clock = now - cache->looked_ms < kRareMs ? kCallsToClock : 1;
+        cache->looked_ms = now;
+        SmallBin& bin = cache->bins[size_class];
+        if (FreeBlock* block = bin.head) {
+            bin.head = block->next;
+            __atomic_store_n(&bin.count, bin.count - 1, __ATOMIC_RELAXED);
+            return block;
+        }
+    }
     Center& c = center();
     std::lock_guard lock(c.mutex);
     uint32_t got = 0;
-    FreeBlock* list = c.take(size_class, cache ? bin_capacity(size_class) / 2 : 1, got);
+    FreeBlock* list = c.take(size_class, cache ? bin_capacity(size_class) / 2 : 1, got, now);
     ++c.counters.refill_count;
     if (!list) return nullptr;
     if (cache) {
@@ -326,7 +373,7 @@ void empty_cache() noexcept {
     Center& c = center();
     std::lock_guard lock(c.mutex);
     if (small_cache != &no_cache) flush(static_cast<ThreadCache*>(small_cache));
-    c.unmap_unused_regions();
+    c.give_back(nullptr);
 }
 
 Usage usage() noexcept {

@@ -11,10 +11,20 @@ namespace rushlight::detail {
 /// The slow half of the small allocator. The fast half, per thread, is in rushlight/allocator.h.
 namespace small_blocks {
 
-/// Refills the calling thread's bin and returns one block; nullptr when the system has no memory.
-void* allocate(size_t nbytes) noexcept;
+/// Refills the calling thread's bin if it is empty, and returns one block; nullptr when the system has no
+/// memory. `now` is the clock's time.
+void* allocate(size_t nbytes, uint64_t now) noexcept;
 /// Takes a block whose bin is full, or whose thread has no cache.
 void release(void* data, size_t nbytes) noexcept;
+
+/// The calling thread reads the clock at its next allocation.
+void look_soon() noexcept;
+/// Gives back what is due at this time.
+void tick(uint64_t now) noexcept;
+/// Gives the pages of all empty slabs back.
+void give_back_unused() noexcept;
+/// Called, without any lock but this file's, before memory is taken from the system.
+extern void (*before_mapping)(size_t nbytes) noexcept;
 
 /// Returns the calling thread's cache and gives unused regions back to the system.
 void empty_cache() noexcept;

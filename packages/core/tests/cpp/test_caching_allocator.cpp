@@ -12,6 +12,7 @@
 #include <functional>
 #include <map>
 #include <random>
+#include <set>
 #include <thread>
 
 #include "check.h"
@@ -41,14 +42,25 @@ class FakeDevice final : public Driver {
         if (found == segments.end()) return;
         mapped -= nbytes;
         segments.erase(found);
+        drop_pages(data, nbytes);
         std::free(data);
     }
     void discard(void* data, size_t nbytes) noexcept override {
         discarded += nbytes;
+        drop_pages(data, nbytes);
         std::memset(data, 0, nbytes);
     }
+    /// What a program does that writes to its memory; returns the number of page faults.
+    size_t touch(void* data, size_t nbytes) {
+        size_t faults = 0;
+        auto begin = reinterpret_cast<uintptr_t>(data) / kPage,
+             end = (reinterpret_cast<uintptr_t>(data) + nbytes - 1) / kPage + 1;
+        for (uintptr_t page = begin; page < end; ++page) faults += resident.insert(page).second;
+        return faults;
+    }
+    size_t resident_bytes() const { return resident.size() * kPage; }
     uint64_t now_ms() noexcept override { return clock; }
-    bool short_of_memory(size_t nbytes) noexcept override { return nbytes > spare; }
+    bool short_of_memory(size_t nbytes) noexcept override { return nbytes >= spare; }
 
     // An event is the number of pieces of work before it, plus its stream.
     Event record(StreamId stream) noexcept override {
@@ -94,6 +106,13 @@ class FakeDevice final : public Driver {
     std::map<StreamId, uint64_t> queued, done;
 
   private:
+    static constexpr size_t kPage = 2 * kMiB;
+    void drop_pages(void* data, size_t nbytes) {
+        auto begin = reinterpret_cast<uintptr_t>(data) / kPage;
+        for (uintptr_t page = begin; page < begin + nbytes / kPage; ++page) resident.erase(page);
+    }
+    std::set<uintptr_t> resident;
+
     struct Mark {
         StreamId stream;
         uint64_t ticket;
@@ -347,32 +366,189 @@ TEST(a_driver_may_fail_at_any_call) {
     }
 }
 
-TEST(unused_memory_decays) {
+namespace {
+
+/// A program on a fake device: it writes to what it allocates.
+struct Program {
     FakeDevice device;
-    CachingAllocator allocator(device, {.decay_ms = 1000});
-    void* unused = allocator.allocate(40 * kMiB);
-    void* part = allocator.allocate(2 * kMiB);
-    void* busy = allocator.allocate(8 * kMiB);
-    CHECK(allocator.release(unused) && allocator.release(busy));
-    size_t before = device.mapped;
-    device.clock += 500;
-    void* again = allocator.allocate(8 * kMiB);
-    CHECK(allocator.release(again));
-    CHECK_EQUAL(device.mapped, before);
-    device.clock += 700;  // `unused` is 1200 ms old, `busy` 700
-    again = allocator.allocate(1024);
-    CHECK(allocator.release(again));
-    CHECK_EQUAL(device.mapped, before - 40 * kMiB + 2 * kMiB);
-    CHECK_EQUAL(device.discarded, 0u);
-    device.clock += 700;  // now `busy` too, but it shares a segment with `part`
-    again = allocator.allocate(1024);
-    CHECK(allocator.release(again));
-    CHECK_EQUAL(device.discarded, 18 * kMiB);
-    device.clock += 2000;  // once is enough
-    again = allocator.allocate(1024);
-    CHECK(allocator.release(again));
-    CHECK_EQUAL(device.discarded, 18 * kMiB);
-    CHECK(allocator.release(part));
+    CachingAllocator allocator{device, {.rounding = 64}};
+    size_t faults = 0;
+
+    std::vector<void*> allocate(const std::vector<size_t>& sizes) {
+        std::vector<void*> blocks;
+        for (size_t nbytes : sizes) {
+            blocks.push_back(allocator.allocate(nbytes));
+            faults += device.touch(blocks.back(), nbytes);
+        }
+        return blocks;
+    }
+    void release(const std::vector<void*>& blocks) {
+        for (void* data : blocks) CHECK(allocator.release(data));
+    }
+    void use(const std::vector<size_t>& sizes) { release(allocate(sizes)); }
+    /// Small calls only, `interval` milliseconds apart: another allocator serves them, and ticks.
+    void small_calls(uint64_t ms, uint64_t interval = 10) {
+        for (uint64_t end = device.clock + ms; device.clock < end;) {
+            device.clock += std::min(interval, end - device.clock);
+            allocator.tick(device.clock);
+        }
+    }
+};
+
+std::vector<size_t> many(size_t n, size_t nbytes) { return std::vector<size_t>(n, nbytes); }
+
+}  // namespace
+
+TEST(a_peak_that_does_not_come_back_is_returned_after_a_second) {
+    for (size_t nbytes : {100 * kMiB, 25 * kMiB, 4 * kMiB, kMiB, kMiB / 8}) {
+        Program program;
+        program.use(many(400 * kMiB / nbytes, nbytes));
+        CHECK(program.device.resident_bytes() >= 400 * kMiB);
+        program.small_calls(900);
+        CHECK(program.device.resident_bytes() >= 400 * kMiB);
+        program.small_calls(400);
+        CHECK_EQUAL(program.device.resident_bytes(), 0u);
+        CHECK_EQUAL(program.allocator.statistics().reserved_bytes, 0u);
+    }
+}
+
+TEST(rare_calls_return_a_peak_too) {
+    Program program;
+    program.use(many(100, 4 * kMiB));
+    program.small_calls(5000, 5000);  // one call
+    CHECK_EQUAL(program.device.resident_bytes(), 0u);
+}
+
+TEST(a_process_that_sleeps_keeps_its_cache) {
+    Program program;
+    program.use(many(100, 4 * kMiB));
+    program.device.clock += 100'000;
+    size_t before = program.faults;
+    program.use({4 * kMiB});
+    CHECK_EQUAL(program.faults, before);
+}
+
+TEST(allocations_and_releases_return_a_peak) {
+    Program program;
+    void* held = program.allocator.allocate(12 * kMiB);
+    program.use(many(100, 4 * kMiB));
+    program.device.clock += 1100;
+    void* other = program.allocator.allocate(30 * kMiB);
+    CHECK_EQUAL(program.device.resident_bytes(), 0u);
+    program.use(many(100, 4 * kMiB));
+    program.device.clock += 5000;
+    CHECK(program.allocator.release(held));
+    CHECK_EQUAL(program.device.resident_bytes(), 0u);
+    CHECK(program.allocator.release(other));
+}
+
+// A block that is in use beside free ones, and free neighbours that come and go, renew nobody's age.
+TEST(free_neighbours_keep_their_own_age) {
+    Program program;
+    std::vector<void*> blocks = program.allocate(many(5, 4 * kMiB));  // one segment of 20 MiB
+    program.release({blocks[1], blocks[2], blocks[3], blocks[4]});
+    for (int i = 0; i < 15; ++i) {
+        program.small_calls(100);
+        program.use({4 * kMiB});
+    }
+    CHECK_EQUAL(program.device.resident_bytes(), 8 * kMiB);
+    CHECK_EQUAL(program.device.discarded, 12 * kMiB);
+    program.small_calls(1300);
+    CHECK_EQUAL(program.device.resident_bytes(), 4 * kMiB);
+    size_t discarded = program.device.discarded;
+    program.small_calls(5000);  // once is enough
+    CHECK_EQUAL(program.device.discarded, discarded);
+    program.release({blocks[0]});
+}
+
+TEST(loops_see_no_page_fault_after_the_third_step) {
+    std::mt19937 random(5);
+    std::vector<size_t> mixed;
+    for (int i = 0; i < 200; ++i)
+        mixed.push_back(random() % 3 ? 5000 + random() % 200'000 : random() % (6 * kMiB) + 1);
+    for (uint64_t step_ms : {10, 500, 1500, 3000, 20'000, 60'000}) {
+        for (const auto& sizes : {many(4, 100 * kMiB), many(100, 4 * kMiB), mixed}) {
+            Program program;
+            void* weights = program.allocator.allocate(3 * kMiB);
+            uint64_t steps = std::max<uint64_t>(8, 30'000 / step_ms);
+            for (uint64_t step = 0; step < steps; ++step) {
+                size_t before = program.faults;
+                std::vector<void*> blocks = program.allocate(sizes);
+                program.small_calls(step_ms / 4);
+                program.release(blocks);
+                program.small_calls(step_ms - step_ms / 4);
+                if (step >= 3) CHECK_EQUAL(program.faults, before);
+            }
+            CHECK(program.device.resident_bytes() > 50 * kMiB);
+            program.small_calls(4 * step_ms + 2000);  // and when the loop ends, so does its need
+            CHECK(program.device.resident_bytes() <= 4 * kMiB);
+            program.release({weights});
+        }
+    }
+}
+
+// Its parts are used at different times, and are of different sizes.
+TEST(a_long_step_of_several_phases_sees_no_page_fault) {
+    Program program;
+    for (int step = 0; step < 6; ++step) {
+        size_t before = program.faults;
+        for (size_t phase = 0; phase < 8; ++phase) {
+            for (int i = 0; i < 5; ++i) {
+                program.use(many(4, (12 + 2 * phase) * kMiB));
+                program.small_calls(500);
+            }
+        }
+        if (step >= 3) CHECK_EQUAL(program.faults, before);
+    }
+}
+
+TEST(one_missing_repetition_costs_nothing) {
+    Program program;
+    for (int step = 0; step < 8; ++step) {
+        size_t before = program.faults;
+        program.use(many(100, step == 5 ? kMiB / 2 : 4 * kMiB));
+        program.small_calls(20'000);
+        if (step >= 3 && step != 5) CHECK_EQUAL(program.faults, before);
+    }
+}
+
+TEST(little_memory_that_is_used_again_late_keeps_no_large_peak) {
+    Program program;
+    for (int i = 0; i < 10; ++i) {
+        program.use({kMiB / 2});
+        program.small_calls(3000);
+    }
+    program.use(many(100, 4 * kMiB));
+    program.small_calls(1300);
+    CHECK(program.device.resident_bytes() <= 20 * kMiB);
+}
+
+TEST(all_that_is_unused_goes_back_at_once_when_others_need_it) {
+    Program program;
+    std::vector<void*> blocks = program.allocate(many(5, 4 * kMiB));
+    program.release({blocks[1], blocks[2], blocks[3], blocks[4]});
+    program.use({100 * kMiB});
+    program.small_calls(300);
+    CHECK_EQUAL(program.device.resident_bytes(), 120 * kMiB);
+    program.allocator.make_room(10 * kMiB);
+    CHECK_EQUAL(program.device.resident_bytes(), 120 * kMiB);
+    program.device.spare = 5 * kMiB;
+    program.allocator.make_room(10 * kMiB);
+    CHECK_EQUAL(program.device.resident_bytes(), 4 * kMiB);
+    // Pages that had gone back are needed again, and the cache has to make room for them.
+    program.device.spare = SIZE_MAX;
+    program.use({100 * kMiB});
+    program.device.spare = 5 * kMiB;
+    program.use({8 * kMiB});
+    CHECK_EQUAL(program.device.resident_bytes(), 12 * kMiB);
+    // Nothing is asked for: the need is seen when the clock is next looked at.
+    program.device.spare = SIZE_MAX;
+    program.use({100 * kMiB});
+    program.device.spare = 0;
+    program.small_calls(250);
+    CHECK_EQUAL(program.device.resident_bytes(), 4 * kMiB);
+    program.device.spare = SIZE_MAX;
+    program.release({blocks[0]});
 }
 
 TEST(a_child_keeps_off_inherited_memory) {

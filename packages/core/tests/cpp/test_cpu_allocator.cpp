@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
@@ -115,29 +116,80 @@ TEST(an_empty_cache_holds_nothing) {
     cpu_release(cpu_allocate(512), 512);  // and it still works
 }
 
-TEST(idle_memory_goes_back_to_the_system) {
+namespace {
+
+/// A clock that stands still until a test moves it. Each begins an hour after the one before, so that no use
+/// of memory is recent.
+struct FakeClock {
+    FakeClock() {
+        now = std::max(now, former()) + 3'600'000;
+        detail::coarse_clock_ms = []() noexcept { return now; };
+    }
+    ~FakeClock() { detail::coarse_clock_ms = former; }
+
+    static inline uint64_t now = 0;
+    uint64_t (*former)() noexcept = detail::coarse_clock_ms;
+};
+
+void small_calls(int n, uint64_t interval_ms) {
+    for (int i = 0; i < n; ++i) {
+        FakeClock::now += interval_ms;
+        cpu_release(cpu_allocate(64), 64);
+    }
+}
+
+/// Allocates blocks and releases all of them; returns the bytes in use in between.
+uint64_t use(size_t n, size_t nbytes) {
+    std::vector<void*> blocks(n);
+    for (void*& data : blocks) data = cpu_allocate(nbytes);
+    uint64_t reserved = memory_statistics().reserved_bytes;
+    for (void* data : blocks) cpu_release(data, nbytes);
+    return reserved;
+}
+
+}  // namespace
+
+TEST(unused_memory_goes_back_while_small_calls_follow) {
+    if (!caching()) return;
+    // Many small calls in a second, one in ten milliseconds, one in a second; blocks of either allocator.
+    for (auto [calls, interval_ms] : {std::pair{100'000, 0}, {130, 10}, {2, 1000}}) {
+        for (size_t nbytes : {20 * kMiB, size_t{10'000}, size_t{512}}) {
+            empty_cache();
+            FakeClock clock;
+            uint64_t used = use(20 * kMiB / nbytes, nbytes);
+            CHECK(used >= 20 * kMiB - nbytes);
+            small_calls(5, 100);
+            CHECK(memory_statistics().reserved_bytes >= used);
+            if (interval_ms == 0) FakeClock::now += 1000;
+            small_calls(calls, static_cast<uint64_t>(interval_ms));
+            // What the thread keeps at hand of one size, and the slab of the small calls.
+            CHECK(memory_statistics().reserved_bytes <= 3 * detail::kHugePage);
+        }
+    }
+}
+
+TEST(small_calls_that_become_rare_return_memory_within_some_calls) {
     if (!caching()) return;
     empty_cache();
-    static uint64_t now;
-    auto real_clock = detail::coarse_clock_ms;
-    now = real_clock();
-    detail::coarse_clock_ms = []() noexcept { return now; };
-    std::vector<void*> blocks(40'000);
-    for (void*& data : blocks) data = cpu_allocate(512);
-    void* large = cpu_allocate(20 * kMiB);
-    uint64_t used = memory_statistics().reserved_bytes;
-    CHECK(used >= 40'000 * 512 + 20 * kMiB);
-    for (void* data : blocks) cpu_release(data, 512);
-    cpu_release(large, 20 * kMiB);
-    CHECK_EQUAL(memory_statistics().reserved_bytes, used);  // kept for a while
-    now += detail::kDecayMs + 1;
-    // The clock is looked at when memory is released: large blocks, and as many small ones as fill a slab.
-    cpu_release(cpu_allocate(100'000), 100'000);
-    blocks.resize(2000);
-    for (void*& data : blocks) data = cpu_allocate(512);
-    for (void* data : blocks) cpu_release(data, 512);
+    FakeClock clock;
+    use(1, 20 * kMiB);
+    small_calls(1000, 0);
+    small_calls(16, 1000);
+    CHECK(memory_statistics().reserved_bytes <= detail::kHugePage);
+}
+
+TEST(a_loop_keeps_small_blocks_for_its_next_step) {
+    if (!caching()) return;
+    empty_cache();
+    FakeClock clock;
+    for (int step = 0; step < 8; ++step) {
+        uint64_t before = memory_statistics().map_count;
+        use(100'000, 512);
+        small_calls(200, 100);
+        if (step >= 3) CHECK_EQUAL(memory_statistics().map_count, before);
+    }
+    small_calls(1000, 100);
     CHECK(memory_statistics().reserved_bytes <= 3 * detail::kHugePage);
-    detail::coarse_clock_ms = real_clock;
 }
 
 TEST(blocks_may_die_on_another_thread) {

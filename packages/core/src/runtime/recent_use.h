@@ -1,0 +1,151 @@
+// Which unused memory an allocator keeps, and for how long.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+namespace rushlight::detail {
+
+/// Note [How long memory is kept]
+/// Unused memory goes back to the system after a second, unless as much memory has lately been used again
+/// after a longer time: then it is kept for twice that time. So a loop whose steps take twenty seconds keeps
+/// what its peak needs, and a peak that does not come back is returned after a second.
+///
+/// The time from one handing-out of some memory to the next is its period. When the memory was kept in
+/// between, the period is seen directly. When it was not, memory that is needed afresh counts as that which
+/// went back: had it been kept, it would have served. So the period of a loop is known in its second step.
+///
+/// Bytes that were used again are counted by classes of periods, each twice as long as the one before. A count
+/// lasts for four to eight of its class's longest periods. Periods above a minute are not waited for: there
+/// the page faults that keeping would save take no noticeable part of the time.
+///
+/// Not thread-safe: an allocator calls it under its lock.
+class RecentUse {
+  public:
+    static constexpr uint64_t kKeepMs = 1000;   // any memory, after its last use
+    static constexpr uint64_t kLookMs = 250;    // between two looks for memory that is due to go back
+    static constexpr uint64_t kLongestPeriodMs = uint64_t{512} << 7;
+
+    /// `nbytes`, handed out at `taken` and unused since, are handed out again.
+    void used_again(size_t nbytes, uint64_t taken, uint64_t now) {
+        if (now - taken >= kKeepMs / 2) count(nbytes, now - taken, now);
+    }
+
+    /// `nbytes` that were handed out last at `taken` go back to the system.
+    void given_back(size_t nbytes, uint64_t taken) {
+        Returned& entry = returned_[taken / kTickMs % kTicks];
+        if (entry.tick != taken / kTickMs) entry = {taken / kTickMs, 0};
+        entry.nbytes += nbytes;
+    }
+
+    /// The system has to supply `nbytes`.
+    void missed(size_t nbytes, uint64_t now) {
+        uint64_t tick = now / kTickMs;
+        for (uint64_t age = std::min(kTicks, tick + 1); age-- > 0 && nbytes > 0;) {
+            Returned& entry = returned_[(tick - age) % kTicks];
+            if (entry.tick != tick - age || entry.nbytes == 0) continue;
+            size_t served = std::min(nbytes, entry.nbytes);
+            entry.nbytes -= served;
+            nbytes -= served;
+            count(served, now - entry.tick * kTickMs, now);
+        }
+    }
+
+  private:
+    static constexpr int kClasses = 8;
+    static constexpr uint64_t kTickMs = 1024, kTicks = kLongestPeriodMs / kTickMs;
+
+    struct Count {
+        size_t nbytes;
+        uint64_t longest;  // period
+    };
+    struct Class {
+        Count recent, former;
+        uint64_t since;  // when `recent` began
+    };
+    struct Returned {
+        uint64_t tick;  // when the bytes were handed out last
+        size_t nbytes;
+    };
+
+    static uint64_t longest_period(int index) { return uint64_t{512} << index; }
+
+    void age(int index, uint64_t now) {
+        Class& c = classes_[static_cast<size_t>(index)];
+        uint64_t span = 4 * longest_period(index);
+        if (now < c.since + span) return;
+        c.former = now < c.since + 2 * span ? c.recent : Count{};
+        c.recent = {};
+        c.since = now;
+    }
+
+    void count(size_t nbytes, uint64_t period, uint64_t now) {
+        if (period > kLongestPeriodMs) return;
+        int index = period <= longest_period(0) ? 0 : std::bit_width((period - 1) / longest_period(0));
+        age(index, now);
+        Count& counted = classes_[static_cast<size_t>(index)].recent;
+        counted.nbytes += nbytes;
+        counted.longest = std::max(counted.longest, period);
+    }
+
+    std::array<Class, kClasses> classes_ = {};
+    std::array<Returned, kTicks> returned_ = {};
+
+  public:
+    /// Decides which unused memory goes back now: first all of it is counted, then `keeps` is asked for each
+    /// part. The memory that was used last is kept first.
+    class Choice {
+      public:
+        Choice(RecentUse& use, uint64_t now) : now_(now) {
+            uint64_t longest = 0;
+            for (int i = 0; i < kClasses; ++i) {
+                use.age(i, now);
+                const Class& c = use.classes_[static_cast<size_t>(i)];
+                longest = std::max({longest, c.recent.longest, c.former.longest});
+                allowed_[static_cast<size_t>(i)] = c.recent.nbytes + c.former.nbytes;
+                keep_ms_[static_cast<size_t>(i)] = 2 * longest;
+            }
+        }
+
+        void count(size_t nbytes, uint64_t released) {
+            if (released + kKeepMs > now_) return;
+            if (size_t index = youngest(released); index < kClasses) kept_[index] += nbytes;
+        }
+        /// Between the last `count` and the first `keeps`.
+        void decide() {
+            for (size_t i = 0; i < kClasses; ++i) {
+                size_t wanted = kept_[i];
+                for (size_t from = i; from < kClasses; ++from) {
+                    size_t part = std::min(wanted, allowed_[from]);
+                    allowed_[from] -= part;
+                    wanted -= part;
+                }
+                kept_[i] -= wanted;
+            }
+        }
+        bool keeps(size_t nbytes, uint64_t released) {
+            if (released + kKeepMs > now_) return true;
+            size_t index = youngest(released);
+            if (index == kClasses || kept_[index] < nbytes) return false;
+            kept_[index] -= nbytes;
+            return true;
+        }
+
+      private:
+        /// The shortest class whose memory is kept for as long as this has been unused.
+        size_t youngest(uint64_t released) const {
+            size_t i = 0;
+            while (i < kClasses && released + keep_ms_[i] <= now_) ++i;
+            return i;
+        }
+
+        uint64_t now_;
+        std::array<uint64_t, kClasses> keep_ms_;
+        std::array<size_t, kClasses> allowed_, kept_ = {};
+    };
+};
+
+}  // namespace rushlight::detail
