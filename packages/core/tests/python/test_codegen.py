@@ -13,12 +13,15 @@ import rushlight_core as core
 
 pytest.importorskip("yaml")
 
+import yaml
+
+from rushlight_core.codegen import loader
 from rushlight_core.codegen.derivatives import load_derivatives
 from rushlight_core.codegen.emit_docs import emit_docs
 from rushlight_core.codegen.emit_stubs import emit_stubs
 from rushlight_core.codegen.expects import checks_of
 from rushlight_core.codegen.explain import UnknownOperatorError, explain
-from rushlight_core.codegen.loader import EntryError, load_ops
+from rushlight_core.codegen.loader import EntryError, load_entries, load_ops
 from rushlight_core.codegen.model import Op
 
 
@@ -93,6 +96,45 @@ def test_expectations_that_cannot_be_read(tmp_path: Path, line: str, said: str) 
     (tmp_path / "a.yaml").write_text(f"{_EXPECTING}    {line}\n")
     with pytest.raises(EntryError, match=rf"a\.yaml:2: twice: .*{said}"):
         load_ops(tmp_path)
+
+
+@pytest.mark.parametrize("parser", [getattr(yaml, "CSafeLoader", yaml.SafeLoader), yaml.SafeLoader])
+def test_scalars_are_those_of_safe_load(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parser: type
+) -> None:
+    monkeypatch.setattr(loader, "_PARSER", parser)
+    text = """\
+- [1, 0x1F, 017, 1_000, -3, 1.5, 1e3, 1.0e+3, .inf, -.inf, 190:20:30, ~, null, yes, off, True, "1", '0x1', 2001-12-14]
+- [!!str 5, !!float 3, !!int "7", !!binary aGVsbG8=, "a\\tb\\u00e9", é ü ∂, "", one two, &anchor x, *anchor]
+- |
+  literal
+    text
+- >-
+  folded
+  text
+-
+"""
+    (tmp_path / "a.yaml").write_text(text)
+    (got, expected) = ([entry for _, entry in load_entries(tmp_path)], yaml.safe_load(text))
+    assert got == expected
+    assert [[type(x) for x in row] for row in got[:2]] == [[type(x) for x in row] for row in expected[:2]]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("- a: 1\n- {b: 1,\n   b: 2}", r"a\.yaml:3: key 'b' stands twice"),
+        ("- a\n- !!int x", r"a\.yaml:2: 'x': invalid literal"),
+        ("- a\n- b: !!python/object:os.x 1", r"a\.yaml:2: '1': could not determine a constructor"),
+        ("- a\n- 2001-13-45", r"a\.yaml:2: '2001-13-45': month must be"),
+        ("- a\n- b: [1\n", r"a\.yaml: while parsing a flow sequence\n.*line 2, column 6"),
+        ("a: 1", r"a\.yaml:1: the file must be a list"),
+    ],
+)
+def test_a_file_that_cannot_be_read(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "a.yaml").write_text(text)
+    with pytest.raises(EntryError, match=said):
+        load_entries(tmp_path)
 
 
 def test_expectations_are_checks_in_their_order(tmp_path: Path) -> None:
