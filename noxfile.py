@@ -10,6 +10,7 @@ environments, build folders and caches lie in .nox/, wheels in dist/. Variables 
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import sys
@@ -26,7 +27,7 @@ if __name__ == "__main__":
 import nox  # noqa: E402
 from nox.command import CommandFailed  # noqa: E402
 from nox_support import develop  # noqa: E402
-from nox_support.environments import build_tool, install, install_tools  # noqa: E402
+from nox_support.environments import build_tool, install, install_other_build, install_tools  # noqa: E402
 from nox_support.graph import Graph, Package, dependency_group  # noqa: E402
 from nox_support.wheels import WORK, Builder, BuildError, budgets  # noqa: E402
 
@@ -144,9 +145,18 @@ def docs(session: nox.Session) -> None:
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """Measure what is published against the peers: arguments after `--` go to `python -m benchmarks`."""
+    """Measure what is published against the peers: arguments after `--` go to `python -m benchmarks`.
+
+    `-- --against FOLDER` measures it against the older wheels in that folder, which get an environment of their own.
+    """
+    parser = argparse.ArgumentParser(prog="nox -s bench --", add_help=False, allow_abbrev=False)
+    parser.add_argument("--against", type=Path)
+    given, arguments = parser.parse_known_args(session.posargs)
     install(session, builder("portable"), [GRAPH["rushlight"]], requirements=dependency_group("bench"))
-    session.run("python", "-m", "benchmarks", *session.posargs)
+    if given.against is not None:
+        other = install_other_build(session, given.against.resolve())
+        arguments = ["against", "--other-python", str(other), *arguments]
+    session.run("python", "-m", "benchmarks", *arguments)
 
 
 @nox.session

@@ -21,6 +21,7 @@ SUITES = {
     "memory": ("memory", "peak memory of training three networks"),
     "branches": ("branches", "a backward pass through independent branches on two threads"),
     "profiler": ("profiler", "cost of the profiler while it is off"),
+    "against": ("against", "calls on tiny tensors against another build of the library"),
 }
 DEFAULT = ("overhead", "import", "size", "build")
 
@@ -45,6 +46,7 @@ def parse(arguments: list[str]) -> tuple[list[str], Options, argparse.Namespace]
     parser.add_argument(
         "--peer-python", default=sys.executable, help="interpreter with the peer (import, size)"
     )
+    parser.add_argument("--other-python", help="interpreter with the other build of the module (against)")
     parser.add_argument("--profiler", default="rushlight_profiler", help="package the profiler suite imports")
     parser.add_argument(
         "--build-times", type=Path, default=Path("dist/build-times.json"), help="log of the wheels"
@@ -65,6 +67,7 @@ def parse(arguments: list[str]) -> tuple[list[str], Options, argparse.Namespace]
         cpus=_integers(parser, "--cpus", given.cpus, least=0) if given.cpus else None,
         python=given.python,
         peer_python=given.peer_python,
+        other_python=given.other_python,
         profiler=given.profiler,
         build_times=given.build_times,
     )

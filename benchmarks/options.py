@@ -14,7 +14,8 @@ class Options:
     """The command line, parsed.
 
     module, peer: import names of the libraries. python, peer_python: the interpreters that `import` and
-    `size` look at, so that each library can live in an environment of its own.
+    `size` look at, so that each library can live in an environment of its own. other_python: the interpreter
+    with the build that `against` compares with.
     """
 
     module: str = "rushlight"
@@ -26,6 +27,7 @@ class Options:
     cpus: tuple[int, ...] | None = None
     python: str = sys.executable
     peer_python: str = sys.executable
+    other_python: str | None = None
     profiler: str = "rushlight_profiler"
     build_times: Path = Path("dist/build-times.json")
 

@@ -7,114 +7,19 @@ is what "nothing measurable" means.
 
 from __future__ import annotations
 
-import gc
-import importlib
-import multiprocessing
 import sys
 from collections.abc import Sequence
-from multiprocessing.connection import Connection
-from types import TracebackType
 from typing import Any
 
 import numpy as np
 
 from .. import stats
 from ..environment import confined
-from ..harness import Loop, Plan, Subject, empty_loop, interleave
-from ..library import Library
+from ..harness import Plan, Subject, interleave
 from ..options import Options
 from ..report import table
 from ..rows import Row, overhead
-from .micro import CLOCKS
-
-
-class Worker:
-    """A fresh process that times rows on request."""
-
-    def __init__(self, module: str, profiler: str | None, clock: str) -> None:
-        context = multiprocessing.get_context("spawn")
-        self._connection, other = context.Pipe()
-        self._process = context.Process(target=serve, args=(other, module, profiler, clock), daemon=True)
-        self._process.start()
-        other.close()
-        self._answer()
-
-    def prepare(self, row: Row) -> None:
-        self._connection.send(("prepare", row))
-        self._answer()
-
-    def run(self, kind: str, count: int) -> int:
-        self._connection.send((kind, count))
-        return int(self._answer())
-
-    def loaded(self, module: str) -> bool:
-        """Whether the process has imported a module."""
-        self._connection.send(("loaded", module))
-        return bool(self._answer())
-
-    def _answer(self) -> Any:
-        try:
-            kind, value = self._connection.recv()
-        except EOFError:
-            self._process.join()
-            raise RuntimeError(f"the process ended with exit code {self._process.exitcode}") from None
-        if kind == "error":
-            raise RuntimeError(value)
-        return value
-
-    def __enter__(self) -> Worker:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._connection.close()
-        self._process.join(timeout=5)
-        if self._process.is_alive():
-            self._process.kill()
-            self._process.join()
-
-
-def serve(connection: Connection, module: str, profiler: str | None, clock: str) -> None:
-    """The process's side: answers until the connection closes."""
-    subject: Loop | None = None
-    gc.disable()  # as `interleave` does for subjects in its own process
-    try:
-        library = Library(module, 1)
-        if profiler is not None:
-            importlib.import_module(profiler)
-        connection.send(("ready", None))
-        while True:
-            command, argument = connection.recv()
-            try:
-                if command == "prepare":
-                    subject = library.subject(argument, argument.setup, CLOCKS[clock])
-                    connection.send(("ready", None))
-                elif command == "loop":
-                    connection.send(("ns", empty_loop(CLOCKS[clock]).run(argument)))
-                elif command == "loaded":
-                    connection.send(("loaded", argument in sys.modules))
-                else:
-                    assert subject is not None, "a row is prepared before it runs"
-                    connection.send(("ns", subject.run(argument)))
-            except Exception as error:
-                connection.send(("error", f"{type(error).__name__}: {error}"))
-    except EOFError:
-        pass  # the parent is done
-    except Exception as error:
-        connection.send(("error", f"{type(error).__name__}: {error}"))
-
-
-class Remote:
-    """A `Subject` in another process."""
-
-    def __init__(self, worker: Worker, kind: str) -> None:
-        self.name = kind
-        self._worker = worker
-        self._kind = kind
-
-    def run(self, count: int) -> int:
-        return self._worker.run(self._kind, count)
+from ..worker import Remote, Worker
 
 
 def run(options: Options) -> dict[str, Any]:
@@ -129,8 +34,8 @@ def run(options: Options) -> dict[str, Any]:
             for _ in range(pairs):
                 for key, profiler in (("imported", options.profiler), ("control", None)):
                     with (
-                        Worker(options.module, None, clock) as absent,
-                        Worker(options.module, profiler, clock) as other,
+                        Worker(options.module, clock) as absent,
+                        Worker(options.module, clock, also=profiler) as other,
                     ):
                         logs[key].append([float(np.log(_ratio(row, other, absent, plan))) for row in rows])
                         if absent.loaded(options.profiler):

@@ -16,8 +16,9 @@ from benchmarks import environment, process, report
 from benchmarks.__main__ import main, parse
 from benchmarks.options import Options
 from benchmarks.rows import Row, ops, overhead, shapes
-from benchmarks.suites import build, imports, micro, profiler, size
+from benchmarks.suites import against, build, imports, micro, profiler, size
 from benchmarks.suites import ops as ops_suite
+from benchmarks.worker import Remote, Worker
 
 
 class FakeTensor:
@@ -249,6 +250,67 @@ def test_profiler_verdict_compares_with_the_control() -> None:
         "verdict"
     ].startswith("not met")
     assert "geometric mean" in profiler.render(same)
+
+
+def test_against_resamples_whole_rounds_and_judges_rows_and_mean() -> None:
+    rows = overhead.ROWS[:2]
+    # Rounds in which a process was fast or slow as a whole: they cancel in no row, and nearly in the median.
+    logs = [[shift + 0.01, shift - 0.01] for shift in (-0.2, -0.01, 0.0, 0.01, 0.2)] * 8
+    same = against.summarize(rows, logs)
+    assert same["rounds"] == 40
+    assert same["geometric_mean"]["value"] == pytest.approx(1.0)
+    assert same["geometric_mean"]["low"] < 1 < same["geometric_mean"]["high"]
+    assert same["geometric_mean_verdict"] == "met"
+    assert [row["verdict"] for row in same["rows"]] == ["met", "met"]
+    assert "geometric mean" in against.render(same | {"module": "rushlight", "versions": ["2", "1"]})
+    slower = against.summarize(rows, [[0.0, 0.1]] * 40)
+    assert slower["geometric_mean_verdict"] == "not met"
+    assert [row["verdict"] for row in slower["rows"]] == ["met", "not met"]
+    assert report.problems([slower])
+    assert against.summarize(rows, [[-0.1, -0.1]] * 40)["geometric_mean_verdict"] == "met"
+
+
+_LIBRARY = """
+import numpy as np
+__version__ = {version!r}
+def set_num_threads(n): pass
+def get_num_threads(): return 1
+def number(): return {value}
+"""
+
+
+def test_workers_have_interpreters_of_their_own(tmp_path: Path) -> None:
+    pythons = []
+    for value, version in ((3, "new"), (4, "old")):
+        home = tmp_path / version
+        home.mkdir()
+        (home / "numbered.py").write_text(_LIBRARY.format(version=version, value=value))
+        # An interpreter that finds its own module first: what an environment is.
+        python = home / "python"
+        start = f"import sys, runpy; sys.path[:0] = [{str(home)!r}, '.']; sys.argv = sys.argv[2:]"
+        run = "sys.argv[0] = '-m'; runpy.run_module('benchmarks.worker', run_name='__main__')"
+        python.write_text(f'#!/bin/sh\nexec {sys.executable} -c "{start}; {run}" "$@"\n')
+        python.chmod(0o755)
+        pythons.append(str(python))
+    row = Row("number", "torch.number()")
+    with (
+        Worker("numbered", "cpu", python=pythons[0]) as new,
+        Worker("numbered", "cpu", python=pythons[1], also="json.tool") as old,
+    ):
+        assert [int(worker.result(row)[0]) for worker in (new, old)] == [3, 4]
+        assert [worker.origin()[1] for worker in (new, old)] == ["new", "old"]
+        assert (new.loaded("json.tool"), old.loaded("json.tool")) == (False, True)
+        new.prepare(row)
+        assert Remote(new, "run").run(10) > 0
+        with pytest.raises(RuntimeError, match="AttributeError"):
+            new.prepare(Row("absent", "torch.absent()", "torch.absent"))
+        with pytest.raises(RuntimeError, match="both interpreters import"):
+            against.check([row], new, new)
+        with pytest.raises(AssertionError, match="differs"):
+            against.check([row], new, old)
+    with pytest.raises(RuntimeError, match="ModuleNotFoundError"):
+        Worker("numbered", "cpu")
+    assert "other-python" in against.run(Options())["problem"]
 
 
 def test_confinement_is_undone() -> None:

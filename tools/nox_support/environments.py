@@ -10,7 +10,7 @@ from pathlib import Path
 import nox
 
 from nox_support.graph import Package
-from nox_support.wheels import Builder, BuildError, Wheel, build_python
+from nox_support.wheels import Builder, BuildError, Wheel, build_python, file_hash
 
 
 def install(
@@ -65,6 +65,23 @@ def install_tools(session: nox.Session, requirements: list[str]) -> None:
     if not stamp.exists() or stamp.read_text() != text:
         session.run("python", "-m", "pip", "install", "-q", "--disable-pip-version-check", *requirements)
         stamp.write_text(text)
+
+
+def install_other_build(session: nox.Session, folder: Path) -> Path:
+    """The interpreter of an environment beside the session's with the wheels of a folder, and the session's NumPy."""
+    wheels = sorted(folder.glob("rushlight*.whl"))
+    if not any(wheel.name.startswith("rushlight-") for wheel in wheels):
+        session.error(f"{folder} holds no wheel of rushlight: build them there with `nox -s wheels`")
+    home = Path(session.virtualenv.location + "-other")
+    python, stamp = home / "bin" / "python", home / "installed.json"
+    numpy = str(session.run("python", "-c", "import numpy; print(numpy.__version__)", silent=True)).strip()
+    state = {"numpy": numpy, "wheels": {wheel.name: file_hash(wheel) for wheel in wheels}}
+    if not stamp.exists() or json.loads(stamp.read_text()) != state:
+        session.run("python", "-m", "venv", "--clear", str(home))
+        pip = [str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check"]
+        session.run(*pip, *map(str, wheels), f"numpy=={numpy}", external=True)
+        stamp.write_text(json.dumps(state, indent=1))
+    return python
 
 
 def build_tool(builder: Builder, name: str) -> str:

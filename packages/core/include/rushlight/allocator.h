@@ -28,9 +28,9 @@ struct SmallBin {
 
 // Bin i holds blocks of i * 64 bytes; bin 0 stays empty and full, which sends zero bytes the slow way. The
 // slow way reads the clock, to give unused memory back: some calls take it though the bin has a block.
-struct SmallCache {
+struct alignas(64) SmallCache {
     uint32_t calls_to_clock;
-    SmallBin bins[kSmallLimit / kSmallGrain + 1];
+    alignas(16) SmallBin bins[kSmallLimit / kSmallGrain + 1];
 };
 
 // Never null: before a thread's first block it points at one shared, empty cache of capacity zero. So neither

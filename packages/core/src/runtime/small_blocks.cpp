@@ -17,7 +17,7 @@
 // batches.
 //
 // Slabs that are empty give their pages back like unused memory elsewhere: Note [How long memory is kept].
-// There is no thread for that. A thread reads the clock at every 16th allocation, or at each while allocations
+// There is no thread for that. A thread reads the clock at every 32nd allocation, or at each while allocations
 // are rare; `SmallCache::calls_to_clock` counts down to it on the fast path.
 //
 // After a fork the child must not write into memory that it shares with its parent, or each write copies a
@@ -246,8 +246,9 @@ ThreadCache* this_thread_cache() {
     if (small_cache != &no_cache) return static_cast<ThreadCache*>(small_cache);
     static const int made = pthread_key_create(&thread_key, forget_thread);
     if (made != 0) return nullptr;
-    auto* cache = static_cast<ThreadCache*>(std::calloc(1, sizeof(ThreadCache)));
-    if (!cache) return nullptr;
+    void* memory = std::aligned_alloc(alignof(ThreadCache), sizeof(ThreadCache));
+    if (!memory) return nullptr;
+    auto* cache = new (memory) ThreadCache{};
     if (pthread_setspecific(thread_key, cache) != 0) {
         std::free(cache);
         return nullptr;
@@ -313,7 +314,7 @@ void give_back_unused() noexcept {
 }
 
 void* allocate(size_t nbytes, uint64_t now) noexcept {
-    constexpr uint32_t kCallsToClock = 16;
+    constexpr uint32_t kCallsToClock = 32;
     constexpr uint64_t kRareMs = 20;
     size_t size_class = (nbytes + kSmallGrain - 1) / kSmallGrain;
     ThreadCache* cache = this_thread_cache();

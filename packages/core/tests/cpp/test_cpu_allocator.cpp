@@ -174,7 +174,7 @@ TEST(small_calls_that_become_rare_return_memory_within_some_calls) {
     FakeClock clock;
     use(1, 20 * kMiB);
     small_calls(1000, 0);
-    small_calls(16, 1000);
+    small_calls(32, 1000);
     CHECK(memory_statistics().reserved_bytes <= detail::kHugePage);
 }
 
