@@ -56,6 +56,8 @@ def _page(name: str, group: list[Op]) -> str:
     aliases = {other: own for op in group for other, own in op.aliases.items()}
     if aliases:
         facts.append("Argument names: " + ", ".join(f"`{o}` for `{own}`" for o, own in aliases.items()) + ".")
+    if nones := dict.fromkeys(name for op in group for name in op.none_is_default):
+        facts.append("None stands for the default of " + ", ".join(f"`{name}`" for name in nones) + ".")
     if any(op.random for op in group):
         facts.append("Draws random numbers: `manual_seed` makes them repeat.")
     if any(op.synchronises for op in group):

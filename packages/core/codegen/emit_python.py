@@ -74,7 +74,22 @@ def _shard(items: list[tuple[str, list[Op]]]) -> str:
     return "\n".join(lines)
 
 
-def _spec(a: Argument, op: Op) -> str:
+def _has_tensor_form(position: int, op: Op, group: list[Op]) -> bool:
+    """Whether another signature of the name takes a tensor where this one takes a number."""
+
+    def at(other: Op) -> Argument | None:
+        arguments = other.schema.arguments
+        found = arguments[position] if position < len(arguments) else None
+        return found if found and not found.keyword_only else None
+
+    if not (own := at(op)) or own.type.is_tensor:
+        return False
+    return any(
+        (other := at(one)) is not None and other.type.name == "Tensor" for one in group if one is not op
+    )
+
+
+def _spec(a: Argument, position: int, op: Op, group: list[Op]) -> str:
     alias = next((other for other, own in op.aliases.items() if own == a.name), "")
     if a.name == "input" and not alias:
         alias = "self"
@@ -86,6 +101,8 @@ def _spec(a: Argument, op: Op) -> str:
             ("ArgSpec::kVarargs", a.varargs),
             ("ArgSpec::kComplex", a.name in op.castable),
             ("ArgSpec::kHere", a.type.name == "device?" and not op.tensors),
+            ("ArgSpec::kNoneIsDefault", a.name in op.none_is_default),
+            ("ArgSpec::kNumber", _has_tensor_form(position, op, group)),
         )
         if on
     )
@@ -99,7 +116,7 @@ def _binding(name: str, group: list[Op]) -> list[str]:
     for i, op in enumerate(group):
         form = _form_of(op, name)
         arguments = list(form.schema.arguments)
-        specs = [_spec(a, op) for a in arguments]
+        specs = [_spec(a, position, op, group) for position, a in enumerate(arguments)]
         has_out = form.kind == "Functional" and "out" in op.variants
         if has_out:
             specs.append('{"out", nullptr, ArgType::Out, 0, ArgSpec::kDefaulted|ArgSpec::kKeywordOnly}')

@@ -111,9 +111,9 @@ def _return(op: Op, name: str, form: Form, method: bool) -> str:
     return _result_name(op, name) if all(r.name for r in returns) else f"tuple[{', '.join(kinds)}]"
 
 
-def _parameter(a: Argument) -> str:
+def _parameter(a: Argument, op: Op) -> str:
     name = a.name + "_" if keyword.iskeyword(a.name) else a.name
-    kind = _type(a.type.stub)
+    kind = _type(a.type.stub) + (" | None" if a.name in op.none_is_default else "")
     if a.required:
         return f"{name}: {kind}"
     plain = a.default is None or isinstance(a.default, (bool, int, str))
@@ -143,7 +143,7 @@ def _signatures(op: Op, name: str, method: bool) -> list[str]:
             if a.keyword_only and not starred:
                 parts.append("*")
                 starred = True
-            parts.append(_parameter(a))
+            parts.append(_parameter(a, op))
         if any(a.type.name == "device?" and a.keyword_only for a in arguments):
             # Every binding takes these two, and their usual values only.
             parts += ["layout: object = None", "pin_memory: _bool | None = False"]

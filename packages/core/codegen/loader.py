@@ -149,12 +149,15 @@ def _op(path: Path, entry: dict[str, object]) -> Op:
     values["law"] = tuple(str(text) for text in values.get("law", ()))
     if "view" in values and values["view"] not in VIEWS:
         raise fail(f"view {values['view']!r} is none of {', '.join(VIEWS)}")
-    for key in ("bool_inputs", "castable", "aux", "writes", "synonyms", "rule_only"):
+    for key in ("bool_inputs", "castable", "none_is_default", "aux", "writes", "synonyms", "rule_only"):
         values[key] = tuple(values.get(key, ()))
-    for key in ("bool_inputs", "castable", "writes", "rule_only"):
+    for key in ("bool_inputs", "castable", "none_is_default", "writes", "rule_only"):
         for argument in values[key]:
             if argument not in [a.name for a in schema.arguments]:
                 raise fail(f"{key} names {argument!r}, which is no argument")
+    for argument in schema.arguments:
+        if argument.required and argument.name in values["none_is_default"]:
+            raise fail(f"none_is_default names {argument.name!r}, which has no default")
     for key in ("samples", "errors"):
         texts = values.get(key, [])
         values[key] = tuple(Sample(str(text), line) for text in texts)

@@ -49,7 +49,7 @@ class Op:
     body: str = ""  # functor, reducer, rule or body; the name by default
     kernel: str = ""  # typed CPU kernel of kind custom; "" = the body's name
     types: str = ""  # entry of TYPE_LISTS, kind pointwise and reduce
-    compute: str = "Common"  # pointwise: Common or CommonFloat
+    compute: str = "Common"  # pointwise: Common, CommonFloat or CommonNumber
     result: str = ""  # dtypes of the results: a word of kinds pointwise and reduce, else a rule of results.py
     view: str = ""  # whether results share memory with inputs: one of VIEWS; kind view implies "always"
     check: str = ""  # pointwise: function of src/ops/checks.h that sees the arguments first
@@ -57,6 +57,7 @@ class Op:
     castable: tuple[
         str, ...
     ] = ()  # numbers that may be complex; of pointwise operators in the operands' category
+    none_is_default: tuple[str, ...] = ()  # arguments for which users may write None instead of the default
     wraps: bool = False  # pointwise: integers beyond the dtype's range are taken modulo it
     aux: tuple[str, ...] = ()  # hidden results, made when a formula asks
     aliases: dict[str, str] = field(default_factory=dict, hash=False)  # other names of arguments: axis -> dim

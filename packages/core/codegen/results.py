@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from .model import Op
 
 WORDS = {"pointwise": ("Compute", "Bool", "Real"), "reduce": ("Compute", "Bool", "Real", "Sum", "Index")}
-FUNCTIONS = ("promote", "each", "floating", "real", "complexed", "summed", "computed")
+FUNCTIONS = ("promote", "each", "floating", "real", "complexed", "summed", "computed", "numeric")
 DTYPES = (
     *("bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64"),
     *("float16", "bfloat16", "float32", "float64", "complex64", "complex128"),
@@ -75,7 +75,8 @@ def rule_of(op: Op) -> str:
     if op.kind == "pointwise":
         operands = [a.name for a in op.tensors if a.name not in op.bool_inputs]
         joint = f"promote({', '.join(operands)})"
-        joint = f"floating({joint})" if op.compute == "CommonFloat" else joint
+        words = {"CommonFloat": "floating", "CommonNumber": "numeric"}
+        joint = f"{words[op.compute]}({joint})" if op.compute in words else joint
         return {"Compute": joint, "Bool": "bool", "Real": f"real({joint})"}[op.result]
     words = {
         "Compute": "input",

@@ -85,12 +85,27 @@ bool numpy_scalar(PyObject* o, Scalar& out) {
     return true;
 }
 
-// Whether an argument can be an integer at all: another signature may take what cannot.
-bool may_be_int(PyObject* o) {
+// Whether an item of a list of integers can be one at all: another signature may take what cannot.
+bool may_be_item(PyObject* o) {
     if (PyBool_Check(o) || PyFloat_Check(o)) return false;
     if (!is_tensor(o)) return true;
     const Tensor& t = unwrap(o);
-    return t.numel() == 1 && is_integral(t.dtype(), true);
+    return t.numel() == 1 && is_integral(t.dtype());
+}
+
+// Whether a single integer argument can be one: of tensors, only those without dimensions.
+bool may_be_int(const ArgSpec& spec, PyObject* o) {
+    if (!may_be_item(o)) return false;
+    return !is_tensor(o) || (unwrap(o).dim() == 0 && !(spec.flags & ArgSpec::kNumber));
+}
+
+// A 0-d tensor that no stage watches is as good as its value; its Python number, else null.
+Object number_of(const ArgSpec& spec, PyObject* o) {
+    const Tensor& t = unwrap(o);
+    if (spec.flags & ArgSpec::kNumber || t.dim() != 0 || t.impl()->stages() != 0 ||
+        t.device().type == DeviceType::Meta)
+        return Object();
+    return Object::steal(PyObject_CallMethod(o, "item", nullptr));
 }
 
 // NumPy's names of common arguments, which are taken beside PyTorch's by every operator.
@@ -191,7 +206,7 @@ bool Parser::convert_ints(const ArgSpec& spec, PyObject* o, int i) {
         for (Py_ssize_t k = 0; k < n; ++k) {
             PyObject* item = PySequence_Fast_GET_ITEM(o, k);
             int64_t v;
-            if (!may_be_int(item) || !to_int(item, v)) return false;
+            if (!may_be_item(item) || !to_int(item, v)) return false;
             push_int(v);
         }
         // (3,) for int[2] is the same as 3.
@@ -200,7 +215,7 @@ bool Parser::convert_ints(const ArgSpec& spec, PyObject* o, int i) {
         if (spec.fill > 1 && n != 1 && n != 0 && n != spec.fill) return false;
     } else {
         int64_t v;
-        if (!may_be_int(o) || !to_int(o, v)) return false;
+        if (!may_be_item(o) || (spec.flags & ArgSpec::kNumber && is_tensor(o)) || !to_int(o, v)) return false;
         for (int k = 0; k < (spec.fill ? spec.fill : 1); ++k) push_int(v);
     }
     slot_[i].list = {begin, num_ints_ - begin};
@@ -236,14 +251,11 @@ bool Parser::convert(const ArgSpec& spec, PyObject* o, int i) {
         case ArgType::OptScalar: {
             auto fits = [&] { return !slot.scalar.is_complex() || (spec.flags & ArgSpec::kComplex); };
             if (!is_tensor(o)) return to_scalar(o, slot.scalar) && fits();
-            // A 0-d tensor that no stage watches is as good as its value.
-            const Tensor& t = unwrap(o);
-            if (t.dim() != 0 || t.impl()->stages() != 0 || t.device().type == DeviceType::Meta) return false;
-            Object number = Object::steal(PyObject_CallMethod(o, "item", nullptr));
-            return to_scalar(number.get(), slot.scalar) && fits();
+            const Object number = number_of(spec, o);
+            return number && to_scalar(number.get(), slot.scalar) && fits();
         }
         case ArgType::Int:
-        case ArgType::OptInt: return may_be_int(o) && to_int(o, slot.integer);
+        case ArgType::OptInt: return may_be_int(spec, o) && to_int(o, slot.integer);
         case ArgType::IntList:
         case ArgType::OptIntList: return convert_ints(spec, o, i);
         case ArgType::Bool:
@@ -258,8 +270,11 @@ bool Parser::convert(const ArgSpec& spec, PyObject* o, int i) {
             return true;
         }
         case ArgType::Float:
-        case ArgType::OptFloat:
-            return !is_tensor(o) && to_scalar(o, slot.scalar) && !slot.scalar.is_complex();
+        case ArgType::OptFloat: {
+            if (!is_tensor(o)) return to_scalar(o, slot.scalar) && !slot.scalar.is_complex();
+            const Object number = number_of(spec, o);
+            return number && to_scalar(number.get(), slot.scalar) && !slot.scalar.is_complex();
+        }
         case ArgType::Str:
         case ArgType::OptStr: {
             if (!PyUnicode_Check(o)) return false;
@@ -337,12 +352,13 @@ bool Parser::bind(const char* name, const Signature& s, PyObject* self, PyObject
             object_[i] = o;
             break;
         }
+        ++at;
+        if (o == Py_None && spec.flags & ArgSpec::kNoneIsDefault) continue;
         if (!convert(spec, o, i)) {
-            failure = {Failure::Type, i, static_cast<int>(at), o};
+            failure = {Failure::Type, i, static_cast<int>(at) - 1, o};
             return false;
         }
         object_[i] = o;
-        ++at;
     }
     if (at < nargs) {
         failure = {Failure::TooMany, 0, 0, nullptr};
@@ -370,7 +386,9 @@ bool Parser::bind(const char* name, const Signature& s, PyObject* self, PyObject
             return false;
         }
         PyObject* o = args[nargs + k];
-        if (s.args[found].type == ArgType::Out && o == Py_None) continue;
+        if (o == Py_None &&
+            (s.args[found].type == ArgType::Out || s.args[found].flags & ArgSpec::kNoneIsDefault))
+            continue;
         if (!convert(s.args[found], o, found)) {
             failure = {Failure::Type, found, -1, o};
             return false;

@@ -41,6 +41,8 @@ struct ArgSpec {
     static constexpr uint8_t kDefaulted = 1, kKeywordOnly = 2, kVarargs = 4;
     static constexpr uint8_t kComplex = 8;  // a number that may be complex
     static constexpr uint8_t kHere = 16;  // where the default device stands for one that is left out
+    static constexpr uint8_t kNoneIsDefault = 64;  // None counts as left out
+    static constexpr uint8_t kNumber = 32;  // no 0-d tensor: another signature takes tensors here
     const char* name;
     const char* alias;  // another spelling, or null
     ArgType type;

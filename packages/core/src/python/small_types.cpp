@@ -238,22 +238,43 @@ PyObject* size_repr(PyObject* self) {
     }
     return PyUnicode_FromString((text + "])").c_str());
 }
-// What tuples make of parts, sums and repetitions, as a Size again.
-PyObject* as_size(PyObject* made) {
+// A Python int of 64 bits from an item of a Size: an integer of any class, or an integer tensor of one element.
+PyObject* size_item(PyObject* item, Py_ssize_t i) {
+    int64_t v;
+    if (is_tensor(item) ? !is_integral(unwrap(item).dtype(), true) || unwrap(item).numel() != 1
+                        : !PyIndex_Check(item))
+        throw_type("torch.Size(): holds integers only, item %zd is of class %s", i, Py_TYPE(item)->tp_name);
+    if (PyLong_CheckExact(item)) {
+        RL_CHECK(to_int(item, v), throw_type, "torch.Size(): item %zd is no integer", i);
+        return Py_NewRef(item);
+    }
+    to_int(item, v);
+    Object number = Object::steal(PyLong_FromLongLong(v));
+    return number.release();
+}
+// What tuples make of parts, sums and repetitions, as a Size again. Takes over `made`.
+PyObject* as_size(PyObject* made, PyTypeObject* type = SizeType) {
     if (!made || !PyTuple_CheckExact(made)) return made;
+    RL_PY_TRY
+    const Object items = Object::steal(made);
     const Py_ssize_t n = PyTuple_GET_SIZE(made);
-    PyObject* size = SizeType->tp_alloc(SizeType, n);
-    for (Py_ssize_t i = 0; size && i < n; ++i)
-        PyTuple_SET_ITEM(size, i, Py_NewRef(PyTuple_GET_ITEM(made, i)));
-    Py_DECREF(made);
-    return size;
+    Object size = Object::steal(type->tp_alloc(type, n));
+    for (Py_ssize_t i = 0; i < n; ++i)
+        PyTuple_SET_ITEM(size.get(), i, size_item(PyTuple_GET_ITEM(made, i), i));
+    return size.release();
+    RL_PY_CATCH
+}
+PyObject* size_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+    return as_size(PyTuple_Type.tp_new(&PyTuple_Type, args, kwargs), type);
 }
 PyObject* size_subscript(PyObject* self, PyObject* key) {
     PyObject* made = PyTuple_Type.tp_as_mapping->mp_subscript(self, key);
     return PySlice_Check(key) ? as_size(made) : made;
 }
-PyObject* size_concat(PyObject* self, PyObject* other) {
-    return as_size(PyTuple_Type.tp_as_sequence->sq_concat(self, other));
+// A tuple on either side. Lists get the error of tuples.
+PyObject* size_add(PyObject* a, PyObject* b) {
+    if (!PyTuple_Check(a) || !PyTuple_Check(b)) Py_RETURN_NOTIMPLEMENTED;
+    return as_size(PyTuple_Type.tp_as_sequence->sq_concat(a, b));
 }
 PyObject* size_repeat(PyObject* self, Py_ssize_t n) {
     return as_size(PyTuple_Type.tp_as_sequence->sq_repeat(self, n));
@@ -338,10 +359,11 @@ int add_small_types(PyObject* module) {
     static PyType_Spec generator_spec{"rushlight_core.Generator", sizeof(PyGenerator), 0, Py_TPFLAGS_DEFAULT,
                                       generator_slots};
     static PyType_Slot size_slots[] = {{Py_tp_base, &PyTuple_Type},
+                                       {Py_tp_new, (void*)size_new},
                                        {Py_tp_repr, (void*)size_repr},
                                        {Py_tp_methods, size_methods},
                                        {Py_mp_subscript, (void*)size_subscript},
-                                       {Py_sq_concat, (void*)size_concat},
+                                       {Py_nb_add, (void*)size_add},
                                        {Py_sq_repeat, (void*)size_repeat},
                                        {0, nullptr}};
     static PyType_Spec size_spec{"rushlight_core.Size", 0, 0, Py_TPFLAGS_DEFAULT, size_slots};

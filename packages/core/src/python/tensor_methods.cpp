@@ -100,14 +100,24 @@ int tensor_bool(PyObject* self) {
     return item(t).to<bool>();
     RL_PY_CATCH_INT
 }
+// float(t) and its like raise ValueError where item() raises RuntimeError.
+static void require_one_element(const char* what, const Tensor& t) {
+    RL_CHECK(t.numel() == 1, throw_value,
+             "%s(): a tensor of shape %s has %lld elements, only one can become a Python number\n"
+             "hint: use tolist(), or index it first",
+             what, to_string(t.sizes()).c_str(), (long long)t.numel());
+}
+
 PyObject* tensor_int(PyObject* self) {
     RL_PY_TRY
+    require_one_element("int", unwrap(self));
     Object value = Object::steal(number(unwrap(self)));
     return PyNumber_Long(value.get());
     RL_PY_CATCH
 }
 PyObject* tensor_float(PyObject* self) {
     RL_PY_TRY
+    require_one_element("float", unwrap(self));
     Object value = Object::steal(number(unwrap(self)));
     return PyNumber_Float(value.get());
     RL_PY_CATCH
@@ -151,6 +161,7 @@ RL_METHOD(method_item) {
 }
 RL_METHOD(method_complex) {
     RL_PY_TRY
+    require_one_element("complex", unwrap(self));
     const auto z = item(unwrap(self)).to<Complex<double>>();
     return PyComplex_FromDoubles(z.re, z.im);
     RL_PY_CATCH

@@ -190,3 +190,32 @@ def test_parts_and_sums_of_sizes_are_sizes() -> None:
         size + [5]
     with pytest.raises(IndexError):
         size[3]
+
+
+def test_sizes_hold_integers() -> None:
+    """What a Size is made of becomes Python's ints; anything else raises."""
+    for given in ((2, rl.tensor(3)), (2, rl.tensor([3])), [True + 1, 3], rl.tensor([2, 3]), iter((2, 3))):
+        size = rl.Size(given)
+        assert size == (2, 3)
+        assert all(type(n) is int for n in size)
+    assert rl.Size((True,)) == (1,)
+    for bad in ((2, 3.0), "ab", (None,), (rl.tensor(3.0),), (rl.tensor([1, 2]),)):
+        with pytest.raises(TypeError, match="integers"):
+            rl.Size(bad)
+    both = (rl.tensor(4),) + rl.Size((2,))
+    assert isinstance(both, rl.Size)
+    assert all(type(n) is int for n in both)
+    with pytest.raises(TypeError, match="integers"):
+        rl.Size((2,)) + ("a",)
+    with pytest.raises(TypeError):
+        rl.Size((2,)) + [3]
+
+
+def test_numbers_of_several_elements() -> None:
+    """float(t) and its kin raise ValueError, item() raises RuntimeError."""
+    for shape in ((2,), (0,)):
+        for convert in (float, int, complex):
+            with pytest.raises(ValueError, match="only one can become"):
+                convert(rl.ones(*shape))
+        with pytest.raises(RuntimeError, match="only one can become"):
+            rl.ones(*shape).item()

@@ -121,6 +121,11 @@ def _summed(value: Any) -> str | None:
     return "int64" if name is not None and _category(name) < 2 else name
 
 
+def _numeric(value: Any) -> str | None:
+    name = _dtype_of(value)
+    return "int64" if name == "bool" else name
+
+
 def _computed(value: Any) -> str | None:
     name = _dtype_of(value)
     return "float32" if name in ("float16", "bfloat16") else name
@@ -134,6 +139,7 @@ _FUNCTIONS: dict[str, Any] = {
     "complexed": _complexed,
     "summed": _summed,
     "computed": _computed,
+    "numeric": _numeric,
 }
 
 

@@ -81,6 +81,8 @@ def arguments_of(op: Any, sample: Sample) -> dict[str, Any]:
     for name, value in sample.kwargs.items():
         bound[op.aliases.get(name, name)] = value
     for a in arguments:
+        if a.name in op.none_is_default and bound.get(a.name) is None:
+            bound.pop(a.name, None)
         if a.name not in bound:
             assert not a.required, f"{op.name}: {sample.text!r} leaves out {a.name}"
             bound[a.name] = a.default
