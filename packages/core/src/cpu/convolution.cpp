@@ -161,6 +161,60 @@ void backward_weights(KernelContext& ctx, const ConvolutionGeometry& g, const Vi
     if (grad_bias.defined()) channel_sums(ctx, grad_bias, grad_out);
 }
 
+// Calls f with a value of the integer type.
+template <class F>
+void with_integer(DType dtype, F&& f) {
+    switch (dtype) {
+        case DType::UInt8: return f(uint8_t{});
+        case DType::Int8: return f(int8_t{});
+        case DType::Int16: return f(int16_t{});
+        case DType::Int32: return f(int32_t{});
+        case DType::UInt16: return f(uint16_t{});
+        case DType::UInt32: return f(uint32_t{});
+        case DType::UInt64: return f(uint64_t{});
+        default: return f(int64_t{});
+    }
+}
+
+// Integers, whose sums wrap around, tap by tap. `g` is that of the cross-correlation of "many" with the kernel, which gives "few":
+// forward sums over few's places go out, and transposed those over many's.
+template <class T>
+void convolve_integers(const ConvolutionGeometry& g, bool transposed, T* out, const T* in, const T* weight,
+                       const T* bias) {
+    const int64_t many = g.in[0] * g.in[1] * g.in[2], few = g.out[0] * g.out[1] * g.out[2],
+                  taps = g.kernel[0] * g.kernel[1] * g.kernel[2];
+    const int64_t per_many = g.in_channels / g.groups, per_few = g.out_channels / g.groups;
+    const int64_t size = transposed ? many : few, channels = transposed ? g.in_channels : g.out_channels;
+    for (int64_t i = 0; i < g.batch * channels * size; ++i) out[i] = bias ? bias[i / size % channels] : T(0);
+    const auto add = [](T& sum, T a, T b) {
+        sum =
+            static_cast<T>(static_cast<uint64_t>(sum) + static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+    };
+    for (int64_t row = 0; row < g.batch * g.out_channels * per_many; ++row) {
+        const int64_t c = row % per_many, f = row / per_many % g.out_channels,
+                      n = row / per_many / g.out_channels;
+        const int64_t at_few = (n * g.out_channels + f) * few,
+                      at_many = (n * g.in_channels + f / per_few * per_many + c) * many;
+        for (int64_t p = 0; p < few; ++p)
+            for (int64_t k = 0; k < taps; ++k) {
+                const int64_t place[] = {p / (g.out[1] * g.out[2]), p / g.out[2] % g.out[1], p % g.out[2]};
+                const int64_t tap[] = {k / (g.kernel[1] * g.kernel[2]), k / g.kernel[2] % g.kernel[1],
+                                       k % g.kernel[2]};
+                int64_t q = 0;
+                bool inside = true;
+                for (int d = 0; d < 3; ++d) {
+                    const int64_t at = place[d] * g.stride[d] - g.padding[d] + tap[d] * g.dilation[d];
+                    inside = inside && at >= 0 && at < g.in[d];
+                    q = q * g.in[d] + at;
+                }
+                if (!inside) continue;
+                const T factor = weight[(f * per_many + c) * taps + k];
+                if (transposed) add(out[at_many + q], in[at_few + p], factor);
+                else add(out[at_few + p], in[at_many + q], factor);
+            }
+    }
+}
+
 }  // namespace
 
 void convolution(KernelContext& ctx, const View& out, const View& input, const View& weight, const View& bias,
@@ -178,6 +232,19 @@ void convolution(KernelContext& ctx, const View& out, const View& input, const V
         convolution(ctx, wide.view(), widened(ctx, input), widened(ctx, weight), widened(ctx, bias), stride,
                     padding, dilation, transposed, output_padding, groups);
         return wide.finish();
+    }
+    if (is_integral(out.dtype)) {
+        const auto g = transposed ? geometry(out, weight, input, stride, padding, dilation, groups)
+                                  : geometry(input, weight, out, stride, padding, dilation, groups);
+        const View x = contiguous_in(ctx, input), w = contiguous_in(ctx, weight),
+                   b = contiguous_in(ctx, bias);
+        const View y = out.contiguous ? out : scratch_like(ctx, out, out.dtype);
+        with_integer(out.dtype, [&]<class T>(T) {
+            convolve_integers<T>(g, transposed, y.as<T>(), x.as<T>(), w.as<T>(),
+                                 bias.defined() ? b.as<T>() : nullptr);
+        });
+        if (!out.contiguous) copy_channels_last(out, y);
+        return;
     }
     if (!transposed) {
         return forward(ctx, geometry(input, weight, out, stride, padding, dilation, groups), out, input,

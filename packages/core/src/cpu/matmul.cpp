@@ -340,7 +340,11 @@ void linear(KernelContext& ctx, const View& out, const View& input, const View& 
     int64_t in_shape[2], in_strides[2], out_shape[2], out_strides[2];
     const View x = as_matrix(ctx, input, in_shape, in_strides),
                y = as_matrix(ctx, out, out_shape, out_strides);
-    multiply(ctx, y, bias.defined() ? &bias : nullptr, x, weight, true, 1, 1);
+    View row = bias;
+    const int64_t length[] = {weight.size(0)}, step[] = {1};
+    if (bias.defined() && bias.ndim != 1)  // (1, n)
+        row = View{contiguous_in(ctx, bias).data, length, step, length[0], 1, bias.dtype, 1};
+    multiply(ctx, y, bias.defined() ? &row : nullptr, x, weight, true, 1, 1);
 }
 
 void mv(KernelContext& ctx, const View& out, const View& a, const View& x) {

@@ -1,5 +1,8 @@
 #include "cpu/pool.h"
 
+#include <algorithm>
+#include <limits>
+
 #include "cpu/contiguous.h"
 #include "cpu/pool_kernels.h"
 #include "rushlight/error.h"
@@ -55,12 +58,89 @@ PoolGeometry geometry(int dims, const View& in, const View& out, Ints kernel, In
 
 constexpr Ints kOnes{nullptr, 0};
 
+// Calls f with a value of the integer type.
+template <class F>
+void with_integer(DType dtype, F&& f) {
+    switch (dtype) {
+        case DType::UInt8: return f(uint8_t{});
+        case DType::Int8: return f(int8_t{});
+        case DType::Int16: return f(int16_t{});
+        case DType::Int32: return f(int32_t{});
+        case DType::UInt16: return f(uint16_t{});
+        case DType::UInt32: return f(uint32_t{});
+        case DType::UInt64: return f(uint64_t{});
+        default: return f(int64_t{});
+    }
+}
+
+// Calls body(output, place in the plane) for each window's elements inside the plane, in order.
+template <class Body>
+void each_place(const PoolGeometry& g, int64_t at, Body&& body) {
+    const int64_t window[] = {at / (g.out[1] * g.out[2]), at / g.out[2] % g.out[1], at % g.out[2]};
+    int64_t start[3];
+    for (int d = 0; d < 3; ++d) start[d] = window[d] * g.stride[d] - g.padding[d];
+    for (int64_t i = 0; i < g.kernel[0] * g.kernel[1] * g.kernel[2]; ++i) {
+        const int64_t step[] = {i / (g.kernel[1] * g.kernel[2]), i / g.kernel[2] % g.kernel[1],
+                                i % g.kernel[2]};
+        int64_t place = 0;
+        bool inside = true;
+        for (int d = 0; d < 3; ++d) {
+            const int64_t here = start[d] + step[d] * g.dilation[d];
+            inside = inside && here >= 0 && here < g.in[d];
+            place = place * g.in[d] + here;
+        }
+        if (inside) body(place);
+    }
+}
+
+// Integers, without vector code: the first of equal elements counts.
+template <class T>
+void max_of_integers(const PoolGeometry& g, T* out, int64_t* indices, const T* in) {
+    for (int64_t o = 0; o < g.planes * g.out_size(); ++o) {
+        const T* x = in + o / g.out_size() * g.in_size();
+        int64_t best = -1;
+        each_place(g, o % g.out_size(), [&](int64_t place) {
+            if (best < 0 || x[place] > x[best]) best = place;
+        });
+        out[o] = best < 0 ? std::numeric_limits<T>::min() : x[best];
+        if (indices) indices[o] = best < 0 ? 0 : best;
+    }
+}
+
+// Means lose their fraction.
+void average_of_integers(const PoolGeometry& g, PoolDivisor divisor, int64_t* out, const int64_t* in) {
+    for (int64_t o = 0; o < g.planes * g.out_size(); ++o) {
+        const int64_t* x = in + o / g.out_size() * g.in_size();
+        const int64_t at = o % g.out_size();
+        const int64_t window[] = {at / (g.out[1] * g.out[2]), at / g.out[2] % g.out[1], at % g.out[2]};
+        uint64_t sum = 0;
+        int64_t inside = 0, all = 1;
+        each_place(g, at, [&](int64_t place) {
+            sum += static_cast<uint64_t>(x[place]);
+            ++inside;
+        });
+        for (int d = 0; d < 3; ++d) {
+            const int64_t start = window[d] * g.stride[d] - g.padding[d];
+            all *= std::min(start + g.kernel[d], g.in[d] + g.padding[d]) - start;
+        }
+        const int64_t by = divisor.override_with     ? divisor.override_with
+                           : divisor.include_padding ? all
+                                                     : inside;
+        out[o] = by == -1 ? static_cast<int64_t>(-sum) : static_cast<int64_t>(sum) / by;
+    }
+}
+
 void max_pool(KernelContext& ctx, const char* op, int dims, const View& out, const View& indices,
               const View& input, Ints kernel, Ints stride, Ints padding, Ints dilation) {
     if (out.numel == 0) return;
     const WidenedOut wide(ctx, out);
     const View x = contiguous_in(ctx, widened(ctx, input));
     const PoolGeometry g = geometry(dims, x, out, kernel, stride, padding, dilation);
+    if (is_integral(x.dtype))
+        return with_integer(x.dtype, [&]<class T>(T) {
+            max_of_integers<T>(g, out.as<T>(), indices.defined() ? indices.as<int64_t>() : nullptr,
+                               x.as<T>());
+        });
     with_type(op, x.dtype, [&]<class T>(T) {
         loops<T>().max(ctx, g, wide.view().as<T>(), indices.defined() ? indices.as<int64_t>() : nullptr,
                        x.as<T>());
@@ -87,6 +167,7 @@ void avg_pool(KernelContext& ctx, const char* op, int dims, const View& out, con
     const WidenedOut wide(ctx, out);
     const View x = contiguous_in(ctx, widened(ctx, input));
     const PoolGeometry g = geometry(dims, x, out, kernel, stride, padding, kOnes);
+    if (x.dtype == DType::Int64) return average_of_integers(g, divisor, out.as<int64_t>(), x.as<int64_t>());
     with_type(op, x.dtype,
               [&]<class T>(T) { loops<T>().average(ctx, g, divisor, wide.view().as<T>(), x.as<T>()); });
     wide.finish();
@@ -108,6 +189,10 @@ void adaptive_avg_pool(KernelContext& ctx, const char* op, int dims, const View&
     const WidenedOut wide(ctx, out);
     const View x = contiguous_in(ctx, widened(ctx, input));
     with_type(op, x.dtype, [&]<class T>(T) {
+        if (x.numel == 0) {  // the mean of nothing
+            std::fill_n(wide.view().as<T>(), out.numel, std::numeric_limits<T>::quiet_NaN());
+            return;
+        }
         loops<T>().adaptive_average(ctx, geometry(dims, x, out), wide.view().as<T>(), x.as<T>());
     });
     wide.finish();

@@ -1,7 +1,9 @@
 #include "ops/pointwise.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "cpu/contiguous.h"
 #include "cpu/pointwise_driver.h"
@@ -42,7 +44,9 @@ struct Promotion {
             if (!any) t = dtype[loudness];
             else if (category(dtype[loudness]) > category(t)) {
                 // A quieter operand of a higher category decides the category; a number gives its default dtype.
-                t = promote(t, dtype[loudness]);
+                // Complex numbers of a quieter operand take the precision of floats that have dimensions.
+                t = is_complex(dtype[loudness]) && is_floating(t) ? complex_dtype(t)
+                                                                  : promote(t, dtype[loudness]);
             }
             any = true;
         }
@@ -202,7 +206,9 @@ struct Fast {
 // A 0-d tensor on the CPU goes with tensors of any device, as a number does.
 bool is_number_like(const Tensor& t) { return t.dim() == 0 && t.device().type == DeviceType::CPU; }
 
-Scalar number_of(const Tensor& t) {
+}  // namespace
+
+Scalar value_of(const Tensor& t) {
     const bool integer = is_integral(t.dtype(), true), complex = is_complex(t.dtype());
     Tensor wide = make_tensor({}, integer ? DType::Int64 : complex ? DType::Complex128 : DType::Float64);
     copy_into(wide, t);
@@ -210,6 +216,46 @@ Scalar number_of(const Tensor& t) {
     if (wide.dtype() == DType::Float64) return Scalar(*wide.data<double>());
     return t.dtype() == DType::Bool ? Scalar(*wide.data<int64_t>() != 0) : Scalar(*wide.data<int64_t>());
 }
+
+Scalar element_of(const char* op, const char* argument, Scalar value, DType t) {
+    const auto fail = [&] [[noreturn, gnu::cold]] {
+        const auto z = value.to<Complex<double>>();
+        if (value.is_complex())
+            throw_runtime("%s(%s): %g%+gj does not fit dtype %s", op, argument, z.re, z.im, name(t));
+        throw_runtime("%s(%s): %.17g does not fit dtype %s", op, argument, z.re, name(t));
+    };
+    if (is_complex(t)) return value;
+    if (t == DType::Bool) return Scalar(value.to<bool>());
+    if (value.is_complex()) {
+        const auto z = value.to<Complex<double>>();
+        if (z.im != 0) fail();
+        value = Scalar(z.re);
+    }
+    if (is_floating(t)) {
+        const double most = t == DType::Float16    ? 65504
+                            : t == DType::BFloat16 ? 0x1.fep127
+                            : t == DType::Float32  ? double{std::numeric_limits<float>::max()}
+                                                   : std::numeric_limits<double>::max();
+        const double v = value.to<double>();
+        if (std::fabs(v) > most && !std::isinf(v)) fail();
+        return value;
+    }
+    const int bits = static_cast<int>(8 * itemsize(t));
+    const bool is_unsigned =
+        t == DType::UInt8 || t == DType::UInt16 || t == DType::UInt32 || t == DType::UInt64;
+    if (value.is_floating()) {
+        const double v = value.to<double>(),
+                     past = std::ldexp(1.0, std::min(is_unsigned ? bits : bits - 1, 63));
+        if (!(v >= (is_unsigned ? 0 : -past) && (bits == 64 ? v < past : v <= past - 1))) fail();
+        value = Scalar(static_cast<int64_t>(v));
+    }
+    const int64_t n = value.to<int64_t>();
+    if (fits(value, t) || t == DType::UInt64) return Scalar(n);
+    if (!is_unsigned || n < -((int64_t{1} << bits) - 1) || n >= 0) fail();
+    return Scalar(n & ((int64_t{1} << bits) - 1));
+}
+
+namespace {
 
 struct General {
     const PointwiseDesc& desc;
@@ -226,7 +272,8 @@ struct General {
         bool tensors = false;
         for (int i = 0; i < desc.num_inputs; ++i) {
             if (desc.bool_inputs >> i & 1) {
-                RL_CHECK(in[i].tensor().dtype() == DType::Bool, throw_runtime,
+                const DType dtype = in[i].tensor().dtype();
+                RL_CHECK(dtype == DType::Bool || dtype == DType::UInt8, throw_runtime,
                          "%s(%s): needs a bool tensor, got %s", desc.name, desc.arg_names[i],
                          name(in[i].tensor().dtype()));
             } else {
@@ -241,6 +288,8 @@ struct General {
         common = promotion.result();
         if (desc.compute == PointwiseDesc::Compute::CommonFloat && !is_differentiable(common))
             common = default_dtype();
+        if (desc.compute == PointwiseDesc::Compute::CommonNumber && common == DType::Bool)
+            common = DType::Int64;
         if (!desc.wraps) widen();
         compute = compute_dtype(common);
         result = result_of(desc, common);
@@ -385,7 +434,7 @@ struct General {
                 // A number stands among the parameters, before the operator's own; its view is absent.
                 views[i] = View{nullptr, nullptr, nullptr, 0, -1, compute, 0};
                 numbers[num_params++] = to_param(
-                    desc.name, in[i - 1].is_tensor() ? number_of(in[i - 1].tensor()) : in[i - 1].scalar());
+                    desc.name, in[i - 1].is_tensor() ? value_of(in[i - 1].tensor()) : in[i - 1].scalar());
                 continue;
             }
             const Tensor& t = i ? in[i - 1].tensor() : out;
@@ -522,7 +571,7 @@ void check_out(const char* op, const Tensor& out, IntList sizes, DType result) {
     RL_CHECK(can_cast(result, out.dtype()), throw_runtime,
              "%s(out): a result of dtype %s cannot be cast to out's %s", op, name(result), name(out.dtype()));
     check_writable(op, out);
-    RL_CHECK(has_shape(out, sizes) || !out.impl()->is_view(), throw_runtime,
+    RL_CHECK(has_shape(out, sizes) || !out.impl()->is_view() || out.numel() == 0, throw_runtime,
              "%s(out): a view of shape %s cannot be resized to %s", op, to_string(out.sizes()).c_str(),
              to_string(sizes).c_str());
 }
@@ -530,11 +579,13 @@ void check_out(const char* op, const Tensor& out, IntList sizes, DType result) {
 void prepare_out(const char* op, const Tensor& out, IntList sizes, DType result) {
     check_out(op, out, sizes, result);
     if (has_shape(out, sizes)) return;
-    Tensor fresh = make_tensor(sizes, out.dtype(), out.device());
+    const Tensor plan = make_tensor(sizes, out.dtype(), Device{DeviceType::Meta});
     Storage* storage = out.impl()->storage();
-    if (storage->nbytes() < fresh.impl()->storage()->nbytes())
-        storage->resize(fresh.impl()->storage()->nbytes());
-    out.impl()->assign(Ref<Storage>::share(storage), fresh.sizes(), fresh.strides(), 0, out.dtype());
+    // An empty view grows from where it begins.
+    const int64_t offset = out.impl()->is_view() ? out.impl()->offset() : 0;
+    const size_t bytes = static_cast<size_t>(offset + plan.numel()) * itemsize(out.dtype());
+    if (plan.numel() > 0 && storage->nbytes() < bytes) storage->resize(bytes);
+    out.impl()->assign(Ref<Storage>::share(storage), plan.sizes(), plan.strides(), offset, out.dtype());
 }
 
 Tensor pointwise(const PointwiseDesc& desc, const TensorOrScalar* inputs, const Scalar* params) {

@@ -17,7 +17,8 @@ struct LoopTable {
 inline constexpr int kMaxOperands = 6;
 
 struct PointwiseDesc {
-    enum class Compute : uint8_t { Common, CommonFloat };  // CommonFloat: integers become the default dtype
+    // CommonFloat: integers become the default dtype. CommonNumber: bools become int64.
+    enum class Compute : uint8_t { Common, CommonFloat, CommonNumber };
     enum class Result : uint8_t { Compute, Bool, Real };  // Real: of complex numbers their parts' dtype
 
     const char* name;
@@ -40,6 +41,12 @@ Tensor pointwise_into(const PointwiseDesc& desc, const TensorOrScalar* inputs, c
 
 /// Writes `source`, converted and broadcast, over `target`.
 RL_API void copy_into(const Tensor& target, const Tensor& source);
+
+/// A number as an element of dtype `t`; floats lose their fraction and negative integers wrap around in unsigned dtypes.
+/// RuntimeError where it lies beyond the range, is no number of an integer dtype, or is complex and `t` is not.
+Scalar element_of(const char* op, const char* argument, Scalar value, DType t);
+/// The value of a tensor of one element on the CPU.
+Scalar value_of(const Tensor& t);
 
 /// The dtype of an expression over tensors and numbers: tensors with dimensions come before 0-d tensors, and those
 /// before numbers, unless the later has a higher category (the rule of PyTorch and of the array API standard).

@@ -70,3 +70,22 @@ def test_the_same_bits_for_any_number_of_threads() -> None:
     finally:
         core.set_num_threads(before)
     assert len(set(results)) == 1
+
+
+def test_istft_takes_its_sides_from_the_input() -> None:
+    """Without `onesided` the number of frequencies says whether a spectrum has both halves; `length` is kept in any case."""
+    whole = core.stft(
+        core.tensor(SIGNAL[0]),
+        8,
+        onesided=False,
+        return_complex=True,
+        window=core.ones(8, dtype=core.float64),
+    )
+    half = core.stft(core.tensor(SIGNAL[0]), 8, return_complex=True, window=core.ones(8, dtype=core.float64))
+    window = core.ones(8, dtype=core.float64)
+    np.testing.assert_allclose(
+        core.istft(whole, 8, window=window), core.istft(half, 8, window=window), atol=1e-12
+    )
+    assert core.istft(half[:, :2], 8, window=window, length=30).shape == (30,)
+    with pytest.raises(RuntimeError, match="must be positive"):
+        core.istft(half, 8, window=window, length=0)

@@ -36,10 +36,7 @@ DTYPES = ("float32", "bfloat16", "int32", "uint8", "bool", "complex64")
 # Hidden operators are called by others, with floating-point tensors of one dtype.
 DTYPES_OF_HIDDEN = ("float32", "bfloat16", "complex64")
 # Not what the entry declares, and why.
-COMPLEX = "a tensor without dimensions of complex128 raises the precision of one that has dimensions"
 KNOWN = {
-    **dict.fromkeys(("add", "sub", "rsub", "mul", "div", "addcmul", "block_diag", "inner"), COMPLEX),
-    "addr": "beta=0 drops the dtype of `input`",
     "einsum": "integers that are summed in one operand become int64, as PyTorch's: no rule knows the equation",
 }
 # Operands of these dtypes meet operands of the others.

@@ -301,3 +301,13 @@ def test_layout_and_pin_memory_have_one_value() -> None:
         core.zeros(2, layout="sparse_coo")
     with pytest.raises(TypeError, match="unexpected keyword argument 'layout'"):
         core.add(core.ones(1), 1, layout=core.strided)
+
+
+def test_ranges_of_integers_are_made_of_integers() -> None:
+    """arange with an integer dtype: start, end and step lose their fractions."""
+    assert core.arange(0, 3.5, dtype=core.int64).tolist() == [0, 1, 2]
+    assert core.arange(0, 10, 1.9, dtype=core.int64).tolist() == list(range(10))
+    assert core.arange(2.5, 6, dtype=core.uint8).tolist() == [2, 3, 4, 5]
+    assert core.arange(3.5, dtype=core.int32).tolist() == [0, 1, 2, 3]
+    with pytest.raises(RuntimeError, match="must not be zero"):
+        core.arange(0, 3, 0.5, dtype=core.int64)

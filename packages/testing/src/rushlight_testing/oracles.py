@@ -219,6 +219,25 @@ def layer_norm(x: Array, shape: Any, weight: Array | None, bias: Array | None, e
     return y if bias is None else y + bias
 
 
+def log_of_sum(a: Array, b: Array) -> Array:
+    """log(exp(a) + exp(b)); of complex numbers beside the one of larger real part, whose angle is kept."""
+    if not np.iscomplexobj(a) and not np.iscomplexobj(b):
+        return np.logaddexp(a, b)
+    a, b = np.broadcast_arrays(np.asarray(a, complex), np.asarray(b, complex))
+    first = (a.real >= b.real) | np.isnan(b.real)
+    larger, smaller = np.where(first, a, b), np.where(first, b, a)
+    both = np.isinf(larger.real) & (larger.real == smaller.real)
+    sums = np.where(larger.real < 0, larger, np.log(np.exp(a) + np.exp(b)))
+    return np.where(both, sums, larger + np.log(1 + np.exp(smaller - larger)))
+
+
+def logs_of_sums(x: Array, dim: int) -> Array:
+    """log(exp(x[0]) + ... + exp(x[i])) for each i along a dimension."""
+    lines = np.moveaxis(x, dim, 0)
+    made = list(itertools.accumulate(lines, log_of_sum))
+    return np.moveaxis(np.stack(made), 0, dim) if made else x
+
+
 def rms_norm(x: Array, shape: Any, weight: Array | None, eps: float | None) -> Array:
     """Over the root of the mean square of the last dimensions."""
     axis = tuple(range(x.ndim - len(shape), x.ndim))

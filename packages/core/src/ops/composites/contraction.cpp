@@ -3,6 +3,7 @@
 
 #include "bodies/contraction.h"
 #include "ops/matrices.h"
+#include "ops/pointwise.h"
 #include "ops/views.h"
 #include "rushlight/ops/add.h"
 #include "rushlight/ops/addmm.h"
@@ -18,6 +19,7 @@
 #include "rushlight/ops/roll.h"
 #include "rushlight/ops/sub.h"
 #include "rushlight/ops/sum.h"
+#include "rushlight/ops/to.h"
 #include "rushlight/ops/transpose.h"
 
 namespace rushlight::composites {
@@ -104,6 +106,18 @@ Tensor cross(const Tensor& input, const Tensor& other, std::optional<int64_t> di
 Tensor addr(const Tensor& input, const Tensor& vec1, const Tensor& vec2, Scalar beta, Scalar alpha) {
     Tensor made = ops::outer(vec1, vec2);
     check_weights("addr", made, beta, alpha);
+    const TensorOrScalar operands[] = {input, vec1, vec2};
+    const DType dtype = result_dtype(operands);
+    if (!is_differentiable(dtype)) {
+        RL_CHECK(!alpha.is_floating() && !beta.is_floating(), throw_runtime,
+                 "addr(beta, alpha): floats do not fit tensors of dtype %s\nhint: convert the tensors first",
+                 name(dtype));
+        if (dtype == DType::Bool) {
+            alpha = Scalar(alpha.to<bool>());
+            beta = Scalar(beta.to<bool>());
+        }
+    }
+    if (made.dtype() != dtype) made = ops::to(made, dtype);
     if (!alpha.equals(1)) made = ops::mul(made, alpha);
     Tensor addend = ops::expand(input, made.sizes(), false);  // checked also where it is not read
     if (beta.equals(0)) return made;

@@ -103,8 +103,10 @@ int dots_of(std::string_view equation, const Labels& labels, const Tensor& t) {
     return static_cast<int>(t.dim() - named);
 }
 
-// Takes diagonals of letters that occur twice, notes sizes, and drops dimensions of size one.
-Term make_term(std::string_view equation, const Tensor& operand, const Labels& labels, int64_t* sizes) {
+// Takes diagonals of letters that occur twice, notes sizes, and drops dimensions of size one. Those of a single operand stay:
+// a sum over one element is a sum, not a view.
+Term make_term(std::string_view equation, const Tensor& operand, const Labels& labels, int64_t* sizes,
+               bool single) {
     Term term{operand, {}};
     for (int label : labels) {
         const auto at = std::ranges::find(term.labels, label) - term.labels.begin();
@@ -129,7 +131,7 @@ Term make_term(std::string_view equation, const Tensor& operand, const Labels& l
         if (size != 1 && sizes[label] != 1 && sizes[label] != size)
             fail(equation, "'" + spelled(label) + "' has sizes " + std::to_string(sizes[label]) + " and " +
                                std::to_string(size));
-        if (size != 1) {
+        if (size != 1 || single) {
             sizes[label] = size;
             ++d;
         } else {
@@ -246,7 +248,8 @@ Tensor einsum(std::string_view equation, TensorList operands) {
     for (size_t i = 0; i < operands.size(); ++i) {
         const int own = dots_of(equation, e.operands[i], operands[i]);
         dots = std::max(dots, own);
-        terms.push_back(make_term(equation, operands[i], with_dots(e.operands[i], own), sizes.data()));
+        terms.push_back(make_term(equation, operands[i], with_dots(e.operands[i], own), sizes.data(),
+                                  operands.size() == 1));
     }
     const Labels result = with_dots(e.result, dots);
     auto in_result = [&](int label) { return std::ranges::find(result, label) != result.end(); };

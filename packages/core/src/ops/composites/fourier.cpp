@@ -145,7 +145,7 @@ Tensor along_many(const char* op, const Tensor& input, std::optional<IntList> s,
                   Norm norm, bool forward) {
     const Places places(op, input, s, dim);
     const Tensor x = places.resize(op, complex_input(op, input));
-    if (places.dims.empty()) return ops::clone(x);
+    if (places.dims.empty()) return ops::clone(x);  // a number is its own transform
     return ops::_fft_c2c(x, places.dims, scale_of(op, norm, forward, places.count()), forward);
 }
 // Real numbers along the last of the dimensions, then complex ones along the others.
@@ -225,7 +225,7 @@ Tensor _fft_c2r_backward(const Tensor& grad, int64_t dim, double scale, bool for
 namespace {
 
 Tensor frequencies(const char* op, Tensor steps, int64_t n, double d, bool requires_grad) {
-    RL_CHECK(n > 0, throw_runtime, "fft.%s(n): must be positive, got %lld", op, (long long)n);
+    RL_CHECK(n >= 0, throw_runtime, "fft.%s(n): must not be negative, got %lld", op, (long long)n);
     Tensor made = ops::mul(steps, Scalar(1 / (static_cast<double>(n) * d)));
     if (requires_grad) made.set_requires_grad(true);
     return made;
@@ -373,7 +373,7 @@ Tensor istft(const Tensor& input, int64_t n_fft, std::optional<int64_t> hop_leng
     const int64_t hop = hop_length.value_or(n_fft / 4), win = win_length.value_or(n_fft);
     RL_CHECK(n_fft > 0 && hop > 0 && hop <= win, throw_runtime,
              "istft(hop_length): must be in [1, %lld], got %lld", (long long)win, (long long)hop);
-    const bool half_only = onesided.value_or(!return_complex);
+    const bool half_only = onesided.value_or(input.size(-2) != n_fft);
     RL_CHECK(!half_only || !return_complex, throw_runtime,
              "istft(onesided): a one-sided spectrum is that of a real signal");
     const int64_t wanted = half_only ? n_fft / 2 + 1 : n_fft;
@@ -394,6 +394,8 @@ Tensor istft(const Tensor& input, int64_t n_fft, std::optional<int64_t> hop_leng
     Tensor envelope = ops::unfold_backward(ops::expand(ops::square(w), each), line, 0, n_fft, hop);
     const int64_t begin = center ? n_fft / 2 : 0;
     const int64_t end = center && !length ? total - n_fft / 2 : total;
+    RL_CHECK(!length || *length > 0, throw_runtime, "istft(length): must be positive, got %lld",
+             (long long)length.value_or(0));
     const int64_t have = length ? std::min(*length, end - begin) : end - begin;
     RL_CHECK(have > 0, throw_runtime, "istft(length): nothing is left of %lld samples", (long long)total);
     signal = ops::narrow(signal, 1, begin, have);
@@ -404,8 +406,8 @@ Tensor istft(const Tensor& input, int64_t n_fft, std::optional<int64_t> hop_leng
                  "istft(window): the windows leave samples out, whose values cannot be told");
     }
     signal = ops::div(signal, envelope);
-    if (end > total) {
-        const int64_t more[] = {0, end - total};
+    if (length && *length > have) {
+        const int64_t more[] = {0, *length - have};
         signal = ops::constant_pad_nd(signal, more, Scalar(0));
     }
     return input.dim() == 2 ? ops::select(signal, 0, 0) : signal;

@@ -2,6 +2,7 @@
 #include "bodies/indexing.h"
 #include "bodies/joining.h"
 #include "ops/pointwise.h"
+#include "rushlight/batched.h"
 #include "rushlight/ops/_to_copy.h"
 #include "rushlight/ops/broadcast_to.h"
 #include "rushlight/ops/cat.h"
@@ -21,14 +22,7 @@ namespace rushlight::composites {
 namespace {
 Tensor copy(const Tensor& t) { return ops::clone(t, "contiguous"); }
 
-// A number as an element of that dtype, by the rules of conversion.
-Scalar converted(Scalar value, DType t) {
-    RL_CHECK(is_complex(t) || !is_complex(value.dtype()), throw_runtime,
-             "masked_fill(value): a complex number does not fit input's dtype %s", name(t));
-    if (t == DType::Bool)
-        return Scalar(value.is_floating() ? value.to<double>() != 0 : value.to<int64_t>() != 0);
-    return is_integral(t) && value.is_floating() ? Scalar(value.to<int64_t>()) : value;
-}
+Scalar converted(Scalar value, DType t) { return element_of("masked_fill", "value", value, t); }
 }  // namespace
 
 Tensor cat(TensorList tensors, int64_t dim) { return ops::cat(tensors, dim); }
@@ -71,6 +65,8 @@ Tensor masked_fill(const Tensor& input, const Tensor& mask, const TensorOrScalar
              "masked_fill(value): must be a number or a 0-d tensor, got shape %s",
              to_string(value.tensor().sizes()).c_str());
     if (value.tensor().dtype() == input.dtype()) return ops::where(mask, value, input);
+    if (value.tensor().device().type == DeviceType::CPU && !is_batched(value.tensor()))
+        converted(value_of(value.tensor()), input.dtype());  // raises where it does not fit
     return ops::where(mask, ops::_to_copy(value.tensor(), input.dtype(), std::nullopt), input);
 }
 
@@ -90,6 +86,7 @@ Tensor masked_select(const Tensor& input, const Tensor& mask) {
     RL_CHECK(mask.dtype() == DType::Bool, throw_runtime, "masked_select(mask): must be a bool tensor, got %s",
              name(mask.dtype()));
     auto shape = broadcast_shapes("masked_select", "input", input.sizes(), "mask", mask.sizes());
+    if (shape.empty()) shape = {1};  // the result has one dimension in any case
     Tensor spread = ops::broadcast_to(mask, shape);
     return ops::index(ops::broadcast_to(input, shape), {&spread, 1});
 }

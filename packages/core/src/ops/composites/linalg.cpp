@@ -304,10 +304,11 @@ Tensor powers_of(const Tensor& x, int64_t count) {
 }  // namespace
 
 Tensor linalg_vander(const Tensor& x, std::optional<int64_t> N) {
-    RL_CHECK(x.dim() >= 1, throw_runtime, "linalg.vander(x): needs at least 1 dimension, got a 0-d tensor");
-    RL_CHECK(!N || *N > 1, throw_runtime, "linalg.vander(N): must be greater than 1, got %lld",
-             (long long)N.value_or(0));
-    return powers_of(x, N.value_or(x.size(-1)));
+    const Tensor numbers = x.dim() ? x : ops::unsqueeze(x, 0);
+    const int64_t count = N.value_or(numbers.size(-1));
+    RL_CHECK(count > 1, throw_runtime, "linalg.vander(N): must be greater than 1, got %lld",
+             (long long)count);
+    return powers_of(numbers, count);
 }
 
 Tensor vander(const Tensor& x, std::optional<int64_t> N, bool increasing) {

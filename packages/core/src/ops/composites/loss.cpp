@@ -17,6 +17,7 @@
 #include "rushlight/ops/softmax.h"
 #include "rushlight/ops/sub.h"
 #include "rushlight/ops/sum.h"
+#include "rushlight/ops/to.h"
 #include "rushlight/ops/unsqueeze.h"
 #include "rushlight/ops/where.h"
 
@@ -88,9 +89,18 @@ Tensor cross_entropy_loss(const Tensor& input, const Tensor& target, const Tenso
     RL_CHECK(reduction >= 0 && reduction <= 2, throw_value,
              "cross_entropy_loss(reduction): must be 0 (none), 1 (mean) or 2 (sum), got %lld",
              (long long)reduction);
-    const bool same = input.dim() > 0 && std::equal(input.sizes().begin(), input.sizes().end(),
-                                                    target.sizes().begin(), target.sizes().end());
-    if (same) return of_probabilities(input, target, weight, reduction, label_smoothing);
+    RL_CHECK(input.dim() > 0, throw_index,
+             "cross_entropy_loss(input): needs (batch, classes, ...) or (classes), got shape ()");
+    if (target.dtype() == DType::UInt8)
+        return cross_entropy_loss(input, ops::to(target, DType::Int64), weight, reduction, ignore_index,
+                                  label_smoothing);
+    const bool same =
+        std::equal(input.sizes().begin(), input.sizes().end(), target.sizes().begin(), target.sizes().end());
+    if (same && !(input.numel() == 1 && target.dtype() == DType::Int64))
+        return of_probabilities(input, target, weight, reduction, label_smoothing);
+    if (input.dim() == 1 && target.dim() == 1 && target.numel() == 1)  // the class of a single sample
+        return cross_entropy_loss(input, ops::reshape(target, {}), weight, reduction, ignore_index,
+                                  label_smoothing);
     if (watched_forward(input, weight))
         return spelled_out(input, target, weight, reduction, ignore_index, label_smoothing);
     return ops::_cross_entropy(input, target, weight, reduction, ignore_index, label_smoothing);

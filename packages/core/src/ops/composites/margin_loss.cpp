@@ -58,10 +58,11 @@ Tensor distance(const Tensor& a, const Tensor& b, double p, double eps) {
 
 // (batch, classes) of (batch, classes) or (classes).
 Tensor rows_of(const char* op, const Tensor& input) {
-    RL_CHECK((input.dim() == 1 || input.dim() == 2) && input.size(-1) > 0, throw_runtime,
+    RL_CHECK(input.dim() <= 2 && (input.dim() == 0 || input.size(-1) > 0), throw_runtime,
              "%s(input): needs (batch, classes) or (classes), got shape %s", op,
              to_string(input.sizes()).c_str());
-    return input.dim() == 1 ? ops::unsqueeze(input, 0) : input;
+    // A number is the score of the only class.
+    return input.dim() == 2 ? input : ops::reshape(input, kInts<1, -1>);
 }
 
 void check_int64(const char* op, const Tensor& target) {
@@ -160,7 +161,7 @@ Tensor multi_margin_loss(const Tensor& input, const Tensor& target, Scalar p, Sc
         z = ops::mul(z, ops::reshape(ops::index_select(weight, 0, ops::reshape(t, kInts<-1>)), column));
     z = ops::where(ops::eq(ops::arange(Scalar(classes), std::nullopt, x.device()), t), 0, z);
     Tensor losses = ops::div(sum_last(z), static_cast<double>(classes));
-    return reduce(op, input.dim() == 1 ? ops::squeeze(losses, kInts<0>) : losses, reduction);
+    return reduce(op, input.dim() < 2 ? ops::squeeze(losses, kInts<0>) : losses, reduction);
 }
 
 Tensor multilabel_margin_loss(const Tensor& input, const Tensor& target, int64_t reduction) {
@@ -171,7 +172,7 @@ Tensor multilabel_margin_loss(const Tensor& input, const Tensor& target, int64_t
         std::equal(input.sizes().begin(), input.sizes().end(), target.sizes().begin(), target.sizes().end()),
         throw_runtime, "%s(target): needs the input's shape %s, got %s", op, to_string(input.sizes()).c_str(),
         to_string(target.sizes()).c_str());
-    Tensor t = input.dim() == 1 ? ops::unsqueeze(target, 0) : target;
+    Tensor t = input.dim() == 2 ? target : ops::reshape(target, kInts<1, -1>);
     // Classes up to the first -1 count.
     Tensor counts = ops::eq(ops::cumsum(ops::to(ops::lt(t, 0), DType::Int64), 1), 0);
     t = ops::where(counts, t, 0);
@@ -182,7 +183,7 @@ Tensor multilabel_margin_loss(const Tensor& input, const Tensor& target, int64_t
         ops::logical_and(ops::unsqueeze(counts, 2), ops::logical_not(ops::unsqueeze(is_target, 1)));
     Tensor losses =
         ops::div(ops::sum(ops::where(pairs, z, 0), kInts<-2, -1>), static_cast<double>(x.size(1)));
-    return reduce(op, input.dim() == 1 ? ops::squeeze(losses, kInts<0>) : losses, reduction);
+    return reduce(op, input.dim() < 2 ? ops::squeeze(losses, kInts<0>) : losses, reduction);
 }
 
 }  // namespace rushlight::composites

@@ -6,13 +6,10 @@
 namespace rushlight::composites {
 namespace {
 
+// That of the dtype in which the squares are added up: float32 for half precision too.
 double epsilon(DType t) {
-    switch (t) {
-        case DType::Float64: return std::numeric_limits<double>::epsilon();
-        case DType::Float16: return 0x1p-10;
-        case DType::BFloat16: return 0x1p-7;
-        default: return std::numeric_limits<float>::epsilon();
-    }
+    return t == DType::Float64 ? std::numeric_limits<double>::epsilon()
+                               : double{std::numeric_limits<float>::epsilon()};
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "rushlight/ops/add.h"
 #include "rushlight/ops/mul.h"
 #include "rushlight/ops/sub.h"
+#include "rushlight/ops/to.h"
 #include "rushlight/ops/trunc.h"
 
 #include <cmath>
@@ -21,13 +22,16 @@ struct Degree {
     Tensor whole;  // what `n` refers to
     TensorOrScalar n;
     Degree(const char* op, const TensorOrScalar& input, const TensorOrScalar& given)
-        : whole(given.is_tensor() ? ops::trunc(given.tensor()) : Tensor()),
+        : whole(given.is_tensor() ? whole_part(given.tensor()) : Tensor()),
           n(given.is_tensor() ? TensorOrScalar(whole)
                               : TensorOrScalar(Scalar(std::trunc(given.scalar().to<double>())))) {
         RL_CHECK(input.is_tensor() || given.is_tensor(), throw_type,
                  "%s(input, n): one of them must be a tensor", op);
         if (input.is_tensor() && given.is_tensor())
             broadcast_shapes(op, "input", input.tensor().sizes(), "n", given.tensor().sizes());
+    }
+    static Tensor whole_part(const Tensor& t) {
+        return t.dtype() == DType::Bool ? ops::to(t, DType::Int64) : ops::trunc(t);
     }
 };
 

@@ -86,6 +86,15 @@ Tensor outer(const Tensor& input, const Tensor& vec2) {
 Tensor addmv(const Tensor& input, const Tensor& mat, const Tensor& vec, Scalar beta, Scalar alpha) {
     Tensor product = ops::mv(mat, vec);
     check_weights("addmv", product, beta, alpha);
+    if (is_integral(product.dtype(), true)) {
+        // As in addmm, where factors are converted to the matrices' dtype.
+        alpha = Scalar(alpha.to<int64_t>());
+        beta = Scalar(beta.to<int64_t>());
+        if (product.dtype() == DType::Bool) {
+            alpha = Scalar(alpha.to<bool>());
+            beta = Scalar(beta.to<bool>());
+        }
+    }
     if (!alpha.equals(1)) product = ops::mul(product, alpha);
     if (beta.equals(0)) return product;
     Tensor scaled = beta.equals(1) ? input : ops::mul(input, beta);

@@ -75,8 +75,8 @@ Tensor _logcumsumexp_gradient(const Tensor& grad, const Tensor& input, const Ten
                               bool reverse) {
     // exp(input[i] - result[j]) is exp(input[i] - result[i]) times exp(result[k - 1] - result[k]) for k of (i, j]: none exceeds 1.
     Tensor finite = ops::where(ops::isinf(result), Scalar(0), result);
-    Tensor decay =
-        ops::exp(ops::clamp_max(ops::sub(ops::_shift(finite, dim, 1, Scalar(0)), finite), Scalar(0)));
+    const Tensor apart = ops::sub(ops::_shift(finite, dim, 1, Scalar(0)), finite);
+    Tensor decay = ops::exp(is_complex(input.dtype()) ? apart : ops::clamp_max(apart, Scalar(0)));
     Tensor share = ops::exp(ops::sub(input, finite));
     return reverse ? ops::mul(ops::_recurrence(decay, grad, dim, true), share)
                    : ops::_recurrence(decay, ops::mul(grad, share), dim, false);

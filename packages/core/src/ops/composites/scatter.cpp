@@ -55,28 +55,28 @@ Tensor from_the_front(const char* op, const char* argument, const Tensor& index,
 
 // The part of src that the index covers, after checks of what a kernel takes for granted.
 Tensor covered(const char* op, const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src) {
-    RL_CHECK(index.dtype() == DType::Int64 || index.dtype() == DType::Int32, throw_runtime,
-             "%s(index): must be an int64 or int32 tensor, got %s", op, name(index.dtype()));
+    RL_CHECK(index.dtype() == DType::Int64 || index.dtype() == DType::Int32 || index.numel() == 0,
+             throw_runtime, "%s(index): must be an int64 or int32 tensor, got %s", op, name(index.dtype()));
     const int d = wrap_dim(op, dim, input.dim());
+    if (index.numel() == 0)  // of any shape
+        return ops::reshape(ops::narrow(ops::reshape(src, kInts<-1>), 0, 0, 0), index.sizes());
     const bool flat =
         input.dim() + index.dim() + src.dim() <= 3 && input.dim() <= 1 && index.dim() <= 1 && src.dim() <= 1;
     RL_CHECK(flat || (index.dim() == input.dim() && src.dim() == input.dim()), throw_runtime,
              "%s(index, src): need input's number of dimensions, got shapes %s, %s and %s", op,
              to_string(input.sizes()).c_str(), to_string(index.sizes()).c_str(),
              to_string(src.sizes()).c_str());
-    if (index.dim() == 0) return ops::reshape(src, {});
-    if (index.numel() == 0)  // of the index's shape, which may have more of other dimensions
-        return ops::reshape(ops::narrow(ops::reshape(src, kInts<-1>), 0, 0, 0), index.sizes());
+    if (index.dim() == 0) return ops::reshape(ops::narrow(ops::reshape(src, kInts<-1>), 0, 0, 1), {});
     Tensor part = src.dim() ? src : ops::reshape(src, kInts<1>);
     for (int64_t k = 0; k < index.dim(); ++k) {
         const int64_t n = index.sizes()[k];
-        RL_CHECK(index.numel() == 0 || k == d || input.dim() == 0 || n <= input.sizes()[k], throw_runtime,
+        RL_CHECK(k == d || input.dim() == 0 || n <= input.sizes()[k], throw_runtime,
                  "%s(index): shape %s exceeds %s at dimension %lld", op, to_string(index.sizes()).c_str(),
                  to_string(input.sizes()).c_str(), (long long)k);
-        RL_CHECK(index.numel() == 0 || n <= part.sizes()[k], throw_runtime,
+        RL_CHECK(n <= part.sizes()[k], throw_runtime,
                  "%s(index, src): index of shape %s exceeds src of shape %s", op,
                  to_string(index.sizes()).c_str(), to_string(src.sizes()).c_str());
-        if (index.numel() && n < part.sizes()[k]) part = ops::narrow(part, k, 0, n);
+        if (n < part.sizes()[k]) part = ops::narrow(part, k, 0, n);
     }
     return part;
 }

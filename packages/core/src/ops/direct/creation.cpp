@@ -15,15 +15,16 @@ Tensor finish(Tensor t, bool requires_grad) {
     return t;
 }
 
-void check_fits(const Tensor& t, DType value) {
-    RL_CHECK(!is_complex(value) || is_complex(t.dtype()), throw_runtime,
-             "fill: a complex number does not fit a tensor of dtype %s", name(t.dtype()));
+// The numbers that are written. Those beyond the range of half precision become infinities.
+Scalar checked(Scalar value, DType t) {
+    const bool half = t == DType::Float16 || t == DType::BFloat16;
+    return element_of("fill", "value", value, half ? DType::Float32 : t);
 }
 
 // Below all stages and without a version: the tensor is new, or the caller has counted the write.
-void write(const Tensor& t, Scalar value) {
+void write(const Tensor& t, Scalar number) {
+    const Scalar value = checked(number, t.dtype());
     if (t.numel() == 0 || t.device().type == DeviceType::Meta) return;
-    check_fits(t, value.dtype());
     bool zero = value.is_floating() ? value.to<double>() == 0 && !std::signbit(value.to<double>())
                                     : !value.is_complex() && value.equals(0);
     if (zero && t.device().type == DeviceType::CPU && t.impl()->has(Flag::Dense)) {
@@ -158,7 +159,7 @@ Tensor new_ones(const Tensor& input, IntList size, std::optional<DType> dtype, s
 }
 
 Tensor fill_(const Tensor& input, Scalar value) {
-    check_fits(input, value.dtype());
+    checked(value, input.dtype());
     check_writable("fill_", input);
     begin_write("fill_", input);
     write(input, value);
@@ -167,7 +168,6 @@ Tensor fill_(const Tensor& input, Scalar value) {
 Tensor fill__tensor(const Tensor& input, const Tensor& value) {
     RL_CHECK(value.dim() == 0, throw_runtime, "fill_(value): must be a number or a 0-d tensor, got shape %s",
              to_string(value.sizes()).c_str());
-    check_fits(input, value.dtype());
     RL_CHECK(value.device().type != DeviceType::Meta || input.device() == value.device(),
              throw_not_implemented, "fill_(value): a tensor on the meta device has no data to copy to %s",
              name(input.device()).c_str());

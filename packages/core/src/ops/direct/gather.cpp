@@ -21,15 +21,19 @@ struct Along {
         rows;  // over the index's shape without the last dimension, with the tensor's strides, 0 along dim
 
     Along(const char* op, const Tensor& t, int64_t d, const Tensor& given, const Tensor* source) {
-        RL_CHECK(is_integral(given.dtype()), throw_runtime, "%s(index): must be an integer tensor, got %s",
-                 op, name(given.dtype()));
         RL_CHECK(t.device().type == DeviceType::CPU, throw_not_implemented, "%s: not implemented on %s", op,
                  name(t.device()).c_str());
+        dim = wrap_dim(op, d, t.dim());
+        if (given.numel() == 0) {  // of any shape and dtype
+            rows.count = 0;
+            return;
+        }
+        RL_CHECK(is_integral(given.dtype()), throw_runtime, "%s(index): must be an integer tensor, got %s",
+                 op, name(given.dtype()));
         int64_t n = std::max<int64_t>(t.dim(), 1);
         RL_CHECK(std::max<int64_t>(given.dim(), 1) == n, throw_runtime,
                  "%s(index): needs as many dimensions as the tensor, got shapes %s and %s", op,
                  to_string(given.sizes()).c_str(), to_string(t.sizes()).c_str());
-        dim = wrap_dim(op, d, t.dim());
         const int last = static_cast<int>(given.dim()) - 1;
         for (int64_t k = 0; k <= last; ++k) {
             const int64_t length = given.sizes()[k];
@@ -37,8 +41,9 @@ struct Along {
                      "%s(index): shape %s exceeds %s at dimension %lld", op, to_string(given.sizes()).c_str(),
                      to_string(t.sizes()).c_str(), (long long)k);
             if (source)
-                RL_CHECK(source->dim() == given.dim() && length <= source->sizes()[k], throw_runtime,
-                         "%s(index, src): index of shape %s exceeds src of shape %s", op,
+                RL_CHECK(std::max<int64_t>(source->dim(), 1) == given.dim() &&
+                             length <= (source->dim() ? source->sizes()[k] : 1),
+                         throw_runtime, "%s(index, src): index of shape %s exceeds src of shape %s", op,
                          to_string(given.sizes()).c_str(), to_string(source->sizes()).c_str());
             const int64_t along = k == dim || t.dim() == 0 ? 0 : t.strides()[k];
             if (k == last) {
@@ -54,7 +59,6 @@ struct Along {
         index = row_major(given, DType::Int64);
         const int64_t* v = index.data<int64_t>();
         const int64_t count = index.numel();
-        if (count == 0) rows.count = 0;
         if (cpu::place_kernels().within(v, count, size)) return;
         const int64_t* bad = std::find_if(v, v + count, [&](int64_t i) { return i < 0 || i >= size; });
         throw_runtime("%s(index): index %lld is out of range for dimension %d of size %lld", op,
@@ -94,9 +98,10 @@ void scatter(const char* op, const Tensor& input, int64_t dim, const Tensor& ind
              name(input.dtype()), name(src.dtype()));
     check_writable(op, input);
     begin_write(op, input);
+    if (index.numel() == 0) return;
     // The part of src that index covers.
     ViewSpec part(src);
-    for (int64_t k = 0; k < index.dim(); ++k) part.sizes[k] = index.sizes()[k];
+    for (int64_t k = 0; src.dim() && k < index.dim(); ++k) part.sizes[k] = index.sizes()[k];
     Tensor values = row_major(take_view(src, part));
     if (values.impl()->storage() == input.impl()->storage()) {
         values = make_tensor(values.sizes(), values.dtype());

@@ -56,6 +56,9 @@ Combine adder(const char* op, DType t) {
         case DType::Int16: return add<int16_t>;
         case DType::Int32: return add<int32_t>;
         case DType::Int64: return add<int64_t>;
+        case DType::UInt16: return add<uint16_t>;
+        case DType::UInt32: return add<uint32_t>;
+        case DType::UInt64: return add<uint64_t>;
         case DType::Float16: return add<Half>;
         case DType::BFloat16: return add<BFloat16>;
         case DType::Float32:
@@ -81,7 +84,8 @@ struct Selection {
     std::vector<int64_t> offsets;  // of the joint index, in elements
     int64_t run;                   // elements side by side at the end
 
-    Selection(const char* op, IntList sizes, IntList strides, TensorList given) {
+    /// `from_the_end`: whether negative indices count from there.
+    Selection(const char* op, IntList sizes, IntList strides, TensorList given, bool from_the_end = true) {
         std::vector<Tensor> indices = expand_masks(op, sizes, given);
         std::vector<int> dims;
         for (size_t d = 0; d < indices.size(); ++d)
@@ -113,10 +117,10 @@ struct Selection {
             Tensor full = make_tensor(joint, DType::Int64);
             copy_into(full, indices[d]);
             const int64_t* values = full.data<int64_t>();
-            int64_t size = sizes[d];
+            const int64_t size = sizes[d], least = from_the_end ? -size : 0;
             for (int64_t i = 0; i < count; ++i) {
                 int64_t v = values[i];
-                RL_CHECK(v >= -size && v < size, throw_index,
+                RL_CHECK(v >= least && v < size, throw_index,
                          "%s: index %lld is out of range for dimension %d of size %lld", op, (long long)v, d,
                          (long long)size);
                 offsets[static_cast<size_t>(i)] += (v < 0 ? v + size : v) * strides[d];
@@ -142,7 +146,8 @@ struct Selection {
         for (const Tensor& t : given) {
             if (!t.defined()) {
                 indices.emplace_back();
-            } else if (t.dtype() == DType::Bool) {
+            } else if (t.dtype() == DType::Bool || (t.dtype() == DType::UInt8 && t.dim() > 0)) {
+                // Bytes are masks, as bools are.
                 for (int64_t k = 0; k < t.dim(); ++k) {
                     size_t d = indices.size() + static_cast<size_t>(k);
                     // A size of 0, which chooses nothing, fits every dimension: so the array API standard has it.
@@ -227,15 +232,7 @@ void write_selected(const char* op, const Tensor& target, const Selection& s, co
     });
 }
 
-}  // namespace
-
-Tensor index(const Tensor& input, TensorList indices) {
-    require_cpu("index", input);
-    if (indices.size() == 1 && indices[0].defined() && indices[0].dtype() == DType::Bool &&
-        indices[0].dim() > 0 && indices[0].shape() == input.shape() &&
-        indices[0].device().type == DeviceType::CPU)
-        return chosen_elements(input, indices[0]);
-    Selection s("index", input.sizes(), input.strides(), indices);
+Tensor read_selected(const Tensor& input, const Selection& s) {
     Tensor out = make_tensor(s.shape, input.dtype());
     if (out.numel() == 0) return out;
     auto size = static_cast<int64_t>(itemsize(input.dtype()));
@@ -264,6 +261,29 @@ Tensor index(const Tensor& input, TensorList indices) {
     return out;
 }
 
+// One index for slices along `dim`; a 0-d tensor is seen as one of a single element.
+struct Slices {
+    Tensor tensor;
+    std::vector<Tensor> indices;
+
+    Slices(const Tensor& input, int dim, const Tensor& index_) : tensor(raised(input)) {
+        indices.resize(static_cast<size_t>(dim) + 1);
+        indices[static_cast<size_t>(dim)] = raised(index_);
+    }
+    static Tensor raised(const Tensor& t) { return t.dim() ? t : take_view(t, views::unsqueeze(t, 0)); }
+};
+
+}  // namespace
+
+Tensor index(const Tensor& input, TensorList indices) {
+    require_cpu("index", input);
+    if (indices.size() == 1 && indices[0].defined() && indices[0].dtype() == DType::Bool &&
+        indices[0].dim() > 0 && indices[0].shape() == input.shape() &&
+        indices[0].device().type == DeviceType::CPU)
+        return chosen_elements(input, indices[0]);
+    return read_selected(input, Selection("index", input.sizes(), input.strides(), indices));
+}
+
 Tensor index_backward(const Tensor& grad, IntList input_sizes, TensorList indices) {
     Tensor out = zero_(make_tensor(input_sizes, grad.dtype(), grad.device()));
     const Selection chosen("index", out.sizes(), out.strides(), indices);
@@ -290,6 +310,7 @@ Tensor index_put_(const Tensor& input, TensorList indices, const Tensor& values,
 
 std::vector<Tensor> nonzero_as_tuple(const Tensor& input, bool as_tuple) {
     RL_CHECK(as_tuple, throw_value, "nonzero(as_tuple=False): leave as_tuple out for one tensor of indices");
+    if (input.dim() == 0) return nonzero_as_tuple(take_view(input, views::unsqueeze(input, 0)), true);
     Tensor found = nonzero(input);
     std::vector<Tensor> columns;
     for (int64_t d = 0; d < input.dim(); ++d) columns.push_back(take_view(found, views::select(found, 1, d)));
@@ -302,12 +323,18 @@ Tensor index_select(const Tensor& input, int64_t dim, const Tensor& index_) {
     RL_CHECK(index_.dtype() == DType::Int64 || index_.dtype() == DType::Int32, throw_runtime,
              "index_select(index): must be int32 or int64, got %s", name(index_.dtype()));
     int d = wrap_dim("index_select", dim, input.dim());
-    std::vector<Tensor> indices(static_cast<size_t>(d) + 1);
-    Tensor flat = index_;
-    if (flat.dim() == 0) flat = take_view(flat, views::unsqueeze(flat, 0));
-    if (input.dim() == 0) return index(take_view(input, views::unsqueeze(input, 0)), {&flat, 1});
-    indices[static_cast<size_t>(d)] = flat;
-    return index(input, indices);
+    RL_CHECK(input.dim() > 0 || index_.numel() == 1, throw_runtime,
+             "index_select(index): a 0-d input has one element to select, got %lld indices",
+             (long long)index_.numel());
+    require_cpu("index_select", input);
+    const Slices slices(input, d, index_);
+    const Tensor chosen = read_selected(
+        slices.tensor,
+        Selection("index_select", slices.tensor.sizes(), slices.tensor.strides(), slices.indices, false));
+    if (input.dim() > 0) return chosen;
+    Tensor out = make_tensor({}, input.dtype());
+    copy_into(out, take_view(chosen, views::select(chosen, 0, 0)));
+    return out;
 }
 
 Tensor index_add_(const Tensor& input, int64_t dim, const Tensor& index_, const Tensor& source,
@@ -315,14 +342,16 @@ Tensor index_add_(const Tensor& input, int64_t dim, const Tensor& index_, const 
     int d = wrap_dim("index_add_", dim, input.dim());
     RL_CHECK(index_.dtype() == DType::Int64 || index_.dtype() == DType::Int32, throw_runtime,
              "index_add_(index): must be int32 or int64, got %s", name(index_.dtype()));
-    RL_CHECK(!alpha.is_complex() || is_complex(input.dtype()), throw_runtime,
-             "index_add_(alpha): a complex number does not fit a tensor of dtype %s", name(input.dtype()));
+    RL_CHECK(
+        category(alpha.dtype()) <= std::max(category(input.dtype()), DTypeCategory::Integral), throw_runtime,
+        "index_add_(alpha): a %s number does not fit a tensor of dtype %s\nhint: convert the tensors first",
+        name(alpha.dtype()), name(input.dtype()));
     RL_CHECK(index_.dim() <= 1, throw_index, "index_add_(index): must have one dimension, got shape %s",
              to_string(index_.sizes()).c_str());
     RL_CHECK(source.dtype() == input.dtype(), throw_runtime,
              "index_add_(source): must have input's dtype %s, got %s", name(input.dtype()),
              name(source.dtype()));
-    bool fits = source.dim() == input.dim();
+    bool fits = source.dim() == input.dim() && (input.dim() > 0 || index_.numel() == 1);
     for (int64_t k = 0; fits && k < input.dim(); ++k)
         fits = source.sizes()[k] == (k == d ? index_.numel() : input.sizes()[k]);
     RL_CHECK(fits, throw_runtime,
@@ -330,14 +359,14 @@ Tensor index_add_(const Tensor& input, int64_t dim, const Tensor& index_, const 
              to_string(source.sizes()).c_str(), to_string(input.sizes()).c_str(), (long long)index_.numel(),
              d);
     check_writable("index_add_", input);
-    std::vector<Tensor> indices(static_cast<size_t>(d) + 1);
-    indices[static_cast<size_t>(d)] = index_;
-    Tensor scaled = source;
+    const Slices slices(input, d, index_);
+    Tensor scaled = Slices::raised(source);
     if (!alpha.equals(1)) {
         StagesOff stages(kAllStages);
-        scaled = ops::mul(source, alpha);
+        scaled = ops::mul(scaled, alpha);
     }
-    const Selection chosen("index_add_", input.sizes(), input.strides(), indices);
+    const Selection chosen("index_add_", slices.tensor.sizes(), slices.tensor.strides(), slices.indices,
+                           false);
     check_values("index_add_", chosen, scaled);
     begin_write("index_add_", input);
     write_selected("index_add_", input, chosen, scaled, true);

@@ -105,7 +105,8 @@ std::tuple<Tensor, Tensor> topk(const Tensor& input, int64_t k, int64_t dim, boo
     RL_CHECK(k >= 0 && k <= n, throw_runtime,
              "topk(k): must be between 0 and the %lld elements of dimension %d, got %lld", (long long)n, d,
              (long long)k);
-    return ordered("topk", input, d, k, largest);
+    // A 0-d tensor has one element in any case, and is its own result.
+    return ordered("topk", input, d, input.dim() ? k : 1, largest);
 }
 
 Tensor tril(const Tensor& input, int64_t diagonal) {

@@ -39,6 +39,14 @@ Tensor arange_start(Scalar start, Scalar end, Scalar step, std::optional<DType> 
     bool floating = start.is_floating() || end.is_floating() || step.is_floating();
     DType result = dtype.value_or(floating ? default_dtype() : DType::Int64);
     double first = start.to<double>(), last = end.to<double>(), by = step.to<double>();
+    const auto whole = [](const char* argument, Scalar v) {
+        return element_of("arange", argument, v, DType::Int64);
+    };
+    if (floating && dtype == DType::Int64) {  // a range of integers: each number loses its fraction
+        start = whole("start", start), end = whole("end", end), step = whole("step", step);
+        first = start.to<double>(), last = end.to<double>(), by = step.to<double>();
+        floating = false;
+    }
     RL_CHECK(by != 0, throw_runtime, "arange(step): must not be zero");
     RL_CHECK(std::isfinite(first) && std::isfinite(last), throw_runtime,
              "arange(start, end): must be finite, got %g and %g", first, last);
@@ -59,6 +67,14 @@ Tensor arange_start(Scalar start, Scalar end, Scalar step, std::optional<DType> 
     }
     double count = std::ceil((last - first) / by);
     RL_CHECK(count < 9e18, throw_runtime, "arange(): %g elements are too many", count);
+    if (is_integral(result) && std::fabs(by) >= 1) {  // steps of integers, as many as of the floats
+        const auto a = static_cast<uint64_t>(whole("start", start).to<int64_t>()),
+                   s = static_cast<uint64_t>(whole("step", step).to<int64_t>());
+        Tensor t = generate<int64_t>(static_cast<int64_t>(count), DType::Int64, [&](int64_t i) {
+            return static_cast<int64_t>(a + static_cast<uint64_t>(i) * s);
+        });
+        return finish(std::move(t), result, device, requires_grad);
+    }
     Tensor t = generate<double>(static_cast<int64_t>(count), DType::Float64,
                                 [&](int64_t i) { return first + static_cast<double>(i) * by; });
     return finish(std::move(t), result, device, requires_grad);

@@ -1,6 +1,7 @@
 // Running sums, products and extremes along a dimension.
 #include <algorithm>
 #include <cmath>
+#include <complex>
 #include <limits>
 
 #include "bodies/order.h"
@@ -147,6 +148,27 @@ Tensor logcumsumexp(const Tensor& input, int64_t dim) {
     host_only("logcumsumexp", input);
     const int d = wrap_dim("logcumsumexp", dim, input.dim());
     Tensor out = make_tensor(input.sizes(), input.dtype(), input.device());
+    if (is_complex(input.dtype())) {
+        // max + log(1 + exp(min - max)), max being what has the larger real part.
+        using Number = std::complex<double>;
+        with_number("logcumsumexp", input.dtype(), [&](auto zero) {
+            using T = decltype(zero);
+            if constexpr (kIsComplex<T>) {
+                if (is_meta(input) || out.numel() == 0) return;
+                const Tensor x = row_major(input);
+                T* y = out.data<T>();
+                const double least = -std::numeric_limits<double>::infinity();
+                run(Blocks(x, d), Number(least, 0), x.data<T>(), [&](Number& sum, T v, int64_t at, int64_t) {
+                    const Number a(static_cast<double>(v.re), static_cast<double>(v.im));
+                    if (sum.real() == least) sum = a;
+                    else if (a.real() > sum.real()) sum = a + std::log(1.0 + std::exp(sum - a));
+                    else sum += std::log(1.0 + std::exp(a - sum));
+                    y[at] = T(static_cast<Real<T>>(sum.real()), static_cast<Real<T>>(sum.imag()));
+                });
+            }
+        });
+        return out;
+    }
     with_floating("logcumsumexp", input.dtype(), [&](auto zero) {
         using T = decltype(zero);
         if (is_meta(input) || out.numel() == 0) return;

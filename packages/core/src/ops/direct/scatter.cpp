@@ -339,12 +339,13 @@ Tensor index_fill_(const Tensor& input, int64_t dim, const Tensor& index, Scalar
     RL_CHECK(index.dim() <= 1, throw_runtime, "index_fill_(index): must have one dimension, got shape %s",
              to_string(index.sizes()).c_str());
     require_cpu("index_fill_", input);
+    const Scalar number = element_of("index_fill_", "value", value, input.dtype());
     const Slices slices(input, d);
     const std::vector<int64_t> numbers = slice_numbers("index_fill_", index, d, slices.size, true);
     check_writable("index_fill_", input);
     begin_write("index_fill_", input);
     if (input.numel() == 0) return input;
-    const Tensor one = one_element("index_fill_", value, input.dtype());
+    const Tensor one = one_element("index_fill_", number, input.dtype());
     with_size(input.dtype(), [&](auto zero) {
         using T = decltype(zero);
         const T fill = *one.data<T>();
@@ -364,9 +365,14 @@ Tensor _scatter_reduce_(const Tensor& input, int64_t dim, const Tensor& index, c
     RL_CHECK(!(input.dtype() == DType::Bool && how == Reduce::Mean), throw_not_implemented,
              "%s(reduce): the mean of bools is not defined", op);
     require_cpu(op, input);
+    const int d = wrap_dim(op, dim, input.dim());
+    if (index.numel() == 0) {  // of any shape and dtype
+        check_writable(op, input);
+        begin_write(op, input);
+        return input;
+    }
     RL_CHECK(index.dtype() == DType::Int64 || index.dtype() == DType::Int32, throw_runtime,
              "%s(index): must be an int64 or int32 tensor, got %s", op, name(index.dtype()));
-    const int d = wrap_dim(op, dim, input.dim());
     bool fits = index.dim() == input.dim() || (index.dim() <= 1 && input.dim() <= 1);
     for (int k = 0; fits && index.numel() && k < std::min(index.dim(), input.dim()); ++k)
         fits = k == d || index.sizes()[k] <= input.sizes()[k];

@@ -3,7 +3,7 @@
 
 #include <limits>
 
-#include "ops/functors/math.h"
+#include "ops/functors/complex_math.h"
 
 namespace rushlight::functors {
 namespace {

@@ -66,8 +66,17 @@ template <class T>
 struct Logaddexp {
     explicit Logaddexp(const Scalar*) {}
     RL_HD T operator()(T a, T b) const {
-        T larger = a > b ? a : b, apart = a == b ? T(0) : std::fabs(a - b);
-        return larger + math::log1p(math::exp(-apart));
+        if constexpr (kIsComplex<T>) {
+            const bool first = a.re >= b.re || b.re != b.re;
+            const T larger = first ? a : b, smaller = first ? b : a;
+            // Infinities of one sign have no difference.
+            if (std::isinf(larger.re) && larger.re == smaller.re)
+                return larger.re < 0 ? larger : math::log(math::exp(a) + math::exp(b));
+            return larger + math::log1p(math::exp(smaller - larger));
+        } else {
+            T larger = a > b ? a : b, apart = a == b ? T(0) : std::fabs(a - b);
+            return larger + math::log1p(math::exp(-apart));
+        }
     }
 };
 template <class T>

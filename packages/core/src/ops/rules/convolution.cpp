@@ -26,7 +26,9 @@ Outputs convolution(const Tensor& input, const Tensor& weight, const Tensor& bia
     RL_CHECK(input.dim() == weight.dim(), throw_runtime,
              "convolution(input): needs %lld dimensions for a weight of shape %s, got shape %s",
              (long long)weight.dim(), to_string(weight.sizes()).c_str(), to_string(input.sizes()).c_str());
-    floating_only("convolution", input);
+    RL_CHECK(is_floating(input.dtype()) || is_integral(input.dtype()), throw_not_implemented,
+             "convolution: not defined for dtype %s\nhint: convert the input to a floating dtype first",
+             name(input.dtype()));
     same_dtype("convolution", "input", input, "weight", weight);
     check_list("stride", stride, spatial, 1);
     check_list("padding", padding, spatial, 0);
@@ -97,6 +99,7 @@ Outputs convolution_backward(const Tensor& grad, const Tensor& input, const Tens
                              int64_t groups, IntList wanted) {
     const Outputs results =
         convolution(input, weight, Tensor(), stride, padding, dilation, transposed, output_padding, groups);
+    floating_only("convolution_backward", input);
     same_dtype("convolution_backward", "grad", grad, "input", input);
     RL_CHECK(std::ranges::equal(grad.sizes(), results.sizes(0)), throw_runtime,
              "convolution_backward(grad): needs the result's shape %s, got %s",

@@ -10,8 +10,8 @@ void check_reduction(const char* op, int64_t reduction) {
 }
 
 int64_t classes(const char* op, IntList input) {
-    RL_CHECK(!input.empty(), throw_runtime,
-             "%s(input): needs (batch, classes, ...) or (classes), got shape ()", op);
+    RL_CHECK(!input.empty(), throw_value, "%s(input): needs (batch, classes, ...) or (classes), got shape ()",
+             op);
     return input[input.size() == 1 ? 0 : 1];
 }
 
@@ -24,6 +24,7 @@ void check_classes(const char* op, IntList input, const Tensor& target, const Te
     bool fits = target.dim() + 1 == static_cast<int64_t>(input.size());
     for (size_t d = 0, k = 0; fits && d < input.size(); ++d)
         if (d != (input.size() == 1 ? 0u : 1u)) fits = target.sizes()[k++] == input[d];
+    fits |= input.size() == 1 && target.dim() == 1 && target.numel() == 1;
     RL_CHECK(fits, throw_value,
              "%s(input, target): target of shape %s is not the shape of input, %s, without its classes", op,
              to_string(target.sizes()).c_str(), to_string(input).c_str());
@@ -35,15 +36,20 @@ void check_classes(const char* op, IntList input, const Tensor& target, const Te
              name(dtype), name(weight.dtype()));
 }
 
-void check_grad(const char* op, const Tensor& grad, const Tensor& target, int64_t reduction) {
-    const IntList shape = reduction == 0 ? target.sizes() : IntList();
+// Of the losses: a single sample has one, whatever the shape of its class.
+IntList loss_shape(IntList input, const Tensor& target, int64_t reduction) {
+    return reduction == 0 && input.size() > 1 ? target.sizes() : IntList();
+}
+
+void check_grad(const char* op, const Tensor& grad, IntList input, const Tensor& target, int64_t reduction) {
+    const IntList shape = loss_shape(input, target, reduction);
     RL_CHECK(std::equal(shape.begin(), shape.end(), grad.sizes().begin(), grad.sizes().end()), throw_runtime,
              "%s(grad): needs the loss's shape %s, got %s", op, to_string(shape).c_str(),
              to_string(grad.sizes()).c_str());
 }
 
 void add_loss(Outputs& outs, const Tensor& input, const Tensor& target, int64_t reduction) {
-    outs.add(reduction == 0 ? target.sizes() : IntList(), input.dtype(), input.device());
+    outs.add(loss_shape(input.sizes(), target, reduction), input.dtype(), input.device());
 }
 
 }  // namespace
@@ -62,7 +68,7 @@ Outputs nll_loss_backward(const Tensor& grad, const Tensor& target, const Tensor
                           const Tensor& total_weight, IntList input_sizes, int64_t reduction,
                           int64_t ignore_index) {
     check_classes("nll_loss_backward", input_sizes, target, weight, grad.dtype(), reduction);
-    check_grad("nll_loss_backward", grad, target, reduction);
+    check_grad("nll_loss_backward", grad, input_sizes, target, reduction);
     Outputs outs;
     outs.add(input_sizes, grad.dtype(), grad.device());
     return outs;
@@ -84,7 +90,7 @@ Outputs cross_entropy_backward(const Tensor& grad, const Tensor& input, const Te
                                int64_t reduction, int64_t ignore_index, double label_smoothing) {
     check_classes("cross_entropy_backward", input.sizes(), target, weight, input.dtype(), reduction);
     same_dtype("cross_entropy_backward", "grad", grad, "input", input);
-    check_grad("cross_entropy_backward", grad, target, reduction);
+    check_grad("cross_entropy_backward", grad, input.sizes(), target, reduction);
     Outputs outs;
     outs.like(input);
     return outs;

@@ -3,12 +3,12 @@
 namespace rushlight::rules {
 namespace {
 
-void check_input(const char* op, IntList input, int pooled) {
+void check_input(const char* op, IntList input, int pooled, bool may_be_empty = false) {
     const auto n = static_cast<int>(std::min<size_t>(input.size(), kMaxDims));
     RL_CHECK(n == pooled + 1 || n == pooled + 2, throw_runtime,
              "%s(input): needs %d or %d dimensions, got shape %s", op, pooled + 1, pooled + 2,
              to_string(input).c_str());
-    for (int d = n - pooled; d < n; ++d)
+    for (int d = n - pooled; d < n && !may_be_empty; ++d)
         RL_CHECK(input[static_cast<size_t>(d)] > 0, throw_runtime,
                  "%s(input): shape %s has no elements to pool along dimension %d", op,
                  to_string(input).c_str(), d);
@@ -38,7 +38,8 @@ struct Windows {
                  op, (long long)size);
         int64_t pad = at(padding, d), step = at(stride.empty() ? kernel_size : stride, d);
         int64_t room = size + 2 * pad - at(dilation, d) * (at(kernel_size, d) - 1) - 1;
-        int64_t n = (room < 0 ? -1 : (room + (ceil_mode ? step - 1 : 0)) / step) + 1;
+        room += ceil_mode ? step - 1 : 0;
+        int64_t n = (room < 0 ? -1 : room / step) + 1;
         // The last window must begin inside the input or the padding before it.
         if (ceil_mode && (n - 1) * step >= size + pad) --n;
         RL_CHECK(
@@ -90,7 +91,7 @@ Outputs max_pool(const char* op, int pooled, const Tensor& input, IntList kernel
 
 Outputs avg_pool(const char* op, int pooled, const Tensor& input, IntList kernel_size, IntList stride,
                  IntList padding, bool ceil_mode, std::optional<int64_t> divisor_override) {
-    floating_only(op, input);
+    if (input.dtype() != DType::Int64) floating_only(op, input);
     RL_CHECK(!divisor_override || *divisor_override != 0, throw_runtime,
              "%s(divisor_override): must not be zero", op);
     Pooled p = pool_shape({op, pooled, kernel_size, stride, padding, kInts<1>}, input.sizes(), ceil_mode);
@@ -99,8 +100,10 @@ Outputs avg_pool(const char* op, int pooled, const Tensor& input, IntList kernel
     return out;
 }
 
-Pooled adaptive_shape(const char* op, int pooled, const Tensor& input, IntList output_size) {
-    check_input(op, input.sizes(), pooled);
+Pooled adaptive_shape(const char* op, int pooled, const Tensor& input, IntList output_size, bool mean) {
+    // The mean of no elements is NaN, their maximum is none.
+    const bool single = std::ranges::all_of(output_size, [](int64_t n) { return n == 1; });
+    check_input(op, input.sizes(), pooled, mean && single);
     RL_CHECK(output_size.size() == static_cast<size_t>(pooled), throw_runtime,
              "%s(output_size): needs %d numbers, got %s", op, pooled, to_string(output_size).c_str());
     Pooled p;
@@ -117,20 +120,21 @@ Pooled adaptive_shape(const char* op, int pooled, const Tensor& input, IntList o
 Outputs adaptive_avg(const char* op, int pooled, const Tensor& input, IntList output_size) {
     floating_only(op, input);
     Outputs out;
-    out.add(adaptive_shape(op, pooled, input, output_size).shape(), input.dtype(), input.device());
+    out.add(adaptive_shape(op, pooled, input, output_size, true).shape(), input.dtype(), input.device());
     return out;
 }
 Outputs adaptive_max(const char* op, int pooled, const Tensor& input, IntList output_size) {
-    Pooled p = adaptive_shape(op, pooled, input, output_size);
+    Pooled p = adaptive_shape(op, pooled, input, output_size, false);
     Outputs out;
     out.add(p.shape(), input.dtype(), input.device());
     out.add(p.shape(), DType::Int64, input.device());
     return out;
 }
 
-Outputs gradient(const char* op, int pooled, const Tensor& grad, IntList input_sizes) {
+Outputs gradient(const char* op, int pooled, const Tensor& grad, IntList input_sizes,
+                 bool may_be_empty = false) {
     floating_only(op, grad);
-    check_input(op, input_sizes, pooled);
+    check_input(op, input_sizes, pooled, may_be_empty);
     const auto n = static_cast<size_t>(grad.dim());
     const size_t planes = input_sizes.size() - static_cast<size_t>(pooled);
     const bool fits = n == input_sizes.size() &&
@@ -188,7 +192,7 @@ Outputs adaptive_avg_pool2d(const Tensor& input, IntList output_size) {
     return adaptive_avg("adaptive_avg_pool2d", 2, input, output_size);
 }
 Outputs adaptive_avg_pool2d_backward(const Tensor& grad, IntList input_sizes) {
-    return gradient("adaptive_avg_pool2d_backward", 2, grad, input_sizes);
+    return gradient("adaptive_avg_pool2d_backward", 2, grad, input_sizes, true);
 }
 Outputs adaptive_max_pool2d(const Tensor& input, IntList output_size) {
     return adaptive_max("adaptive_max_pool2d", 2, input, output_size);
@@ -218,7 +222,7 @@ Outputs adaptive_avg_pool3d(const Tensor& input, IntList output_size) {
     return adaptive_avg("adaptive_avg_pool3d", 3, input, output_size);
 }
 Outputs adaptive_avg_pool3d_backward(const Tensor& grad, IntList input_sizes) {
-    return gradient("adaptive_avg_pool3d_backward", 3, grad, input_sizes);
+    return gradient("adaptive_avg_pool3d_backward", 3, grad, input_sizes, true);
 }
 Outputs adaptive_max_pool3d(const Tensor& input, IntList output_size) {
     return adaptive_max("adaptive_max_pool3d", 3, input, output_size);

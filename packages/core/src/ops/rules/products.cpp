@@ -115,9 +115,11 @@ Outputs linear(const Tensor& input, const Tensor& weight, const Tensor& bias) {
              (long long)weight.impl()->size(1));
     if (bias.defined()) {
         same_dtype("linear", "input", input, "bias", bias);
-        RL_CHECK(bias.dim() == 1 && bias.impl()->size(0) == weight.impl()->size(0), throw_runtime,
-                 "linear(bias): needs shape (%lld,), got %s", (long long)weight.impl()->size(0),
-                 to_string(bias.sizes()).c_str());
+        // Dimensions of size 1 may stand in front, as in shapes that broadcast.
+        RL_CHECK(bias.dim() >= 1 && bias.dim() <= std::max<int64_t>(input.dim(), 1) &&
+                     bias.size(-1) == weight.impl()->size(0) && bias.numel() == weight.impl()->size(0),
+                 throw_runtime, "linear(bias): needs shape (%lld,), got %s",
+                 (long long)weight.impl()->size(0), to_string(bias.sizes()).c_str());
     }
     int64_t sizes[kMaxDims];
     const auto n = static_cast<size_t>(input.dim());

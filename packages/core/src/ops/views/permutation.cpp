@@ -41,6 +41,11 @@ ViewSpec movedim(const Tensor& input, IntList source, IntList destination) {
              "movedim(source, destination): %s and %s must have the same length", to_string(source).c_str(),
              to_string(destination).c_str());
     int n = static_cast<int>(input.dim());
+    if (n == 0) {  // dimension 0, any number of times
+        for (IntList list : {source, destination})
+            for (int64_t dim : list) wrap_dim("movedim", dim, 0);
+        return ViewSpec(input);
+    }
     int64_t from[kMaxDims];  // by place in the result; -1: still free
     std::fill_n(from, n, -1);
     uint64_t moved = 0;

@@ -35,7 +35,7 @@ def batch_norm(
     Raises:
         ValueError: training, and a channel has a single value.
     """
-    if training and input.dim() > 1 and input.numel() == input.shape[1] != 0:
+    if training and input.dim() > 1 and input.shape[0] * math.prod(input.shape[2:]) == 1:
         raise ValueError(
             f"batch_norm(input): shape {tuple(input.shape)} has one value per channel, training needs more\n"
             "hint: a larger batch, or module.eval()"

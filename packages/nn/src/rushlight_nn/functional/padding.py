@@ -18,7 +18,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     Args:
         input: the tensor.
         pad: how much before and after in the last dimension, then in the one before it, and so on; negative
-            amounts cut off ("constant" only).
+            amounts cut off: with "circular" before the other end is looked at, else after the edges were extended.
         mode: "constant" fills with `value`, "reflect" mirrors at the edge element, "replicate" repeats it and
             "circular" takes from the other end.
         value: what "constant" fills with, 0 by default.
@@ -36,4 +36,9 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
         )
     if value:
         raise ValueError(f"pad(value): mode {mode!r} takes no value, got {value}")
-    return _pad(input, amounts, mode)
+    if all(amount >= 0 for amount in amounts):
+        return _pad(input, amounts, mode)
+    cut, added = [min(amount, 0) for amount in amounts], [max(amount, 0) for amount in amounts]
+    if mode == "circular":
+        return _pad(_constant_pad(input, cut, 0.0), added, mode)
+    return _constant_pad(_pad(input, added, mode), cut, 0.0)

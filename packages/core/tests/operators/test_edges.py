@@ -1,0 +1,180 @@
+"""Arguments at the edge of what operators take: 0-d tensors for numbers, None for defaults, numbers beyond a dtype."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import rushlight_core as core
+from rushlight_core.codegen.model import Op
+from rushlight_testing import Sample
+from rushlight_testing.operators import all_samples, assert_same, call, is_random, operators
+from rushlight_testing.samples import arguments_of
+
+NUMBERS = ("int", "int?", "float", "float?")
+
+
+def ops_with(condition: Callable[[Op], Any]) -> list[Any]:
+    """Parameters of a test over the operators that users see and for which `condition` holds."""
+    visible = [op for op in operators() if "hidden" not in op.variants and not op.is_inplace]
+    return [pytest.param(op, id=op.name) for op in visible if condition(op)]
+
+
+def _with_tensors(op: Op, sample: Sample) -> Sample | None:
+    """The call with a 0-d tensor in place of each number that an int or a float takes; None where there is none."""
+    kinds = {a.name: a.type.name for a in op.schema.arguments}
+    bound = arguments_of(op, sample)
+    positional = [a.name for a in op.schema.arguments if not a.keyword_only]
+    if any(a.varargs for a in op.schema.arguments):
+        return None
+    found = False
+
+    def replaced(name: str, value: Any) -> Any:
+        nonlocal found
+        if kinds[name] not in NUMBERS or isinstance(value, bool) or not isinstance(value, (int, float)):
+            return value
+        found = True
+        whole = kinds[name].startswith("int")
+        return core.tensor(value, dtype=core.int64 if whole else core.float64)
+
+    args = tuple(replaced(name, bound[name]) for name, _ in zip(positional, sample.args, strict=False))
+    kwargs = {k: replaced(op.aliases.get(k, k), v) for k, v in sample.kwargs.items()}
+    return Sample(sample.text, args, kwargs) if found else None
+
+
+@pytest.mark.parametrize(
+    "op",
+    ops_with(
+        lambda op: (
+            op.samples and not is_random(op) and any(a.type.name in NUMBERS for a in op.schema.arguments)
+        )
+    ),
+)
+def test_a_tensor_without_dimensions_counts_as_its_number(op: Op) -> None:
+    """Where an operator takes an int or a float, a 0-d tensor of that value gives the same result."""
+    for sample, again in zip(all_samples(op), all_samples(op), strict=True):
+        given = _with_tensors(op, again)
+        if given is not None:
+            assert_same(call(op, given), call(op, sample), f"{op.name}({sample.text})")
+
+
+def test_tensors_that_are_no_numbers() -> None:
+    """More dimensions, fractions for integers, gradients and complex values are refused where a number is taken."""
+    x = core.ones(3)
+    for bad in (core.tensor([0]), core.tensor(0.0), core.tensor(True)):
+        with pytest.raises(TypeError, match="must be int"):
+            core.unsqueeze(x, bad)
+    for bad in (core.tensor([1e-3]), core.tensor(1j)):
+        with pytest.raises(TypeError, match="must be float"):
+            core.allclose(x, x, atol=bad)
+
+
+@pytest.mark.parametrize("op", ops_with(lambda op: op.none_is_default))
+def test_none_stands_for_the_default(op: Op) -> None:
+    """None is as good as leaving the argument out, by position and by name."""
+    for sample, again in zip(all_samples(op), all_samples(op), strict=True):
+        kwargs = {k: v for k, v in sample.kwargs.items() if v is not None}
+        names = [a.name for a in op.schema.arguments if not a.keyword_only][: len(sample.args)]
+        nones = {name: None for name in op.none_is_default if name not in (*names, *kwargs)}
+        assert_same(
+            call(op, Sample(again.text, again.args, {**kwargs, **nones})),
+            call(op, Sample(sample.text, sample.args, kwargs)),
+            f"{op.name}({sample.text})",
+        )
+
+
+def _writers() -> list[Any]:
+    return [
+        pytest.param(lambda t, v: core.full((2,), v, dtype=t.dtype), id="full"),
+        pytest.param(lambda t, v: core.full_like(t, v), id="full_like"),
+        pytest.param(lambda t, v: t.new_full((2,), v), id="new_full"),
+        pytest.param(lambda t, v: t.clone().fill_(v), id="fill_"),
+        pytest.param(lambda t, v: t.masked_fill(core.tensor([True, True]), v), id="masked_fill"),
+        pytest.param(lambda t, v: t.scatter(0, core.tensor([0, 1]), v), id="scatter"),
+        pytest.param(lambda t, v: t.index_fill(0, core.tensor([0, 1]), v), id="index_fill"),
+        pytest.param(lambda t, v: core.constant_pad_nd(t[:0], (0, 2), v), id="constant_pad_nd"),
+    ]
+
+
+@pytest.mark.parametrize("write", _writers())
+def test_numbers_that_do_not_fit_are_refused(write: Any) -> None:
+    """Whoever writes a number into a tensor refuses what the dtype cannot hold, and converts the rest alike."""
+    infinity, nan = float("inf"), float("nan")
+    refused = [
+        (core.uint8, 300),
+        (core.uint8, -300),
+        (core.int8, 128),
+        (core.int32, 2**31),
+        (core.int64, 1e19),
+    ]
+    refused += [(dtype, v) for dtype in (core.int64, core.uint8) for v in (infinity, -infinity, nan)]
+    refused += [(core.float32, 1e300), (core.float32, 1j), (core.int64, 1j)]
+    for dtype, value in refused:
+        with pytest.raises(RuntimeError, match="does not fit"):
+            write(core.zeros(2, dtype=dtype), value)
+    for dtype, value, wanted in (
+        (core.uint8, 255, 255),
+        (core.uint8, -1, 255),
+        (core.int8, -128, -128),
+        (core.int64, 2.9, 2),
+        (core.int64, -2.9, -2),
+        (core.bool, 2, True),
+        (core.float32, infinity, infinity),
+        (core.float32, 1 + 0j, 1.0),
+    ):
+        assert write(core.zeros(2, dtype=dtype), value).tolist() == [wanted, wanted], (dtype, value)
+
+
+def test_results_grow_out_of_empty_views() -> None:
+    """out= of a view without elements is resized in its place; one with elements is not."""
+    whole = core.zeros(4)
+    result = core.add(core.ones(2), core.ones(2), out=whole[1:1])
+    assert result.tolist() == [2, 2]
+    assert whole.tolist() == [0, 2, 2, 0]
+    beyond = core.mm(core.ones(2, 2), core.ones(2, 2), out=whole[3:3])
+    assert beyond.tolist() == [[2, 2], [2, 2]]
+    assert whole.tolist() == [0, 2, 2, 2]
+    with pytest.raises(RuntimeError, match="a view of shape"):
+        core.add(core.ones(2), core.ones(2), out=whole[:3])
+
+
+def test_complex_numbers_without_dimensions_keep_the_precision_of_floats() -> None:
+    """A real tensor with a 0-d complex128 one is complex64 where it is float32."""
+    one = core.tensor(1j, dtype=core.complex128)
+    for dtype, wanted in (
+        (core.float32, core.complex64),
+        (core.float64, core.complex128),
+        (core.bfloat16, core.complex64),
+        (core.int64, core.complex128),
+    ):
+        assert (core.ones(2, dtype=dtype) + one).dtype == wanted
+        assert core.result_type(core.ones(2, dtype=dtype), one) == wanted
+    assert (core.tensor(1.0) + one).dtype == core.complex128
+
+
+def test_a_dimension_of_size_one_makes_no_view() -> None:
+    """einsum gives a view where it only rearranges, whatever the sizes."""
+    for n in (1, 2):
+        x = core.ones(3, n)
+        assert core.einsum("ij->ji", x).data_ptr() == x.data_ptr()
+        for equation in ("ij->i", "ij->", "ij,jk->ik"):
+            operands = (x, core.ones(n, 1)) if "," in equation else (x,)
+            assert core.einsum(equation, *operands).data_ptr() != x.data_ptr(), (equation, n)
+        assert core.einsum("ij->i", x.to(core.int32)).dtype == core.int64
+
+
+def test_bytes_are_masks() -> None:
+    """uint8 tensors choose as bools do, in indices and in where()."""
+    mask = core.tensor([1, 0, 2], dtype=core.uint8)
+    assert core.arange(3)[mask].tolist() == [0, 2]
+    x = core.zeros(3)
+    x[mask] = 1
+    assert x.tolist() == [1, 0, 1]
+    assert core.where(mask, 1.0, core.zeros(3)).tolist() == [1, 0, 1]
+
+
+def test_every_operator_is_looked_at() -> None:
+    """The table of operators was found."""
+    assert len(operators()) > 500
