@@ -54,7 +54,7 @@ Tensor SavedTensor::unpack_result(Node* node) const {
 
 void SavedTensor::fail(Node* node) const {
     auto at = [](Site site) { return site ? " at " + describe(site) : std::string(); };
-    std::string writer = describe(tensor_.impl()->storage()->writer());
+    std::string writer = describe(tensor_.impl()->writer());
     throw_runtime(
         "backward(): a tensor of shape %s that %s needs was changed in place after it was saved\n"
         "saved:   version %u%s\n"

@@ -146,9 +146,6 @@ struct Call<R(A...)> {
 
 /// Called before the first write of an in-place or out= operator, after its checks.
 /// `op`, a string constant, is for errors about a tensor that was saved before.
-inline void begin_write(const char* op, const Tensor& t) {
-    t.impl()->storage()->bump_version();
-    t.impl()->storage()->set_writer(current_site(op));
-}
+inline void begin_write(const char* op, const Tensor& t) { t.impl()->count_write(current_site(op)); }
 
 }  // namespace rushlight

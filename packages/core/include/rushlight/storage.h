@@ -22,6 +22,25 @@ enum class StorageKind : uint8_t {
 /// How a storage gives its memory back. `context` is whatever the maker needs; null functions do nothing.
 using ReleaseFn = void (*)(void* context, void* data, size_t nbytes);
 
+/// Counts the writes of what a tensor obtained by `.data` shares memory with, for that tensor and its views alone:
+/// Note [Versions].
+class VersionCounter : public RefCounted {
+  public:
+    explicit VersionCounter(uint32_t value) : value_(value) {}
+    static void destroy(VersionCounter* counter) { delete counter; }
+
+    uint32_t value() const { return value_.load(std::memory_order_relaxed); }
+    void bump(Site site) {
+        value_.fetch_add(1, std::memory_order_relaxed);
+        writer_.store(site, std::memory_order_relaxed);
+    }
+    Site writer() const { return writer_.load(std::memory_order_relaxed); }
+
+  private:
+    std::atomic<uint32_t> value_;
+    std::atomic<Site> writer_{0};
+};
+
 class RL_API Storage : public RefCounted {
   public:
     /// Fresh memory of the device, not initialised. Meta storages have a size and no memory.
@@ -40,7 +59,7 @@ class RL_API Storage : public RefCounted {
     bool read_only() const { return read_only_; }
     void set_read_only() { read_only_ = true; }
 
-    /// Counts the writes; shared by all tensors over this memory.
+    /// Counts the writes through all tensors over this memory that have no counter of their own: Note [Versions].
     uint32_t version() const { return version_.load(std::memory_order_relaxed); }
     void bump_version() { version_.fetch_add(1, std::memory_order_relaxed); }
     /// Where it was last written: Note [Sites].

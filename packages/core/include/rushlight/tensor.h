@@ -92,6 +92,22 @@ class RL_API TensorImpl final : public RefCounted {
     Geometry geometry() const;
 
     Storage* storage() const { return storage_; }
+
+    // Note [Versions]
+    // A version says whether memory was written since a gradient's formula saved it. Views, detach() and other aliases share
+    // their storage's count. A tensor obtained by `.data`, or given other memory by `.data =`, has a counter of its own, which
+    // its views share: what is written through it is not seen by what was saved of the tensor it came from, nor the reverse.
+    uint32_t version() const { return versions_ ? versions_->value() : storage_->version(); }
+    /// Where it was last written: Note [Sites].
+    Site writer() const { return versions_ ? versions_->writer() : storage_->writer(); }
+    void count_write(Site site) {
+        if (versions_) [[unlikely]]
+            return versions_->bump(site);
+        storage_->bump_version();
+        storage_->set_writer(site);
+    }
+    /// From now on this tensor, and what is made of it, has a counter of its own.
+    void own_version(uint32_t version);
     /// The first element; null for an empty tensor and on the meta device.
     void* data() const {
         char* base = static_cast<char*>(storage_->data());
@@ -138,6 +154,7 @@ class RL_API TensorImpl final : public RefCounted {
     uint64_t key_ = 0;
     TensorImpl* root_ = nullptr;
     Storage* storage_ = nullptr;
+    VersionCounter* versions_ = nullptr;  // null: the storage's count
     int64_t offset_ = 0;
     int64_t numel_ = 0;
     int64_t* geometry_ = nullptr;  // ndim sizes, then ndim strides
@@ -169,7 +186,7 @@ class RL_API Tensor {
     int64_t size(int64_t d) const;
     bool is_contiguous() const { return impl_->contiguous(); }
     bool is_floating_point() const { return is_floating(dtype()); }
-    uint32_t version() const { return impl_->storage()->version(); }
+    uint32_t version() const { return impl_->version(); }
     template <class T>
     T* data() const {
         return static_cast<T*>(impl_->data());
@@ -228,6 +245,8 @@ RL_API Tensor make_over(Ref<Storage> storage, IntList sizes, IntList strides, in
 RL_API Tensor make_view(const Tensor& base, IntList sizes, IntList strides, int64_t offset);
 /// Shares memory and version but no history: `detach`.
 RL_API Tensor make_alias(const Tensor& base);
+/// Shares memory, but neither version nor history: `.data`.
+RL_API Tensor make_data(const Tensor& base);
 /// A 0-d CPU tensor.
 RL_API Tensor make_scalar(Scalar value, DType dtype);
 

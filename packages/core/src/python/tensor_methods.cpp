@@ -362,7 +362,7 @@ RL_GETTER(get_is_cpu) { return PyBool_FromLong(unwrap(self).device().type == Dev
 RL_GETTER(get_is_cuda) { return PyBool_FromLong(unwrap(self).device().type == DeviceType::CUDA); }
 RL_GETTER(get_is_meta) { return PyBool_FromLong(unwrap(self).device().type == DeviceType::Meta); }
 RL_GETTER(get_data) {
-    RL_PY_TRY return wrap(is_batched(unwrap(self)) ? ops::detach(unwrap(self)) : make_alias(unwrap(self)));
+    RL_PY_TRY return wrap(is_batched(unwrap(self)) ? ops::detach(unwrap(self)) : make_data(unwrap(self)));
     RL_PY_CATCH
 }
 int set_data(PyObject* self, PyObject* value, void*) {
@@ -372,8 +372,10 @@ int set_data(PyObject* self, PyObject* value, void*) {
     require_values("data", unwrap(value));
     TensorImpl* to = unwrap(self).impl();
     TensorImpl* from = unwrap(value).impl();
+    const uint32_t version = to->version();
     to->assign(Ref<Storage>::share(from->storage()), from->sizes(), from->strides(), from->offset(),
                from->dtype());
+    to->own_version(version);
     return 0;
     RL_PY_CATCH_INT
 }

@@ -182,15 +182,23 @@ struct TensorFactory {
         } else {
             impl->key_ |= bit(Flag::DetachedView);
         }
+        share_versions(from, impl);
         Tensor result(Ref<TensorImpl>::adopt(impl));
         impl->set_geometry(sizes.data(), strides.data(), static_cast<int>(sizes.size()));
         return result;
+    }
+    static void share_versions(const TensorImpl* from, TensorImpl* to) {
+        if (!from->versions_) [[likely]]
+            return;
+        from->versions_->retain();
+        to->versions_ = from->versions_;
     }
     static Tensor alias(const Tensor& base) {
         TensorImpl* from = base.impl();
         uint64_t key = from->key_ & ((uint64_t{0xffffff} << 16) | bit(Flag::Inference));
         from->storage_->retain();
         TensorImpl* impl = make(from->storage_, key, from->offset_);
+        share_versions(from, impl);
         Tensor result(Ref<TensorImpl>::adopt(impl));
         impl->set_geometry(from->geometry_, from->geometry_ + from->ndim_, from->ndim_);
         return result;
@@ -255,6 +263,7 @@ void TensorImpl::destroy(TensorImpl* impl) {
     if (impl->grad_ && impl->grad_->drop()) destroy(impl->grad_);
     if (impl->root_ != impl && impl->root_->drop()) destroy(impl->root_);
     if (impl->storage_ && impl->storage_->drop()) Storage::destroy(impl->storage_);
+    if (impl->versions_ && impl->versions_->drop()) VersionCounter::destroy(impl->versions_);
     if (impl->geometry_ != impl->inline_geometry_) delete[] impl->geometry_;
     impl->~TensorImpl();
     Pool::release(impl);
@@ -264,6 +273,12 @@ void TensorImpl::leave_root() {
     TensorImpl* root = root_;
     root_ = this;
     if (root != this && root->drop()) destroy(root);
+}
+
+void TensorImpl::own_version(uint32_t version) {
+    VersionCounter* former = versions_;
+    versions_ = new VersionCounter(version);
+    if (former && former->drop()) VersionCounter::destroy(former);
 }
 
 Geometry TensorImpl::geometry() const {
@@ -346,6 +361,12 @@ Tensor make_view(const Tensor& base, IntList sizes, IntList strides, int64_t off
 }
 
 Tensor make_alias(const Tensor& base) { return TensorFactory::alias(base); }
+
+Tensor make_data(const Tensor& base) {
+    Tensor t = make_alias(base);
+    t.impl()->own_version(0);
+    return t;
+}
 
 Tensor make_scalar(Scalar value, DType dtype) {
     Tensor t = make_tensor({}, dtype);
