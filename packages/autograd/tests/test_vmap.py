@@ -12,7 +12,7 @@ import rushlight_core as core
 from rushlight_autograd.batching import debug_unwrap, slow_path_taken, vmap, warn_of_slow_path
 from rushlight_autograd.transforms import grad, jvp, vjp
 from rushlight_autograd.tree import flatten
-from rushlight_core import Tensor
+from rushlight_core import Tensor, pytree
 from rushlight_core.codegen.model import Op
 
 # Operators that are computed example by example, always or for some arguments. Whoever adds to the list makes vmap of an
@@ -394,3 +394,24 @@ def test_vjp_over_vectors() -> None:
     _, back = vjp(lambda x: x.sin().cumsum(0), X[1])
     rows = vmap(back)(core.eye(3))
     assert core.allclose(rows, core.stack([back(e) for e in core.eye(3)]))
+
+
+def test_registered_containers() -> None:
+    """One registry of containers for all that knows trees."""
+
+    class Pair:
+        def __init__(self, a, b) -> None:
+            self.a, self.b = a, b
+
+    pytree.register_pytree_node(Pair, lambda p: ([p.a, p.b], None), lambda parts, _: Pair(*parts))
+    x = core.arange(6.0).view(2, 3)
+    made = vmap(lambda p: Pair(p.a + p.b, p.a.sum()))(Pair(x, x * 2))
+    assert isinstance(made, Pair)
+    assert core.equal(made.a, x * 3)
+    assert core.equal(made.b, x.sum(1))
+    made = vmap(lambda p: p.a * p.b, in_dims=(Pair(0, None),))(Pair(x, x[0]))
+    assert core.equal(made, x * x[0])
+    slopes = grad(lambda p: (p.a * p.a * p.b).sum())(Pair(x, x))
+    assert core.equal(slopes.b, x * x)
+    with pytest.raises(ValueError, match="in_dims"):
+        vmap(lambda p: p.a, in_dims=([0, 0],))(Pair(x, x))

@@ -18,7 +18,7 @@ from rushlight_autograd._C import (
     _slow_path_taken,
     _unbatch,
 )
-from rushlight_autograd.tree import Tree, broadcast_prefix, flatten
+from rushlight_autograd.tree import TreeSpec, broadcast_prefix, flatten
 from rushlight_core import Tensor, _printing
 
 __all__ = ["debug_unwrap", "slow_path_taken", "vmap", "warn_of_slow_path"]
@@ -117,7 +117,7 @@ def _name(func: Any) -> str:
 
 def _arguments(
     func: Callable[..., Any], in_dims: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[list[Any], Tree, list[int | None], int]:
+) -> tuple[list[Any], TreeSpec, list[int | None], int]:
     """All leaves of (args, kwargs), where their examples lie, and how many there are."""
     who = f"vmap({_name(func)}, in_dims={in_dims})"
     if not isinstance(in_dims, (int, tuple, list)) or isinstance(in_dims, bool):
@@ -161,7 +161,7 @@ def _arguments(
         size = x.shape[d]
     if size < 0:
         raise ValueError(f"{who}: no argument is a Tensor to be batched")
-    return leaves, Tree(tuple, (tree, rest_tree)), dims, size
+    return leaves, TreeSpec(tuple, None, [tree, rest_tree]), dims, size
 
 
 @contextmanager
@@ -177,7 +177,7 @@ def batch_level(size: int, randomness: str = "error", passive: bool = False) -> 
 def _run(
     func: Callable[..., Any],
     leaves: list[Any],
-    tree: Tree,
+    tree: TreeSpec,
     dims: list[int | None],
     size: int,
     out_dims: Any,
@@ -193,10 +193,10 @@ def _run(
     return result_tree.unflatten(rows)
 
 
-def _places(func: Callable[..., Any], out_dims: Any, results: list[Any], tree: Tree) -> list[int | None]:
+def _places(func: Callable[..., Any], out_dims: Any, results: list[Any], tree: TreeSpec) -> list[int | None]:
     who = f"vmap({_name(func)}, out_dims={out_dims})"
     wanted = out_dims
-    if isinstance(out_dims, tuple) and tree.is_leaf and len(out_dims) == 1:
+    if isinstance(out_dims, tuple) and tree.is_leaf() and len(out_dims) == 1:
         (wanted,) = out_dims
     dims = broadcast_prefix(wanted, tree)
     if dims is None:
@@ -219,7 +219,7 @@ def _places(func: Callable[..., Any], out_dims: Any, results: list[Any], tree: T
 def _in_chunks(
     func: Callable[..., Any],
     leaves: list[Any],
-    tree: Tree,
+    tree: TreeSpec,
     dims: list[int | None],
     size: int,
     out_dims: Any,
@@ -238,7 +238,7 @@ def _in_chunks(
         result = _run(func, chunk, tree, dims, length, out_dims, randomness)
         values, result_tree = flatten(result)
         parts.append(values)
-    wanted = out_dims[0] if isinstance(out_dims, tuple) and result_tree.is_leaf else out_dims
+    wanted = out_dims[0] if isinstance(out_dims, tuple) and result_tree.is_leaf() else out_dims
     places = broadcast_prefix(wanted, result_tree) or []
     joined = [
         pieces[0] if d is None else core.cat(pieces, d if d >= 0 else d + pieces[0].dim())

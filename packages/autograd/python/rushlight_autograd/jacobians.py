@@ -18,7 +18,7 @@ from rushlight_autograd.transforms import (
     with_arguments,
     with_aux,
 )
-from rushlight_autograd.tree import Tree, flatten, tree_map
+from rushlight_autograd.tree import TreeSpec, flatten, tree_map
 from rushlight_core import Tensor
 
 __all__ = ["hessian", "jacfwd", "jacrev"]
@@ -129,7 +129,7 @@ def forward_columns(
     leaves: Sequence[Tensor],
     directions: Sequence[Tensor],
     has_aux: bool = False,
-) -> tuple[list[Tensor], Tree, list[Tensor], Any]:
+) -> tuple[list[Tensor], TreeSpec, list[Tensor], Any]:
     """function(leaves) run once in forward mode along many directions: outputs, their container, tangents with the
     directions along dimension 0, and aux."""
     count = directions[0].shape[0]

@@ -21,7 +21,7 @@ from rushlight_autograd._C import (
     _transform_leaf,
 )
 from rushlight_autograd.forward_ad import dual_level, make_dual, unpack_dual
-from rushlight_autograd.tree import Tree, flatten, tree_map
+from rushlight_autograd.tree import TreeSpec, flatten, tree_map
 from rushlight_core import Tensor
 
 __all__ = ["grad", "grad_and_value", "jvp", "linearize", "vjp"]
@@ -110,7 +110,7 @@ def with_arguments(name: str, transform: Any, args: tuple[Any, ...], argnums: An
     return args_list, chosen
 
 
-def tensors_of(name: str, what: str, value: Any) -> tuple[list[Tensor], Tree]:
+def tensors_of(name: str, what: str, value: Any) -> tuple[list[Tensor], TreeSpec]:
     """The leaves of a container that must all be tensors."""
     leaves, tree = flatten(value)
     for leaf in leaves:

@@ -1,4 +1,8 @@
-"""Nested containers as trees: their leaves, and what holds them together."""
+"""Nested containers as trees: their leaves, and what holds them together.
+
+Transforms of functions (`vmap`, `grad`) take and return such containers. `register_pytree_node` makes a class one of them,
+for all that knows trees.
+"""
 
 from __future__ import annotations
 
@@ -126,6 +130,8 @@ def _deque_unflatten(values: Iterable[Any], context: Context) -> deque[Any]:
 
 
 _NAMEDTUPLE: Any = NamedTuple  # stands for every class of named tuples
+_MAPPINGS = (dict, OrderedDict, defaultdict)
+_SEQUENCES = {list, tuple, _NAMEDTUPLE}
 
 # Of classes whose parts have other places than a mapping's keys or a sequence's numbers.
 _WITH_KEYS: dict[Any, Callable[[Any], tuple[list[tuple[Any, Any]], Context]]] = {}
@@ -207,9 +213,31 @@ class TreeSpec:
         """The container with these leaves."""
         return tree_unflatten(leaves, self)
 
+    def __str__(self) -> str:
+        """As Python writes the container, with a star for each leaf."""
+        if self.is_leaf():
+            return "*"
+        parts = [str(child) for child in self.children_specs]
+        if self.type in _MAPPINGS:
+            keys = self.context[1] if self.type is defaultdict else self.context
+            return "{" + ", ".join(f"{k!r}: {part}" for k, part in zip(keys, parts, strict=True)) + "}"
+        inner = ", ".join(parts)
+        if self.type in (tuple, _NAMEDTUPLE):
+            return f"({inner}{',' * (len(parts) == 1)})"
+        return f"[{inner}]" if self.type is list else f"{self.type.__name__}({inner})"
+
+    def __repr__(self) -> str:
+        if self.is_leaf():
+            return "*"
+        name = "NamedTuple" if self.type is _NAMEDTUPLE else self.type.__name__
+        return f"TreeSpec({name}, {self.context}, [{', '.join(map(repr, self.children_specs))}])"
+
 
 class LeafSpec(TreeSpec):
     """The shape of what is no container."""
+
+    __repr__ = TreeSpec.__repr__
+    __str__ = TreeSpec.__str__
 
     def __init__(self) -> None:
         super().__init__(None, None, [])
@@ -337,6 +365,31 @@ def _up_to(spec: TreeSpec, tree: PyTree) -> list[Any]:
     return [
         leaf for child, part in zip(spec.children_specs, parts, strict=True) for leaf in _up_to(child, part)
     ]
+
+
+def broadcast_prefix(prefix: PyTree, spec: TreeSpec) -> list[Any] | None:
+    """A value for each leaf of a container of shape `spec`, from one that ends earlier: its leaf counts for all below.
+    A list may stand for a tuple. None where the shapes do not agree."""
+    kind = _get_node_type(prefix)
+    if kind not in SUPPORTED_NODES:
+        return [prefix] * spec.num_leaves
+    parts = SUPPORTED_NODES[kind].flatten_fn(prefix)[0]
+    if spec.is_leaf() or len(parts) != spec.num_children:
+        return None
+    if isinstance(prefix, dict):  # entries belong together by their keys
+        keys = spec.context[1] if spec.type is defaultdict else spec.context
+        if spec.type not in _MAPPINGS or set(keys) != set(prefix):
+            return None
+        parts = [prefix[key] for key in keys]
+    elif kind is not spec.type and not {kind, spec.type} <= _SEQUENCES:
+        return None
+    values: list[Any] = []
+    for part, child in zip(parts, spec.children_specs, strict=True):
+        below = broadcast_prefix(part, child)
+        if below is None:
+            return None
+        values += below
+    return values
 
 
 def tree_map_(
