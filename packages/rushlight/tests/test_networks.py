@@ -276,3 +276,22 @@ def test_an_error_names_the_module() -> None:
     with pytest.raises(IndexError) as error:
         text(rushlight.tensor([[GPT.vocabulary]]))
     assert any("tokens" in note for note in error.value.__notes__)
+
+
+@pytest.mark.parametrize("p", [1.5, 2.0, 3.0])
+def test_windows_of_zeros_have_a_gradient_of_zero(p: float) -> None:
+    for pool, shape in (
+        (rushlight.nn.functional.lp_pool1d, (1, 4)),
+        (rushlight.nn.functional.lp_pool2d, (1, 4, 4)),
+        (rushlight.nn.functional.lp_pool3d, (1, 4, 4, 4)),
+    ):
+        x = rushlight.zeros(shape)
+        x[..., 2:] = 1.0
+        x.requires_grad_()
+        pool(x, p, 2).sum().backward()
+        assert rushlight.isfinite(x.grad).all()
+        assert not x.grad[..., :2].any()
+        _, tangent = rushlight.func.jvp(
+            lambda x, pool=pool: pool(x, p, 2), (x.detach(),), (rushlight.ones(shape),)
+        )
+        assert rushlight.isfinite(tangent).all()

@@ -20,6 +20,12 @@ template <class T>
     else return __builtin_nearbyint(x);
 }
 
+template <class T>
+[[gnu::always_inline]] inline T remainder_of(T x, T span) {
+    if constexpr (sizeof(T) == 4) return __builtin_fmodf(x, span);
+    else return __builtin_fmod(x, span);
+}
+
 // Along one dimension, up to four elements of the input and their weights.
 template <class T>
 struct Taps {
@@ -35,11 +41,12 @@ template <class T>
         const T low = align ? T(0) : T(-0.5), span = align ? size - 1 : size;
         T away = x - low;
         away = away < 0 ? -away : away;
-        const T turns = span > 0 ? floor_of(away / span) : T(0), rest = away - turns * span;
+        const T turns = span > 0 ? floor_of(away / span) : T(0);
+        const T rest = away < span ? away : remainder_of(away, span);
         const bool even = floor_of(turns * T(0.5)) * 2 == turns;
         x = span > 0 ? (even ? rest + low : low + span - rest) : T(0);
     }
-    x = x < 0 ? T(0) : x;
+    x = x > 0 ? x : T(0);  // NaN counts as the first place
     return x > size - 1 ? size - 1 : x;
 }
 
@@ -66,7 +73,8 @@ void find_taps(Taps<T>& taps, const T* grid, int64_t n, int dims, int64_t length
     auto put = [&](int k, int64_t j, T at, T weight) {
         const bool inside = at >= 0 && at < size;
         taps.index[k][j] = inside ? static_cast<int32_t>(at) : 0;
-        taps.weight[k][j] = inside ? weight : T(0);
+        taps.weight[k][j] =
+            inside || weight != weight ? weight : T(0);  // NaN where a place has no neighbours
     };
     if (s.mode == kGridNearest) {
         for (int64_t j = 0; j < n; ++j) put(0, j, nearest_of(padded(place(j), size, padding, align)), T(1));

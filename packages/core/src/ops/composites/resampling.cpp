@@ -1,4 +1,6 @@
 // Images read at any places.
+#include <limits>
+
 #include "bodies/resampling.h"
 #include "ops/views.h"
 #include "ops/watched.h"
@@ -12,9 +14,13 @@
 #include "rushlight/ops/eq.h"
 #include "rushlight/ops/expand.h"
 #include "rushlight/ops/floor.h"
+#include "rushlight/ops/fmod.h"
 #include "rushlight/ops/gather.h"
 #include "rushlight/ops/ge.h"
+#include "rushlight/ops/isnan.h"
 #include "rushlight/ops/logical_and.h"
+#include "rushlight/ops/logical_not.h"
+#include "rushlight/ops/logical_or.h"
 #include "rushlight/ops/lt.h"
 #include "rushlight/ops/mul.h"
 #include "rushlight/ops/remainder.h"
@@ -51,12 +57,13 @@ Tensor padded(Tensor x, int64_t size, int64_t padding, bool align) {
         } else {
             x = ops::abs(plus(x, -low));
             Tensor turns = ops::floor(ops::div(ops::detach(x), Scalar(span)));
-            Tensor rest = ops::sub(x, times(turns, span));
+            Tensor rest = ops::fmod(x, Scalar(span));
             x = ops::where(ops::eq(ops::remainder(turns, Scalar(2)), Scalar(0)), plus(rest, low),
                            minus(low + span, rest));
         }
     }
-    return ops::clamp(x, Scalar(0), Scalar(size - 1));
+    // NaN counts as the first place.
+    return ops::clamp(ops::where(ops::isnan(x), Scalar(0), x), Scalar(0), Scalar(size - 1));
 }
 
 // Keys' kernel with a = -0.75.
@@ -77,7 +84,8 @@ std::vector<Tap> taps_of(Tensor x, int64_t size, int64_t mode, int64_t padding, 
     x = padded(x, size, padding, align);
     if (mode == kNearest) {
         // The weight is one, and its gradient zero.
-        return {{ops::round(ops::detach(x)), plus(times(ops::sign(x), 0), 1)}};
+        return {{ops::round(ops::detach(x)),
+                 plus(times(ops::where(ops::isnan(x), Scalar(0), ops::sign(x)), 0), 1)}};
     }
     Tensor low = ops::floor(ops::detach(x));
     return {{low, ops::sub(plus(low, 1), x)}, {plus(low, 1), ops::sub(x, low)}};
@@ -125,6 +133,7 @@ Tensor grid_sampler(const Tensor& input, const Tensor& grid, int64_t mode, int64
                   wide[] = {batch, channels, places};
     Tensor flat = ops::reshape(input, flat_shape);
     std::vector<Tap> corners;
+    Tensor nowhere;
     int64_t step = 1;
     for (int64_t d = 0; d < dims; ++d) {
         const int64_t size = input.size(-1 - d);
@@ -136,9 +145,12 @@ Tensor grid_sampler(const Tensor& input, const Tensor& grid, int64_t mode, int64
         for (const Tap& tap : taps_of(x, size, mode, padding, align)) {
             Tensor inside = ops::logical_and(ops::ge(tap.at, Scalar(0)), ops::lt(tap.at, Scalar(size)));
             Tensor weight = ops::where(inside, tap.weight, Scalar(0));
-            Tensor at = ops::mul(
-                ops::_to_copy(ops::clamp(ops::detach(tap.at), Scalar(0), Scalar(size - 1)), DType::Int64),
-                Scalar(step));
+            // A place that is NaN or infinite has no neighbours: what is read there is NaN.
+            Tensor lost = ops::logical_and(ops::isnan(ops::detach(tap.weight)), ops::logical_not(inside));
+            nowhere = nowhere.defined() ? ops::logical_or(nowhere, lost) : lost;
+            Tensor at =
+                ops::mul(ops::_to_copy(ops::where(inside, ops::detach(tap.at), Scalar(0)), DType::Int64),
+                         Scalar(step));
             if (d == 0) corners.push_back({at, weight});
             for (const Tap& c : before) corners.push_back({ops::add(c.at, at), ops::mul(c.weight, weight)});
         }
@@ -150,6 +162,7 @@ Tensor grid_sampler(const Tensor& input, const Tensor& grid, int64_t mode, int64
         Tensor part = ops::mul(ops::gather(flat, 2, index), ops::unsqueeze(c.weight, 1));
         result = result.defined() ? ops::add(result, part) : part;
     }
+    result = ops::where(ops::unsqueeze(nowhere, 1), Scalar(std::numeric_limits<double>::quiet_NaN()), result);
     std::vector<int64_t> shape{batch, channels};
     shape.insert(shape.end(), grid.sizes().begin() + 1, grid.sizes().end() - 1);
     return ops::reshape(result, shape);

@@ -105,8 +105,9 @@ def _lp_pool(
 ) -> Tensor:
     kernel = tuple_of(dims, kernel_size)
     mean = _MEANS[dims](input.pow(norm_type), kernel, stride, 0, ceil_mode)
-    total = mean.sign() * mean.abs() * math.prod(kernel)
-    return total.pow(1.0 / norm_type)
+    total = mean * math.prod(kernel)
+    empty = total == 0  # where the root has no slope, zero is taken
+    return total.masked_fill(empty, 1.0).pow(1.0 / norm_type).masked_fill(empty, 0.0)
 
 
 def lp_pool1d(
