@@ -1,5 +1,7 @@
 #include "formula.h"
 
+#include <algorithm>
+
 #include "rushlight/ops/_to_copy.h"
 #include "rushlight/ops/clone.h"
 #include "rushlight/ops/conj.h"
@@ -109,12 +111,23 @@ std::vector<Tensor> conjugated(bool conjugate, std::vector<Tensor> shares) {
     return shares;
 }
 
-Tensor expand_to(const Tensor& tangent, const Tensor& result) {
-    if (!tangent.defined()) return tangent;
-    Tensor t = tangent;
-    if (!std::equal(t.sizes().begin(), t.sizes().end(), result.sizes().begin(), result.sizes().end()))
-        t = ops::expand(t, result.sizes());
-    return t.dtype() == result.dtype() ? t : ops::_to_copy(t, result.dtype(), std::nullopt);
+// Whether nobody else sees the tensor's memory, and each element has its own.
+static bool owns_memory(const Tensor& t) {
+    if (t.impl()->use_count() > 1) return false;
+    const TensorImpl* impl = physical(t).impl();
+    if (!impl->has(Flag::Dense)) return false;
+    const uint32_t users = impl->storage()->use_count();
+    if (is_batched(t)) return users == 2;  // its value and itself
+    return users == 1 || (users == 2 && impl->is_view() && impl->root()->use_count() == 1);
+}
+
+void give_tangent(const Tensor& result, Tensor tangent) {
+    if (!tangent.defined() || !is_differentiable(result.dtype())) return set_tangent(result, Tensor());
+    if (!std::ranges::equal(tangent.sizes(), result.sizes())) tangent = ops::expand(tangent, result.sizes());
+    const bool view = result.impl()->is_view() || result.impl()->has(Flag::DetachedView);
+    if (tangent.dtype() != result.dtype()) tangent = ops::_to_copy(tangent, result.dtype(), std::nullopt);
+    else if (!view && !owns_memory(tangent)) tangent = ops::clone(tangent, "contiguous");
+    set_tangent(result, std::move(tangent));
 }
 
 Tensor tangent_or_zeros(const Tensor& t) {
@@ -142,6 +155,7 @@ Tensor tangent_to_write(const Tensor& t) {
 }
 
 void write_tangent(const Tensor& t, const Tensor& value) {
+    if (!is_differentiable(t.dtype())) return;
     if (value.defined()) {
         ops::copy_(tangent_to_write(t), value, false);
     } else if (Tensor own = tangent(t); own.defined()) {

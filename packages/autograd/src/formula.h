@@ -198,13 +198,15 @@ template <class... T>
 void accumulate(Tensor* totals, const std::tuple<T...>& shares) {
     std::apply([&](const auto&... share) { (add_tangent(*totals++, share), ...); }, shares);
 }
-Tensor expand_to(const Tensor& tangent, const Tensor& result);
+/// Attaches the tangent of a result. Unless the result is a view, the tangent gets memory of its own, since in-place operators
+/// write to it: a rule may have returned an argument's tangent, or a view of one.
+void give_tangent(const Tensor& result, Tensor tangent);
 Tensor tangent_or_zeros(const Tensor& t);
 inline Tensor tangent_or_zeros(const TensorOrScalar& t) { return tangent_or_zeros(t.tensor()); }
 std::vector<Tensor> tangent_or_zeros(TensorList list);
 /// The tangent of a tensor that is about to be written: a view's is a view of its root's, so that all see what is written.
 Tensor tangent_to_write(const Tensor& t);
-/// Writes it; an undefined value is zeros.
+/// Writes it; an undefined value is zeros. Tensors of integers and bools have none: nothing happens.
 void write_tangent(const Tensor& t, const Tensor& value);
 void set_tangents(const std::vector<Tensor>& results, const std::vector<Tensor>& tangents);
 

@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <mutex>
 
 #include "formula.h"
@@ -10,6 +11,7 @@
 #include "rushlight/autograd/engine.h"
 #include "rushlight/ops/as_strided.h"
 #include "rushlight/ops/copy_.h"
+#include "rushlight/ops/zeros_like.h"
 #include "rushlight/value.h"
 #include "view_node.h"
 
@@ -22,7 +24,30 @@ bool any_needs_grad(const Value& v) {
     return false;
 }
 
+// What an in-place operator wrote depends on no value as far as derivatives go.
+class Overwritten final : public Node {
+  public:
+    RL_NODE_MEMORY
+    explicit Overwritten(const char* op) : Node(op, 1, 1) { never_used_up(); }
+    void apply(std::span<Tensor> grads, std::span<Tensor> out) override {
+        if (grads[0].defined()) out[0] = ops::zeros_like(grads[0]);
+    }
+    void release_saved() override {}
+};
+
+void record_overwritten(const Operator& op, StageMask rest, Stack& stack) {
+    const Tensor target = *stack.front().as<Tensor>();
+    check_inplace(op.name, target);
+    if (!needs_grad(target)) return op.boxed(op, rest, stack);
+    Edge edge = recorded_edge(target);
+    op.boxed(op, rest, stack);
+    auto node = Ref<Node>::adopt(new Overwritten(op.name));
+    node->edges()[0] = std::move(edge);
+    rebase_history(target, node);
+}
+
 void record_unknown(const Operator& op, StageMask rest, Stack& stack) {
+    if (op.form == Form::InPlace) return record_overwritten(op, rest, stack);
     bool required = false;
     for (const Value& v : stack) required |= any_needs_grad(v);
     if (!required) return op.boxed(op, rest, stack);
@@ -46,9 +71,14 @@ Level level_of(const Value& v) {
 }
 
 void forward_unknown(const Operator& op, StageMask rest, Stack& stack) {
-    for (const Value& v : stack)
-        if (level_of(v)) fail_no_jvp(op.name);
-    op.boxed(op, rest, stack);
+    Level level = 0;
+    for (const Value& v : stack) level = std::max(level, level_of(v));
+    if (!level) return op.boxed(op, rest, stack);
+    if (op.form != Form::InPlace) fail_no_jvp(op.name);
+    const Tensor target = *stack.front().as<Tensor>();
+    AtLevel at(level);
+    op.boxed(op, at.rest(rest | bit(Stage::Dual)), stack);
+    f::write_tangent(target, Tensor());
 }
 
 }  // namespace
@@ -89,14 +119,13 @@ Tensor as_strided_autograd(const Operator& op, StageMask mask, const Tensor& inp
     return result;
 }
 
-// The tangent in the order of the input's memory, so that the same strides see the same of it.
-Tensor tangent_in_memory(const char* op, const Tensor& input) {
-    Tensor given = tangent(input);
-    if (std::equal(input.strides().begin(), input.strides().end(), given.strides().begin())) return given;
-    RL_CHECK(input.impl()->has(Flag::Dense), throw_not_implemented,
-             "%s: forward mode needs an input without gaps", op);
-    Tensor laid_out = make_like(input, given.dtype());
-    return ops::copy_(laid_out, given, false);
+// The tangent of `input` as `view`, which is made of the input's memory, sees it; `offset` is counted from the input's first
+// element. Where the tangent is laid out as the input is, the same strides see it; else it is laid out so first.
+Tensor strided_tangent(const Tensor& given, const Window& window, IntList size, IntList stride,
+                       int64_t offset) {
+    if (window.seen_alike(given))
+        return ops::as_strided(given, size, stride, given.impl()->offset() + offset);
+    return window.part(window.filled(given));
 }
 
 // Forward mode of as_strided: the tangent, laid out as the input is.
@@ -107,9 +136,8 @@ Tensor as_strided_dual(const Operator& op, StageMask mask, const Tensor& input, 
     if (!level) return C::next(op, mask & ~bit(Stage::Dual), input, size, stride, storage_offset);
     AtLevel at(level);
     Tensor result = C::next(op, at.rest(mask), input, size, stride, storage_offset);
-    const Tensor given = tangent_in_memory(op.name, input);
-    const int64_t offset = storage_offset.value_or(input.impl()->offset()) - input.impl()->offset();
-    set_tangent(result, ops::as_strided(given, size, stride, given.impl()->offset() + offset));
+    const int64_t offset = result.impl()->offset() - input.impl()->offset();
+    set_tangent(result, strided_tangent(tangent(input), Window(input, result), size, stride, offset));
     return result;
 }
 
@@ -120,9 +148,9 @@ Tensor as_strided_inplace_autograd(const Operator& op, StageMask mask, const Ten
     const StageMask rest = mask & ~bit(Stage::Autograd);
     check_inplace("as_strided_", input);
     if (!needs_grad(input)) return C::next(op, rest, input, size, stride, storage_offset);
-    if (input.impl()->is_view()) {
+    if (follows_root(input)) {
         C::next(op, rest, input, size, stride, storage_offset);
-        if (Meta* m = meta_or_null(input.impl())) m->grad_fn = nullptr;  // Note [Stale views]
+        forget_history(input);
         return input;
     }
     const Tensor before = make_alias(input);
@@ -130,7 +158,7 @@ Tensor as_strided_inplace_autograd(const Operator& op, StageMask mask, const Ten
     C::next(op, rest, input, size, stride, storage_offset);
     auto node = Ref<Node>::adopt(new ViewOfRoot(before, input));
     node->edges()[0] = std::move(edge);
-    rebase_history(input, node);
+    rebase_geometry(input, node, 0);
     return input;
 }
 Tensor as_strided_inplace_dual(const Operator& op, StageMask mask, const Tensor& input, IntList size,
@@ -139,11 +167,10 @@ Tensor as_strided_inplace_dual(const Operator& op, StageMask mask, const Tensor&
     const Level level = innermost_level(input);
     if (!level) return C::next(op, mask & ~bit(Stage::Dual), input, size, stride, storage_offset);
     AtLevel at(level);
-    const int64_t former = input.impl()->offset();
-    const Tensor given = tangent_in_memory(op.name, input);
+    const Tensor before = make_alias(input), given = tangent(input);
     C::next(op, at.rest(mask), input, size, stride, storage_offset);
-    const int64_t offset = given.impl()->offset() + input.impl()->offset() - former;
-    set_tangent(input, ops::as_strided(given, size, stride, offset));
+    const int64_t offset = input.impl()->offset() - before.impl()->offset();
+    set_tangent(input, strided_tangent(given, Window(before, input), size, stride, offset));
     return input;
 }
 
@@ -183,7 +210,9 @@ Tensor copy_dual(const Operator& op, StageMask mask, const Tensor& input, const 
 
 }  // namespace
 
-void fail_no_jvp(const char* op) {
+void fail_no_jvp(const char* op, const char* argument) {
+    RL_CHECK(!argument, throw_not_implemented, "%s: the derivative with respect to %s is not implemented", op,
+             argument);
     throw_not_implemented("%s: forward-mode differentiation is not implemented for this operator", op);
 }
 

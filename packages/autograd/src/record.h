@@ -21,15 +21,25 @@ inline std::vector<Edge> edges_of(TensorList list) {
 void set_histories(const std::vector<Tensor>& results, const Ref<Node>& node,
                    std::vector<SavedShape>& shapes);
 
-/// Operators without a formula. When one of their arguments requires grad, an out= form raises, and the results of any
-/// other get a node that raises when a gradient arrives. One boxed fallback serves all.
+/// Operators without a formula. When one of their arguments requires grad, an out= form raises, and the results of a functional
+/// form get a node that raises when a gradient arrives. In-place forms write truth values: their gradient and tangent are zero.
+/// One boxed fallback serves all.
 struct Unrecorded {
     const char* name;
     uint64_t hash;
 };
 void install_unrecorded(const Unrecorded* list);
 
-[[noreturn]] void fail_no_jvp(const char* op);
+/// NotImplementedError: no forward mode, of the operator or in one of its arguments.
+[[noreturn]] void fail_no_jvp(const char* op, const char* argument = nullptr);
+
+// Of views taken in place (t_, unsqueeze_), which change a tensor's geometry and nobody's values.
+/// Whether `t` is a view that reads its history from its root: then it reads it in the new geometry, once it forgets what
+/// it has read.
+bool follows_root(const Tensor& t);
+void forget_history(const Tensor& t);
+/// Else the view is one more operator in the tensor's own history.
+void rebase_geometry(const Tensor& t, const Ref<Node>& node, uint32_t index);
 
 /// Generated: installs every stage function.
 void install_all();

@@ -70,6 +70,7 @@ thread_local Level current_level = 0;
 bool levels_nest() { return open_levels.load(std::memory_order_relaxed) > 1; }
 
 Level innermost_level(const Tensor& t) {
+    if (!is_differentiable(t.dtype())) return 0;  // also as a view of a dual tensor's memory
     const Level limit = current_level ? current_level : ~Level{0};
     const Meta* m = meta_or_null(t.impl());
     Level found = m && m->tangent ? m->tangent->innermost(limit) : 0;
@@ -110,7 +111,7 @@ void leave_forward_mode(Level level) {
 }
 
 Tensor tangent(const Tensor& t, Level level) {
-    if (!t.defined() || !level) return {};
+    if (!t.defined() || !level || !is_differentiable(t.dtype())) return {};
     const Meta* m = meta_or_null(t.impl());
     if (m && m->tangent)
         if (const Tensor& own = m->tangent->at(level); own.defined()) return own;
@@ -130,6 +131,7 @@ Tensor tangent(const Tensor& t, Level level) {
 }
 
 void set_tangent(const Tensor& t, Tensor tangent, Level level) {
+    if (!is_differentiable(t.dtype())) return;  // integers and bools have no tangents
     const Meta* m = meta_or_null(t.impl());
     if (!tangent.defined() && !(m && m->tangent)) return;
     const std::shared_ptr<Tangent>& place = tangents_of(t.impl());

@@ -4,6 +4,7 @@
 
 #include "growth.h"
 #include "history.h"
+#include "record.h"
 #include "rushlight/mutex.h"
 #include "view_node.h"
 
@@ -116,11 +117,24 @@ bool is_stale(const TensorImpl* view) {
     return {m.grad_fn, m.index};
 }
 
+// Note [Views taken in place]
+// t_() and its kin change a tensor's geometry and nobody's values. A view that reads its history from its root reads it in the
+// new geometry from then on; the operator itself leaves no node, and the root's history stays what it is. Any other tensor
+// gets a node for the operator.
+
+}  // namespace
+
+bool follows_root(const Tensor& t) {
+    const TensorImpl* impl = t.impl();
+    return impl->is_view() && (impl->root()->own_stages() & bit(Stage::Autograd));
+}
+
+namespace {
+
 // Null for a leaf.
 inline Edge history_of(const Tensor& t) {
     TensorImpl* impl = t.impl();
-    const bool follows = impl->is_view() && (impl->root()->own_stages() & bit(Stage::Autograd));
-    if (follows) return history_of_view(t);
+    if (follows_root(t)) return history_of_view(t);
     if (!impl->has(Flag::NonLeaf)) return {};
     const Meta* m = meta_or_null(impl);
     if (!m) return {};
@@ -128,6 +142,17 @@ inline Edge history_of(const Tensor& t) {
 }
 
 }  // namespace
+
+void forget_history(const Tensor& t) {
+    Ref<Node> former;  // which ends outside of the lock
+    std::lock_guard lock(view_mutex());
+    if (Meta* m = meta_or_null(t.impl())) m->grad_fn.swap(former);
+}
+
+void rebase_geometry(const Tensor& t, const Ref<Node>& node, uint32_t index) {
+    if (t.impl()->is_view()) set_history(t, node, index);
+    else rebase_history(t, node, index);
+}
 
 Ref<Node> grad_fn(const Tensor& t) { return t.requires_grad() ? history_of(t).node : nullptr; }
 

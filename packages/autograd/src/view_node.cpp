@@ -4,9 +4,12 @@
 
 #include "rushlight/ops/add.h"
 #include "rushlight/ops/as_strided.h"
+#include "rushlight/ops/clamp_min.h"
 #include "rushlight/ops/clone.h"
 #include "rushlight/ops/copy_.h"
+#include "rushlight/ops/div.h"
 #include "rushlight/ops/new_zeros.h"
+#include "rushlight/ops/ones_like.h"
 #include "rushlight/ops/select.h"
 #include "rushlight/ops/view_as_complex.h"
 #include "rushlight/ops/zero_.h"
@@ -45,6 +48,20 @@ void add_windows(const Tensor& view, const Tensor& grad) {
         add_windows(ops::select(view, slice, i), ops::select(grad, slice, i));
 }
 
+// One past the last element; 0 where there is none.
+int64_t reach(const Geometry& g) {
+    if (std::find(g.sizes.begin(), g.sizes.end(), 0) != g.sizes.end()) return 0;
+    int64_t last = g.offset;
+    for (size_t d = 0; d < g.sizes.size(); ++d) last += (g.sizes[d] - 1) * g.strides[d];
+    return last + 1;
+}
+
+// Puts values where `view` sees them; adds up those that share an element.
+void put(const Tensor& view, const Tensor& values, const Geometry& g) {
+    if (overlaps_itself(g)) add_windows(view, values);
+    else ops::copy_(view, values, false);
+}
+
 // Complex numbers as pairs of real ones.
 void make_real(Geometry& g) {
     for (int64_t& stride : g.strides) stride *= 2;
@@ -61,27 +78,48 @@ Window::Window(const Tensor& r, const Tensor& v) : root_(r.impl()->geometry()), 
         view_complex_ = !root_complex_;
         make_real(root_complex_ ? root_ : view_);
     }
-    view_.offset -= root_.offset;
-    root_.offset = 0;
+    const int64_t first = std::min(view_.offset, root_.offset);  // a view may begin before its root does
+    view_.offset -= first;
+    root_.offset -= first;
 }
 
-bool Window::view_overlaps_itself() const { return overlaps_itself(view_); }
+bool Window::seen_alike(const Tensor& t) const {
+    return !root_complex_ && !view_complex_ && std::ranges::equal(t.strides(), root_.strides) &&
+           root_.offset == 0 && reach(view_) <= reach(root_);
+}
 
 Tensor Window::fresh(const Tensor& grad) const {
-    int64_t extent = 1;
-    for (const Geometry* g : {&root_, &view_}) {
-        if (std::find(g->sizes.begin(), g->sizes.end(), 0) != g->sizes.end()) continue;  // reaches nothing
-        int64_t last = g->offset;
-        for (size_t d = 0; d < g->sizes.size(); ++d)
-            last += std::max<int64_t>(g->sizes[d] - 1, 0) * g->strides[d];
-        extent = std::max(extent, last + 1);
-    }
+    const int64_t extent = std::max({int64_t{1}, reach(root_), reach(view_)});
     const DType dtype = root_complex_ || view_complex_ ? real_dtype(grad.dtype()) : grad.dtype();
     // Of each example, where gradients are batched.
     if (is_batched(grad)) return ops::new_zeros(grad, IntList(&extent, 1), dtype);
     Tensor flat = make_tensor(IntList(&extent, 1), dtype, grad.device());
     ops::zero_(flat);
     return flat;
+}
+
+// How many of the root's elements share each element of that memory, at least 1; undefined where none share any.
+Tensor Window::shares(const Tensor& flat) const {
+    if (!overlaps_itself(root_)) return {};
+    const Tensor numbers = make_tensor(flat.sizes(), real_dtype(flat.dtype()), flat.device());
+    ops::zero_(numbers);
+    const Tensor all = seen(numbers, root_, false);
+    add_windows(all, ops::ones_like(all));
+    return ops::clamp_min(numbers, Scalar(1));
+}
+
+Tensor Window::filled(const Tensor& values) const {
+    Tensor flat = fresh(values);
+    put(whole(flat), values, root_);
+    const Tensor count = shares(flat);
+    return count.defined() ? ops::div(flat, count) : flat;
+}
+
+Tensor Window::gathered(const Tensor& grad) const {
+    Tensor flat = fresh(grad);
+    put(part(flat), grad, view_);
+    const Tensor count = shares(flat);
+    return count.defined() ? ops::div(flat, count) : flat;
 }
 
 Tensor Window::seen(const Tensor& flat, const Geometry& g, bool as_complex) {
@@ -92,13 +130,7 @@ Tensor Window::seen(const Tensor& flat, const Geometry& g, bool as_complex) {
 void ViewOfRoot::apply(std::span<Tensor> grads, std::span<Tensor> out) {
     const Tensor& grad = grads[0];
     if (!grad.defined()) return;
-    Tensor flat = window_.fresh(grad);
-    if (!window_.view_overlaps_itself()) {
-        ops::copy_(window_.part(flat), grad, false);
-    } else {
-        add_windows(window_.part(flat), grad);
-    }
-    out[0] = window_.whole(flat);
+    out[0] = window_.whole(window_.gathered(grad));
 }
 
 WriteThroughView::WriteThroughView(const Tensor& root, const Tensor& view, Ref<Node> write, uint32_t index)

@@ -5,20 +5,27 @@
 
 namespace rushlight::autograd {
 
-/// The shape, strides and place of a root and of one of its views, relative to the root's first element. Where one of them is
+/// The shape, strides and place of a root and of one of its views, relative to the first element of either. Where one of them is
 /// complex and the other real, both are kept as real numbers.
 class Window {
   public:
     Window(const Tensor& root, const Tensor& view);
     /// Zeros in memory that has room for the root and the view, to hold a gradient of either.
     Tensor fresh(const Tensor& grad) const;
+    /// That memory with `values`, which have the root's shape; the mean of those that share an element.
+    Tensor filled(const Tensor& values) const;
+    /// That memory with `grad`, which has the view's shape; the sum of those that share an element, divided by the number of
+    /// the root's elements that share it.
+    Tensor gathered(const Tensor& grad) const;
     /// That memory as the root's gradient, and as the view's.
     Tensor whole(const Tensor& flat) const { return seen(flat, root_, root_complex_); }
     Tensor part(const Tensor& flat) const { return seen(flat, view_, view_complex_); }
-    bool view_overlaps_itself() const;
+    /// Whether `t` has the root's strides, and the view reads nothing before or behind the root's elements.
+    bool seen_alike(const Tensor& t) const;
 
   private:
     static Tensor seen(const Tensor& flat, const Geometry& g, bool as_complex);
+    Tensor shares(const Tensor& flat) const;
 
     Geometry root_, view_;
     bool root_complex_ = false, view_complex_ = false;  // it alone

@@ -4,9 +4,12 @@
       grad:                            # argument, or several separated by commas (then the formula gives a tuple)
         input: grad * other
         other: grad * input
-      jvp: pointwise                   # or linear, constant (overwrites its argument), {argument: formula}
+      jvp: pointwise                   # or linear, constant (overwrites its argument), view (in place), {argument: formula}
+      constant: [index]                # arguments without a gradient: integers, bools, shapes, thresholds
+      not_differentiable: [weight]     # arguments whose derivative is refused: NotImplementedError where it is asked for
 
-Gradients of pointwise operators are reduced to the argument's shape and dtype by the generator.
+Every tensor argument has a formula or stands in one of the two lists. Gradients of pointwise operators are reduced to the
+argument's shape and dtype by the generator.
 
 Note [Complex gradients]
 The gradient of a real loss for z = x + iy is dL/dx + i dL/dy. For a holomorphic f that is the conjugate of f' times the
@@ -25,17 +28,25 @@ from .formulas import Formula, FormulaError
 from .loader import EntryError, load_entries
 from .model import Op
 
-_KEYS = {"op", "grad", "jvp", "holomorphic"}
+_KEYS = {"op", "grad", "jvp", "holomorphic", "constant", "not_differentiable"}
 
 
 @dataclass(frozen=True)
 class Derivative:
     op: Op
     grads: dict[tuple[str, ...], Formula]  # arguments -> formula
-    jvp: str | dict[str, Formula]  # "pointwise", "linear", "constant", "" (none) or argument -> formula
+    jvp: (
+        str | dict[str, Formula]
+    )  # "pointwise", "linear", "constant", "view", "" (none) or argument -> formula
     source: Path
     line: int
     holomorphic: bool = True
+    not_differentiable: tuple[str, ...] = ()  # their formulas in `grads` raise
+
+    @property
+    def wanted(self) -> tuple[str, ...]:
+        """Arguments that have a gradient."""
+        return tuple(n for names in self.grads for n in names if n not in self.not_differentiable)
 
     @property
     def complex_values(self) -> set[str]:
@@ -87,20 +98,47 @@ def load_derivatives(folder: Path, ops: list[Op]) -> list[Derivative]:
                     if n not in tensors:
                         raise fail(f"grad of {n!r}, which is no tensor argument")
                 grads[names] = Formula.parse(text)
+            refused = _names(entry, "not_differentiable")
+            _check_complete(op, [n for names in grads for n in names], refused, _names(entry, "constant"))
+            for n in refused:
+                grads[(n,)] = Formula.parse(f'_no_gradient(grad, "{op.base.lstrip("_")}", "{n}")')
             jvp = entry.get("jvp", {"pointwise": "pointwise", "view": "linear"}.get(op.kind, ""))
             if isinstance(jvp, dict):
                 jvp.pop("__line__", None)
                 jvp = {k: Formula.parse(v) for k, v in jvp.items()}
-                for names, formula in grads.items():
+                for names in grads:
                     for n in names:
-                        if n not in jvp and formula.text != "None":
+                        if n not in jvp and n not in refused:
                             raise fail(f"jvp lacks {n!r}: its tangent would be lost")
-            elif jvp not in ("pointwise", "linear", "constant", ""):
-                raise fail(f"jvp must be pointwise, linear, constant or formulas, not {jvp!r}")
+            elif jvp not in ("pointwise", "linear", "constant", "view", ""):
+                raise fail(f"jvp must be pointwise, linear, constant, view or formulas, not {jvp!r}")
         except FormulaError as error:
             raise fail(str(error)) from None
         holomorphic = entry.get("holomorphic", True)
         if not isinstance(holomorphic, bool):
             raise fail(f"holomorphic must be true or false, not {holomorphic!r}")
-        result[name] = Derivative(op, grads, jvp, path, line, holomorphic)
+        result[name] = Derivative(op, grads, jvp, path, line, holomorphic, refused)
     return list(result.values())
+
+
+def _names(entry: dict[str, object], key: str) -> tuple[str, ...]:
+    names = entry.get(key, [])
+    if not isinstance(names, list):
+        raise FormulaError(f"{key} must be a list of arguments, not {names!r}")
+    return tuple(str(n) for n in names)
+
+
+def _check_complete(op: Op, given: list[str], refused: tuple[str, ...], constant: tuple[str, ...]) -> None:
+    """Each tensor argument has a formula or is declared to have none, once."""
+    said = [*given, *refused, *constant]
+    for n in said:
+        if n not in [a.name for a in op.tensors]:
+            raise FormulaError(f"{n!r} is no tensor argument")
+        if said.count(n) > 1:
+            raise FormulaError(f"{n!r} is named twice among grad, constant and not_differentiable")
+    for a in op.tensors:
+        if a.name not in said:
+            raise FormulaError(
+                f"the tensor argument {a.name!r} has no gradient: give its formula, or name it in `constant` "
+                "(integers, bools, what only gives a shape or a threshold) or in `not_differentiable`"
+            )

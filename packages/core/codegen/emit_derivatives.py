@@ -13,6 +13,8 @@ from .writer import GENERATED, shards
 
 SHARD = 24
 
+_BY_HAND = ("as_strided_",)  # stage functions in record.cpp
+
 _STORED = {  # of arguments that are no tensors: field type, and how it is passed on
     "int[]": ("std::vector<int64_t>", "{}.assign({}.begin(), {}.end())"),
     "int[]?": ("std::optional<std::vector<int64_t>>", "f::store({}, {})"),
@@ -69,14 +71,23 @@ def _install(names: list[str], known: dict[str, Derivative], ops: list[Op]) -> s
                 continue
             if not any(a.type.is_tensor for a in form.schema.arguments):
                 continue
+            if form.kind == "InPlace" and op.name not in _BY_HAND:
+                raise EntryError(f"{op.source}:{op.line}: {op.name}: an in-place operator needs a formula")
             lines.append(f'    {{"{form.name}", {form.hash:#x}ULL}},')
+    lines += ["    {nullptr, 0}};", "", "// In-place operators that write truth values."]
+    lines.append("static const Unrecorded overwriting[] = {")
+    for op in ops:
+        for form in op.forms():
+            if form.kind == "InPlace" and op.result == "Bool":
+                lines.append(f'    {{"{form.name}", {form.hash:#x}ULL}},')
     lines += [
         "    {nullptr, 0}};",
         "",
         "void install_all() {",
         *(f"    install_{name}();" for name in names),
     ]
-    lines += ["    install_unrecorded(unrecorded);", "}", "", "}  // namespace rushlight::autograd", ""]
+    lines += ["    install_unrecorded(unrecorded);", "    install_unrecorded(overwriting);", "}", ""]
+    lines += ["}  // namespace rushlight::autograd", ""]
     return "\n".join(lines)
 
 
@@ -304,6 +315,15 @@ class _Emitter:
         if inplace:
             lines.append(f'    check_inplace("{form.name}", {cpp_name(schema.arguments[0].name)});')
         lines.append(f"    if (!({self._needed()})) return {call}::next(op, stages{comma}{given});")
+        if self.d.jvp == "view":
+            first = cpp_name(schema.arguments[0].name)
+            lines += [
+                f"    if (follows_root({first})) {{",
+                f"        auto made = {call}::next(op, stages{comma}{given});",
+                f"        forget_history({first});",
+                "        return made;",
+                "    }",
+            ]
         lines += self._make_node(form)
         for use, formulas in self._saved_uses().items():
             if self._kind_of(use.name) in ("tensor", "param"):
@@ -425,9 +445,10 @@ class _Emitter:
         for i, result in enumerate(results):
             if self.multi:
                 lines.append(f"if ({result}.defined()) node->result_shapes[{i}].save({result});")
-            lines.append(
-                f"rebase_history({result}, owner, {i});" if inplace else f"set_history({result}, owner, {i});"
-            )
+            place = "rebase_history" if inplace else "set_history"
+            if self.d.jvp == "view":
+                place = "rebase_geometry"
+            lines.append(f"{place}({result}, owner, {i});")
         for use in self._saved_uses():
             if self._kind_of(use.name) == "result":
                 index = self._result_index(use.name)
@@ -471,13 +492,19 @@ class _Emitter:
                 "    return made;",
                 "}",
             ]
+        refused = [
+            f'    if (tangent({cpp_name(n)}).defined()) fail_no_jvp("{self.op.name}", "{n}");'
+            for n in self.d.not_differentiable
+        ]
+        if jvp == "view":
+            return [*lines, *self._forward_view(form, call, given)]
         rules = self._pointwise_rules() if jvp == "pointwise" else jvp
         if not rules or any(self.args[name].type.name.endswith("[]") for name in rules if jvp != "linear"):
             return [*lines, f'    fail_no_jvp("{self.op.name}");', "}"]
         aux = self._aux_of_rules(form, rules)
         if aux and form.kind != "Aux":
             return [*self._forward(aux), *self._forward_by_aux(form, aux)]
-        lines.append("    AtLevel at(level);")
+        lines += ["    AtLevel at(level);", *refused]
         if isinstance(rules, dict) and self._reads_what_it_writes(form, rules):
             self.headers.add("rushlight/ops/clone.h")
             lines += [
@@ -491,6 +518,20 @@ class _Emitter:
             assert isinstance(rules, dict)
             lines += [f"    {line}" for line in self._by_rules(form, rules, bool(aux))]
         return [*lines, "    return made;", "}"]
+
+    def _forward_view(self, form: Form, call: str, given: str) -> list[str]:
+        """Of a view taken in place: the tangent, as it was before, seen in the same way."""
+        first, *others = [cpp_name(a.name) for a in form.schema.arguments]
+        view = cpp_name(self.op.base.removesuffix("_"))
+        self.headers.add(f"rushlight/ops/{view}.h")
+        return [
+            "    AtLevel at(level);",
+            f"    Tensor before = tangent({first});",
+            f"    auto made = {call}::next(op, at.rest(stages), {given});",
+            f"    set_tangent({first}, ops::{view}({', '.join(['before', *others])}));",
+            "    return made;",
+            "}",
+        ]
 
     def _forward_by_aux(self, form: Form, aux: Form) -> list[str]:
         """The stage function of Dual where a rule reads auxiliary results: those of the form that makes them."""
@@ -544,7 +585,7 @@ class _Emitter:
         for i in range(count):
             result = f"std::get<{i}>(made)" if count > 1 or with_aux else "made"
             unwanted = f"if ({result}.defined()) " if count > 1 else ""
-            lines.append(f"{unwanted}set_tangent({result}, f::expand_to(totals[{i}], {result}));")
+            lines.append(f"{unwanted}f::give_tangent({result}, std::move(totals[{i}]));")
         return lines
 
     def _forward_inplace(self, form: Form) -> list[str]:
@@ -565,7 +606,7 @@ class _Emitter:
     def _linear(self, form: Form) -> list[str]:
         """The operator itself, applied to tangents."""
         parts = []
-        linear_in = {cpp_name(name) for names in self.d.grads for name in names}
+        linear_in = {cpp_name(name) for name in self.d.wanted}
         for i, a in enumerate(form.schema.arguments):
             name = cpp_name(a.name)
             if form.kind == "InPlace" and i == 0:
@@ -576,12 +617,16 @@ class _Emitter:
                 parts.append(name)  # indices, say
         value = f"ops::{form.function}({', '.join(parts)})"
         if form.kind == "InPlace":
-            return [f"{value};"]
-        target = "f::set_tangents" if self.list_result or self.multi else "set_tangent"
+            return [f"if (is_differentiable({cpp_name(form.schema.arguments[0].name)}.dtype())) {value};"]
+        target = "f::set_tangents" if self.list_result or self.multi else "f::give_tangent"
         return [f"{target}(made, {value});"]
 
     def _pointwise_rules(self) -> dict[str, Formula]:
-        return {name: formula for names, formula in self.d.grads.items() for name in names if len(names) == 1}
+        return {
+            names[0]: formula
+            for names, formula in self.d.grads.items()
+            if len(names) == 1 and names[0] in self.d.wanted
+        }
 
     def _name_in_forward(self, use: Use, several: bool) -> str:
         if use.name in ("grad", "tangent"):

@@ -39,6 +39,11 @@ def _dual(name: str, i: int, output: Any, tangent: Any, level: int) -> Any:
             f"{name}: jvp returned {type(tangent).__name__} as tangent of output {i}, which is {type(output).__name__}\n"
             "hint: return a Tensor for a Tensor, and None for anything else"
         )
+    if not (output.is_floating_point() or output.is_complex()):
+        raise RuntimeError(
+            f"{name}: jvp returned a tangent of output {i}, which is {output.dtype}\n"
+            "hint: return None: integers and bools have no tangents"
+        )
     if tangent.shape != output.shape or tangent.dtype != output.dtype:
         raise RuntimeError(
             f"{name}: jvp returned a tangent of shape {tuple(tangent.shape)} and {tangent.dtype} for output {i}, which has "

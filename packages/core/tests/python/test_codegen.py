@@ -201,8 +201,12 @@ def test_the_command_line(tmp_path: Path) -> None:
         ("- op: nothing\n  grad:\n    input: grad\n", r"wrong\.yaml:1: nothing: core has no such operator"),
         ("- op: add\n  grad:\n    alpha: grad\n", r"wrong\.yaml:1: add: grad of 'alpha', which is no tensor"),
         ("- op: add\n  grad:\n    input: grad +\n", r"wrong\.yaml:1: add: 'grad \+'"),
-        ("- op: mm\n  grad:\n    input: mm(grad, t(mat2))\n  jvp: {}\n", r"jvp lacks 'input': its tangent would be lost"),
-        ("- op: add\n  grad: {input: grad}\n- op: add\n  grad: {input: grad}\n", "stands in .* already"),
+        ("- op: exp\n  grad:\n    input: grad * result\n  jvp: {}\n", r"jvp lacks 'input': its tangent would be lost"),
+        ("- op: exp\n  grad: {input: grad}\n- op: exp\n  grad: {input: grad}\n", "stands in .* already"),
+        ("- op: add\n  grad: {input: grad}\n", r"wrong\.yaml:1: add: the tensor argument 'other' has no gradient"),
+        ("- op: add\n  grad: {input: grad}\n  constant: [alpha, other]\n", "'alpha' is no tensor argument"),
+        ("- op: add\n  grad: {input: grad}\n  constant: other\n", "constant must be a list of arguments"),
+        ("- op: exp\n  grad: {input: grad}\n  not_differentiable: [input]\n", "'input' is named twice"),
     ],
 )  # fmt: skip
 def test_an_entry_that_is_wrong(ops: list[Op], tmp_path: Path, text: str, says: str) -> None:

@@ -120,7 +120,7 @@ class AtLevel {
 RL_API Tensor tangent(const Tensor& t, Level level);
 inline Tensor tangent(const Tensor& t) { return tangent(t, detail::current_level); }
 inline Tensor tangent(const TensorOrScalar& t) { return t.is_tensor() ? tangent(t.tensor()) : Tensor(); }
-/// Attaches a tangent (undefined: takes it off).
+/// Attaches a tangent (undefined: takes it off). Tensors of integers and bools have none: nothing happens.
 RL_API void set_tangent(const Tensor& t, Tensor tangent, Level level);
 inline void set_tangent(const Tensor& t, Tensor tangent) {
     set_tangent(t, std::move(tangent), detail::current_level);

@@ -3,13 +3,16 @@
 #include "ops/watched.h"
 #include "rushlight/ops/_cross_entropy.h"
 #include "rushlight/ops/_cross_entropy_backward.h"
+#include "rushlight/ops/_to_copy.h"
 #include "rushlight/ops/add.h"
 #include "rushlight/ops/div.h"
 #include "rushlight/ops/eq.h"
 #include "rushlight/ops/expand.h"
 #include "rushlight/ops/full_like.h"
+#include "rushlight/ops/index_add.h"
 #include "rushlight/ops/log_softmax.h"
 #include "rushlight/ops/mul.h"
+#include "rushlight/ops/ne.h"
 #include "rushlight/ops/neg.h"
 #include "rushlight/ops/nll_loss.h"
 #include "rushlight/ops/nll_loss_backward.h"
@@ -20,6 +23,7 @@
 #include "rushlight/ops/to.h"
 #include "rushlight/ops/unsqueeze.h"
 #include "rushlight/ops/where.h"
+#include "rushlight/ops/zeros_like.h"
 
 namespace rushlight::composites {
 namespace {
@@ -101,9 +105,24 @@ Tensor cross_entropy_loss(const Tensor& input, const Tensor& target, const Tenso
     if (input.dim() == 1 && target.dim() == 1 && target.numel() == 1)  // the class of a single sample
         return cross_entropy_loss(input, ops::reshape(target, {}), weight, reduction, ignore_index,
                                   label_smoothing);
-    if (watched_forward(input, weight))
+    if (watched_forward(input) || watched(weight))
         return spelled_out(input, target, weight, reduction, ignore_index, label_smoothing);
     return ops::_cross_entropy(input, target, weight, reduction, ignore_index, label_smoothing);
+}
+
+// The loss of a place is w n, with n its loss under weight 1; the mean is sum w n / sum w.
+Tensor _class_weight_gradient(const Tensor& grad, const Tensor& input, const Tensor& target,
+                              const Tensor& weight, const Tensor& result, int64_t reduction,
+                              int64_t ignore_index) {
+    Tensor share = ops::nll_loss(input, target, Tensor(), kNone, ignore_index);
+    if (reduction == kMean)
+        share = ops::div(ops::sub(share, result), place_weights(input, target, weight, kSum, ignore_index));
+    const Tensor counts = ops::ne(target, Scalar(ignore_index));
+    share = ops::where(counts, ops::mul(share, grad), Scalar(0));
+    if (share.dtype() != weight.dtype()) share = ops::_to_copy(share, weight.dtype());
+    return ops::index_add(ops::zeros_like(weight), 0,
+                          ops::reshape(ops::where(counts, target, Scalar(0)), kInts<-1>),
+                          ops::reshape(share, kInts<-1>));
 }
 
 // With p = softmax(input), w the weight of a place's class and W the sum of all weights, the gradient at a place is
@@ -135,7 +154,9 @@ Tensor cross_entropy_backward(const Tensor& grad, const Tensor& input, const Ten
     Tensor pull =
         ops::mul(ops::softmax(input, dim, std::nullopt), ops::unsqueeze(ops::mul(share, mass), dim));
     Tensor result = ops::add(pull, hits);
-    return even.defined() ? ops::sub(result, even) : result;
+    if (even.defined()) result = ops::sub(result, even);
+    // The sum of the weights is kept in float32 for smaller dtypes.
+    return result.dtype() == input.dtype() ? result : ops::_to_copy(result, input.dtype());
 }
 
 }  // namespace rushlight::composites

@@ -1,25 +1,34 @@
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
 #include "bodies/reduction.h"
+#include "ops/views.h"
 #include "rushlight/ops/_norm2.h"
+#include "rushlight/ops/_p_norm.h"
 #include "rushlight/ops/_to_copy.h"
 #include "rushlight/ops/abs.h"
 #include "rushlight/ops/add.h"
 #include "rushlight/ops/amax.h"
 #include "rushlight/ops/amin.h"
 #include "rushlight/ops/detach.h"
+#include "rushlight/ops/div.h"
+#include "rushlight/ops/eq.h"
 #include "rushlight/ops/exp.h"
 #include "rushlight/ops/hash_tensor.h"
 #include "rushlight/ops/isinf.h"
 #include "rushlight/ops/linalg_matrix_norm.h"
 #include "rushlight/ops/log.h"
+#include "rushlight/ops/logical_or.h"
 #include "rushlight/ops/maximum.h"
 #include "rushlight/ops/mean.h"
 #include "rushlight/ops/minimum.h"
+#include "rushlight/ops/mul.h"
 #include "rushlight/ops/ne.h"
 #include "rushlight/ops/pow.h"
 #include "rushlight/ops/real.h"
+#include "rushlight/ops/reshape.h"
+#include "rushlight/ops/sgn.h"
 #include "rushlight/ops/squeeze.h"
 #include "rushlight/ops/std.h"
 #include "rushlight/ops/sub.h"
@@ -86,7 +95,29 @@ Tensor norm(const Tensor& input, Scalar p, std::optional<IntList> dim, bool keep
         return power > 0 ? ops::amax(magnitude, along, keepdim) : ops::amin(magnitude, along, keepdim);
     if (power == 0) return ops::sum(ops::ne(input, Scalar(0)), dim, keepdim, computed);
     if (power == 1) return ops::sum(magnitude, dim, keepdim, dtype);
-    return ops::pow(ops::sum(ops::pow(magnitude, p), dim, keepdim, dtype), Scalar(1 / power));
+    return ops::_p_norm(dtype && *dtype != input.dtype() ? ops::_to_copy(input, *dtype) : input, p, dim,
+                        keepdim);
+}
+
+Tensor _p_norm(const Tensor& input, Scalar p, std::optional<IntList> dim, bool keepdim) {
+    return ops::pow(ops::sum(ops::pow(ops::abs(input), p), dim, keepdim), Scalar(1 / p.to<double>()));
+}
+
+// The slope is sgn(x) (|x| / norm)^(p - 1). Where it is infinite or undefined, at a zero for p < 1 and at the norm 0, zero is
+// taken, which is a subgradient.
+Tensor _p_norm_backward(const Tensor& grad, const Tensor& input, Scalar p, std::optional<IntList> dim,
+                        bool keepdim, const Tensor& result) {
+    std::vector<int64_t> kept(input.sizes().begin(), input.sizes().end());
+    if (!dim || dim->empty()) std::fill(kept.begin(), kept.end(), 1);
+    else if (!kept.empty())
+        for (const int64_t d : *dim) kept[static_cast<size_t>(wrap_dim("norm", d, input.dim()))] = 1;
+    auto raised = [&](const Tensor& t) { return keepdim ? t : ops::reshape(t, kept); };
+    const Tensor length = raised(result);
+    const Tensor none = ops::logical_or(ops::eq(input, Scalar(0)), ops::eq(length, Scalar(0)));
+    const Tensor share = ops::div(ops::where(none, Scalar(1), ops::abs(input)),
+                                  ops::where(ops::eq(length, Scalar(0)), Scalar(1), length));
+    const Tensor slope = ops::mul(ops::sgn(input), ops::pow(share, Scalar(p.to<double>() - 1)));
+    return ops::where(none, Scalar(0), ops::mul(raised(grad), slope));
 }
 Tensor norm_name(const Tensor& input, std::optional<std::string_view> name, std::optional<IntList> dim,
                  bool keepdim, std::optional<DType> dtype) {

@@ -353,6 +353,14 @@ class AutogradContract(Contract):
 
         self.gradients(f, leaf(3), leaf(3))
 
+    @pytest.mark.parametrize("name", ["eq_", "logical_and_", "fill_"])
+    def test_what_is_overwritten_has_a_gradient_of_zero(self, name: str) -> None:
+        x = leaf(3)
+        y = x * 2
+        getattr(y[:2], name)(1.0 if name != "logical_and_" else ones(x)[:2])
+        y.backward(ones(y))
+        assert gradient(x).tolist() == [0, 0, 2]
+
     def test_in_place_on_a_view_reaches_the_base(self) -> None:
         def f(x: Tensor, y: Tensor) -> Tensor:
             z = x * 1

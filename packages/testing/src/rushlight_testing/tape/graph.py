@@ -107,6 +107,15 @@ class NotDifferentiable(Node):
         raise RuntimeError(f"backward(): the derivative of '{self.title}' is not implemented")
 
 
+class Overwritten(Node):
+    """Of what writes truth values in place: the gradient is zero."""
+
+    __slots__ = ()
+
+    def apply(self, grads: Gradients) -> Gradients:
+        return [None if grads[0] is None else core.zeros_like(grads[0])]
+
+
 class Saved:
     """A tensor that a node keeps. A result is kept without its history, which would keep the node; it gets it back when it
     is used."""

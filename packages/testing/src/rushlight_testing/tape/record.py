@@ -17,6 +17,7 @@ from rushlight_testing.tape.graph import (
     Gradients,
     Node,
     NotDifferentiable,
+    Overwritten,
     Saved,
     ViewOfRoot,
     check_inplace,
@@ -243,6 +244,14 @@ class Recorder:
         op = form.op
         passes = op.kind == "composite" or not op.differentiable or op.result == "Bool"
         needed = any(t.requires_grad for t in tensors_of(args))
+        if form.kind == "InPlace" and op.result == "Bool":
+            check_inplace(form.name, args[0])
+            if not args[0].requires_grad:
+                return go_on(rest, form.name, *args)
+            node = Overwritten(form.name, [edge_of(args[0])])
+            made = go_on(rest, form.name, *args)
+            rebase_history(made, node)
+            return made
         if not needed or (passes and form.kind != "Out"):
             return go_on(rest, form.name, *args)
         if form.kind == "Out":
