@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from autograd_samples import leaf
 
 import rushlight_core as core
-from rushlight_autograd import gradcheck, gradgradcheck
+from rushlight_autograd import functional, grad, gradcheck, gradgradcheck
 from rushlight_core.codegen.derivatives import load_derivatives
 from rushlight_core.codegen.loader import load_ops
 from rushlight_testing.samples import samples_of
@@ -34,7 +35,6 @@ CONVERSIONS = {
     "short",
     "bool",
 }
-CONSTANT = {"cross_entropy_loss": {"weight"}}  # arguments that are no part of the graph
 WITHOUT |= {
     ("linalg_svd", text) for text in ("t(4, 2)", "t(2, 3, 4)")
 }  # columns that the matrix does not determine
@@ -114,16 +114,12 @@ def _check(op, text, dtype) -> bool:
     forward = derivative is None or bool(derivative.jvp)
     checked = 0
     for sample in samples_of(text, core, dtype):
-        # Only arguments that have a formula: the weights of classes, say, are constants.
-        known = (
-            {name for names, f in derivative.grads.items() if "_no_gradient" not in f.text for name in names}
-            if derivative
-            else None
-        )
+        # Only arguments that have a formula.
+        known = set(derivative.wanted) if derivative else None
         differentiable = [
             x
             for a, x in zip(op.schema.arguments, sample.args, strict=False)
-            if (a.name in known if known is not None else a.name not in CONSTANT.get(op.base, ()))
+            if known is None or a.name in known
         ]
         tensors = [x for x in differentiable if isinstance(x, core.Tensor) and x.dtype == wanted]
         tensors += [
@@ -263,3 +259,127 @@ def test_gradcheck_finds_what_does_not_repeat() -> None:
     with pytest.raises(RuntimeError, match="nondet_tol"):
         gradcheck(noisy, [x])
     assert gradcheck(noisy, [x], nondet_tol=1e-10)
+
+
+# --- where functions have kinks ---
+
+
+@pytest.mark.parametrize("p", [0.5, 1.0, 1.5, 2.0, 3.0, float("inf"), -1.0, -float("inf")])
+@pytest.mark.parametrize("values", [[0.0, 0.0, 0.0], [0.0, 3.0, -4.0]])
+def test_norms_have_a_subgradient_at_zero(p: float, values: list[float]) -> None:
+    x = core.tensor(values, dtype=core.float64, requires_grad=True)
+    found = []
+    for length in (
+        core.linalg.vector_norm(x, p),
+        core.norm(x, p),
+        core.dist(x, core.zeros(3, dtype=x.dtype), p),
+        core.pairwise_distance(x, core.zeros(3, dtype=x.dtype), p, 0.0),
+    ):
+        (slope,) = grad(length, x)
+        found.append(slope.tolist())
+        assert slope[0].item() == 0
+        assert core.isfinite(slope).all()
+    assert found == [found[0]] * 4
+    _, tangent = functional.jvp(lambda x: core.linalg.vector_norm(x, p), x.detach(), core.ones_like(x))
+    assert tangent.item() == pytest.approx(sum(found[0]))
+
+
+def test_bounds_that_cross_belong_to_max() -> None:
+    x = core.tensor([-1.0, 0.5, 2.0, 4.0], requires_grad=True)
+    low, high = (core.full((4,), v, requires_grad=True) for v in (3.0, 1.0))
+    core.clamp(x, low, high).sum().backward()
+    assert (x.grad.tolist(), low.grad.tolist(), high.grad.tolist()) == ([0] * 4, [0] * 4, [1] * 4)
+    core.clamp(x, high, low).sum().backward()
+    assert x.grad.tolist() == [0, 0, 1, 0]
+    assert low.grad.tolist() == [0, 0, 0, 1]
+    assert high.grad.tolist() == [2, 2, 1, 1]
+
+
+# --- as_strided ---
+
+
+def test_elements_that_share_memory_count_once() -> None:
+    x = core.ones(3, dtype=core.float64, requires_grad=True)
+
+    def f(x):
+        return x.expand(4, 3).as_strided((2, 2), (0, 0))
+
+    f(x).sum().backward()
+    assert x.grad.tolist() == [4, 0, 0]
+    gradcheck(f, [x], check_forward_ad=True)
+    gradcheck(lambda x: x.as_strided((3, 2), (1, 1)).as_strided((4,), (1,)), [leaf(4)], check_forward_ad=True)
+
+
+def test_what_lies_before_a_tensor_has_no_gradient() -> None:
+    memory = core.arange(6, dtype=core.float64)
+    x = memory[2:].requires_grad_()
+    for offset, expected in ((0, [1, 0, 0, 0]), (3, [0, 1, 2, 1])):
+        assert grad(x.as_strided((2, 2), (1, 1), offset).sum(), x)[0].tolist() == expected
+    _, tangent = functional.jvp(lambda x: x.as_strided((2, 2), (1, 1), 1), x.detach(), x.detach())
+    assert tangent.tolist() == [[0, 2], [2, 3]]
+
+
+# --- arguments without a formula ---
+
+LOSSES = [
+    lambda x, t, w, reduction: core.nll_loss(x, t, w, reduction, 1),
+    lambda x, t, w, reduction: core.cross_entropy_loss(x, t, w, reduction, 1, 0.0),
+    lambda x, t, w, reduction: core.cross_entropy_loss(x, t, w, reduction, 1, 0.1),
+]
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("reduction", [0, 1, 2])
+def test_weights_of_classes_have_gradients(loss, reduction: int) -> None:
+    target = core.tensor([0, 2, 1, 2])
+    gradcheck(lambda x, w: loss(x, target, w, reduction), [leaf(4, 3), leaf(3)], check_forward_ad=True)
+    gradgradcheck(lambda w: loss(leaf(4, 3).detach() * 0 + 0.3, target, w, reduction), [leaf(3)])
+
+
+def test_what_has_no_formula_raises_where_it_is_asked_for() -> None:
+    x, mean, var = leaf(4, 3), leaf(3), leaf(3)
+    y = core.batch_norm(x, None, None, mean, var, False, 0.1, 1e-5, False)
+    assert grad(y.sum(), x, retain_graph=True)[0].shape == x.shape
+    for argument in (mean, var):
+        with pytest.raises(NotImplementedError, match=r"batch_norm.*running_(mean|var)"):
+            grad(y.sum(), argument, retain_graph=True)
+        with pytest.raises(NotImplementedError, match=r"batch_norm.*running_(mean|var)"):
+            functional.jvp(
+                lambda m: core.batch_norm(x.detach(), None, None, m, m.detach(), False, 0.1, 1e-5, False),
+                argument.detach(),
+                core.ones(3, dtype=core.float64),
+            )
+
+
+@pytest.mark.parametrize(
+    "derivative", [d for d in DERIVATIVES if d.not_differentiable], ids=lambda d: d.op.name
+)
+def test_refusals_are_declared(derivative) -> None:
+    for name in derivative.not_differentiable:
+        assert "_no_gradient" in derivative.grads[(name,)].text
+        assert name not in derivative.wanted
+
+
+# --- grid_sampler ---
+
+
+@pytest.mark.parametrize("mode", [0, 1, 2])
+@pytest.mark.parametrize("padding", [0, 1, 2])
+@pytest.mark.parametrize("align", [False, True])
+def test_places_that_are_no_numbers(mode: int, padding: int, align: bool) -> None:
+    """With and without gradients the same: NaN, or the first place where the mode has one."""
+    nan, inf = float("nan"), float("inf")
+    x = core.arange(1, 10, dtype=core.float64).view(1, 1, 3, 3)
+    places = [[nan, 0.0], [0.1, nan], [nan, nan], [inf, 0.0], [-inf, 0.2], [1e30, 0.3], [0.2, -0.3]]
+    grid = core.tensor([[places]], dtype=core.float64)
+    plain = core.grid_sampler(x, grid, mode, padding, align)
+    recorded = core.grid_sampler(
+        x.clone().requires_grad_(), grid.clone().requires_grad_(), mode, padding, align
+    )
+    assert core.allclose(recorded.detach(), plain, equal_nan=True)
+    values = plain.flatten().tolist()
+    if mode == 2 or (mode == 0 and padding == 0):
+        assert all(v != v for v in values[:5])
+    elif mode == 1:
+        assert values[:3] == ([0, 0, 0] if padding == 0 else [4, 2, 1])  # as in PyTorch
+    assert all(v == v for v in values[5:])

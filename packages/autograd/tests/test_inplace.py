@@ -185,3 +185,117 @@ def test_memory_of_what_is_recorded_is_not_exchanged() -> None:
             exchange()
     y.sum().backward()
     assert x.grad.tolist() == [2, 2, 2]
+
+
+# --- views taken in place ---
+
+GEOMETRIES = [
+    ("t_", (), (2, 3)),
+    ("transpose_", (0, 2), (2, 3, 4)),
+    ("swapaxes_", (0, 1), (2, 3)),
+    ("squeeze_", (), (2, 1, 3)),
+    ("squeeze_", (1,), (2, 1, 3)),
+    ("unsqueeze_", (1,), (2, 3)),
+    ("as_strided_", ((2, 2), (1, 2), 1), (2, 3)),
+]
+
+
+@pytest.mark.parametrize(("name", "args", "shape"), GEOMETRIES, ids=lambda v: str(v))
+@pytest.mark.parametrize("written", ["view", "base", "base before", "nothing"])
+def test_a_view_takes_another_geometry_in_place(name: str, args: tuple, shape: tuple, written: str) -> None:
+    """It reads its base's history in the new geometry, whichever of the two is written, and when."""
+    w = leaf(*shape)
+    out_of_place = name.removesuffix("_")
+
+    def f(x, w):
+        base = x * 1
+        view = base[...]
+        if written == "base before":
+            base.mul_(w)
+        getattr(view, name)(*args)
+        if written == "view":
+            view.mul_(getattr(w, out_of_place)(*args))
+        elif written == "base":
+            base.mul_(w)
+        return view * 3, base * base
+
+    both(f, leaf(*shape), w)
+
+
+def test_a_transposed_view_is_written() -> None:
+    x, w = leaf(2, 3), leaf(3, 2)
+    c = x.clone()
+    c[:].t_().mul_(w)
+    c.backward(ones(c))
+    assert core.equal(x.grad, w.detach().t())
+
+
+# --- what writes truth values, or anything else that depends on nothing ---
+
+
+@pytest.mark.parametrize(
+    ("name", "args"),
+    [
+        ("eq_", (1.0,)),
+        ("lt_", (1.0,)),
+        ("logical_and_", (ones(core.zeros(3)),)),
+        ("logical_not_", ()),
+        ("fill_", (2.0,)),
+        ("zero_", ()),
+        ("copy_", (ones(core.zeros(3)),)),
+        ("uniform_", ()),
+        ("geometric_", (0.5,)),
+        ("cauchy_", ()),
+        ("log_normal_", ()),
+    ],
+)
+@pytest.mark.parametrize("on_view", [False, True])
+def test_what_is_overwritten_has_a_gradient_of_zero(name: str, args: tuple, on_view: bool) -> None:
+    x = leaf(3)
+    y = x * 2
+    getattr(y[:2] if on_view else y, name)(
+        *(a[:2] if on_view and isinstance(a, core.Tensor) else a for a in args)
+    )
+    assert y.requires_grad
+    y.backward(ones(y))
+    assert x.grad.tolist() == [0, 0, 2 if on_view else 0]
+
+
+def test_truth_values_are_not_written_to_a_leaf() -> None:
+    with pytest.raises(RuntimeError, match="leaf"):
+        leaf(3).eq_(1)
+
+
+# --- `.data` ---
+
+
+def test_data_has_a_version_of_its_own() -> None:
+    x = core.ones(3)
+    data = x.data
+    data.add_(1)
+    data[0].add_(1)
+    assert (x._version, data._version, data[1:]._version) == (0, 2, 2)
+    x.add_(1)
+    x.detach().add_(1)
+    assert (x._version, data._version) == (2, 2)
+    assert x.tolist() == [5, 4, 4]
+    x.data = core.zeros(2)
+    assert x._version == 2
+    x.add_(1)
+    assert x._version == 3
+
+
+def test_writes_through_data_are_not_seen_by_what_was_saved() -> None:
+    x = leaf(3)
+    y = x * x
+    x.data.mul_(2)
+    y.backward(ones(x))
+    assert core.equal(x.grad, 2 * x.detach())  # with the new values, as in PyTorch
+    y = x * 1
+    z = y * y
+    y.data.detach().add_(1)
+    z.backward(ones(x))
+    z = y * y
+    y.detach().add_(1)
+    with pytest.raises(RuntimeError, match="changed in place"):
+        z.backward(ones(x))

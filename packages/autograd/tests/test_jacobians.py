@@ -310,3 +310,15 @@ def test_gradcheck_of_batches_of_tangents() -> None:
         gradcheck(wrong, [x], check_batched_forward_grad=True)
     with pytest.raises(ValueError, match="needs check_backward_ad=True"):
         gradcheck(wrong, [x], check_batched_grad=True, check_backward_ad=False)
+
+
+@pytest.mark.parametrize("dtype", [core.bfloat16, core.float16, core.float32])
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_jacobians_of_losses_have_the_dtype_of_their_input(dtype, smoothing: float, weighted: bool) -> None:
+    x, target = core.rand(4, 3).to(dtype), core.tensor([0, 2, 1, 2])
+    weight = core.tensor([1.0, 2.0, 0.5]).to(dtype) if weighted else None
+    jacobian = jacrev(lambda x: core.cross_entropy_loss(x, target, weight, 1, -100, smoothing))(x)
+    assert jacobian.dtype == dtype
+    (expected,) = gradient(core.cross_entropy_loss(x.requires_grad_(), target, weight, 1, -100, smoothing), x)
+    assert core.allclose(jacobian.float(), expected.float(), rtol=0.02, atol=1e-3)

@@ -1,0 +1,269 @@
+"""Laws of derivatives that hold for every operator, over the samples of the operators' entries."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rushlight_core as core
+from rushlight_autograd import grad
+from rushlight_autograd.forward_ad import dual_level, make_dual, unpack_dual
+from rushlight_core.codegen.derivatives import load_derivatives
+from rushlight_core.codegen.loader import load_ops
+from rushlight_core.codegen.model import Op
+from rushlight_testing.samples import Sample, samples_of
+
+OPS = load_ops()
+DERIVATIVES = {d.op.name: d for d in load_derivatives(Path(__file__).parents[1] / "derivatives", OPS)}
+CALLED = [
+    op
+    for op in OPS
+    if op.variants & {"function", "method"}
+    and "hidden" not in op.variants
+    and any(a.type.is_tensor for a in op.schema.arguments)
+    and not any(a.write for a in op.schema.arguments[1:])
+]
+Errors = (RuntimeError, TypeError, ValueError, NotImplementedError, IndexError)
+
+
+def function_of(op: Op) -> Any:
+    return getattr(core, op.base, None) if op.base != "repeat" else core.Tensor.repeat
+
+
+def call(op: Op, args: Any, kwargs: Any) -> Any:
+    function = function_of(op)
+    return function(*args, **kwargs) if function else getattr(args[0], op.base)(*args[1:], **kwargs)
+
+
+def samples(op: Op, dtype: str = "float64", most: int = 3) -> list[Sample]:
+    found: list[Sample] = []
+    for sample in op.samples:
+        if "special" not in sample.text:
+            found += samples_of(sample.text, core, dtype)[:2]
+    return found[:most]
+
+
+def is_float(x: Any) -> bool:
+    return isinstance(x, core.Tensor) and (x.is_floating_point() or x.is_complex())
+
+
+def replaced(x: Any, change: Any) -> Any:
+    """Arguments with every tensor replaced by `change(tensor)`."""
+    if isinstance(x, core.Tensor):
+        return change(x)
+    if isinstance(x, (tuple, list)):
+        return type(x)(replaced(y, change) for y in x)
+    if isinstance(x, dict):
+        return {name: replaced(y, change) for name, y in x.items()}
+    return x
+
+
+def tensors_in(x: Any) -> list[Any]:
+    if isinstance(x, core.Tensor):
+        return [x]
+    if isinstance(x, dict):
+        x = list(x.values())
+    return [t for y in x for t in tensors_in(y)] if isinstance(x, (tuple, list)) else []
+
+
+def like(x: Any) -> Any:
+    return (
+        core.tensor([random.uniform(-1, 1) for _ in range(x.numel())], dtype=core.float64)
+        .view(x.shape)
+        .to(x.dtype)
+    )
+
+
+def same(a: Any, b: Any) -> bool:
+    if (a is None) != (b is None):
+        return False
+    return a is None or (a.dtype == b.dtype and core.allclose(a, b, equal_nan=True))
+
+
+# --- in place = out of place ---
+
+IN_PLACE = [op for op in CALLED if "inplace" in op.variants and not op.is_inplace and not op.random]
+# Their functional forms have bools, without any derivative; PyTorch's in-place forms have a gradient of zero.
+OF_TRUTH = {op.name for op in IN_PLACE if op.result == "Bool"}
+
+
+@pytest.mark.parametrize("op", IN_PLACE, ids=lambda op: op.name)
+@pytest.mark.parametrize("on", ["tensor", "view"])
+def test_in_place_is_out_of_place(op: Op, on: str) -> None:
+    """In value, `requires_grad`, gradient and tangent; also where a view is written."""
+
+    def functional(args: Any, kwargs: Any) -> Any:
+        made = call(op, args, kwargs)
+        return made.to(args[0].dtype) if op.name in OF_TRUTH else made
+
+    def in_place(args: Any, kwargs: Any) -> Any:
+        target = args[0] * 1
+        written = target[...] if on == "view" else target
+        function = getattr(core, op.base + "_", None) or getattr(core.Tensor, op.base + "_")
+        made = function(written, *args[1:], **kwargs)
+        assert made is written
+        return target
+
+    checked = 0
+    for sample in samples(op):
+        args, kwargs = sample.args, sample.kwargs
+        if not is_float(args[0]):
+            continue
+        try:
+            value = functional(args, kwargs)
+        except Errors:
+            continue
+        if value.shape != args[0].shape or value.dtype != args[0].dtype:
+            continue
+        checked += 1
+        assert same(in_place(args, kwargs), value)
+        # Gradients.
+        cotangent = like(value)
+        both = []
+        for run in (functional, in_place):
+            leaves = replaced((args, kwargs), lambda t: t.detach().clone().requires_grad_(is_float(t)))
+            out = run(*leaves)
+            wanted = [t for t in tensors_in(leaves) if t.requires_grad]
+            if op.name in OF_TRUTH and run is functional:
+                assert not out.requires_grad
+                both.append([None] * len(wanted))
+                continue
+            assert out.requires_grad
+            both.append(grad(out, wanted, cotangent, allow_unused=True))
+        for leaf, a, b in zip(wanted, *both, strict=True):
+            # Where nothing depends on an argument one form may say so, and the other give zeros.
+            assert same(*(core.zeros_like(leaf) if g is None else g for g in (a, b)))
+        # Tangents.
+        directions = [like(t) if is_float(t) else None for t in tensors_in((args, kwargs))]
+        tangents = []
+        for run in (functional, in_place):
+            with dual_level():
+                given = iter(directions)
+                duals = replaced(
+                    (args, kwargs),
+                    lambda t, given=given: make_dual(t.clone(), d) if (d := next(given)) is not None else t,
+                )
+                try:
+                    tangents.append(unpack_dual(run(*duals)).tangent)
+                except NotImplementedError:
+                    tangents.append(None)
+        a, b = (core.zeros_like(value) if t is None else t for t in tangents)
+        assert same(a, b)
+    if not checked:
+        pytest.skip("no sample of floating-point numbers that keeps shape and dtype")
+
+
+# --- integers and bools ---
+
+
+@pytest.mark.parametrize("op", CALLED, ids=lambda op: op.name)
+def test_integers_carry_no_derivatives(op: Op) -> None:
+    """Neither those that an operator makes of dual numbers that require grad, nor what is made of integers."""
+    checked = 0
+    for sample in [*samples(op), *samples(op, "int64", 2)]:
+        with dual_level():
+
+            def derived(t: Any) -> Any:
+                """The same values, computed from a dual number that requires grad."""
+                if t.dtype == core.bool:
+                    source = t.to(core.float64)
+                else:
+                    source = t.detach().clone() if is_float(t) else t.to(core.float64)
+                dual = make_dual(source.requires_grad_(), core.ones_like(source))
+                return (dual * 1).to(t.dtype)
+
+            args, kwargs = replaced((sample.args, sample.kwargs), derived)
+            integers = [t for t in tensors_in((args, kwargs)) if not is_float(t)]
+            inputs_are_integers = len(integers) == len(tensors_in((args, kwargs)))
+            try:
+                results = tensors_in(call(op, args, kwargs))
+            except Errors:
+                continue
+            checked += 1
+            for t in [*results, *integers]:
+                if not is_float(t) or (inputs_are_integers and t.dtype.is_floating_point):
+                    assert not t.requires_grad, op.name
+                    assert t.grad_fn is None
+                    assert unpack_dual(t).tangent is None
+    if not checked:
+        pytest.skip("no sample that can be called so")
+
+
+def test_integers_of_dual_numbers_stay_integers() -> None:
+    x = core.tensor([1.0, 2.0])
+    with dual_level():
+        dual = make_dual(x, core.ones(2))
+        whole = dual.to(core.int32)
+        assert unpack_dual(whole * x).tangent is None
+        core.reciprocal(whole)
+        whole.scatter_(0, core.tensor([1, 0]), core.tensor([-4, -4], dtype=core.int32))
+        assert whole.tolist() == [-4, -4]
+        assert unpack_dual(whole).tangent is None
+        seen = dual.view(core.int32)
+        seen.add_(0)
+        assert unpack_dual(dual).tangent.tolist() == [1, 1]
+
+
+# --- tangents of their own ---
+
+
+@pytest.mark.parametrize(
+    "op", [op for op in CALLED if op.differentiable and not op.is_inplace], ids=lambda op: op.name
+)
+def test_writing_a_result_leaves_the_arguments_tangents(op: Op) -> None:
+    for sample in samples(op, most=2):
+        with dual_level():
+            duals = replaced(
+                (sample.args, sample.kwargs), lambda t: make_dual(t.clone(), like(t)) if is_float(t) else t
+            )
+            given = [t for t in tensors_in(duals) if is_float(t)]
+            before = [unpack_dual(t).tangent.clone() for t in given]
+            memory = {t.untyped_storage().data_ptr() for t in given}
+            try:
+                results = [t for t in tensors_in(call(op, *duals)) if is_float(t)]
+            except Errors:
+                continue
+            for t in results:
+                if t.untyped_storage().data_ptr() not in memory:
+                    t.mul_(2)
+            for t, tangent in zip(given, before, strict=True):
+                assert core.equal(unpack_dual(t).tangent, tangent)
+
+
+# --- dtypes and shapes of gradients ---
+
+
+@pytest.mark.parametrize(
+    "op", [op for op in CALLED if op.differentiable and not op.is_inplace], ids=lambda op: op.name
+)
+def test_a_gradient_is_like_its_argument(op: Op) -> None:
+    """In dtype and shape, of small floats too; also where many gradients come at once."""
+    for sample in [*samples(op, "bfloat16", 2), *samples(op, "float32", 1)]:
+        leaves = replaced(
+            (sample.args, sample.kwargs), lambda t: t.detach().clone().requires_grad_(is_float(t))
+        )
+        wanted = [t for t in tensors_in(leaves) if t.requires_grad]
+        try:
+            outputs = [t for t in tensors_in(call(op, *leaves)) if t.requires_grad]
+            cotangents = [core.ones_like(t.detach()) for t in outputs]
+            single = grad(outputs, wanted, cotangents, allow_unused=True, retain_graph=True)
+            several = grad(
+                outputs,
+                wanted,
+                [core.stack([t, t * 2]) for t in cotangents],
+                allow_unused=True,
+                is_grads_batched=True,
+            )
+        except Errors:
+            continue
+        for leaf, one, two in zip(wanted, single, several, strict=True):
+            assert (one is None) == (two is None)
+            if one is not None:
+                assert (one.dtype, one.shape) == (leaf.dtype, leaf.shape)
+                assert (two.dtype, two.shape) == (leaf.dtype, (2, *leaf.shape))
+
+
+# --- zeros, ties and the ends of domains ---
