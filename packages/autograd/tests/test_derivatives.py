@@ -229,6 +229,13 @@ def test_differences_of_complex_samples() -> None:
     assert x.grad.tolist() == [-1j, 1j, 0]
 
 
+@pytest.mark.parametrize("size", [1, 5])
+def test_the_gradient_of_a_constant_line(size: int) -> None:
+    x = core.full((2, size), 5.0, requires_grad=True)
+    core.layer_norm(x, (size,)).backward(core.full((2, size), 1.5))
+    assert x.grad.tolist() == [[0.0] * size] * 2
+
+
 def test_gradcheck_finds_a_wrong_formula() -> None:
     from rushlight_autograd import Function, GradcheckError
 

@@ -23,6 +23,7 @@ T inverse_root(T x) {
 
 // --- lines -------------------------------------------------------------------------------------------------
 
+// Elements are centered before they are scaled: those of a constant line become exactly 0.
 template <class T>
 void line_norm(const LineNorm<T>& n) {
     const T size = static_cast<T>(n.size);
@@ -34,19 +35,18 @@ void line_norm(const LineNorm<T>& n) {
             if (n.mean != nullptr) n.mean[r] = mean;
             if (n.rstd != nullptr) n.rstd[r] = rstd;
             T* y = n.out + r * n.size;
-            const T shift = -mean * rstd;
             if (n.weight != nullptr && n.bias != nullptr) {
                 line_map(y, n.size, [&](int64_t i, auto lanes) {
-                    return (load(x + i, lanes) * rstd + shift) * load(n.weight + i, lanes) +
+                    return (load(x + i, lanes) - mean) * rstd * load(n.weight + i, lanes) +
                            load(n.bias + i, lanes);
                 });
             } else if (n.weight != nullptr) {
                 line_map(y, n.size, [&](int64_t i, auto lanes) {
-                    return (load(x + i, lanes) * rstd + shift) * load(n.weight + i, lanes);
+                    return (load(x + i, lanes) - mean) * rstd * load(n.weight + i, lanes);
                 });
             } else {
                 line_map(y, n.size, [&](int64_t i, auto lanes) {
-                    const Vec<T> v = load(x + i, lanes) * rstd + shift;
+                    const Vec<T> v = (load(x + i, lanes) - mean) * rstd;
                     return n.bias == nullptr ? v : v + load(n.bias + i, lanes);
                 });
             }
@@ -59,7 +59,7 @@ template <class T>
 void input_gradient(const LineNormBackward<T>& n, int64_t r) {
     const T* x = n.input + r * n.size;
     const T* dy = n.grad_output + r * n.size;
-    const T rstd = n.rstd[r], shift = n.centered ? -n.mean[r] * rstd : T(0), size = static_cast<T>(n.size);
+    const T rstd = n.rstd[r], mean = n.centered ? n.mean[r] : T(0), size = static_cast<T>(n.size);
     auto direction = [&](int64_t i, auto lanes) {
         const Vec<T> d = load(dy + i, lanes);
         return n.weight == nullptr ? d : d * load(n.weight + i, lanes);
@@ -67,13 +67,11 @@ void input_gradient(const LineNormBackward<T>& n, int64_t r) {
     T sums[2];
     line_sums<T, 2>(n.size, sums, [&](int64_t i, auto lanes, Vec<T>* v) {
         v[0] = direction(i, lanes);
-        v[1] = v[0] * (load(x + i, lanes) * rstd + shift);
+        v[1] = v[0] * ((load(x + i, lanes) - mean) * rstd);
     });
-    // rstd (d - (a + h b)) with h unfolded: one multiplication and one addition less for each element.
-    const T a = n.centered ? sums[0] / size : T(0), b = sums[1] / size;
-    const T slope = -b * rstd * rstd, constant = -(a + shift * b) * rstd;
+    const T a = n.centered ? sums[0] / size : T(0), slope = sums[1] / size * rstd;
     line_map(n.grad_input + r * n.size, n.size, [&](int64_t i, auto lanes) {
-        return direction(i, lanes) * rstd + (load(x + i, lanes) * slope + constant);
+        return (direction(i, lanes) - a - (load(x + i, lanes) - mean) * slope) * rstd;
     });
 }
 
@@ -82,11 +80,11 @@ template <class T>
 void add_parameter_gradients(const LineNormBackward<T>& n, int64_t r, T* weight, T* bias) {
     const T* x = n.input + r * n.size;
     const T* dy = n.grad_output + r * n.size;
-    const T rstd = n.rstd[r], shift = n.centered ? -n.mean[r] * rstd : T(0);
+    const T rstd = n.rstd[r], mean = n.centered ? n.mean[r] : T(0);
     for_each_vector<T>(n.size, [&](int64_t i, auto lanes, int) {
         const Vec<T> d = load(dy + i, lanes);
         if (weight != nullptr) {
-            store(weight + i, load(weight + i, lanes) + d * (load(x + i, lanes) * rstd + shift), lanes);
+            store(weight + i, load(weight + i, lanes) + d * ((load(x + i, lanes) - mean) * rstd), lanes);
         }
         if (bias != nullptr) store(bias + i, load(bias + i, lanes) + d, lanes);
     });

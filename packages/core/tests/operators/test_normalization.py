@@ -1,0 +1,18 @@
+"""Normalisation of lines: what samples cannot show."""
+
+from __future__ import annotations
+
+import pytest
+
+import rushlight_core as core
+
+
+@pytest.mark.parametrize("size", [1, 3, 8, 33])
+@pytest.mark.parametrize("dtype", [core.float32, core.float64])
+def test_constant_lines_become_the_bias(size: int, dtype: core.dtype) -> None:
+    """Exactly, although each line is divided by the root of eps alone."""
+    lines = core.tensor([0.3, 5.3171, -7.75, 1.0], dtype=dtype).unsqueeze(1).expand(4, size)
+    lines = lines if size == 1 else (lines * 4).round()  # whole numbers, so that their mean is exact
+    weight, bias = core.full((size,), 2.0, dtype=dtype), core.arange(float(size), dtype=dtype)
+    assert core.equal(core.layer_norm(lines, (size,), weight, bias), bias.expand(4, size))
+    assert not core.layer_norm(lines, (size,)).any()
