@@ -16,3 +16,12 @@ def test_constant_lines_become_the_bias(size: int, dtype: core.dtype) -> None:
     weight, bias = core.full((size,), 2.0, dtype=dtype), core.arange(float(size), dtype=dtype)
     assert core.equal(core.layer_norm(lines, (size,), weight, bias), bias.expand(4, size))
     assert not core.layer_norm(lines, (size,)).any()
+
+
+def test_root_mean_square_of_complex_numbers() -> None:
+    """The squares themselves are averaged, as in PyTorch, not those of absolute values."""
+    x = core.tensor([3 + 4j, 1 - 2j])
+    expected = x / ((x * x).mean() + 0.5).sqrt()
+    assert core.allclose(core.rms_norm(x, (2,), None, 0.5), expected)
+    with pytest.raises(RuntimeError, match="normalized_shape"):
+        core.rms_norm(x, (3,))
