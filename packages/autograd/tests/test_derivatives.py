@@ -236,6 +236,15 @@ def test_the_gradient_of_a_constant_line(size: int) -> None:
     assert x.grad.tolist() == [[0.0] * size] * 2
 
 
+@pytest.mark.parametrize("name", ["remainder", "fmod"])
+def test_quotients_are_rounded_once(name: str) -> None:
+    """In bfloat16, 250.9 becomes 251: the quotient must not be rounded before it is made whole."""
+    x = core.arange(1.0, 251.0, dtype=core.bfloat16)
+    y = core.full((250,), 1.0078125, dtype=core.bfloat16, requires_grad=True)
+    getattr(core, name)(x, y).sum().backward()
+    assert y.grad.tolist() == (-(x.double() / 1.0078125).floor()).tolist()
+
+
 def test_gradcheck_finds_a_wrong_formula() -> None:
     from rushlight_autograd import Function, GradcheckError
 
