@@ -245,6 +245,17 @@ def test_quotients_are_rounded_once(name: str) -> None:
     assert y.grad.tolist() == (-(x.double() / 1.0078125).floor()).tolist()
 
 
+@pytest.mark.parametrize("uplo", ["L", "U"])
+def test_the_gradient_of_eigenvectors_is_symmetric(uplo: str) -> None:
+    a = core.tensor(
+        [[2.0, 0.3, -1.0], [0.3, 1.0, 0.5], [-1.0, 0.5, -3.0]], dtype=core.float64, requires_grad=True
+    )
+    values, vectors = core.linalg.eigh(a, uplo)
+    (values.sum() + (vectors.abs() * core.arange(9.0).reshape(3, 3)).sum()).backward()
+    assert core.allclose(a.grad, a.grad.mT)
+    assert float(a.grad.abs().max()) > 0.1
+
+
 def test_gradcheck_finds_a_wrong_formula() -> None:
     from rushlight_autograd import Function, GradcheckError
 
