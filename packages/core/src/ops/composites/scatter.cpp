@@ -12,6 +12,7 @@
 #include "rushlight/ops/cat.h"
 #include "rushlight/ops/clone.h"
 #include "rushlight/ops/constant_pad_nd.h"
+#include "rushlight/ops/copy_.h"
 #include "rushlight/ops/detach.h"
 #include "rushlight/ops/div.h"
 #include "rushlight/ops/eq.h"
@@ -20,6 +21,7 @@
 #include "rushlight/ops/full.h"
 #include "rushlight/ops/gather.h"
 #include "rushlight/ops/index_copy_.h"
+#include "rushlight/ops/index_fill.h"
 #include "rushlight/ops/index_fill_.h"
 #include "rushlight/ops/logical_and.h"
 #include "rushlight/ops/lt.h"
@@ -33,6 +35,7 @@
 #include "rushlight/ops/scatter.h"
 #include "rushlight/ops/scatter_add.h"
 #include "rushlight/ops/where.h"
+#include "rushlight/ops/zeros.h"
 #include "rushlight/ops/zeros_like.h"
 
 namespace rushlight::composites {
@@ -130,11 +133,12 @@ Tensor index_fill__tensor(const Tensor& input, int64_t dim, const Tensor& index,
              "index_fill_(value): must be a number or a 0-d tensor, got shape %s",
              to_string(value.sizes()).c_str());
     const int d = wrap_dim("index_fill_", dim, input.dim());
-    const int64_t size = input.dim() ? input.sizes()[d] : 1;
-    std::vector<int64_t> shape = input.shape();
-    if (!shape.empty()) shape[static_cast<size_t>(d)] = index.numel();
-    return ops::index_copy_(input, dim, from_the_front("index_fill_", "index", index, size),
-                            ops::expand(as(value, input.dtype()), shape, false));
+    // Through a mask, so that a slice named twice gets its gradient once.
+    std::vector<int64_t> shape(static_cast<size_t>(input.dim()), 1);
+    if (!shape.empty()) shape[static_cast<size_t>(d)] = input.sizes()[d];
+    const Tensor nowhere = ops::zeros(shape, DType::Bool, input.device());
+    const Tensor mask = ops::index_fill(nowhere, dim, index, Scalar(true));
+    return ops::copy_(input, ops::where(mask, as(value, input.dtype()), input));
 }
 Tensor index_fill_tensor(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& value) {
     return index_fill__tensor(row_major_copy(input), dim, index, value);
