@@ -61,9 +61,11 @@ void integer_power(const TensorOrScalar& input, const TensorOrScalar& exponent) 
              (long long)exponent.scalar().to<int64_t>());
 }
 
-void same_dtype(const Tensor& input, const Tensor& other, double, double, bool) {
+void isclose(const Tensor& input, const Tensor& other, double rtol, double atol, bool) {
     RL_CHECK(input.dtype() == other.dtype(), throw_runtime,
              "isclose(input, other): the dtypes %s and %s differ", name(input.dtype()), name(other.dtype()));
+    RL_CHECK(!(rtol < 0) && !(atol < 0), throw_runtime,
+             "isclose(rtol, atol): must not be negative, got %g and %g", rtol, atol);
 }
 
 void heaviside(const Tensor& input, const Tensor& values) {
