@@ -31,6 +31,13 @@ def test_matrix_exp_of_any_norm(scale: float) -> None:
     np.testing.assert_allclose(q.numpy(), wanted, rtol=0, atol=1e-9)
 
 
+def test_matrix_exp_of_float32_loses_little_by_squaring() -> None:
+    a = rl.randn(20, 5, 5, dtype=rl.float64, generator=rl.Generator().manual_seed(0)) * 4
+    wanted = rl.linalg.matrix_exp(a)
+    apart = (rl.linalg.matrix_exp(a.float()).double() - wanted).abs().amax((1, 2)) / wanted.abs().amax((1, 2))
+    assert float(apart.median()) < 1.2e-6
+
+
 def test_matrix_exp_scales_each_matrix_by_itself() -> None:
     """A large neighbour in the batch changes no bit; what is not finite stays so, alone."""
     small = rl.randn(3, 3)

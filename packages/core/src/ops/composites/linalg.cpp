@@ -247,10 +247,13 @@ Tensor matrix_exp(const Tensor& input) {
     norms = ops::clone(norms, "contiguous");
     Tensor squarings = make_tensor(norms.sizes(), DType::Int64),
            scales = make_tensor(norms.sizes(), DType::Float64);
+    // Sixteen powers reach the dtype's precision for norms below this; each squaring doubles what was rounded.
+    const int reach = real_dtype(input.dtype()) == DType::Float64 ? -1 : 1;
     int64_t most = 0;
     for (int64_t i = 0; i < norms.numel(); ++i) {
         const double norm = norms.data<double>()[i];
-        const int64_t s = std::isfinite(norm) && norm > 0.5 ? std::ilogb(norm) + 2 : 0;
+        const int64_t s =
+            std::isfinite(norm) && norm > std::ldexp(1.0, reach) ? std::ilogb(norm) + 1 - reach : 0;
         squarings.data<int64_t>()[i] = s;
         scales.data<double>()[i] = std::ldexp(1.0, static_cast<int>(-s));
         most = std::max(most, s);
