@@ -11,8 +11,8 @@ void no_bool_tensors(const TensorOrScalar& input, const TensorOrScalar& other, S
 void integer_divisor(const TensorOrScalar& input, const TensorOrScalar& other);
 /// RuntimeError when integers are to be raised to a negative number.
 void integer_power(const TensorOrScalar& input, const TensorOrScalar& exponent);
-/// RuntimeError when the dtypes differ.
-void same_dtype(const Tensor& input, const Tensor& other, double rtol, double atol, bool equal_nan);
+/// RuntimeError when the dtypes differ, or a tolerance is negative.
+void isclose(const Tensor& input, const Tensor& other, double rtol, double atol, bool equal_nan);
 /// RuntimeError when the dtypes differ.
 void heaviside(const Tensor& input, const Tensor& values);
 /// RuntimeError when the width is negative or NaN.

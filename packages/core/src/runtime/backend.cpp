@@ -85,10 +85,10 @@ const Attached& require_attached(DeviceType type) {
     const Attached* found = attached_or_null(type);
     if (!found) {
         std::string device = name(Device{type, -1});
-        throw_runtime(
-            "device %s: no backend is attached\nhint: %s", device.empty() ? "of a plug-in" : device.c_str(),
-            type == DeviceType::CUDA ? "there is no package for CUDA yet; tensors are on the CPU"
-                                     : "load_backend(path) attaches one");
+        throw_runtime("device %s: no backend is attached\nhint: %s",
+                      device.empty() ? "of a plug-in" : device.c_str(),
+                      type == DeviceType::CUDA ? "there is no package for CUDA yet; tensors are on the CPU"
+                                               : "load_backend(path) attaches one");
     }
     return *found;
 }
