@@ -4,7 +4,7 @@ What comes back is a typed error that names the operator and changes nothing, or
 memory that the machine does not have.
 
 The calls are made in processes of their own, which may die. An ordinary run tries a part of them, always the same;
-RUSHLIGHT_BAD_INPUT=all, as under the sanitizers, all of them.
+RUSHLIGHT_BAD_INPUT=all, as every night under the sanitizers, all of them.
 """
 
 from __future__ import annotations

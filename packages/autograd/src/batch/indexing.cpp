@@ -158,8 +158,7 @@ void index_select(Call& c) {
         value = ops::index_select(value, dim + 1, index);
         return c.give(input.dim() == 0 ? ops::reshape(value, std::array<int64_t, 1>{c.size()}) : value);
     }
-    RL_CHECK(input.dim() > 0, throw_not_implemented,
-             "index_select: is not there inside vmap for 0-d tensors");
+    if (input.dim() == 0) return loop(c);
     Tensor numbers = c.lower(index);
     if (index.dim() == 0) numbers = ops::unsqueeze(numbers, 1);
     std::vector<int64_t> view(static_cast<size_t>(input.dim() + 1), 1), sizes = input.shape();
@@ -228,6 +227,7 @@ void put(Call& c) {
 // masked_select(input, mask): by a mask that is the same for all examples.
 void masked_select(Call& c) {
     if (c.is_batched(1)) c.fail_shape_depends_on_values();
+    if (c.rank(0) == 0 && c.rank(1) == 0) return loop(c);
     const std::vector<Tensor> both{c.tensor(0), c.tensor(1)};
     const std::vector<Tensor> alike = ops::broadcast_tensors(both);
     const std::vector<Tensor> at{alike[1]};

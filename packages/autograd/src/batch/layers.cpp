@@ -135,6 +135,7 @@ Tensor likelihood(const Tensor& log_p, const Tensor& target, const Tensor& weigh
 
 // nll_loss(input, target, weight, reduction, ignore_index)
 void nll_loss(Call& c) {
+    if (c.rank(0) == 1 && c.rank(1) == 1) return loop(c);  // one sample, whose class has a dimension
     Tensor weights;
     const Tensor losses = likelihood(c.tensor(0), c.tensor(1), c.tensor(2), c.integer(4), weights);
     c.give_as_is(reduced_loss(losses, weights, c.integer(3)));

@@ -73,24 +73,21 @@ void with_integer(DType dtype, F&& f) {
     }
 }
 
-// Calls body(output, place in the plane) for each window's elements inside the plane, in order.
+// Calls body(place in the plane) for each element of a window that lies inside the plane, in order.
 template <class Body>
 void each_place(const PoolGeometry& g, int64_t at, Body&& body) {
     const int64_t window[] = {at / (g.out[1] * g.out[2]), at / g.out[2] % g.out[1], at % g.out[2]};
-    int64_t start[3];
-    for (int d = 0; d < 3; ++d) start[d] = window[d] * g.stride[d] - g.padding[d];
-    for (int64_t i = 0; i < g.kernel[0] * g.kernel[1] * g.kernel[2]; ++i) {
-        const int64_t step[] = {i / (g.kernel[1] * g.kernel[2]), i / g.kernel[2] % g.kernel[1],
-                                i % g.kernel[2]};
-        int64_t place = 0;
-        bool inside = true;
-        for (int d = 0; d < 3; ++d) {
-            const int64_t here = start[d] + step[d] * g.dilation[d];
-            inside = inside && here >= 0 && here < g.in[d];
-            place = place * g.in[d] + here;
-        }
-        if (inside) body(place);
+    int64_t start[3], from[3], to[3];
+    for (int d = 0; d < 3; ++d) {
+        start[d] = window[d] * g.stride[d] - g.padding[d];
+        from[d] = start[d] < 0 ? (-start[d] - 1) / g.dilation[d] + 1 : 0;
+        to[d] = start[d] < g.in[d] ? std::min(g.kernel[d], (g.in[d] - start[d] - 1) / g.dilation[d] + 1) : 0;
     }
+    for (int64_t i = from[0]; i < to[0]; ++i)
+        for (int64_t j = from[1]; j < to[1]; ++j)
+            for (int64_t k = from[2]; k < to[2]; ++k)
+                body(((start[0] + i * g.dilation[0]) * g.in[1] + start[1] + j * g.dilation[1]) * g.in[2] +
+                     start[2] + k * g.dilation[2]);
 }
 
 // Integers, without vector code: the first of equal elements counts.
@@ -126,7 +123,8 @@ void average_of_integers(const PoolGeometry& g, PoolDivisor divisor, int64_t* ou
         const int64_t by = divisor.override_with     ? divisor.override_with
                            : divisor.include_padding ? all
                                                      : inside;
-        out[o] = by == -1 ? static_cast<int64_t>(-sum) : static_cast<int64_t>(sum) / by;
+        if (by == 0) out[o] = 0;
+        else out[o] = by == -1 ? static_cast<int64_t>(-sum) : static_cast<int64_t>(sum) / by;
     }
 }
 

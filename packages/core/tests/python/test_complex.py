@@ -160,7 +160,7 @@ def test_complex_numbers_do_not_fit_real_tensors() -> None:
         lambda: x.__setitem__(0, 1j),
         lambda: core.full((2,), 1j, dtype=core.int64),
     ):
-        with pytest.raises(RuntimeError, match=r"complex.* does not fit"):
+        with pytest.raises(RuntimeError, match=r"does not fit"):
             write()
     assert x.tolist() == [1, 1, 1]
 

@@ -358,6 +358,10 @@ def pixel_shuffle(x: Array, r: int) -> Array:
 
 def scattered(x: Array, dim: int, index: Array, src: Array, reduce: str, include_self: bool) -> Array:
     """Everything that meets at a place, one after the other."""
+    if x.ndim == 0:
+        return scattered(x.reshape(1), 0, index.reshape(-1), src.reshape(-1), reduce, include_self).reshape(
+            ()
+        )
     met: dict[tuple[int, ...], list[Any]] = {}
     for place in np.ndindex(index.shape):
         to = (*place[: dim % x.ndim], int(index[place]), *place[dim % x.ndim + 1 :])

@@ -53,6 +53,7 @@ def cross_entropy(
         wanted = target * (1 - smoothing) + smoothing / classes
         losses = -np.sum(wanted * weights * scores, axis=axis)
         return losses.sum() / max(losses.size, 1) if reduction == 1 else reduced(losses, reduction)
+    target = target.reshape(()) if x.ndim == 1 else target  # one class may have a dimension
     kept = target != ignore_index
     chosen = np.expand_dims(np.where(kept, target, 0), axis)
     own = np.take_along_axis(np.broadcast_to(weights, x.shape), chosen, axis).squeeze(axis) * kept
@@ -85,7 +86,7 @@ def kl_div(x: Array, target: Array, reduction: int, log_target: bool) -> Any:
 
 
 def cosine_embedding(x1: Array, x2: Array, target: Array, margin: float, reduction: int) -> Any:
-    cosine = np.sum(x1 * x2, -1) / np.sqrt(np.sum(x1 * x1, -1) * np.sum(x2 * x2, -1))
+    cosine = np.sum(x1 * x2, -1) / np.sqrt((np.sum(x1 * x1, -1) + 1e-12) * (np.sum(x2 * x2, -1) + 1e-12))
     return reduced(np.where(target == 1, 1 - cosine, np.maximum(cosine - margin, 0)), reduction)
 
 

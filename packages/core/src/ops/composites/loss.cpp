@@ -136,7 +136,10 @@ Tensor cross_entropy_backward(const Tensor& grad, const Tensor& input, const Ten
     const int64_t dim = class_dim(input);
     Tensor share = reduction == kMean ? ops::div(grad, total_weight) : grad;
     if (reduction != kNone) share = ops::expand(share, target.sizes());
-    Tensor hits = ops::nll_loss_backward(ops::mul(share, 1 - smoothing), target, weight, total_weight,
+    // Shares of smaller dtypes are float32, as the sum of the weights is.
+    const bool same = !weight.defined() || weight.dtype() == share.dtype();
+    const Tensor weights = same ? weight : ops::_to_copy(weight, share.dtype());
+    Tensor hits = ops::nll_loss_backward(ops::mul(share, 1 - smoothing), target, weights, total_weight,
                                          input.sizes(), kNone, ignore_index);
     Tensor mass = ops::mul(place_weights(input, target, weight, kNone, ignore_index), 1 - smoothing);
     Tensor even;

@@ -175,6 +175,7 @@ Tensor scatter_value_reduced(const Tensor& input, int64_t dim, const Tensor& ind
 Tensor _grown(const Tensor& input, IntList sizes) {
     if (std::ranges::equal(input.sizes(), sizes)) return input;
     const auto n = static_cast<size_t>(input.dim());
+    if (sizes.size() != n && input.numel() == 0) return ops::zeros(sizes, input.dtype(), input.device());
     if (sizes.size() != n && input.numel() == 1)
         return _grown(ops::reshape(input, std::vector<int64_t>(sizes.size(), 1)), sizes);
     RL_CHECK(sizes.size() == n, throw_runtime, "_grown(sizes): needs %zu numbers for shape %s, got %s", n,

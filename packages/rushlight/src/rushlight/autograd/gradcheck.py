@@ -1,7 +1,5 @@
 """The check of gradients, by the file that PyTorch has it in; loaded when it is first asked for."""
 
-from rushlight_core import autograd as _package
-
 __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
 
 TYPE_CHECKING = False  # a checker would take every name for one that is there
@@ -9,5 +7,6 @@ if TYPE_CHECKING:
     from rushlight_autograd import GradcheckError, gradcheck, gradgradcheck
 else:
     from rushlight._wrapped import names_of
+    from rushlight_core import autograd as _package
 
     __getattr__ = names_of(_package)

@@ -248,9 +248,9 @@ class Recorder:
             check_inplace(form.name, args[0])
             if not args[0].requires_grad:
                 return go_on(rest, form.name, *args)
-            node = Overwritten(form.name, [edge_of(args[0])])
+            overwritten = Overwritten(form.name, [edge_of(args[0])])
             made = go_on(rest, form.name, *args)
-            rebase_history(made, node)
+            rebase_history(made, overwritten)
             return made
         if not needed or (passes and form.kind != "Out"):
             return go_on(rest, form.name, *args)
