@@ -4,6 +4,7 @@
 
 #include "cpu/contiguous.h"
 #include "cpu/convolution_kernels.h"
+#include "cpu/integers.h"
 #include "cpu/onednn/convolution.h"
 #include "rushlight/error.h"
 
@@ -159,21 +160,6 @@ void backward_weights(KernelContext& ctx, const ConvolutionGeometry& g, const Vi
         });
     }
     if (grad_bias.defined()) channel_sums(ctx, grad_bias, grad_out);
-}
-
-// Calls f with a value of the integer type.
-template <class F>
-void with_integer(DType dtype, F&& f) {
-    switch (dtype) {
-        case DType::UInt8: return f(uint8_t{});
-        case DType::Int8: return f(int8_t{});
-        case DType::Int16: return f(int16_t{});
-        case DType::Int32: return f(int32_t{});
-        case DType::UInt16: return f(uint16_t{});
-        case DType::UInt32: return f(uint32_t{});
-        case DType::UInt64: return f(uint64_t{});
-        default: return f(int64_t{});
-    }
 }
 
 // Integers, whose sums wrap around, tap by tap. `g` is that of the cross-correlation of "many" with the kernel, which gives "few":

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "cpu/contiguous.h"
+#include "cpu/integers.h"
 #include "cpu/pool_kernels.h"
 #include "rushlight/error.h"
 
@@ -57,21 +58,6 @@ PoolGeometry geometry(int dims, const View& in, const View& out, Ints kernel, In
 }
 
 constexpr Ints kOnes{nullptr, 0};
-
-// Calls f with a value of the integer type.
-template <class F>
-void with_integer(DType dtype, F&& f) {
-    switch (dtype) {
-        case DType::UInt8: return f(uint8_t{});
-        case DType::Int8: return f(int8_t{});
-        case DType::Int16: return f(int16_t{});
-        case DType::Int32: return f(int32_t{});
-        case DType::UInt16: return f(uint16_t{});
-        case DType::UInt32: return f(uint32_t{});
-        case DType::UInt64: return f(uint64_t{});
-        default: return f(int64_t{});
-    }
-}
 
 // Calls body(place in the plane) for each element of a window that lies inside the plane, in order.
 template <class Body>
