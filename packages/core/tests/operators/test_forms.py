@@ -33,8 +33,6 @@ NO_COUNTERPART = {
     "float_power_": "needs a float64 tensor, as the result is one",
     "resize_": "changes the tensor's size",
 }
-# What does not hold yet, and why.
-KNOWN: dict[str, str] = {}
 
 
 def ops_with(condition: Any) -> list[Any]:
@@ -64,12 +62,7 @@ def pairs() -> list[Any]:
             found.append(
                 (source, lambda sample, op=op: getattr(core.Tensor, op.base)(*sample.args, **sample.kwargs))
             )
-    marks = {name: [pytest.mark.xfail(strict=True, reason=reason)] for name, reason in KNOWN.items()}
-    return [
-        pytest.param(op, run, id=f"{op.name}-{i}", marks=marks.get(op.name, []))
-        for i, (op, run) in enumerate(found)
-        if op.samples
-    ]
+    return [pytest.param(op, run, id=f"{op.name}-{i}") for i, (op, run) in enumerate(found) if op.samples]
 
 
 def check_inplace(op: Op, plain: Any, sample: Sample, run: Any) -> None:

@@ -25,9 +25,6 @@ OPS = [op for op in operators() if op.samples]
 PATTERNS = (0xFF, 0x3C)
 CUTS = ("one element", "first dimension of 0", "last dimension of 0")
 
-# What does not hold yet, and why.
-KNOWN: dict[str, str] = {}
-
 Fill = Callable[[int], None]
 
 
@@ -76,17 +73,7 @@ def results_by_pattern(op: Op, fill: Fill) -> Iterator[tuple[str, list[Any]]]:
     yield from seen.items()
 
 
-@pytest.mark.parametrize(
-    "op",
-    [
-        pytest.param(
-            op,
-            id=op.name,
-            marks=[pytest.mark.xfail(strict=True, reason=KNOWN[op.name])] if op.name in KNOWN else [],
-        )
-        for op in OPS
-    ],
-)
+@pytest.mark.parametrize("op", [pytest.param(op, id=op.name) for op in OPS])
 def test_fresh_memory_does_not_show(op: Op, fill_fresh_with: Fill) -> None:
     for text, (first, second) in results_by_pattern(op, fill_fresh_with):
         assert first == second, f"{op.name}({text}): what fresh memory holds is in the result"

@@ -27,9 +27,6 @@ STRIDES_MATTER = (
 OPS = [op for op in operators() if op.samples and not is_random(op) and op.name not in STRIDES_MATTER]
 DTYPES = ("float32", "int64")
 
-# What does not hold yet, and why.
-KNOWN: dict[str, str] = {}
-
 
 def check(op: Op, text: str, placed: Sample, dense: Sample) -> None:
     """Both work and agree, or both are refused by the same class of error."""
@@ -42,17 +39,7 @@ def check(op: Op, text: str, placed: Sample, dense: Sample) -> None:
     assert_same(call(op, placed), wanted, f"{op.name}({text})")
 
 
-@pytest.mark.parametrize(
-    "op",
-    [
-        pytest.param(
-            op,
-            id=op.name,
-            marks=[pytest.mark.xfail(strict=True, reason=KNOWN[op.name])] if op.name in KNOWN else [],
-        )
-        for op in OPS
-    ],
-)
+@pytest.mark.parametrize("op", [pytest.param(op, id=op.name) for op in OPS])
 def test_layouts_give_the_dense_answer(op: Op) -> None:
     # Statistics that are written keep their own memory, as does the first argument of what is in place.
     names = [a.name for a in op.schema.arguments]

@@ -30,9 +30,6 @@ from rushlight_testing.variants import SIZES, one_element
 
 OPS = [op for op in operators() if op.samples and "hidden" not in op.variants]
 
-# What does not hold yet, and why.
-KNOWN: dict[str, str] = {}
-
 
 def shares(result: Any, inputs: list[Any]) -> bool | None:
     """Whether a result has an input's memory; None of tensors without elements that do not tell."""
@@ -78,17 +75,7 @@ def check(op: Op, text: str, found: set[bool]) -> None:
         assert found <= {declared == "always"}, f"{op.name}({text}): view: {declared or 'never'}, but {found}"
 
 
-@pytest.mark.parametrize(
-    "op",
-    [
-        pytest.param(
-            op,
-            id=op.name,
-            marks=[pytest.mark.xfail(strict=True, reason=KNOWN[op.name])] if op.name in KNOWN else [],
-        )
-        for op in OPS
-    ],
-)
+@pytest.mark.parametrize("op", [pytest.param(op, id=op.name) for op in OPS])
 def test_sizes_do_not_decide(op: Op) -> None:
     total = set()
     for text, samples in variants(op):

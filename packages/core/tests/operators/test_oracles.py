@@ -158,8 +158,6 @@ OTHER_SIZES = {
     "linalg_tensorsolve": "NumPy's has a dimension of size 1",
     "logsumexp": "keepdim adds no dimension to a tensor without any",
 }
-# What does not hold yet, and why.
-KNOWN: dict[str, str] = {}
 
 
 def of_small_sizes(op: Op) -> Iterator[tuple[str, Sample]]:
@@ -173,8 +171,7 @@ def small_cases() -> Iterator[Any]:
     for op in OPS:
         # An oracle that looks at memory reads beyond what a small tensor has.
         if op.oracle and op.samples and "as_strided" not in op.oracle and op.name not in OTHER_SIZES:
-            marks = [pytest.mark.xfail(strict=True, reason=KNOWN[op.name])] if op.name in KNOWN else []
-            yield pytest.param(op, id=op.name, marks=marks)
+            yield pytest.param(op, id=op.name)
 
 
 @pytest.mark.filterwarnings("ignore")
