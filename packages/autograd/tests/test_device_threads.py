@@ -222,6 +222,8 @@ x = core.ones(3, device="toy:0", requires_grad=True)
 def test_an_interrupt_while_a_device_works(toy_library: Path) -> None:
     ended = run_program(
         """
+        # A job that a shell runs in the background inherits an ignored SIGINT.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         def hook(g):
             assert threading.current_thread() is not threading.main_thread()
             os.kill(os.getpid(), signal.SIGINT)
