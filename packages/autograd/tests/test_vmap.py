@@ -6,7 +6,7 @@ import warnings
 from typing import Any, NamedTuple
 
 import pytest
-from vmap_samples import CASES, Call, calls, variants
+from vmap_samples import CASES, OPS, Call, calls, variants
 
 import rushlight_core as core
 from rushlight_autograd.batching import debug_unwrap, slow_path_taken, vmap, warn_of_slow_path
@@ -41,6 +41,9 @@ SLOW = {
 # The result's shape depends on values.
 SHAPELESS = {"argwhere", "bincount", "masked_select", "nonzero", "nonzero.as_tuple", "where.indices"}
 SHAPELESS |= {"repeat_interleave.tensor", "repeat_interleave.repeats"}
+# Dimensions that an example must not have, or must have, are not missed in the batch.
+LENIENT: set[str] = set()
+ERRORS = (RuntimeError, ValueError, TypeError, IndexError, NotImplementedError)
 ROWS = 3
 
 
@@ -167,6 +170,56 @@ def _nested(call: Call, batch: Batch, where: str) -> None:
 # --- what vmap promises ---
 
 X = core.arange(12.0).view(4, 3) / 7
+
+
+def _other_ranks(x: Tensor) -> list[Tensor]:
+    """The tensor without dimensions, with one fewer and with one more."""
+    made = [x.unsqueeze(0)]
+    if x.dim() and x.numel():
+        made += [x.reshape(-1)[0], x[0]]
+    return made
+
+
+@pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
+def test_wrong_ranks_raise(op: Op) -> None:
+    """What an operator refuses for an example it refuses for a batch of them, whichever tensors are batched."""
+    accepted = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for sample in op.samples[:4]:
+            for call in calls(op, sample.text):
+                accepted += _accepted_ranks(call)
+    if op.name not in LENIENT:
+        assert not accepted
+
+
+def _accepted_ranks(call: Call) -> list[str]:
+    """Wrong ranks that one example refuses and vmap takes."""
+    accepted = []
+    for i, x in enumerate(call.tensors):
+        for wrong in _other_ranks(x):
+            given = [*call.tensors[:i], wrong, *call.tensors[i + 1 :]]
+            try:
+                call.function(*given)
+            except ERRORS:
+                pass
+            else:
+                continue
+            for which in (set(range(len(given))), {i}):
+                dims = tuple(0 if k in which else None for k in range(len(given)))
+                rows = [core.stack([y, y]) if k in which else y for k, y in enumerate(given)]
+                try:
+                    vmap(call.function, dims)(*rows)
+                except ERRORS:
+                    continue
+                accepted.append(f"tensor {i} of shape {wrong.shape}, batched {sorted(which)}")
+    return accepted
+
+
+def test_an_index_of_another_examples_table_raises() -> None:
+    tables, indices = core.arange(12.0).reshape(2, 3, 2), core.tensor([[3], [0]])
+    with pytest.raises(IndexError, match="out of range"):
+        vmap(lambda table, index: core.embedding(table, index))(tables, indices)
 
 
 def test_where_examples_lie() -> None:

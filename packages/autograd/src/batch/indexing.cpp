@@ -11,9 +11,13 @@
 #include "rushlight/ops/embedding_dense_backward.h"
 #include "rushlight/ops/expand.h"
 #include "rushlight/ops/gather.h"
+#include "rushlight/ops/ge.h"
 #include "rushlight/ops/index.h"
 #include "rushlight/ops/index_put_.h"
 #include "rushlight/ops/index_select.h"
+#include "rushlight/ops/logical_or.h"
+#include "rushlight/ops/lt.h"
+#include "rushlight/ops/masked_fill.h"
 #include "rushlight/ops/movedim.h"
 #include "rushlight/ops/mul.h"
 #include "rushlight/ops/new_zeros.h"
@@ -238,12 +242,15 @@ void masked_select(Call& c) {
 void embedding(Call& c) {
     if (!c.is_batched(0)) return front(c);
     if (c.integer(2) >= 0 || c.get<bool>(3)) return loop(c);
-    // One table of all tables.
+    RL_CHECK(c.rank(0) == 2, throw_runtime, "embedding(weight): needs 2 dimensions, got shape %s",
+             to_string(c.tensor(0).sizes()).c_str());
+    // One table of all tables. An index that is beyond its own table must not read the next one.
     const int64_t rows = c.tensor(0).sizes()[0];
     const Tensor indices = c.expanded(c.tensor(1));
     const Tensor offsets = ops::mul(example_numbers(c, indices.dim() - 1, indices.device()), Scalar(rows));
-    c.give(
-        ops::embedding(fold(c.lower(c.tensor(0))), ops::add(indices, offsets, Scalar(1)), -1, false, false));
+    const Tensor beyond = ops::logical_or(ops::lt(indices, Scalar(0)), ops::ge(indices, Scalar(rows)));
+    const Tensor places = ops::masked_fill(ops::add(indices, offsets, Scalar(1)), beyond, Scalar(-1));
+    c.give(ops::embedding(fold(c.lower(c.tensor(0))), places, -1, false, false));
 }
 
 // embedding_dense_backward(grad, indices, num_weights, padding_idx, scale_grad_by_freq)

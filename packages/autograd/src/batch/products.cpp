@@ -112,6 +112,7 @@ void linear(Call& c) {
 }
 
 void convolution(Call& c) {
+    check(c, c.rank(0) == c.rank(1) && c.rank(0) >= 3);
     const Tensor bias = c.tensor(2);
     const bool bias_apart = bias.defined() && (c.is_batched(1) || c.is_batched(2));
     const IntList stride = c.ints(3), padding = c.ints(4), dilation = c.ints(5), output_padding = c.ints(7);
