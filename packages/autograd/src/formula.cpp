@@ -133,16 +133,12 @@ void give_tangent(const Tensor& result, Tensor tangent) {
 Tensor tangent_or_zeros(const Tensor& t) {
     if (!t.defined()) return t;
     Tensor given = tangent(t);
-    return given.defined() || !is_differentiable(t.dtype()) ? given : ops::zeros_like(t);
+    return given.defined() ? given : ops::zeros_like(t);  // integers take part as zeros of their dtype
 }
 
 std::vector<Tensor> tangent_or_zeros(TensorList list) {
     std::vector<Tensor> tangents;
-    for (const Tensor& t : list) {
-        Tensor given = tangent_or_zeros(t);
-        tangents.push_back(given.defined() || !t.defined() ? given
-                                                           : ops::zeros_like(t));  // integers join as zeros
-    }
+    for (const Tensor& t : list) tangents.push_back(tangent_or_zeros(t));
     return tangents;
 }
 

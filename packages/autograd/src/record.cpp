@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <unordered_map>
 
 #include "formula.h"
 #include "growth.h"
@@ -46,10 +47,23 @@ void record_overwritten(const Operator& op, StageMask rest, Stack& stack) {
     rebase_history(target, node);
 }
 
+// Of out= forms whose results depend on no value as far as derivatives go: how many arguments they write, the last ones.
+std::unordered_map<const Operator*, uint8_t>& constant_outs() {
+    static std::unordered_map<const Operator*, uint8_t> counts;
+    return counts;
+}
+
+// The arguments from which the result of an operator without a formula has its history.
+std::span<const Value> recorded_arguments(const Operator& op, const Stack& stack) {
+    const std::span<const Value> all(stack.data(), stack.size());
+    const auto found = constant_outs().find(&op);
+    return found == constant_outs().end() ? all : all.last(found->second);
+}
+
 void record_unknown(const Operator& op, StageMask rest, Stack& stack) {
     if (op.form == Form::InPlace) return record_overwritten(op, rest, stack);
     bool required = false;
-    for (const Value& v : stack) required |= any_needs_grad(v);
+    for (const Value& v : recorded_arguments(op, stack)) required |= any_needs_grad(v);
     if (!required) return op.boxed(op, rest, stack);
     RL_CHECK(op.form != Form::Out, throw_runtime,
              "%s: an argument requires grad, but what is written to out= cannot be differentiated\n"
@@ -72,7 +86,7 @@ Level level_of(const Value& v) {
 
 void forward_unknown(const Operator& op, StageMask rest, Stack& stack) {
     Level level = 0;
-    for (const Value& v : stack) level = std::max(level, level_of(v));
+    for (const Value& v : recorded_arguments(op, stack)) level = std::max(level, level_of(v));
     if (!level) return op.boxed(op, rest, stack);
     if (op.form != Form::InPlace) fail_no_jvp(op.name);
     const Tensor target = *stack.front().as<Tensor>();
@@ -91,6 +105,7 @@ void install_unrecorded(const Unrecorded* list) {
         void* box = op ? op->box : nullptr;  // without one, install_stage says which core does not have
         install_stage(Stage::Autograd, list->name, list->hash, box);
         install_stage(Stage::Dual, list->name, list->hash, box);
+        if (list->constant_outs) constant_outs()[op] = list->constant_outs;
     }
 }
 

@@ -203,6 +203,15 @@ def test_bad_calls(call: Callable, error: type[Exception], text: str) -> None:
     assert x.grad is None
 
 
+def test_out_of_results_without_derivative() -> None:
+    """What is written depends on no value as far as derivatives go, unless it overwrites one that does."""
+    x, places = leaf(3), core.empty(0, dtype=core.int64)
+    assert core.gt(x, 0, out=core.empty(3)).requires_grad is False
+    assert core.argmax(x, out=places) is places
+    with pytest.raises(RuntimeError, match="cannot be differentiated"):
+        core.gt(x.detach(), 0, out=leaf(3))
+
+
 @pytest.mark.parametrize(
     "graph",
     [lambda x: x.exp().sum(), lambda x: (x * 2).sum(), lambda x: function(lambda g: g).apply(x).sum()],

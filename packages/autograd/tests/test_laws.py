@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from pathlib import Path
 from typing import Any
@@ -188,6 +189,49 @@ def test_integers_carry_no_derivatives(op: Op) -> None:
                     assert not t.requires_grad, op.name
                     assert t.grad_fn is None
                     assert unpack_dual(t).tangent is None
+    if not checked:
+        pytest.skip("no sample that can be called so")
+
+
+SEVERAL = [
+    op
+    for op in CALLED
+    if sum(2 if a.type.name.endswith("[]") else 1 for a in op.schema.arguments if a.type.is_tensor) > 1
+]
+
+
+@pytest.mark.parametrize("op", SEVERAL, ids=lambda op: op.name)
+def test_integers_beside_dual_numbers_are_constants(op: Op) -> None:
+    """The tangent is that of a constant of the same values; operators that refuse mixed dtypes do so here too."""
+    checked = 0
+    for sample in samples(op):
+        tensors = tensors_in((sample.args, sample.kwargs))
+        for i, whole in enumerate(tensors):
+            if not is_float(whole) or len(tensors) < 2:
+                continue
+            results = []
+            for dtype in (core.int64, core.float64):
+                numbers = itertools.count()
+
+                def dual(t: Any, numbers: Any = numbers, i: int = i, dtype: Any = dtype) -> Any:
+                    if next(numbers) == i:
+                        return t.real.to(core.int64).to(dtype)
+                    return make_dual(t.detach().clone(), core.ones_like(t)) if is_float(t) else t
+
+                with dual_level():
+                    try:
+                        made = tensors_in(call(op, *replaced((sample.args, sample.kwargs), dual)))
+                    except Errors:
+                        break
+                    results.append([unpack_dual(t).tangent for t in made if is_float(t)])
+            if len(results) < 2:
+                continue
+            checked += 1
+            for a, b in zip(
+                *results, strict=False
+            ):  # integers may give results of integers, which are left out
+                if a is not None and b is not None:
+                    assert core.allclose(a.to(b.dtype), b, equal_nan=True), f"{op.name}: {a} {b}"
     if not checked:
         pytest.skip("no sample that can be called so")
 

@@ -41,8 +41,28 @@ SLOW = {
 # The result's shape depends on values.
 SHAPELESS = {"argwhere", "bincount", "masked_select", "nonzero", "nonzero.as_tuple", "where.indices"}
 SHAPELESS |= {"repeat_interleave.tensor", "repeat_interleave.repeats"}
-# Dimensions that an example must not have, or must have, are not missed in the batch.
-LENIENT: set[str] = set()
+# What vmap takes although one example is refused; the result is that of the broadcast tensor.
+LENIENT = {
+    # Scales and shifts for each channel are aligned with the channels, and broadcast where they have none.
+    *(
+        "convolution",
+        "conv1d",
+        "conv1d.padding",
+        "conv_transpose1d",
+        "conv2d",
+        "conv2d.padding",
+        "conv_transpose2d",
+    ),
+    *("conv3d", "conv3d.padding", "conv_transpose3d", "linear", "gru_cell", "gru"),
+    *("batch_norm", "layer_norm", "rms_norm", "group_norm"),
+    # What is added to a product broadcasts with all examples.
+    *("addbmm", "addmm", "baddbmm"),
+    # An example more counts as a dimension of size 1.
+    *("fill_.tensor", "fill.tensor", "nll_loss", "cross_entropy_loss", "linalg_lu_solve", "linalg_ldl_solve"),
+    *("linalg_solve_triangular", "put", "searchsorted", "_resample", "expand"),
+    # The memory format of an example means nothing for all of them.
+    "contiguous",
+}
 ERRORS = (RuntimeError, ValueError, TypeError, IndexError, NotImplementedError)
 ROWS = 3
 

@@ -73,15 +73,17 @@ def _install(names: list[str], known: dict[str, Derivative], ops: list[Op]) -> s
                 continue
             if form.kind == "InPlace" and op.name not in _BY_HAND:
                 raise EntryError(f"{op.source}:{op.line}: {op.name}: an in-place operator needs a formula")
-            lines.append(f'    {{"{form.name}", {form.hash:#x}ULL}},')
-    lines += ["    {nullptr, 0}};", "", "// In-place operators that write truth values."]
+            constant = form.kind == "Out" and (not op.differentiable or op.result == "Bool")
+            outs = len(op.schema.returns) if constant else 0
+            lines.append(f'    {{"{form.name}", {form.hash:#x}ULL, {outs}}},')
+    lines += ["    {nullptr, 0, 0}};", "", "// In-place operators that write truth values."]
     lines.append("static const Unrecorded overwriting[] = {")
     for op in ops:
         for form in op.forms():
             if form.kind == "InPlace" and op.result == "Bool":
-                lines.append(f'    {{"{form.name}", {form.hash:#x}ULL}},')
+                lines.append(f'    {{"{form.name}", {form.hash:#x}ULL, 0}},')
     lines += [
-        "    {nullptr, 0}};",
+        "    {nullptr, 0, 0}};",
         "",
         "void install_all() {",
         *(f"    install_{name}();" for name in names),

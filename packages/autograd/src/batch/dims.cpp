@@ -94,7 +94,9 @@ void dims(Call& c) {
     const int64_t rank = rank_of_dims(c);
     const char* kinds = c.row.arguments;
     const std::string_view name = c.op.name;
-    RL_CHECK(rank > 0 || !(name == "select" || name == "slice" || name == "narrow"), throw_index,
+    RL_CHECK(rank > 0 || !(name == "select" || name == "slice" || name == "narrow" || name.starts_with("split") ||
+                           name == "chunk" || name == "unbind"),
+             throw_index,
              "%s(): a 0-d tensor has no dimension", c.op.name);
     for (size_t i = 0; i < c.stack.size(); ++i)
         if (kinds[i] == 'd' && c.stack[i].is_none()) return flattened(c, i);

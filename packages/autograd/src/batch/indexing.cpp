@@ -288,5 +288,11 @@ void by_shared_table(Call& c) {
     front(c);
 }
 
+void matrices_alone(Call& c) {
+    for (size_t i = 1; i < c.stack.size(); ++i)
+        if (c.is_batched(i)) return loop(c);
+    matrices(c);
+}
+
 }  // namespace rules
 }  // namespace rushlight::autograd::batching

@@ -363,7 +363,27 @@ void front(Call& c) {
     c.finish();
 }
 
+void matrices(Call& c) {
+    // Else the examples would be the rows of one matrix.
+    RL_CHECK(c.rank(0) >= 2, throw_runtime, "%s(input): needs at least 2 dimensions, got shape %s", c.op.name,
+             to_string(c.tensor(0).sizes()).c_str());
+    front(c);
+}
+
+// constant_pad_nd(input, pad, value), _pad(input, pad, mode)
+void padded(Call& c) {
+    // Else the examples would be a dimension that is padded.
+    const int64_t dims = static_cast<int64_t>(c.ints(1).size()) / 2;
+    RL_CHECK(c.rank(0) >= dims, throw_runtime, "%s(input): needs at least %lld dimensions for that padding, got shape %s",
+             c.op.name, (long long)dims, to_string(c.tensor(0).sizes()).c_str());
+    front(c);
+}
+
 void side_by_side(Call& c) {
+    const bool bytes = c.op.name == std::string_view("view.dtype") &&
+                       itemsize(c.get<DType>(1)) == itemsize(c.tensor(0).dtype());
+    RL_CHECK(bytes || c.rank(0) >= 1, throw_runtime, "%s(input): needs at least 1 dimension, got a 0-d tensor",
+             c.op.name);
     c.unwrap();
     const Tensor t = c.get<Tensor>(0);
     bool fits = t.is_contiguous();
