@@ -31,12 +31,11 @@ Errors = (RuntimeError, TypeError, ValueError, NotImplementedError, IndexError)
 
 
 def function_of(op: Op) -> Any:
-    return getattr(core, op.base, None) if op.base != "repeat" else core.Tensor.repeat
+    return getattr(core, op.base) if "function" in op.variants else getattr(core.Tensor, op.base)
 
 
 def call(op: Op, args: Any, kwargs: Any) -> Any:
-    function = function_of(op)
-    return function(*args, **kwargs) if function else getattr(args[0], op.base)(*args[1:], **kwargs)
+    return function_of(op)(*args, **kwargs)
 
 
 def samples(op: Op, dtype: str = "float64", most: int = 3) -> list[Sample]:
@@ -311,3 +310,56 @@ def test_a_gradient_is_like_its_argument(op: Op) -> None:
 
 
 # --- zeros, ties and the ends of domains ---
+
+# Where results are finite, derivatives are, but for these.
+NOT_FINITE = {
+    "sqrt": "the slope at 0 is infinite",
+    "special_entr": "the slope at 0 is infinite",
+    "asin": "the slopes at 1 and -1 are infinite",
+    "acos": "the slopes at 1 and -1 are infinite",
+    "acosh": "the slope at 1 is infinite",
+    "pow": "a power of a negative number has no slope in the exponent",
+    "float_power": "a power of a negative number has no slope in the exponent",
+    "linalg_cholesky_ex": "a matrix that is not positive-definite has no factor",
+    "linalg_lu": "the factors of a singular matrix have no slope",
+    "linalg_lu_factor_ex": "the factors of a singular matrix have no slope",
+    "linalg_qr": "the factors of a matrix with dependent columns have no slope",
+    "qr": "the factors of a matrix with dependent columns have no slope",
+    "linalg_eigh": "the vectors of equal eigenvalues have no slope",
+    "linalg_eig": "the vectors of equal eigenvalues have no slope",
+    "linalg_svd": "the vectors of equal singular values have no slope",
+    "svd": "the vectors of equal singular values have no slope",
+}
+KINKED = [op for op in CALLED if op.differentiable and not op.is_inplace and not op.random]
+
+
+def all_finite(tensors: Any) -> bool:
+    return all(bool(core.isfinite(t.detach()).all()) for t in tensors)
+
+
+@pytest.mark.parametrize("op", KINKED, ids=lambda op: op.name)
+def test_derivatives_at_equal_elements_are_finite(op: Op) -> None:
+    """All elements 0, 1 or -1: where norms have their kinks, maxima their ties, and functions the ends of their domains."""
+    infinite = []
+    taken = [*samples(op, "float64", 2), *samples(op, "complex128", 2)]
+    for value, sample in itertools.product((0.0, 1.0, -1.0), taken):
+        arguments = replaced(
+            (sample.args, sample.kwargs), lambda t, v=value: core.full_like(t, v) if is_float(t) else t
+        )
+        leaves = replaced(arguments, lambda t: t.detach().requires_grad_(is_float(t)))
+        wanted = [t for t in tensors_in(leaves) if t.requires_grad]
+        try:
+            outputs = [t for t in tensors_in(call(op, *leaves)) if t.requires_grad]
+            if not outputs or not all_finite(outputs):
+                continue
+            cotangents = [core.ones_like(t.detach()) for t in outputs]
+            derivatives = [t for t in grad(outputs, wanted, cotangents, allow_unused=True) if t is not None]
+            with dual_level():
+                duals = replaced(arguments, lambda t: make_dual(t, core.ones_like(t)) if is_float(t) else t)
+                tangents = [unpack_dual(t).tangent for t in tensors_in(call(op, *duals)) if is_float(t)]
+                derivatives += [t for t in tangents if t is not None]
+        except Errors:
+            continue
+        if not all_finite(derivatives):
+            infinite.append((value, sample.text))
+    assert bool(infinite) == (op.name in NOT_FINITE), infinite

@@ -130,6 +130,11 @@ def test_matplotlib() -> None:
         assert image.get_array().shape == (4, 5)
         axes.imshow(torch.zeros(4, 5, 3, dtype=torch.uint8))
         axes.contour(torch.rand(4, 5))
+        rows, columns = torch.meshgrid(torch.arange(4.0), torch.arange(5.0), indexing="ij")
+        filled = axes.contourf(columns, rows, rows * columns, levels=torch.tensor([0.0, 2.0, 6.0, 12.0]))
+        assert filled.levels.tolist() == [0, 2, 6, 12]
+        axes.pcolormesh(columns, rows, rows * columns)
+        axes.quiver(columns, rows, rows, columns)
         figure.canvas.draw()
     finally:
         pyplot.close(figure)

@@ -100,6 +100,7 @@ std::tuple<Tensor, Tensor, Tensor> linalg_lu_factor_ex(const Tensor& A, bool piv
 
 std::tuple<Tensor, Tensor> linalg_lu_factor(const Tensor& A, bool pivot) {
     auto [factors, pivots, info] = linalg_lu_factor_ex(A, pivot, false);
+    check_info("linalg.lu_factor(A)", info, kSingular);
     return {factors, pivots};
 }
 
@@ -120,7 +121,7 @@ std::tuple<Tensor, Tensor, Tensor> lu_unpack(const Tensor& LU_data, const Tensor
 }
 
 std::tuple<Tensor, Tensor, Tensor> linalg_lu(const Tensor& A, bool pivot) {
-    auto [factors, pivots] = linalg_lu_factor(A, pivot);
+    auto [factors, pivots, info] = linalg_lu_factor_ex(A, pivot, false);
     return lu_unpack(factors, pivots, true, true);
 }
 

@@ -25,10 +25,13 @@
 #include "rushlight/ops/diag_embed.h"
 #include "rushlight/ops/diagonal.h"
 #include "rushlight/ops/div.h"
+#include "rushlight/ops/eq.h"
 #include "rushlight/ops/eye.h"
 #include "rushlight/ops/gt.h"
 #include "rushlight/ops/imag.h"
 #include "rushlight/ops/isfinite.h"
+#include "rushlight/ops/logical_and.h"
+#include "rushlight/ops/logical_or.h"
 #include "rushlight/ops/masked_fill.h"
 #include "rushlight/ops/matmul.h"
 #include "rushlight/ops/maximum.h"
@@ -112,12 +115,17 @@ Tensor rows_times(const Tensor& matrix, const Tensor& factors) {
     return ops::mul(matrix, ops::unsqueeze(factors, -1));
 }
 
+// x / y, and 0 where `zero` is true or both are 0: what nothing depends on has no part in a derivative.
+Tensor quotient(const Tensor& x, const Tensor& y, const Tensor& zero = Tensor()) {
+    Tensor left_out = ops::logical_and(ops::eq(x, Scalar(0)), ops::eq(y, Scalar(0)));
+    if (zero.defined()) left_out = ops::logical_or(left_out, zero);
+    return ops::masked_fill(ops::div(x, ops::masked_fill(y, left_out, Scalar(1))), left_out, Scalar(0));
+}
+
 // x[i][j] / (values[j] - values[i]) beside the diagonal, where it is 0.
 Tensor by_differences(const Tensor& x, const Tensor& values) {
     const Tensor differences = ops::sub(ops::unsqueeze(values, -2), ops::unsqueeze(values, -1));
-    const Tensor diagonal = ops::eye(values.size(-1), std::nullopt, DType::Bool, values.device());
-    return ops::masked_fill(ops::div(x, ops::masked_fill(differences, diagonal, Scalar(1))), diagonal,
-                            Scalar(0));
+    return quotient(x, differences, ops::eye(values.size(-1), std::nullopt, DType::Bool, values.device()));
 }
 
 }  // namespace
@@ -230,7 +238,7 @@ namespace {
 // A pair of complex singular vectors has a common phase that is free. Here the left ones turn and the right ones stay: by the imaginary
 // part of the diagonal over the singular value.
 Tensor phase(const Tensor& diagonal, const Tensor& s) {
-    const Tensor turn = ops::div(ops::imag(diagonal), s);
+    const Tensor turn = quotient(ops::imag(diagonal), s);
     return ops::complex(ops::mul(turn, Scalar(0)), turn);
 }
 Tensor with_phase(const Tensor& real, const Tensor& diagonal, const Tensor& s) {
@@ -254,14 +262,14 @@ Tensor svd_backward(const Tensor& all_grad_U, const Tensor& grad_S, const Tensor
                                            rows_times(by_differences(skew(of_v), squares), S)),
                                   ops::diag_embed(with_phase(grad_S, ops::diagonal(of_u, 0, -2, -1), S)));
     Tensor made = ops::matmul(ops::matmul(u, inner), vh);
-    const Tensor inverse = ops::reciprocal(S);
+    const Tensor columns = ops::unsqueeze(S, -2);
     if (m > k) {
         const Tensor outside = ops::sub(grad_u, ops::matmul(u, of_u));
-        made = ops::add(made, ops::matmul(columns_times(outside, inverse), vh));
+        made = ops::add(made, ops::matmul(quotient(outside, columns), vh));
     }
     if (n > k) {
         const Tensor outside = ops::sub(grad_v, ops::matmul(v, of_v));
-        made = ops::add(made, ops::matmul(columns_times(u, inverse), ops::adjoint(outside)));
+        made = ops::add(made, ops::matmul(u, ops::adjoint(quotient(outside, columns))));
     }
     return made;
 }
@@ -279,11 +287,11 @@ std::tuple<Tensor, Tensor, Tensor> svd_forward(const Tensor& tangent, const Tens
     const Tensor turn_u = by_differences(ops::add(columns_times(inner, S), rows_times(mirrored, S)), squares);
     const Tensor turn_v = by_differences(ops::add(rows_times(inner, S), columns_times(mirrored, S)), squares);
     Tensor of_u = ops::matmul(u, turn_u), of_v = ops::matmul(v, turn_v);
-    const Tensor inverse = ops::reciprocal(S);
-    if (m > k) of_u = ops::add(of_u, columns_times(ops::sub(right, ops::matmul(u, inner)), inverse));
+    const Tensor columns = ops::unsqueeze(S, -2);
+    if (m > k) of_u = ops::add(of_u, quotient(ops::sub(right, ops::matmul(u, inner)), columns));
     if (n > k) {
         const Tensor left = ops::matmul(ops::adjoint(tangent), u);
-        of_v = ops::add(of_v, columns_times(ops::sub(left, ops::matmul(v, mirrored)), inverse));
+        of_v = ops::add(of_v, quotient(ops::sub(left, ops::matmul(v, mirrored)), columns));
     }
     const Tensor diagonal = ops::diagonal(inner, 0, -2, -1);
     if (is_complex(diagonal.dtype())) of_u = ops::add(of_u, columns_times(u, phase(diagonal, S)));
