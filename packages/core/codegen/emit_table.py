@@ -107,9 +107,12 @@ def _form(op: Op, kind: str) -> Form | None:
     return next((f for f in op.forms() if f.kind == kind), None)
 
 
-def _call(form: Form) -> str:
-    """The functional base, with this form's own arguments."""
-    return f"{_base(form)}({form.op.schema.cpp_arguments()})"
+def _result_call(op: Op) -> str:
+    """The functional base with the arguments of an out= form: what makes a tensor makes it of the dtype of `out`."""
+    names = [cpp_name(a.name) for a in op.schema.arguments]
+    if {"dtype", "device", "requires_grad"} <= set(names):
+        names[names.index("dtype")] = "dtype ? dtype : std::optional(out.dtype())"
+    return f"{_base(op.forms()[0])}({', '.join(names)})"
 
 
 def _written_forms(op: Op, copy: str) -> list[str]:
@@ -124,7 +127,7 @@ def _written_forms(op: Op, copy: str) -> list[str]:
         lines += _function(form, [f'return {copy}_inplace("{op.base}", {first}, {made});'])
     if form := _form(op, "Out"):
         outs = ", ".join(cpp_name(r.name or "out") for r in op.schema.returns)
-        lines += _function(form, [f'return {copy}_out("{op.base}", {_call(natural)}, {outs});'])
+        lines += _function(form, [f'return {copy}_out("{op.base}", {_result_call(op)}, {outs});'])
     return lines
 
 

@@ -90,6 +90,41 @@ def test_none_stands_for_the_default(op: Op) -> None:
         )
 
 
+def _makes_tensors(op: Op) -> bool:
+    names = {a.name for a in op.schema.arguments}
+    return bool(op.samples) and "out" in op.variants and {"dtype", "device", "requires_grad"} <= names
+
+
+@pytest.mark.parametrize("wanted", ["float64", "int32", "uint8", "bool"])
+@pytest.mark.parametrize("op", ops_with(_makes_tensors))
+def test_out_says_the_dtype_of_what_makes_tensors(op: Op, wanted: str) -> None:
+    """With an out= and no dtype, what makes tensors makes those of the dtype of out, or raises as for that dtype."""
+    dtype = getattr(core, wanted)
+    for sample, again in zip(all_samples(op), all_samples(op), strict=True):
+        kwargs = {name: value for name, value in sample.kwargs.items() if name != "dtype"}
+        out = core.empty(0, dtype=dtype)
+        core.manual_seed(0)
+        try:
+            made = call(op, Sample(sample.text, sample.args, {**kwargs, "dtype": dtype}))
+        except (RuntimeError, ValueError) as error:
+            with pytest.raises(type(error)):
+                call(op, Sample(again.text, again.args, {**kwargs, "out": out}))
+            continue
+        core.manual_seed(0)
+        call(op, Sample(again.text, again.args, {**kwargs, "out": out}))
+        assert (out.dtype, out.shape) == (dtype, made.shape)
+        if op.base != "empty":
+            assert_same(out, made, f"{op.name}({sample.text}, out={wanted})")
+
+
+def test_steps_that_an_integer_dtype_drops() -> None:
+    """A step whose integer part is zero is a ValueError; other fractions are dropped."""
+    for given in ({"dtype": core.int64}, {"out": core.empty(0, dtype=core.int64)}):
+        with pytest.raises(ValueError, match="integer dtype"):
+            core.arange(0, 64, 0.5, **given)
+        assert core.arange(0, 5.5, 2.5, **given).tolist() == [0, 2, 4]
+
+
 def _writers() -> list[Any]:
     return [
         pytest.param(lambda t, v: core.full((2,), v, dtype=t.dtype), id="full"),

@@ -2,6 +2,8 @@
 #include "bodies/views.h"
 #include "ops/memory_format.h"
 #include "ops/views.h"
+#include "rushlight/batched.h"
+#include "rushlight/ops/_to_copy.h"
 #include "rushlight/ops/clone.h"
 #include "rushlight/ops/narrow.h"
 #include "rushlight/ops/select.h"
@@ -38,6 +40,15 @@ Tensor flatten(const Tensor& input, int64_t start_dim, int64_t end_dim) {
 Tensor ravel(const Tensor& input) {
     int64_t all = input.numel();
     return reshape(input, IntList(&all, 1));
+}
+
+Tensor narrow_start(const Tensor& input, int64_t dim, const Tensor& start, int64_t length) {
+    RL_CHECK(start.dim() == 0 && is_integral(start.dtype()) && start.dtype() != DType::Bool, throw_runtime,
+             "narrow(start): needs an integer, or an integer tensor without dimensions, got shape %s of %s",
+             to_string(start.sizes()).c_str(), name(start.dtype()));
+    require_values("narrow(start)", start);
+    const Tensor first = ops::_to_copy(start, DType::Int64, Device{});
+    return ops::narrow(input, dim, *first.data<int64_t>(), length);
 }
 
 Tensor unflatten(const Tensor& input, int64_t dim, IntList sizes) {

@@ -5,6 +5,7 @@
 #include "bodies/creation.h"
 #include "ops/pointwise.h"
 #include "rushlight/backend.h"
+#include "rushlight/batched.h"
 
 namespace rushlight::direct {
 namespace {
@@ -18,6 +19,21 @@ Tensor finish(Tensor t, DType dtype, std::optional<Device> device, bool requires
     }
     if (requires_grad) t.set_requires_grad(true);
     return t;
+}
+
+// An end of a range, which may be a tensor without dimensions.
+Scalar end_of(const char* op, const char* name, const TensorOrScalar& given) {
+    const DType dtype = given.is_tensor() ? given.tensor().dtype() : given.scalar().dtype();
+    RL_CHECK(!is_complex(dtype), throw_type, "%s(%s): must be a real number, got %s", op, name,
+             rushlight::name(dtype));
+    if (!given.is_tensor()) return given.scalar();
+    const Tensor& t = given.tensor();
+    RL_CHECK(t.dim() == 0, throw_runtime, "%s(%s): needs a tensor without dimensions, got shape %s", op, name,
+             to_string(t.sizes()).c_str());
+    require_values(op, t);
+    Tensor value = make_tensor(IntList(), DType::Float64);
+    copy_into(value, t);
+    return Scalar(*value.data<double>());
 }
 
 template <class T, class F>
@@ -43,6 +59,8 @@ Tensor arange_start(Scalar start, Scalar end, Scalar step, std::optional<DType> 
         return element_of("arange", argument, v, DType::Int64);
     };
     if (floating && dtype == DType::Int64) {  // a range of integers: each number loses its fraction
+        RL_CHECK(by == 0 || std::fabs(by) >= 1 || std::isnan(by), throw_value,
+                 "arange(step): of %g an integer dtype leaves nothing", by);
         start = whole("start", start), end = whole("end", end), step = whole("step", step);
         first = start.to<double>(), last = end.to<double>(), by = step.to<double>();
         floating = false;
@@ -93,6 +111,12 @@ Tensor linspace(Scalar start, Scalar end, int64_t steps, std::optional<DType> dt
     return finish(std::move(t), dtype.value_or(default_dtype()), device, requires_grad);
 }
 
+Tensor linspace_tensors(const TensorOrScalar& start, const TensorOrScalar& end, int64_t steps,
+                        std::optional<DType> dtype, std::optional<Device> device, bool requires_grad) {
+    return linspace(end_of("linspace", "start", start), end_of("linspace", "end", end), steps, dtype, device,
+                    requires_grad);
+}
+
 Tensor logspace(Scalar start, Scalar end, int64_t steps, double base, std::optional<DType> dtype,
                 std::optional<Device> device, bool requires_grad) {
     RL_CHECK(steps >= 0, throw_runtime, "logspace(steps): must not be negative, got %lld", (long long)steps);
@@ -100,6 +124,12 @@ Tensor logspace(Scalar start, Scalar end, int64_t steps, double base, std::optio
     auto* values = t.data<double>();
     for (int64_t i = 0; i < steps; ++i) values[i] = std::pow(base, values[i]);
     return finish(std::move(t), dtype.value_or(default_dtype()), device, requires_grad);
+}
+
+Tensor logspace_tensors(const TensorOrScalar& start, const TensorOrScalar& end, int64_t steps, double base,
+                        std::optional<DType> dtype, std::optional<Device> device, bool requires_grad) {
+    return logspace(end_of("logspace", "start", start), end_of("logspace", "end", end), steps, base, dtype,
+                    device, requires_grad);
 }
 
 Tensor eye(int64_t n, std::optional<int64_t> m, std::optional<DType> dtype, std::optional<Device> device,
