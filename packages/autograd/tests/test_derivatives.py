@@ -45,6 +45,13 @@ _BY_VALUES = (
     "t(2, 4), t(2, 1), driver='gelsd'",
 )
 WITHOUT |= {("linalg_lstsq", text) for text in _BY_VALUES}
+# Whose statistics have no gradient, as in PyTorch.
+WITHOUT |= {
+    (op.name, sample.text)
+    for op in OPS
+    if op.name in ("native_batch_norm", "native_layer_norm")
+    for sample in op.samples
+}
 # They read one triangle and take it for both: the gradient is that of a symmetric matrix.
 SYMMETRIC = {"cholesky", "linalg_cholesky", "linalg_cholesky_ex", "linalg_eigh", "linalg_eigvalsh"}
 # Complex eigenvectors and singular vectors have a free phase, which LAPACK chooses: absolute values are compared.

@@ -25,3 +25,15 @@ def test_root_mean_square_of_complex_numbers() -> None:
     assert core.allclose(core.rms_norm(x, (2,), None, 0.5), expected)
     with pytest.raises(RuntimeError, match="normalized_shape"):
         core.rms_norm(x, (3,))
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_native_batch_norm_changes_running_statistics(training: bool) -> None:
+    """As batch_norm does, which gives the same result."""
+    x = core.arange(24.0).view(2, 3, 4)
+    ours, others = ([core.ones(3), core.full((3,), 2.0)] for _ in range(2))
+    result, mean, rstd = core.native_batch_norm(x, None, None, *ours, training, 0.1, 1e-5)
+    wanted = core.batch_norm(x, None, None, *others, training, 0.1, 1e-5)
+    assert core.equal(result, wanted)
+    assert all(core.equal(a, b) for a, b in zip(ours, others, strict=True))
+    assert mean.shape == rstd.shape == ((3,) if training else (0,))

@@ -255,6 +255,39 @@ def group_norm(x: Array, groups: int, weight: Array | None, bias: Array | None, 
     return y if bias is None else y + bias.reshape(shape)
 
 
+def _moments(x: Array, axis: tuple[int, ...], eps: float) -> tuple[Array, Array]:
+    return x.mean(axis, keepdims=True), 1 / np.sqrt(x.var(axis, keepdims=True) + eps)
+
+
+def native_layer_norm(
+    x: Array, shape: Any, weight: Array | None, bias: Array | None, eps: float
+) -> tuple[Array, Array, Array]:
+    """`layer_norm`, the means, and the reciprocals of the standard deviations."""
+    axis = tuple(range(x.ndim - len(shape), x.ndim))
+    return (layer_norm(x, shape, weight, bias, eps), *_moments(x, axis, eps))
+
+
+def native_batch_norm(
+    x: Array, weight: Array | None, bias: Array | None, running_mean: Array | None, running_var: Array | None,
+    training: bool, eps: float,
+) -> tuple[Array, Array, Array]:  # fmt: skip
+    """`batch_norm` and the statistics of the channels, which are empty outside of training."""
+    made = batch_norm(x, weight, bias, running_mean, running_var, training, eps)
+    if not training:
+        return made, x[:0, 0].reshape(0), x[:0, 0].reshape(0)
+    mean, rstd = _moments(x, (0, *range(2, x.ndim)), eps)
+    return made, mean.reshape(-1), rstd.reshape(-1)
+
+
+def native_group_norm(
+    x: Array, weight: Array | None, bias: Array | None, n: int, c: int, places: int, groups: int, eps: float
+) -> tuple[Array, Array, Array]:
+    """`group_norm` and the statistics of the groups."""
+    mean, rstd = _moments(x.reshape(n, groups, c // groups * places), (2,), eps)
+    made = group_norm(x, groups, weight, bias, eps)
+    return made, mean.reshape(n, groups), rstd.reshape(n, groups)
+
+
 def lower_median(x: Array, dim: int | None, keepdim: bool, ignore_nan: bool = False) -> Array:
     """The lower of the two elements in the middle; NaN where there is one, or where there is nothing else."""
 
@@ -460,7 +493,8 @@ def istft(
     """Frames of centered signals added up and divided by the sum of the squared windows, by default of ones."""
     hop = hop or n_fft // 4
     taper = np.ones(n_fft) if window is None else window
-    if onesided is not False:
+    if not return_complex:  # a real signal is that of the first half of its frequencies
+        x = x[..., : n_fft // 2 + 1, :]
         rest = np.conj(x[..., 1 : n_fft - n_fft // 2, :][..., ::-1, :])
         x = np.concatenate([x, rest], -2)
     frames = np.fft.ifft(x, axis=-2) * (np.sqrt(n_fft) if normalized else 1)

@@ -247,9 +247,20 @@ Tensor shifted(const char* op, const Tensor& input, std::optional<IntList> dim, 
 
 }  // namespace
 
+namespace {
+
+DType frequency_dtype(const char* op, std::optional<DType> dtype) {
+    const DType t = dtype.value_or(default_dtype());
+    RL_CHECK(is_differentiable(t), throw_runtime, "fft.%s(dtype): must be floating-point or complex, got %s",
+             op, name(t));
+    return t;
+}
+
+}  // namespace
+
 Tensor fft_fftfreq(int64_t n, double d, std::optional<DType> dtype, std::optional<Device> device,
                    bool requires_grad) {
-    const DType t = dtype.value_or(default_dtype());
+    const DType t = frequency_dtype("fftfreq", dtype);
     const Tensor steps = ops::arange(Scalar(std::max<int64_t>(n, 0)), t, device, false);
     const Tensor made = frequencies("fftfreq", steps, n, d, false);
     const int64_t positive = (n + 1) / 2;
@@ -263,7 +274,7 @@ Tensor fft_fftfreq(int64_t n, double d, std::optional<DType> dtype, std::optiona
 }
 Tensor fft_rfftfreq(int64_t n, double d, std::optional<DType> dtype, std::optional<Device> device,
                     bool requires_grad) {
-    const DType t = dtype.value_or(default_dtype());
+    const DType t = frequency_dtype("rfftfreq", dtype);
     return frequencies("rfftfreq", ops::arange(Scalar(std::max<int64_t>(n, 0) / 2 + 1), t, device, false), n,
                        d, requires_grad);
 }
@@ -384,8 +395,9 @@ Tensor istft(const Tensor& input, int64_t n_fft, std::optional<int64_t> hop_leng
     const Norm norm = normalized ? Norm("ortho") : Norm();
     Tensor x = input.dim() == 2 ? ops::unsqueeze(input, 0) : input;
     x = ops::transpose(x, 1, 2);  // (batch, time, frequency)
-    Tensor frames = half_only ? fft_irfft(x, n_fft, -1, norm) : fft_ifft(x, std::nullopt, -1, norm);
-    if (!half_only && !return_complex) frames = ops::real(frames);
+    // A real signal is that of the first half: the other one mirrors it, whatever is given.
+    Tensor frames = return_complex ? fft_ifft(x, std::nullopt, -1, norm)
+                                   : fft_irfft(ops::narrow(x, -1, 0, n_fft / 2 + 1), n_fft, -1, norm);
     frames = ops::mul(frames, w);
     // What unfold takes apart is added together by its gradient.
     const int64_t count = frames.sizes()[1], total = n_fft + hop * (count - 1);

@@ -168,4 +168,22 @@ Tensor grid_sampler(const Tensor& input, const Tensor& grid, int64_t mode, int64
     return ops::reshape(result, shape);
 }
 
+namespace {
+
+void check_dims(const char* op, const Tensor& input, int64_t dims) {
+    RL_CHECK(input.dim() == dims, throw_runtime, "%s(input): needs %lld dimensions, got shape %s", op,
+             (long long)dims, to_string(input.sizes()).c_str());
+}
+
+}  // namespace
+
+Tensor grid_sampler_2d(const Tensor& input, const Tensor& grid, int64_t mode, int64_t padding, bool align) {
+    check_dims("grid_sampler_2d", input, 4);
+    return grid_sampler(input, grid, mode, padding, align);
+}
+Tensor grid_sampler_3d(const Tensor& input, const Tensor& grid, int64_t mode, int64_t padding, bool align) {
+    check_dims("grid_sampler_3d", input, 5);
+    return grid_sampler(input, grid, mode, padding, align);
+}
+
 }  // namespace rushlight::composites
