@@ -104,3 +104,33 @@ def test_what_a_layer_needs_of_dimensions():
     for layer in (nn.BatchNorm1d(3), nn.BatchNorm2d(3), nn.InstanceNorm1d(3), nn.LocalResponseNorm(2)):
         with pytest.raises(ValueError, match="dimensions"):
             layer(core.ones(()))
+
+
+def test_batch_norm_of_a_vector_without_elements():
+    """It has no channels."""
+    none = core.zeros(0)
+    assert F.batch_norm(none, none, none, training=True).shape == (0,)
+    assert F.batch_norm(none, none, none, none, none).shape == (0,)
+    with pytest.raises(RuntimeError, match="at least 2 dimensions"):
+        F.batch_norm(core.zeros(3), None, None, training=True)
+
+
+@pytest.mark.parametrize("dims", [1, 2, 3])
+@pytest.mark.parametrize(
+    "kind", ["max_pool", "avg_pool", "adaptive_max_pool", "adaptive_avg_pool", "lp_pool"]
+)
+def test_pools_of_no_channels(kind, dims):
+    """Only the batch may be empty, but for means of windows that divide the input."""
+    places = (4,) * dims
+    arguments = (2, 2) if kind == "lp_pool" else (2,)
+    pool = getattr(F, f"{kind}{dims}d")
+    assert pool(core.zeros(0, 3, *places), *arguments).shape == (0, 3, *[2] * dims)
+    if kind == "adaptive_avg_pool":
+        assert pool(core.zeros(2, 0, *places), *arguments).shape == (2, 0, *[2] * dims)
+        return
+    with pytest.raises(RuntimeError, match="only the batch may be empty"):
+        pool(core.zeros(2, 0, *places), *arguments)
+
+
+def test_unpooling_of_nothing():
+    assert F.max_unpool2d(core.zeros(0, 4, 6), core.zeros(0, 4, 6, dtype=core.int64), 2).shape == (0, 8, 12)

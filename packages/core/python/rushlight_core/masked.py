@@ -492,5 +492,6 @@ def _variance(
     distance = kept - sum(kept, dim, keepdim=True) / count
     distance = _fill(name, distance, mask, 0)  # those left out do not have the mean's distance from 0
     total = sum(distance * distance.conj(), dim, keepdim=keepdim)
-    freedom = (count.reshape(total.shape) - correction).clamp(min=0)
+    precise = _C.float64 if compute in (_C.float64, _C.complex128) else _C.float32
+    freedom = (count.reshape(total.shape).to(precise) - correction).clamp(min=0)
     return (total / freedom).to(wanted)

@@ -4,7 +4,11 @@
 #include "rushlight/ops/_gelu.h"
 #include "rushlight/ops/_gelu_tanh.h"
 #include "rushlight/ops/_prelu.h"
+#include "rushlight/ops/abs.h"
+#include "rushlight/ops/add.h"
+#include "rushlight/ops/conj.h"
 #include "rushlight/ops/detach.h"
+#include "rushlight/ops/div.h"
 #include "rushlight/ops/elu.h"
 #include "rushlight/ops/empty_like.h"
 #include "rushlight/ops/gt.h"
@@ -12,8 +16,12 @@
 #include "rushlight/ops/leaky_relu.h"
 #include "rushlight/ops/mul.h"
 #include "rushlight/ops/narrow.h"
+#include "rushlight/ops/real.h"
 #include "rushlight/ops/reshape.h"
+#include "rushlight/ops/sgn.h"
 #include "rushlight/ops/sigmoid.h"
+#include "rushlight/ops/square.h"
+#include "rushlight/ops/sub.h"
 #include "rushlight/ops/uniform_.h"
 #include "rushlight/ops/where.h"
 
@@ -24,6 +32,27 @@ Tensor gelu(const Tensor& input, std::string_view approximate) {
     RL_CHECK(approximate == "tanh", throw_runtime, "gelu(approximate): must be 'none' or 'tanh', got '%.*s'",
              int(approximate.size()), approximate.data());
     return ops::_gelu_tanh(input);
+}
+
+namespace {
+
+Tensor softsign_size(const Tensor& input) { return ops::add(ops::abs(input), Scalar(1)); }
+
+}  // namespace
+
+// Of z / (1 + |z|): the length changes by the part of a change along z.
+Tensor softsign_backward(const Tensor& grad, const Tensor& input) {
+    const Tensor size = softsign_size(input);
+    if (!is_complex(input.dtype())) return ops::div(grad, ops::square(size));
+    const Tensor along = ops::div(ops::real(ops::mul(ops::conj(grad), input)), ops::square(size));
+    return ops::sub(ops::div(grad, size), ops::mul(ops::sgn(input), along));
+}
+Tensor softsign_forward(const Tensor& tangent, const Tensor& input) {
+    const Tensor size = softsign_size(input);
+    if (!is_complex(input.dtype())) return ops::div(tangent, ops::square(size));
+    const Tensor along =
+        ops::div(ops::real(ops::mul(ops::conj(ops::sgn(input)), tangent)), ops::square(size));
+    return ops::sub(ops::div(tangent, size), ops::mul(input, along));
 }
 
 Tensor selu(const Tensor& input) {

@@ -43,6 +43,8 @@ Tensor roll(const Tensor& input, IntList shifts, IntList dims) {
     RL_CHECK(shifts.size() == dims.size(), throw_runtime,
              "roll(shifts, dims): %s and %s must have the same length", to_string(shifts).c_str(),
              to_string(dims).c_str());
+    RL_CHECK(input.dim() > 0, throw_index, "roll(dims): a 0-d tensor has no dimension %lld",
+             (long long)dims[0]);
     Tensor result = input;
     for (size_t i = 0; i < dims.size(); ++i)
         result = roll_one(result, shifts[i], wrap_dim("roll", dims[i], input.dim()));

@@ -57,6 +57,7 @@ Tensor sum_to_size(const Tensor& input, IntList size) {
     RL_CHECK(fits, throw_runtime,
              "sum_to_size(size): a tensor of shape %s does not expand to the shape %s of the input",
              to_string(size).c_str(), to_string(input.sizes()).c_str());
+    if (size.size() == 0) return ops::sum(input);
     return along.empty() ? input : ops::reshape(ops::sum(input, along, true), size);
 }
 

@@ -187,7 +187,8 @@ std::tuple<Tensor, Tensor, Tensor> distinct_slices(const char* op, const Tensor&
         RL_CHECK(k == d || input.sizes()[k] > 0, throw_runtime,
                  "%s(input): slices of shape %s along dimension %d have no elements to compare", op,
                  to_string(input.sizes()).c_str(), d);
-    const Tensor moved = take_view(input, views::transpose(input, 0, d)), rows = row_major(moved);
+    const int64_t along[] = {d};
+    const Tensor moved = take_view(input, views::movedim(input, along, kInts<0>)), rows = row_major(moved);
     const int64_t width = n ? rows.numel() / n : 0;
     std::vector<int64_t> shape = moved.shape();
     Tensor chosen, inverse, counts;
@@ -218,7 +219,7 @@ std::tuple<Tensor, Tensor, Tensor> distinct_slices(const char* op, const Tensor&
         inverse = groups.inverse;
         counts = groups.count_tensor(return_counts);
     });
-    return {row_major(take_view(chosen, views::transpose(chosen, 0, d))), inverse, counts};
+    return {row_major(take_view(chosen, views::movedim(chosen, kInts<0>, along))), inverse, counts};
 }
 
 // --- lists of indices ---

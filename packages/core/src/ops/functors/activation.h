@@ -229,7 +229,10 @@ struct LogSigmoidBackward {
 template <class T>
 struct Softsign {
     explicit Softsign(const Scalar*) {}
-    RL_HD T operator()(T x) const { return x / (T(1) + std::fabs(x)); }
+    RL_HD T operator()(T x) const {
+        if constexpr (kIsComplex<T>) return x / (T(1) + T(math::abs(x)));
+        else return x / (T(1) + std::fabs(x));
+    }
 };
 template <class T>
 struct Tanhshrink {

@@ -1,7 +1,7 @@
 // Functors of ops/floating.yaml: the parts of floating-point numbers.
 #pragma once
 
-#include "ops/functors/math.h"
+#include "ops/functors/complex_math.h"
 
 namespace rushlight::functors {
 namespace {
@@ -59,9 +59,15 @@ template <class T>
 struct Ldexp {
     explicit Ldexp(const Scalar*) {}
     RL_HD T operator()(T a, T power) const {
-        constexpr T kFar = T(5000);  // beyond every exponent
-        if (power != math::trunc(power) || std::isinf(power)) return a * math::exp2(power);
-        return std::ldexp(a, static_cast<int>(power > kFar ? kFar : power < -kFar ? -kFar : power));
+        if constexpr (kIsComplex<T>) {
+            if (power.im != 0) return a * math::exp2(power);
+            const Ldexp<decltype(a.re)> part(nullptr);
+            return {part(a.re, power.re), part(a.im, power.re)};
+        } else {
+            constexpr T kFar = T(5000);  // beyond every exponent
+            if (power != math::trunc(power) || std::isinf(power)) return a * math::exp2(power);
+            return std::ldexp(a, static_cast<int>(power > kFar ? kFar : power < -kFar ? -kFar : power));
+        }
     }
 };
 

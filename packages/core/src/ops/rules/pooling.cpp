@@ -3,14 +3,18 @@
 namespace rushlight::rules {
 namespace {
 
-void check_input(const char* op, IntList input, int pooled, bool may_be_empty = false) {
+// Which dimensions may be empty: of the mean of no elements, which is NaN, all of them.
+enum class Empty { Batch, First, Planes, All };
+
+void check_input(const char* op, IntList input, int pooled, Empty empty) {
     const auto n = static_cast<int>(std::min<size_t>(input.size(), kMaxDims));
     RL_CHECK(n == pooled + 1 || n == pooled + 2, throw_runtime,
              "%s(input): needs %d or %d dimensions, got shape %s", op, pooled + 1, pooled + 2,
              to_string(input).c_str());
-    for (int d = n - pooled; d < n && !may_be_empty; ++d)
+    const int full[] = {n - pooled - 1, 1, n - pooled, n};
+    for (int d = full[static_cast<int>(empty)]; d < n; ++d)
         RL_CHECK(input[static_cast<size_t>(d)] > 0, throw_runtime,
-                 "%s(input): shape %s has no elements to pool along dimension %d", op,
+                 "%s(input): shape %s has no elements along dimension %d, only the batch may be empty", op,
                  to_string(input).c_str(), d);
 }
 
@@ -68,7 +72,7 @@ struct Pooled {
 };
 
 Pooled pool_shape(const Windows& w, IntList input, bool ceil_mode) {
-    check_input(w.op, input, w.pooled);
+    check_input(w.op, input, w.pooled, Empty::Batch);
     w.check();
     Pooled p;
     p.ndim = input.size();
@@ -101,9 +105,8 @@ Outputs avg_pool(const char* op, int pooled, const Tensor& input, IntList kernel
 }
 
 Pooled adaptive_shape(const char* op, int pooled, const Tensor& input, IntList output_size, bool mean) {
-    // The mean of no elements is NaN, their maximum is none.
     const bool single = std::ranges::all_of(output_size, [](int64_t n) { return n == 1; });
-    check_input(op, input.sizes(), pooled, mean && single);
+    check_input(op, input.sizes(), pooled, !mean ? Empty::First : single ? Empty::All : Empty::Planes);
     RL_CHECK(output_size.size() == static_cast<size_t>(pooled), throw_runtime,
              "%s(output_size): needs %d numbers, got %s", op, pooled, to_string(output_size).c_str());
     Pooled p;
@@ -132,9 +135,9 @@ Outputs adaptive_max(const char* op, int pooled, const Tensor& input, IntList ou
 }
 
 Outputs gradient(const char* op, int pooled, const Tensor& grad, IntList input_sizes,
-                 bool may_be_empty = false) {
+                 Empty empty = Empty::Planes) {
     floating_only(op, grad);
-    check_input(op, input_sizes, pooled, may_be_empty);
+    check_input(op, input_sizes, pooled, empty);
     const auto n = static_cast<size_t>(grad.dim());
     const size_t planes = input_sizes.size() - static_cast<size_t>(pooled);
     const bool fits = n == input_sizes.size() &&
@@ -192,7 +195,7 @@ Outputs adaptive_avg_pool2d(const Tensor& input, IntList output_size) {
     return adaptive_avg("adaptive_avg_pool2d", 2, input, output_size);
 }
 Outputs adaptive_avg_pool2d_backward(const Tensor& grad, IntList input_sizes) {
-    return gradient("adaptive_avg_pool2d_backward", 2, grad, input_sizes, true);
+    return gradient("adaptive_avg_pool2d_backward", 2, grad, input_sizes, Empty::All);
 }
 Outputs adaptive_max_pool2d(const Tensor& input, IntList output_size) {
     return adaptive_max("adaptive_max_pool2d", 2, input, output_size);
@@ -222,7 +225,7 @@ Outputs adaptive_avg_pool3d(const Tensor& input, IntList output_size) {
     return adaptive_avg("adaptive_avg_pool3d", 3, input, output_size);
 }
 Outputs adaptive_avg_pool3d_backward(const Tensor& grad, IntList input_sizes) {
-    return gradient("adaptive_avg_pool3d_backward", 3, grad, input_sizes, true);
+    return gradient("adaptive_avg_pool3d_backward", 3, grad, input_sizes, Empty::All);
 }
 Outputs adaptive_max_pool3d(const Tensor& input, IntList output_size) {
     return adaptive_max("adaptive_max_pool3d", 3, input, output_size);

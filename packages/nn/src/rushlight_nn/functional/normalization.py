@@ -27,7 +27,7 @@ def batch_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Tensor:
-    """Normalise `input` (N, C, ...) per channel (Ioffe and Szegedy 2015).
+    """Normalise `input` (N, C, ...) per channel (Ioffe and Szegedy 2015). A vector without elements has no channels.
 
     With `training` the batch's statistics are used, and the running ones, if given, moved towards them by
     `momentum` in place; otherwise the running ones are used.
@@ -35,6 +35,9 @@ def batch_norm(
     Raises:
         ValueError: training, and a channel has a single value.
     """
+    if input.dim() == 1 and input.numel() == 0:
+        none = input.reshape(0, 0)
+        return batch_norm(none, running_mean, running_var, weight, bias, training, momentum, eps).reshape(0)
     if training and input.dim() > 1 and input.shape[0] * math.prod(input.shape[2:]) == 1:
         raise ValueError(
             f"batch_norm(input): shape {tuple(input.shape)} has one value per channel, training needs more\n"

@@ -40,7 +40,8 @@ def _unpool(
             raise ValueError(f"{name}(output_size): got {sizes}, needs less than a stride from {usual}")
     planes = tuple(input.shape[:-dims])
     flat = core.zeros((*planes, math.prod(sizes)), dtype=input.dtype, device=input.device)
-    flat = flat.scatter(-1, indices.reshape(*planes, -1), input.reshape(*planes, -1))
+    count = math.prod(old)
+    flat = flat.scatter(-1, indices.reshape(*planes, count), input.reshape(*planes, count))
     return flat.reshape(*planes, *sizes)
 
 
