@@ -55,6 +55,7 @@ LENIENT = {
     ),
     *("conv3d", "conv3d.padding", "conv_transpose3d", "linear", "gru_cell", "gru"),
     *("batch_norm", "layer_norm", "rms_norm", "group_norm"),
+    *("native_batch_norm", "native_layer_norm", "native_group_norm"),
     # What is added to a product broadcasts with all examples.
     *("addbmm", "addmm", "baddbmm"),
     # An example more counts as a dimension of size 1.
