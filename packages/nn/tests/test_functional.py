@@ -541,3 +541,13 @@ def test_adaptive_pools_want_channels(pool) -> None:
 def test_huber_loss_wants_a_positive_delta(delta: float) -> None:
     with pytest.raises(RuntimeError, match=r"huber_loss\(delta\): must be positive"):
         F.huber_loss(core.ones(2), core.zeros(2), delta=delta)
+
+
+def test_nll_loss_of_bytes() -> None:
+    """uint8 targets are classes as int64 ones are, and may be ignored."""
+    scores = core.tensor([[0.1, 0.2], [0.3, 0.4]], requires_grad=True)
+    target = core.tensor([1, 255], dtype=core.uint8)
+    wanted = F.nll_loss(scores, target.to(core.int64), ignore_index=255)
+    assert core.equal(F.nll_loss(scores, target, ignore_index=255), wanted)
+    with pytest.raises(RuntimeError, match="int64 classes"):
+        F.nll_loss(scores, target.to(core.int32))

@@ -79,4 +79,11 @@ void softshrink(const Tensor&, Scalar lambd) {
              lambd.to<double>());
 }
 
+void hardtanh(const Tensor& input, Scalar min_val, Scalar max_val) {
+    const bool negative = min_val.to<double>() < 0 || max_val.to<double>() < 0;
+    RL_CHECK(input.dtype() != DType::UInt8 || !negative, throw_runtime,
+             "hardtanh(min_val, max_val): must not be negative for uint8, got %g and %g",
+             min_val.to<double>(), max_val.to<double>());
+}
+
 }  // namespace rushlight::checks

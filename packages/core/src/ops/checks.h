@@ -17,5 +17,7 @@ void isclose(const Tensor& input, const Tensor& other, double rtol, double atol,
 void heaviside(const Tensor& input, const Tensor& values);
 /// RuntimeError when the width is negative or NaN.
 void softshrink(const Tensor& input, Scalar lambd);
+/// RuntimeError for negative limits of uint8.
+void hardtanh(const Tensor& input, Scalar min_val, Scalar max_val);
 
 }  // namespace rushlight::checks

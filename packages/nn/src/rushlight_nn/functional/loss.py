@@ -58,11 +58,13 @@ def nll_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """The negative of `input`, log-probabilities (N, C) or (N, C, d1, ...), at the int64 classes `target`.
+    """The negative of `input`, log-probabilities (N, C) or (N, C, d1, ...), at the classes `target`, int64 or uint8.
 
     `weight` and `ignore_index` are as in :func:`cross_entropy`.
     """
     code = reduction_code("nll_loss", reduction, size_average, reduce)
+    if target.dtype == core.uint8:
+        target = target.to(core.int64)
     return _nll_loss(input, target, weight, code, ignore_index)
 
 
