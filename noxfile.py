@@ -346,13 +346,15 @@ def embed(session: nox.Session) -> None:
 def isolated(session: nox.Session) -> None:
     """Build core and autograd as a stranger's pip does, each in an environment of its own, and install them.
 
-    Between the two core is alone, and has to be useful so.
+    Between the two core is alone, and has to be useful so. Nothing is optimised, so that it compiles sooner.
     """
     folder = Path(session.create_tmp()).resolve()
+    settings = ["cmake.build-type=Debug", "cmake.define.CMAKE_CXX_FLAGS_DEBUG=-O0"]
     for package in GRAPH.closure([GRAPH["autograd"]]):
         command = ["python", "-m", "pip", "wheel", "-q", "--no-deps", "--find-links", str(folder)]
         command += ["--wheel-dir", str(folder), str(package.folder)]
-        command += ["--config-settings", f"build-dir={folder / 'build' / package.short}"]
+        for setting in [f"build-dir={folder / 'build' / package.short}", *settings]:
+            command += ["--config-settings", setting]
         session.run(*command, env={"RUSHLIGHT_ARCH": "native"})
         (wheel,) = folder.glob(package.module + "-*.whl")
         session.run("python", "-m", "pip", "install", "-q", str(wheel))

@@ -6,7 +6,7 @@ include_guard(GLOBAL)
 # is given up by hand is errno and traps, which no kernel reads.
 set(kernel_options -fopenmp-simd -fno-math-errno -fno-trapping-math)
 if(NOT RUSHLIGHT_SANITIZE)
-    list(APPEND kernel_options -O3)
+    list(APPEND kernel_options $<$<NOT:$<CONFIG:Debug>>:-O3>)
 elseif(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # The address sanitizer keeps frames after their end in memory that is not aligned to 64 bytes, and GCC stores whole vectors
     # there all the same (GCC bug 110027). Kernels give no address of a local to anybody.
