@@ -28,7 +28,8 @@ void set_histories(const std::vector<Tensor>& results, const Ref<Node>& node,
 struct Unrecorded {
     const char* name;
     uint64_t hash;
-    uint8_t constant_outs;  // of an out= form whose results are integers or truth values: how many arguments it writes
+    uint8_t
+        constant_outs;  // of an out= form whose results are integers or truth values: how many arguments it writes
 };
 void install_unrecorded(const Unrecorded* list);
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-import rushlight_autograd  # noqa: F401
+import rushlight_autograd
 import rushlight_core as core
 
 
@@ -57,3 +57,11 @@ def test_a_complex_result_needs_a_gradient() -> None:
         (z * 2).sum().backward()
     (z * 2).sum().backward(core.tensor(1j))
     assert z.grad.tolist() == [2j]
+
+
+def test_acosh_left_of_its_branch_cut() -> None:
+    """The derivative is 1 / sinh of the value, on either side."""
+    z = core.tensor([-2 + 2j, 2 + 2j, -0.5 - 1j], dtype=core.complex128).requires_grad_()
+    value = core.acosh(z)
+    (found,) = rushlight_autograd.grad(value.real.sum(), z)
+    assert core.allclose(found.conj() * core.sinh(value.detach()), core.ones(3, dtype=core.complex128))

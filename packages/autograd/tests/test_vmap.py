@@ -492,3 +492,7 @@ def test_registered_containers() -> None:
     assert core.equal(slopes.b, x * x)
     with pytest.raises(ValueError, match="in_dims"):
         vmap(lambda p: p.a, in_dims=([0, 0],))(Pair(x, x))
+
+
+def test_windows_of_numbers() -> None:
+    assert vmap(lambda x: x.unfold(0, 1, 1))(core.ones(2)).shape == (2, 1)

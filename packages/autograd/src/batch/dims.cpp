@@ -94,10 +94,9 @@ void dims(Call& c) {
     const int64_t rank = rank_of_dims(c);
     const char* kinds = c.row.arguments;
     const std::string_view name = c.op.name;
-    RL_CHECK(rank > 0 || !(name == "select" || name == "slice" || name == "narrow" || name.starts_with("split") ||
-                           name == "chunk" || name == "unbind"),
-             throw_index,
-             "%s(): a 0-d tensor has no dimension", c.op.name);
+    RL_CHECK(rank > 0 || !(name == "select" || name == "slice" || name == "narrow" ||
+                           name.starts_with("split") || name == "chunk" || name == "unbind"),
+             throw_index, "%s(): a 0-d tensor has no dimension", c.op.name);
     for (size_t i = 0; i < c.stack.size(); ++i)
         if (kinds[i] == 'd' && c.stack[i].is_none()) return flattened(c, i);
     // Dimension 0 of a tensor without dimensions is one of size 1.
@@ -134,6 +133,8 @@ void dims(Call& c) {
         for (Value& v : c.stack)
             if (auto* t = v.as<Tensor>(); t && t->dim() == 2 && t->sizes()[1] == 1)
                 v = ops::squeeze(*t, kInts<1>);
+    if (scalar && name == "unfold")  // its windows are those of one element
+        c.stack[0] = ops::squeeze(c.get<Tensor>(0), kInts<1>);
     c.wrap();
 }
 

@@ -11,8 +11,8 @@ namespace {
 // Operators with `spatial` dimensions take (N, C, ...) or (C, ...). In the second case the examples are the samples.
 void images(Call& c, int64_t spatial) {
     RL_CHECK(c.rank(0) == spatial + 1 || c.rank(0) == spatial + 2, throw_runtime,
-             "%s(input): needs %lld or %lld dimensions, got shape %s", c.op.name, (long long)spatial + 1, (long long)spatial + 2,
-             to_string(c.tensor(0).sizes()).c_str());
+             "%s(input): needs %lld or %lld dimensions, got shape %s", c.op.name, (long long)spatial + 1,
+             (long long)spatial + 2, to_string(c.tensor(0).sizes()).c_str());
     bool folded = false;
     for (size_t i = 0; i < c.stack.size(); ++i)
         if (c.row.arguments[i] == 't' && c.is_tensor(i)) folded |= c.rank(i) == spatial + 2;

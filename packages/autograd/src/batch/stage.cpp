@@ -270,7 +270,8 @@ Tensor pad_rank(const Tensor& t, int64_t rank) {
 }
 
 Tensor fold(const Tensor& t) {
-    RL_CHECK(t.dim() >= 2, throw_runtime, "vmap: an operator on samples needs at least 1 dimension, got a 0-d tensor");
+    RL_CHECK(t.dim() >= 2, throw_runtime,
+             "vmap: an operator on samples needs at least 1 dimension, got a 0-d tensor");
     std::vector<int64_t> sizes(t.sizes().begin() + 1, t.sizes().end());
     sizes[0] *= t.sizes()[0];
     return ops::reshape(t, sizes);
@@ -374,16 +375,17 @@ void matrices(Call& c) {
 void padded(Call& c) {
     // Else the examples would be a dimension that is padded.
     const int64_t dims = static_cast<int64_t>(c.ints(1).size()) / 2;
-    RL_CHECK(c.rank(0) >= dims, throw_runtime, "%s(input): needs at least %lld dimensions for that padding, got shape %s",
-             c.op.name, (long long)dims, to_string(c.tensor(0).sizes()).c_str());
+    RL_CHECK(c.rank(0) >= dims, throw_runtime,
+             "%s(input): needs at least %lld dimensions for that padding, got shape %s", c.op.name,
+             (long long)dims, to_string(c.tensor(0).sizes()).c_str());
     front(c);
 }
 
 void side_by_side(Call& c) {
     const bool bytes = c.op.name == std::string_view("view.dtype") &&
                        itemsize(c.get<DType>(1)) == itemsize(c.tensor(0).dtype());
-    RL_CHECK(bytes || c.rank(0) >= 1, throw_runtime, "%s(input): needs at least 1 dimension, got a 0-d tensor",
-             c.op.name);
+    RL_CHECK(bytes || c.rank(0) >= 1, throw_runtime,
+             "%s(input): needs at least 1 dimension, got a 0-d tensor", c.op.name);
     c.unwrap();
     const Tensor t = c.get<Tensor>(0);
     bool fits = t.is_contiguous();

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -218,3 +219,40 @@ def test_bytes_are_masks() -> None:
 def test_every_operator_is_looked_at() -> None:
     """The table of operators was found."""
     assert len(operators()) > 500
+
+
+def test_ravel_copies_what_is_not_contiguous() -> None:
+    column = core.zeros(2, 2)[:, 0]
+    raveled = column.ravel()
+    raveled[0] = 1
+    assert column.tolist() == [0, 0]
+
+
+def test_a_product_of_one_matrix_is_a_copy() -> None:
+    x = core.ones(1, 1)
+    core.chain_matmul(x).add_(1)
+    assert x.item() == 1
+
+
+def test_addr_rounds_once() -> None:
+    """In the dtype of the result, to which 0-d tensors add as others do."""
+    half, whole = core.tensor([0.702], dtype=core.float16), core.tensor([3])
+    made = core.addr(core.tensor([1.0], dtype=core.float64), half, whole)
+    assert made.item() == 1 + 3 * half.item()
+    assert (
+        core.addr(core.tensor(3.0, dtype=core.float64), core.ones(1), core.ones(1), beta=0).dtype
+        == core.float64
+    )
+
+
+def test_shifted_polynomials_of_small_integers() -> None:
+    x = core.tensor([0], dtype=core.uint8)
+    assert core.special_shifted_chebyshev_polynomial_t(x, core.tensor([1])).tolist() == [-1]
+
+
+def test_kl_div_of_negative_targets_is_nan() -> None:
+    assert math.isnan(core.kl_div(core.zeros(1), core.tensor([-0.1])).item())
+
+
+def test_adjoint_of_a_number_is_its_conjugate() -> None:
+    assert core.tensor(1 + 2j).adjoint().item() == 1 - 2j

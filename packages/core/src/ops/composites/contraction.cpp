@@ -104,10 +104,8 @@ Tensor cross(const Tensor& input, const Tensor& other, std::optional<int64_t> di
 }
 
 Tensor addr(const Tensor& input, const Tensor& vec1, const Tensor& vec2, Scalar beta, Scalar alpha) {
-    Tensor made = ops::outer(vec1, vec2);
-    check_weights("addr", made, beta, alpha);
-    const TensorOrScalar operands[] = {input, vec1, vec2};
-    const DType dtype = result_dtype(operands);
+    // Dimensions have no part in it, as in PyTorch; the product is not rounded to the vectors' dtype.
+    const DType dtype = promote(promote(vec1.dtype(), vec2.dtype()), input.dtype());
     if (!is_differentiable(dtype)) {
         RL_CHECK(!alpha.is_floating() && !beta.is_floating(), throw_runtime,
                  "addr(beta, alpha): floats do not fit tensors of dtype %s\nhint: convert the tensors first",
@@ -117,9 +115,11 @@ Tensor addr(const Tensor& input, const Tensor& vec1, const Tensor& vec2, Scalar 
             beta = Scalar(beta.to<bool>());
         }
     }
-    if (made.dtype() != dtype) made = ops::to(made, dtype);
+    Tensor made = ops::outer(ops::to(vec1, dtype), ops::to(vec2, dtype));
+    check_weights("addr", made, beta, alpha);
     if (!alpha.equals(1)) made = ops::mul(made, alpha);
-    Tensor addend = ops::expand(input, made.sizes(), false);  // checked also where it is not read
+    Tensor addend =
+        ops::expand(ops::to(input, dtype), made.sizes(), false);  // checked also where it is not read
     if (beta.equals(0)) return made;
     return ops::add(made, beta.equals(1) ? addend : ops::mul(addend, beta));
 }

@@ -9,12 +9,12 @@
 #include "rushlight/ops/clamp_min.h"
 #include "rushlight/ops/equal.h"
 #include "rushlight/ops/exp.h"
-#include "rushlight/ops/gt.h"
 #include "rushlight/ops/log.h"
 #include "rushlight/ops/log1p.h"
 #include "rushlight/ops/log_sigmoid.h"
 #include "rushlight/ops/mean.h"
 #include "rushlight/ops/mul.h"
+#include "rushlight/ops/ne.h"
 #include "rushlight/ops/neg.h"
 #include "rushlight/ops/square.h"
 #include "rushlight/ops/sub.h"
@@ -101,7 +101,7 @@ Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& targe
 Tensor kl_div(const Tensor& input, const Tensor& target, int64_t reduction, bool log_target) {
     if (log_target) return reduce("kl_div", ops::mul(ops::exp(target), ops::sub(target, input)), reduction);
     // 0 log(0) is 0, and so is its gradient.
-    Tensor logs = ops::log(ops::where(ops::gt(target, Scalar(0.0)), target, 1));
+    Tensor logs = ops::log(ops::where(ops::ne(target, Scalar(0.0)), target, 1));
     return reduce("kl_div", ops::mul(target, ops::sub(logs, input)), reduction);
 }
 

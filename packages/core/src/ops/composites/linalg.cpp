@@ -209,7 +209,8 @@ Tensor linalg_multi_dot(TensorList tensors) {
 
 Tensor chain_matmul(TensorList matrices) {
     RL_CHECK(!matrices.empty(), throw_runtime, "chain_matmul(matrices): needs at least one matrix, got none");
-    return in_best_order("chain_matmul(matrices)", {matrices.begin(), matrices.end()});
+    Tensor made = in_best_order("chain_matmul(matrices)", {matrices.begin(), matrices.end()});
+    return matrices.size() == 1 ? ops::clone(made, std::nullopt) : made;
 }
 
 // --- functions of matrices ---

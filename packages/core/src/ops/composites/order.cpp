@@ -9,6 +9,7 @@
 #include "rushlight/ops/narrow.h"
 #include "rushlight/ops/reshape.h"
 #include "rushlight/ops/sort.h"
+#include "rushlight/ops/to.h"
 #include "rushlight/ops/unsqueeze.h"
 
 namespace rushlight::composites {
@@ -122,7 +123,7 @@ Tensor repeat_interleave_repeats(const Tensor& repeats, std::optional<int64_t> o
     RL_CHECK(!output_size || *output_size == index.numel(), throw_runtime,
              "repeat_interleave(output_size): the repeats add up to %lld, not %lld", (long long)index.numel(),
              (long long)output_size.value_or(0));
-    return index;
+    return ops::to(index, repeats.dtype());
 }
 
 }  // namespace rushlight::composites

@@ -39,6 +39,7 @@ Tensor rot90(const Tensor& input, int64_t k, IntList dims) {
 }
 
 Tensor adjoint(const Tensor& input) {
+    if (input.dim() == 0) return ops::conj(input);
     RL_CHECK(input.dim() >= 2, throw_runtime, "adjoint(input): needs at least 2 dimensions, got shape %s",
              to_string(input.sizes()).c_str());
     return ops::conj(ops::transpose(input, -2, -1));

@@ -39,8 +39,12 @@ struct Degree {
 struct Shifted {
     Tensor moved;  // what `x` refers to
     TensorOrScalar x;
+    static Tensor wide(const Tensor& t) {  // small integers do not hold the result
+        return is_differentiable(t.dtype()) ? t : ops::to(t, DType::Int64);
+    }
     explicit Shifted(const TensorOrScalar& input)
-        : moved(input.is_tensor() ? ops::sub(ops::mul(input.tensor(), Scalar(2)), Scalar(1)) : Tensor()),
+        : moved(input.is_tensor() ? ops::sub(ops::mul(wide(input.tensor()), Scalar(2)), Scalar(1))
+                                  : Tensor()),
           x(input.is_tensor() ? TensorOrScalar(moved)
                               : TensorOrScalar(Scalar(2 * input.scalar().to<double>() - 1))) {}
 };

@@ -5,6 +5,7 @@
 #include "rushlight/batched.h"
 #include "rushlight/ops/_to_copy.h"
 #include "rushlight/ops/clone.h"
+#include "rushlight/ops/contiguous.h"
 #include "rushlight/ops/narrow.h"
 #include "rushlight/ops/select.h"
 #include "rushlight/ops/view.h"
@@ -38,8 +39,9 @@ Tensor flatten(const Tensor& input, int64_t start_dim, int64_t end_dim) {
 }
 
 Tensor ravel(const Tensor& input) {
+    // A copy also where the strides of one dimension would do for a view: whether it is one must not depend on sizes.
     int64_t all = input.numel();
-    return reshape(input, IntList(&all, 1));
+    return reshape(ops::contiguous(input, "contiguous"), IntList(&all, 1));
 }
 
 Tensor narrow_start(const Tensor& input, int64_t dim, const Tensor& start, int64_t length) {
