@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from fuzz.compare import Difference, difference
-from fuzz.execute import Observation
+from fuzz.execute import Observation, Record
 from fuzz.known import Known
 from fuzz.processes import Ended, Process
 from fuzz.program import COMPLEX, FLOATS, Input, Program, script
-from fuzz.shrink import shrink
+from fuzz.shrink import shrink, with_results
 
 ENOUGH = 2  # programs of a group that are shrunk; more are counted
 
@@ -131,11 +131,29 @@ class Campaign:
         """
         if found.kind not in ("values", "gradient", "tangent", "alias") or len(program.calls) == 1:
             return False
+        if found.kind == "values" and self._agrees_on_own_results(program):
+            return True
         moved = replace(program, inputs=tuple(_moved(one) for one in program.inputs))
         one, other = self.theirs.run(program), self.theirs.run(moved)
         if isinstance(one, Ended) or isinstance(other, Ended):
             return False
         return difference(program, other, one) is not None
+
+    def _agrees_on_own_results(self, program: Program) -> bool:
+        """Whether there is no difference once PyTorch goes on from what rushlight computed, which differs by rounding."""
+        mine, theirs = self.ours.run(program), self.theirs.run(program)
+        if isinstance(mine, Ended) or isinstance(theirs, Ended):
+            return False
+        for i, (a, b) in enumerate(zip(mine.steps, theirs.steps, strict=False)):
+            rounded = [
+                isinstance(x, Record) and isinstance(y, Record) and x.array.tobytes() != y.array.tobytes()
+                for x, y in zip(a, b, strict=False)
+            ]
+            if any(rounded) and not program.calls[i].writes and i + 1 < len(program.calls):
+                smaller = with_results(program, i, a)
+                if smaller is not None and smaller.calls and self.check(smaller)[0] is None:
+                    return True
+        return False
 
     # --- the report ---
 

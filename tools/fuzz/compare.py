@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fuzz.execute import Observation, Record
-from fuzz.program import Program
+from fuzz.program import Named, Program, mapped
 
 # Relative to the element, and to the largest element of the tensor where that is above 1.
 TOLERANCES = {
@@ -30,6 +30,15 @@ NOT_THERE = (
 )  # fmt: skip
 
 
+def coarsest(program: Program, seen: Observation) -> float:
+    """The tolerance of the smallest dtype that took part: what was rounded to float16 stays so in a later float64."""
+    values = [*itertools.chain(*seen.steps), *seen.final.values()]
+    dtypes = [one.dtype for one in program.inputs] + [v.dtype for v in values if isinstance(v, Record)]
+    for call in program.calls:
+        mapped((call.args, call.kwargs), lambda v: dtypes.append(v.name) if isinstance(v, Named) else None)
+    return max((TOLERANCES[dtype] for dtype in dtypes if dtype in TOLERANCES), default=0.0)
+
+
 @dataclass(frozen=True)
 class Difference:
     """The first thing that is not as in PyTorch."""
@@ -44,14 +53,15 @@ class Difference:
 
 def difference(program: Program, ours: Observation, theirs: Observation) -> Difference | None:
     """How `ours` differs from `theirs`, None where it does not."""
+    least = coarsest(program, theirs) if len(program.calls) > 1 else 0.0
     for call, a, b in zip(program.calls, ours.steps, theirs.steps, strict=False):
-        found = _results(a, b)
+        found = _results(a, b, least)
         if found:
             return Difference(found[0], call.op, found[1])
     if ours.error or theirs.error:
         return _raised(program, ours, theirs)
     for name in theirs.final:
-        found = _results([ours.final.get(name)], [theirs.final[name]])
+        found = _results([ours.final.get(name)], [theirs.final[name]], least)
         if found and program.mode in ("jvp", "vmap"):
             return Difference(found[0], _only(program), f"{name}: {found[1]}")
         if found:
@@ -59,12 +69,14 @@ def difference(program: Program, ours: Observation, theirs: Observation) -> Diff
             return Difference(
                 "alias", writing[-1] if writing else _only(program), f"{name} at the end: {found[1]}"
             )
+    if theirs.tangents_are_shared and any(call.writes for call in program.calls):
+        return None
     for kind, mine, other in (
         ("gradient", ours.gradients, theirs.gradients), ("tangent", ours.tangents, theirs.tangents)
     ):  # fmt: skip
         # A gradient that does not depend on the inputs has none of its own, or zeros.
         for i, (one, another) in enumerate(itertools.zip_longest(mine, other)):
-            text = _gradient(one, another)
+            text = _gradient(one, another, least)
             if text:
                 return Difference(kind, _only(program), f"number {i}: {text}")
     return None
@@ -90,7 +102,7 @@ def _raised(program: Program, ours: Observation, theirs: Observation) -> Differe
     return Difference(kind, op, text)
 
 
-def _results(ours: list[Any], theirs: list[Any]) -> tuple[str, str] | None:
+def _results(ours: list[Any], theirs: list[Any], least: float = 0.0) -> tuple[str, str] | None:
     """Kind and text of the difference of a call's results."""
     if len(ours) != len(theirs):
         return "shape", f"{len(ours)} results, not {len(theirs)}"
@@ -104,7 +116,7 @@ def _results(ours: list[Any], theirs: list[Any]) -> tuple[str, str] | None:
             return "shape", f"{a.shape}, not {b.shape}"
         elif a.requires_grad != b.requires_grad:
             return "requires_grad", f"{a.requires_grad}, not {b.requires_grad}"
-        elif text := apart(a, b):
+        elif text := apart(a, b, least=least):
             return "values", text
     return None
 
@@ -119,7 +131,7 @@ def _same_number(a: Any, b: Any) -> bool:
     return bool(a == b)
 
 
-def _gradient(a: Record | None, b: Record | None) -> str:
+def _gradient(a: Record | None, b: Record | None, least: float = 0.0) -> str:
     if a is None or b is None:
         known = b if a is None else a
         # A gradient of zeros and none at all mean the same to an optimizer's sum.
@@ -130,16 +142,19 @@ def _gradient(a: Record | None, b: Record | None) -> str:
         return f"dtype {a.dtype}, not {b.dtype}"
     if a.shape != b.shape:
         return f"shape {a.shape}, not {b.shape}"
-    return apart(a, b)
+    return apart(a, b, least=least)
 
 
-def apart(a: Record, b: Record, factor: float = 1.0) -> str:
-    """Where two tensors of one dtype and shape differ by more than rounding, in words."""
+def apart(a: Record, b: Record, factor: float = 1.0, least: float = 0.0) -> str:
+    """Where two tensors of one dtype and shape differ by more than rounding, in words.
+
+    The tolerance is that of the dtype, and at least `least`.
+    """
     x, y = a.array, b.array
     if x.dtype.kind not in "fc":
         near = x == y
     else:
-        tolerance = TOLERANCES.get(a.dtype, 0.0) * factor
+        tolerance = max(TOLERANCES.get(a.dtype, 0.0), least) * factor
         with np.errstate(all="ignore"):
             finite = np.abs(y[np.isfinite(y)])
             largest = max(1.0, float(finite.max())) if finite.size else 1.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
 import warnings
 from dataclasses import dataclass, field
@@ -38,6 +39,9 @@ class Observation:
     final: dict[str, Any] = field(default_factory=dict)  # variables at the end
     gradients: list[Record | None] = field(default_factory=list)  # in the order of inputs that require grad
     tangents: list[Record] = field(default_factory=list)
+    # Whether tangents share memory where their values do not: what writes one tensor in place then changes the other's
+    # tangent too, so nothing can be said about them.
+    tangents_are_shared: bool = False
 
 
 def name_of(dtype: Any) -> str:
@@ -46,6 +50,13 @@ def name_of(dtype: Any) -> str:
 
 def is_tensor(value: Any) -> bool:
     return hasattr(value, "requires_grad") and hasattr(value, "dtype")
+
+
+def _share(a: Any, b: Any) -> bool:
+    """Whether two tensors see the same memory, as far as the library tells."""
+    if not (hasattr(a, "untyped_storage") and a.numel() and b.numel()):
+        return False
+    return bool(a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr())
 
 
 class Machine:
@@ -205,6 +216,11 @@ class Machine:
         seen.failed_at = ""
         seen.final = {n: self.record(t) for n, t in zip(kept, values, strict=True)}
         seen.tangents = [self.record(t) for t in moved]
+        given = list(zip([*primals, *values], [*tangents, *moved], strict=True))
+        seen.tangents_are_shared = any(
+            _share(t, other_t) and not _share(v, other)
+            for (v, t), (other, other_t) in itertools.combinations(given, 2)
+        )
 
     def _vmap(self, program: Program, seen: Observation) -> None:
         made = self.start(program)

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from fuzz.execute import Machine, is_tensor, name_of
 from fuzz.operators import Array, Operator
 from fuzz.program import COMPLEX, FLOATS, INTEGERS, Call, Input, Named, Program, Ref, mapped
@@ -19,6 +21,7 @@ MODES = {"plain": 36, "backward": 32, "backward2": 5, "jvp": 14, "vmap": 13}
 SIZES = {0: 6, 1: 20, 2: 36, 3: 26, 4: 8, 5: 4}
 RANKS = {0: 14, 1: 30, 2: 34, 3: 17, 4: 5}
 SIGNS = ("+", "-", "*", "/", "//", "%", "**", "@", "&", "|", "^", "<", "<=", ">", ">=", "==", "!=")
+COMPARISONS = ("<", "<=", ">", ">=", "==", "!=", "lt", "le", "gt", "ge", "eq", "ne")
 NUMBERS: tuple[Any, ...] = (0, 1, -1, 2, 3, 0.5, -2.5, 1.0, True, False)
 MOST_ELEMENTS = 400  # of a result
 TRIES = 80
@@ -218,7 +221,7 @@ class Generator:
             return True
         self._adopt(made)
         variables = dict(draft.variables)
-        if self._overlaps(call, variables):
+        if self._overlaps(call, variables) or self._is_undefined(call, variables):
             self._forget(state)
             draft.made = before
             return True
@@ -257,6 +260,27 @@ class Generator:
             outs = places(call.kwargs["out"])
             rest = places((call.args, {n: v for n, v in call.kwargs.items() if n != "out"}))
             return len(set(outs)) < len(outs) or bool(set(outs) & set(rest))
+        return False
+
+    def _is_undefined(self, call: Call, variables: dict[str, Any]) -> bool:
+        """Whether a call has no result that both libraries promise."""
+        given: list[Any] = []
+        mapped((call.args, call.kwargs), given.append)
+        tensors = [
+            variables[v.name] for v in given if isinstance(v, Ref) and is_tensor(variables.get(v.name))
+        ]
+        if call.op.partition(".")[0] in ("searchsorted", "bucketize") and tensors:
+            # Of a sequence that is not in order, whichever of the two it is.
+            values = [self.machine.record(t).array.astype(float) for t in tensors]
+            return any(v.ndim and not np.all(np.diff(v, axis=-1) >= 0) for v in values)
+        if call.op.partition(".")[0].rstrip("_") in COMPARISONS and any(
+            name_of(t.dtype) == "uint8" for t in tensors
+        ):
+            # PyTorch takes -1 for 255.
+            return any(isinstance(v, (int, float)) and not isinstance(v, bool) and v < 0 for v in given)
+        if call.writes and tensors and name_of(tensors[0].dtype) not in (*FLOATS, *COMPLEX):
+            # In PyTorch integers then require grad.
+            return any(t.requires_grad for t in tensors[1:])
         return False
 
     def _forget(self, inputs: int) -> None:

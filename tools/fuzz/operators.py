@@ -101,6 +101,8 @@ def load(libraries: list[Any]) -> list[Operator]:
                     args, kwargs = neutral(sample.args), neutral(sample.kwargs)
                 except NotNeutralError:
                     continue
+                if function.startswith("torch.nn.functional."):
+                    args, kwargs = _by_name(op, args, kwargs)
                 templates.append((_spread(op, args), kwargs))
         if not templates:
             continue
@@ -135,6 +137,17 @@ def _function(op: Any, libraries: list[Any]) -> str:
     elif "nn" not in op.variants:
         places.reverse()
     return next(("torch." + ".".join(names) for names in places if _all_have(libraries, *names)), "")
+
+
+def _by_name(
+    op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Arguments of a loss after its tensors by name: PyTorch's functions have `size_average` and `reduce` in between."""
+    names = [a.name for a in op.schema.arguments]
+    if "reduction" not in names:
+        return args, kwargs
+    first = next((i for i, a in enumerate(op.schema.arguments) if a.type.name != "Tensor"), len(names))
+    return args[:first], {**dict(zip(names[first:], args[first:], strict=False)), **kwargs}
 
 
 def _spread(op: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
