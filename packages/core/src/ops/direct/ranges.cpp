@@ -1,5 +1,6 @@
 // Tensors of a rule: ranges and the identity.
 #include <cmath>
+#include <complex>
 #include <cstring>
 
 #include "bodies/creation.h"
@@ -23,17 +24,15 @@ Tensor finish(Tensor t, DType dtype, std::optional<Device> device, bool requires
 
 // An end of a range, which may be a tensor without dimensions.
 Scalar end_of(const char* op, const char* name, const TensorOrScalar& given) {
-    const DType dtype = given.is_tensor() ? given.tensor().dtype() : given.scalar().dtype();
-    RL_CHECK(!is_complex(dtype), throw_type, "%s(%s): must be a real number, got %s", op, name,
-             rushlight::name(dtype));
     if (!given.is_tensor()) return given.scalar();
     const Tensor& t = given.tensor();
     RL_CHECK(t.dim() == 0, throw_runtime, "%s(%s): needs a tensor without dimensions, got shape %s", op, name,
              to_string(t.sizes()).c_str());
     require_values(op, t);
-    Tensor value = make_tensor(IntList(), DType::Float64);
+    Tensor value = make_tensor(IntList(), is_complex(t.dtype()) ? DType::Complex128 : DType::Float64);
     copy_into(value, t);
-    return Scalar(*value.data<double>());
+    return value.dtype() == DType::Complex128 ? Scalar(*value.data<Complex<double>>())
+                                              : Scalar(*value.data<double>());
 }
 
 template <class T, class F>
@@ -42,6 +41,33 @@ Tensor generate(int64_t n, DType dtype, F&& value) {
     T* out = t.data<T>();
     for (int64_t i = 0; i < n; ++i) out[i] = value(i);
     return t;
+}
+
+// Calls f with a zero of the type in which numbers between two ends are computed, and the result's dtype.
+template <class F>
+Tensor between(const char* op, Scalar start, Scalar end, int64_t steps, std::optional<DType> dtype, F f) {
+    RL_CHECK(steps >= 0, throw_runtime, "%s(steps): must not be negative, got %lld", op, (long long)steps);
+    if (!start.is_complex() && !end.is_complex()) return f(double(), dtype.value_or(default_dtype()));
+    const DType result = dtype.value_or(complex_dtype(default_dtype()));
+    RL_CHECK(is_complex(result), throw_runtime, "%s(dtype): complex ends do not fit %s", op, name(result));
+    return f(Complex<double>(), result);
+}
+
+double power(double base, double exponent) { return std::pow(base, exponent); }
+Complex<double> power(double base, Complex<double> exponent) {
+    const auto made = std::pow(std::complex<double>(base), std::complex<double>(exponent.re, exponent.im));
+    return {made.real(), made.imag()};
+}
+
+// `steps` numbers from one end to the other. They are counted from both ends to the middle: the last is exactly `last`.
+template <class T>
+Tensor in_equal_steps(T first, T last, int64_t steps) {
+    const T by = steps > 1 ? (last - first) / T(static_cast<double>(steps - 1)) : T(0);
+    const DType dtype = std::is_same_v<T, double> ? DType::Float64 : DType::Complex128;
+    return generate<T>(steps, dtype, [&](int64_t i) {
+        return i < steps / 2 || steps == 1 ? first + by * T(static_cast<double>(i))
+                                           : last - by * T(static_cast<double>(steps - 1 - i));
+    });
 }
 
 }  // namespace
@@ -100,15 +126,9 @@ Tensor arange_start(Scalar start, Scalar end, Scalar step, std::optional<DType> 
 
 Tensor linspace(Scalar start, Scalar end, int64_t steps, std::optional<DType> dtype,
                 std::optional<Device> device, bool requires_grad) {
-    RL_CHECK(steps >= 0, throw_runtime, "linspace(steps): must not be negative, got %lld", (long long)steps);
-    double first = start.to<double>(), last = end.to<double>();
-    double by = steps > 1 ? (last - first) / static_cast<double>(steps - 1) : 0;
-    // From both ends to the middle: the last element is exactly `end`.
-    Tensor t = generate<double>(steps, DType::Float64, [&](int64_t i) {
-        return i < steps / 2 || steps == 1 ? first + by * static_cast<double>(i)
-                                           : last - by * static_cast<double>(steps - 1 - i);
+    return between("linspace", start, end, steps, dtype, [&]<class T>(T, DType result) {
+        return finish(in_equal_steps(start.to<T>(), end.to<T>(), steps), result, device, requires_grad);
     });
-    return finish(std::move(t), dtype.value_or(default_dtype()), device, requires_grad);
 }
 
 Tensor linspace_tensors(const TensorOrScalar& start, const TensorOrScalar& end, int64_t steps,
@@ -119,11 +139,12 @@ Tensor linspace_tensors(const TensorOrScalar& start, const TensorOrScalar& end, 
 
 Tensor logspace(Scalar start, Scalar end, int64_t steps, double base, std::optional<DType> dtype,
                 std::optional<Device> device, bool requires_grad) {
-    RL_CHECK(steps >= 0, throw_runtime, "logspace(steps): must not be negative, got %lld", (long long)steps);
-    Tensor t = linspace(start, end, steps, DType::Float64, std::nullopt, false);
-    auto* values = t.data<double>();
-    for (int64_t i = 0; i < steps; ++i) values[i] = std::pow(base, values[i]);
-    return finish(std::move(t), dtype.value_or(default_dtype()), device, requires_grad);
+    return between("logspace", start, end, steps, dtype, [&]<class T>(T, DType result) {
+        Tensor t = in_equal_steps(start.to<T>(), end.to<T>(), steps);
+        T* values = t.data<T>();
+        for (int64_t i = 0; i < steps; ++i) values[i] = power(base, values[i]);
+        return finish(std::move(t), result, device, requires_grad);
+    });
 }
 
 Tensor logspace_tensors(const TensorOrScalar& start, const TensorOrScalar& end, int64_t steps, double base,
