@@ -284,3 +284,20 @@ def test_a_fork_while_other_threads_work() -> None:
     """)
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     assert ended.returncode == 0, ended.stderr
+
+
+def test_the_counts_of_weights_have_no_derivative() -> None:
+    """What bincount sums requires grad, and backward() names it."""
+    weights = core.ones(2, requires_grad=True)
+    counts = core.bincount(core.tensor([1, 0]), weights)
+    assert counts.requires_grad
+    with pytest.raises(RuntimeError, match="bincount"):
+        counts.sum().backward()
+
+
+def test_normalisation_of_no_samples_twice() -> None:
+    x, weight = core.zeros(0, 4, 3, requires_grad=True), core.ones(4, requires_grad=True)
+    first = grad(core.group_norm(x, 2, weight).sum(), [x, weight], create_graph=True)
+    second = grad(first[0].sum() + first[1].sum(), [x, weight], allow_unused=True)
+    assert second[0].shape == (0, 4, 3)
+    assert second[1].tolist() == [0, 0, 0, 0]

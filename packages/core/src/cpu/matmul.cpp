@@ -338,13 +338,20 @@ void baddbmm(KernelContext& ctx, const View& out, const View& input, const View&
 
 void linear(KernelContext& ctx, const View& out, const View& input, const View& weight, const View& bias) {
     int64_t in_shape[2], in_strides[2], out_shape[2], out_strides[2];
-    const View x = as_matrix(ctx, input, in_shape, in_strides),
-               y = as_matrix(ctx, out, out_shape, out_strides);
-    View row = bias;
-    const int64_t length[] = {weight.size(0)}, step[] = {1};
-    if (bias.defined() && bias.ndim != 1)  // (1, n)
-        row = View{contiguous_in(ctx, bias).data, length, step, length[0], 1, bias.dtype, 1};
-    multiply(ctx, y, bias.defined() ? &row : nullptr, x, weight, true, 1, 1);
+    const View x = as_matrix(ctx, input, in_shape, in_strides);
+    View y, w = weight, row = bias;
+    const int64_t column_shape[] = {out.numel, 1}, column_strides[] = {1, 1};
+    const int64_t one_shape[] = {1, weight.numel}, one_strides[] = {0, weight.stride(-1)};
+    if (weight.ndim == 1) {  // (in,): the result has no dimension for features
+        y = View{out.data, column_shape, column_strides, out.numel, 2, out.dtype, 1};
+        w = View{weight.data, one_shape, one_strides, weight.numel, 2, weight.dtype, 0};
+    } else {
+        y = as_matrix(ctx, out, out_shape, out_strides);
+    }
+    const int64_t length[] = {w.size(0)}, step[] = {bias.defined() && bias.numel == 1 ? 0 : 1};
+    if (bias.defined() && (bias.ndim != 1 || bias.numel != length[0]))  // (1, n), or one number
+        row = View{contiguous_in(ctx, bias).data, length, step, length[0], 1, bias.dtype, step[0] == 1};
+    multiply(ctx, y, bias.defined() ? &row : nullptr, x, w, true, 1, 1);
 }
 
 void mv(KernelContext& ctx, const View& out, const View& a, const View& x) {

@@ -256,3 +256,25 @@ def test_kl_div_of_negative_targets_is_nan() -> None:
 
 def test_adjoint_of_a_number_is_its_conjugate() -> None:
     assert core.tensor(1 + 2j).adjoint().item() == 1 - 2j
+
+
+def test_chunks_of_nothing_are_tensors_of_their_own() -> None:
+    for chunk in (core.chunk, core.unsafe_chunk):
+        first, second = chunk(core.zeros(0), 2)
+        first.unsqueeze_(1)
+        assert (first.shape, second.shape) == ((0, 1), (0,))
+
+
+def test_polynomials_that_overflow_keep_their_sign() -> None:
+    """The sign is that of the leading term."""
+    x = core.tensor([-math.inf, math.inf, -1e200], dtype=core.float64)
+    for n in range(1, 6):
+        for polynomial in (core.special_hermite_polynomial_h, core.special_hermite_polynomial_he):
+            assert polynomial(x, n)[:2].sign().tolist() == [(-1) ** n, 1], (polynomial.__name__, n)
+        assert core.special_laguerre_polynomial_l(x, n)[:2].sign().tolist() == [1, (-1) ** n]
+    assert core.special_hermite_polynomial_h(x, 3)[2].item() == -math.inf
+
+
+def test_spherical_bessel_function_at_infinity() -> None:
+    x = core.tensor([math.inf, -math.inf, 0.0])
+    assert core.special_spherical_bessel_j0(x).tolist() == [0, 0, 1]

@@ -82,6 +82,7 @@ NEEDS_A_DIMENSION = {
     "linalg_multi_dot",
     "linalg_norm",
     "linalg_tensorsolve",
+    "linear",
     "matmul",
     "nll_loss",
     "outer",

@@ -135,8 +135,9 @@ std::tuple<Tensor, Tensor, Tensor> group_norm_backward(const Tensor& grad, const
                                                        IntList wanted) {
     if (!watched(grad, input, weight))
         return ops::_group_norm_backward(grad, input, mean, rstd, weight, num_groups, wanted);
-    const int64_t groups[] = {input.size(0), num_groups, input.numel() / (input.size(0) * num_groups)},
-                  inner[] = {2};
+    int64_t size = input.size(1) / num_groups;  // of a group; there may be no samples
+    for (int64_t d = 2; d < input.dim(); ++d) size *= input.size(d);
+    const int64_t groups[] = {input.size(0), num_groups, size}, inner[] = {2};
     const int64_t channels[] = {input.size(1)};
     const Normalized n(ops::reshape(input, groups), inner, eps, true);
     const Dims dims = around_channels(input);

@@ -130,7 +130,11 @@ std::vector<Tensor> chunk(const Tensor& input, int64_t chunks, int64_t dim) {
     RL_CHECK(input.dim() > 0, throw_runtime, "chunk(): a 0-d tensor cannot be split");
     int64_t size = input.sizes()[wrap_dim("chunk", dim, input.dim())];
     check_pieces("chunk", std::min(chunks, size ? size : chunks));
-    if (size == 0) return std::vector<Tensor>(static_cast<size_t>(chunks), ops::narrow(input, dim, 0, 0));
+    if (size == 0) {
+        std::vector<Tensor> pieces;
+        for (int64_t i = 0; i < chunks; ++i) pieces.push_back(ops::narrow(input, dim, 0, 0));
+        return pieces;
+    }
     return split(input, (size - 1) / chunks + 1, dim);
 }
 

@@ -7,7 +7,9 @@
 #include "rushlight/ops/clamp.h"
 #include "rushlight/ops/copy_.h"
 #include "rushlight/ops/digamma.h"
+#include "rushlight/ops/isinf.h"
 #include "rushlight/ops/lgamma.h"
+#include "rushlight/ops/masked_fill.h"
 #include "rushlight/ops/mul.h"
 #include "rushlight/ops/sinc.h"
 #include "rushlight/ops/sub.h"
@@ -40,7 +42,8 @@ Tensor special_spherical_bessel_j0(const Tensor& input) {
     RL_CHECK(!is_complex(input.dtype()), throw_not_implemented,
              "special.spherical_bessel_j0: not defined for dtype %s", name(input.dtype()));
     constexpr double kOverPi = 0.3183098861837907;  // sinc is sin(pi x) / (pi x)
-    return ops::sinc(ops::mul(input, Scalar(kOverPi)));
+    const Tensor result = ops::sinc(ops::mul(input, Scalar(kOverPi)));
+    return ops::masked_fill(result, ops::isinf(input), Scalar(0));  // the limit
 }
 
 Tensor logit(const Tensor& input, std::optional<double> eps) {

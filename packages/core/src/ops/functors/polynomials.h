@@ -15,13 +15,15 @@ RL_HD inline double recurrence(double degree, double first, Step step) {
     // No number of terms, or more than anybody waits for.
     if (!(degree <= 1 << 20)) return NAN;
     if (degree < 1) return degree < 0 ? 0 : 1;
-    double before = 1, p = first;
-    for (double k = 1; k + 1 <= degree && p - p == 0; ++k) {  // what has overflown stays so
+    double before = 1, p = first, k = 1;
+    for (; k + 1 <= degree && p - p == 0; ++k) {
         const double next = step(k, p, before);
         before = p;
         p = next;
     }
-    return p;
+    // What has overflown stays so. Its sign alternates where that of the leading factor is negative.
+    const bool alternates = k + 1 <= degree && step(k, p, 0) == -p;
+    return alternates && std::fmod(std::trunc(degree) - k, 2) != 0 ? -p : p;
 }
 
 template <class T>

@@ -106,27 +106,30 @@ Outputs dot(const Tensor& input, const Tensor& tensor) {
 
 Outputs linear(const Tensor& input, const Tensor& weight, const Tensor& bias) {
     RL_CHECK(input.dim() > 0, throw_runtime, "linear(input): needs at least 1 dimension, got a 0-d tensor");
-    RL_CHECK(weight.dim() == 2, throw_runtime, "linear(weight): needs 2 dimensions (out, in), got shape %s",
+    RL_CHECK(weight.dim() == 2 || weight.dim() == 1, throw_runtime,
+             "linear(weight): needs 2 dimensions (out, in), or one (in), got shape %s",
              to_string(weight.sizes()).c_str());
     same_dtype("linear", "input", input, "weight", weight);
-    RL_CHECK(input.size(-1) == weight.impl()->size(1), throw_runtime,
+    const bool is_row = weight.dim() == 1;
+    const int64_t features = is_row ? 1 : weight.impl()->size(0);
+    RL_CHECK(input.size(-1) == weight.size(-1), throw_runtime,
              "linear(input, weight): shapes %s and %s do not fit: the last dimensions are %lld against %lld",
              to_string(input.sizes()).c_str(), to_string(weight.sizes()).c_str(), (long long)input.size(-1),
-             (long long)weight.impl()->size(1));
+             (long long)weight.size(-1));
     if (bias.defined()) {
         same_dtype("linear", "input", input, "bias", bias);
-        // Dimensions of size 1 may stand in front, as in shapes that broadcast.
-        RL_CHECK(bias.dim() >= 1 && bias.dim() <= std::max<int64_t>(input.dim(), 1) &&
-                     bias.size(-1) == weight.impl()->size(0) && bias.numel() == weight.impl()->size(0),
-                 throw_runtime, "linear(bias): needs shape (%lld,), got %s",
-                 (long long)weight.impl()->size(0), to_string(bias.sizes()).c_str());
+        // One number for all features, or one for each; dimensions of size 1 may stand in front.
+        RL_CHECK(bias.dim() <= input.dim() - (is_row ? 1 : 0) &&
+                     (bias.numel() == 1 || (bias.size(-1) == features && bias.numel() == features)),
+                 throw_runtime, "linear(bias): needs shape (%lld,) or (), got %s", (long long)features,
+                 to_string(bias.sizes()).c_str());
     }
     int64_t sizes[kMaxDims];
     const auto n = static_cast<size_t>(input.dim());
     std::copy_n(input.sizes().begin(), n - 1, sizes);
-    sizes[n - 1] = weight.impl()->size(0);
+    sizes[n - 1] = features;
     Outputs out;
-    out.add(IntList(sizes, n), input.dtype(), input.device());
+    out.add(IntList(sizes, is_row ? n - 1 : n), input.dtype(), input.device());
     return out;
 }
 
