@@ -425,6 +425,17 @@ def test_hooks():
     optimizer = optim.SGD([p], lr=0.1)
     p.grad = core.ones(1)
     calls = []
+    seen = []
+    optimizer.register_step_pre_hook(lambda o, args, kwargs: seen.append(args))
+    replace = optimizer.register_step_pre_hook(
+        lambda o, args, kwargs: ((o, lambda: calls.append("closure")), {})
+    )
+    optimizer.step()
+    assert seen == [(optimizer,)]
+    assert calls == ["closure"]
+    replace.remove()
+    calls.clear()
+    p.data.fill_(1)
     before = optimizer.register_step_pre_hook(lambda o, args, kwargs: calls.append("before"))
     optimizer.register_step_post_hook(lambda o, args, kwargs: calls.append("after"))
     optimizer.step()
@@ -503,3 +514,11 @@ def test_a_complex_parameter_steps_as_its_parts(name, options) -> None:
         at_once.step()
     assert core.equal(core.view_as_real(whole.detach()), pairs.detach())
     assert not core.equal(pairs.detach(), core.tensor(values))
+
+
+@pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "NAdam", "RAdam", "Adamax"])
+def test_infinite_parameters_stay_where_the_gradient_is_zero(name):
+    p = Parameter(core.full((40,), float("-inf")))
+    p.grad = core.zeros(40)
+    getattr(optim, name)([p], lr=0.1, weight_decay=0.0).step()
+    assert p.tolist() == [float("-inf")] * 40

@@ -59,7 +59,7 @@ def asarray(
         device: the device, by default that of `obj`.
         copy: True always copies; False never does, and raises ValueError where that is needed; None does if
             it is needed.
-        requires_grad: whether operators on the tensor are recorded.
+        requires_grad: whether operators on the tensor are recorded; None keeps what `obj` says, and its history.
     """
     source: Tensor | None
     device = _C._default_device() if device is None else device
@@ -85,6 +85,8 @@ def asarray(
             raise ValueError(
                 "asarray(obj, copy): another dtype or device needs a copy, copy=False forbids it"
             )
+    if requires_grad is None:
+        return made
     if not requires_grad:
         return made.detach() if made.requires_grad else made
     return made if made.requires_grad else (made.detach() if made is obj else made).requires_grad_()

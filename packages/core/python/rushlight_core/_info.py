@@ -32,6 +32,13 @@ def _name(type: dtype) -> str:
     return repr(type).rpartition(".")[2]
 
 
+_PYTHON_TYPES: dict[Any, dtype] = {
+    float: _C.float64,
+    complex: _C.complex128,
+    int: _C.int64,
+}
+
+
 class finfo:  # noqa: N801
     """Limits of a floating-point dtype: bits, eps, max, min, tiny (= smallest_normal), resolution.
 
@@ -40,7 +47,7 @@ class finfo:  # noqa: N801
     """
 
     def __init__(self, type: dtype | None = None) -> None:
-        type = _C.get_default_dtype() if type is None else type
+        type = _C.get_default_dtype() if type is None else _PYTHON_TYPES.get(type, type)
         if (limits := _FLOATS_OF_8_BITS.get(_name(type))) is not None:
             self.dtype, self.bits, self.resolution = _name(type), 8, 1.0
             self.max, self.eps, self.tiny = limits
@@ -81,6 +88,7 @@ class iinfo:  # noqa: N801
     """
 
     def __init__(self, type: dtype) -> None:
+        type = _PYTHON_TYPES.get(type, type)
         if not isinstance(type, dtype) or type.is_floating_point or type.is_complex or type is _C.bool:
             raise TypeError(f"iinfo(type): needs an integer dtype, got {type!r}\nhint: finfo is for floats")
         self.dtype = _name(type)

@@ -275,8 +275,8 @@ PyObject* get_default_dtype(PyObject*, PyObject*) { return wrap(default_dtype())
 PyObject* set_default_dtype_py(PyObject*, PyObject* d) {
     RL_PY_TRY
     DType t;
-    RL_CHECK(to_dtype(d, t), throw_type, "set_default_dtype(d): must be a dtype, not %s",
-             Py_TYPE(d)->tp_name);
+    RL_CHECK(Py_TYPE(d) == DTypeType && to_dtype(d, t), throw_type,
+             "set_default_dtype(d): must be a dtype, not %s", Py_TYPE(d)->tp_name);
     set_default_dtype(t);
     Py_RETURN_NONE;
     RL_PY_CATCH

@@ -8,6 +8,9 @@
 // are no negative strides, so that is a copy.
 #include "python/indexing.h"
 
+#include <cmath>
+#include <limits>
+
 #include "python/arguments.h"
 #include "python/conversions.h"
 #include "python/override.h"
@@ -203,12 +206,20 @@ Tensor without_leading_ones(Tensor value, int64_t ndim) {
     return drop ? ops::view(value, value.sizes().subspan(static_cast<size_t>(drop))) : value;
 }
 
+// A number too large for the dtype is infinite here, as where a tensor is assigned; fill_() refuses it.
+Scalar in_range(Scalar s, DType t) {
+    if (!s.is_floating() || !is_floating(t) || t == DType::Float64) return s;
+    const double v = s.to<double>();
+    if (!(std::abs(v) > double{std::numeric_limits<float>::max()})) return s;
+    return Scalar(std::copysign(std::numeric_limits<double>::infinity(), v));
+}
+
 Tensor value_tensor(const Tensor& target, PyObject* value) {
     if (is_tensor(value)) return unwrap(value);
     Scalar s;
     if (to_scalar(value, s)) {
         Tensor t = make_tensor({}, target.dtype());
-        return ops::fill_(t, s);
+        return ops::fill_(t, in_range(s, target.dtype()));
     }
     if (PyList_Check(value) || PyTuple_Check(value)) return from_sequence(value, target.dtype());
     if (PyObject_CheckBuffer(value)) return from_array(value, ArrayCopy::IfNeeded);
@@ -229,7 +240,7 @@ Tensor turned(Tensor value, int64_t ndim, const std::vector<int64_t>& backwards)
 void assign_view(const Tensor& view, PyObject* value, const std::vector<int64_t>& backwards = {}) {
     Scalar s;
     if (!is_tensor(value) && to_scalar(value, s)) {
-        ops::fill_(view, s);
+        ops::fill_(view, in_range(s, view.dtype()));
         return;
     }
     Tensor fitting = without_leading_ones(value_tensor(view, value), view.dim());

@@ -312,7 +312,8 @@ PyObject* wrap_size(IntList sizes) {
 
 bool to_dtype(PyObject* o, DType& out) {
     if (Py_TYPE(o) == DTypeType) out = dtype_of(o);
-    else if (o == reinterpret_cast<PyObject*>(&PyFloat_Type)) out = default_dtype();
+    else if (o == reinterpret_cast<PyObject*>(&PyFloat_Type)) out = DType::Float64;
+    else if (o == reinterpret_cast<PyObject*>(&PyComplex_Type)) out = DType::Complex128;
     else if (o == reinterpret_cast<PyObject*>(&PyLong_Type)) out = DType::Int64;
     else if (o == reinterpret_cast<PyObject*>(&PyBool_Type)) out = DType::Bool;
     else return false;

@@ -370,6 +370,9 @@ int set_data(PyObject* self, PyObject* value, void*) {
     RL_CHECK(value && is_tensor(value), throw_type, "data must be a Tensor");
     require_values("data", unwrap(self));
     require_values("data", unwrap(value));
+    RL_CHECK(!unwrap(self).requires_grad() || is_differentiable(unwrap(value).dtype()), throw_runtime,
+             "data: a tensor that requires grad must stay floating point or complex, got %s",
+             name(unwrap(value).dtype()));
     TensorImpl* to = unwrap(self).impl();
     TensorImpl* from = unwrap(value).impl();
     const uint32_t version = to->version();

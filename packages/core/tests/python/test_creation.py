@@ -115,7 +115,11 @@ def test_numbers_are_converted() -> None:
     assert core.tensor([1.9, -1.9], dtype=INT).tolist() == [1, -1]
     assert core.tensor(2, dtype=BOOL).item() is True
     assert core.tensor(1e40).item() == float("inf")
-    assert core.tensor([1], dtype=float).dtype is FLOAT
+    assert core.tensor([1], dtype=float).dtype is core.float64
+    assert core.zeros(1, dtype=complex).dtype is core.complex128
+    assert core.zeros(1).to(float).dtype is core.float64
+    with pytest.raises(TypeError, match="must be a dtype"):
+        core.set_default_dtype(float)
     assert core.tensor(0.1, dtype=core.bfloat16).item() == 0.10009765625
 
 
@@ -200,6 +204,9 @@ def test_asarray_obeys_copy() -> None:
     with pytest.raises(ValueError, match="copy=False"):
         core.asarray([1.0], copy=False)
     assert core.asarray(a, requires_grad=True).requires_grad
+    x = core.ones(2, requires_grad=True)
+    assert core.asarray(x) is x
+    assert not core.asarray(x, requires_grad=False).requires_grad
 
 
 def test_frombuffer() -> None:

@@ -332,3 +332,15 @@ def test_an_index_that_fails_in_the_middle_leaks_nothing() -> None:
         t[Bad()]
     with pytest.raises(ZeroDivisionError):
         t[Bad() :]
+
+
+def test_a_number_too_large_for_the_dtype_is_assigned_as_infinity() -> None:
+    for dtype in (core.float16, core.bfloat16, core.float32):
+        t = core.zeros(3, dtype=dtype)
+        t[0] = 1e300
+        t[core.tensor([False, True, False])] = -1e300
+        t[core.tensor([2])] = 1e300
+        assert t.tolist() == [float("inf"), float("-inf"), float("inf")]
+    t = core.zeros(1, dtype=core.float64)
+    t[0] = 1e300
+    assert t.item() == 1e300

@@ -172,6 +172,16 @@ def test_a_tensor_given_other_memory_leaves_the_array_alone() -> None:
     assert t.tolist() == [1] * 5
 
 
+def test_data_of_what_requires_grad_stays_differentiable() -> None:
+    t = core.zeros(3, requires_grad=True)
+    with pytest.raises(RuntimeError, match="floating point"):
+        t.data = core.tensor([1, 2])
+    assert t.tolist() == [0, 0, 0]
+    t.data = core.ones(1, dtype=core.float64)
+    assert t.requires_grad
+    assert t.dtype is core.float64
+
+
 def test_numpy_refuses_what_it_cannot_show() -> None:
     with pytest.raises(RuntimeError, match="requires grad"):
         core.zeros(2, requires_grad=True).numpy()

@@ -26,6 +26,7 @@ void sgd_loop(const SgdStep& s, int64_t begin, int64_t end) {
     const M decay = static_cast<M>(s.weight_decay), momentum = static_cast<M>(s.momentum),
             lr = static_cast<M>(s.lr);
     const M damped = static_cast<M>(1 - s.dampening);
+    const bool decays = s.weight_decay != 0;  // an infinite parameter times a decay of 0 would be NaN
     for (int64_t i = begin; i < end; ++i) {
         const M p = static_cast<M>(param[i]);
         M g = static_cast<M>(grad[i]);
@@ -33,7 +34,8 @@ void sgd_loop(const SgdStep& s, int64_t begin, int64_t end) {
             g *= inverse_scale;
             grad[i] = T(g);
         }
-        g = g * sign + p * decay;
+        g *= sign;
+        if (decays) g += p * decay;
         if constexpr (kMomentum) {
             M b = g;
             if constexpr (!kFirst) b = momentum * static_cast<M>(buffer[i]) + damped * g;
@@ -78,6 +80,7 @@ void adam_loop(const AdamStep& s, int64_t begin, int64_t end) {
             new2 = static_cast<M>(1 - s.beta2);
     const M size = static_cast<M>(s.lr / correction1), eps = static_cast<M>(s.eps);
     const M inverse_root = static_cast<M>(1 / __builtin_sqrt(correction2));
+    const bool decays = s.weight_decay != 0;
     for (int64_t i = begin; i < end; ++i) {
         M p = static_cast<M>(param[i]), g = static_cast<M>(grad[i]);
         if constexpr (kScaled) {
@@ -88,7 +91,7 @@ void adam_loop(const AdamStep& s, int64_t begin, int64_t end) {
         if constexpr (kDecoupled) {
             p *= kept;
         } else {
-            g += p * decay;
+            if (decays) g += p * decay;
         }
         M m = static_cast<M>(first[i]), v = static_cast<M>(second[i]);
         m += new1 * (g - m);

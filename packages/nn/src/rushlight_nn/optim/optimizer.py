@@ -247,7 +247,10 @@ class Optimizer:
         return self.__dict__.setdefault(name, HookTable()).add(hook, prepend)
 
     def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call `hook(optimizer, args, kwargs)` before every step; it may return another pair of arguments."""
+        """Call `hook(optimizer, args, kwargs)` before every step; `args` are `(optimizer, *args)` of the call.
+
+        It may return another pair of arguments.
+        """
         return self._add_step_hook("_step_pre_hooks", hook)
 
     def register_step_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
@@ -308,7 +311,8 @@ class Optimizer:
             return closure()
 
 
-def _step_with_hooks(optimizer: Optimizer, *args: Any, **kwargs: Any) -> Any:
+def _step_with_hooks(optimizer: Optimizer, *given: Any, **kwargs: Any) -> Any:
+    args = (optimizer, *given)  # hooks see the arguments of the function `step`, as PyTorch's do
     for hook in [*_global_step_pre_hooks.values(), *optimizer._hooks("_step_pre_hooks")]:
         replacement = hook(optimizer, args, kwargs)
         if replacement is not None:
@@ -318,7 +322,7 @@ def _step_with_hooks(optimizer: Optimizer, *args: Any, **kwargs: Any) -> Any:
                     "needs None or a pair (args, kwargs)"
                 )
             args, kwargs = replacement
-    result = type(optimizer).step(optimizer, *args, **kwargs)
+    result = type(optimizer).step(*args, **kwargs)
     for hook in [*optimizer._hooks("_step_post_hooks"), *_global_step_post_hooks.values()]:
         hook(optimizer, args, kwargs)
     return result
