@@ -7,6 +7,7 @@ from autograd_samples import leaf
 
 import rushlight_core as core
 from rushlight_autograd import Function, forward_ad, gradcheck
+from rushlight_autograd.batching import vmap
 from rushlight_autograd.transforms import grad, jvp
 
 
@@ -165,3 +166,34 @@ def test_what_has_lost_its_tangent_is_an_error() -> None:
         ):
             Detour.apply(x, False)
     assert Detour.apply(core.ones(2), False)[0].tolist() == [2, 2]
+
+
+class Pair(Function):
+    """x y and x + y; what jvp says is told apart from the derivative by a factor of 100."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x, y):
+        return x * y, x + y
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_forward(*inputs)
+
+    @staticmethod
+    def jvp(ctx, dx, dy):
+        x, y = ctx.saved_tensors
+        return 100 * (dx * y + x * dy), dx + dy
+
+
+@pytest.mark.parametrize("y_dim", [0, None])
+def test_vmap_takes_the_tangents_of_jvp(y_dim) -> None:
+    x = core.tensor([1.0, 2.0])
+    y = core.tensor([3.0, 4.0]) if y_dim == 0 else core.tensor(3.0)
+    expected = 100 * (x * y + x * x)
+    inner = vmap(lambda x, y: jvp(Pair.apply, (x, y), (x, x)), in_dims=(0, y_dim))(x, y)
+    assert inner[1][0].tolist() == expected.tolist()
+    _, (tangent, total) = jvp(vmap(Pair.apply, in_dims=(0, y_dim)), (x, y), (x, core.ones_like(y)))
+    assert tangent.tolist() == (100 * (x * y + x)).tolist()
+    assert total.tolist() == (x + 1).tolist()

@@ -47,7 +47,8 @@ def apply(function: type[Function], args: tuple[Any, ...]) -> Any:
                 raise RuntimeError(f"{function.__name__}.vmap: must return a tuple (output, out_dims)")
             output, out_dims = result
         else:
-            output, out_dims = _Generated.apply(_Rule(function, tuple(in_dims), info), *values), 0
+            generated = _Generated if function.jvp is Function.jvp else _GeneratedWithJvp
+            output, out_dims = generated.apply(_Rule(function, tuple(in_dims), info), *values), 0
     leaves, tree = flatten(output)
     dims = broadcast_prefix(out_dims, tree)
     if dims is None:
@@ -81,11 +82,15 @@ class _Context:
     def __init__(self, needs_input_grad: tuple[bool, ...]) -> None:
         self.needs_input_grad = needs_input_grad
         self.saved_tensors: tuple[Any, ...] = ()
+        self._for_forward: tuple[Any, ...] = ()
         self._not_differentiable: tuple[Tensor, ...] = ()
         self._materialize = True
 
     def save_for_backward(self, *tensors: Any) -> None:
         self.saved_tensors = tensors
+
+    def save_for_forward(self, *tensors: Any) -> None:
+        self._for_forward = tensors
 
     def mark_non_differentiable(self, *tensors: Tensor) -> None:
         self._not_differentiable = tensors
@@ -123,8 +128,11 @@ class _Generated(Function):
                 for r, y in zip(results, outputs, strict=True)
                 if any(y is t for t in inner._not_differentiable)
             ]
-        inner.saved_tensors = ()
+            for_forward = [_unbatch(t, 0) if _has_rows(t) else t for t in inner._for_forward]
+            ctx.forward_rows = tuple(map(_has_rows, inner._for_forward))
+        inner.saved_tensors = inner._for_forward = ()
         ctx.save_for_backward(*saved)
+        ctx.save_for_forward(*for_forward)
         ctx.mark_non_differentiable(*aside)
         ctx.set_materialize_grads(inner._materialize)
         ctx.inner, ctx.rule = inner, rule
@@ -148,6 +156,32 @@ class _Generated(Function):
                 # An argument that all examples share gets the sum of their gradients.
                 result.append(rows if rows is None or d is not None else rows.sum(0))
         return tuple(result)
+
+
+class _GeneratedWithJvp(_Generated):
+    """The same of a function that says its tangents itself."""
+
+    @staticmethod
+    def jvp(ctx: Any, _: Any, *tangents: Any) -> Any:
+        inner, rule = ctx.inner, ctx.rule
+        with batch_level(*rule.info):
+            inner.saved_tensors = tuple(
+                _batch(t, 0) if rows else t
+                for t, rows in zip(ctx.saved_tensors, ctx.forward_rows, strict=True)
+            )
+            try:
+                found = rule.function.jvp(
+                    inner,
+                    *(
+                        t if t is None or d is None else _batch(t, 0)
+                        for t, d in zip(tangents, rule.in_dims, strict=True)
+                    ),
+                )
+            finally:
+                inner.saved_tensors = ()
+            if isinstance(found, tuple):
+                return tuple(t if t is None else _unbatch(t, 0) for t in found)
+            return found if found is None else _unbatch(found, 0)
 
 
 def _has_rows(t: Any) -> bool:
