@@ -56,7 +56,7 @@ def test_tensor_dataset():
     assert len(dataset) == 3
     assert [t.tolist() for t in dataset[1]] == [[2, 3], 6]
     assert dataset.tensors[0] is x
-    with pytest.raises(ValueError, match=r"first dimensions must agree.*\[3, 2\]"):
+    with pytest.raises(AssertionError, match=r"first dimensions must agree.*\[3, 2\]"):
         TensorDataset(x, y[:2])
 
 
@@ -92,8 +92,8 @@ def test_concat():
     assert [dataset[i] for i in range(len(dataset))] == [0, 1, 0, 1, 4, 0]
     assert dataset[-2] == 4
     assert dataset.cumulative_sizes == [5, 6]
-    for i in (6, -7):
-        with pytest.raises(IndexError, match=f"index {i} is out of range for length 6"):
+    for i, error in ((6, IndexError), (-7, ValueError)):
+        with pytest.raises(error, match=f"index {i} is out of range for length 6"):
             dataset[i]
     with pytest.raises(ValueError, match="at least one"):
         ConcatDataset([])
@@ -108,6 +108,10 @@ def test_concat_of_any_lengths(lengths):
     flat = [item for part in parts for item in part]
     assert [dataset[i] for i in range(len(dataset))] == flat
     assert [dataset[i] for i in range(-len(dataset), 0)] == flat
+    with pytest.raises(IndexError):
+        dataset[len(dataset)]
+    with pytest.raises(ValueError, match="out of range"):
+        dataset[-len(dataset) - 1]
 
 
 def test_chain():

@@ -65,7 +65,7 @@ class IterableDataset(Dataset[T], Iterable[T]):
 class TensorDataset(Dataset[tuple[core.Tensor, ...]]):
     """Tensors of the same first dimension; a sample is a tuple with a row of each.
 
-    Raises ValueError if first dimensions differ.
+    Raises AssertionError if first dimensions differ.
     """
 
     draws_random = False
@@ -74,7 +74,7 @@ class TensorDataset(Dataset[tuple[core.Tensor, ...]]):
     def __init__(self, *tensors: core.Tensor) -> None:
         sizes = [tensor.shape[0] for tensor in tensors]
         if len(set(sizes)) > 1:
-            raise ValueError(f"TensorDataset(*tensors): the first dimensions must agree, and are {sizes}")
+            raise AssertionError(f"TensorDataset(*tensors): the first dimensions must agree, and are {sizes}")
         self.tensors = tensors
 
     def __getitem__(self, index: Any) -> tuple[core.Tensor, ...]:
@@ -149,7 +149,8 @@ class ConcatDataset(Dataset[T]):
 
     def __getitem__(self, index: int) -> T:
         if not -len(self) <= index < len(self):
-            raise IndexError(f"ConcatDataset: index {index} is out of range for length {len(self)}")
+            error = ValueError if index < 0 else IndexError
+            raise error(f"ConcatDataset: index {index} is out of range for length {len(self)}")
         index %= len(self)
         which = bisect.bisect_right(self.cumulative_sizes, index)
         start = self.cumulative_sizes[which - 1] if which else 0

@@ -194,7 +194,7 @@ class WeightedRandomSampler(_Seeded):
         self, weights: Sequence[float], num_samples: int, replacement: bool = True, generator: Any = None
     ) -> None:
         _require_positive("WeightedRandomSampler", "num_samples", num_samples)
-        _require_bool("WeightedRandomSampler", "replacement", replacement)
+        _require_bool("WeightedRandomSampler", "replacement", replacement, ValueError)
         self.weights = core.as_tensor(weights, dtype=core.float64)
         if self.weights.dim() != 1:
             raise ValueError(
@@ -228,7 +228,7 @@ class BatchSampler(Sampler[list[Any]]):
 
     def __init__(self, sampler: Iterable[Any], batch_size: int, drop_last: bool) -> None:
         _require_positive("BatchSampler", "batch_size", batch_size)
-        _require_bool("BatchSampler", "drop_last", drop_last)
+        _require_bool("BatchSampler", "drop_last", drop_last, ValueError)
         self.sampler = sampler
         self.batch_size = batch_size
         self.drop_last = drop_last
@@ -331,9 +331,9 @@ class DistributedSampler(Sampler[int]):
         self.epoch = state_dict["epoch"]
 
 
-def _require_bool(who: str, name: str, value: object) -> None:
+def _require_bool(who: str, name: str, value: object, error: type[Exception] = TypeError) -> None:
     if not isinstance(value, bool):
-        raise TypeError(f"{who}({name}): must be a bool, is {value!r}")
+        raise error(f"{who}({name}): must be a bool, is {value!r}")
 
 
 def _require_positive(who: str, name: str, value: object) -> None:
