@@ -2,9 +2,25 @@
 
 #include <cstring>
 
+#include "cpu/pointwise_driver.h"
 #include "rushlight/error.h"
+#include "rushlight/parallel.h"
 
 namespace rushlight::cpu {
+namespace {
+
+// Between row-major arrays.
+void convert(void* out, DType to, const void* in, DType from, int64_t n) {
+    const LoopFn loop = cast_loop(to, from);
+    const int64_t strides[] = {static_cast<int64_t>(itemsize(to)), static_cast<int64_t>(itemsize(from))};
+    parallel_for(0, n, kGrain, [&](int64_t first, int64_t last) {
+        char* const data[] = {static_cast<char*>(out) + first * strides[0],
+                              static_cast<char*>(const_cast<void*>(in)) + first * strides[1]};
+        loop(data, strides, last - first, nullptr);
+    });
+}
+
+}  // namespace
 
 View scratch_like(KernelContext& ctx, const View& v, DType dtype) {
     View out = v;
@@ -32,7 +48,7 @@ View contiguous_in(KernelContext& ctx, const View& v, DType dtype) {
     }
     if (v.dtype == dtype) return dense;
     View out = scratch_like(ctx, dense, dtype);
-    copy_kernels().convert(out.data, dtype, dense.data, v.dtype, v.numel);
+    convert(out.data, dtype, dense.data, v.dtype, v.numel);
     return out;
 }
 
@@ -48,7 +64,7 @@ void copy_to(const View& out, const View& in) {
     }
     RL_CHECK(in.contiguous, throw_runtime, "copy_to: a strided copy does not convert %s to %s",
              name(in.dtype), name(out.dtype));
-    copy_kernels().convert(out.data, out.dtype, in.data, in.dtype, in.numel);
+    convert(out.data, out.dtype, in.data, in.dtype, in.numel);
 }
 
 }  // namespace rushlight::cpu

@@ -23,7 +23,7 @@ inline View contiguous_in(KernelContext& ctx, const View& v) {
     return v.contiguous || !v.defined() ? v : contiguous_in(ctx, v, v.dtype);
 }
 
-/// Copies values between views of equal sizes, converting between floating dtypes. `out` is row-major.
+/// Copies values between views of equal sizes, converting between dtypes. `out` is row-major.
 void copy_to(const View& out, const View& in);
 
 /// Zeros in a row-major view; nothing where it is undefined or, having no memory then, empty.
@@ -60,8 +60,6 @@ struct CopyKernels {
     // out[i] = in[...] over `ndim` sizes, last fastest; strides of `in` count elements.
     void (*copy_strided)(void* out, const void* in, DType dtype, int ndim, const int64_t* sizes,
                          const int64_t* strides);
-    // Between row-major arrays of floating dtypes.
-    void (*convert)(void* out, DType out_dtype, const void* in, DType in_dtype, int64_t n);
 };
 
 RUSHLIGHT_KERNEL_TABLE(CopyKernels, copy_kernels)

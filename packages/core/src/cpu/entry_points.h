@@ -14,5 +14,6 @@
 #include "cpu/random.h"
 #include "cpu/recurrent.h"
 #include "cpu/resample.h"
+#include "cpu/running.h"
 #include "cpu/sampling.h"
 #include "cpu/softmax.h"

@@ -3,7 +3,6 @@
 #include <type_traits>
 
 #include "cpu/kernels/simd.h"
-#include "rushlight/half.h"
 #include "rushlight/parallel.h"
 
 namespace rushlight::cpu::RUSHLIGHT_CPU {
@@ -148,36 +147,8 @@ void copy_strided(void* out, const void* in, DType dtype, int ndim, const int64_
     }
 }
 
-template <class Out, class In>
-void convert_elements(void* out, const void* in, int64_t n) {
-    Out* o = static_cast<Out*>(out);
-    const In* x = static_cast<const In*>(in);
-    parallel_for(0, n, 1 << 15, [&](int64_t first, int64_t last) {
-#pragma GCC ivdep
-        for (int64_t i = first; i < last; ++i) o[i] = Out(static_cast<float>(x[i]));
-    });
-}
-template <class Out>
-void convert_from(void* out, const void* in, DType in_dtype, int64_t n) {
-    switch (in_dtype) {
-        case DType::Float16: return convert_elements<Out, Half>(out, in, n);
-        case DType::BFloat16: return convert_elements<Out, BFloat16>(out, in, n);
-        case DType::Float64: return convert_elements<Out, double>(out, in, n);
-        default: return convert_elements<Out, float>(out, in, n);
-    }
-}
-
-void convert(void* out, DType out_dtype, const void* in, DType in_dtype, int64_t n) {
-    switch (out_dtype) {
-        case DType::Float16: return convert_from<Half>(out, in, in_dtype, n);
-        case DType::BFloat16: return convert_from<BFloat16>(out, in, in_dtype, n);
-        case DType::Float64: return convert_from<double>(out, in, in_dtype, n);
-        default: return convert_from<float>(out, in, in_dtype, n);
-    }
-}
-
 }  // namespace
 
-const CopyKernels copy_kernels_table = {copy_strided, convert};
+const CopyKernels copy_kernels_table = {copy_strided};
 
 }  // namespace rushlight::cpu::RUSHLIGHT_CPU

@@ -1,0 +1,297 @@
+#include "cpu/running_kernels.h"
+
+#include <cmath>
+#include <type_traits>
+
+#include "cpu/kernels/simd.h"
+#include "rushlight/complex.h"
+#include "rushlight/half.h"
+#include "rushlight/parallel.h"
+
+namespace rushlight::cpu::RUSHLIGHT_CPU {
+namespace {
+
+template <class T>
+inline constexpr bool kIsHalf = std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
+// In what numbers of an element type are computed, and what is kept from one element to the next.
+template <class T>
+using Computed = std::conditional_t<kIsHalf<T>, float, T>;
+template <class T>
+using State = std::conditional_t<kIsComplex<T>, Complex<double>,
+                                 std::conditional_t<std::is_integral_v<T>, uint64_t, double>>;
+
+template <class T>
+RL_INLINE State<T> widened(T v) {
+    return static_cast<State<T>>(static_cast<Computed<T>>(v));
+}
+template <class T>
+RL_INLINE T narrowed(State<T> v) {
+    if constexpr (std::is_same_v<T, bool>) return v != 0;
+    else return static_cast<T>(static_cast<Computed<T>>(v));
+}
+
+// --- walking over lines ---
+
+constexpr int64_t kElementsPerThread = 1 << 15;
+constexpr int64_t kWidth = 128;  // of lines side by side, how many are taken at a time: memory is read in order
+
+// line(first): the lines of adjacent elements, by their first element.
+template <class Line>
+void each_line(const RunningShape& s, Line&& line) {
+    parallel_for(0, s.outer, kElementsPerThread / s.size + 1, [&](int64_t begin, int64_t end) {
+        for (int64_t o = begin; o < end; ++o) line(o * s.size);
+    });
+}
+
+// block(first, width): lines side by side, by the first element of the first; steps are `inner` apart.
+template <class Block>
+void each_block(const RunningShape& s, Block&& block) {
+    const int64_t across = (s.inner + kWidth - 1) / kWidth;
+    const int64_t work = s.size * (s.inner < kWidth ? s.inner : kWidth);
+    parallel_for(0, s.outer * across, kElementsPerThread / work + 1, [&](int64_t begin, int64_t end) {
+        for (int64_t b = begin; b < end; ++b) {
+            const int64_t at = b % across * kWidth, left = s.inner - at;
+            block(b / across * s.size * s.inner + at, left < kWidth ? left : kWidth);
+        }
+    });
+}
+
+// step(state, at, i) at every element `at`, number i of its line; every line has a state of its own.
+template <class S, class Step>
+void each_element(const RunningShape& s, S start, Step&& step) {
+    if (s.inner == 1) {
+        each_line(s, [&](int64_t first) {
+            S state = start;
+            for (int64_t i = 0; i < s.size; ++i) step(state, first + i, i);
+        });
+        return;
+    }
+    each_block(s, [&](int64_t first, int64_t width) {
+        S state[kWidth];
+        for (int64_t j = 0; j < width; ++j) state[j] = start;
+        for (int64_t i = 0; i < s.size; ++i)
+            for (int64_t j = 0; j < width; ++j) step(state[j], first + i * s.inner + j, i);
+    });
+}
+
+// --- sums and products ---
+
+struct Sum {
+    static constexpr int kStart = 0;
+    template <class V>
+    RL_INLINE V join(V a, V b) {
+        return a + b;
+    }
+};
+struct Product {
+    static constexpr int kStart = 1;
+    template <class V>
+    RL_INLINE V join(V a, V b) {
+        return a * b;
+    }
+};
+
+template <class T, int kCount>
+struct SomeOf {
+    typedef T type __attribute__((vector_size(sizeof(T) * kCount)));
+};
+
+// A vector of states from adjacent elements, and back.
+template <class T>
+RL_INLINE Vec<State<T>> widened_at(const T* x) {
+    constexpr int kL = kLanes<State<T>>;
+    if constexpr (std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) {
+        typename SomeOf<T, kL>::type v;
+        __builtin_memcpy(&v, x, sizeof v);
+        return __builtin_convertvector(v, Vec<State<T>>);
+    } else {
+        State<T> v[kL];
+        for (int l = 0; l < kL; ++l) v[l] = widened(x[l]);
+        return load(v);
+    }
+}
+template <class T>
+RL_INLINE void narrow_to(T* y, Vec<State<T>> states) {
+    constexpr int kL = kLanes<State<T>>;
+    if constexpr (std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) {
+        const auto v = __builtin_convertvector(states, typename SomeOf<T, kL>::type);
+        __builtin_memcpy(y, &v, sizeof v);
+    } else {
+        for (int l = 0; l < kL; ++l) y[l] = narrowed<T>(states[l]);
+    }
+}
+
+// Lanes moved up by `by`; `start` comes in below.
+template <int by, class S>
+RL_INLINE Vec<S> moved_up(Vec<S> v, S start) {
+    constexpr int kL = kLanes<S>;
+    Vec<int64_t> from;
+    for (int l = 0; l < kL; ++l) from[l] = l < by ? l : kL + l - by;
+    return __builtin_shuffle(broadcast(start), v, from);
+}
+
+// A vector at a time: the results within it do not wait for those before it.
+template <class Op, class T>
+void scan_line(T* y, const T* x, int64_t n) {
+    using S = State<T>;
+    S carried = S(Op::kStart);
+    int64_t i = 0;
+    if constexpr (!kIsComplex<T>) {
+        constexpr int kL = kLanes<S>;
+        const S start = carried;
+        for (; i + kL <= n; i += kL) {
+            Vec<S> v = widened_at(x + i);
+            v = Op::join(v, moved_up<1>(v, start));
+            v = Op::join(v, moved_up<2>(v, start));
+            if constexpr (kL > 4) v = Op::join(v, moved_up<4>(v, start));
+            narrow_to(y + i, Op::join(v, broadcast(carried)));
+            carried = Op::join(carried, v[kL - 1]);
+        }
+    }
+    for (; i < n; ++i) {
+        carried = Op::join(carried, widened(x[i]));
+        y[i] = narrowed<T>(carried);
+    }
+}
+
+template <class Op, class T>
+void scan(const RunningShape& s, void* out, const void* in) {
+    T* y = static_cast<T*>(out);
+    const T* x = static_cast<const T*>(in);
+    if (s.inner == 1) return each_line(s, [&](int64_t first) { scan_line<Op>(y + first, x + first, s.size); });
+    each_element(s, State<T>(Op::kStart), [&](State<T>& state, int64_t at, int64_t) {
+        state = Op::join(state, widened(x[at]));
+        y[at] = narrowed<T>(state);
+    });
+}
+
+// --- the logarithm of a sum of exponentials ---
+
+constexpr double kInfinity = __builtin_inf();
+
+// The sum of exp(x - largest): the largest so far never overflows.
+struct LogSum {
+    double largest, scaled;
+    RL_INLINE LogSum start() { return {-kInfinity, 0}; }
+};
+RL_INLINE double joined(LogSum& s, double a) {
+    if (a == s.largest) s.scaled += __builtin_isfinite(a) || a > 0;
+    else if (a < s.largest) s.scaled += ::exp(a - s.largest);
+    else s = {a, s.scaled * ::exp(s.largest - a) + 1};
+    return s.largest + ::log(s.scaled);
+}
+
+// a + log(1 + exp(b - a)), a being what has the larger real part.
+RL_INLINE Complex<double> log_of_both(Complex<double> a, Complex<double> b) {
+    const double size = ::exp(b.re - a.re), turn = b.im - a.im;
+    const double re = 1 + size * ::cos(turn), im = size * ::sin(turn);
+    return {a.re + ::log(::hypot(re, im)), a.im + ::atan2(im, re)};
+}
+
+template <class T>
+void log_sum_exp(const RunningShape& s, void* out, const void* in) {
+    T* y = static_cast<T*>(out);
+    const T* x = static_cast<const T*>(in);
+    if constexpr (kIsComplex<T>) {
+        each_element(s, Complex<double>(-kInfinity, 0), [&](Complex<double>& sum, int64_t at, int64_t) {
+            const Complex<double> a = widened(x[at]);
+            if (sum.re == -kInfinity) sum = a;
+            else sum = a.re > sum.re ? log_of_both(a, sum) : log_of_both(sum, a);
+            y[at] = narrowed<T>(sum);
+        });
+    } else {
+        each_element(s, LogSum{-kInfinity, 0}, [&](LogSum& sum, int64_t at, int64_t) {
+            y[at] = narrowed<T>(joined(sum, widened(x[at])));
+        });
+    }
+}
+
+// --- extremes ---
+
+template <bool largest, class T>
+void extreme(const RunningShape& s, void* values, int64_t* indices, const void* in) {
+    struct Best {
+        T value;
+        int64_t index;
+    };
+    T* y = static_cast<T*>(values);
+    const T* x = static_cast<const T*>(in);
+    each_element(s, Best{T(), 0}, [&](Best& best, int64_t at, int64_t i) {
+        const Computed<T> a = x[at], b = best.value;
+        if (i == 0 || a != a || (largest ? a >= b : a <= b)) best = {x[at], i};
+        y[at] = best.value;
+        indices[at] = best.index;
+    });
+}
+
+// --- a linear recurrence ---
+
+template <class T>
+void recurrence(const RunningShape& s, void* out, const void* factors, const void* terms, bool reverse) {
+    T* y = static_cast<T*>(out);
+    const T *factor = static_cast<const T*>(factors), *term = static_cast<const T*>(terms);
+    const int64_t forward = reverse ? -s.inner : s.inner, before = reverse ? s.inner : 0;
+    const auto line = [&](int64_t first) {
+        int64_t at = first + (reverse ? (s.size - 1) * s.inner : 0);
+        State<T> state{};
+        for (int64_t i = 0; i < s.size; ++i, at += forward) {
+            if (i > 0) state = state * widened(factor[at + before]);
+            state = state + widened(term[at]);
+            y[at] = narrowed<T>(state);
+        }
+    };
+    if (s.inner == 1) return each_line(s, line);
+    each_block(s, [&](int64_t first, int64_t width) {
+        State<T> state[kWidth] = {};
+        int64_t at = first + (reverse ? (s.size - 1) * s.inner : 0);
+        for (int64_t i = 0; i < s.size; ++i, at += forward)
+            for (int64_t j = 0; j < width; ++j) {
+                if (i > 0) state[j] = state[j] * widened(factor[at + j + before]);
+                state[j] = state[j] + widened(term[at + j]);
+                y[at + j] = narrowed<T>(state[j]);
+            }
+    });
+}
+
+// --- the table ---
+
+template <class T>
+constexpr void add(RunningKernels& k, DType dtype) {
+    const int d = static_cast<int>(dtype);
+    k.sum[d] = scan<Sum, T>;
+    k.product[d] = scan<Product, T>;
+    if constexpr (!kIsComplex<T>) {
+        k.largest[d] = extreme<true, T>;
+        k.smallest[d] = extreme<false, T>;
+    }
+    if constexpr (kIsComplex<T> || kIsHalf<T> || std::is_floating_point_v<T>) {
+        k.log_sum_exp[d] = log_sum_exp<T>;
+        k.recurrence[d] = recurrence<T>;
+    }
+}
+
+constexpr RunningKernels make() {
+    RunningKernels k{};
+    add<bool>(k, DType::Bool);
+    add<uint8_t>(k, DType::UInt8);
+    add<int8_t>(k, DType::Int8);
+    add<int16_t>(k, DType::Int16);
+    add<int32_t>(k, DType::Int32);
+    add<int64_t>(k, DType::Int64);
+    add<uint16_t>(k, DType::UInt16);
+    add<uint32_t>(k, DType::UInt32);
+    add<uint64_t>(k, DType::UInt64);
+    add<Half>(k, DType::Float16);
+    add<BFloat16>(k, DType::BFloat16);
+    add<float>(k, DType::Float32);
+    add<double>(k, DType::Float64);
+    add<Complex<float>>(k, DType::Complex64);
+    add<Complex<double>>(k, DType::Complex128);
+    return k;
+}
+
+}  // namespace
+
+const RunningKernels running_kernels_table = make();
+
+}  // namespace rushlight::cpu::RUSHLIGHT_CPU

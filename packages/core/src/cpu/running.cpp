@@ -1,0 +1,65 @@
+#include "cpu/running.h"
+
+#include "cpu/contiguous.h"
+#include "cpu/running_kernels.h"
+#include "rushlight/error.h"
+
+namespace rushlight::cpu {
+namespace {
+
+RunningShape shape_of(const View& v, int64_t dim) {
+    RunningShape s{1, 1, 1};
+    if (v.ndim == 0) return s;
+    if (dim < 0) dim += v.ndim;
+    for (int64_t d = 0; d < v.ndim; ++d) (d < dim ? s.outer : d == dim ? s.size : s.inner) *= v.sizes[d];
+    return s;
+}
+
+template <class Loop>
+Loop loop_of(const char* op, const Loop (&loops)[kNumDTypes], DType dtype) {
+    const Loop loop = loops[static_cast<int>(dtype)];
+    RL_CHECK(loop, throw_not_implemented, "%s: not defined for dtype %s", op, name(dtype));
+    return loop;
+}
+
+void scan(KernelContext& ctx, const char* op, const RunningKernels::Scan (&loops)[kNumDTypes],
+          const View& out, const View& input, int64_t dim) {
+    const auto loop = loop_of(op, loops, out.dtype);
+    if (out.numel > 0) loop(shape_of(out, dim), out.data, contiguous_in(ctx, input, out.dtype).data);
+}
+
+void extreme(KernelContext& ctx, const char* op, const RunningKernels::Extreme (&loops)[kNumDTypes],
+             const View& values, const View& indices, const View& input, int64_t dim) {
+    const auto loop = loop_of(op, loops, values.dtype);
+    if (values.numel > 0)
+        loop(shape_of(values, dim), values.data, indices.as<int64_t>(), contiguous_in(ctx, input).data);
+}
+
+}  // namespace
+
+void cumsum(KernelContext& ctx, const View& out, const View& input, int64_t dim) {
+    scan(ctx, "cumsum", running_kernels().sum, out, input, dim);
+}
+void cumprod(KernelContext& ctx, const View& out, const View& input, int64_t dim) {
+    scan(ctx, "cumprod", running_kernels().product, out, input, dim);
+}
+void logcumsumexp(KernelContext& ctx, const View& out, const View& input, int64_t dim) {
+    scan(ctx, "logcumsumexp", running_kernels().log_sum_exp, out, input, dim);
+}
+
+void cummax(KernelContext& ctx, const View& values, const View& indices, const View& input, int64_t dim) {
+    extreme(ctx, "cummax", running_kernels().largest, values, indices, input, dim);
+}
+void cummin(KernelContext& ctx, const View& values, const View& indices, const View& input, int64_t dim) {
+    extreme(ctx, "cummin", running_kernels().smallest, values, indices, input, dim);
+}
+
+void recurrence(KernelContext& ctx, const View& out, const View& factors, const View& terms, int64_t dim,
+                bool reverse) {
+    const auto loop = loop_of("_recurrence", running_kernels().recurrence, out.dtype);
+    if (out.numel > 0)
+        loop(shape_of(out, dim), out.data, contiguous_in(ctx, factors).data, contiguous_in(ctx, terms).data,
+             reverse);
+}
+
+}  // namespace rushlight::cpu
