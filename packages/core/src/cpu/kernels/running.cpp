@@ -33,7 +33,8 @@ RL_INLINE T narrowed(State<T> v) {
 // --- walking over lines ---
 
 constexpr int64_t kElementsPerThread = 1 << 15;
-constexpr int64_t kWidth = 128;  // of lines side by side, how many are taken at a time: memory is read in order
+// How many lines side by side are taken at a time, so that memory is read in order.
+constexpr int64_t kWidth = 128;
 
 // line(first): the lines of adjacent elements, by their first element.
 template <class Line>
@@ -158,7 +159,8 @@ template <class Op, class T>
 void scan(const RunningShape& s, void* out, const void* in) {
     T* y = static_cast<T*>(out);
     const T* x = static_cast<const T*>(in);
-    if (s.inner == 1) return each_line(s, [&](int64_t first) { scan_line<Op>(y + first, x + first, s.size); });
+    if (s.inner == 1)
+        return each_line(s, [&](int64_t first) { scan_line<Op>(y + first, x + first, s.size); });
     each_element(s, State<T>(Op::kStart), [&](State<T>& state, int64_t at, int64_t) {
         state = Op::join(state, widened(x[at]));
         y[at] = narrowed<T>(state);

@@ -13,7 +13,8 @@ Outputs along(const char* op, const Tensor& input, int64_t dim, DType dtype) {
 }
 
 Outputs accumulated(const char* op, const Tensor& input, int64_t dim, std::optional<DType> dtype) {
-    return along(op, input, dim, dtype.value_or(is_integral(input.dtype(), true) ? DType::Int64 : input.dtype()));
+    return along(op, input, dim,
+                 dtype.value_or(is_integral(input.dtype(), true) ? DType::Int64 : input.dtype()));
 }
 
 Outputs extreme(const char* op, const Tensor& input, int64_t dim) {
