@@ -66,7 +66,7 @@ def test_modes_compose_in_any_order() -> None:
 
     assert jvp(grad(f), (x,), (v,))[1].tolist() == pytest.approx(want)
     assert grad(lambda x: jvp(f, (x,), (v,))[1])(x).tolist() == pytest.approx(want)
-    assert vjp(grad(f), x)[1](v).tolist() == pytest.approx(want)
+    assert vjp(grad(f), x)[1](v)[0].tolist() == pytest.approx(want)
     assert jvp(lambda x: jvp(f, (x,), (v,))[1], (x,), (v,))[1].item() == pytest.approx(
         (6 * x * v * v).sum().item()
     )

@@ -469,8 +469,15 @@ def test_forward_mode_inside_and_outside() -> None:
 
 def test_vjp_over_vectors() -> None:
     _, back = vjp(lambda x: x.sin().cumsum(0), X[1])
-    rows = vmap(back)(core.eye(3))
-    assert core.allclose(rows, core.stack([back(e) for e in core.eye(3)]))
+    (rows,) = vmap(back)(core.eye(3))
+    assert core.allclose(rows, core.stack([back(e)[0] for e in core.eye(3)]))
+
+
+def test_results_with_names() -> None:
+    found = vmap(lambda x: x.max(0))(X)
+    assert type(found) is type(X.max(1))
+    assert found.values.tolist() == X.max(1).values.tolist()
+    assert found.indices.tolist() == X.max(1).indices.tolist()
 
 
 def test_registered_containers() -> None:

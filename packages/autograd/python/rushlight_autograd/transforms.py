@@ -196,12 +196,11 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
 
     Returns:
         (output, vjp_fn), or (output, vjp_fn, aux). vjp_fn(cotangents) takes tensors like the output, and returns a
-        gradient for each of `primals`, as a tuple where there are several. It may be called many times, and in vmap.
+        tuple of a gradient for each of `primals`. It may be called many times, and in vmap.
     """
     if not primals:
         raise RuntimeError("vjp(func, *primals): needs at least one primal")
     with Transform() as transform:
-        # One argument's gradient is like that argument, those of several are a tuple.
         leaves, tree = tensors_of("vjp", "primals", primals)
         leaves = [transform.leaf(x) for x in leaves]
         output, aux = with_aux("vjp", func(*tree.unflatten(leaves)), has_aux)
@@ -224,8 +223,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
         if create_graph is not None:
             create = create_graph
         found = gradients(outputs, leaves, vectors, retain_graph or create, create)
-        result = tree.unflatten(map(transform.finished, found))
-        return result[0] if len(primals) == 1 else result
+        return tree.unflatten(map(transform.finished, found))
 
     return (finished, vjp_fn, aux) if has_aux else (finished, vjp_fn)
 
@@ -289,6 +287,6 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
             raise RuntimeError(
                 f"jvp_fn(*tangents): must be containers like the primals, {expected}, got {given}"
             )
-        return transposed(tangents[0] if len(primals) == 1 else tangents)
+        return transposed(tangents)[0]
 
     return output, jvp_fn

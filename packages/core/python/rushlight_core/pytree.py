@@ -121,6 +121,10 @@ def _namedtuple_unflatten(values: Iterable[Any], context: Context) -> Any:
     return context(*values)
 
 
+def _structseq_unflatten(values: Iterable[Any], context: Context) -> Any:
+    return context(tuple(values))
+
+
 def _deque_flatten(d: deque[Any]) -> tuple[list[Any], Context]:
     return list(d), d.maxlen
 
@@ -130,8 +134,15 @@ def _deque_unflatten(values: Iterable[Any], context: Context) -> deque[Any]:
 
 
 _NAMEDTUPLE: Any = NamedTuple  # stands for every class of named tuples
+
+
+class structseq(tuple[Any, ...]):  # noqa: N801
+    """Stands for the classes of results of several tensors, such as that of `max(dim)`."""
+
+
+_STRUCTSEQ: Any = structseq
 _MAPPINGS = (dict, OrderedDict, defaultdict)
-_SEQUENCES = {list, tuple, _NAMEDTUPLE}
+_SEQUENCES = {list, tuple, _NAMEDTUPLE, _STRUCTSEQ}
 
 # Of classes whose parts have other places than a mapping's keys or a sequence's numbers.
 _WITH_KEYS: dict[Any, Callable[[Any], tuple[list[tuple[Any, Any]], Context]]] = {}
@@ -146,6 +157,7 @@ SUPPORTED_NODES: dict[Any, NodeDef] = {
         (defaultdict, _defaultdict_flatten, _defaultdict_unflatten),
         (deque, _deque_flatten, _deque_unflatten),
         (_NAMEDTUPLE, _namedtuple_flatten, _namedtuple_unflatten),
+        (_STRUCTSEQ, _namedtuple_flatten, _structseq_unflatten),
     )
 }
 
@@ -180,7 +192,11 @@ def _is_namedtuple_instance(tree: Any) -> bool:
 
 def _get_node_type(tree: Any) -> Any:
     kind = type(tree)
-    return _NAMEDTUPLE if kind not in SUPPORTED_NODES and _is_namedtuple_instance(tree) else kind
+    if kind in SUPPORTED_NODES or not isinstance(tree, tuple):
+        return kind
+    if hasattr(kind, "_fields"):
+        return _NAMEDTUPLE
+    return _STRUCTSEQ if hasattr(kind, "n_sequence_fields") else kind
 
 
 def _is_leaf(tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None) -> bool:
