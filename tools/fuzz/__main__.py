@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 import time
+from dataclasses import asdict
 from pathlib import Path
 
 from fuzz import known, operators
@@ -62,6 +63,8 @@ def main(arguments: list[str] | None = None) -> int:
     (options.out / "groups.json").write_text(
         json.dumps({g.name: {"count": g.count, "text": g.text} for g in campaign.groups.values()}, indent=1)
     )
+    met = [{**asdict(one), "reason": ""} for one in table]
+    (options.out / "known.json").write_text(json.dumps(met, indent=1))
     return 1 if campaign.groups else 0
 
 

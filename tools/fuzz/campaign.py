@@ -129,9 +129,9 @@ class Campaign:
 
         A program of one call is never excused: what happens at a tie or a pole is what is compared.
         """
-        if found.kind not in ("values", "gradient", "tangent", "alias") or len(program.calls) == 1:
+        if found.kind not in ("values", "shape", "gradient", "tangent", "alias") or len(program.calls) == 1:
             return False
-        if found.kind == "values" and self._agrees_on_own_results(program):
+        if found.kind in ("values", "shape") and self._agrees_on_own_results(program):
             return True
         moved = replace(program, inputs=tuple(_moved(one) for one in program.inputs))
         one, other = self.theirs.run(program), self.theirs.run(moved)
@@ -149,7 +149,7 @@ class Campaign:
                 isinstance(x, Record) and isinstance(y, Record) and x.array.tobytes() != y.array.tobytes()
                 for x, y in zip(a, b, strict=False)
             ]
-            if any(rounded) and not program.calls[i].writes and i + 1 < len(program.calls):
+            if any(rounded) and i + 1 < len(program.calls):
                 smaller = with_results(program, i, a)
                 if smaller is not None and smaller.calls and self.check(smaller)[0] is None:
                     return True

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,8 @@ KINDS = (
     "values", "dtype", "shape", "requires_grad", "raises", "accepts", "alias", "gradient", "gradient raises",
     "gradient accepts", "tangent", "crash", "hang",
 )  # fmt: skip
+# Of the elements of a gradient here and in PyTorch: which ones have no value.
+Excuse = Callable[[np.ndarray, np.ndarray], np.ndarray]
 # PyTorch has no kernel, rule or formula for it. That rushlight has one is no difference.
 NOT_THERE = (
     "not implemented for", "not supported", "is not implemented", "not yet supported", "unsupported", "Could not run",
@@ -71,12 +74,15 @@ def difference(program: Program, ours: Observation, theirs: Observation) -> Diff
             )
     if theirs.tangents_are_shared and any(call.writes for call in program.calls):
         return None
+    # Formulas read inputs of a coarse dtype also where the gradient has another.
+    least = coarsest(program, theirs)
     for kind, mine, other in (
         ("gradient", ours.gradients, theirs.gradients), ("tangent", ours.tangents, theirs.tangents)
     ):  # fmt: skip
         # A gradient that does not depend on the inputs has none of its own, or zeros.
+        undefined = _undefined(program, kind, theirs)
         for i, (one, another) in enumerate(itertools.zip_longest(mine, other)):
-            text = _gradient(one, another, least)
+            text = _gradient(one, another, least, next(undefined))
             if text:
                 return Difference(kind, _only(program), f"number {i}: {text}")
     return None
@@ -131,7 +137,23 @@ def _same_number(a: Any, b: Any) -> bool:
     return bool(a == b)
 
 
-def _gradient(a: Record | None, b: Record | None, least: float = 0.0) -> str:
+def _undefined(program: Program, kind: str, seen: Observation) -> Iterator[Excuse | None]:
+    """For each gradient or tangent: which elements have no derivative, since the value is NaN.
+
+    An element's tangent belongs to one value. A gradient belongs to all of them, so where any is NaN a gradient may be, too.
+    """
+    if kind == "tangent":
+        values = [np.isnan(v.array) if v.array.dtype.kind in "fc" else None for v in seen.final.values()]
+        yield from (None if v is None else (lambda x, y, v=v: v) for v in values)
+    else:
+        given = {one.name for one in program.inputs}
+        made = [v.array for name, v in seen.final.items() if name not in given]
+        if any(v.dtype.kind in "fc" and np.isnan(v).any() for v in made):
+            yield from itertools.repeat(lambda x, y: np.isnan(x) | np.isnan(y))
+    yield from itertools.repeat(None)
+
+
+def _gradient(a: Record | None, b: Record | None, least: float = 0.0, undefined: Excuse | None = None) -> str:
     if a is None or b is None:
         known = b if a is None else a
         # A gradient of zeros and none at all mean the same to an optimizer's sum.
@@ -142,6 +164,10 @@ def _gradient(a: Record | None, b: Record | None, least: float = 0.0) -> str:
         return f"dtype {a.dtype}, not {b.dtype}"
     if a.shape != b.shape:
         return f"shape {a.shape}, not {b.shape}"
+    if undefined is not None:
+        away = undefined(a.array, b.array)
+        if away.shape == a.shape:
+            a, b = (replace(v, array=np.where(away, 0, v.array).astype(v.array.dtype)) for v in (a, b))
     return apart(a, b, least=least)
 
 

@@ -149,6 +149,11 @@ class Machine:
         for i, call in enumerate(program.calls):
             seen.failed_at = i
             results = self.bind(call, self.apply(call, variables), variables)
+            if recorded and call.writes:
+                for t in variables.values():
+                    getattr(
+                        t, "grad_fn", None
+                    )  # PyTorch makes that of a view whose base was written when it is read
             if recorded:
                 seen.steps.append([self.record(r) for r in results])
         seen.failed_at = ""

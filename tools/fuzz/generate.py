@@ -21,7 +21,28 @@ MODES = {"plain": 36, "backward": 32, "backward2": 5, "jvp": 14, "vmap": 13}
 SIZES = {0: 6, 1: 20, 2: 36, 3: 26, 4: 8, 5: 4}
 RANKS = {0: 14, 1: 30, 2: 34, 3: 17, 4: 5}
 SIGNS = ("+", "-", "*", "/", "//", "%", "**", "@", "&", "|", "^", "<", "<=", ">", ">=", "==", "!=")
-COMPARISONS = ("<", "<=", ">", ">=", "==", "!=", "lt", "le", "gt", "ge", "eq", "ne")
+COMPARISONS = ("<", "<=", ">", ">=", "==", "!=", "lt", "le", "gt", "ge", "eq", "ne", "**", "pow", "clamp")
+# Operators whose results, or whose derivatives, are determined for matrices of full rank, or without equal singular values.
+FULL_RANK = {
+    "geqrf", "inverse", "linalg_cond", "linalg_inv", "linalg_inv_ex", "linalg_ldl_factor", "linalg_ldl_factor_ex",
+    "linalg_lstsq", "linalg_lu", "linalg_lu_factor", "linalg_lu_factor_ex", "linalg_pinv", "linalg_qr", "linalg_slogdet",
+    "linalg_solve", "linalg_solve_ex", "linalg_svd", "logdet", "lu", "pinverse", "qr", "slogdet", "svd",
+}  # fmt: skip
+APART = {
+    "linalg_cond", "linalg_eig", "linalg_eigh", "linalg_eigvals", "linalg_eigvalsh", "linalg_matrix_norm", "linalg_norm",
+    "linalg_svd", "linalg_svdvals", "norm", "nuclear_norm", "svd",
+}  # fmt: skip
+# Operators of linear algebra that take infinities and NaN as arithmetic does.
+ARITHMETIC = {
+    "linalg_cross",
+    "linalg_diagonal",
+    "linalg_matmul",
+    "linalg_norm",
+    "linalg_vecdot",
+    "linalg_vector_norm",
+    "norm",
+}
+MOST_DEGREE = 50  # of a polynomial; PyTorch's formulas lose their digits with it
 NUMBERS: tuple[Any, ...] = (0, 1, -1, 2, 3, 0.5, -2.5, 1.0, True, False)
 MOST_ELEMENTS = 400  # of a result
 TRIES = 80
@@ -276,12 +297,86 @@ class Generator:
         if call.op.partition(".")[0].rstrip("_") in COMPARISONS and any(
             name_of(t.dtype) == "uint8" for t in tensors
         ):
-            # PyTorch takes -1 for 255.
+            # PyTorch takes -1 for 255, and what does not fit is refused here.
             return any(isinstance(v, (int, float)) and not isinstance(v, bool) and v < 0 for v in given)
         if call.writes and tensors and name_of(tensors[0].dtype) not in (*FLOATS, *COMPLEX):
             # In PyTorch integers then require grad.
             return any(t.requires_grad for t in tensors[1:])
-        return False
+        if call.writes and tensors and self._is_seen_otherwise(tensors[0]):
+            return True
+        return self._is_beyond(call.op.partition(".")[0].rstrip("_"), tensors, given)
+
+    def _is_seen_otherwise(self, written: Any) -> bool:
+        """Whether another variable's memory changes with what is written, in PyTorch only.
+
+        There `conj` is a view, and a write to what `unsafe_chunk` and its kin give is not followed.
+        """
+
+        def place(t: Any) -> int:
+            return t.untyped_storage().data_ptr() if hasattr(t, "untyped_storage") and t.numel() else 0
+
+        def marks(t: Any) -> tuple[bool, bool]:
+            return (t.is_conj(), t.is_neg()) if hasattr(t, "is_conj") else (False, False)
+
+        shared = {n: t for n, t in self.draft.tensors().items() if place(t) and place(t) == place(written)}
+        parts = {call.result for call in self.draft.calls if call.op.startswith("unsafe_")}
+        shared |= {n: t for n, t in self.draft.tensors().items() if t is written}
+        return any(n.partition("[")[0] in parts or marks(t) != marks(written) for n, t in shared.items())
+
+    def _is_beyond(self, op: str, tensors: list[Any], given: list[Any]) -> bool:
+        """Whether tensors are beyond what an operator, or PyTorch's, is defined for."""
+        values = [self.machine.record(t).array for t in tensors]
+        if self.draft.mode not in ("plain", "vmap") and self._has_no_derivative(op, values):
+            return True
+        if op in ("median", "nanmedian") and tensors and hasattr(tensors[0], "stride"):
+            # PyTorch gives memory that nobody wrote.
+            return any(
+                step == 0 and n > 1 for step, n in zip(tensors[0].stride(), tensors[0].shape, strict=True)
+            )
+        if op == "multilabel_margin_loss":
+            return not all(v.size for v in values)  # the same
+        if op == "margin_ranking_loss":
+            return any(v.dtype == np.uint8 for v in values)  # PyTorch negates it
+        if op in ("igamma", "igammac", "special_gammainc", "special_gammaincc"):
+            return not all((v >= 0).all() for v in values if v.dtype.kind != "c")
+        if op.startswith("grid_sampler"):
+            return not all(np.isfinite(v).all() for v in values)
+        if "_polynomial_" in op:
+            degrees = [*values[1:], *(np.array(v) for v in given[1:] if isinstance(v, (int, float)))]
+            return any(not (np.abs(d) <= MOST_DEGREE).all() for d in degrees)
+        algebra = op.startswith(("linalg_", "cholesky", "orgqr", "ormqr")) or op in FULL_RANK | APART
+        if algebra and op not in ARITHMETIC and not all(np.isfinite(v).all() for v in values):
+            return True
+        if op not in FULL_RANK or not values or values[0].ndim < 2 or not values[0].size:
+            return False
+        singular = np.linalg.svd(values[0].astype(complex), compute_uv=False)
+        return bool((singular[..., -1] < 1e-3 * singular.max(axis=-1, initial=1e-30)).any())
+
+    def _has_no_derivative(self, op: str, values: list[np.ndarray]) -> bool:
+        """Whether an operator has no derivative there, or another one in every library."""
+        if not values:
+            return False
+        x = values[0]
+        if op in ("quantile", "nanquantile"):
+            return len(np.unique(x)) < x.size  # which of equal elements is chosen
+        if op in ("copysign", "polar"):
+            return not (np.isfinite(x) & (x != 0)).all()  # PyTorch divides by it
+        if op in ("fmax", "fmin"):
+            # In PyTorch the derivative of forward mode at a tie is another.
+            return len(values) > 1 and bool(np.isin(x, values[1]).any())
+        if op in ("logit", "special_logit"):
+            return not ((x > 0) & (x < 1)).all()
+        if op == "prelu":
+            return not x.all()  # in PyTorch that of forward mode is another
+        if op == "special_log_ndtr":
+            return bool((x < -100).any())  # PyTorch loses its digits
+        if op == "block_diag":
+            return any(v.shape == (0,) for v in values)  # PyTorch takes the wrong part
+        if op not in APART or x.ndim < 2 or not x.size or not np.isfinite(x).all():
+            return False
+        singular = np.linalg.svd(x.astype(complex), compute_uv=False)
+        gaps = np.abs(np.diff(singular, axis=-1))
+        return bool((gaps < 1e-3 * singular.max(axis=-1, initial=1e-30)[..., None]).any())
 
     def _forget(self, inputs: int) -> None:
         for one in self.draft.inputs[inputs:]:
@@ -447,6 +542,8 @@ class Generator:
         if not name:
             return None
         index = self._index_of(tuple(self.draft.variables[name].shape), made)
+        if index == () and self.draft.mode == "jvp":
+            return None  # of a write to such a view PyTorch's base has no tangent
         return Call("getitem", "[]", self._name(), (Ref(name), index))
 
     def _assign(self, made: list[Input]) -> Call | None:

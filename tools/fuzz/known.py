@@ -16,7 +16,7 @@ TABLE = Path(__file__).with_name("known.yaml")
 class Known:
     """An entry: an operator, a kind of difference, and why it is there."""
 
-    op: str  # "*": whatever operator; "a+b": programs that need both
+    op: str  # its out= form, too; "*": whatever operator; "a+b": programs that need both
     kind: str
     reason: str
     mode: str = ""
@@ -24,7 +24,7 @@ class Known:
     met: int = 0
 
     def covers(self, mode: str, d: Difference) -> bool:
-        same = self.op == "*" or self.op == d.op or self.op in d.op.split("+")
+        same = self.op == "*" or self.op in (d.op, d.op.removesuffix(".out")) or self.op in d.op.split("+")
         return same and self.kind == d.kind and self.mode in ("", mode) and self.text in d.text
 
 

@@ -136,7 +136,8 @@ def expression(call: Call) -> str:
     if call.path == "[]=":
         return f"{texts[0]}[{_index(call.args[1])}] = {texts[2]}"
     if not call.path[0].isalpha() and call.path[0] != ".":
-        return f"{texts[0]} {call.path} {texts[1]}"
+        left = f"({texts[0]})" if texts[0][0] == "-" else texts[0]  # `**` binds before the sign
+        return f"{left} {call.path} {texts[1]}"
     named = [f"{name}={literal(value)}" for name, value in call.kwargs.items()]
     if call.path[0] == ".":
         return f"{texts[0]}{call.path}({', '.join(texts[1:] + named)})"

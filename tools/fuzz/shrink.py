@@ -97,7 +97,10 @@ def with_results(program: Program, i: int, results: list[Any]) -> Program | None
         new = f"x{call.result[1:]}_{k}"
         grows = program.mode != "plain" and record.dtype in (*FLOATS, *COMPLEX)
         inputs.append(Input(new, record.dtype, record.shape, tuple(record.array.reshape(-1).tolist()), grows))
-        for spelling in {name, f"{call.result}[{k}]"}:
+        spellings = {name, f"{call.result}[{k}]"}
+        if call.path[0] == "." and call.writes and isinstance(call.args[0], Ref):
+            spellings.add(call.args[0].name)  # what was written has the same value
+        for spelling in spellings:
             later = tuple(substituted(c, spelling, new) for c in later)
     if any(call.result in refs_in((c.args, c.kwargs)) for c in later):
         return None

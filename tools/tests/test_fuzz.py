@@ -210,6 +210,112 @@ def test_changes_at_a_distance_and_gradients() -> None:
     assert difference(ADD, mine, Observation([[same]], gradients=[record([0.0])])) is None
 
 
+def test_a_coarse_dtype_decides_about_later_ones() -> None:
+    """What was rounded to float16 stays rounded in a float64 that is made of it."""
+    calls = (
+        Call("to", ".to", "v0", (Ref("x0"), Named("float16"))),
+        Call("to", ".to", "v1", (Ref("v0"), Named("float64"))),
+    )
+    steps = [[record([1.0], "float16")], [record([1.0], "float64")]]
+    other = [[record([1.0], "float16")], [record([1.001], "float64")]]
+    assert difference(Program((), calls), Observation(steps), Observation(other)) is None
+    found = difference(Program((), calls[1:]), Observation(steps[1:]), Observation(other[1:]))
+    assert found is not None
+    assert found.kind == "values"
+    # A gradient is computed from inputs, so their dtypes decide also in a single call.
+    x0 = Input("x0", "float16", (1,), (1.0,))
+    mine, theirs = (Observation([[record([1.0])]], gradients=[record([g], "float64")]) for g in (1.0, 1.001))
+    assert difference(replace(ADD, inputs=(x0,)), mine, theirs) is None
+    assert difference(ADD, mine, theirs) is not None
+
+
+def test_tangents_that_share_memory_are_not_compared_after_a_write() -> None:
+    write = Program((), (Call("neg_", ".neg_", "v0", (Ref("x0"),)),), "jvp")
+    mine, theirs = (Observation(final={"v0": record([1.0])}, tangents=[record([t])]) for t in (1.0, 2.0))
+    assert difference(write, mine, theirs) is not None
+    theirs.tangents_are_shared = True
+    assert difference(write, mine, theirs) is None
+    assert difference(replace(ADD, mode="jvp"), mine, theirs) is not None
+
+
+def test_where_the_value_is_nan_there_is_no_derivative() -> None:
+    value = record([np.nan, 1.0])
+
+    def seen(numbers: list[float], kind: str) -> Observation:
+        made = Observation([[value]], final={"v0": value})
+        setattr(made, kind, [record(numbers)])
+        return made
+
+    jvp = replace(ADD, mode="jvp")
+    for program, kind, other in ((jvp, "tangents", 3.0), (ADD, "gradients", np.nan)):
+        assert difference(program, seen([1.0, 2.0], kind), seen([other, 2.0], kind)) is None
+        assert difference(program, seen([1.0, 2.0], kind), seen([1.0, 3.0], kind)) is not None
+    # The gradient of an input that is NaN is compared as any other.
+    given = replace(ADD, inputs=(Input("v0", "float32", (2,), (np.nan, 1.0)),))
+    assert difference(given, seen([1.0, 2.0], "gradients"), seen([np.nan, 2.0], "gradients")) is not None
+
+
+def test_rounding_is_judged_by_going_on_from_what_was_computed() -> None:
+    """A comparison of a rounded number is no difference; one of the same number is."""
+    compared = Call("equal", "torch.equal_to_one", "v1", (Ref("v0"),))
+    program = Program(
+        (Input("x0", "float32", (1,), (1.0,)),), (Call("neg", "torch.neg", "v0", (Ref("x0"),)), compared)
+    )
+
+    class Fixed:
+        """A process whose first call gives this number."""
+
+        def __init__(self, first: float, flips: bool = False) -> None:
+            self.first, self.flips = first, flips
+
+        def run(self, p: Program) -> Observation:
+            number = p.inputs[-1].values[0] if len(p.calls) == 1 else self.first
+            steps = [] if len(p.calls) == 1 else [[record([number])]]
+            return Observation([*steps, [record([(number == 1.0) != self.flips], "bool")]])
+
+    found = Difference("values", "equal", "")
+    for ours, expected in (
+        (Fixed(1.0 + 1e-6), True),
+        (Fixed(1.0 + 1e-6, flips=True), False),
+        (Fixed(1.0), False),
+    ):
+        campaign = Campaign(ours, Fixed(1.0), seed=0)  # type: ignore[arg-type]
+        assert campaign._is_unstable(program, found) == expected
+
+
+@pytest.mark.parametrize(
+    ("op", "mode", "values", "undefined"),
+    [
+        ("linalg_qr", "plain", (1.0, 2.0, 3.0, 4.0), False),
+        ("linalg_qr", "plain", (1.0, 1.0, 1.0, 1.0), True),
+        ("linalg_qr", "plain", (1.0, np.nan, 1.0, 1.0), True),
+        ("linalg_svdvals", "plain", (1.0, 0.0, 0.0, 1.0), False),
+        ("linalg_svdvals", "jvp", (1.0, 0.0, 0.0, 1.0), True),
+        ("linalg_svdvals", "jvp", (1.0, 0.0, 0.0, 2.0), False),
+        ("special_hermite_polynomial_h", "plain", (1.0, 2.0, 1.0, 1.0), False),
+        ("grid_sampler", "plain", (1.0, np.inf, 1.0, 1.0), True),
+        ("add", "plain", (1.0, np.inf, 1.0, 1.0), False),
+        ("logit", "backward", (0.5, 0.25, 0.75, 1.5), True),
+        ("logit", "plain", (0.5, 0.25, 0.75, 1.5), False),
+        ("quantile", "backward", (0.5, 0.25, 0.5, 1.5), True),
+        ("igamma", "plain", (-0.5, 0.25, 0.5, 1.5), True),
+    ],
+)
+def test_what_is_undefined_is_not_generated(op: str, mode: str, values: Any, undefined: bool) -> None:
+    generator = Generator(OPERATORS, RIGHT)
+    generator.program(1, 1)
+    generator.draft.mode = mode
+    tensor = RIGHT.make(Input("x0", "float64", (2, 2), values))
+    assert generator._is_beyond(op, [tensor], [Ref("x0")]) == undefined
+
+
+def test_polynomials_have_few_terms() -> None:
+    generator = Generator(OPERATORS, RIGHT)
+    generator.program(1, 1)
+    assert generator._is_beyond("special_hermite_polynomial_h", [], [0.5, 1000])
+    assert not generator._is_beyond("special_hermite_polynomial_h", [], [0.5, 3])
+
+
 # --- text ---
 
 
@@ -219,6 +325,7 @@ def test_changes_at_a_distance_and_gradients() -> None:
         (Call("add", "torch.add", "v0", (Ref("x0"), 2), {"alpha": 1.5}), "v0 = torch.add(x0, 2, alpha=1.5)"),
         (Call("add_", ".add_", "v0", (Ref("x0"), 2)), "v0 = x0.add_(2)"),
         (Call("+", "+", "v1", (2, Ref("v0[1]"))), "v1 = 2 + v0[1]"),
+        (Call("**", "**", "v1", (-2, Ref("v0"))), "v1 = (-2) ** v0"),
         (Call("getitem", "[]", "v0", (Ref("x0"), (slice(None, 2), None, ...))), "v0 = x0[:2, None, ...]"),
         (Call("getitem", "[]", "v0", (Ref("x0"), (slice(1, None, 2),))), "v0 = x0[1::2,]"),
         (Call("setitem", "[]=", "v0", (Ref("x0"), (), 1)), "x0[()] = 1"),
