@@ -42,6 +42,7 @@ ARITHMETIC = {
     "linalg_vector_norm",
     "norm",
 }
+NO_RESULT_WITH_OUT = {"split_copy", "unbind_copy", "split_with_sizes_copy"}  # PyTorch's return None
 MOST_DEGREE = 50  # of a polynomial; PyTorch's formulas lose their digits with it
 NUMBERS: tuple[Any, ...] = (0, 1, -1, 2, 3, 0.5, -2.5, 1.0, True, False)
 MOST_ELEMENTS = 400  # of a result
@@ -291,6 +292,8 @@ class Generator:
             variables[v.name] for v in given if isinstance(v, Ref) and is_tensor(variables.get(v.name))
         ]
         if call.op.partition(".")[0] in ("searchsorted", "bucketize") and tensors:
+            if self.draft.mode == "vmap":
+                return True  # the second example has the elements of the first in another order
             # Of a sequence that is not in order, whichever of the two it is.
             values = [self.machine.record(t).array.astype(float) for t in tensors]
             return any(v.ndim and not np.all(np.diff(v, axis=-1) >= 0) for v in values)
@@ -411,6 +414,8 @@ class Generator:
         if form in ("method", "inplace") and not (args and isinstance(args[0], Ref)):
             return None
         base = op.name.partition(".")[0]
+        if form == "out" and base in NO_RESULT_WITH_OUT:
+            return None
         if form == "out":
             call = Call(base + ".out", op.function, self._name(), args, kwargs)
             return self._with_out(call, made)

@@ -301,3 +301,11 @@ def test_normalisation_of_no_samples_twice() -> None:
     second = grad(first[0].sum() + first[1].sum(), [x, weight], allow_unused=True)
     assert second[0].shape == (0, 4, 3)
     assert second[1].tolist() == [0, 0, 0, 0]
+
+
+def test_the_derivative_of_a_quotient_by_a_small_number() -> None:
+    """The square of the divisor is not representable; the derivative is."""
+    divisor = core.tensor(1e-200, dtype=core.float64, requires_grad=True)
+    assert grad(1e-300 / divisor, divisor)[0].item() == pytest.approx(-1e100)
+    (found,) = grad(core.tensor(1e-300, dtype=core.float64) / divisor, divisor)
+    assert found.item() == pytest.approx(-1e100)

@@ -503,3 +503,15 @@ def test_registered_containers() -> None:
 
 def test_windows_of_numbers() -> None:
     assert vmap(lambda x: x.unfold(0, 1, 1))(core.ones(2)).shape == (2, 1)
+
+
+def test_cat_of_nothing_promotes() -> None:
+    """An empty vector is passed over; its dtype is not."""
+    numbers = core.ones(2, 3, dtype=core.int64)
+    for joined in (
+        vmap(lambda x: core.cat([core.ones(0), x]))(numbers),
+        vmap(lambda nothing, x: core.cat([nothing, x]))(core.ones(2, 0), numbers),
+        vmap(lambda nothing: core.cat([nothing, nothing]))(core.ones(2, 0)),
+    ):
+        assert joined.dtype == core.float32
+        assert joined.shape[0] == 2

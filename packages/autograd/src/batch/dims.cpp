@@ -240,15 +240,17 @@ void sized(Call& c) {
 }
 
 void cat(Call& c) {
+    const std::vector<Tensor> given = c.get<std::vector<Tensor>>(0);
+    // Passed over, whatever the others' shapes; but the result's dtype depends on it.
+    const auto is_empty = [](const Tensor& t) { return t.dim() == 1 && t.sizes()[0] == 0; };
+    const bool all_empty = std::all_of(given.begin(), given.end(), is_empty);
     std::vector<Tensor> tensors;
     int64_t rank = 1;
-    for (const Tensor& t : c.get<std::vector<Tensor>>(0)) {
-        if (t.dim() == 1 && t.sizes()[0] == 0) continue;  // passed over, whatever the others' shapes
-        rank = t.dim();
-        tensors.push_back(c.expanded(t));
+    for (const Tensor& t : given) {
+        const bool passed_over = is_empty(t) && !all_empty;
+        if (!passed_over) rank = t.dim();
+        tensors.push_back(passed_over ? ops::reshape(c.expanded(t), kInts<0>) : c.expanded(t));
     }
-    if (tensors.empty())
-        for (const Tensor& t : c.get<std::vector<Tensor>>(0)) tensors.push_back(c.expanded(t));
     c.give(ops::cat(tensors, wrap_dim("cat", c.integer(1), rank) + 1));
 }
 

@@ -278,3 +278,12 @@ def test_polynomials_that_overflow_keep_their_sign() -> None:
 def test_spherical_bessel_function_at_infinity() -> None:
     x = core.tensor([math.inf, -math.inf, 0.0])
     assert core.special_spherical_bessel_j0(x).tolist() == [0, 0, 1]
+
+
+def test_parts_of_complex_numbers_are_replaced() -> None:
+    z = core.tensor(
+        [complex(1, math.inf), complex(math.nan, 2), complex(-math.inf, math.nan)], dtype=core.complex128
+    )
+    assert core.nan_to_num(z, 4.0, 5.0, -6.0).tolist() == [1 + 5j, 4 + 2j, -6 + 4j]
+    z.nan_to_num_(posinf=7.0, neginf=8.0)
+    assert z.tolist() == [1 + 7j, 2j, 8]

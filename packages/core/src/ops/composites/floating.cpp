@@ -11,6 +11,8 @@
 #include "rushlight/ops/eq.h"
 #include "rushlight/ops/imag.h"
 #include "rushlight/ops/ones_like.h"
+#include "rushlight/ops/view_as_complex.h"
+#include "rushlight/ops/view_as_real.h"
 
 namespace rushlight::composites {
 namespace {
@@ -44,6 +46,8 @@ std::tuple<Tensor, Tensor> frexp(const Tensor& input) {
 
 Tensor nan_to_num(const Tensor& input, std::optional<double> nan, std::optional<double> posinf,
                   std::optional<double> neginf) {
+    if (is_complex(input.dtype()))
+        return ops::view_as_complex(composites::nan_to_num(ops::view_as_real(input), nan, posinf, neginf));
     if (!is_floating(input.dtype())) return ops::clone(input);
     double largest = limits(input.dtype()).largest;
     return ops::_nan_to_num(input, nan.value_or(0), posinf.value_or(largest), neginf.value_or(-largest));
