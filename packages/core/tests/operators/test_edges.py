@@ -287,3 +287,11 @@ def test_parts_of_complex_numbers_are_replaced() -> None:
     assert core.nan_to_num(z, 4.0, 5.0, -6.0).tolist() == [1 + 5j, 4 + 2j, -6 + 4j]
     z.nan_to_num_(posinf=7.0, neginf=8.0)
     assert z.tolist() == [1 + 7j, 2j, 8]
+
+
+def test_einsum_adds_small_integers_without_wrapping_around() -> None:
+    one = core.tensor([[-1.0]], dtype=core.float64)
+    for dtype, number in ((core.bool, 1), (core.int8, 100), (core.uint8, 200)):
+        x = core.tensor([[number, number]]).to(dtype)
+        assert core.einsum("ij,jk->ik", x, one).tolist() == [[-2.0 * number]]
+        assert core.einsum("jk,ij->ik", one, x).tolist() == [[-2.0 * number]]

@@ -180,9 +180,18 @@ Tensor spread(const Term& term, const Labels& all, const int64_t* sizes) {
     return ops::reshape(arranged(term, {&own}), shape);
 }
 
+// What a term is added up in before it is multiplied with another: small integers do not wrap around in a product that holds more.
+DType summed(DType t, DType other) {
+    const auto is_whole = [](DType x) { return is_integral(x) || x == DType::Bool; };
+    if (t == other || !is_whole(t)) return t;
+    return is_whole(other) ? promote(t, other) : DType::Int64;
+}
+
 Term contract(Term a, Term b, const int64_t* sizes, const auto& needed) {
-    sum_out(a, [&](int label) { return needed(label) || b.has(label); }, a.tensor.dtype());
-    sum_out(b, [&](int label) { return needed(label) || a.has(label); }, b.tensor.dtype());
+    const DType of_a = summed(a.tensor.dtype(), b.tensor.dtype()),
+                of_b = summed(b.tensor.dtype(), a.tensor.dtype());
+    sum_out(a, [&](int label) { return needed(label) || b.has(label); }, of_a);
+    sum_out(b, [&](int label) { return needed(label) || a.has(label); }, of_b);
     Labels batch, inner, left, right;
     for (int label : a.labels) (!b.has(label) ? left : needed(label) ? batch : inner).push_back(label);
     for (int label : b.labels)
