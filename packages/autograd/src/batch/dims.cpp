@@ -104,6 +104,8 @@ void dims(Call& c) {
     const bool by_index = name.starts_with("gather") || name.find("scatter_") < 2;
     const bool scalar_result = scalar && (!by_index || c.rank(2) == 0);
     const bool scalar_index = name == "gather" && c.rank(2) == 0;
+    // topk gives the element of a tensor without dimensions for k = 0, too.
+    if (scalar && name == "topk" && c.integer(1) == 0) c.stack[1] = int64_t{1};
     c.together();
     for (size_t i = 0; i < c.stack.size(); ++i) {
         Value& v = c.stack[i];

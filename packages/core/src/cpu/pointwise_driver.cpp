@@ -2,18 +2,10 @@
 
 #include <algorithm>
 
-#include "cpu/capability.h"
+#include "cpu/cast.h"
 #include "rushlight/parallel.h"
 
 namespace rushlight::cpu {
-RUSHLIGHT_KERNEL_TABLE(CastTable, cast_loops)
-
-LoopFn cast_loop(DType to, DType from) {
-    LoopFn loop = cast_loops().loop[static_cast<int>(to)][static_cast<int>(from)];
-    RL_CHECK(loop, throw_not_implemented, "conversion from %s to %s is not supported yet", name(from),
-             name(to));
-    return loop;
-}
 
 void coalesce(PointwisePlan& plan) {
     int kept = 0;

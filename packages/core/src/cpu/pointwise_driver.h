@@ -22,12 +22,6 @@ struct PointwisePlan {
 void coalesce(PointwisePlan& plan);
 void run(const PointwisePlan& plan);
 
-/// Conversion loops, [to][from]; operand 0 is the output.
-struct CastTable {
-    LoopFn loop[kNumDTypes][kNumDTypes];
-};
-LoopFn cast_loop(DType to, DType from);
-
 /// Elements below which a second thread costs more than it brings.
 inline constexpr int64_t kGrain = 32768;
 

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <vector>
 
+#include "cpu/cast.h"
 #include "cpu/contiguous.h"
 #include "cpu/pointwise_driver.h"
 #include "cpu/random_fill.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "cpu/cast.h"
 #include "cpu/pointwise_driver.h"
 #include "rushlight/parallel.h"
 

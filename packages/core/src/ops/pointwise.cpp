@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 
+#include "cpu/cast.h"
 #include "cpu/contiguous.h"
 #include "cpu/pointwise_driver.h"
 #include "ops/forms.h"

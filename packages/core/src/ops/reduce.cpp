@@ -1,5 +1,6 @@
 #include "ops/reduce.h"
 
+#include "cpu/cast.h"
 #include "cpu/pointwise_driver.h"
 #include "cpu/reduce_driver.h"
 #include "ops/params.h"

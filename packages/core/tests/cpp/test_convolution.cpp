@@ -1,6 +1,6 @@
 // sources: src/cpu/convolution.cpp src/cpu/contiguous.cpp src/cpu/capability.cpp
 // sources: src/cpu/onednn/convolution.cpp src/cpu/kernels/convolution.cpp src/cpu/kernels/depthwise.cpp
-// sources: src/cpu/kernels/gemm.cpp src/cpu/kernels/contiguous.cpp src/runtime/parallel.cpp
+// sources: src/cpu/kernels/gemm.cpp src/cpu/kernels/cast.cpp src/cpu/kernels/contiguous.cpp src/runtime/parallel.cpp
 // sources: src/runtime/limits.cpp src/runtime/error.cpp src/tensor/dtype.cpp
 // options: -DRUSHLIGHT_CPU=avx2 -DRUSHLIGHT_HAVE_AVX2=1
 

@@ -2,7 +2,8 @@
 // sources: src/cpu/attention.cpp src/cpu/contiguous.cpp src/cpu/capability.cpp src/cpu/kernels/batch_norm.cpp
 // sources: src/cpu/kernels/line_norm.cpp src/cpu/kernels/pool.cpp src/cpu/kernels/softmax.cpp
 // sources: src/cpu/kernels/loss.cpp src/cpu/kernels/embedding.cpp src/cpu/kernels/attention.cpp
-// sources: src/cpu/kernels/gemm.cpp src/cpu/kernels/contiguous.cpp src/cpu/kernels/places.cpp src/runtime/parallel.cpp
+// sources: src/cpu/kernels/gemm.cpp src/cpu/kernels/cast.cpp src/cpu/kernels/contiguous.cpp
+// sources: src/cpu/kernels/places.cpp src/runtime/parallel.cpp
 // sources: src/runtime/limits.cpp src/runtime/error.cpp src/tensor/dtype.cpp
 // options: -DRUSHLIGHT_CPU=avx2 -DRUSHLIGHT_HAVE_AVX2=1
 

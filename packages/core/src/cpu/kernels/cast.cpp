@@ -1,6 +1,7 @@
 // Conversion between every pair of dtypes.
+#include "cpu/cast.h"
+
 #include "cpu/kernels/simd.h"
-#include "cpu/pointwise_driver.h"
 #include "rushlight/complex.h"
 #include "rushlight/half.h"
 
@@ -103,7 +104,7 @@ void cast(char* const* data, const int64_t* s, int64_t n, const Scalar*) {
 }
 
 template <class To>
-constexpr void row(LoopFn* r) {
+constexpr void row(CastTable::Loop* r) {
     r[0] = cast<To, bool>, r[1] = cast<To, uint8_t>, r[2] = cast<To, int8_t>, r[3] = cast<To, int16_t>;
     r[4] = cast<To, int32_t>, r[5] = cast<To, int64_t>, r[6] = cast<To, Half>, r[7] = cast<To, BFloat16>;
     r[8] = cast<To, float>, r[9] = cast<To, double>;
@@ -121,7 +122,6 @@ constexpr CastTable make() {
 }
 }  // namespace
 
-extern const CastTable cast_loops_table;
 const CastTable cast_loops_table = make();
 
 }  // namespace rushlight::cpu::RUSHLIGHT_CPU

@@ -5,6 +5,7 @@
 
 #include "bodies/order.h"
 #include "bodies/views.h"
+#include "cpu/cast.h"
 #include "cpu/places.h"
 #include "cpu/pointwise_driver.h"
 #include "ops/direct/ordering.h"
