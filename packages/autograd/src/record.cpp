@@ -47,7 +47,7 @@ void record_overwritten(const Operator& op, StageMask rest, Stack& stack) {
     rebase_history(target, node);
 }
 
-// Of out= forms whose results depend on no value as far as derivatives go: how many arguments they write, the last ones.
+// For out= forms whose results have no derivative: how many of the last arguments they write.
 std::unordered_map<const Operator*, uint8_t>& constant_outs() {
     static std::unordered_map<const Operator*, uint8_t> counts;
     return counts;
@@ -56,6 +56,7 @@ std::unordered_map<const Operator*, uint8_t>& constant_outs() {
 // The arguments from which the result of an operator without a formula has its history.
 std::span<const Value> recorded_arguments(const Operator& op, const Stack& stack) {
     const std::span<const Value> all(stack.data(), stack.size());
+    if (op.form != Form::Out) return all;
     const auto found = constant_outs().find(&op);
     return found == constant_outs().end() ? all : all.last(found->second);
 }

@@ -22,14 +22,13 @@ void set_histories(const std::vector<Tensor>& results, const Ref<Node>& node,
                    std::vector<SavedShape>& shapes);
 
 /// Operators without a formula. When one of their arguments requires grad, an out= form raises, unless its results have no
-/// derivative anyway, and the results of a functional
-/// form get a node that raises when a gradient arrives. In-place forms write truth values: their gradient and tangent are zero.
-/// One boxed fallback serves all.
+/// derivative anyway, and the results of a functional form get a node that raises when a gradient arrives. In-place forms
+/// write truth values: their gradient and tangent are zero. One boxed fallback serves all.
 struct Unrecorded {
     const char* name;
     uint64_t hash;
-    uint8_t
-        constant_outs;  // of an out= form whose results are integers or truth values: how many arguments it writes
+    /// How many arguments an out= form writes whose results are integers or truth values; else 0.
+    uint8_t constant_outs;
 };
 void install_unrecorded(const Unrecorded* list);
 

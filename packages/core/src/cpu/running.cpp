@@ -7,14 +7,6 @@
 namespace rushlight::cpu {
 namespace {
 
-RunningShape shape_of(const View& v, int64_t dim) {
-    RunningShape s{1, 1, 1};
-    if (v.ndim == 0) return s;
-    if (dim < 0) dim += v.ndim;
-    for (int64_t d = 0; d < v.ndim; ++d) (d < dim ? s.outer : d == dim ? s.size : s.inner) *= v.sizes[d];
-    return s;
-}
-
 template <class Loop>
 Loop loop_of(const char* op, const Loop (&loops)[kNumDTypes], DType dtype) {
     const Loop loop = loops[static_cast<int>(dtype)];
@@ -25,14 +17,14 @@ Loop loop_of(const char* op, const Loop (&loops)[kNumDTypes], DType dtype) {
 void scan(KernelContext& ctx, const char* op, const RunningKernels::Scan (&loops)[kNumDTypes],
           const View& out, const View& input, int64_t dim) {
     const auto loop = loop_of(op, loops, out.dtype);
-    if (out.numel > 0) loop(shape_of(out, dim), out.data, contiguous_in(ctx, input, out.dtype).data);
+    if (out.numel > 0) loop(line_shape(out, dim), out.data, contiguous_in(ctx, input, out.dtype).data);
 }
 
 void extreme(KernelContext& ctx, const char* op, const RunningKernels::Extreme (&loops)[kNumDTypes],
              const View& values, const View& indices, const View& input, int64_t dim) {
     const auto loop = loop_of(op, loops, values.dtype);
     if (values.numel > 0)
-        loop(shape_of(values, dim), values.data, indices.as<int64_t>(), contiguous_in(ctx, input).data);
+        loop(line_shape(values, dim), values.data, indices.as<int64_t>(), contiguous_in(ctx, input).data);
 }
 
 }  // namespace
@@ -58,7 +50,7 @@ void recurrence(KernelContext& ctx, const View& out, const View& factors, const 
                 bool reverse) {
     const auto loop = loop_of("_recurrence", running_kernels().recurrence, out.dtype);
     if (out.numel > 0)
-        loop(shape_of(out, dim), out.data, contiguous_in(ctx, factors).data, contiguous_in(ctx, terms).data,
+        loop(line_shape(out, dim), out.data, contiguous_in(ctx, factors).data, contiguous_in(ctx, terms).data,
              reverse);
 }
 

@@ -2,19 +2,15 @@
 #pragma once
 
 #include "cpu/capability.h"
-#include "rushlight/dtype.h"
+#include "cpu/line_shape.h"
 
 namespace rushlight::cpu {
 
-struct RunningShape {
-    int64_t outer, size, inner;
-};
-
 /// A loop for each dtype that has one, else null.
 struct RunningKernels {
-    using Scan = void (*)(const RunningShape&, void* out, const void* in);
-    using Extreme = void (*)(const RunningShape&, void* values, int64_t* indices, const void* in);
-    using Recurrence = void (*)(const RunningShape&, void* out, const void* factors, const void* terms,
+    using Scan = void (*)(const LineShape&, void* out, const void* in);
+    using Extreme = void (*)(const LineShape&, void* values, int64_t* indices, const void* in);
+    using Recurrence = void (*)(const LineShape&, void* out, const void* factors, const void* terms,
                                 bool reverse);
     Scan sum[kNumDTypes], product[kNumDTypes], log_sum_exp[kNumDTypes];
     Extreme largest[kNumDTypes], smallest[kNumDTypes];

@@ -18,14 +18,6 @@ void with_type(const char* op, DType dtype, F&& f) {
     throw_not_implemented("%s: no kernel for dtype %s on the CPU", op, name(dtype));
 }
 
-SoftmaxShape shape_of(const View& v, int64_t dim) {
-    SoftmaxShape s{1, 1, 1};
-    if (v.ndim == 0) return s;
-    if (dim < 0) dim += v.ndim;
-    for (int64_t d = 0; d < v.ndim; ++d) (d < dim ? s.outer : d == dim ? s.size : s.inner) *= v.sizes[d];
-    return s;
-}
-
 void forward(KernelContext& ctx, const char* op, bool logarithm, const View& out, const View& input,
              int64_t dim) {
     if (out.numel == 0) return;
@@ -33,7 +25,7 @@ void forward(KernelContext& ctx, const char* op, bool logarithm, const View& out
     const View x = contiguous_in(ctx, widened(ctx, input));
     with_type(op, x.dtype, [&]<class T>(T) {
         const auto kernel = logarithm ? loops<T>().log_softmax : loops<T>().softmax;
-        kernel(shape_of(out, dim), wide.view().template as<T>(), x.as<T>());
+        kernel(line_shape(out, dim), wide.view().template as<T>(), x.as<T>());
     });
     wide.finish();
 }
@@ -46,7 +38,7 @@ void backward(KernelContext& ctx, const char* op, bool logarithm, const View& gr
                y = contiguous_in(ctx, widened(ctx, output));
     with_type(op, y.dtype, [&]<class T>(T) {
         const auto kernel = logarithm ? loops<T>().log_softmax_backward : loops<T>().softmax_backward;
-        kernel(shape_of(grad_input, dim), wide.view().template as<T>(), dy.as<T>(), y.as<T>());
+        kernel(line_shape(grad_input, dim), wide.view().template as<T>(), dy.as<T>(), y.as<T>());
     });
     wide.finish();
 }

@@ -2,20 +2,16 @@
 #pragma once
 
 #include "cpu/capability.h"
-#include "rushlight/kernel.h"
+#include "cpu/line_shape.h"
 
 namespace rushlight::cpu {
 
-struct SoftmaxShape {
-    int64_t outer, size, inner;
-};
-
 template <class T>
 struct SoftmaxLoops {
-    void (*softmax)(const SoftmaxShape&, T* out, const T* in);
-    void (*log_softmax)(const SoftmaxShape&, T* out, const T* in);
-    void (*softmax_backward)(const SoftmaxShape&, T* grad_in, const T* grad_out, const T* out);
-    void (*log_softmax_backward)(const SoftmaxShape&, T* grad_in, const T* grad_out, const T* out);
+    void (*softmax)(const LineShape&, T* out, const T* in);
+    void (*log_softmax)(const LineShape&, T* out, const T* in);
+    void (*softmax_backward)(const LineShape&, T* grad_in, const T* grad_out, const T* out);
+    void (*log_softmax_backward)(const LineShape&, T* grad_in, const T* grad_out, const T* out);
 };
 
 struct SoftmaxKernels {

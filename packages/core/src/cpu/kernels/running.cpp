@@ -38,7 +38,7 @@ constexpr int64_t kWidth = 128;
 
 // line(first): the lines of adjacent elements, by their first element.
 template <class Line>
-void each_line(const RunningShape& s, Line&& line) {
+void each_line(const LineShape& s, Line&& line) {
     parallel_for(0, s.outer, kElementsPerThread / s.size + 1, [&](int64_t begin, int64_t end) {
         for (int64_t o = begin; o < end; ++o) line(o * s.size);
     });
@@ -46,7 +46,7 @@ void each_line(const RunningShape& s, Line&& line) {
 
 // block(first, width): lines side by side, by the first element of the first; steps are `inner` apart.
 template <class Block>
-void each_block(const RunningShape& s, Block&& block) {
+void each_block(const LineShape& s, Block&& block) {
     const int64_t across = (s.inner + kWidth - 1) / kWidth;
     const int64_t work = s.size * (s.inner < kWidth ? s.inner : kWidth);
     parallel_for(0, s.outer * across, kElementsPerThread / work + 1, [&](int64_t begin, int64_t end) {
@@ -59,7 +59,7 @@ void each_block(const RunningShape& s, Block&& block) {
 
 // step(state, at, i) at every element `at`, number i of its line; every line has a state of its own.
 template <class S, class Step>
-void each_element(const RunningShape& s, S start, Step&& step) {
+void each_element(const LineShape& s, S start, Step&& step) {
     if (s.inner == 1) {
         each_line(s, [&](int64_t first) {
             S state = start;
@@ -156,7 +156,7 @@ void scan_line(T* y, const T* x, int64_t n) {
 }
 
 template <class Op, class T>
-void scan(const RunningShape& s, void* out, const void* in) {
+void scan(const LineShape& s, void* out, const void* in) {
     T* y = static_cast<T*>(out);
     const T* x = static_cast<const T*>(in);
     if (s.inner == 1)
@@ -191,7 +191,7 @@ RL_INLINE Complex<double> log_of_both(Complex<double> a, Complex<double> b) {
 }
 
 template <class T>
-void log_sum_exp(const RunningShape& s, void* out, const void* in) {
+void log_sum_exp(const LineShape& s, void* out, const void* in) {
     T* y = static_cast<T*>(out);
     const T* x = static_cast<const T*>(in);
     if constexpr (kIsComplex<T>) {
@@ -211,7 +211,7 @@ void log_sum_exp(const RunningShape& s, void* out, const void* in) {
 // --- extremes ---
 
 template <bool largest, class T>
-void extreme(const RunningShape& s, void* values, int64_t* indices, const void* in) {
+void extreme(const LineShape& s, void* values, int64_t* indices, const void* in) {
     struct Best {
         T value;
         int64_t index;
@@ -229,7 +229,7 @@ void extreme(const RunningShape& s, void* values, int64_t* indices, const void* 
 // --- a linear recurrence ---
 
 template <class T>
-void recurrence(const RunningShape& s, void* out, const void* factors, const void* terms, bool reverse) {
+void recurrence(const LineShape& s, void* out, const void* factors, const void* terms, bool reverse) {
     T* y = static_cast<T*>(out);
     const T *factor = static_cast<const T*>(factors), *term = static_cast<const T*>(terms);
     const int64_t forward = reverse ? -s.inner : s.inner, before = reverse ? s.inner : 0;

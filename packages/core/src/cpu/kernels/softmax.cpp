@@ -17,7 +17,7 @@ struct Count {
 // Runs lines(at, count) for some lines of adjacent elements, side(at, lanes, Count) for vectors of lines that
 // lie side by side.
 template <class T, class Lines, class Side>
-void run(const SoftmaxShape& s, Lines&& lines, Side&& side) {
+void run(const LineShape& s, Lines&& lines, Side&& side) {
     constexpr int kL = kLanes<T>;
     if (s.inner == 1) {
         parallel_for(0, s.outer, kElementsPerThread / s.size + 1, [&](int64_t first, int64_t last) {
@@ -43,7 +43,7 @@ void run(const SoftmaxShape& s, Lines&& lines, Side&& side) {
 }
 
 template <class T>
-void softmax(const SoftmaxShape& s, T* out, const T* in) {
+void softmax(const LineShape& s, T* out, const T* in) {
     run<T>(
         s,
         [&](int64_t at, int64_t count) {
@@ -72,7 +72,7 @@ void softmax(const SoftmaxShape& s, T* out, const T* in) {
 }
 
 template <class T>
-void log_softmax(const SoftmaxShape& s, T* out, const T* in) {
+void log_softmax(const LineShape& s, T* out, const T* in) {
     run<T>(
         s,
         [&](int64_t at, int64_t count) {
@@ -102,7 +102,7 @@ void log_softmax(const SoftmaxShape& s, T* out, const T* in) {
 }
 
 template <class T>
-void softmax_backward(const SoftmaxShape& s, T* grad_in, const T* grad_out, const T* out) {
+void softmax_backward(const LineShape& s, T* grad_in, const T* grad_out, const T* out) {
     run<T>(
         s,
         [&](int64_t begin, int64_t count) {
@@ -132,7 +132,7 @@ void softmax_backward(const SoftmaxShape& s, T* grad_in, const T* grad_out, cons
 }
 
 template <class T>
-void log_softmax_backward(const SoftmaxShape& s, T* grad_in, const T* grad_out, const T* out) {
+void log_softmax_backward(const LineShape& s, T* grad_in, const T* grad_out, const T* out) {
     run<T>(
         s,
         [&](int64_t begin, int64_t count) {

@@ -245,10 +245,6 @@ Tensor shifted(const char* op, const Tensor& input, std::optional<IntList> dim, 
     return dims.empty() ? ops::clone(input) : ops::roll(input, shifts, dims);
 }
 
-}  // namespace
-
-namespace {
-
 DType frequency_dtype(const char* op, std::optional<DType> dtype) {
     const DType t = dtype.value_or(default_dtype());
     RL_CHECK(is_differentiable(t), throw_runtime, "fft.%s(dtype): must be floating-point or complex, got %s",

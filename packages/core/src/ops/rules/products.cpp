@@ -112,15 +112,17 @@ Outputs linear(const Tensor& input, const Tensor& weight, const Tensor& bias) {
     same_dtype("linear", "input", input, "weight", weight);
     const bool is_row = weight.dim() == 1;
     const int64_t features = is_row ? 1 : weight.impl()->size(0);
-    RL_CHECK(input.size(-1) == weight.size(-1), throw_runtime,
+    const int64_t width = weight.impl()->size(is_row ? 0 : 1);
+    RL_CHECK(input.impl()->size(input.dim() - 1) == width, throw_runtime,
              "linear(input, weight): shapes %s and %s do not fit: the last dimensions are %lld against %lld",
              to_string(input.sizes()).c_str(), to_string(weight.sizes()).c_str(), (long long)input.size(-1),
-             (long long)weight.size(-1));
+             (long long)width);
     if (bias.defined()) {
         same_dtype("linear", "input", input, "bias", bias);
+        const bool usual = bias.dim() == 1 && bias.impl()->size(0) == features && !is_row;
         // One number for all features, or one for each; dimensions of size 1 may stand in front.
-        RL_CHECK(bias.dim() <= input.dim() - (is_row ? 1 : 0) &&
-                     (bias.numel() == 1 || (bias.size(-1) == features && bias.numel() == features)),
+        RL_CHECK(usual || (bias.dim() <= input.dim() - (is_row ? 1 : 0) &&
+                           (bias.numel() == 1 || (bias.size(-1) == features && bias.numel() == features))),
                  throw_runtime, "linear(bias): needs shape (%lld,) or (), got %s", (long long)features,
                  to_string(bias.sizes()).c_str());
     }
