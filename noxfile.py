@@ -293,11 +293,29 @@ def mutation(session: nox.Session) -> None:
 
 
 @nox.session
-def sanitize(session: nox.Session) -> None:
+@nox.parametrize("part", [nox.param(part, id=part) for part in ("core", "autograd", "cpp")])
+def sanitize(session: nox.Session, part: str) -> None:
     """Run the tests of core and autograd under ASan and UBSan, and those of the engine's threads under TSan."""
-    sanitized = [GRAPH["core"], GRAPH["autograd"]]
+    core, autograd = GRAPH["core"], GRAPH["autograd"]
     variant = builder("sanitize")
-    install(session, variant, sanitized, extra="test")
+    # The process dies with a report, so the report must go past pytest.
+    options = ["-p", "no:cacheprovider", "--capture=sys"]
+    programs = core.folder / "tests" / "test_cpp.py"
+    if part == "cpp":
+        # Programs of their own, which these tests compile with the sanitizers.
+        install(session, variant, [core, autograd], extra="test")
+        session.run(
+            *PYTEST, f"--rootdir={core.folder}", *options, str(programs), *session.posargs, env=variant.environment
+        )  # fmt: skip
+        # The engine with a few operators of the test's own: all of core would take as long as the other parts.
+        engine = autograd.folder / "tests" / "test_cpp.py"
+        session.run(
+            *PYTEST, f"--rootdir={autograd.folder}", *options, str(engine), *session.posargs,
+            env={"RUSHLIGHT_SANITIZE": "thread"},
+        )  # fmt: skip
+        return
+    package = GRAPH[part]
+    install(session, variant, [package], extra="test")
     libraries = [_compiler_file(session, name) for name in ("libasan.so", "libubsan.so", "libstdc++.so")]
     environment = {
         # Python itself is not instrumented, so the runtime comes in first; and libstdc++, or the runtime
@@ -309,20 +327,9 @@ def sanitize(session: nox.Session) -> None:
         "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
         # A part of the generated bad input is tried; the nightly run sets RUSHLIGHT_BAD_INPUT=all.
     }
-    # The process dies with a report, so the report must go past pytest.
-    options = ["-p", "no:cacheprovider", "--capture=sys"]
-    cpp = GRAPH["core"].folder / "tests" / "test_cpp.py"
-    for package in sanitized:
-        session.run(
-            *PYTEST, f"--rootdir={package.folder}", *options, f"--ignore={cpp}", str(package.folder / "tests"),
-            *session.posargs, env=environment,
-        )  # fmt: skip
-    # Programs of their own, which these tests compile with the sanitizers.
-    session.run(*PYTEST, f"--rootdir={GRAPH['core'].folder}", *options, str(cpp), env=variant.environment)
-    # The engine with a few operators of the test's own: all of core would take as long as the rest of this session.
-    engine = GRAPH["autograd"].folder / "tests" / "test_cpp.py"
     session.run(
-        *PYTEST, f"--rootdir={GRAPH['autograd'].folder}", *options, str(engine), env={"RUSHLIGHT_SANITIZE": "thread"}
+        *PYTEST, f"--rootdir={package.folder}", *options, f"--ignore={programs}", str(package.folder / "tests"),
+        *session.posargs, env=environment,
     )  # fmt: skip
 
 
