@@ -134,6 +134,7 @@ def arrows(session: nox.Session) -> None:
         session.error(str(error))
     folders = [str(libraries.build_folder(package)) for package in everything() if package.native]
     session.run("python", "tools/check_symbols.py", *folders)
+    session.run("python", "tools/check_folders.py", str(libraries.build_folder(GRAPH["core"])))
 
 
 @nox.session

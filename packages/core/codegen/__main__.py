@@ -21,7 +21,7 @@ from .emit_kernels import emit_kernels
 from .emit_python import emit_python
 from .emit_stubs import emit_stubs
 from .emit_table import emit_table
-from .explain import UnknownOperatorError, explain
+from .explain import UnknownOperatorError, explain, find_derivatives
 from .loader import OPS, EntryError, load_ops
 from .writer import GENERATED, write_all
 
@@ -68,6 +68,7 @@ def main() -> int:
     command = commands.add_parser("explain", help="print every file and symbol behind an operator")
     command.add_argument("name")
     command.add_argument("--ops", type=Path, default=OPS)
+    command.add_argument("--derivatives", type=Path, help="folder of the formulas")
     command = commands.add_parser("docs", help="write a page of documentation for each operator")
     command.add_argument("--ops", type=Path, default=OPS)
     command.add_argument("--out", type=Path, required=True)
@@ -80,7 +81,7 @@ def main() -> int:
         elif args.command == "docs":
             write_all(args.out, emit_docs(load_ops(args.ops)))
         else:
-            print(explain(args.name, load_ops(args.ops)))
+            print(explain(args.name, load_ops(args.ops), args.derivatives or find_derivatives()))
     except (EntryError, UnknownOperatorError) as error:
         print(error, file=sys.stderr)
         return 1

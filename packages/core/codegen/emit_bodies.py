@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import groupby
 
 from .model import Op
+from .schema import Schema
 from .writer import GENERATED
 
 # Kind: namespace, which is also the folder below src/ops; what a body returns ("" for the operator's own results); header.
@@ -12,6 +14,8 @@ BODIES = {
     "view": ("views", "ViewSpec", "ops/views.h"),
     "custom": ("rules", "Outputs", "ops/rules.h"),
     "composite": ("composites", "", "rushlight/dispatch.h"),
+    "create": ("rules", "NewTensor", "ops/create.h"),
+    "storage": ("storage", "", "rushlight/dispatch.h"),
     "direct": ("direct", "", "rushlight/dispatch.h"),
 }
 
@@ -19,6 +23,14 @@ BODIES = {
 def body_header(op: Op) -> str:
     """The header that declares an operator's body."""
     return f"bodies/{op.family}.h"
+
+
+def body_schema(op: Op) -> Schema:
+    """The arguments that a body sees: whether a new tensor requires grad is no affair of its rule."""
+    if op.kind != "create":
+        return op.schema
+    seen = tuple(a for a in op.schema.arguments if a.name != "requires_grad")
+    return replace(op.schema, arguments=seen)
 
 
 def emit_bodies(ops: list[Op]) -> dict[str, str]:
@@ -35,7 +47,7 @@ def emit_bodies(ops: list[Op]) -> dict[str, str]:
         for kind, (namespace, result, _) in BODIES.items():
             # Several operators may share a body.
             declared = dict.fromkeys(
-                f"{result or op.schema.cpp_return} {op.body_name}({op.schema.cpp_parameters()});"
+                f"{result or op.schema.cpp_return} {op.body_name}({body_schema(op).cpp_parameters()});"
                 for op in family
                 if op.kind == kind
             )

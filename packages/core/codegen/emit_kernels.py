@@ -10,6 +10,11 @@ from .writer import GENERATED, shards
 SHARD = {"pointwise": 16, "reduce": 5}
 
 
+def functor_name(op: Op) -> str:
+    """Of the C++ class: `Squareplus`."""
+    return op.body or "".join(part.capitalize() for part in op.name.replace(".", "_").split("_"))
+
+
 def emit_kernels(ops: list[Op]) -> dict[str, str]:
     """File name to text: kernels/pointwise_<family>.cpp and kernels/reduce_<family>.cpp."""
     files = {}
@@ -23,9 +28,7 @@ def emit_kernels(ops: list[Op]) -> dict[str, str]:
             lines += [f'#include "ops/{folder}/{family}.h"' for family in sorted({op.family for op in group})]
             lines += ["", "namespace rushlight::cpu::RUSHLIGHT_CPU {", ""]
             for op in group:
-                functor = op.body or "".join(
-                    part.capitalize() for part in op.name.replace(".", "_").split("_")
-                )
+                functor = functor_name(op)
                 lines.append(f"extern const {table} {loop_name(op)}_table;")
                 lines.append(
                     f"const {table} {loop_name(op)}_table = {maker}<{folder}::{functor}>({op.types or 'All'}{{}});"

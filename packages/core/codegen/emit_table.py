@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from .emit_bodies import BODIES, body_header
+import re
+
+from .emit_bodies import BODIES, body_header, body_schema
 from .expects import checks_of
 from .model import Form, Op
 from .schema import Argument, cpp_name
@@ -342,11 +344,27 @@ def _custom(op: Op) -> list[str]:
     return lines + _written_forms(op, "copy")
 
 
+def _create(op: Op) -> list[str]:
+    natural = op.forms()[0]
+    rule = f"{BODIES[op.kind][0]}::{op.body_name}"
+    given = body_schema(op).cpp_arguments()
+    grows = "requires_grad" if any(a.name == "requires_grad" for a in op.schema.arguments) else "false"
+    lines = _function(natural, [f"return {rule}({given}).make({grows});"])
+    if form := _form(op, "Out"):
+        # What is not asked for is as `out` has it; what is asked for must be.
+        for name in ("dtype", "device"):
+            given = re.sub(rf"\b{name}\b", f"{name} ? {name} : std::optional(out.{name}())", given, count=1)
+        lines += _function(form, [f'return {rule}({given}).write_to("{op.base}", out, {grows});'])
+    return lines
+
+
 _EMITTERS = {
     "pointwise": _pointwise,
     "reduce": _reduce,
     "view": _view,
     "custom": _custom,
     "composite": _by_hand,
+    "create": _create,
+    "storage": _by_hand,
     "direct": _by_hand,
 }

@@ -1,25 +1,35 @@
-"""Every file and symbol behind an operator: for whoever wants to change one."""
+"""Every file, line and symbol behind an operator: for whoever wants to change one."""
 
 from __future__ import annotations
 
-from .emit_table import _base, _slots
-from .model import KINDS, Form, Op
+import importlib.util
+import re
+from pathlib import Path
 
-_BODIES = {
-    "pointwise": "src/ops/functors/{family}.h: functors::{functor}",
-    "reduce": "src/ops/reducers/{family}.h: reducers::{functor}",
-    "view": "src/ops/views/: views::{body}",
-    "custom": "src/ops/rules/: rules::{body}; src/cpu/: cpu::{kernel}",
-    "composite": "src/ops/composites/: composites::{body}",
-    "direct": "src/ops/direct/: direct::{body}",
-}
+from .derivatives import Derivative, load_derivatives
+from .emit_bodies import BODIES
+from .emit_kernels import functor_name
+from .emit_table import _base, _slots
+from .model import FOLDERS, KINDS, Form, Op
+
+CORE = Path(__file__).parent.parent  # the package's sources, where they are there: a wheel has no src/
 
 
 class UnknownOperatorError(ValueError):
     """There is no operator of that name; the text lists similar ones."""
 
 
-def explain(name: str, ops: list[Op]) -> str:
+def find_derivatives() -> Path | None:
+    """The formulas: of the sources beside core's, else of the installed rushlight-autograd."""
+    beside = CORE.parent / "autograd" / "derivatives"
+    if beside.is_dir():
+        return beside
+    spec = importlib.util.find_spec("rushlight_autograd")
+    installed = [Path(folder) / "derivatives" for folder in (spec and spec.submodule_search_locations) or []]
+    return next((folder for folder in installed if folder.is_dir()), None)
+
+
+def explain(name: str, ops: list[Op], derivatives: Path | None = None) -> str:
     """A text on all overloads of `name`, or on one of them ("sum.dim"). Raises UnknownOperatorError."""
     chosen = [op for op in ops if name in (op.name, op.base, op.base + "_") or name in op.synonyms]
     if not chosen:
@@ -28,19 +38,20 @@ def explain(name: str, ops: list[Op]) -> str:
         close = difflib.get_close_matches(name, {op.base for op in ops})
         hint = f"\nhint: did you mean {', '.join(close)}?" if close else ""
         raise UnknownOperatorError(f"there is no operator {name!r}{hint}")
-    return "\n\n".join(map(_explain, chosen))
+    formulas = {d.op.name: d for d in load_derivatives(derivatives, ops)} if derivatives else None
+    return "\n\n".join(_explain(op, formulas) for op in chosen)
 
 
-def _explain(op: Op) -> str:
-    functor = op.body or "".join(part.capitalize() for part in op.name.replace(".", "_").split("_"))
-    body = _BODIES[op.kind].format(
-        family=op.family, functor=functor, body=op.body_name, kernel=op.kernel or op.body_name
-    )
+def _explain(op: Op, formulas: dict[str, Derivative] | None) -> str:
     rows = [
         ("declared", f"ops/{op.source.name}:{op.line}"),
         ("kind", f"{op.kind}: {KINDS[op.kind]}"),
-        ("written by hand", body),
-        ("derivative", f"packages/autograd/derivatives/*.yaml, entry `op: {op.name}`"),
+        ("written by hand", _body(op)),
+    ]
+    if op.kind == "custom":
+        rows.append(("CPU kernel", _kernel(op)))
+    rows += [
+        ("derivative", _derivative(op, formulas)),
         ("C++", f"#include <{op.header}>"),
         ("Python", ", ".join(_python_names(op)) or "internal"),
     ]
@@ -55,13 +66,53 @@ def _explain(op: Op) -> str:
     return "\n".join(lines)
 
 
+def _at(file: str, definition: str) -> str:
+    """The file, with the line that matches where the sources are there."""
+    path = CORE / file
+    if path.exists():
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            if re.search(definition, line):
+                return f"{file}:{number}"
+    return file
+
+
+def _body(op: Op) -> str:
+    if op.kind in ("pointwise", "reduce"):
+        namespace, name = FOLDERS[op.kind][0], functor_name(op)
+        definition = rf"^struct {name}\b"
+    else:
+        namespace, name = BODIES[op.kind][0], op.body_name
+        definition = rf"^\S.*\b{name}\("
+    return f"{_at(op.body_file, definition)}: {namespace}::{name}"
+
+
+def _kernel(op: Op) -> str:
+    kernel = op.kernel or op.body_name
+    definition = rf"^void {kernel}\("
+    for path in sorted((CORE / "src" / "cpu").glob("*.cpp")):
+        if re.search(definition, path.read_text(), re.MULTILINE):
+            return f"{_at(path.relative_to(CORE).as_posix(), definition)}: cpu::{kernel}"
+    return f"src/cpu/: cpu::{kernel}"
+
+
+def _derivative(op: Op, formulas: dict[str, Derivative] | None) -> str:
+    if formulas is None:
+        return "unknown: rushlight-autograd is not installed"
+    if found := formulas.get(op.name):
+        return f"packages/autograd/derivatives/{found.source.name}:{found.line}"
+    if not op.differentiable or op.result == "Bool":
+        return "none: it is not differentiable"
+    if op.kind == "composite":
+        return "none of its own: that of the operators which its body calls"
+    return "none: backward raises"
+
+
 def _python_names(op: Op) -> list[str]:
-    names = [op.base + "_" * (form.kind == "InPlace" and not op.is_inplace) for form in op.forms()[:2]]
-    names = (
-        list(dict.fromkeys([*names, *op.synonyms])) if "inplace" in op.variants else [op.base, *op.synonyms]
-    )
     if "hidden" in op.variants:
         return []
+    names = [op.base, *op.synonyms]
+    if "inplace" in op.variants and not op.is_inplace:
+        names.insert(1, op.base + "_")
     found = [f"rushlight_core.{n}" for n in names] if "function" in op.variants else []
     return found + ([f"Tensor.{n}" for n in names] if "method" in op.variants else [])
 

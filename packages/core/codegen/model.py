@@ -15,7 +15,21 @@ KINDS = {
     "view": "rule in src/ops/views/: geometry in, geometry out",
     "custom": "rule in src/ops/rules/ (shapes and dtypes) and a kernel on raw views in src/cpu/",
     "composite": "body in src/ops/composites/, made of operators",
+    "create": "rule in src/ops/rules/: shape, dtype, device and the shared kernel that writes the elements",
+    "storage": "body in src/ops/storage/: geometry, memory and copies, by services that every device has",
     "direct": "body in src/ops/direct/: makes its own tensors; for creation, copies and results of unknown size",
+}
+
+# Kind: folder below src/ops of what is written by hand, and the suffix of its files.
+FOLDERS = {
+    "pointwise": ("functors", ".h"),
+    "reduce": ("reducers", ".h"),
+    "view": ("views", ".cpp"),
+    "custom": ("rules", ".cpp"),
+    "create": ("rules", ".cpp"),
+    "composite": ("composites", ".cpp"),
+    "storage": ("storage", ".cpp"),
+    "direct": ("direct", ".cpp"),
 }
 
 
@@ -90,6 +104,12 @@ class Op:
     @property
     def body_name(self) -> str:
         return self.body or cpp_name(self.name.replace(".", "_"))
+
+    @property
+    def body_file(self) -> str:
+        """The source below packages/core that the body belongs into: its folder says the kind, its name the family."""
+        folder, suffix = FOLDERS[self.kind]
+        return f"src/ops/{folder}/{self.family}{suffix}"
 
     @property
     def header(self) -> str:

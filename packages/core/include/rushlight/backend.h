@@ -11,8 +11,6 @@
 
 namespace rushlight {
 
-class Tensor;
-
 // Note [Backends]
 // A plug-in is a shared library that links nothing of core and exports one C function, `rushlight_backend`,
 // which returns a struct of functions; it gets a struct of functions back. Both begin with their size: a
@@ -81,8 +79,9 @@ struct Backend {
     BackendStatus (*synchronize_stream)(int32_t device, void* stream);
 
     /// The kernel of an operator, by its name ("add", "sum.dim") and the hash of its schema; null, with
-    /// status Ok, when the plug-in has none or another schema's. Beside the operators core asks for "copy"
-    /// with hash 0: element by element from a view to another of the same sizes, converting the dtype.
+    /// status Ok, when the plug-in has none or another schema's. Beside the operators core asks, with hash 0,
+    /// for "copy": element by element from a view to another of the same sizes, converting the dtype; and for
+    /// the optional "fill", "range", "steps", "powers" and "eye", which write new tensors from numbers.
     BackendStatus (*kernel)(const char* name, uint64_t schema_hash, BackendKernel* kernel);
 
     // Optional: streams and events, all or none.
@@ -143,9 +142,6 @@ RL_API void* backend_allocate(Device device, size_t nbytes,
 
 /// Copies `nbytes` between the host and a device, or within one; a copy to the host has arrived on return.
 RL_API void backend_copy_bytes(CopyKind kind, Device device, void* target, const void* source, size_t nbytes);
-
-/// Writes `source`, converted and broadcast, over `target`, where one of them or both are on devices.
-RL_API void backend_copy(const Tensor& target, const Tensor& source);
 
 /// An operator's slot for a device other than the CPU holds a BackendKernel under KernelFn's type.
 inline KernelFn to_slot(BackendKernel kernel) {

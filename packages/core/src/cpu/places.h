@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "cpu/capability.h"
-#include "ops/pointwise.h"
+#include "cpu/loop_table.h"
 
 namespace rushlight::cpu {
 

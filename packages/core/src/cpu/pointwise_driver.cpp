@@ -7,6 +7,14 @@
 
 namespace rushlight::cpu {
 
+void sort_dimensions(PointwisePlan& plan) {
+    for (int d = 1; d < plan.ndim; ++d)
+        for (int k = d; k > 0 && plan.strides[0][k - 1] < plan.strides[0][k]; --k) {
+            std::swap(plan.sizes[k - 1], plan.sizes[k]);
+            for (int i = 0; i < plan.num_operands; ++i) std::swap(plan.strides[i][k - 1], plan.strides[i][k]);
+        }
+}
+
 void coalesce(PointwisePlan& plan) {
     int kept = 0;
     for (int d = 0; d < plan.ndim; ++d) {

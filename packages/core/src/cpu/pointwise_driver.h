@@ -1,7 +1,8 @@
 // Runs a pointwise loop over strided operands, in blocks, on threads, converting where dtypes differ.
 #pragma once
 
-#include "ops/pointwise.h"
+#include "cpu/loop_table.h"
+#include "rushlight/tensor.h"
 
 namespace rushlight::cpu {
 
@@ -20,6 +21,8 @@ struct PointwisePlan {
 
 /// Drops dimensions of size one and merges those that are contiguous to each other in every operand.
 void coalesce(PointwisePlan& plan);
+/// Puts the smallest stride of the output innermost, so that memory is written in order.
+void sort_dimensions(PointwisePlan& plan);
 void run(const PointwisePlan& plan);
 
 /// Elements below which a second thread costs more than it brings.

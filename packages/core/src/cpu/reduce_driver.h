@@ -1,7 +1,8 @@
 // Walks the elements of a reduction, in an order and in chunks that depend on the geometry alone, not on threads.
 #pragma once
 
-#include "ops/reduce.h"
+#include "cpu/reduce_table.h"
+#include "rushlight/tensor.h"
 
 namespace rushlight::cpu {
 

@@ -6,9 +6,9 @@
 // operator is made of.
 #include <string>
 
-#include "ops/pointwise.h"
 #include "rushlight/strict.h"
 #include "rushlight/value.h"
+#include "tensor/promotion.h"
 
 namespace rushlight {
 namespace {

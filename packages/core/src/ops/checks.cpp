@@ -1,6 +1,7 @@
 #include "ops/checks.h"
 
-#include "ops/pointwise.h"
+#include "ops/copying.h"
+#include "tensor/promotion.h"
 
 namespace rushlight::checks {
 namespace {

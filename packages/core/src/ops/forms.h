@@ -4,15 +4,13 @@
 #include <tuple>
 #include <vector>
 
-#include "ops/pointwise.h"
+#include "ops/copying.h"
+#include "ops/outputs.h"
 #include "ops/watched.h"
 #include "rushlight/ops/clone.h"
 #include "rushlight/ops/copy_.h"
 
 namespace rushlight {
-
-/// Raises where `prepare_out` does, and changes nothing.
-void check_out(const char* op, const Tensor& out, IntList sizes, DType result);
 
 inline void check_inplace(const char* op, const Tensor& target, const Tensor& result) {
     RL_CHECK(std::equal(target.sizes().begin(), target.sizes().end(), result.sizes().begin(),

@@ -1,6 +1,6 @@
 #include "ops/launch.h"
 
-#include "ops/pointwise.h"
+#include "ops/outputs.h"
 #include "rushlight/allocator.h"
 #include "rushlight/backend.h"
 

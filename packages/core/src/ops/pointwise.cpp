@@ -1,59 +1,21 @@
 #include "ops/pointwise.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
-#include <limits>
 
-#include "cpu/cast.h"
-#include "cpu/contiguous.h"
 #include "cpu/pointwise_driver.h"
-#include "ops/forms.h"
+#include "ops/copying.h"
+#include "ops/numbers.h"
+#include "ops/outputs.h"
 #include "ops/params.h"
 #include "rushlight/backend.h"
 #include "rushlight/parallel.h"
+#include "tensor/promotion.h"
 
 namespace rushlight {
 namespace {
 
 using cpu::PointwisePlan;
-
-// --- dtypes -------------------------------------------------------------------------------------------------------
-
-// What an operand says about the result: its dtype, and how loudly (2: has dimensions, 1: 0-d tensor, 0: number).
-DType category_default(Scalar s) {
-    return s.is_floating() ? default_dtype() : s.is_complex() ? complex_dtype(default_dtype()) : s.dtype();
-}
-
-struct Promotion {
-    DType dtype[3];
-    bool seen[3] = {false, false, false};
-
-    void add(int loudness, DType t) {
-        dtype[loudness] = seen[loudness] ? promote(dtype[loudness], t) : t;
-        seen[loudness] = true;
-    }
-    void add(const TensorOrScalar& v) {
-        if (!v.is_tensor()) add(0, category_default(v.scalar()));
-        else add(v.tensor().dim() > 0 ? 2 : 1, v.tensor().dtype());
-    }
-    DType result() const {
-        DType t = DType::Bool;
-        bool any = false;
-        for (int loudness = 2; loudness >= 0; --loudness) {
-            if (!seen[loudness]) continue;
-            if (!any) t = dtype[loudness];
-            else if (category(dtype[loudness]) > category(t)) {
-                // A quieter operand of a higher category decides the category; a number gives its default dtype.
-                // Complex numbers of a quieter operand take the precision of floats that have dimensions.
-                t = is_complex(dtype[loudness]) && is_floating(t) ? complex_dtype(t)
-                                                                  : promote(t, dtype[loudness]);
-            }
-            any = true;
-        }
-        return t;
-    }
-};
 
 void check_params(const PointwiseDesc& desc, const Scalar* params, DType compute) {
     for (int i = 0; i < desc.num_params; ++i) {
@@ -112,22 +74,6 @@ void store(Cell& cell, Scalar v, DType t) {
     }
 }
 
-// Whether an integer lies in the range of an integer dtype; anything else fits.
-bool fits(Scalar v, DType t) {
-    if (v.is_floating() || v.is_complex()) return true;
-    int64_t n = v.to<int64_t>();
-    switch (t) {
-        case DType::UInt8: return n == static_cast<uint8_t>(n);
-        case DType::Int8: return n == static_cast<int8_t>(n);
-        case DType::Int16: return n == static_cast<int16_t>(n);
-        case DType::Int32: return n == static_cast<int32_t>(n);
-        case DType::UInt16: return n == static_cast<uint16_t>(n);
-        case DType::UInt32: return n == static_cast<uint32_t>(n);
-        case DType::UInt64: return n >= 0;
-        default: return true;
-    }
-}
-
 // --- the fast path ------------------------------------------------------------------------------------------------
 
 // All tensors contiguous on the CPU, of one shape and one dtype that is its own compute dtype; numbers of no higher
@@ -177,7 +123,8 @@ struct Fast {
                 strides[1 + i] = desc.bool_inputs >> i & 1 ? 1 : size;
             } else {
                 Scalar s = in[i].scalar();
-                if (category(s.dtype()) > category(dtype) || !(desc.wraps || fits(s, dtype))) return false;
+                if (category(s.dtype()) > category(dtype) || !(desc.wraps || fits_integer(s, dtype)))
+                    return false;
                 store(cells[i], s, dtype);
                 data[1 + i] = reinterpret_cast<char*>(&cells[i]);
                 strides[1 + i] = 0;
@@ -208,53 +155,6 @@ struct Fast {
 bool is_number_like(const Tensor& t) { return t.dim() == 0 && t.device().type == DeviceType::CPU; }
 
 }  // namespace
-
-Scalar value_of(const Tensor& t) {
-    const bool integer = is_integral(t.dtype(), true), complex = is_complex(t.dtype());
-    Tensor wide = make_tensor({}, integer ? DType::Int64 : complex ? DType::Complex128 : DType::Float64);
-    copy_into(wide, t);
-    if (complex) return Scalar(*wide.data<Complex<double>>());
-    if (wide.dtype() == DType::Float64) return Scalar(*wide.data<double>());
-    return t.dtype() == DType::Bool ? Scalar(*wide.data<int64_t>() != 0) : Scalar(*wide.data<int64_t>());
-}
-
-Scalar element_of(const char* op, const char* argument, Scalar value, DType t) {
-    const auto fail = [&] [[noreturn, gnu::cold]] {
-        const auto z = value.to<Complex<double>>();
-        if (value.is_complex())
-            throw_runtime("%s(%s): %g%+gj does not fit dtype %s", op, argument, z.re, z.im, name(t));
-        throw_runtime("%s(%s): %.17g does not fit dtype %s", op, argument, z.re, name(t));
-    };
-    if (is_complex(t)) return value;
-    if (t == DType::Bool) return Scalar(value.to<bool>());
-    if (value.is_complex()) {
-        const auto z = value.to<Complex<double>>();
-        if (z.im != 0) fail();
-        value = Scalar(z.re);
-    }
-    if (is_floating(t)) {
-        const double most = t == DType::Float16    ? 65504
-                            : t == DType::BFloat16 ? 0x1.fep127
-                            : t == DType::Float32  ? double{std::numeric_limits<float>::max()}
-                                                   : std::numeric_limits<double>::max();
-        const double v = value.to<double>();
-        if (std::fabs(v) > most && !std::isinf(v)) fail();
-        return value;
-    }
-    const int bits = static_cast<int>(8 * itemsize(t));
-    const bool is_unsigned =
-        t == DType::UInt8 || t == DType::UInt16 || t == DType::UInt32 || t == DType::UInt64;
-    if (value.is_floating()) {
-        const double v = value.to<double>(),
-                     past = std::ldexp(1.0, std::min(is_unsigned ? bits : bits - 1, 63));
-        if (!(v >= (is_unsigned ? 0 : -past) && (bits == 64 ? v < past : v <= past - 1))) fail();
-        value = Scalar(static_cast<int64_t>(v));
-    }
-    const int64_t n = value.to<int64_t>();
-    if (fits(value, t) || t == DType::UInt64) return Scalar(n);
-    if (!is_unsigned || n < -((int64_t{1} << bits) - 1) || n >= 0) fail();
-    return Scalar(n & ((int64_t{1} << bits) - 1));
-}
 
 namespace {
 
@@ -301,7 +201,7 @@ struct General {
     // A number beyond the range of its fellow operands can be compared with them, but is no value of theirs.
     void widen() {
         for (int i = 0; i < desc.num_inputs; ++i) {
-            if (in[i].is_tensor() || fits(in[i].scalar(), common)) continue;
+            if (in[i].is_tensor() || fits_integer(in[i].scalar(), common)) continue;
             RL_CHECK(desc.result == PointwiseDesc::Result::Bool && common != DType::UInt64, throw_runtime,
                      "%s(%s): %lld does not fit dtype %s", desc.name, desc.arg_names[i],
                      (long long)in[i].scalar().to<int64_t>(), name(common));
@@ -394,7 +294,7 @@ struct General {
                 std::fill_n(plan.strides[1 + i], ndim, 0);
             }
         }
-        sort_dimensions(plan);
+        cpu::sort_dimensions(plan);
         cpu::coalesce(plan);
         cpu::run(plan);
     }
@@ -410,16 +310,6 @@ struct General {
         auto size = static_cast<int64_t>(itemsize(t.dtype()));
         for (int d = 0; d < ndim; ++d)
             plan.strides[i][d] = d < lead || t.sizes()[d - lead] == 1 ? 0 : t.strides()[d - lead] * size;
-    }
-
-    // The output's smallest stride goes innermost, so that memory is written in order.
-    static void sort_dimensions(PointwisePlan& plan) {
-        for (int d = 1; d < plan.ndim; ++d)
-            for (int k = d; k > 0 && plan.strides[0][k - 1] < plan.strides[0][k]; --k) {
-                std::swap(plan.sizes[k - 1], plan.sizes[k]);
-                for (int i = 0; i < plan.num_operands; ++i)
-                    std::swap(plan.strides[i][k - 1], plan.strides[i][k]);
-            }
     }
 
     void run_on_device(const Scalar* params, const Tensor& out) const {
@@ -457,26 +347,6 @@ struct General {
     }
 };
 
-// Bytes [first, last) that a tensor can touch.
-std::pair<const char*, const char*> reach(const Tensor& t) {
-    auto* first = static_cast<const char*>(t.impl()->data());
-    int64_t last = 1;
-    for (int d = 0; d < t.dim(); ++d) last += (t.sizes()[d] - 1) * t.strides()[d];
-    return {first, first + last * static_cast<int64_t>(itemsize(t.dtype()))};
-}
-bool same_geometry(const Tensor& a, const Tensor& b) {
-    return a.impl()->data() == b.impl()->data() && a.dtype() == b.dtype() &&
-           std::equal(a.sizes().begin(), a.sizes().end(), b.sizes().begin(), b.sizes().end()) &&
-           std::equal(a.strides().begin(), a.strides().end(), b.strides().begin());
-}
-bool overlaps(const Tensor& a, const Tensor& b) {
-    if (a.impl()->storage() != b.impl()->storage() || a.numel() == 0 || b.numel() == 0 || same_geometry(a, b))
-        return false;
-    auto [a0, a1] = reach(a);
-    auto [b0, b1] = reach(b);
-    return a0 < b1 && b0 < a1;
-}
-
 const Tensor& General::separate(const Tensor& t, const Tensor& out, Tensor& copy) {
     if (!overlaps(t, out)) return t;
     copy = make_tensor(t.sizes(), t.dtype(), t.device());
@@ -485,109 +355,6 @@ const Tensor& General::separate(const Tensor& t, const Tensor& out, Tensor& copy
 }
 
 }  // namespace
-
-DType result_dtype(std::span<const TensorOrScalar> operands) {
-    Promotion promotion;
-    for (const TensorOrScalar& v : operands) promotion.add(v);
-    return promotion.result();
-}
-
-std::vector<int64_t> broadcast_shapes(const char* op, const char* first_name, IntList first,
-                                      const char* second_name, IntList second) {
-    size_t n = std::max(first.size(), second.size());
-    std::vector<int64_t> joint(n);
-    for (size_t d = 0; d < n; ++d) {
-        int64_t a = d < n - first.size() ? 1 : first[d - (n - first.size())];
-        int64_t b = d < n - second.size() ? 1 : second[d - (n - second.size())];
-        RL_CHECK(a == b || a == 1 || b == 1, throw_runtime,
-                 "%s(%s, %s): shapes %s and %s do not broadcast: dimension %zu is %lld against %lld", op,
-                 first_name, second_name, to_string(first).c_str(), to_string(second).c_str(), d,
-                 (long long)a, (long long)b);
-        joint[d] = a == 1 ? b : a;
-    }
-    return joint;
-}
-
-// Whether two elements lie at one place, which no dimension of stride 0 betrays: rows of a sliding window do.
-static bool overlaps_itself(const Tensor& t) {
-    int64_t sizes[kMaxDims], strides[kMaxDims], furthest = 0;
-    int n = 0;
-    bool nested = true;
-    for (int d = 0; d < t.dim(); ++d) {
-        if (t.sizes()[d] == 1) continue;
-        int k = n++;
-        for (; k > 0 && strides[k - 1] > t.strides()[d]; --k) {
-            strides[k] = strides[k - 1];
-            sizes[k] = sizes[k - 1];
-        }
-        strides[k] = t.strides()[d];
-        sizes[k] = t.sizes()[d];
-    }
-    for (int k = 0; k < n; ++k) {
-        nested &= strides[k] > furthest;  // steps over all that lies inside it
-        furthest += (sizes[k] - 1) * strides[k];
-    }
-    if (nested || t.numel() == 0) return false;
-    if (t.numel() > furthest + 1) return true;
-    // Interleaved: each element's place is looked at.
-    std::vector<bool> taken(static_cast<size_t>(furthest) + 1);
-    int64_t index[kMaxDims] = {}, place = 0;
-    while (true) {
-        if (taken[static_cast<size_t>(place)]) return true;
-        taken[static_cast<size_t>(place)] = true;
-        int k = 0;
-        for (; k < n && ++index[k] == sizes[k]; ++k) {
-            place -= (sizes[k] - 1) * strides[k];
-            index[k] = 0;
-        }
-        if (k == n) return false;
-        place += strides[k];
-    }
-}
-
-void check_writable(const char* op, const Tensor& t) {
-    RL_CHECK(
-        !t.impl()->storage()->read_only(), throw_runtime,
-        "%s: this tensor is read-only, because the memory that it was made from is\nhint: clone() it first",
-        op);
-    if (t.impl()->has(Flag::Dense)) return;
-    for (int d = 0; d < t.dim(); ++d)
-        RL_CHECK(
-            t.strides()[d] != 0 || t.sizes()[d] <= 1, throw_runtime,
-            "%s: several elements of the written tensor share one memory location (dimension %d of shape %s has "
-            "stride 0)\nhint: clone() the expanded tensor first",
-            op, d, to_string(t.sizes()).c_str());
-    RL_CHECK(
-        !overlaps_itself(t), throw_runtime,
-        "%s: several elements of the written tensor share one memory location (shape %s has strides %s)\n"
-        "hint: clone() it first",
-        op, to_string(t.sizes()).c_str(), to_string(t.strides()).c_str());
-}
-
-static bool has_shape(const Tensor& t, IntList sizes) {
-    return std::equal(sizes.begin(), sizes.end(), t.sizes().begin(), t.sizes().end());
-}
-
-void check_out(const char* op, const Tensor& out, IntList sizes, DType result) {
-    RL_CHECK(can_cast(result, out.dtype()), throw_runtime,
-             "%s(out): a result of dtype %s cannot be cast to out's %s", op, name(result), name(out.dtype()));
-    check_writable(op, out);
-    RL_CHECK(has_shape(out, sizes) || !out.impl()->is_view() || out.numel() == 0, throw_runtime,
-             "%s(out): a view of shape %s cannot be resized to %s", op, to_string(out.sizes()).c_str(),
-             to_string(sizes).c_str());
-}
-
-void prepare_out(const char* op, const Tensor& out, IntList sizes, DType result) {
-    check_out(op, out, sizes, result);
-    if (has_shape(out, sizes)) return;
-    const Tensor plan = make_tensor(sizes, out.dtype(), Device{DeviceType::Meta});
-    Storage* storage = out.impl()->storage();
-    // An empty view grows from where it begins.
-    const int64_t offset = out.impl()->is_view() ? out.impl()->offset() : 0;
-    const size_t bytes = static_cast<size_t>(offset + plan.numel()) * itemsize(out.dtype());
-    if (plan.numel() > 0 && storage->nbytes() < bytes) storage->resize(bytes);
-    out.impl()->assign(Ref<Storage>::share(storage), plan.sizes(), plan.strides(), offset, out.dtype());
-}
 
 Tensor pointwise(const PointwiseDesc& desc, const TensorOrScalar* inputs, const Scalar* params) {
     Fast fast;
@@ -640,7 +407,8 @@ Tensor pointwise_into(const PointwiseDesc& desc, const TensorOrScalar* inputs, c
         RL_CHECK(out.device() == general.device, throw_runtime,
                  "%s(out): out is on %s, the operands are on %s", desc.name, name(out.device()).c_str(),
                  name(general.device).c_str());
-        if (!has_shape(out, shape) && shares_memory(desc, inputs, out)) {
+        if (!std::equal(shape.begin(), shape.end(), out.sizes().begin(), out.sizes().end()) &&
+            shares_memory(desc, inputs, out)) {
             // Resizing would take the operands away.
             check_out(desc.name, out, shape, general.result);
             Tensor result = general.allocate();
@@ -655,59 +423,6 @@ Tensor pointwise_into(const PointwiseDesc& desc, const TensorOrScalar* inputs, c
     begin_write(desc.name, out);
     general.run(params, out);
     return out;
-}
-
-// Whether the elements of a row-major target lie side by side in the source, but not along its last dimension: then squares of
-// them are transposed.
-static bool is_transposed(const Tensor& target, const Tensor& source) {
-    if (source.dim() < 2 || source.dtype() != target.dtype() || source.dim() != target.dim() ||
-        !target.is_contiguous() || source.is_contiguous() || source.numel() != target.numel())
-        return false;
-    int64_t last = 0;
-    bool elsewhere = false;
-    for (int64_t d = source.dim() - 1; d >= 0; --d) {
-        const int64_t stride = source.strides()[d];
-        if (source.sizes()[d] == 1) continue;
-        if (last == 0) last = stride;
-        elsewhere |= stride == 1;
-    }
-    return last > 1 && elsewhere;
-}
-
-void copy_into(const Tensor& target, const Tensor& source) {
-    if (target.numel() == 0 || target.device().type == DeviceType::Meta) return;
-    if (target.device().type != DeviceType::CPU || source.device().type != DeviceType::CPU)
-        return backend_copy(target, source);
-    Tensor copy;
-    const Tensor* from = &source;
-    if (overlaps(source, target)) {
-        copy = make_tensor(source.sizes(), source.dtype());
-        copy_into(copy, source);
-        from = &copy;
-    }
-    if (is_transposed(target, *from))
-        return cpu::copy_kernels().copy_strided(target.impl()->data(), from->impl()->data(), from->dtype(),
-                                                static_cast<int>(from->dim()), from->sizes().data(),
-                                                from->strides().data());
-    PointwisePlan plan;
-    plan.ndim = static_cast<int>(target.dim());
-    plan.num_operands = 2;
-    plan.loop = cpu::cast_loop(target.dtype(), from->dtype());
-    plan.params = nullptr;
-    const Tensor* operand[2] = {&target, from};
-    std::copy(target.sizes().begin(), target.sizes().end(), plan.sizes);
-    for (int i = 0; i < 2; ++i) {
-        const Tensor& t = *operand[i];
-        plan.data[i] = static_cast<char*>(t.impl()->data());
-        plan.dtype[i] = plan.loop_dtype[i] = t.dtype();
-        int lead = plan.ndim - static_cast<int>(t.dim());
-        auto size = static_cast<int64_t>(itemsize(t.dtype()));
-        for (int d = 0; d < plan.ndim; ++d)
-            plan.strides[i][d] = d < lead || t.sizes()[d - lead] == 1 ? 0 : t.strides()[d - lead] * size;
-    }
-    General::sort_dimensions(plan);
-    cpu::coalesce(plan);
-    cpu::run(plan);
 }
 
 }  // namespace rushlight

@@ -3,8 +3,8 @@
 #include "cpu/cast.h"
 #include "cpu/pointwise_driver.h"
 #include "cpu/reduce_driver.h"
+#include "ops/copying.h"
 #include "ops/params.h"
-#include "ops/pointwise.h"
 #include "ops/views.h"
 #include "rushlight/backend.h"
 

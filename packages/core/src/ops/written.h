@@ -1,7 +1,6 @@
 // Operators that write several of their arguments: all are checked before the first is counted as written.
 #pragma once
-
-#include "ops/pointwise.h"
+#include "ops/outputs.h"
 
 namespace rushlight {
 

@@ -2,7 +2,7 @@
 #include <cstring>
 #include <vector>
 
-#include "ops/pointwise.h"
+#include "ops/copying.h"
 #include "python/arguments.h"
 #include "python/conversions.h"
 #include "python/override.h"

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <memory>
 
-#include "ops/pointwise.h"
+#include "ops/copying.h"
 #include "python/arguments.h"
 #include "python/override.h"
 #include "python/release.h"

@@ -1,7 +1,7 @@
 // Functions of dtypes: promotion and casts.
-#include "ops/pointwise.h"
 #include "python/arguments.h"
 #include "python/results.h"
+#include "tensor/promotion.h"
 
 namespace rushlight::python {
 namespace {

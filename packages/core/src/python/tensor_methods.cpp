@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ops/copying.h"
 #include "ops/memory_format.h"
-#include "ops/pointwise.h"
 #include "python/arguments.h"
 #include "python/override.h"
 #include "python/results.h"

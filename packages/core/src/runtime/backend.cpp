@@ -11,6 +11,7 @@
 #include <memory>
 #include <vector>
 
+#include "dispatch/shared_kernel.h"
 #include "rushlight/dispatch.h"
 #include "rushlight/error.h"
 #include "rushlight/interrupt.h"
@@ -131,6 +132,11 @@ void install_kernels(const Backend& b) {
         BackendKernel kernel = nullptr;
         check_backend(b.kernel(op->name, op->hash, &kernel), b, "looking up a kernel");
         if (kernel) install_kernel(b.type, op->name, op->hash, to_slot(kernel));
+    }
+    for (SharedKernel* shared : shared_kernels()) {
+        BackendKernel kernel = nullptr;
+        check_backend(b.kernel(shared->name, 0, &kernel), b, "looking up a kernel");
+        if (kernel) shared->slots.device[static_cast<int>(b.type)] = to_slot(kernel);
     }
 }
 

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "check.h"
+#include "dispatch/shared_kernel.h"
 #include "rushlight/dispatch.h"
 
 using namespace rushlight;
@@ -28,6 +29,7 @@ Operator* const table[] = {&add, &add_in_place, &linear, &relu};
 
 namespace rushlight {
 std::span<Operator* const> operators() { return table; }
+std::span<SharedKernel* const> shared_kernels() { return {}; }
 void install_kernel(DeviceType device, std::string_view name, uint64_t hash, KernelFn kernel) {
     for (Operator* op : table) {
         if (op->name == name && op->hash == hash) op->kernels->device[static_cast<int>(device)] = kernel;

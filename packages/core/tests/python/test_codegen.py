@@ -169,10 +169,15 @@ def test_every_visible_operator_has_a_page(ops: list[Op]) -> None:
     assert "(add.md)" in pages["index.md"]
 
 
-def test_explain(ops: list[Op]) -> None:
+def test_explain(ops: list[Op], tmp_path: Path) -> None:
     text = explain("add", ops)
     for part in ("ops/arithmetic.yaml:", "functors::Add", "Tensor.add_", "add.out(", "op_add_out", "nb_add"):
         assert part in text
+    assert "derivative:      unknown" in text
+    (tmp_path / "sums.yaml").write_text("- op: neg\n  grad:\n    input: -grad\n")
+    assert "none: it is not differentiable" in explain("isnan", ops, tmp_path)
+    assert "that of the operators which its body calls" in explain("stack", ops, tmp_path)
+    assert "packages/autograd/derivatives/sums.yaml:1" in explain("neg", ops, tmp_path)
     with pytest.raises(UnknownOperatorError, match=r"did you mean .*add"):
         explain("ad", ops)
 

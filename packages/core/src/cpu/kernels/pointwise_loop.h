@@ -4,7 +4,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "ops/pointwise.h"
+#include "cpu/loop_table.h"
 #include "rushlight/complex.h"
 #include "rushlight/half.h"
 

@@ -12,7 +12,7 @@
 #pragma once
 
 #include "cpu/kernels/pointwise_loop.h"
-#include "ops/reduce.h"
+#include "cpu/reduce_table.h"
 #include "ops/reducers/lanes.h"
 
 namespace rushlight::cpu::RUSHLIGHT_CPU {

@@ -3,7 +3,6 @@
 
 #include "bodies/contraction.h"
 #include "ops/matrices.h"
-#include "ops/pointwise.h"
 #include "ops/views.h"
 #include "rushlight/ops/add.h"
 #include "rushlight/ops/addmm.h"

@@ -1,6 +1,7 @@
 #include "bodies/conversion.h"
+#include "ops/broadcasting.h"
+#include "ops/copying.h"
 #include "ops/memory_format.h"
-#include "ops/pointwise.h"
 #include "rushlight/backend.h"
 #include "rushlight/batched.h"
 #include "rushlight/ops/_to_copy.h"

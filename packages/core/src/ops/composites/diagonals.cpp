@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "bodies/diagonals.h"
-#include "ops/pointwise.h"
+#include "ops/outputs.h"
 #include "ops/views.h"
 #include "rushlight/ops/arange.h"
 #include "rushlight/ops/as_strided.h"

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <array>
 
-#include "bodies/contraction.h"
+#include "bodies/einsum.h"
 #include "rushlight/ops/bmm.h"
 #include "rushlight/ops/diagonal.h"
 #include "rushlight/ops/mm.h"

@@ -1,6 +1,6 @@
 // Losses that compare element by element.
-#include "bodies/loss.h"
-#include "ops/pointwise.h"
+#include "bodies/elementwise_loss.h"
+#include "ops/broadcasting.h"
 #include "rushlight/ops/_binary_cross_entropy.h"
 #include "rushlight/ops/_huber.h"
 #include "rushlight/ops/abs.h"

@@ -1,6 +1,6 @@
 #include "bodies/factorization.h"
+#include "ops/broadcasting.h"
 #include "ops/matrices.h"
-#include "ops/pointwise.h"
 #include "ops/watched.h"
 #include "rushlight/ops/_householder_product.h"
 #include "rushlight/ops/_linalg_cholesky.h"

@@ -1,7 +1,6 @@
 #include <limits>
 
 #include "bodies/floating.h"
-#include "ops/pointwise.h"
 #include "rushlight/ops/_frexp_exponent.h"
 #include "rushlight/ops/_frexp_mantissa.h"
 #include "rushlight/ops/_nan_to_num.h"
@@ -13,6 +12,7 @@
 #include "rushlight/ops/ones_like.h"
 #include "rushlight/ops/view_as_complex.h"
 #include "rushlight/ops/view_as_real.h"
+#include "tensor/promotion.h"
 
 namespace rushlight::composites {
 namespace {

@@ -1,7 +1,7 @@
 // Copies first, then writes: the functional forms of what writes in place.
 #include "bodies/indexing.h"
-#include "bodies/joining.h"
-#include "ops/pointwise.h"
+#include "ops/broadcasting.h"
+#include "ops/numbers.h"
 #include "rushlight/batched.h"
 #include "rushlight/ops/_to_copy.h"
 #include "rushlight/ops/broadcast_to.h"
@@ -15,7 +15,6 @@
 #include "rushlight/ops/nonzero.h"
 #include "rushlight/ops/scatter_.h"
 #include "rushlight/ops/scatter_add_.h"
-#include "rushlight/ops/unsqueeze.h"
 #include "rushlight/ops/where.h"
 
 namespace rushlight::composites {
@@ -24,22 +23,6 @@ Tensor copy(const Tensor& t) { return ops::clone(t, "contiguous"); }
 
 Scalar converted(Scalar value, DType t) { return element_of("masked_fill", "value", value, t); }
 }  // namespace
-
-Tensor cat(TensorList tensors, int64_t dim) { return ops::cat(tensors, dim); }
-
-Tensor stack(TensorList tensors, int64_t dim) {
-    RL_CHECK(!tensors.empty(), throw_runtime, "stack(tensors): expected a non-empty list of Tensors");
-    std::vector<Tensor> raised;
-    raised.reserve(tensors.size());
-    for (size_t i = 0; i < tensors.size(); ++i) {
-        IntList want = tensors[0].sizes(), have = tensors[i].sizes();
-        RL_CHECK(std::equal(want.begin(), want.end(), have.begin(), have.end()), throw_runtime,
-                 "stack(tensors): all tensors need one shape, tensor %zu has %s, the first %s", i,
-                 to_string(have).c_str(), to_string(want).c_str());
-        raised.push_back(ops::unsqueeze(tensors[i], dim));
-    }
-    return ops::cat(raised, dim);
-}
 
 Tensor index_put(const Tensor& input, TensorList indices, const Tensor& values, bool accumulate) {
     return ops::index_put_(copy(input), indices, values, accumulate);

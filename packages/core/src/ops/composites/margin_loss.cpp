@@ -3,7 +3,7 @@
 #include <numbers>
 
 #include "bodies/margin_loss.h"
-#include "ops/pointwise.h"
+#include "ops/broadcasting.h"
 #include "rushlight/ops/_to_copy.h"
 #include "rushlight/ops/add.h"
 #include "rushlight/ops/arange.h"

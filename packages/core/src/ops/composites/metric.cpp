@@ -1,7 +1,7 @@
 #include <cmath>
 
 #include "bodies/metric.h"
-#include "ops/pointwise.h"
+#include "ops/broadcasting.h"
 #include "ops/views.h"
 #include "ops/watched.h"
 #include "rushlight/ops/_cdist.h"

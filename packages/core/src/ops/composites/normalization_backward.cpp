@@ -1,6 +1,6 @@
 // Gradients of normalisations: fused kernels, and the same in operators where they are differentiated themselves. See Note
 // [Watched composites].
-#include "bodies/normalization.h"
+#include "bodies/normalization_backward.h"
 #include "ops/watched.h"
 #include "rushlight/ops/_batch_norm_backward.h"
 #include "rushlight/ops/_group_norm_backward.h"

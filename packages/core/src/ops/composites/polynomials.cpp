@@ -1,6 +1,6 @@
 // Orthogonal polynomials by their usual names.
 #include "bodies/polynomials.h"
-#include "ops/pointwise.h"
+#include "ops/broadcasting.h"
 #include "rushlight/ops/_chebyshev_t.h"
 #include "rushlight/ops/_gegenbauer.h"
 #include "rushlight/ops/_hermite_h.h"

@@ -1,6 +1,6 @@
 #include "bodies/scatter.h"
 #include "bodies/indexing.h"
-#include "ops/pointwise.h"
+#include "ops/broadcasting.h"
 #include "ops/views.h"
 #include "rushlight/batched.h"
 #include "rushlight/ops/_scatter_reduce_.h"

@@ -4,6 +4,7 @@
 #include "rushlight/batched.h"
 #include "rushlight/ops/contiguous.h"
 #include "rushlight/ops/narrow.h"
+#include "rushlight/ops/select.h"
 #include "rushlight/ops/slice.h"
 
 namespace rushlight::composites {
@@ -62,6 +63,13 @@ int hsplit_dim(const Tensor& input) { return rank_checked("hsplit", input, 1, in
 int vsplit_dim(const Tensor& input) { return rank_checked("vsplit", input, 2, 0); }
 int dsplit_dim(const Tensor& input) { return rank_checked("dsplit", input, 3, 2); }
 
+// Beyond it the tensors themselves would fill the memory.
+void check_pieces(const char* op, int64_t count) {
+    constexpr int64_t kMost = int64_t{1} << 24;
+    RL_CHECK(count <= kMost, throw_runtime, "%s: makes at most %lld tensors, not %lld", op, (long long)kMost,
+             (long long)count);
+}
+
 }  // namespace
 
 std::vector<Tensor> tensor_split(const Tensor& input, int64_t sections, int64_t dim) {
@@ -100,6 +108,67 @@ std::vector<Tensor> dsplit(const Tensor& input, int64_t sections) {
 }
 std::vector<Tensor> dsplit_indices(const Tensor& input, IntList indices) {
     return before("dsplit", input, indices, dsplit_dim(input));
+}
+
+std::vector<Tensor> split(const Tensor& input, int64_t split_size, int64_t dim) {
+    RL_CHECK(input.dim() > 0, throw_runtime, "split(): a 0-d tensor cannot be split");
+    int d = wrap_dim("split", dim, input.dim());
+    int64_t size = input.sizes()[d];
+    RL_CHECK(split_size > 0 || (split_size == 0 && size == 0), throw_runtime,
+             "split(split_size): must be positive, got %lld", (long long)split_size);
+    check_pieces("split", split_size ? size / split_size : 1);
+    std::vector<Tensor> pieces;
+    int64_t at = 0;
+    do {
+        int64_t length = std::min(split_size, size - at);
+        pieces.push_back(ops::narrow(input, d, at, length));
+        at += length;
+    } while (at < size);
+    return pieces;
+}
+
+std::vector<Tensor> split_sizes(const Tensor& input, IntList sizes, int64_t dim) {
+    RL_CHECK(input.dim() > 0, throw_runtime, "split(): a 0-d tensor cannot be split");
+    int d = wrap_dim("split", dim, input.dim());
+    int64_t total = 0;
+    for (int64_t s : sizes) {
+        RL_CHECK(s >= 0, throw_runtime, "split(split_size): sizes must not be negative, got %s",
+                 to_string(sizes).c_str());
+        RL_CHECK(!__builtin_add_overflow(total, s, &total), throw_runtime, "split(split_size): %s overflows",
+                 to_string(sizes).c_str());
+    }
+    RL_CHECK(total == input.sizes()[d], throw_runtime,
+             "split(split_size): %s sums to %lld, but dimension %d has size %lld", to_string(sizes).c_str(),
+             (long long)total, d, (long long)input.sizes()[d]);
+    std::vector<Tensor> pieces;
+    int64_t at = 0;
+    for (int64_t s : sizes) {
+        pieces.push_back(ops::narrow(input, d, at, s));
+        at += s;
+    }
+    return pieces;
+}
+
+std::vector<Tensor> chunk(const Tensor& input, int64_t chunks, int64_t dim) {
+    RL_CHECK(chunks > 0, throw_runtime, "chunk(chunks): must be positive, got %lld", (long long)chunks);
+    RL_CHECK(input.dim() > 0, throw_runtime, "chunk(): a 0-d tensor cannot be split");
+    int64_t size = input.sizes()[wrap_dim("chunk", dim, input.dim())];
+    check_pieces("chunk", std::min(chunks, size ? size : chunks));
+    if (size == 0) {
+        std::vector<Tensor> pieces;
+        for (int64_t i = 0; i < chunks; ++i) pieces.push_back(ops::narrow(input, dim, 0, 0));
+        return pieces;
+    }
+    return split(input, (size - 1) / chunks + 1, dim);
+}
+
+std::vector<Tensor> unbind(const Tensor& input, int64_t dim) {
+    RL_CHECK(input.dim() > 0, throw_index, "unbind(): a 0-d tensor has no slices");
+    int d = wrap_dim("unbind", dim, input.dim());
+    check_pieces("unbind", input.sizes()[d]);
+    std::vector<Tensor> slices;
+    for (int64_t i = 0; i < input.sizes()[d]; ++i) slices.push_back(ops::select(input, d, i));
+    return slices;
 }
 
 }  // namespace rushlight::composites

@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "bodies/stacking.h"
-#include "ops/pointwise.h"
 #include "rushlight/ops/_to_copy.h"
 #include "rushlight/ops/cat.h"
 #include "rushlight/ops/expand.h"
@@ -13,6 +12,7 @@
 #include "rushlight/ops/reshape.h"
 #include "rushlight/ops/stack.h"
 #include "rushlight/ops/unsqueeze.h"
+#include "tensor/promotion.h"
 
 namespace rushlight::composites {
 namespace {

@@ -1,8 +1,8 @@
 #include <limits>
 
 #include "bodies/systems.h"
+#include "ops/broadcasting.h"
 #include "ops/matrices.h"
-#include "ops/pointwise.h"
 #include "ops/watched.h"
 #include "rushlight/batched.h"
 #include "rushlight/ops/_linalg_det.h"

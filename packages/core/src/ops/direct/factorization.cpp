@@ -1,6 +1,7 @@
 #include <numeric>
 
 #include "bodies/factorization.h"
+#include "ops/copying.h"
 #include "ops/direct/lines.h"
 
 namespace rushlight::direct {

@@ -1,6 +1,7 @@
 // Fourier transforms along dimensions, one after the other.
 #include "bodies/fourier.h"
 #include "cpu/fft.h"
+#include "ops/copying.h"
 #include "ops/direct/lines.h"
 
 namespace rushlight::direct {

@@ -1,11 +1,13 @@
 // Gather and scatter: one index for every element, along a dimension.
 #include <algorithm>
 
-#include "bodies/creation.h"
 #include "bodies/indexing.h"
 #include "cpu/places.h"
+#include "ops/copying.h"
+#include "ops/create.h"
 #include "ops/direct/lines.h"
 #include "ops/direct/odometer.h"
+#include "ops/outputs.h"
 #include "rushlight/parallel.h"
 
 namespace rushlight::direct {
@@ -156,7 +158,7 @@ Tensor scatter_(const Tensor& input, int64_t dim, const Tensor& index_, const Te
 }
 Tensor scatter__value(const Tensor& input, int64_t dim, const Tensor& index_, Scalar value) {
     Tensor src = make_tensor(index_.sizes(), input.dtype());
-    fill_(src, value);
+    fill_with(src, value);
     scatter("scatter_", input, dim, index_, src, false);
     return input;
 }

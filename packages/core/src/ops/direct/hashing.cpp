@@ -2,8 +2,8 @@
 #include <functional>
 #include <numeric>
 
+#include "bodies/permutation.h"
 #include "bodies/reduction.h"
-#include "bodies/views.h"
 #include "ops/direct/lines.h"
 #include "rushlight/parallel.h"
 

@@ -1,13 +1,16 @@
 // Reading and writing by index tensors, in NumPy's full generality.
 #include <cstring>
 
-#include "bodies/creation.h"
 #include "bodies/indexing.h"
-#include "bodies/views.h"
+#include "bodies/reshape.h"
+#include "bodies/slicing.h"
 #include "cpu/places.h"
+#include "ops/broadcasting.h"
+#include "ops/copying.h"
+#include "ops/create.h"
 #include "ops/direct/masking.h"
 #include "ops/direct/odometer.h"
-#include "ops/pointwise.h"
+#include "ops/outputs.h"
 #include "ops/views.h"
 #include "rushlight/half.h"
 #include "rushlight/ops/mul.h"
@@ -285,7 +288,8 @@ Tensor index(const Tensor& input, TensorList indices) {
 }
 
 Tensor index_backward(const Tensor& grad, IntList input_sizes, TensorList indices) {
-    Tensor out = zero_(make_tensor(input_sizes, grad.dtype(), grad.device()));
+    Tensor out = make_tensor(input_sizes, grad.dtype(), grad.device());
+    fill_with(out, Scalar(0));
     const Selection chosen("index", out.sizes(), out.strides(), indices);
     require_cpu("index", grad);
     RL_CHECK(std::ranges::equal(grad.sizes(), chosen.shape), throw_runtime,

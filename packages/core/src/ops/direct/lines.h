@@ -3,7 +3,7 @@
 
 #include <type_traits>
 
-#include "ops/pointwise.h"
+#include "ops/copying.h"
 #include "ops/views.h"
 #include "rushlight/half.h"
 

@@ -4,10 +4,11 @@
 #include <cstring>
 
 #include "bodies/order.h"
-#include "bodies/views.h"
+#include "bodies/permutation.h"
 #include "cpu/cast.h"
 #include "cpu/places.h"
 #include "cpu/pointwise_driver.h"
+#include "ops/copying.h"
 #include "ops/direct/ordering.h"
 #include "rushlight/parallel.h"
 

@@ -6,8 +6,12 @@
 #include <limits>
 
 #include "bodies/scatter.h"
+#include "ops/broadcasting.h"
+#include "ops/copying.h"
 #include "ops/direct/lines.h"
 #include "ops/direct/odometer.h"
+#include "ops/numbers.h"
+#include "ops/outputs.h"
 #include "rushlight/parallel.h"
 
 namespace rushlight::direct {

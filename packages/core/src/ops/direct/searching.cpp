@@ -3,11 +3,13 @@
 #include <memory>
 #include <numeric>
 
+#include "bodies/permutation.h"
 #include "bodies/searching.h"
-#include "bodies/views.h"
+#include "ops/copying.h"
 #include "ops/direct/ordering.h"
 #include "rushlight/backend.h"
 #include "rushlight/parallel.h"
+#include "tensor/promotion.h"
 
 namespace rushlight::direct {
 namespace {

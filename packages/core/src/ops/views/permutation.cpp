@@ -1,4 +1,4 @@
-#include "bodies/views.h"
+#include "bodies/permutation.h"
 
 namespace rushlight::views {
 

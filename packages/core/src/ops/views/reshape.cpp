@@ -1,4 +1,4 @@
-#include "bodies/views.h"
+#include "bodies/reshape.h"
 
 namespace rushlight::views {
 namespace {

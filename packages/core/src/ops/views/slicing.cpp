@@ -1,4 +1,4 @@
-#include "bodies/views.h"
+#include "bodies/slicing.h"
 
 namespace rushlight {
 

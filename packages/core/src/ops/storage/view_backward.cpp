@@ -1,17 +1,18 @@
 // Gradients of views: each is the view's rule on fresh zeros, written through.
 #include "bodies/view_backward.h"
-#include "bodies/creation.h"
-#include "bodies/views.h"
-#include "ops/pointwise.h"
+#include "bodies/slicing.h"
+#include "ops/copying.h"
+#include "ops/create.h"
 #include "ops/views.h"
 #include "rushlight/ops/add.h"
 
-namespace rushlight::direct {
+namespace rushlight::storage {
 namespace {
 
 Tensor zeros_for(const Tensor& grad, IntList sizes) {
     Tensor base = make_tensor(sizes, grad.dtype(), grad.device());
-    return zero_(base);
+    fill_with(base, Scalar(0));
+    return base;
 }
 
 void check_grad(const char* op, const ViewSpec& spec, const Tensor& grad) {
@@ -60,4 +61,4 @@ Tensor unfold_backward(const Tensor& grad, IntList input_sizes, int64_t dimensio
     return base;
 }
 
-}  // namespace rushlight::direct
+}  // namespace rushlight::storage

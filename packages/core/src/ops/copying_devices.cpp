@@ -2,7 +2,7 @@
 // of one dtype; converting, broadcasting and striding happen on the side that has the kernel for it.
 #include <algorithm>
 
-#include "ops/pointwise.h"
+#include "ops/copying.h"
 #include "rushlight/backend.h"
 #include "rushlight/tensor.h"
 
@@ -65,7 +65,7 @@ void copy_on_device(const Tensor& target, const Tensor& source) {
 
 }  // namespace
 
-void backend_copy(const Tensor& target, const Tensor& source) {
+void copy_across_devices(const Tensor& target, const Tensor& source) {
     if (target.numel() == 0) return;
     RL_CHECK(source.device().type != DeviceType::Meta, throw_not_implemented,
              "copy_: a tensor on the meta device has no data to copy to %s", name(target.device()).c_str());
@@ -73,8 +73,8 @@ void backend_copy(const Tensor& target, const Tensor& source) {
     if (!on_host(target) && !on_host(source)) {
         if (target.device() == source.device()) return copy_on_device(target, source);
         Tensor between = make_tensor(source.sizes(), source.dtype());
-        backend_copy(between, source);
-        return backend_copy(target, between);
+        copy_across_devices(between, source);
+        return copy_across_devices(target, between);
     }
     if (on_host(source)) {
         Tensor bytes = source;

@@ -2,7 +2,7 @@
 // autograd reads and writes it through them as through any view.
 #include "bodies/complex.h"
 
-namespace rushlight::direct {
+namespace rushlight::storage {
 namespace {
 
 Tensor seen_as(const Tensor& input, IntList sizes, IntList strides, int64_t offset, DType dtype) {
@@ -52,4 +52,4 @@ Tensor view_as_complex(const Tensor& input) {
                    complex_dtype(input.dtype()));
 }
 
-}  // namespace rushlight::direct
+}  // namespace rushlight::storage

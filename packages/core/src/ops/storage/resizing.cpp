@@ -1,11 +1,11 @@
 // Other memory for a tensor, or more of it.
 #include "bodies/resizing.h"
-#include "bodies/views.h"
+#include "bodies/reshape.h"
 #include "ops/memory_format.h"
-#include "ops/pointwise.h"
+#include "ops/outputs.h"
 #include "ops/views.h"
 
-namespace rushlight::direct {
+namespace rushlight::storage {
 namespace {
 
 // A graph's nodes would read what they saved in the new geometry, and no formula follows memory that is exchanged.
@@ -73,4 +73,4 @@ Tensor set__strided(const Tensor& input, const Tensor& source, int64_t storage_o
                   IntList(spec.strides, n), spec.offset);
 }
 
-}  // namespace rushlight::direct
+}  // namespace rushlight::storage

@@ -1,9 +1,10 @@
 // Views taken in place.
 #include "bodies/view_inplace.h"
-#include "bodies/views.h"
+#include "bodies/permutation.h"
+#include "bodies/reshape.h"
 #include "ops/views.h"
 
-namespace rushlight::direct {
+namespace rushlight::storage {
 namespace {
 
 // Note [Views in place]
@@ -37,4 +38,4 @@ Tensor as_strided_(const Tensor& input, IntList size, IntList stride, std::optio
 }
 Tensor t_(const Tensor& input) { return reshaped("t_", input, views::t(input)); }
 
-}  // namespace rushlight::direct
+}  // namespace rushlight::storage

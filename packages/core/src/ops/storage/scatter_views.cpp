@@ -1,13 +1,12 @@
 // Copies of a tensor in which a view's elements are replaced.
 #include <algorithm>
 
-#include "bodies/diagonals.h"
-#include "bodies/indexing.h"
-#include "bodies/views.h"
-#include "ops/pointwise.h"
+#include "bodies/scatter_views.h"
+#include "bodies/slicing.h"
+#include "ops/copying.h"
 #include "ops/views.h"
 
-namespace rushlight::direct {
+namespace rushlight::storage {
 namespace {
 
 Tensor replaced(const char* op, const Tensor& input, const Tensor& src, const auto& geometry) {
@@ -36,4 +35,4 @@ Tensor slice_scatter(const Tensor& input, const Tensor& src, int64_t dim, std::o
                     [&](const Tensor& t) { return views::slice(t, dim, start, end, step); });
 }
 
-}  // namespace rushlight::direct
+}  // namespace rushlight::storage

@@ -1,12 +1,12 @@
 // Windows of images as columns, and back: strided views of padded images.
 #include "bodies/patches.h"
-#include "bodies/convolution.h"
-#include "bodies/creation.h"
-#include "ops/pointwise.h"
+#include "bodies/padding.h"
+#include "ops/copying.h"
+#include "ops/create.h"
 #include "ops/views.h"
 #include "rushlight/ops/add.h"
 
-namespace rushlight::direct {
+namespace rushlight::storage {
 namespace {
 
 // The numbers of one call, for height and width.
@@ -98,7 +98,7 @@ Tensor col2im(const Tensor& input, IntList output_size, IntList kernel_size, Int
     const int64_t height = w.size[0] + 2 * w.padding[0], width = w.size[1] + 2 * w.padding[1];
     const int64_t padded_sizes[] = {n, channels, height, width};
     Tensor padded = make_tensor(padded_sizes, input.dtype(), input.device());
-    zero_(padded);
+    fill_with(padded, Scalar(0));
 
     Tensor columns = make_tensor(input.sizes(), input.dtype(), input.device());
     copy_into(columns, input);
@@ -128,4 +128,4 @@ Tensor col2im(const Tensor& input, IntList output_size, IntList kernel_size, Int
     return out;
 }
 
-}  // namespace rushlight::direct
+}  // namespace rushlight::storage

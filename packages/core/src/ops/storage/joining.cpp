@@ -1,8 +1,8 @@
 #include "bodies/joining.h"
-#include "ops/pointwise.h"
+#include "ops/copying.h"
 #include "ops/views.h"
 
-namespace rushlight::direct {
+namespace rushlight::storage {
 namespace {
 
 // PyTorch's old empty tensor, which cat passes over whatever the other shapes are.
@@ -54,4 +54,4 @@ Tensor cat(TensorList tensors, int64_t dim) {
     return out;
 }
 
-}  // namespace rushlight::direct
+}  // namespace rushlight::storage

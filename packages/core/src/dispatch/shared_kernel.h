@@ -1,0 +1,17 @@
+// Kernels that several operators call: what a device is asked for by name, with hash 0.
+#pragma once
+
+#include <span>
+
+#include "rushlight/dispatch.h"
+
+namespace rushlight {
+
+struct SharedKernel {
+    const char* name;
+    KernelSlots slots;
+};
+
+std::span<SharedKernel* const> shared_kernels();
+
+}  // namespace rushlight

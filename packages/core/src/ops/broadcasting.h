@@ -1,0 +1,14 @@
+// Shapes joined by broadcasting.
+#pragma once
+
+#include <vector>
+
+#include "rushlight/tensor.h"
+
+namespace rushlight {
+
+/// The joint shape. RuntimeError, which names the operator and both shapes, where there is none.
+std::vector<int64_t> broadcast_shapes(const char* op, const char* first_name, IntList first,
+                                      const char* second_name, IntList second);
+
+}  // namespace rushlight

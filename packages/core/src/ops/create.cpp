@@ -1,0 +1,150 @@
+#include "ops/create.h"
+
+#include <algorithm>
+
+#include "cpu/creation.h"
+#include "ops/copying.h"
+#include "ops/numbers.h"
+#include "ops/outputs.h"
+#include "rushlight/backend.h"
+
+namespace rushlight {
+namespace {
+
+Scalar number(const KernelArgs& k, int i) {
+    const Param& p = k.params[i];
+    switch (p.kind) {
+        case Param::Kind::Bool: return Scalar(p.as_bool());
+        case Param::Kind::Int: return Scalar(p.as_int());
+        case Param::Kind::Complex: return Scalar(p.as_complex());
+        default: return Scalar(p.as_float());
+    }
+}
+
+void fill_thunk(const KernelArgs& k) { cpu::fill(k.out(0), number(k, 0)); }
+void range_thunk(const KernelArgs& k) { cpu::range(k.out(0), number(k, 0), number(k, 1)); }
+void steps_thunk(const KernelArgs& k) { cpu::steps(k.out(0), number(k, 0), number(k, 1)); }
+void powers_thunk(const KernelArgs& k) { cpu::powers(k.out(0), number(k, 0), number(k, 1), number(k, 2)); }
+void eye_thunk(const KernelArgs& k) { cpu::eye(k.out(0)); }
+
+/// Numbers on their way to a kernel.
+class Numbers {
+  public:
+    Numbers(const Scalar* numbers, int count) {
+        for (int i = 0; i < count; ++i) set(i, numbers[i]);
+    }
+    Numbers(const Numbers&) = delete;
+    const Param* params() const { return params_; }
+
+  private:
+    void set(int i, Scalar v) {
+        Param& p = params_[i];
+        p.length = 0;
+        if (v.is_complex()) {
+            const auto z = v.to<Complex<double>>();
+            parts_[i][0] = z.re;
+            parts_[i][1] = z.im;
+            p.kind = Param::Kind::Complex;
+            p.parts = parts_[i];
+        } else if (v.is_floating()) {
+            p.kind = Param::Kind::Float;
+            p.floating = v.to<double>();
+        } else {
+            p.kind = v.is_bool() ? Param::Kind::Bool : Param::Kind::Int;
+            p.integer = v.to<int64_t>();
+        }
+    }
+
+    Param params_[3];
+    double parts_[3][2];
+};
+
+void run(SharedKernel& kernel, const Tensor& t, const Scalar* numbers, int count) {
+    if (t.numel() == 0 || t.device().type == DeviceType::Meta) return;
+    const Numbers given(numbers, count);
+    const auto device = static_cast<int>(t.device().type);
+    const KernelFn found = kernel.slots.device[device].load(std::memory_order_acquire);
+    const View view = t.impl()->view();
+    const KernelArgs args{sizeof(KernelArgs), 1,      0, static_cast<uint16_t>(count), &view,
+                          given.params(),     nullptr};
+    if (t.device().type == DeviceType::CPU) return found(args);
+    if (found) return backend_call(t.device(), found, args);
+    // One element is enough where all are equal.
+    const Tensor host = make_tensor(&kernel == &fill_kernel ? IntList() : t.sizes(), t.dtype());
+    run(kernel, host, numbers, count);
+    copy_into(t, host);
+}
+
+}  // namespace
+
+SharedKernel fill_kernel{"fill", {{fill_thunk}}};
+SharedKernel range_kernel{"range", {{range_thunk}}};
+SharedKernel steps_kernel{"steps", {{steps_thunk}}};
+SharedKernel powers_kernel{"powers", {{powers_thunk}}};
+SharedKernel eye_kernel{"eye", {{eye_thunk}}};
+
+std::span<SharedKernel* const> shared_kernels() {
+    static SharedKernel* const all[] = {&fill_kernel, &range_kernel, &steps_kernel, &powers_kernel,
+                                        &eye_kernel};
+    return all;
+}
+
+void fill_with(const Tensor& t, Scalar value) {
+    const Scalar one = fill_element(value, t.dtype());
+    run(fill_kernel, t, &one, 1);
+}
+
+NewTensor::NewTensor(IntList sizes, IntList strides, DType dtype, Device device)
+    : dtype_(dtype), device_(device), strided_(true) {
+    set_sizes(sizes);
+    std::copy(strides.begin(), strides.end(), strides_);
+}
+
+void NewTensor::set_sizes(IntList sizes) {
+    RL_CHECK(sizes.size() <= kMaxDims, throw_runtime, "a tensor has at most %d dimensions, got %zu", kMaxDims,
+             sizes.size());
+    ndim_ = static_cast<int>(sizes.size());
+    std::copy(sizes.begin(), sizes.end(), sizes_);
+}
+
+NewTensor& NewTensor::written_by(SharedKernel& kernel, std::initializer_list<Scalar> numbers) {
+    kernel_ = &kernel;
+    count_ = static_cast<int>(numbers.size());
+    std::copy(numbers.begin(), numbers.end(), numbers_);
+    return *this;
+}
+
+NewTensor& NewTensor::filled_with(Scalar value) {
+    return written_by(fill_kernel, {fill_element(value, dtype_)});
+}
+
+Tensor NewTensor::allocate() const {
+    const Device device = resolve(device_);
+    if (like_) return make_in_format(op_, *like_, dtype_, device, format_);
+    const IntList sizes(sizes_, static_cast<size_t>(ndim_));
+    if (strided_) return make_strided(sizes, IntList(strides_, sizes.size()), dtype_, device);
+    return make_in_format(sizes, dtype_, device, format_);
+}
+
+Tensor NewTensor::make(bool requires_grad) const {
+    Tensor t = allocate();
+    if (kernel_) run(*kernel_, t, numbers_, count_);
+    if (requires_grad) t.set_requires_grad(true);
+    return t;
+}
+
+const Tensor& NewTensor::write_to(const char* op, const Tensor& out, bool requires_grad) const {
+    RL_CHECK(dtype_ == out.dtype(), throw_runtime, "%s(dtype, out): asked for dtype %s, but out has %s", op,
+             name(dtype_), name(out.dtype()));
+    RL_CHECK(resolve(device_) == out.device(), throw_runtime,
+             "%s(device, out): asked for device %s, but out is on %s", op, name(resolve(device_)).c_str(),
+             name(out.device()).c_str());
+    const IntList sizes = like_ ? like_->sizes() : IntList(sizes_, static_cast<size_t>(ndim_));
+    prepare_out(op, out, sizes, dtype_);
+    begin_write(op, out);
+    if (kernel_) run(*kernel_, out, numbers_, count_);
+    if (requires_grad) out.set_requires_grad(true);
+    return out;
+}
+
+}  // namespace rushlight

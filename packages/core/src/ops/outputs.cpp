@@ -1,0 +1,94 @@
+#include "ops/outputs.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "rushlight/error.h"
+
+namespace rushlight {
+namespace {
+
+// Whether two elements lie at one place, which no dimension of stride 0 betrays: rows of a sliding window do.
+bool overlaps_itself(const Tensor& t) {
+    int64_t sizes[kMaxDims], strides[kMaxDims], furthest = 0;
+    int n = 0;
+    bool nested = true;
+    for (int d = 0; d < t.dim(); ++d) {
+        if (t.sizes()[d] == 1) continue;
+        int k = n++;
+        for (; k > 0 && strides[k - 1] > t.strides()[d]; --k) {
+            strides[k] = strides[k - 1];
+            sizes[k] = sizes[k - 1];
+        }
+        strides[k] = t.strides()[d];
+        sizes[k] = t.sizes()[d];
+    }
+    for (int k = 0; k < n; ++k) {
+        nested &= strides[k] > furthest;  // steps over all that lies inside it
+        furthest += (sizes[k] - 1) * strides[k];
+    }
+    if (nested || t.numel() == 0) return false;
+    if (t.numel() > furthest + 1) return true;
+    // Interleaved: each element's place is looked at.
+    std::vector<bool> taken(static_cast<size_t>(furthest) + 1);
+    int64_t index[kMaxDims] = {}, place = 0;
+    while (true) {
+        if (taken[static_cast<size_t>(place)]) return true;
+        taken[static_cast<size_t>(place)] = true;
+        int k = 0;
+        for (; k < n && ++index[k] == sizes[k]; ++k) {
+            place -= (sizes[k] - 1) * strides[k];
+            index[k] = 0;
+        }
+        if (k == n) return false;
+        place += strides[k];
+    }
+}
+
+bool has_shape(const Tensor& t, IntList sizes) {
+    return std::equal(sizes.begin(), sizes.end(), t.sizes().begin(), t.sizes().end());
+}
+
+}  // namespace
+
+void check_writable(const char* op, const Tensor& t) {
+    RL_CHECK(
+        !t.impl()->storage()->read_only(), throw_runtime,
+        "%s: this tensor is read-only, because the memory that it was made from is\nhint: clone() it first",
+        op);
+    if (t.impl()->has(Flag::Dense)) return;
+    for (int d = 0; d < t.dim(); ++d)
+        RL_CHECK(
+            t.strides()[d] != 0 || t.sizes()[d] <= 1, throw_runtime,
+            "%s: several elements of the written tensor share one memory location (dimension %d of shape %s has "
+            "stride 0)\nhint: clone() the expanded tensor first",
+            op, d, to_string(t.sizes()).c_str());
+    RL_CHECK(
+        !overlaps_itself(t), throw_runtime,
+        "%s: several elements of the written tensor share one memory location (shape %s has strides %s)\n"
+        "hint: clone() it first",
+        op, to_string(t.sizes()).c_str(), to_string(t.strides()).c_str());
+}
+
+void check_out(const char* op, const Tensor& out, IntList sizes, DType result) {
+    RL_CHECK(can_cast(result, out.dtype()), throw_runtime,
+             "%s(out): a result of dtype %s cannot be cast to out's %s", op, name(result), name(out.dtype()));
+    check_writable(op, out);
+    RL_CHECK(has_shape(out, sizes) || !out.impl()->is_view() || out.numel() == 0, throw_runtime,
+             "%s(out): a view of shape %s cannot be resized to %s", op, to_string(out.sizes()).c_str(),
+             to_string(sizes).c_str());
+}
+
+void prepare_out(const char* op, const Tensor& out, IntList sizes, DType result) {
+    check_out(op, out, sizes, result);
+    if (has_shape(out, sizes)) return;
+    const Tensor plan = make_tensor(sizes, out.dtype(), Device{DeviceType::Meta});
+    Storage* storage = out.impl()->storage();
+    // An empty view grows from where it begins.
+    const int64_t offset = out.impl()->is_view() ? out.impl()->offset() : 0;
+    const size_t bytes = static_cast<size_t>(offset + plan.numel()) * itemsize(out.dtype());
+    if (plan.numel() > 0 && storage->nbytes() < bytes) storage->resize(bytes);
+    out.impl()->assign(Ref<Storage>::share(storage), plan.sizes(), plan.strides(), offset, out.dtype());
+}
+
+}  // namespace rushlight

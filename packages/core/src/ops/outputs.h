@@ -1,0 +1,16 @@
+// What an operator may write to, and the shape of `out`.
+#pragma once
+
+#include "rushlight/tensor.h"
+
+namespace rushlight {
+
+/// RuntimeError for a read-only tensor and for one whose elements share memory.
+void check_writable(const char* op, const Tensor& t);
+
+/// Makes `out` of an out= call have this shape and checks that `result` may be cast to its dtype.
+void prepare_out(const char* op, const Tensor& out, IntList sizes, DType result);
+/// Raises where `prepare_out` does, and changes nothing.
+void check_out(const char* op, const Tensor& out, IntList sizes, DType result);
+
+}  // namespace rushlight

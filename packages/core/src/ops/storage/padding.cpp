@@ -1,0 +1,40 @@
+#include "bodies/padding.h"
+#include "ops/copying.h"
+#include "ops/create.h"
+#include "ops/views.h"
+
+namespace rushlight::storage {
+
+Tensor constant_pad_nd(const Tensor& input, IntList pad, Scalar value) {
+    RL_CHECK(pad.size() % 2 == 0 && static_cast<int64_t>(pad.size()) <= 2 * input.dim(), throw_runtime,
+             "constant_pad_nd(pad): needs two numbers for each of at most %lld dimensions, got %s",
+             (long long)input.dim(), to_string(pad).c_str());
+    ViewSpec inside(input);  // of the input: what stays
+    int64_t sizes[kMaxDims], before[kMaxDims];
+    for (int d = 0; d < inside.ndim; ++d) {
+        const auto at = 2 * static_cast<size_t>(inside.ndim - 1 - d);
+        const int64_t front = at < pad.size() ? pad[at] : 0, back = at < pad.size() ? pad[at + 1] : 0;
+        const int64_t size = inside.sizes[d];
+        bool overflow = __builtin_add_overflow(size, front, &sizes[d]);
+        overflow |= __builtin_add_overflow(sizes[d], back, &sizes[d]);
+        RL_CHECK(!overflow && sizes[d] >= 0, throw_runtime,
+                 "constant_pad_nd(pad): dimension %d of size %lld cannot be padded by %lld and %lld", d,
+                 (long long)size, (long long)front, (long long)back);
+        const int64_t cut_front = std::clamp<int64_t>(-front, 0, size),
+                      cut_back = std::clamp<int64_t>(-back, 0, size);
+        before[d] = std::max<int64_t>(front, 0);
+        inside.offset += cut_front * inside.strides[d];
+        inside.sizes[d] = std::max<int64_t>(size - cut_front - cut_back, 0);
+    }
+    Tensor out = make_tensor(IntList(sizes, static_cast<size_t>(inside.ndim)), input.dtype(), input.device());
+    fill_with(out, value);
+    ViewSpec place(out);
+    for (int d = 0; d < place.ndim; ++d) {
+        place.offset += before[d] * place.strides[d];
+        place.sizes[d] = inside.sizes[d];
+    }
+    copy_into(take_view(out, place), take_view(input, inside));
+    return out;
+}
+
+}  // namespace rushlight::storage

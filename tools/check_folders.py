@@ -1,0 +1,94 @@
+"""Where core's C++ stands: `python tools/check_folders.py [<build folder of core>]`
+
+* which folder of packages/core/src may include headers of which: FOLDERS, from the lowest to the highest;
+* the body of an operator is in the file of its family, in the folder of its kind: an operator of ops/joining.yaml of kind
+  composite in src/ops/composites/joining.cpp. That is read off the object files of a build.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+CORE = ROOT / "packages" / "core"
+# What is compiled for host and devices alike and includes public headers only.
+ELEMENTS = ("ops/functors", "ops/reducers", "cpu/vector_", "cpu/capability.h")
+# A folder and those that it may include from.
+FOLDERS = {
+    "elements": set[str](),
+    "runtime": {"dispatch"},
+    "tensor": {"runtime"},
+    "dispatch": {"tensor"},
+    "cpu": {"elements", "runtime"},
+    "ops": {"elements", "runtime", "tensor", "dispatch", "cpu"},
+    "python": {"elements", "runtime", "tensor", "dispatch", "cpu", "ops"},
+}
+INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
+
+
+def folder_of(path: str) -> str:
+    """The folder of FOLDERS that a path below src/ belongs to; empty for others, such as public headers."""
+    if path.startswith(ELEMENTS):
+        return "elements"
+    first = path.partition("/")[0]
+    return first if first in FOLDERS and "/" in path else ""
+
+
+def wrong_includes(src: Path) -> Iterator[str]:
+    """Includes that point upwards, in words."""
+    for path in sorted([*src.rglob("*.h"), *src.rglob("*.cpp")]):
+        own = folder_of(path.relative_to(src).as_posix())
+        for included in INCLUDE.findall(path.read_text()):
+            other = folder_of(included)
+            if own and other and other != own and other not in FOLDERS[own]:
+                yield f"{path.relative_to(src)} includes {included}: {own} may not look at {other}"
+
+
+def misplaced(bodies: Iterable[tuple[str, str, str]], defined: dict[str, set[str]]) -> Iterator[str]:
+    """Of (operator, function, file), those whose file defines no such function, in words."""
+    for operator, function, file in bodies:
+        if function not in defined.get(file, set()):
+            found = ", ".join(sorted(name for name, functions in defined.items() if function in functions))
+            yield f"{operator}: {function} belongs into {file}, but is in {found or 'no file of src/ops'}"
+
+
+def defined_functions(build: Path) -> dict[str, set[str]]:
+    """Sources below src/ops and the functions that their objects define: {"src/ops/rules/loss.cpp": {"rules::nll_loss"}}."""
+    defined = {}
+    for path in build.rglob("src/ops/*/*.cpp.o"):
+        command = ["nm", "-C", "--defined-only", "--extern-only", str(path)]
+        lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+        names = (re.match(r"[0-9a-f]+ \w rushlight::(\w+::\w+)(?:\[abi:\w+\])?\(", line) for line in lines)
+        source = path.as_posix()[path.as_posix().rindex("src/ops/") :].removesuffix(".o")
+        defined[source] = {match.group(1) for match in names if match}
+    return defined
+
+
+def bodies() -> list[tuple[str, str, str]]:
+    """Of each operator with a body written by hand: its name, the function and the file that it should be in."""
+    sys.path.insert(0, str(CORE))
+    from codegen.emit_bodies import BODIES
+    from codegen.loader import load_ops
+
+    return [
+        (op.name, f"{BODIES[op.kind][0]}::{op.body_name}", op.body_file)
+        for op in load_ops()
+        if op.kind in BODIES
+    ]
+
+
+def main() -> int:
+    wrong = list(wrong_includes(CORE / "src"))
+    for build in sys.argv[1:]:
+        wrong += misplaced(bodies(), defined_functions(Path(build)))
+    for line in wrong:
+        print(line)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
