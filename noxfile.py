@@ -38,6 +38,7 @@ nox.options.envdir = str(WORK / "sessions")
 nox.options.error_on_missing_interpreters = True
 
 GRAPH = Graph()
+TOOLS = {"PYTHONPATH": str(ROOT / "tools")}
 PYTEST = ("python", "-P", "-m", "pytest", "-c", str(ROOT / "pyproject.toml"))
 
 
@@ -164,21 +165,21 @@ def bench(session: nox.Session) -> None:
 def names(session: nox.Session) -> None:
     """Compare what PyTorch documents with what is here, and write docs/names.md."""
     install(session, builder(), [GRAPH["rushlight"]], requirements=dependency_group("peer"))
-    session.run("python", "-P", "tools/compare_names.py", *session.posargs)
+    session.run("python", "-P", "-m", "compare_names", *session.posargs, env=TOOLS)
 
 
 @nox.session
 def compare(session: nox.Session) -> None:
     """Run every sample of every operator here and in PyTorch; `-- add sum` runs those of some."""
     install(session, builder(), [GRAPH["rushlight"], GRAPH["testing"]], requirements=dependency_group("peer"))
-    session.run("python", "-P", "tools/compare_results.py", *session.posargs)
+    session.run("python", "-P", "-m", "compare_results", *session.posargs, env=TOOLS)
 
 
 @nox.session
 def opinfo(session: nox.Session) -> None:
     """Compare with PyTorch over its own database of operators; `-- add sum` runs some, `--json FILE` keeps all."""
     install(session, builder(), [GRAPH["rushlight"]], requirements=dependency_group("opinfo"))
-    environment = {"PYTHONPATH": str(ROOT / "tools"), "OMP_NUM_THREADS": "1"}
+    environment = {**TOOLS, "OMP_NUM_THREADS": "1"}
     session.run("python", "-P", "-m", "opinfo", *session.posargs, env=environment)
 
 
@@ -193,12 +194,12 @@ def against_torch(session: nox.Session) -> None:
     packages = [GRAPH["rushlight"], GRAPH["testing"], *found]
     install(session, builder(), packages, extra="test", requirements=dependency_group("peer"))
     commands = [(*PYTEST, f"--rootdir={package.folder}", *files) for package, files in found.items()]
-    commands.append(("python", "-P", "tools/compare_names.py", "--check"))
-    commands.append(("python", "-P", "tools/compare_results.py", "--processes", str(os.cpu_count() or 1)))
+    commands.append(("python", "-P", "-m", "compare_names", "--check"))
+    commands.append(("python", "-P", "-m", "compare_results", "--processes", str(os.cpu_count() or 1)))
     failed = []
     for command in commands:  # all of them, also after one has failed
         try:
-            session.run(*command)
+            session.run(*command, env=TOOLS)
         except CommandFailed:
             failed.append(" ".join(command[-2:]))
     if failed:
@@ -209,7 +210,7 @@ def against_torch(session: nox.Session) -> None:
 def fuzz(session: nox.Session) -> None:
     """Run random programs here and in PyTorch: `-- --minutes 120 --seed N`; tools/fuzz/ says what is compared."""
     install(session, builder(), [GRAPH["rushlight"], GRAPH["testing"]], requirements=dependency_group("peer"))
-    environment = {"PYTHONPATH": str(ROOT / "tools"), "OMP_NUM_THREADS": "1"}
+    environment = {**TOOLS, "OMP_NUM_THREADS": "1"}
     session.run("python", "-P", "-m", "fuzz", *session.posargs, env=environment)
 
 

@@ -6,7 +6,7 @@ only shapes and dtypes are compared. Beside float32, each sample is run in other
 PyTorch refuses what works here.
 
 Differences that are meant stand in compare_differences.yaml, with reasons. An entry that no longer differs is an error.
-Of check `crash` are samples that end PyTorch's process, or that it never comes back from: those are not tried.
+Of kind `crash` are samples that end PyTorch's process, or that it never comes back from: those are not tried.
 """
 
 from __future__ import annotations
@@ -24,8 +24,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from known_differences import Known, covered, read
+
 MEANT = Path(__file__).with_name("compare_differences.yaml")
-CHECKS = ("values", "dtype", "shape", "gradient", "error", "raises", "crash")
+KINDS = ("values", "dtype", "shape", "gradient", "error", "raises", "crash")
 TIME_LIMIT = 300  # seconds for one operator, of which most take less than 0.1
 OTHER_DTYPES = ("float64", "float16", "bfloat16", "int64", "int32", "uint8", "bool")
 TOLERANCES = {
@@ -45,56 +47,16 @@ class Difference:
     """One thing that is not as in PyTorch."""
 
     op: str
-    check: str  # one of CHECKS: error is another class, raises that only one of both raises
+    kind: str  # one of KINDS: error is another class, raises that only one of both raises
     dtype: str
     sample: str
     text: str
 
 
-@dataclass
-class Meant:
-    """An entry of the table: all differences of an operator that it names."""
-
-    op: str
-    check: str
-    reason: str
-    dtype: str = ""
-    sample: str = ""
-    met: bool = False
-
-    def covers(self, d: Difference) -> bool:
-        same = self.op in (d.op, d.op.partition(".")[0]) and self.check == d.check
-        return same and self.dtype in ("", d.dtype) and self.sample in ("", d.sample)
-
-
-def read_meant(entries: Any) -> list[Meant]:
-    """The table as it was read from YAML: an entry for each operator.
-
-    Raises:
-        ValueError: an entry lacks a reason, or names a check that there is not.
-    """
-    table = []
-    for entry in entries or []:
-        names = entry["op"] if isinstance(entry["op"], list) else [entry["op"]]
-        table += [Meant(**{**entry, "op": name}) for name in names]
-    for entry in table:
-        if entry.check not in CHECKS:
-            raise ValueError(f"{entry.op}: {entry.check!r} is no check; there are {', '.join(CHECKS)}")
-        if not entry.reason.strip():
-            raise ValueError(f"{entry.op}: a difference needs a reason")
-    return table
-
-
-def sort_out(found: list[Difference], table: list[Meant]) -> tuple[list[Difference], list[Meant]]:
-    """What is not meant, and what is meant and does not differ."""
-    left = []
-    for d in found:
-        covering = [entry for entry in table if entry.covers(d)]
-        for entry in covering:
-            entry.met = True
-        if not covering:
-            left.append(d)
-    return left, [entry for entry in table if not entry.met and entry.check != "crash"]
+def sort_out(found: list[Difference], table: list[Known]) -> tuple[list[Difference], list[Known]]:
+    """What is not meant, and what is meant and does not differ. The name of an operator stands for all of its overloads."""
+    left = [d for d in found if not covered(table, d, {d.op, d.op.partition(".")[0]})]
+    return left, [entry for entry in table if not entry.met and entry.kind != "crash"]
 
 
 # --- both libraries ---
@@ -187,12 +149,12 @@ def like(a: Exception, b: Exception) -> bool:
 class Comparison:
     """The samples of one operator in both libraries."""
 
-    def __init__(self, op: Any, ours: Peer, theirs: Peer, samples_of: Any, table: list[Meant]) -> None:
+    def __init__(self, op: Any, ours: Peer, theirs: Peer, samples_of: Any, table: list[Known]) -> None:
         self.op, self.ours, self.theirs, self.samples_of = op, ours, theirs, samples_of
         self.here, self.there = ours.function(op), theirs.function(op)
         self.random = op.random or any(a.type.name == "Generator?" for a in op.schema.arguments)
         self.any_values = self.random or "ninitialised" in op.doc
-        self.crashes = {m.sample for m in table if m.check == "crash" and m.op == op.name}
+        self.crashes = {m.sample for m in table if m.kind == "crash" and m.op == op.name}
         self.calls = 0
 
     def differences(self) -> Iterator[Difference]:
@@ -344,17 +306,17 @@ class Found:
         self.without += other.without
 
 
-def load() -> tuple[list[Any], list[Meant]]:
+def load() -> tuple[list[Any], list[Known]]:
     """The operators and the table of what is meant to differ."""
     import yaml
 
     from rushlight_core.codegen.loader import load_ops
 
-    table = read_meant(yaml.safe_load(MEANT.read_text()))
+    table = read(yaml.safe_load(MEANT.read_text()), KINDS)
     return load_ops(), table
 
 
-def compare_operators(ops: list[Any], table: list[Meant]) -> Found:
+def compare_operators(ops: list[Any], table: list[Known]) -> Found:
     """Run the samples of these operators in both libraries."""
     import torch
 
@@ -384,7 +346,7 @@ def compare_operators(ops: list[Any], table: list[Meant]) -> Found:
     return found
 
 
-def in_processes(ops: list[Any], table: list[Meant], processes: int) -> Found:
+def in_processes(ops: list[Any], table: list[Known], processes: int) -> Found:
     """The same in several processes, which take a few operators at a time.
 
     Raises:
@@ -425,10 +387,10 @@ def main(arguments: list[str] | None = None) -> int:
     if options.names:
         stale = [entry for entry in stale if entry.op in options.names]
     for d in left:
-        print(f"{d.op}({d.sample}) {d.dtype} {d.check}: {d.text}")
+        print(f"{d.op}({d.sample}) {d.dtype} {d.kind}: {d.text}")
     for entry in stale:
         print(
-            f"{entry.op} {entry.check} {entry.sample}: does not differ any more; strike it out of {MEANT.name}"
+            f"{entry.op} {entry.kind} {entry.sample}: does not differ any more; strike it out of {MEANT.name}"
         )
     print(", ".join(f"{n} {what}" for what, n in found.counts.items()))
     total = len(found.differences)

@@ -9,10 +9,15 @@ import time
 from dataclasses import asdict
 from pathlib import Path
 
-from fuzz import known, operators
+import known_differences
+
+from fuzz import operators
 from fuzz.campaign import Campaign
+from fuzz.compare import KINDS
 from fuzz.processes import Process, importable
-from fuzz.program import script
+from fuzz.program import MODES, script
+
+TABLE = Path(__file__).with_name("known.yaml")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -41,7 +46,7 @@ def main(arguments: list[str] | None = None) -> int:
     if options.ops:
         wanted = set(options.ops.split(","))
         found = [op for op in found if op.name in wanted or op.name.partition(".")[0] in wanted]
-    table = known.read(yaml.safe_load(known.TABLE.read_text()))
+    table = known_differences.read(yaml.safe_load(TABLE.read_text()), KINDS, MODES)
     ours, theirs = Process("rushlight", found), Process("torch", found)
     try:
         if options.show is not None:

@@ -8,9 +8,11 @@ import sys
 import time
 from pathlib import Path
 
+import known_differences
+
 from opinfo import isolation
 from opinfo.comparison import Difference, Row
-from opinfo.report import MEANT, TIER1, lines, read_meant, read_names, sort_out
+from opinfo.report import KINDS, MEANT, TIER1, lines, read_names, sort_out
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -29,7 +31,7 @@ def main(arguments: list[str] | None = None) -> int:
     names = options.names or known
     if unknown := sorted(set(names) - set(known)):
         parser.error(f"no operators of the database: {' '.join(unknown)}")
-    table = read_meant(yaml.safe_load(MEANT.read_text()))
+    table = known_differences.read(yaml.safe_load(MEANT.read_text()), KINDS)
     tier1 = set(read_names(TIER1.read_text()))
     started = time.monotonic()
     rows = []

@@ -48,7 +48,7 @@ class Difference:
     """One thing that is not as in PyTorch."""
 
     op: str
-    check: str  # one of report.CHECKS
+    kind: str  # one of report.KINDS
     dtype: str
     sample: str
     text: str

@@ -12,56 +12,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from known_differences import Known, covered
+
 from opinfo.comparison import Difference, Row
 
 MEANT = Path(__file__).with_name("differences.yaml")
 TIER1 = Path(__file__).with_name("tier1.txt")
 # error: another class, raises: only one of both raises.
-CHECKS = ("values", "dtype", "shape", "gradient", "error", "raises", "crash")
-
-
-@dataclass
-class Meant:
-    """An entry of differences.yaml: all differences of an operator that it names."""
-
-    op: str
-    check: str
-    reason: str
-    dtype: str = ""
-    sample: str = ""  # a part of its description
-    text: str = ""  # a part of what was found
-    met: bool = False
-
-    def covers(self, d: Difference) -> bool:
-        same = self.op == d.op and self.check == d.check
-        return same and self.dtype in ("", d.dtype) and self.sample in d.sample and self.text in d.text
-
-
-@dataclass
-class Absence:
-    """An operator that is not here, and why."""
-
-    op: str
-    reason: str
-
-
-def read_meant(entries: Any) -> list[Meant]:
-    """The table as it was read from YAML, an entry for each operator that one names.
-
-    Raises:
-        ValueError: an entry lacks a reason, or names a check that there is not.
-    """
-    table = []
-    for entry in entries or []:
-        names = entry["op"] if isinstance(entry["op"], list) else [entry["op"]]
-        checks = entry["check"] if isinstance(entry["check"], list) else [entry["check"]]
-        table += [Meant(**{**entry, "op": name, "check": check}) for name in names for check in checks]
-    for entry in table:
-        if entry.check not in CHECKS:
-            raise ValueError(f"{entry.op}: {entry.check!r} is no check; there are {', '.join(CHECKS)}")
-        if not entry.reason.strip():
-            raise ValueError(f"{entry.op}: a difference needs a reason")
-    return table
+KINDS = ("values", "dtype", "shape", "gradient", "error", "raises", "crash")
 
 
 def read_names(text: str) -> list[str]:
@@ -76,7 +34,7 @@ class Report:
     rows: list[Row]
     tier1: set[str]
     left: dict[str, list[Difference]] = field(default_factory=dict)  # by operator, what is not meant
-    stale: list[Meant] = field(default_factory=list)
+    stale: list[Known] = field(default_factory=list)
 
     def status(self, row: Row) -> str:
         if row.absent:
@@ -122,16 +80,13 @@ class Report:
         return {"tiers": tiers, "operators": operators}
 
 
-def sort_out(rows: list[Row], table: list[Meant], tier1: set[str]) -> Report:
+def sort_out(rows: list[Row], table: list[Known], tier1: set[str]) -> Report:
     """The rows with what is not meant, and what is meant and does not differ."""
     report = Report(rows, tier1)
     for row in rows:
         report.left[row.op] = []
         for d in row.differences:
-            covering = [entry for entry in table if entry.covers(d)]
-            for entry in covering:
-                entry.met = True
-            if not covering:
+            if not covered(table, d, {d.op}):
                 report.left[row.op].append(d)
     compared = {row.op for row in rows}
     report.stale = [entry for entry in table if not entry.met and entry.op in compared]
@@ -145,20 +100,20 @@ def lines(report: Report, shown: int = 3) -> list[str]:
         left = report.left[row.op]
         if not left:
             continue
-        kinds = collections.Counter(d.check for d in left)
+        kinds = collections.Counter(d.kind for d in left)
         tier = "tier 1" if row.op in report.tier1 else "others"
         text.append(f"{row.op} ({tier}): {', '.join(f'{n} {check}' for check, n in kinds.items())}")
         first: dict[tuple[str, str], Difference] = {}
         for d in left:
-            first.setdefault((d.check, d.dtype), d)
+            first.setdefault((d.kind, d.dtype), d)
         for d in list(first.values())[:shown]:
-            text.append(f"    {d.check} {d.dtype} {d.sample}: {d.text[:200]}")
+            text.append(f"    {d.kind} {d.dtype} {d.sample}: {d.text[:200]}")
     for status in ("absent", "not compared"):
         if names := report.named(status):
             text.append(f"{status} ({len(names)}):")
             text += [f"    {row.op}: {row.absent}" for row in report.rows if row.op in names]
     text += [
-        f"{e.op} {e.check} {e.dtype} {e.sample} {e.text}: does not differ any more; strike it out of {MEANT.name}"
+        f"{e.op} {e.kind} {e.dtype} {e.sample} {e.text}: does not differ any more; strike it out of {MEANT.name}"
         for e in report.stale
     ]
     for number, name in ((1, "tier 1"), (2, "others")):

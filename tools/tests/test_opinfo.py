@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from known_differences import Known, read
 from opinfo import isolation, report
 from opinfo.comparison import (
     Difference,
@@ -23,7 +24,7 @@ from opinfo.comparison import (
     spread,
     structure,
 )
-from opinfo.report import Meant, read_meant, read_names, sort_out
+from opinfo.report import KINDS, read_names, sort_out
 from opinfo.translate import AbsentError, Translator, attribute, rebuilt
 
 TOOLS = Path(__file__).resolve().parents[1]
@@ -45,7 +46,7 @@ def test_an_operator_is_complete_if_nothing_is_left() -> None:
         row("div", absent="div"),
         row("gpu", samples=0),
     ]
-    table = [Meant("sub", "values", "why")]
+    table = [Known("sub", "values", "why")]
     found = sort_out(rows, table, {"add", "sub", "mul", "div", "gpu"})
     assert [found.status(r) for r in rows] == ["agrees", "meant", "differs", "absent", "not compared"]
     assert found.complete(1) == (
@@ -61,26 +62,24 @@ def test_an_operator_is_complete_if_nothing_is_left() -> None:
 
 def test_a_difference_that_is_not_named_is_left() -> None:
     rows = [row("sub", "values", "dtype")]
-    table = [Meant("sub", "values", "why", sample="dim=1"), Meant("sub", "dtype", "why", dtype="bool")]
+    table = [Known("sub", "values", "why", sample="dim=1"), Known("sub", "dtype", "why", dtype="bool")]
     found = sort_out(
         rows,
         table,
         set(),
     )
-    assert [d.check for d in found.left["sub"]] == ["dtype"]
-    assert Meant("sub", "values", "why", text="not 2").covers(rows[0].differences[0])
-    assert not Meant("sub", "values", "why", text="not 3").covers(rows[0].differences[0])
-    assert [entry.check for entry in found.stale] == ["dtype"]
+    assert [d.kind for d in found.left["sub"]] == ["dtype"]
+    assert [entry.kind for entry in found.stale] == ["dtype"]
     assert found.complete(2) == (0, 1)
 
 
 def test_an_entry_of_an_operator_that_did_not_run_is_not_stale() -> None:
-    assert not sort_out([row("add")], [Meant("sub", "values", "why")], set()).stale
+    assert not sort_out([row("add")], [Known("sub", "values", "why")], set()).stale
 
 
 def test_text_names_what_differs_what_is_absent_and_the_figures() -> None:
     rows = [row("add"), row("sub", "values", "values"), row("mul", absent="torch.mul")]
-    text = "\n".join(report.lines(sort_out(rows, [Meant("add", "dtype", "why")], {"add", "sub"})))
+    text = "\n".join(report.lines(sort_out(rows, [Known("add", "dtype", "why")], {"add", "sub"})))
     assert "sub (tier 1): 2 values" in text
     assert "1, not 2" in text
     assert "mul: torch.mul" in text
@@ -90,18 +89,9 @@ def test_text_names_what_differs_what_is_absent_and_the_figures() -> None:
     assert "others: 0 of 1 complete, 0.0 %" in text
 
 
-@pytest.mark.parametrize(
-    "entry",
-    [{"op": "add", "check": "colour", "reason": "why"}, {"op": "add", "check": "values", "reason": " "}],
-)
-def test_an_entry_says_what_and_why(entry: dict[str, str]) -> None:
-    with pytest.raises(ValueError, match="add"):
-        read_meant([entry])
-
-
 def test_the_tables_can_be_read() -> None:
     yaml = pytest.importorskip("yaml")
-    read_meant(yaml.safe_load(report.MEANT.read_text()))
+    read(yaml.safe_load(report.MEANT.read_text()), KINDS)
     names = read_names(report.TIER1.read_text())
     assert len(names) == len(set(names)) > 100
     assert "add" in names

@@ -1,0 +1,70 @@
+"""Tables of differences from PyTorch that are known: which, and why they are there.
+
+A table is a YAML list of entries. Each names `op`, an operator, `kind`, in which way it differs, and a `reason`; of `op` and
+`kind` several may stand in a list. What narrows an entry: `dtype` and `mode` are those of the difference, `sample` and
+`text` are a part of its sample and of its text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, fields
+from typing import Any
+
+
+@dataclass
+class Known:
+    """An entry for one operator and one kind of difference."""
+
+    op: str
+    kind: str
+    reason: str
+    dtype: str = ""
+    mode: str = ""
+    sample: str = ""
+    text: str = ""
+    met: int = 0  # how many differences it has covered
+
+    def covers(self, d: Any, names: Collection[str], mode: str = "") -> bool:
+        """Whether it speaks of `d`, a difference of an operator that goes by `names`. What `d` does not have is empty."""
+        if self.op not in names or self.kind != d.kind or self.mode not in ("", mode):
+            return False
+        has = {key: getattr(d, key, "") for key in ("dtype", "sample", "text")}
+        return self.dtype in ("", has["dtype"]) and self.sample in has["sample"] and self.text in has["text"]
+
+
+_KEYS = {f.name for f in fields(Known)} - {"met"}
+
+
+def read(entries: Any, kinds: Collection[str], modes: Collection[str] = ()) -> list[Known]:
+    """The table as it was read from YAML, an entry for each operator and kind.
+
+    Raises:
+        ValueError: an entry has no reason, a key that there is not, or another kind or mode than `kinds` and `modes`.
+    """
+    table = []
+    for entry in entries or []:
+        if unknown := set(entry) - _KEYS:
+            raise ValueError(f"{entry.get('op')}: {', '.join(sorted(unknown))} is no key of an entry")
+        for op in _listed(entry["op"]):
+            table += [Known(**{**entry, "op": op, "kind": kind}) for kind in _listed(entry["kind"])]
+    for one in table:
+        if one.kind not in kinds:
+            raise ValueError(f"{one.op}: {one.kind!r} is no kind; there are {', '.join(kinds)}")
+        if one.mode and one.mode not in modes:
+            raise ValueError(f"{one.op}: {one.mode!r} is no mode; there are {', '.join(modes) or 'none'}")
+        if not one.reason.strip():
+            raise ValueError(f"{one.op}: a known difference needs a reason")
+    return table
+
+
+def covered(table: list[Known], d: Any, names: Collection[str], mode: str = "") -> bool:
+    """Whether an entry covers `d`; those that do count it."""
+    covering = [entry for entry in table if entry.covers(d, names, mode)]
+    for entry in covering:
+        entry.met += 1
+    return bool(covering)
+
+
+def _listed(value: Any) -> list[str]:
+    return value if isinstance(value, list) else [value]
