@@ -9,21 +9,24 @@ import re
 from pathlib import Path
 from types import ModuleType
 
-import compare_names
 import pytest
-from compare_names import Entry
+from compare_names import signatures
+from compare_names.binding import compare
+from compare_names.documented import Entry
+from compare_names.page import page
+from compare_names.presence import absences
 
 
 def signature(text: str) -> inspect.Signature:
     node = ast.parse(f"def f{text}: ...").body[0]
     assert isinstance(node, ast.FunctionDef)
-    return compare_names.signature_of_arguments(node.args)
+    return signatures.signature_of_arguments(node.args)
 
 
 def verdict(theirs: list[str], ours: list[str]) -> tuple[str, str]:
     left = {"f": Entry("f", [signature(text) for text in theirs])}
     right = {"f": Entry("f", [signature(text) for text in ours])} if ours else {}
-    (row,) = compare_names.compare(left, right)
+    (row,) = compare(left, right)
     return row.verdict, row.how
 
 
@@ -68,10 +71,10 @@ def test_what_is_different(theirs: str, ours: str, how: str) -> None:
 
 def test_a_function_may_refuse_what_its_stub_says() -> None:
     theirs = Entry("f", [signature("(a, b=1)")], refuses=lambda positions, names: len(positions) > 1)
-    (row,) = compare_names.compare({"f": theirs}, {"f": Entry("f", [signature("(a, *, b=1)")])})
+    (row,) = compare({"f": theirs}, {"f": Entry("f", [signature("(a, *, b=1)")])})
     assert row.verdict == "present"
-    assert compare_names.refusal(str.upper, str)([], ["a"])
-    assert not compare_names.refusal(str.join, str)(["a"], [])
+    assert signatures.refusal(str.upper, str)([], ["a"])
+    assert not signatures.refusal(str.join, str)(["a"], [])
 
 
 def test_other_names_of_arguments_count() -> None:
@@ -79,7 +82,7 @@ def test_other_names_of_arguments_count() -> None:
         Entry("f", [signature("(src)")]),
         Entry("f", [signature("(other)")], aliases={"src": "other"}),
     )
-    (row,) = compare_names.compare({"f": theirs}, {"f": ours})
+    (row,) = compare({"f": theirs}, {"f": ours})
     assert row.verdict == "present"
 
 
@@ -95,22 +98,22 @@ def test_signatures_come_from_stubs_and_docstrings(tmp_path: Path) -> None:
         "def g(beta: Number, input: Tensor, mat: Tensor) -> Tensor: ...\n"
         "class TensorBase:\n    def f(self, dim: int) -> Tensor: ...\n    @property\n    def p(self) -> int: ...\n"
     )
-    stubs = compare_names.Stubs(stub)
+    stubs = signatures.Stubs(stub)
     assert [str(s) for s in stubs.functions["f"]] == ["(x, dim=-1)"]  # dimensions have no names here
     assert "g" not in stubs.functions  # deprecated
     assert set(stubs.methods) == {"f"}
-    found = compare_names.signatures_of_docstring(
+    found = signatures.signatures_of_docstring(
         "det", "\nlinalg.det(A, *, out=None) -> Tensor\n\nThe determinant."
     )
     assert [str(s) for s in found] == ["(A, *, out=None)"]
 
 
 def test_the_page_counts() -> None:
-    rows = {"": compare_names.compare({n: Entry(n) for n in "abc"}, {n: Entry(n) for n in "ab"})}
-    page = compare_names.page(rows, "2.13.0")
-    assert "| `torch` | 3 | 2 | 0 | 1 |" in page
-    assert "**Missing**: `c`." in page
-    assert page == compare_names.page(rows, "2.13.0")
+    rows = {"": compare({n: Entry(n) for n in "abc"}, {n: Entry(n) for n in "ab"})}
+    text = page(rows, "2.13.0")
+    assert "| `torch` | 3 | 2 | 0 | 1 |" in text
+    assert "**Missing**: `c`." in text
+    assert text == page(rows, "2.13.0")
 
 
 def library(tmp_path: Path, name: str, files: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> ModuleType:
@@ -150,13 +153,13 @@ def test_modules_and_members_are_compared_by_their_names(
         },
         monkeypatch,
     )
-    found = compare_names.absences(theirs, ours, ["nn", "none"], re.compile(r"nn\.quantized"))
+    found = absences(theirs, ours, ["nn", "none"], re.compile(r"nn\.quantized"))
     assert set(found) == {"nn", "nn.files", "nn.old"}
     assert (found["nn"].names, found["nn"].whole) == ([], False)
     assert found["nn"].members == ["Base.two", "Layer.four"]  # what is inherited counts once
     assert (found["nn.files"].names, found["nn.files"].members) == (["function"], [])
     assert found["nn.old"].whole
-    page = compare_names.page({}, "2.13.0", found)
-    assert "**Modules that are not here**: `torch.nn.old`." in page
-    assert "| `torch.nn.files` | `function` |  |" in page
-    assert "| `torch.nn` |  | `Base.two`, `Layer.four` |" in page
+    text = page({}, "2.13.0", found)
+    assert "**Modules that are not here**: `torch.nn.old`." in text
+    assert "| `torch.nn.files` | `function` |  |" in text
+    assert "| `torch.nn` |  | `Base.two`, `Layer.four` |" in text
