@@ -522,3 +522,39 @@ def test_infinite_parameters_stay_where_the_gradient_is_zero(name):
     p.grad = core.zeros(40)
     getattr(optim, name)([p], lr=0.1, weight_decay=0.0).step()
     assert p.tolist() == [float("-inf")] * 40
+
+
+@pytest.mark.parametrize("name", [name for name in optim.__all__ if isinstance(getattr(optim, name), type)])
+def test_a_rate_of_several_elements_is_refused(name):
+    if name in ("Optimizer", "SparseAdam"):
+        pytest.skip("it takes no rate of its own, or is not supported")
+    make = getattr(optim, name)
+    parameter = Parameter(core.ones(2, 2))
+    with pytest.raises(ValueError, match=rf"{name}\(lr\): got a tensor of shape \(2,\)"):
+        make([parameter], lr=core.ones(2))
+    make([parameter], lr=core.tensor([0.1]))
+
+
+def test_what_lbfgs_remembers_serves_a_new_optimizer():
+    def run(steps, state=None, start=None):
+        p = Parameter(core.tensor([3.0, -2.0]) if start is None else start.clone())
+        opt = optim.LBFGS([p], lr=0.5, max_iter=3, history_size=4)
+        if state is not None:
+            opt.load_state_dict(state)
+
+        def closure():
+            p.grad = (4 * p**3 + core.tensor([1.0, 6.0]) * p).detach()
+            return (p**4).sum() + (core.tensor([0.5, 3.0]) * p**2).sum()
+
+        for _ in range(steps):
+            opt.step(closure)
+        return p.detach(), opt.state_dict()
+
+    whole, state = run(4)
+    half, kept = run(2)
+    again, _ = run(2, kept, half)
+    np.testing.assert_array_equal(again.numpy(), whole.numpy())
+    assert sorted(state["state"][0]) == [
+        "H_diag", "al", "d", "func_evals", "n_iter", "old_dirs", "old_stps", "prev_flat_grad", "prev_loss", "ro", "t",
+    ]  # fmt: skip
+    assert len(state["state"][0]["al"]) == 4

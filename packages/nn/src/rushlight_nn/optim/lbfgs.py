@@ -10,7 +10,7 @@ from rushlight_core import Tensor
 from .._typing import Any
 from ._each import as_real
 from .line_search import strong_wolfe
-from .optimizer import Optimizer
+from .optimizer import Optimizer, check_settings
 
 
 class LBFGS(Optimizer):
@@ -46,8 +46,7 @@ class LBFGS(Optimizer):
         history_size: int = 100,
         line_search_fn: str | None = None,
     ) -> None:
-        if not float(lr) >= 0.0:
-            raise ValueError(f"LBFGS(lr): got {lr}, needs a number of at least 0")
+        check_settings("LBFGS", lr=lr)
         if line_search_fn not in (None, "strong_wolfe"):
             raise RuntimeError(f"LBFGS(line_search_fn): got {line_search_fn!r}, needs 'strong_wolfe' or None")
         defaults = {
@@ -167,11 +166,13 @@ class LBFGS(Optimizer):
             inverses.append(1.0 / curvature)
             state["H_diag"] = curvature / float(change.dot(change))
         result = -gradient
-        factors = []
-        for y, s, rho in zip(reversed(changes), reversed(steps), reversed(inverses), strict=True):
-            factors.append(float(s.dot(result)) * rho)
-            result = result.add(y, alpha=-factors[-1])
+        # Kept with the state, as in PyTorch: one factor for each place of the history.
+        factors = state.setdefault("al", [None] * self.param_groups[0]["history_size"])
+        for i in reversed(range(len(steps))):
+            factors[i] = float(steps[i].dot(result)) * float(inverses[i])
+            result = result.add(changes[i], alpha=-factors[i])
         result = result * state["H_diag"]
-        for y, s, rho in zip(changes, steps, inverses, strict=True):
-            result = result.add(s, alpha=factors.pop() - float(y.dot(result)) * rho)
+        for i in range(len(steps)):
+            change_back = float(changes[i].dot(result)) * float(inverses[i])
+            result = result.add(steps[i], alpha=factors[i] - change_back)
         return result

@@ -329,8 +329,12 @@ def _step_with_hooks(optimizer: Optimizer, *given: Any, **kwargs: Any) -> Any:
 
 
 def check_settings(optimizer: str, **settings: Any) -> None:
-    """Raise ValueError for a setting below zero. (Zero is allowed: it switches a part off.)"""
+    """Raise ValueError for a setting below zero, or a tensor of several numbers. (Zero switches a part off.)"""
     for name, value in settings.items():
+        if isinstance(value, Tensor) and value.numel() != 1:
+            raise ValueError(
+                f"{optimizer}({name}): got a tensor of shape {tuple(value.shape)}, needs one element"
+            )
         if not value >= 0.0:
             raise ValueError(f"{optimizer}({name}): got {value}, needs a number of at least 0")
 
