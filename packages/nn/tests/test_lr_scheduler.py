@@ -247,3 +247,30 @@ def test_cyclic_heights() -> None:
             lr_scheduler.CyclicLR(
                 optimizer(), **{"base_lr": 1.0, "max_lr": 2.0, "cycle_momentum": False, **options}
             )
+
+
+def test_combined_schedules_take_no_epoch():
+    opt = optimizer()
+    parts = [lr_scheduler.ConstantLR(opt), lr_scheduler.ExponentialLR(opt, 0.9)]
+    for scheduler in (lr_scheduler.ChainedScheduler(parts), lr_scheduler.SequentialLR(opt, parts, [2])):
+        with pytest.raises(TypeError, match="positional argument"):
+            scheduler.step(3)
+
+
+@pytest.mark.filterwarnings("ignore:LRScheduler.step")
+def test_epochs_that_are_named():
+    opt = optimizer(lr=1.0)
+    average = optim.swa_utils.SWALR(opt, 0.1, anneal_epochs=4, anneal_strategy="linear")
+    found = []
+    for epoch in (None, 2, 7, 0):
+        opt.step()
+        average.step() if epoch is None else average.step(epoch)
+        found.append((round(average.get_last_lr()[0], 6), average.last_epoch))
+    assert found == [(0.775, 1), (0.55, 2), (0.325, 7), (0.1, 0)]
+
+    opt = optimizer(lr=1.0)
+    times = lr_scheduler.MultiplicativeLR(opt, lambda epoch: 0.5)
+    for epoch in (2, 0):
+        opt.step()
+        times.step(epoch)
+    assert times.get_last_lr() == [0.25]

@@ -195,8 +195,8 @@ class SWALR(LRScheduler):
         return done if self.anneal_strategy == "linear" else (1 - math.cos(math.pi * done)) / 2
 
     def get_lr(self) -> list[float]:
-        """The next rates, from the present ones."""
-        step = self.last_epoch
+        """The next rates, from the present ones. They depend on how many steps were taken, also where an epoch was given."""
+        step = self._step_count - 1
         if self.anneal_epochs == 0:
             step = max(1, step)
         before, now = self._share(max(0, step - 1)), self._share(step)

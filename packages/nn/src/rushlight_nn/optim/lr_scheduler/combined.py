@@ -59,7 +59,7 @@ class SequentialLR(_Combined):
         self._schedulers[0].step()
         self._last_lr = self._schedulers[0].get_last_lr()
 
-    def step(self, epoch: int | None = None) -> None:
+    def step(self) -> None:  # type: ignore[override]
         """Move on by one epoch and set the rates."""
         self.last_epoch += 1
         number = bisect_right(self._milestones, self.last_epoch)
@@ -87,7 +87,7 @@ class ChainedScheduler(_Combined):
         self._schedulers = list(schedulers)
         self._last_lr = self._rates()
 
-    def step(self, epoch: int | None = None) -> None:
+    def step(self) -> None:  # type: ignore[override]
         """Move all of them on by one epoch."""
         for scheduler in self._schedulers:
             scheduler.step()

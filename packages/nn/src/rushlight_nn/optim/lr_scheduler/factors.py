@@ -43,7 +43,7 @@ class MultiplicativeLR(LambdaLR):
     """The rate times lr_lambda(epoch), every epoch."""
 
     def get_lr(self) -> list[float]:
-        if self.last_epoch == 0 or self._is_initial:
+        if self._is_initial:
             return self._rates()
         return [rate * fn(self.last_epoch) for rate, fn in zip(self._rates(), self.lr_lambdas, strict=True)]
 
