@@ -135,3 +135,20 @@ def test_hooks_of_every_optimizer() -> None:
     before.step()
     assert order == ["own before", "own after"]
     assert "step" not in vars(SGD([p], lr=0.1))
+
+
+@pytest.mark.parametrize("first", ["register_module_backward_hook", "register_module_full_backward_hook"])
+def test_two_kinds_of_backward_hooks_are_not_mixed(first: str) -> None:
+    names = {"register_module_backward_hook", "register_module_full_backward_hook"}
+    (second,) = names - {first}
+    with getattr(hooks, first)(lambda *_: None), pytest.raises(RuntimeError, match="backward hooks of the"):
+        getattr(hooks, second)(lambda *_: None)
+    getattr(hooks, second)(lambda *_: None).remove()
+
+    layer = Linear(2, 2)
+    first, second = first.replace("module_", ""), second.replace("module_", "")
+    getattr(layer, first)(lambda *_: None)
+    getattr(layer, first)(lambda *_: None)
+    with pytest.raises(RuntimeError, match="this Linear has backward hooks of the"):
+        getattr(layer, second)(lambda *_: None)
+    layer.register_full_backward_pre_hook(lambda *_: None)

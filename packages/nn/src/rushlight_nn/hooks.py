@@ -91,12 +91,24 @@ class _GlobalHooks(HookTable):
         return value
 
 
+class _GlobalBackwardHooks(_GlobalHooks):
+    __slots__ = ("full",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.full: bool | None = None  # the kind of those that are there
+
+    def add_kind(self, hook: Any, full: bool) -> RemovableHandle:
+        self.full = _one_kind(self.full if self else None, full, "the set of all modules")
+        return self.add(hook)
+
+
 _global_forward_pre_hooks = _GlobalHooks()
 _global_forward_hooks = _GlobalHooks()
 _global_forward_hooks_with_kwargs = HookTable()
 _global_forward_hooks_always_called = HookTable()
 _global_backward_pre_hooks = _GlobalHooks()
-_global_backward_hooks = _GlobalHooks()
+_global_backward_hooks = _GlobalBackwardHooks()
 _GLOBAL_TABLES = (
     _global_forward_pre_hooks,
     _global_forward_hooks,
@@ -137,13 +149,26 @@ def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> Removabl
 
 
 def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call `hook(module, grad_input, grad_output)` of every module; see :meth:`Module.register_full_backward_hook`."""
-    return _global_backward_hooks.add(hook)
+    """Call `hook(module, grad_input, grad_output)` of every module; see :meth:`Module.register_full_backward_hook`.
+
+    Raises RuntimeError after :func:`register_module_backward_hook`.
+    """
+    return _global_backward_hooks.add_kind(hook, full=True)
 
 
 def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """The older name of :func:`register_module_full_backward_hook`."""
-    return register_module_full_backward_hook(hook)
+    """The older name of :func:`register_module_full_backward_hook`. Raises RuntimeError after that."""
+    return _global_backward_hooks.add_kind(hook, full=False)
+
+
+def _one_kind(before: bool | None, full: bool, where: str) -> bool:
+    """The kind of backward hooks from now on. PyTorch's older ones see other gradients, so they cannot be mixed."""
+    if before is not None and before != full:
+        raise RuntimeError(
+            f"{where} has backward hooks of the {'newer' if before else 'older'} kind: use either "
+            "register_full_backward_hook or register_backward_hook\nhint: register_full_backward_hook serves both"
+        )
+    return full
 
 
 _global_parameter_registration_hooks = HookTable()
@@ -188,6 +213,7 @@ class Hooks:
     _forward_hooks_always_called: HookTable = NO_HOOKS
     _backward_pre_hooks: HookTable = NO_HOOKS
     _backward_hooks: HookTable = NO_HOOKS
+    _is_full_backward_hook: bool | None = None  # the kind of the backward hooks that have been registered
 
     def _hook_table(self, name: str) -> HookTable:
         table = getattr(self, name)
@@ -245,12 +271,20 @@ class Hooks:
 
         Both are tuples with None where there is no gradient; what the hook returns, unless None, replaces
         `grad_input`. Only tensors passed as positional arguments count. Needs an autograd provider.
+
+        Raises RuntimeError after :meth:`register_backward_hook`.
         """
+        self._is_full_backward_hook = _one_kind(
+            self._is_full_backward_hook, True, f"this {type(self).__name__}"
+        )
         return self._register_call_hook("_backward_hooks", hook, prepend, {})
 
     def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """The older name of :meth:`register_full_backward_hook`."""
-        return self.register_full_backward_hook(hook)
+        """The older name of :meth:`register_full_backward_hook`. Raises RuntimeError after that."""
+        self._is_full_backward_hook = _one_kind(
+            self._is_full_backward_hook, False, f"this {type(self).__name__}"
+        )
+        return self._register_call_hook("_backward_hooks", hook, False, {})
 
     def _call_with_hooks(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         # Lists, because a hook may register or remove hooks.
