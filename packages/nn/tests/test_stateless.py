@@ -58,12 +58,44 @@ def test_tied_parameters():
 
 def test_errors():
     net = nn.Linear(2, 2)
-    with pytest.raises(AttributeError, match="no parameter or buffer 'wieght'"):
-        functional_call(net, {"wieght": core.ones(2, 2)}, (core.ones(2),))
+    with pytest.raises(AttributeError, match="wieght"):
+        functional_call(net, {"wieght.x": core.ones(2, 2)}, (core.ones(2),))
+    with pytest.raises(TypeError, match="in_features"):
+        functional_call(net, {"in_features": core.ones(2, 2)}, (core.ones(2),))
+    with pytest.raises(TypeError, match="needs a tensor"):
+        functional_call(net, {"scale": 3.0}, (core.ones(2),))
+    with pytest.raises(KeyError, match="empty name"):
+        functional_call(net, {"": core.ones(2)}, (core.ones(2),))
+    with pytest.raises(RuntimeError, match=r"does not know \['scale'\]"):
+        functional_call(
+            net, {**dict(net.named_parameters()), "scale": core.ones(2)}, (core.ones(2),), strict=True
+        )
     with pytest.raises(RuntimeError, match=r"lacks \['bias'\]"):
         functional_call(net, {"weight": core.ones(2, 2)}, (core.ones(2),), strict=True)
     with pytest.raises(ValueError, match="'bias' stands in two"):
         functional_call(net, [{"bias": core.ones(2)}, {"bias": core.ones(2)}], (core.ones(2),))
+
+
+def test_names_that_the_module_does_not_have_are_attributes_during_the_call():
+    class Scaled(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = nn.Linear(2, 2, bias=False)
+
+        def forward(self, x):
+            return (
+                x * getattr(self, "scale", 1)
+                + getattr(self.inner, "shift", 0)
+                + (0 if self.inner.bias is None else self.inner.bias)
+            )
+
+    net = Scaled()
+    named = {"scale": core.tensor(3.0), "inner.shift": core.tensor(4.0), "inner.bias": core.tensor(5.0)}
+    assert functional_call(net, named, (core.ones(1),)).item() == 12.0
+    assert net(core.ones(1)).item() == 1.0
+    assert not hasattr(net, "scale")
+    assert not hasattr(net.inner, "shift")
+    assert net.inner.bias is None
 
 
 def test_stacked_state():

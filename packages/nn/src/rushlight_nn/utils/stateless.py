@@ -28,8 +28,8 @@ def functional_call(
     Args:
         module: left as it was, also where the call raises.
         parameter_and_buffer_dicts: tensors by the names of `named_parameters` and `named_buffers`; those that are not
-            named stay. Several dictionaries count as one. What the module writes in place, running statistics say, is
-            written to these tensors.
+            named stay. A name that the module does not have is an attribute during the call. Several dictionaries count
+            as one. What the module writes in place, running statistics say, is written to these tensors.
         args: a tuple of arguments, or one that is no tuple.
         kwargs: keyword arguments.
         tie_weights: whether a parameter that the module has under several names is replaced under all of them.
@@ -38,7 +38,8 @@ def functional_call(
     Raises:
         ValueError: a name stands in two dictionaries, or one parameter would get two values.
         RuntimeError: with `strict`, names are missing or unknown.
-        AttributeError: the module has no parameter or buffer of a name.
+        AttributeError: a name speaks of a submodule that is not there.
+        TypeError: a name is that of an attribute that is no tensor, or the value of an unknown name is none.
     """
     given = _merged(parameter_and_buffer_dicts)
     places = _places(module)
@@ -50,7 +51,10 @@ def functional_call(
                 f" and does not know {unknown or 'anything else'}"
             )
     arguments = args if isinstance(args, tuple) else () if args is None else (args,)
-    with _replaced(_tied(places, given) if tie_weights else given, module, places):
+    if tie_weights:
+        given = _tied(places, given)
+    places.update({name: _new_place(module, name, given[name]) for name in given if name not in places})
+    with _replaced(given, places):
         return module(*arguments, **(kwargs or {}))
 
 
@@ -72,6 +76,7 @@ def _merged(dicts: Mapping[str, Tensor] | Sequence[Mapping[str, Tensor]]) -> dic
 
 
 _Place = tuple[dict[str, Any], str]  # a module's table, and the name in it
+_ABSENT = object()
 
 
 def _places(module: Module) -> dict[str, _Place]:
@@ -83,6 +88,22 @@ def _places(module: Module) -> dict[str, _Place]:
                 if value is not None:
                     found[f"{path}.{name}" if path else name] = (table, name)
     return found
+
+
+def _new_place(module: Module, path: str, value: Any) -> _Place:
+    """Where a tensor that the module does not have lies during the call: among the attributes of the submodule named."""
+    owner, _, name = path.rpartition(".")
+    home = module.get_submodule(owner)
+    if not name:
+        raise KeyError(f"functional_call(): {path!r} ends in an empty name")
+    former = getattr(home, name, None)
+    if former is not None and not isinstance(former, Tensor):
+        raise TypeError(
+            f"functional_call(): the attribute {path!r} of {type(module).__name__} is {type(former).__name__}, no tensor"
+        )
+    if not isinstance(value, Tensor):
+        raise TypeError(f"functional_call(): the value of {path!r} is {type(value).__name__}, needs a tensor")
+    return home.__dict__, name
 
 
 def _tied(places: dict[str, _Place], given: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -104,13 +125,8 @@ def _tied(places: dict[str, _Place], given: dict[str, Tensor]) -> dict[str, Tens
 
 
 @contextmanager
-def _replaced(given: dict[str, Tensor], module: Module, places: dict[str, _Place]) -> Iterator[None]:
-    for name in given:
-        if name not in places:
-            raise AttributeError(
-                f"functional_call(): {type(module).__name__} has no parameter or buffer {name!r}"
-            )
-    former = {name: places[name][0][places[name][1]] for name in given}
+def _replaced(given: dict[str, Tensor], places: dict[str, _Place]) -> Iterator[None]:
+    former = {name: places[name][0].get(places[name][1], _ABSENT) for name in given}
     try:
         for name, value in given.items():
             table, key = places[name]
@@ -119,7 +135,10 @@ def _replaced(given: dict[str, Tensor], module: Module, places: dict[str, _Place
     finally:
         for name, value in former.items():
             table, key = places[name]
-            table[key] = value
+            if value is _ABSENT:
+                table.pop(key, None)
+            else:
+                table[key] = value
 
 
 def stack_module_state(
