@@ -134,3 +134,18 @@ def test_parameter_dict():
     assert len(list(d.parameters())) == 1
     d.clear()
     assert len(d) == 0
+
+
+@pytest.mark.parametrize("make", [ModuleDict, ParameterDict])
+def test_what_update_refuses(make):
+    target = make()
+    for entries, error in (
+        (1, TypeError),
+        ([1], TypeError),
+        (["ab"], TypeError),
+        ([("a",)], ValueError),
+        ([("a", Tanh(), 2)], ValueError),
+    ):
+        with pytest.raises(error, match=r"update"):
+            target.update(entries)
+    assert len(target) == 0

@@ -218,6 +218,12 @@ def _update(target: Any, entries: Any) -> None:
             f"{type(target).__name__}.update: got {type(entries).__name__}, needs a mapping or pairs"
         )
     for position, entry in enumerate(entries):
-        if not isinstance(entry, Iterable) or isinstance(entry, str) or len(pair := tuple(entry)) != 2:
-            raise ValueError(f"{type(target).__name__}.update: entry {position} is no pair of name and value")
+        if not isinstance(entry, Iterable) or isinstance(entry, str):
+            raise TypeError(
+                f"{type(target).__name__}.update: entry {position} is {type(entry).__name__}, needs a pair of name and value"
+            )
+        if len(pair := tuple(entry)) != 2:
+            raise ValueError(
+                f"{type(target).__name__}.update: entry {position} has length {len(pair)}, needs a pair of name and value"
+            )
         target[pair[0]] = pair[1]

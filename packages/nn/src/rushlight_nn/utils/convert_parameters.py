@@ -28,14 +28,14 @@ def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
 
     Raises:
         TypeError: `vec` is no tensor.
-        ValueError: it does not have as many elements as the parameters together; nothing has been copied.
+        RuntimeError: it does not have as many elements as the parameters together; nothing has been copied.
     """
     if not isinstance(vec, Tensor):
         raise TypeError(f"vector_to_parameters(vec): got {type(vec).__name__}, needs a tensor")
     parameters = list(parameters)
     needed = sum(p.numel() for p in parameters)
     if vec.numel() != needed:
-        raise ValueError(f"vector_to_parameters(vec): got {vec.numel()} elements, needs {needed}")
+        raise RuntimeError(f"vector_to_parameters(vec): got {vec.numel()} elements, needs {needed}")
     flat = vec.reshape(-1)
     start = 0
     with core.no_grad():
