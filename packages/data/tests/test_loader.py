@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import random
 
@@ -529,3 +530,11 @@ def test_length_of_a_stream_that_has_one(drop_last, batches):
     loader = DataLoader(Sized(8), 3, drop_last=drop_last)
     assert len(loader) == len(list(loader)) == batches
     assert len(DataLoader(Sized(8), None)) == 8
+
+
+def test_a_context_that_is_none() -> None:
+    for bad, error in (("spoon", ValueError), (3, TypeError), (object(), TypeError)):
+        with pytest.raises(error, match="multiprocessing_context"):
+            DataLoader([1, 2], num_workers=1, multiprocessing_context=bad)
+    for good in ("fork", multiprocessing.get_context("spawn"), multiprocessing):
+        DataLoader([1, 2], num_workers=1, multiprocessing_context=good)

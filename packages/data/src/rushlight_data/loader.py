@@ -302,8 +302,26 @@ def _check_workers(
         ):
             if given:
                 raise ValueError(f"DataLoader({name}): has a meaning only with workers, and num_workers is 0")
+    if context is not None:
+        _check_context(context)
     if prefetch_factor is not None and prefetch_factor <= 0:
         raise ValueError(f"DataLoader(prefetch_factor): must be positive, is {prefetch_factor}")
+
+
+def _check_context(context: Any) -> None:
+    if isinstance(context, str):
+        from multiprocessing import get_all_start_methods  # 10 ms, only where workers are used
+
+        methods = get_all_start_methods()
+        if context not in methods:
+            raise ValueError(
+                f"DataLoader(multiprocessing_context): must be one of {', '.join(methods)}, is {context!r}"
+            )
+    elif not callable(getattr(context, "Process", None)):
+        raise TypeError(
+            "DataLoader(multiprocessing_context): must be the name of a start method or a context, is "
+            f"{type(context).__name__}"
+        )
 
 
 def _check_streams(streams: object) -> None:
