@@ -267,6 +267,7 @@ void Pass::run_pre_hooks(Node* node, Node::Hooks* hooks, std::span<Tensor> grads
     }
     if (!hooks) return;
     for (auto& [index, hook] : copy_of(hooks->tensor_hooks)) hook->call(grads.subspan(index, 1), {});
+    for (auto& [index, hook] : copy_of(hooks->retained)) hook->call(grads.subspan(index, 1), {});
     for (auto& hook : copy_of(hooks->pre)) hook->call(grads, {});
 }
 

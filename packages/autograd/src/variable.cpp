@@ -5,6 +5,7 @@
 #include "growth.h"
 #include "history.h"
 #include "record.h"
+#include "retained.h"
 #include "rushlight/mutex.h"
 #include "view_node.h"
 
@@ -34,7 +35,7 @@ uint32_t generation_of(const TensorImpl* root) {
 void destroy_meta(void* m) {
     // The tensor dies: its accumulator, which owns it, has died before.
     auto* meta = static_cast<Meta*>(m);
-    if (meta->retained) *meta->retained = nullptr;
+    if (meta->retained) meta->retained->forget();
     delete meta;
 }
 int traverse_meta(void* m, int (*visit)(void*, void*), void* argument) {
@@ -113,6 +114,7 @@ bool is_stale(const TensorImpl* view) {
         m.grad_fn.swap(node);
         m.index = 0;
         m.generation = generation_of(root.impl());
+        move_retained(m, node.get());
     }
     return {m.grad_fn, m.index};
 }
@@ -143,10 +145,21 @@ inline Edge history_of(const Tensor& t) {
 
 }  // namespace
 
+namespace {
+void replace_node(Meta& m, Ref<Node> node, uint32_t index) {
+    m.grad_fn.swap(node);
+    m.index = index;
+    move_retained(m, node.get());
+}
+}  // namespace
+
 void forget_history(const Tensor& t) {
     Ref<Node> former;  // which ends outside of the lock
     std::lock_guard lock(view_mutex());
-    if (Meta* m = meta_or_null(t.impl())) m->grad_fn.swap(former);
+    if (Meta* m = meta_or_null(t.impl())) {
+        m->grad_fn.swap(former);
+        move_retained(*m, former.get());
+    }
 }
 
 void rebase_geometry(const Tensor& t, const Ref<Node>& node, uint32_t index) {
@@ -178,8 +191,7 @@ void set_history(const Tensor& result, const Ref<Node>& node, uint32_t index) {
         m = new Meta();
         impl->set_meta(m);
     }
-    m->grad_fn = node;
-    m->index = index;
+    replace_node(*m, node, index);
     impl->set(Flag::NonLeaf);
     impl->set_stage(Stage::Autograd, true);
     if (impl->is_view()) {
@@ -216,8 +228,7 @@ void rebase_history(const Tensor& t, const Ref<Node>& node, uint32_t index) {
              node->name().c_str());
     if (!impl->is_view()) {
         Meta& m = meta(impl);
-        m.grad_fn = node;
-        m.index = index;
+        replace_node(m, node, index);
         ++m.generation;
         impl->set(Flag::NonLeaf);
         impl->set_stage(Stage::Autograd, true);
@@ -226,8 +237,7 @@ void rebase_history(const Tensor& t, const Ref<Node>& node, uint32_t index) {
     Tensor root = Tensor::share(impl->root());
     auto write = Ref<Node>::adopt(new WriteThroughView(root, t, node, index));
     Meta& r = meta(root.impl());
-    r.grad_fn = std::move(write);
-    r.index = 0;
+    replace_node(r, std::move(write), 0);
     ++r.generation;
     root.impl()->set(Flag::NonLeaf);
     root.impl()->set_stage(Stage::Autograd, true);

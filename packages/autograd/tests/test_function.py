@@ -307,6 +307,38 @@ def test_retain_grad() -> None:
     assert y.grad.tolist() == [3.0, 3.0]
 
 
+def test_a_retained_gradient_is_kept_between_the_hooks_of_the_tensor_and_of_the_node() -> None:
+    x = leaf(2)
+    y = x * 2
+    y.grad_fn.register_prehook(lambda grads: (grads[0] * 7,))
+    y.retain_grad()
+    y.register_hook(lambda g: g * 5)
+    (y * 3).backward(ones(x))
+    assert y.grad.tolist() == [15.0, 15.0]
+    assert x.grad.tolist() == [210.0, 210.0]
+
+
+def test_a_retained_gradient_of_a_view_in_a_new_geometry() -> None:
+    x = core.ones(2, 3).requires_grad_()
+    y = (x * 2)[:1]
+    y.retain_grad()
+    y.t_()
+    (y * 3).backward(ones(y))
+    assert y.grad.tolist() == [[3.0]] * 3
+
+
+def test_what_keeps_a_gradient_does_not_keep_the_tensor() -> None:
+    x = leaf(2)
+    y = x * 2
+    y.retain_grad()
+    z = y * 3
+    alive = weakref.ref(y)
+    del y
+    assert alive() is None
+    z.backward(ones(x))
+    assert x.grad.tolist() == [6.0, 6.0]
+
+
 def test_a_wrong_hook_result() -> None:
     x = leaf(2)
     x.register_hook(lambda g: 3)

@@ -3,8 +3,6 @@
 
 #include "rushlight/autograd/engine.h"
 #include "rushlight/autograd/transform.h"
-#include "rushlight/ops/add.h"
-#include "rushlight/ops/clone.h"
 
 namespace rushlight::autograd::python {
 namespace {
@@ -134,33 +132,11 @@ PyObject* method_register_post_accumulate_grad_hook(PyObject* self, PyObject* ar
     RL_CATCH
 }
 
-// Adds up the gradients of a tensor that is no leaf; the tensor may die before the graph does.
-class RetainGrad final : public Hook {
-  public:
-    explicit RetainGrad(std::shared_ptr<TensorImpl*> slot) : slot_(std::move(slot)) {}
-    void call(std::span<Tensor> gradients, std::span<const Tensor>) override {
-        if (!*slot_ || !gradients[0].defined()) return;
-        Tensor before = Tensor::share((*slot_)->grad());
-        Tensor sum = before.defined() ? ops::add(before, gradients[0]) : ops::clone(gradients[0]);
-        (*slot_)->set_grad(Ref<TensorImpl>::share(sum.impl()));
-    }
-
-  private:
-    std::shared_ptr<TensorImpl*> slot_;
-};
-
 PyObject* method_retain_grad(PyObject* self, PyObject*) {
     RL_TRY
     PyObject* answer = nullptr;
     if (answered("retain_grad", nullptr, self, nullptr, nullptr, answer)) return answer;
-    Tensor t = self_of(self);
-    RL_CHECK(t.requires_grad(), throw_runtime, "retain_grad(): this tensor does not require grad");
-    Ref<Node> node = grad_fn(t);
-    Meta& m = meta(t.impl());
-    if (!node || m.retained) Py_RETURN_NONE;
-    m.retained = std::make_shared<TensorImpl*>(t.impl());
-    add_hook(node->hooks().tensor_hooks,
-             std::pair<uint32_t, std::shared_ptr<Hook>>(m.index, std::make_shared<RetainGrad>(m.retained)));
+    autograd::retain_grad(self_of(self));
     Py_RETURN_NONE;
     RL_CATCH
 }
@@ -243,7 +219,7 @@ PyMethodDef methods[] = {
      METH_VARARGS | METH_KEYWORDS,
      "register_post_accumulate_grad_hook(hook)\n\nhook(tensor) is called when a gradient has been added to `grad`."},
     {"retain_grad", method_retain_grad, METH_NOARGS,
-     "Keeps the gradient of a tensor that is no leaf in `grad`."},
+     "Keeps the gradient of a tensor that is no leaf in `grad`, as all hooks of the tensor have left it."},
     {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef properties[] = {
     {"grad_fn", get_grad_fn, nullptr, "The node that computed this tensor, or None.", nullptr},

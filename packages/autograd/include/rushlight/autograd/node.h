@@ -83,8 +83,8 @@ class RL_API Node : public RefCounted {
 
     /// The lists are read and changed under hooks_mutex(); a pass calls those hooks that it found there.
     struct Hooks {
-        std::vector<std::pair<uint32_t, std::shared_ptr<Hook>>>
-            tensor_hooks;  // on the gradient of one result
+        // On the gradient of one result: those of register_hook(), then those of retain_grad(); `pre` comes after both.
+        std::vector<std::pair<uint32_t, std::shared_ptr<Hook>>> tensor_hooks, retained;
         std::vector<std::shared_ptr<Hook>> pre, post;
         std::string calls;  // that led to the operator: anomaly mode
         std::shared_ptr<void> metadata;  // of the bindings

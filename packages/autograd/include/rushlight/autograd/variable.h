@@ -7,6 +7,8 @@
 
 namespace rushlight::autograd {
 
+class RetainGrad;
+
 /// The per-tensor state (TensorImpl::meta).
 struct Meta {
     Ref<Node> grad_fn;  // null for leaves
@@ -20,8 +22,7 @@ struct Meta {
     Batched batched;  // of a batched tensor: Note [Batched tensors]
     std::vector<std::shared_ptr<Hook>> hooks;  // on the gradient, before it is accumulated or handed on
     std::vector<std::shared_ptr<Hook>> post_accumulate;
-    std::shared_ptr<TensorImpl*>
-        retained;  // retain_grad(): the hook's way to this tensor, null once it is dead
+    std::shared_ptr<RetainGrad> retained;  // of retain_grad(): Note [Retained gradients]
 };
 
 inline Meta* meta_or_null(const TensorImpl* impl) { return static_cast<Meta*>(impl->meta()); }
@@ -40,6 +41,9 @@ RL_API void set_history(const Tensor& result, const Ref<Node>& node, uint32_t in
 RL_API void rebase_history(const Tensor& t, const Ref<Node>& node, uint32_t index = 0);
 /// Raises where an in-place operator on `t` cannot be recorded: leaves that require grad, detached views.
 RL_API void check_inplace(const char* op, const Tensor& t);
+
+/// Keeps the gradient of a tensor that is no leaf in its `grad`. Raises where it requires none; does nothing for a leaf.
+RL_API void retain_grad(const Tensor& t);
 
 inline bool needs_grad(const Tensor& t) { return t.defined() && t.requires_grad(); }
 inline bool needs_grad(const TensorOrScalar& t) { return t.is_tensor() && t.tensor().requires_grad(); }

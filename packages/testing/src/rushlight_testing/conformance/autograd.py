@@ -226,6 +226,43 @@ class AutogradContract(Contract):
         (y * 3).backward(ones(x))
         assert gradient(y).tolist() == [3.0] * 3
 
+    def test_retained_gradients_are_what_all_hooks_have_left(self) -> None:
+        x = leaf(3)
+        y = x * 2
+        y.register_hook(lambda g: g * 5)
+        y.retain_grad()
+        y.register_hook(lambda g: g * 7)
+        (y * 3).backward(ones(x))
+        assert gradient(y).tolist() == [105.0] * 3
+        assert gradient(x).tolist() == [210.0] * 3
+
+    def test_retained_gradients_belong_to_the_tensor_and_hooks_to_its_value(self) -> None:
+        x = leaf(3)
+        y = x * 2
+        y.retain_grad()
+        y.register_hook(lambda g: g * 5)
+        y.mul_(7)
+        assert y.retains_grad
+        (y * 3).backward(ones(x))
+        assert gradient(y).tolist() == [3.0] * 3
+        assert gradient(x).tolist() == [210.0] * 3
+
+    def test_retained_gradients_of_views_and_roots_that_are_written(self) -> None:
+        x = leaf(3)
+        root = x * 2
+        view = root.select(0, 0)
+        view.retain_grad()
+        root.mul_(5)
+        (view * 3).backward()
+        assert gradient(view).item() == 3.0
+        assert gradient(x).tolist() == [30.0, 0.0, 0.0]
+
+        root = x * 2
+        root.retain_grad()
+        root.select(0, 0).mul_(5)
+        (root * 3).backward(ones(x))
+        assert gradient(root).tolist() == [3.0] * 3
+
     def test_hooks_after_accumulation(self) -> None:
         x = leaf(3)
         seen: list[list[float]] = []

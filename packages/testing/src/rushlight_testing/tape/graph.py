@@ -13,6 +13,7 @@ from rushlight_core.seams.stages import get_state, set_computed, set_state
 
 Gradients = list["Tensor | None"]
 Hooks = dict[int, Callable[[Tensor], Any]]  # in the order in which they were registered
+Keep = Callable[[Tensor], None]
 _sequence = itertools.count(1)
 
 
@@ -28,13 +29,23 @@ class Edge:
 class Node:
     """Turns gradients of results into gradients of arguments."""
 
-    __slots__ = ("__weakref__", "edges", "num_results", "released", "sequence", "tensor_hooks", "title")
+    __slots__ = (
+        "__weakref__",
+        "edges",
+        "num_results",
+        "released",
+        "retained",
+        "sequence",
+        "tensor_hooks",
+        "title",
+    )
 
     def __init__(self, title: str, edges: Sequence[Edge | None], num_results: int = 1) -> None:
         self.title, self.edges, self.num_results = title, list(edges), num_results
         self.sequence = next(_sequence)  # edges are made first: what is consumed is older than its consumer
         self.released = False
         self.tensor_hooks: dict[int, Hooks] = {}  # by the number of the result
+        self.retained: list[tuple[int, Keep]] = []  # of retain_grad(): called after all of those
 
     def name(self) -> str:
         return self.title
@@ -57,14 +68,14 @@ class State:
     """What hangs on a tensor. `generation`: of a root, how often its history was replaced; of a view, that of its root
     when its own history was made."""
 
-    __slots__ = ("accumulator", "generation", "hooks", "index", "node", "post_accumulate", "retains")
+    __slots__ = ("accumulator", "generation", "hooks", "index", "node", "post_accumulate", "retained")
 
     def __init__(self, node: Node | None = None, index: int = 0, generation: int = 0) -> None:
         self.node, self.index, self.generation = node, index, generation
         self.accumulator: weakref.ref[Accumulate] | None = None
         self.hooks: Hooks = {}  # of a leaf, as the next
         self.post_accumulate: Hooks = {}
-        self.retains = False
+        self.retained: Keep | None = None
 
 
 def state_of(t: Tensor) -> State:
@@ -238,7 +249,7 @@ def history_of(t: Tensor) -> State | None:
     if root is not None and root.requires_grad:
         state, generation = state_of(t), state_of(root).generation
         if state.node is None or state.generation != generation:
-            set_computed(t, State(ViewOfRoot(root, t), 0, generation))
+            _replace_history(t, ViewOfRoot(root, t), 0, generation)
     state = get_state(t)
     return state if state is not None and state.node is not None else None
 
@@ -282,8 +293,25 @@ def rebase_history(t: Tensor, node: Node, index: int = 0) -> None:
     """`t` was overwritten by the operator behind `node`."""
     root = t._base
     if root is None:
-        set_computed(t, State(node, index, state_of(t).generation + 1))
+        _replace_history(t, node, index, state_of(t).generation + 1)
     else:
         write = WriteThroughView(root, t, node, index)
-        set_computed(root, State(write, 0, state_of(root).generation + 1))
+        _replace_history(root, write, 0, state_of(root).generation + 1)
         state_of(t)
+
+
+def _replace_history(t: Tensor, node: Node, index: int, generation: int) -> None:
+    """What keeps the tensor's gradient goes with it to the new node; its hooks stay where they were registered."""
+    former, state = state_of(t), State(node, index, generation)
+    if former.retained is not None:
+        if former.node is not None:
+            former.node.retained.remove((former.index, former.retained))
+        retain(state, former.retained)
+    set_computed(t, state)
+
+
+def retain(state: State, keep: Keep) -> None:
+    """Calls `keep` with the gradient of a computed tensor when all of its hooks have run."""
+    assert state.node is not None
+    state.retained = keep
+    state.node.retained.append((state.index, keep))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
+import weakref
 from collections.abc import Callable
 from typing import Any
 
 from rushlight_core import Tensor
-from rushlight_testing.tape.graph import Gradients, Hooks, Node, history_of, state_of
+from rushlight_testing.tape.graph import Gradients, Hooks, Node, history_of, retain, state_of
 
 _number = itertools.count()
 
@@ -52,17 +54,19 @@ def retain_grad(self: Tensor) -> None:
     """Keeps the gradient of a tensor that is no leaf in its `grad`."""
     if not self.requires_grad:
         raise RuntimeError("retain_grad(): the tensor does not require grad, so no gradient will come")
-    if not self.is_leaf and not state_of(self).retains:
-        state_of(self).retains = True
-        register_hook(self, lambda grad: _keep(self, grad))
+    history = history_of(self)
+    if history is not None and history.retained is None:
+        retain(history, functools.partial(_keep, weakref.ref(self)))
 
 
 def retains_grad(self: Tensor) -> bool:
-    return not self.is_leaf and state_of(self).retains
+    return not self.is_leaf and state_of(self).retained is not None
 
 
-def _keep(tensor: Tensor, grad: Tensor) -> None:
-    tensor.grad = grad if tensor.grad is None else tensor.grad + grad
+def _keep(tensor: weakref.ref[Tensor], grad: Tensor) -> None:
+    alive = tensor()
+    if alive is not None:
+        alive.grad = grad.clone() if alive.grad is None else alive.grad + grad
 
 
 def _hooks_of(t: Tensor) -> Hooks:
@@ -80,3 +84,7 @@ def run_hooks(node: Node, grads: Gradients) -> None:
             grad = grads[index]
             if grad is not None and (replaced := hook(grad)) is not None:
                 grads[index] = replaced
+    for index, keep in list(node.retained):
+        grad = grads[index]
+        if grad is not None:
+            keep(grad)
