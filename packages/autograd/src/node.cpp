@@ -62,7 +62,9 @@ void Node::resize_edges(uint32_t n) {
 }
 
 struct NodeAccess {
-    static void end(Node* node) { delete node; }
+    static void end(Node* node) {
+        if (!node->lives_on()) delete node;
+    }
 };
 
 // Note [Release of deep graphs]

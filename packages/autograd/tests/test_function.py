@@ -9,8 +9,9 @@ import pytest
 from autograd_samples import leaf, ones
 
 import rushlight_core as core
-from rushlight_autograd import Function, grad, gradcheck, gradgradcheck
+from rushlight_autograd import Function, backward, grad, gradcheck, gradgradcheck
 from rushlight_autograd.function import once_differentiable
+from rushlight_autograd.graph import GradientEdge
 
 
 class Square(Function):
@@ -337,6 +338,47 @@ def test_what_keeps_a_gradient_does_not_keep_the_tensor() -> None:
     assert alive() is None
     z.backward(ones(x))
     assert x.grad.tolist() == [6.0, 6.0]
+
+
+def test_grad_fn_of_a_result_that_is_gone() -> None:
+    x = leaf(2)
+    context = Square.apply(x).grad_fn
+    assert context.name() == "SquareBackward"
+    assert context.next_functions[0][0].variable is x
+    (saved,) = context.saved_tensors
+    assert saved is x
+    assert context.needs_input_grad == (True,)
+    context.register_hook(lambda inputs, outputs: None).remove()
+
+
+def test_a_context_that_is_held_keeps_its_graph_and_no_longer() -> None:
+    gone: list[str] = []
+    x = leaf(2)
+    y = x * 2
+    y.grad_fn.metadata["end"] = weakref.finalize(holder := _Holder(), gone.append, "graph")
+    y.grad_fn.metadata["holder"] = holder
+    del holder
+    context = Square.apply(y).grad_fn
+    del y
+    gc.collect()
+    assert gone == []
+    gc.disable()
+    try:
+        del context
+        assert gone == ["graph"]
+    finally:
+        gc.enable()
+
+
+class _Holder:
+    pass
+
+
+def test_a_pass_from_a_context_alone() -> None:
+    x = leaf(2)
+    edge = GradientEdge(Square.apply(x).grad_fn, 0)
+    backward([edge], [ones(x)])
+    assert x.grad.tolist() == [2 * v for v in x.tolist()]
 
 
 def test_a_wrong_hook_result() -> None:

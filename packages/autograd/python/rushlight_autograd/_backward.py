@@ -145,7 +145,7 @@ def grad(
     keep = create_graph if retain_graph is None else retain_graph
     wanted = _places(inputs, "grad", "inputs")
     if not wanted:
-        raise ValueError("grad(): inputs must not be empty")
+        raise RuntimeError("grad(): inputs must not be empty")
     roots = _places(outputs, "grad", "outputs")
     if overriding := _overriding(*roots, *wanted):
         return overrides.handle_torch_function(

@@ -1,7 +1,11 @@
 // autograd.Function: operators with a derivative written in Python.
 //
-// An instance of a Function subclass is the context (`ctx`) of one call. The node of the call owns it; it knows the node
-// only while that lives. It is also what `grad_fn` shows.
+// An instance of a Function subclass is the context (`ctx`) of one call. It is also what `grad_fn` shows.
+//
+// Note [Context and node]
+// The node of a call owns its context, and the context knows the node. When the graph lets go of the node while somebody
+// holds the context, it is the other way round from then on: the context owns the node, so that what grad_fn has shown stays
+// whole. Neither ever owns the other at the same time, for reference counts alone would not free such a pair.
 #include "python.h"
 
 #include <structmember.h>
@@ -20,6 +24,7 @@ class FunctionNode;
 
 struct PyContext {
     PyObject_HEAD FunctionNode* node;  // null before the call is recorded and after the node is gone
+    Ref<Node> owned;  // that node, once the graph has let go of it
     PyObject* dict;
     PyObject* to_save;  // what save_for_backward was given, until it is known which are results
     PyObject* for_forward;  // what save_for_forward was given, until jvp has run
@@ -47,21 +52,37 @@ class FunctionNode final : public Node {
         context_of(context)->node = this;
     }
     ~FunctionNode() override {
-        if (!Py_IsInitialized()) return;
+        if (!context_ || !Py_IsInitialized()) return;
         WithGil gil;
         context_of(context_)->node = nullptr;
-        Py_DECREF(context_);
+        if (owns_context_) Py_DECREF(context_);
     }
+    bool lives_on() override {
+        if (!owns_context_ || !Py_IsInitialized()) return false;
+        WithGil gil;
+        if (Py_REFCNT(context_) == 1) return false;
+        context_of(context_)->owned = Ref<Node>::share(this);
+        owns_context_ = false;
+        Py_DECREF(context_);
+        return true;
+    }
+    /// The context, which owned the node, is gone.
+    void forget_context() { context_ = nullptr; }
+
     std::string name() const override { return name_text_; }
     void* python_object() const override { return context_; }
-    int traverse(int (*visit)(void*, void*), void* argument) override { return visit(context_, argument); }
+    int traverse(int (*visit)(void*, void*), void* argument) override {
+        return owns_context_ ? visit(context_, argument) : 0;
+    }
     void saved(const SavedVisitor& visit) const override {
+        if (!context_) return;
         size_t i = 0;
         for (const SavedTensor& one : context_of(context_)->saved)
             show(visit, "tensors[" + std::to_string(i++) + "]", one);
     }
     void release_saved() override {
         Node::release_saved();
+        if (!context_) return;
         WithGil gil;
         context_of(context_)->saved.clear();
         context_of(context_)->released = true;
@@ -70,6 +91,7 @@ class FunctionNode final : public Node {
     void apply(std::span<Tensor> grads, std::span<Tensor> out) override {
         check_not_released();
         WithGil gil;
+        RL_CHECK(context_, throw_runtime, "%s: the context of this call is gone", name().c_str());
         Object arguments(check(PyTuple_New(static_cast<Py_ssize_t>(grads.size()) + 1)));
         PyTuple_SET_ITEM(arguments.get(), 0, Py_NewRef(context_));
         for (size_t i = 0; i < grads.size(); ++i) {
@@ -151,6 +173,7 @@ class FunctionNode final : public Node {
     }
 
     PyObject* context_;
+    bool owns_context_ = true;
     std::vector<int> edge_of_argument_;  // -1: no tensor
     std::string name_text_;
 };
@@ -161,6 +184,7 @@ PyObject* context_new(PyTypeObject* type, PyObject*, PyObject*) {
     PyObject* self = type->tp_alloc(type, 0);
     if (!self) return nullptr;
     new (&context_of(self)->saved) std::vector<SavedTensor>();
+    new (&context_of(self)->owned) Ref<Node>();
     context_of(self)->materialize_grads = true;
     return self;
 }
@@ -188,8 +212,14 @@ int context_clear(PyObject* self) {
 }
 void context_dealloc(PyObject* self) {
     PyObject_GC_UnTrack(self);
+    PyContext* c = context_of(self);
+    if (c->owned) {
+        c->node->forget_context();
+        c->owned = nullptr;
+    }
     context_clear(self);
-    context_of(self)->saved.~vector();
+    c->saved.~vector();
+    c->owned.~Ref();
     PyTypeObject* type = Py_TYPE(self);
     type->tp_free(self);
     Py_DECREF(type);

@@ -60,6 +60,8 @@ class RL_API Node : public RefCounted {
     virtual void saved(const SavedVisitor& visit) const {}
     /// Python's object for this node (a Function's context), or null.
     virtual void* python_object() const { return nullptr; }
+    /// Called when the last reference is gone: true where somebody else has taken one, so that the node lives on.
+    virtual bool lives_on() { return false; }
     /// For Python's collector.
     virtual int traverse(int (*visit)(void*, void*), void* argument) { return 0; }
 
