@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from .argument_types import TYPES
@@ -21,38 +22,55 @@ _DIMENSIONS = {
 }
 
 
-def load_batching(folder: Path, ops: list[Op]) -> dict[str, str]:
-    """Operator to rule, for every operator."""
-    rules: dict[str, str] = {}
+# What the rule `dims` makes of an example without dimensions; struct Row of src/batch/call.h.
+SCALARS = ("element", "refused", "by_index", "counted", "windows")
+
+
+@dataclass(frozen=True)
+class Batching:
+    """How an operator is batched."""
+
+    rule: str
+    scalars: str = SCALARS[0]
+
+
+def load_batching(folder: Path, ops: list[Op]) -> dict[str, Batching]:
+    """How every operator is batched, by its name."""
+    rules: dict[str, Batching] = {}
     known = {op.name for op in ops}
     for path, entry in load_entries(folder):
         where = f"{path}:{entry.pop('__line__')}"
-        if set(entry) != {"rule", "ops"} or not isinstance(entry["ops"], list):
+        if set(entry) - {"scalars"} != {"rule", "ops"} or not isinstance(entry["ops"], list):
             raise EntryError(f"{where}: an entry has `rule` and a list `ops`, this one {sorted(entry)}")
+        scalars = entry.get("scalars", SCALARS[0])
+        if scalars not in SCALARS or ("scalars" in entry and entry["rule"] != "dims"):
+            raise EntryError(f"{where}: `scalars` is a key of the rule dims, one of {', '.join(SCALARS)}")
         for name in entry["ops"]:
             if name not in known:
                 raise EntryError(f"{where}: core has no operator {name!r}")
             if name in rules:
-                raise EntryError(f"{where}: {name} has the rule {rules[name]!r} already")
-            rules[name] = str(entry["rule"])
-    return {op.name: rules.get(op.name, _BY_KIND.get(op.kind, _SLOW)) for op in ops}
+                raise EntryError(f"{where}: {name} has the rule {rules[name].rule!r} already")
+            rules[name] = Batching(str(entry["rule"]), scalars)
+    return {op.name: rules.get(op.name, Batching(_BY_KIND.get(op.kind, _SLOW))) for op in ops}
 
 
-def emit_batching(rules: dict[str, str], ops: list[Op]) -> dict[str, str]:
+def emit_batching(rules: dict[str, Batching], ops: list[Op]) -> dict[str, str]:
     """File name to text: lib/batching.cpp, a row for every form."""
     lines = [f"// {GENERATED.replace('ops/', 'batching/*.yaml, ops/')}"]
     lines += ['#include "batch/call.h"', '#include "batch/rules.h"', ""]
     lines += ["namespace rushlight::autograd::batching {", "", "const Row rows[] = {"]
     for op in ops:
-        rule = rules[op.name]
+        rule, scalars = rules[op.name].rule, rules[op.name].scalars.title().replace("_", "")
         random = "true" if op.random or rule.startswith("random_") else "false"
         for form in op.forms():
             if form.kind == "Aux":
                 continue
             kinds = "".join(_kind(op, form, a) for a in form.schema.arguments)
-            lines.append(f'    {{"{form.name}", {form.hash:#x}ULL, rules::{rule}, "{kinds}", {random}}},')
+            lines.append(
+                f'    {{"{form.name}", {form.hash:#x}ULL, rules::{rule}, "{kinds}", {random}, Scalars::{scalars}}},'
+            )
     lines += [
-        "    {nullptr, 0, nullptr, nullptr, false}};",
+        "    {nullptr, 0, nullptr, nullptr, false, Scalars::Element}};",
         "",
         "}  // namespace rushlight::autograd::batching",
         "",

@@ -9,6 +9,15 @@ namespace rushlight::autograd::batching {
 class Call;
 using Rule = void (*)(Call&);
 
+/// What the rule `dims` makes of an example without dimensions.
+enum class Scalars : uint8_t {
+    Element,  // one of one element: so is the result, if it is one
+    Refused,  // an IndexError
+    ByIndex,  // the same, but the index (the third argument) says what shape the result has
+    Counted,  // one of one element, which also counts where none is asked for (the second argument is 0)
+    Windows,  // one of one element, whose windows are the result
+};
+
 /// What the generator says of an operator.
 struct Row {
     const char* name;
@@ -19,6 +28,7 @@ struct Row {
     // input, k keepdim, . anything else
     const char* arguments;
     bool random;
+    Scalars scalars;
 };
 
 /// Generated: ends with a null name.

@@ -93,19 +93,16 @@ namespace rules {
 void dims(Call& c) {
     const int64_t rank = rank_of_dims(c);
     const char* kinds = c.row.arguments;
-    const std::string_view name = c.op.name;
-    RL_CHECK(rank > 0 || !(name == "select" || name == "slice" || name == "narrow" ||
-                           name.starts_with("split") || name == "chunk" || name == "unbind"),
-             throw_index, "%s(): a 0-d tensor has no dimension", c.op.name);
+    const Scalars scalars = c.row.scalars;
+    RL_CHECK(rank > 0 || scalars != Scalars::Refused, throw_index, "%s(): a 0-d tensor has no dimension",
+             c.op.name);
     for (size_t i = 0; i < c.stack.size(); ++i)
         if (kinds[i] == 'd' && c.stack[i].is_none()) return flattened(c, i);
     // Dimension 0 of a tensor without dimensions is one of size 1.
     const bool scalar = rank == 0 && !std::strchr(kinds, 'n');
-    const bool by_index = name.starts_with("gather") || name.find("scatter_") < 2;
-    const bool scalar_result = scalar && (!by_index || c.rank(2) == 0);
-    const bool scalar_index = name == "gather" && c.rank(2) == 0;
-    // topk gives the element of a tensor without dimensions for k = 0, too.
-    if (scalar && name == "topk" && c.integer(1) == 0) c.stack[1] = int64_t{1};
+    const bool by_index = scalars == Scalars::ByIndex;
+    const bool scalar_result = by_index ? c.rank(2) == 0 : scalar;
+    if (scalar && scalars == Scalars::Counted && c.integer(1) == 0) c.stack[1] = int64_t{1};
     c.together();
     for (size_t i = 0; i < c.stack.size(); ++i) {
         Value& v = c.stack[i];
@@ -131,12 +128,11 @@ void dims(Call& c) {
         }
     }
     c.run();
-    if ((scalar_result || scalar_index) && c.op.form != Form::InPlace)
+    if (scalar_result && c.op.form != Form::InPlace)
         for (Value& v : c.stack)
             if (auto* t = v.as<Tensor>(); t && t->dim() == 2 && t->sizes()[1] == 1)
                 v = ops::squeeze(*t, kInts<1>);
-    if (scalar && name == "unfold")  // its windows are those of one element
-        c.stack[0] = ops::squeeze(c.get<Tensor>(0), kInts<1>);
+    if (scalar && scalars == Scalars::Windows) c.stack[0] = ops::squeeze(c.get<Tensor>(0), kInts<1>);
     c.wrap();
 }
 

@@ -16,6 +16,7 @@ pytest.importorskip("yaml")
 import yaml
 
 from rushlight_core.codegen import loader
+from rushlight_core.codegen.batching import load_batching
 from rushlight_core.codegen.derivatives import load_derivatives
 from rushlight_core.codegen.emit_docs import emit_docs
 from rushlight_core.codegen.emit_stubs import emit_stubs
@@ -227,3 +228,30 @@ def test_names_that_are_one_in_cpp_are_refused(tmp_path: Path) -> None:
         EntryError, match=r"gather_all and gather.all of .*wrong.yaml:1 are both op_gather_all in C\+\+"
     ):
         load_ops(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("- {rule: dims, ops: [no_such]}", "core has no operator 'no_such'"),
+        ("- {rule: dims, ops: [topk]}\n- {rule: front, ops: [topk]}", "topk has the rule 'dims' already"),
+        (
+            "- {rule: dims, scalars: sometimes, ops: [topk]}",
+            "`scalars` is a key of the rule dims, one of element, refused",
+        ),
+        ("- {rule: front, scalars: refused, ops: [topk]}", "`scalars` is a key of the rule dims"),
+        ("- {rule: dims, scalar: refused, ops: [topk]}", "an entry has `rule` and a list `ops`"),
+    ],
+)
+def test_a_batching_entry_that_is_wrong(ops: list[Op], tmp_path: Path, text: str, says: str) -> None:
+    (tmp_path / "wrong.yaml").write_text(text)
+    with pytest.raises(EntryError, match=says):
+        load_batching(tmp_path, ops)
+
+
+def test_how_an_operator_is_batched(ops: list[Op], tmp_path: Path) -> None:
+    (tmp_path / "rules.yaml").write_text("- {rule: dims, scalars: counted, ops: [topk]}")
+    found = load_batching(tmp_path, ops)
+    assert (found["topk"].rule, found["topk"].scalars) == ("dims", "counted")
+    assert (found["sum"].rule, found["exp"].rule) == ("dims", "pointwise")
+    assert found["exp"].scalars == "element"
