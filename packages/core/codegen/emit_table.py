@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from .emit_bodies import BODIES, body_header, body_schema
 from .expects import checks_of
 from .model import Form, Op
@@ -109,12 +107,29 @@ def _form(op: Op, kind: str) -> Form | None:
     return next((f for f in op.forms() if f.kind == kind), None)
 
 
-def _result_call(op: Op) -> str:
-    """The functional base with the arguments of an out= form: what makes a tensor makes it of the dtype of `out`."""
-    names = [cpp_name(a.name) for a in op.schema.arguments]
-    if {"dtype", "device", "requires_grad"} <= set(names):
-        names[names.index("dtype")] = "dtype ? dtype : std::optional(out.dtype())"
-    return f"{_base(op.forms()[0])}({', '.join(names)})"
+def _out_body(op: Op, copy: str) -> list[str]:
+    """The out= form of an operator that makes its result first. What a `dtype` says must be true of `out`; what makes
+    tensors makes those of the dtype and the device of `out`."""
+    name, natural = f'"{op.base.lstrip("_")}"', _base(op.forms()[0])
+    given = {a.name: cpp_name(a.name) for a in op.schema.arguments}
+    outs = ", ".join(cpp_name(r.name or "out") for r in op.schema.returns)
+    if {"dtype", "device", "requires_grad"} <= set(given):
+        made = given | {"dtype": "out.dtype()", "device": "out.device()", "requires_grad": "false"}
+        return [
+            f"check_options({name}, dtype, device, requires_grad, out);",
+            f"{copy}_out({name}, {natural}({', '.join(made.values())}), out);",
+            "if (requires_grad) out.set_requires_grad(true);",
+            "return out;",
+        ]
+    call = f"{natural}({', '.join(given.values())})"
+    if dtype := next((a for a in op.schema.arguments if a.name == "dtype"), None):
+        asked = "if (dtype) " if dtype.type.optional else ""
+        return [
+            f"const Tensor result = {call};",
+            f"{asked}check_out_dtype({name}, result.dtype(), out);",
+            f"return {copy}_out({name}, result, out);",
+        ]
+    return [f"return {copy}_out({name}, {call}, {outs});"]
 
 
 def _written_forms(op: Op, copy: str) -> list[str]:
@@ -128,8 +143,7 @@ def _written_forms(op: Op, copy: str) -> list[str]:
         made = f"{_base(natural)}({', '.join([given, *others])})"
         lines += _function(form, [f'return {copy}_inplace("{op.base}", {first}, {made});'])
     if form := _form(op, "Out"):
-        outs = ", ".join(cpp_name(r.name or "out") for r in op.schema.returns)
-        lines += _function(form, [f'return {copy}_out("{op.base}", {_result_call(op)}, {outs});'])
+        lines += _function(form, _out_body(op, copy))
     return lines
 
 
@@ -345,16 +359,18 @@ def _custom(op: Op) -> list[str]:
 
 
 def _create(op: Op) -> list[str]:
-    natural = op.forms()[0]
     rule = f"{BODIES[op.kind][0]}::{op.body_name}"
-    given = body_schema(op).cpp_arguments()
-    grows = "requires_grad" if any(a.name == "requires_grad" for a in op.schema.arguments) else "false"
-    lines = _function(natural, [f"return {rule}({given}).make({grows});"])
+    given = {a.name: cpp_name(a.name) for a in body_schema(op).arguments}
+    lines = _function(op.forms()[0], [f"return {rule}({', '.join(given.values())}).make(requires_grad);"])
     if form := _form(op, "Out"):
-        # What is not asked for is as `out` has it; what is asked for must be.
-        for name in ("dtype", "device"):
-            given = re.sub(rf"\b{name}\b", f"{name} ? {name} : std::optional(out.{name}())", given, count=1)
-        lines += _function(form, [f'return {rule}({given}).write_to("{op.base}", out, {grows});'])
+        made = given | {"dtype": "out.dtype()", "device": "out.device()"}
+        body = [
+            f'check_options("{op.base}", dtype, device, requires_grad, out);',
+            f'{rule}({", ".join(made.values())}).write_to("{op.base}", out);',
+            "if (requires_grad) out.set_requires_grad(true);",
+            "return out;",
+        ]
+        lines += _function(form, body)
     return lines
 
 

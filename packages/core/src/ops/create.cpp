@@ -133,18 +133,11 @@ Tensor NewTensor::make(bool requires_grad) const {
     return t;
 }
 
-const Tensor& NewTensor::write_to(const char* op, const Tensor& out, bool requires_grad) const {
-    RL_CHECK(dtype_ == out.dtype(), throw_runtime, "%s(dtype, out): asked for dtype %s, but out has %s", op,
-             name(dtype_), name(out.dtype()));
-    RL_CHECK(resolve(device_) == out.device(), throw_runtime,
-             "%s(device, out): asked for device %s, but out is on %s", op, name(resolve(device_)).c_str(),
-             name(out.device()).c_str());
+void NewTensor::write_to(const char* op, const Tensor& out) const {
     const IntList sizes = like_ ? like_->sizes() : IntList(sizes_, static_cast<size_t>(ndim_));
     prepare_out(op, out, sizes, dtype_);
     begin_write(op, out);
     if (kernel_) run(*kernel_, out, numbers_, count_);
-    if (requires_grad) out.set_requires_grad(true);
-    return out;
 }
 
 }  // namespace rushlight

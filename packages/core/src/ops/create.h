@@ -45,8 +45,8 @@ class NewTensor {
     NewTensor& filled_with(Scalar value);
 
     Tensor make(bool requires_grad) const;
-    /// Writes it over `out`, which gets its shape and must have its dtype and device.
-    const Tensor& write_to(const char* op, const Tensor& out, bool requires_grad) const;
+    /// Writes it over `out`, which has its dtype and device and gets its shape.
+    void write_to(const char* op, const Tensor& out) const;
 
   private:
     void set_sizes(IntList sizes);

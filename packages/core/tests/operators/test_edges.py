@@ -118,6 +118,73 @@ def test_out_says_the_dtype_of_what_makes_tensors(op: Op, wanted: str) -> None:
             assert_same(out, made, f"{op.name}({sample.text}, out={wanted})")
 
 
+# Values of arguments for operators that have laws and no samples.
+MADE_UP: dict[str, Any] = {"int": 3, "int[]": (2,), "float": 1.0, "Scalar": 1, "TensorOrScalar": 1}
+
+
+def _calls(op: Op) -> list[Sample]:
+    """The samples that name no dtype; where there are none, a call with the arguments that must be given."""
+    found = [s for s in all_samples(op) if arguments_of(op, s).get("dtype") is None]
+    required = [a.type.name for a in op.schema.arguments if a.required]
+    # Of several ints each is larger than the one before: randint(low, high).
+    made_up = [MADE_UP[kind] for kind in required] if not found else []
+    made_up = [
+        value + i if kind == "int" else value
+        for i, (kind, value) in enumerate(zip(required, made_up, strict=False))
+    ]
+    return found or [Sample("", tuple(made_up), {})]
+
+
+@pytest.mark.parametrize(
+    "op",
+    ops_with(
+        lambda op: (
+            "out" in op.variants and any(a.name == "dtype" and a.type.optional for a in op.schema.arguments)
+        )
+    ),
+)
+def test_out_has_the_dtype_that_is_named(op: Op) -> None:
+    """Where a call names a dtype, out= must have the dtype that the result has then; what is refused is not written."""
+    done = 0
+    for sample in _calls(op):
+        for dtype in (core.float64, core.complex128):
+            named = Sample(sample.text, sample.args, {**sample.kwargs, "dtype": dtype})
+            try:
+                wanted = call(op, named).dtype
+            except (TypeError, RuntimeError):
+                continue
+            out = core.empty(0, dtype=wanted)
+            assert call(op, named, out=out) is out
+            wrong = core.empty(0, dtype=core.complex64)
+            with pytest.raises(RuntimeError, match=r"\(dtype, out\)"):
+                call(op, named, out=wrong)
+            assert wrong.shape == (0,)
+            done += 1
+    assert done
+
+
+@pytest.mark.parametrize(
+    "op",
+    ops_with(lambda op: "out" in op.variants and "requires_grad" in {a.name for a in op.schema.arguments}),
+)
+def test_what_is_said_of_a_new_tensor_is_said_of_out(op: Op) -> None:
+    """A device must be that of out=, which is made to require grad where the call says so."""
+    for sample in _calls(op):
+        out = core.zeros(1)
+        with pytest.raises(RuntimeError, match=r"\(device, out\)"):
+            call(op, sample, device="meta", out=out)
+        integers = core.zeros(1, dtype=core.int64)
+        with pytest.raises(RuntimeError, match=r"\(requires_grad, out\)"):
+            call(op, sample, requires_grad=True, out=integers)
+        assert (out.shape, out.requires_grad, integers.tolist()) == ((1,), False, [0])
+        out = core.empty(0, dtype=call(op, sample).dtype)
+        if out.is_floating_point() or out.is_complex():
+            call(op, sample, requires_grad=True, out=out)
+            assert (out.requires_grad, out.is_leaf) == (True, True)
+        there = core.empty(0, dtype=out.dtype, device="meta")
+        assert call(op, sample, out=there) is there
+
+
 def test_steps_that_an_integer_dtype_drops() -> None:
     """A step whose integer part is zero is a ValueError; other fractions are dropped."""
     for given in ({"dtype": core.int64}, {"out": core.empty(0, dtype=core.int64)}):
