@@ -185,6 +185,35 @@ def test_what_is_said_of_a_new_tensor_is_said_of_out(op: Op) -> None:
         assert call(op, sample, out=there) is there
 
 
+# A dimension that is named twice is moved twice.
+MAY_NAME_A_DIMENSION_TWICE = {"roll", "tile", "fft_fftshift", "fft_ifftshift"}
+
+
+@pytest.mark.parametrize(
+    "op",
+    ops_with(
+        lambda op: (
+            op.samples
+            and op.name not in MAY_NAME_A_DIMENSION_TWICE
+            and any(
+                a.name in ("dim", "dims") and a.type.name.startswith("int[]") for a in op.schema.arguments
+            )
+        )
+    ),
+)
+def test_a_dimension_is_named_once(op: Op) -> None:
+    """Whatever takes a list of dimensions raises where one stands in it twice, also as a negative number."""
+    name = next(a.name for a in op.schema.arguments if a.name in ("dim", "dims"))
+    for sample in all_samples(op):
+        bound = arguments_of(op, sample)
+        tensor = bound[op.tensors[0].name]
+        if tensor.ndim == 0:
+            continue
+        for twice in ((0, 0), (0, -tensor.ndim)):
+            with pytest.raises((RuntimeError, ValueError)):
+                getattr(core, op.base)(**{**bound, name: twice})
+
+
 def test_steps_that_an_integer_dtype_drops() -> None:
     """A step whose integer part is zero is a ValueError; other fractions are dropped."""
     for given in ({"dtype": core.int64}, {"out": core.empty(0, dtype=core.int64)}):

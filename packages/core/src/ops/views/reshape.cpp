@@ -94,7 +94,12 @@ ViewSpec squeeze(const Tensor& input) {
 ViewSpec squeeze_dim(const Tensor& input, IntList dim) {
     ViewSpec v(input);
     uint64_t named = 0;
-    for (int64_t d : dim) named |= uint64_t{1} << wrap_dim("squeeze", d, input.dim());
+    for (int64_t given : dim) {
+        const int d = wrap_dim("squeeze", given, input.dim());
+        RL_CHECK(!(named >> d & 1), throw_runtime, "squeeze(dim): dimension %d stands twice in %s", d,
+                 to_string(dim).c_str());
+        named |= uint64_t{1} << d;
+    }
     for (int d = v.ndim - 1; d >= 0; --d)
         if ((named >> d & 1) && v.sizes[d] == 1) v.remove(d);
     return v;
