@@ -39,12 +39,14 @@ struct Degree {
 struct Shifted {
     Tensor moved;  // what `x` refers to
     TensorOrScalar x;
-    static Tensor wide(const Tensor& t) {  // small integers do not hold the result
-        return is_differentiable(t.dtype()) ? t : ops::to(t, DType::Int64);
+    static Tensor move(const Tensor& t) {
+        const bool integers = !is_differentiable(t.dtype());  // whose dtype may not hold the result
+        const Tensor wide = integers ? ops::to(t, DType::Float64) : t;
+        const Tensor moved = ops::sub(ops::mul(wide, Scalar(2)), Scalar(1));
+        return integers ? ops::to(moved, default_dtype()) : moved;
     }
     explicit Shifted(const TensorOrScalar& input)
-        : moved(input.is_tensor() ? ops::sub(ops::mul(wide(input.tensor()), Scalar(2)), Scalar(1))
-                                  : Tensor()),
+        : moved(input.is_tensor() ? move(input.tensor()) : Tensor()),
           x(input.is_tensor() ? TensorOrScalar(moved)
                               : TensorOrScalar(Scalar(2 * input.scalar().to<double>() - 1))) {}
 };
