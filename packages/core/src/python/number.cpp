@@ -1,10 +1,13 @@
-// What number slots have in common, and a ** b: the one of Python's operators that takes three operands.
+// What number slots have in common, and those that are more than a call of an operator: ~a, and a ** b, which may have three operands.
 #include "python/arguments.h"
 #include "python/conversions.h"
 #include "python/override.h"
 #include "rushlight/ops/pow.h"
 
 namespace rushlight::python {
+
+PyObject* nb_invert(PyObject* a);  // generated
+
 namespace {
 
 bool refuse_modulus(PyObject* modulus) {
@@ -31,6 +34,15 @@ PyObject* other_operands(BinarySlot slot, const char* name, PyObject* a, PyObjec
                            : Object::borrow(operands[i]);
     if (!is_tensor(converted[0].get()) && !is_tensor(converted[1].get())) Py_RETURN_NOTIMPLEMENTED;
     return slot(converted[0].get(), converted[1].get());
+}
+
+// Python's ~ is for integers: anything else is an operand of the wrong type, where bitwise_not() is not defined for a dtype.
+PyObject* tensor_invert(PyObject* self) {
+    RL_PY_TRY
+    RL_CHECK(is_integral(unwrap(self).dtype(), true) || has_override(self), throw_type,
+             "~: must be a tensor of integers or bools, not of %s", name(unwrap(self).dtype()));
+    return nb_invert(self);
+    RL_PY_CATCH
 }
 
 PyObject* tensor_power(PyObject* base, PyObject* exponent, PyObject* modulus) {

@@ -168,6 +168,7 @@ int set_item(PyObject* self, PyObject* index, PyObject* value);
 PyObject* tensor_iter(PyObject* self);
 int tensor_contains(PyObject* self, PyObject* element);
 PyObject* tensor_repr(PyObject* self);
+PyObject* tensor_invert(PyObject* self);
 PyObject* tensor_power(PyObject* base, PyObject* exponent, PyObject* modulus);
 PyObject* tensor_inplace_power(PyObject* base, PyObject* exponent, PyObject* modulus);
 int tensor_bool(PyObject* self);

@@ -45,8 +45,24 @@ PyObject* dtype_is_signed(PyObject* self, void*) {
         default: Py_RETURN_TRUE;
     }
 }
-PyMethodDef dtype_methods[] = {{"__reduce__", dtype_reduce, METH_NOARGS, nullptr},
-                               {nullptr, nullptr, 0, nullptr}};
+PyObject* dtype_to_real(PyObject* self, PyObject*) { return wrap(real_dtype(dtype_of(self))); }
+PyObject* dtype_to_complex(PyObject* self, PyObject*) {
+    RL_PY_TRY
+    const DType t = dtype_of(self);
+    RL_CHECK(is_differentiable(t), throw_runtime, "dtype.to_complex(): no complex numbers have parts of %s",
+             name(t));
+    RL_CHECK(t != DType::Float16, throw_runtime,
+             "dtype.to_complex(): complex32, the dtype with parts of float16, is not supported");
+    return wrap(complex_dtype(t));
+    RL_PY_CATCH
+}
+PyMethodDef dtype_methods[] = {
+    {"__reduce__", dtype_reduce, METH_NOARGS, nullptr},
+    {"to_real", dtype_to_real, METH_NOARGS,
+     "The dtype of the real and imaginary parts; the dtype itself where it is not complex."},
+    {"to_complex", dtype_to_complex, METH_NOARGS,
+     "The complex dtype with parts of this one; complex64 of bfloat16."},
+    {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef dtype_properties[] = {{"itemsize", dtype_itemsize, nullptr, "Bytes of one element.", nullptr},
                                   {"is_floating_point", dtype_is_floating, nullptr, nullptr, nullptr},
                                   {"is_complex", dtype_is_complex, nullptr, nullptr, nullptr},

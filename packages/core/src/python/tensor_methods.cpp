@@ -108,18 +108,24 @@ static void require_one_element(const char* what, const Tensor& t) {
              what, to_string(t.sizes()).c_str(), (long long)t.numel());
 }
 
+// The number of one element; of a complex one without an imaginary part the real one.
+static Object real_number(const char* what, const Tensor& t) {
+    require_one_element(what, t);
+    if (!is_complex(t.dtype())) return Object::steal(number(t));
+    const auto value = item(t).to<Complex<double>>();
+    RL_CHECK(value.im == 0, throw_runtime, "%s(): the complex number %g%+gj has an imaginary part", what,
+             value.re, value.im);
+    return Object::steal(PyFloat_FromDouble(value.re));
+}
+
 PyObject* tensor_int(PyObject* self) {
     RL_PY_TRY
-    require_one_element("int", unwrap(self));
-    Object value = Object::steal(number(unwrap(self)));
-    return PyNumber_Long(value.get());
+    return PyNumber_Long(real_number("int", unwrap(self)).get());
     RL_PY_CATCH
 }
 PyObject* tensor_float(PyObject* self) {
     RL_PY_TRY
-    require_one_element("float", unwrap(self));
-    Object value = Object::steal(number(unwrap(self)));
-    return PyNumber_Float(value.get());
+    return PyNumber_Float(real_number("float", unwrap(self)).get());
     RL_PY_CATCH
 }
 PyObject* tensor_index(PyObject* self) {

@@ -238,7 +238,7 @@ int add_tensor_type(PyObject* module) {
     number(Py_nb_negative, numbers.nb_negative);
     number(Py_nb_positive, numbers.nb_positive);
     number(Py_nb_absolute, numbers.nb_absolute);
-    number(Py_nb_invert, numbers.nb_invert);
+    number(Py_nb_invert, tensor_invert);
     number(Py_nb_and, numbers.nb_and);
     number(Py_nb_or, numbers.nb_or);
     number(Py_nb_xor, numbers.nb_xor);

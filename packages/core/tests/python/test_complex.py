@@ -19,8 +19,6 @@ def test_numbers_come_in_and_out() -> None:
     assert core.tensor(np.complex128(1 - 1j)).dtype == core.complex128
     assert core.full((2,), 1j).tolist() == [1j, 1j]
     assert core.scalar_tensor(2j, dtype=core.complex128).item() == 2j
-    with pytest.raises(TypeError):
-        float(t[0, 0])
 
 
 def test_arrays_share_memory() -> None:
@@ -195,3 +193,33 @@ def test_copies_of_parts_and_of_pairs() -> None:
     assert again.tolist() == z.tolist()
     pairs.zero_()
     assert again.tolist() == z.tolist() == [[1 + 2j, 3 - 4j]]
+
+
+def test_real_and_complex_dtypes_of_a_dtype() -> None:
+    assert [d.to_real() for d in (core.complex64, core.complex128, core.float16, core.int8)] == [
+        core.float32, core.float64, core.float16, core.int8,
+    ]  # fmt: skip
+    assert [d.to_complex() for d in (core.bfloat16, core.float32, core.float64, core.complex128)] == [
+        core.complex64, core.complex64, core.complex128, core.complex128,
+    ]  # fmt: skip
+    for none in (core.int64, core.bool, core.float16):
+        with pytest.raises(RuntimeError, match="to_complex"):
+            none.to_complex()
+
+
+def test_python_numbers_of_complex_tensors() -> None:
+    assert float(core.tensor([2.5 + 0j])) == 2.5
+    assert int(core.tensor(-3 + 0j)) == -3
+    for kind in (float, int):
+        with pytest.raises(RuntimeError, match="imaginary part"):
+            kind(core.tensor(1 + 2j))
+        with pytest.raises(ValueError, match="2 elements"):
+            kind(core.tensor([1j, 2j]))
+
+
+def test_bits_of_what_has_none() -> None:
+    for t in (core.ones(2), core.tensor(1j), core.ones(1, dtype=core.float16)):
+        with pytest.raises(TypeError, match=r"~: must be a tensor of integers"):
+            ~t
+        with pytest.raises(NotImplementedError):
+            core.bitwise_not(t)

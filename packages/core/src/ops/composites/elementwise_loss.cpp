@@ -19,6 +19,7 @@
 #include "rushlight/ops/square.h"
 #include "rushlight/ops/sub.h"
 #include "rushlight/ops/sum.h"
+#include "rushlight/ops/to.h"
 #include "rushlight/ops/where.h"
 
 namespace rushlight::composites {
@@ -57,7 +58,12 @@ void check_probabilities(const Tensor& input) {
 }  // namespace
 
 Tensor mse_loss(const Tensor& input, const Tensor& target, int64_t reduction) {
-    return reduce("mse_loss", ops::square(difference("mse_loss", input, target)), reduction);
+    const DType common = promote(input.dtype(), target.dtype());
+    RL_CHECK(common != DType::Bool, throw_not_implemented, "mse_loss: not defined for dtype bool");
+    // Truth values have no difference: beside numbers they are 0 and 1.
+    auto numbers = [common](const Tensor& t) { return t.dtype() == DType::Bool ? ops::to(t, common) : t; };
+    return reduce("mse_loss", ops::square(difference("mse_loss", numbers(input), numbers(target))),
+                  reduction);
 }
 
 Tensor l1_loss(const Tensor& input, const Tensor& target, int64_t reduction) {

@@ -50,6 +50,9 @@ Tensor complex_rms_norm(const Tensor& input, IntList normalized_shape, const Ten
 
 Tensor rms_norm(const Tensor& input, IntList normalized_shape, const Tensor& weight,
                 std::optional<double> eps) {
+    RL_CHECK(input.dim() >= static_cast<int64_t>(normalized_shape.size()), throw_value,
+             "rms_norm(input): shape %s has fewer dimensions than normalized_shape %s",
+             to_string(input.sizes()).c_str(), to_string(normalized_shape).c_str());
     if (is_complex(input.dtype()))
         return complex_rms_norm(input, normalized_shape, weight,
                                 eps.value_or(epsilon(real_dtype(input.dtype()))));
