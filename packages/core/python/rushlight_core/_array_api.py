@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from . import _C, linalg
-from ._C import Tensor
+from ._C import Tensor, overridable
 from ._unique import unique
 from .linalg import matrix_transpose as matrix_transpose
 
@@ -40,11 +40,13 @@ def to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
     return self.to(device)
 
 
+@overridable
 def astype(x: Tensor, dtype: _C.dtype, /, *, copy: bool = True, device: Any = None) -> Tensor:
     """`x` converted; a copy also where it has the dtype, unless `copy` is False."""
     return x.to(device=device, dtype=dtype, copy=copy) if device is not None else x.to(dtype, copy=copy)
 
 
+@overridable
 def broadcast_arrays(*arrays: Tensor) -> list[Tensor]:
     """The tensors expanded to one shape."""
     return list(_C.broadcast_tensors(*arrays))
@@ -72,36 +74,43 @@ def isdtype(dtype: _C.dtype, kind: Any) -> bool:
     return kinds[kind]
 
 
+@overridable
 def bitwise_invert(x: Tensor, /) -> Tensor:
     """Every bit of integers, or every truth, turned over."""
     return _C.bitwise_not(x)
 
 
+@overridable
 def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
     """The elements at `indices` along `axis`."""
     return _C.take_along_dim(x, indices, axis)
 
 
+@overridable
 def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     """The sums of products along `axis`; the first tensor is conjugated."""
     return linalg.vecdot(x1, x2, dim=axis)
 
 
+@overridable
 def expand_dims(x: Tensor, /, *, axis: int = 0) -> Tensor:
     """A dimension of size 1 more, at `axis`."""
     return x.unsqueeze(axis)
 
 
+@overridable
 def permute_dims(x: Tensor, /, axes: Sequence[int]) -> Tensor:
     """The dimensions in another order."""
     return x.permute(*axes)
 
 
+@overridable
 def repeat(x: Tensor, repeats: int | Tensor, /, *, axis: int | None = None) -> Tensor:
     """Each element, or each slice along `axis`, several times."""
     return _C.repeat_interleave(x, repeats, axis)
 
 
+@overridable
 def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
     """The slices along `axis`."""
     return tuple(x.unbind(axis))
@@ -134,6 +143,7 @@ def _different(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return _C.view_as_complex(values.contiguous()), inverse.reshape(x.shape), counts
 
 
+@overridable
 def unique_all(x: Tensor, /) -> UniqueAll:
     """The different elements in order; of each its first place, its number for every element, and how often it is there."""
     values, inverse, counts = _different(x)
@@ -141,17 +151,20 @@ def unique_all(x: Tensor, /) -> UniqueAll:
     return UniqueAll(values, places[counts.cumsum(0) - counts], inverse, counts)
 
 
+@overridable
 def unique_counts(x: Tensor, /) -> UniqueCounts:
     """The different elements in order, and how often each is there."""
     values, _, counts = _different(x)
     return UniqueCounts(values, counts)
 
 
+@overridable
 def unique_inverse(x: Tensor, /) -> UniqueInverse:
     """The different elements in order, and for every element which it is."""
     return UniqueInverse(*_different(x)[:2])
 
 
+@overridable
 def unique_values(x: Tensor, /) -> Tensor:
     """The different elements in order."""
     return _different(x)[0] if x.dtype.is_complex else unique(x)
@@ -173,6 +186,7 @@ def _cumulative(
     return _C.cat([_C.full(shape, first, dtype=made.dtype, device=made.device), made], axis)
 
 
+@overridable
 def cumulative_sum(
     x: Tensor, /, *, axis: int | None = None, dtype: _C.dtype | None = None, include_initial: bool = False
 ) -> Tensor:
@@ -180,6 +194,7 @@ def cumulative_sum(
     return _cumulative("cumulative_sum", x, axis, dtype, include_initial, 0)
 
 
+@overridable
 def cumulative_prod(
     x: Tensor, /, *, axis: int | None = None, dtype: _C.dtype | None = None, include_initial: bool = False
 ) -> Tensor:

@@ -7,12 +7,13 @@ from string import ascii_letters, ascii_uppercase
 from typing import Any
 
 from . import _C
-from ._C import Tensor
+from ._C import Tensor, overridable
 
 # Numbers of dimensions are in the order in which letters are sorted.
 _LETTERS = ascii_uppercase + ascii_letters[:26]
 
 
+@overridable
 def einsum(*args: Any) -> Tensor:
     """Sums of products in Einstein's notation: `einsum("ij,jk->ik", a, b)` is the matrix product.
 
@@ -57,6 +58,7 @@ def _subscripts(dims: Any) -> str:
     return text
 
 
+@overridable
 def tensordot(
     a: Tensor, b: Tensor, dims: int | Sequence[Sequence[int]] | Tensor = 2, out: Tensor | None = None
 ) -> Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from . import _C
-from ._C import Tensor
+from ._C import Tensor, overridable
 
 TYPE_CHECKING = False  # typing takes longer to import than this package
 if TYPE_CHECKING:
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+@overridable
 def gradient(
     input: Tensor, *, spacing: Any = None, dim: int | Sequence[int] | None = None, edge_order: int = 1
 ) -> tuple[Tensor, ...]:
@@ -31,12 +32,6 @@ def gradient(
 
     Source: B. Fornberg, "Generation of finite difference formulas on arbitrarily spaced grids", 1988.
     """
-    if type(input) is not Tensor:
-        from .overrides import handle_torch_function, has_torch_function
-
-        if has_torch_function((input,)):
-            given = {"spacing": spacing, "dim": dim, "edge_order": edge_order}
-            return handle_torch_function(gradient, (input,), input, **given)
     if not isinstance(input, Tensor) or isinstance(spacing, Tensor):
         raise TypeError(
             "gradient(input, spacing): needs a Tensor, and a number or a sequence, got "

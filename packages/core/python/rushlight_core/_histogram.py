@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from . import _C
-from ._C import Tensor
+from ._C import Tensor, overridable
 
 TYPE_CHECKING = False  # typing takes longer to import than this package
 if TYPE_CHECKING:
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 _result: Any = None  # the class of results, made by the first call: collections takes long to import
 
 
+@overridable
 def histogram(
     input: Tensor,
     bins: int | Tensor = 100,
@@ -37,12 +38,6 @@ def histogram(
         RuntimeError: an argument does not fit the others, or the range is not finite.
         NotImplementedError: another dtype, or a device without the kernel.
     """
-    if type(input) is not Tensor:
-        from .overrides import handle_torch_function, has_torch_function
-
-        if has_torch_function((input,)):
-            given = {"range": range, "weight": weight, "density": density, "out": out}
-            return handle_torch_function(histogram, (input,), input, bins, **given)
     if not isinstance(input, Tensor) or not isinstance(bins, (int, Tensor)):
         raise TypeError(
             "histogram(input, bins): must be a Tensor and an int or a Tensor, got "

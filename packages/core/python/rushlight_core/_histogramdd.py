@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from . import _C
-from ._C import Tensor
+from ._C import Tensor, overridable
 from ._histogram import _edges, _given_edges
 
 _Result = namedtuple("histogramdd", ["hist", "bin_edges"])  # type: ignore[name-match]
 
 
+@overridable
 def histogramdd(
     input: Tensor,
     bins: int | Sequence[int] | Sequence[Tensor],

@@ -6,7 +6,7 @@ Halko, Martinsson and Tropp, "Finding structure with randomness", 2011.
 from __future__ import annotations
 
 from . import _C
-from ._C import Tensor
+from ._C import Tensor, overridable
 
 
 def _basis(A: Tensor, q: int, niter: int, M: Tensor | None) -> Tensor:
@@ -35,6 +35,7 @@ def _check(op: str, A: Tensor, q: int, niter: int) -> None:
         raise ValueError(f"{op}(niter): must not be negative, got {niter}")
 
 
+@overridable
 def svd_lowrank(
     A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -59,6 +60,7 @@ def svd_lowrank(
     return basis @ U, S, Vh.mH
 
 
+@overridable
 def pca_lowrank(
     A: Tensor, q: int | None = None, center: bool = True, niter: int = 2
 ) -> tuple[Tensor, Tensor, Tensor]:

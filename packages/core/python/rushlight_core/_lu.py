@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from . import _C
-from ._C import Tensor
+from ._C import Tensor, overridable
 
 
+@overridable
 def lu(
     A: Tensor, pivot: bool = True, get_infos: bool = False, out: tuple[Tensor, ...] | None = None
 ) -> tuple[Tensor, ...]:

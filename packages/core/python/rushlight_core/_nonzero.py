@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from . import _C
-from ._C import Tensor
+from ._C import Tensor, overridable
 
 TYPE_CHECKING = False  # typing takes longer to import than this package
 if TYPE_CHECKING:
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 _method = _C.Tensor.nonzero
 
 
+@overridable
 def nonzero(input: Tensor, *, as_tuple: bool = False, out: Tensor | None = None) -> Any:
     """Where elements are not zero: (count, dimensions), in the order of the elements.
 

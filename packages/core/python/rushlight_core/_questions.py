@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from ._C import Tensor, UntypedStorage
-
-TYPE_CHECKING = False  # typing takes longer to import than this package
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from ._C import Tensor, UntypedStorage, overridable
 
 
 def _tensor(function: str, input: object) -> Tensor:
@@ -15,21 +11,25 @@ def _tensor(function: str, input: object) -> Tensor:
     return input
 
 
+@overridable
 def is_floating_point(input: Tensor) -> bool:
     """Whether the tensor's dtype is a floating-point one."""
     return _tensor("is_floating_point", input).is_floating_point()
 
 
+@overridable
 def is_complex(input: Tensor) -> bool:
     """Whether the tensor's dtype is a complex one."""
     return _tensor("is_complex", input).is_complex()
 
 
+@overridable
 def is_signed(input: Tensor) -> bool:
     """Whether the tensor's dtype has negative numbers."""
     return _tensor("is_signed", input).is_signed()
 
 
+@overridable
 def is_nonzero(input: Tensor) -> bool:
     """Whether the tensor's only element is not zero.
 
@@ -39,32 +39,27 @@ def is_nonzero(input: Tensor) -> bool:
     return bool(_tensor("is_nonzero", input))
 
 
+@overridable
 def is_conj(input: Tensor) -> bool:
     """Whether a conjugation is pending: never, conj() computes at once."""
-    return _never(is_conj, _tensor("is_conj", input))
-
-
-def is_neg(input: Tensor) -> bool:
-    """Whether a negation is pending: never."""
-    return _never(is_neg, _tensor("is_neg", input))
-
-
-def _never(question: Callable[[Tensor], bool], input: Tensor) -> bool:
-    """False, unless the tensor's class has another answer."""
-    if type(input) is not Tensor:
-        from .overrides import handle_torch_function, has_torch_function
-
-        if has_torch_function((input,)):
-            answer: bool = handle_torch_function(question, (input,), input)
-            return answer
+    _tensor("is_conj", input)
     return False
 
 
+@overridable
+def is_neg(input: Tensor) -> bool:
+    """Whether a negation is pending: never."""
+    _tensor("is_neg", input)
+    return False
+
+
+@overridable
 def is_inference(input: Tensor) -> bool:
     """Whether the tensor was made in inference mode."""
     return _tensor("is_inference", input).is_inference()
 
 
+@overridable
 def is_same_size(input: Tensor, other: Tensor) -> bool:
     """Whether two tensors have the same shape."""
     return _tensor("is_same_size", input).shape == _tensor("is_same_size", other).shape
@@ -75,6 +70,7 @@ def is_storage(obj: object) -> bool:
     return isinstance(obj, UntypedStorage)
 
 
+@overridable
 def numel(input: Tensor) -> int:
     """The number of elements."""
     return _tensor("numel", input).numel()

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Sequence
 
 from . import _C
-from ._C import Size, Tensor
+from ._C import Size, Tensor, overridable
 
 
 def broadcast_shapes(*shapes: int | Sequence[int]) -> Size:
@@ -33,6 +33,7 @@ def broadcast_shapes(*shapes: int | Sequence[int]) -> Size:
     return Size(result)
 
 
+@overridable
 def meshgrid(*tensors: Tensor | Sequence[Tensor], indexing: str | None = None) -> tuple[Tensor, ...]:
     """The coordinates of a grid: tensor i repeats vector i along all other dimensions, without copying.
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from . import _C
-from ._C import Tensor
+from ._C import Tensor, overridable
 
 TYPE_CHECKING = False  # typing takes longer to import than this package
 if TYPE_CHECKING:
     from typing import Any
 
 
+@overridable
 def unique(
     input: Tensor,
     sorted: bool = True,
@@ -30,9 +31,10 @@ def unique(
         IndexError: there is no dimension `dim`.
         RuntimeError: slices have no elements by which they could differ.
     """
-    return _distinct(unique, input, dim, False, return_inverse, return_counts)
+    return _distinct("unique", input, dim, False, return_inverse, return_counts)
 
 
+@overridable
 def unique_consecutive(
     input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Any:
@@ -42,21 +44,14 @@ def unique_consecutive(
         return_inverse: also to which of them each element (of the shape of `input`), or slice, belongs.
         return_counts: also how many neighbours became one.
     """
-    return _distinct(unique_consecutive, input, dim, True, return_inverse, return_counts)
+    return _distinct("unique_consecutive", input, dim, True, return_inverse, return_counts)
 
 
 def _distinct(
-    function: Any, input: Tensor, dim: int | None, consecutive: bool, inverse: bool, counts: bool
+    name: str, input: Tensor, dim: int | None, consecutive: bool, inverse: bool, counts: bool
 ) -> Any:
-    name = function.__name__
-    if type(input) is not Tensor:
-        from .overrides import handle_torch_function, has_torch_function
-
-        if has_torch_function((input,)):
-            given = {"return_inverse": inverse, "return_counts": counts, "dim": dim}
-            return handle_torch_function(function, (input,), input, **given)
-        if not isinstance(input, Tensor):
-            raise TypeError(f"{name}(input): must be a Tensor, got {type(input).__name__}")
+    if not isinstance(input, Tensor):
+        raise TypeError(f"{name}(input): must be a Tensor, got {type(input).__name__}")
     results = _C._call_boxed("_unique", input, dim, consecutive, bool(inverse), bool(counts), name)
     wanted = (True, inverse, counts)
     chosen = tuple(result for result, want in zip(results, wanted, strict=True) if want)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ._C import Tensor, dtype
+from ._C import Tensor, dtype, overridable
 from ._C import _LinAlgError as LinAlgError
 from ._C import diagonal as _diagonal
 from ._C import linalg_cholesky as cholesky
@@ -99,11 +99,13 @@ __all__ = [
 ]
 
 
+@overridable
 def matrix_transpose(x: Tensor, /) -> Tensor:
     """The last two dimensions changed for each other."""
     return x.mT
 
 
+@overridable
 def trace(x: Tensor, /, *, offset: int = 0, dtype: dtype | None = None) -> Tensor:
     """The sums of the matrices' diagonals, or of those `offset` above them."""
     return _diagonal(x, offset, -2, -1).sum(-1, dtype=dtype)

@@ -8,7 +8,7 @@ gradient is 0.
 from __future__ import annotations
 
 from . import _C
-from ._C import Tensor
+from ._C import Tensor, overridable
 from ._info import iinfo, inf, nan
 
 TYPE_CHECKING = False  # typing takes longer to import than this package
@@ -43,6 +43,7 @@ __all__ = [
 _SMALL_INTEGERS = {_C.bool, _C.uint8, _C.int8, _C.int16, _C.int32}
 
 
+@overridable
 def sum(
     input: Tensor,
     dim: Dims = None,
@@ -73,6 +74,7 @@ def sum(
     )
 
 
+@overridable
 def prod(
     input: Tensor,
     dim: Dims = None,
@@ -89,6 +91,7 @@ def prod(
     return result
 
 
+@overridable
 def cumsum(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
     """The sums of the kept elements up to each place along `dim`.
 
@@ -101,11 +104,13 @@ def cumsum(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = 
     return _cumulative("cumsum", _C.cumsum, input, dim, dtype, mask, 0)
 
 
+@overridable
 def cumprod(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
     """The products of the kept elements up to each place along `dim`. Arguments: see :func:`cumsum`."""
     return _cumulative("cumprod", _C.cumprod, input, dim, dtype, mask, 1)
 
 
+@overridable
 def amax(
     input: Tensor,
     dim: Dims = None,
@@ -123,6 +128,7 @@ def amax(
     return _C.amax(kept, dims, bool(keepdim)).to(input.dtype if dtype is None else dtype)
 
 
+@overridable
 def amin(
     input: Tensor,
     dim: Dims = None,
@@ -140,6 +146,7 @@ def amin(
     return _C.amin(kept, dims, bool(keepdim)).to(input.dtype if dtype is None else dtype)
 
 
+@overridable
 def argmax(
     input: Tensor,
     dim: int | None = None,
@@ -161,6 +168,7 @@ def argmax(
     return _index("argmax", input, dim, keepdim, dtype, mask)
 
 
+@overridable
 def argmin(
     input: Tensor,
     dim: int | None = None,
@@ -173,6 +181,7 @@ def argmin(
     return _index("argmin", input, dim, keepdim, dtype, mask)
 
 
+@overridable
 def mean(
     input: Tensor,
     dim: Dims = None,
@@ -195,6 +204,7 @@ def mean(
     return total / _count("mean", input, dim, keepdim, mask)
 
 
+@overridable
 def median(
     input: Tensor, dim: int = -1, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None
 ) -> Tensor:
@@ -226,6 +236,7 @@ def median(
     return (result if keepdim or ordered.dim() == 0 else result.squeeze(dim)).to(wanted)
 
 
+@overridable
 def logsumexp(
     input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None
 ) -> Tensor:
@@ -239,6 +250,7 @@ def logsumexp(
     return result.to(input.dtype if dtype is None else dtype)
 
 
+@overridable
 def logaddexp(
     input: Tensor,
     other: Tensor,
@@ -259,6 +271,7 @@ def logaddexp(
     return _C.logaddexp(kept, kept_other).to(input.dtype if dtype is None else dtype)
 
 
+@overridable
 def norm(
     input: Tensor,
     ord: float | None = 2.0,
@@ -281,6 +294,7 @@ def norm(
     return _C.linalg_vector_norm(kept, 2.0 if ord is None else ord, dims, bool(keepdim), dtype=dtype)
 
 
+@overridable
 def var(
     input: Tensor,
     dim: Dims = None,
@@ -307,6 +321,7 @@ def var(
     return _variance("var", input, dim, unbiased, correction, keepdim, dtype, mask)
 
 
+@overridable
 def std(
     input: Tensor,
     dim: Dims = None,
@@ -321,6 +336,7 @@ def std(
     return _variance("std", input, dim, unbiased, correction, keepdim, dtype, mask).sqrt()
 
 
+@overridable
 def softmax(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
     """exp(x) divided by the sum of the exponentials of the kept elements along `dim`; 0 for what is left out, NaN where
     nothing is kept.
@@ -336,12 +352,14 @@ def softmax(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None =
     )
 
 
+@overridable
 def log_softmax(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
     """The logarithm of :func:`softmax`, -inf for what is left out. Arguments: see there."""
     kept, dim = _for_softmax("log_softmax", input, dim, mask)
     return _C.log_softmax(kept, dim, dtype=input.dtype if dtype is None else dtype)
 
 
+@overridable
 def softmin(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
     """:func:`softmax` of -input. Arguments: see there."""
     kept, dim = _for_softmax("softmin", input, dim, mask, lowest=False)
@@ -349,6 +367,7 @@ def softmin(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None =
     return _C.softmax(-kept.to(wanted), dim)
 
 
+@overridable
 def normalize(
     input: Tensor,
     ord: float,

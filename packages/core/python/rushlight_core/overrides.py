@@ -9,19 +9,27 @@ It is then called in place of an operator that gets one of its instances. `func`
 that operator (a method of Tensor where there is no function), `types` are the classes among the arguments
 that define such a method. A result of NotImplemented passes the call on to the next of them.
 `super().__torch_function__(...)` runs the operator.
+
+A function written in Python is seen as one call if it is decorated with `overridable`; else its operators are.
 """
 
 from __future__ import annotations
 
 from . import _C
-from ._C import DisableTorchFunctionSubclass, Tensor
+from ._C import DisableTorchFunctionSubclass, Tensor, overridable
 
 TYPE_CHECKING = False  # typing takes longer to import than this package
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any
 
-__all__ = ["DisableTorchFunctionSubclass", "handle_torch_function", "has_torch_function", "is_tensor_like"]
+__all__ = [
+    "DisableTorchFunctionSubclass",
+    "handle_torch_function",
+    "has_torch_function",
+    "is_tensor_like",
+    "overridable",
+]
 
 _disabled = _C._disabled_torch_function_impl
 

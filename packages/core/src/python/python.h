@@ -142,6 +142,7 @@ int add_buffers(PyObject* module);
 int add_dlpack(PyObject* module);
 int add_modes(PyObject* module);
 int add_override(PyObject* module);
+int add_overridable(PyObject* module);
 int add_capsule(PyObject* module);
 int add_introspection(PyObject* module);
 int add_sites(PyObject* module);

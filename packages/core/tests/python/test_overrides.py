@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import inspect
+import pickle
+import weakref
 from typing import Any
 
 import numpy as np
@@ -382,3 +385,57 @@ def test_members_may_be_answered() -> None:
 def test_a_dtype_of_the_same_name_is_no_function() -> None:
     assert type(of(Logging, 1).long()) is Logging
     assert Logging.calls[0][0] == core.Tensor.long
+
+
+# --- functions that are written in Python ---
+
+
+@overrides.overridable
+def doubled(input: Any, *, times: int = 2) -> Any:
+    """Documented."""
+    return input * times
+
+
+class Holder:
+    method = doubled
+
+
+def test_an_overridable_function_is_called_as_it_is() -> None:
+    assert doubled(3) == 6
+    assert doubled(input=3, times=5) == 15
+    assert core.equal(doubled(core.ones(2)), core.full((2,), 2.0))
+    holder: Any = type("Number", (Holder, int), {})(4)
+    assert holder.method() == 8
+    assert Holder.method is doubled
+    with pytest.raises(TypeError, match="unexpected keyword argument 'nothing'"):
+        doubled(1, nothing=2)
+
+
+def test_an_overridable_function_shows_what_the_function_shows() -> None:
+    assert str(inspect.signature(doubled)) == "(input: 'Any', *, times: 'int' = 2) -> 'Any'"
+    assert (doubled.__name__, doubled.__qualname__, doubled.__module__) == ("doubled", "doubled", __name__)
+    assert doubled.__doc__ == "Documented."
+    assert doubled.__kwdefaults__ == {"times": 2}
+    assert repr(doubled).startswith("<function doubled at")
+    assert pickle.loads(pickle.dumps(doubled)) is doubled
+    assert copy.deepcopy(doubled) is doubled
+    assert weakref.ref(doubled)() is doubled
+    with pytest.raises(AttributeError, match="nothing"):
+        doubled.nothing
+    with pytest.raises(TypeError):
+        overrides.overridable(3)
+
+
+def test_an_overridable_function_asks_the_classes_in_lists_too() -> None:
+    t = of(Logging, 1, 2)
+    for call in (lambda: doubled(t), lambda: doubled(input=t)):
+        Logging.calls.clear()
+        assert type(call()) is Logging
+        assert [c[0] for c in Logging.calls] == [doubled]
+    Logging.calls.clear()
+    doubled([t], times=1)
+    assert [c[0] for c in Logging.calls] == [doubled]
+    doubled(of(Silent, 1))
+    with core._C.DisableTorchFunctionSubclass():
+        doubled(t)
+    assert len(Logging.calls) == 1

@@ -12,6 +12,7 @@ from functools import wraps
 
 import rushlight_core as core
 from rushlight_core import Tensor
+from rushlight_core.overrides import overridable
 
 from ._typing import Any
 
@@ -53,7 +54,7 @@ def _outside_autograd(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
         with core.no_grad():
             return function(*args, **kwargs)
 
-    return wrapper
+    return overridable(wrapper)
 
 
 def _fans(function: str, tensor: Tensor) -> tuple[int, int]:

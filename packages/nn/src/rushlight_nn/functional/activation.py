@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 
 from rushlight_core import Tensor
+from rushlight_core.overrides import overridable
 
 from .._core import core, operator
 from .._typing import Any
@@ -38,21 +39,25 @@ prelu = operator("prelu")
 glu = operator("glu")
 
 
+@overridable
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """max(x, 0), elementwise."""
     return relu_(input) if inplace else _relu(input)
 
 
+@overridable
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     """min(max(x, 0), 6), elementwise."""
     return _relu6_(input) if inplace else _relu6(input)
 
 
+@overridable
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """x where x > threshold, else value."""
     return threshold_(input, threshold, value) if inplace else _threshold(input, threshold, value)
 
 
+@overridable
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
     """x limited to [min_val, max_val], elementwise."""
     if min_val > max_val:
@@ -60,46 +65,55 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
     return hardtanh_(input, min_val, max_val) if inplace else _hardtanh(input, min_val, max_val)
 
 
+@overridable
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """x where x > 0, else negative_slope · x."""
     return leaky_relu_(input, negative_slope) if inplace else _leaky_relu(input, negative_slope)
 
 
+@overridable
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """x where x > 0, else alpha (e^x - 1) (Clevert et al. 2016)."""
     return elu_(input, alpha) if inplace else _elu(input, alpha)
 
 
+@overridable
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """A scaled ELU that keeps activations normalised (Klambauer et al. 2017)."""
     return selu_(input) if inplace else _selu(input)
 
 
+@overridable
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """x where x > 0, else alpha (e^(x / alpha) - 1) (Barron 2017)."""
     return celu_(input, alpha) if inplace else _celu(input, alpha)
 
 
+@overridable
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """x · sigmoid(x), also known as swish (Elfwing et al. 2017)."""
     return _silu_(input) if inplace else _silu(input)
 
 
+@overridable
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """x · tanh(softplus(x)) (Misra 2020)."""
     return _mish_(input) if inplace else _mish(input)
 
 
+@overridable
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """x · relu6(x + 3) / 6 (Howard et al. 2019)."""
     return _hardswish_(input) if inplace else _hardswish(input)
 
 
+@overridable
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """relu6(x + 3) / 6, elementwise."""
     return _hardsigmoid_(input) if inplace else _hardsigmoid(input)
 
 
+@overridable
 def rrelu(
     input: Tensor,
     lower: float = 1.0 / 8,
@@ -119,6 +133,7 @@ def _implicit_dim(function: str, ndim: int) -> int:
     return 0 if ndim in (0, 1, 3) else 1
 
 
+@overridable
 def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
     """e^x / sum(e^x) along `dim`; with `dtype` the input is converted first."""
     if dim is None:
@@ -126,6 +141,7 @@ def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
     return _softmax(input, dim) if dtype is None else _softmax(input, dim, dtype=dtype)
 
 
+@overridable
 def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
     """softmax of -x."""
     if dim is None:
@@ -133,6 +149,7 @@ def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
     return softmax(-input, dim, dtype=dtype)
 
 
+@overridable
 def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
     """log(softmax(x)) along `dim`, computed without overflow; with `dtype` the input is converted first."""
     if dim is None:
@@ -140,6 +157,7 @@ def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dty
     return _log_softmax(input, dim) if dtype is None else _log_softmax(input, dim, dtype=dtype)
 
 
+@overridable
 def gumbel_softmax(
     logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1
 ) -> Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from rushlight_core import Tensor
+from rushlight_core.overrides import overridable
 
 from .._core import core, operator
 from .._typing import Any
@@ -16,6 +17,7 @@ _linear = operator("linear")
 _constant_pad = operator("constant_pad_nd")
 
 
+@overridable
 def multi_head_attention_forward(
     query: Tensor,
     key: Tensor,

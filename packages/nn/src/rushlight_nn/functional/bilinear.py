@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from rushlight_core import Tensor
+from rushlight_core.overrides import overridable
 
 
+@overridable
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """x1ᵀ W_k x2 + b_k for every k.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rushlight_core import Tensor
+from rushlight_core.overrides import overridable
 
 from .._core import operator
 
@@ -14,6 +15,7 @@ conv_transpose2d = operator("conv_transpose2d")
 conv_transpose3d = operator("conv_transpose3d")
 
 
+@overridable
 def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
     """A convolution along time of sequences whose first dimension is time.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 
 from rushlight_core import Tensor
+from rushlight_core.overrides import overridable
 
 from .._core import core, operator
 from ._arguments import check_probability
@@ -13,6 +14,7 @@ _dropout = operator("dropout")
 _dropout_ = operator("dropout_")
 
 
+@overridable
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Zero each element with probability `p` and scale the others by 1 / (1 - p) (Srivastava et al. 2014)."""
     check_probability("dropout", p)
@@ -42,6 +44,7 @@ def _warn_of_dimensions(function: str, input: Tensor, needed: str) -> None:
     )
 
 
+@overridable
 def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Zero whole channels of `input` (N, C, L) or (C, L) with probability `p` (Tompson et al. 2015).
 
@@ -54,6 +57,7 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     return _drop_channels("dropout1d", input.dim() - 1, input, p, training, inplace)
 
 
+@overridable
 def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Zero whole channels of `input` (N, C, H, W) with probability `p` (Tompson et al. 2015).
 
@@ -68,6 +72,7 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     return _drop_channels("dropout2d", 2, input, p, training, inplace)
 
 
+@overridable
 def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Zero whole channels of `input` (N, C, D, H, W) or (C, D, H, W) with probability `p`.
 
@@ -96,6 +101,7 @@ def _alpha_dropped(shape: tuple[int, ...], input: Tensor, p: float, inplace: boo
     return input.mul_(kept * a).add_(shift) if inplace else input * (kept * a) + shift
 
 
+@overridable
 def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     """Set elements, with probability `p`, to the lower limit of SELU, and keep mean and variance.
 
@@ -105,6 +111,7 @@ def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace
     return _alpha_dropped(tuple(input.shape), input, p, inplace) if training and p > 0.0 else input
 
 
+@overridable
 def feature_alpha_dropout(
     input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
 ) -> Tensor:

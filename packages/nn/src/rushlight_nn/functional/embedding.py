@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rushlight_core import Tensor
+from rushlight_core.overrides import overridable
 
 from .._core import core, operator
 
@@ -10,6 +11,7 @@ _embedding = operator("embedding")
 _embedding_bag = operator("_embedding_bag")
 
 
+@overridable
 def embedding(
     input: Tensor,
     weight: Tensor,
@@ -63,6 +65,7 @@ def _limit_rows(weight: Tensor, indices: Tensor, max_norm: float, norm_type: flo
         weight[rows] = core.where(norms > max_norm, used * (max_norm / (norms + 1e-7)), used)
 
 
+@overridable
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     """int64 (*, num_classes): one at the class each element of the int64 `tensor` (*) names, zero elsewhere.
 
@@ -87,6 +90,7 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     return result.scatter_(-1, tensor.unsqueeze(-1), 1)
 
 
+@overridable
 def embedding_bag(
     input: Tensor,
     weight: Tensor,

@@ -6,6 +6,7 @@ import math
 
 import rushlight_core as core
 from rushlight_core import Tensor
+from rushlight_core.overrides import overridable
 
 from .._typing import Any
 from ._arguments import tuple_of
@@ -86,6 +87,7 @@ def _fractional_max_pool(
     return planes.gather(2, indices).reshape(result), indices.reshape(result)
 
 
+@overridable
 def fractional_max_pool2d_with_indices(
     input: Tensor,
     kernel_size: Any,
@@ -98,6 +100,7 @@ def fractional_max_pool2d_with_indices(
     return _fractional_max_pool(2, input, kernel_size, output_size, output_ratio, _random_samples)
 
 
+@overridable
 def fractional_max_pool3d_with_indices(
     input: Tensor,
     kernel_size: Any,
@@ -110,6 +113,7 @@ def fractional_max_pool3d_with_indices(
     return _fractional_max_pool(3, input, kernel_size, output_size, output_ratio, _random_samples)
 
 
+@overridable
 def fractional_max_pool2d(
     input: Tensor,
     kernel_size: Any,
@@ -136,6 +140,7 @@ def fractional_max_pool2d(
     return result if return_indices else result[0]
 
 
+@overridable
 def fractional_max_pool3d(
     input: Tensor,
     kernel_size: Any,

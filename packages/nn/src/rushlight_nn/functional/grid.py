@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 
 from rushlight_core import Tensor
+from rushlight_core.overrides import overridable
 
 from .._core import core, operator
 from .._typing import Any
@@ -19,6 +20,7 @@ def _warn_of_corners(function: str) -> None:
     warnings.warn(f"{function}(align_corners): not given, taken for False; say which is meant", stacklevel=3)
 
 
+@overridable
 def grid_sample(
     input: Tensor,
     grid: Tensor,
@@ -50,6 +52,7 @@ def grid_sample(
     return _grid_sampler(input, grid, _MODES.index(mode), _PADDINGS.index(padding_mode), bool(align_corners))
 
 
+@overridable
 def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> Tensor:
     """The places that a linear map and a shift take those of an image to: a grid for :func:`grid_sample`.
 

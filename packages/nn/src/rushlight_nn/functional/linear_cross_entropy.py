@@ -6,6 +6,7 @@ import math
 
 import rushlight_core as core
 from rushlight_core import Tensor
+from rushlight_core.overrides import overridable
 
 from .._core import operator
 from .._typing import Any
@@ -81,6 +82,7 @@ class LinearCrossEntropyOptions:
         return max(1, min(power // parts, batch))
 
 
+@overridable
 def linear_cross_entropy(
     input: Tensor,
     linear_weight: Tensor,

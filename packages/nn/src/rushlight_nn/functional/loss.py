@@ -8,6 +8,7 @@ from __future__ import annotations
 import warnings
 
 from rushlight_core import Tensor
+from rushlight_core.overrides import overridable
 
 from .._core import core, operator
 from .._typing import Any
@@ -25,6 +26,7 @@ _kl_div = operator("kl_div")
 _ctc_loss = operator("ctc_loss")
 
 
+@overridable
 def cross_entropy(
     input: Tensor,
     target: Tensor,
@@ -49,6 +51,7 @@ def cross_entropy(
     return _cross_entropy_loss(input, target, weight, code, ignore_index, label_smoothing)
 
 
+@overridable
 def nll_loss(
     input: Tensor,
     target: Tensor,
@@ -89,6 +92,7 @@ def _weighted(function: str, losses: Tensor, weight: Tensor, code: int) -> Tenso
     return losses.sum() if code == 2 else losses.sum() / weight.sum()
 
 
+@overridable
 def mse_loss(
     input: Tensor,
     target: Tensor,
@@ -105,6 +109,7 @@ def mse_loss(
     return _mse_loss(input, target, code)
 
 
+@overridable
 def l1_loss(
     input: Tensor,
     target: Tensor,
@@ -121,6 +126,7 @@ def l1_loss(
     return _l1_loss(input, target, code)
 
 
+@overridable
 def smooth_l1_loss(
     input: Tensor,
     target: Tensor,
@@ -138,6 +144,7 @@ def smooth_l1_loss(
     return _l1_loss(input, target, code) if beta == 0 else _smooth_l1_loss(input, target, code, beta)
 
 
+@overridable
 def huber_loss(
     input: Tensor,
     target: Tensor,
@@ -157,6 +164,7 @@ def huber_loss(
     return losses if code == 0 else losses.sum() if code == 2 else losses.mean()
 
 
+@overridable
 def binary_cross_entropy(
     input: Tensor,
     target: Tensor,
@@ -176,6 +184,7 @@ def binary_cross_entropy(
     return _binary_cross_entropy(input, target, weight, code)
 
 
+@overridable
 def binary_cross_entropy_with_logits(
     input: Tensor,
     target: Tensor,
@@ -205,6 +214,7 @@ def _same_shape(function: str, input: Tensor, target: Tensor) -> None:
         )
 
 
+@overridable
 def kl_div(
     input: Tensor,
     target: Tensor,
@@ -226,6 +236,7 @@ def kl_div(
     )
 
 
+@overridable
 def ctc_loss(
     log_probs: Tensor,
     targets: Tensor,

@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable
 
 from rushlight_core import Tensor
+from rushlight_core.overrides import overridable
 
 from .._core import core, operator
 from .._typing import Any
@@ -29,6 +30,7 @@ def _reduced(losses: Tensor, code: int) -> Tensor:
     return losses if code == 0 else losses.mean() if code == 1 else losses.sum()
 
 
+@overridable
 def hinge_embedding_loss(
     input: Tensor,
     target: Tensor,
@@ -42,6 +44,7 @@ def hinge_embedding_loss(
     return _hinge_embedding_loss(input, target, margin, code)
 
 
+@overridable
 def margin_ranking_loss(
     input1: Tensor,
     input2: Tensor,
@@ -65,6 +68,7 @@ def margin_ranking_loss(
     return _margin_ranking_loss(input1, input2, target, margin, code)
 
 
+@overridable
 def cosine_embedding_loss(
     input1: Tensor,
     input2: Tensor,
@@ -79,6 +83,7 @@ def cosine_embedding_loss(
     return _cosine_embedding_loss(input1, input2, target, margin, code)
 
 
+@overridable
 def triplet_margin_loss(
     anchor: Tensor,
     positive: Tensor,
@@ -100,6 +105,7 @@ def triplet_margin_loss(
     return _triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, code)
 
 
+@overridable
 def triplet_margin_with_distance_loss(
     anchor: Tensor,
     positive: Tensor,
@@ -131,6 +137,7 @@ def _default_distance(a: Tensor, b: Tensor) -> Tensor:
     return (a - b + 1e-6).norm(2, -1)
 
 
+@overridable
 def poisson_nll_loss(
     input: Tensor,
     target: Tensor,
@@ -150,6 +157,7 @@ def poisson_nll_loss(
     return _poisson_nll_loss(input, target, log_input, full, eps, code)
 
 
+@overridable
 def gaussian_nll_loss(
     input: Tensor,
     target: Tensor,
@@ -195,6 +203,7 @@ def _differs_in_one_of_size_one(var: Tensor, input: Tensor) -> bool:
     return len(others) == 1 and others[0][0] == 1
 
 
+@overridable
 def soft_margin_loss(
     input: Tensor,
     target: Tensor,
@@ -207,6 +216,7 @@ def soft_margin_loss(
     return _soft_margin_loss(input, target, code)
 
 
+@overridable
 def multi_margin_loss(
     input: Tensor,
     target: Tensor,
@@ -233,6 +243,7 @@ def multi_margin_loss(
     return _multi_margin_loss(input, target, p, margin, weight, code)
 
 
+@overridable
 def multilabel_margin_loss(
     input: Tensor,
     target: Tensor,
@@ -250,6 +261,7 @@ def multilabel_margin_loss(
     return _multilabel_margin_loss(input, target, code)
 
 
+@overridable
 def multilabel_soft_margin_loss(
     input: Tensor,
     target: Tensor,

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from rushlight_core import Tensor
+from rushlight_core.overrides import overridable
 
 from .._core import core, operator
 
@@ -17,6 +18,7 @@ _constant_pad = operator("constant_pad_nd")
 _avg_pool2d = operator("avg_pool2d")
 
 
+@overridable
 def batch_norm(
     input: Tensor,
     running_mean: Tensor | None,
@@ -46,6 +48,7 @@ def batch_norm(
     return _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, True)
 
 
+@overridable
 def layer_norm(
     input: Tensor,
     normalized_shape: Sequence[int],
@@ -57,6 +60,7 @@ def layer_norm(
     return _layer_norm(input, normalized_shape, weight, bias, eps)
 
 
+@overridable
 def group_norm(
     input: Tensor,
     num_groups: int,
@@ -74,6 +78,7 @@ def group_norm(
     return _group_norm(input, num_groups, weight, bias, eps)
 
 
+@overridable
 def rms_norm(
     input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None
 ) -> Tensor:
@@ -84,6 +89,7 @@ def rms_norm(
     return _rms_norm(input, normalized_shape, weight, eps)
 
 
+@overridable
 def normalize(
     input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Tensor | None = None
 ) -> Tensor:
@@ -92,6 +98,7 @@ def normalize(
     return input / norm if out is None else input.div(norm, out=out)
 
 
+@overridable
 def instance_norm(
     input: Tensor,
     running_mean: Tensor | None = None,
@@ -134,6 +141,7 @@ def instance_norm(
     return result if bias is None else result + bias.reshape(per_channel)
 
 
+@overridable
 def local_response_norm(
     input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
 ) -> Tensor:

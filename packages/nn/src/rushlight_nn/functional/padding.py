@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rushlight_core import Tensor
+from rushlight_core.overrides import overridable
 
 from .._core import operator
 
@@ -12,6 +13,7 @@ _constant_pad = operator("constant_pad_nd")
 _pad = operator("_pad")
 
 
+@overridable
 def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
     """Extend `input` at its edges.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rushlight_core import Tensor
+from rushlight_core.overrides import overridable
 
 from .._core import operator
 from .._typing import Any
@@ -16,6 +17,7 @@ _im2col = operator("_im2col")
 _col2im = operator("_col2im")
 
 
+@overridable
 def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
     """The windows of images as columns.
 
@@ -32,6 +34,7 @@ def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0,
     return _im2col(input, kernel_size, dilation, padding, stride)
 
 
+@overridable
 def fold(
     input: Tensor, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
 ) -> Tensor:

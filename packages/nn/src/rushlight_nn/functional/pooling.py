@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rushlight_core import Tensor
+from rushlight_core.overrides import overridable
 
 from .._core import operator
 from .._typing import Any
@@ -35,6 +36,7 @@ def _max_pool(
     return tuple(result) if return_indices else result
 
 
+@overridable
 def max_pool1d(
     input: Tensor,
     kernel_size: Any,
@@ -48,6 +50,7 @@ def max_pool1d(
     return _max_pool(1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
+@overridable
 def max_pool2d(
     input: Tensor,
     kernel_size: Any,
@@ -69,6 +72,7 @@ def max_pool2d(
     return _max_pool(2, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
+@overridable
 def max_pool3d(
     input: Tensor,
     kernel_size: Any,
@@ -83,6 +87,7 @@ def max_pool3d(
     return _max_pool(3, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
+@overridable
 def avg_pool1d(
     input: Tensor,
     kernel_size: Any,
@@ -96,6 +101,7 @@ def avg_pool1d(
     return _avg_pools[1](input, kernel_size, stride, padding, ceil_mode, count_include_pad)
 
 
+@overridable
 def avg_pool2d(
     input: Tensor,
     kernel_size: Any,
@@ -119,6 +125,7 @@ def avg_pool2d(
     return _avg_pools[2](input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
 
+@overridable
 def avg_pool3d(
     input: Tensor,
     kernel_size: Any,
@@ -153,11 +160,13 @@ def _output_sizes(dims: int, input: Tensor, output_size: Any) -> Any:
     return tuple(own[i] if size is None else size for i, size in enumerate(output_size))
 
 
+@overridable
 def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
     """The means of `output_size` windows that cover `input` (N, C, L) or (C, L) evenly."""
     return _adaptive_avg_pools[1](input, _output_sizes(1, input, output_size))
 
 
+@overridable
 def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
     """The means of `output_size` windows that cover `input` (N, C, H, W) or (C, H, W) evenly.
 
@@ -166,6 +175,7 @@ def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
     return _adaptive_avg_pools[2](input, _output_sizes(2, input, output_size))
 
 
+@overridable
 def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
     """The means of `output_size` windows that cover `input` (N, C, D, H, W) or (C, D, H, W) evenly."""
     return _adaptive_avg_pools[3](input, _output_sizes(3, input, output_size))
@@ -176,11 +186,13 @@ def _adaptive_max_pool(dims: int, input: Tensor, output_size: Any, return_indice
     return (result, indices) if return_indices else result
 
 
+@overridable
 def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
     """The largest values of `output_size` windows that cover `input` (N, C, L) or (C, L) evenly."""
     return _adaptive_max_pool(1, input, output_size, return_indices)
 
 
+@overridable
 def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
     """The largest values of `output_size` windows that cover `input` (N, C, H, W) or (C, H, W) evenly.
 
@@ -192,12 +204,14 @@ def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = 
     return _adaptive_max_pool(2, input, output_size, return_indices)
 
 
+@overridable
 def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
     """The largest values of `output_size` windows that cover `input` (N, C, D, H, W) or (C, D, H, W)
     evenly."""
     return _adaptive_max_pool(3, input, output_size, return_indices)
 
 
+@overridable
 def max_pool1d_with_indices(
     input: Tensor,
     kernel_size: Any,
@@ -214,6 +228,7 @@ def max_pool1d_with_indices(
     return pooled
 
 
+@overridable
 def adaptive_max_pool1d_with_indices(
     input: Tensor, output_size: Any, return_indices: bool = False
 ) -> tuple[Tensor, Tensor]:
@@ -222,6 +237,7 @@ def adaptive_max_pool1d_with_indices(
     return pooled
 
 
+@overridable
 def max_pool2d_with_indices(
     input: Tensor,
     kernel_size: Any,
@@ -238,6 +254,7 @@ def max_pool2d_with_indices(
     return pooled
 
 
+@overridable
 def adaptive_max_pool2d_with_indices(
     input: Tensor, output_size: Any, return_indices: bool = False
 ) -> tuple[Tensor, Tensor]:
@@ -246,6 +263,7 @@ def adaptive_max_pool2d_with_indices(
     return pooled
 
 
+@overridable
 def max_pool3d_with_indices(
     input: Tensor,
     kernel_size: Any,
@@ -262,6 +280,7 @@ def max_pool3d_with_indices(
     return pooled
 
 
+@overridable
 def adaptive_max_pool3d_with_indices(
     input: Tensor, output_size: Any, return_indices: bool = False
 ) -> tuple[Tensor, Tensor]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from rushlight_core import Tensor
+from rushlight_core.overrides import overridable
 
 from .._core import core
 from .._typing import Any
@@ -45,6 +46,7 @@ def _unpool(
     return flat.reshape(*planes, *sizes)
 
 
+@overridable
 def max_unpool1d(
     input: Tensor,
     indices: Tensor,
@@ -60,6 +62,7 @@ def max_unpool1d(
     return _unpool(1, input, indices, kernel_size, stride, padding, output_size)
 
 
+@overridable
 def max_unpool2d(
     input: Tensor,
     indices: Tensor,
@@ -83,6 +86,7 @@ def max_unpool2d(
     return _unpool(2, input, indices, kernel_size, stride, padding, output_size)
 
 
+@overridable
 def max_unpool3d(
     input: Tensor,
     indices: Tensor,
@@ -111,6 +115,7 @@ def _lp_pool(
     return total.masked_fill(empty, 1.0).pow(1.0 / norm_type).masked_fill(empty, 0.0)
 
 
+@overridable
 def lp_pool1d(
     input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
 ) -> Tensor:
@@ -118,6 +123,7 @@ def lp_pool1d(
     return _lp_pool(1, input, norm_type, kernel_size, stride, ceil_mode)
 
 
+@overridable
 def lp_pool2d(
     input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
 ) -> Tensor:
@@ -125,6 +131,7 @@ def lp_pool2d(
     return _lp_pool(2, input, norm_type, kernel_size, stride, ceil_mode)
 
 
+@overridable
 def lp_pool3d(
     input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
 ) -> Tensor:

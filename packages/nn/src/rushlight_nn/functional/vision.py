@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable
 
 from rushlight_core import Tensor
+from rushlight_core.overrides import overridable
 
 from .._core import core, operator
 from .._typing import Any
@@ -29,6 +30,7 @@ _SMOOTH = {
 _PLAIN = ("nearest", "nearest-exact", "area")
 
 
+@overridable
 def interpolate(
     input: Tensor,
     size: Any = None,
@@ -135,6 +137,7 @@ def _sizes(
     return sizes, [None] * dims if recompute else [float(f) for f in factors]
 
 
+@overridable
 def upsample(
     input: Tensor,
     size: Any = None,
@@ -147,12 +150,14 @@ def upsample(
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
+@overridable
 def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
     """:func:`interpolate` with mode "nearest"."""
     warnings.warn("upsample_nearest: deprecated, write interpolate", stacklevel=2)
     return interpolate(input, size, scale_factor)
 
 
+@overridable
 def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
     """:func:`interpolate` with mode "bilinear" and aligned corners."""
     warnings.warn("upsample_bilinear: deprecated, write interpolate", stacklevel=2)
