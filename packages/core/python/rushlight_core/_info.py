@@ -32,13 +32,6 @@ def _name(type: dtype) -> str:
     return repr(type).rpartition(".")[2]
 
 
-_PYTHON_TYPES: dict[Any, dtype] = {
-    float: _C.float64,
-    complex: _C.complex128,
-    int: _C.int64,
-}
-
-
 class finfo:  # noqa: N801
     """Limits of a floating-point dtype: bits, eps, max, min, tiny (= smallest_normal), resolution.
 
@@ -47,7 +40,7 @@ class finfo:  # noqa: N801
     """
 
     def __init__(self, type: dtype | None = None) -> None:
-        type = _C.get_default_dtype() if type is None else _PYTHON_TYPES.get(type, type)
+        type = _C.get_default_dtype() if type is None else _C._dtype_of(type) or type
         if (limits := _FLOATS_OF_8_BITS.get(_name(type))) is not None:
             self.dtype, self.bits, self.resolution = _name(type), 8, 1.0
             self.max, self.eps, self.tiny = limits
@@ -88,7 +81,7 @@ class iinfo:  # noqa: N801
     """
 
     def __init__(self, type: dtype) -> None:
-        type = _PYTHON_TYPES.get(type, type)
+        type = _C._dtype_of(type) or type
         if not isinstance(type, dtype) or type.is_floating_point or type.is_complex or type is _C.bool:
             raise TypeError(f"iinfo(type): needs an integer dtype, got {type!r}\nhint: finfo is for floats")
         self.dtype = _name(type)

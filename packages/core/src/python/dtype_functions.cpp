@@ -33,6 +33,15 @@ PyObject* can_cast_py(PyObject*, PyObject* args, PyObject* kwargs) {
     RL_PY_CATCH
 }
 
+// _dtype_of(value): the dtype that stands where one is wanted, as it is or as a type of Python's; None for anything else.
+PyObject* dtype_of_value(PyObject*, PyObject* value) {
+    RL_PY_TRY
+    DType t;
+    if (!to_dtype(value, t)) Py_RETURN_NONE;
+    return wrap(t);
+    RL_PY_CATCH
+}
+
 // Under the names that PyTorch has for each pair of tensors and numbers.
 PyObject* result_type(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
     RL_PY_TRY
@@ -55,6 +64,7 @@ PyObject* result_type(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObje
     reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f)), METH_VARARGS | METH_KEYWORDS
 
 PyMethodDef functions[] = {
+    {"_dtype_of", dtype_of_value, METH_O, nullptr},
     {"promote_types", RL_KEYWORDS(promote_types),
      "promote_types(type1, type2) -> dtype\n\nThe smallest dtype that holds values of both."},
     {"can_cast", RL_KEYWORDS(can_cast_py),

@@ -436,9 +436,6 @@ class Module(Traversal, Hooks, State):
         return f"{self._get_name()}(\n  {body}\n)"
 
 
-_PYTHON_DTYPES = (float, int, bool, complex)  # Python's types, where a dtype is wanted
-
-
 def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, dict[str, Any]]:
     """Sort the arguments of `to` into device, dtype and options."""
     device, dtype = kwargs.pop("device", None), kwargs.pop("dtype", None)
@@ -457,10 +454,8 @@ def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, dict[str, Any]]:
         rest[0] is None or (isinstance(rest[0], (str, int, core.device)) and not isinstance(rest[0], bool))
     ):
         device = rest.pop(0)
-    if rest and (rest[0] is None or isinstance(rest[0], core.dtype)):
-        dtype = rest.pop(0)
-    elif rest and rest[0] in _PYTHON_DTYPES:
-        dtype = core.empty(0, dtype=rest.pop(0)).dtype
+    if rest and (rest[0] is None or core._C._dtype_of(rest[0]) is not None):
+        dtype = core._C._dtype_of(rest.pop(0))
     if rest and isinstance(rest[0], bool):
         options["non_blocking"] = rest.pop(0)
     if rest:
