@@ -105,3 +105,24 @@ def test_negation_of_bools() -> None:
         x = core.tensor(mask) if given is mask else core.from_numpy(given)
         assert (~x).tolist() == core.logical_not(x).tolist() == (~given).tolist()
         assert (~x).dtype is core.bool
+
+
+@pytest.mark.parametrize(
+    "fill",
+    [
+        lambda t, number: core.full((1,), number, dtype=t.dtype),
+        lambda t, number: t.fill_(number),
+        lambda t, number: t.masked_fill(core.tensor([True]), number),
+        lambda t, number: t.index_fill(0, core.tensor([0]), number),
+        lambda t, number: t.scatter(0, core.tensor([0]), number),
+        lambda t, number: core.constant_pad_nd(t, (1, 0), number),
+    ],
+)
+def test_negative_integers_wrap_around_in_unsigned_dtypes_and_other_misfits_raise(fill: Any) -> None:
+    unsigned, signed = (lambda: core.zeros(1, dtype=core.uint8)), (lambda: core.zeros(1, dtype=core.int8))
+    assert [fill(unsigned(), number)[0].item() for number in (-1, -255, 255, 1.5)] == [255, 1, 255, 1]
+    assert fill(signed(), -128)[0].item() == -128
+    for t, numbers in ((unsigned, (256, -256, -1.5, float("inf"))), (signed, (128, -129, float("nan")))):
+        for number in numbers:
+            with pytest.raises(RuntimeError, match="does not fit"):
+                fill(t(), number)
