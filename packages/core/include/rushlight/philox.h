@@ -62,6 +62,29 @@ RL_PHILOX double upper_53_bits(uint64_t bits) {
     return __builtin_fma(high, 0x1p27, low);
 }
 
+// Note [Random masks]
+// A mask says of each element whether it is kept, with a probability of `threshold` / 2^32. Element i draws a number of 32
+// bits and is kept where that is below the threshold. The highest 8 bits are byte i % 16, in the order of the words' bytes
+// from the lowest, of block i / 16: they decide in 255 of 256 cases. Where they equal those of the threshold, the other 24 are the
+// highest of word 0 of block 2^63 + i.
+
+/// The threshold of a probability, from 0 to 2^32.
+inline uint64_t mask_threshold(double probability) {
+    return static_cast<uint64_t>(__builtin_rint(probability * 0x1p32));
+}
+
+/// Whether element `i` is kept whose highest 8 bits equal those of the threshold.
+RL_PHILOX bool keeps_at_tie(PhiloxKey key, uint64_t i, uint64_t threshold) {
+    return philox(key, uint64_t{1} << 63 | i).word[0] >> 8 < (threshold & 0xFFFFFF);
+}
+
+/// Whether element `i` is kept.
+RL_PHILOX bool mask_keeps(PhiloxKey key, uint64_t i, uint64_t threshold) {
+    const uint32_t high = philox(key, i / 16).word[i % 16 / 4] >> 8 * (i % 4) & 0xFF;
+    const uint64_t limit = threshold >> 24;  // 256 where all are kept
+    return high == limit ? keeps_at_tie(key, i, threshold) : high < limit;
+}
+
 /// Uniform in [0, 1): multiples of 2^-53.
 RL_PHILOX double uniform_double(uint64_t bits) { return upper_53_bits(bits) * 0x1p-53; }
 

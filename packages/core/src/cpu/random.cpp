@@ -229,6 +229,13 @@ void multinomial(KernelContext& ctx, const View& out, const View& input, int64_t
 
 namespace {
 
+void apply_mask(const uint8_t* mask, const float* in, float scale, float* out, int64_t n) {
+    random_kernels().apply_mask_float(mask, in, scale, out, n);
+}
+void apply_mask(const uint8_t* mask, const double* in, double scale, double* out, int64_t n) {
+    random_kernels().apply_mask_double(mask, in, scale, out, n);
+}
+
 template <class T>
 void dropout_of(PhiloxKey key, const View& out, const View& mask, const View& input, double p) {
     constexpr int64_t kBlock = 1024;
@@ -236,13 +243,14 @@ void dropout_of(PhiloxKey key, const View& out, const View& mask, const View& in
     T* result = out.as<T>();
     uint8_t* kept = mask.defined() ? mask.as<uint8_t>() : nullptr;
     const T scale = static_cast<T>(1 / (1 - p));
+    const uint64_t threshold = mask_threshold(1 - p);
     parallel_for(0, out.numel, kGrain, [&](int64_t begin, int64_t end) {
         uint8_t block[kBlock];
         for (int64_t at = begin; at < end; at += kBlock) {
             int64_t n = std::min(kBlock, end - at);
             uint8_t* bits = kept ? kept + at : block;
-            random_kernels().bernoulli(key, at, n, static_cast<float>(1 - p), bits);
-            for (int64_t i = 0; i < n; ++i) result[at + i] = bits[i] ? in[at + i] * scale : T(0);
+            random_kernels().mask(key, at, n, threshold, bits);
+            apply_mask(bits, in + at, scale, result + at, n);
         }
     });
 }

@@ -40,4 +40,10 @@ void fill_bernoulli(PhiloxKey key, float p, uint8_t* out, int64_t n) {
                  [=](int64_t lo, int64_t hi) { random_kernels().bernoulli(key, lo, hi - lo, p, out + lo); });
 }
 
+void fill_mask(PhiloxKey key, uint64_t threshold, uint8_t* out, int64_t n) {
+    parallel_for(0, n, kGrain, [=](int64_t lo, int64_t hi) {
+        random_kernels().mask(key, lo, hi - lo, threshold, out + lo);
+    });
+}
+
 }  // namespace rushlight::cpu

@@ -22,6 +22,9 @@ void fill_integers(PhiloxKey key, int64_t low, uint64_t range, int64_t* out, int
 /// 1 with probability p, else 0: whether the uniform float of the same index is below p.
 void fill_bernoulli(PhiloxKey key, float p, uint8_t* out, int64_t n);
 
+/// 1 where the element is kept, else 0: Note [Random masks].
+void fill_mask(PhiloxKey key, uint64_t threshold, uint8_t* out, int64_t n);
+
 /// The same for values begin .. begin+n-1, on this thread: for kernels that use the values at once.
 struct RandomKernels {
     void (*uniform_float)(PhiloxKey key, int64_t begin, int64_t n, float* out);
@@ -30,6 +33,10 @@ struct RandomKernels {
     void (*normal_double)(PhiloxKey key, int64_t begin, int64_t n, double* out);
     void (*integers)(PhiloxKey key, int64_t begin, int64_t n, int64_t low, uint64_t range, int64_t* out);
     void (*bernoulli)(PhiloxKey key, int64_t begin, int64_t n, float p, uint8_t* out);
+    void (*mask)(PhiloxKey key, int64_t begin, int64_t n, uint64_t threshold, uint8_t* out);
+    // What is kept, times `scale`; else 0.
+    void (*apply_mask_float)(const uint8_t* mask, const float* in, float scale, float* out, int64_t n);
+    void (*apply_mask_double)(const uint8_t* mask, const double* in, double scale, double* out, int64_t n);
 };
 RUSHLIGHT_KERNEL_TABLE(RandomKernels, random_kernels)
 

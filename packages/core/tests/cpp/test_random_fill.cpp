@@ -53,6 +53,35 @@ TEST(normals) {
     });
 }
 
+TEST(masks) {
+    const RandomKernels& kernels = random_kernels();
+    // Whole bytes, ties that are decided by further bits, and the ends.
+    for (uint64_t threshold :
+         {uint64_t{0}, uint64_t{1}, uint64_t{0x80000000}, uint64_t{0x80000001}, uint64_t{0x19999999},
+          uint64_t{0xFFBE76C8}, uint64_t{0xFFFFFFFF}, uint64_t{1} << 32}) {
+        const auto fill = [&](PhiloxKey key, int64_t begin, int64_t n, uint8_t* out) {
+            kernels.mask(key, begin, n, threshold, out);
+        };
+        check_ranges<uint8_t>(
+            fill, [&](int64_t i) { return mask_keeps(kKey, static_cast<uint64_t>(i), threshold); });
+    }
+    CHECK_EQUAL(mask_threshold(1), uint64_t{1} << 32);
+    CHECK_EQUAL(mask_threshold(0.5), uint64_t{1} << 31);
+}
+
+TEST(ties_of_masks_are_decided_by_further_bits) {
+    constexpr uint64_t kThreshold = 0x80400000;  // a tie is kept with a probability of 1/4
+    int64_t ties = 0, kept = 0;
+    for (uint64_t i = 0; i < (1 << 20); ++i) {
+        const uint32_t high = philox(kKey, i / 16).word[i % 16 / 4] >> 8 * (i % 4) & 0xFF;
+        if (high != 0x80) continue;
+        ++ties;
+        kept += mask_keeps(kKey, i, kThreshold);
+    }
+    CHECK(ties > 3800 && ties < 4400);
+    CHECK(kept > 910 && kept < 1140);
+}
+
 TEST(integers) {
     const RandomKernels& kernels = random_kernels();
     for (uint64_t range : {1ull, 2ull, 10ull, 0xFFFFFFFFull, 0x100000000ull, 0x8000000000000001ull, 0ull}) {

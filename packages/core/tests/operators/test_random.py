@@ -146,6 +146,27 @@ def test_dropout_keeps_the_mean_and_is_the_identity_outside_of_training() -> Non
     assert core.dropout(x, 1.0, True).abs().sum().item() == 0
 
 
+@pytest.mark.parametrize("p", [0.1, 0.001, 0.999])
+def test_dropout_drops_with_its_probability(p: float) -> None:
+    n = 1 << 24
+    core.manual_seed(11)
+    dropped = n - core.dropout(core.ones(n), p, True).count_nonzero().item()
+    assert abs(dropped - n * p) < 5 * (n * p * (1 - p)) ** 0.5
+
+
+def test_dropout_is_the_same_for_any_number_of_threads() -> None:
+    x, threads = core.ones(300_001), core.get_num_threads()
+    results = []
+    try:
+        for count in (1, 2):
+            core.set_num_threads(count)
+            core.manual_seed(5)
+            results.append(core.dropout(x, 0.3, True))
+    finally:
+        core.set_num_threads(threads)
+    assert core.equal(*results)
+
+
 def test_on_meta_shapes_only() -> None:
     assert core.rand(3, 4, device="meta").shape == (3, 4)
     assert core.randperm(5, device="meta").device.type == "meta"

@@ -114,10 +114,41 @@ void bernoulli_values(PhiloxKey key, int64_t begin, int64_t n, float p, uint8_t*
     });
 }
 
+// Each byte of a block is an element. Those that equal the threshold's byte, one of 256, are decided afterwards.
+void mask_values(PhiloxKey key, int64_t begin, int64_t n, uint64_t threshold, uint8_t* out) {
+    if (threshold == 0 || threshold >> 32) {
+        __builtin_memset(out, threshold != 0, static_cast<size_t>(n));
+        return;
+    }
+    const auto limit = static_cast<uint8_t>(threshold >> 24);
+    fill<16>(key, begin, n, out, [=](const Words& w, uint8_t* values) {
+        alignas(64) uint32_t words[4 * kTile];
+        for (int j = 0; j < kTile; ++j)
+            for (int k = 0; k < 4; ++k) words[4 * j + k] = w.word[k][j];
+        uint8_t bytes[16 * kTile];
+        __builtin_memcpy(bytes, words, sizeof bytes);
+        for (int i = 0; i < 16 * kTile; ++i) values[i] = bytes[i] == limit ? 2 : bytes[i] < limit;
+    });
+    const bool exact = (threshold & 0xFFFFFF) == 0;  // then a tie is never kept
+    for (auto* at = out;
+         (at = static_cast<uint8_t*>(__builtin_memchr(at, 2, static_cast<size_t>(out + n - at))));)
+        *at = !exact && keeps_at_tie(key, static_cast<uint64_t>(begin + (at - out)), threshold);
+}
+
+template <class T>
+void apply_mask(const uint8_t* mask, const T* in, T scale, T* out, int64_t n) {
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) {
+        const T scaled = in[i] * scale;  // computed in any case, so that there is no branch
+        out[i] = mask[i] ? scaled : T(0);
+    }
+}
+
 }  // namespace
 
 extern const RandomKernels random_kernels_table;
 const RandomKernels random_kernels_table{uniform_float_values, uniform_double_values, normal_float_values,
-                                         normal_double_values, integer_values,        bernoulli_values};
+                                         normal_double_values, integer_values,        bernoulli_values,
+                                         mask_values,          apply_mask<float>,     apply_mask<double>};
 
 }  // namespace rushlight::cpu::RUSHLIGHT_CPU
