@@ -68,16 +68,17 @@ Tensor SavedShape::cast(const Tensor& grad, DType dtype) { return ops::_to_copy(
 
 Tensor SavedShape::reduce(Tensor grad) const {
     Tensor result = std::move(grad);
-    auto wanted = static_cast<int64_t>(sizes_.size());
+    const IntList sizes = shape();
+    auto wanted = static_cast<int64_t>(sizes.size());
     int64_t lead = result.dim() - wanted;
     int64_t dims[kMaxDims];
     size_t n = 0;
     for (int64_t d = 0; d < static_cast<int64_t>(result.dim()); ++d)
         if (d < lead ||
-            (sizes_[static_cast<size_t>(d - lead)] == 1 && result.sizes()[static_cast<size_t>(d)] != 1))
+            (sizes[static_cast<size_t>(d - lead)] == 1 && result.sizes()[static_cast<size_t>(d)] != 1))
             dims[n++] = d;
     if (n) result = ops::sum(result, IntList(dims, n), true, std::nullopt);
-    if (lead != 0) result = ops::view(result, sizes_);  // below 0: the argument had more dimensions of size 1
+    if (lead != 0) result = ops::view(result, sizes);  // below 0: the argument had more dimensions of size 1
     if (result.dtype() != dtype_ || result.device() != device_)
         result = ops::_to_copy(result, dtype_, device_);
     return result;

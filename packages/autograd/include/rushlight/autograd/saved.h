@@ -2,6 +2,7 @@
 #pragma once
 
 #include "rushlight/autograd/saved_hook.h"
+#include "rushlight/autograd/saved_sizes.h"
 #include "rushlight/autograd/variable.h"
 
 namespace rushlight::autograd {
@@ -134,12 +135,12 @@ inline void show(const Node::SavedVisitor& visit, const std::string& name, const
 class RL_API SavedShape {
   public:
     void save(const Tensor& argument) {
-        sizes_.assign(argument.sizes().begin(), argument.sizes().end());
+        sizes_.assign(argument.sizes());
         dtype_ = argument.dtype();
         device_ = argument.device();
     }
     void require(IntList shape, DType dtype, Device device) {
-        sizes_.assign(shape.begin(), shape.end());
+        sizes_.assign(shape);
         dtype_ = dtype;
         device_ = device;
         differs_ = true;
@@ -164,13 +165,13 @@ class RL_API SavedShape {
         if (differs_ || !grad.defined()) return fit(std::move(grad));
         return grad.dtype() == of_result.dtype() ? grad : cast(grad, of_result.dtype());
     }
-    IntList shape() const { return sizes_; }
+    IntList shape() const { return sizes_.list(); }
     DType dtype() const { return dtype_; }
     Device device() const { return device_; }
-    int64_t ndim() const { return static_cast<int64_t>(sizes_.size()); }
+    int64_t ndim() const { return static_cast<int64_t>(sizes_.list().size()); }
     int64_t numel() const {
         int64_t n = 1;
-        for (int64_t s : sizes_) n *= s;
+        for (int64_t s : sizes_.list()) n *= s;
         return n;
     }
 
@@ -178,7 +179,7 @@ class RL_API SavedShape {
     Tensor reduce(Tensor grad) const;
     static Tensor cast(const Tensor& grad, DType dtype);
 
-    std::vector<int64_t> sizes_;
+    SavedSizes sizes_;
     DType dtype_ = DType::Float32;
     Device device_;
     bool differs_ = false;
