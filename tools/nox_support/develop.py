@@ -67,6 +67,9 @@ def _install_editable(package: Package, python: Path, environment: dict[str, str
 def _link(package: Package, home: Path, environment: dict[str, str]) -> None:
     """Puts links in place of the copies that the editable install made, and adds those of new files."""
     (site,) = home.glob("lib/python*/site-packages")
+    for path in (site / package.module).rglob("*"):
+        if path.is_symlink() and not path.exists():  # to a file that has been renamed or removed
+            path.unlink()
     command = ["cmake", "--install", str(BUILD / package.short)]
     command += ["--prefix", str(site / package.module)]
     _run(command, environment | {"CMAKE_INSTALL_MODE": "ABS_SYMLINK_OR_COPY"}, quiet=True)
