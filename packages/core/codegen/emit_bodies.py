@@ -13,6 +13,7 @@ from .writer import GENERATED
 BODIES = {
     "view": ("views", "ViewSpec", "ops/views.h"),
     "custom": ("rules", "Outputs", "ops/rules.h"),
+    "dynamic": ("rules", "Outputs", "ops/rules.h"),
     "composite": ("composites", "", "rushlight/dispatch.h"),
     "create": ("rules", "NewTensor", "ops/create.h"),
     "storage": ("storage", "", "rushlight/dispatch.h"),
@@ -46,8 +47,9 @@ def emit_bodies(ops: list[Op]) -> dict[str, str]:
         lines += [f'#include "{h}"' for h in sorted(headers)]
         for kind, (namespace, result, _) in BODIES.items():
             # Several operators may share a body.
+            counted = ", int64_t count" if kind == "dynamic" else ""
             declared = dict.fromkeys(
-                f"{result or op.schema.cpp_return} {op.body_name}({body_schema(op).cpp_parameters()});"
+                f"{result or op.schema.cpp_return} {op.body_name}({body_schema(op).cpp_parameters()}{counted});"
                 for op in family
                 if op.kind == kind
             )

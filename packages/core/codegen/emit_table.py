@@ -44,7 +44,7 @@ def _shard(ops: list[Op]) -> str:
             includes.add("ops/expects.h")
         if op.kind in BODIES:
             includes.add(body_header(op))
-        if op.kind == "custom":
+        if op.kind in ("custom", "dynamic"):
             includes |= {"ops/launch.h", "cpu/entry_points.h"}
             if len(_written(op)) > 1:
                 includes.add("ops/written.h")
@@ -75,7 +75,9 @@ def loop_name(op: Op) -> str:
 
 def _operator(form: Form) -> list[str]:
     boxing = f"detail::Boxing<{form.schema.cpp_signature}>"
-    slots = f"&{_slots(form.op)}" if form.op.kind in ("pointwise", "reduce", "custom") else "nullptr"
+    slots = (
+        f"&{_slots(form.op)}" if form.op.kind in ("pointwise", "reduce", "custom", "dynamic") else "nullptr"
+    )
     broadcasts = "true" if form.op.broadcasts else "false"
     return [
         f'Operator {form.symbol}{{"{form.name}", "{_escape(form.text)}",',
@@ -314,17 +316,31 @@ def _custom(op: Op) -> list[str]:
         else:
             given.append(f"k.in({at})")
             at = f"{at} + 1"
-    getters = ["as_complex()" if p.name in op.castable else _PARAM_GETTERS[p.type.name] for p in params]
-    given += [f"k.params[{at_param + i}].{getter}" for i, getter in enumerate(getters)]
+    getters = ["" if p.name in op.castable else f".{_PARAM_GETTERS[p.type.name]}" for p in params]
+    given += [f"k.params[{at_param + i}]{getter}" for i, getter in enumerate(getters)]
     lines += [f"    cpu::{kernel}({', '.join(given)});", "}"]
-    lines.append(f"KernelSlots {_slots(op)}{{{{{own}_thunk}}}};")
+    slots = [f"{own}_thunk"]
+    seen = ", ".join([given[0], *given[1 + count :]])
+    if op.kind == "dynamic":
+        call = f"*k.out(0).as<int64_t>() = cpu::{kernel}_count({seen});"
+        lines += [f"void {own}_count(const KernelArgs& k) {{", f"    {call}", "}"]
+        slots.append(f"{own}_count")
+    elif op.check:
+        lines += [f"void {own}_check(const KernelArgs& k) {{", f"    cpu::{op.check}({seen});", "}"]
+        slots.append(f"{own}_check")
+    lines.append(f"KernelSlots {_slots(op)}{{{', '.join(f'{{{slot}}}' for slot in slots)}}};")
 
     checks, checked = _expecting(op)
     lines += checks
 
     def body(aux: bool) -> list[str]:
         generator = next((a.name for a in op.schema.arguments if a.type.name == "Generator?"), "nullptr")
-        text = [*checked, f"auto outs = rules::{op.body_name}({op.schema.cpp_arguments()});"]
+        rule, arguments = f"rules::{op.body_name}", op.schema.cpp_arguments()
+        text = [*checked]
+        if op.kind == "dynamic":  # asked with a count of nothing for its checks
+            text.append(f"{rule}({arguments}, 0);")
+        else:
+            text.append(f"auto outs = {rule}({arguments});")
         if op.aux and not aux:
             text.append(f"outs.drop_from({len(op.schema.returns)});")
         text.append(f'Launch launch("{op.base.lstrip("_")}", {_slots(op)});')
@@ -335,11 +351,15 @@ def _custom(op: Op) -> list[str]:
         ]
         if op.random:
             text.append(f"launch.random({generator});")
+        if op.kind == "dynamic":
+            text.append(f"auto outs = {rule}({arguments}, launch.count());")
         condition = f"if ({op.writes_if}) " if op.writes_if else ""
         written = _written(op)
         if len(written) > 1:  # none is counted as written where one cannot be
             names = ", ".join(cpp_name(name) for name in written)
             text.append(f'{condition}check_all_writable("{op.base.lstrip("_")}", {names});')
+        if op.check:
+            text.append("launch.check_values();")
         text += [f"{condition}launch.write({cpp_name(name)});" for name in written]
         shown = count if aux else min(count, len(op.schema.returns))
         if written_result:
@@ -379,6 +399,7 @@ _EMITTERS = {
     "reduce": _reduce,
     "view": _view,
     "custom": _custom,
+    "dynamic": _custom,
     "composite": _by_hand,
     "create": _create,
     "storage": _by_hand,

@@ -57,7 +57,7 @@ def _explain(op: Op, formulas: dict[str, Derivative] | None) -> str:
     ]
     if op.dunder:
         rows.append(("number slot", f"nb_{op.dunder}"))
-    if op.kind in ("pointwise", "reduce", "custom"):
+    if op.kind in ("pointwise", "reduce", "custom", "dynamic"):
         rows.append(("kernel slots", f"rushlight::{_slots(op)}, one for each device"))
     lines = [f"{op.name}: {op.doc.strip().splitlines()[0]}"]
     lines += [f"  {label + ':':17}{text}" for label, text in rows]

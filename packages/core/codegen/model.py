@@ -14,6 +14,7 @@ KINDS = {
     "reduce": "reducer of src/ops/reducers/, run by the reduction engine",
     "view": "rule in src/ops/views/: geometry in, geometry out",
     "custom": "rule in src/ops/rules/ (shapes and dtypes) and a kernel on raw views in src/cpu/",
+    "dynamic": "rule in src/ops/rules/ and two kernels in src/cpu/: one counts what the other fills in",
     "composite": "body in src/ops/composites/, made of operators",
     "create": "rule in src/ops/rules/: shape, dtype, device and the shared kernel that writes the elements",
     "storage": "body in src/ops/storage/: geometry, memory and copies, by services that every device has",
@@ -26,6 +27,7 @@ FOLDERS = {
     "reduce": ("reducers", ".h"),
     "view": ("views", ".cpp"),
     "custom": ("rules", ".cpp"),
+    "dynamic": ("rules", ".cpp"),
     "create": ("rules", ".cpp"),
     "composite": ("composites", ".cpp"),
     "storage": ("storage", ".cpp"),
@@ -61,12 +63,12 @@ class Op:
     dunder: str = ""  # number slot of Python: add, multiply, ...
     example: str = ""
     body: str = ""  # functor, reducer, rule or body; the name by default
-    kernel: str = ""  # typed CPU kernel of kind custom; "" = the body's name
+    kernel: str = ""  # typed CPU kernel of kinds custom and dynamic; "" = the body's name
     types: str = ""  # entry of TYPE_LISTS, kind pointwise and reduce
     compute: str = "Common"  # pointwise: Common, CommonFloat or CommonNumber
     result: str = ""  # dtypes of the results: a word of kinds pointwise and reduce, else a rule of results.py
     view: str = ""  # whether results share memory with inputs: one of VIEWS; kind view implies "always"
-    check: str = ""  # pointwise: function of src/ops/checks.h that sees the arguments first
+    check: str = ""  # sees the arguments first; pointwise: of src/ops/checks.h; custom: a CPU kernel that looks at values
     bool_inputs: tuple[str, ...] = ()
     castable: tuple[
         str, ...

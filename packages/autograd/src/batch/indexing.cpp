@@ -20,6 +20,7 @@
 #include "rushlight/ops/masked_fill.h"
 #include "rushlight/ops/movedim.h"
 #include "rushlight/ops/mul.h"
+#include "rushlight/ops/narrow.h"
 #include "rushlight/ops/new_zeros.h"
 #include "rushlight/ops/nonzero.h"
 #include "rushlight/ops/permute.h"
@@ -236,6 +237,23 @@ void masked_select(Call& c) {
     const std::vector<Tensor> alike = ops::broadcast_tensors(both);
     const std::vector<Tensor> at{alike[1]};
     c.give_as_is(ops::index(alike[0], at));
+}
+
+// masked_scatter_(input, mask, source): by a mask that is the same for all examples.
+void masked_scatter(Call& c) {
+    const Tensor input = c.tensor(0), mask = c.tensor(1), source = c.tensor(2);
+    const int64_t rank = input.dim();
+    if (!c.is_batched(0) || c.is_batched(1) || rank == 0 || mask.dim() > rank) return loop(c);
+    for (int64_t d = 1; d <= mask.dim(); ++d)
+        if (mask.size(-d) != 1 && mask.size(-d) != input.size(-d)) return loop(c);
+    const Tensor places = ops::nonzero(ops::expand(mask, input.sizes()));
+    const int64_t count = places.size(0);
+    if (count > source.numel()) return loop(c);
+    std::vector<Tensor> at{Tensor()};
+    for (int64_t d = 0; d < rank; ++d) at.push_back(ops::select(places, 1, d));
+    const Tensor rows = ops::reshape(c.expanded(source), std::array<int64_t, 2>{c.size(), source.numel()});
+    ops::index_put_(c.lower(input), at, ops::narrow(rows, 1, 0, count), false);
+    c.wrap();
 }
 
 // embedding(weight, indices, padding_idx, scale_grad_by_freq, sparse)

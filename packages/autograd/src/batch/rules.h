@@ -54,6 +54,7 @@ void along_index(Call& c);
 void take(Call& c);
 void put(Call& c);
 void masked_select(Call& c);
+void masked_scatter(Call& c);
 void embedding(Call& c);
 void embedding_backward(Call& c);
 void searchsorted(Call& c);

@@ -61,6 +61,10 @@ using Stack = std::vector<Value>;
 /// The kernels of one operator, one per device type; shared by its functional, in-place and out= forms.
 struct KernelSlots {
     std::atomic<KernelFn> device[kNumDeviceTypes];
+    /// What some operators call before. Of those that write an argument: with the arguments alone, before the write is
+    /// counted, to raise what is wrong with their values; null where a device does not look. Of kind dynamic: with an int64
+    /// number as its output, which says how large the results are.
+    std::atomic<KernelFn> before[kNumDeviceTypes] = {};
 };
 
 inline constexpr StageMask kAllStages = ~StageMask{0};

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 #include "rushlight/complex.h"
 #include "rushlight/dtype.h"
@@ -66,6 +67,9 @@ struct Param {
     Complex<double> as_complex() const {
         return kind == Kind::Complex ? Complex<double>(parts[0], parts[1]) : Complex<double>(as_float(), 0);
     }
+    std::string_view as_string() const { return {string, length}; }
+    /// A number that the kernel takes in whatever kind it is.
+    operator Complex<double>() const { return as_complex(); }
     Ints as_ints() const { return {ints, static_cast<int64_t>(length)}; }
 };
 
@@ -75,13 +79,15 @@ struct PhiloxKey {
     uint64_t offset;
 };
 
-/// Services for a kernel. Scratch memory lives until the kernel returns.
+/// Services for a kernel. Scratch memory lives until the operator's last kernel returns.
 struct KernelContext {
     void* (*scratch)(KernelContext*, size_t nbytes);  // 64-byte aligned; raises when memory is out
     void* stream;  // of the device; null on the CPU
     PhiloxKey random;  // of operators that are marked `random`
     void* impl;  // of whoever made the context
     int32_t device;  // its index; 0 on the CPU
+    void* kept =
+        nullptr;  // on the CPU what an operator's first kernel leaves to its second, in scratch memory
 };
 
 /// One call of one kernel. Tensors are the outputs, then the inputs, in the order of the schema.

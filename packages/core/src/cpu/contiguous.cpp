@@ -1,5 +1,6 @@
 #include "cpu/contiguous.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "cpu/cast.h"
@@ -19,6 +20,20 @@ void convert(void* out, DType to, const void* in, DType from, int64_t n) {
         loop(data, strides, last - first, nullptr);
     });
 }
+
+// The bytes that a view spans.
+struct Span {
+    const char *begin, *end;
+
+    explicit Span(const View& v) : begin(v.as<char>()), end(begin) {
+        const auto size = static_cast<int64_t>(itemsize(v.dtype));
+        for (int d = 0; d < v.ndim; ++d) {
+            const int64_t reach = (v.sizes[d] - 1) * v.strides[d] * size;
+            (reach < 0 ? begin : end) += reach;
+        }
+        end += size;
+    }
+};
 
 }  // namespace
 
@@ -50,6 +65,72 @@ View contiguous_in(KernelContext& ctx, const View& v, DType dtype) {
     View out = scratch_like(ctx, dense, dtype);
     convert(out.data, dtype, dense.data, v.dtype, v.numel);
     return out;
+}
+
+View apart_from(KernelContext& ctx, const View& v, const View& written) {
+    if (v.numel == 0 || written.numel == 0) return v;
+    const Span a(v), b(written);
+    if (a.end <= b.begin || b.end <= a.begin) return v;
+    View copy = scratch_like(ctx, v, v.dtype);
+    copy_to(copy, v);
+    return copy;
+}
+
+View leading(const View& v, const View& sizes) {
+    View part = v;
+    part.numel = sizes.numel;
+    part.contiguous = 1;
+    if (v.ndim != sizes.ndim) return part;  // one element
+    part.sizes = sizes.sizes;
+    int64_t step = 1;
+    for (int d = v.ndim - 1; d >= 0; --d) {
+        if (part.sizes[d] != 1 && v.strides[d] != step) part.contiguous = 0;
+        step *= part.sizes[d];
+    }
+    return part;
+}
+
+View with_last(KernelContext& ctx, const View& v, int64_t dim) {
+    if (v.ndim < 2) return v;
+    if (dim < 0) dim += v.ndim;
+    if (dim == v.ndim - 1) return v;
+    auto* geometry = scratch<int64_t>(ctx, 2 * v.ndim);
+    std::copy_n(v.sizes, v.ndim, geometry);
+    std::copy_n(v.strides, v.ndim, geometry + v.ndim);
+    std::swap(geometry[dim], geometry[v.ndim - 1]);
+    std::swap(geometry[v.ndim + dim], geometry[2 * v.ndim - 1]);
+    View out = v;
+    out.sizes = geometry;
+    out.strides = geometry + v.ndim;
+    return leading(out, out);
+}
+
+View broadcast_to(KernelContext& ctx, const View& v, const View& like) {
+    if (v.numel == like.numel && v.ndim == like.ndim) return v;
+    View out = v;
+    auto* strides = scratch<int64_t>(ctx, like.ndim);
+    const int added = like.ndim - v.ndim;
+    for (int d = 0; d < like.ndim; ++d)
+        strides[d] = d < added || v.sizes[d - added] != like.sizes[d] ? 0 : v.strides[d - added];
+    out.sizes = like.sizes;
+    out.strides = strides;
+    out.ndim = like.ndim;
+    out.numel = like.numel;
+    return leading(out, out);
+}
+
+const void* as_element(KernelContext& ctx, const Param& number, DType dtype) {
+    void* element = scratch<Complex<double>>(ctx, 1);
+    switch (number.kind) {
+        case Param::Kind::Complex: {
+            const Complex<double> z = number.as_complex();
+            convert(element, dtype, &z, DType::Complex128, 1);
+            break;
+        }
+        case Param::Kind::Float: convert(element, dtype, &number.floating, DType::Float64, 1); break;
+        default: convert(element, dtype, &number.integer, DType::Int64, 1);
+    }
+    return element;
 }
 
 void copy_to(const View& out, const View& in) {

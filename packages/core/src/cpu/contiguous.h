@@ -23,6 +23,21 @@ inline View contiguous_in(KernelContext& ctx, const View& v) {
     return v.contiguous || !v.defined() ? v : contiguous_in(ctx, v, v.dtype);
 }
 
+/// v itself, or a copy in scratch memory where it lies in memory that `written` spans.
+View apart_from(KernelContext& ctx, const View& v, const View& written);
+
+/// The first elements of v, as many along each dimension as `sizes` has.
+View leading(const View& v, const View& sizes);
+
+/// v with the dimension `dim`, which may be negative, and the last exchanged.
+View with_last(KernelContext& ctx, const View& v, int64_t dim);
+
+/// v repeated to the sizes of `like`, to which it broadcasts.
+View broadcast_to(KernelContext& ctx, const View& v, const View& like);
+
+/// A number as an element of `dtype`, in scratch memory.
+const void* as_element(KernelContext& ctx, const Param& number, DType dtype);
+
 /// Copies values between views of equal sizes, converting between dtypes. `out` is row-major.
 void copy_to(const View& out, const View& in);
 

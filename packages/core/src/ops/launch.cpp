@@ -1,5 +1,6 @@
 #include "ops/launch.h"
 
+#include "ops/copying.h"
 #include "ops/outputs.h"
 #include "rushlight/allocator.h"
 #include "rushlight/backend.h"
@@ -18,40 +19,27 @@ Tensor Outputs::make_formatted(const One& one) {
     return make_in_format(IntList(one.sizes, static_cast<size_t>(one.ndim)), one.dtype, one.device,
                           one.format);
 }
-namespace {
 
-// The CPU's services for one kernel. Scratch blocks are given back when the kernel has returned or thrown.
-class CpuContext {
-  public:
-    explicit CpuContext(PhiloxKey key) : context_{scratch, nullptr, key, this, 0} {}
-    ~CpuContext() {
-        while (Block* block = last_) {
-            last_ = block->before;
-            cpu_release(block, block->nbytes);
-        }
-    }
-    CpuContext(const CpuContext&) = delete;
-    KernelContext* get() { return &context_; }
-
-  private:
-    struct alignas(64) Block {
-        Block* before;
-        size_t nbytes;
-    };
-    static void* scratch(KernelContext* context, size_t nbytes) {
-        auto* self = static_cast<CpuContext*>(context->impl);
-        size_t all = sizeof(Block) + nbytes;
-        auto* block = static_cast<Block*>(cpu_allocate(all));
-        *block = {self->last_, all};
-        self->last_ = block;
-        return block + 1;
-    }
-
-    KernelContext context_;
-    Block* last_ = nullptr;
+struct alignas(64) CpuContext::Block {
+    Block* before;
+    size_t nbytes;
 };
 
-}  // namespace
+void* CpuContext::scratch(KernelContext* context, size_t nbytes) {
+    auto* self = static_cast<CpuContext*>(context->impl);
+    size_t all = sizeof(Block) + nbytes;
+    auto* block = static_cast<Block*>(cpu_allocate(all));
+    *block = {self->last_, all};
+    self->last_ = block;
+    return block + 1;
+}
+
+void CpuContext::release() {
+    while (Block* block = last_) {
+        last_ = block->before;
+        cpu_release(block, block->nbytes);
+    }
+}
 
 void Launch::grow() {
     int capacity = 2 * capacity_;
@@ -69,6 +57,48 @@ void Launch::fail_device(const Tensor& t) const {
                   name(t.device()).c_str());
 }
 
+[[gnu::always_inline]] inline void Launch::call(KernelFn kernel, int num_outputs) {
+    KernelArgs args{sizeof(KernelArgs),
+                    static_cast<uint16_t>(num_outputs),
+                    static_cast<uint16_t>(count_ - Outputs::kMax),
+                    static_cast<uint16_t>(num_params_),
+                    views_ + Outputs::kMax - num_outputs,
+                    params_,
+                    nullptr};
+    if (device_.type == DeviceType::CPU) {
+        args.context = context_.get(key_);
+        kernel(args);
+    } else {
+        KernelContext context{nullptr, nullptr, key_, nullptr, 0, nullptr};
+        args.context = &context;
+        backend_call(device_, kernel, args);
+    }
+}
+
+void Launch::check_values() {
+    if (device_.type == DeviceType::Meta) return;
+    if (KernelFn kernel = before()) call(kernel, 0);
+}
+
+int64_t Launch::count() {
+    RL_CHECK(device_.type != DeviceType::Meta, throw_not_implemented,
+             "%s: the shape of the result depends on values, which a meta tensor does not have", op_);
+    KernelFn kernel = before();
+    RL_CHECK(kernel, throw_not_implemented, "%s: no kernel for device %s", op_, name(device_).c_str());
+    int64_t count = 0;
+    View& out = views_[Outputs::kMax - 1];
+    if (device_.type == DeviceType::CPU) {
+        out = {&count, nullptr, nullptr, 1, 0, DType::Int64, 1};
+        call(kernel, 1);
+        return count;
+    }
+    const Tensor there = make_tensor({}, DType::Int64, device_), here = make_tensor({}, DType::Int64);
+    out = there.impl()->view();
+    call(kernel, 1);
+    copy_into(here, there);
+    return *here.data<int64_t>();
+}
+
 Launch::Results Launch::run(const Outputs& outputs) {
     Results results;
     // Outputs stand right before the inputs.
@@ -84,22 +114,7 @@ Launch::Results Launch::run(const Outputs& outputs) {
     RL_CHECK(kernel, throw_not_implemented, "%s: no kernel for device %s", op_, name(device_).c_str());
     RL_CHECK(count_ - Outputs::kMax <= UINT16_MAX, throw_runtime, "%s: more than %d tensors in one call", op_,
              UINT16_MAX);
-    KernelArgs args{sizeof(KernelArgs),
-                    static_cast<uint16_t>(num_outputs),
-                    static_cast<uint16_t>(count_ - Outputs::kMax),
-                    static_cast<uint16_t>(num_params_),
-                    first,
-                    params_,
-                    nullptr};
-    if (device_.type == DeviceType::CPU) {
-        CpuContext context(key_);
-        args.context = context.get();
-        kernel(args);
-    } else {
-        KernelContext context{nullptr, nullptr, key_, nullptr, 0};
-        args.context = &context;
-        backend_call(device_, kernel, args);
-    }
+    call(kernel, num_outputs);
     return results;
 }
 

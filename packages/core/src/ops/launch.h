@@ -65,6 +65,29 @@ class Outputs {
     One list_[kMax];
 };
 
+// The CPU's services for the kernels of one call. Scratch blocks are given back when they have returned or thrown.
+class CpuContext {
+  public:
+    CpuContext() : context_{scratch, nullptr, {}, this, 0, nullptr} {}
+    ~CpuContext() {
+        if (last_) [[unlikely]]
+            release();
+    }
+    CpuContext(const CpuContext&) = delete;
+    KernelContext* get(PhiloxKey key) {
+        context_.random = key;
+        return &context_;
+    }
+
+  private:
+    struct Block;
+    static void* scratch(KernelContext* context, size_t nbytes);
+    void release();
+
+    KernelContext context_;
+    Block* last_ = nullptr;
+};
+
 class Launch {
   public:
     using Results = std::array<Tensor, Outputs::kMax>;
@@ -118,6 +141,10 @@ class Launch {
     /// The kernel draws from a stream of its own.
     void random(Generator* generator) { key_ = (generator ? *generator : default_generator()).reserve(); }
 
+    /// Lets the device look at the values of the inputs before anything is written.
+    void check_values();
+    /// How large the results are, of kind dynamic. NotImplementedError on the meta device.
+    int64_t count();
     /// Inputs that the kernel writes: they must be writable, and their versions change before it runs.
     void write(const Tensor& t) {
         if (!t.defined()) return;
@@ -158,6 +185,11 @@ class Launch {
         }
     }
     void check(const Tensor& t) const;
+    KernelFn before() const {
+        return slots_.before[static_cast<int>(device_.type)].load(std::memory_order_acquire);
+    }
+    // With the outputs that stand in front of the inputs.
+    void call(KernelFn kernel, int num_outputs);
     void grow();
     [[noreturn, gnu::cold]] void fail_device(const Tensor& t) const;
 
@@ -173,6 +205,7 @@ class Launch {
     Param params_[kInline];
     double parts_[2][2];
     int num_complex_ = 0;
+    CpuContext context_;
 };
 
 }  // namespace rushlight

@@ -36,6 +36,7 @@ NEEDS_A_DIMENSION = {
     "_fft_c2r_backward",
     "_fft_r2c",
     "_fft_r2c_backward",
+    "_index",
     "_pad",
     "_resample",
     "_resample_backward",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import rushlight_core as core
@@ -31,6 +32,12 @@ def test_threads_change_nothing(reduce: str) -> None:
         (IndexError, lambda x, at: x.index_reduce_(0, at, core.ones(2), "prod")),
         (RuntimeError, lambda x, at: x.scatter_reduce_(0, at, core.ones(2), "sum")),
         (RuntimeError, lambda x, at: x.scatter_(0, at, core.ones(2), reduce="add")),
+        (RuntimeError, lambda x, at: x.scatter_(0, at, core.ones(2))),
+        (RuntimeError, lambda x, at: x.scatter_(0, at, 1.0)),
+        (RuntimeError, lambda x, at: x.scatter_add_(0, at, core.ones(2))),
+        (IndexError, lambda x, at: x.index_add_(0, at, core.ones(2))),
+        (IndexError, lambda x, at: x.index_put_([at], core.ones(2))),
+        (IndexError, lambda x, at: x.index_put_([at], core.ones(2), accumulate=True)),
     ],
 )
 def test_a_bad_index_writes_nothing(error: type[Exception], write) -> None:  # type: ignore[no-untyped-def]
@@ -46,6 +53,104 @@ def test_too_little_source_writes_nothing() -> None:
     with pytest.raises(RuntimeError, match="3 true elements"):
         x.masked_scatter_(core.tensor([True, True, True]), core.ones(2))
     assert x.tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("dtype", [core.int64, core.uint64])
+def test_numbers_are_written_in_full(dtype: core.dtype) -> None:
+    number = 2**60 + 1
+    at = core.tensor([1])
+    for x in (
+        core.zeros(3, dtype=dtype).scatter_(0, at, number),
+        core.zeros(3, dtype=dtype).index_fill_(0, at, number),
+    ):
+        assert x.tolist() == [0, number, 0]
+
+
+def test_an_index_that_is_written_is_read_before() -> None:
+    def numbers() -> core.Tensor:
+        return core.tensor([1, 2, 3, 0])
+
+    ones = core.full((4,), 3)
+    for write in (
+        lambda x: x.scatter_(0, x, ones),
+        lambda x: x.scatter_(0, x, 3),
+        lambda x: x.put_(x, ones),
+        lambda x: x.index_copy_(0, x, ones),
+        lambda x: x.index_fill_(0, x, 3),
+        lambda x: x.index_put_([x], ones),
+        lambda x: x.scatter_reduce_(0, x, ones, "amax", include_self=False),
+    ):
+        assert write(numbers()).tolist() == [3, 3, 3, 3]
+    for add in (
+        lambda x: x.scatter_add_(0, x, ones),
+        lambda x: x.index_add_(0, x, ones),
+        lambda x: x.index_put_([x], ones, accumulate=True),
+        lambda x: x.put_(x, ones, accumulate=True),
+    ):
+        assert add(numbers()).tolist() == [4, 5, 6, 3]
+    x = numbers()
+    assert x.scatter_(0, core.tensor([3, 2, 1, 0]), x).tolist() == [0, 3, 2, 1]
+    assert numbers().index_add_(0, core.tensor([0, 0]), x[:2], alpha=2).tolist() == [7, 2, 3, 0]
+
+
+DTYPES = [core.bool, core.uint8, core.int16, core.int32, core.float64, core.complex128]
+
+
+def drawn(shape: tuple[int, ...], dtype: core.dtype) -> core.Tensor:
+    return core.randint(0, 2 if dtype == core.bool else 50, shape).to(dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("size", [1, 1000, 300_000])
+@pytest.mark.parametrize("strided", [False, True])
+def test_many_places(dtype: core.dtype, size: int, strided: bool) -> None:
+    """More indices than are checked at a time, into more memory than lies near; also through a strided view."""
+    core.manual_seed(0)
+    n = 5000
+    at = core.randint(0, size, (n,))
+    i = at.numpy()
+    signed = at - size * core.randint(0, 2, (n,))
+    x = drawn((size, 2), dtype)[:, 0] if strided else drawn((size,), dtype)
+    values, old = drawn((n,), dtype), x.numpy().copy()
+    for got in (x.gather(0, at), x.take(signed), x[signed], x.index_select(0, at)):
+        np.testing.assert_array_equal(got.numpy(), old[i])
+    written = old.copy()
+    written[i] = values.numpy()
+    for write in (
+        lambda t: t.scatter_(0, at, values),
+        lambda t: t.put_(signed, values),
+        lambda t: t.index_put_([signed], values),
+        lambda t: t.index_copy_(0, at, values),
+    ):
+        np.testing.assert_array_equal(write(x.clone()).numpy(), written)
+    added = old.copy()
+    np.add.at(added, i, values.numpy())
+    for add in (
+        lambda t: t.scatter_add_(0, at, values),
+        lambda t: t.put_(signed, values, accumulate=True),
+        lambda t: t.index_put_([signed], values, accumulate=True),
+        lambda t: t.index_add_(0, at, values),
+    ):
+        np.testing.assert_array_equal(add(x.clone()).numpy(), added)
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 7, 8, 20, 33, 300, 3000])
+def test_slices_of_any_width(width: int) -> None:
+    core.manual_seed(0)
+    at = core.randint(0, 40, (90,))
+    x, source = core.randn(40, width, dtype=core.float64), core.randn(90, width, dtype=core.float64)
+    i = at.numpy()
+    for t in (x, core.cat([x, x], 1)[:, :width], x.t().contiguous().t()):
+        assert core.equal(t[at], x[at])
+        np.testing.assert_array_equal(t.index_select(0, at).numpy(), x.numpy()[i])
+        np.testing.assert_array_equal(t.t().index_select(1, at).numpy(), x.numpy()[i].T)
+        written, added = x.numpy().copy(), x.numpy().copy()
+        written[i] = source.numpy()
+        np.add.at(added, i, source.numpy() * 3)
+        assert t.clone().index_copy_(0, at, source).numpy().tolist() == written.tolist()
+        np.testing.assert_allclose(t.clone().index_add_(0, at, source, alpha=3).numpy(), added)
+        written[i] = 2
+        assert t.clone().index_fill_(0, at - 40, 2).numpy().tolist() == written.tolist()
 
 
 def test_in_place_through_a_strided_view() -> None:

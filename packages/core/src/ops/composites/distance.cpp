@@ -5,7 +5,6 @@
 #include "bodies/distance.h"
 #include "ops/watched.h"
 #include "rushlight/ops/_cdist_rows.h"
-#include "rushlight/ops/_to_copy.h"
 #include "rushlight/ops/add.h"
 #include "rushlight/ops/broadcast_tensors.h"
 #include "rushlight/ops/clamp_min.h"
@@ -14,8 +13,10 @@
 #include "rushlight/ops/mul.h"
 #include "rushlight/ops/narrow.h"
 #include "rushlight/ops/norm.h"
+#include "rushlight/ops/select.h"
 #include "rushlight/ops/sub.h"
 #include "rushlight/ops/sum.h"
+#include "rushlight/ops/triu_indices.h"
 #include "rushlight/ops/unsqueeze.h"
 
 namespace rushlight::composites {
@@ -70,19 +71,13 @@ Tensor pdist(const Tensor& input, double p) {
         }
         return made;
     }
-    Tensor first = make_tensor(IntList(&count, 1), DType::Int64),
-           second = make_tensor(IntList(&count, 1), DType::Int64);
-    auto *a = first.data<int64_t>(), *b = second.data<int64_t>();
-    for (int64_t i = 0; i < n; ++i) {
-        for (int64_t j = i + 1; j < n; ++j) {
-            *a++ = i;
-            *b++ = j;
-        }
-    }
-    auto rows = [&](const Tensor& numbers) {
-        return ops::index_select(input, 0, ops::_to_copy(numbers, DType::Int64, input.device()));
+    const Tensor pairs = ops::triu_indices(n, n, 1, DType::Int64, input.device());
+    const auto rows = [&](int64_t which) {
+        return ops::index_select(input, 0, ops::select(pairs, 0, which));
     };
-    return ops::norm(ops::sub(rows(first), rows(second)), Scalar(p), kInts<-1>, false);
+    // No elements have no largest one, but are 0 apart.
+    const Scalar order(input.size(1) == 0 ? 1.0 : p);
+    return ops::norm(ops::sub(rows(0), rows(1)), order, kInts<-1>, false);
 }
 
 }  // namespace rushlight::composites

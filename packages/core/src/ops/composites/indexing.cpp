@@ -1,77 +1,73 @@
-// Copies first, then writes: the functional forms of what writes in place.
+// Reading and writing by indices of every kind: masks are turned into numbers here.
 #include "bodies/indexing.h"
-#include "ops/broadcasting.h"
-#include "ops/numbers.h"
-#include "rushlight/batched.h"
+#include "rushlight/ops/_index.h"
+#include "rushlight/ops/_index_put_.h"
+#include "rushlight/ops/_masked_elements.h"
 #include "rushlight/ops/_to_copy.h"
-#include "rushlight/ops/broadcast_to.h"
-#include "rushlight/ops/cat.h"
 #include "rushlight/ops/clone.h"
-#include "rushlight/ops/full.h"
-#include "rushlight/ops/index.h"
-#include "rushlight/ops/index_add_.h"
 #include "rushlight/ops/index_put_.h"
-#include "rushlight/ops/narrow.h"
 #include "rushlight/ops/nonzero.h"
-#include "rushlight/ops/scatter_.h"
-#include "rushlight/ops/scatter_add_.h"
-#include "rushlight/ops/where.h"
+#include "rushlight/ops/select.h"
 
 namespace rushlight::composites {
 namespace {
-Tensor copy(const Tensor& t) { return ops::clone(t, "contiguous"); }
 
-Scalar converted(Scalar value, DType t) { return element_of("masked_fill", "value", value, t); }
+// Bytes are masks, as bools are.
+bool is_mask(const Tensor& t) {
+    return t.dtype() == DType::Bool || (t.dtype() == DType::UInt8 && t.dim() > 0);
+}
+bool is_number_beside(const Tensor& input, const Tensor& t) {
+    return !t.defined() || (!is_mask(t) && t.device() == input.device());
+}
+
+// Indices that are numbers on the tensor's device. A mask of k dimensions stands for k of them.
+class Numbers {
+  public:
+    Numbers(const char* op, const Tensor& input, TensorList given) : list_(given) {
+        if (std::ranges::all_of(given, [&](const Tensor& t) { return is_number_beside(input, t); })) return;
+        for (const Tensor& t : given) add(op, input, t);
+        list_ = own_;
+    }
+    TensorList list() const { return list_; }
+
+  private:
+    void add(const char* op, const Tensor& input, const Tensor& t) {
+        if (is_number_beside(input, t)) return own_.push_back(t);
+        if (!is_mask(t)) return own_.push_back(ops::_to_copy(t, t.dtype(), input.device()));
+        for (int64_t k = 0; k < t.dim(); ++k) {
+            const size_t d = own_.size() + static_cast<size_t>(k);
+            // A size of 0, which chooses nothing, fits every dimension: so the array API standard has it.
+            RL_CHECK(d < input.sizes().size() && (input.sizes()[d] == t.sizes()[k] || t.sizes()[k] == 0),
+                     throw_index,
+                     "%s: a mask of shape %s does not fit the indexed tensor of shape %s at dimension %zu",
+                     op, to_string(t.sizes()).c_str(), to_string(input.sizes()).c_str(), d);
+        }
+        Tensor found = ops::nonzero(t);
+        if (t.device() != input.device()) found = ops::_to_copy(found, found.dtype(), input.device());
+        for (int64_t k = 0; k < t.dim(); ++k) own_.push_back(ops::select(found, 1, k));
+    }
+
+    TensorList list_;
+    std::vector<Tensor> own_;
+};
+
 }  // namespace
 
+Tensor index(const Tensor& input, TensorList indices) {
+    if (indices.size() == 1 && indices[0].defined() && indices[0].dtype() == DType::Bool &&
+        indices[0].dim() > 0 && indices[0].shape() == input.shape() && indices[0].device() == input.device())
+        return ops::_masked_elements(input, indices[0]);
+    return ops::_index(input, Numbers("index", input, indices).list());
+}
+
+Tensor index_put_(const Tensor& input, TensorList indices, const Tensor& values, bool accumulate) {
+    const Numbers numbers("index_put_", input, indices);
+    if (values.device() == input.device()) return ops::_index_put_(input, numbers.list(), values, accumulate);
+    const Tensor there = ops::_to_copy(values, values.dtype(), input.device());
+    return ops::_index_put_(input, numbers.list(), there, accumulate);
+}
 Tensor index_put(const Tensor& input, TensorList indices, const Tensor& values, bool accumulate) {
-    return ops::index_put_(copy(input), indices, values, accumulate);
-}
-Tensor index_add(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& source, Scalar alpha) {
-    return ops::index_add_(copy(input), dim, index, source, alpha);
-}
-Tensor scatter(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src) {
-    return ops::scatter_(copy(input), dim, index, src);
-}
-Tensor scatter_value(const Tensor& input, int64_t dim, const Tensor& index, Scalar value) {
-    return ops::scatter_(copy(input), dim, index, value);
-}
-Tensor scatter_add(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src) {
-    return ops::scatter_add_(copy(input), dim, index, src);
-}
-
-Tensor masked_fill(const Tensor& input, const Tensor& mask, const TensorOrScalar& value) {
-    RL_CHECK(mask.dtype() == DType::Bool, throw_runtime, "masked_fill(mask): must be a bool tensor, got %s",
-             name(mask.dtype()));
-    if (!value.is_tensor()) return ops::where(mask, converted(value.scalar(), input.dtype()), input);
-    RL_CHECK(value.tensor().dim() == 0, throw_runtime,
-             "masked_fill(value): must be a number or a 0-d tensor, got shape %s",
-             to_string(value.tensor().sizes()).c_str());
-    if (value.tensor().dtype() == input.dtype()) return ops::where(mask, value, input);
-    if (value.tensor().device().type == DeviceType::CPU && !is_batched(value.tensor()))
-        converted(value_of(value.tensor()), input.dtype());  // raises where it does not fit
-    return ops::where(mask, ops::_to_copy(value.tensor(), input.dtype(), std::nullopt), input);
-}
-
-Tensor nonzero_static(const Tensor& input, int64_t size, int64_t fill_value) {
-    RL_CHECK(size >= 0, throw_runtime, "nonzero_static(size): must not be negative, got %lld",
-             (long long)size);
-    Tensor found = ops::nonzero(input);
-    if (found.size(0) >= size) return copy(ops::narrow(found, 0, 0, size));
-    const int64_t missing[] = {size - found.size(0), found.size(1)};
-    const Tensor parts[] = {found, ops::full(missing, Scalar(fill_value), DType::Int64, input.device())};
-    return ops::cat(parts, 0);
-}
-
-std::vector<Tensor> where_indices(const Tensor& condition) { return ops::nonzero(condition, true); }
-
-Tensor masked_select(const Tensor& input, const Tensor& mask) {
-    RL_CHECK(mask.dtype() == DType::Bool, throw_runtime, "masked_select(mask): must be a bool tensor, got %s",
-             name(mask.dtype()));
-    auto shape = broadcast_shapes("masked_select", "input", input.sizes(), "mask", mask.sizes());
-    if (shape.empty()) shape = {1};  // the result has one dimension in any case
-    Tensor spread = ops::broadcast_to(mask, shape);
-    return ops::index(ops::broadcast_to(input, shape), {&spread, 1});
+    return ops::index_put_(ops::clone(input, "contiguous"), indices, values, accumulate);
 }
 
 }  // namespace rushlight::composites

@@ -1,5 +1,4 @@
 #include "bodies/scatter.h"
-#include "bodies/indexing.h"
 #include "ops/broadcasting.h"
 #include "ops/views.h"
 #include "rushlight/batched.h"
@@ -9,31 +8,25 @@
 #include "rushlight/ops/amax.h"
 #include "rushlight/ops/amin.h"
 #include "rushlight/ops/broadcast_to.h"
-#include "rushlight/ops/cat.h"
 #include "rushlight/ops/clone.h"
 #include "rushlight/ops/constant_pad_nd.h"
-#include "rushlight/ops/copy_.h"
 #include "rushlight/ops/detach.h"
 #include "rushlight/ops/div.h"
 #include "rushlight/ops/eq.h"
-#include "rushlight/ops/expand.h"
 #include "rushlight/ops/flatten.h"
 #include "rushlight/ops/full.h"
 #include "rushlight/ops/gather.h"
-#include "rushlight/ops/index_copy_.h"
-#include "rushlight/ops/index_fill.h"
-#include "rushlight/ops/index_fill_.h"
 #include "rushlight/ops/logical_and.h"
 #include "rushlight/ops/lt.h"
-#include "rushlight/ops/masked_scatter_.h"
-#include "rushlight/ops/masked_select.h"
 #include "rushlight/ops/mul.h"
 #include "rushlight/ops/narrow.h"
 #include "rushlight/ops/ones_like.h"
 #include "rushlight/ops/put_.h"
 #include "rushlight/ops/reshape.h"
 #include "rushlight/ops/scatter.h"
+#include "rushlight/ops/scatter_.h"
 #include "rushlight/ops/scatter_add.h"
+#include "rushlight/ops/scatter_add_.h"
 #include "rushlight/ops/where.h"
 #include "rushlight/ops/zeros.h"
 #include "rushlight/ops/zeros_like.h"
@@ -96,54 +89,21 @@ Tensor reduce_into(const char* op, const Tensor& target, int64_t dim, const Tens
     return ops::_scatter_reduce_(target, dim, index, part, reduce, include_self, op);
 }
 
-// One index for every element of `source`, from one for every slice.
-Tensor spread_index(const char* op, const Tensor& input, int64_t dim, const Tensor& index,
-                    const Tensor& source, std::string_view reduce) {
-    RL_CHECK(reduce != "sum", throw_runtime,
-             "%s(reduce): must be prod, mean, amax or amin, got 'sum'\nhint: index_add sums", op);
-    RL_CHECK(index.dtype() == DType::Int64 || index.dtype() == DType::Int32, throw_runtime,
-             "%s(index): must be an int64 or int32 tensor, got %s", op, name(index.dtype()));
-    RL_CHECK(index.dim() <= 1, throw_index, "%s(index): must have one dimension, got shape %s", op,
-             to_string(index.sizes()).c_str());
-    const int d = wrap_dim(op, dim, input.dim());
-    bool fits = source.dim() == input.dim();
-    for (int k = 0; fits && k < input.dim(); ++k)
-        fits = source.sizes()[k] == (k == d ? index.numel() : input.sizes()[k]);
-    RL_CHECK(
-        fits, throw_runtime, "%s(source): shape %s does not fit input %s and %lld indices along dimension %d",
-        op, to_string(source.sizes()).c_str(), to_string(input.sizes()).c_str(), (long long)index.numel(), d);
-    std::vector<int64_t> shape(static_cast<size_t>(source.dim()), 1);
-    if (!shape.empty()) shape[static_cast<size_t>(d)] = index.numel();
-    return ops::expand(ops::reshape(index, shape), source.sizes(), false);
-}
-
 }  // namespace
+
+Tensor scatter(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src) {
+    return ops::scatter_(row_major_copy(input), dim, index, src);
+}
+Tensor scatter_value(const Tensor& input, int64_t dim, const Tensor& index, Scalar value) {
+    return ops::scatter_(row_major_copy(input), dim, index, value);
+}
+Tensor scatter_add(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src) {
+    return ops::scatter_add_(row_major_copy(input), dim, index, src);
+}
 
 Tensor put(const Tensor& input, const Tensor& index, const Tensor& source, bool accumulate) {
     return ops::put_(row_major_copy(input), index, source, accumulate);
 }
-Tensor index_copy(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& source) {
-    return ops::index_copy_(row_major_copy(input), dim, index, source);
-}
-Tensor index_fill(const Tensor& input, int64_t dim, const Tensor& index, Scalar value) {
-    return ops::index_fill_(row_major_copy(input), dim, index, value);
-}
-Tensor index_fill__tensor(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& value) {
-    RL_CHECK(value.dim() == 0, throw_runtime,
-             "index_fill_(value): must be a number or a 0-d tensor, got shape %s",
-             to_string(value.sizes()).c_str());
-    const int d = wrap_dim("index_fill_", dim, input.dim());
-    // Through a mask, so that a slice named twice gets its gradient once.
-    std::vector<int64_t> shape(static_cast<size_t>(input.dim()), 1);
-    if (!shape.empty()) shape[static_cast<size_t>(d)] = input.sizes()[d];
-    const Tensor nowhere = ops::zeros(shape, DType::Bool, input.device());
-    const Tensor mask = ops::index_fill(nowhere, dim, index, Scalar(true));
-    return ops::copy_(input, ops::where(mask, as(value, input.dtype()), input));
-}
-Tensor index_fill_tensor(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& value) {
-    return index_fill__tensor(row_major_copy(input), dim, index, value);
-}
-
 Tensor scatter_reduce_(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,
                        std::string_view reduce, bool include_self) {
     return reduce_into("scatter_reduce_", input, dim, index, src, reduce, include_self);
@@ -185,18 +145,6 @@ Tensor _grown(const Tensor& input, IntList sizes) {
         RL_CHECK(!__builtin_sub_overflow(sizes[d], input.sizes()[d], &pad[2 * (n - 1 - d) + 1]),
                  throw_runtime, "_grown(sizes): %s has too many elements", to_string(sizes).c_str());
     return ops::constant_pad_nd(input, IntList(pad, 2 * n), Scalar(0));
-}
-
-Tensor index_reduce_(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& source,
-                     std::string_view reduce, bool include_self) {
-    Tensor every = spread_index("index_reduce_", input, dim, index, source, reduce);
-    return ops::_scatter_reduce_(input, dim, every, source, reduce, include_self, "index_reduce_");
-}
-Tensor index_reduce(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& source,
-                    std::string_view reduce, bool include_self) {
-    Tensor every = spread_index("index_reduce", input, dim, index, source, reduce);
-    return ops::_scatter_reduce_(row_major_copy(input), dim, every, source, reduce, include_self,
-                                 "index_reduce");
 }
 
 std::tuple<Tensor, Tensor> _scatter_reduce_backward(const Tensor& grad, const Tensor& input, int64_t dim,
@@ -241,25 +189,6 @@ std::tuple<Tensor, Tensor> _scatter_reduce_backward(const Tensor& grad, const Te
     }
     if (!include_self) own = ops::scatter(own, dim, index, Scalar(0));
     return {own, theirs};
-}
-
-Tensor _masked_scatter_backward(const Tensor& grad, const Tensor& mask, IntList sizes) {
-    Tensor written = ops::masked_select(grad, mask);
-    int64_t count = 1;
-    for (int64_t n : sizes)
-        RL_CHECK(n >= 0 && !__builtin_mul_overflow(count, n, &count), throw_runtime,
-                 "masked_scatter_backward(sizes): %s is no shape", to_string(sizes).c_str());
-    const int64_t rest = count - written.numel();
-    if (rest > 0) {
-        const Tensor parts[] = {written,
-                                ops::full(IntList(&rest, 1), Scalar(0), grad.dtype(), grad.device())};
-        written = ops::cat(parts, 0);
-    }
-    return ops::reshape(written, sizes);
-}
-Tensor masked_scatter(const Tensor& input, const Tensor& mask, const Tensor& source) {
-    auto shape = broadcast_shapes("masked_scatter", "input", input.sizes(), "mask", mask.sizes());
-    return ops::masked_scatter_(row_major_copy(ops::broadcast_to(input, shape)), mask, source);
 }
 
 Tensor take_along_dim(const Tensor& input, const Tensor& indices, std::optional<int64_t> dim) {

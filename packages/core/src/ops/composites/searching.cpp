@@ -3,12 +3,9 @@
 #include "rushlight/ops/_to_copy.h"
 #include "rushlight/ops/clone.h"
 #include "rushlight/ops/floor_divide.h"
-#include "rushlight/ops/nonzero.h"
 #include "rushlight/ops/remainder.h"
 
 namespace rushlight::composites {
-
-Tensor argwhere(const Tensor& input) { return ops::nonzero(input); }
 
 std::vector<Tensor> unravel_index(const Tensor& indices, IntList shape) {
     RL_CHECK(is_integral(indices.dtype()), throw_type,

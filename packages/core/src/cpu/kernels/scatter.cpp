@@ -1,0 +1,170 @@
+#include "cpu/scatter_kernels.h"
+
+#include <limits>
+#include <type_traits>
+
+#include "cpu/kernels/simd.h"
+#include "rushlight/complex.h"
+#include "rushlight/half.h"
+
+namespace rushlight::cpu::RUSHLIGHT_CPU {
+namespace {
+
+template <class T>
+using Computed = std::conditional_t<std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>, float, T>;
+
+template <Meet how, class C>
+RL_INLINE C combine(C a, C b) {
+    if constexpr (how == Meet::Sum || how == Meet::Mean) return static_cast<C>(a + b);
+    else if constexpr (how == Meet::Prod) return static_cast<C>(a * b);
+    else if constexpr (how == Meet::Amax)
+        return (b > a) | (b != b) ? b : a;  // both looked at: no jump to guess
+    else return (b < a) | (b != b) ? b : a;
+}
+template <Meet how, class C>
+RL_INLINE C neutral() {
+    if constexpr (how == Meet::Sum || how == Meet::Mean) return C(0);
+    else if constexpr (how == Meet::Prod) return C(1);
+    else {
+        using Limits = std::numeric_limits<C>;
+        constexpr C least = Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
+        constexpr C most = Limits::has_infinity ? Limits::infinity() : Limits::max();
+        return how == Meet::Amax ? least : most;
+    }
+}
+template <class C>
+RL_INLINE C mean_of(C sum, int64_t count) {
+    if constexpr (kIsComplex<C>) return sum / C(static_cast<Real<C>>(count));
+    else if constexpr (std::is_floating_point_v<C>) return sum / static_cast<C>(count);
+    else {  // rounded down
+        const auto total = static_cast<int64_t>(sum);
+        return static_cast<C>(total / count - (total % count != 0 && total < 0));
+    }
+}
+
+// Rows meet rows.
+template <class T, Meet how>
+void reduce_slices(const MeetingLines& l, T* to, const T* from, bool include_self, const int64_t* met,
+                   int64_t begin, int64_t end) {
+    using C = Computed<T>;
+    const int64_t across = l.across(), columns = l.width();
+    for (int64_t block = begin; block < end; ++block) {
+        const int64_t o = block / across, first = block % across * columns;
+        const int64_t width = l.inner - first < columns ? l.inner - first : columns;
+        const auto row = [&](int64_t at) { return to + (o * l.size + at) * l.inner + first; };
+        for (int64_t i = 0; !include_self && i < l.n; ++i) {
+            T* place = row(l.index[i]);
+            for (int64_t j = 0; j < width; ++j) place[j] = static_cast<T>(neutral<how, C>());
+        }
+        for (int64_t i = 0; i < l.n; ++i) {
+            T* __restrict place = row(l.index[i]);
+            const T* __restrict part = from + (o * l.n + i) * l.inner + first;
+#pragma omp simd
+            for (int64_t j = 0; j < width; ++j)
+                place[j] = static_cast<T>(combine<how, C>(static_cast<C>(place[j]), static_cast<C>(part[j])));
+        }
+        for (int64_t at = 0; how == Meet::Mean && at < l.size; ++at) {
+            if (met[at] < 2) continue;
+            T* place = row(at);
+            for (int64_t j = 0; j < width; ++j)
+                place[j] = static_cast<T>(mean_of<C>(static_cast<C>(place[j]), met[at]));
+        }
+    }
+}
+
+template <class T, Meet how>
+void reduce_lines(const MeetingLines& l, T* to, const T* from, bool include_self, int64_t* met, int64_t begin,
+                  int64_t end) {
+    using C = Computed<T>;
+    constexpr int64_t kMost = MeetingLines::kLines;
+    int64_t base[kMost];
+    const int64_t across = l.across();
+    for (int64_t block = begin; block < end; ++block) {
+        const int64_t o = block / across, first = block % across * kMost;
+        const int64_t width = l.inner - first < kMost ? l.inner - first : kMost;
+        for (int64_t j = 0; j < width; ++j) base[j] = l.others.offset(o * l.inner + first + j);
+        const auto each = [&](auto body) {
+            if (l.inner == 1) {  // a line by itself
+                T* const line = to + base[0];
+                for (int64_t i = 0, at = o * l.n; i < l.n; ++i, ++at)
+                    body(line[l.index[at] * l.stride], at, l.index[at]);
+                return;
+            }
+            for (int64_t i = 0; i < l.n; ++i)
+                for (int64_t j = 0; j < width; ++j) {
+                    const int64_t at = (o * l.n + i) * l.inner + first + j;
+                    body(to[base[j] + l.index[at] * l.stride], at, l.index[at] * width + j);
+                }
+        };
+        if (!include_self)
+            each([](T& place, int64_t, int64_t) { place = static_cast<T>(neutral<how, C>()); });
+        each([&](T& place, int64_t at, int64_t) {
+            place = static_cast<T>(combine<how, C>(static_cast<C>(place), static_cast<C>(from[at])));
+        });
+        if constexpr (how == Meet::Mean) {
+            for (int64_t k = 0; k < l.size * width; ++k) met[k] = include_self;
+            each([&](T&, int64_t, int64_t k) { ++met[k]; });
+            each([&](T& place, int64_t, int64_t k) {
+                if (met[k]) place = static_cast<T>(mean_of<C>(static_cast<C>(place), met[k]));
+                met[k] = 0;
+            });
+        }
+    }
+}
+
+template <class T, Meet how>
+void reduce(const MeetingLines& l, void* to, const void* from, bool include_self, int64_t* met, int64_t begin,
+            int64_t end) {
+    T* out = static_cast<T*>(to);
+    const T* in = static_cast<const T*>(from);
+    if (l.slices) reduce_slices<T, how>(l, out, in, include_self, met, begin, end);
+    else reduce_lines<T, how>(l, out, in, include_self, met, begin, end);
+}
+
+template <class T>
+constexpr void add(ScatterKernels& k, DType dtype) {
+    const auto at = [&](Meet how) -> ScatterKernels::Reduce& {
+        return k.reduce[static_cast<int>(how)][static_cast<int>(dtype)];
+    };
+    at(Meet::Sum) = reduce<T, Meet::Sum>;
+    at(Meet::Prod) = reduce<T, Meet::Prod>;
+    at(Meet::Mean) = reduce<T, Meet::Mean>;
+    if constexpr (!kIsComplex<T>) {
+        at(Meet::Amax) = reduce<T, Meet::Amax>;
+        at(Meet::Amin) = reduce<T, Meet::Amin>;
+    }
+}
+
+constexpr ScatterKernels make() {
+    ScatterKernels k{};
+    add<uint8_t>(k, DType::UInt8);
+    add<int8_t>(k, DType::Int8);
+    add<int16_t>(k, DType::Int16);
+    add<int32_t>(k, DType::Int32);
+    add<int64_t>(k, DType::Int64);
+    add<uint16_t>(k, DType::UInt16);
+    add<uint32_t>(k, DType::UInt32);
+    add<uint64_t>(k, DType::UInt64);
+    add<Half>(k, DType::Float16);
+    add<BFloat16>(k, DType::BFloat16);
+    add<float>(k, DType::Float32);
+    add<double>(k, DType::Float64);
+    add<Complex<float>>(k, DType::Complex64);
+    add<Complex<double>>(k, DType::Complex128);
+    // Bools: their sum is or, their product and.
+    const auto of_bytes = [&](Meet how) {
+        return k.reduce[static_cast<int>(how)][static_cast<int>(DType::UInt8)];
+    };
+    const int truth = static_cast<int>(DType::Bool);
+    k.reduce[static_cast<int>(Meet::Sum)][truth] = of_bytes(Meet::Amax);
+    k.reduce[static_cast<int>(Meet::Prod)][truth] = of_bytes(Meet::Amin);
+    k.reduce[static_cast<int>(Meet::Amax)][truth] = of_bytes(Meet::Amax);
+    k.reduce[static_cast<int>(Meet::Amin)][truth] = of_bytes(Meet::Amin);
+    return k;
+}
+
+}  // namespace
+
+const ScatterKernels scatter_kernels_table = make();
+
+}  // namespace rushlight::cpu::RUSHLIGHT_CPU

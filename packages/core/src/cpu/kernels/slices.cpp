@@ -1,0 +1,158 @@
+#include "cpu/slices_kernels.h"
+
+#include <type_traits>
+
+#include "cpu/kernels/simd.h"
+#include "rushlight/complex.h"
+#include "rushlight/half.h"
+
+namespace rushlight::cpu::RUSHLIGHT_CPU {
+namespace {
+
+// one(place in the tensor, place in the row-major one, how many, place of the run that comes `kAhead` later) for each run.
+constexpr int64_t kAhead = 8;
+template <class One>
+RL_INLINE void each_run(const NumberedSlices& s, int64_t begin, int64_t end, One one) {
+    constexpr int64_t kColumns = NumberedSlices::kColumns;
+    const int64_t across = s.across();
+    for (int64_t part = begin; part < end; ++part) {
+        const int64_t piece = part / across, first = part % across * kColumns;
+        const int64_t width = s.run - first < kColumns ? s.run - first : kColumns;
+        const int64_t b = piece / s.after.count, a = piece % s.after.count;
+        const int64_t base = s.before.offset(b) + s.after.offset(a) + first;
+        int64_t at = (b * s.n * s.after.count + a) * s.run + first;
+        for (int64_t k = 0; k < s.n; ++k, at += s.after.count * s.run) {
+            const int64_t soon = s.index[k + kAhead < s.n ? k + kAhead : k];
+            one(base + s.index[k] * s.stride, at, width, base + soon * s.stride);
+        }
+    }
+}
+
+template <int64_t size>
+struct Bytes {
+    char c[size];
+};
+// The first and the last of both, which may overlap.
+template <int64_t size>
+RL_INLINE void copy_ends(char* to, const char* from, int64_t n) {
+    Bytes<size> head, tail;
+    __builtin_memcpy(&head, from, size);
+    __builtin_memcpy(&tail, from + n - size, size);
+    __builtin_memcpy(to, &head, size);
+    __builtin_memcpy(to + n - size, &tail, size);
+}
+// Short runs without a call.
+RL_INLINE void copy_run(char* to, const char* from, int64_t n) {
+    if (n > 128) __builtin_memcpy(to, from, static_cast<size_t>(n));
+    else if (n >= 64) copy_ends<64>(to, from, n);
+    else if (n >= 32) copy_ends<32>(to, from, n);
+    else if (n >= 16) copy_ends<16>(to, from, n);
+    else if (n >= 8) copy_ends<8>(to, from, n);
+    else if (n >= 4) copy_ends<4>(to, from, n);
+    else
+        for (int64_t i = 0; i < n; ++i) to[i] = from[i];
+}
+
+void select(const NumberedSlices& s, void* to, const void* from, size_t itemsize, int64_t begin,
+            int64_t end) {
+    const auto size = static_cast<int64_t>(itemsize);
+    char* out = static_cast<char*>(to);
+    const char* in = static_cast<const char*>(from);
+    each_run(s, begin, end, [=](int64_t place, int64_t at, int64_t width, int64_t soon) {
+        __builtin_prefetch(in + soon * size);
+        copy_run(out + at * size, in + place * size, width * size);
+    });
+}
+void copy(const NumberedSlices& s, void* to, const void* from, size_t itemsize, int64_t begin, int64_t end) {
+    const auto size = static_cast<int64_t>(itemsize);
+    char* out = static_cast<char*>(to);
+    const char* in = static_cast<const char*>(from);
+    each_run(s, begin, end, [=](int64_t place, int64_t at, int64_t width, int64_t soon) {
+        __builtin_prefetch(out + soon * size, 1);
+        copy_run(out + place * size, in + at * size, width * size);
+    });
+}
+
+struct Pair {
+    uint64_t a, b;
+};
+template <class T>
+RL_INLINE void fill_runs(const NumberedSlices& s, void* to, const void* from, int64_t begin, int64_t end) {
+    T* out = static_cast<T*>(to);
+    const T value = *static_cast<const T*>(from);
+    each_run(s, begin, end, [=](int64_t place, int64_t, int64_t width, int64_t) {
+        for (int64_t j = 0; j < width; ++j) out[place + j] = value;
+    });
+}
+void fill(const NumberedSlices& s, void* to, const void* from, size_t itemsize, int64_t begin, int64_t end) {
+    switch (itemsize) {
+        case 1: return fill_runs<uint8_t>(s, to, from, begin, end);
+        case 2: return fill_runs<uint16_t>(s, to, from, begin, end);
+        case 4: return fill_runs<uint32_t>(s, to, from, begin, end);
+        case 8: return fill_runs<uint64_t>(s, to, from, begin, end);
+        default: return fill_runs<Pair>(s, to, from, begin, end);
+    }
+}
+
+template <class T>
+using Computed = std::conditional_t<std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>, float, T>;
+
+template <class T>
+void add_runs(const NumberedSlices& s, void* to, const void* from, int64_t begin, int64_t end) {
+    T* out = static_cast<T*>(to);
+    const T* in = static_cast<const T*>(from);
+    each_run(s, begin, end, [=](int64_t place, int64_t at, int64_t width, int64_t soon) {
+        __builtin_prefetch(out + soon, 1);
+        T* __restrict y = out + place;
+        const T* __restrict x = in + at;
+        for (int64_t j = 0; j < width; ++j) {
+            if constexpr (std::is_same_v<T, bool>) y[j] = y[j] | x[j];
+            else y[j] = static_cast<T>(static_cast<Computed<T>>(y[j]) + static_cast<Computed<T>>(x[j]));
+        }
+    });
+}
+
+template <class T>
+void scale(void* out, const void* in, const void* factor, int64_t n) {
+    T* y = static_cast<T*>(out);
+    const T* x = static_cast<const T*>(in);
+    const auto by = static_cast<Computed<T>>(*static_cast<const T*>(factor));
+    for (int64_t i = 0; i < n; ++i) {
+        if constexpr (std::is_same_v<T, bool>) y[i] = x[i] & by;
+        else if constexpr (std::is_integral_v<T>)  // wraps around
+            y[i] = static_cast<T>(static_cast<uint64_t>(x[i]) * static_cast<uint64_t>(by));
+        else y[i] = static_cast<T>(static_cast<Computed<T>>(x[i]) * by);
+    }
+}
+
+template <class T>
+constexpr void add(SliceKernels& k, DType dtype) {
+    k.add[static_cast<int>(dtype)] = add_runs<T>;
+    k.scale[static_cast<int>(dtype)] = scale<T>;
+}
+
+constexpr SliceKernels make() {
+    SliceKernels k{select, copy, fill, {}, {}};
+    add<bool>(k, DType::Bool);
+    add<uint8_t>(k, DType::UInt8);
+    add<int8_t>(k, DType::Int8);
+    add<int16_t>(k, DType::Int16);
+    add<int32_t>(k, DType::Int32);
+    add<int64_t>(k, DType::Int64);
+    add<uint16_t>(k, DType::UInt16);
+    add<uint32_t>(k, DType::UInt32);
+    add<uint64_t>(k, DType::UInt64);
+    add<Half>(k, DType::Float16);
+    add<BFloat16>(k, DType::BFloat16);
+    add<float>(k, DType::Float32);
+    add<double>(k, DType::Float64);
+    add<Complex<float>>(k, DType::Complex64);
+    add<Complex<double>>(k, DType::Complex128);
+    return k;
+}
+
+}  // namespace
+
+const SliceKernels slice_kernels_table = make();
+
+}  // namespace rushlight::cpu::RUSHLIGHT_CPU

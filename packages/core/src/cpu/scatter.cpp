@@ -1,0 +1,320 @@
+#include "cpu/scatter.h"
+
+#include <algorithm>
+#include <atomic>
+#include <string>
+
+#include "cpu/contiguous.h"
+#include "cpu/places.h"
+#include "cpu/scatter_kernels.h"
+#include "rushlight/error.h"
+#include "rushlight/parallel.h"
+
+namespace rushlight::cpu {
+namespace {
+
+// Elements that a thread takes at least.
+constexpr int64_t kWork = 1 << 14;
+
+// --- one index for every element, along a dimension ---
+
+// The dimension of a tensor that an index counts along. A tensor without dimensions is one of a single element.
+struct Counted {
+    int dim;
+    int64_t size, stride;
+
+    Counted(const View& t, int64_t d) : dim(static_cast<int>(d < 0 ? d + std::max(t.ndim, 1) : d)) {
+        size = t.ndim ? t.sizes[dim] : 1;
+        stride = t.ndim ? t.strides[dim] : 0;
+    }
+};
+
+// Each index of an expanded view once.
+View without_repeats(KernelContext& ctx, const View& v) {
+    if (v.contiguous) return v;
+    View once = v;
+    auto* sizes = scratch<int64_t>(ctx, v.ndim);
+    once.sizes = sizes;
+    once.numel = 1;
+    for (int d = 0; d < v.ndim; ++d) once.numel *= sizes[d] = v.strides[d] == 0 ? 1 : v.sizes[d];
+    return leading(once, once);
+}
+
+using Raise = void (*)(const char* fmt, ...);
+
+[[noreturn, gnu::cold]] void fail_index(const char* op, Raise raise, const int64_t* index, int64_t n, int dim,
+                                        int64_t size) {
+    const int64_t* bad = std::find_if(index, index + n, [&](int64_t i) { return i < 0 || i >= size; });
+    raise("%s(index): index %lld is out of range for dimension %d of size %lld", op,
+          static_cast<long long>(*bad), dim, static_cast<long long>(size));
+    __builtin_unreachable();
+}
+
+// Raises where an index is out of range.
+void check_index(KernelContext& ctx, const char* op, Raise raise, const View& t, const View& index,
+                 int64_t dim) {
+    if (index.numel == 0) return;
+    const Counted along(t, dim);
+    const View dense = contiguous_in(ctx, without_repeats(ctx, index), DType::Int64);
+    const auto* values = dense.as<int64_t>();
+    std::atomic<bool> good = true;
+    parallel_for(0, dense.numel, 1 << 16, [&](int64_t begin, int64_t end) {
+        if (!place_kernels().within(values + begin, end - begin, along.size)) good = false;
+    });
+    if (!good) fail_index(op, raise, values, dense.numel, along.dim, along.size);
+}
+
+// Rows are what the index holds along its last dimension. Rows of one group may meet at one place, those of two groups cannot.
+struct Rows : IndexRows {
+    int64_t group = 1;
+
+    // `given` lies in memory of its own: apart_from.
+    Rows(KernelContext& ctx, const View& t, int64_t d, const View& given) {
+        const Counted along(t, d);
+        size = along.size;
+        stride = along.stride;
+        const int last = given.ndim - 1;
+        for (int k = 0; k <= last; ++k) {
+            const int64_t length = given.sizes[k], by = k == along.dim || t.ndim == 0 ? 0 : t.strides[k];
+            if (k == last) {
+                width = length;
+                step = by;
+            } else {
+                rows.push(length, by);
+                if (k >= along.dim) group *= length;
+            }
+        }
+        index = contiguous_in(ctx, given, DType::Int64).as<int64_t>();
+    }
+
+    // body(range) for parts that write no common place.
+    template <class Body>
+    void each_apart(Body body) const {
+        if (rows.count * width <= kWork) return body(RowRange{0, rows.count, 0, width});
+        if (rows.count > group || step == 0)
+            parallel_for(
+                0, rows.count / group, kWork / (group * width + 1) + 1,
+                [&](int64_t begin, int64_t end) { body(RowRange{begin * group, end * group, 0, width}); });
+        else
+            parallel_for(0, width, kWork / (rows.count + 1) + 1,
+                         [&](int64_t begin, int64_t end) { body(RowRange{0, rows.count, begin, end}); });
+    }
+    // body(range) for any parts.
+    template <class Body>
+    void each_part(Body body) const {
+        if (rows.count * width <= kWork) return body(RowRange{0, rows.count, 0, width});
+        if (rows.count >= width || rows.count >= 64)
+            parallel_for(0, rows.count, kWork / (width + 1) + 1,
+                         [&](int64_t begin, int64_t end) { body(RowRange{begin, end, 0, width}); });
+        else
+            parallel_for(0, width, kWork / (rows.count + 1) + 1,
+                         [&](int64_t begin, int64_t end) { body(RowRange{0, rows.count, begin, end}); });
+    }
+};
+
+// What lies in the memory that is written is read before.
+View apart_and_dense(KernelContext& ctx, const View& v, const View& written) {
+    return contiguous_in(ctx, apart_from(ctx, v, written));
+}
+
+// --- by number in the flattened tensor ---
+
+// Where the elements of a tensor lie, by their numbers.
+class Numbered {
+  public:
+    static constexpr int64_t kBlock = 4096;
+
+    explicit Numbered(const View& t) : count_(t.numel), dense_(t.contiguous) {
+        for (int d = 0; d < t.ndim; ++d) {
+            elements_.push(t.sizes[d], t.strides[d]);
+            if (t.numel > 0) span_ += (t.sizes[d] - 1) * t.strides[d];
+        }
+    }
+    // The places of `n` numbers, at most kBlock, into `memory`; false where one is out of range.
+    bool rows(const int64_t* number, int64_t n, int64_t* memory, IndexRows& r) const {
+        if (!place_kernels().from_the_front(memory, number, n, count_)) return false;
+        for (int64_t i = 0; !dense_ && i < n; ++i) memory[i] = elements_.offset(memory[i]);
+        r.index = memory;
+        r.width = n;
+        r.size = span_;
+        r.stride = 1;
+        return true;
+    }
+
+  private:
+    int64_t count_, span_ = 1;
+    bool dense_;
+    Odometer elements_;
+};
+
+[[noreturn, gnu::cold]] void fail_number(const char* op, const int64_t* number, int64_t count, int64_t n) {
+    const int64_t* bad = std::find_if(number, number + count, [&](int64_t i) { return i < -n || i >= n; });
+    throw_index("%s(index): index %lld is out of range for a tensor of %lld elements", op,
+                static_cast<long long>(*bad), static_cast<long long>(n));
+}
+
+// --- reducing ---
+
+Meet meet_of(std::string_view name) {
+    return name == "sum"    ? Meet::Sum
+           : name == "prod" ? Meet::Prod
+           : name == "mean" ? Meet::Mean
+           : name == "amax" ? Meet::Amax
+                            : Meet::Amin;
+}
+
+// Whether `index` is one number for every slice of a row-major tensor.
+bool is_of_slices(const View& input, const View& index, int dim) {
+    bool slices = index.ndim > 1 && input.contiguous;
+    for (int k = 0; slices && k < index.ndim; ++k)
+        slices = k == dim || (index.strides[k] == 0 && index.sizes[k] == input.sizes[k]);
+    return slices;
+}
+
+}  // namespace
+
+void gather(KernelContext& ctx, const View& out, const View& input, const View& index, int64_t dim) {
+    if (index.numel == 0) return;
+    const Rows rows(ctx, input, dim, index);
+    const size_t size = itemsize(input.dtype);
+    std::atomic<bool> good = true;
+    rows.each_part([&](RowRange range) {
+        if (!place_kernels().gather(rows, range, out.data, input.data, size)) good = false;
+    });
+    if (!good) check_index(ctx, "gather", throw_runtime, input, index, dim);
+}
+
+void scatter(KernelContext& ctx, const View& input, const View& index, const View& src, int64_t dim) {
+    if (index.numel == 0) return;
+    const Rows rows(ctx, input, dim, apart_from(ctx, index, input));
+    const View values = apart_and_dense(ctx, leading(src, index), input);
+    rows.each_apart([&](RowRange range) {
+        place_kernels().scatter(rows, range, input.data, values.data, 1, itemsize(input.dtype));
+    });
+}
+void scatter_value(KernelContext& ctx, const View& input, const View& index, int64_t dim,
+                   const Param& value) {
+    if (index.numel == 0) return;
+    const Rows rows(ctx, input, dim, apart_from(ctx, index, input));
+    const void* element = as_element(ctx, value, input.dtype);
+    rows.each_apart([&](RowRange range) {
+        place_kernels().scatter(rows, range, input.data, element, 0, itemsize(input.dtype));
+    });
+}
+void scatter_add(KernelContext& ctx, const View& input, const View& index, const View& src, int64_t dim) {
+    if (index.numel == 0) return;
+    const Rows rows(ctx, input, dim, apart_from(ctx, index, input));
+    const View values = apart_and_dense(ctx, leading(src, index), input);
+    const auto add = place_kernels().add[static_cast<int>(input.dtype)];
+    rows.each_apart([&](RowRange range) { add(rows, range, input.data, values.data); });
+}
+
+void scatter_check(KernelContext& ctx, const View& input, const View& index, const View&, int64_t dim) {
+    check_index(ctx, "scatter_", throw_runtime, input, index, dim);
+}
+void scatter_value_check(KernelContext& ctx, const View& input, const View& index, int64_t dim,
+                         const Param&) {
+    check_index(ctx, "scatter_", throw_runtime, input, index, dim);
+}
+void scatter_add_check(KernelContext& ctx, const View& input, const View& index, const View&, int64_t dim) {
+    check_index(ctx, "scatter_add_", throw_runtime, input, index, dim);
+}
+
+void scatter_reduce(KernelContext& ctx, const View& input, const View& index, const View& src, int64_t dim,
+                    std::string_view reduce, bool include_self, std::string_view) {
+    if (index.numel == 0) return;
+    const Counted along(input, dim);
+    MeetingLines lines;
+    lines.size = along.size;
+    lines.stride = along.stride;
+    for (int k = 0; k < index.ndim; ++k) {
+        const int64_t length = index.sizes[k];
+        if (k != along.dim) lines.others.push(length, input.ndim ? input.strides[k] : 0);
+        (k < along.dim ? lines.outer : k == along.dim ? lines.n : lines.inner) *= length;
+    }
+    lines.slices = is_of_slices(input, index, along.dim);
+    View places = index;
+    if (lines.slices) {  // one line for all
+        places =
+            View{index.data, index.sizes + along.dim, index.strides + along.dim, lines.n, 1, index.dtype, 0};
+        places = leading(places, places);
+    }
+    lines.index = contiguous_in(ctx, apart_from(ctx, places, input), DType::Int64).as<int64_t>();
+    const View values = apart_and_dense(ctx, src, input);
+    const Meet how = meet_of(reduce);
+    const auto body = scatter_kernels().reduce[static_cast<int>(how)][static_cast<int>(input.dtype)];
+    const int64_t blocks = lines.outer * lines.across(),
+                  grain = kWork / (lines.n * std::min(lines.inner, lines.width()) + 1) + 1;
+    const auto run = [&](int64_t* met, int64_t begin, int64_t end) {
+        body(lines, input.data, values.data, include_self, met, begin, end);
+    };
+    if (how == Meet::Mean && !lines.slices) {  // a count of its own for every thread
+        const int64_t each = lines.size * std::min(lines.inner, lines.width()),
+                      chunks = std::clamp<int64_t>(blocks / grain, 1, num_threads());
+        int64_t* met = scratch<int64_t>(ctx, chunks * each);
+        parallel_chunks(
+            chunks, [&](int64_t c) { run(met + c * each, blocks * c / chunks, blocks * (c + 1) / chunks); });
+        return;
+    }
+    int64_t* met = nullptr;
+    if (how == Meet::Mean) {
+        met = scratch<int64_t>(ctx, lines.size);
+        std::fill_n(met, lines.size, include_self ? 1 : 0);
+        for (int64_t i = 0; i < lines.n; ++i) ++met[lines.index[i]];
+    }
+    parallel_for(0, blocks, grain, [&](int64_t begin, int64_t end) { run(met, begin, end); });
+}
+void scatter_reduce_check(KernelContext& ctx, const View& input, const View& index, const View&, int64_t dim,
+                          std::string_view, bool, std::string_view caller) {
+    // PyTorch's classes: a slice's number is an index, an element's is not.
+    check_index(ctx, std::string(caller).c_str(), caller.starts_with("index") ? throw_index : throw_runtime,
+                input, index, dim);
+}
+
+void take(KernelContext& ctx, const View& out, const View& input, const View& index) {
+    const auto* number = contiguous_in(ctx, index).as<int64_t>();
+    const Numbered elements(input);
+    const size_t size = itemsize(input.dtype);
+    std::atomic<bool> good = true;
+    parallel_for(0, index.numel, kWork, [&](int64_t begin, int64_t end) {
+        int64_t places[Numbered::kBlock];
+        IndexRows rows;
+        for (int64_t i = begin, n; i < end && good; i += n) {
+            n = std::min(end - i, Numbered::kBlock);
+            if (!elements.rows(number + i, n, places, rows)) good = false;
+            else
+                place_kernels().gather(rows, {0, 1, 0, n}, out.as<char>() + static_cast<size_t>(i) * size,
+                                       input.data, size);
+        }
+    });
+    if (!good) fail_number("take", number, index.numel, input.numel);
+}
+
+void put(KernelContext& ctx, const View& input, const View& index, const View& source, bool accumulate) {
+    const View numbers = apart_and_dense(ctx, index, input), values = apart_and_dense(ctx, source, input);
+    const Numbered elements(input);
+    const size_t size = itemsize(input.dtype);
+    const auto add = place_kernels().add[static_cast<int>(input.dtype)];
+    int64_t places[Numbered::kBlock];
+    IndexRows rows;
+    for (int64_t i = 0, n; i < index.numel; i += n) {
+        n = std::min(index.numel - i, Numbered::kBlock);
+        elements.rows(numbers.as<int64_t>() + i, n, places, rows);
+        const char* from = values.as<char>() + static_cast<size_t>(i) * size;
+        if (accumulate) add(rows, {0, 1, 0, n}, input.data, from);
+        else place_kernels().scatter(rows, {0, 1, 0, n}, input.data, from, 1, size);
+    }
+}
+void put_check(KernelContext& ctx, const View& input, const View& index, const View&, bool) {
+    if (index.numel == 0) return;
+    const View dense = contiguous_in(ctx, without_repeats(ctx, index));
+    const auto* number = dense.as<int64_t>();
+    int64_t places[Numbered::kBlock];
+    for (int64_t i = 0, n; i < dense.numel; i += n) {
+        n = std::min(dense.numel - i, Numbered::kBlock);
+        if (!place_kernels().from_the_front(places, number + i, n, input.numel))
+            fail_number("put_", number, dense.numel, input.numel);
+    }
+}
+
+}  // namespace rushlight::cpu

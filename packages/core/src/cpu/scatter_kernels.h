@@ -1,0 +1,38 @@
+// The loops behind scatter.h that reduce what meets at one place.
+#pragma once
+
+#include "cpu/capability.h"
+#include "cpu/odometer.h"
+#include "rushlight/kernel.h"
+
+namespace rushlight::cpu {
+
+enum class Meet : uint8_t { Sum, Prod, Mean, Amax, Amin };
+inline constexpr int kNumMeets = 5;
+
+/// Lines of `index` and of what is scattered, row-major (outer, n, inner), and of the tensor that is written. They are
+/// taken in blocks, so that memory is read in order, and each by one thread: no two lines write one place.
+struct MeetingLines {
+    int64_t outer = 1, n = 1, inner = 1;
+    int64_t size = 1, stride = 0;  // of the written tensor's dimension
+    Odometer others;  // over (outer, inner), with the written tensor's strides
+    const int64_t* index;
+    bool slices = false;  // `index` is one line for all; the written tensor is row-major (outer, size, inner)
+
+    /// How many lines side by side make a block.
+    static constexpr int64_t kColumns = 1024, kLines = 32;
+    [[gnu::always_inline]] int64_t width() const { return slices ? kColumns : kLines; }
+    [[gnu::always_inline]] int64_t across() const { return (inner + width() - 1) / width(); }
+};
+
+struct ScatterKernels {
+    // Blocks begin .. end-1 of outer * across(). `met` is for means: of slices, how many meet at each place; else memory for
+    // size * width() numbers.
+    using Reduce = void (*)(const MeetingLines&, void* to, const void* from, bool include_self, int64_t* met,
+                            int64_t begin, int64_t end);
+    Reduce reduce[kNumMeets][kNumDTypes];  // null where it is not defined
+};
+
+RUSHLIGHT_KERNEL_TABLE(ScatterKernels, scatter_kernels)
+
+}  // namespace rushlight::cpu

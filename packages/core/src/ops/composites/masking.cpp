@@ -1,0 +1,88 @@
+#include "bodies/masking.h"
+#include "ops/broadcasting.h"
+#include "ops/numbers.h"
+#include "rushlight/batched.h"
+#include "rushlight/ops/_to_copy.h"
+#include "rushlight/ops/broadcast_to.h"
+#include "rushlight/ops/cat.h"
+#include "rushlight/ops/clone.h"
+#include "rushlight/ops/full.h"
+#include "rushlight/ops/index.h"
+#include "rushlight/ops/masked_scatter_.h"
+#include "rushlight/ops/masked_select.h"
+#include "rushlight/ops/narrow.h"
+#include "rushlight/ops/nonzero.h"
+#include "rushlight/ops/reshape.h"
+#include "rushlight/ops/unbind.h"
+#include "rushlight/ops/unsqueeze.h"
+#include "rushlight/ops/where.h"
+
+namespace rushlight::composites {
+namespace {
+
+Tensor row_major_copy(const Tensor& t) { return ops::clone(t, "contiguous"); }
+Scalar converted(Scalar value, DType t) { return element_of("masked_fill", "value", value, t); }
+
+}  // namespace
+
+Tensor masked_fill(const Tensor& input, const Tensor& mask, const TensorOrScalar& value) {
+    RL_CHECK(mask.dtype() == DType::Bool, throw_runtime, "masked_fill(mask): must be a bool tensor, got %s",
+             name(mask.dtype()));
+    if (!value.is_tensor()) return ops::where(mask, converted(value.scalar(), input.dtype()), input);
+    RL_CHECK(value.tensor().dim() == 0, throw_runtime,
+             "masked_fill(value): must be a number or a 0-d tensor, got shape %s",
+             to_string(value.tensor().sizes()).c_str());
+    if (value.tensor().dtype() == input.dtype()) return ops::where(mask, value, input);
+    if (value.tensor().device().type == DeviceType::CPU && !is_batched(value.tensor()))
+        converted(value_of(value.tensor()), input.dtype());  // raises where it does not fit
+    return ops::where(mask, ops::_to_copy(value.tensor(), input.dtype(), std::nullopt), input);
+}
+
+Tensor nonzero_static(const Tensor& input, int64_t size, int64_t fill_value) {
+    RL_CHECK(size >= 0, throw_runtime, "nonzero_static(size): must not be negative, got %lld",
+             (long long)size);
+    Tensor found = ops::nonzero(input);
+    if (found.size(0) >= size) return row_major_copy(ops::narrow(found, 0, 0, size));
+    const int64_t missing[] = {size - found.size(0), found.size(1)};
+    const Tensor parts[] = {found, ops::full(missing, Scalar(fill_value), DType::Int64, input.device())};
+    return ops::cat(parts, 0);
+}
+
+std::vector<Tensor> where_indices(const Tensor& condition) { return ops::nonzero(condition, true); }
+
+Tensor masked_select(const Tensor& input, const Tensor& mask) {
+    RL_CHECK(mask.dtype() == DType::Bool, throw_runtime, "masked_select(mask): must be a bool tensor, got %s",
+             name(mask.dtype()));
+    auto shape = broadcast_shapes("masked_select", "input", input.sizes(), "mask", mask.sizes());
+    if (shape.empty()) shape = {1};  // the result has one dimension in any case
+    Tensor spread = ops::broadcast_to(mask, shape);
+    return ops::index(ops::broadcast_to(input, shape), {&spread, 1});
+}
+
+Tensor _masked_scatter_backward(const Tensor& grad, const Tensor& mask, IntList sizes) {
+    Tensor written = ops::masked_select(grad, mask);
+    int64_t count = 1;
+    for (int64_t n : sizes)
+        RL_CHECK(n >= 0 && !__builtin_mul_overflow(count, n, &count), throw_runtime,
+                 "masked_scatter_backward(sizes): %s is no shape", to_string(sizes).c_str());
+    const int64_t rest = count - written.numel();
+    if (rest > 0) {
+        const Tensor parts[] = {written,
+                                ops::full(IntList(&rest, 1), Scalar(0), grad.dtype(), grad.device())};
+        written = ops::cat(parts, 0);
+    }
+    return ops::reshape(written, sizes);
+}
+Tensor masked_scatter(const Tensor& input, const Tensor& mask, const Tensor& source) {
+    auto shape = broadcast_shapes("masked_scatter", "input", input.sizes(), "mask", mask.sizes());
+    return ops::masked_scatter_(row_major_copy(ops::broadcast_to(input, shape)), mask, source);
+}
+
+std::vector<Tensor> nonzero_as_tuple(const Tensor& input, bool as_tuple) {
+    RL_CHECK(as_tuple, throw_value, "nonzero(as_tuple=False): leave as_tuple out for one tensor of indices");
+    return ops::unbind(ops::nonzero(input.dim() ? input : ops::unsqueeze(input, 0)), 1);
+}
+
+Tensor argwhere(const Tensor& input) { return ops::nonzero(input); }
+
+}  // namespace rushlight::composites

@@ -1,0 +1,83 @@
+// Copies first, then writes: slices along a dimension by number.
+#include "bodies/slices.h"
+#include "ops/views.h"
+#include "rushlight/ops/_scatter_reduce_.h"
+#include "rushlight/ops/_to_copy.h"
+#include "rushlight/ops/clone.h"
+#include "rushlight/ops/copy_.h"
+#include "rushlight/ops/expand.h"
+#include "rushlight/ops/index_add_.h"
+#include "rushlight/ops/index_copy_.h"
+#include "rushlight/ops/index_fill.h"
+#include "rushlight/ops/index_fill_.h"
+#include "rushlight/ops/reshape.h"
+#include "rushlight/ops/where.h"
+#include "rushlight/ops/zeros.h"
+
+namespace rushlight::composites {
+namespace {
+
+Tensor row_major_copy(const Tensor& t) { return ops::clone(t, "contiguous"); }
+Tensor as(const Tensor& t, DType dtype) { return t.dtype() == dtype ? t : ops::_to_copy(t, dtype); }
+
+// One index for every element of `source`, from one for every slice.
+Tensor spread_index(const char* op, const Tensor& input, int64_t dim, const Tensor& index,
+                    const Tensor& source, std::string_view reduce) {
+    RL_CHECK(reduce != "sum", throw_runtime,
+             "%s(reduce): must be prod, mean, amax or amin, got 'sum'\nhint: index_add sums", op);
+    RL_CHECK(index.dtype() == DType::Int64 || index.dtype() == DType::Int32, throw_runtime,
+             "%s(index): must be an int64 or int32 tensor, got %s", op, name(index.dtype()));
+    RL_CHECK(index.dim() <= 1, throw_index, "%s(index): must have one dimension, got shape %s", op,
+             to_string(index.sizes()).c_str());
+    const int d = wrap_dim(op, dim, input.dim());
+    bool fits = source.dim() == input.dim();
+    for (int k = 0; fits && k < input.dim(); ++k)
+        fits = source.sizes()[k] == (k == d ? index.numel() : input.sizes()[k]);
+    RL_CHECK(
+        fits, throw_runtime, "%s(source): shape %s does not fit input %s and %lld indices along dimension %d",
+        op, to_string(source.sizes()).c_str(), to_string(input.sizes()).c_str(), (long long)index.numel(), d);
+    std::vector<int64_t> shape(static_cast<size_t>(source.dim()), 1);
+    if (!shape.empty()) shape[static_cast<size_t>(d)] = index.numel();
+    return ops::expand(ops::reshape(index, shape), source.sizes(), false);
+}
+
+}  // namespace
+
+Tensor index_add(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& source, Scalar alpha) {
+    return ops::index_add_(row_major_copy(input), dim, index, source, alpha);
+}
+Tensor index_copy(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& source) {
+    return ops::index_copy_(row_major_copy(input), dim, index, source);
+}
+Tensor index_fill(const Tensor& input, int64_t dim, const Tensor& index, Scalar value) {
+    return ops::index_fill_(row_major_copy(input), dim, index, value);
+}
+Tensor index_fill__tensor(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& value) {
+    RL_CHECK(value.dim() == 0, throw_runtime,
+             "index_fill_(value): must be a number or a 0-d tensor, got shape %s",
+             to_string(value.sizes()).c_str());
+    const int d = wrap_dim("index_fill_", dim, input.dim());
+    // Through a mask, so that a slice named twice gets its gradient once.
+    std::vector<int64_t> shape(static_cast<size_t>(input.dim()), 1);
+    if (!shape.empty()) shape[static_cast<size_t>(d)] = input.sizes()[d];
+    const Tensor nowhere = ops::zeros(shape, DType::Bool, input.device());
+    const Tensor mask = ops::index_fill(nowhere, dim, index, Scalar(true));
+    return ops::copy_(input, ops::where(mask, as(value, input.dtype()), input));
+}
+Tensor index_fill_tensor(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& value) {
+    return index_fill__tensor(row_major_copy(input), dim, index, value);
+}
+
+Tensor index_reduce_(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& source,
+                     std::string_view reduce, bool include_self) {
+    Tensor every = spread_index("index_reduce_", input, dim, index, source, reduce);
+    return ops::_scatter_reduce_(input, dim, every, source, reduce, include_self, "index_reduce_");
+}
+Tensor index_reduce(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& source,
+                    std::string_view reduce, bool include_self) {
+    Tensor every = spread_index("index_reduce", input, dim, index, source, reduce);
+    return ops::_scatter_reduce_(row_major_copy(input), dim, every, source, reduce, include_self,
+                                 "index_reduce");
+}
+
+}  // namespace rushlight::composites
