@@ -7,6 +7,7 @@
 #include "rushlight/ops/arange.h"
 #include "rushlight/ops/as_strided.h"
 #include "rushlight/ops/clone.h"
+#include "rushlight/ops/copy_.h"
 #include "rushlight/ops/diagonal.h"
 #include "rushlight/ops/diagonal_backward.h"
 #include "rushlight/ops/fill_.h"
@@ -14,9 +15,24 @@
 #include "rushlight/ops/narrow.h"
 #include "rushlight/ops/reshape.h"
 #include "rushlight/ops/scatter.h"
+#include "rushlight/ops/select.h"
+#include "rushlight/ops/slice.h"
 #include "rushlight/ops/sum.h"
 
 namespace rushlight::composites {
+namespace {
+
+// A copy in which the elements of a view are those of `src`.
+Tensor replaced(const char* op, const Tensor& input, const Tensor& src, const auto& view) {
+    Tensor copy = ops::clone(input, "contiguous");
+    const Tensor part = view(copy);
+    RL_CHECK(std::ranges::equal(part.sizes(), src.sizes()), throw_runtime, "%s(src): needs shape %s, got %s",
+             op, to_string(part.sizes()).c_str(), to_string(src.sizes()).c_str());
+    ops::copy_(part, src);
+    return copy;
+}
+
+}  // namespace
 
 Tensor diag(const Tensor& input, int64_t diagonal) {
     if (input.dim() == 1) return diag_embed(input, diagonal, 0, 1);
@@ -81,6 +97,20 @@ Tensor as_strided_scatter(const Tensor& input, const Tensor& src, IntList size, 
     Tensor places = ops::as_strided(numbers, size, stride, storage_offset.value_or(0));
     Tensor flat = ops::scatter(ops::flatten(input), 0, ops::flatten(places), ops::flatten(src));
     return ops::reshape(flat, input.sizes());
+}
+
+Tensor diagonal_scatter(const Tensor& input, const Tensor& src, int64_t offset, int64_t dim1, int64_t dim2) {
+    return replaced("diagonal_scatter", input, src,
+                    [&](const Tensor& t) { return ops::diagonal(t, offset, dim1, dim2); });
+}
+Tensor select_scatter(const Tensor& input, const Tensor& src, int64_t dim, int64_t index) {
+    return replaced("select_scatter", input, src,
+                    [&](const Tensor& t) { return ops::select(t, dim, index); });
+}
+Tensor slice_scatter(const Tensor& input, const Tensor& src, int64_t dim, std::optional<int64_t> start,
+                     std::optional<int64_t> end, int64_t step) {
+    return replaced("slice_scatter", input, src,
+                    [&](const Tensor& t) { return ops::slice(t, dim, start, end, step); });
 }
 
 }  // namespace rushlight::composites

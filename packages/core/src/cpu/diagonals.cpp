@@ -1,0 +1,83 @@
+#include "cpu/diagonals.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "cpu/contiguous.h"
+#include "rushlight/parallel.h"
+
+namespace rushlight::cpu {
+namespace {
+
+// a + b within [0, limit].
+int64_t clamped_sum(int64_t a, int64_t b, int64_t limit) {
+    int64_t sum;
+    if (__builtin_add_overflow(a, b, &sum)) return b > 0 ? limit : 0;
+    return std::clamp<int64_t>(sum, 0, limit);
+}
+
+// Keeps columns [from(row), to(row)) of every matrix.
+struct Columns {
+    int64_t from, to;
+};
+template <class Kept>
+void triangle(KernelContext& ctx, const View& out, const View& input, Kept kept) {
+    if (out.numel == 0) return;
+    const View dense = contiguous_in(ctx, input);
+    const int64_t rows = out.size(-2), columns = out.size(-1);
+    const auto size = static_cast<int64_t>(itemsize(out.dtype));
+    parallel_for(0, out.numel / columns, (1 << 15) / columns + 1, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+            const Columns c = kept(i % rows);
+            char* to = out.as<char>() + i * columns * size;
+            const char* from = dense.as<char>() + i * columns * size;
+            std::memset(to, 0, static_cast<size_t>(c.from * size));
+            std::memcpy(to + c.from * size, from + c.from * size,
+                        static_cast<size_t>((c.to - c.from) * size));
+            std::memset(to + c.to * size, 0, static_cast<size_t>((columns - c.to) * size));
+        }
+    });
+}
+Columns lower(int64_t row, int64_t columns, int64_t diagonal) {
+    return {0, diagonal == INT64_MAX ? columns : clamped_sum(row, diagonal + 1, columns)};
+}
+Columns upper(int64_t row, int64_t columns, int64_t diagonal) {
+    return {clamped_sum(row, diagonal, columns), columns};
+}
+
+// The elements of all rows from `first` on; `out` says how many they are.
+template <class Kept>
+void indices(KernelContext& ctx, const View& out, int64_t first, Kept kept) {
+    if (out.numel == 0) return;
+    const View numbers = out.dtype == DType::Int64 ? out : scratch_like(ctx, out, DType::Int64);
+    const int64_t count = out.size(1);
+    int64_t *row = numbers.as<int64_t>(), *column = row + count;
+    const int64_t* const end = column;
+    for (int64_t i = first; row != end; ++i) {
+        const Columns c = kept(i);
+        for (int64_t j = c.from; j < c.to; ++j) {
+            *row++ = i;
+            *column++ = j;
+        }
+    }
+    if (out.dtype != DType::Int64) copy_to(out, numbers);
+}
+
+}  // namespace
+
+void tril(KernelContext& ctx, const View& out, const View& input, int64_t diagonal) {
+    triangle(ctx, out, input, [&](int64_t row) { return lower(row, out.size(-1), diagonal); });
+}
+void triu(KernelContext& ctx, const View& out, const View& input, int64_t diagonal) {
+    triangle(ctx, out, input, [&](int64_t row) { return upper(row, out.size(-1), diagonal); });
+}
+
+void tril_indices(KernelContext& ctx, const View& out, int64_t, int64_t columns, int64_t offset) {
+    const int64_t first = offset < 0 ? -std::max(offset, -INT64_MAX) : 0;
+    indices(ctx, out, first, [&](int64_t row) { return lower(row, columns, offset); });
+}
+void triu_indices(KernelContext& ctx, const View& out, int64_t, int64_t columns, int64_t offset) {
+    indices(ctx, out, 0, [&](int64_t row) { return upper(row, columns, offset); });
+}
+
+}  // namespace rushlight::cpu

@@ -1,0 +1,151 @@
+#include "cpu/order_kernels.h"
+
+#include "cpu/kernels/order_keys.h"
+
+namespace rushlight::cpu::RUSHLIGHT_CPU {
+namespace {
+
+// --- radix sort, the least significant digit first: items stand in the order of their numbers at first ---
+
+// Digits of a key of `kBytes`, and their bits.
+template <int kBytes>
+inline constexpr int kDigitBits = kBytes <= 2 ? 8 : 11;
+template <int kBytes>
+inline constexpr int kDigits = (8 * kBytes + kDigitBits<kBytes> - 1) / kDigitBits<kBytes>;
+template <int kBytes>
+inline constexpr int kValues = 1 << kDigitBits<kBytes>;
+// Counts of narrow items fit 32 bits.
+template <class Item>
+using CountOf = std::conditional_t<std::is_same_v<Item, Wide>, uint64_t, uint32_t>;
+
+template <int kBytes, class Item, class Count>
+RL_INLINE void count_digits(Count* counts, const Item& item) {
+    const uint64_t bits = key_bits(item);
+    for (int d = 0; d < kDigits<kBytes>; ++d)
+        ++counts[d * kValues<kBytes> + (bits >> kDigitBits<kBytes> * d & (kValues<kBytes> - 1))];
+}
+
+// Returns `from` or `to`, whichever holds the items at last. `counts` has how often each value of each digit occurs.
+template <int kBytes, class Item, class Count>
+Item* sort_by_digits(Item* from, Item* to, int64_t n, Count* counts) {
+    for (int d = 0; d < kDigits<kBytes>; ++d) {
+        Count* count = counts + d * kValues<kBytes>;
+        const int shift = kDigitBits<kBytes> * d;
+        const auto digit = [=](const Item& item) { return key_bits(item) >> shift & (kValues<kBytes> - 1); };
+        if (static_cast<int64_t>(count[digit(from[0])]) == n) continue;  // the same in all
+        Count at = 0;
+        for (int v = 0; v < kValues<kBytes>; ++v) {
+            const Count here = count[v];
+            count[v] = at;
+            at += here;
+        }
+        for (int64_t i = 0; i < n; ++i) to[count[digit(from[i])]++] = from[i];
+        Item* const sorted = to;
+        to = from;
+        from = sorted;
+    }
+    return from;
+}
+
+// --- lines ---
+
+// As many elements are sorted by digits, fewer by comparison; and more than lie near are parted first.
+constexpr int64_t kByDigits = kItems == 8 ? 1 << 11 : 1 << 9, kNear = 1 << 17;
+template <class T>
+int64_t bytes_for(int64_t n) {
+    const int64_t counts = n < kByDigits ? 0 : kDigits<sizeof(T)> * kValues<sizeof(T)>;
+    return bytes_of_items<T>(n) + static_cast<int64_t>(sizeof(uint64_t)) * counts;
+}
+
+template <int kBytes, class Item>
+Item* sort_counted(Item* items, Item* spare, int64_t n, CountOf<Item>* counts) {
+    __builtin_memset(counts, 0, sizeof(*counts) * kDigits<kBytes> * kValues<kBytes>);
+    for (int64_t i = 0; i < n; ++i) count_digits<kBytes>(counts, items[i]);
+    return sort_by_digits<kBytes>(items, spare, n, counts);
+}
+// Parts that lie near, one after another.
+template <int kBytes>
+void sort_parts(int64_t* items, int64_t* spare, int64_t n, uint32_t* counts, int depth) {
+    while (n > kNear && depth-- > 0) {
+        const int64_t low = part_items(items, n, pivot_of(items, n), spare);
+        sort_parts<kBytes>(items, spare, low, counts, depth);
+        items += low;
+        n -= low;
+    }
+    if (n == 0) return;
+    const int64_t* const sorted = sort_counted<kBytes>(items, spare, n, counts);
+    if (sorted != items) __builtin_memcpy(items, sorted, static_cast<size_t>(n) * sizeof(int64_t));
+}
+
+// The first k items of a line in order.
+template <class T, class Item>
+Item* ordered(Item* items, int64_t n, int64_t k) {
+    Item* const spare = items + n + kSlack;
+    if (k == n && n >= kByDigits) {
+        auto* counts = reinterpret_cast<CountOf<Item>*>(spare + n + kSlack);
+        if constexpr (std::is_same_v<Item, int64_t>) {
+            if (n > kNear) {
+                sort_parts<sizeof(T)>(items, spare, n, counts, 64);
+                return items;
+            }
+        }
+        return sort_counted<sizeof(T)>(items, spare, n, counts);
+    }
+    if (k < n) items = choose_first(items, spare, n, k);
+    return sort_all(items, spare, k);
+}
+
+template <class T>
+void first(void* values, int64_t* indices, const void* in, int64_t lines, int64_t n, int64_t k,
+           bool descending, void* memory) {
+    const KeyOf<T> turned = descending ? static_cast<KeyOf<T>>(~KeyOf<T>(0)) : KeyOf<T>(0);
+    const T* x = static_cast<const T*>(in);
+    T* value = static_cast<T*>(values);
+    for (int64_t l = 0; l < lines; ++l, x += n, value += k, indices += k)
+        with_items<T>(memory, n, [&](auto* items) {
+            using Item = std::remove_pointer_t<decltype(items)>;
+            for (int64_t i = 0; i < n; ++i) items[i] = item_of<Item>(x[i], turned, i);
+            const Item* const sorted = ordered<T>(items, n, k);
+            for (int64_t i = 0; i < k; ++i) {
+                const int64_t at = number_of(sorted[i]);
+                const auto key = static_cast<KeyOf<T>>(static_cast<KeyOf<T>>(key_bits(sorted[i])) ^ turned);
+                indices[i] = at;
+                // Read where they were, elements would come from anywhere.
+                value[i] = is_shared<T>(key) ? x[at] : element_of_key<T>(key);
+            }
+        });
+}
+
+int64_t memory(int64_t n, DType dtype) {
+    switch (kItemSize[static_cast<int>(dtype)]) {
+        case 1: return bytes_for<uint8_t>(n);
+        case 2: return bytes_for<uint16_t>(n);
+        case 4: return bytes_for<uint32_t>(n);
+        default: return bytes_for<uint64_t>(n);
+    }
+}
+
+constexpr OrderKernels make() {
+    OrderKernels k{memory, {}};
+    const auto of = [&](DType t) -> OrderKernels::First& { return k.first[static_cast<int>(t)]; };
+    of(DType::Bool) = first<uint8_t>;
+    of(DType::UInt8) = first<uint8_t>;
+    of(DType::Int8) = first<int8_t>;
+    of(DType::Int16) = first<int16_t>;
+    of(DType::Int32) = first<int32_t>;
+    of(DType::Int64) = first<int64_t>;
+    of(DType::UInt16) = first<uint16_t>;
+    of(DType::UInt32) = first<uint32_t>;
+    of(DType::UInt64) = first<uint64_t>;
+    of(DType::Float16) = first<Half>;
+    of(DType::BFloat16) = first<BFloat16>;
+    of(DType::Float32) = first<float>;
+    of(DType::Float64) = first<double>;
+    return k;
+}
+
+}  // namespace
+
+const OrderKernels order_kernels_table = make();
+
+}  // namespace rushlight::cpu::RUSHLIGHT_CPU

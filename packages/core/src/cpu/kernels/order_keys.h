@@ -1,0 +1,208 @@
+// What is sorted in the place of elements: keys that rise with them, and their numbers. Included by kernel files only: Note
+// [Kernels compiled twice].
+#pragma once
+
+#include <type_traits>
+
+#include "cpu/kernels/sort_items.h"
+#include "rushlight/half.h"
+
+namespace rushlight::cpu::RUSHLIGHT_CPU {
+
+// --- keys: unsigned integers that rise with the elements ---
+
+template <int size> struct UnsignedOf;
+template <> struct UnsignedOf<1> {
+    using type = uint8_t;
+};
+template <> struct UnsignedOf<2> {
+    using type = uint16_t;
+};
+template <> struct UnsignedOf<4> {
+    using type = uint32_t;
+};
+template <> struct UnsignedOf<8> {
+    using type = uint64_t;
+};
+template <class T>
+using KeyOf = typename UnsignedOf<sizeof(T)>::type;
+
+template <class T>
+inline constexpr KeyOf<T> kInfinityBits = 0;
+template <>
+inline constexpr uint16_t kInfinityBits<Half> = 0x7c00;
+template <>
+inline constexpr uint16_t kInfinityBits<BFloat16> = 0x7f80;
+template <>
+inline constexpr uint32_t kInfinityBits<float> = 0x7f800000;
+template <>
+inline constexpr uint64_t kInfinityBits<double> = 0x7ff0000000000000;
+
+template <class T>
+RL_INLINE KeyOf<T> key_of(T value) {
+    using Key = KeyOf<T>;
+    constexpr Key kSign = static_cast<Key>(Key(1) << (8 * sizeof(T) - 1));
+    const Key bits = __builtin_bit_cast(Key, value);
+    if constexpr (kInfinityBits<T> != 0) {
+        const Key magnitude = static_cast<Key>(bits & ~kSign);
+        const Key turned = static_cast<Key>(bits & kSign ? ~bits : bits | kSign);
+        const Key number = magnitude == 0 ? kSign : turned;  // zeros are equal
+        return magnitude > kInfinityBits<T> ? static_cast<Key>(~Key(0)) : number;
+    } else if constexpr (std::is_signed_v<T>) {
+        return static_cast<Key>(bits ^ kSign);
+    } else {
+        return bits;
+    }
+}
+
+// The element of a key, but for zeros and NaN, which share theirs.
+template <class T>
+RL_INLINE bool is_shared(KeyOf<T> key) {
+    if constexpr (kInfinityBits<T> == 0) return false;
+    else
+        return key == static_cast<KeyOf<T>>(KeyOf<T>(1) << (8 * sizeof(T) - 1)) ||
+               key == static_cast<KeyOf<T>>(~KeyOf<T>(0));
+}
+template <class T>
+RL_INLINE T element_of_key(KeyOf<T> key) {
+    constexpr KeyOf<T> kSign = static_cast<KeyOf<T>>(KeyOf<T>(1) << (8 * sizeof(T) - 1));
+    KeyOf<T> bits = key;
+    if constexpr (kInfinityBits<T> != 0) bits = static_cast<KeyOf<T>>(key & kSign ? key ^ kSign : ~key);
+    else if constexpr (std::is_signed_v<T>) bits = static_cast<KeyOf<T>>(key ^ kSign);
+    return __builtin_bit_cast(T, bits);
+}
+
+// --- what is sorted: a key and the number of the element ---
+
+// Of keys up to four bytes both in one integer, which differ.
+constexpr int64_t kLowBits = 0xffffffff;
+struct Wide {
+    uint64_t key;
+    int64_t number;
+};
+// Of element number `i`; `turned`: ones where the order is turned round.
+template <class Item, class T>
+RL_INLINE Item item_of(T value, KeyOf<T> turned, int64_t i) {
+    const auto key = static_cast<KeyOf<T>>(key_of(value) ^ turned);
+    if constexpr (std::is_same_v<Item, Wide>) return {uint64_t{key}, i};
+    else
+        return static_cast<int64_t>(uint64_t{static_cast<uint32_t>(key) ^ 0x80000000u} << 32 |
+                                    static_cast<uint64_t>(i));
+}
+
+RL_INLINE bool operator<(const Wide& a, const Wide& b) {
+    return a.key < b.key || (a.key == b.key && a.number < b.number);
+}
+
+RL_INLINE uint64_t key_bits(int64_t item) { return static_cast<uint64_t>(item) >> 32 ^ 0x80000000u; }
+RL_INLINE uint64_t key_bits(const Wide& item) { return item.key; }
+RL_INLINE int64_t number_of(int64_t item) { return item & kLowBits; }
+RL_INLINE int64_t number_of(const Wide& item) { return item.number; }
+
+// --- wide items ---
+
+// A few by insertion, more by merging.
+static Wide* sort_wide(Wide* from, Wide* to, int64_t n) {
+    constexpr int64_t kRun = 16;
+    for (int64_t begin = 0; begin < n; begin += kRun) {
+        const int64_t end = begin + kRun < n ? begin + kRun : n;
+        for (int64_t i = begin + 1; i < end; ++i) {
+            const Wide item = from[i];
+            int64_t at = i;
+            for (; at > begin && item < from[at - 1]; --at) from[at] = from[at - 1];
+            from[at] = item;
+        }
+    }
+    for (int64_t run = kRun; run < n; run *= 2) {
+        for (int64_t begin = 0; begin < n; begin += 2 * run) {
+            const int64_t middle = begin + run < n ? begin + run : n,
+                          end = begin + 2 * run < n ? begin + 2 * run : n;
+            int64_t a = begin, b = middle;
+            for (int64_t i = begin; i < end; ++i) {
+                const bool second = a == middle || (b < end && from[b] < from[a]);
+                to[i] = from[second ? b++ : a++];
+            }
+        }
+        Wide* const sorted = to;
+        to = from;
+        from = sorted;
+    }
+    return from;
+}
+
+// The first `k` to the front of `to`, in any order; `from` has room for as many as `to`.
+static Wide* select_wide(Wide* from, Wide* to, int64_t n, int64_t k) {
+    // Those that are surely among them stand at the front; the others are parted again, around the middle of three.
+    int64_t done = 0;
+    while (n > 32 && k > 0 && k < n) {
+        const Wide *x = from + done, *a = x, *b = x + n / 2, *c = x + n - 1;
+        const Wide pivot = *a < *b ? (*b < *c ? *b : *a < *c ? *c : *a) : (*a < *c ? *a : *b < *c ? *c : *b);
+        int64_t low = 0, high = n;
+        for (int64_t i = 0; i < n; ++i) {
+            const bool below = x[i] < pivot;
+            to[done + (below ? low : high - 1)] = x[i];
+            low += below;
+            high -= !below;
+        }
+        for (int64_t i = 0; i < n; ++i) from[done + i] = to[done + i];
+        if (low >= k) {
+            n = low;
+        } else {
+            // The pivot is the least of the others: it goes first.
+            for (int64_t i = done + low; i < done + n; ++i)
+                if (!(from[i] < pivot) && !(pivot < from[i])) {
+                    from[i] = from[done + low];
+                    from[done + low] = pivot;
+                    break;
+                }
+            done += low + 1;
+            n -= low + 1;
+            k -= low + 1;
+        }
+    }
+    if (k <= 0 || k >= n) return from;
+    Wide* const few = sort_wide(from + done, to + done, n);
+    if (few != from + done)
+        for (int64_t i = 0; i < n; ++i) from[done + i] = few[i];
+    return from;
+}
+
+// --- memory ---
+
+constexpr int64_t kSlack = 8;  // items behind the last that vectors may write
+
+template <class T>
+bool is_narrow(int64_t n) {
+    return sizeof(T) <= 4 && n <= kLowBits;
+}
+
+// f(items) with room for 2 * (n + kSlack) of them.
+template <class T, class F>
+RL_INLINE void with_items(void* memory, int64_t n, F f) {
+    if constexpr (sizeof(T) <= 4) {
+        if (is_narrow<T>(n)) return f(static_cast<int64_t*>(memory));
+    }
+    f(static_cast<Wide*>(memory));
+}
+template <class T>
+RL_INLINE int64_t bytes_of_items(int64_t n) {
+    return 2 * (n + kSlack) * static_cast<int64_t>(is_narrow<T>(n) ? sizeof(int64_t) : sizeof(Wide));
+}
+
+// --- sorting and choosing, whatever the items ---
+
+RL_INLINE int64_t* sort_all(int64_t* items, int64_t* spare, int64_t n) {
+    sort_items(items, n, spare);
+    return items;
+}
+RL_INLINE Wide* sort_all(Wide* items, Wide* spare, int64_t n) { return sort_wide(items, spare, n); }
+// The first `k` to the front, in any order.
+RL_INLINE int64_t* choose_first(int64_t* items, int64_t* spare, int64_t n, int64_t k) {
+    select_items(items, n, k, spare);
+    return items;
+}
+RL_INLINE Wide* choose_first(Wide* items, Wide* spare, int64_t n, int64_t k) {
+    return select_wide(items, spare, n, k);
+}
+
+}  // namespace rushlight::cpu::RUSHLIGHT_CPU

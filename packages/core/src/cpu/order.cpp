@@ -1,0 +1,105 @@
+#include "cpu/order.h"
+
+#include <algorithm>
+
+#include "cpu/cast.h"
+#include "cpu/contiguous.h"
+#include "cpu/line_shape.h"
+#include "cpu/order_kernels.h"
+#include "cpu/places.h"
+#include "cpu/pointwise_driver.h"
+#include "rushlight/error.h"
+#include "rushlight/parallel.h"
+
+namespace rushlight::cpu {
+namespace {
+
+void order(KernelContext& ctx, const char* op, const View& values, const View& indices, const View& input,
+           int64_t dim, bool descending) {
+    const auto first = order_kernels().first[static_cast<int>(input.dtype)];
+    RL_CHECK(first, throw_not_implemented, "%s: not defined for dtype %s", op, name(input.dtype));
+    if (values.numel == 0) return;
+    const View rows = contiguous_in(ctx, with_last(ctx, input, dim)), to_values = with_last(ctx, values, dim),
+               to_indices = with_last(ctx, indices, dim);
+    // Along another dimension the results are written in their place afterwards.
+    const bool last = to_values.contiguous;
+    const View value = last ? to_values : scratch_like(ctx, to_values, values.dtype),
+               index = last ? to_indices : scratch_like(ctx, to_indices, DType::Int64);
+    const int64_t n = input.ndim ? rows.sizes[rows.ndim - 1] : 1, lines = rows.numel / n,
+                  k = values.numel / lines, grain = std::max<int64_t>(1, 4096 / n);
+    const int64_t chunks = std::clamp<int64_t>(lines / grain, 1, num_threads()),
+                  bytes = (order_kernels().memory(n, input.dtype) + 63) / 64 * 64,
+                  size = static_cast<int64_t>(itemsize(input.dtype));
+    char* memory = scratch<char>(ctx, chunks * bytes);
+    parallel_chunks(chunks, [&](int64_t c) {
+        const int64_t begin = lines * c / chunks, end = lines * (c + 1) / chunks;
+        first(value.as<char>() + begin * k * size, index.as<int64_t>() + begin * k,
+              rows.as<char>() + begin * n * size, end - begin, n, k, descending, memory + c * bytes);
+    });
+    if (last) return;
+    copy_to(values, with_last(ctx, value, dim));
+    copy_to(indices, with_last(ctx, index, dim));
+}
+
+}  // namespace
+
+void sort(KernelContext& ctx, const View& values, const View& indices, const View& input, int64_t dim,
+          bool descending, bool) {
+    order(ctx, "sort", values, indices, input, dim, descending);
+}
+void topk(KernelContext& ctx, const View& values, const View& indices, const View& input, int64_t,
+          int64_t dim, bool largest, bool) {
+    order(ctx, "topk", values, indices, input, dim, largest);
+}
+
+void flip(KernelContext&, const View& out, const View& input, Ints dims) {
+    if (out.numel == 0) return;
+    uint64_t turned = 0;
+    for (int64_t dim : dims) turned |= uint64_t{1} << (dim < 0 ? dim + std::max(input.ndim, 1) : dim);
+    // Read from the last element with negative strides.
+    PointwisePlan plan;
+    plan.ndim = input.ndim;
+    plan.num_operands = 2;
+    plan.loop = cast_loop(input.dtype, input.dtype);
+    plan.params = nullptr;
+    plan.data[0] = out.as<char>();
+    plan.data[1] = input.as<char>();
+    plan.dtype[0] = plan.dtype[1] = plan.loop_dtype[0] = plan.loop_dtype[1] = input.dtype;
+    const auto size = static_cast<int64_t>(itemsize(input.dtype));
+    for (int d = 0; d < plan.ndim; ++d) {
+        plan.sizes[d] = input.sizes[d];
+        plan.strides[0][d] = out.strides[d] * size;
+        plan.strides[1][d] = input.strides[d] * size;
+        if (turned >> d & 1) {
+            plan.data[1] += (plan.sizes[d] - 1) * plan.strides[1][d];
+            plan.strides[1][d] = -plan.strides[1][d];
+        }
+    }
+    coalesce(plan);
+    const int last = plan.ndim - 1;
+    if (plan.strides[0][last] == size && plan.strides[1][last] == -size)
+        plan.loop = place_kernels().copy_backwards(itemsize(input.dtype));
+    run(plan);
+}
+
+int64_t repeat_index_count(KernelContext& ctx, const View& repeats, int64_t size) {
+    const auto* count = contiguous_in(ctx, repeats, DType::Int64).as<int64_t>();
+    ctx.kept = const_cast<int64_t*>(count);
+    int64_t total = 0;
+    bool fits = repeats.numel != 1 || !__builtin_mul_overflow(count[0], size, &total);
+    for (int64_t i = 0; i < repeats.numel; ++i) {
+        RL_CHECK(count[i] >= 0, throw_runtime, "repeat_interleave(repeats): must not be negative, found %lld",
+                 static_cast<long long>(count[i]));
+        if (repeats.numel != 1) fits = fits && !__builtin_add_overflow(total, count[i], &total);
+    }
+    RL_CHECK(fits, throw_runtime, "repeat_interleave(repeats): the sum overflows");
+    return total;
+}
+void repeat_index(KernelContext& ctx, const View& out, const View& repeats, int64_t size) {
+    const auto* count = static_cast<const int64_t*>(ctx.kept);
+    const int64_t step = repeats.numel == 1 ? 0 : 1;
+    auto* to = out.as<int64_t>();
+    for (int64_t i = 0; out.numel > 0 && i < size; ++i) to = std::fill_n(to, count[i * step], i);
+}
+
+}  // namespace rushlight::cpu
