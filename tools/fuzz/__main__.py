@@ -33,6 +33,11 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--ops", help="only operators with these names, separated by commas")
     parser.add_argument(
+        "--extremes",
+        action="store_true",
+        help="also infinities, NaN, -0.0, large and tiny numbers, and integers at the ends of their range",
+    )
+    parser.add_argument(
         "--out", type=Path, default=Path("fuzz-out"), help="folder of the scripts that show groups (fuzz-out)"
     )
     options = parser.parse_args(arguments)
@@ -47,7 +52,7 @@ def main(arguments: list[str] | None = None) -> int:
         wanted = set(options.ops.split(","))
         found = [op for op in found if op.name in wanted or op.name.partition(".")[0] in wanted]
     table = known_differences.read(yaml.safe_load(TABLE.read_text()), KINDS, MODES)
-    ours, theirs = Process("rushlight", found), Process("torch", found)
+    ours, theirs = (Process(name, found, extremes=options.extremes) for name in ("rushlight", "torch"))
     try:
         if options.show is not None:
             program, _ = theirs.ask("make", (options.seed, options.show))

@@ -12,11 +12,18 @@ from known_differences import Known, covered
 
 from fuzz.compare import Difference, difference
 from fuzz.execute import Observation, Record
+from fuzz.explain import explained
 from fuzz.processes import Ended, Process
-from fuzz.program import COMPLEX, FLOATS, Input, Program, script
+from fuzz.program import COMPLEX, FLOATS, Input, Program, family, script
 from fuzz.shrink import shrink, with_results
 
 ENOUGH = 2  # programs of a group that are shrunk; more are counted
+
+
+def names_of(op: str) -> set[str]:
+    """What an entry that covers a difference of `op` may name: any operator, this form of one, or the operator in every form."""
+    parts = {op, *op.split("+")}
+    return {"*", *parts, *map(family, parts)}
 
 
 @dataclass
@@ -89,6 +96,10 @@ class Campaign:
             return None, None
         return self._judge(program, self.ours.run(program), other), other
 
+    def _check_defined(self, program: Program) -> tuple[Difference | None, Observation | None]:
+        """As `check`; a program that would not be generated does not differ."""
+        return self.check(program) if self.theirs.ask("is_defined", program) is True else (None, None)
+
     def _note(self, program: Program, found: Difference, seen: Observation, number: int) -> None:
         if self._is_known(program.mode, found):
             return
@@ -101,7 +112,8 @@ class Campaign:
             found = replace(found, text=found.text + "; not when it was run again")
             small = program
         else:
-            small, found = shrink(program, again, seen, self.check)
+            small, found = shrink(program, again, seen, self._check_defined)
+        found = explained(small, found, self.ours.run, self.theirs.run)
         if self._is_known(small.mode, found):
             return
         if self._is_unstable(small, found):
@@ -118,10 +130,7 @@ class Campaign:
         self.say(f"[{number}] {found.op} {found.kind}: {found.text}")
 
     def _is_known(self, mode: str, found: Difference) -> bool:
-        # An entry speaks of every operator, of one and its out= form, or of programs that end both processes together.
-        known = covered(
-            self.known, found, {"*", found.op, found.op.removesuffix(".out"), *found.op.split("+")}, mode
-        )
+        known = covered(self.known, found, names_of(found.op), mode)
         self.expected += known
         return known
 
@@ -132,7 +141,7 @@ class Campaign:
         """
         if found.kind not in ("values", "shape", "gradient", "tangent", "alias") or len(program.calls) == 1:
             return False
-        if found.kind in ("values", "shape") and self._agrees_on_own_results(program):
+        if found.kind in ("values", "shape", "alias") and self._agrees_on_own_results(program):
             return True
         moved = replace(program, inputs=tuple(_moved(one) for one in program.inputs))
         one, other = self.theirs.run(program), self.theirs.run(moved)

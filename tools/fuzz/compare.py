@@ -20,6 +20,8 @@ KINDS = (
     "values", "dtype", "shape", "requires_grad", "raises", "accepts", "alias", "gradient", "gradient raises",
     "gradient accepts", "tangent", "crash", "hang",
 )  # fmt: skip
+OTHER_DTYPE = "PyTorch's is not that of the value"
+NOT_FINITE = "PyTorch's is not finite"
 # Of the elements of a gradient here and in PyTorch: which ones have no value.
 Excuse = Callable[[np.ndarray, np.ndarray], np.ndarray]
 # PyTorch has no kernel, rule or formula for it. That rushlight has one is no difference.
@@ -81,8 +83,11 @@ def difference(program: Program, ours: Observation, theirs: Observation) -> Diff
     ):  # fmt: skip
         # A gradient that does not depend on the inputs has none of its own, or zeros.
         undefined = _undefined(program, kind, theirs)
+        values = list(theirs.final.values())
         for i, (one, another) in enumerate(itertools.zip_longest(mine, other)):
             text = _gradient(one, another, least, next(undefined))
+            if text.startswith("dtype") and kind == "tangent" and another.dtype != values[i].dtype:
+                text += f"; {OTHER_DTYPE}"
             if text:
                 return Difference(kind, _only(program), f"number {i}: {text}")
     return None
@@ -125,6 +130,11 @@ def _results(ours: list[Any], theirs: list[Any], least: float = 0.0) -> tuple[st
         elif text := apart(a, b, least=least):
             return "values", text
     return None
+
+
+def as_computed(a: Any, b: Any) -> bool:
+    """Whether two values are one, but for rounding."""
+    return _results([a], [b]) is None
 
 
 def _shown(value: Any) -> str:
@@ -174,7 +184,8 @@ def _gradient(a: Record | None, b: Record | None, least: float = 0.0, undefined:
 def apart(a: Record, b: Record, factor: float = 1.0, least: float = 0.0) -> str:
     """Where two tensors of one dtype and shape differ by more than rounding, in words.
 
-    The tolerance is that of the dtype, and at least `least`.
+    The tolerance is that of the dtype, and at least `least`. Of the elements that differ one is named that PyTorch has a
+    finite number for, if there is one.
     """
     x, y = a.array, b.array
     if x.dtype.kind not in "fc":
@@ -189,5 +200,7 @@ def apart(a: Record, b: Record, factor: float = 1.0, least: float = 0.0) -> str:
                 near |= ~np.isfinite(x) & ~np.isfinite(y)
     if np.all(near):
         return ""
-    at = np.unravel_index(int(np.argmin(near)), near.shape)
-    return f"{x[at]!r}, not {y[at]!r}, at {tuple(int(i) for i in at)}"
+    finite_there = np.isfinite(y)
+    at = np.unravel_index(int(np.argmax(np.where(near, 0, 1 + finite_there))), near.shape)
+    text = f"{x[at]!r}, not {y[at]!r}, at {tuple(int(i) for i in at)}"
+    return text if finite_there[at] else f"{text}; {NOT_FINITE}"

@@ -12,10 +12,13 @@ import numpy as np
 
 from fuzz.program import COMPLEX, FLOATS, Call, Input, Named, Program, Ref, mapped, moves
 
+# The operator that a sign stands for, and what applies it.
 SIGNS = {
-    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv,
-    "%": operator.mod, "**": operator.pow, "@": operator.matmul, "&": operator.and_, "|": operator.or_, "^": operator.xor,
-    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne,
+    "+": ("add", operator.add), "-": ("sub", operator.sub), "*": ("mul", operator.mul), "/": ("div", operator.truediv),
+    "//": ("floor_divide", operator.floordiv), "%": ("remainder", operator.mod), "**": ("pow", operator.pow),
+    "@": ("matmul", operator.matmul), "&": ("bitwise_and", operator.and_), "|": ("bitwise_or", operator.or_),
+    "^": ("bitwise_xor", operator.xor), "<": ("lt", operator.lt), "<=": ("le", operator.le), ">": ("gt", operator.gt),
+    ">=": ("ge", operator.ge), "==": ("eq", operator.eq), "!=": ("ne", operator.ne),
 }  # fmt: skip
 
 
@@ -92,7 +95,7 @@ class Machine:
             args[0][args[1]] = args[2]
             return None
         if call.path in SIGNS:
-            return SIGNS[call.path](*args)
+            return SIGNS[call.path][1](*args)
         if call.path[0] == ".":
             return getattr(args[0], call.path[1:])(*args[1:], **kwargs)
         return self.function(call.path)(*args, **kwargs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -9,9 +10,21 @@ from typing import Any
 
 import numpy as np
 
-from fuzz.execute import Machine, is_tensor, name_of
+from fuzz.execute import SIGNS, Machine, is_tensor, name_of
 from fuzz.operators import Array, Operator
-from fuzz.program import COMPLEX, FLOATS, INTEGERS, Call, Input, Named, Program, Ref, mapped
+from fuzz.program import (
+    COMPLEX,
+    FLOATS,
+    INTEGERS,
+    Call,
+    Input,
+    Named,
+    Program,
+    Ref,
+    example,
+    family,
+    mapped,
+)
 
 DTYPES = {
     "float32": 36, "float64": 26, "int64": 12, "bool": 7, "int32": 4, "float16": 3, "bfloat16": 3, "uint8": 3,
@@ -20,8 +33,7 @@ DTYPES = {
 MODES = {"plain": 36, "backward": 32, "backward2": 5, "jvp": 14, "vmap": 13}
 SIZES = {0: 6, 1: 20, 2: 36, 3: 26, 4: 8, 5: 4}
 RANKS = {0: 14, 1: 30, 2: 34, 3: 17, 4: 5}
-SIGNS = ("+", "-", "*", "/", "//", "%", "**", "@", "&", "|", "^", "<", "<=", ">", ">=", "==", "!=")
-COMPARISONS = ("<", "<=", ">", ">=", "==", "!=", "lt", "le", "gt", "ge", "eq", "ne", "**", "pow", "clamp")
+COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne", "pow", "clamp")
 # Operators whose results, or whose derivatives, are determined for matrices of full rank, or without equal singular values.
 FULL_RANK = {
     "geqrf", "inverse", "linalg_cond", "linalg_inv", "linalg_inv_ex", "linalg_ldl_factor", "linalg_ldl_factor_ex",
@@ -42,6 +54,8 @@ ARITHMETIC = {
     "linalg_vector_norm",
     "norm",
 }
+# Operators that choose elements by their order: which of equal ones gets the derivative is not determined.
+ORDERED = {"kthvalue", "median", "mode", "msort", "nanmedian", "nanquantile", "quantile", "sort", "topk"}
 NO_RESULT_WITH_OUT = {"split_copy", "unbind_copy", "split_with_sizes_copy"}  # PyTorch's return None
 MOST_DEGREE = 50  # of a polynomial; PyTorch's formulas lose their digits with it
 NUMBERS: tuple[Any, ...] = (0, 1, -1, 2, 3, 0.5, -2.5, 1.0, True, False)
@@ -61,6 +75,21 @@ def _spelled(value: Any) -> list[str]:
     return found
 
 
+def _is_singular(x: np.ndarray) -> bool:
+    """Whether any of these matrices is, or nearly so."""
+    if x.ndim < 2 or not x.size or not np.isfinite(x).all():
+        return False
+    singular = np.linalg.svd(x.astype(complex), compute_uv=False)
+    return bool((singular[..., -1] < 1e-3 * singular.max(axis=-1, initial=1e-30)).any())
+
+
+def _has_equal_values(x: np.ndarray) -> bool:
+    """Whether two singular values of any of these matrices are equal, or nearly so."""
+    singular = np.linalg.svd(x.astype(complex), compute_uv=False)
+    gaps = np.abs(np.diff(singular, axis=-1))
+    return bool((gaps < 1e-3 * singular.max(axis=-1, initial=1e-30)[..., None]).any())
+
+
 @dataclass
 class _Draft:
     """A program while it grows."""
@@ -76,10 +105,14 @@ class _Draft:
 
 
 class Generator:
-    """Programs over these operators; `machine` tries the calls."""
+    """Programs over these operators; `machine` tries the calls.
 
-    def __init__(self, operators: list[Operator], machine: Machine) -> None:
-        self.operators = operators
+    With `extremes` some tensors have infinities, NaN, negative zeros, large and tiny numbers, and the ends of the range of
+    integers.
+    """
+
+    def __init__(self, operators: list[Operator], machine: Machine, extremes: bool = False) -> None:
+        self.operators, self.extremes = operators, extremes
         self.views = [op for op in operators if op.view and (op.function or op.method)]
         self.inplace = [op for op in operators if op.inplace]
         self.functions = [op for op in operators if op.function or op.method]
@@ -104,6 +137,21 @@ class Generator:
                 inputs[0] = self._batched(inputs[0], always=True)
         return Program(tuple(inputs), tuple(calls), self.draft.mode)
 
+    def is_defined(self, program: Program) -> bool:
+        """Whether every call up to one that fails has a result that both libraries promise."""
+        inputs = [example(one) for one in program.inputs]
+        variables = self.machine.start(replace(program, inputs=tuple(inputs)))
+        self.draft = _Draft(program.mode, inputs, [], variables)
+        for call in program.calls:
+            if self._overlaps(call, variables) or self._is_undefined(call, variables):
+                return False
+            try:
+                self.machine.bind(call, self.machine.apply(call, variables), variables)
+            except Exception:
+                return True
+            self.draft.calls.append(call)
+        return True
+
     # --- tensors ---
 
     def _shape(self) -> tuple[int, ...]:
@@ -116,7 +164,7 @@ class Generator:
         if dtype in INTEGERS:
             low = 0 if dtype == "uint8" else -3
             choices: list[Any] = list(range(low, 6))
-            if rng.random() < 0.05:
+            if self.extremes and rng.random() < 0.05:
                 bits = 8 if dtype == "uint8" else int(dtype[3:])
                 top = 2**bits - 1 if dtype == "uint8" else 2 ** (bits - 1) - 1
                 choices += [top, top - 1, 0 if dtype == "uint8" else -top - 1]
@@ -128,7 +176,7 @@ class Generator:
         if kind < 0.45:
             return tuple(round(rng.uniform(-3, 3), 3) for _ in range(count))
         choices = [0.0, 1.0, -1.0, 2.0, 0.5, -0.5, 3.0, 1.5, -2.0, 0.25]
-        if kind > 0.93:
+        if self.extremes and kind > 0.93:
             choices += [float("inf"), float("-inf"), float("nan"), -0.0, 1e4, 1e-6]
         return tuple(rng.choice(choices) for _ in range(count))
 
@@ -282,6 +330,9 @@ class Generator:
             outs = places(call.kwargs["out"])
             rest = places((call.args, {n: v for n, v in call.kwargs.items() if n != "out"}))
             return len(set(outs)) < len(outs) or bool(set(outs) & set(rest))
+        if call.writes and self.draft.mode == "jvp":
+            # In PyTorch the tangent of what is written is written before it is read again.
+            return bool(set(places(call.args[:1])) & set(places((call.args[1:], call.kwargs))))
         return False
 
     def _is_undefined(self, call: Call, variables: dict[str, Any]) -> bool:
@@ -291,23 +342,28 @@ class Generator:
         tensors = [
             variables[v.name] for v in given if isinstance(v, Ref) and is_tensor(variables.get(v.name))
         ]
-        if call.op.partition(".")[0] in ("searchsorted", "bucketize") and tensors:
+        if family(call.op) in ("searchsorted", "bucketize") and tensors:
             if self.draft.mode == "vmap":
                 return True  # the second example has the elements of the first in another order
             # Of a sequence that is not in order, whichever of the two it is.
             values = [self.machine.record(t).array.astype(float) for t in tensors]
             return any(v.ndim and not np.all(np.diff(v, axis=-1) >= 0) for v in values)
-        if call.op.partition(".")[0].rstrip("_") in COMPARISONS and any(
-            name_of(t.dtype) == "uint8" for t in tensors
-        ):
+        if call.op in ("setitem", "index_put", "index_put_") and self.draft.mode == "vmap":
+            # Which of several elements is written last.
+            return any(name_of(t.dtype) == "int64" and t.numel() > 1 for t in tensors[1:])
+        if family(call.op) in COMPARISONS and any(name_of(t.dtype) == "uint8" for t in tensors):
             # PyTorch takes -1 for 255, and what does not fit is refused here.
             return any(isinstance(v, (int, float)) and not isinstance(v, bool) and v < 0 for v in given)
+        if family(call.op) in COMPARISONS and any(
+            name_of(t.dtype) in ("float16", "bfloat16") for t in tensors
+        ):
+            return any(not t.shape for t in tensors)  # PyTorch rounds the other, where that is a number
         if call.writes and tensors and name_of(tensors[0].dtype) not in (*FLOATS, *COMPLEX):
             # In PyTorch integers then require grad.
             return any(t.requires_grad for t in tensors[1:])
         if call.writes and tensors and self._is_seen_otherwise(tensors[0]):
             return True
-        return self._is_beyond(call.op.partition(".")[0].rstrip("_"), tensors, given)
+        return self._is_beyond(family(call.op), tensors, given)
 
     def _is_seen_otherwise(self, written: Any) -> bool:
         """Whether another variable's memory changes with what is written, in PyTorch only.
@@ -338,7 +394,16 @@ class Generator:
             )
         if op == "multilabel_margin_loss":
             return not all(v.size for v in values)  # the same
-        if op == "margin_ranking_loss":
+        if op in ("trapezoid", "cumulative_trapezoid"):  # PyTorch adds neighbours as they are
+            return any(
+                v.dtype.kind in "iu" and (abs(v.astype(float)) > np.iinfo(v.dtype).max / 2).any()
+                for v in values
+            )
+        if op == "histc":
+            return any(
+                name_of(t.dtype) in ("float16", "bfloat16") for t in tensors
+            )  # elements at the limits of bins
+        if op in ("margin_ranking_loss", "soft_margin_loss"):
             return any(v.dtype == np.uint8 for v in values)  # PyTorch negates it
         if op in ("igamma", "igammac", "special_gammainc", "special_gammaincc"):
             return not all((v >= 0).all() for v in values if v.dtype.kind != "c")
@@ -350,20 +415,21 @@ class Generator:
         algebra = op.startswith(("linalg_", "cholesky", "orgqr", "ormqr")) or op in FULL_RANK | APART
         if algebra and op not in ARITHMETIC and not all(np.isfinite(v).all() for v in values):
             return True
-        if op not in FULL_RANK or not values or values[0].ndim < 2 or not values[0].size:
-            return False
-        singular = np.linalg.svd(values[0].astype(complex), compute_uv=False)
-        return bool((singular[..., -1] < 1e-3 * singular.max(axis=-1, initial=1e-30)).any())
+        return op in FULL_RANK and bool(values) and _is_singular(values[0])
 
     def _has_no_derivative(self, op: str, values: list[np.ndarray]) -> bool:
         """Whether an operator has no derivative there, or another one in every library."""
         if not values:
             return False
         x = values[0]
-        if op in ("quantile", "nanquantile"):
+        if op in ORDERED:
             return len(np.unique(x)) < x.size  # which of equal elements is chosen
-        if op in ("copysign", "polar"):
+        if op == "copysign":
             return not (np.isfinite(x) & (x != 0)).all()  # PyTorch divides by it
+        if op == "polar":
+            return not (np.isfinite(x) & (x > 0)).all()  # the same, and takes it for positive
+        if op in ("det", "linalg_det"):
+            return _is_singular(x)  # PyTorch's is 0
         if op in ("fmax", "fmin"):
             # In PyTorch the derivative of forward mode at a tie is another.
             return len(values) > 1 and bool(np.isin(x, values[1]).any())
@@ -377,9 +443,9 @@ class Generator:
             return any(v.shape == (0,) for v in values)  # PyTorch takes the wrong part
         if op not in APART or x.ndim < 2 or not x.size or not np.isfinite(x).all():
             return False
-        singular = np.linalg.svd(x.astype(complex), compute_uv=False)
-        gaps = np.abs(np.diff(singular, axis=-1))
-        return bool((gaps < 1e-3 * singular.max(axis=-1, initial=1e-30)[..., None]).any())
+        # A norm may be told which dimensions are those of the matrices.
+        pairs = itertools.combinations(range(x.ndim), 2) if "norm" in op else [(x.ndim - 2, x.ndim - 1)]
+        return any(_has_equal_values(np.moveaxis(x, pair, (-2, -1))) for pair in pairs)
 
     def _forget(self, inputs: int) -> None:
         for one in self.draft.inputs[inputs:]:
@@ -576,7 +642,7 @@ class Generator:
 
     def _sign(self, made: list[Input]) -> Call | None:
         rng = self.rng
-        name, sign = self._pick(), rng.choice(SIGNS)
+        name, sign = self._pick(), rng.choice(tuple(SIGNS))
         if not name:
             return None
         shape = tuple(int(n) for n in self.draft.variables[name].shape)
@@ -589,7 +655,7 @@ class Generator:
             made.append(self._input(self._fresh(self._narrowed(shape))))
             other = Ref(made[-1].name)
         sides = (Ref(name), other) if rng.random() < 0.7 else (other, Ref(name))
-        return Call(sign, sign, self._name(), sides)
+        return Call(SIGNS[sign][0], sign, self._name(), sides)
 
     def _convert(self) -> Call | None:
         name = self._pick()

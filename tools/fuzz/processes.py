@@ -30,7 +30,7 @@ class Ended:
     text: str
 
 
-def _serve(connection: Any, library: str, operators: list[Operator]) -> None:
+def _serve(connection: Any, library: str, operators: list[Operator], extremes: bool) -> None:
     """Answer programs with observations until the other end is closed."""
     # The process ends without a word on purpose; what a crash printed would be in the middle of the report.
     quiet = os.open(os.devnull, os.O_WRONLY)
@@ -42,7 +42,7 @@ def _serve(connection: Any, library: str, operators: list[Operator]) -> None:
     if hasattr(module, "set_num_threads"):
         module.set_num_threads(1)
     machine = Machine(module)
-    generator = Generator(operators, machine)
+    generator = Generator(operators, machine, extremes)
     connection.send("ready")
     while True:
         try:
@@ -52,6 +52,8 @@ def _serve(connection: Any, library: str, operators: list[Operator]) -> None:
         if kind == "make":
             program = generator.program(*what)
             connection.send((program, machine.run(program)))
+        elif kind == "is_defined":
+            connection.send(generator.is_defined(what))
         else:
             connection.send(machine.run(what))
 
@@ -59,8 +61,15 @@ def _serve(connection: Any, library: str, operators: list[Operator]) -> None:
 class Process:
     """Runs programs in the library of that name, in a process that is started again whenever it ended."""
 
-    def __init__(self, library: str, operators: list[Operator], time_limit: float = 20.0) -> None:
-        self.library, self.operators, self.time_limit = library, operators, time_limit
+    def __init__(
+        self, library: str, operators: list[Operator], time_limit: float = 20.0, extremes: bool = False
+    ) -> None:
+        self.library, self.operators, self.time_limit, self.extremes = (
+            library,
+            operators,
+            time_limit,
+            extremes,
+        )
         self._process: Any = None
         self._connection: Any = None
         self.starts = 0
@@ -69,7 +78,7 @@ class Process:
         context = multiprocessing.get_context("spawn")
         self._connection, theirs = context.Pipe()
         self._process = context.Process(
-            target=_serve, args=(theirs, self.library, self.operators), daemon=True
+            target=_serve, args=(theirs, self.library, self.operators, self.extremes), daemon=True
         )
         self._process.start()
         theirs.close()

@@ -41,6 +41,14 @@ class Input:
     batched: bool = False
 
 
+def example(one: Input, k: int = 0) -> Input:
+    """The input without the dimension of vmap: its example number `k`."""
+    if not one.batched:
+        return one
+    count = len(one.values) // one.shape[0] if one.shape[0] else 0
+    return replace(one, shape=one.shape[1:], values=one.values[k * count : (k + 1) * count], batched=False)
+
+
 @dataclass(frozen=True)
 class Call:
     """One call and the variable that holds its result.
@@ -59,6 +67,11 @@ class Call:
     def writes(self) -> bool:
         """Whether a tensor that existed before is changed."""
         return self.path == "[]=" or "out" in self.kwargs or (self.path[0] == "." and self.path.endswith("_"))
+
+
+def family(op: str) -> str:
+    """The operator of which this is the in-place or `out=` form: `ldexp` of `ldexp_` and `ldexp.out`."""
+    return op.removesuffix(".out").rstrip("_")
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 from fuzz.compare import Difference
 from fuzz.execute import Observation, Record
-from fuzz.program import COMPLEX, FLOATS, Input, Program, Ref, literal, refs_in, substituted
+from fuzz.program import COMPLEX, FLOATS, Input, Program, Ref, example, literal, refs_in, substituted
 
 MOST_TRIES = 400
 # A process that ended has to be started again, and one that hangs is waited for.
@@ -66,7 +66,7 @@ def _candidates(program: Program, seen: Observation | None) -> Iterator[Program]
     if program.mode in ("backward", "backward2", "jvp"):
         yield replace(program, mode="plain")
     if program.mode == "vmap":
-        first = tuple(_first_example(one) for one in program.inputs)
+        first = tuple(example(one) for one in program.inputs)
         yield replace(program, mode="plain", inputs=first)
     for i, call in enumerate(calls):
         for name in call.kwargs:
@@ -105,13 +105,6 @@ def with_results(program: Program, i: int, results: list[Any]) -> Program | None
     if any(call.result in refs_in((c.args, c.kwargs)) for c in later):
         return None
     return replace(program, inputs=tuple(inputs), calls=program.calls[:i] + later)
-
-
-def _first_example(one: Input) -> Input:
-    if not one.batched:
-        return one
-    count = len(one.values) // one.shape[0] if one.shape[0] else 0
-    return replace(one, shape=one.shape[1:], values=one.values[:count], batched=False)
 
 
 def _simpler(one: Input) -> Iterator[Input]:

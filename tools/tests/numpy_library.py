@@ -20,6 +20,16 @@ complex64 = np.dtype("complex64")
 complex128 = np.dtype("complex128")
 
 
+class Storage:
+    def __init__(self, array: Any) -> None:
+        while array.base is not None:
+            array = array.base
+        self.array = array
+
+    def data_ptr(self) -> int:
+        return id(self.array)
+
+
 class Tensor:
     requires_grad = False
 
@@ -31,6 +41,9 @@ class Tensor:
 
     def numel(self) -> int:
         return self.data.size
+
+    def untyped_storage(self) -> Storage:
+        return Storage(self.data)
 
     def detach(self) -> Tensor:
         return self
@@ -52,6 +65,10 @@ class Tensor:
 
     def neg_(self) -> Tensor:
         self.data[...] = -self.data
+        return self
+
+    def add_(self, other: Any) -> Tensor:
+        self.data[...] += plain(other)
         return self
 
     def __getitem__(self, index: Any) -> Tensor:

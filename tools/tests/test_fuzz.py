@@ -11,14 +11,15 @@ import numpy as np
 import numpy_library
 import numpy_library_wrong
 import pytest
+from fuzz import explain
 from fuzz.__main__ import TABLE
-from fuzz.campaign import Campaign
-from fuzz.compare import KINDS, Difference, apart, difference
+from fuzz.campaign import Campaign, names_of
+from fuzz.compare import KINDS, NOT_FINITE, OTHER_DTYPE, Difference, apart, difference
 from fuzz.execute import Machine, Observation, Record
 from fuzz.generate import Generator
 from fuzz.operators import Array, Operator
 from fuzz.processes import Process
-from fuzz.program import MODES, Call, Input, Named, Program, Ref, literal, script, statement
+from fuzz.program import FLOATS, MODES, Call, Input, Named, Program, Ref, literal, script, statement
 from fuzz.shrink import shrink
 from known_differences import Known, read
 
@@ -122,6 +123,25 @@ def test_what_is_known_is_passed_over(processes: tuple[Process, Process]) -> Non
     assert campaign.expected > 0
 
 
+@pytest.mark.parametrize(
+    ("entry", "op", "covered"),
+    [
+        ("ldexp", "ldexp", True),
+        ("ldexp", "ldexp_", True),
+        ("ldexp", "ldexp.out", True),
+        ("ldexp", "neg+ldexp_", True),
+        ("ldexp", "ldexp2", False),
+        ("ldexp_", "ldexp_", True),
+        ("ldexp_", "ldexp", False),
+        ("ldexp.out", "ldexp", False),
+        ("*", "ldexp_", True),
+    ],
+)
+def test_an_entry_covers_the_forms_of_its_operator(entry: str, op: str, covered: bool) -> None:
+    (one,) = read([{"op": entry, "kind": "values", "reason": "why"}], KINDS)
+    assert one.covers(Difference("values", op, ""), names_of(op)) == covered
+
+
 def test_the_table_can_be_read() -> None:
     yaml = pytest.importorskip("yaml")
     read(yaml.safe_load(TABLE.read_text()), KINDS, MODES)
@@ -164,6 +184,17 @@ def test_results(ours: Any, theirs: Any, kind: str | None) -> None:
 def test_small_elements_beside_large_ones_are_rounded_as_those() -> None:
     assert apart(record([1e6, 1.0]), record([1e6, 1.5])) == ""
     assert apart(record([1.0, 1.0]), record([1.0, 1.5])) != ""
+
+
+def test_of_elements_that_differ_one_is_named_that_is_finite_in_pytorch() -> None:
+    """So that a derivative that PyTorch does not have hides no other one."""
+    text = apart(record([1.0, 1.0, 1.0]), record([np.nan, 2.0, np.inf]))
+    assert "at (1,)" in text
+    assert NOT_FINITE not in text
+    text = apart(record([1.0, 1.0]), record([1.0, np.inf]))
+    assert "at (1,)" in text
+    assert NOT_FINITE in text
+    assert NOT_FINITE not in apart(record([np.nan]), record([1.0]))
 
 
 def test_errors() -> None:
@@ -269,6 +300,126 @@ def test_rounding_is_judged_by_going_on_from_what_was_computed() -> None:
         assert campaign._is_unstable(program, found) == expected
 
 
+def peer(p: Program) -> Observation:
+    """`check` takes sums of nothing or above a number, `view` its size, `matrix` two dimensions, `add` everything.
+
+    With `out=` there is no result but in float32.
+    """
+    (one, *outs), call = p.inputs, p.calls[-1]
+    fails = (
+        (call.op == "check" and one.values and sum(one.values) < call.args[1])
+        or (call.op == "view" and one.shape[:1] != call.args[1:])
+        or (call.op == "matrix" and len(one.shape) < 2)
+    )
+    if fails or (outs and "out" in call.kwargs and outs[0].dtype != "float32"):
+        return Observation(error="ValueError: no", failed_at=0)
+    final = {x.name: record(x.values, x.dtype) for x in p.inputs}
+    return Observation([[record([1.0], one.dtype)]], final=final)
+
+
+@pytest.mark.parametrize(
+    ("shape", "op", "number", "sentence"),
+    [
+        ((0, 1), "check", 9, explain.NEEDS_ELEMENTS),
+        ((0, 1), "check", 7, ""),
+        ((2, 1), "check", 9, ""),
+        ((0, 1), "view", 0, ""),
+        ((0, 1), "view", 4, explain.NEEDS_ELEMENTS),
+        ((0, 1), "add", 0, ""),
+    ],
+)
+def test_arguments_that_are_refused_where_there_are_elements(
+    shape: tuple[int, ...], op: str, number: int, sentence: str
+) -> None:
+    one = Input("x0", "float32", shape, (1.0,) * (shape[0] * shape[1]))
+    program = Program((one,), (Call(op, f".{op}", "v0", (Ref("x0"), number)),))
+    found = explain.explained(program, Difference("raises", op, "only here"), peer, peer)
+    assert found.text.removeprefix("only here").removeprefix("; ") == sentence
+
+
+@pytest.mark.parametrize(("op", "sentence"), [("matrix", explain.ONE_EXAMPLE), ("add", "")])
+def test_arguments_that_are_refused_for_one_example(op: str, sentence: str) -> None:
+    one = Input("x0", "float32", (2, 1), (1.0, 1.0), batched=True)
+    program = Program((one,), (Call(op, f".{op}", "v0", (Ref("x0"),)),), "vmap")
+    found = explain.explained(program, Difference("raises", op, "only here"), peer, peer)
+    assert found.text.removeprefix("only here").removeprefix("; ") == sentence
+
+
+def test_results_of_vmap_that_are_those_of_each_example() -> None:
+    """PyTorch's vmap gives something else, but rushlight's the sums that PyTorch gives without it."""
+    one = Input("x0", "float64", (2, 2), (1.0, 2.0, 4.0, 8.0), batched=True)
+    program = Program((one,), (Call("sum", ".sum", "v0", (Ref("x0"),)),), "vmap")
+
+    def run(sums: list[float]) -> explain.Run:
+        def observe(p: Program) -> Observation:
+            (x,) = p.inputs
+            total = sums if p.mode == "vmap" else float(sum(x.values))
+            array = np.array(x.values).reshape(x.shape)
+            return Observation(final={"x0": record(array, x.dtype), "v0": record(total, x.dtype)})
+
+        return observe
+
+    for sums, sentence in (([3.0, 12.0], True), ([3.0, 13.0], False)):
+        found = explain.explained(program, Difference("values", "sum", "v0: no"), run(sums), run([0.0, 0.0]))
+        assert (explain.EACH_EXAMPLE in found.text) == sentence
+
+
+@pytest.mark.parametrize(
+    ("dtype", "out", "sentence"),
+    [
+        ("float32", "float64", explain.ONLY_OUT),
+        ("int64", "float64", explain.ONLY_OUT),
+        ("float64", "int64", ""),
+        ("complex64", "float64", ""),
+        ("bool", "int64", explain.ONLY_OUT),
+        ("int64", "bool", ""),
+    ],
+)
+def test_dtypes_that_are_refused_only_with_out(dtype: str, out: str, sentence: str) -> None:
+    inputs = (Input("x0", dtype, (1,), (1,)), Input("x1", out, (1,), (1,)))
+    program = Program(inputs, (Call("add.out", "torch.add", "v0", (Ref("x0"),), {"out": Ref("x1")}),))
+    found = explain.explained(program, Difference("accepts", "add.out", "only in PyTorch"), peer, peer)
+    assert found.text.removeprefix("only in PyTorch").removeprefix("; ") == sentence
+
+
+def test_a_tangent_of_another_dtype_than_its_value() -> None:
+    jvp = replace(ADD, mode="jvp")
+    value = record([1.0], "float64")
+
+    def seen(dtype: str) -> Observation:
+        return Observation([[value]], final={"v0": value}, tangents=[record([1.0], dtype)])
+
+    for ours, theirs, sentence in (("float64", "float32", True), ("float32", "float64", False)):
+        found = difference(jvp, seen(ours), seen(theirs))
+        assert found is not None
+        assert (OTHER_DTYPE in found.text) == sentence
+
+
+@pytest.mark.parametrize(
+    ("call", "mode", "defined"),
+    [
+        (Call("add_", ".add_", "v0", (Ref("x0"), Ref("x0"))), "plain", True),
+        (Call("add_", ".add_", "v0", (Ref("x0"), Ref("x0"))), "jvp", False),
+        (Call("add_", ".add_", "v0", (Ref("x0"), 2)), "jvp", True),
+        (Call("setitem", "[]=", "v0", (Ref("x0"), Ref("x1"), 2)), "plain", True),
+        (Call("setitem", "[]=", "v0", (Ref("x0"), Ref("x1"), 2)), "vmap", False),
+    ],
+)
+def test_a_program_of_undefined_calls_is_none(call: Call, mode: str, defined: bool) -> None:
+    inputs = (Input("x0", "float32", (2,), (1.0, 2.0)), Input("x1", "int64", (2,), (0, 0)))
+    assert Generator([], RIGHT).is_defined(Program(inputs, (call,), mode)) == defined
+
+
+def test_extreme_values_are_generated_on_request() -> None:
+    def values(extremes: bool) -> list[Any]:
+        generator = Generator(OPERATORS, RIGHT, extremes)
+        inputs = [one for n in range(80) for one in generator.program(1, n).inputs]
+        return [v for one in inputs for v in one.values if one.dtype in FLOATS]
+
+    assert all(np.isfinite(values(False)))
+    assert not all(np.isfinite(values(True)))
+
+
 @pytest.mark.parametrize(
     ("op", "mode", "values", "undefined"),
     [
@@ -284,6 +435,9 @@ def test_rounding_is_judged_by_going_on_from_what_was_computed() -> None:
         ("logit", "backward", (0.5, 0.25, 0.75, 1.5), True),
         ("logit", "plain", (0.5, 0.25, 0.75, 1.5), False),
         ("quantile", "backward", (0.5, 0.25, 0.5, 1.5), True),
+        ("topk", "jvp", (0.5, 0.25, 0.5, 1.5), True),
+        ("topk", "jvp", (0.5, 0.25, 0.75, 1.5), False),
+        ("topk", "plain", (0.5, 0.25, 0.5, 1.5), False),
         ("igamma", "plain", (-0.5, 0.25, 0.5, 1.5), True),
     ],
 )
