@@ -154,7 +154,7 @@ class Campaign:
         mine, theirs = self.ours.run(program), self.theirs.run(program)
         if isinstance(mine, Ended) or isinstance(theirs, Ended):
             return False
-        for i, (a, b) in enumerate(zip(mine.steps, theirs.steps, strict=False)):
+        for i, (a, b) in enumerate(zip(_steps(program, mine), _steps(program, theirs), strict=False)):
             rounded = [
                 isinstance(x, Record) and isinstance(y, Record) and x.array.tobytes() != y.array.tobytes()
                 for x, y in zip(a, b, strict=False)
@@ -181,6 +181,16 @@ class Campaign:
             comment = f"{group.name}: {group.text}\nSeed {self.seed}, program {group.number}; seen {group.count} times."
             name = "".join(c if c.isalnum() or c in "._-" else "_" for c in group.name)
             (folder / f"{name[:80]}-{group.number}.py").write_text(script(group.program, comment))
+
+
+def _steps(program: Program, seen: Observation) -> list[list[Any]]:
+    """The results of each call; under vmap they are known at the end only."""
+    if program.mode != "vmap":
+        return seen.steps
+    return [
+        [value for name, value in seen.final.items() if name.partition("[")[0] == call.result]
+        for call in program.calls
+    ]
 
 
 def _moved(one: Input) -> Input:

@@ -86,7 +86,12 @@ def difference(program: Program, ours: Observation, theirs: Observation) -> Diff
         values = list(theirs.final.values())
         for i, (one, another) in enumerate(itertools.zip_longest(mine, other)):
             text = _gradient(one, another, least, next(undefined))
-            if text.startswith("dtype") and kind == "tangent" and another.dtype != values[i].dtype:
+            if (
+                kind == "tangent"
+                and text.startswith("dtype")
+                and another
+                and another.dtype != values[i].dtype
+            ):
                 text += f"; {OTHER_DTYPE}"
             if text:
                 return Difference(kind, _only(program), f"number {i}: {text}")

@@ -75,6 +75,11 @@ def _spelled(value: Any) -> list[str]:
     return found
 
 
+def _place(t: Any) -> int:
+    """What tensors that share memory have in common."""
+    return t.untyped_storage().data_ptr() if hasattr(t, "untyped_storage") else id(t)
+
+
 def _is_singular(x: np.ndarray) -> bool:
     """Whether any of these matrices is, or nearly so."""
     if x.ndim < 2 or not x.size or not np.isfinite(x).all():
@@ -348,6 +353,12 @@ class Generator:
             # Of a sequence that is not in order, whichever of the two it is.
             values = [self.machine.record(t).array.astype(float) for t in tensors]
             return any(v.ndim and not np.all(np.diff(v, axis=-1) >= 0) for v in values)
+        if any(name_of(t.dtype) in ("float16", "bfloat16") for t in tensors):
+            # With complex numbers PyTorch computes in complex32, which is not here.
+            if any(isinstance(v, complex) for v in given) or any(
+                name_of(t.dtype) in COMPLEX for t in tensors
+            ):
+                return True
         if call.op in ("setitem", "index_put", "index_put_") and self.draft.mode == "vmap":
             # Which of several elements is written last.
             return any(name_of(t.dtype) == "int64" and t.numel() > 1 for t in tensors[1:])
@@ -361,6 +372,9 @@ class Generator:
         if call.writes and tensors and name_of(tensors[0].dtype) not in (*FLOATS, *COMPLEX):
             # In PyTorch integers then require grad.
             return any(t.requires_grad for t in tensors[1:])
+        if call.op == "detach_" and self.draft.mode != "plain" and tensors:
+            # What becomes of the views of a leaf.
+            return sum(_place(t) == _place(tensors[0]) for t in self.draft.tensors().values()) > 1
         if call.writes and tensors and self._is_seen_otherwise(tensors[0]):
             return True
         return self._is_beyond(family(call.op), tensors, given)
@@ -371,13 +385,10 @@ class Generator:
         There `conj` is a view, and a write to what `unsafe_chunk` and its kin give is not followed.
         """
 
-        def place(t: Any) -> int:
-            return t.untyped_storage().data_ptr() if hasattr(t, "untyped_storage") and t.numel() else 0
-
         def marks(t: Any) -> tuple[bool, bool]:
             return (t.is_conj(), t.is_neg()) if hasattr(t, "is_conj") else (False, False)
 
-        shared = {n: t for n, t in self.draft.tensors().items() if place(t) and place(t) == place(written)}
+        shared = {n: t for n, t in self.draft.tensors().items() if t.numel() and _place(t) == _place(written)}
         parts = {call.result for call in self.draft.calls if call.op.startswith("unsafe_")}
         shared |= {n: t for n, t in self.draft.tensors().items() if t is written}
         return any(n.partition("[")[0] in parts or marks(t) != marks(written) for n, t in shared.items())
@@ -392,6 +403,13 @@ class Generator:
             return any(
                 step == 0 and n > 1 for step, n in zip(tensors[0].stride(), tensors[0].shape, strict=True)
             )
+        if op.startswith(("max_pool", "adaptive_max_pool", "fractional_max_pool")):
+            return any(np.isnan(v).sum() > 1 for v in values if v.dtype.kind == "f")  # which NaN is chosen
+        if op in ("digamma", "special_digamma", "special_psi", "polygamma"):
+            near = [abs(v - np.round(v)) for v in values if v.dtype.kind == "f"]
+            return any(((d > 0) & (d < 1e-4)).any() for d in near)  # PyTorch loses its digits beside a pole
+        if op in ("logit", "special_logit"):
+            return any(isinstance(v, (int, float)) and v > 0.5 for v in given)  # limits that cross
         if op == "multilabel_margin_loss":
             return not all(v.size for v in values)  # the same
         if op in ("trapezoid", "cumulative_trapezoid"):  # PyTorch adds neighbours as they are
@@ -613,7 +631,7 @@ class Generator:
         if not name:
             return None
         index = self._index_of(tuple(self.draft.variables[name].shape), made)
-        if index == () and self.draft.mode == "jvp":
+        if self.draft.mode == "jvp" and (index is Ellipsis or index in ((), (Ellipsis,))):
             return None  # of a write to such a view PyTorch's base has no tangent
         return Call("getitem", "[]", self._name(), (Ref(name), index))
 

@@ -66,7 +66,7 @@ class Call:
     @property
     def writes(self) -> bool:
         """Whether a tensor that existed before is changed."""
-        return self.path == "[]=" or "out" in self.kwargs or (self.path[0] == "." and self.path.endswith("_"))
+        return self.path == "[]=" or "out" in self.kwargs or self.path.endswith("_")
 
 
 def family(op: str) -> str:

@@ -95,8 +95,9 @@ def with_results(program: Program, i: int, results: list[Any]) -> Program | None
         if not isinstance(record, Record):
             return None
         new = f"x{call.result[1:]}_{k}"
-        grows = program.mode != "plain" and record.dtype in (*FLOATS, *COMPLEX)
-        inputs.append(Input(new, record.dtype, record.shape, tuple(record.array.reshape(-1).tolist()), grows))
+        grows = program.mode not in ("plain", "vmap") and record.dtype in (*FLOATS, *COMPLEX)
+        values = tuple(record.array.reshape(-1).tolist())
+        inputs.append(Input(new, record.dtype, record.shape, values, grows, program.mode == "vmap"))
         spellings = {name, f"{call.result}[{k}]"}
         if call.path[0] == "." and call.writes and isinstance(call.args[0], Ref):
             spellings.add(call.args[0].name)  # what was written has the same value

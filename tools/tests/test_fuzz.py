@@ -288,7 +288,12 @@ def test_rounding_is_judged_by_going_on_from_what_was_computed() -> None:
         def run(self, p: Program) -> Observation:
             number = p.inputs[-1].values[0] if len(p.calls) == 1 else self.first
             steps = [] if len(p.calls) == 1 else [[record([number])]]
-            return Observation([*steps, [record([(number == 1.0) != self.flips], "bool")]])
+            steps.append([record([(number == 1.0) != self.flips], "bool")])
+            if p.mode == "plain":
+                return Observation(steps)
+            return Observation(
+                final={call.result: step[0] for call, step in zip(p.calls, steps, strict=True)}
+            )
 
     found = Difference("values", "equal", "")
     for ours, expected in (
@@ -296,8 +301,9 @@ def test_rounding_is_judged_by_going_on_from_what_was_computed() -> None:
         (Fixed(1.0 + 1e-6, flips=True), False),
         (Fixed(1.0), False),
     ):
-        campaign = Campaign(ours, Fixed(1.0), seed=0)  # type: ignore[arg-type]
-        assert campaign._is_unstable(program, found) == expected
+        for mode in ("plain", "vmap"):
+            campaign = Campaign(ours, Fixed(1.0), seed=0)  # type: ignore[arg-type]
+            assert campaign._is_unstable(replace(program, mode=mode), found) == expected, mode
 
 
 def peer(p: Program) -> Observation:
@@ -474,6 +480,20 @@ def test_polynomials_have_few_terms() -> None:
 )
 def test_statements(call: Call, text: str) -> None:
     assert statement(call) == text
+
+
+@pytest.mark.parametrize(
+    ("call", "writes"),
+    [
+        (Call("add", "torch.add", "v0", (Ref("x0"), 2)), False),
+        (Call("add.out", "torch.add", "v0", (Ref("x0"), 2), {"out": Ref("x1")}), True),
+        (Call("add_", ".add_", "v0", (Ref("x0"), 2)), True),
+        (Call("relu_", "torch.relu_", "v0", (Ref("x0"),)), True),
+        (Call("setitem", "[]=", "v0", (Ref("x0"), 0, 3)), True),
+    ],
+)
+def test_what_a_call_writes(call: Call, writes: bool) -> None:
+    assert call.writes == writes
 
 
 def test_literals_can_be_evaluated() -> None:
