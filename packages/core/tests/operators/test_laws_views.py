@@ -1,4 +1,4 @@
-"""Law: whether a result shares memory with an input does not depend on sizes.
+"""Law: whether a result shares memory with an input does not depend on sizes, nor on strides.
 
 An entry says it by its key `view`: `always` (which kind view implies); `if possible`, where the strides decide, as in
 reshape; `by arguments`, where dtypes, flags or the number of tensors do; nothing where results have memory of their own.
@@ -26,7 +26,7 @@ from rushlight_testing.operators import (
     operators,
     tensors_in,
 )
-from rushlight_testing.variants import SIZES, one_element
+from rushlight_testing.variants import LAYOUTS, SIZES, one_element, with_layout
 
 OPS = [op for op in operators() if op.samples and "hidden" not in op.variants]
 
@@ -44,11 +44,12 @@ def shares(result: Any, inputs: list[Any]) -> bool | None:
 
 
 def variants(op: Op) -> Iterator[tuple[str, list[Sample]]]:
-    """The text of each sample, and the call on sizes of its own, of 1 and of 0."""
+    """The text of each sample, and the call on sizes of its own, of 1 and of 0, and on elements that are one in memory."""
     makers = [
         all_samples(op),
         *(map(lambda s, cut=cut: map_tensors(cut, s), all_samples(op)) for cut in SIZES.values()),
         *(map(lambda s, dims=dims: one_element(op, s, dims), all_samples(op)) for dims in (0, 1)),
+        *([] if op.is_inplace else [(with_layout(s, LAYOUTS["expanded"])[0] for s in all_samples(op))]),
     ]
     for group in zip(*makers, strict=True):
         yield group[0].text, list(group)

@@ -59,13 +59,14 @@ Tensor repeat(const Tensor& input, IntList repeats) {
              "repeat(repeats): %s has fewer numbers than shape %s has dimensions", to_string(repeats).c_str(),
              to_string(input.sizes()).c_str());
     std::vector<int64_t> ones, spread, joined;
-    bool joins =
-        false;  // a reshape that joins both of a pair copies; without one, the result would be a view of input
+    // A reshape that joins both of a pair copies, unless the elements are one in memory. Without a copy the result would
+    // be a view of input.
+    bool joins = false;
     for (size_t d = 0; d < n; ++d) {
         RL_CHECK(repeats[d] >= 0, throw_runtime, "repeat(repeats): numbers must not be negative, got %s",
                  to_string(repeats).c_str());
         int64_t size = d < lead ? 1 : input.sizes()[d - lead];
-        joins |= repeats[d] > 1 && size > 1;
+        joins |= repeats[d] > 1 && size > 1 && input.strides()[d - lead] != 0;
         ones.insert(ones.end(), {1, size});
         spread.insert(spread.end(), {repeats[d], size});
         joined.push_back(0);
@@ -98,7 +99,7 @@ Tensor repeat_interleave(const Tensor& input, int64_t repeats, std::optional<int
     RL_CHECK(!__builtin_mul_overflow(length, repeats, &length), throw_runtime,
              "repeat_interleave(repeats): %lld times shape %s has too many elements", (long long)repeats,
              to_string(source.sizes()).c_str());
-    bool joins = repeats > 1 && source.sizes()[d] > 1;  // as in repeat
+    bool joins = repeats > 1 && source.sizes()[d] > 1 && source.strides()[d] != 0;  // as in repeat
     Tensor spread_out = ops::expand(ops::unsqueeze(source, d + 1), spread, false);
     joins = joins && spread_out.numel() > 0;
     return ops::reshape(joins ? spread_out : ops::clone(spread_out, "contiguous"), joined);
