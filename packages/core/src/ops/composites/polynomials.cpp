@@ -17,7 +17,7 @@
 namespace rushlight::composites {
 namespace {
 
-// The degree as a whole number: the derivatives multiply by it.
+// The degree as a whole number, from which 1 can be taken: the derivatives multiply by it.
 struct Degree {
     Tensor whole;  // what `n` refers to
     TensorOrScalar n;
@@ -31,7 +31,7 @@ struct Degree {
             broadcast_shapes(op, "input", input.tensor().sizes(), "n", given.tensor().sizes());
     }
     static Tensor whole_part(const Tensor& t) {
-        return t.dtype() == DType::Bool ? ops::to(t, DType::Int64) : ops::trunc(t);
+        return is_differentiable(t.dtype()) ? ops::trunc(t) : ops::to(t, DType::Int64);
     }
 };
 
