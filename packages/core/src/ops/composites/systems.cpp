@@ -276,9 +276,9 @@ int64_t product(IntList sizes) {
 }  // namespace
 
 Tensor linalg_tensorinv(const Tensor& A, int64_t ind) {
-    RL_CHECK(ind > 0 && ind < A.dim() + (A.dim() == 0), throw_runtime,
-             "linalg.tensorinv(ind): must be between 1 and %lld for shape %s, got %lld",
-             (long long)A.dim() - 1, to_string(A.sizes()).c_str(), (long long)ind);
+    RL_CHECK(ind > 0 && ind <= A.dim(), throw_runtime,
+             "linalg.tensorinv(ind): must be between 1 and %lld for shape %s, got %lld", (long long)A.dim(),
+             to_string(A.sizes()).c_str(), (long long)ind);
     IntList rows = A.sizes().first(static_cast<size_t>(ind)),
             columns = A.sizes().subspan(static_cast<size_t>(ind));
     RL_CHECK(product(rows) == product(columns), throw_runtime,
