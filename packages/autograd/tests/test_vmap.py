@@ -418,6 +418,10 @@ def test_dtypes_are_those_of_an_example() -> None:
         vmap(core.add, (0, None))(scalars.float(), core.tensor(1.0, dtype=core.float64)).dtype is core.float64
     )
     assert vmap(core.mul)(core.ones(4, 2, dtype=core.int64), core.ones(4)).dtype is core.float32
+    wide = core.ones(4, dtype=core.complex128)
+    for x, dtype in ((X, core.complex64), (X.double(), core.complex128), (X.to(core.int64), core.complex128)):
+        assert vmap(core.mul)(x, wide).dtype is vmap(core.mul, (0, None))(x, wide[0]).dtype is dtype
+        assert core.mul(x[0], wide[0]).dtype is dtype
 
 
 # --- together with derivatives ---
@@ -499,6 +503,14 @@ def test_registered_containers() -> None:
     assert core.equal(slopes.b, x * x)
     with pytest.raises(ValueError, match="in_dims"):
         vmap(lambda p: p.a, in_dims=([0, 0],))(Pair(x, x))
+
+
+@pytest.mark.parametrize("p", [0.0, 1.0, 2.0, 3.0, float("inf")])
+def test_distances_of_rows_without_elements(p: float) -> None:
+    found = vmap(lambda rows: core.pdist(rows, p))(core.ones(2, 3, 0))
+    assert core.equal(found, core.zeros(2, 3))
+    rows = core.ones(3, 0, requires_grad=True)
+    assert grad(lambda r: core.pdist(r, p).sum())(rows).shape == (3, 0)
 
 
 def test_windows_of_numbers() -> None:

@@ -6,6 +6,7 @@
 #include "rushlight/ops/_to_copy.h"
 #include "rushlight/ops/copy_.h"
 #include "rushlight/ops/expand.h"
+#include "rushlight/promotion.h"
 
 namespace rushlight::autograd::batching {
 namespace {
@@ -13,19 +14,15 @@ namespace {
 // A tensor without dimensions gives way to one that has some when the dtype of the result is chosen. With a dimension for
 // the examples it would not, so where that matters operands get the dtype beforehand.
 void agree_on_dtype(Call& c) {
-    auto category = [](DType t) { return t == DType::Bool ? 0 : is_complex(t) ? 3 : is_floating(t) ? 2 : 1; };
-    bool alike = true;
-    std::optional<DType> with_dims, without;
+    bool without_dims = false;
+    std::vector<TensorOrScalar> operands;
     for (size_t i = 0; i < c.stack.size(); ++i) {
         if (c.row.arguments[i] != 't' || !c.is_tensor(i)) continue;
-        const Tensor& t = c.tensor(i);
-        std::optional<DType>& slot = t.dim() ? with_dims : without;
-        alike &= t.dtype() == slot.value_or(t.dtype());
-        slot = slot ? promote(*slot, t.dtype()) : t.dtype();
+        operands.emplace_back(c.tensor(i));
+        without_dims |= c.tensor(i).dim() == 0;
     }
-    if (!without || (alike && with_dims.value_or(*without) == *without)) return;
-    DType joint = with_dims.value_or(*without);
-    if (with_dims && category(*without) > category(joint)) joint = promote(joint, *without);
+    if (!without_dims) return;
+    const DType joint = result_dtype(operands);
     for (size_t i = c.op.form == Form::InPlace ? 1 : 0; i < c.stack.size(); ++i)
         if (c.row.arguments[i] == 't' && c.is_tensor(i) && c.tensor(i).dtype() != joint)
             c.stack[i] = ops::_to_copy(c.tensor(i), joint, std::nullopt);

@@ -3,6 +3,7 @@
 
 #include "cpu/loop_table.h"
 #include "rushlight/dispatch.h"
+#include "rushlight/promotion.h"
 
 namespace rushlight {
 

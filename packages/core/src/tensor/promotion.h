@@ -1,7 +1,7 @@
 // The dtype of an expression over tensors and numbers.
 #pragma once
 
-#include "rushlight/tensor.h"
+#include "rushlight/promotion.h"
 
 namespace rushlight {
 
@@ -21,8 +21,5 @@ class Promotion {
     DType dtype_[3];  // by priority: 2 of tensors with dimensions, 1 of 0-d tensors, 0 of numbers
     bool seen_[3] = {false, false, false};
 };
-
-/// The dtype of an expression over these operands.
-RL_API DType result_dtype(std::span<const TensorOrScalar> operands);
 
 }  // namespace rushlight
