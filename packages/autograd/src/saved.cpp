@@ -5,12 +5,24 @@
 #include "rushlight/ops/_to_copy.h"
 #include "rushlight/ops/sum.h"
 #include "rushlight/ops/view.h"
+#include "view_node.h"
 
 namespace rushlight::autograd {
 
 namespace detail {
 constinit thread_local SavedHook* saved_hook = nullptr;
 }
+
+namespace {
+
+// A result's place in the graph, by the node that saved it.
+void place_result(const Tensor& t, Node* node, uint32_t index) {
+    if (!is_differentiable(t.dtype())) return;
+    if (Ref<Node> view = WriteThroughView::history_of_result(node)) set_history(t, view);
+    else set_history(t, Ref<Node>::share(node), index);
+}
+
+}  // namespace
 
 SavedHook* set_saved_hook(SavedHook* hook) { return std::exchange(detail::saved_hook, hook); }
 
@@ -40,14 +52,14 @@ Tensor SavedTensor::unpack_packed(Node* node) const {
                  ? (std::string(name(given.dtype())) + " of shape " + to_string(given.sizes())).c_str()
                  : "nothing");
     Tensor t = make_alias(given);
-    if (is_result_ && is_differentiable(t.dtype())) set_history(t, Ref<Node>::share(node), index_);
+    if (is_result_) place_result(t, node, index_);
     if (packed_->edge) set_history(t, packed_->edge.node, packed_->edge.index);
     return t;
 }
 
 Tensor SavedTensor::unpack_result(Node* node) const {
     Tensor t = make_alias(tensor_);
-    if (is_differentiable(t.dtype())) set_history(t, Ref<Node>::share(node), index_);
+    place_result(t, node, index_);
     copy_tangent(tensor_, t);
     return t;
 }

@@ -156,18 +156,31 @@ void WriteThroughView::apply(std::span<Tensor> grads, std::span<Tensor> out) {
     given[index_] = ops::clone(part, std::nullopt);
     {
         // The operator's edges are this node's, one further on; that to the view's old value is always wanted.
-        uint64_t idle = detail::idle_edges;
         struct Restore {
-            uint64_t idle;
-            ~Restore() { detail::idle_edges = idle; }
-        } restore{idle};
-        detail::idle_edges = (idle >> 1) & ~uint64_t{1};
+            uint64_t idle = detail::idle_edges;
+            WriteThroughView* before = running;
+            ~Restore() {
+                detail::idle_edges = idle;
+                running = before;
+            }
+        } restore;
+        detail::idle_edges = (restore.idle >> 1) & ~uint64_t{1};
+        running = this;
         write_->apply(given, got);
     }
     if (got[0].defined()) ops::copy_(part, got[0], false);
     else ops::zero_(part);
     out[0] = whole;
     for (size_t i = 1; i < got.size(); ++i) out[i + 1] = std::move(got[i]);
+}
+
+constinit thread_local WriteThroughView* WriteThroughView::running = nullptr;
+
+Ref<Node> WriteThroughView::history_of_result(const Node* write) {
+    if (!running || running->write_.get() != write) return nullptr;
+    auto view = Ref<Node>::adopt(new ViewOfRoot(running->window_));
+    view->edges()[0] = {Ref<Node>::share(running), 0};
+    return view;
 }
 
 void WriteThroughView::release_saved() {

@@ -39,6 +39,9 @@ class ViewOfRoot final : public Node {
         : Node(name, 1, 1), window_(root, view) {
         never_used_up();
     }
+    explicit ViewOfRoot(Window window) : Node("AsStridedBackward0", 1, 1), window_(std::move(window)) {
+        never_used_up();
+    }
     void apply(std::span<Tensor> grads, std::span<Tensor> out) override;
     void release_saved() override {}
 
@@ -56,7 +59,12 @@ class WriteThroughView final : public Node {
     void saved(const SavedVisitor& visit) const override { write_->saved(visit); }
     std::string name() const override { return "CopySlices(" + write_->name() + ")"; }
 
+    /// Of a result that `write` saved, while its derivative is computed: the view of the root that the result is. Null of nodes
+    /// that write through no view. Such a node's part must not be in a graph beside the whole, which uses it up.
+    static Ref<Node> history_of_result(const Node* write);
+
   private:
+    static constinit thread_local WriteThroughView* running;
     Window window_;
     Ref<Node> write_;
     uint32_t index_;

@@ -9,7 +9,7 @@ import pytest
 from autograd_samples import leaf, ones
 
 import rushlight_core as core
-from rushlight_autograd import gradcheck, gradgradcheck
+from rushlight_autograd import grad, gradcheck, gradgradcheck
 
 
 def both(function, *inputs) -> None:
@@ -64,6 +64,33 @@ def test_a_view_of_a_view() -> None:
         return z * z
 
     both(f, leaf(2, 3), leaf(2))
+
+
+@pytest.mark.parametrize(
+    "name", ["exp_", "expm1_", "sigmoid_", "tanh_", "tan_", "sqrt_", "rsqrt_", "reciprocal_"]
+)
+@pytest.mark.parametrize("read", ["view", "base"])
+def test_a_second_derivative_through_a_view_that_was_written(name: str, read: str) -> None:
+    """What an operator in place saved of its result is in the graph once: as a part of the base."""
+
+    def written(x):
+        base = x * 1
+        view = base[1:]
+        getattr(view, name)()
+        return (view if read == "view" else base).exp().sum()
+
+    def copied(x):
+        made = getattr(core, name[:-1])(x[1:])
+        return (made if read == "view" else core.cat([x[:1], made])).exp().sum()
+
+    found = []
+    for f in (written, copied):
+        x = core.tensor([0.5, 0.25, 0.75], dtype=core.float64, requires_grad=True)
+        (first,) = grad(f(x), [x], create_graph=True)
+        (second,) = grad((first * first).sum(), [x], create_graph=True)
+        (third,) = grad(second.sum(), [x])
+        found.append((first.detach(), second.detach(), third))
+    assert all(core.allclose(a, b) for a, b in zip(*found, strict=True))
 
 
 def test_a_window_that_overlaps_itself() -> None:
