@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from autograd_samples import leaf
 
 import rushlight_core as core
 from rushlight_autograd import functional, grad, gradcheck, gradgradcheck
+from rushlight_autograd.forward_ad import dual_level, make_dual, unpack_dual
 from rushlight_core.codegen.derivatives import load_derivatives
 from rushlight_core.codegen.loader import load_ops
 from rushlight_testing.samples import samples_of
@@ -229,6 +231,38 @@ def test_nans_share_the_gradient_of_their_maximum(name: str) -> None:
     assert x.grad.tolist() == [0.0 if v == v else 0.5 for v in values]
 
 
+@pytest.mark.parametrize("name", ["max", "min", "amax", "amin", "median", "nanmedian"])
+def test_an_infinite_gradient_reaches_only_what_was_chosen(name: str) -> None:
+    """And an infinite tangent of another element does not reach the result."""
+    x = core.tensor([2.0, 1.0, 3.0, 2.0, 0.5], requires_grad=True)
+    y = getattr(core, name)(x)
+    chosen = [v == float(y) for v in x.tolist()]
+    (slope,) = grad(y, [x], core.tensor(float("inf")))
+    assert slope.tolist() == [float("inf") if c else 0.0 for c in chosen]
+    with dual_level():
+        tangent = core.tensor([1.0 if c else float("inf") for c in chosen])
+        assert float(unpack_dual(getattr(core, name)(make_dual(x.detach(), tangent))).tangent) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("values", "slopes"),
+    [
+        ([0.0, 1.0, float("inf"), 2.0], [1 + 1 / (1 + math.e), math.e / (1 + math.e), 2.0, 0.0]),
+        ([float("-inf"), float("-inf"), 1.0], [0.0, 0.0, 1.0]),
+        ([float("-inf"), 3.0, float("-inf")], [0.0, 2.0, 0.0]),
+    ],
+)
+def test_running_sums_of_exponentials_at_infinity(values: list[float], slopes: list[float]) -> None:
+    """An infinite element has all of the sums from there on, and no part of those before."""
+    x = core.tensor(values, dtype=core.float64, requires_grad=True)
+    core.logcumsumexp(x, 0).sum().backward()
+    assert core.allclose(x.grad, core.tensor(slopes).double())
+    with dual_level():
+        ones = core.ones(len(values), dtype=core.float64)
+        moved = unpack_dual(core.logcumsumexp(make_dual(x.detach(), ones), 0)).tangent
+    assert core.isclose(moved.sum(), x.grad.sum())
+
+
 def test_the_next_number_is_as_far_as_its_neighbour() -> None:
     x = core.tensor([1.0, 2.0], requires_grad=True)
     core.nextafter(x, core.tensor([2.0, 2.0])).sum().backward()
@@ -402,6 +436,21 @@ def test_refusals_are_declared(derivative) -> None:
 
 
 # --- grid_sampler ---
+
+
+@pytest.mark.parametrize("padding", [1, 2])
+@pytest.mark.parametrize("align", [False, True])
+def test_places_at_the_limits_of_an_image_have_no_slope(padding: int, align: bool) -> None:
+    """What is read there stays the same on one side, and what lies beyond is no zero."""
+    limit = 1.0 if align else 2 / 3
+    image = core.arange(1, 10, dtype=core.float64).view(1, 1, 3, 3)
+    places = [[limit, 0.1], [-limit, 0.1], [0.1, limit], [0.1, -limit]]
+    grid = core.tensor([[places]], dtype=core.float64, requires_grad=True)
+    core.grid_sampler(image, grid, 0, padding, align).sum().backward()
+    across, along = (1.0, 3.0) if align else (1.5, 4.5)
+    assert core.allclose(
+        grid.grad[0, 0], core.tensor([[0, along], [0, along], [across, 0], [across, 0]]).double()
+    )
 
 
 @pytest.mark.parametrize("mode", [0, 1, 2])

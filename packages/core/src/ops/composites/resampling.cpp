@@ -17,6 +17,7 @@
 #include "rushlight/ops/fmod.h"
 #include "rushlight/ops/gather.h"
 #include "rushlight/ops/ge.h"
+#include "rushlight/ops/gt.h"
 #include "rushlight/ops/isnan.h"
 #include "rushlight/ops/logical_and.h"
 #include "rushlight/ops/logical_not.h"
@@ -62,8 +63,11 @@ Tensor padded(Tensor x, int64_t size, int64_t padding, bool align) {
                            minus(low + span, rest));
         }
     }
-    // NaN counts as the first place.
-    return ops::clamp(ops::where(ops::isnan(x), Scalar(0), x), Scalar(0), Scalar(size - 1));
+    // NaN counts as the first place. At the limits, too, the coordinate has no slope.
+    const Tensor moves = ops::logical_and(ops::gt(x, Scalar(0)), ops::lt(x, Scalar(last)));
+    const Tensor fixed = ops::detach(x);
+    return ops::where(moves, x,
+                      ops::clamp(ops::where(ops::isnan(fixed), Scalar(0), fixed), Scalar(0), Scalar(last)));
 }
 
 // Keys' kernel with a = -0.75.

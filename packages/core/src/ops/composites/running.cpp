@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <limits>
 
 #include "bodies/running.h"
 #include "ops/views.h"
@@ -12,14 +13,13 @@
 #include "rushlight/ops/div.h"
 #include "rushlight/ops/exp.h"
 #include "rushlight/ops/full.h"
-#include "rushlight/ops/isinf.h"
 #include "rushlight/ops/logical_xor.h"
 #include "rushlight/ops/mul.h"
+#include "rushlight/ops/nan_to_num.h"
 #include "rushlight/ops/narrow.h"
 #include "rushlight/ops/reshape.h"
 #include "rushlight/ops/sub.h"
 #include "rushlight/ops/sum.h"
-#include "rushlight/ops/where.h"
 
 namespace rushlight::composites {
 namespace {
@@ -74,10 +74,12 @@ Tensor _shift(const Tensor& input, int64_t dim, int64_t by, Scalar fill) {
 Tensor _logcumsumexp_gradient(const Tensor& grad, const Tensor& input, const Tensor& result, int64_t dim,
                               bool reverse) {
     // exp(input[i] - result[j]) is exp(input[i] - result[i]) times exp(result[k - 1] - result[k]) for k of (i, j]: none exceeds 1.
-    Tensor finite = ops::where(ops::isinf(result), Scalar(0), result);
+    // Where a result is infinite, infinite elements have all of it; where it is -inf, there was no element yet.
+    constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+    const Tensor finite = ops::nan_to_num(result, kNan, std::nullopt, 0.0);
     const Tensor apart = ops::sub(ops::_shift(finite, dim, 1, Scalar(0)), finite);
     Tensor decay = ops::exp(is_complex(input.dtype()) ? apart : ops::clamp_max(apart, Scalar(0)));
-    Tensor share = ops::exp(ops::sub(input, finite));
+    Tensor share = ops::exp(ops::sub(ops::nan_to_num(input, kNan), finite));
     return reverse ? ops::mul(ops::_recurrence(decay, grad, dim, true), share)
                    : ops::_recurrence(decay, ops::mul(grad, share), dim, false);
 }
