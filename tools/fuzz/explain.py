@@ -36,8 +36,9 @@ def explained(program: Program, found: Difference, ours: Run, run: Run) -> Diffe
 
 
 def _raises(run: Run, program: Program) -> bool:
+    """Whether it raises, or the process does not survive it."""
     seen = run(program)
-    return isinstance(seen, Observation) and bool(seen.error)
+    return not isinstance(seen, Observation) or bool(seen.error)
 
 
 def _one_example(program: Program, k: int = 0) -> Program:

@@ -75,6 +75,14 @@ def _spelled(value: Any) -> list[str]:
     return found
 
 
+def _takes_all(index: Any, shape: tuple[int, ...]) -> bool:
+    """Whether an index of slices gives a view of all elements in the same shape."""
+    parts = index if isinstance(index, tuple) else (index,)
+    if not all(isinstance(part, slice) or part is Ellipsis for part in parts):
+        return False
+    return np.empty(shape)[parts].shape == shape
+
+
 def _place(t: Any) -> int:
     """What tensors that share memory have in common."""
     return t.untyped_storage().data_ptr() if hasattr(t, "untyped_storage") else id(t)
@@ -86,6 +94,23 @@ def _is_singular(x: np.ndarray) -> bool:
         return False
     singular = np.linalg.svd(x.astype(complex), compute_uv=False)
     return bool((singular[..., -1] < 1e-3 * singular.max(axis=-1, initial=1e-30)).any())
+
+
+def _has_equal_pivots(x: np.ndarray) -> bool:
+    """Whether rows of any of these matrices could be chosen otherwise when they are eliminated."""
+    if x.ndim < 2 or not x.size or not np.isfinite(x).all():
+        return False
+    for matrix in x.reshape(-1, *x.shape[-2:]).astype(complex):
+        for k in range(min(matrix.shape) - 1):
+            column = abs(matrix[k:, k])
+            first = int(np.argmax(column))
+            if (column > column[first] * 0.999).sum() > 1:
+                return True
+            matrix[[k, k + first]] = matrix[[k + first, k]]
+            if not matrix[k, k]:
+                return True
+            matrix[k + 1 :] -= np.outer(matrix[k + 1 :, k], matrix[k]) / matrix[k, k]
+    return False
 
 
 def _has_equal_values(x: np.ndarray) -> bool:
@@ -430,6 +455,10 @@ class Generator:
         if "_polynomial_" in op:
             degrees = [*values[1:], *(np.array(v) for v in given[1:] if isinstance(v, (int, float)))]
             return any(not (np.abs(d) <= MOST_DEGREE).all() for d in degrees)
+        if op in ("linalg_lu", "linalg_lu_factor", "linalg_lu_factor_ex", "lu") and _has_equal_pivots(
+            values[0]
+        ):
+            return True
         algebra = op.startswith(("linalg_", "cholesky", "orgqr", "ormqr")) or op in FULL_RANK | APART
         if algebra and op not in ARITHMETIC and not all(np.isfinite(v).all() for v in values):
             return True
@@ -630,8 +659,9 @@ class Generator:
         name = self._pick()
         if not name:
             return None
-        index = self._index_of(tuple(self.draft.variables[name].shape), made)
-        if self.draft.mode == "jvp" and (index is Ellipsis or index in ((), (Ellipsis,))):
+        shape = tuple(self.draft.variables[name].shape)
+        index = self._index_of(shape, made)
+        if self.draft.mode == "jvp" and _takes_all(index, shape):
             return None  # of a write to such a view PyTorch's base has no tangent
         return Call("getitem", "[]", self._name(), (Ref(name), index))
 
