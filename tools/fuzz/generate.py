@@ -415,6 +415,8 @@ class Generator:
 
         shared = {n: t for n, t in self.draft.tensors().items() if t.numel() and _place(t) == _place(written)}
         parts = {call.result for call in self.draft.calls if call.op.startswith("unsafe_")}
+        if parts and not written.numel():
+            return True  # no memory tells whether it is such a part
         shared |= {n: t for n, t in self.draft.tensors().items() if t is written}
         return any(n.partition("[")[0] in parts or marks(t) != marks(written) for n, t in shared.items())
 

@@ -84,6 +84,7 @@ NEEDS_A_DIMENSION = {
     "index_put",
     "linalg_multi_dot",
     "linalg_norm",
+    "linalg_tensorinv",
     "linalg_tensorsolve",
     "linear",
     "matmul",
