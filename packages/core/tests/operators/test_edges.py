@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -391,3 +393,22 @@ def test_einsum_adds_small_integers_without_wrapping_around() -> None:
         x = core.tensor([[number, number]]).to(dtype)
         assert core.einsum("ij,jk->ik", x, one).tolist() == [[-2.0 * number]]
         assert core.einsum("jk,ij->ik", one, x).tolist() == [[-2.0 * number]]
+
+
+@pytest.mark.parametrize(
+    ("name", "join", "neutral", "values"),
+    [
+        ("cumprod", operator.mul, 1.0, [1e-300, 1e200, 1e200, 3.0, -1e200]),
+        ("cumprod", operator.mul, 1.0, [1e300, 1e-200, 1e-200, 3.0, -1e-200]),
+        ("cumprod", operator.mul, 1.0, [0.0, 1e308, -1e308, 2.0]),
+        ("cumsum", operator.add, 0.0, [-1.7e308, 1.7e308, 1.7e308, -1e308]),
+    ],
+)
+@pytest.mark.parametrize("before", range(9))
+def test_running_results_are_those_of_one_element_after_the_other(
+    name: str, join: Any, neutral: float, values: list[float], before: int
+) -> None:
+    """What some of the elements give together may be beyond the range where no result is."""
+    line = [neutral] * before + values + [neutral] * 12
+    found = getattr(core, name)(core.tensor(line, dtype=core.float64), 0)
+    assert found.tolist() == list(itertools.accumulate(line, join))

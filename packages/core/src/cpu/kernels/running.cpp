@@ -79,6 +79,7 @@ void each_element(const LineShape& s, S start, Step&& step) {
 
 struct Sum {
     static constexpr int kStart = 0;
+    static constexpr double kLeast = 0;
     template <class V>
     RL_INLINE V join(V a, V b) {
         return a + b;
@@ -86,6 +87,7 @@ struct Sum {
 };
 struct Product {
     static constexpr int kStart = 1;
+    static constexpr double kLeast = __DBL_MIN__;
     template <class V>
     RL_INLINE V join(V a, V b) {
         return a * b;
@@ -131,7 +133,25 @@ RL_INLINE Vec<S> moved_up(Vec<S> v, S start) {
     return __builtin_shuffle(broadcast(start), v, from);
 }
 
-// A vector at a time: the results within it do not wait for those before it.
+RL_INLINE bool all(Vec<int64_t> lanes) {
+#if defined(__AVX512F__)
+    return _mm512_movepi64_mask((__m512i)lanes) == 0xff;
+#else
+    return _mm256_movemask_pd((__m256d)lanes) == 0xf;
+#endif
+}
+
+// Which lanes have not overflowed, nor vanished where they are products: what is joined in another order then differs by
+// rounding alone.
+template <class Op>
+RL_INLINE Vec<int64_t> in_range(Vec<double> v) {
+    const auto size = (Vec<double>)((Vec<int64_t>)v & INT64_MAX);
+    Vec<int64_t> fits = size <= __DBL_MAX__;
+    if constexpr (Op::kLeast > 0) fits &= size >= Op::kLeast;
+    return fits;
+}
+
+// A vector at a time: the results within it do not wait for those before it. Where that would show, one after the other.
 template <class Op, class T>
 void scan_line(T* y, const T* x, int64_t n) {
     using S = State<T>;
@@ -145,7 +165,17 @@ void scan_line(T* y, const T* x, int64_t n) {
             v = Op::join(v, moved_up<1>(v, start));
             v = Op::join(v, moved_up<2>(v, start));
             if constexpr (kL > 4) v = Op::join(v, moved_up<4>(v, start));
-            narrow_to(y + i, Op::join(v, broadcast(carried)));
+            const Vec<S> joined = Op::join(v, broadcast(carried));
+            if constexpr (std::is_same_v<T, double>) {  // a few floats do not leave the range of double
+                if (!all(in_range<Op>(v) & in_range<Op>(joined))) [[unlikely]] {
+                    for (int l = 0; l < kL; ++l) {
+                        carried = Op::join(carried, widened(x[i + l]));
+                        y[i + l] = narrowed<T>(carried);
+                    }
+                    continue;
+                }
+            }
+            narrow_to(y + i, joined);
             carried = Op::join(carried, v[kL - 1]);
         }
     }
