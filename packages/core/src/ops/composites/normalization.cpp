@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <limits>
 #include <numeric>
 #include <vector>
@@ -41,6 +42,9 @@ Tensor complex_rms_norm(const Tensor& input, IntList normalized_shape, const Ten
     }
     RL_CHECK(fits, throw_runtime, "rms_norm(normalized_shape): got %s for a tensor of shape %s",
              to_string(normalized_shape).c_str(), to_string(input.sizes()).c_str());
+    RL_CHECK(!weight.defined() || std::ranges::equal(weight.sizes(), normalized_shape), throw_runtime,
+             "rms_norm(weight): needs shape %s, got %s", to_string(normalized_shape).c_str(),
+             to_string(weight.defined() ? weight.sizes() : IntList()).c_str());
     const Tensor mean = ops::mean(ops::mul(input, input), dims, true, std::nullopt);
     const Tensor normal = ops::mul(input, ops::rsqrt(ops::add(mean, Scalar(eps))));
     return weight.defined() ? ops::mul(normal, weight) : normal;
