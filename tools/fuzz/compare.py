@@ -172,7 +172,7 @@ def _gradient(a: Record | None, b: Record | None, least: float = 0.0, undefined:
     if a is None or b is None:
         known = b if a is None else a
         # A gradient of zeros and none at all mean the same to an optimizer's sum.
-        if known is None or not known.array.astype(bool).any():
+        if known is None or not apart(known, replace(known, array=np.zeros_like(known.array)), least=least):
             return ""
         return "none, where PyTorch has one" if a is None else "PyTorch has none"
     if a.dtype != b.dtype:

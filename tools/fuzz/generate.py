@@ -114,9 +114,9 @@ def _has_equal_pivots(x: np.ndarray) -> bool:
 
 
 def _has_equal_values(x: np.ndarray) -> bool:
-    """Whether two singular values of any of these matrices are equal, or nearly so."""
+    """Whether two singular values of any of these matrices are equal, or one is 0, or nearly so."""
     singular = np.linalg.svd(x.astype(complex), compute_uv=False)
-    gaps = np.abs(np.diff(singular, axis=-1))
+    gaps = np.abs(np.diff(singular, axis=-1, append=0))
     return bool((gaps < 1e-3 * singular.max(axis=-1, initial=1e-30)[..., None]).any())
 
 
@@ -402,6 +402,8 @@ class Generator:
             return sum(_place(t) == _place(tensors[0]) for t in self.draft.tensors().values()) > 1
         if call.writes and tensors and self._is_seen_otherwise(tensors[0]):
             return True
+        if call.op == "movedim" and self.draft.mode == "jvp":
+            return any(t.dim() == 0 for t in tensors)  # as a view of all: see _index
         return self._is_beyond(family(call.op), tensors, given)
 
     def _is_seen_otherwise(self, written: Any) -> bool:
@@ -418,7 +420,13 @@ class Generator:
         if parts and not written.numel():
             return True  # no memory tells whether it is such a part
         shared |= {n: t for n, t in self.draft.tensors().items() if t is written}
+        if any(t.dtype != written.dtype for t in shared.values()) and self._has_nan(written):
+            return True  # of NaN there are many
         return any(n.partition("[")[0] in parts or marks(t) != marks(written) for n, t in shared.items())
+
+    def _has_nan(self, t: Any) -> bool:
+        array = self.machine.record(t).array
+        return array.dtype.kind in "fc" and bool(np.isnan(array).any())
 
     def _is_beyond(self, op: str, tensors: list[Any], given: list[Any]) -> bool:
         """Whether tensors are beyond what an operator, or PyTorch's, is defined for."""
@@ -439,7 +447,12 @@ class Generator:
             return any(isinstance(v, (int, float)) and v > 0.5 for v in given)  # limits that cross
         if op == "multilabel_margin_loss":
             return not all(v.size for v in values)  # the same
-        if op in ("trapezoid", "cumulative_trapezoid"):  # PyTorch adds neighbours as they are
+        if op in (
+            "trapezoid",
+            "cumulative_trapezoid",
+        ):  # PyTorch adds neighbours as they are, and does not align places
+            if len(values) > 1 and values[1].ndim > values[0].ndim:
+                return True
             return any(
                 v.dtype.kind in "iu" and (abs(v.astype(float)) > np.iinfo(v.dtype).max / 2).any()
                 for v in values
@@ -461,6 +474,12 @@ class Generator:
             values[0]
         ):
             return True
+        if op in ("linalg_matrix_rank", "matrix_rank"):
+            limits = [v for v in given if isinstance(v, (int, float)) and not isinstance(v, bool)]
+            if any(v <= 0 for v in limits) or any((v <= 0).any() for v in values[1:]):
+                return True  # singular values of 0 are counted as they are rounded
+        if op in ("qr", "linalg_qr", "geqrf") and any(((v == 0) & np.signbit(v.real)).any() for v in values):
+            return True  # the sign of a zero decides about those of the result
         algebra = op.startswith(("linalg_", "cholesky", "orgqr", "ormqr")) or op in FULL_RANK | APART
         if algebra and op not in ARITHMETIC and not all(np.isfinite(v).all() for v in values):
             return True
@@ -473,6 +492,8 @@ class Generator:
         x = values[0]
         if op in ORDERED:
             return len(np.unique(x)) < x.size  # which of equal elements is chosen
+        if op in ("std", "std_mean"):
+            return bool(x.std(axis=None) < 1e-6 * (1 + abs(x).max(initial=0))) if x.size else False
         if op == "copysign":
             return not (np.isfinite(x) & (x != 0)).all()  # PyTorch divides by it
         if op == "polar":
