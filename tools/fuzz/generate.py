@@ -461,7 +461,7 @@ class Generator:
             return any(
                 name_of(t.dtype) in ("float16", "bfloat16") for t in tensors
             )  # elements at the limits of bins
-        if op in ("margin_ranking_loss", "soft_margin_loss"):
+        if op in ("atan2", "margin_ranking_loss", "soft_margin_loss"):
             return any(v.dtype == np.uint8 for v in values)  # PyTorch negates it
         if op in ("igamma", "igammac", "special_gammainc", "special_gammaincc"):
             return not all((v >= 0).all() for v in values if v.dtype.kind != "c")
