@@ -2,7 +2,7 @@
 #pragma once
 
 #include <algorithm>
-#include <memory>
+#include <cstring>
 #include <utility>
 
 #include "rushlight/tensor.h"
@@ -13,31 +13,37 @@ class SavedSizes {
   public:
     SavedSizes() = default;
     SavedSizes(const SavedSizes& other) { assign(other.list()); }
-    SavedSizes(SavedSizes&& other) noexcept { swap(other); }
+    SavedSizes(SavedSizes&& other) noexcept : ndim_(std::exchange(other.ndim_, 0)), sizes_(other.sizes_) {}
     SavedSizes& operator=(SavedSizes other) noexcept {
-        swap(other);
+        std::swap(ndim_, other.ndim_);
+        std::swap(sizes_, other.sizes_);
         return *this;
     }
+    ~SavedSizes() { release(); }
 
     void assign(IntList sizes) {
+        release();
+        ndim_ = 0;
+        int64_t* to = sizes_.here;
+        if (sizes.size() > kHere) to = sizes_.elsewhere = new int64_t[sizes.size()];
+        std::copy(sizes.begin(), sizes.end(), to);
         ndim_ = sizes.size();
-        more_.reset(ndim_ > kInline ? new int64_t[ndim_] : nullptr);
-        std::copy(sizes.begin(), sizes.end(), data());
     }
-    IntList list() const { return {more_ ? more_.get() : inline_, ndim_}; }
+    IntList list() const { return {ndim_ > kHere ? sizes_.elsewhere : sizes_.here, ndim_}; }
 
   private:
-    static constexpr size_t kInline = 4;
-    void swap(SavedSizes& other) noexcept {
-        std::swap(ndim_, other.ndim_);
-        std::swap(inline_, other.inline_);
-        std::swap(more_, other.more_);
+    // As many as a vector of its own would take in every node.
+    static constexpr size_t kHere = 2;
+    union Sizes {
+        int64_t here[kHere] = {};
+        int64_t* elsewhere;
+    };
+    void release() {
+        if (ndim_ > kHere) delete[] sizes_.elsewhere;
     }
-    int64_t* data() { return more_ ? more_.get() : inline_; }
 
     size_t ndim_ = 0;
-    int64_t inline_[kInline] = {};
-    std::unique_ptr<int64_t[]> more_;
+    Sizes sizes_;
 };
 
 }  // namespace rushlight::autograd
