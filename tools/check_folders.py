@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import subprocess
 import sys
@@ -70,14 +71,13 @@ def defined_functions(build: Path) -> dict[str, set[str]]:
 
 def bodies() -> list[tuple[str, str, str]]:
     """Of each operator with a body written by hand: its name, the function and the file that it should be in."""
-    sys.path.insert(0, str(CORE))
-    from codegen.emit_bodies import BODIES
-    from codegen.loader import load_ops
-
+    sys.path.insert(0, str(CORE))  # the generator of this checkout, which need not be installed
+    namespaces = importlib.import_module("codegen.emit_bodies").BODIES
+    ops = importlib.import_module("codegen.loader").load_ops()
     return [
-        (op.name, f"{BODIES[op.kind][0]}::{op.body_name}", op.body_file)
-        for op in load_ops()
-        if op.kind in BODIES
+        (op.name, f"{namespaces[op.kind][0]}::{op.body_name}", op.body_file)
+        for op in ops
+        if op.kind in namespaces
     ]
 
 

@@ -21,7 +21,7 @@ ENOUGH = 2  # programs of a group that are shrunk; more are counted
 
 
 def names_of(op: str) -> set[str]:
-    """What an entry that covers a difference of `op` may name: any operator, this form of one, or the operator in every form."""
+    """What an entry that covers a difference of `op` may name: any operator, this form of one, or one in every form."""
     parts = {op, *op.split("+")}
     return {"*", *parts, *map(family, parts)}
 
