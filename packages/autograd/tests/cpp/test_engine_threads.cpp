@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "check.h"
+#include "dispatch/shared_kernel.h"
 #include "history.h"
 #include "rushlight/autograd/engine.h"
 #include "rushlight/autograd/growth.h"
