@@ -135,7 +135,7 @@ void unique_rows(KernelContext& ctx, const View& values, const View& inverse, co
                  bool, bool, bool) {
     const Distinct& d = kept(ctx);
     const size_t bytes = d.size ? static_cast<size_t>(values.numel / d.size) * itemsize(values.dtype) : 0;
-    for (int64_t g = 0; g < d.size; ++g)
+    for (int64_t g = 0; bytes && g < d.size; ++g)
         std::memcpy(values.as<char>() + static_cast<size_t>(g) * bytes,
                     d.dense.as<char>() + static_cast<size_t>(d.number(d.starts[g])) * bytes, bytes);
     d.write(inverse, counts);
