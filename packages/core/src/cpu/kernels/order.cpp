@@ -1,5 +1,6 @@
 #include "cpu/order_kernels.h"
 
+#include "cpu/kernels/element_types.h"
 #include "cpu/kernels/order_keys.h"
 
 namespace rushlight::cpu::RUSHLIGHT_CPU {
@@ -129,18 +130,7 @@ constexpr OrderKernels make() {
     OrderKernels k{memory, {}};
     const auto of = [&](DType t) -> OrderKernels::First& { return k.first[static_cast<int>(t)]; };
     of(DType::Bool) = first<uint8_t>;
-    of(DType::UInt8) = first<uint8_t>;
-    of(DType::Int8) = first<int8_t>;
-    of(DType::Int16) = first<int16_t>;
-    of(DType::Int32) = first<int32_t>;
-    of(DType::Int64) = first<int64_t>;
-    of(DType::UInt16) = first<uint16_t>;
-    of(DType::UInt32) = first<uint32_t>;
-    of(DType::UInt64) = first<uint64_t>;
-    of(DType::Float16) = first<Half>;
-    of(DType::BFloat16) = first<BFloat16>;
-    of(DType::Float32) = first<float>;
-    of(DType::Float64) = first<double>;
+    each_real_type([&]<class T>(DType t) { of(t) = first<T>; });
     return k;
 }
 

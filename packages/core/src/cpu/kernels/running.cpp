@@ -3,19 +3,14 @@
 #include <cmath>
 #include <type_traits>
 
+#include "cpu/kernels/element_types.h"
 #include "cpu/kernels/simd.h"
-#include "rushlight/complex.h"
-#include "rushlight/half.h"
 #include "rushlight/parallel.h"
 
 namespace rushlight::cpu::RUSHLIGHT_CPU {
 namespace {
 
-template <class T>
-inline constexpr bool kIsHalf = std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
-// In what numbers of an element type are computed, and what is kept from one element to the next.
-template <class T>
-using Computed = std::conditional_t<kIsHalf<T>, float, T>;
+// What is kept from one element to the next.
 template <class T>
 using State = std::conditional_t<kIsComplex<T>, Complex<double>,
                                  std::conditional_t<std::is_integral_v<T>, uint64_t, double>>;
@@ -304,21 +299,10 @@ constexpr void add(RunningKernels& k, DType dtype) {
 
 constexpr RunningKernels make() {
     RunningKernels k{};
+    const auto add_type = [&]<class T>(DType dtype) { add<T>(k, dtype); };
     add<bool>(k, DType::Bool);
-    add<uint8_t>(k, DType::UInt8);
-    add<int8_t>(k, DType::Int8);
-    add<int16_t>(k, DType::Int16);
-    add<int32_t>(k, DType::Int32);
-    add<int64_t>(k, DType::Int64);
-    add<uint16_t>(k, DType::UInt16);
-    add<uint32_t>(k, DType::UInt32);
-    add<uint64_t>(k, DType::UInt64);
-    add<Half>(k, DType::Float16);
-    add<BFloat16>(k, DType::BFloat16);
-    add<float>(k, DType::Float32);
-    add<double>(k, DType::Float64);
-    add<Complex<float>>(k, DType::Complex64);
-    add<Complex<double>>(k, DType::Complex128);
+    each_real_type(add_type);
+    each_complex_type(add_type);
     return k;
 }
 

@@ -3,15 +3,11 @@
 #include <limits>
 #include <type_traits>
 
+#include "cpu/kernels/element_types.h"
 #include "cpu/kernels/simd.h"
-#include "rushlight/complex.h"
-#include "rushlight/half.h"
 
 namespace rushlight::cpu::RUSHLIGHT_CPU {
 namespace {
-
-template <class T>
-using Computed = std::conditional_t<std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>, float, T>;
 
 template <Meet how, class C>
 RL_INLINE C combine(C a, C b) {
@@ -137,20 +133,9 @@ constexpr void add(ScatterKernels& k, DType dtype) {
 
 constexpr ScatterKernels make() {
     ScatterKernels k{};
-    add<uint8_t>(k, DType::UInt8);
-    add<int8_t>(k, DType::Int8);
-    add<int16_t>(k, DType::Int16);
-    add<int32_t>(k, DType::Int32);
-    add<int64_t>(k, DType::Int64);
-    add<uint16_t>(k, DType::UInt16);
-    add<uint32_t>(k, DType::UInt32);
-    add<uint64_t>(k, DType::UInt64);
-    add<Half>(k, DType::Float16);
-    add<BFloat16>(k, DType::BFloat16);
-    add<float>(k, DType::Float32);
-    add<double>(k, DType::Float64);
-    add<Complex<float>>(k, DType::Complex64);
-    add<Complex<double>>(k, DType::Complex128);
+    const auto add_type = [&]<class T>(DType dtype) { add<T>(k, dtype); };
+    each_real_type(add_type);
+    each_complex_type(add_type);
     // Bools: their sum is or, their product and.
     const auto of_bytes = [&](Meet how) {
         return k.reduce[static_cast<int>(how)][static_cast<int>(DType::UInt8)];

@@ -2,14 +2,11 @@
 
 #include <type_traits>
 
+#include "cpu/kernels/element_types.h"
 #include "cpu/kernels/simd.h"
-#include "rushlight/half.h"
 
 namespace rushlight::cpu::RUSHLIGHT_CPU {
 namespace {
-
-template <class T>
-using Computed = std::conditional_t<std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>, float, T>;
 
 // The first place at which `stays` fails; written so that a NaN goes behind everything. Halves are chosen by arithmetic: a jump
 // would be guessed wrong every other time.
@@ -128,19 +125,9 @@ constexpr void add(SearchingKernels& k, DType dtype) {
 
 constexpr SearchingKernels make() {
     SearchingKernels k{};
+    const auto add_type = [&]<class T>(DType dtype) { add<T>(k, dtype); };
     add<uint8_t>(k, DType::Bool);
-    add<uint8_t>(k, DType::UInt8);
-    add<int8_t>(k, DType::Int8);
-    add<int16_t>(k, DType::Int16);
-    add<int32_t>(k, DType::Int32);
-    add<int64_t>(k, DType::Int64);
-    add<uint16_t>(k, DType::UInt16);
-    add<uint32_t>(k, DType::UInt32);
-    add<uint64_t>(k, DType::UInt64);
-    add<Half>(k, DType::Float16);
-    add<BFloat16>(k, DType::BFloat16);
-    add<float>(k, DType::Float32);
-    add<double>(k, DType::Float64);
+    each_real_type(add_type);
     return k;
 }
 

@@ -2,9 +2,8 @@
 
 #include <type_traits>
 
+#include "cpu/kernels/element_types.h"
 #include "cpu/kernels/simd.h"
-#include "rushlight/complex.h"
-#include "rushlight/half.h"
 
 namespace rushlight::cpu::RUSHLIGHT_CPU {
 namespace {
@@ -95,9 +94,6 @@ void fill(const NumberedSlices& s, void* to, const void* from, size_t itemsize, 
 }
 
 template <class T>
-using Computed = std::conditional_t<std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>, float, T>;
-
-template <class T>
 void add_runs(const NumberedSlices& s, void* to, const void* from, int64_t begin, int64_t end) {
     T* out = static_cast<T*>(to);
     const T* in = static_cast<const T*>(from);
@@ -133,21 +129,10 @@ constexpr void add(SliceKernels& k, DType dtype) {
 
 constexpr SliceKernels make() {
     SliceKernels k{select, copy, fill, {}, {}};
+    const auto add_type = [&]<class T>(DType dtype) { add<T>(k, dtype); };
     add<bool>(k, DType::Bool);
-    add<uint8_t>(k, DType::UInt8);
-    add<int8_t>(k, DType::Int8);
-    add<int16_t>(k, DType::Int16);
-    add<int32_t>(k, DType::Int32);
-    add<int64_t>(k, DType::Int64);
-    add<uint16_t>(k, DType::UInt16);
-    add<uint32_t>(k, DType::UInt32);
-    add<uint64_t>(k, DType::UInt64);
-    add<Half>(k, DType::Float16);
-    add<BFloat16>(k, DType::BFloat16);
-    add<float>(k, DType::Float32);
-    add<double>(k, DType::Float64);
-    add<Complex<float>>(k, DType::Complex64);
-    add<Complex<double>>(k, DType::Complex128);
+    each_real_type(add_type);
+    each_complex_type(add_type);
     return k;
 }
 

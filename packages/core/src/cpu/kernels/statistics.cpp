@@ -1,5 +1,6 @@
 #include "cpu/statistics_kernels.h"
 
+#include "cpu/kernels/element_types.h"
 #include "cpu/kernels/order_keys.h"
 
 namespace rushlight::cpu::RUSHLIGHT_CPU {
@@ -69,18 +70,7 @@ constexpr StatisticsKernels make() {
     StatisticsKernels k{memory, {}};
     const auto of = [&](DType t) -> StatisticsKernels::Choose& { return k.choose[static_cast<int>(t)]; };
     of(DType::Bool) = choose<uint8_t>;
-    of(DType::UInt8) = choose<uint8_t>;
-    of(DType::Int8) = choose<int8_t>;
-    of(DType::Int16) = choose<int16_t>;
-    of(DType::Int32) = choose<int32_t>;
-    of(DType::Int64) = choose<int64_t>;
-    of(DType::UInt16) = choose<uint16_t>;
-    of(DType::UInt32) = choose<uint32_t>;
-    of(DType::UInt64) = choose<uint64_t>;
-    of(DType::Float16) = choose<Half>;
-    of(DType::BFloat16) = choose<BFloat16>;
-    of(DType::Float32) = choose<float>;
-    of(DType::Float64) = choose<double>;
+    each_real_type([&]<class T>(DType t) { of(t) = choose<T>; });
     return k;
 }
 
