@@ -54,8 +54,7 @@ View scratch_like(KernelContext& ctx, const View& v, DType dtype) {
     return out;
 }
 
-View contiguous_in(KernelContext& ctx, const View& v, DType dtype) {
-    if (!v.defined() || (v.contiguous && v.dtype == dtype)) return v;
+View contiguous_copy(KernelContext& ctx, const View& v, DType dtype) {
     View dense = v;
     if (!v.contiguous) {
         dense = scratch_like(ctx, v, v.dtype);

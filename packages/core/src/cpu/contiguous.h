@@ -16,12 +16,15 @@ T* scratch(KernelContext& ctx, int64_t count) {
 /// A row-major view of new scratch memory with v's sizes.
 View scratch_like(KernelContext& ctx, const View& v, DType dtype);
 
+/// A row-major copy of a defined view in scratch memory, converted to `dtype`.
+View contiguous_copy(KernelContext& ctx, const View& v, DType dtype);
+
 /// v itself where it is row-major and of `dtype`, else a copy in scratch memory. Undefined views stay
 /// undefined.
-View contiguous_in(KernelContext& ctx, const View& v, DType dtype);
-inline View contiguous_in(KernelContext& ctx, const View& v) {
-    return v.contiguous || !v.defined() ? v : contiguous_in(ctx, v, v.dtype);
+inline View contiguous_in(KernelContext& ctx, const View& v, DType dtype) {
+    return !v.defined() || (v.contiguous && v.dtype == dtype) ? v : contiguous_copy(ctx, v, dtype);
 }
+inline View contiguous_in(KernelContext& ctx, const View& v) { return contiguous_in(ctx, v, v.dtype); }
 
 /// v itself, or a copy in scratch memory where it lies in memory that `written` spans.
 View apart_from(KernelContext& ctx, const View& v, const View& written);
