@@ -2,6 +2,7 @@
 #pragma once
 
 #include <limits>
+#include <utility>
 
 #include "ops/functors/complex_math.h"
 
@@ -166,8 +167,8 @@ inline T limit(Scalar v) {
         return v.to<T>();
     } else {
         int64_t n = v.to<int64_t>();
-        constexpr int64_t low = std::numeric_limits<T>::min(), high = std::numeric_limits<T>::max();
-        return static_cast<T>(n < low ? low : n > high ? high : n);
+        constexpr T low = std::numeric_limits<T>::min(), high = std::numeric_limits<T>::max();
+        return std::cmp_less(n, low) ? low : std::cmp_greater(n, high) ? high : static_cast<T>(n);
     }
 }
 
