@@ -1,7 +1,7 @@
 #include "cpu/order_kernels.h"
 
-#include "cpu/kernels/element_types.h"
 #include "cpu/kernels/order_keys.h"
+#include "ops/element_types.h"
 
 namespace rushlight::cpu::RUSHLIGHT_CPU {
 namespace {
@@ -130,7 +130,7 @@ constexpr OrderKernels make() {
     OrderKernels k{memory, {}};
     const auto of = [&](DType t) -> OrderKernels::First& { return k.first[static_cast<int>(t)]; };
     of(DType::Bool) = first<uint8_t>;
-    each_real_type([&]<class T>(DType t) { of(t) = first<T>; });
+    each_type(RealNumbers{}, [&]<class T>(DType t) { of(t) = first<T>; });
     return k;
 }
 

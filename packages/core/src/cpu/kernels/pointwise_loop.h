@@ -5,72 +5,10 @@
 #include <utility>
 
 #include "cpu/loop_table.h"
-#include "rushlight/complex.h"
-#include "rushlight/half.h"
+#include "ops/element_types.h"
 
 namespace rushlight::cpu::RUSHLIGHT_CPU {
 namespace {
-
-template <class T> struct DTypeOf;
-template <> struct DTypeOf<bool> {
-    static constexpr DType value = DType::Bool;
-};
-template <> struct DTypeOf<uint8_t> {
-    static constexpr DType value = DType::UInt8;
-};
-template <> struct DTypeOf<int8_t> {
-    static constexpr DType value = DType::Int8;
-};
-template <> struct DTypeOf<int16_t> {
-    static constexpr DType value = DType::Int16;
-};
-template <> struct DTypeOf<int32_t> {
-    static constexpr DType value = DType::Int32;
-};
-template <> struct DTypeOf<int64_t> {
-    static constexpr DType value = DType::Int64;
-};
-template <> struct DTypeOf<uint16_t> {
-    static constexpr DType value = DType::UInt16;
-};
-template <> struct DTypeOf<uint32_t> {
-    static constexpr DType value = DType::UInt32;
-};
-template <> struct DTypeOf<uint64_t> {
-    static constexpr DType value = DType::UInt64;
-};
-template <> struct DTypeOf<float> {
-    static constexpr DType value = DType::Float32;
-};
-template <> struct DTypeOf<double> {
-    static constexpr DType value = DType::Float64;
-};
-
-template <> struct DTypeOf<Complex<float>> {
-    static constexpr DType value = DType::Complex64;
-};
-template <> struct DTypeOf<Complex<double>> {
-    static constexpr DType value = DType::Complex128;
-};
-
-// The element types that most operators are compiled for; float16 and bfloat16 reach them through float.
-template <class... T> struct Types {};
-using Floats = Types<float, double>;
-using Integers = Types<uint8_t, int8_t, int16_t, int32_t, int64_t, uint16_t, uint32_t, uint64_t>;
-using IntegersAndBool = Types<bool, uint8_t, int8_t, int16_t, int32_t, int64_t, uint16_t, uint32_t, uint64_t>;
-using Numbers =
-    Types<uint8_t, int8_t, int16_t, int32_t, int64_t, uint16_t, uint32_t, uint64_t, float, double>;
-using All =
-    Types<bool, uint8_t, int8_t, int16_t, int32_t, int64_t, uint16_t, uint32_t, uint64_t, float, double>;
-
-template <class List> struct WithComplex;
-template <class... T> struct WithComplex<Types<T...>> {
-    using type = Types<T..., Complex<float>, Complex<double>>;
-};
-using ComplexOnly = Types<Complex<float>, Complex<double>>;
-using FloatsAndComplex = WithComplex<Floats>::type;
-using NumbersAndComplex = WithComplex<Numbers>::type;
-using AllAndComplex = WithComplex<All>::type;
 
 // What a loop reads for one input: elements side by side, or one held value.
 template <class T>

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <type_traits>
 
-#include "cpu/kernels/element_types.h"
 #include "cpu/kernels/simd.h"
+#include "ops/element_types.h"
 #include "rushlight/parallel.h"
 
 namespace rushlight::cpu::RUSHLIGHT_CPU {
@@ -301,8 +301,8 @@ constexpr RunningKernels make() {
     RunningKernels k{};
     const auto add_type = [&]<class T>(DType dtype) { add<T>(k, dtype); };
     add<bool>(k, DType::Bool);
-    each_real_type(add_type);
-    each_complex_type(add_type);
+    each_type(RealNumbers{}, add_type);
+    each_type(ComplexOnly{}, add_type);
     return k;
 }
 

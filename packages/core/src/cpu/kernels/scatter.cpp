@@ -3,8 +3,8 @@
 #include <limits>
 #include <type_traits>
 
-#include "cpu/kernels/element_types.h"
 #include "cpu/kernels/simd.h"
+#include "ops/element_types.h"
 
 namespace rushlight::cpu::RUSHLIGHT_CPU {
 namespace {
@@ -134,8 +134,8 @@ constexpr void add(ScatterKernels& k, DType dtype) {
 constexpr ScatterKernels make() {
     ScatterKernels k{};
     const auto add_type = [&]<class T>(DType dtype) { add<T>(k, dtype); };
-    each_real_type(add_type);
-    each_complex_type(add_type);
+    each_type(RealNumbers{}, add_type);
+    each_type(ComplexOnly{}, add_type);
     // Bools: their sum is or, their product and.
     const auto of_bytes = [&](Meet how) {
         return k.reduce[static_cast<int>(how)][static_cast<int>(DType::UInt8)];

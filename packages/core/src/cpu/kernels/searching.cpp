@@ -2,8 +2,8 @@
 
 #include <type_traits>
 
-#include "cpu/kernels/element_types.h"
 #include "cpu/kernels/simd.h"
+#include "ops/element_types.h"
 
 namespace rushlight::cpu::RUSHLIGHT_CPU {
 namespace {
@@ -127,7 +127,7 @@ constexpr SearchingKernels make() {
     SearchingKernels k{};
     const auto add_type = [&]<class T>(DType dtype) { add<T>(k, dtype); };
     add<uint8_t>(k, DType::Bool);
-    each_real_type(add_type);
+    each_type(RealNumbers{}, add_type);
     return k;
 }
 

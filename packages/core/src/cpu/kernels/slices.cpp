@@ -2,8 +2,8 @@
 
 #include <type_traits>
 
-#include "cpu/kernels/element_types.h"
 #include "cpu/kernels/simd.h"
+#include "ops/element_types.h"
 
 namespace rushlight::cpu::RUSHLIGHT_CPU {
 namespace {
@@ -131,8 +131,8 @@ constexpr SliceKernels make() {
     SliceKernels k{select, copy, fill, {}, {}};
     const auto add_type = [&]<class T>(DType dtype) { add<T>(k, dtype); };
     add<bool>(k, DType::Bool);
-    each_real_type(add_type);
-    each_complex_type(add_type);
+    each_type(RealNumbers{}, add_type);
+    each_type(ComplexOnly{}, add_type);
     return k;
 }
 

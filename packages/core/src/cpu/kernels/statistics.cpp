@@ -1,7 +1,7 @@
 #include "cpu/statistics_kernels.h"
 
-#include "cpu/kernels/element_types.h"
 #include "cpu/kernels/order_keys.h"
+#include "ops/element_types.h"
 
 namespace rushlight::cpu::RUSHLIGHT_CPU {
 namespace {
@@ -70,7 +70,7 @@ constexpr StatisticsKernels make() {
     StatisticsKernels k{memory, {}};
     const auto of = [&](DType t) -> StatisticsKernels::Choose& { return k.choose[static_cast<int>(t)]; };
     of(DType::Bool) = choose<uint8_t>;
-    each_real_type([&]<class T>(DType t) { of(t) = choose<T>; });
+    each_type(RealNumbers{}, [&]<class T>(DType t) { of(t) = choose<T>; });
     return k;
 }
 
