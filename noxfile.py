@@ -372,6 +372,13 @@ def isolated(session: nox.Session) -> None:
     session.run("python", "-P", "-c", "import rushlight_autograd")
 
 
+@nox.session(name="cuda-functors")
+def cuda_functors(session: nox.Session) -> None:
+    """Compile every functor and reducer for a GPU, with the compiler of CUDA's packages; no GPU is needed."""
+    install_tools(session, dependency_group("cuda-functors"))
+    session.run("python", "tools/cuda_functors.py", *session.posargs)
+
+
 @nox.session(name="cuda-build")
 def cuda_build(session: nox.Session) -> None:
     """Compile the CUDA plug-in on a machine without a GPU."""

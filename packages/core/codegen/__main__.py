@@ -1,4 +1,4 @@
-"""Command line: `generate` and `derivatives` (called by builds), `docs`, and `explain` (what is behind an operator)."""
+"""Command line: `generate`, `derivatives` and `cuda-kernels` (called by builds), `docs`, and `explain` (what is behind an operator)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .emit_bodies import emit_bodies
 from .emit_derivatives import emit_derivatives
 from .emit_docs import emit_docs
 from .emit_headers import emit_headers
-from .emit_kernels import emit_kernels
+from .emit_kernels import CUDA, emit_kernels
 from .emit_python import emit_python
 from .emit_stubs import emit_stubs
 from .emit_table import emit_table
@@ -65,6 +65,9 @@ def main() -> int:
     command.add_argument("--derivatives", type=Path, required=True)
     command.add_argument("--batching", type=Path, required=True)
     command.add_argument("--out", type=Path, required=True)
+    command = commands.add_parser("cuda-kernels", help="write the CUDA loops of functors and reducers")
+    command.add_argument("--ops", type=Path, default=OPS)
+    command.add_argument("--out", type=Path, required=True)
     command = commands.add_parser("explain", help="print every file and symbol behind an operator")
     command.add_argument("name")
     command.add_argument("--ops", type=Path, default=OPS)
@@ -78,6 +81,8 @@ def main() -> int:
             generate(args.ops, args.out)
         elif args.command == "derivatives":
             generate_derivatives(args.ops, args.derivatives, args.batching, args.out)
+        elif args.command == "cuda-kernels":
+            write_all(args.out, emit_kernels(load_ops(args.ops), CUDA))
         elif args.command == "docs":
             write_all(args.out, emit_docs(load_ops(args.ops)))
         else:

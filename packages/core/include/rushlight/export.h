@@ -7,10 +7,13 @@
 // static TLS surplus, so the initial-exec model holds.
 #define RL_TLS_MODEL __attribute__((tls_model("initial-exec")))
 
-// A functor, shared by host and device. It is always inlined into its loop: a call per element would keep the loop from
-// becoming vector code, and would leave a function of one capability's registers that carries no capability in its name.
+// A function shared by host and device. RL_HD is always inlined into its loop: a call per element would keep the loop
+// from becoming vector code, and would leave a function of one capability's registers that carries no capability in its
+// name. RL_HD_CALL may be called: it is for what is long or rare.
 #if defined(__CUDACC__)
 #define RL_HD __host__ __device__
+#define RL_HD_CALL __host__ __device__
 #else
 #define RL_HD __attribute__((always_inline))
+#define RL_HD_CALL
 #endif

@@ -185,7 +185,7 @@ struct Remainder<float> {
     explicit Remainder(const Scalar*) {}
     RL_HD bool moderate(float a, float b) const { return near_in_size<26>(a, b); }
     RL_HD float operator()(float a, float b) const { return signed_as_divisor(Division(a, b).rest, b); }
-    float rare(float a, float b) const { return signed_as_divisor(std::fmod(a, b), b); }
+    RL_HD_CALL float rare(float a, float b) const { return signed_as_divisor(std::fmod(a, b), b); }
 };
 template <>
 struct FloorDivide<float> {
@@ -197,7 +197,7 @@ struct FloorDivide<float> {
         const float q = static_cast<float>(apart ? d.whole - 1 : d.whole);
         return q == 0.f ? std::copysign(0.f, a / b) : q;
     }
-    float rare(float a, float b) const { return floor_quotient(a, b); }
+    RL_HD_CALL float rare(float a, float b) const { return floor_quotient(a, b); }
 };
 
 // The sign of the dividend, as in C.
@@ -225,7 +225,7 @@ struct Fmod<float> {
     explicit Fmod(const Scalar*) {}
     RL_HD bool moderate(float a, float b) const { return near_in_size<26>(a, b); }
     RL_HD float operator()(float a, float b) const { return Division(a, b).rest; }
-    float rare(float a, float b) const { return std::fmod(a, b); }
+    RL_HD_CALL float rare(float a, float b) const { return std::fmod(a, b); }
 };
 
 // A power of doubles: vector code where numbers are moderate, Note [Optional parts of a functor].
@@ -233,7 +233,7 @@ struct PowerOf {
     double exponent;
     RL_HD double operator()(double a) const { return math::power(a, exponent); }
     RL_HD bool moderate(double a) const { return math::has_power(a, exponent); }
-    double rare(double a) const { return std::pow(a, exponent); }
+    RL_HD_CALL double rare(double a) const { return std::pow(a, exponent); }
 };
 
 template <class T>
@@ -257,7 +257,7 @@ struct Pow {
     {
         return math::has_power(a, b);
     }
-    double rare(T a, T b) const
+    RL_HD_CALL double rare(T a, T b) const
         requires std::is_same_v<T, double>
     {
         return std::pow(a, b);

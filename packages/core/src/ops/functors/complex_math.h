@@ -2,7 +2,11 @@
 // infinities are those of C99's annex G.
 #pragma once
 
+#if defined(__CUDACC__)
+#include <cuda/std/complex>
+#else
 #include <complex>
+#endif
 
 #include "ops/functors/math.h"
 #include "rushlight/complex.h"
@@ -11,19 +15,26 @@ namespace rushlight::functors {
 namespace {
 namespace math {
 
+// Whose functions of complex numbers these are.
+#if defined(__CUDACC__)
+namespace library = ::cuda::std;
+#else
+namespace library = std;
+#endif
+
 template <class T>
-inline std::complex<T> to_std(Complex<T> z) {
+RL_HD_CALL inline library::complex<T> to_std(Complex<T> z) {
     return {z.re, z.im};
 }
 template <class T>
-inline Complex<T> from_std(std::complex<T> z) {
+RL_HD_CALL inline Complex<T> from_std(library::complex<T> z) {
     return {z.real(), z.imag()};
 }
 
-#define RL_LIBRARY(name)                       \
-    template <class T>                         \
-    inline Complex<T> name(Complex<T> z) {     \
-        return from_std(std::name(to_std(z))); \
+#define RL_LIBRARY(name)                              \
+    template <class T>                                \
+    RL_HD_CALL inline Complex<T> name(Complex<T> z) { \
+        return from_std(library::name(to_std(z)));    \
     }
 RL_LIBRARY(exp)
 RL_LIBRARY(log)
@@ -44,31 +55,31 @@ RL_LIBRARY(atanh)
 #undef RL_LIBRARY
 
 template <class T>
-inline T abs(Complex<T> z) {
+RL_HD_CALL inline T abs(Complex<T> z) {
     return std::hypot(z.re, z.im);
 }
 template <class T>
-inline T arg(Complex<T> z) {
+RL_HD_CALL inline T arg(Complex<T> z) {
     return std::atan2(z.im, z.re);
 }
 template <class T>
-inline Complex<T> exp2(Complex<T> z) {
+RL_HD_CALL inline Complex<T> exp2(Complex<T> z) {
     return exp(Complex<T>(z.re * T(0.6931471805599453), z.im * T(0.6931471805599453)));
 }
 template <class T>
-inline Complex<T> log2(Complex<T> z) {
+RL_HD_CALL inline Complex<T> log2(Complex<T> z) {
     Complex<T> l = log(z);
     return {l.re * T(1.4426950408889634), l.im * T(1.4426950408889634)};
 }
 // Of small numbers all digits: exp(z) - 1 = expm1(x) cos(y) - 2 sin²(y/2) + i exp(x) sin(y).
 template <class T>
-inline Complex<T> expm1(Complex<T> z) {
+RL_HD_CALL inline Complex<T> expm1(Complex<T> z) {
     T half = std::sin(z.im / T(2));
     return {std::expm1(z.re) * std::cos(z.im) - T(2) * half * half, std::exp(z.re) * std::sin(z.im)};
 }
 // |1 + z|² = 1 + x (2 + x) + y², which keeps the digits of a small z.
 template <class T>
-inline Complex<T> log1p(Complex<T> z) {
+RL_HD_CALL inline Complex<T> log1p(Complex<T> z) {
     T angle = std::atan2(z.im, T(1) + z.re);
     if (std::fabs(z.re) < T(0.5) && std::fabs(z.im) < T(0.5))
         return {std::log1p(z.re * (T(2) + z.re) + z.im * z.im) / T(2), angle};
@@ -76,20 +87,20 @@ inline Complex<T> log1p(Complex<T> z) {
 }
 // Zero to a power of positive real part is zero, to the power of zero one.
 template <class T>
-inline Complex<T> pow(Complex<T> z, Complex<T> exponent) {
+RL_HD_CALL inline Complex<T> pow(Complex<T> z, Complex<T> exponent) {
     if (exponent == Complex<T>(0)) return Complex<T>(1);
     if (z == Complex<T>(0) && exponent.im == T(0) && exponent.re > T(0)) return Complex<T>(0);
-    return from_std(std::pow(to_std(z), to_std(exponent)));
+    return from_std(library::pow(to_std(z), to_std(exponent)));
 }
 template <class T>
-inline Complex<T> sigmoid(Complex<T> z) {
+RL_HD_CALL inline Complex<T> sigmoid(Complex<T> z) {
     return Complex<T>(1) / (Complex<T>(1) + exp(-z));
 }
 // The names under which functors call what is vector code for float.
-#define RL_SAME(name)                             \
-    template <class T>                            \
-    inline Complex<T> fast_##name(Complex<T> z) { \
-        return name(z);                           \
+#define RL_SAME(name)                                        \
+    template <class T>                                       \
+    RL_HD_CALL inline Complex<T> fast_##name(Complex<T> z) { \
+        return name(z);                                      \
     }
 RL_SAME(log2)
 RL_SAME(log10)
@@ -101,7 +112,7 @@ RL_SAME(cosh)
 RL_SAME(atanh)
 #undef RL_SAME
 template <class T>
-inline bool moderate(Complex<T>) {
+RL_HD_CALL inline bool moderate(Complex<T>) {
     return true;
 }
 

@@ -20,7 +20,7 @@ namespace {
         explicit Name(const Scalar*) {}                              \
         RL_HD T operator()(T x) const { return math::function(x); }  \
         RL_HD bool moderate(T x) const { return math::moderate(x); } \
-        T rare(T x) const {                                          \
+        RL_HD_CALL T rare(T x) const {                               \
             if constexpr (kIsComplex<T>) return math::function(x);   \
             else return std::function(x);                            \
         }                                                            \

@@ -55,18 +55,22 @@ struct Nextafter {
     }
 };
 
+// a * 2^power, also where 2^power has no number of its own.
+template <class T>
+RL_HD inline T scaled_by_power(T a, T power) {
+    constexpr T kFar = T(5000);  // beyond every exponent
+    if (power != math::trunc(power) || std::isinf(power)) return a * math::exp2(power);
+    return std::ldexp(a, static_cast<int>(power > kFar ? kFar : power < -kFar ? -kFar : power));
+}
 template <class T>
 struct Ldexp {
     explicit Ldexp(const Scalar*) {}
     RL_HD T operator()(T a, T power) const {
         if constexpr (kIsComplex<T>) {
             if (power.im != 0) return a * math::exp2(power);
-            const Ldexp<decltype(a.re)> part(nullptr);
-            return {part(a.re, power.re), part(a.im, power.re)};
+            return {scaled_by_power(a.re, power.re), scaled_by_power(a.im, power.re)};
         } else {
-            constexpr T kFar = T(5000);  // beyond every exponent
-            if (power != math::trunc(power) || std::isinf(power)) return a * math::exp2(power);
-            return std::ldexp(a, static_cast<int>(power > kFar ? kFar : power < -kFar ? -kFar : power));
+            return scaled_by_power(a, power);
         }
     }
 };

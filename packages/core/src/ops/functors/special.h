@@ -45,18 +45,20 @@ RL_SPECIAL_OVERLOADED(SpecialLogNdtr, log_ndtr)
 #undef RL_SPECIAL_OVERLOADED
 
 // Of float: one that is vector code for positive numbers, Note [Optional parts of a functor], and the general one.
-#define RL_GAMMA_FUNCTION(Name, function)                                                                \
-    template <class T>                                                                                   \
-    struct Name {                                                                                        \
-        explicit Name(const Scalar*) {}                                                                  \
-        RL_HD T operator()(T x) const { return math::function(x); }                                      \
-    };                                                                                                   \
-    template <>                                                                                          \
-    struct Name<float> {                                                                                 \
-        explicit Name(const Scalar*) {}                                                                  \
-        RL_HD float operator()(float x) const { return math::function##_positive(x); }                   \
-        RL_HD bool moderate(float x) const { return math::positive(x); }                                 \
-        float rare(float x) const { return static_cast<float>(math::function(static_cast<double>(x))); } \
+#define RL_GAMMA_FUNCTION(Name, function)                                              \
+    template <class T>                                                                 \
+    struct Name {                                                                      \
+        explicit Name(const Scalar*) {}                                                \
+        RL_HD T operator()(T x) const { return math::function(x); }                    \
+    };                                                                                 \
+    template <>                                                                        \
+    struct Name<float> {                                                               \
+        explicit Name(const Scalar*) {}                                                \
+        RL_HD float operator()(float x) const { return math::function##_positive(x); } \
+        RL_HD bool moderate(float x) const { return math::positive(x); }               \
+        RL_HD_CALL float rare(float x) const {                                         \
+            return static_cast<float>(math::function(static_cast<double>(x)));         \
+        }                                                                              \
     };
 RL_GAMMA_FUNCTION(Lgamma, lgamma)
 RL_GAMMA_FUNCTION(Digamma, digamma)
@@ -75,7 +77,9 @@ struct Polygamma<float> {
     // The first order is the one of digamma's gradient.
     RL_HD bool moderate(float x) const { return n == 1 && math::positive(x); }
     RL_HD float operator()(float x) const { return math::trigamma_positive(x); }
-    float rare(float x) const { return static_cast<float>(math::polygamma(n, static_cast<double>(x))); }
+    RL_HD_CALL float rare(float x) const {
+        return static_cast<float>(math::polygamma(n, static_cast<double>(x)));
+    }
 };
 template <class T>
 struct SpecialZeta {

@@ -28,16 +28,16 @@ struct Sum {
     using Wide = WiderResult<T>;
     static constexpr bool kIdentity = true;
     explicit Sum(const Scalar*) {}
-    Acc start() const { return 0; }
-    Acc step(Acc a, T x) const { return a + static_cast<Acc>(x); }
-    Acc join(Acc a, Acc b) const { return a + b; }
-    Wide finish(Acc a, int64_t) const { return static_cast<Wide>(a); }
+    RL_HD_CALL Acc start() const { return 0; }
+    RL_HD_CALL Acc step(Acc a, T x) const { return a + static_cast<Acc>(x); }
+    RL_HD_CALL Acc join(Acc a, Acc b) const { return a + b; }
+    RL_HD_CALL Wide finish(Acc a, int64_t) const { return static_cast<Wide>(a); }
 };
 
 template <class T>
 struct Mean : Sum<T> {
     using Sum<T>::Sum;
-    Wider<T> finish(Wider<T> a, int64_t n) const { return a / Wider<T>(static_cast<double>(n)); }
+    RL_HD_CALL Wider<T> finish(Wider<T> a, int64_t n) const { return a / Wider<T>(static_cast<double>(n)); }
 };
 
 template <class T>
@@ -46,14 +46,14 @@ struct Prod {
     using Wide = WiderResult<T>;
     static constexpr bool kIdentity = true;
     explicit Prod(const Scalar*) {}
-    Acc start() const { return 1; }
-    Acc step(Acc a, T x) const { return a * static_cast<Acc>(x); }
-    Acc join(Acc a, Acc b) const { return a * b; }
-    Wide finish(Acc a, int64_t) const { return static_cast<Wide>(a); }
+    RL_HD_CALL Acc start() const { return 1; }
+    RL_HD_CALL Acc step(Acc a, T x) const { return a * static_cast<Acc>(x); }
+    RL_HD_CALL Acc join(Acc a, Acc b) const { return a * b; }
+    RL_HD_CALL Wide finish(Acc a, int64_t) const { return static_cast<Wide>(a); }
 };
 
-inline double squared(double x) { return x * x; }
-inline double squared(Complex<double> z) { return z.re * z.re + z.im * z.im; }
+RL_HD_CALL inline double squared(double x) { return x * x; }
+RL_HD_CALL inline double squared(Complex<double> z) { return z.re * z.re + z.im * z.im; }
 
 /// The square root of the sum of squares.
 template <class T>
@@ -62,15 +62,15 @@ struct Norm2 {
     using Wide = double;
     static constexpr bool kIdentity = true;
     explicit Norm2(const Scalar*) {}
-    Acc start() const { return 0; }
-    Acc step(Acc a, T x) const { return a + squared(Wider<T>(x)); }
-    Acc join(Acc a, Acc b) const { return a + b; }
-    Wide finish(Acc a, int64_t) const { return std::sqrt(a); }
+    RL_HD_CALL Acc start() const { return 0; }
+    RL_HD_CALL Acc step(Acc a, T x) const { return a + squared(Wider<T>(x)); }
+    RL_HD_CALL Acc join(Acc a, Acc b) const { return a + b; }
+    RL_HD_CALL Wide finish(Acc a, int64_t) const { return std::sqrt(a); }
 };
 
 // Whether x comes before `best`: a NaN comes before everything but a NaN.
 template <class T, bool largest>
-inline bool comes_first(T x, T best) {
+RL_HD_CALL inline bool comes_first(T x, T best) {
     return (largest ? x > best : x < best) || (x != x && best == best);
 }
 template <class T, bool largest>
@@ -86,11 +86,11 @@ struct Extreme {
     using Wide = T;
     static constexpr bool kIdentity = false;
     explicit Extreme(const Scalar*) {}
-    Acc start() const { return kLast<T, largest>; }
+    RL_HD_CALL Acc start() const { return kLast<T, largest>; }
     // The second comparison is of two values at hand, so that a NaN costs no branch.
-    Acc step(Acc a, T x) const { return (largest ? a < x : x < a) || x != x ? x : a; }
-    Acc join(Acc a, Acc b) const { return step(a, b); }
-    Wide finish(Acc a, int64_t) const { return a; }
+    RL_HD_CALL Acc step(Acc a, T x) const { return (largest ? a < x : x < a) || x != x ? x : a; }
+    RL_HD_CALL Acc join(Acc a, Acc b) const { return step(a, b); }
+    RL_HD_CALL Wide finish(Acc a, int64_t) const { return a; }
 };
 template <class T>
 struct Amax : Extreme<T, true> {
@@ -113,16 +113,16 @@ struct IndexedExtreme {
     using Wide = T;
     static constexpr bool kIdentity = false;
     explicit IndexedExtreme(const Scalar*) {}
-    Acc start() const { return {kLast<T, largest>, -1}; }
-    Acc step(Acc a, T x, int64_t index) const {
+    RL_HD_CALL Acc start() const { return {kLast<T, largest>, -1}; }
+    RL_HD_CALL Acc step(Acc a, T x, int64_t index) const {
         bool first = a.index < 0 || comes_first<T, largest>(x, a.value);
         return {first ? x : a.value, first ? index : a.index};
     }
-    Acc join(Acc a, Acc b) const {
+    RL_HD_CALL Acc join(Acc a, Acc b) const {
         return b.index >= 0 && (a.index < 0 || comes_first<T, largest>(b.value, a.value)) ? b : a;
     }
-    Wide finish(Acc a, int64_t) const { return a.value; }
-    int64_t index(Acc a) const { return a.index; }
+    RL_HD_CALL Wide finish(Acc a, int64_t) const { return a.value; }
+    RL_HD_CALL int64_t index(Acc a) const { return a.index; }
 
     // Block by block: the extreme of a block is found in lanes, its place only where it is a new one.
     template <class Read>
@@ -161,13 +161,13 @@ template <class T>
 struct Argmax : IndexedExtreme<T, true> {
     using Wide = int64_t;
     using IndexedExtreme<T, true>::IndexedExtreme;
-    Wide finish(Found<T> a, int64_t) const { return a.index; }
+    RL_HD_CALL Wide finish(Found<T> a, int64_t) const { return a.index; }
 };
 template <class T>
 struct Argmin : IndexedExtreme<T, false> {
     using Wide = int64_t;
     using IndexedExtreme<T, false>::IndexedExtreme;
-    Wide finish(Found<T> a, int64_t) const { return a.index; }
+    RL_HD_CALL Wide finish(Found<T> a, int64_t) const { return a.index; }
 };
 
 template <class T>
@@ -176,10 +176,10 @@ struct Any {
     using Wide = bool;
     static constexpr bool kIdentity = true;
     explicit Any(const Scalar*) {}
-    Acc start() const { return 0; }
-    Acc step(Acc a, T x) const { return static_cast<Acc>(a | (x != T(0))); }
-    Acc join(Acc a, Acc b) const { return a | b; }
-    Wide finish(Acc a, int64_t) const { return a; }
+    RL_HD_CALL Acc start() const { return 0; }
+    RL_HD_CALL Acc step(Acc a, T x) const { return static_cast<Acc>(a | (x != T(0))); }
+    RL_HD_CALL Acc join(Acc a, Acc b) const { return a | b; }
+    RL_HD_CALL Wide finish(Acc a, int64_t) const { return a; }
 };
 template <class T>
 struct All {
@@ -187,10 +187,10 @@ struct All {
     using Wide = bool;
     static constexpr bool kIdentity = true;
     explicit All(const Scalar*) {}
-    Acc start() const { return 1; }
-    Acc step(Acc a, T x) const { return static_cast<Acc>(a & (x != T(0))); }
-    Acc join(Acc a, Acc b) const { return a & b; }
-    Wide finish(Acc a, int64_t) const { return a; }
+    RL_HD_CALL Acc start() const { return 1; }
+    RL_HD_CALL Acc step(Acc a, T x) const { return static_cast<Acc>(a & (x != T(0))); }
+    RL_HD_CALL Acc join(Acc a, Acc b) const { return a & b; }
+    RL_HD_CALL Wide finish(Acc a, int64_t) const { return a; }
 };
 template <class T>
 struct CountNonzero {
@@ -198,10 +198,10 @@ struct CountNonzero {
     using Wide = int64_t;
     static constexpr bool kIdentity = true;
     explicit CountNonzero(const Scalar*) {}
-    Acc start() const { return 0; }
-    Acc step(Acc a, T x) const { return a + (x != T(0)); }
-    Acc join(Acc a, Acc b) const { return a + b; }
-    Wide finish(Acc a, int64_t) const { return a; }
+    RL_HD_CALL Acc start() const { return 0; }
+    RL_HD_CALL Acc step(Acc a, T x) const { return a + (x != T(0)); }
+    RL_HD_CALL Acc join(Acc a, Acc b) const { return a + b; }
+    RL_HD_CALL Wide finish(Acc a, int64_t) const { return a; }
 };
 
 /// How many elements, their mean, and the sum of squared distances from it. A run of elements takes two passes; runs are
@@ -216,18 +216,18 @@ struct Var {
     static constexpr bool kIdentity = true;
     double correction;
     explicit Var(const Scalar* p) : correction(p[0].to<double>()) {}
-    Acc start() const { return {0, 0, 0}; }
-    Acc step(Acc a, T x) const {
+    RL_HD_CALL Acc start() const { return {0, 0, 0}; }
+    RL_HD_CALL Acc step(Acc a, T x) const {
         double count = a.count + 1, apart = static_cast<double>(x) - a.mean, mean = a.mean + apart / count;
         return {count, mean, a.squares + apart * (static_cast<double>(x) - mean)};
     }
-    Acc join(Acc a, Acc b) const {
+    RL_HD_CALL Acc join(Acc a, Acc b) const {
         double count = a.count + b.count;
         if (count == 0) return a;
         double apart = b.mean - a.mean, share = b.count / count;
         return {count, a.mean + apart * share, a.squares + b.squares + apart * apart * a.count * share};
     }
-    Wide finish(Acc a, int64_t n) const {
+    RL_HD_CALL Wide finish(Acc a, int64_t n) const {
         double free = static_cast<double>(n) - correction;
         return a.squares / (free > 0 ? free : 0);
     }
@@ -257,16 +257,16 @@ struct Var<Complex<T>> {
     static constexpr bool kIdentity = true;
     double correction;
     explicit Var(const Scalar* p) : correction(p[0].to<double>()) {}
-    Acc start() const { return {0, 0, 0}; }
-    Acc step(Acc a, Complex<T> x) const { return join(a, {1, Complex<double>(x), 0}); }
-    Acc join(Acc a, Acc b) const {
+    RL_HD_CALL Acc start() const { return {0, 0, 0}; }
+    RL_HD_CALL Acc step(Acc a, Complex<T> x) const { return join(a, {1, Complex<double>(x), 0}); }
+    RL_HD_CALL Acc join(Acc a, Acc b) const {
         double count = a.count + b.count;
         if (count == 0) return a;
         Complex<double> apart = b.mean - a.mean;
         double share = b.count / count;
         return {count, a.mean + apart * share, a.squares + b.squares + squared(apart) * a.count * share};
     }
-    Wide finish(Acc a, int64_t n) const {
+    RL_HD_CALL Wide finish(Acc a, int64_t n) const {
         double free = static_cast<double>(n) - correction;
         return a.squares / (free > 0 ? free : 0);
     }
@@ -274,7 +274,9 @@ struct Var<Complex<T>> {
 template <class T>
 struct Std : Var<T> {
     using Var<T>::Var;
-    double finish(typename Var<T>::Acc a, int64_t n) const { return std::sqrt(Var<T>::finish(a, n)); }
+    RL_HD_CALL double finish(typename Var<T>::Acc a, int64_t n) const {
+        return std::sqrt(Var<T>::finish(a, n));
+    }
 };
 
 }  // namespace

@@ -10,7 +10,7 @@ template <class T>
 struct NanSum : Sum<T> {
     using typename Sum<T>::Acc;
     using Sum<T>::Sum;
-    Acc step(Acc a, T x) const { return a + (x == x ? static_cast<Acc>(x) : Acc(0)); }
+    RL_HD_CALL Acc step(Acc a, T x) const { return a + (x == x ? static_cast<Acc>(x) : Acc(0)); }
 };
 
 template <class T>
@@ -19,10 +19,10 @@ struct CountPresent {
     using Wide = int64_t;
     static constexpr bool kIdentity = true;
     explicit CountPresent(const Scalar*) {}
-    Acc start() const { return 0; }
-    Acc step(Acc a, T x) const { return a + (x == x); }
-    Acc join(Acc a, Acc b) const { return a + b; }
-    Wide finish(Acc a, int64_t) const { return a; }
+    RL_HD_CALL Acc start() const { return 0; }
+    RL_HD_CALL Acc step(Acc a, T x) const { return a + (x == x); }
+    RL_HD_CALL Acc join(Acc a, Acc b) const { return a + b; }
+    RL_HD_CALL Wide finish(Acc a, int64_t) const { return a; }
 };
 
 }  // namespace
