@@ -1,7 +1,7 @@
 """Compile the loops of every functor and reducer for CUDA, on a machine that needs no GPU.
 
-The compiler is the one of the package cuda-toolkit, from this program's environment. Each generated file is compiled to machine
-code of sm_90; a call of a function that exists on the host alone is an error.
+The compiler is the one of the package cuda-toolkit, from this program's environment. Each generated file is compiled to
+machine code of sm_90; a call of a function that exists on the host alone is an error.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Law: whole numbers that every integer dtype holds give the same results in each of them.
 
-Samples are called with small numbers in int64 and in the other dtypes. Results that an integer dtype cannot hold wrap around.
+Samples are called with small numbers in int64 and in the other dtypes. Results that a dtype cannot hold wrap around.
 """
 
 from __future__ import annotations
