@@ -1,4 +1,4 @@
-"""Command line: `generate`, `derivatives`, `cuda-kernels` (called by builds), `docs`, and `explain` (what is behind a name)."""
+"""Command line: `generate`, `derivatives` and `cuda-kernels` (called by builds), `docs`, `explain` (what is behind a name)."""
 
 from __future__ import annotations
 
