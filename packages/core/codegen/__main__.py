@@ -1,4 +1,4 @@
-"""Command line: `generate`, `derivatives` and `cuda-kernels` (called by builds), `docs`, `explain` (what is behind a name)."""
+"""Command line: `generate`, `derivatives` and `cuda-kernels` (called by builds), `docs`, and `explain` for one operator."""
 
 from __future__ import annotations
 
