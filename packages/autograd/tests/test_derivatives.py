@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 from autograd_samples import leaf
@@ -357,6 +358,22 @@ def test_norms_have_a_subgradient_at_zero(p: float, values: list[float]) -> None
     assert found == [found[0]] * 4
     _, tangent = functional.jvp(lambda x: core.linalg.vector_norm(x, p), x.detach(), core.ones_like(x))
     assert tangent.item() == pytest.approx(sum(found[0]))
+
+
+@pytest.mark.parametrize(
+    ("loss", "slopes"),
+    [
+        (lambda x: core.multi_margin_loss(x, core.tensor(1)), [0, 0]),
+        (lambda x: core.multilabel_margin_loss(x, core.tensor([1, -1])), [0, 0]),
+        (lambda x: core.hinge_embedding_loss(x[1:] + 1, core.tensor([-1])), [0, -1]),
+        (lambda x: core.margin_ranking_loss(x[:1], x[1:], core.tensor([-1]), 1.0), [1, -1]),
+    ],
+)
+def test_losses_at_the_margin_have_the_gradient_of_pytorch(loss: Any, slopes: list[float]) -> None:
+    x = core.tensor([-1.0, 0.0], requires_grad=True)
+    value = loss(x)
+    assert value.item() == 0
+    assert grad(value, x)[0].tolist() == slopes
 
 
 def test_bounds_that_cross_belong_to_max() -> None:

@@ -32,6 +32,20 @@ def test_constants_have_no_tangent() -> None:
         assert unpack_dual(core.ones(2)).tangent is None
 
 
+def test_what_is_detached_in_place_has_no_tangent() -> None:
+    x, t = leaf(3).detach(), leaf(3).detach()
+    with dual_level():
+        y = make_dual(x, t) * 2
+        assert unpack_dual(y.detach_()).tangent is None
+        z = make_dual(x, t) * 2
+        for view in (z[:2], z.tile(()), z.t()):
+            with pytest.raises(RuntimeError, match="view"):
+                view.detach_()
+        assert unpack_dual(z).tangent is not None
+        fixed = x * 2
+        assert unpack_dual(fixed[:2].detach_()).tangent is None
+
+
 def test_make_dual_checks() -> None:
     with pytest.raises(RuntimeError, match="dual_level"):
         make_dual(core.ones(2), core.ones(2))

@@ -26,6 +26,7 @@
 #include "rushlight/ops/ne.h"
 #include "rushlight/ops/neg.h"
 #include "rushlight/ops/norm.h"
+#include "rushlight/ops/relu.h"
 #include "rushlight/ops/reshape.h"
 #include "rushlight/ops/scatter_add.h"
 #include "rushlight/ops/sqrt.h"
@@ -48,6 +49,8 @@ Tensor reduce(const char* op, const Tensor& losses, int64_t reduction) {
     return reduction == 1 ? ops::mean(losses) : ops::sum(losses);
 }
 
+// As in PyTorch, this one has a gradient at the margin itself; those of the losses of several classes, made with relu, have
+// none there.
 Tensor hinge(const Tensor& t) { return ops::clamp_min(t, Scalar(0.0)); }
 Tensor sum_last(const Tensor& t) { return ops::sum(t, kInts<-1>); }
 
@@ -155,7 +158,7 @@ Tensor multi_margin_loss(const Tensor& input, const Tensor& target, Scalar p, Sc
              to_string(weight.defined() ? weight.sizes() : IntList()).c_str());
     const int64_t column[] = {x.size(0), 1};
     Tensor t = ops::reshape(target, column);
-    Tensor z = hinge(ops::add(ops::sub(x, ops::gather(x, 1, t)), margin.to<double>()));
+    Tensor z = ops::relu(ops::add(ops::sub(x, ops::gather(x, 1, t)), margin.to<double>()));
     if (power == 2) z = ops::square(z);
     if (weight.defined())
         z = ops::mul(z, ops::reshape(ops::index_select(weight, 0, ops::reshape(t, kInts<-1>)), column));
@@ -173,12 +176,13 @@ Tensor multilabel_margin_loss(const Tensor& input, const Tensor& target, int64_t
         throw_runtime, "%s(target): needs the input's shape %s, got %s", op, to_string(input.sizes()).c_str(),
         to_string(target.sizes()).c_str());
     Tensor t = input.dim() == 2 ? target : ops::reshape(target, kInts<1, -1>);
-    // Classes up to the first -1 count.
-    Tensor counts = ops::eq(ops::cumsum(ops::to(ops::lt(t, 0), DType::Int64), 1), 0);
-    t = ops::where(counts, t, 0);
+    // Classes up to the first -1 count. Those after it are not read, but have to be classes, which scatter_add checks.
+    Tensor ends = ops::eq(t, -1);
+    Tensor counts = ops::eq(ops::cumsum(ops::to(ends, DType::Int64), 1), 0);
+    t = ops::where(ends, 0, t);
     Tensor is_target = ops::gt(ops::scatter_add(ops::zeros_like(t), 1, t, ops::to(counts, DType::Int64)), 0);
     Tensor wanted = ops::unsqueeze(ops::gather(x, 1, t), 2);
-    Tensor z = hinge(ops::add(ops::sub(ops::unsqueeze(x, 1), wanted), 1));
+    Tensor z = ops::relu(ops::add(ops::sub(ops::unsqueeze(x, 1), wanted), 1));
     Tensor pairs =
         ops::logical_and(ops::unsqueeze(counts, 2), ops::logical_not(ops::unsqueeze(is_target, 1)));
     Tensor losses =
