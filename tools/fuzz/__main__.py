@@ -59,7 +59,9 @@ def main(arguments: list[str] | None = None) -> int:
             print(script(program), end="")
             return 0
         started = time.monotonic()
-        campaign = Campaign(ours, theirs, options.seed, table, say=lambda text: print(text, flush=True))
+        campaign = Campaign(
+            ours, theirs, options.seed, table, lambda text: print(text, flush=True), options.out
+        )
         campaign.run(
             seconds=options.minutes * 60, programs=options.programs or float("inf"), first=options.first
         )

@@ -51,6 +51,7 @@ class Campaign:
     seed: int
     known: list[Known] = field(default_factory=list)
     say: Callable[[str], None] = print
+    folder: Path | None = None  # where the script of a group is written as soon as it is found
     groups: dict[tuple[str, str], Group] = field(default_factory=dict)
     programs: int = 0
     calls: int = 0
@@ -127,6 +128,8 @@ class Campaign:
                 group.program, group.text = small, found.text
             return
         self.groups[key] = Group(found.kind, found.op, small, found.text, number)
+        if self.folder is not None:
+            self.write(self.folder)
         self.say(f"[{number}] {found.op} {found.kind}: {found.text}")
 
     def _is_known(self, mode: str, found: Difference) -> bool:

@@ -3,36 +3,123 @@
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from fuzz.compare import Difference, as_computed
 from fuzz.execute import Observation, Record
 from fuzz.processes import Ended
-from fuzz.program import COMPLEX, FLOATS, Call, Input, Program, Ref, example, mapped
+from fuzz.program import COMPLEX, FLOATS, INTEGERS, Call, Input, Program, Ref, example, mapped
+from fuzz.slopes import as_in_reverse, is_right
+from fuzz.wider import is_near, loses_digits, widened
 
-NEEDS_ELEMENTS = "PyTorch raises, too, where there are elements"
+NEEDS_ELEMENTS = "PyTorch raises, too, where there are more elements"
 ONE_EXAMPLE = "PyTorch raises, too, for one example"
 EACH_EXAMPLE = "PyTorch gives for each example what is here"
 ONLY_OUT = "PyTorch raises only with out="
-SIZE = 7  # in place of 0: not that of another dimension
+ONE_DTYPE = "PyTorch gives for arguments of one dtype what is here"
+WIDE_INTEGERS = "PyTorch gives for int64 what is here"
+DIGITS = "PyTorch's float64 is as near to what is here"
+ITS_VALUES = "PyTorch's values have the derivatives that are here"
+IN_REVERSE = "PyTorch's gradients go with the tangents here"
+INDEPENDENT = "PyTorch's result is the same for other inputs"
+DEPENDENT = "PyTorch's result is another for other inputs"
+NO_ELEMENTS = "there are no elements that it could depend on, or none that could depend"
+SIZE = 7  # in place of 0 and 1: not that of another dimension
 
 Run = Callable[[Program], "Observation | Ended"]
 
 
 def explained(program: Program, found: Difference, ours: Run, run: Run) -> Difference:
     """The difference with what PyTorch, which `run` runs, does in a case beside this one."""
-    text = ""
-    if found.kind == "raises" and program.mode == "vmap" and _raises(run, _one_example(program)):
-        text = ONE_EXAMPLE
-    elif program.mode == "vmap" and as_each_example(program, ours, run):
-        text = EACH_EXAMPLE
-    elif found.kind == "raises" and needs_elements(program, run):
-        text = NEEDS_ELEMENTS
-    elif found.kind == "accepts" and only_with_out(program, run):
-        text = ONLY_OUT
+    text = next((sentence for holds, sentence in _sentences(program, found, ours, run) if holds()), "")
     return replace(found, text=f"{found.text}; {text}") if text else found
+
+
+def _sentences(
+    program: Program, found: Difference, ours: Run, run: Run
+) -> Iterator[tuple[Callable[[], bool], str]]:
+    """What may be the case where there is such a difference, and how it is put."""
+    kind, both = found.kind, (program, ours, run)
+    if kind == "raises" and program.mode == "vmap":
+        yield lambda: _raises(run, _one_example(program)), ONE_EXAMPLE
+    if program.mode == "vmap":
+        yield lambda: as_each_example(*both), EACH_EXAMPLE
+    elif kind == "raises":
+        yield lambda: needs_elements(program, run), NEEDS_ELEMENTS
+    elif kind == "accepts":
+        yield lambda: only_with_out(program, run), ONLY_OUT
+        yield lambda: as_of_one_dtype(*both), ONE_DTYPE
+    elif kind in ("values", "alias", "gradient", "tangent"):
+        yield lambda: loses_digits(*both), DIGITS
+    if kind == "values":
+        yield lambda: as_of_wide_integers(*both), WIDE_INTEGERS
+    if kind == "tangent":
+        yield lambda: as_in_reverse(*both), IN_REVERSE
+    if kind in ("gradient", "tangent", "gradient accepts"):
+        yield lambda: is_right(program, kind, ours, run), ITS_VALUES
+    if kind == "requires_grad":
+        yield lambda: dependence(program, found, run) == NO_ELEMENTS, NO_ELEMENTS
+        yield lambda: dependence(program, found, run) == INDEPENDENT, INDEPENDENT
+        yield lambda: dependence(program, found, run) == DEPENDENT, DEPENDENT
+
+
+def dependence(program: Program, found: Difference, run: Run) -> str:
+    """Whether the result of the last call depends, in PyTorch, on the inputs that require grad; empty if unknown."""
+    results = []
+    rng = random.Random(1)
+    for low, high in ((0.0, 0.0), (-3.0, 3.0), (0.1, 4.0), (-0.9, 0.9)):
+        inputs = tuple(
+            replace(one, values=tuple(rng.uniform(low, high) for _ in one.values))
+            if one.requires_grad and high
+            else one
+            for one in program.inputs
+        )
+        seen = run(replace(program, inputs=inputs, mode="plain"))
+        if isinstance(seen, Observation) and not seen.error:
+            results.append(seen.steps[-1])
+    if len(results) < 3 or not all(isinstance(value, Record) for row in results for value in row):
+        return ""
+    if not any(value.array.size for value in results[0]) or not any(
+        one.values for one in program.inputs if one.requires_grad
+    ):
+        return NO_ELEMENTS
+    same = all(as_computed(a, b) for row in results for a, b in zip(row, results[0], strict=True))
+    finite = all(np.isfinite(value.array).all() for row in results for value in row)
+    if "False, not True" in found.text:
+        return INDEPENDENT if same and finite else ""
+    return "" if same else DEPENDENT
+
+
+def as_of_one_dtype(program: Program, ours: Run, run: Run) -> bool:
+    """Whether PyTorch, too, computes that where all numbers, or all but integers and bools, have one dtype."""
+    wide = widened(program)
+    widest = "complex128" if any(one.dtype in COMPLEX for one in program.inputs) else "float64"
+    for kept in (("bool", *INTEGERS), ("bool",), ()):
+        inputs = tuple(one if one.dtype in kept else replace(one, dtype=widest) for one in wide.inputs)
+        beside = replace(wide, inputs=inputs)
+        if not _raises(run, beside):
+            return _has_result_of(program, beside, ours, run)
+    return False
+
+
+def as_of_wide_integers(program: Program, ours: Run, run: Run) -> bool:
+    """Whether PyTorch computes that where no sum or product of integers wraps around."""
+    inputs = tuple(replace(one, dtype="int64") if one.dtype in INTEGERS else one for one in program.inputs)
+    return inputs != program.inputs and _has_result_of(program, replace(program, inputs=inputs), ours, run)
+
+
+def _has_result_of(program: Program, beside: Program, ours: Run, run: Run) -> bool:
+    """Whether the last call's result here is, but for its dtype, that of PyTorch in the other program."""
+    mine, seen = ours(program), run(beside)
+    if not all(isinstance(one, Observation) and not one.error for one in (mine, seen)):
+        return False
+    names = [name for name in seen.final if name.partition("[")[0] == program.calls[-1].result]
+    return bool(names) and all(is_near(mine.final[name], seen.final[name]) for name in names)
 
 
 def _raises(run: Run, program: Program) -> bool:
@@ -69,22 +156,30 @@ def _part(value: Any, k: int) -> Any:
 
 
 def needs_elements(program: Program, run: Run) -> bool:
-    """Whether an argument is taken only since there are no elements: with some in every dimension PyTorch raises, too.
+    """Whether an argument is taken only since there are few elements: with some in every dimension PyTorch raises, too.
 
     The sizes among the arguments are tried as they are and with the dimensions.
     """
-    if not any(0 in one.shape for one in program.inputs):
-        return False
-    filled = replace(program, inputs=tuple(_filled(one) for one in program.inputs))
+    sizes = {n for one in program.inputs for n in one.shape}
+    # A dimension of size 1 may be there to broadcast with larger ones.
+    return any(
+        _raises_with_more(program, few, run)
+        for few in ({0}, {0, 1})
+        if sizes & few and (few == {0} or sizes <= few)
+    )
+
+
+def _raises_with_more(program: Program, few: set[int], run: Run) -> bool:
+    filled = replace(program, inputs=tuple(_filled(one, few) for one in program.inputs))
     sized = replace(filled, calls=tuple(_with_size(call) for call in program.calls))
     return _raises(run, filled) and _raises(run, sized)
 
 
-def _filled(one: Input) -> Input:
-    if 0 not in one.shape:
+def _filled(one: Input, few: set[int]) -> Input:
+    if not few & set(one.shape):
         return one
-    shape = tuple(n or SIZE for n in one.shape)
-    return replace(one, shape=shape, values=(1,) * math.prod(shape))
+    shape = tuple(SIZE if n in few else n for n in one.shape)
+    return replace(one, shape=shape, values=(one.values[0] if one.values else 1,) * math.prod(shape))
 
 
 def _with_size(call: Call) -> Call:

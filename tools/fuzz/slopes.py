@@ -1,0 +1,213 @@
+"""Derivatives by differences of PyTorch's values, to tell which of two gradients is right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from fuzz.compare import difference
+from fuzz.execute import Observation, Record
+from fuzz.processes import Ended
+from fuzz.program import COMPLEX, Input, Program, moves
+from fuzz.wider import is_near, widened
+
+STEP = 1e-6
+NEAR = 1e-3  # of a derivative to the quotient of differences, relative to the largest one
+APART = 10.0  # times as far is another derivative
+# What is computed beyond these has no part in a gradient, whatever it depends on.
+CUT = (
+    "detach",
+    "detach_",
+    "detach_copy",
+    "fill_diagonal_",
+    "round",
+    "sign",
+    "floor",
+    "ceil",
+    "trunc",
+    "frac",
+    "sgn",
+)
+
+Run = Callable[[Program], "Observation | Ended"]
+Numbers = list[np.ndarray]
+
+
+def is_right(program: Program, kind: str, ours: Run, run: Run) -> bool:
+    """Whether the gradients, or tangents, here are those of PyTorch's values, and PyTorch's are not.
+
+    Both are computed in float64. Where the slopes to both sides of a point differ, what lies between them is right.
+    """
+    if any(call.op in CUT for call in program.calls):
+        return False
+    wide = widened(program)
+    mine, theirs = ours(wide), run(wide)
+    if not isinstance(mine, Observation) or not isinstance(theirs, Observation) or mine.error:
+        return False
+    if not theirs.error and difference(wide, mine, theirs) is None:
+        # A gradient that PyTorch has for one dtype only.
+        small = ours(program)
+        return (
+            kind == "gradient accepts"
+            and isinstance(small, Observation)
+            and all(map(is_near, small.gradients, theirs.gradients))
+        )
+    try:
+        sides = _tangents(wide, theirs, run) if kind == "tangent" else _gradients(wide, theirs, run)
+    except _CannotTellError:
+        return False
+    given = mine.tangents if kind == "tangent" else mine.gradients
+    other = theirs.tangents if kind == "tangent" else theirs.gradients
+    distance = _distance(given, sides)
+    if not distance < NEAR:
+        return False
+    return bool(theirs.error) or not _distance(other, sides) < APART * max(distance, NEAR / APART / APART)
+
+
+class _CannotTellError(Exception):
+    """PyTorch fails, or has nothing finite, beside the point."""
+
+
+def _values(program: Program, run: Run) -> Observation:
+    seen = run(program)
+    if not isinstance(seen, Observation) or (seen.error and not str(seen.failed_at).startswith("backward")):
+        raise _CannotTellError
+    return seen
+
+
+def weights(shape: tuple[int, ...]) -> np.ndarray:
+    """What gradients and tangents begin with, as in execute.py."""
+    count = int(np.prod(shape))
+    return (np.arange(1, count + 1) / (count + 1)).reshape(shape)
+
+
+def _weighted(records: list[Record]) -> float:
+    return sum(float((r.array * weights(r.shape)).sum().real) for r in records)
+
+
+def _slopes(value: Callable[[float], Any]) -> tuple[Any, Any]:
+    """The slopes to the left and to the right of a function of one number."""
+    below, here, above = value(-STEP), value(0.0), value(STEP)
+    return (here - below) / STEP, (above - here) / STEP
+
+
+def _gradients(program: Program, theirs: Observation, run: Run) -> list[tuple[np.ndarray, np.ndarray]]:
+    """For each leaf the slopes of the weighted sum of results; with backward2 after them those of gradients."""
+    leaves = [one for one in program.inputs if one.requires_grad]
+    counted = [name for name, value in theirs.final.items() if value.requires_grad]
+
+    def loss(inputs: Program) -> float:
+        seen = _values(replace(inputs, mode="plain"), run)
+        return _weighted([seen.final[name] for name in counted])
+
+    found = [_of_leaf(program, one, loss) for one in leaves]
+    if program.mode == "backward2":
+        first = [g is not None and g.requires_grad for g in theirs.gradients[: len(leaves)]]
+
+        def again(inputs: Program) -> float:
+            seen = _values(inputs, run)
+            made = seen.gradients[: len(leaves)]
+            if len(made) < len(first):
+                raise _CannotTellError
+            return _weighted([g for g, used in zip(made, first, strict=True) if used and g is not None])
+
+        if any(first):
+            found += [_of_leaf(program, one, again) for one in leaves]
+    return found
+
+
+def _of_leaf(
+    program: Program, leaf: Input, loss: Callable[[Program], float]
+) -> tuple[np.ndarray, np.ndarray]:
+    at = program.inputs.index(leaf)
+    units = (1.0, 1j) if leaf.dtype in COMPLEX else (1.0,)
+    left, right = (np.zeros(len(leaf.values), dtype=complex) for _ in range(2))
+    for i, _ in enumerate(leaf.values):
+        for unit in units:
+
+            def moved(step: float, i: int = i, unit: complex = unit) -> float:
+                values = list(leaf.values)
+                values[i] = values[i] + step * unit
+                inputs = (
+                    *program.inputs[:at],
+                    replace(leaf, values=tuple(values)),
+                    *program.inputs[at + 1 :],
+                )
+                return loss(replace(program, inputs=inputs))
+
+            slopes = _slopes(moved)
+            left[i] += slopes[0] * unit
+            right[i] += slopes[1] * unit
+    return left.reshape(leaf.shape), right.reshape(leaf.shape)
+
+
+def _tangents(program: Program, theirs: Observation, run: Run) -> list[tuple[np.ndarray, np.ndarray]]:
+    """For each result the slopes along the tangents of the inputs."""
+
+    def moved(step: float) -> Numbers:
+        inputs = tuple(
+            replace(
+                one, values=tuple((np.array(one.values) + step * weights(one.shape).reshape(-1)).tolist())
+            )
+            if moves(one)
+            else one
+            for one in program.inputs
+        )
+        seen = _values(replace(program, mode="plain", inputs=inputs), run)
+        return [seen.final[name].array.astype(complex) for name in theirs.final]
+
+    below, here, above = moved(-STEP), moved(0.0), moved(STEP)
+    return [((b - a) / STEP, (c - b) / STEP) for a, b, c in zip(below, here, above, strict=True)]
+
+
+def _distance(given: list[Record | None], sides: list[tuple[np.ndarray, np.ndarray]]) -> float:
+    """How far derivatives are from what lies between the slopes, relative to the largest; no derivative is 0."""
+    if len(given) != len(sides):
+        return float("inf")
+    return max(map(_from_sides, given, sides), default=0.0)
+
+
+def _from_sides(record: Record | None, sides: tuple[np.ndarray, np.ndarray]) -> float:
+    left, right = sides
+    value = np.zeros_like(left) if record is None else record.array.astype(complex)
+    if value.shape != left.shape:
+        return float("inf")
+    if not value.size:
+        return 0.0
+    if not (np.isfinite(left).all() and np.isfinite(right).all() and np.isfinite(value).all()):
+        return float("inf")
+    largest = max(1.0, float(abs(left).max()), float(abs(right).max()))
+    return max(float(d.max()) for d in _beyond(value, left, right)) / largest
+
+
+def _beyond(value: np.ndarray, left: np.ndarray, right: np.ndarray) -> Iterator[np.ndarray]:
+    for part in (np.real, np.imag):
+        low, high = np.minimum(part(left), part(right)), np.maximum(part(left), part(right))
+        yield np.maximum(0, np.maximum(low - part(value), part(value) - high))
+
+
+def as_in_reverse(program: Program, ours: Run, run: Run) -> bool:
+    """Whether the tangents here go with PyTorch's gradients, and PyTorch's tangents do not."""
+    wide = widened(program)
+    mine, theirs = ours(wide), run(wide)
+    inputs = tuple(replace(one, requires_grad=moves(one)) for one in wide.inputs)
+    reverse = run(replace(wide, mode="backward", inputs=inputs))
+    for seen in (mine, theirs, reverse):
+        if not isinstance(seen, Observation) or seen.error:
+            return False
+    counted = [reverse.final[name].requires_grad for name in theirs.final]
+    leaves = [one for one in inputs if one.requires_grad]
+    expected = sum(
+        float((g.array.conj() * weights(g.shape)).sum().real)
+        for g, _ in zip(reverse.gradients, leaves, strict=True)
+        if g is not None
+    )
+    sums = [
+        _weighted([t for t, used in zip(seen.tangents, counted, strict=True) if used])
+        for seen in (mine, theirs)
+    ]
+    near = [bool(np.isclose(total, expected, rtol=1e-7, atol=1e-7)) for total in sums]
+    return near == [True, False]

@@ -1,0 +1,293 @@
+"""Which calls have no result that both libraries promise: they are not generated."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from fuzz.execute import Machine, is_tensor, name_of
+from fuzz.program import COMPLEX, FLOATS, Call, Input, Ref, family, mapped
+
+COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne", "pow", "clamp")
+# Operators whose results, or whose derivatives, are determined for matrices of full rank, or without equal singular values.
+FULL_RANK = {
+    "geqrf", "inverse", "linalg_cond", "linalg_inv", "linalg_inv_ex", "linalg_ldl_factor", "linalg_ldl_factor_ex",
+    "linalg_lstsq", "linalg_lu", "linalg_lu_factor", "linalg_lu_factor_ex", "linalg_pinv", "linalg_qr", "linalg_slogdet",
+    "linalg_solve", "linalg_solve_ex", "linalg_svd", "logdet", "lu", "pinverse", "qr", "slogdet", "svd",
+}  # fmt: skip
+APART = {
+    "linalg_cond", "linalg_eig", "linalg_eigh", "linalg_eigvals", "linalg_eigvalsh", "linalg_matrix_norm", "linalg_norm",
+    "linalg_svd", "linalg_svdvals", "norm", "nuclear_norm", "svd",
+}  # fmt: skip
+# Operators of linear algebra that take infinities and NaN as arithmetic does.
+ARITHMETIC = {
+    "linalg_cross",
+    "linalg_diagonal",
+    "linalg_matmul",
+    "linalg_norm",
+    "linalg_vecdot",
+    "linalg_vector_norm",
+    "norm",
+}
+# Operators that choose elements by their order: which of equal ones gets the derivative is not determined.
+ORDERED = {"kthvalue", "median", "mode", "msort", "nanmedian", "nanquantile", "quantile", "sort", "topk"}
+MOST_DEGREE = 50  # of a polynomial; PyTorch's formulas lose their digits with it
+
+
+def _spelled(value: Any) -> list[str]:
+    """The variables of an argument as they are written: `v3[1]`."""
+    found: list[str] = []
+    mapped(value, lambda v: found.append(v.name) if isinstance(v, Ref) else None)
+    return found
+
+
+def _place(t: Any) -> int:
+    """What tensors that share memory have in common."""
+    return t.untyped_storage().data_ptr() if hasattr(t, "untyped_storage") else id(t)
+
+
+def _is_normal(x: np.ndarray) -> bool:
+    """Whether all numbers are finite, and none is so small that its digits are lost."""
+    if x.dtype.kind not in "fc":
+        return True
+    size = np.maximum(abs(x.real), abs(x.imag)) if x.dtype.kind == "c" else abs(x)
+    return bool((np.isfinite(x) & ((x == 0) | (size >= np.finfo(x.dtype).tiny))).all())
+
+
+def _is_singular(x: np.ndarray) -> bool:
+    """Whether any of these matrices is, or nearly so."""
+    if x.ndim < 2 or not x.size or not np.isfinite(x).all():
+        return False
+    singular = np.linalg.svd(x.astype(complex), compute_uv=False)
+    return bool((singular[..., -1] < 1e-3 * singular.max(axis=-1, initial=1e-30)).any())
+
+
+def _has_equal_pivots(x: np.ndarray) -> bool:
+    """Whether rows of any of these matrices could be chosen otherwise when they are eliminated."""
+    if x.ndim < 2 or not x.size or not np.isfinite(x).all():
+        return False
+    for matrix in x.reshape(-1, *x.shape[-2:]).astype(complex):
+        for k in range(min(matrix.shape) - 1):
+            column = abs(matrix[k:, k])
+            first = int(np.argmax(column))
+            if (column > column[first] * 0.999).sum() > 1:
+                return True
+            matrix[[k, k + first]] = matrix[[k + first, k]]
+            if not matrix[k, k]:
+                return True
+            matrix[k + 1 :] -= np.outer(matrix[k + 1 :, k], matrix[k]) / matrix[k, k]
+    return False
+
+
+def _has_equal_values(x: np.ndarray) -> bool:
+    """Whether two singular values of any of these matrices are equal, or one is 0, or nearly so."""
+    singular = np.linalg.svd(x.astype(complex), compute_uv=False)
+    gaps = np.abs(np.diff(singular, axis=-1, append=0))
+    return bool((gaps < 1e-3 * singular.max(axis=-1, initial=1e-30)[..., None]).any())
+
+
+@dataclass
+class Draft:
+    """A program while it grows."""
+
+    mode: str
+    inputs: list[Input] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
+    variables: dict[str, Any] = field(default_factory=dict)  # what was computed so far
+    made: int = 0  # names of inputs that were given away
+
+    def tensors(self) -> dict[str, Any]:
+        return {n: t for n, t in self.variables.items() if is_tensor(t)}
+
+
+class Undefined:
+    """Judges the next call of a draft."""
+
+    def __init__(self, machine: Machine, draft: Draft) -> None:
+        self.machine, self.draft = machine, draft
+
+    def overlaps(self, call: Call, variables: dict[str, Any]) -> bool:
+        """Whether what a call reads shares memory with what it writes: the result is defined in rushlight only."""
+
+        def places(value: Any) -> list[int]:
+            tensors = [variables[name] for name in _spelled(value) if is_tensor(variables.get(name))]
+            return [
+                t.untyped_storage().data_ptr() for t in tensors if hasattr(t, "untyped_storage") and t.numel()
+            ]
+
+        if call.path == "[]=":
+            return bool(set(places(call.args[:1])) & set(places(call.args[1:])))
+        if "out" in call.kwargs:
+            outs = places(call.kwargs["out"])
+            rest = places((call.args, {n: v for n, v in call.kwargs.items() if n != "out"}))
+            return len(set(outs)) < len(outs) or bool(set(outs) & set(rest))
+        if call.writes and self.draft.mode == "jvp":
+            # In PyTorch the tangent of what is written is written before it is read again.
+            return bool(set(places(call.args[:1])) & set(places((call.args[1:], call.kwargs))))
+        return False
+
+    def is_undefined(self, call: Call, variables: dict[str, Any]) -> bool:
+        """Whether a call has no result that both libraries promise."""
+        given: list[Any] = []
+        mapped((call.args, call.kwargs), given.append)
+        tensors = [
+            variables[v.name] for v in given if isinstance(v, Ref) and is_tensor(variables.get(v.name))
+        ]
+        if family(call.op) in ("searchsorted", "bucketize") and tensors:
+            if self.draft.mode == "vmap":
+                return True  # the second example has the elements of the first in another order
+            # Of a sequence that is not in order, whichever of the two it is.
+            values = [self.machine.record(t).array.astype(float) for t in tensors]
+            return any(v.ndim and not np.all(np.diff(v, axis=-1) >= 0) for v in values)
+        if any(name_of(t.dtype) in ("float16", "bfloat16") for t in tensors):
+            # With complex numbers PyTorch computes in complex32, which is not here.
+            if any(isinstance(v, complex) for v in given) or any(
+                name_of(t.dtype) in COMPLEX for t in tensors
+            ):
+                return True
+        if call.op in ("setitem", "index_put", "index_put_") and self.draft.mode == "vmap":
+            # Which of several elements is written last.
+            return any(name_of(t.dtype) == "int64" and t.numel() > 1 for t in tensors[1:])
+        if family(call.op) in COMPARISONS and any(name_of(t.dtype) == "uint8" for t in tensors):
+            # PyTorch takes -1 for 255, and what does not fit is refused here.
+            return any(isinstance(v, (int, float)) and not isinstance(v, bool) and v < 0 for v in given)
+        if family(call.op) in COMPARISONS and any(
+            name_of(t.dtype) in ("float16", "bfloat16") for t in tensors
+        ):
+            return any(not t.shape for t in tensors)  # PyTorch rounds the other, where that is a number
+        if call.writes and tensors and name_of(tensors[0].dtype) not in (*FLOATS, *COMPLEX):
+            # In PyTorch integers then require grad.
+            return any(t.requires_grad for t in tensors[1:])
+        if call.op == "detach_" and self.draft.mode != "plain" and tensors:
+            # What becomes of the views of a leaf.
+            return sum(_place(t) == _place(tensors[0]) for t in self.draft.tensors().values()) > 1
+        if call.writes and tensors and self._is_seen_otherwise(tensors[0]):
+            return True
+        if call.writes and tensors and self.draft.mode not in ("plain", "vmap"):
+            if not self._is_finite(tensors[0]):
+                return True  # the derivative of what is written over is 0, times one at a pole or beyond the domain
+        if call.op == "movedim" and self.draft.mode == "jvp":
+            return any(t.dim() == 0 for t in tensors)  # as a view of all: see _index
+        return self.is_beyond(family(call.op), tensors, given)
+
+    def _is_seen_otherwise(self, written: Any) -> bool:
+        """Whether another variable's memory changes with what is written, in PyTorch only.
+
+        There `conj` is a view, and a write to what `unsafe_chunk` and its kin give is not followed.
+        """
+
+        def marks(t: Any) -> tuple[bool, bool]:
+            return (t.is_conj(), t.is_neg()) if hasattr(t, "is_conj") else (False, False)
+
+        shared = {n: t for n, t in self.draft.tensors().items() if t.numel() and _place(t) == _place(written)}
+        parts = {call.result for call in self.draft.calls if call.op.startswith("unsafe_")}
+        if parts and not written.numel():
+            return True  # no memory tells whether it is such a part
+        shared |= {n: t for n, t in self.draft.tensors().items() if t is written}
+        others = [name_of(t.dtype) for t in shared.values() if t.dtype != written.dtype]
+        if others and self._has_nan(written):
+            return True  # of NaN there are many
+        if "bool" in others:
+            return True  # bytes other than 0 and 1 are no bools
+        return any(n.partition("[")[0] in parts or marks(t) != marks(written) for n, t in shared.items())
+
+    def _is_finite(self, t: Any) -> bool:
+        return bool(np.isfinite(self.machine.record(t).array).all())
+
+    def _has_nan(self, t: Any) -> bool:
+        array = self.machine.record(t).array
+        return array.dtype.kind in "fc" and bool(np.isnan(array).any())
+
+    def is_beyond(self, op: str, tensors: list[Any], given: list[Any]) -> bool:
+        """Whether tensors are beyond what an operator, or PyTorch's, is defined for."""
+        values = [self.machine.record(t).array for t in tensors]
+        if self.draft.mode not in ("plain", "vmap") and self._has_no_derivative(op, values):
+            return True
+        if op in ("median", "nanmedian") and tensors and hasattr(tensors[0], "stride"):
+            # PyTorch gives memory that nobody wrote.
+            return any(
+                step == 0 and n > 1 for step, n in zip(tensors[0].stride(), tensors[0].shape, strict=True)
+            )
+        if op.startswith(("max_pool", "adaptive_max_pool", "fractional_max_pool")):
+            return any(np.isnan(v).sum() > 1 for v in values if v.dtype.kind == "f")  # which NaN is chosen
+        if op in ("digamma", "special_digamma", "special_psi", "polygamma"):
+            near = [abs(v - np.round(v)) for v in values if v.dtype.kind == "f"]
+            return any(((d > 0) & (d < 1e-4)).any() for d in near)  # PyTorch loses its digits beside a pole
+        if op in ("logit", "special_logit"):
+            return any(isinstance(v, (int, float)) and v > 0.5 for v in given)  # limits that cross
+        if op == "multilabel_margin_loss":
+            return not all(v.size for v in values)  # the same
+        if op in (
+            "trapezoid",
+            "cumulative_trapezoid",
+        ):  # PyTorch adds neighbours as they are, and does not align places
+            if len(values) > 1 and values[1].ndim > values[0].ndim:
+                return True
+            return any(
+                v.dtype.kind in "iu" and (abs(v.astype(float)) > np.iinfo(v.dtype).max / 2).any()
+                for v in values
+            )
+        if op == "histc":
+            return any(
+                name_of(t.dtype) in ("float16", "bfloat16") for t in tensors
+            )  # elements at the limits of bins
+        if op in ("atan2", "margin_ranking_loss", "soft_margin_loss"):
+            return any(v.dtype == np.uint8 for v in values)  # PyTorch negates it
+        if op in ("igamma", "igammac", "special_gammainc", "special_gammaincc"):
+            return not all((v >= 0).all() for v in values if v.dtype.kind != "c")
+        if op.startswith("grid_sampler"):
+            return not all(np.isfinite(v).all() for v in values)
+        if "_polynomial_" in op:
+            degrees = [*values[1:], *(np.array(v) for v in given[1:] if isinstance(v, (int, float)))]
+            return any(not (np.abs(d) <= MOST_DEGREE).all() for d in degrees)
+        if op in ("linalg_lu", "linalg_lu_factor", "linalg_lu_factor_ex", "lu") and _has_equal_pivots(
+            values[0]
+        ):
+            return True
+        if op in ("linalg_matrix_rank", "matrix_rank"):
+            limits = [v for v in given if isinstance(v, (int, float)) and not isinstance(v, bool)]
+            if any(v <= 0 for v in limits) or any((v <= 0).any() for v in values[1:]):
+                return True  # singular values of 0 are counted as they are rounded
+        if op in ("qr", "linalg_qr", "geqrf") and any(((v == 0) & np.signbit(v.real)).any() for v in values):
+            return True  # the sign of a zero decides about those of the result
+        algebra = op.startswith(("linalg_", "cholesky", "orgqr", "ormqr")) or op in FULL_RANK | APART
+        if algebra and op not in ARITHMETIC and not all(map(_is_normal, values)):
+            return True
+        if op.startswith(("fft_", "stft", "istft")) and not all(np.isfinite(v).all() for v in values):
+            return True  # which sums are infinite, and which NaN
+        return op in FULL_RANK and bool(values) and _is_singular(values[0])
+
+    def _has_no_derivative(self, op: str, values: list[np.ndarray]) -> bool:
+        """Whether an operator has no derivative there, or another one in every library."""
+        if not values:
+            return False
+        x = values[0]
+        if op in ORDERED:
+            return len(np.unique(x)) < x.size  # which of equal elements is chosen
+        if op in ("std", "std_mean"):
+            return bool(x.std(axis=None) < 1e-6 * (1 + abs(x).max(initial=0))) if x.size else False
+        if op == "copysign":
+            return not (np.isfinite(x) & (x != 0)).all()  # PyTorch divides by it
+        if op == "polar":
+            return not (np.isfinite(x) & (x > 0)).all()  # the same, and takes it for positive
+        if op in ("det", "linalg_det"):
+            return _is_singular(x)  # PyTorch's is 0
+        if op in ("fmax", "fmin"):
+            # In PyTorch the derivative of forward mode at a tie is another.
+            return len(values) > 1 and bool(np.isin(x, values[1]).any())
+        if op in ("logit", "special_logit"):
+            return not ((x > 0) & (x < 1)).all()
+        if op == "prelu":
+            return not x.all()  # in PyTorch that of forward mode is another
+        if op == "special_log_ndtr":
+            return bool((x < -100).any())  # PyTorch loses its digits
+        if op == "block_diag":
+            return any(v.shape == (0,) for v in values)  # PyTorch takes the wrong part
+        if op not in APART or x.ndim < 2 or not x.size or not np.isfinite(x).all():
+            return False
+        # A norm may be told which dimensions are those of the matrices.
+        pairs = itertools.combinations(range(x.ndim), 2) if "norm" in op else [(x.ndim - 2, x.ndim - 1)]
+        return any(_has_equal_values(np.moveaxis(x, pair, (-2, -1))) for pair in pairs)

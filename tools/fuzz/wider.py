@@ -1,0 +1,99 @@
+"""A program in float64 beside the same program in a smaller dtype."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from fuzz.compare import TOLERANCES
+from fuzz.execute import Observation, Record
+from fuzz.processes import Ended
+from fuzz.program import COMPLEX, FLOATS, Input, Named, Program, mapped
+
+WIDEST = dict.fromkeys(FLOATS, "float64") | dict.fromkeys(COMPLEX, "complex128")
+# An error that is this often PyTorch's is none: the design asks for 1.5 times it, and half a unit in the last place.
+AS_FAR = 2.0
+
+Run = Callable[[Program], "Observation | Ended"]
+
+
+def rounded(values: tuple[Any, ...], dtype: str) -> tuple[Any, ...]:
+    """The numbers that a tensor of that dtype holds."""
+    if dtype == "float64" or dtype not in WIDEST or not values:
+        return values
+    if dtype == "bfloat16":
+        bits = np.array(values, dtype=np.float32).view(np.uint32)
+        nearest = (bits + (0x7FFF + ((bits >> 16) & 1)).astype(np.uint32)) & np.uint32(0xFFFF0000)
+        return tuple(np.where(np.isnan(values), np.nan, nearest.view(np.float32)).tolist())
+    with np.errstate(all="ignore"):
+        return tuple(np.array(values).astype(dtype).tolist())
+
+
+def widened(program: Program) -> Program:
+    """The program with float64 and complex128 in the place of smaller dtypes; its inputs have the same values."""
+
+    def change(value: Any) -> Any:
+        return Named(WIDEST[value.name]) if isinstance(value, Named) and value.name in WIDEST else value
+
+    def wide(one: Input) -> Input:
+        return replace(one, dtype=WIDEST.get(one.dtype, one.dtype), values=rounded(one.values, one.dtype))
+
+    calls = tuple(
+        replace(call, args=mapped(call.args, change), kwargs=mapped(call.kwargs, change))
+        for call in program.calls
+    )
+    return replace(program, inputs=tuple(map(wide, program.inputs)), calls=calls)
+
+
+def loses_digits(program: Program, ours: Run, run: Run) -> bool:
+    """Whether a smaller dtype, and no formula, makes the difference.
+
+    That is so where PyTorch's results in float64 are as near to those here as to its own in the smaller dtype.
+    """
+    wide = widened(program)
+    if wide == program:
+        return False
+    observations = [ours(program), run(program), run(wide)]
+    if not all(isinstance(seen, Observation) and not seen.error for seen in observations):
+        return False
+    rows = [_records(seen) for seen in observations if isinstance(seen, Observation)]
+    if len({len(row) for row in rows}) > 1:
+        return False
+    return all(_is_near(mine, theirs, best) for mine, theirs, best in zip(*rows, strict=True))
+
+
+def _records(seen: Observation) -> list[Any]:
+    return [
+        *(value for step in seen.steps for value in step), *seen.final.values(), *seen.gradients, *seen.tangents
+    ]  # fmt: skip
+
+
+def _is_near(mine: Any, theirs: Any, best: Any) -> bool:
+    if not all(isinstance(value, Record) for value in (mine, theirs, best)):
+        return True  # whether there is a gradient at all is compared elsewhere
+    if not mine.array.shape == theirs.array.shape == best.array.shape:
+        return False
+    if mine.array.dtype.kind not in "fc":
+        return np.array_equal(mine.array, theirs.array) or np.array_equal(mine.array, best.array)
+    a, b, exact = (value.array.astype(np.complex128) for value in (mine, theirs, best))
+    with np.errstate(all="ignore"):
+        exact = np.where(abs(exact) > np.finfo(mine.array.dtype).max, np.inf, exact)
+        same = (a == b) | (np.isnan(a) & np.isnan(b)) | ~(np.isfinite(a) | np.isfinite(exact))
+        errors = [np.where(same, 0, abs(v - exact)) for v in (a, b)]
+        far = errors[1][np.isfinite(errors[1])].max(initial=0)
+        largest = abs(exact[np.isfinite(exact)]).max(initial=1.0)
+        return bool((errors[0] <= AS_FAR * far + TOLERANCES.get(mine.dtype, 0.0) * largest).all())
+
+
+def is_near(a: Any, b: Any) -> bool:
+    """Whether a value is that of another dtype, but for rounding to the smaller of them."""
+    if not isinstance(a, Record) or not isinstance(b, Record):
+        return bool(a == b)
+    if a.array.shape != b.array.shape:
+        return False
+    tolerance = max(TOLERANCES.get(one.dtype, 0.0) for one in (a, b))
+    x, y = (one.array.astype(np.complex128) for one in (a, b))
+    return bool(np.isclose(x, y, rtol=tolerance, atol=tolerance, equal_nan=True).all())

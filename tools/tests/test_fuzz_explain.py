@@ -1,0 +1,224 @@
+"""What PyTorch's neighbouring cases say about a difference."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from fuzz import explain, slopes
+from fuzz.compare import Difference
+from fuzz.execute import Observation, Record
+from fuzz.program import FLOATS, Call, Input, Program, Ref
+from fuzz.wider import rounded
+
+
+def record(values: Any, dtype: str = "float32", requires_grad: bool = False) -> Record:
+    array = np.array(values, dtype)
+    return Record(dtype, array.shape, requires_grad, array)
+
+
+def peer(p: Program) -> Observation:
+    """`check` takes sums of nothing or above a number, `view` its size, `matrix` two dimensions, `add` everything.
+
+    With `out=` there is no result but in float32.
+    """
+    (one, *outs), call = p.inputs, p.calls[-1]
+    fails = (
+        (call.op == "check" and one.values and sum(one.values) < call.args[1])
+        or (call.op == "view" and one.shape[:1] != call.args[1:])
+        or (call.op == "matrix" and len(one.shape) < 2)
+    )
+    if fails or (outs and "out" in call.kwargs and outs[0].dtype != "float32"):
+        return Observation(error="ValueError: no", failed_at=0)
+    final = {x.name: record(x.values, x.dtype) for x in p.inputs}
+    return Observation([[record([1.0], one.dtype)]], final=final)
+
+
+@pytest.mark.parametrize(
+    ("shape", "op", "number", "sentence"),
+    [
+        ((0, 1), "check", 50, explain.NEEDS_ELEMENTS),
+        ((0, 1), "check", 7, ""),
+        ((1, 1), "check", 50, explain.NEEDS_ELEMENTS),
+        ((0, 2), "check", 15, explain.NEEDS_ELEMENTS),
+        ((0, 2), "check", 14, ""),
+        ((2, 1), "check", 9, ""),
+        ((0, 1), "view", 0, ""),
+        ((0, 1), "view", 4, explain.NEEDS_ELEMENTS),
+        ((0, 1), "add", 0, ""),
+    ],
+)
+def test_arguments_that_are_refused_where_there_are_elements(
+    shape: tuple[int, ...], op: str, number: int, sentence: str
+) -> None:
+    one = Input("x0", "float32", shape, (1.0,) * (shape[0] * shape[1]))
+    program = Program((one,), (Call(op, f".{op}", "v0", (Ref("x0"), number)),))
+    found = explain.explained(program, Difference("raises", op, "only here"), peer, peer)
+    assert found.text.removeprefix("only here").removeprefix("; ") == sentence
+
+
+@pytest.mark.parametrize(("op", "sentence"), [("matrix", explain.ONE_EXAMPLE), ("add", "")])
+def test_arguments_that_are_refused_for_one_example(op: str, sentence: str) -> None:
+    one = Input("x0", "float32", (2, 1), (1.0, 1.0), batched=True)
+    program = Program((one,), (Call(op, f".{op}", "v0", (Ref("x0"),)),), "vmap")
+    found = explain.explained(program, Difference("raises", op, "only here"), peer, peer)
+    assert found.text.removeprefix("only here").removeprefix("; ") == sentence
+
+
+def test_results_of_vmap_that_are_those_of_each_example() -> None:
+    """PyTorch's vmap gives something else, but rushlight's the sums that PyTorch gives without it."""
+    one = Input("x0", "float64", (2, 2), (1.0, 2.0, 4.0, 8.0), batched=True)
+    program = Program((one,), (Call("sum", ".sum", "v0", (Ref("x0"),)),), "vmap")
+
+    def run(sums: list[float]) -> explain.Run:
+        def observe(p: Program) -> Observation:
+            (x,) = p.inputs
+            total = sums if p.mode == "vmap" else float(sum(x.values))
+            array = np.array(x.values).reshape(x.shape)
+            return Observation(final={"x0": record(array, x.dtype), "v0": record(total, x.dtype)})
+
+        return observe
+
+    for sums, sentence in (([3.0, 12.0], True), ([3.0, 13.0], False)):
+        found = explain.explained(program, Difference("values", "sum", "v0: no"), run(sums), run([0.0, 0.0]))
+        assert (explain.EACH_EXAMPLE in found.text) == sentence
+
+
+@pytest.mark.parametrize(
+    ("dtype", "out", "sentence"),
+    [
+        ("float32", "float64", explain.ONLY_OUT),
+        ("int64", "float64", explain.ONLY_OUT),
+        ("float64", "int64", ""),
+        ("complex64", "float64", ""),
+        ("bool", "int64", explain.ONLY_OUT),
+        ("int64", "bool", ""),
+    ],
+)
+def test_dtypes_that_are_refused_only_with_out(dtype: str, out: str, sentence: str) -> None:
+    inputs = (Input("x0", dtype, (1,), (1,)), Input("x1", out, (1,), (1,)))
+    program = Program(inputs, (Call("add.out", "torch.add", "v0", (Ref("x0"),), {"out": Ref("x1")}),))
+    found = explain.explained(program, Difference("accepts", "add.out", "only in PyTorch"), peer, peer)
+    assert found.text.removeprefix("only in PyTorch").removeprefix("; ") == sentence
+
+
+# --- what is told by other dtypes, other inputs and differences of values ---
+
+
+def one_call(*inputs: Input, mode: str = "plain", op: str = "f") -> Program:
+    return Program(inputs, (Call(op, "torch." + op, "v0", tuple(Ref(one.name) for one in inputs)),), mode)
+
+
+def library(f: Any, slope: Any = None, keeps: tuple[str, ...] = (), grows: bool = True) -> explain.Run:
+    """A library that computes `f` of the inputs' arrays, in dtypes other than those of `keeps`, and `slope` of one input."""
+
+    def observe(p: Program) -> Observation:
+        if keeps and {one.dtype for one in p.inputs} != set(keeps):
+            return Observation(error="RuntimeError: expected other dtypes", failed_at=0)
+        arrays = [np.array(one.values, dtype=one.dtype).reshape(one.shape) for one in p.inputs]
+        final = {one.name: record(a, a.dtype.name) for one, a in zip(p.inputs, arrays, strict=True)}
+        made = np.asarray(f(*arrays))
+        final["v0"] = replace(record(made, made.dtype.name), requires_grad=grows and p.mode != "plain")
+        seen = Observation([[final["v0"]]], final=final)
+        if slope is not None and p.mode in ("backward", "jvp"):
+            (x,) = arrays
+            start = slopes.weights(x.shape)
+            found = record(slope(x) * start, x.dtype.name)
+            if p.mode == "backward":
+                seen.gradients = [found]
+            else:
+                seen.tangents = [record(start, x.dtype.name), found]
+        return seen
+
+    return observe
+
+
+def sentence(program: Program, kind: str, ours: explain.Run, theirs: explain.Run, text: str = "so") -> str:
+    found = explain.explained(program, Difference(kind, "f", text), ours, theirs)
+    return found.text.removeprefix(text).removeprefix("; ")
+
+
+def test_digits_that_a_smaller_dtype_loses() -> None:
+    program = one_call(Input("x0", "float32", (2,), (1e-4, 2.0)))
+
+    def poor(x: Any) -> Any:
+        return (x + x.dtype.type(1e8)) - x.dtype.type(1e8)
+
+    same, wrong = library(lambda x: x), library(lambda x: x * x.dtype.type(1.5))
+    assert sentence(program, "values", same, library(poor)) == explain.DIGITS
+    assert sentence(program, "values", wrong, same) == ""
+    assert sentence(program, "values", same, wrong) == ""
+    double = one_call(Input("x0", "float64", (2,), (1e-4, 2.0)))
+    assert sentence(double, "values", same, library(poor)) == ""
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_numbers_are_rounded_to_a_dtype(dtype: str) -> None:
+    torch = pytest.importorskip("torch")
+    values = (0.1, -2.7, 1e-3, 65519.0, 3.0, float("inf"), float("nan"))
+    expected = torch.tensor(values, dtype=getattr(torch, dtype)).to(torch.float64).tolist()
+    assert np.array_equal(rounded(values, dtype), expected, equal_nan=True)
+
+
+def test_integers_that_wrap_around() -> None:
+    program = one_call(Input("x0", "uint8", (2,), (255, 3)))
+    right = library(lambda x: x / (1.0 + x.astype(float)))
+    wraps = library(lambda x: x.astype(float) / (x + x.dtype.type(1)).clip(1))
+    assert sentence(program, "values", right, wraps) == explain.WIDE_INTEGERS
+    assert sentence(program, "values", wraps, right) == ""
+
+
+def test_two_dtypes_that_are_refused() -> None:
+    program = one_call(Input("x0", "float32", (1,), (1.5,)), Input("x1", "float64", (1,), (0.25,)))
+    strict = library(lambda x, y: x + y, keeps=("float64",))
+    assert sentence(program, "accepts", library(lambda x, y: x + y), strict) == explain.ONE_DTYPE
+    assert sentence(program, "accepts", library(lambda x, y: x - y), strict) == ""
+
+
+@pytest.mark.parametrize("mode", ["backward", "jvp"])
+def test_derivatives_are_those_of_the_values(mode: str) -> None:
+    kind = "gradient" if mode == "backward" else "tangent"
+    program = one_call(Input("x0", "float64", (2,), (0.5, -2.0), requires_grad=True), mode=mode)
+    right = library(lambda x: x**3, lambda x: 3 * x**2)
+    wrong = library(lambda x: x**3, lambda x: 2 * x**2)
+    assert sentence(program, kind, right, wrong) == explain.ITS_VALUES
+    assert sentence(program, kind, wrong, right) == ""
+    detached = replace(program, calls=(replace(program.calls[0], op="detach"),))
+    assert sentence(detached, kind, right, wrong) == ""
+
+
+def test_any_slope_at_a_kink_is_right_but_none_beyond() -> None:
+    program = one_call(Input("x0", "float64", (1,), (0.0,), requires_grad=True), mode="backward")
+    half, one, two = (library(abs, lambda x, s=s: s + 0 * x) for s in (0.5, 1.0, 2.0))
+    assert sentence(program, "gradient", half, one) == ""
+    assert sentence(program, "gradient", half, two) == explain.ITS_VALUES
+    assert sentence(program, "gradient", two, half) == ""
+
+
+def test_tangents_that_go_with_gradients() -> None:
+    """At a kink, where differences tell nothing, PyTorch's two modes differ."""
+    program = one_call(Input("x0", "float64", (1,), (0.0,), requires_grad=True), mode="jvp")
+    half, one = (library(abs, lambda x, s=s: s + 0 * x) for s in (0.5, 1.0))
+
+    def theirs(p: Program) -> Any:
+        return half(p) if p.mode == "backward" else one(p)
+
+    assert sentence(program, "tangent", half, theirs) == explain.IN_REVERSE
+    assert sentence(program, "tangent", one, theirs) == ""
+
+
+@pytest.mark.parametrize(
+    ("f", "text", "expected"),
+    [
+        (lambda x: x * 0 + 1, "False, not True", explain.INDEPENDENT),
+        (np.floor, "False, not True", ""),
+        (np.floor, "True, not False", explain.DEPENDENT),
+        (lambda x: x * 0 + 1, "True, not False", ""),
+        (lambda x: x[:0], "True, not False", explain.NO_ELEMENTS),
+    ],
+)
+def test_results_that_do_not_depend_on_inputs(f: Any, text: str, expected: str) -> None:
+    program = one_call(Input("x0", "float64", (2,), (0.5, 0.25), requires_grad=True), mode="backward")
+    assert sentence(program, "requires_grad", library(f), library(f), text) == expected
