@@ -146,38 +146,55 @@ RL_INLINE Vec<int64_t> in_range(Vec<double> v) {
     return fits;
 }
 
-// A vector at a time: the results within it do not wait for those before it. Where that would show, one after the other.
+// The results of `count` vectors from `carried` on, which becomes the last of them. The results within a vector do not wait
+// for those before it. False, with nothing written, where that order would show.
+template <class Op, int count, class T>
+RL_INLINE bool scan_vectors(T* y, const T* x, State<T>& carried) {
+    using S = State<T>;
+    constexpr int kL = kLanes<S>;
+    const S start = S(Op::kStart);
+    Vec<S> results[count];
+    Vec<int64_t> fits = broadcast(int64_t(-1));
+    S last = carried;
+    for (int k = 0; k < count; ++k) {
+        Vec<S> v = widened_at(x + k * kL);
+        v = Op::join(v, moved_up<1>(v, start));
+        v = Op::join(v, moved_up<2>(v, start));
+        if constexpr (kL > 4) v = Op::join(v, moved_up<4>(v, start));
+        results[k] = Op::join(v, broadcast(last));
+        last = Op::join(last, v[kL - 1]);
+        // A few floats do not leave the range of double.
+        if constexpr (std::is_same_v<T, double>) fits &= in_range<Op>(v) & in_range<Op>(results[k]);
+    }
+    if constexpr (std::is_same_v<T, double>) {
+        if (!all(fits)) [[unlikely]]
+            return false;
+    }
+    for (int k = 0; k < count; ++k) narrow_to(y + k * kL, results[k]);
+    carried = last;
+    return true;
+}
+
 template <class Op, class T>
 void scan_line(T* y, const T* x, int64_t n) {
-    using S = State<T>;
-    S carried = S(Op::kStart);
+    State<T> carried = State<T>(Op::kStart);
     int64_t i = 0;
+    const auto one_by_one = [&](int64_t end) {
+        for (; i < end; ++i) {
+            carried = Op::join(carried, widened(x[i]));
+            y[i] = narrowed<T>(carried);
+        }
+    };
     if constexpr (!kIsComplex<T>) {
-        constexpr int kL = kLanes<S>;
-        const S start = carried;
-        for (; i + kL <= n; i += kL) {
-            Vec<S> v = widened_at(x + i);
-            v = Op::join(v, moved_up<1>(v, start));
-            v = Op::join(v, moved_up<2>(v, start));
-            if constexpr (kL > 4) v = Op::join(v, moved_up<4>(v, start));
-            const Vec<S> joined = Op::join(v, broadcast(carried));
-            if constexpr (std::is_same_v<T, double>) {  // a few floats do not leave the range of double
-                if (!all(in_range<Op>(v) & in_range<Op>(joined))) [[unlikely]] {
-                    for (int l = 0; l < kL; ++l) {
-                        carried = Op::join(carried, widened(x[i + l]));
-                        y[i + l] = narrowed<T>(carried);
-                    }
-                    continue;
-                }
-            }
-            narrow_to(y + i, joined);
-            carried = Op::join(carried, v[kL - 1]);
+        constexpr int kVectors = std::is_same_v<T, double> ? 4 : 1;  // looked at together
+        constexpr int64_t kStep = kVectors * kLanes<State<T>>;
+        while (i + kStep <= n) {
+            if (scan_vectors<Op, kVectors>(y + i, x + i, carried)) [[likely]]
+                i += kStep;
+            else one_by_one(i + kStep);
         }
     }
-    for (; i < n; ++i) {
-        carried = Op::join(carried, widened(x[i]));
-        y[i] = narrowed<T>(carried);
-    }
+    one_by_one(n);
 }
 
 template <class Op, class T>
