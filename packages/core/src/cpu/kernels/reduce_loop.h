@@ -7,8 +7,10 @@
 //     Acc join(Acc, Acc)               of two runs of elements, the earlier first
 //     Wide finish(Acc, int64_t n)      of a partial result of n elements; index(Acc) is a second result
 //     kIdentity                        whether no elements have a result
-// and may have Acc run(read, n, index), which takes a run of elements at once: read(i) is element i, whose number is
-// index + i.
+// and may have
+//     Acc run(read, n, index)          of a run of elements at once: read(i) is element i, whose number is index + i
+//     Steps                            the reducer whose start, step, join and run these are: a base that reducers share,
+//                                      for which they are compiled once
 #pragma once
 
 #include "cpu/kernels/pointwise_loop.h"
@@ -20,14 +22,6 @@ namespace {
 
 template <class T, class Stored>
 struct Reader {
-    const char* data;
-    int64_t stride;
-    T operator()(int64_t i) const {
-        return static_cast<T>(*reinterpret_cast<const Stored*>(data + i * stride));
-    }
-};
-template <class T, class Stored>
-struct DenseReader {
     const Stored* data;
     T operator()(int64_t i) const { return static_cast<T>(data[i]); }
 };
@@ -50,10 +44,8 @@ struct ReduceLoop {
         if (step == size && stride != size && count > 1) return columns(r, acc, in, count, n, stride, index);
         for (int64_t i = 0; i < count; ++i) {
             const char* row = in + i * step;
-            if (stride == size)
-                acc[i] =
-                    run(r, acc[i], DenseReader<T, Stored>{reinterpret_cast<const Stored*>(row)}, n, index);
-            else acc[i] = run(r, acc[i], Reader<T, Stored>{row, stride}, n, index);
+            acc[i] = stride == size ? along(r, acc[i], reinterpret_cast<const Stored*>(row), n, index)
+                                    : along_strided(r, acc[i], row, n, stride, index);
         }
     }
 
@@ -76,6 +68,31 @@ struct ReduceLoop {
 
   private:
     static constexpr int64_t kShortRow = 64;
+    // Elements that do not lie side by side are copied, so many at a time; those that do are taken in the same parts, so
+    // that the result does not depend on the layout.
+    static constexpr int64_t kPart = 2048;
+
+    [[gnu::noinline]] static Acc part(const R& r, Acc acc, const Stored* elements, int64_t n, int64_t index) {
+        return run(r, acc, Reader<T, Stored>{elements}, n, index);
+    }
+
+    static Acc along(const R& r, Acc acc, const Stored* elements, int64_t n, int64_t index) {
+        for (int64_t i = 0; i < n; i += kPart)
+            acc = part(r, acc, elements + i, n - i < kPart ? n - i : kPart, index + i);
+        return acc;
+    }
+
+    static Acc along_strided(const R& r, Acc acc, const char* elements, int64_t n, int64_t stride,
+                             int64_t index) {
+        Stored copy[kPart];
+        for (int64_t i = 0; i < n; i += kPart) {
+            const int64_t count = n - i < kPart ? n - i : kPart;
+            for (int64_t k = 0; k < count; ++k)
+                copy[k] = *reinterpret_cast<const Stored*>(elements + (i + k) * stride);
+            acc = part(r, acc, copy, count, index + i);
+        }
+        return acc;
+    }
 
     template <class Read>
     static Acc run(const R& r, Acc acc, Read read, int64_t n, int64_t index) {
@@ -127,14 +144,24 @@ struct ReduceLoop {
     }
 };
 
+template <class R>
+struct StepsOf {
+    using type = R;
+};
+template <class R>
+    requires requires { typename R::Steps; }
+struct StepsOf<R> {
+    using type = typename R::Steps;
+};
+
 template <class R, class T, class Stored>
 constexpr ReduceLoops reduce_loops() {
-    using L = ReduceLoop<R, T, Stored>;
+    using Steps = ReduceLoop<typename StepsOf<R>::type, T, Stored>;
     static_assert(sizeof(typename R::Acc) <= 32);
-    return {L::start,
-            L::accumulate,
-            L::join,
-            L::finish,
+    return {Steps::start,
+            Steps::accumulate,
+            Steps::join,
+            ReduceLoop<R, T, Stored>::finish,
             DTypeOf<typename R::Wide>::value,
             sizeof(typename R::Acc),
             R::kIdentity,

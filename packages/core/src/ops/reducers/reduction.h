@@ -24,6 +24,7 @@ using WiderResult = std::conditional_t<std::is_same_v<Wider<T>, uint64_t>, int64
 
 template <class T>
 struct Sum {
+    using Steps = Sum;
     using Acc = Wider<T>;
     using Wide = WiderResult<T>;
     static constexpr bool kIdentity = true;
@@ -82,6 +83,7 @@ inline constexpr T kLast =
 
 template <class T, bool largest>
 struct Extreme {
+    using Steps = Extreme;
     using Acc = T;
     using Wide = T;
     static constexpr bool kIdentity = false;
@@ -109,6 +111,7 @@ struct Found {
 /// The extreme value and the number of its first element.
 template <class T, bool largest>
 struct IndexedExtreme {
+    using Steps = IndexedExtreme;
     using Acc = Found<T>;
     using Wide = T;
     static constexpr bool kIdentity = false;
@@ -211,6 +214,7 @@ struct Moments {
 };
 template <class T>
 struct Var {
+    using Steps = Var;
     using Acc = Moments;
     using Wide = double;
     static constexpr bool kIdentity = true;
@@ -248,6 +252,7 @@ struct Var {
 /// Of complex numbers: squared distances in the plane.
 template <class T>
 struct Var<Complex<T>> {
+    using Steps = Var;
     struct Acc {
         double count;
         Complex<double> mean;
