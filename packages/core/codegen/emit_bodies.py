@@ -17,7 +17,6 @@ BODIES = {
     "composite": ("composites", "", "rushlight/dispatch.h"),
     "create": ("rules", "NewTensor", "ops/create.h"),
     "storage": ("storage", "", "rushlight/dispatch.h"),
-    "direct": ("direct", "", "rushlight/dispatch.h"),
 }
 
 

@@ -403,5 +403,4 @@ _EMITTERS = {
     "composite": _by_hand,
     "create": _create,
     "storage": _by_hand,
-    "direct": _by_hand,
 }

@@ -170,7 +170,7 @@ def _op(path: Path, entry: dict[str, object]) -> Op:
             raise fail(f"expects names {argument!r}, which is no argument")
     values["expects"] = tuple((argument, str(text)) for argument, text in expects.items())
     op = Op(name=name, schema=schema, family=path.stem, source=path, line=line, **values)
-    if op.expects and op.kind not in ("custom", "dynamic", "composite", "storage", "direct"):
+    if op.expects and op.kind not in ("custom", "dynamic", "composite", "storage"):
         raise fail(f"kind {op.kind} has no key 'expects'")
     try:
         checks_of(op)

@@ -18,7 +18,6 @@ KINDS = {
     "composite": "body in src/ops/composites/, made of operators",
     "create": "rule in src/ops/rules/: shape, dtype, device and the shared kernel that writes the elements",
     "storage": "body in src/ops/storage/: geometry, memory and copies, by services that every device has",
-    "direct": "body in src/ops/direct/: makes its own tensors; for creation, copies and results of unknown size",
 }
 
 # Kind: folder below src/ops of what is written by hand, and the suffix of its files.
@@ -31,7 +30,6 @@ FOLDERS = {
     "create": ("rules", ".cpp"),
     "composite": ("composites", ".cpp"),
     "storage": ("storage", ".cpp"),
-    "direct": ("direct", ".cpp"),
 }
 
 

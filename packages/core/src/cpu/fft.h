@@ -1,24 +1,17 @@
-// Discrete Fourier transforms of lines of elements, any length. `forward` has exp(-2 pi i jk / n), else exp(+2 pi i jk / n).
+// Discrete Fourier transforms along dimensions of any length, of float32 and float64 and their complex kin. `forward` has
+// exp(-2 pi i jk / n), else exp(+2 pi i jk / n); results are multiplied by `scale`.
 #pragma once
 
-#include <vector>
-
-#include "rushlight/dtype.h"
+#include "rushlight/kernel.h"
 
 namespace rushlight::cpu {
 
-/// Where lines begin and how far their elements lie apart, in elements.
-struct FftLines {
-    int64_t n;  // length of the transform
-    std::vector<int64_t> from, to;
-    int64_t from_stride, to_stride;
-};
-
-/// `real` is the dtype of the parts, float32 or float64. n complex numbers to n; `in` may be `out`.
-void fft_c2c(DType real, const FftLines& lines, const void* in, void* out, double scale, bool forward);
+/// Complex numbers to complex ones, along one dimension after the other.
+void fft_c2c(KernelContext& ctx, const View& out, const View& input, Ints dims, double scale, bool forward);
 /// n real numbers to the first n / 2 + 1 complex ones; the others are their conjugates.
-void fft_r2c(DType real, const FftLines& lines, const void* in, void* out, double scale, bool forward);
+void fft_r2c(KernelContext& ctx, const View& out, const View& input, int64_t dim, double scale, bool forward);
 /// n / 2 + 1 complex numbers, of n that are conjugate in pairs, to n real ones.
-void fft_c2r(DType real, const FftLines& lines, const void* in, void* out, double scale, bool forward);
+void fft_c2r(KernelContext& ctx, const View& out, const View& input, int64_t dim, int64_t n, double scale,
+             bool forward);
 
 }  // namespace rushlight::cpu

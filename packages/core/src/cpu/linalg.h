@@ -18,6 +18,9 @@ void linalg_ldl(KernelContext& ctx, const View& ld, const View& pivots, const Vi
 void linalg_ldl_solve(KernelContext& ctx, const View& out, const View& ld, const View& pivots, const View& b,
                       bool hermitian);
 
+/// Where each of `rows` rows comes from when rows are exchanged in turn, as `pivots` say. RuntimeError where one is out of range.
+void pivots_to_order(KernelContext& ctx, const View& order, const View& pivots, int64_t rows);
+
 // --- orthogonal factors: cpu/linalg/orthogonal.cpp ---
 
 /// A = Q R. q is undefined where it is not wanted; it has A's columns, or as many as rows.

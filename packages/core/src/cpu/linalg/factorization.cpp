@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstdlib>
+#include <numeric>
 
 #include "cpu/contiguous.h"
 #include "cpu/linalg.h"
@@ -141,6 +142,22 @@ void linalg_ldl_solve(KernelContext& ctx, const View& out, const View& ld, const
                          }
                      });
     });
+}
+
+void pivots_to_order(KernelContext& ctx, const View& order, const View& pivots, int64_t rows) {
+    if (order.numel == 0) return;
+    const auto* exchanged = contiguous_in(ctx, pivots).as<int32_t>();
+    const int64_t k = pivots.size(-1);
+    for (int64_t b = 0; b < order.numel / rows; ++b, exchanged += k) {
+        auto* places = order.as<int64_t>() + b * rows;
+        std::iota(places, places + rows, int64_t{0});
+        for (int64_t i = 0; i < k; ++i) {
+            RL_CHECK(exchanged[i] >= 1 && exchanged[i] <= rows, throw_runtime,
+                     "lu_unpack(LU_pivots): must be between 1 and the %lld rows, found %d", (long long)rows,
+                     exchanged[i]);
+            std::swap(places[i], places[exchanged[i] - 1]);
+        }
+    }
 }
 
 }  // namespace rushlight::cpu

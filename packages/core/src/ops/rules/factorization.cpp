@@ -18,6 +18,15 @@ Outputs linalg_lu(const Tensor& A) {
     return out;
 }
 
+Outputs _pivots_to_order(const Tensor& pivots, int64_t rows) {
+    int64_t sizes[kMaxDims];
+    std::copy(pivots.sizes().begin(), pivots.sizes().end(), sizes);
+    sizes[pivots.dim() - 1] = rows;
+    Outputs out;
+    out.add(IntList(sizes, static_cast<size_t>(pivots.dim())), DType::Int64, pivots.device());
+    return out;
+}
+
 Outputs linalg_ldl(const Tensor& A, bool) {
     Outputs out;
     out.like(A);

@@ -1,0 +1,118 @@
+#include "cpu/padding_kernels.h"
+
+#include <type_traits>
+
+#include "cpu/kernels/simd.h"
+#include "rushlight/complex.h"
+#include "rushlight/half.h"
+
+namespace rushlight::cpu::RUSHLIGHT_CPU {
+namespace {
+
+// body(large, small): where each padded row begins in its plane, and the row that it is made of; in blocks of `inner`.
+template <class Body>
+RL_INLINE void each_row(const PaddedPlanes& p, Body body) {
+    const PaddedDim& last = p.dims[p.ndim - 1];
+    int64_t at[kMaxDims] = {};
+    const int64_t rows = p.large / (last.padded * p.inner);
+    for (int64_t row = 0; row < rows; ++row) {
+        int64_t from = 0;
+        for (int d = 0; d < p.ndim - 1; ++d) from = from * p.dims[d].size + p.dims[d].from[at[d]];
+        body(row * last.padded, from * last.size);
+        for (int d = p.ndim - 1; d-- > 0 && ++at[d] == p.dims[d].padded;) at[d] = 0;
+    }
+}
+
+// The places of a row before and behind the one that it is made of.
+template <class Body>
+RL_INLINE void each_place_around(const PaddedDim& last, Body body) {
+    for (int64_t i = 0; i < last.before; ++i) body(i);
+    for (int64_t i = last.before + last.size; i < last.padded; ++i) body(i);
+}
+
+template <class T>
+void extend(const PaddedPlanes& p, void* to, const void* in, int64_t begin, int64_t end) {
+    const PaddedDim& last = p.dims[p.ndim - 1];
+    const int64_t inner = p.inner;
+    for (int64_t plane = begin; plane < end; ++plane) {
+        const T* small = static_cast<const T*>(in) + plane * p.small;
+        T* large = static_cast<T*>(to) + plane * p.large;
+        each_row(p, [&](int64_t at, int64_t from) {
+            const T* row = small + from * inner;
+            T* line = large + at * inner;
+            __builtin_memcpy(line + last.before * inner, row,
+                             static_cast<size_t>(last.size * inner) * sizeof(T));
+            each_place_around(last, [&](int64_t i) {
+                for (int64_t k = 0; k < inner; ++k) line[i * inner + k] = row[last.from[i] * inner + k];
+            });
+        });
+    }
+}
+
+void extend_bytes(const PaddedPlanes& p, void* to, const void* in, size_t itemsize, int64_t begin,
+                  int64_t end) {
+    struct Wide {
+        uint64_t parts[2];
+    };
+    switch (itemsize) {
+        case 1: return extend<uint8_t>(p, to, in, begin, end);
+        case 2: return extend<uint16_t>(p, to, in, begin, end);
+        case 4: return extend<uint32_t>(p, to, in, begin, end);
+        case 8: return extend<uint64_t>(p, to, in, begin, end);
+        default: return extend<Wide>(p, to, in, begin, end);
+    }
+}
+
+// Half types are added in float.
+template <class T>
+using Computed = std::conditional_t<std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>, float, T>;
+template <class T>
+RL_INLINE T sum_of(T a, T b) {
+    return static_cast<T>(static_cast<Computed<T>>(a) + static_cast<Computed<T>>(b));
+}
+
+template <class T>
+void fold(const PaddedPlanes& p, void* to, const void* in, int64_t begin, int64_t end) {
+    const PaddedDim& last = p.dims[p.ndim - 1];
+    const int64_t inner = p.inner;
+    for (int64_t plane = begin; plane < end; ++plane) {
+        const T* large = static_cast<const T*>(in) + plane * p.large;
+        T* small = static_cast<T*>(to) + plane * p.small;
+        __builtin_memset(static_cast<void*>(small), 0, static_cast<size_t>(p.small) * sizeof(T));
+        each_row(p, [&](int64_t from, int64_t at) {
+            T* row = small + at * inner;
+            const T *line = large + from * inner, *middle = line + last.before * inner;
+            for (int64_t i = 0; i < last.size * inner; ++i) row[i] = sum_of(row[i], middle[i]);
+            each_place_around(last, [&](int64_t i) {
+                T* place = row + last.from[i] * inner;
+                for (int64_t k = 0; k < inner; ++k) place[k] = sum_of(place[k], line[i * inner + k]);
+            });
+        });
+    }
+}
+
+constexpr PaddingKernels make() {
+    PaddingKernels k{extend_bytes, {}};
+    const auto of = [&](DType t) -> PaddingKernels::Fold& { return k.fold[static_cast<int>(t)]; };
+    of(DType::UInt8) = fold<uint8_t>;
+    of(DType::Int8) = fold<int8_t>;
+    of(DType::Int16) = fold<int16_t>;
+    of(DType::Int32) = fold<int32_t>;
+    of(DType::Int64) = fold<int64_t>;
+    of(DType::UInt16) = fold<uint16_t>;
+    of(DType::UInt32) = fold<uint32_t>;
+    of(DType::UInt64) = fold<uint64_t>;
+    of(DType::Float16) = fold<Half>;
+    of(DType::BFloat16) = fold<BFloat16>;
+    of(DType::Float32) = fold<float>;
+    of(DType::Float64) = fold<double>;
+    of(DType::Complex64) = fold<Complex<float>>;
+    of(DType::Complex128) = fold<Complex<double>>;
+    return k;
+}
+
+}  // namespace
+
+const PaddingKernels padding_kernels_table = make();
+
+}  // namespace rushlight::cpu::RUSHLIGHT_CPU

@@ -1,0 +1,22 @@
+// The loops behind metric.h: one dense row of `n` elements against `count` others.
+#pragma once
+
+#include "cpu/capability.h"
+#include "rushlight/kernel.h"
+
+namespace rushlight::cpu {
+
+/// A loop for each dtype that has one, else null.
+struct MetricKernels {
+    using Distances = void (*)(void* out, const void* row, const void* others, int64_t count, int64_t n,
+                               double p);
+    // The gradient by `row`. `factors` has room for `count` elements.
+    using Gradient = void (*)(void* out, const void* grad, const void* row, const void* others,
+                              const void* distances, int64_t count, int64_t n, double p, void* factors);
+    Distances distances[kNumDTypes];
+    Gradient gradient[kNumDTypes];
+};
+
+RUSHLIGHT_KERNEL_TABLE(MetricKernels, metric_kernels)
+
+}  // namespace rushlight::cpu

@@ -1,0 +1,70 @@
+#include "cpu/padding.h"
+
+#include <algorithm>
+
+#include "cpu/contiguous.h"
+#include "cpu/padding_kernels.h"
+#include "rushlight/parallel.h"
+
+namespace rushlight::cpu {
+namespace {
+
+constexpr int64_t kWork = 1 << 15;  // elements that a thread takes at least
+
+// Where each place of a padded dimension is read from.
+const int64_t* sources(KernelContext& ctx, int64_t size, int64_t before, int64_t padded,
+                       std::string_view mode) {
+    auto* from = scratch<int64_t>(ctx, padded);
+    for (int64_t i = 0; i < padded; ++i) {
+        int64_t at = i - before;
+        if (mode == "reflect") at = at < 0 ? -at : at >= size ? 2 * (size - 1) - at : at;
+        else if (mode == "circular") at = at < 0 ? at + size : at >= size ? at - size : at;
+        else at = std::clamp<int64_t>(at, 0, size - 1);
+        from[i] = at;
+    }
+    return from;
+}
+
+PaddedPlanes planes_of(KernelContext& ctx, const View& small, const View& large, Ints amounts,
+                       std::string_view mode) {
+    PaddedPlanes p;
+    int first = 0, last = small.ndim;
+    while (first < last && small.sizes[first] == large.sizes[first]) p.planes *= small.sizes[first++];
+    while (last > first && small.sizes[last - 1] == large.sizes[last - 1]) p.inner *= small.sizes[--last];
+    for (int d = first; d < last; ++d) {
+        const int64_t from_last = small.ndim - 1 - d, size = small.sizes[d], padded = large.sizes[d];
+        const int64_t before = 2 * from_last < amounts.size ? amounts[2 * from_last] : 0;
+        p.dims[p.ndim++] = {size, padded, before, sources(ctx, size, before, padded, mode)};
+    }
+    if (p.ndim == 0) p.dims[p.ndim++] = {1, 1, 0, sources(ctx, 1, 0, 1, mode)};
+    for (int d = 0; d < p.ndim; ++d) {
+        p.small *= p.dims[d].size;
+        p.large *= p.dims[d].padded;
+    }
+    p.small *= p.inner;
+    p.large *= p.inner;
+    return p;
+}
+
+}  // namespace
+
+void pad(KernelContext& ctx, const View& out, const View& input, Ints amounts, std::string_view mode) {
+    if (out.numel == 0) return;
+    const View dense = contiguous_in(ctx, input);
+    const PaddedPlanes p = planes_of(ctx, input, out, amounts, mode);
+    parallel_for(0, p.planes, kWork / p.large + 1, [&](int64_t begin, int64_t end) {
+        padding_kernels().extend(p, out.data, dense.data, itemsize(out.dtype), begin, end);
+    });
+}
+
+void pad_backward(KernelContext& ctx, const View& out, const View& grad, Ints amounts,
+                  std::string_view mode) {
+    if (out.numel == 0) return;
+    const View dense = contiguous_in(ctx, grad);
+    const PaddedPlanes p = planes_of(ctx, out, grad, amounts, mode);
+    const auto fold = padding_kernels().fold[static_cast<int>(out.dtype)];
+    parallel_for(0, p.planes, kWork / p.large + 1,
+                 [&](int64_t begin, int64_t end) { fold(p, out.data, dense.data, begin, end); });
+}
+
+}  // namespace rushlight::cpu
