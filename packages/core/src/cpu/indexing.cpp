@@ -5,8 +5,8 @@
 #include <new>
 
 #include "cpu/contiguous.h"
+#include "cpu/index_select_kernels.h"
 #include "cpu/places.h"
-#include "cpu/slices_kernels.h"
 #include "rushlight/error.h"
 #include "rushlight/parallel.h"
 
@@ -76,7 +76,7 @@ class Indexed {
         return good;
     }
     // Slices by the offsets of all indices.
-    const NumberedSlices& slices(KernelContext& ctx, const char* op) {
+    const IndexedSlices& slices(KernelContext& ctx, const char* op) {
         int64_t* all = scratch<int64_t>(ctx, slices_.n);
         std::atomic<bool> good = true;
         parallel_for(0, slices_.n, kWork, [&](int64_t begin, int64_t end) {
@@ -86,7 +86,7 @@ class Indexed {
         slices_.index = all;
         return slices_;
     }
-    const NumberedSlices& slices() const { return slices_; }
+    const IndexedSlices& slices() const { return slices_; }
     [[noreturn, gnu::cold]] void fail(const char* op) const {
         for (int k = 0; k < num_; ++k)
             for (int64_t i = 0; i < slices_.n; ++i) {
@@ -120,10 +120,10 @@ class Indexed {
     int num_ = 0, joint_ndim_ = 0, ndim_ = 0;
     Dimension* dims_;
     int64_t joint_[kMaxDims], shape_[kMaxDims];
-    NumberedSlices slices_;
+    IndexedSlices slices_;
 };
 
-void add_at(KernelContext& ctx, const Indexed& indexed, const NumberedSlices& slices, const View& to,
+void add_at(KernelContext& ctx, const Indexed& indexed, const IndexedSlices& slices, const View& to,
             const View& values) {
     const View full = contiguous_in(ctx, broadcast_to(ctx, values, indexed.like()), to.dtype);
     add_slices(slices, to.data, full.data, to.dtype);
@@ -135,7 +135,7 @@ void index(KernelContext& ctx, const View& out, const View& input, Views indices
     Indexed indexed(ctx, input, indices);
     const size_t size = itemsize(input.dtype);
     if (!indexed.of_elements()) {
-        const NumberedSlices& slices = indexed.slices(ctx, "index");
+        const IndexedSlices& slices = indexed.slices(ctx, "index");
         if (out.numel > 0) read_slices(slices, out.data, input.data, size);
         return;
     }
@@ -162,7 +162,7 @@ void index(KernelContext& ctx, const View& out, const View& input, Views indices
 void index_backward(KernelContext& ctx, const View& out, const View& grad, Views indices, Ints) {
     clear(out);
     Indexed indexed(ctx, out, indices);
-    const NumberedSlices& slices = indexed.slices(ctx, "index");
+    const IndexedSlices& slices = indexed.slices(ctx, "index");
     if (grad.numel > 0) add_at(ctx, indexed, slices, out, grad);
 }
 
@@ -174,7 +174,7 @@ void index_put_check(KernelContext& ctx, const View& input, Views indices, const
 }
 void index_put(KernelContext& ctx, const View& input, Views, const View& values, bool accumulate) {
     const auto& indexed = *static_cast<const Indexed*>(ctx.kept);
-    const NumberedSlices& slices = indexed.slices();
+    const IndexedSlices& slices = indexed.slices();
     if (slices.n == 0 || input.numel == 0) return;
     const View own = apart_from(ctx, values, input);
     if (accumulate) return add_at(ctx, indexed, slices, input, own);

@@ -6,6 +6,7 @@
 #include "cpu/contiguous.h"
 #include "cpu/line_shape.h"
 #include "cpu/order_kernels.h"
+#include "cpu/ordered_lines.h"
 #include "cpu/places.h"
 #include "cpu/pointwise_driver.h"
 #include "rushlight/error.h"
@@ -16,7 +17,7 @@ namespace {
 
 void order(KernelContext& ctx, const char* op, const View& values, const View& indices, const View& input,
            int64_t dim, bool descending) {
-    const auto first = order_kernels().first[static_cast<int>(input.dtype)];
+    const auto first = order_kernels().loop[static_cast<int>(input.dtype)];
     RL_CHECK(first, throw_not_implemented, "%s: not defined for dtype %s", op, name(input.dtype));
     if (values.numel == 0) return;
     const View rows = contiguous_in(ctx, with_last(ctx, input, dim)), to_values = with_last(ctx, values, dim),
@@ -26,16 +27,12 @@ void order(KernelContext& ctx, const char* op, const View& values, const View& i
     const View value = last ? to_values : scratch_like(ctx, to_values, values.dtype),
                index = last ? to_indices : scratch_like(ctx, to_indices, DType::Int64);
     const int64_t n = input.ndim ? rows.sizes[rows.ndim - 1] : 1, lines = rows.numel / n,
-                  k = values.numel / lines, grain = std::max<int64_t>(1, 4096 / n);
-    const int64_t chunks = std::clamp<int64_t>(lines / grain, 1, num_threads()),
-                  bytes = (order_kernels().memory(n, input.dtype) + 63) / 64 * 64,
-                  size = static_cast<int64_t>(itemsize(input.dtype));
-    char* memory = scratch<char>(ctx, chunks * bytes);
-    parallel_chunks(chunks, [&](int64_t c) {
-        const int64_t begin = lines * c / chunks, end = lines * (c + 1) / chunks;
-        first(value.as<char>() + begin * k * size, index.as<int64_t>() + begin * k,
-              rows.as<char>() + begin * n * size, end - begin, n, k, descending, memory + c * bytes);
-    });
+                  k = values.numel / lines, size = static_cast<int64_t>(itemsize(input.dtype));
+    each_part_of_lines(ctx, order_kernels(), input.dtype, lines, n,
+                       [&](int64_t begin, int64_t end, void* memory) {
+                           first(value.as<char>() + begin * k * size, index.as<int64_t>() + begin * k,
+                                 rows.as<char>() + begin * n * size, end - begin, n, k, descending, memory);
+                       });
     if (last) return;
     copy_to(values, with_last(ctx, value, dim));
     copy_to(indices, with_last(ctx, index, dim));

@@ -19,11 +19,11 @@ constexpr int64_t kWork = 1 << 14;
 // --- one index for every element, along a dimension ---
 
 // The dimension of a tensor that an index counts along. A tensor without dimensions is one of a single element.
-struct Counted {
+struct IndexedDim {
     int dim;
     int64_t size, stride;
 
-    Counted(const View& t, int64_t d) : dim(static_cast<int>(d < 0 ? d + std::max(t.ndim, 1) : d)) {
+    IndexedDim(const View& t, int64_t d) : dim(static_cast<int>(d < 0 ? d + std::max(t.ndim, 1) : d)) {
         size = t.ndim ? t.sizes[dim] : 1;
         stride = t.ndim ? t.strides[dim] : 0;
     }
@@ -54,7 +54,7 @@ using Raise = void (*)(const char* fmt, ...);
 void check_index(KernelContext& ctx, const char* op, Raise raise, const View& t, const View& index,
                  int64_t dim) {
     if (index.numel == 0) return;
-    const Counted along(t, dim);
+    const IndexedDim along(t, dim);
     const View dense = contiguous_in(ctx, without_repeats(ctx, index), DType::Int64);
     const auto* values = dense.as<int64_t>();
     std::atomic<bool> good = true;
@@ -70,7 +70,7 @@ struct Rows : IndexRows {
 
     // `given` lies in memory of its own: apart_from.
     Rows(KernelContext& ctx, const View& t, int64_t d, const View& given) {
-        const Counted along(t, d);
+        const IndexedDim along(t, d);
         size = along.size;
         stride = along.stride;
         const int last = given.ndim - 1;
@@ -155,12 +155,12 @@ class Numbered {
 
 // --- reducing ---
 
-Meet meet_of(std::string_view name) {
-    return name == "sum"    ? Meet::Sum
-           : name == "prod" ? Meet::Prod
-           : name == "mean" ? Meet::Mean
-           : name == "amax" ? Meet::Amax
-                            : Meet::Amin;
+ScatterReduction reduction_of(std::string_view name) {
+    return name == "sum"    ? ScatterReduction::Sum
+           : name == "prod" ? ScatterReduction::Prod
+           : name == "mean" ? ScatterReduction::Mean
+           : name == "amax" ? ScatterReduction::Amax
+                            : ScatterReduction::Amin;
 }
 
 // Whether `index` is one number for every slice of a row-major tensor.
@@ -223,8 +223,8 @@ void scatter_add_check(KernelContext& ctx, const View& input, const View& index,
 void scatter_reduce(KernelContext& ctx, const View& input, const View& index, const View& src, int64_t dim,
                     std::string_view reduce, bool include_self, std::string_view) {
     if (index.numel == 0) return;
-    const Counted along(input, dim);
-    MeetingLines lines;
+    const IndexedDim along(input, dim);
+    ScatterLines lines;
     lines.size = along.size;
     lines.stride = along.stride;
     for (int k = 0; k < index.ndim; ++k) {
@@ -241,28 +241,29 @@ void scatter_reduce(KernelContext& ctx, const View& input, const View& index, co
     }
     lines.index = contiguous_in(ctx, apart_from(ctx, places, input), DType::Int64).as<int64_t>();
     const View values = apart_and_dense(ctx, src, input);
-    const Meet how = meet_of(reduce);
+    const ScatterReduction how = reduction_of(reduce);
     const auto body = scatter_kernels().reduce[static_cast<int>(how)][static_cast<int>(input.dtype)];
     const int64_t blocks = lines.outer * lines.across(),
                   grain = kWork / (lines.n * std::min(lines.inner, lines.width()) + 1) + 1;
-    const auto run = [&](int64_t* met, int64_t begin, int64_t end) {
-        body(lines, input.data, values.data, include_self, met, begin, end);
+    const auto run = [&](int64_t* counts, int64_t begin, int64_t end) {
+        body(lines, input.data, values.data, include_self, counts, begin, end);
     };
-    if (how == Meet::Mean && !lines.slices) {  // a count of its own for every thread
+    if (how == ScatterReduction::Mean && !lines.slices) {  // a count of its own for every thread
         const int64_t each = lines.size * std::min(lines.inner, lines.width()),
                       chunks = std::clamp<int64_t>(blocks / grain, 1, num_threads());
-        int64_t* met = scratch<int64_t>(ctx, chunks * each);
-        parallel_chunks(
-            chunks, [&](int64_t c) { run(met + c * each, blocks * c / chunks, blocks * (c + 1) / chunks); });
+        int64_t* counts = scratch<int64_t>(ctx, chunks * each);
+        parallel_chunks(chunks, [&](int64_t c) {
+            run(counts + c * each, blocks * c / chunks, blocks * (c + 1) / chunks);
+        });
         return;
     }
-    int64_t* met = nullptr;
-    if (how == Meet::Mean) {
-        met = scratch<int64_t>(ctx, lines.size);
-        std::fill_n(met, lines.size, include_self ? 1 : 0);
-        for (int64_t i = 0; i < lines.n; ++i) ++met[lines.index[i]];
+    int64_t* counts = nullptr;
+    if (how == ScatterReduction::Mean) {
+        counts = scratch<int64_t>(ctx, lines.size);
+        std::fill_n(counts, lines.size, include_self ? 1 : 0);
+        for (int64_t i = 0; i < lines.n; ++i) ++counts[lines.index[i]];
     }
-    parallel_for(0, blocks, grain, [&](int64_t begin, int64_t end) { run(met, begin, end); });
+    parallel_for(0, blocks, grain, [&](int64_t begin, int64_t end) { run(counts, begin, end); });
 }
 void scatter_reduce_check(KernelContext& ctx, const View& input, const View& index, const View&, int64_t dim,
                           std::string_view, bool, std::string_view caller) {

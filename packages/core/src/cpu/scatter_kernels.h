@@ -7,12 +7,12 @@
 
 namespace rushlight::cpu {
 
-enum class Meet : uint8_t { Sum, Prod, Mean, Amax, Amin };
-inline constexpr int kNumMeets = 5;
+enum class ScatterReduction : uint8_t { Sum, Prod, Mean, Amax, Amin };
+inline constexpr int kNumScatterReductions = 5;
 
 /// Lines of `index` and of what is scattered, row-major (outer, n, inner), and of the tensor that is written. They are
 /// taken in blocks, so that memory is read in order, and each by one thread: no two lines write one place.
-struct MeetingLines {
+struct ScatterLines {
     int64_t outer = 1, n = 1, inner = 1;
     int64_t size = 1, stride = 0;  // of the written tensor's dimension
     Odometer others;  // over (outer, inner), with the written tensor's strides
@@ -26,11 +26,11 @@ struct MeetingLines {
 };
 
 struct ScatterKernels {
-    // Blocks begin .. end-1 of outer * across(). `met` is for means: of slices, how many meet at each place; else memory for
+    // Blocks begin .. end-1 of outer * across(). `counts` is for means: of slices, how many meet at each place; else memory for
     // size * width() numbers.
-    using Reduce = void (*)(const MeetingLines&, void* to, const void* from, bool include_self, int64_t* met,
-                            int64_t begin, int64_t end);
-    Reduce reduce[kNumMeets][kNumDTypes];  // null where it is not defined
+    using Reduce = void (*)(const ScatterLines&, void* to, const void* from, bool include_self,
+                            int64_t* counts, int64_t begin, int64_t end);
+    Reduce reduce[kNumScatterReductions][kNumDTypes];  // null where it is not defined
 };
 
 RUSHLIGHT_KERNEL_TABLE(ScatterKernels, scatter_kernels)

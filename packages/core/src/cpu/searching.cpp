@@ -89,8 +89,8 @@ int64_t unique_elements_count(KernelContext& ctx, const View& input, bool consec
     if (!consecutive && n > 0) {
         const View sorted = scratch_like(ctx, d.dense, input.dtype);
         d.order = scratch<int64_t>(ctx, n);
-        order_kernels().first[dtype](sorted.data, d.order, d.dense.data, 1, n, n, false,
-                                     scratch<char>(ctx, order_kernels().memory(n, input.dtype)));
+        order_kernels().loop[dtype](sorted.data, d.order, d.dense.data, 1, n, n, false,
+                                    scratch<char>(ctx, order_kernels().memory(n, input.dtype)));
         d.dense = sorted;
     }
     return d.size = searching_kernels().group[dtype](d.starts, d.group, d.dense.data, n);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cpu/contiguous.h"
+#include "cpu/ordered_lines.h"
 #include "cpu/statistics_kernels.h"
 #include "rushlight/error.h"
 #include "rushlight/half.h"
@@ -20,17 +21,13 @@ namespace {
 // `rows` has the lines side by side.
 void choose_of_lines(KernelContext& ctx, const View& values, int64_t* indices, const View& rows, int64_t n,
                      Rank rank, int64_t k) {
-    const int64_t lines = rows.numel / n, grain = std::max<int64_t>(1, 4096 / n),
-                  chunks = std::clamp<int64_t>(lines / grain, 1, num_threads()),
-                  bytes = (statistics_kernels().memory(n, rows.dtype) + 63) / 64 * 64,
-                  size = static_cast<int64_t>(itemsize(rows.dtype));
-    char* memory = scratch<char>(ctx, chunks * bytes);
-    const auto choose = statistics_kernels().choose[static_cast<int>(rows.dtype)];
-    parallel_chunks(chunks, [&](int64_t c) {
-        const int64_t begin = lines * c / chunks, end = lines * (c + 1) / chunks;
-        choose(values.as<char>() + begin * size, indices + begin, rows.as<char>() + begin * n * size,
-               end - begin, n, rank, k, memory + c * bytes);
-    });
+    const auto size = static_cast<int64_t>(itemsize(rows.dtype));
+    const auto choose = statistics_kernels().loop[static_cast<int>(rows.dtype)];
+    each_part_of_lines(ctx, statistics_kernels(), rows.dtype, rows.numel / n, n,
+                       [&](int64_t begin, int64_t end, void* memory) {
+                           choose(values.as<char>() + begin * size, indices + begin,
+                                  rows.as<char>() + begin * n * size, end - begin, n, rank, k, memory);
+                       });
 }
 
 void choose(KernelContext& ctx, const View& values, const View& indices, const View& input, int64_t dim,

@@ -1,23 +1,17 @@
 // The loops behind statistics.h.
 #pragma once
 
-#include <cstddef>
-
 #include "cpu/capability.h"
-#include "rushlight/kernel.h"
+#include "cpu/ordered_line_kernels.h"
 
 namespace rushlight::cpu {
 
 enum class Rank : uint8_t { Kth, Median, NanMedian, Mode };
 
-struct StatisticsKernels {
-    // Bytes of memory that lines of `n` elements need.
-    int64_t (*memory)(int64_t n, DType dtype);
-    // Of each of `lines` dense lines of `n` elements the element of a rank and where it is; rank `k`, counted from 0, of Kth.
-    using Choose = void (*)(void* values, int64_t* indices, const void* in, int64_t lines, int64_t n,
-                            Rank rank, int64_t k, void* memory);
-    Choose choose[kNumDTypes];  // null where there is no order
-};
+// Of each of `lines` dense lines of `n` elements the element of a rank and where it is; rank `k`, counted from 0, of Kth.
+using Choose = void (*)(void* values, int64_t* indices, const void* in, int64_t lines, int64_t n, Rank rank,
+                        int64_t k, void* memory);
+using StatisticsKernels = OrderedLineKernels<Choose>;
 
 RUSHLIGHT_KERNEL_TABLE(StatisticsKernels, statistics_kernels)
 

@@ -128,9 +128,8 @@ int64_t memory(int64_t n, DType dtype) {
 
 constexpr OrderKernels make() {
     OrderKernels k{memory, {}};
-    const auto of = [&](DType t) -> OrderKernels::First& { return k.first[static_cast<int>(t)]; };
-    of(DType::Bool) = first<uint8_t>;
-    each_type(RealNumbers{}, [&]<class T>(DType t) { of(t) = first<T>; });
+    k.loop[static_cast<int>(DType::Bool)] = first<uint8_t>;
+    each_type(RealNumbers{}, [&]<class T>(DType t) { k.loop[static_cast<int>(t)] = first<T>; });
     return k;
 }
 

@@ -1,10 +1,7 @@
 #include "cpu/padding_kernels.h"
 
-#include <type_traits>
-
 #include "cpu/kernels/simd.h"
-#include "rushlight/complex.h"
-#include "rushlight/half.h"
+#include "ops/element_types.h"
 
 namespace rushlight::cpu::RUSHLIGHT_CPU {
 namespace {
@@ -65,8 +62,6 @@ void extend_bytes(const PaddedPlanes& p, void* to, const void* in, size_t itemsi
 
 // Half types are added in float.
 template <class T>
-using Computed = std::conditional_t<std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>, float, T>;
-template <class T>
 RL_INLINE T sum_of(T a, T b) {
     return static_cast<T>(static_cast<Computed<T>>(a) + static_cast<Computed<T>>(b));
 }
@@ -93,21 +88,9 @@ void fold(const PaddedPlanes& p, void* to, const void* in, int64_t begin, int64_
 
 constexpr PaddingKernels make() {
     PaddingKernels k{extend_bytes, {}};
-    const auto of = [&](DType t) -> PaddingKernels::Fold& { return k.fold[static_cast<int>(t)]; };
-    of(DType::UInt8) = fold<uint8_t>;
-    of(DType::Int8) = fold<int8_t>;
-    of(DType::Int16) = fold<int16_t>;
-    of(DType::Int32) = fold<int32_t>;
-    of(DType::Int64) = fold<int64_t>;
-    of(DType::UInt16) = fold<uint16_t>;
-    of(DType::UInt32) = fold<uint32_t>;
-    of(DType::UInt64) = fold<uint64_t>;
-    of(DType::Float16) = fold<Half>;
-    of(DType::BFloat16) = fold<BFloat16>;
-    of(DType::Float32) = fold<float>;
-    of(DType::Float64) = fold<double>;
-    of(DType::Complex64) = fold<Complex<float>>;
-    of(DType::Complex128) = fold<Complex<double>>;
+    const auto add = [&]<class T>(DType t) { k.fold[static_cast<int>(t)] = fold<T>; };
+    each_type(RealNumbers{}, add);
+    each_type(ComplexOnly{}, add);
     return k;
 }
 

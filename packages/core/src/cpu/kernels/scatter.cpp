@@ -9,23 +9,23 @@
 namespace rushlight::cpu::RUSHLIGHT_CPU {
 namespace {
 
-template <Meet how, class C>
+template <ScatterReduction how, class C>
 RL_INLINE C combine(C a, C b) {
-    if constexpr (how == Meet::Sum || how == Meet::Mean) return static_cast<C>(a + b);
-    else if constexpr (how == Meet::Prod) return static_cast<C>(a * b);
-    else if constexpr (how == Meet::Amax)
+    if constexpr (how == ScatterReduction::Sum || how == ScatterReduction::Mean) return static_cast<C>(a + b);
+    else if constexpr (how == ScatterReduction::Prod) return static_cast<C>(a * b);
+    else if constexpr (how == ScatterReduction::Amax)
         return (b > a) | (b != b) ? b : a;  // both looked at: no jump to guess
     else return (b < a) | (b != b) ? b : a;
 }
-template <Meet how, class C>
+template <ScatterReduction how, class C>
 RL_INLINE C neutral() {
-    if constexpr (how == Meet::Sum || how == Meet::Mean) return C(0);
-    else if constexpr (how == Meet::Prod) return C(1);
+    if constexpr (how == ScatterReduction::Sum || how == ScatterReduction::Mean) return C(0);
+    else if constexpr (how == ScatterReduction::Prod) return C(1);
     else {
         using Limits = std::numeric_limits<C>;
         constexpr C least = Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
         constexpr C most = Limits::has_infinity ? Limits::infinity() : Limits::max();
-        return how == Meet::Amax ? least : most;
+        return how == ScatterReduction::Amax ? least : most;
     }
 }
 template <class C>
@@ -39,8 +39,8 @@ RL_INLINE C mean_of(C sum, int64_t count) {
 }
 
 // Rows meet rows.
-template <class T, Meet how>
-void reduce_slices(const MeetingLines& l, T* to, const T* from, bool include_self, const int64_t* met,
+template <class T, ScatterReduction how>
+void reduce_slices(const ScatterLines& l, T* to, const T* from, bool include_self, const int64_t* counts,
                    int64_t begin, int64_t end) {
     using C = Computed<T>;
     const int64_t across = l.across(), columns = l.width();
@@ -59,20 +59,20 @@ void reduce_slices(const MeetingLines& l, T* to, const T* from, bool include_sel
             for (int64_t j = 0; j < width; ++j)
                 place[j] = static_cast<T>(combine<how, C>(static_cast<C>(place[j]), static_cast<C>(part[j])));
         }
-        for (int64_t at = 0; how == Meet::Mean && at < l.size; ++at) {
-            if (met[at] < 2) continue;
+        for (int64_t at = 0; how == ScatterReduction::Mean && at < l.size; ++at) {
+            if (counts[at] < 2) continue;
             T* place = row(at);
             for (int64_t j = 0; j < width; ++j)
-                place[j] = static_cast<T>(mean_of<C>(static_cast<C>(place[j]), met[at]));
+                place[j] = static_cast<T>(mean_of<C>(static_cast<C>(place[j]), counts[at]));
         }
     }
 }
 
-template <class T, Meet how>
-void reduce_lines(const MeetingLines& l, T* to, const T* from, bool include_self, int64_t* met, int64_t begin,
-                  int64_t end) {
+template <class T, ScatterReduction how>
+void reduce_lines(const ScatterLines& l, T* to, const T* from, bool include_self, int64_t* counts,
+                  int64_t begin, int64_t end) {
     using C = Computed<T>;
-    constexpr int64_t kMost = MeetingLines::kLines;
+    constexpr int64_t kMost = ScatterLines::kLines;
     int64_t base[kMost];
     const int64_t across = l.across();
     for (int64_t block = begin; block < end; ++block) {
@@ -97,37 +97,37 @@ void reduce_lines(const MeetingLines& l, T* to, const T* from, bool include_self
         each([&](T& place, int64_t at, int64_t) {
             place = static_cast<T>(combine<how, C>(static_cast<C>(place), static_cast<C>(from[at])));
         });
-        if constexpr (how == Meet::Mean) {
-            for (int64_t k = 0; k < l.size * width; ++k) met[k] = include_self;
-            each([&](T&, int64_t, int64_t k) { ++met[k]; });
+        if constexpr (how == ScatterReduction::Mean) {
+            for (int64_t k = 0; k < l.size * width; ++k) counts[k] = include_self;
+            each([&](T&, int64_t, int64_t k) { ++counts[k]; });
             each([&](T& place, int64_t, int64_t k) {
-                if (met[k]) place = static_cast<T>(mean_of<C>(static_cast<C>(place), met[k]));
-                met[k] = 0;
+                if (counts[k]) place = static_cast<T>(mean_of<C>(static_cast<C>(place), counts[k]));
+                counts[k] = 0;
             });
         }
     }
 }
 
-template <class T, Meet how>
-void reduce(const MeetingLines& l, void* to, const void* from, bool include_self, int64_t* met, int64_t begin,
-            int64_t end) {
+template <class T, ScatterReduction how>
+void reduce(const ScatterLines& l, void* to, const void* from, bool include_self, int64_t* counts,
+            int64_t begin, int64_t end) {
     T* out = static_cast<T*>(to);
     const T* in = static_cast<const T*>(from);
-    if (l.slices) reduce_slices<T, how>(l, out, in, include_self, met, begin, end);
-    else reduce_lines<T, how>(l, out, in, include_self, met, begin, end);
+    if (l.slices) reduce_slices<T, how>(l, out, in, include_self, counts, begin, end);
+    else reduce_lines<T, how>(l, out, in, include_self, counts, begin, end);
 }
 
 template <class T>
 constexpr void add(ScatterKernels& k, DType dtype) {
-    const auto at = [&](Meet how) -> ScatterKernels::Reduce& {
+    const auto at = [&](ScatterReduction how) -> ScatterKernels::Reduce& {
         return k.reduce[static_cast<int>(how)][static_cast<int>(dtype)];
     };
-    at(Meet::Sum) = reduce<T, Meet::Sum>;
-    at(Meet::Prod) = reduce<T, Meet::Prod>;
-    at(Meet::Mean) = reduce<T, Meet::Mean>;
+    at(ScatterReduction::Sum) = reduce<T, ScatterReduction::Sum>;
+    at(ScatterReduction::Prod) = reduce<T, ScatterReduction::Prod>;
+    at(ScatterReduction::Mean) = reduce<T, ScatterReduction::Mean>;
     if constexpr (!kIsComplex<T>) {
-        at(Meet::Amax) = reduce<T, Meet::Amax>;
-        at(Meet::Amin) = reduce<T, Meet::Amin>;
+        at(ScatterReduction::Amax) = reduce<T, ScatterReduction::Amax>;
+        at(ScatterReduction::Amin) = reduce<T, ScatterReduction::Amin>;
     }
 }
 
@@ -137,14 +137,14 @@ constexpr ScatterKernels make() {
     each_type(RealNumbers{}, add_type);
     each_type(ComplexOnly{}, add_type);
     // Bools: their sum is or, their product and.
-    const auto of_bytes = [&](Meet how) {
+    const auto of_bytes = [&](ScatterReduction how) {
         return k.reduce[static_cast<int>(how)][static_cast<int>(DType::UInt8)];
     };
     const int truth = static_cast<int>(DType::Bool);
-    k.reduce[static_cast<int>(Meet::Sum)][truth] = of_bytes(Meet::Amax);
-    k.reduce[static_cast<int>(Meet::Prod)][truth] = of_bytes(Meet::Amin);
-    k.reduce[static_cast<int>(Meet::Amax)][truth] = of_bytes(Meet::Amax);
-    k.reduce[static_cast<int>(Meet::Amin)][truth] = of_bytes(Meet::Amin);
+    k.reduce[static_cast<int>(ScatterReduction::Sum)][truth] = of_bytes(ScatterReduction::Amax);
+    k.reduce[static_cast<int>(ScatterReduction::Prod)][truth] = of_bytes(ScatterReduction::Amin);
+    k.reduce[static_cast<int>(ScatterReduction::Amax)][truth] = of_bytes(ScatterReduction::Amax);
+    k.reduce[static_cast<int>(ScatterReduction::Amin)][truth] = of_bytes(ScatterReduction::Amin);
     return k;
 }
 

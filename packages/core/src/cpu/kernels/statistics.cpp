@@ -68,9 +68,8 @@ int64_t memory(int64_t n, DType dtype) {
 
 constexpr StatisticsKernels make() {
     StatisticsKernels k{memory, {}};
-    const auto of = [&](DType t) -> StatisticsKernels::Choose& { return k.choose[static_cast<int>(t)]; };
-    of(DType::Bool) = choose<uint8_t>;
-    each_type(RealNumbers{}, [&]<class T>(DType t) { of(t) = choose<T>; });
+    k.loop[static_cast<int>(DType::Bool)] = choose<uint8_t>;
+    each_type(RealNumbers{}, [&]<class T>(DType t) { k.loop[static_cast<int>(t)] = choose<T>; });
     return k;
 }
 

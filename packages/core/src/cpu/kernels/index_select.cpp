@@ -1,4 +1,4 @@
-#include "cpu/slices_kernels.h"
+#include "cpu/index_select_kernels.h"
 
 #include <type_traits>
 
@@ -11,8 +11,8 @@ namespace {
 // one(place in the tensor, place in the row-major one, how many, place of the run that comes `kAhead` later) for each run.
 constexpr int64_t kAhead = 8;
 template <class One>
-RL_INLINE void each_run(const NumberedSlices& s, int64_t begin, int64_t end, One one) {
-    constexpr int64_t kColumns = NumberedSlices::kColumns;
+RL_INLINE void each_run(const IndexedSlices& s, int64_t begin, int64_t end, One one) {
+    constexpr int64_t kColumns = IndexedSlices::kColumns;
     const int64_t across = s.across();
     for (int64_t part = begin; part < end; ++part) {
         const int64_t piece = part / across, first = part % across * kColumns;
@@ -52,8 +52,7 @@ RL_INLINE void copy_run(char* to, const char* from, int64_t n) {
         for (int64_t i = 0; i < n; ++i) to[i] = from[i];
 }
 
-void select(const NumberedSlices& s, void* to, const void* from, size_t itemsize, int64_t begin,
-            int64_t end) {
+void select(const IndexedSlices& s, void* to, const void* from, size_t itemsize, int64_t begin, int64_t end) {
     const auto size = static_cast<int64_t>(itemsize);
     char* out = static_cast<char*>(to);
     const char* in = static_cast<const char*>(from);
@@ -62,7 +61,7 @@ void select(const NumberedSlices& s, void* to, const void* from, size_t itemsize
         copy_run(out + at * size, in + place * size, width * size);
     });
 }
-void copy(const NumberedSlices& s, void* to, const void* from, size_t itemsize, int64_t begin, int64_t end) {
+void copy(const IndexedSlices& s, void* to, const void* from, size_t itemsize, int64_t begin, int64_t end) {
     const auto size = static_cast<int64_t>(itemsize);
     char* out = static_cast<char*>(to);
     const char* in = static_cast<const char*>(from);
@@ -76,14 +75,14 @@ struct Pair {
     uint64_t a, b;
 };
 template <class T>
-RL_INLINE void fill_runs(const NumberedSlices& s, void* to, const void* from, int64_t begin, int64_t end) {
+RL_INLINE void fill_runs(const IndexedSlices& s, void* to, const void* from, int64_t begin, int64_t end) {
     T* out = static_cast<T*>(to);
     const T value = *static_cast<const T*>(from);
     each_run(s, begin, end, [=](int64_t place, int64_t, int64_t width, int64_t) {
         for (int64_t j = 0; j < width; ++j) out[place + j] = value;
     });
 }
-void fill(const NumberedSlices& s, void* to, const void* from, size_t itemsize, int64_t begin, int64_t end) {
+void fill(const IndexedSlices& s, void* to, const void* from, size_t itemsize, int64_t begin, int64_t end) {
     switch (itemsize) {
         case 1: return fill_runs<uint8_t>(s, to, from, begin, end);
         case 2: return fill_runs<uint16_t>(s, to, from, begin, end);
@@ -94,7 +93,7 @@ void fill(const NumberedSlices& s, void* to, const void* from, size_t itemsize, 
 }
 
 template <class T>
-void add_runs(const NumberedSlices& s, void* to, const void* from, int64_t begin, int64_t end) {
+void add_runs(const IndexedSlices& s, void* to, const void* from, int64_t begin, int64_t end) {
     T* out = static_cast<T*>(to);
     const T* in = static_cast<const T*>(from);
     each_run(s, begin, end, [=](int64_t place, int64_t at, int64_t width, int64_t soon) {
@@ -122,13 +121,13 @@ void scale(void* out, const void* in, const void* factor, int64_t n) {
 }
 
 template <class T>
-constexpr void add(SliceKernels& k, DType dtype) {
+constexpr void add(IndexSelectKernels& k, DType dtype) {
     k.add[static_cast<int>(dtype)] = add_runs<T>;
     k.scale[static_cast<int>(dtype)] = scale<T>;
 }
 
-constexpr SliceKernels make() {
-    SliceKernels k{select, copy, fill, {}, {}};
+constexpr IndexSelectKernels make() {
+    IndexSelectKernels k{select, copy, fill, {}, {}};
     const auto add_type = [&]<class T>(DType dtype) { add<T>(k, dtype); };
     add<bool>(k, DType::Bool);
     each_type(RealNumbers{}, add_type);
@@ -138,6 +137,6 @@ constexpr SliceKernels make() {
 
 }  // namespace
 
-const SliceKernels slice_kernels_table = make();
+const IndexSelectKernels index_select_kernels_table = make();
 
 }  // namespace rushlight::cpu::RUSHLIGHT_CPU

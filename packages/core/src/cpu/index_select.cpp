@@ -1,10 +1,10 @@
-#include "cpu/slices.h"
+#include "cpu/index_select.h"
 
 #include <algorithm>
 
 #include "cpu/contiguous.h"
+#include "cpu/index_select_kernels.h"
 #include "cpu/places.h"
-#include "cpu/slices_kernels.h"
 #include "rushlight/error.h"
 #include "rushlight/parallel.h"
 
@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kWork = 1 << 15;  // elements that a thread takes at least
 
-struct Slices : NumberedSlices {
+struct Slices : IndexedSlices {
     int dim;
 
     Slices(KernelContext& ctx, const View& t, int64_t d, const View& given)
@@ -49,8 +49,8 @@ struct Slices : NumberedSlices {
 };
 
 // Whether slices are single elements, which loops over places read and write.
-bool are_elements(const NumberedSlices& s) { return s.run == 1 && s.after.count == 1; }
-IndexRows rows_of(const NumberedSlices& s) {
+bool are_elements(const IndexedSlices& s) { return s.run == 1 && s.after.count == 1; }
+IndexRows rows_of(const IndexedSlices& s) {
     IndexRows r;
     r.index = s.index;
     r.width = s.n;
@@ -68,7 +68,7 @@ void each_row(const IndexRows& r, Body body) {
 }
 // The same for parts of slices.
 template <class Body>
-void each_part(const NumberedSlices& s, Body body) {
+void each_part(const IndexedSlices& s, Body body) {
     parallel_for(0, s.parts(), kWork / (s.n * std::min(s.run, s.kColumns) + 1) + 1, body);
 }
 
@@ -78,7 +78,7 @@ View apart_and_dense(KernelContext& ctx, const View& v, const View& written) {
 
 }  // namespace
 
-void read_slices(const NumberedSlices& s, void* out, const void* in, size_t itemsize) {
+void read_slices(const IndexedSlices& s, void* out, const void* in, size_t itemsize) {
     if (s.n == 0 || s.parts() == 0) return;
     if (are_elements(s)) {
         const IndexRows rows = rows_of(s);
@@ -88,19 +88,20 @@ void read_slices(const NumberedSlices& s, void* out, const void* in, size_t item
                             [&](int64_t begin, int64_t end) { read({0, 1, begin, end}); });
     }
     if (s.before.count * s.after.count > 1)
-        return each_part(
-            s, [&](int64_t begin, int64_t end) { slice_kernels().select(s, out, in, itemsize, begin, end); });
+        return each_part(s, [&](int64_t begin, int64_t end) {
+            index_select_kernels().select(s, out, in, itemsize, begin, end);
+        });
     // One piece: threads take slices.
     parallel_for(0, s.n, kWork / s.run + 1, [&](int64_t begin, int64_t end) {
-        NumberedSlices some = s;
+        IndexedSlices some = s;
         some.index += begin;
         some.n = end - begin;
         char* to = static_cast<char*>(out) + static_cast<size_t>(begin * s.run) * itemsize;
-        slice_kernels().select(some, to, in, itemsize, 0, some.parts());
+        index_select_kernels().select(some, to, in, itemsize, 0, some.parts());
     });
 }
 
-void write_slices(const NumberedSlices& s, void* to, const void* from, bool one, size_t itemsize) {
+void write_slices(const IndexedSlices& s, void* to, const void* from, bool one, size_t itemsize) {
     if (s.n == 0 || s.parts() == 0) return;
     if (are_elements(s)) {
         const IndexRows rows = rows_of(s);
@@ -108,18 +109,18 @@ void write_slices(const NumberedSlices& s, void* to, const void* from, bool one,
             place_kernels().scatter(rows, range, to, from, one ? 0 : 1, itemsize);
         });
     }
-    const auto move = one ? slice_kernels().fill : slice_kernels().copy;
+    const auto move = one ? index_select_kernels().fill : index_select_kernels().copy;
     each_part(s, [&](int64_t begin, int64_t end) { move(s, to, from, itemsize, begin, end); });
 }
 
-void add_slices(const NumberedSlices& s, void* to, const void* from, DType dtype) {
+void add_slices(const IndexedSlices& s, void* to, const void* from, DType dtype) {
     if (s.n == 0 || s.parts() == 0) return;
     if (are_elements(s)) {
         const IndexRows rows = rows_of(s);
         const auto add = place_kernels().add[static_cast<int>(dtype)];
         return each_row(rows, [&](RowRange range) { add(rows, range, to, from); });
     }
-    const auto add = slice_kernels().add[static_cast<int>(dtype)];
+    const auto add = index_select_kernels().add[static_cast<int>(dtype)];
     each_part(s, [&](int64_t begin, int64_t end) { add(s, to, from, begin, end); });
 }
 
@@ -139,7 +140,7 @@ void index_add(KernelContext& ctx, const View& input, const View& index, const V
         const View scaled = scratch_like(ctx, values, values.dtype);
         const void* factor = as_element(ctx, alpha, values.dtype);
         const auto size = static_cast<int64_t>(itemsize(values.dtype));
-        const auto scale = slice_kernels().scale[static_cast<int>(values.dtype)];
+        const auto scale = index_select_kernels().scale[static_cast<int>(values.dtype)];
         parallel_for(0, values.numel, kWork, [&](int64_t begin, int64_t end) {
             scale(scaled.as<char>() + begin * size, values.as<char>() + begin * size, factor, end - begin);
         });

@@ -1,5 +1,5 @@
-// Slices along a dimension by number.
-#include "bodies/slices.h"
+// Slices along a dimension by index.
+#include "bodies/index_select.h"
 #include "ops/numbers.h"
 #include "ops/views.h"
 

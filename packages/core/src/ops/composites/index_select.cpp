@@ -1,5 +1,5 @@
-// Copies first, then writes: slices along a dimension by number.
-#include "bodies/slices.h"
+// Copies first, then writes: slices along a dimension by index.
+#include "bodies/index_select.h"
 #include "ops/views.h"
 #include "rushlight/ops/_scatter_reduce_.h"
 #include "rushlight/ops/_to_copy.h"

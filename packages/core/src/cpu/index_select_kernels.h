@@ -1,4 +1,4 @@
-// The loops behind slices.h.
+// The loops behind index_select.h.
 #pragma once
 
 #include "cpu/capability.h"
@@ -7,9 +7,9 @@
 
 namespace rushlight::cpu {
 
-/// Slices of a tensor along one dimension, by number, beside a row-major tensor (before, n, after, run) of `n` of them. A piece
+/// Slices of a tensor along one dimension, by index, beside a row-major tensor (before, n, after, run) of `n` of them. A piece
 /// is what one place of `before` and `after` has: `n` runs of adjacent elements.
-struct NumberedSlices {
+struct IndexedSlices {
     const int64_t* index;  // checked; within [0, size)
     int64_t n, size = 1, stride = 0, run = 1;
     Odometer before, after;
@@ -20,26 +20,26 @@ struct NumberedSlices {
     [[gnu::always_inline]] int64_t parts() const { return before.count * after.count * across(); }
 };
 
-struct SliceKernels {
+struct IndexSelectKernels {
     // Parts begin .. end-1 of parts(): columns of a piece.
-    using Move = void (*)(const NumberedSlices&, void* to, const void* from, size_t itemsize, int64_t begin,
+    using Move = void (*)(const IndexedSlices&, void* to, const void* from, size_t itemsize, int64_t begin,
                           int64_t end);
     Move select;  // from the slices to the row-major tensor
     Move copy;  // and back
     Move fill;  // one element
-    using Add = void (*)(const NumberedSlices&, void* to, const void* from, int64_t begin, int64_t end);
+    using Add = void (*)(const IndexedSlices&, void* to, const void* from, int64_t begin, int64_t end);
     Add add[kNumDTypes];  // from the row-major tensor, in the order of the index; bools are joined by or
     // out[i] = in[i] * factor, of one dtype.
     using Scale = void (*)(void* out, const void* in, const void* factor, int64_t n);
     Scale scale[kNumDTypes];
 };
 
-RUSHLIGHT_KERNEL_TABLE(SliceKernels, slice_kernels)
+RUSHLIGHT_KERNEL_TABLE(IndexSelectKernels, index_select_kernels)
 
 /// To the row-major `out`.
-void read_slices(const NumberedSlices& slices, void* out, const void* in, size_t itemsize);
+void read_slices(const IndexedSlices& slices, void* out, const void* in, size_t itemsize);
 /// From the row-major `from`, or one element of it everywhere. Of slices that are named twice the last stays.
-void write_slices(const NumberedSlices& slices, void* to, const void* from, bool one, size_t itemsize);
-void add_slices(const NumberedSlices& slices, void* to, const void* from, DType dtype);
+void write_slices(const IndexedSlices& slices, void* to, const void* from, bool one, size_t itemsize);
+void add_slices(const IndexedSlices& slices, void* to, const void* from, DType dtype);
 
 }  // namespace rushlight::cpu
