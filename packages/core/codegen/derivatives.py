@@ -7,9 +7,11 @@
       jvp: pointwise                   # or linear, constant (overwrites its argument), view (in place), {argument: formula}
       constant: [index]                # arguments without a gradient: integers, bools, shapes, thresholds
       not_differentiable: [weight]     # arguments whose derivative is refused: NotImplementedError where it is asked for
+      broadcasts: true                 # gradients are reduced to the argument's shape and dtype
+      by_hand: [dual]                  # stages, of autograd and dual, whose functions are in src/record.cpp
 
-Every tensor argument has a formula or stands in one of the two lists. Gradients of pointwise operators are reduced to the
-argument's shape and dtype by the generator.
+Every tensor argument has a formula or stands in one of the two lists, unless the stage of autograd is by hand. Pointwise
+operators broadcast.
 
 Note [Complex gradients]
 The gradient of a real loss for z = x + iy is dL/dx + i dL/dy. For a holomorphic f that is the conjugate of f' times the
@@ -28,7 +30,8 @@ from .formulas import Formula, FormulaError
 from .loader import EntryError, load_entries
 from .model import Op
 
-_KEYS = {"op", "grad", "jvp", "holomorphic", "constant", "not_differentiable"}
+_KEYS = {"op", "grad", "jvp", "holomorphic", "constant", "not_differentiable", "broadcasts", "by_hand"}
+STAGES = ("autograd", "dual")
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,8 @@ class Derivative:
     line: int
     holomorphic: bool = True
     not_differentiable: tuple[str, ...] = ()  # their formulas in `grads` raise
+    broadcasts: bool = False
+    by_hand: tuple[str, ...] = ()  # of STAGES
 
     @property
     def wanted(self) -> tuple[str, ...]:
@@ -99,7 +104,12 @@ def load_derivatives(folder: Path, ops: list[Op]) -> list[Derivative]:
                         raise fail(f"grad of {n!r}, which is no tensor argument")
                 grads[names] = Formula.parse(text)
             refused = _names(entry, "not_differentiable")
-            _check_complete(op, [n for names in grads for n in names], refused, _names(entry, "constant"))
+            by_hand = _names(entry, "by_hand")
+            for stage in by_hand:
+                if stage not in STAGES:
+                    raise fail(f"by_hand names {stage!r}, which is none of {', '.join(STAGES)}")
+            if "autograd" not in by_hand:
+                _check_complete(op, [n for names in grads for n in names], refused, _names(entry, "constant"))
             for n in refused:
                 grads[(n,)] = Formula.parse(f'_no_gradient(grad, "{op.base.lstrip("_")}", "{n}")')
             jvp = entry.get("jvp", {"pointwise": "pointwise", "view": "linear"}.get(op.kind, ""))
@@ -117,7 +127,10 @@ def load_derivatives(folder: Path, ops: list[Op]) -> list[Derivative]:
         holomorphic = entry.get("holomorphic", True)
         if not isinstance(holomorphic, bool):
             raise fail(f"holomorphic must be true or false, not {holomorphic!r}")
-        result[name] = Derivative(op, grads, jvp, path, line, holomorphic, refused)
+        broadcasts = entry.get("broadcasts", op.kind == "pointwise")
+        if not isinstance(broadcasts, bool):
+            raise fail(f"broadcasts must be true or false, not {broadcasts!r}")
+        result[name] = Derivative(op, grads, jvp, path, line, holomorphic, refused, broadcasts, by_hand)
     return list(result.values())
 
 

@@ -1,0 +1,69 @@
+"""What the emitters of a derivative's parts share: how its arguments and results are named, and what its node keeps."""
+
+from __future__ import annotations
+
+from .derivatives import Derivative
+from .formulas import FormulaError, Use
+from .model import Op
+
+
+class DerivativeEmitter:
+    """Writes one part of the C++ of a derivative, and collects the headers and the installations that it needs."""
+
+    def __init__(self, d: Derivative, ops: dict[str, list[Op]]) -> None:
+        self.d, self.op, self.ops = d, d.op, ops
+        words = "".join(p.capitalize() for p in d.op.name.replace(".", "_").strip("_").split("_"))
+        self.node = words + ("InPlace" if d.op.is_inplace else "") + "Backward0"
+        self.headers: set[str] = set()
+        self.installs: list[str] = []
+        self.tensors = list(self.op.tensors)
+        self.has_list = any(a.type.name.endswith("[]") for a in self.tensors)
+        self.list_result = [r.type for r in self.op.schema.returns] == ["Tensor[]"]
+        self.results = [r.name for r in self.op.schema.returns]
+        self.multi = len(self.op.schema.returns) > 1
+        self.args = {a.name: a for a in self.op.schema.arguments}
+        if "grad" in self.args:  # in formulas the name `grad` is taken
+            self.args["arg_grad"] = self.args["grad"]
+
+    def kind_of(self, name: str) -> str:
+        if name in ("grad", "grads", "tangent"):  # also where an argument is called so
+            return "given"
+        if name in self.args:
+            return "tensor" if self.args[name].type.is_tensor else "param"
+        if name in ("result", "results") or name in self.results:
+            return "result"
+        if name in self.op.aux:
+            return "aux"
+        raise FormulaError(f"{name!r} is no argument, result or auxiliary result of {self.op.name}")
+
+    def saved_uses(self) -> dict[Use, list[int]]:
+        """What the node keeps, and for the sake of which formulas."""
+        saved: dict[Use, list[int]] = {}
+        for i, formula in enumerate(self.d.grads.values()):
+            for use in sorted(formula.uses(), key=lambda u: (u.name, u.attribute)):
+                if self.kind_of(use.name) != "given":
+                    saved.setdefault(self.field(use), []).append(i)
+        return saved
+
+    @staticmethod
+    def field(use: Use) -> Use:
+        """All attributes of one tensor are kept together."""
+        return Use(use.name, "shape") if use.attribute else use
+
+    def position(self, name: str) -> int:
+        return [a.name for a in self.tensors].index(name)
+
+    def edge(self, name: str) -> str:
+        """The number of an argument's first edge."""
+        if not self.has_list:
+            return str(self.position(name))
+        return f"first_[{self.position(name)}]"
+
+    def fitted(self) -> list[str]:
+        """Arguments whose gradient the generator reduces to their shape."""
+        if not self.d.broadcasts:
+            return []
+        return [n for names in self.d.grads for n in names]
+
+    def result_index(self, name: str) -> int:
+        return self.results.index(name) if name in self.results else 0

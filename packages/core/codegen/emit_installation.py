@@ -1,0 +1,48 @@
+"""C++ that installs the derivatives, and says what operators have none."""
+
+from __future__ import annotations
+
+from .derivatives import Derivative
+from .loader import EntryError
+from .model import Op
+from .writer import GENERATED
+
+
+def emit_installation(names: list[str], known: dict[str, Derivative], ops: list[Op]) -> str:
+    """lib/install.cpp: a call for each of the files of derivatives, `names`, and lists of the operators without any."""
+    lines = [f"// {GENERATED.replace('ops/', 'derivatives/')}", '#include "record.h"', ""]
+    lines += ["namespace rushlight::autograd {", *(f"void install_{name}();" for name in names), ""]
+    lines += [
+        "// Operators without a formula, and out= forms: see record.h.",
+        "static const Unrecorded unrecorded[] = {",
+    ]
+    for op in ops:
+        for form in op.forms():
+            if form.kind == "Aux" or (form.kind != "Out" and op.name in known):
+                continue
+            if form.kind != "Out" and (
+                op.kind == "composite" or not op.differentiable or op.result == "Bool"
+            ):
+                continue
+            if not any(a.type.is_tensor for a in form.schema.arguments):
+                continue
+            if form.kind == "InPlace":
+                raise EntryError(f"{op.source}:{op.line}: {op.name}: an in-place operator needs a formula")
+            constant = form.kind == "Out" and (not op.differentiable or op.result == "Bool")
+            outs = len(op.schema.returns) if constant else 0
+            lines.append(f'    {{"{form.name}", {form.hash:#x}ULL, {outs}}},')
+    lines += ["    {nullptr, 0, 0}};", "", "// In-place operators that write truth values."]
+    lines.append("static const Unrecorded overwriting[] = {")
+    for op in ops:
+        for form in op.forms():
+            if form.kind == "InPlace" and op.result == "Bool":
+                lines.append(f'    {{"{form.name}", {form.hash:#x}ULL, 0}},')
+    lines += [
+        "    {nullptr, 0, 0}};",
+        "",
+        "void install_all() {",
+        *(f"    install_{name}();" for name in names),
+    ]
+    lines += ["    install_unrecorded(unrecorded);", "    install_unrecorded(overwriting);", "}", ""]
+    lines += ["}  // namespace rushlight::autograd", ""]
+    return "\n".join(lines)

@@ -1,0 +1,148 @@
+"""C++ of the nodes: what each keeps, and how it computes gradients."""
+
+from __future__ import annotations
+
+from .derivative_emitter import DerivativeEmitter
+from .formulas import CppWriter, Formula, Use, saved_name
+from .schema import cpp_name
+
+STORED = {  # of arguments that are no tensors: field type, and how it is passed on
+    "int[]": ("std::vector<int64_t>", "{}.assign({}.begin(), {}.end())"),
+    "int[]?": ("std::optional<std::vector<int64_t>>", "f::store({}, {})"),
+    "str": ("std::string", "{} = {}"),
+    "str?": ("std::optional<std::string>", "{} = {}"),
+}
+
+
+class NodeEmitter(DerivativeEmitter):
+    """The node of a derivative."""
+
+    def emit(self) -> list[str]:
+        return self._node() if self.d.grads else []
+
+    def _node(self) -> list[str]:
+        saved = self.saved_uses()
+        fitted = self.fitted()
+        edges = "num_edges" if self.has_list else str(len(self.tensors))
+        results = "num_results" if self.list_result else str(len(self.op.schema.returns))
+        parameters = ", ".join(
+            (["uint32_t num_results"] if self.list_result else [])
+            + (["uint32_t num_edges"] if self.has_list else [])
+        )
+        kept = [use for use in saved if self._field_type(use) in ("SavedTensor", "SavedOperand", "SavedList")]
+        lines = [f"struct {self.node} final : Node {{", "    RL_NODE_MEMORY"]
+        # What keeps shapes and numbers only may run any number of times.
+        body = "{}" if kept else "{ never_used_up(); }"
+        lines.append(
+            f'    explicit {self.node}({parameters}) : Node("{self.node}", {results}, {edges}) {body}'
+        )
+        lines.append("    void apply(std::span<Tensor> grads, std::span<Tensor> out) override {")
+        lines += ["        check_not_released();"] if kept else []
+        lines += self._grads_setup()
+        lines += self._conjugate()
+        for names, formula in self.d.grads.items():
+            lines += [f"        {line}" for line in self._apply(names, formula)]
+        lines += ["    }", "    void release_saved() override {", "        Node::release_saved();"]
+        lines += [f"        {saved_name(use)}.release();" for use in kept]
+        lines.append("    }")
+        if kept:
+            lines.append("    void saved(const SavedVisitor& visit) const override {")
+            lines += [f'        show(visit, "{use.name}", {saved_name(use)});' for use in kept]
+            lines.append("    }")
+        lines += [f"    {self._field_type(use)} {saved_name(use)};" for use in saved]
+        lines += [f"    SavedShape {cpp_name(name)}_fit;" for name in fitted]
+        if self.multi:
+            lines += [f"    SavedShape result_shapes[{len(self.results)}];"]
+        if self.list_result:
+            lines += ["    std::vector<SavedShape> result_shapes;"]
+        if self.has_list:
+            lines += [f"    uint32_t first_[{len(self.tensors) + 1}];"]
+        return [*lines, "};"]
+
+    def _field_type(self, use: Use) -> str:
+        kind = self.kind_of(use.name)
+        if use.attribute:
+            is_list = kind == "tensor" and self.args[use.name].type.name.endswith("[]")
+            return "SavedShapes" if is_list else "SavedShape"
+        if kind == "param":
+            t = self.args[use.name].type.name
+            return STORED[t][0] if t in STORED else self.args[use.name].type.cpp
+        if kind == "tensor":
+            t = self.args[use.name].type.name
+            return {"TensorOrScalar": "SavedOperand", "Tensor[]": "SavedList", "Tensor?[]": "SavedList"}.get(
+                t, "SavedTensor"
+            )
+        return "SavedList" if use.name == "results" or self.list_result else "SavedTensor"
+
+    def _wants(self, name: str) -> str:
+        if self.args[name].type.name.endswith("[]"):
+            return f"f::wants_any(*this, {self.edge(name)}, first_[{self.position(name) + 1}])"
+        return f"wants({self.edge(name)})"
+
+    def _grads_setup(self) -> list[str]:
+        if self.multi:
+            return [
+                "        if (!f::materialize(grads, result_shapes)) return;",
+                "        [[maybe_unused]] const Tensor& grad = grads[0];",
+            ]
+        if self.list_result:
+            return ["        if (!f::materialize(grads, result_shapes.data())) return;"]
+        return ["        const Tensor& grad = grads[0];", "        if (!grad.defined()) return;"]
+
+    def _conjugate(self) -> list[str]:
+        """Note [Complex gradients] in derivatives.py."""
+        values = self.d.complex_values
+        if not values:
+            return []
+        scalars = [v for v in sorted(values) if v in self.args and self.args[v].type.name == "Scalar"]
+        condition = ""
+        if len(scalars) == len(values):
+            condition = f"({' || '.join(saved_name(Use(v)) + '.is_complex()' for v in scalars)}) && "
+        return [f"        const bool conjugate = {condition}f::conjugate(grads);"]
+
+    def _share(self, text: str) -> str:
+        """A gradient on its way out."""
+        return f"f::conjugated(conjugate, {text})" if self.d.complex_values and text != "f::none" else text
+
+    def _apply(self, names: tuple[str, ...], formula: Formula) -> list[str]:
+        condition = " || ".join(self._wants(n) for n in names)
+        lines = [f"if ({condition}) {{"]
+        for use in sorted({self.field(u) for u in formula.uses()}, key=lambda u: (u.name, u.attribute)):
+            kind = self.kind_of(use.name)
+            if kind == "given" or use.attribute or kind == "param":
+                continue
+            lines.append(f"    const auto {_local(use)} = {saved_name(use)}.unpack(this);")
+        writer = CppWriter(self.ops, self._name_in_apply, self._wants)
+        text = writer.write(formula.tree)
+        self.headers |= writer.headers
+        if len(names) == 1:
+            name = names[0]
+            if self.args[name].type.name.endswith("[]"):
+                lines.append(f"    f::spread({self._share(text)}, *this, {self.edge(name)}, out);")
+            else:
+                text = self._share(text)
+                fit = f"{cpp_name(name)}_fit.fit({text}, grad)" if name in self.fitted() else text
+                lines.append(f"    out[{self.edge(name)}] = {fit};")
+        else:
+            lines.append(f"    auto shares = {text};")
+            for i, name in enumerate(names):
+                share = self._share(f"std::get<{i}>(shares)")
+                lines.append(f"    if ({self._wants(name)}) out[{self.edge(name)}] = {share};")
+        return [*lines, "}"]
+
+    def _name_in_apply(self, use: Use) -> str:
+        kind = self.kind_of(use.name)
+        if use.attribute and kind == "given":
+            return f"f::{use.attribute}_of({use.name})"
+        if use.attribute:
+            return f"{saved_name(self.field(use))}.{use.attribute}()"
+        if kind == "param":
+            name = saved_name(use)
+            return f"f::pass({name})" if self.args[use.name].type.name in ("int[]?", "str?") else name
+        if kind == "given":
+            return use.name
+        return _local(use)
+
+
+def _local(use: Use) -> str:
+    return cpp_name(use.name) + "_"
