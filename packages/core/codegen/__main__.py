@@ -1,4 +1,5 @@
-"""Command line: `generate`, `derivatives` and `cuda-kernels` (called by builds), `docs`, and `explain` for one operator."""
+"""Command line: `generate`, `derivatives` and `cuda-kernels` (called by builds), `docs`, `explain` for an operator and
+`duty` for a device."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ if __package__ in (None, ""):  # run as a file, by the build
 
 from .batching import emit_batching, load_batching
 from .derivatives import load_derivatives
+from .duty import duty
 from .emit_bodies import emit_bodies
 from .emit_derivatives import emit_derivatives
 from .emit_docs import emit_docs
@@ -52,6 +54,27 @@ def _write(out: Path, files: dict[str, str]) -> None:
     write_all(out, files)
 
 
+class UnknownDeviceError(ValueError):
+    """There is no device of that type."""
+
+
+def kernels_of(device: str, backend: Path | None) -> list[str]:
+    """What the backend of a device has brought; of the CPU and the meta device, which need none, nothing."""
+    if device in ("cpu", "meta"):
+        return []
+    from rushlight_core import _C  # not while the library is built
+
+    if backend:
+        _C._load_backend(backend)
+    try:
+        count = _C._device_count(device)
+    except RuntimeError as error:
+        raise UnknownDeviceError(str(error)) from None
+    if count == 0:
+        raise UnknownDeviceError(f"there is no device {device!r}: no backend of that name is attached")
+    return _C._kernels(device)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="rushlight_core.codegen", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
@@ -72,6 +95,12 @@ def main() -> int:
     command.add_argument("name")
     command.add_argument("--ops", type=Path, default=OPS)
     command.add_argument("--derivatives", type=Path, help="folder of the formulas")
+    command = commands.add_parser("duty", help="print how a device serves every operator")
+    command.add_argument("device", nargs="?", default="cpu", help="a device type; cpu by default")
+    command.add_argument("--ops", type=Path, default=OPS)
+    command.add_argument(
+        "--backend", type=Path, help="shared library of the device, where no package offers it"
+    )
     command = commands.add_parser("docs", help="write a page of documentation for each operator")
     command.add_argument("--ops", type=Path, default=OPS)
     command.add_argument("--out", type=Path, required=True)
@@ -85,9 +114,11 @@ def main() -> int:
             write_all(args.out, emit_kernels(load_ops(args.ops), CUDA))
         elif args.command == "docs":
             write_all(args.out, emit_docs(load_ops(args.ops)))
+        elif args.command == "duty":
+            print(duty(load_ops(args.ops), args.device, kernels_of(args.device, args.backend)))
         else:
             print(explain(args.name, load_ops(args.ops), args.derivatives or find_derivatives()))
-    except (EntryError, UnknownOperatorError) as error:
+    except (EntryError, UnknownDeviceError, UnknownOperatorError) as error:
         print(error, file=sys.stderr)
         return 1
     return 0

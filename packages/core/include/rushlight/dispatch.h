@@ -105,6 +105,10 @@ RL_API Fallback fallback_of(Stage stage);
 /// Installs a kernel for a device type.
 RL_API void install_kernel(DeviceType device, std::string_view name, uint64_t schema_hash, KernelFn kernel);
 
+/// The operators, in their own form, and the kernels that several share, for which a backend has brought a kernel. The CPU has
+/// loops beside these slots.
+RL_API std::vector<std::string_view> kernels_of(DeviceType device);
+
 namespace detail {
 inline StageMask stages_of(const Tensor& t) { return t.defined() ? t.impl()->stages() : 0; }
 inline StageMask stages_of(const TensorOrScalar& t) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "dispatch/shared_kernel.h"
 #include "dispatch/table.h"
 #include "rushlight/value.h"
 
@@ -65,6 +66,16 @@ void install_kernel(DeviceType device, std::string_view name, uint64_t schema_ha
     RL_CHECK(op.kernels, throw_runtime, "install_kernel: '%s' is made of other operators and takes no kernel",
              op.name);
     op.kernels->device[static_cast<int>(device)].store(kernel);
+}
+
+std::vector<std::string_view> kernels_of(DeviceType device) {
+    const auto at = static_cast<int>(device);
+    std::vector<std::string_view> names;
+    for (const Operator* op : operator_table())
+        if (op->kernels && op->kernels->device[at].load()) names.push_back(op->name);
+    for (const SharedKernel* shared : shared_kernels())
+        if (shared->slots.device[at].load()) names.push_back(shared->name);
+    return names;
 }
 
 }  // namespace rushlight

@@ -1,6 +1,7 @@
 // Devices beyond the CPU: attaching plug-ins, counting and choosing devices, waiting for them.
 #include "python/arguments.h"
 #include "rushlight/backend.h"
+#include "rushlight/dispatch.h"
 
 namespace rushlight::python {
 namespace {
@@ -66,10 +67,25 @@ bool find_in_packages(std::string_view name) {
     return found.get() == Py_True;
 }
 
+// _kernels(type): what `codegen duty` asks.
+PyObject* kernels_py(PyObject*, PyObject* type) {
+    RL_PY_TRY
+    const Device device = read_device("_kernels", type);
+    Object list = Object::steal(PyList_New(0));
+    for (std::string_view name : kernels_of(device.type)) {
+        Object text =
+            Object::steal(PyUnicode_FromStringAndSize(name.data(), static_cast<Py_ssize_t>(name.size())));
+        if (PyList_Append(list.get(), text.get()) < 0) return nullptr;
+    }
+    return list.release();
+    RL_PY_CATCH
+}
+
 // Their documentation is that of rushlight_core.devices.
 PyMethodDef functions[] = {{"_load_backend", load_backend_py, METH_O, nullptr},
                            {"_device_count", device_count_py, METH_O, nullptr},
                            {"_current_device", current_device_py, METH_O, nullptr},
+                           {"_kernels", kernels_py, METH_O, nullptr},
                            {"_set_device", set_device, METH_O, nullptr},
                            {"_synchronize", synchronize_py, METH_O, nullptr},
                            {nullptr, nullptr, 0, nullptr}};

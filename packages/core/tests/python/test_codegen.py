@@ -18,6 +18,7 @@ import yaml
 from rushlight_core.codegen import loader
 from rushlight_core.codegen.batching import load_batching
 from rushlight_core.codegen.derivatives import load_derivatives
+from rushlight_core.codegen.duty import SHARED, duty
 from rushlight_core.codegen.emit_docs import emit_docs
 from rushlight_core.codegen.emit_stubs import emit_stubs
 from rushlight_core.codegen.expects import checks_of
@@ -168,6 +169,30 @@ def test_every_visible_operator_has_a_page(ops: list[Op]) -> None:
     assert {name.removesuffix(".md") for name in pages} == visible | {"index"}
     assert "Adds `other`" in pages["add.md"]
     assert "(add.md)" in pages["index.md"]
+
+
+def test_duty(ops: list[Op]) -> None:
+    def ways(device: str, *kernels: str) -> dict[str, str]:
+        lines = duty(ops, device, kernels).split("\n\n")[0].splitlines()
+        return {name: way for name, _, way in (line.split(maxsplit=2) for line in lines)}
+
+    assert list(ways("cpu")) == [op.name for op in ops]
+    assert "refused" not in ways("cpu").values()
+    assert ways("meta")["nonzero"] == "refused"
+    assert ways("meta")["gather"] == "shape only"
+    device = ways("toy", "add")
+    chosen = {name: device[name] for name in ("add", "mul", "stack", "select", "cat", "zeros")}
+    assert list(chosen.values()) == ["kernel", "refused", "composite", "view", "service", "copy"]
+    assert ways("toy", *SHARED)["zeros"] == "kernel"
+
+
+def test_duty_of_a_device() -> None:
+    run = [sys.executable, "-P", "-m", "rushlight_core.codegen", "duty"]
+    done = subprocess.run([*run, "meta"], capture_output=True, text=True, timeout=60, check=True)
+    assert "operators on meta:" in done.stdout
+    done = subprocess.run([*run, "nothing"], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert "unknown device type 'nothing'" in done.stderr
 
 
 def test_explain(ops: list[Op], tmp_path: Path) -> None:

@@ -1,0 +1,47 @@
+"""How each operator is served on a device: what a backend has brought, and what it need not bring."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection
+
+from .model import Op
+
+WAYS = {
+    "kernel": "a kernel of the device",
+    "composite": "made of other operators",
+    "view": "geometry alone: no memory is touched",
+    "service": "memory and copies, by services that every device has",
+    "copy": "written by the CPU and copied there",
+    "shape only": "sizes, strides and dtype, without values",
+    "refused": "NotImplementedError",
+}
+SHARED = ("fill", "range", "steps", "powers", "eye")  # what writes new tensors: ops/create.h
+_BY_KERNEL = ("pointwise", "reduce", "custom", "dynamic")
+
+
+def way(op: Op, device: str, kernels: Collection[str]) -> str:
+    """One of WAYS. `kernels` are the names for which the device has one; those of the CPU need not be named."""
+    if op.kind in ("composite", "view"):
+        return op.kind
+    if op.kind == "storage":
+        return "service"
+    if device == "meta":
+        return "refused" if op.kind == "dynamic" else "shape only"
+    if device == "cpu":
+        return "kernel"
+    if op.kind in _BY_KERNEL:
+        return "kernel" if op.name in kernels else "refused"
+    # Which of the shared kernels writes a new tensor is known in the call.
+    return "kernel" if all(name in kernels for name in SHARED) else "copy"
+
+
+def duty(ops: list[Op], device: str, kernels: Collection[str]) -> str:
+    """A line for each operator, and how many are served in each way."""
+    ways = {op.name: way(op, device, kernels) for op in ops}
+    counts = Counter(ways.values())
+    width = max(map(len, ways))
+    lines = [f"{op.name:{width}}  {op.kind:9}  {ways[op.name]}" for op in ops]
+    lines += ["", f"{len(ops)} operators on {device}:"]
+    lines += [f"{counts[name]:5}  {name}: {text}" for name, text in WAYS.items() if counts[name]]
+    return "\n".join(lines)
