@@ -229,21 +229,6 @@ def _view(op: Op) -> list[str]:
     return _function(op.forms()[0], body)
 
 
-# Their tensors may be on several devices: what these do is to copy, or to read a shape or a dtype.
-_ACROSS_DEVICES = {
-    "copy_",
-    "fill_",
-    "fill",
-    "index",
-    "index_put_",
-    "index_put",
-    "to",
-    "type_as",
-    "reshape_as",
-    "equal",
-}
-
-
 def _expecting(op: Op) -> tuple[list[str], list[str]]:
     """The function that checks the arguments as the entry says, and the statement that calls it."""
     if not op.expects:
@@ -259,10 +244,11 @@ def _expecting(op: Op) -> tuple[list[str], list[str]]:
 
 def _by_hand(op: Op) -> list[str]:
     body = [f"return {BODIES[op.kind][0]}::{op.body_name}({op.schema.cpp_arguments()});"]
-    lists = any(a.type.name.endswith("[]") for a in op.tensors)
-    if op.base not in _ACROSS_DEVICES and (len(op.tensors) > 1 or lists):
+    there = [a for a in op.tensors if a.name not in op.host]
+    lists = any(a.type.name.endswith("[]") for a in there)
+    if not op.across_devices and (len(there) > 1 or lists):
         numbers_too = "true" if op.kind == "composite" else "false"
-        names = ", ".join(cpp_name(a.name) for a in op.tensors)
+        names = ", ".join(cpp_name(a.name) for a in there)
         body.insert(0, f'check_one_device("{op.base.lstrip("_")}", {numbers_too}, {names});')
     checks, checked = _expecting(op)
     return (

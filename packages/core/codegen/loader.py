@@ -10,7 +10,7 @@ import yaml
 
 from .argument_types import TYPE_LISTS
 from .expects import ExpectsError, checks_of
-from .model import KINDS, VIEWS, Op, Sample
+from .model import KINDS, SYNCHRONISES, VIEWS, Op, Sample
 from .results import WORDS, ResultError, check_result
 from .schema import SchemaError, parse_schema
 
@@ -149,9 +149,20 @@ def _op(path: Path, entry: dict[str, object]) -> Op:
     values["law"] = tuple(str(text) for text in values.get("law", ()))
     if "view" in values and values["view"] not in VIEWS:
         raise fail(f"view {values['view']!r} is none of {', '.join(VIEWS)}")
-    for key in ("bool_inputs", "castable", "none_is_default", "aux", "writes", "synonyms", "rule_only"):
+    if "synchronises" in values and values["synchronises"] not in SYNCHRONISES:
+        raise fail(f"synchronises {values['synchronises']!r} is none of {', '.join(SYNCHRONISES)}")
+    for key in (
+        "bool_inputs",
+        "castable",
+        "none_is_default",
+        "aux",
+        "writes",
+        "synonyms",
+        "rule_only",
+        "host",
+    ):
         values[key] = tuple(values.get(key, ()))
-    for key in ("bool_inputs", "castable", "none_is_default", "writes", "rule_only"):
+    for key in ("bool_inputs", "castable", "none_is_default", "writes", "rule_only", "host"):
         for argument in values[key]:
             if argument not in [a.name for a in schema.arguments]:
                 raise fail(f"{key} names {argument!r}, which is no argument")

@@ -35,6 +35,8 @@ FOLDERS = {
 
 # What decides whether a result is a view: nothing, strides and sizes, or dtypes and other arguments. Left out: none is.
 VIEWS = ("always", "if possible", "by arguments")
+# What decides whether a call waits for the device: nothing, or the arguments (masks among indices). Left out: none does.
+SYNCHRONISES = ("always", "by arguments")
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,11 @@ class Op:
     aux: tuple[str, ...] = ()  # hidden results, made when a formula asks
     aliases: dict[str, str] = field(default_factory=dict, hash=False)  # other names of arguments: axis -> dim
     random: bool = False
-    synchronises: bool = False
+    synchronises: str = ""  # whether the host waits for values: one of SYNCHRONISES
+    host: tuple[str, ...] = ()  # tensors that lie on the CPU, wherever the others do
+    across_devices: bool = (
+        False  # its tensors may lie on several devices: what it does is to copy, or to read a shape
+    )
     writes: tuple[str, ...] = ()  # arguments that are written besides the result
     writes_if: str = ""  # bool argument without which they are not
     rule_only: tuple[str, ...] = ()  # custom: arguments that the rule sees and the kernel does not

@@ -235,7 +235,7 @@ class TensorOrScalar {
 
 /// Fresh, row-major, uninitialised. Sizes must not be negative and must not overflow: RuntimeError.
 RL_API Tensor make_tensor(IntList sizes, DType dtype, Device device = {});
-/// Fresh and uninitialised, with the geometry of `like`, which must be dense.
+/// Fresh and uninitialised, with the geometry of `like`, which must be dense; row-major where `like` is contiguous.
 RL_API Tensor make_like(const Tensor& like, DType dtype);
 /// Fresh, with the given strides (dense: any permutation; or general non-negative).
 RL_API Tensor make_strided(IntList sizes, IntList strides, DType dtype, Device device = {});

@@ -69,6 +69,17 @@ void nonzero(KernelContext& ctx, const View& out, const View& input) {
     });
 }
 
+void nonzero_static(KernelContext& ctx, const View& out, const View& input, int64_t size,
+                    int64_t fill_value) {
+    const int64_t count = choose(ctx, input).count(), width = input.ndim;
+    View all = out;
+    if (count > size) all.data = scratch<int64_t>(ctx, count * width);
+    nonzero(ctx, all, input);
+    const int64_t filled = std::min(count, size) * width;
+    if (all.data != out.data) std::copy_n(all.as<int64_t>(), filled, out.as<int64_t>());
+    std::fill_n(out.as<int64_t>() + filled, size * width - filled, fill_value);
+}
+
 int64_t masked_elements_count(KernelContext& ctx, const View&, const View& mask) {
     return choose(ctx, mask).count();
 }

@@ -9,6 +9,8 @@ namespace rushlight::cpu {
 /// A row of coordinates for each element that is not zero.
 int64_t nonzero_count(KernelContext& ctx, const View& input);
 void nonzero(KernelContext& ctx, const View& out, const View& input);
+/// The first `size` rows, or `fill_value` behind them.
+void nonzero_static(KernelContext& ctx, const View& out, const View& input, int64_t size, int64_t fill_value);
 
 /// The elements where `mask`, of input's shape, is true.
 int64_t masked_elements_count(KernelContext& ctx, const View& input, const View& mask);

@@ -137,13 +137,17 @@ struct TensorFactory {
         int n = static_cast<int>(sizes.size());
         impl->ndim_ = static_cast<uint8_t>(n);
         if (n > kInlineDims) impl->geometry_ = new int64_t[2 * n];
+        set_row_major(impl, sizes.data());
+        return Tensor(Ref<TensorImpl>::adopt(impl));
+    }
+    static void set_row_major(TensorImpl* impl, const int64_t* sizes) {
+        const int n = impl->ndim_;
         int64_t step = 1;
         for (int d = n - 1; d >= 0; --d) {
             impl->geometry_[d] = sizes[d];
             impl->geometry_[n + d] = step;
             step *= sizes[d] > 1 ? sizes[d] : 1;
         }
-        return Tensor(Ref<TensorImpl>::adopt(impl));
     }
     static Tensor like(const Tensor& base, DType dtype) {
         TensorImpl* from = base.impl();
@@ -157,7 +161,12 @@ struct TensorFactory {
         impl->numel_ = from->numel_;
         impl->ndim_ = from->ndim_;
         if (impl->ndim_ > kInlineDims) impl->geometry_ = new int64_t[2 * impl->ndim_];
-        for (int i = 0; i < 2 * impl->ndim_; ++i) impl->geometry_[i] = from->geometry_[i];
+        if (from->contiguous()) [[likely]] {
+            // What is contiguous may have any stride along a dimension of size 1, or where it is empty.
+            set_row_major(impl, from->geometry_);
+        } else {
+            for (int i = 0; i < 2 * impl->ndim_; ++i) impl->geometry_[i] = from->geometry_[i];
+        }
         return Tensor(Ref<TensorImpl>::adopt(impl));
     }
     static Tensor over(Ref<Storage> storage, IntList sizes, IntList strides, int64_t offset, DType dtype) {

@@ -19,11 +19,10 @@ from rushlight_testing.operators import (
     call,
     flat,
     is_random,
-    map_tensors,
     operators,
     to_numpy,
 )
-from rushlight_testing.variants import SIZES, one_element
+from rushlight_testing.variants import one_element
 
 OPS = [op for op in operators() if op.samples and not is_random(op)]
 DTYPES = ("float32", "int64")
@@ -166,31 +165,6 @@ def test_no_dimension_is_one_element(op: Op) -> None:
                 refused = True
                 assert op.name in NEEDS_A_DIMENSION, f"{op.name}({sample.text}) without dimensions: {got}"
     assert refused or op.name not in NEEDS_A_DIMENSION, f"{op.name} needs no dimension: strike it out"
-
-
-def meta(t: Any) -> Any:
-    return core.empty_strided(t.shape, t.stride(), dtype=t.dtype, device="meta")
-
-
-@pytest.mark.parametrize("op", [pytest.param(op, id=op.name) for op in OPS if not op.synchronises])
-def test_small_sizes_have_the_declared_shapes(op: Op) -> None:
-    """With sizes of 0 and 1, and without dimensions: the shapes and dtypes that the meta device says."""
-    for sample in all_samples(op):
-        for size, cut in SIZES.items():
-            compare_with_meta(op, f"{sample.text}, {size}", map_tensors(cut, sample))
-        compare_with_meta(op, f"{sample.text}, no dimension", one_element(op, sample, 0))
-
-
-def compare_with_meta(op: Op, text: str, sample: Sample) -> None:
-    shapes = map_tensors(meta, sample)
-    got = attempt(op, sample)
-    declared = attempt(op, shapes)
-    if isinstance(declared, NotImplementedError) or not isinstance(got, list):
-        return
-    assert isinstance(declared, list), f"{op.name}({text}): only the meta device raises: {declared}"
-    for a, b in zip(got, declared, strict=True):
-        if isinstance(a, core.Tensor) and isinstance(b, core.Tensor) and b.device.type == "meta":
-            assert (a.shape, a.dtype) == (b.shape, b.dtype), f"{op.name}({text})"
 
 
 def test_a_wrong_result_is_noticed() -> None:

@@ -29,7 +29,8 @@ Tensor convert(const Tensor& input, std::optional<DType> dtype, std::optional<De
 bool truth(const Tensor& t) {
     require_values("equal(), allclose()", t);
     if (t.device().type == DeviceType::CPU) return *t.data<bool>();
-    RL_CHECK(t.device().type != DeviceType::Meta, throw_runtime, "a tensor on the meta device has no values");
+    RL_CHECK(t.device().type != DeviceType::Meta, throw_not_implemented,
+             "the result depends on values, which a meta tensor does not have");
     Tensor host = make_tensor({}, DType::Bool);
     copy_into(host, t);
     return *host.data<bool>();

@@ -12,6 +12,7 @@
 #include "rushlight/ops/cat.h"
 #include "rushlight/ops/clone.h"
 #include "rushlight/ops/conj.h"
+#include "rushlight/ops/contiguous.h"
 #include "rushlight/ops/detach.h"
 #include "rushlight/ops/diagonal.h"
 #include "rushlight/ops/expand.h"
@@ -32,6 +33,7 @@
 #include "rushlight/ops/reshape.h"
 #include "rushlight/ops/squeeze.h"
 #include "rushlight/ops/sum.h"
+#include "rushlight/ops/to.h"
 #include "rushlight/ops/unsqueeze.h"
 #include "rushlight/ops/where.h"
 
@@ -242,10 +244,8 @@ Tensor matrix_exp(const Tensor& input) {
     Tensor norms =
         ops::_to_copy(linalg_matrix_norm(ops::detach(input), Scalar(1), kInts<-2, -1>, false, std::nullopt),
                       DType::Float64);
-    RL_CHECK(norms.device().type == DeviceType::CPU, throw_not_implemented,
-             "linalg.matrix_exp: not there yet for tensors that are not on the CPU");
     require_values("linalg.matrix_exp", norms);
-    norms = ops::clone(norms, "contiguous");
+    norms = ops::contiguous(ops::to(norms, Device()));
     Tensor squarings = make_tensor(norms.sizes(), DType::Int64),
            scales = make_tensor(norms.sizes(), DType::Float64);
     // Sixteen powers reach the dtype's precision for norms below this; each squaring doubles what was rounded.
@@ -260,7 +260,8 @@ Tensor matrix_exp(const Tensor& input) {
         most = std::max(most, s);
     }
     auto each = [](const Tensor& t) { return ops::unsqueeze(ops::unsqueeze(t, -1), -1); };
-    const Tensor a = ops::mul(input, each(ops::_to_copy(scales, input.dtype())));
+    squarings = ops::to(squarings, input.device());
+    const Tensor a = ops::mul(input, each(ops::to(ops::_to_copy(scales, input.dtype()), input.device())));
     const Tensor one = identity_like(a), second = ops::matmul(a, a);
     const Tensor third = ops::matmul(second, a), fourth = ops::matmul(second, second);
     // Sum of a^k / k! by blocks of four powers, from the highest: result = result a^4 + block.

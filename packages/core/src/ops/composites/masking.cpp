@@ -10,7 +10,6 @@
 #include "rushlight/ops/index.h"
 #include "rushlight/ops/masked_scatter_.h"
 #include "rushlight/ops/masked_select.h"
-#include "rushlight/ops/narrow.h"
 #include "rushlight/ops/nonzero.h"
 #include "rushlight/ops/reshape.h"
 #include "rushlight/ops/unbind.h"
@@ -36,16 +35,6 @@ Tensor masked_fill(const Tensor& input, const Tensor& mask, const TensorOrScalar
     if (value.tensor().device().type == DeviceType::CPU && !is_batched(value.tensor()))
         converted(value_of(value.tensor()), input.dtype());  // raises where it does not fit
     return ops::where(mask, ops::_to_copy(value.tensor(), input.dtype(), std::nullopt), input);
-}
-
-Tensor nonzero_static(const Tensor& input, int64_t size, int64_t fill_value) {
-    RL_CHECK(size >= 0, throw_runtime, "nonzero_static(size): must not be negative, got %lld",
-             (long long)size);
-    Tensor found = ops::nonzero(input);
-    if (found.size(0) >= size) return row_major_copy(ops::narrow(found, 0, 0, size));
-    const int64_t missing[] = {size - found.size(0), found.size(1)};
-    const Tensor parts[] = {found, ops::full(missing, Scalar(fill_value), DType::Int64, input.device())};
-    return ops::cat(parts, 0);
 }
 
 std::vector<Tensor> where_indices(const Tensor& condition) { return ops::nonzero(condition, true); }

@@ -40,6 +40,7 @@
 #include "rushlight/ops/squeeze.h"
 #include "rushlight/ops/sub.h"
 #include "rushlight/ops/sum.h"
+#include "rushlight/ops/to.h"
 #include "rushlight/ops/tril.h"
 #include "rushlight/ops/triu.h"
 #include "rushlight/ops/unsqueeze.h"
@@ -253,8 +254,10 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> linalg_lstsq(const Tensor& A, const T
         ops::_linalg_lstsq(a, b, rcond.value_or(precision * static_cast<double>(std::max(m, n))), which);
 
     bool full = m > n && wanted != "gelsy";
-    if (full && rank.device().type != DeviceType::Meta)
-        for (int64_t i = 0; i < rank.numel(); ++i) full = full && rank.data<int64_t>()[i] == n;
+    if (full) {
+        const Tensor found = ops::to(rank, Device());
+        for (int64_t i = 0; i < found.numel(); ++i) full = full && found.data<int64_t>()[i] == n;
+    }
     Tensor residuals = ops::new_empty(values, kInts<0>);
     if (full) {
         const Tensor rest = ops::sub(ops::matmul(a, x), b);

@@ -11,6 +11,12 @@ Outputs nonzero(const Tensor& input, int64_t count) {
     return outs;
 }
 
+Outputs nonzero_static(const Tensor& input, int64_t size, int64_t) {
+    RL_CHECK(size >= 0, throw_runtime, "nonzero_static(size): must not be negative, got %lld",
+             (long long)size);
+    return nonzero(input, size);
+}
+
 Outputs _masked_elements(const Tensor& input, const Tensor& mask, int64_t count) {
     RL_CHECK(mask.dtype() == DType::Bool && mask.shape() == input.shape(), throw_runtime,
              "masked_elements(mask): must be a bool tensor of shape %s, got %s %s",
