@@ -1,0 +1,74 @@
+"""Which dtypes an operator takes, found by calling it: what the key `dtypes` of its entry is compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import rushlight_core as core
+from rushlight_core.codegen.model import Op
+from rushlight_core.codegen.results import DTYPES
+from rushlight_testing.operators import (
+    TYPED_ERRORS,
+    all_samples,
+    call,
+    is_random,
+    map_tensors,
+    tensors_in,
+)
+from rushlight_testing.samples import Sample, arguments_of
+
+__all__ = ["accepted_dtypes", "samples_of_dtype"]
+
+# Samples are written for these; those of wider unsigned integers have the values of uint8.
+_WRITTEN = {"uint16": "uint8", "uint32": "uint8", "uint64": "uint8"}
+
+
+def samples_of_dtype(op: Op, dtype: str) -> Iterator[Sample]:
+    """The samples that have tensors of a dtype: those for which the text names none, else those of the first one's dtype."""
+    plain = list(all_samples(op))
+    written = list(all_samples(op, _WRITTEN.get(dtype, dtype)))
+    for sample, other in zip(plain, written, strict=True):
+        tensors = tensors_in([*sample.args, *sample.kwargs.values()])
+        if not tensors:
+            continue
+        wanted = getattr(core, dtype)
+        if all(t.dtype != core.float32 for t in tensors):
+            chosen, turned = sample, (tensors[0].dtype,)
+        else:  # those that are written out are of float32
+            chosen, turned = other, (core.float32, getattr(core, _WRITTEN.get(dtype, dtype)))
+
+        def turn(t: Any, turned: tuple[Any, ...] = turned, wanted: Any = wanted) -> Any:
+            return t.to(wanted) if t.dtype in turned else t
+
+        yield map_tensors(turn, chosen)
+
+
+def _asks_for_another(op: Op, sample: Sample) -> bool:
+    """Whether a number or a `dtype` may turn the tensors to another dtype."""
+    given = arguments_of(op, sample)
+    numbers = ("Scalar", "TensorOrScalar", "dtype")
+    return any(
+        a.type.name.rstrip("?") in numbers
+        and given[a.name] is not None
+        and not isinstance(given[a.name], core.Tensor)
+        and given[a.name] != a.default
+        for a in op.schema.arguments
+    )
+
+
+def accepted_dtypes(op: Op) -> set[str]:
+    """The dtypes of which the operator takes a sample; one in which nothing asks for another dtype, where there are such."""
+    accepted = set()
+    for dtype in DTYPES:
+        samples = list(samples_of_dtype(op, dtype))
+        for sample in [s for s in samples if not _asks_for_another(op, s)] or samples:
+            if is_random(op):
+                core.manual_seed(0)
+            try:
+                call(op, sample)
+            except TYPED_ERRORS:
+                continue
+            accepted.add(dtype)
+            break
+    return accepted
