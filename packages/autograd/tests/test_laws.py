@@ -87,7 +87,7 @@ def same(a: Any, b: Any) -> bool:
 
 IN_PLACE = [op for op in CALLED if "inplace" in op.variants and not op.is_inplace and not op.random]
 # Their functional forms have bools, without any derivative; PyTorch's in-place forms have a gradient of zero.
-OF_TRUTH = {op.name for op in IN_PLACE if op.result == "Bool"}
+OF_TRUTH = {op.name for op in IN_PLACE if op.gives_truth}
 
 
 @pytest.mark.parametrize("op", IN_PLACE, ids=lambda op: op.name)

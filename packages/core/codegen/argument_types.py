@@ -60,22 +60,3 @@ _ROWS = [
     Type("Generator?", "Generator*", "OptGenerator", "generator", "Generator | None"),
 ]
 TYPES = {t.name: t for t in _ROWS}
-
-# What a functor can be compiled for: rushlight::cpu::Types of src/cpu/kernels/pointwise_loop.h.
-_INTEGERS = ("uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64")
-_FLOATS = ("float32", "float64")
-TYPE_LISTS = {
-    "All": ("bool", *_INTEGERS, *_FLOATS),
-    "Numbers": (*_INTEGERS, *_FLOATS),
-    "Floats": _FLOATS,
-    "Integers": _INTEGERS,
-    "IntegersAndBool": ("bool", *_INTEGERS),
-    "Bools": ("bool",),
-}
-_COMPLEX = ("complex64", "complex128")
-TYPE_LISTS |= {
-    "FloatsAndComplex": TYPE_LISTS["Floats"] + _COMPLEX,
-    "NumbersAndComplex": TYPE_LISTS["Numbers"] + _COMPLEX,
-    "AllAndComplex": TYPE_LISTS["All"] + _COMPLEX,
-    "ComplexOnly": _COMPLEX,
-}

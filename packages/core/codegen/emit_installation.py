@@ -20,22 +20,20 @@ def emit_installation(names: list[str], known: dict[str, Derivative], ops: list[
         for form in op.forms():
             if form.kind == "Aux" or (form.kind != "Out" and op.name in known):
                 continue
-            if form.kind != "Out" and (
-                op.kind == "composite" or not op.differentiable or op.result == "Bool"
-            ):
+            if form.kind != "Out" and (op.kind == "composite" or not op.differentiable or op.gives_truth):
                 continue
             if not any(a.type.is_tensor for a in form.schema.arguments):
                 continue
             if form.kind == "InPlace":
                 raise EntryError(f"{op.source}:{op.line}: {op.name}: an in-place operator needs a formula")
-            constant = form.kind == "Out" and (not op.differentiable or op.result == "Bool")
+            constant = form.kind == "Out" and (not op.differentiable or op.gives_truth)
             outs = len(op.schema.returns) if constant else 0
             lines.append(f'    {{"{form.name}", {form.hash:#x}ULL, {outs}}},')
     lines += ["    {nullptr, 0, 0}};", "", "// In-place operators that write truth values."]
     lines.append("static const Unrecorded overwriting[] = {")
     for op in ops:
         for form in op.forms():
-            if form.kind == "InPlace" and op.result == "Bool":
+            if form.kind == "InPlace" and op.gives_truth:
                 lines.append(f'    {{"{form.name}", {form.hash:#x}ULL, 0}},')
     lines += [
         "    {nullptr, 0, 0}};",

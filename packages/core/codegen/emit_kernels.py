@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .dtypes import element_types
 from .emit_table import loop_name
 from .model import Op
 from .writer import GENERATED, shards
@@ -43,10 +44,10 @@ def emit_kernels(ops: list[Op], target: Target = CPU) -> dict[str, str]:
             lines += [f'#include "ops/{folder}/{family}.h"' for family in sorted({op.family for op in group})]
             lines += ["", f"namespace {target.namespace} {{", ""]
             for op in group:
-                functor = functor_name(op)
+                functor, types = functor_name(op), element_types(op.dtypes, op.result)
                 lines.append(f"extern const {table} {loop_name(op)}_table;")
                 lines.append(
-                    f"const {table} {loop_name(op)}_table = {maker}<{folder}::{functor}>({op.types or 'All'}{{}});"
+                    f"const {table} {loop_name(op)}_table = {maker}<{folder}::{functor}>({types}{{}});"
                 )
             lines += ["", f"}}  // namespace {target.namespace}", ""]
             files[f"kernels/{kind}_{name}{target.suffix}"] = "\n".join(lines)

@@ -151,6 +151,16 @@ def _written_forms(op: Op, copy: str) -> list[str]:
 
 # --- pointwise and reduce ---
 
+# The word of `result`: what the loop computes in, and what it writes.
+_POINTWISE_RESULTS = {
+    "": ("Common", "Compute"),
+    "floating": ("CommonFloat", "Compute"),
+    "numeric": ("CommonNumber", "Compute"),
+    "real": ("Common", "Real"),
+    "bool": ("Common", "Bool"),
+}
+_REDUCE_RESULTS = {"": "Compute", "truth": "Bool", "real": "Real", "summed": "Sum", "int64": "Index"}
+
 
 def _scalar(a: Argument) -> str:
     name = cpp_name(a.name)
@@ -170,11 +180,12 @@ def _pointwise(op: Op) -> list[str]:
     if params:
         setup.append(f"const Scalar params[] = {{{', '.join(map(_scalar, params))}}};")
     given = "params" if params else "nullptr"
+    compute, result = _POINTWISE_RESULTS[op.result]
     lines = [
         f"KernelSlots {_slots(op)}{{}};",
         f"const char* const {own}_names[] = {{{names}}};",
         f'const PointwiseDesc {own}_desc{{"{shown}", {own}_names, {len(inputs)}, {bits}, {len(params)}, {castable},',
-        f"    {str(op.wraps).lower()}, PointwiseDesc::Compute::{op.compute}, PointwiseDesc::Result::{op.result},",
+        f"    {str(op.wraps).lower()}, PointwiseDesc::Compute::{compute}, PointwiseDesc::Result::{result},",
         f"    cpu::{loop_name(op)}, &{_slots(op)}}};",
     ]
     for form in op.forms():
@@ -211,9 +222,10 @@ def _reduce(op: Op) -> list[str]:
     else:
         dtype = "dtype" if "dtype" in names else "std::nullopt"
         call = f"reduce({own}_desc, input, {dims}, {keepdim}, {dtype}, {given})"
+    shown, result = op.base.lstrip("_"), _REDUCE_RESULTS[op.result]
     lines = [
         f"KernelSlots {_slots(op)}{{}};",
-        f'const ReduceDesc {own}_desc{{"{op.base.lstrip("_")}", ReduceDesc::Result::{op.result}, {len(params)},',
+        f'const ReduceDesc {own}_desc{{"{shown}", ReduceDesc::Result::{result}, {len(params)},',
         f"    cpu::{loop_name(op)}, &{_slots(op)}}};",
     ]
     lines += _function(op.forms()[0], [*setup, f"return {call};"])

@@ -100,7 +100,7 @@ def _derivative(op: Op, formulas: dict[str, Derivative] | None) -> str:
         return "unknown: rushlight-autograd is not installed"
     if found := formulas.get(op.name):
         return f"packages/autograd/derivatives/{found.source.name}:{found.line}"
-    if not op.differentiable or op.result == "Bool":
+    if not op.differentiable or op.gives_truth:
         return "none: it is not differentiable"
     if op.kind == "composite":
         return "none of its own: that of the operators which its body calls"

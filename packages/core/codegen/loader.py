@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from .argument_types import TYPE_LISTS
+from .dtypes import DTypesError, dtypes_of, element_types
 from .expects import ExpectsError, checks_of
 from .model import KINDS, SYNCHRONISES, VIEWS, Op, Sample
 from .results import WORDS, ResultError, check_result
@@ -143,9 +143,7 @@ def _op(path: Path, entry: dict[str, object]) -> Op:
     if variants - VARIANTS:
         raise fail(f"unknown variants {sorted(variants - VARIANTS)}; known are {sorted(VARIANTS)}")
     values["variants"] = variants
-    values["result"] = str(values.get("result", "Compute" if entry["kind"] in WORDS else ""))
-    if "types" in values and values["types"] not in TYPE_LISTS:
-        raise fail(f"unknown types {values['types']!r}; known are {', '.join(TYPE_LISTS)}")
+    values["result"] = str(values.get("result", ""))
     values["law"] = tuple(str(text) for text in values.get("law", ()))
     if "view" in values and values["view"] not in VIEWS:
         raise fail(f"view {values['view']!r} is none of {', '.join(VIEWS)}")
@@ -186,6 +184,9 @@ def _op(path: Path, entry: dict[str, object]) -> Op:
     try:
         checks_of(op)
         check_result(op)
-    except (ExpectsError, ResultError) as error:
+        dtypes_of(op.dtypes)
+        if op.kind in WORDS:
+            element_types(op.dtypes, op.result)
+    except (DTypesError, ExpectsError, ResultError) as error:
         raise fail(str(error)) from None
     return op

@@ -64,8 +64,7 @@ class Op:
     example: str = ""
     body: str = ""  # functor, reducer, rule or body; the name by default
     kernel: str = ""  # typed CPU kernel of kinds custom and dynamic; "" = the body's name
-    types: str = ""  # entry of TYPE_LISTS, kind pointwise and reduce
-    compute: str = "Common"  # pointwise: Common, CommonFloat or CommonNumber
+    dtypes: str = "any"  # what it takes: dtypes.py
     result: str = ""  # dtypes of the results: a word of kinds pointwise and reduce, else a rule of results.py
     view: str = ""  # whether results share memory with inputs: one of VIEWS; kind view implies "always"
     check: str = ""  # sees the arguments first; pointwise: of src/ops/checks.h; custom: a CPU kernel that looks at values
@@ -116,6 +115,11 @@ class Op:
         """The source below packages/core that the body belongs into: its folder says the kind, its name the family."""
         folder, suffix = FOLDERS[self.kind]
         return f"src/ops/{folder}/{self.family}{suffix}"
+
+    @property
+    def gives_truth(self) -> bool:
+        """Whether its loop writes truth values, which have no gradient."""
+        return self.kind in ("pointwise", "reduce") and self.result in ("bool", "truth")
 
     @property
     def header(self) -> str:

@@ -1,7 +1,8 @@
 """The key `result`: which dtype an operator's result has.
 
-Of kinds pointwise and reduce it is a word (`RESULTS` of the model), and together with `compute` says it all; a view has its
-input's dtype. Of the other kinds it is an expression in Python's syntax:
+Of kinds pointwise and reduce it is a word of WORDS. Left out, the dtype is that of the operands; `floating` and `numeric`
+turn integers, or bools, first, and compute in what that gives; `truth` is bool, of uint8 uint8. A view has the dtype of its
+input. Of the other kinds it is an expression in Python's syntax:
 
     result: input                          the dtype of an argument: of a tensor, a number or a dtype
     result: promote(input, other)          the joint dtype of tensors, numbers and lists of them
@@ -26,7 +27,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .model import Op
 
-WORDS = {"pointwise": ("Compute", "Bool", "Real"), "reduce": ("Compute", "Bool", "Real", "Sum", "Index")}
+WORDS = {
+    "pointwise": ("", "floating", "numeric", "real", "bool"),
+    "reduce": ("", "truth", "real", "summed", "int64"),
+}
 FUNCTIONS = ("promote", "each", "floating", "real", "complexed", "summed", "computed", "numeric")
 DTYPES = (
     *("bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64"),
@@ -48,7 +52,7 @@ def check_result(op: Op) -> None:
     if op.kind in WORDS:
         if op.result not in WORDS[op.kind]:
             raise ResultError(
-                f"result {op.result!r} of kind {op.kind} is none of {', '.join(WORDS[op.kind])}"
+                f"result {op.result!r} of kind {op.kind} is none of {', '.join(WORDS[op.kind][1:])}"
             )
         return
     if not op.result:
@@ -75,17 +79,11 @@ def rule_of(op: Op) -> str:
     if op.kind == "pointwise":
         operands = [a.name for a in op.tensors if a.name not in op.bool_inputs]
         joint = f"promote({', '.join(operands)})"
-        words = {"CommonFloat": "floating", "CommonNumber": "numeric"}
-        joint = f"{words[op.compute]}({joint})" if op.compute in words else joint
-        return {"Compute": joint, "Bool": "bool", "Real": f"real({joint})"}[op.result]
-    words = {
-        "Compute": "input",
-        "Bool": "uint8 if input.dtype == uint8 else bool",
-        "Real": "real(input)",
-        "Sum": "summed(input)",
-        "Index": "int64",
-    }
-    rule = f"dtype or {words[op.result]}" if "dtype" in names else words[op.result]
+        words = {"": joint, "bool": "bool"}
+        return words.get(op.result, f"{op.result}({joint})")
+    words = {"": "input", "truth": "uint8 if input.dtype == uint8 else bool", "int64": "int64"}
+    own = words.get(op.result, f"{op.result}(input)")
+    rule = f"dtype or {own}" if "dtype" in names else own
     return rule if len(op.schema.returns) < 2 else f"({rule}, int64)"
 
 

@@ -1,4 +1,4 @@
-"""Law: the dtypes of an operator's results are those that its entry declares (`kind`, `compute` and `result`).
+"""Law: the dtypes of an operator's results are those that its entry declares (`kind` and `result`).
 
 What the entry declares is evaluated with rules of promotion that are written a second time, in rushlight_testing.promotion.
 """
@@ -160,5 +160,5 @@ def test_a_rule_that_cannot_be_read_is_refused(tmp_path: Path, rule: str, messag
     with pytest.raises(EntryError, match=re.escape(message)):
         load_ops(tmp_path)
     (tmp_path / "family.yaml").write_text(entry.replace("composite", "reduce") + "  result: Real32\n")
-    with pytest.raises(EntryError, match="none of Compute, Bool"):
+    with pytest.raises(EntryError, match="none of truth, real"):
         load_ops(tmp_path)

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import rushlight_core as core
+from rushlight_core.codegen.dtypes import ANY as DTYPES
 from rushlight_core.codegen.model import Op
-from rushlight_core.codegen.results import DTYPES
 from rushlight_testing.operators import (
     TYPED_ERRORS,
     all_samples,
@@ -34,11 +34,11 @@ def samples_of_dtype(op: Op, dtype: str) -> Iterator[Sample]:
             continue
         wanted = getattr(core, dtype)
         if all(t.dtype != core.float32 for t in tensors):
-            chosen, turned = sample, (tensors[0].dtype,)
+            chosen, turned = sample, [tensors[0].dtype]
         else:  # those that are written out are of float32
-            chosen, turned = other, (core.float32, getattr(core, _WRITTEN.get(dtype, dtype)))
+            chosen, turned = other, [core.float32, getattr(core, _WRITTEN.get(dtype, dtype))]
 
-        def turn(t: Any, turned: tuple[Any, ...] = turned, wanted: Any = wanted) -> Any:
+        def turn(t: Any, turned: list[Any] = turned, wanted: Any = wanted) -> Any:
             return t.to(wanted) if t.dtype in turned else t
 
         yield map_tensors(turn, chosen)
@@ -57,12 +57,14 @@ def _asks_for_another(op: Op, sample: Sample) -> bool:
     )
 
 
-def accepted_dtypes(op: Op) -> set[str]:
-    """The dtypes of which the operator takes a sample; one in which nothing asks for another dtype, where there are such."""
+def accepted_dtypes(op: Op, alone: bool = False) -> set[str]:
+    """The dtypes of which the operator takes a sample; `alone`, one in which nothing asks for another dtype."""
     accepted = set()
     for dtype in DTYPES:
         samples = list(samples_of_dtype(op, dtype))
-        for sample in [s for s in samples if not _asks_for_another(op, s)] or samples:
+        if alone:
+            samples = [s for s in samples if not _asks_for_another(op, s)]
+        for sample in samples:
             if is_random(op):
                 core.manual_seed(0)
             try:

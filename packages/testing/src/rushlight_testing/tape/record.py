@@ -242,9 +242,9 @@ class Recorder:
 
     def _without_formula(self, form: Form, args: tuple[Any, ...], rest: int) -> Any:
         op = form.op
-        passes = op.kind == "composite" or not op.differentiable or op.result == "Bool"
+        passes = op.kind == "composite" or not op.differentiable or op.gives_truth
         needed = any(t.requires_grad for t in tensors_of(args))
-        if form.kind == "InPlace" and op.result == "Bool":
+        if form.kind == "InPlace" and op.gives_truth:
             check_inplace(form.name, args[0])
             if not args[0].requires_grad:
                 return go_on(rest, form.name, *args)

@@ -1,0 +1,75 @@
+"""The key `dtypes`: what an operator takes, on every device that serves it.
+
+    dtypes: floating complex       one or more sets, or single dtypes
+    dtypes: real -uint64           all of a set but one
+
+Left out, it is `any`. Where arguments differ, it speaks of those that decide what is computed: values, not indices or masks.
+Of other dtypes the operator raises NotImplementedError, TypeError or RuntimeError. The tests call every operator with
+tensors of every dtype and compare. Of kinds pointwise and reduce the key also says what the functor is compiled for; those
+whose `result` is `floating` or `numeric` turn the other dtypes to such first.
+"""
+
+from __future__ import annotations
+
+_INTEGERS = ("uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64")
+_FLOATS = ("float16", "bfloat16", "float32", "float64")
+_COMPLEX = ("complex64", "complex128")
+ANY = ("bool", *_INTEGERS, *_FLOATS, *_COMPLEX)
+SETS = {
+    "any": ANY,
+    "real": ("bool", *_INTEGERS, *_FLOATS),
+    "number": (*_INTEGERS, *_FLOATS, *_COMPLEX),
+    "bool": ("bool",),
+    "integer": _INTEGERS,
+    "floating": _FLOATS,
+    "complex": _COMPLEX,
+    "wide": ("float32", "float64"),
+    "lapack": ("float32", "float64", *_COMPLEX),
+}
+
+# Lists of element types in C++, ops/element_types.h: float16 and bfloat16 reach them through float.
+_LISTS = {
+    "any": "AllAndComplex",
+    "real": "All",
+    "number": "NumbersAndComplex",
+    "integer floating": "Numbers",
+    "floating": "Floats",
+    "floating complex": "FloatsAndComplex",
+    "bool integer": "IntegersAndBool",
+    "integer": "Integers",
+    "complex": "ComplexOnly",
+    "bool": "Bools",
+}
+# What is left to compile where a result's word turns the other dtypes first.
+_TURNED = {"floating": frozenset(("bool", *_INTEGERS)), "numeric": frozenset(("bool",))}
+
+
+class DTypesError(ValueError):
+    """A text that cannot be read; the loader adds file and line."""
+
+
+def dtypes_of(text: str) -> frozenset[str]:
+    """The dtypes that a text stands for."""
+    chosen: set[str] = set()
+    for word in text.split():
+        name = word.removeprefix("-")
+        if name not in SETS and name not in ANY:
+            raise DTypesError(f"dtypes {text!r}: {name!r} is neither a dtype nor one of {', '.join(SETS)}")
+        one = set(SETS.get(name, (name,)))
+        chosen = chosen - one if word.startswith("-") else chosen | one
+    if not chosen:
+        raise DTypesError(f"dtypes {text!r} are none")
+    return frozenset(chosen)
+
+
+_LIST_OF = {dtypes_of(text): name for text, name in _LISTS.items()}
+
+
+def element_types(text: str, result: str) -> str:
+    """The list in C++ for which a functor or a reducer with these `dtypes` and this `result` is compiled."""
+    compiled = dtypes_of(text) - _TURNED.get(result, frozenset())
+    if compiled not in _LIST_OF:
+        raise DTypesError(
+            f"dtypes {text!r} have no list in ops/element_types.h; those of {', '.join(_LISTS)} do"
+        )
+    return _LIST_OF[compiled]
