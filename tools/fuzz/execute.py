@@ -47,6 +47,11 @@ class Observation:
     tangents_are_shared: bool = False
 
 
+def complete(seen: object) -> Observation | None:
+    """What was seen of a program that ran to its end; None of one that failed, or ended the process."""
+    return seen if isinstance(seen, Observation) and not seen.error else None
+
+
 def name_of(dtype: Any) -> str:
     return str(dtype).rsplit(".", 1)[-1]
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from fuzz.compare import Difference, as_computed
-from fuzz.execute import Observation, Record
+from fuzz.execute import Observation, Record, complete
 from fuzz.processes import Ended
 from fuzz.program import COMPLEX, FLOATS, INTEGERS, Call, Input, Program, Ref, example, mapped
 from fuzz.slopes import as_in_reverse, is_right
@@ -79,8 +79,8 @@ def dependence(program: Program, found: Difference, run: Run) -> str:
             else one
             for one in program.inputs
         )
-        seen = run(replace(program, inputs=inputs, mode="plain"))
-        if isinstance(seen, Observation) and not seen.error:
+        seen = complete(run(replace(program, inputs=inputs, mode="plain")))
+        if seen is not None:
             results.append(seen.steps[-1])
     if len(results) < 3 or not all(isinstance(value, Record) for row in results for value in row):
         return ""
@@ -115,8 +115,8 @@ def as_of_wide_integers(program: Program, ours: Run, run: Run) -> bool:
 
 def _has_result_of(program: Program, beside: Program, ours: Run, run: Run) -> bool:
     """Whether the last call's result here is, but for its dtype, that of PyTorch in the other program."""
-    mine, seen = ours(program), run(beside)
-    if not all(isinstance(one, Observation) and not one.error for one in (mine, seen)):
+    mine, seen = complete(ours(program)), complete(run(beside))
+    if mine is None or seen is None:
         return False
     names = [name for name in seen.final if name.partition("[")[0] == program.calls[-1].result]
     return bool(names) and all(is_near(mine.final[name], seen.final[name]) for name in names)
@@ -124,8 +124,7 @@ def _has_result_of(program: Program, beside: Program, ours: Run, run: Run) -> bo
 
 def _raises(run: Run, program: Program) -> bool:
     """Whether it raises, or the process does not survive it."""
-    seen = run(program)
-    return not isinstance(seen, Observation) or bool(seen.error)
+    return complete(run(program)) is None
 
 
 def _one_example(program: Program, k: int = 0) -> Program:

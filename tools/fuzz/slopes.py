@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fuzz.compare import difference
-from fuzz.execute import Observation, Record
+from fuzz.execute import Observation, Record, complete
 from fuzz.processes import Ended
 from fuzz.program import COMPLEX, Input, Program, moves
 from fuzz.wider import is_near, widened
@@ -49,18 +49,18 @@ def is_right(program: Program, kind: str, ours: Run, run: Run) -> bool:
         return False
     if not theirs.error and difference(wide, mine, theirs) is None:
         # A gradient that PyTorch has for one dtype only.
-        small = ours(program)
+        small = complete(ours(program))
         return (
             kind == "gradient accepts"
-            and isinstance(small, Observation)
+            and small is not None
             and all(map(is_near, small.gradients, theirs.gradients))
         )
     try:
         sides = _tangents(wide, theirs, run) if kind == "tangent" else _gradients(wide, theirs, run)
     except _CannotTellError:
         return False
-    given = mine.tangents if kind == "tangent" else mine.gradients
-    other = theirs.tangents if kind == "tangent" else theirs.gradients
+    given: list[Any] = mine.tangents if kind == "tangent" else mine.gradients
+    other: list[Any] = theirs.tangents if kind == "tangent" else theirs.gradients
     distance = _distance(given, sides)
     if not distance < NEAR:
         return False
@@ -192,22 +192,17 @@ def _beyond(value: np.ndarray, left: np.ndarray, right: np.ndarray) -> Iterator[
 def as_in_reverse(program: Program, ours: Run, run: Run) -> bool:
     """Whether the tangents here go with PyTorch's gradients, and PyTorch's tangents do not."""
     wide = widened(program)
-    mine, theirs = ours(wide), run(wide)
     inputs = tuple(replace(one, requires_grad=moves(one)) for one in wide.inputs)
-    reverse = run(replace(wide, mode="backward", inputs=inputs))
-    for seen in (mine, theirs, reverse):
-        if not isinstance(seen, Observation) or seen.error:
-            return False
+    mine, theirs = complete(ours(wide)), complete(run(wide))
+    reverse = complete(run(replace(wide, mode="backward", inputs=inputs)))
+    if mine is None or theirs is None or reverse is None:
+        return False
     counted = [reverse.final[name].requires_grad for name in theirs.final]
-    leaves = [one for one in inputs if one.requires_grad]
     expected = sum(
-        float((g.array.conj() * weights(g.shape)).sum().real)
-        for g, _ in zip(reverse.gradients, leaves, strict=True)
-        if g is not None
+        float((g.array.conj() * weights(g.shape)).sum().real) for g in reverse.gradients if g is not None
     )
-    sums = [
+    totals = [
         _weighted([t for t, used in zip(seen.tangents, counted, strict=True) if used])
         for seen in (mine, theirs)
     ]
-    near = [bool(np.isclose(total, expected, rtol=1e-7, atol=1e-7)) for total in sums]
-    return near == [True, False]
+    return [bool(np.isclose(total, expected, rtol=1e-7, atol=1e-7)) for total in totals] == [True, False]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fuzz.compare import TOLERANCES
-from fuzz.execute import Observation, Record
+from fuzz.execute import Observation, Record, complete
 from fuzz.processes import Ended
 from fuzz.program import COMPLEX, FLOATS, Input, Named, Program, mapped
 
@@ -56,11 +56,9 @@ def loses_digits(program: Program, ours: Run, run: Run) -> bool:
     wide = widened(program)
     if wide == program:
         return False
-    observations = [ours(program), run(program), run(wide)]
-    if not all(isinstance(seen, Observation) and not seen.error for seen in observations):
-        return False
-    rows = [_records(seen) for seen in observations if isinstance(seen, Observation)]
-    if len({len(row) for row in rows}) > 1:
+    observations = map(complete, (ours(program), run(program), run(wide)))
+    rows = [_records(seen) for seen in observations if seen is not None]
+    if len(rows) < 3 or len({len(row) for row in rows}) > 1:
         return False
     return all(_is_near(mine, theirs, best) for mine, theirs, best in zip(*rows, strict=True))
 
