@@ -82,6 +82,26 @@ def _has_equal_pivots(x: np.ndarray) -> bool:
     return False
 
 
+def _has_free_signs(x: np.ndarray) -> bool:
+    """Whether rounding decides if a column of any of these matrices is reflected: below its diagonal it is almost 0."""
+    if x.ndim < 2 or not x.size or not np.isfinite(x).all():
+        return False
+    for matrix in x.reshape(-1, *x.shape[-2:]).astype(complex):
+        rounded = False
+        for k in range(min(len(matrix) - 1, matrix.shape[1])):
+            column = matrix[k:, k].copy()
+            below = np.linalg.norm(column[1:])
+            if rounded and below < 1e-5 * abs(matrix).max():
+                return True
+            if below == 0:
+                continue
+            rounded = True
+            column[0] += np.linalg.norm(column) * (column[0] / abs(column[0]) if column[0] else 1)
+            column /= np.linalg.norm(column)
+            matrix[k:] -= 2 * np.outer(column, column.conj() @ matrix[k:])
+    return False
+
+
 def _has_equal_values(x: np.ndarray) -> bool:
     """Whether two singular values of any of these matrices are equal, or one is 0, or nearly so."""
     singular = np.linalg.svd(x.astype(complex), compute_uv=False)
@@ -160,7 +180,8 @@ class Undefined:
             return any(not t.shape for t in tensors)  # PyTorch rounds the other, where that is a number
         if call.writes and tensors and name_of(tensors[0].dtype) not in (*FLOATS, *COMPLEX):
             # In PyTorch integers then require grad.
-            return any(t.requires_grad for t in tensors[1:])
+            if any(t.requires_grad or self._is_beyond_integers(t, tensors[0]) for t in tensors[1:]):
+                return True
         if call.op == "detach_" and self.draft.mode != "plain" and tensors:
             # What becomes of the views of a leaf.
             return sum(_place(t) == _place(tensors[0]) for t in self.draft.tensors().values()) > 1
@@ -193,6 +214,14 @@ class Undefined:
         if "bool" in others:
             return True  # bytes other than 0 and 1 are no bools
         return any(n.partition("[")[0] in parts or marks(t) != marks(written) for n, t in shared.items())
+
+    def _is_beyond_integers(self, t: Any, written: Any) -> bool:
+        """Whether a float tensor has numbers that an integer tensor does not hold: C++ leaves open what they become."""
+        array, dtype = self.machine.record(t).array, self.machine.record(written).array.dtype
+        if array.dtype.kind not in "fc" or dtype.kind not in "iu":
+            return False
+        ends, real = np.iinfo(dtype), array.real.astype(float)
+        return not ((real >= ends.min) & (real <= ends.max)).all()
 
     def _is_finite(self, t: Any) -> bool:
         return bool(np.isfinite(self.machine.record(t).array).all())
@@ -253,6 +282,8 @@ class Undefined:
                 return True  # singular values of 0 are counted as they are rounded
         if op in ("qr", "linalg_qr", "geqrf") and any(((v == 0) & np.signbit(v.real)).any() for v in values):
             return True  # the sign of a zero decides about those of the result
+        if op in ("qr", "linalg_qr", "geqrf") and any(map(_has_free_signs, values)):
+            return True
         algebra = op.startswith(("linalg_", "cholesky", "orgqr", "ormqr")) or op in FULL_RANK | APART
         if algebra and op not in ARITHMETIC and not all(map(_is_normal, values)):
             return True

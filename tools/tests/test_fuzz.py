@@ -331,6 +331,8 @@ def test_a_tangent_of_another_dtype_than_its_value() -> None:
         (Call("setitem", "[]=", "v0", (Ref("x0"), Ref("x1"), 2)), "plain", True),
         (Call("setitem", "[]=", "v0", (Ref("x0"), Ref("x1"), 2)), "vmap", False),
         (Call("add_", ".add_", "v0", (Ref("x2"), 2)), "plain", True),
+        (Call("setitem", "[]=", "v0", (Ref("x1"), ..., Ref("x0"))), "plain", True),
+        (Call("setitem", "[]=", "v0", (Ref("x1"), ..., Ref("x2"))), "plain", False),
         (Call("add_", ".add_", "v0", (Ref("x2"), 2)), "backward", False),
     ],
 )
@@ -359,6 +361,7 @@ def test_extreme_values_are_generated_on_request() -> None:
         ("linalg_qr", "plain", (1.0, 2.0, 3.0, 4.0), False),
         ("linalg_qr", "plain", (1.0, 1.0, 1.0, 1.0), True),
         ("linalg_qr", "plain", (1.0, np.nan, 1.0, 1.0), True),
+        ("linalg_qr", "plain", (1.0, 2.0, 0.0, 5.0), False),
         ("linalg_lu", "plain", (1.0, 2.0, 2.0, 5.0), False),
         ("linalg_lu", "plain", (2.0, 3.0, -2.0, 5.0), True),
         ("linalg_det", "jvp", (1.0, 2.0, 2.0, 4.0), True),
@@ -389,6 +392,19 @@ def test_extreme_values_are_generated_on_request() -> None:
 def test_what_is_undefined_is_not_generated(op: str, mode: str, values: Any, undefined: bool) -> None:
     tensor = RIGHT.make(Input("x0", "float64", (2, 2), values))
     assert Undefined(RIGHT, Draft(mode)).is_beyond(op, [tensor], [Ref("x0")]) == undefined
+
+
+@pytest.mark.parametrize(
+    ("values", "undefined"),
+    [
+        ((0.5, 1.5, 0.0, -2.0, 0.5, 1.5), True),
+        ((0.5, 1.5, 0.0, -2.0, 0.5, 1.0), False),
+        ((2.0, 1.5, 0.0, -2.0, 0.0, 0.0), False),
+    ],
+)
+def test_signs_that_rounding_decides(values: Any, undefined: bool) -> None:
+    tensor = RIGHT.make(Input("x0", "float64", (3, 2), values))
+    assert Undefined(RIGHT, Draft("plain")).is_beyond("linalg_qr", [tensor], [Ref("x0")]) == undefined
 
 
 def test_polynomials_have_few_terms() -> None:

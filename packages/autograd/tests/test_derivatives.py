@@ -378,6 +378,14 @@ def test_losses_at_the_margin_have_the_gradient_of_pytorch(loss: Any, slopes: li
     assert grad(value, x)[0].tolist() == slopes
 
 
+@pytest.mark.parametrize("loss", [core.smooth_l1_loss, core.huber_loss])
+def test_losses_are_straight_from_the_bend_on(loss: Any) -> None:
+    x = core.tensor([1.0, -1.0, 0.5], requires_grad=True)
+    (slope,) = grad(loss(x, core.zeros(3), 2), x, create_graph=True)
+    assert slope.tolist() == [1, -1, 0.5]
+    assert grad(slope.sum(), x)[0].tolist() == [0, 0, 1]
+
+
 def test_bounds_that_cross_belong_to_max() -> None:
     x = core.tensor([-1.0, 0.5, 2.0, 4.0], requires_grad=True)
     low, high = (core.full((4,), v, requires_grad=True) for v in (3.0, 1.0))

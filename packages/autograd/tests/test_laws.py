@@ -308,6 +308,58 @@ def test_a_gradient_is_like_its_argument(op: Op) -> None:
                 assert (two.dtype, two.shape) == (leaf.dtype, (2, *leaf.shape))
 
 
+# --- numbers in the place of tensors ---
+
+BESIDE_NUMBERS = [
+    op
+    for op in CALLED
+    if op.differentiable
+    and not op.random
+    and not op.is_inplace
+    and any(a.type.name == "TensorOrScalar" for a in op.schema.arguments[:2])
+]
+
+
+def beside(op: Op, sample: Sample, place: int, x: Any, number: Any) -> Any:
+    """The operator of a tensor and what stands in the other place."""
+    return call(op, (*((x, number) if place else (number, x)), *sample.args[2:]), sample.kwargs)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+@pytest.mark.parametrize("op", BESIDE_NUMBERS, ids=lambda op: op.name)
+def test_a_number_is_a_tensor_without_dimensions(op: Op, dtype: str) -> None:
+    """In value, gradient and tangent of the other argument, whatever its sign."""
+    places = [i for i, a in enumerate(op.schema.arguments[:2]) if a.type.name == "TensorOrScalar"]
+    taken = [s for s in samples(op, dtype) if len(s.args) > 1 and is_float(s.args[0]) and is_float(s.args[1])]
+    numbers: list[Any] = [2.5, -2.5, 3, -3, 0.0, 1.0]
+    if dtype == "complex128":
+        numbers += [1.5 - 2j, 0j]
+    for sample, number, place in itertools.product(taken, numbers, places):
+        other = sample.args[1 - place]
+        direction, found = like(other), []
+        for given in (
+            number,
+            core.tensor(number, dtype=core.complex128 if type(number) is complex else core.float64),
+        ):
+            try:
+                leaf = other.detach().clone().requires_grad_()
+                value = beside(op, sample, place, leaf, given)
+                (slope,) = grad(value, leaf, core.ones_like(value), allow_unused=True)
+                with dual_level():
+                    tangent = unpack_dual(
+                        beside(op, sample, place, make_dual(other, direction), given)
+                    ).tangent
+            except Errors:
+                found.append(None)
+                continue
+            zeros = core.zeros_like(value)
+            found.append((value.detach(), slope, zeros if tangent is None else tangent))
+        if found[0] is None or found[1] is None:
+            continue
+        for a, b in zip(*found, strict=True):
+            assert same(a, b), (number, place, sample.text)
+
+
 # --- zeros, ties and the ends of domains ---
 
 # Where results are finite, derivatives are, but for these.

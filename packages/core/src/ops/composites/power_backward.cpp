@@ -62,14 +62,15 @@ Tensor pow_backward_exponent(const Tensor& grad, const TensorOrScalar& input, co
         return ops::ge(ops::real(exponent.tensor()), 0);
     };
     if (!input.is_tensor()) {
-        if (input.scalar().is_complex()) {
-            const Tensor base = make_scalar(input.scalar(), DType::Complex128);
-            return ops::mul(grad,
-                            ops::mul(result, ops::_to_copy(ops::log(base), result.dtype(), std::nullopt)));
+        const Scalar number = input.scalar();
+        Tensor slope;
+        if (is_complex(result.dtype())) {  // also of a negative number, whose logarithm is no real one
+            const Tensor log = ops::log(make_scalar(number, DType::Complex128));
+            slope = ops::mul(grad, ops::mul(result, ops::_to_copy(log, result.dtype(), std::nullopt)));
+        } else {
+            slope = ops::mul(grad, ops::mul(result, std::log(number.to<double>())));
         }
-        double base = input.scalar().to<double>();
-        Tensor slope = ops::mul(grad, ops::mul(result, std::log(base)));
-        return base == 0 ? ops::where(zero_power(), 0, slope) : slope;
+        return number.equals(0) ? ops::where(zero_power(), 0, slope) : slope;
     }
     const Tensor base = input.tensor().dtype() == result.dtype() || is_complex(input.tensor().dtype())
                             ? input.tensor()
