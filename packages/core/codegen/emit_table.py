@@ -182,11 +182,13 @@ def _pointwise(op: Op) -> list[str]:
     given = "params" if params else "nullptr"
     compute, result = _POINTWISE_RESULTS[op.result]
     lines = [
-        f"KernelSlots {_slots(op)}{{}};",
+        f"void {own}_thunk(const KernelArgs& k);",
+        f"KernelSlots {_slots(op)}{{{{{own}_thunk}}}};",
         f"const char* const {own}_names[] = {{{names}}};",
         f'const PointwiseDesc {own}_desc{{"{shown}", {own}_names, {len(inputs)}, {bits}, {len(params)}, {castable},',
         f"    {str(op.wraps).lower()}, PointwiseDesc::Compute::{compute}, PointwiseDesc::Result::{result},",
         f"    cpu::{loop_name(op)}, &{_slots(op)}}};",
+        f"void {own}_thunk(const KernelArgs& k) {{ pointwise_views({own}_desc, k); }}",
     ]
     for form in op.forms():
         if form.kind == "Functional":
@@ -224,9 +226,11 @@ def _reduce(op: Op) -> list[str]:
         call = f"reduce({own}_desc, input, {dims}, {keepdim}, {dtype}, {given})"
     shown, result = op.base.lstrip("_"), _REDUCE_RESULTS[op.result]
     lines = [
-        f"KernelSlots {_slots(op)}{{}};",
+        f"void {own}_thunk(const KernelArgs& k);",
+        f"KernelSlots {_slots(op)}{{{{{own}_thunk}}}};",
         f'const ReduceDesc {own}_desc{{"{shown}", ReduceDesc::Result::{result}, {len(params)},',
         f"    cpu::{loop_name(op)}, &{_slots(op)}}};",
+        f"void {own}_thunk(const KernelArgs& k) {{ reduce_views({own}_desc, k); }}",
     ]
     lines += _function(op.forms()[0], [*setup, f"return {call};"])
     return lines + _written_forms(op, "copy")

@@ -1,10 +1,12 @@
 // How a device joins: the contract of a plug-in, and core's side of it.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 
+#include "rushlight/allocator.h"
 #include "rushlight/device.h"
 #include "rushlight/export.h"
 #include "rushlight/kernel.h"
@@ -13,22 +15,63 @@ namespace rushlight {
 
 // Note [Backends]
 // A plug-in is a shared library that links nothing of core and exports one C function, `rushlight_backend`,
-// which returns a struct of functions; it gets a struct of functions back. Both begin with their size: a
+// which returns a struct of functions; it gets a struct of functions back. Structs begin with their size: a
 // reader takes no more than that and treats what is missing as null, so either side may be the older one. A
-// new field goes to the end; a changed meaning raises kBackendAbi.
+// new field goes to the end; a changed meaning raises kBackendAbi, and core refuses a plug-in of another one.
 //
 // All work of a device is queued on streams and functions return before it is done, except where they say
 // otherwise. Every function returns a BackendStatus; before any but Ok it calls `host->set_error` with a text
-// for the user. No exception may leave a plug-in. Functions are called from any thread, at once from several.
+// for the user. Work that fails after it was queued is reported by the next function that waits for it.
+// No exception may leave a plug-in. Functions are called from any thread, at once from several. After a fork
+// core calls none of them in the child.
+//
+// What a kernel is given, by example:
+// * `add(x, 2, alpha=3)`, x of float32: tensors are the output, x, and an absent view in the place of the number
+//   (`ndim` -1, `data` null, `dtype` the compute dtype); params are 2, then 3. A number that the schema allows in a
+//   tensor's place stands first among the parameters; so `2 + x` has an absent view before that of x. Numbers keep the
+//   kind that the user gave: 2 is Int beside float32, and is converted to the compute dtype by the kernel.
+// * `add(x, y)`, x of shape (2, 3) and y of shape (3,): all views have sizes (2, 3); that of y has strides (0, 1). The
+//   views of pointwise operators share one shape; those of other operators are as the user's tensors.
+// * `sum(x, dim=1)`, x of shape (2, 3): the input has sizes (2, 3), the output (2, 1) and strides (1, 0), with keepdim
+//   and without. Which dimensions are reduced is read from that; there is no parameter for them.
+// * `where(c, x, y)`: c may be bool or uint8, and is true where it is not zero.
 
-inline constexpr uint32_t kBackendAbi = 1;
+inline constexpr uint32_t kBackendAbi = 2;
 
 /// Ok, or one more than the ErrorKind that core raises with the text of `set_error`.
 enum class BackendStatus : int32_t { Ok, Runtime, Value, Type, Index, NotImplemented, OutOfMemory, Buffer };
 
 enum class LogLevel : int32_t { Info, Warning };
 
-enum class CopyKind : int32_t { HostToDevice, DeviceToHost, DeviceToDevice };
+/// A kernel of a device: queues its work on stream `args->context->call->stream` of device `call->device`. Views and
+/// parameters are gone when it returns; the memory behind views lives until the work is done.
+/// `scratch` of the context gives null, with the error set, when memory is out.
+using BackendKernel = BackendStatus (*)(const KernelArgs* args);
+
+/// Of an operator with two kernels the first one, where there is one: of those that write an argument it looks at values
+/// before anything is written, and writes nothing; of kind dynamic it writes the number of results into its output, one int64.
+enum class KernelPart : int32_t { Run, Before };
+
+// --- Memory --------------------------------------------------------------------------------------
+
+/// Where the caching allocator of core gets a device's memory, and how it learns that a stream has come past a place.
+/// `self` is handed to every function. They are called under a lock: they may not call the allocator.
+struct AllocatorDriver {
+    uint32_t struct_size;
+    void* self;
+    /// Memory aligned to 512 bytes or more, or null where there is none left.
+    void* (*map)(void* self, size_t nbytes);
+    /// No tensor uses it any more; work that is queued may, and is waited for.
+    void (*unmap)(void* self, void* data, size_t nbytes);
+    // For devices with several streams, all or none: a mark behind the work that is queued on a stream now.
+    void* (*record)(void* self, void* stream);
+    int32_t (*reached)(void* self, void* mark);
+    void (*wait)(void* self, void* mark);
+    void (*destroy)(void* self, void* mark);
+};
+
+/// An allocator that core made for a plug-in.
+struct DeviceAllocator;
 
 /// What core does for a plug-in.
 struct HostTable {
@@ -36,24 +79,64 @@ struct HostTable {
     uint32_t abi;
     /// The text of this thread's next failure.
     void (*set_error)(const char* text);
+    /// That text, until this thread's next failure: what a function of this table has said.
+    const char* (*last_error)();
     void (*log)(LogLevel level, const char* text);
     /// Whether the user wants running work to stop; for waits that may be long.
     int32_t (*interrupted)();
+    /// "add at train.py:12" for an error about a kernel that was queued there, in a buffer of `size` bytes; the operator
+    /// alone where the line is unknown.
+    void (*describe)(const DeviceCall* call, char* text, size_t size);
+
+    /// During `init`: from now on core's caching allocator serves the memory of that device, and `Backend::allocate`,
+    /// `release` and `record_use` are not called. It keeps a pool for each stream, rounds to 512 bytes, splits and joins
+    /// blocks, and holds a block back that other streams used until they have come past its release. `driver` stays valid.
+    BackendStatus (*create_allocator)(int32_t device, const AllocatorDriver* driver, DeviceAllocator** made);
+    /// Memory for the plug-in's own use, as `Backend::allocate` gives it to core.
+    BackendStatus (*allocate)(DeviceAllocator* from, size_t nbytes, void* stream, void** data);
+    BackendStatus (*release)(DeviceAllocator* from, void* data);
+    BackendStatus (*record_use)(DeviceAllocator* from, void* data, void* stream);
+
+    /// The CPU's kernel of an operator, by name and hash as in `Backend::kernel`; null where there is none. It computes over
+    /// memory that the host can read, and returns when it is done; `args->context` may be null where it needs none.
+    BackendStatus (*cpu_kernel)(const char* name, uint64_t schema_hash, KernelPart part, const void** kernel);
+    BackendStatus (*run_cpu_kernel)(const void* kernel, const KernelArgs* args, PhiloxKey random);
 };
 
-/// A kernel of a device: queues its work on `args->context->stream` of device `args->context->device`.
-/// `scratch` of the context gives null, with the error set, when memory is out. A number that the schema
-/// allows in a tensor's place has an absent view and stands first among the parameters. The outputs of a
-/// reduction have the input's dimensions, the reduced ones with size 1 and stride 0.
-using BackendKernel = BackendStatus (*)(const KernelArgs* args);
+enum class CopyKind : int32_t { HostToDevice, DeviceToHost, DeviceToDevice, PeerToPeer };
 
-/// What a plug-in does for core. Streams and events are the plug-in's own objects; a null stream is the
+/// When `Backend::copy` returns.
+enum class CopyUntil : int32_t {
+    Queued,      // at once; the host's memory is pinned, and stays as it is until the copy is done
+    SourceRead,  // the source may be written
+    Done,        // the target is filled
+};
+
+/// A copy of bytes that do not overlap. The stream is the target's; of a copy to the host, the source's.
+struct DeviceCopy {
+    uint32_t struct_size;
+    CopyKind kind;
+    CopyUntil until;
+    int32_t target_device, source_device;  // 0 for the host
+    void* target;
+    const void* source;
+    size_t nbytes;
+    void* stream;
+};
+
+// --- The backend ---------------------------------------------------------------------------------
+
+/// What its kernels write beside row-major outputs; bits of `Backend::memory_formats`.
+inline constexpr uint32_t kTakesChannelsLast = 1, kTakesChannelsLast3d = 2;
+
+/// What a plug-in does for core. Streams, events and graphs are the plug-in's own objects; a null stream is the
 /// device's default one. Fields are required but for those marked optional.
 struct Backend {
     uint32_t struct_size;
-    uint32_t abi;      // kBackendAbi of the plug-in's build
-    const char* name;  // "cuda"; what users write
-    DeviceType type;   // CUDA or Plugin
+    uint32_t abi;             // kBackendAbi of the plug-in's build
+    const char* name;         // "cuda"; what users write
+    DeviceType type;          // CUDA or Plugin
+    uint32_t memory_formats;  // kTakes…: in these, outputs of convolutions and their like follow their inputs
 
     /// Whether this machine can serve it: cheap, before `init`. Not Ok: the text says what is missing.
     BackendStatus (*probe)(const HostTable* host);
@@ -61,6 +144,7 @@ struct Backend {
     BackendStatus (*init)(const HostTable* host);
     BackendStatus (*device_count)(int32_t* count);
 
+    // Required unless `init` has made allocators for all devices.
     /// Memory for use on `stream`, aligned to 64 bytes or more; `nbytes` is not zero.
     BackendStatus (*allocate)(int32_t device, size_t nbytes, void* stream, void** data);
     /// Gives it back once the work queued so far on the stream it was allocated for, and on those of
@@ -69,10 +153,7 @@ struct Backend {
     /// Optional (a device with one stream needs none): `stream`, another than its own, uses this memory.
     BackendStatus (*record_use)(int32_t device, void* data, void* stream);
 
-    /// Copies bytes that do not overlap. From the host: `source` may be reused on return. To the host: when
-    /// `wait` is not 0, `target` is filled on return, else after the stream has been synchronised.
-    BackendStatus (*copy)(CopyKind kind, int32_t device, void* target, const void* source, size_t nbytes,
-                          void* stream, int32_t wait);
+    BackendStatus (*copy)(const DeviceCopy* copy);
 
     /// Waits for all streams of the device, or for one.
     BackendStatus (*synchronize_device)(int32_t device);
@@ -82,19 +163,34 @@ struct Backend {
     /// status Ok, when the plug-in has none or another schema's. Beside the operators core asks, with hash 0,
     /// for "copy": element by element from a view to another of the same sizes, converting the dtype; and for
     /// the optional "fill", "range", "steps", "powers" and "eye", which write new tensors from numbers.
-    BackendStatus (*kernel)(const char* name, uint64_t schema_hash, BackendKernel* kernel);
+    BackendStatus (*kernel)(const char* name, uint64_t schema_hash, KernelPart part, BackendKernel* kernel);
 
     // Optional: streams and events, all or none.
-    BackendStatus (*create_stream)(int32_t device, void** stream);
+    /// Smaller priorities are more urgent; 0 is the usual one, and one that the device lacks means the nearest.
+    BackendStatus (*create_stream)(int32_t device, int32_t priority, void** stream);
     BackendStatus (*destroy_stream)(int32_t device, void* stream);
-    BackendStatus (*create_event)(int32_t device, void** event);
+    BackendStatus (*create_event)(int32_t device, int32_t timing, void** event);
     BackendStatus (*destroy_event)(int32_t device, void* event);
     /// A mark behind all work queued on `stream` now.
     BackendStatus (*record_event)(int32_t device, void* event, void* stream);
-    /// Later work of `stream` starts after the mark.
+    /// Later work of `stream` of `device` starts after the mark, which may be another device's.
     BackendStatus (*wait_event)(int32_t device, void* event, void* stream);
     BackendStatus (*query_event)(int32_t device, void* event, int32_t* reached);
     BackendStatus (*synchronize_event)(int32_t device, void* event);
+
+    // Optional: time between two events that were created with `timing` and have been reached.
+    BackendStatus (*elapsed_time)(int32_t device, void* start, void* end, double* milliseconds);
+
+    // Optional, both or none: pinned host memory, which copies may read and write while the host goes on.
+    BackendStatus (*pin)(size_t nbytes, void** data);
+    BackendStatus (*unpin)(void* data, size_t nbytes);
+
+    // Optional: graphs, all or none. Between begin and end, work queued on `stream` is recorded and not run; what waits
+    // for the device then fails with status Runtime.
+    BackendStatus (*begin_capture)(int32_t device, void* stream);
+    BackendStatus (*end_capture)(int32_t device, void* stream, void** graph);
+    BackendStatus (*replay)(int32_t device, void* graph, void* stream);
+    BackendStatus (*destroy_graph)(int32_t device, void* graph);
 };
 
 /// The one symbol of a plug-in.
@@ -102,6 +198,8 @@ using BackendEntry = const Backend* (*)();
 inline constexpr const char* kBackendEntry = "rushlight_backend";
 
 // --- Core's side: plug-ins cannot call what follows ----------------------------------------------
+
+class Storage;
 
 /// Opens a plug-in and registers it. RuntimeError when it cannot be opened, is none, or finds no device.
 RL_API const Backend& load_backend(const std::string& path);
@@ -140,8 +238,32 @@ RL_API void check_backend(BackendStatus status, const Backend& backend, const ch
 RL_API void* backend_allocate(Device device, size_t nbytes,
                               void (**release)(void* context, void* data, size_t nbytes), void** context);
 
+/// Tells the device that work on `stream` uses this memory: Note [Streams and memory].
+RL_API void record_stream_use(const Storage& storage, void* stream);
+
+namespace detail {
+extern RL_API std::atomic<bool> several_streams;  // any but default ones
+RL_API void record_current_use_slow(const Storage& storage);
+}  // namespace detail
+/// The same for the thread's current stream. Whoever hands a tensor's memory to a device says so.
+inline void record_current_use(const Storage& storage) {
+    if (detail::several_streams.load(std::memory_order_relaxed)) [[unlikely]]
+        detail::record_current_use_slow(storage);
+}
+
+/// Of a device whose memory core's caching allocator serves; NotImplementedError elsewhere.
+RL_API MemoryStatistics memory_statistics(Device device);
+RL_API void reset_peak_memory_statistics(Device device);
+RL_API std::string memory_snapshot(Device device);
+RL_API void empty_cache(Device device);
+/// 0: none but the device's. Returns the former one.
+RL_API uint64_t set_memory_limit(Device device, uint64_t nbytes);
+
 /// Copies `nbytes` between the host and a device, or within one; a copy to the host has arrived on return.
 RL_API void backend_copy_bytes(CopyKind kind, Device device, void* target, const void* source, size_t nbytes);
+
+/// Whether kernels of this device write outputs in one of the formats kTakes….
+RL_API bool takes_formats(DeviceType type, uint32_t formats);
 
 /// An operator's slot for a device other than the CPU holds a BackendKernel under KernelFn's type.
 inline KernelFn to_slot(BackendKernel kernel) {
@@ -152,8 +274,8 @@ inline BackendKernel from_slot(KernelFn slot) {
 }
 
 /// Calls a kernel from an operator's slot on the thread's current stream. Of the given context only `random`
-/// counts.
-RL_API void backend_call(Device device, KernelFn kernel, const KernelArgs& args);
+/// counts. `op`, a constant, is for errors.
+RL_API void backend_call(const char* op, Device device, KernelFn kernel, const KernelArgs& args);
 
 /// Waits until a device has done all its work.
 RL_API void synchronize(Device device);

@@ -13,6 +13,11 @@ namespace rushlight {
 
 /// Strided memory. `data` points at the first element; sizes and strides count elements and hold `ndim` entries.
 /// An absent optional tensor has `data == nullptr` and `ndim == -1`.
+///
+/// Strides are any numbers, 0 and negative ones among them: `expand` of a (3, 1) tensor to (3, 4) has strides (1, 0),
+/// `x.t()` of a row-major (2, 3) tensor has sizes (3, 2) and strides (1, 3), and a reversed view counts down from `data`.
+/// No two elements of an output share memory. An output and an input may be the same elements in the same order (`x.add_(y)`);
+/// where they overlap in another way, core has made a copy of the input.
 struct View {
     void* data;
     const int64_t* sizes;
@@ -79,21 +84,42 @@ struct PhiloxKey {
     uint64_t offset;
 };
 
+/// What a kernel of a device is told beside its tensors. Later versions are longer: `struct_size` bytes are there.
+struct DeviceCall {
+    uint32_t struct_size;
+    int32_t device;  // its index
+    void* stream;  // where the work is queued; null is the default one
+    /// Null where the key is `KernelContext::random`. Else a key in the device's memory that is read when the kernel runs:
+    /// seed and offset are `random_base->seed` and `random_base->offset + random.offset`, so that a captured kernel draws
+    /// other numbers each time it is replayed.
+    const PhiloxKey* random_base;
+    const char* op;  // the operator, a constant: for errors that are found late
+    uint32_t site;  // the line that called it, for HostTable::describe
+};
+
 /// Services for a kernel. Scratch memory lives until the operator's last kernel returns.
 struct KernelContext {
     void* (*scratch)(KernelContext*, size_t nbytes);  // 64-byte aligned; raises when memory is out
-    void* stream;  // of the device; null on the CPU
     PhiloxKey random;  // of operators that are marked `random`
     void* impl;  // of whoever made the context
-    int32_t device;  // its index; 0 on the CPU
-    void* kept =
-        nullptr;  // on the CPU what an operator's first kernel leaves to its second, in scratch memory
+    void* kept;  // on the CPU what an operator's first kernel leaves to its second, in scratch memory
+    const DeviceCall* call = nullptr;  // of a device; null on the CPU
 };
+
+/// In place of a dtype: the tensors of the call say it.
+inline constexpr DType kNoDType = static_cast<DType>(0xFF);
 
 /// One call of one kernel. Tensors are the outputs, then the inputs, in the order of the schema.
 struct KernelArgs {
     uint32_t struct_size;
     uint16_t num_outputs, num_inputs, num_params;
+    /// Of pointwise operators and reductions: the dtype in which elements are computed, to which operands of another are
+    /// converted as they are read. `int32 + float32` has float32, and so has `float16 + float16`. An operand that is a
+    /// condition (of `where`) stays bool.
+    DType compute;
+    /// Of reductions: the dtype of the results before they are converted to the output's, in which partial results are no
+    /// narrower. The sum of float16 elements has float32.
+    DType accumulate;
     const View* tensors;
     const Param* params;
     KernelContext* context;

@@ -56,8 +56,14 @@ class RL_API Storage : public RefCounted {
     Device device() const { return device_; }
     StorageKind kind() const { return kind_; }
     /// Read-only memory makes read-only tensors: every in-place write raises.
-    bool read_only() const { return read_only_; }
-    void set_read_only() { read_only_ = true; }
+    bool read_only() const { return guards_.load(std::memory_order_relaxed) & kReadOnly; }
+    void set_read_only() { guards_.fetch_or(kReadOnly, std::memory_order_relaxed); }
+    /// Whether there may be a reason not to write: it is read-only, or pinned and a copy may be under way.
+    bool guarded() const { return guards_.load(std::memory_order_relaxed) != 0; }
+    void set_copied(bool on) {
+        on ? guards_.fetch_or(kCopied, std::memory_order_relaxed)
+           : guards_.fetch_and(static_cast<uint8_t>(~kCopied), std::memory_order_relaxed);
+    }
 
     /// Counts the writes through all tensors over this memory that have no counter of their own: Note [Versions].
     uint32_t version() const { return version_.load(std::memory_order_relaxed); }
@@ -74,6 +80,10 @@ class RL_API Storage : public RefCounted {
     uint32_t exports() const { return exports_.load(std::memory_order_acquire); }
     void add_export() { exports_.fetch_add(1, std::memory_order_relaxed); }
     void drop_export() { exports_.fetch_sub(1, std::memory_order_release); }
+
+    /// How the memory goes back, and the maker's word to it; null where there is nothing to do.
+    ReleaseFn release_function() const { return release_; }
+    void* release_context() const { return context_; }
 
     /// Reserved for memory in a vendor's blocked layout (design section 4): null while strided.
     void* packed() const { return packed_; }
@@ -93,7 +103,8 @@ class RL_API Storage : public RefCounted {
     std::atomic<Site> writer_{0};
     Device device_{};
     StorageKind kind_ = StorageKind::Cached;
-    bool read_only_ = false;
+    static constexpr uint8_t kReadOnly = 1, kCopied = 2;
+    std::atomic<uint8_t> guards_{0};
 };
 
 }  // namespace rushlight

@@ -210,6 +210,8 @@ _LAZY = {
     "compile": "_compile",
     "cond": "_control",
     "devices": "",
+    "Event": "_streams",
+    "Stream": "_streams",
     "einsum": "_contraction",
     "tensordot": "_contraction",
     "get_printoptions": "_printing",

@@ -20,8 +20,6 @@ def tensor(
     pin_memory: bool = False,
 ) -> Tensor:
     """A new tensor with a copy of `data`."""
-    if pin_memory:
-        raise NotImplementedError("tensor(pin_memory): there is no page-locked memory without a GPU package")
     device = _C._default_device() if device is None else device
     if isinstance(data, Tensor):
         text = "tensor(data): to copy a tensor, data.detach().clone() says it more clearly"
@@ -30,6 +28,7 @@ def tensor(
         made = made.clone() if made.data_ptr() == data.data_ptr() else made
     else:
         made = _convert(_new(data, dtype), dtype, device)
+    made = made.pin_memory() if pin_memory else made
     return made.requires_grad_() if requires_grad else made
 
 

@@ -64,17 +64,34 @@ def type_of(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
 
 
 def pin_memory(self: Tensor, device: Any = None) -> Tensor:
-    """A copy in page-locked memory, from which a GPU copies without the host's help; self where it is there already.
+    """A copy in page-locked memory, between which and a device copies need no help of the host; self where it is there.
+
+    Args:
+        device: for which device's copies; for those of the backend that is attached unless said otherwise.
 
     Raises:
-        RuntimeError: no GPU package is installed that could lock memory.
+        RuntimeError: there is no device, or the tensor is not on the CPU.
+        NotImplementedError: the device's backend locks no memory.
     """
     if self.is_pinned():
         return self
-    raise RuntimeError(
-        "pin_memory(): page-locked memory is a GPU driver's, and no GPU package is available\n"
-        "hint: leave pin_memory out: on the CPU it gains nothing"
-    )
+    return _C._pin_memory(self, device).copy_(self)
+
+
+def record_stream(self: Tensor, stream: Any) -> None:
+    """Says that work on `stream` uses the tensor: its memory is not reused before that work is done.
+
+    Operators and copies say so themselves; this is for work that core does not see.
+
+    Raises:
+        ValueError: the stream is another device's.
+    """
+    from ._streams import Stream
+
+    if not isinstance(stream, Stream):
+        raise TypeError(f"record_stream(stream): must be a Stream, not {type(stream).__name__}")
+    if self.device.type not in ("cpu", "meta"):
+        _C._record_stream(self, stream.device, stream.stream_id)
 
 
 def dim_order(self: Tensor, *, ambiguity_check: Any = False) -> tuple[int, ...]:

@@ -16,7 +16,19 @@ TYPE_CHECKING = False  # typing takes longer to import than this package
 if TYPE_CHECKING:
     DeviceLike = str | _device
 
-__all__ = ["current_device", "device_count", "find_backend", "load_backend", "set_device", "synchronize"]
+__all__ = [
+    "current_device",
+    "device_count",
+    "empty_cache",
+    "find_backend",
+    "load_backend",
+    "memory_snapshot",
+    "memory_stats",
+    "reset_peak_memory_stats",
+    "set_device",
+    "set_memory_limit",
+    "synchronize",
+]
 
 GROUP = "rushlight.backends"
 
@@ -69,3 +81,31 @@ def set_device(device: DeviceLike) -> None:
 def synchronize(device: DeviceLike) -> None:
     """Waits until a device has done all its work. Errors of that work are raised here. The CPU is never behind."""
     _C._synchronize(device)
+
+
+def memory_stats(device: DeviceLike) -> dict[str, int]:
+    """What the allocator of a device holds: bytes in use and taken from the device, their peaks, and counts of calls.
+
+    Like the functions below it raises NotImplementedError where a backend does not use core's allocator.
+    """
+    return _C._memory_stats(device)
+
+
+def reset_peak_memory_stats(device: DeviceLike) -> None:
+    """Makes the peaks of `memory_stats` what is held now."""
+    _C._reset_peak_memory_stats(device)
+
+
+def memory_snapshot(device: DeviceLike) -> str:
+    """Segments and blocks of a device's memory as JSON text, for tools that draw memory."""
+    return _C._memory_snapshot(device)
+
+
+def empty_cache(device: DeviceLike) -> None:
+    """Gives the memory that no tensor uses back to the device, after waiting for streams that still do."""
+    _C._empty_cache(device)
+
+
+def set_memory_limit(device: DeviceLike, nbytes: int) -> int:
+    """Takes at most so many bytes from the device; 0 means all that it has. Returns the former limit."""
+    return _C._set_memory_limit(device, nbytes)

@@ -51,10 +51,31 @@ bool overlaps(const Tensor& a, const Tensor& b) {
     return a0 < b1 && b0 < a1;
 }
 
-void copy_into(const Tensor& target, const Tensor& source) {
+static void copy_views(const KernelArgs& k) {
+    PointwisePlan plan;
+    plan.ndim = k.out(0).ndim;
+    plan.num_operands = 2;
+    plan.loop = cpu::cast_loop(k.out(0).dtype, k.in(0).dtype);
+    plan.params = nullptr;
+    std::copy_n(k.out(0).sizes, plan.ndim, plan.sizes);
+    for (int i = 0; i < 2; ++i) {
+        const View& v = k.tensors[i];
+        plan.data[i] = v.as<char>();
+        plan.dtype[i] = plan.loop_dtype[i] = v.dtype;
+        for (int d = 0; d < plan.ndim; ++d)
+            plan.strides[i][d] = v.strides[d] * static_cast<int64_t>(itemsize(v.dtype));
+    }
+    cpu::sort_dimensions(plan);
+    cpu::coalesce(plan);
+    cpu::run(plan);
+}
+
+SharedKernel copy_kernel{"copy", {{copy_views}}};
+
+void copy_into(const Tensor& target, const Tensor& source, bool non_blocking) {
     if (target.numel() == 0 || target.device().type == DeviceType::Meta) return;
     if (target.device().type != DeviceType::CPU || source.device().type != DeviceType::CPU)
-        return copy_across_devices(target, source);
+        return copy_across_devices(target, source, non_blocking);
     Tensor copy;
     const Tensor* from = &source;
     if (overlaps(source, target)) {

@@ -4,7 +4,9 @@
 
 #include "ops/copying.h"
 #include "rushlight/backend.h"
+#include "rushlight/streams.h"
 #include "rushlight/tensor.h"
+#include "rushlight/waiting.h"
 
 namespace rushlight {
 
@@ -24,6 +26,59 @@ bool plain(const Tensor& target, const Tensor& source) {
            same_shape(target, source);
 }
 
+Storage& memory(const Tensor& t) { return *t.impl()->storage(); }
+
+bool is_pinned(const Tensor& t) { return memory(t).kind() == StorageKind::Pinned; }
+
+/// Bytes between the host and a device, or within a device or two of one type. Without a need to wait where the host's
+/// memory is pinned and the caller does not ask for it.
+void copy_bytes(const Tensor& target, const Tensor& source, bool non_blocking) {
+    DeviceCopy copy{.struct_size = sizeof(DeviceCopy),
+                    .kind = CopyKind::DeviceToDevice,
+                    .until = CopyUntil::Queued,
+                    .target_device = std::max<int32_t>(target.device().index, 0),
+                    .source_device = std::max<int32_t>(source.device().index, 0),
+                    .target = target.impl()->data(),
+                    .source = source.impl()->data(),
+                    .nbytes = nbytes(source),
+                    .stream = nullptr};
+    if (copy.nbytes == 0) return;
+    const Tensor *host = nullptr, *there = &target;
+    if (on_host(source)) {
+        copy.kind = CopyKind::HostToDevice;
+        copy.until = CopyUntil::SourceRead;
+        host = &source;
+    } else if (on_host(target)) {
+        copy.kind = CopyKind::DeviceToHost;
+        copy.until = CopyUntil::Done;
+        host = &target;
+        there = &source;
+    } else if (target.device() != source.device()) {
+        copy.kind = CopyKind::PeerToPeer;
+    }
+    const Device device = there->device();
+    copy.stream = current_stream(device);
+    const bool queued = host && non_blocking && is_pinned(*host) && has_streams(device);
+    if (queued) copy.until = CopyUntil::Queued;
+    for (const Tensor* t : {&target, &source}) record_current_use(memory(*t));
+    void* behind = copy.kind == CopyKind::PeerToPeer ? current_stream(source.device()) : nullptr;
+    if (copy.kind == CopyKind::PeerToPeer) order_streams(source.device(), behind, device, copy.stream);
+    const Backend& b = require_backend(device.type);
+    BackendStatus status;
+    if (copy.until == CopyUntil::Done) {
+        const Waiting others_go_on;
+        status = b.copy(&copy);
+    } else {
+        status = b.copy(&copy);
+    }
+    check_backend(status, b, "copying");
+    if (copy.kind == CopyKind::PeerToPeer) order_streams(device, copy.stream, source.device(), behind);
+    if (queued) {
+        record_pinned_copy(memory(*host), device, copy.stream);
+        memory(*host).set_copied(true);
+    }
+}
+
 void copy_on_device(const Tensor& target, const Tensor& source) {
     Device device = target.device();
     if (target.impl()->storage() == source.impl()->storage() &&
@@ -31,8 +86,7 @@ void copy_on_device(const Tensor& target, const Tensor& source) {
         // They may overlap: through a copy.
         Tensor apart = make_tensor(source.sizes(), source.dtype(), device);
         if (source.is_contiguous()) {
-            backend_copy_bytes(CopyKind::DeviceToDevice, device, apart.impl()->data(), source.impl()->data(),
-                               nbytes(source));
+            copy_bytes(apart, source, true);
         } else {
             copy_on_device(apart, source);
         }
@@ -40,14 +94,13 @@ void copy_on_device(const Tensor& target, const Tensor& source) {
     }
     if (plain(target, source)) {
         if (target.impl()->data() == source.impl()->data()) return;
-        return backend_copy_bytes(CopyKind::DeviceToDevice, device, target.impl()->data(),
-                                  source.impl()->data(), nbytes(target));
+        return copy_bytes(target, source, true);
     }
-    const Backend& backend = require_backend(device.type);
-    BackendKernel kernel = nullptr;
-    check_backend(backend.kernel("copy", 0, &kernel), backend, "looking up a kernel");
+    KernelFn kernel = copy_kernel.slots.device[static_cast<int>(device.type)].load(std::memory_order_acquire);
     RL_CHECK(kernel, throw_not_implemented, "copy_: the backend of %s converts no dtypes or strides",
              name(device).c_str());
+    record_current_use(memory(target));
+    record_current_use(memory(source));
     int64_t strides[kMaxDims];
     auto lead = target.dim() - source.dim();
     for (int64_t d = 0; d < target.dim(); ++d)
@@ -60,44 +113,33 @@ void copy_on_device(const Tensor& target, const Tensor& source) {
     views[1].numel = views[0].numel;
     views[1].ndim = views[0].ndim;
     views[1].contiguous = source.is_contiguous() && same_shape(target, source);
-    backend_call(device, to_slot(kernel), {sizeof(KernelArgs), 1, 1, 0, views, nullptr, nullptr});
+    backend_call("copy_", device, kernel,
+                 {sizeof(KernelArgs), 1, 1, 0, target.dtype(), kNoDType, views, nullptr, nullptr});
 }
 
 }  // namespace
 
-void copy_across_devices(const Tensor& target, const Tensor& source) {
+void copy_across_devices(const Tensor& target, const Tensor& source, bool non_blocking) {
     if (target.numel() == 0) return;
     RL_CHECK(source.device().type != DeviceType::Meta, throw_not_implemented,
              "copy_: a tensor on the meta device has no data to copy to %s", name(target.device()).c_str());
     if (target.device().type == DeviceType::Meta) return;
-    if (!on_host(target) && !on_host(source)) {
-        if (target.device() == source.device()) return copy_on_device(target, source);
+    if (target.device() == source.device()) return copy_on_device(target, source);
+    if (!on_host(target) && !on_host(source) && target.device().type != source.device().type) {
         Tensor between = make_tensor(source.sizes(), source.dtype());
         copy_across_devices(between, source);
         return copy_across_devices(target, between);
     }
-    if (on_host(source)) {
-        Tensor bytes = source;
-        if (source.dtype() != target.dtype() || !source.is_contiguous()) {
-            bytes = make_tensor(source.sizes(), target.dtype());
-            copy_into(bytes, source);
-        }
-        bool direct = plain(target, bytes);
-        Tensor arrived = direct ? target : make_tensor(source.sizes(), target.dtype(), target.device());
-        backend_copy_bytes(CopyKind::HostToDevice, target.device(), arrived.impl()->data(),
-                           bytes.impl()->data(), nbytes(bytes));
-        if (!direct) copy_on_device(target, arrived);
-        return;
-    }
+    // What the bytes are made of before and after they cross: from the host they are converted there.
     Tensor bytes = source;
-    if (!source.is_contiguous()) {
-        bytes = make_tensor(source.sizes(), source.dtype(), source.device());
-        copy_on_device(bytes, source);
+    const DType dtype = on_host(source) ? target.dtype() : source.dtype();
+    if (source.dtype() != dtype || !source.is_contiguous()) {
+        bytes = make_tensor(source.sizes(), dtype, source.device());
+        copy_into(bytes, source);
     }
-    bool direct = plain(target, bytes);
-    Tensor arrived = direct ? target : make_tensor(source.sizes(), source.dtype());
-    backend_copy_bytes(CopyKind::DeviceToHost, source.device(), arrived.impl()->data(), bytes.impl()->data(),
-                       nbytes(bytes));
+    const bool direct = plain(target, bytes);
+    const Tensor arrived = direct ? target : make_tensor(source.sizes(), dtype, target.device());
+    copy_bytes(arrived, bytes, non_blocking);
     if (!direct) copy_into(target, arrived);
 }
 

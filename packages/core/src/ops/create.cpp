@@ -6,20 +6,13 @@
 #include "ops/copying.h"
 #include "ops/numbers.h"
 #include "ops/outputs.h"
+#include "ops/params.h"
 #include "rushlight/backend.h"
 
 namespace rushlight {
 namespace {
 
-Scalar number(const KernelArgs& k, int i) {
-    const Param& p = k.params[i];
-    switch (p.kind) {
-        case Param::Kind::Bool: return Scalar(p.as_bool());
-        case Param::Kind::Int: return Scalar(p.as_int());
-        case Param::Kind::Complex: return Scalar(p.as_complex());
-        default: return Scalar(p.as_float());
-    }
-}
+Scalar number(const KernelArgs& k, int i) { return to_scalar(k.params[i]); }
 
 void fill_thunk(const KernelArgs& k) { cpu::fill(k.out(0), number(k, 0)); }
 void range_thunk(const KernelArgs& k) { cpu::range(k.out(0), number(k, 0), number(k, 1)); }
@@ -27,48 +20,20 @@ void steps_thunk(const KernelArgs& k) { cpu::steps(k.out(0), number(k, 0), numbe
 void powers_thunk(const KernelArgs& k) { cpu::powers(k.out(0), number(k, 0), number(k, 1), number(k, 2)); }
 void eye_thunk(const KernelArgs& k) { cpu::eye(k.out(0)); }
 
-/// Numbers on their way to a kernel.
-class Numbers {
-  public:
-    Numbers(const Scalar* numbers, int count) {
-        for (int i = 0; i < count; ++i) set(i, numbers[i]);
-    }
-    Numbers(const Numbers&) = delete;
-    const Param* params() const { return params_; }
-
-  private:
-    void set(int i, Scalar v) {
-        Param& p = params_[i];
-        p.length = 0;
-        if (v.is_complex()) {
-            const auto z = v.to<Complex<double>>();
-            parts_[i][0] = z.re;
-            parts_[i][1] = z.im;
-            p.kind = Param::Kind::Complex;
-            p.parts = parts_[i];
-        } else if (v.is_floating()) {
-            p.kind = Param::Kind::Float;
-            p.floating = v.to<double>();
-        } else {
-            p.kind = v.is_bool() ? Param::Kind::Bool : Param::Kind::Int;
-            p.integer = v.to<int64_t>();
-        }
-    }
-
-    Param params_[3];
-    double parts_[3][2];
-};
-
 void run(SharedKernel& kernel, const Tensor& t, const Scalar* numbers, int count) {
     if (t.numel() == 0 || t.device().type == DeviceType::Meta) return;
-    const Numbers given(numbers, count);
+    const Numbers<3> given(numbers, count);
     const auto device = static_cast<int>(t.device().type);
     const KernelFn found = kernel.slots.device[device].load(std::memory_order_acquire);
     const View view = t.impl()->view();
-    const KernelArgs args{sizeof(KernelArgs), 1,      0, static_cast<uint16_t>(count), &view,
-                          given.params(),     nullptr};
+    const KernelArgs args{
+        sizeof(KernelArgs), 1,      0, static_cast<uint16_t>(count), t.dtype(), kNoDType, &view,
+        given.params(),     nullptr};
     if (t.device().type == DeviceType::CPU) return found(args);
-    if (found) return backend_call(t.device(), found, args);
+    if (found) {
+        record_current_use(*t.impl()->storage());
+        return backend_call(kernel.name, t.device(), found, args);
+    }
     // One element is enough where all are equal.
     const Tensor host = make_tensor(&kernel == &fill_kernel ? IntList() : t.sizes(), t.dtype());
     run(kernel, host, numbers, count);
@@ -84,8 +49,8 @@ SharedKernel powers_kernel{"powers", {{powers_thunk}}};
 SharedKernel eye_kernel{"eye", {{eye_thunk}}};
 
 std::span<SharedKernel* const> shared_kernels() {
-    static SharedKernel* const all[] = {&fill_kernel, &range_kernel, &steps_kernel, &powers_kernel,
-                                        &eye_kernel};
+    static SharedKernel* const all[] = {&copy_kernel,  &fill_kernel,   &range_kernel,
+                                        &steps_kernel, &powers_kernel, &eye_kernel};
     return all;
 }
 

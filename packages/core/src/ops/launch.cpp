@@ -1,15 +1,17 @@
 #include "ops/launch.h"
 
 #include "ops/copying.h"
+#include "ops/device_kernel.h"
 #include "ops/outputs.h"
-#include "rushlight/allocator.h"
 #include "rushlight/backend.h"
 
 namespace rushlight {
 
 void Outputs::in_format_of(const Tensor& like, const Tensor& or_like) {
     One& last = list_[count_ - 1];
-    if (last.device.type != DeviceType::CPU || last.ndim != like.dim()) return;
+    if (last.ndim != like.dim() ||
+        !takes_formats(last.device.type, kTakesChannelsLast | kTakesChannelsLast3d))
+        return;
     last.format = format_of(like);
     if (last.format == MemoryFormat::Contiguous && or_like.dim() == like.dim())
         last.format = format_of(or_like);
@@ -18,27 +20,6 @@ void Outputs::in_format_of(const Tensor& like, const Tensor& or_like) {
 Tensor Outputs::make_formatted(const One& one) {
     return make_in_format(IntList(one.sizes, static_cast<size_t>(one.ndim)), one.dtype, one.device,
                           one.format);
-}
-
-struct alignas(64) CpuContext::Block {
-    Block* before;
-    size_t nbytes;
-};
-
-void* CpuContext::scratch(KernelContext* context, size_t nbytes) {
-    auto* self = static_cast<CpuContext*>(context->impl);
-    size_t all = sizeof(Block) + nbytes;
-    auto* block = static_cast<Block*>(cpu_allocate(all));
-    *block = {self->last_, all};
-    self->last_ = block;
-    return block + 1;
-}
-
-void CpuContext::release() {
-    while (Block* block = last_) {
-        last_ = block->before;
-        cpu_release(block, block->nbytes);
-    }
 }
 
 void Launch::grow() {
@@ -52,49 +33,63 @@ void Launch::grow() {
 
 void Launch::check(const Tensor& t) const { check_writable(op_, t); }
 
+void Launch::note_written(const Tensor& t) {
+    if (!written_) written_ = std::make_unique<std::vector<const void*>>();
+    written_->push_back(t.impl()->data());
+}
+
+void Launch::place_elsewhere(const Tensor& t) {
+    if (placed_ && t.device() != device_) fail_device(t);
+    device_ = t.device();
+    placed_ = true;
+    record_current_use(*t.impl()->storage());
+}
+
 void Launch::fail_device(const Tensor& t) const {
     throw_runtime("%s: all tensors must be on one device, found %s and %s", op_, name(device_).c_str(),
                   name(t.device()).c_str());
 }
 
-[[gnu::always_inline]] inline void Launch::call(KernelFn kernel, int num_outputs) {
+[[gnu::always_inline]] inline void Launch::call(const std::atomic<KernelFn>* slots, int num_outputs) {
     KernelArgs args{sizeof(KernelArgs),
                     static_cast<uint16_t>(num_outputs),
                     static_cast<uint16_t>(count_ - Outputs::kMax),
                     static_cast<uint16_t>(num_params_),
+                    kNoDType,
+                    kNoDType,
                     views_ + Outputs::kMax - num_outputs,
                     params_,
                     nullptr};
     if (device_.type == DeviceType::CPU) {
         args.context = context_.get(key_);
-        kernel(args);
+        slots[static_cast<int>(DeviceType::CPU)].load(std::memory_order_acquire)(args);
     } else {
-        KernelContext context{nullptr, nullptr, key_, nullptr, 0, nullptr};
+        KernelContext context{nullptr, key_, nullptr, nullptr};
         args.context = &context;
-        backend_call(device_, kernel, args);
+        call_on_device(op_, device_, slots_, slots == slots_.device ? KernelPart::Run : KernelPart::Before,
+                       args, written_.get());
     }
 }
 
 void Launch::check_values() {
     if (device_.type == DeviceType::Meta) return;
-    if (KernelFn kernel = before()) call(kernel, 0);
+    // A device without this kernel does not look.
+    if (slots_.before[static_cast<int>(device_.type)].load(std::memory_order_acquire)) call(slots_.before, 0);
 }
 
 int64_t Launch::count() {
     RL_CHECK(device_.type != DeviceType::Meta, throw_not_implemented,
              "%s: the shape of the result depends on values, which a meta tensor does not have", op_);
-    KernelFn kernel = before();
-    RL_CHECK(kernel, throw_not_implemented, "%s: no kernel for device %s", op_, name(device_).c_str());
     int64_t count = 0;
     View& out = views_[Outputs::kMax - 1];
     if (device_.type == DeviceType::CPU) {
         out = {&count, nullptr, nullptr, 1, 0, DType::Int64, 1};
-        call(kernel, 1);
+        call(slots_.before, 1);
         return count;
     }
     const Tensor there = make_tensor({}, DType::Int64, device_), here = make_tensor({}, DType::Int64);
     out = there.impl()->view();
-    call(kernel, 1);
+    call(slots_.before, 1);
     copy_into(here, there);
     return *here.data<int64_t>();
 }
@@ -110,11 +105,9 @@ Launch::Results Launch::run(const Outputs& outputs) {
     }
     if (!placed_ && num_outputs > 0 && results[0].defined()) device_ = results[0].device();
     if (device_.type == DeviceType::Meta) return results;
-    KernelFn kernel = slots_.device[static_cast<int>(device_.type)].load(std::memory_order_acquire);
-    RL_CHECK(kernel, throw_not_implemented, "%s: no kernel for device %s", op_, name(device_).c_str());
     RL_CHECK(count_ - Outputs::kMax <= UINT16_MAX, throw_runtime, "%s: more than %d tensors in one call", op_,
              UINT16_MAX);
-    call(kernel, num_outputs);
+    call(slots_.device, num_outputs);
     return results;
 }
 

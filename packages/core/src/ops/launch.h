@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <vector>
 
 #include "ops/memory_format.h"
+#include "runtime/cpu_context.h"
 #include "rushlight/dispatch.h"
 #include "rushlight/random.h"
 
@@ -25,7 +27,8 @@ class Outputs {
         one.dtype = dtype;
         one.device = device;
     }
-    /// The last one, of 4 or 5 dimensions, lies with channels side by side where `like` or `or_like` does; on the CPU.
+    /// The last one, of 4 or 5 dimensions, lies with channels side by side where `like` or `or_like` does, on devices that
+    /// take such outputs.
     void in_format_of(const Tensor& like, const Tensor& or_like);
     void like(const Tensor& t) { add(t.sizes(), t.dtype(), t.device()); }
     /// An output that is not wanted: undefined for the kernel and the caller.
@@ -63,29 +66,6 @@ class Outputs {
 
     int count_ = 0;
     One list_[kMax];
-};
-
-// The CPU's services for the kernels of one call. Scratch blocks are given back when they have returned or thrown.
-class CpuContext {
-  public:
-    CpuContext() : context_{scratch, nullptr, {}, this, 0, nullptr} {}
-    ~CpuContext() {
-        if (last_) [[unlikely]]
-            release();
-    }
-    CpuContext(const CpuContext&) = delete;
-    KernelContext* get(PhiloxKey key) {
-        context_.random = key;
-        return &context_;
-    }
-
-  private:
-    struct Block;
-    static void* scratch(KernelContext* context, size_t nbytes);
-    void release();
-
-    KernelContext context_;
-    Block* last_ = nullptr;
 };
 
 class Launch {
@@ -149,13 +129,13 @@ class Launch {
     void write(const Tensor& t) {
         if (!t.defined()) return;
         check(t);
-        begin_write(op_, t);
+        write_checked(t);
     }
     void write(TensorList list) {
         for (const Tensor& t : list)
             if (t.defined()) check(t);
         for (const Tensor& t : list)
-            if (t.defined()) begin_write(op_, t);
+            if (t.defined()) write_checked(t);
     }
 
     Results run(const Outputs& outputs);
@@ -177,19 +157,22 @@ class Launch {
     }
     // All inputs are on one device.
     void place(const Tensor& t) {
-        if (!placed_) {
-            device_ = t.device();
+        if (t.device() == Device{} && device_ == Device{}) [[likely]] {
             placed_ = true;
-        } else if (t.device() != device_) [[unlikely]] {
-            fail_device(t);
+        } else {
+            place_elsewhere(t);
         }
     }
+    void place_elsewhere(const Tensor& t);
     void check(const Tensor& t) const;
-    KernelFn before() const {
-        return slots_.before[static_cast<int>(device_.type)].load(std::memory_order_acquire);
+    void write_checked(const Tensor& t) {
+        if (device_.type != DeviceType::CPU) [[unlikely]]
+            note_written(t);
+        begin_write(op_, t);
     }
+    void note_written(const Tensor& t);
     // With the outputs that stand in front of the inputs.
-    void call(KernelFn kernel, int num_outputs);
+    void call(const std::atomic<KernelFn>* slots, int num_outputs);
     void grow();
     [[noreturn, gnu::cold]] void fail_device(const Tensor& t) const;
 
@@ -198,6 +181,7 @@ class Launch {
     Device device_{};
     bool placed_ = false;
     PhiloxKey key_{};
+    std::unique_ptr<std::vector<const void*>> written_;  // where inputs that are written begin, on a device
     int count_ = Outputs::kMax, capacity_ = Outputs::kMax + kInline, num_params_ = 0;
     View* views_ = inline_views_;  // the first kMax are kept for outputs
     View inline_views_[Outputs::kMax + kInline];

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "rushlight/error.h"
+#include "rushlight/streams.h"
 
 namespace rushlight {
 namespace {
@@ -45,6 +46,18 @@ bool overlaps_itself(const Tensor& t) {
     }
 }
 
+[[gnu::cold]] void check_guards(const char* op, Storage& storage) {
+    RL_CHECK(
+        !storage.read_only(), throw_runtime,
+        "%s: this tensor is read-only, because the memory that it was made from is\nhint: clone() it first",
+        op);
+    RL_CHECK(!pinned_copy_pending(storage), throw_runtime,
+             "%s: a copy between this pinned memory and a device is under way\n"
+             "hint: synchronize the stream of the copy before the memory is written",
+             op);
+    storage.set_copied(false);
+}
+
 bool has_shape(const Tensor& t, IntList sizes) {
     return std::equal(sizes.begin(), sizes.end(), t.sizes().begin(), t.sizes().end());
 }
@@ -52,10 +65,8 @@ bool has_shape(const Tensor& t, IntList sizes) {
 }  // namespace
 
 void check_writable(const char* op, const Tensor& t) {
-    RL_CHECK(
-        !t.impl()->storage()->read_only(), throw_runtime,
-        "%s: this tensor is read-only, because the memory that it was made from is\nhint: clone() it first",
-        op);
+    if (t.impl()->storage()->guarded()) [[unlikely]]
+        check_guards(op, *t.impl()->storage());
     if (t.impl()->has(Flag::Dense)) return;
     for (int d = 0; d < t.dim(); ++d)
         RL_CHECK(

@@ -1,19 +1,55 @@
-// Numbers on their way to a device's kernel.
+// Numbers on their way to kernels, and back.
 #pragma once
 
-#include "rushlight/error.h"
 #include "rushlight/kernel.h"
 #include "rushlight/scalar.h"
 
 namespace rushlight {
 
-inline Param to_param(const char* op, Scalar s) {
-    RL_CHECK(!s.is_complex(), throw_not_implemented,
-             "%s: complex numbers do not reach kernels of devices yet", op);
-    Param p{s.is_floating() ? Param::Kind::Float : s.is_bool() ? Param::Kind::Bool : Param::Kind::Int, 0, {}};
-    if (s.is_floating()) p.floating = s.to<double>();
-    else p.integer = s.to<int64_t>();
-    return p;
+/// Up to `N` numbers as parameters of a kernel, in whatever kind they are.
+template <int N>
+class Numbers {
+  public:
+    Numbers() = default;
+    Numbers(const Scalar* numbers, int count) {
+        for (int i = 0; i < count; ++i) add(numbers[i]);
+    }
+    Numbers(const Numbers&) = delete;
+
+    void add(Scalar v) {
+        Param& p = params_[count_];
+        p.length = 0;
+        if (v.is_complex()) {
+            const auto z = v.to<Complex<double>>();
+            parts_[count_][0] = z.re;
+            parts_[count_][1] = z.im;
+            p.kind = Param::Kind::Complex;
+            p.parts = parts_[count_];
+        } else if (v.is_floating()) {
+            p.kind = Param::Kind::Float;
+            p.floating = v.to<double>();
+        } else {
+            p.kind = v.is_bool() ? Param::Kind::Bool : Param::Kind::Int;
+            p.integer = v.to<int64_t>();
+        }
+        ++count_;
+    }
+    const Param* params() const { return params_; }
+    uint16_t size() const { return static_cast<uint16_t>(count_); }
+
+  private:
+    Param params_[N];
+    double parts_[N][2];
+    int count_ = 0;
+};
+
+inline Scalar to_scalar(const Param& p) {
+    switch (p.kind) {
+        case Param::Kind::Bool: return Scalar(p.as_bool());
+        case Param::Kind::Int: return Scalar(p.as_int());
+        case Param::Kind::Complex: return Scalar(p.as_complex());
+        default: return Scalar(p.as_float());
+    }
 }
 
 }  // namespace rushlight

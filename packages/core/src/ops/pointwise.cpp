@@ -5,6 +5,7 @@
 
 #include "cpu/pointwise_driver.h"
 #include "ops/copying.h"
+#include "ops/device_kernel.h"
 #include "ops/numbers.h"
 #include "ops/outputs.h"
 #include "ops/params.h"
@@ -313,22 +314,19 @@ struct General {
     }
 
     void run_on_device(const Scalar* params, const Tensor& out) const {
-        KernelFn kernel = desc.kernels->device[static_cast<int>(device.type)].load(std::memory_order_acquire);
-        RL_CHECK(kernel, throw_not_implemented, "%s: no kernel for device %s", desc.name,
-                 rushlight::name(device).c_str());
         View views[kMaxOperands];
+        Tensor copies[kMaxOperands];
         int64_t strides[kMaxOperands][kMaxDims];
-        Param numbers[2 * kMaxOperands];
-        int num_params = 0;
+        Numbers<2 * kMaxOperands> numbers;
         for (int i = 0; i <= desc.num_inputs; ++i) {
             if (i > 0 && (!in[i - 1].is_tensor() || is_number_like(in[i - 1].tensor()))) {
                 // A number stands among the parameters, before the operator's own; its view is absent.
                 views[i] = View{nullptr, nullptr, nullptr, 0, -1, compute, 0};
-                numbers[num_params++] = to_param(
-                    desc.name, in[i - 1].is_tensor() ? value_of(in[i - 1].tensor()) : in[i - 1].scalar());
+                numbers.add(in[i - 1].is_tensor() ? value_of(in[i - 1].tensor()) : in[i - 1].scalar());
                 continue;
             }
-            const Tensor& t = i ? in[i - 1].tensor() : out;
+            const Tensor& t = i ? separate(in[i - 1].tensor(), out, copies[i - 1]) : out;
+            record_current_use(*t.impl()->storage());
             int lead = ndim - static_cast<int>(t.dim());
             for (int d = 0; d < ndim; ++d)
                 strides[i][d] = d < lead || t.sizes()[d - lead] == 1 ? 0 : t.strides()[d - lead];
@@ -340,10 +338,10 @@ struct General {
                             t.dtype(),
                             t.is_contiguous() && lead == 0};
         }
-        for (int i = 0; i < desc.num_params; ++i) numbers[num_params++] = to_param(desc.name, params[i]);
-        backend_call(device, kernel,
-                     KernelArgs{sizeof(KernelArgs), 1, desc.num_inputs, static_cast<uint16_t>(num_params),
-                                views, numbers, nullptr});
+        for (int i = 0; i < desc.num_params; ++i) numbers.add(params[i]);
+        call_on_device(desc.name, device, *desc.kernels, KernelPart::Run,
+                       {sizeof(KernelArgs), 1, desc.num_inputs, numbers.size(), compute, kNoDType, views,
+                        numbers.params(), nullptr});
     }
 };
 
@@ -368,6 +366,41 @@ Tensor pointwise(const PointwiseDesc& desc, const TensorOrScalar* inputs, const 
     Tensor out = general.allocate();
     general.run(params, out);
     return out;
+}
+
+void pointwise_views(const PointwiseDesc& desc, const KernelArgs& k) {
+    const View& out = k.out(0);
+    PointwisePlan plan;
+    Cell cells[kMaxOperands];
+    Scalar params[2 * kMaxOperands];
+    int next = 0;
+    plan.ndim = out.ndim;
+    plan.num_operands = 1 + desc.num_inputs;
+    plan.loop = desc.loops().loop[static_cast<int>(k.compute)];
+    if (!plan.loop) no_loop(desc, k.compute);
+    std::copy_n(out.sizes, out.ndim, plan.sizes);
+    for (int i = 0; i <= desc.num_inputs; ++i) {
+        const View& v = k.tensors[i];
+        plan.loop_dtype[i] = i == 0                            ? result_of(desc, k.compute)
+                             : desc.bool_inputs >> (i - 1) & 1 ? DType::Bool
+                                                               : k.compute;
+        if (v.defined()) {
+            plan.data[i] = static_cast<char*>(v.data);
+            plan.dtype[i] = v.dtype;
+            for (int d = 0; d < out.ndim; ++d)
+                plan.strides[i][d] = v.strides[d] * static_cast<int64_t>(itemsize(v.dtype));
+        } else {
+            store(cells[i], to_scalar(k.params[next++]), plan.loop_dtype[i]);
+            plan.data[i] = reinterpret_cast<char*>(&cells[i]);
+            plan.dtype[i] = plan.loop_dtype[i];
+            std::fill_n(plan.strides[i], out.ndim, 0);
+        }
+    }
+    for (int i = 0; i < desc.num_params; ++i) params[i] = to_scalar(k.params[next + i]);
+    plan.params = params;
+    cpu::sort_dimensions(plan);
+    cpu::coalesce(plan);
+    cpu::run(plan);
 }
 
 static bool shares_memory(const PointwiseDesc& desc, const TensorOrScalar* inputs, const Tensor& out) {

@@ -4,6 +4,7 @@
 #include "cpu/pointwise_driver.h"
 #include "cpu/reduce_driver.h"
 #include "ops/copying.h"
+#include "ops/device_kernel.h"
 #include "ops/params.h"
 #include "ops/views.h"
 #include "rushlight/backend.h"
@@ -109,9 +110,6 @@ struct Reduction {
     void run_on_device(const Tensor& input, const Scalar* params, const Tensor& out,
                        const Tensor& second) const {
         Device device = input.device();
-        KernelFn kernel = desc.kernels->device[static_cast<int>(device.type)].load(std::memory_order_acquire);
-        RL_CHECK(kernel, throw_not_implemented, "%s: no kernel for device %s", desc.name,
-                 rushlight::name(device).c_str());
         const int n = static_cast<int>(input.dim());
         int64_t out_sizes[kMaxDims], out_strides[kMaxDims], step = 1;
         for (int d = n - 1; d >= 0; --d) {
@@ -120,6 +118,7 @@ struct Reduction {
             out_strides[d] = gone ? 0 : step;
             step *= out_sizes[d];
         }
+        record_current_use(*input.impl()->storage());
         View views[3];
         uint16_t count = 0;
         for (const Tensor* t : {&out, &second})
@@ -128,10 +127,10 @@ struct Reduction {
                     View{t->impl()->data(), out_sizes, out_strides, t->numel(), n, t->dtype(), 1};
         const uint16_t outputs = count;
         views[count] = input.impl()->view();
-        Param numbers[8];
-        for (int i = 0; i < desc.num_params; ++i) numbers[i] = to_param(desc.name, params[i]);
-        backend_call(device, kernel,
-                     KernelArgs{sizeof(KernelArgs), outputs, 1, desc.num_params, views, numbers, nullptr});
+        const Numbers<8> numbers(params, desc.num_params);
+        call_on_device(desc.name, device, *desc.kernels, KernelPart::Run,
+                       {sizeof(KernelArgs), outputs, 1, desc.num_params, input.dtype(), loops->wide, views,
+                        numbers.params(), nullptr});
     }
 };
 
@@ -175,6 +174,31 @@ Tensor reduce(const ReduceDesc& desc, const Tensor& input, std::optional<IntList
     Tensor out = make_tensor(reduction.shape(), result, input.device());
     reduction.run(input, params, out, Tensor());
     return out;
+}
+
+void reduce_views(const ReduceDesc& desc, const KernelArgs& k) {
+    const View &out = k.out(0), &in = k.in(0);
+    Scalar params[8];
+    for (int i = 0; i < desc.num_params; ++i) params[i] = to_scalar(k.params[i]);
+    cpu::ReducePlan plan;
+    plan.loops = &loops_for(desc, in.dtype);
+    plan.params = params;
+    plan.in = in.as<const char>();
+    plan.out = out.as<char>();
+    plan.out_dtype = out.dtype;
+    if (k.num_outputs > 1) plan.second = k.out(1).as<char>();
+    const auto size = static_cast<int64_t>(itemsize(in.dtype));
+    for (int d = 0; d < in.ndim; ++d) {
+        if (out.strides[d] == 0) {
+            plan.reduced[plan.num_reduced] = in.sizes[d];
+            plan.reduced_stride[plan.num_reduced++] = in.strides[d] * size;
+        } else {
+            plan.kept[plan.num_kept] = in.sizes[d];
+            plan.out_stride[plan.num_kept] = out.strides[d];
+            plan.kept_stride[plan.num_kept++] = in.strides[d] * size;
+        }
+    }
+    cpu::run(plan);
 }
 
 std::tuple<Tensor, Tensor> reduce_with_indices(const ReduceDesc& desc, const Tensor& input,

@@ -21,6 +21,8 @@ struct ReduceDesc {
 /// Over `dims`, all of them where there are none. `dtype`: of the elements and of the result.
 Tensor reduce(const ReduceDesc& desc, const Tensor& input, std::optional<IntList> dims, bool keepdim,
               std::optional<DType> dtype, const Scalar* params);
+/// The CPU's kernel over views, as a device's kernel is called.
+void reduce_views(const ReduceDesc& desc, const KernelArgs& k);
 /// With indices as a second result.
 std::tuple<Tensor, Tensor> reduce_with_indices(const ReduceDesc& desc, const Tensor& input,
                                                std::optional<IntList> dims, bool keepdim,

@@ -1,7 +1,9 @@
 #include "python/arguments.h"
 
+#include "ops/copying.h"
 #include "python/default_device.h"
 #include "python/override.h"
+#include "rushlight/streams.h"
 
 #include <cstring>
 #include <string>
@@ -120,9 +122,8 @@ bool is_numpy_name(PyObject* key, const char* name) {
     return false;
 }
 
-// Arguments of what makes tensors that have one value here: tensors are strided, and not page-locked. Programs that write them
-// out run; any other value raises.
-bool says_the_usual(const char* op, const Signature& s, PyObject* key, PyObject* value) {
+// Arguments that all have that make tensors: tensors are strided, and page-locked where that is asked for.
+bool says_how_it_is_made(const char* op, const Signature& s, PyObject* key, PyObject* value, bool& pins) {
     bool makes_tensors = false;
     for (int i = 0; i < s.count; ++i)
         makes_tensors |= s.args[i].type == ArgType::OptDevice && s.args[i].flags & ArgSpec::kKeywordOnly;
@@ -133,14 +134,22 @@ bool says_the_usual(const char* op, const Signature& s, PyObject* key, PyObject*
         return true;
     }
     if (PyUnicode_CompareWithASCIIString(key, "pin_memory") == 0) {
-        RL_CHECK(value == Py_None || value == Py_False, throw_not_implemented,
-                 "%s(pin_memory): memory cannot be page-locked here\nhint: leave it out on the CPU", op);
+        RL_CHECK(value == Py_None || PyBool_Check(value), throw_type,
+                 "%s(pin_memory): must be a bool, not %s", op, Py_TYPE(value)->tp_name);
+        pins = value == Py_True;
         return true;
     }
     return false;
 }
 
 }  // namespace
+
+Tensor Parser::pinned(const Tensor& t) {
+    const Tensor made = make_pinned(t, pinning_device());
+    copy_into(made, t);
+    if (t.requires_grad()) made.set_requires_grad(true);
+    return made;
+}
 
 bool to_int(PyObject* o, int64_t& out) {
     if (!PyLong_Check(o)) {
@@ -311,6 +320,7 @@ TensorList Parser::outs(int i) const {
 bool Parser::bind(const char* name, const Signature& s, PyObject* self, PyObject* const* args,
                   Py_ssize_t nargs, PyObject* kwnames, Failure& failure) {
     for (int i = 0; i < s.count; ++i) object_[i] = nullptr;
+    pins_ = false;
     num_ints_ = 0;
     more_ints_.clear();
     tensors_.clear();
@@ -377,7 +387,7 @@ bool Parser::bind(const char* name, const Signature& s, PyObject* self, PyObject
         for (int i = 0; i < s.count && found < 0; ++i)
             if (is_numpy_name(key, s.args[i].name)) found = i;
         if (found < 0) {
-            if (says_the_usual(name, s, key, args[nargs + k])) continue;
+            if (says_how_it_is_made(name, s, key, args[nargs + k], pins_)) continue;
             failure = {Failure::Unknown, 0, 0, key};
             return false;
         }

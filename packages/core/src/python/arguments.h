@@ -103,6 +103,8 @@ class Parser {
     }
     /// The k-th of `count` tensors of out=.
     const Tensor& out(int i, int k, int count) const;
+    /// A new tensor, in page-locked memory where `pin_memory=True` was given.
+    Tensor placed(Tensor t) const { return pins_ ? pinned(t) : t; }
     /// The tensors of out=, of operators that give a list of them.
     TensorList outs(int i) const;
 
@@ -146,7 +148,10 @@ class Parser {
     [[noreturn]] void fail(const char* name, const Signature* signatures, int count, const Failure* failures,
                            PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames);
 
+    static Tensor pinned(const Tensor& t);
+
     PyObject* object_[kMaxArgs];
+    bool pins_ = false;
     Slot slot_[kMaxArgs];
     int64_t ints_[kMaxDims];
     uint32_t num_ints_ = 0;

@@ -1,7 +1,9 @@
 // Devices beyond the CPU: attaching plug-ins, counting and choosing devices, waiting for them.
 #include "python/arguments.h"
 #include "rushlight/backend.h"
+#include "rushlight/device_fallback.h"
 #include "rushlight/dispatch.h"
+#include "rushlight/waiting.h"
 
 namespace rushlight::python {
 namespace {
@@ -80,6 +82,38 @@ PyObject* kernels_py(PyObject*, PyObject* type) {
     return list.release();
     RL_PY_CATCH
 }
+// _device_fallback() -> str, _set_device_fallback(str)
+PyObject* get_device_fallback(PyObject*, PyObject*) {
+    return PyUnicode_FromString(device_fallback() == DeviceFallback::Warn ? "warn" : "error");
+}
+PyObject* set_device_fallback_py(PyObject*, PyObject* o) {
+    RL_PY_TRY
+    const bool is_text = PyUnicode_Check(o);
+    const bool warn = is_text && PyUnicode_CompareWithASCIIString(o, "warn") == 0;
+    RL_CHECK(is_text, throw_type, "backends.device_fallback: must be a str, not %s", Py_TYPE(o)->tp_name);
+    RL_CHECK(warn || PyUnicode_CompareWithASCIIString(o, "error") == 0, throw_value,
+             "backends.device_fallback: got '%s', needs 'error' or 'warn'", PyUnicode_AsUTF8(o));
+    set_device_fallback(warn ? DeviceFallback::Warn : DeviceFallback::Error);
+    Py_RETURN_NONE;
+    RL_PY_CATCH
+}
+void warn_of_fallback(const char* text) {
+    if (!Py_IsInitialized()) return;
+    WithGil gil;
+    // A filter may make an error of it.
+    if (PyErr_WarnEx(PyExc_UserWarning, text, 1) < 0) throw PythonError();
+}
+
+// A thread that waits for a device lets others run: what they do may be what it waits for.
+constexpr WaitFunctions without_gil{
+    []() -> void* { return Py_IsInitialized() && PyGILState_Check() ? PyEval_SaveThread() : nullptr; },
+    [](void* state) { PyEval_RestoreThread(static_cast<PyThreadState*>(state)); }};
+
+// _plugin_device() -> the name of the device type of the backend beside CUDA's; "" without one
+PyObject* plugin_device(PyObject*, PyObject*) {
+    const Backend* b = backend_of(DeviceType::Plugin);
+    return PyUnicode_FromString(b ? b->name : "");
+}
 
 // Their documentation is that of rushlight_core.devices.
 PyMethodDef functions[] = {{"_load_backend", load_backend_py, METH_O, nullptr},
@@ -87,6 +121,9 @@ PyMethodDef functions[] = {{"_load_backend", load_backend_py, METH_O, nullptr},
                            {"_current_device", current_device_py, METH_O, nullptr},
                            {"_kernels", kernels_py, METH_O, nullptr},
                            {"_set_device", set_device, METH_O, nullptr},
+                           {"_device_fallback", get_device_fallback, METH_NOARGS, nullptr},
+                           {"_set_device_fallback", set_device_fallback_py, METH_O, nullptr},
+                           {"_plugin_device", plugin_device, METH_NOARGS, nullptr},
                            {"_synchronize", synchronize_py, METH_O, nullptr},
                            {nullptr, nullptr, 0, nullptr}};
 
@@ -94,6 +131,8 @@ PyMethodDef functions[] = {{"_load_backend", load_backend_py, METH_O, nullptr},
 
 int add_devices(PyObject* module) {
     set_backend_finder(find_in_packages);
+    set_fallback_warning(warn_of_fallback);
+    set_wait_functions(&without_gil);
     return PyModule_AddFunctions(module, functions);
 }
 

@@ -21,6 +21,7 @@ PythonMethod python_functions[] = {
     {"is_shared", "_methods", "is_shared", nullptr},
     {"type", "_methods", "type_of", nullptr},
     {"pin_memory", "_methods", "pin_memory", nullptr},
+    {"record_stream", "_methods", "record_stream", nullptr},
     {"apply_", "_methods", "apply_", nullptr},
     {"map_", "_methods", "map_", nullptr},
     {"dim_order", "_methods", "dim_order", nullptr},

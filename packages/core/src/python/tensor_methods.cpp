@@ -174,10 +174,13 @@ RL_METHOD(method_complex) {
 }
 RL_METHOD(method_tolist) {
     RL_PY_TRY
-    const Tensor& t = unwrap(self);
-    RL_CHECK(t.device().type == DeviceType::CPU, throw_runtime,
-             "tolist(): the tensor is on %s\nhint: use .cpu() first", name(t.device()).c_str());
+    Tensor t = unwrap(self);
     require_values("tolist()", t);
+    if (t.device().type != DeviceType::CPU) {
+        const Tensor here = make_tensor(t.sizes(), t.dtype());
+        copy_into(here, t);
+        t = here;
+    }
     return tolist_of(t, 0, static_cast<const char*>(t.impl()->data()));
     RL_PY_CATCH
 }

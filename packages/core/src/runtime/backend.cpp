@@ -3,89 +3,47 @@
 
 #include <dlfcn.h>
 
+#include <pthread.h>
+
 #include <algorithm>
-#include <array>
 #include <atomic>
-#include <cstdio>
 #include <cstring>
 #include <memory>
 #include <vector>
 
 #include "dispatch/shared_kernel.h"
+#include "runtime/attached.h"
 #include "rushlight/dispatch.h"
-#include "rushlight/error.h"
-#include "rushlight/interrupt.h"
+#include "rushlight/site.h"
 
 namespace rushlight {
+namespace detail {
+
+constinit thread_local Attached* attaching = nullptr;
 
 namespace {
-
-constexpr int kMaxDevices = 128;  // of one type; a device's index is one byte
-
-struct Attached;
-
-/// What a storage's release function gets as its context.
-struct DeviceSlot {
-    const Attached* attached;
-    int32_t index;
-};
-
-struct Attached {
-    Backend backend = {};  // a copy, with null for what the plug-in lacks
-    const Backend* original = nullptr;
-    int32_t count = 0;
-    std::array<DeviceSlot, kMaxDevices> devices = {};
-};
-
 std::atomic<const Attached*> attached[kNumDeviceTypes];
-
-/// One attachment at a time. Not a lock: a plug-in's code runs meanwhile, and whoever comes too is refused.
-class Attaching {
-  public:
-    explicit Attaching(const char* name) {
-        RL_CHECK(!busy_.test_and_set(), throw_runtime,
-                 "register_backend(backend): '%s' cannot attach while another backend does", name);
-    }
-    ~Attaching() { busy_.clear(); }
-    Attaching(const Attaching&) = delete;
-
-  private:
-    static inline std::atomic_flag busy_;
-};
-
-thread_local std::string last_error;
-thread_local int32_t current_index[kNumDeviceTypes];
-struct StreamChoice {
-    Device device;
-    void* stream;
-};
-thread_local std::vector<StreamChoice> current_streams;  // the devices whose stream is not the default one
-
-const HostTable host_table = {
-    .struct_size = sizeof(HostTable),
-    .abi = kBackendAbi,
-    .set_error = [](const char* text) { last_error = text ? text : ""; },
-    .log =
-        [](LogLevel level, const char* text) {
-            if (level >= LogLevel::Warning) std::fprintf(stderr, "rushlight: %s\n", text);
-        },
-    .interrupted = []() -> int32_t { return interrupted(); },
-};
+std::atomic<const Attached*> of_the_parent[kNumDeviceTypes];  // in a forked child
+}  // namespace
 
 /// Null where there is none and none is found. A plug-in of another name than "cuda" is found when its name is
 /// read: parse_device.
 const Attached* attached_or_null(DeviceType type) {
     auto& slot = attached[static_cast<int>(type)];
     const Attached* found = slot.load(std::memory_order_acquire);
-    if (!found && type == DeviceType::CUDA && find_backend("cuda"))
+    if (!found && type == DeviceType::CUDA && !of_the_parent[static_cast<int>(type)] && find_backend("cuda"))
         found = slot.load(std::memory_order_acquire);
     return found;
 }
 
 const Attached& require_attached(DeviceType type) {
     const Attached* found = attached_or_null(type);
-    if (!found) {
+    if (!found) [[unlikely]] {
         std::string device = name(Device{type, -1});
+        RL_CHECK(!of_the_parent[static_cast<int>(type)], throw_runtime,
+                 "device %s: a forked process cannot use the devices of its parent\n"
+                 "hint: start processes with multiprocessing's method 'spawn'",
+                 device.c_str());
         throw_runtime("device %s: no backend is attached\nhint: %s",
                       device.empty() ? "of a plug-in" : device.c_str(),
                       type == DeviceType::CUDA ? "there is no package for CUDA yet; tensors are on the CPU"
@@ -94,11 +52,41 @@ const Attached& require_attached(DeviceType type) {
     return *found;
 }
 
+}  // namespace detail
+
+using namespace detail;
+
+namespace {
+
+/// One attachment at a time. Not a lock: a plug-in's code runs meanwhile, and whoever comes too is refused.
+class Attaching {
+  public:
+    explicit Attaching(const char* name) {
+        RL_CHECK(!busy_.test_and_set(), throw_runtime,
+                 "register_backend(backend): '%s' cannot attach while another backend does", name);
+    }
+    ~Attaching() {
+        attaching = nullptr;
+        busy_.clear();
+    }
+    Attaching(const Attaching&) = delete;
+
+  private:
+    static inline std::atomic_flag busy_;
+};
+
+thread_local int32_t current_index[kNumDeviceTypes];
+struct StreamChoice {
+    Device device;
+    void* stream;
+};
+thread_local std::vector<StreamChoice> current_streams;  // the devices whose stream is not the default one
+
 void check_contract(const Backend& b) {
     RL_CHECK(
         b.abi == kBackendAbi, throw_runtime,
-        "register_backend(backend): the plug-in speaks version %u of the backend contract, core version %u\n"
-        "hint: install packages of one release",
+        "register_backend(backend): the plug-in was built for version %u of the backend contract, and core speaks "
+        "version %u\nhint: install packages of one release",
         b.abi, kBackendAbi);
     RL_CHECK(b.name && *b.name, throw_value, "register_backend(backend): the plug-in has no name");
     RL_CHECK(b.type == DeviceType::CUDA || b.type == DeviceType::Plugin, throw_value,
@@ -108,8 +96,6 @@ void check_contract(const Backend& b) {
         {"probe", b.probe != nullptr},
         {"init", b.init != nullptr},
         {"device_count", b.device_count != nullptr},
-        {"allocate", b.allocate != nullptr},
-        {"release", b.release != nullptr},
         {"copy", b.copy != nullptr},
         {"synchronize_device", b.synchronize_device != nullptr},
         {"synchronize_stream", b.synchronize_stream != nullptr},
@@ -124,41 +110,82 @@ void check_contract(const Backend& b) {
         streams == 0 || streams == 8, throw_value,
         "register_backend(backend): '%s' has %d of the 8 functions for streams and events, needs all or none",
         b.name, streams);
+    int graphs = !!b.begin_capture + !!b.end_capture + !!b.replay + !!b.destroy_graph;
+    RL_CHECK(graphs == 0 || graphs == 4, throw_value,
+             "register_backend(backend): '%s' has %d of the 4 functions for graphs, needs all or none",
+             b.name, graphs);
+    RL_CHECK(!b.pin == !b.unpin, throw_value,
+             "register_backend(backend): '%s' has one of 'pin' and 'unpin', needs both or none", b.name);
+}
+
+/// Memory comes from the plug-in, or for all of its devices from core.
+void check_memory(const Attached& a) {
+    for (int32_t i = 0; i < a.count; ++i) {
+        if (a.devices[static_cast<size_t>(i)]->allocator) continue;
+        for (auto [function, present] :
+             {std::pair("allocate", !!a.backend.allocate), std::pair("release", !!a.backend.release)})
+            RL_CHECK(
+                present, throw_value,
+                "register_backend(backend): '%s' lacks the function '%s', and has asked for no allocator of "
+                "device %d",
+                a.backend.name, function, i);
+    }
 }
 
 void install_kernels(const Backend& b) {
+    const auto device = static_cast<int>(b.type);
+    const auto look_up = [&](const char* name, uint64_t hash, KernelPart part, std::atomic<KernelFn>& slot) {
+        BackendKernel kernel = nullptr;
+        check_backend(b.kernel(name, hash, part, &kernel), b, "looking up a kernel");
+        if (kernel) slot = to_slot(kernel);
+    };
     for (Operator* op : operators()) {
         if (!op->kernels || op->form != Form::Functional) continue;
-        BackendKernel kernel = nullptr;
-        check_backend(b.kernel(op->name, op->hash, &kernel), b, "looking up a kernel");
-        if (kernel) install_kernel(b.type, op->name, op->hash, to_slot(kernel));
+        look_up(op->name, op->hash, KernelPart::Run, op->kernels->device[device]);
+        if (op->kernels->before[static_cast<int>(DeviceType::CPU)])
+            look_up(op->name, op->hash, KernelPart::Before, op->kernels->before[device]);
     }
-    for (SharedKernel* shared : shared_kernels()) {
-        BackendKernel kernel = nullptr;
-        check_backend(b.kernel(shared->name, 0, &kernel), b, "looking up a kernel");
-        if (kernel) shared->slots.device[static_cast<int>(b.type)] = to_slot(kernel);
-    }
+    for (SharedKernel* shared : shared_kernels())
+        look_up(shared->name, 0, KernelPart::Run, shared->slots.device[device]);
+}
+
+/// Devices stay the parent's: a child knows that they were there, and touches none.
+void watch_forks() {
+    static std::once_flag once;
+    std::call_once(once, [] {
+        pthread_atfork(nullptr, nullptr, [] {
+            for (int i = 0; i < kNumDeviceTypes; ++i) {
+                const Attached* lost = attached[i].exchange(nullptr);
+                if (!lost) continue;
+                const_cast<Attached*>(lost)->forked = true;
+                of_the_parent[i] = lost;
+            }
+        });
+    });
 }
 
 /// Scratch memory of one kernel call, given back in stream order when it returns.
 struct DeviceContext : KernelContext {
-    DeviceContext(const Attached& owner, Device where, const PhiloxKey& key)
-        : KernelContext{&DeviceContext::take, current_stream(where), key, this, where.index}, owner(owner) {}
+    DeviceContext(const char* op, const Attached& owner, Device where, const PhiloxKey& key)
+        : KernelContext{&DeviceContext::take, key, this, nullptr, &call},
+          call{sizeof(DeviceCall), where.index, current_stream(where), nullptr, op, current_site(op)},
+          owner(owner) {}
     ~DeviceContext() {
-        for (auto [data, nbytes] : blocks) owner.backend.release(device, data, nbytes);
+        for (auto [data, nbytes] : blocks) release_on(owner, call.device, data, nbytes);
     }
     DeviceContext(const DeviceContext&) = delete;
 
     static void* take(KernelContext* context, size_t nbytes) {
         auto* self = static_cast<DeviceContext*>(context);
         void* data = nullptr;
-        if (nbytes == 0 ||
-            self->owner.backend.allocate(self->device, nbytes, self->stream, &data) != BackendStatus::Ok)
+        if (nbytes == 0 || allocate_on(self->owner, self->call.device, nbytes, self->call.stream, &data) !=
+                               BackendStatus::Ok)
             return nullptr;
         self->blocks.emplace_back(data, nbytes);
         return data;
     }
 
+    DeviceCall call;
     const Attached& owner;
     std::vector<std::pair<void*, size_t>> blocks;
 };
@@ -169,8 +196,8 @@ void check_backend(BackendStatus status, const Backend& backend, const char* wha
     if (status == BackendStatus::Ok) [[likely]]
         return;
     std::string text = std::string(backend.name) + ": " + what + " failed";
-    if (!last_error.empty()) text += ": " + last_error;
-    last_error.clear();
+    if (!backend_error.empty()) text += ": " + backend_error;
+    backend_error.clear();
     int kind = static_cast<int>(status) - 1;
     bool known = kind >= 0 && kind <= static_cast<int>(ErrorKind::Buffer);
     throw Error(known ? static_cast<ErrorKind>(kind) : ErrorKind::Runtime, text);
@@ -187,7 +214,7 @@ const Backend& register_backend(const Backend& given) {
     Backend& b = fresh->backend;
     check_contract(b);
 
-    Attaching attaching(b.name);
+    Attaching alone(b.name);
     auto& slot = attached[static_cast<int>(b.type)];
     if (const Attached* former = slot.load()) {
         RL_CHECK(former->original == &given, throw_runtime,
@@ -195,13 +222,19 @@ const Backend& register_backend(const Backend& given) {
                  former->backend.name);
         return former->backend;
     }
-    last_error.clear();
+    for (int i = 0; i < kMaxDevices; ++i)
+        fresh->devices[static_cast<size_t>(i)] = std::make_unique<DeviceState>();
+    for (int i = 0; i < kMaxDevices; ++i)
+        fresh->devices[static_cast<size_t>(i)]->default_source = {fresh.get(), i, nullptr};
+    attaching = fresh.get();
+    backend_error.clear();
     check_backend(b.probe(&host_table), b, "probing the machine");
     check_backend(b.init(&host_table), b, "starting");
     check_backend(b.device_count(&fresh->count), b, "counting devices");
     RL_CHECK(fresh->count >= 1, throw_runtime, "register_backend(backend): '%s' finds no device", b.name);
     fresh->count = std::min(fresh->count, kMaxDevices);
-    for (int i = 0; i < kMaxDevices; ++i) fresh->devices[static_cast<size_t>(i)] = {fresh.get(), i};
+    check_memory(*fresh);
+    watch_forks();
     if (b.type == DeviceType::Plugin) name_plugin_device(b.name);
     install_kernels(b);
     // Published last: until here no thread can have a tensor of this device. Never freed: tensors may outlive
@@ -267,41 +300,44 @@ void* current_stream(Device device) {
 void set_current_stream(Device device, void* stream) {
     device = resolve(device);
     std::erase_if(current_streams, [device](const StreamChoice& choice) { return choice.device == device; });
-    if (stream) current_streams.push_back({device, stream});
-}
-
-void* backend_allocate(Device device, size_t nbytes, void (**release)(void*, void*, size_t), void** context) {
-    device = resolve(device);
-    const Attached& owner = require_attached(device.type);
-    *release = [](void* slot, void* data, size_t n) {
-        auto* from = static_cast<const DeviceSlot*>(slot);
-        // Nobody is left to hear of a failure here; the next call of the device reports its state.
-        if (data) from->attached->backend.release(from->index, data, n);
-    };
-    *context = const_cast<DeviceSlot*>(&owner.devices[static_cast<size_t>(device.index)]);
-    if (nbytes == 0) return nullptr;
-    void* data = nullptr;
-    check_backend(owner.backend.allocate(device.index, nbytes, current_stream(device), &data), owner.backend,
-                  "allocating memory");
-    return data;
+    if (!stream) return;
+    several_streams.store(true, std::memory_order_relaxed);
+    current_streams.push_back({device, stream});
 }
 
 void backend_copy_bytes(CopyKind kind, Device device, void* target, const void* source, size_t nbytes) {
     if (nbytes == 0) return;
     device = resolve(device);
-    const Backend& b = require_backend(device.type);
-    check_backend(b.copy(kind, device.index, target, source, nbytes, current_stream(device),
-                         kind == CopyKind::DeviceToHost),
-                  b, "copying");
+    const Backend& b = require_attached(device.type).backend;
+    const DeviceCopy copy{
+        .struct_size = sizeof(DeviceCopy),
+        .kind = kind,
+        .until = kind == CopyKind::DeviceToHost   ? CopyUntil::Done
+                 : kind == CopyKind::HostToDevice ? CopyUntil::SourceRead
+                                                  : CopyUntil::Queued,
+        .target_device = kind == CopyKind::DeviceToHost ? 0 : device.index,
+        .source_device = kind == CopyKind::HostToDevice ? 0 : device.index,
+        .target = target,
+        .source = source,
+        .nbytes = nbytes,
+        .stream = current_stream(device),
+    };
+    check_backend(b.copy(&copy), b, "copying");
 }
 
-void backend_call(Device device, KernelFn kernel, const KernelArgs& args) {
+bool takes_formats(DeviceType type, uint32_t formats) {
+    if (type == DeviceType::CPU || type == DeviceType::Meta) return true;
+    const Backend* b = backend_of(type);
+    return b && (b->memory_formats & formats) == formats;
+}
+
+void backend_call(const char* op, Device device, KernelFn kernel, const KernelArgs& args) {
     device = resolve(device);
     const Attached& owner = require_attached(device.type);
-    DeviceContext context(owner, device, args.context ? args.context->random : PhiloxKey{0, 0});
+    DeviceContext context(op, owner, device, args.context ? args.context->random : PhiloxKey{0, 0});
     KernelArgs complete = args;
     complete.context = &context;
-    check_backend(from_slot(kernel)(&complete), owner.backend, "running a kernel");
+    check_backend(from_slot(kernel)(&complete), owner.backend, op);
 }
 
 void synchronize(Device device) {

@@ -24,6 +24,7 @@ struct Block {
     Block *previous, *next;  // in the bin, while free
     std::vector<uint64_t> used_on;  // streams other than the block's own
     uint32_t pending_events;
+    uint32_t site;  // of the line that made it, where it is large; else 0
     BlockState state;
 };
 

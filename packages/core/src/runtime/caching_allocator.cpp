@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <functional>
 #include <new>
 
 #include "rushlight/mutex.h"
@@ -86,6 +87,7 @@ void* CachingAllocator::allocate(size_t nbytes, StreamId stream) noexcept try {
     unlist(block);
     split(block, size);
     block->state = BlockState::Live;
+    block->site = 0;
     live_.insert(block);
     // Pages that had gone back are taken from the system once more.
     size_t again = take_pages(block, now);
@@ -430,6 +432,34 @@ uint64_t CachingAllocator::set_limit(uint64_t nbytes) noexcept {
     std::lock_guard lock(mutex_);
     std::swap(limit_, nbytes);
     return nbytes;
+}
+
+void CachingAllocator::set_site(void* data, Site site) noexcept {
+    std::lock_guard lock(mutex_);
+    if (Block* block = live_.find(data)) block->site = site;
+}
+
+std::string CachingAllocator::largest_live(size_t count) {
+    std::vector<std::pair<size_t, Site>> largest;
+    {
+        std::lock_guard lock(mutex_);
+        for (Segment* s = segments_; s; s = s->next)
+            for (Block* b = s->first; b; b = b->right)
+                if (b->state == BlockState::Live) largest.emplace_back(b->size, b->site);
+    }
+    count = std::min(count, largest.size());
+    std::partial_sort(largest.begin(), largest.begin() + static_cast<ptrdiff_t>(count), largest.end(),
+                      std::greater<>());
+    std::string text;
+    for (size_t i = 0; i < count; ++i) {
+        char size[40];
+        std::snprintf(size, sizeof size, "%s%.1f MiB", i ? ", " : "; the largest blocks are ",
+                      static_cast<double>(largest[i].first) / (1 << 20));
+        text += size;
+        // Without the lock: the bindings may need the interpreter.
+        if (std::string where = describe(largest[i].second); !where.empty()) text += " (" + where + ")";
+    }
+    return text;
 }
 
 std::string CachingAllocator::snapshot() {

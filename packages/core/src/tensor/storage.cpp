@@ -74,7 +74,10 @@ void Storage::resize(size_t nbytes) {
         Ref<Storage> other = allocate(nbytes, device_);
         if (size_t common = std::min(nbytes, nbytes_)) {
             if (device_.type == DeviceType::CPU) std::memcpy(other->data_, data_, common);
-            else backend_copy_bytes(CopyKind::DeviceToDevice, device_, other->data_, data_, common);
+            else {
+                record_current_use(*this);
+                backend_copy_bytes(CopyKind::DeviceToDevice, device_, other->data_, data_, common);
+            }
         }
         std::swap(data_, other->data_);
         std::swap(release_, other->release_);

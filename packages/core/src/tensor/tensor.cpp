@@ -4,6 +4,7 @@
 
 #include "rushlight/batched.h"
 #include "rushlight/dispatch.h"
+#include "rushlight/streams.h"
 #include "tensor/object_pool.h"
 
 namespace rushlight {
@@ -351,6 +352,14 @@ Tensor make_strided(IntList sizes, IntList strides, DType dtype, Device device) 
     checked_numel(sizes);
     size_t nbytes = checked_nbytes(checked_extent(sizes, strides), dtype);
     return TensorFactory::over(Storage::allocate(nbytes, device), sizes, strides, 0, dtype);
+}
+
+Tensor make_pinned(const Tensor& like, DeviceType type) {
+    RL_CHECK(like.device().type == DeviceType::CPU, throw_runtime,
+             "pin_memory: needs a tensor on the CPU, got one on %s", name(like.device()).c_str());
+    const Tensor plan = make_tensor(like.sizes(), like.dtype(), Device{DeviceType::Meta});
+    const auto bytes = static_cast<size_t>(like.numel()) * itemsize(like.dtype());
+    return make_over(allocate_pinned(bytes, type), plan.sizes(), plan.strides(), 0, like.dtype());
 }
 
 Tensor make_over(Ref<Storage> storage, IntList sizes, IntList strides, int64_t offset, DType dtype) {

@@ -1,4 +1,8 @@
-// sources: src/runtime/backend.cpp src/runtime/interrupt.cpp src/runtime/error.cpp src/tensor/device.cpp
+// sources: src/runtime/backend.cpp src/runtime/device_memory.cpp src/runtime/host_table.cpp
+// sources: src/runtime/interrupt.cpp src/runtime/error.cpp src/runtime/site.cpp src/runtime/cpu_context.cpp src/runtime/run_on_cpu.cpp
+// sources: src/runtime/streams.cpp src/runtime/pinned_memory.cpp src/tensor/storage.cpp src/runtime/hooks.cpp
+// sources: src/runtime/cpu_allocator.cpp src/runtime/small_blocks.cpp src/runtime/pages.cpp src/runtime/limits.cpp
+// sources: src/runtime/caching_allocator.cpp src/tensor/device.cpp
 
 // Core's side of the contract with device plug-ins, against plug-ins that keep it, are old, or break it.
 #include "rushlight/backend.h"
@@ -12,13 +16,15 @@
 #include "check.h"
 #include "dispatch/shared_kernel.h"
 #include "rushlight/dispatch.h"
+#include "rushlight/streams.h"
 
 using namespace rushlight;
 
 // An operator table of three, instead of core's.
 namespace {
 
-KernelSlots add_slots, relu_slots;
+void count_on_cpu(const KernelArgs&) {}
+KernelSlots add_slots, relu_slots{{}, {count_on_cpu}};
 Operator add{"add", "add(...)", 11, Form::Functional, false, nullptr, nullptr, nullptr, &add_slots};
 Operator add_in_place{"add_", "add_(...)", 12, Form::InPlace, false, nullptr, nullptr, nullptr, &add_slots};
 Operator linear{"linear", "linear(...)", 13, Form::Functional, false, nullptr, nullptr, nullptr, nullptr};
@@ -30,6 +36,11 @@ Operator* const table[] = {&add, &add_in_place, &linear, &relu};
 namespace rushlight {
 std::span<Operator* const> operators() { return table; }
 std::span<SharedKernel* const> shared_kernels() { return {}; }
+Operator* find_operator(std::string_view name) {
+    for (Operator* op : table)
+        if (op->name == name) return op;
+    return nullptr;
+}
 void install_kernel(DeviceType device, std::string_view name, uint64_t hash, KernelFn kernel) {
     for (Operator* op : table) {
         if (op->name == name && op->hash == hash) op->kernels->device[static_cast<int>(device)] = kernel;
@@ -45,6 +56,7 @@ std::map<void*, std::pair<size_t, int32_t>> blocks;  // live ones: bytes and dev
 BackendStatus next_status = BackendStatus::Ok;
 KernelArgs seen_args;
 KernelContext seen_context;
+DeviceCall seen_call;
 int starts = 0;
 void* seen_stream = nullptr;
 
@@ -58,6 +70,7 @@ BackendStatus report() {
 BackendStatus add_kernel(const KernelArgs* args) {
     seen_args = *args;
     seen_context = *args->context;
+    seen_call = *args->context->call;
     void* scratch = args->context->scratch(args->context, 100);
     CHECK(scratch != nullptr && blocks[scratch].first == 100);
     CHECK(args->context->scratch(args->context, 0) == nullptr);
@@ -71,6 +84,7 @@ Backend make_backend() {
         .abi = kBackendAbi,
         .name = "fake",
         .type = DeviceType::Plugin,
+        .memory_formats = kTakesChannelsLast,
         .probe =
             [](const HostTable* table) {
                 host = table;
@@ -108,16 +122,18 @@ Backend make_backend() {
             },
         .record_use = nullptr,
         .copy =
-            [](CopyKind kind, int32_t, void* target, const void* source, size_t nbytes, void*, int32_t wait) {
-                CHECK_EQUAL(wait, kind == CopyKind::DeviceToHost);
-                std::memcpy(target, source, nbytes);
+            [](const DeviceCopy* copy) {
+                CHECK(copy->until == (copy->kind == CopyKind::DeviceToHost   ? CopyUntil::Done
+                                      : copy->kind == CopyKind::HostToDevice ? CopyUntil::SourceRead
+                                                                             : CopyUntil::Queued));
+                std::memcpy(copy->target, copy->source, copy->nbytes);
                 return report();
             },
         .synchronize_device = [](int32_t) { return report(); },
         .synchronize_stream = [](int32_t, void*) { return report(); },
         .kernel =
-            [](const char* name, uint64_t hash, BackendKernel* kernel) {
-                asked.insert(name);
+            [](const char* name, uint64_t hash, KernelPart part, BackendKernel* kernel) {
+                asked.insert(std::string(name) + (part == KernelPart::Before ? " before" : ""));
                 *kernel = std::string(name) == "add" && hash == 11 ? add_kernel : nullptr;
                 return BackendStatus::Ok;
             },
@@ -129,6 +145,13 @@ Backend make_backend() {
         .wait_event = nullptr,
         .query_event = nullptr,
         .synchronize_event = nullptr,
+        .elapsed_time = nullptr,
+        .pin = nullptr,
+        .unpin = nullptr,
+        .begin_capture = nullptr,
+        .end_capture = nullptr,
+        .replay = nullptr,
+        .destroy_graph = nullptr,
     };
 }
 
@@ -182,10 +205,16 @@ TEST(structs_that_break_the_contract) {
     refused(Value, "lacks the function 'copy'", [](Backend& b) { b.struct_size = offsetof(Backend, copy); });
     refused(Value, "has no name", [](Backend& b) { b.name = ""; });
     refused(Value, "device type 0", [](Backend& b) { b.type = DeviceType::CPU; });
-    refused(Runtime, "speaks version 2 of the backend contract, core version 1",
-            [](Backend& b) { b.abi = 2; });
+    refused(Runtime, "was built for version 1 of the backend contract, and core speaks version 2",
+            [](Backend& b) { b.abi = 1; });
+    refused(Value, "'fake' lacks the function 'allocate', and has asked for no allocator of device 0",
+            [](Backend& b) { b.allocate = nullptr; });
+    refused(Value, "has one of 'pin' and 'unpin'",
+            [](Backend& b) { b.unpin = [](void*, size_t) { return BackendStatus::Ok; }; });
+    refused(Value, "has 1 of the 4 functions for graphs",
+            [](Backend& b) { b.replay = [](int32_t, void*, void*) { return BackendStatus::Ok; }; });
     refused(Value, "has 1 of the 8 functions",
-            [](Backend& b) { b.create_event = [](int32_t, void**) { return BackendStatus::Ok; }; });
+            [](Backend& b) { b.create_event = [](int32_t, int32_t, void**) { return BackendStatus::Ok; }; });
     refused(NotImplemented, "fake: probing the machine failed: the device said no",
             [](Backend&) { next_status = BackendStatus::NotImplemented; });
     refused(Runtime, "'fake' finds no device", [](Backend& b) {
@@ -209,7 +238,11 @@ TEST(a_backend_attaches_once) {
     Backend other = make_backend();
     other.name = "other";
     CHECK_RAISES(Runtime, "'other' cannot attach, 'fake' already serves", register_backend(other));
-    CHECK(asked == std::set<std::string>({"add", "relu"}));  // what has kernels, once for all of its forms
+    // What has kernels, once for all of its forms.
+    CHECK(asked == std::set<std::string>({"add", "relu", "relu before"}));
+    CHECK(takes_formats(DeviceType::Plugin, kTakesChannelsLast));
+    CHECK(!takes_formats(DeviceType::Plugin, kTakesChannelsLast | kTakesChannelsLast3d));
+    CHECK(takes_formats(DeviceType::CPU, kTakesChannelsLast3d));
     CHECK(add_slots.device[static_cast<int>(DeviceType::Plugin)] == to_slot(add_kernel));
     CHECK(relu_slots.device[static_cast<int>(DeviceType::Plugin)] == nullptr);
 }
@@ -224,6 +257,9 @@ TEST(an_older_plugin_has_less) {
     const Backend& attached = register_backend(kept);
     CHECK(attached.create_stream == nullptr);
     CHECK(attached.kernel != nullptr);
+    CHECK_RAISES(NotImplemented, "fake: the backend of this device has no streams",
+                 new_stream({DeviceType::CUDA, 0}, 0));
+    CHECK_RAISES(NotImplemented, "has no pinned memory", allocate_pinned(1, DeviceType::CUDA));
 }
 
 TEST(devices_are_resolved_for_each_thread) {
@@ -257,7 +293,7 @@ TEST(memory_goes_back_to_where_it_came_from) {
     CHECK(blocks.empty());
     CHECK(backend_allocate(kFirst, 0, &give_back, &context) == nullptr);
     give_back(context, nullptr, 0);
-    CHECK_RAISES(OutOfMemory, "fake: allocating memory failed: too large",
+    CHECK_RAISES(OutOfMemory, "fake:0: out of memory: too large\nhint: drop tensors",
                  backend_allocate(kFirst, 2 << 20, &give_back, &context));
 }
 
@@ -277,19 +313,22 @@ TEST(statuses_become_errors_of_their_kind) {
 
 TEST(kernels_are_called_with_a_context) {
     View views[2] = {};
-    KernelContext given{nullptr, nullptr, {5, 6}, nullptr, 0};
+    KernelContext given{nullptr, {5, 6}, nullptr, nullptr};
     int mark;
     set_current_stream(kSecond, &mark);
-    backend_call(kSecond, add_slots.device[static_cast<int>(DeviceType::Plugin)],
-                 {sizeof(KernelArgs), 1, 1, 0, views, nullptr, &given});
+    const KernelFn slot = add_slots.device[static_cast<int>(DeviceType::Plugin)];
+    backend_call("add", kSecond, slot,
+                 {sizeof(KernelArgs), 1, 1, 0, DType::Float64, kNoDType, views, nullptr, &given});
     set_current_stream(kSecond, nullptr);
     CHECK_EQUAL(seen_args.tensors, views);
-    CHECK(seen_context.stream == &mark && seen_context.device == 1);
+    CHECK(seen_args.compute == DType::Float64 && seen_args.accumulate == kNoDType);
+    CHECK(seen_call.struct_size == sizeof(DeviceCall) && seen_call.random_base == nullptr);
+    CHECK(seen_call.stream == &mark && seen_call.device == 1 && std::string(seen_call.op) == "add");
     CHECK(seen_context.random.seed == 5 && seen_context.random.offset == 6);
     CHECK(blocks.empty());  // scratch memory went with the call
     next_status = BackendStatus::Value;
-    CHECK_RAISES(Value, "fake: running a kernel failed: the device said no",
-                 backend_call(kFirst, add_slots.device[static_cast<int>(DeviceType::Plugin)],
-                              {sizeof(KernelArgs), 1, 1, 0, views, nullptr, nullptr}));
+    CHECK_RAISES(Value, "fake: add failed: the device said no",
+                 backend_call("add", kFirst, slot,
+                              {sizeof(KernelArgs), 1, 1, 0, kNoDType, kNoDType, views, nullptr, nullptr}));
     CHECK(blocks.empty());
 }

@@ -1,4 +1,4 @@
-// sources: src/runtime/caching_allocator.cpp src/runtime/error.cpp
+// sources: src/runtime/caching_allocator.cpp src/runtime/site.cpp src/runtime/error.cpp
 
 // The caching core on a device that does exactly what it is told: streams stand still until a test advances
 // them, memory is as large as a test says, and every piece of queued work checks that nobody else has touched

@@ -1,4 +1,4 @@
-// sources: src/runtime/caching_allocator.cpp src/runtime/cpu_allocator.cpp
+// sources: src/runtime/caching_allocator.cpp src/runtime/site.cpp src/runtime/cpu_allocator.cpp
 // sources: src/runtime/small_blocks.cpp src/runtime/pages.cpp src/runtime/limits.cpp src/runtime/error.cpp
 
 // The allocator of host memory as its callers see it: small and large blocks, threads, forks, the seam.

@@ -1,5 +1,5 @@
 // sources: src/runtime/hooks.cpp src/tensor/storage.cpp src/tensor/device.cpp src/runtime/error.cpp
-// sources: src/runtime/cpu_allocator.cpp src/runtime/caching_allocator.cpp src/runtime/small_blocks.cpp
+// sources: src/runtime/cpu_allocator.cpp src/runtime/caching_allocator.cpp src/runtime/site.cpp src/runtime/small_blocks.cpp
 // sources: src/runtime/pages.cpp src/runtime/limits.cpp
 
 // What an observer is told: nodes in pairs, and the memory of storages.
@@ -20,6 +20,8 @@ void* rushlight::backend_allocate(Device, size_t, ReleaseFn*, void**) { throw_ru
 void rushlight::backend_copy_bytes(CopyKind, Device, void*, const void*, size_t) {
     throw_runtime("no device");
 }
+std::atomic<bool> rushlight::detail::several_streams{false};
+void rushlight::detail::record_current_use_slow(const Storage&) { throw_runtime("no device"); }
 
 namespace {
 

@@ -297,13 +297,16 @@ def test_no_memory() -> None:
     assert issubclass(core.OutOfMemoryError, RuntimeError)  # PyTorch's class
 
 
-def test_layout_and_pin_memory_have_one_value() -> None:
+def test_layout_and_pin_memory_without_a_device() -> None:
     for make in (core.empty, core.zeros, core.rand):
         assert make(2, 3, layout=core.strided, pin_memory=False).shape == (2, 3)
     assert core.zeros_like(core.ones(2), layout=None).tolist() == [0, 0]
     assert core.ones(1).new_zeros(2, pin_memory=False).tolist() == [0, 0]
-    with pytest.raises(NotImplementedError, match=r"empty\(pin_memory\)"):
-        core.empty(2, pin_memory=True)
+    for make in (core.empty, core.tensor):
+        with pytest.raises(RuntimeError, match="there is no device whose copies would use pinned memory"):
+            make(2, pin_memory=True)
+    with pytest.raises(TypeError, match=r"empty\(pin_memory\): must be a bool"):
+        core.empty(2, pin_memory=3)
     with pytest.raises(NotImplementedError, match=r"zeros\(layout\)"):
         core.zeros(2, layout="sparse_coo")
     with pytest.raises(TypeError, match="unexpected keyword argument 'layout'"):

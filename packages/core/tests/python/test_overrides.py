@@ -283,7 +283,7 @@ METHODS = [
     "__int__", "__reduce_ex__", "__repr__", "__reversed__", "apply_", "data_ptr", "dim", "dim_order", "element_size",
     "get_device", "is_complex", "is_contiguous", "is_floating_point", "is_inference", "is_nonzero", "is_pinned", "is_set_to",
     "is_shared", "is_signed", "item", "map_", "ndimension", "nelement", "new_tensor", "numel", "numpy",
-    "pin_memory", "requires_grad_",
+    "pin_memory", "record_stream", "requires_grad_",
     "share_memory_", "size", "storage_offset", "stride", "to_dense", "tolist", "type", "untyped_storage",
 ]  # fmt: skip
 ARGUMENTS: dict[str, tuple[Any, ...]] = {
@@ -294,6 +294,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "is_set_to": (core.ones(1),),
     "map_": (core.ones(1), lambda x, y: x),
     "new_tensor": ([1.0],),
+    "record_stream": (core.Stream("cpu"),),
 }
 
 

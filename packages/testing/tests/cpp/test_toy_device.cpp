@@ -13,13 +13,32 @@
 using namespace rushlight;
 
 static std::string last_error;
-static const HostTable host = {
-    sizeof(HostTable),
-    kBackendAbi,
-    [](const char* text) { last_error = text; },
-    [](LogLevel, const char*) {},
-    []() -> int32_t { return 0; },
-};
+static const HostTable host = [] {
+    HostTable table{};
+    table.struct_size = sizeof table;
+    table.abi = kBackendAbi;
+    table.set_error = [](const char* text) { last_error = text; };
+    table.last_error = [] { return last_error.c_str(); };
+    table.log = [](LogLevel, const char*) {};
+    table.interrupted = []() -> int32_t { return 0; };
+    table.describe = [](const DeviceCall* call, char* text, size_t size) {
+        std::snprintf(text, size, "%s", call->op);
+    };
+    // Of two operators: one that writes a seven, and one that fails.
+    table.cpu_kernel = [](const char* name, uint64_t, KernelPart, const void** kernel) {
+        *kernel = std::strcmp(name, "seven") == 0 || std::strcmp(name, "fails") == 0 ? name : nullptr;
+        return BackendStatus::Ok;
+    };
+    table.run_cpu_kernel = [](const void* kernel, const KernelArgs* args, PhiloxKey) {
+        if (*static_cast<const char*>(kernel) == 'f') {
+            last_error = "index 9 is out of range";
+            return BackendStatus::Index;
+        }
+        *args->out(0).as<float>() = 7;
+        return BackendStatus::Ok;
+    };
+    return table;
+}();
 
 #define CHECK(condition)                                                                   \
     do {                                                                                   \
@@ -31,6 +50,20 @@ static const HostTable host = {
 #define OK(call) CHECK((call) == BackendStatus::Ok)
 
 static const Backend* toy;
+
+static BackendStatus copy_bytes(CopyKind kind, void* target, const void* source, size_t nbytes,
+                                void* stream) {
+    const DeviceCopy copy{sizeof(DeviceCopy),
+                          kind,
+                          kind == CopyKind::HostToDevice ? CopyUntil::SourceRead : CopyUntil::Done,
+                          0,
+                          0,
+                          target,
+                          source,
+                          nbytes,
+                          stream};
+    return toy->copy(&copy);
+}
 
 /// A device array of floats with a shape.
 struct Array {
@@ -46,11 +79,11 @@ struct Array {
         return {data, sizes.data(), strides.data(), numel, static_cast<int32_t>(sizes.size()), dtype, 1};
     }
     void fill(const void* host_data, void* stream = nullptr) {
-        OK(toy->copy(CopyKind::HostToDevice, 0, data, host_data, nbytes(), stream, 0));
+        OK(copy_bytes(CopyKind::HostToDevice, data, host_data, nbytes(), stream));
     }
     std::vector<float> read(void* stream = nullptr) const {
         std::vector<float> values(static_cast<size_t>(numel));
-        OK(toy->copy(CopyKind::DeviceToHost, 0, values.data(), data, nbytes(), stream, 1));
+        OK(copy_bytes(CopyKind::DeviceToHost, values.data(), data, nbytes(), stream));
         return values;
     }
 
@@ -63,13 +96,16 @@ struct Array {
 static void run(const char* name, std::vector<View> views, std::vector<Param> params = {},
                 void* stream = nullptr) {
     BackendKernel kernel = nullptr;
-    OK(toy->kernel(name, 0, &kernel));
+    OK(toy->kernel(name, 0, KernelPart::Run, &kernel));
     CHECK(kernel != nullptr);
-    KernelContext context{nullptr, stream, {0, 0}, nullptr, 0};
+    const DeviceCall call{sizeof(DeviceCall), 0, stream, nullptr, name, 0};
+    KernelContext context{nullptr, {0, 0}, nullptr, nullptr, &call};
     KernelArgs args{sizeof(KernelArgs),
                     1,
                     static_cast<uint16_t>(views.size() - 1),
                     static_cast<uint16_t>(params.size()),
+                    DType::Float32,
+                    DType::Float32,
                     views.data(),
                     params.data(),
                     &context};
@@ -116,7 +152,7 @@ static void kernels_compute() {
     run("add", {out.view(), a.view(), absent}, {number(0.5), number(1)});
     run("copy", {whole.view(), out.view()});  // converts
     int64_t integers[6];
-    OK(toy->copy(CopyKind::DeviceToHost, 0, integers, whole.data, sizeof integers, nullptr, 1));
+    OK(copy_bytes(CopyKind::DeviceToHost, integers, whole.data, sizeof integers, nullptr));
     CHECK(integers[0] == 1 && integers[5] == 6);
     for (Array* array : {&a, &b, &out, &total, &rows, &columns, &transposed, &whole})
         OK(toy->release(0, array->data, array->nbytes()));
@@ -158,9 +194,9 @@ static void released_memory_lives_until_its_work_is_done() {
 
 static void events_order_streams() {
     void *first, *second, *event;
-    OK(toy->create_stream(0, &first));
-    OK(toy->create_stream(0, &second));
-    OK(toy->create_event(0, &event));
+    OK(toy->create_stream(0, 0, &first));
+    OK(toy->create_stream(0, 0, &second));
+    OK(toy->create_event(0, 0, &event));
     int32_t reached = 0;
     OK(toy->query_event(0, event, &reached));
     CHECK(reached == 1);
@@ -186,7 +222,7 @@ static void events_order_streams() {
 
 static void without_an_event_streams_race_and_lose() {
     void* other;
-    OK(toy->create_stream(0, &other));
+    OK(toy->create_stream(0, 0, &other));
     Array a({1}), b({1}, other);
     const float one[] = {1};
     a.fill(one);
@@ -208,18 +244,23 @@ static void memory_ends() {
     }
 }
 
-static void what_it_cannot_do_it_says() {
+static void other_operators_are_the_hosts() {
     BackendKernel kernel = nullptr;
-    OK(toy->kernel("conv2d", 0, &kernel));
+    OK(toy->kernel("conv2d", 0, KernelPart::Run, &kernel));
     CHECK(kernel == nullptr);
-    OK(toy->kernel("add", 0, &kernel));
-    const int64_t one[] = {1};
-    View complex{nullptr, one, one, 1, 1, DType::Complex64, 1};
-    const View views[] = {complex, complex, complex};
-    KernelContext context{nullptr, nullptr, {0, 0}, nullptr, 0};
-    KernelArgs args{sizeof(KernelArgs), 1, 2, 0, views, nullptr, &context};
-    CHECK(kernel(&args) == BackendStatus::NotImplemented);
-    CHECK(last_error == "add: the toy device has no complex numbers");
+    Array a({1});
+    run("seven", {a.view()});
+    float early;
+    std::memcpy(&early, a.data, sizeof early);
+    CHECK(early != 7);
+    CHECK(a.read()[0] == 7);
+    run("fails", {a.view()});  // when it runs, and not before
+    run("seven", {a.view()});
+    CHECK(toy->synchronize_device(0) == BackendStatus::Index);
+    CHECK(last_error == "queued by fails: index 9 is out of range");
+    OK(toy->synchronize_device(0));  // once
+    CHECK(a.read()[0] == 7);
+    OK(toy->release(0, a.data, a.nbytes()));
 }
 
 int main(int argc, char** argv) {
@@ -241,6 +282,6 @@ int main(int argc, char** argv) {
     events_order_streams();
     without_an_event_streams_race_and_lose();
     memory_ends();
-    what_it_cannot_do_it_says();
+    other_operators_are_the_hosts();
     std::puts("ok");
 }

@@ -17,11 +17,12 @@ namespace {
 using Format = std::optional<std::string_view>;
 
 Tensor convert(const Tensor& input, std::optional<DType> dtype, std::optional<Device> device, bool copy,
-               const Format& format) {
+               const Format& format, bool non_blocking = false) {
     MemoryFormat wanted = memory_format("to", format);
     DType t = dtype.value_or(input.dtype());
     Device d = device ? resolve(*device) : input.device();
-    Tensor result = copy || t != input.dtype() || d != input.device() ? ops::_to_copy(input, t, d) : input;
+    Tensor result =
+        copy || t != input.dtype() || d != input.device() ? ops::_to_copy(input, t, d, non_blocking) : input;
     return has_format(result, wanted) ? result : ops::clone(result, format);
 }
 
@@ -38,15 +39,16 @@ bool truth(const Tensor& t) {
 
 }  // namespace
 
-Tensor to(const Tensor& input, std::optional<Device> device, std::optional<DType> dtype, bool, bool copy,
-          Format memory_format) {
-    return convert(input, dtype, device, copy, memory_format);
+Tensor to(const Tensor& input, std::optional<Device> device, std::optional<DType> dtype, bool non_blocking,
+          bool copy, Format memory_format) {
+    return convert(input, dtype, device, copy, memory_format, non_blocking);
 }
 Tensor to_dtype(const Tensor& input, DType dtype, bool, bool copy, Format memory_format) {
     return convert(input, dtype, std::nullopt, copy, memory_format);
 }
-Tensor to_other(const Tensor& input, const Tensor& other, bool, bool copy, Format memory_format) {
-    return convert(input, other.dtype(), other.device(), copy, memory_format);
+Tensor to_other(const Tensor& input, const Tensor& other, bool non_blocking, bool copy,
+                Format memory_format) {
+    return convert(input, other.dtype(), other.device(), copy, memory_format, non_blocking);
 }
 Tensor type_as(const Tensor& input, const Tensor& other) {
     return convert(input, other.dtype(), other.device(), false, std::nullopt);
@@ -54,8 +56,9 @@ Tensor type_as(const Tensor& input, const Tensor& other) {
 Tensor cpu(const Tensor& input, Format memory_format) {
     return convert(input, std::nullopt, Device{}, false, memory_format);
 }
-Tensor cuda(const Tensor& input, std::optional<Device> device, bool, Format memory_format) {
-    return convert(input, std::nullopt, device.value_or(Device{DeviceType::CUDA}), false, memory_format);
+Tensor cuda(const Tensor& input, std::optional<Device> device, bool non_blocking, Format memory_format) {
+    return convert(input, std::nullopt, device.value_or(Device{DeviceType::CUDA}), false, memory_format,
+                   non_blocking);
 }
 
 #define RL_CONVERSION(name, dtype)                                               \

@@ -1,4 +1,5 @@
 #include "ops/matrices.h"
+#include "ops/host_values.h"
 #include "rushlight/batched.h"
 
 namespace rushlight {
@@ -15,7 +16,8 @@ Tensor expand_batch(const Tensor& t, IntList batch) {
 void check_info(const char* op, const Tensor& info, const char* format) {
     if (info.device().type == DeviceType::Meta) return;
     require_values(op, info);
-    const auto* number = info.data<int32_t>();
+    const Tensor seen = on_host(info);
+    const auto* number = seen.data<int32_t>();
     for (int64_t i = 0; i < info.numel(); ++i) {
         if (number[i] == 0) [[likely]]
             continue;

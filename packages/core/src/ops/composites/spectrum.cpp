@@ -3,6 +3,7 @@
 
 #include "bodies/linalg.h"
 #include "bodies/spectrum.h"
+#include "ops/host_values.h"
 #include "ops/matrices.h"
 #include "ops/watched.h"
 #include "rushlight/batched.h"
@@ -163,7 +164,7 @@ namespace {
 void check_finite(const char* op, const Tensor& a) {
     if (a.device().type == DeviceType::Meta) return;
     require_values(op, a);
-    RL_CHECK(ops::all(ops::isfinite(ops::detach(a))).data<bool>()[0], throw_runtime,
+    RL_CHECK(on_host(ops::all(ops::isfinite(ops::detach(a)))).data<bool>()[0], throw_runtime,
              "%s(A): has elements that are not finite", op);
 }
 

@@ -2,6 +2,7 @@
 
 #include "bodies/systems.h"
 #include "ops/broadcasting.h"
+#include "ops/host_values.h"
 #include "ops/matrices.h"
 #include "ops/watched.h"
 #include "rushlight/batched.h"
@@ -206,7 +207,7 @@ namespace {
 bool any_zero(const Tensor& det) {
     if (det.device().type == DeviceType::Meta) return false;
     if (is_batched(det)) return true;  // what then is done is right for any
-    return ops::any(ops::eq(ops::detach(det), Scalar(0))).data<bool>()[0];
+    return on_host(ops::any(ops::eq(ops::detach(det), Scalar(0)))).data<bool>()[0];
 }
 
 }  // namespace

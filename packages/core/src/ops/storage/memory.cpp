@@ -8,7 +8,7 @@
 
 namespace rushlight::storage {
 
-Tensor copy_(const Tensor& input, const Tensor& src, bool) {
+Tensor copy_(const Tensor& input, const Tensor& src, bool non_blocking) {
     auto joint = broadcast_shapes("copy_", "input", input.sizes(), "other", src.sizes());
     RL_CHECK(std::equal(joint.begin(), joint.end(), input.sizes().begin(), input.sizes().end()),
              throw_runtime, "copy_(input, other): other of shape %s does not broadcast to input's %s",
@@ -18,7 +18,7 @@ Tensor copy_(const Tensor& input, const Tensor& src, bool) {
              name(input.device()).c_str());
     check_writable("copy_", input);
     begin_write("copy_", input);
-    copy_into(input, src);
+    copy_into(input, src, non_blocking);
     return input;
 }
 
@@ -38,11 +38,12 @@ Tensor detach_(const Tensor& input) {
     return input;
 }
 
-Tensor _to_copy(const Tensor& input, std::optional<DType> dtype, std::optional<Device> device) {
+Tensor _to_copy(const Tensor& input, std::optional<DType> dtype, std::optional<Device> device,
+                bool non_blocking) {
     DType t = dtype.value_or(input.dtype());
     Device d = device ? resolve(*device) : input.device();
     Tensor out = make_in_format("to", input, t, d, MemoryFormat::Preserve);
-    copy_into(out, input);
+    copy_into(out, input, non_blocking);
     return out;
 }
 

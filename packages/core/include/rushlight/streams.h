@@ -1,0 +1,59 @@
+// Streams of devices, and events that order and time them.
+#pragma once
+
+#include <optional>
+
+#include "rushlight/backend.h"
+#include "rushlight/storage.h"
+#include "rushlight/tensor.h"
+
+namespace rushlight {
+
+/// Whether the backend of a device has streams beside the default one, and events.
+RL_API bool has_streams(Device device);
+/// A stream beside the default one. They are taken in turn from a pool and are never destroyed.
+RL_API void* new_stream(Device device, int priority);
+/// ValueError where `stream` is known to be another device's.
+RL_API void check_stream(const char* what, Device device, void* stream);
+RL_API void synchronize_stream(Device device, void* stream);
+/// Whether all work that is queued on it is done.
+RL_API bool query_stream(Device device, void* stream);
+/// What is queued on `second` from now on starts after what has been queued on `first`.
+RL_API void order_streams(Device before, void* first, Device after, void* second);
+
+/// A mark on a stream of one device. Methods raise what the device reports.
+class RL_API Event {
+  public:
+    Event(Device device, bool timing);
+    ~Event();
+    Event(const Event&) = delete;
+
+    Device device() const { return device_; }
+    void record(void* stream);
+    void wait(Device device, void* stream) const;
+    bool query() const;
+    void synchronize() const;
+    double elapsed_ms(const Event& end) const;
+
+  private:
+    Device device_;
+    bool timing_, recorded_ = false;
+    const Backend* backend_ = nullptr;
+    void* event_ = nullptr;
+};
+
+/// Host memory that a device's copies may use while the host goes on; `type` says whose. NotImplementedError where the
+/// backend has none.
+RL_API Ref<Storage> allocate_pinned(size_t nbytes, DeviceType type);
+/// The device type that pins memory here, CUDA before others.
+RL_API std::optional<DeviceType> find_pinning_device();
+/// The same; RuntimeError without one.
+RL_API DeviceType pinning_device();
+/// A new row-major tensor in pinned memory, of the shape and dtype of one on the CPU: RuntimeError for any other.
+RL_API Tensor make_pinned(const Tensor& like, DeviceType type);
+/// A copy on `stream` reads or writes this pinned memory: it is not reused, nor written by operators, before that is done.
+RL_API void record_pinned_copy(const Storage& storage, Device device, void* stream);
+/// Whether a copy of this pinned memory is under way.
+RL_API bool pinned_copy_pending(const Storage& storage);
+
+}  // namespace rushlight

@@ -1,0 +1,181 @@
+"""Streams of devices, and the events that order and time them.
+
+A stream runs its work in order; work of different streams may run at once, and events order it. On the CPU there is one
+stream, which is never behind.
+"""
+
+from __future__ import annotations
+
+from . import _C
+from ._C import device as _device
+
+TYPE_CHECKING = False  # typing takes longer to import than this package
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .devices import DeviceLike
+
+
+def _of(device: DeviceLike | None) -> _device:
+    """The device that is meant, with its index; without a word the current one of whatever device is attached."""
+    if device is None:
+        for type in ("cuda", _C._plugin_device()):
+            if type and _C._device_count(type):
+                return _C._current_device(type)
+        return _device("cpu")
+    found = _device(device)
+    return found if found.type == "cpu" or found.index is not None else _C._current_device(found)
+
+
+class Stream:
+    """A queue of work on a device.
+
+    As a context manager it is the stream, and its device the one, on which the block's operators run.
+
+    Args:
+        device: whose stream; the current device of the backend that is attached unless said otherwise.
+        priority: a smaller one is more urgent.
+
+    Raises:
+        NotImplementedError: the backend has one stream only.
+    """
+
+    def __init__(self, device: DeviceLike | None = None, *, priority: int = 0) -> None:
+        self.device = _of(device)
+        self.priority = priority
+        self.stream_id = 0 if self.device.type == "cpu" else _C._new_stream(self.device, priority)
+        self._before: list[tuple[_device, Stream]] = []
+
+    @classmethod
+    def _existing(cls, device: _device, stream_id: int) -> Stream:
+        self = cls.__new__(cls)
+        self.device, self.priority, self.stream_id, self._before = device, 0, stream_id, []
+        return self
+
+    def query(self) -> bool:
+        """Whether all work that was queued on it is done."""
+        return self.device.type == "cpu" or _C._query_stream(self.device, self.stream_id)
+
+    def synchronize(self) -> None:
+        """Waits until all work that was queued on it is done. Errors of that work are raised here."""
+        if self.device.type != "cpu":
+            _C._synchronize_stream(self.device, self.stream_id)
+
+    def wait_event(self, event: Event) -> None:
+        """Work that is queued from now on starts after the event's mark."""
+        event.wait(self)
+
+    def wait_stream(self, stream: Stream) -> None:
+        """Work that is queued from now on starts after what is queued on the other stream now."""
+        if stream.device.type != "cpu":
+            self.wait_event(stream.record_event())
+
+    def record_event(self, event: Event | None = None) -> Event:
+        """Sets an event's mark, or a new event's, behind all work that is queued now, and returns the event."""
+        event = Event(self.device) if event is None else event
+        event.record(self)
+        return event
+
+    def __enter__(self) -> Stream:
+        if self.device.type != "cpu":
+            outer = _C._current_device(self.device.type)
+            self._before.append((outer, current_stream(self.device)))
+            _C._set_device(self.device)
+            set_stream(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.device.type != "cpu":
+            outer, stream = self._before.pop()
+            set_stream(stream)
+            _C._set_device(outer)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Stream) and self.device == other.device and self.stream_id == other.stream_id
+
+    def __hash__(self) -> int:
+        return hash((self.device, self.stream_id))
+
+    def __repr__(self) -> str:
+        return f"Stream(device={str(self.device)!r}, stream_id={self.stream_id:#x})"
+
+
+class Event:
+    """A mark in the work of a stream.
+
+    Args:
+        device: whose streams; the current device of the backend that is attached unless said otherwise.
+        enable_timing: whether `elapsed_time` will be asked.
+        blocking: accepted; `synchronize` waits without computing anything.
+        interprocess: must be False.
+    """
+
+    def __init__(
+        self,
+        device: DeviceLike | None = None,
+        *,
+        enable_timing: bool = False,
+        blocking: bool = False,
+        interprocess: bool = False,
+    ) -> None:
+        if interprocess:
+            raise NotImplementedError("Event(interprocess): events belong to one process")
+        self.device = _of(device)
+        self._event: Any = (
+            None if self.device.type == "cpu" else _C._new_event(self.device, bool(enable_timing))
+        )
+
+    def record(self, stream: Stream | None = None) -> None:
+        """Sets the mark behind all work that is queued on the stream, the current one unless said otherwise."""
+        if self._event is not None:
+            stream = self._checked("record", stream)
+            _C._record_event(self._event, stream.stream_id)
+
+    def wait(self, stream: Stream | None = None) -> None:
+        """Work that is queued on the stream from now on starts after the mark."""
+        if self._event is not None:
+            stream = current_stream(self.device) if stream is None else stream
+            _C._wait_event(self._event, stream.device, stream.stream_id)
+
+    def query(self) -> bool:
+        """Whether the work before the mark is done; True where none was set."""
+        return self._event is None or _C._query_event(self._event)
+
+    def synchronize(self) -> None:
+        """Waits until the work before the mark is done. Errors of that work are raised here."""
+        if self._event is not None:
+            _C._synchronize_event(self._event)
+
+    def elapsed_time(self, end_event: Event) -> float:
+        """The time in milliseconds from this mark to that of `end_event`; both were made with `enable_timing`.
+
+        Raises:
+            ValueError: one of them measures no time or has no mark.
+            RuntimeError: one of them has not been reached.
+        """
+        if self._event is None or end_event._event is None:
+            raise ValueError("elapsed_time: events of the CPU measure no time")
+        return _C._elapsed_time(self._event, end_event._event)
+
+    def _checked(self, method: str, stream: Stream | None) -> Stream:
+        stream = current_stream(self.device) if stream is None else stream
+        if stream.device != self.device:
+            raise ValueError(
+                f"Event.{method}(stream): needs a stream of {self.device}, got one of {stream.device}"
+            )
+        return stream
+
+    def __repr__(self) -> str:
+        return f"Event(device={str(self.device)!r})"
+
+
+def current_stream(device: DeviceLike | None = None) -> Stream:
+    """The stream on which this thread queues work for a device."""
+    where = _of(device)
+    return Stream._existing(where, 0 if where.type == "cpu" else _C._current_stream(where))
+
+
+def set_stream(stream: Stream) -> None:
+    """Queues this thread's work for the stream's device on that stream."""
+    if stream.device.type != "cpu":
+        _C._set_stream(stream.device, stream.stream_id)

@@ -1,0 +1,107 @@
+#include "ops/device_kernel.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "ops/copying.h"
+#include "runtime/run_on_cpu.h"
+#include "rushlight/device_fallback.h"
+
+namespace rushlight {
+namespace {
+
+std::atomic<DeviceFallback> chosen{DeviceFallback::Error};
+std::atomic<void (*)(const char*)> warning{nullptr};
+
+/// The tensor behind a view.
+Tensor tensor_of(const View& v, Device device) {
+    int64_t last = v.numel > 0 ? 1 : 0;
+    for (int d = 0; d < v.ndim && v.numel > 0; ++d) last += (v.sizes[d] - 1) * v.strides[d];
+    auto storage = Storage::wrap(v.data, static_cast<size_t>(last) * itemsize(v.dtype), device,
+                                 StorageKind::Foreign, nullptr, nullptr);
+    const auto n = static_cast<size_t>(v.ndim);
+    return make_over(std::move(storage), IntList(v.sizes, n), IntList(v.strides, n), 0, v.dtype);
+}
+
+void warn_once(const char* op, Device device, size_t nbytes) {
+    static std::mutex mutex;
+    static std::set<std::string> warned;
+    {
+        std::lock_guard lock(mutex);
+        if (!warned.insert(op).second) return;
+    }
+    char text[300];
+    std::snprintf(text, sizeof text,
+                  "%s: no kernel for device %s: computed on the CPU, for which %zu bytes were copied", op,
+                  name(device).c_str(), nbytes);
+    if (auto* warn = warning.load()) warn(text);
+    else std::fprintf(stderr, "rushlight: %s\n", text);
+}
+
+/// The CPU's kernel over copies of all that it reads, and back.
+void call_on_copies(const char* op, Device device, KernelFn before, KernelFn kernel, const KernelArgs& args,
+                    const std::vector<const void*>* written) {
+    const int count = args.num_outputs + args.num_inputs;
+    std::vector<Tensor> there(static_cast<size_t>(count)), here(there);
+    std::vector<View> views(args.tensors, args.tensors + count);
+    std::vector<int64_t> strides(static_cast<size_t>(count) * kMaxDims);
+    size_t moved = 0;
+    const auto goes_back = [&](int i) {
+        if (i < args.num_outputs) return true;
+        return written && std::find(written->begin(), written->end(), args.tensors[i].data) != written->end();
+    };
+    for (int i = 0; i < count; ++i) {
+        const auto at = static_cast<size_t>(i);
+        View& v = views[at];
+        if (!v.defined()) continue;
+        there[at] = tensor_of(v, device);
+        here[at] = make_tensor(there[at].sizes(), v.dtype);
+        if (i >= args.num_outputs) copy_into(here[at], there[at]);
+        const size_t bytes = static_cast<size_t>(v.numel) * itemsize(v.dtype);
+        const bool back = goes_back(i);
+        moved += bytes * (static_cast<size_t>(i >= args.num_outputs) + static_cast<size_t>(back));
+        const View seen = here[at].impl()->view();
+        int64_t* own = &strides[at * kMaxDims];
+        // A dimension of stride 0 stays one: it says which are reduced.
+        for (int d = 0; d < v.ndim; ++d)
+            own[d] = i < args.num_outputs && v.strides[d] == 0 ? 0 : seen.strides[d];
+        v.data = seen.data;
+        v.strides = own;
+        v.contiguous = seen.contiguous;
+    }
+    warn_once(op, device, moved);
+    KernelArgs host = args;
+    host.tensors = views.data();
+    run_on_cpu(before, kernel, host, args.context ? args.context->random : PhiloxKey{0, 0});
+    for (int i = 0; i < count; ++i) {
+        const auto at = static_cast<size_t>(i);
+        if (goes_back(i) && there[at].defined()) copy_into(there[at], here[at]);
+    }
+}
+
+}  // namespace
+
+DeviceFallback device_fallback() { return chosen.load(std::memory_order_relaxed); }
+DeviceFallback set_device_fallback(DeviceFallback choice) { return chosen.exchange(choice); }
+void set_fallback_warning(void (*warn)(const char*)) { warning.store(warn); }
+
+void call_on_device(const char* op, Device device, const KernelSlots& slots, KernelPart part,
+                    const KernelArgs& args, const std::vector<const void*>* written) {
+    const auto& of_part = part == KernelPart::Run ? slots.device : slots.before;
+    if (KernelFn kernel = of_part[static_cast<int>(device.type)].load(std::memory_order_acquire)) [[likely]]
+        return backend_call(op, device, kernel, args);
+    constexpr auto cpu = static_cast<int>(DeviceType::CPU);
+    KernelFn host = of_part[cpu].load(std::memory_order_acquire);
+    RL_CHECK(
+        host && device_fallback() == DeviceFallback::Warn, throw_not_implemented,
+        "%s: no kernel for device %s\nhint: rushlight.backends.device_fallback = \"warn\" lets the CPU compute it",
+        op, name(device).c_str());
+    call_on_copies(op, device, part == KernelPart::Run ? slots.before[cpu].load() : nullptr, host, args,
+                   written);
+}
+
+}  // namespace rushlight

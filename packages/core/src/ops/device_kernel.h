@@ -1,0 +1,14 @@
+// How an operator's kernel on a device is found and called.
+#pragma once
+
+#include "rushlight/backend.h"
+#include "rushlight/dispatch.h"
+
+namespace rushlight {
+
+/// Calls the device's kernel among `slots`. Where it has none: what rushlight/device_fallback.h says. Inputs that
+/// begin at one of the places `written` are written too.
+void call_on_device(const char* op, Device device, const KernelSlots& slots, KernelPart part,
+                    const KernelArgs& args, const std::vector<const void*>* written = nullptr);
+
+}  // namespace rushlight

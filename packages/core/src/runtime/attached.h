@@ -1,0 +1,74 @@
+// What core knows of an attached backend; shared by the files that call its functions.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "rushlight/backend.h"
+#include "rushlight/error.h"
+
+namespace rushlight {
+
+namespace detail {
+
+inline constexpr int kMaxDevices = 128;  // of one type; a device's index is one byte
+
+struct Attached;
+
+/// Where memory of a device was made: the context of a storage's release function. Kept for good.
+struct MemorySource {
+    const Attached* attached;
+    int32_t index;
+    void* stream;
+};
+
+struct DeviceState {
+    DeviceAllocator* allocator = nullptr;  // core's, where the plug-in asked for it
+    MemorySource default_source = {};
+    std::mutex mutex;  // of what follows
+    std::vector<std::unique_ptr<MemorySource>> other_sources;
+};
+
+struct Attached {
+    Backend backend = {};  // a copy, with null for what the plug-in lacks
+    const Backend* original = nullptr;
+    int32_t count = 0;
+    std::atomic<bool> forked{false};  // in a child: the device is the parent's
+    std::array<std::unique_ptr<DeviceState>, kMaxDevices> devices = {};
+
+    Device device(int32_t index) const { return {backend.type, static_cast<int8_t>(index)}; }
+};
+
+/// The backend that is being attached by this thread.
+extern constinit thread_local Attached* attaching;
+
+/// Raises where there is no backend of that type, and in a child of the process that attached it.
+const Attached& require_attached(DeviceType type);
+const Attached* attached_or_null(DeviceType type);
+
+extern const HostTable host_table;
+/// The text that a plug-in's function left on this thread.
+extern thread_local std::string backend_error;
+
+/// NotImplementedError where a backend lacks an optional function.
+template <class F>
+F require_function(const Backend& b, F function, const char* what) {
+    RL_CHECK(function, throw_not_implemented, "%s: the backend of this device has no %s", b.name, what);
+    return function;
+}
+
+/// Bytes for a block of a device on a stream.
+BackendStatus allocate_on(const Attached& owner, int32_t index, size_t nbytes, void* stream, void** data);
+void release_on(const Attached& owner, int32_t index, void* data, size_t nbytes);
+
+/// How core's allocators for a plug-in come and go; the functions of the host table.
+BackendStatus create_allocator(int32_t index, const AllocatorDriver* driver, DeviceAllocator** made);
+BackendStatus allocator_allocate(DeviceAllocator* from, size_t nbytes, void* stream, void** data);
+BackendStatus allocator_release(DeviceAllocator* from, void* data);
+BackendStatus allocator_record_use(DeviceAllocator* from, void* data, void* stream);
+
+}  // namespace detail
+}  // namespace rushlight

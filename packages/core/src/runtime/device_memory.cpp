@@ -1,0 +1,214 @@
+// Memory of devices: a plug-in's own, or core's caching allocator over a plug-in's driver.
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+
+#include "runtime/attached.h"
+#include "runtime/caching_allocator.h"
+#include "runtime/pages.h"
+#include "rushlight/storage.h"
+
+// Note [Streams and memory]
+// A block belongs to the stream on which it was allocated: its release is ordered behind the work of that stream alone.
+// So whoever uses it on another stream says so, and the allocator then waits for that stream too before it hands the
+// block out again. Core says so itself for every tensor that takes part in an operator or a copy on a stream other than
+// its own. The context of a storage names its stream, and nothing is done while a process uses default streams only.
+
+namespace rushlight {
+
+/// A caching allocator over the functions of a plug-in.
+struct DeviceAllocator {
+    DeviceAllocator(Device where, const AllocatorDriver& given) : device(where), driver(given) {}
+
+    struct PluginDriver final : detail::Driver {
+        explicit PluginDriver(const AllocatorDriver& given) {
+            std::memcpy(&c, &given, std::min<size_t>(given.struct_size, sizeof c));
+        }
+        void* map(size_t nbytes) noexcept override { return c.map(c.self, nbytes); }
+        void unmap(void* data, size_t nbytes) noexcept override { c.unmap(c.self, data, nbytes); }
+        uint64_t now_ms() noexcept override { return 0; }  // unused memory stays until it is asked for
+        Event record(detail::StreamId stream) noexcept override {
+            return c.record ? c.record(c.self, reinterpret_cast<void*>(stream)) : nullptr;
+        }
+        bool reached(Event mark) noexcept override { return !c.reached || c.reached(c.self, mark); }
+        void wait(Event mark) noexcept override {
+            if (c.wait) c.wait(c.self, mark);
+        }
+        void destroy(Event mark) noexcept override {
+            if (c.destroy) c.destroy(c.self, mark);
+        }
+
+        AllocatorDriver c = {};
+    };
+
+    Device device;
+    PluginDriver driver;
+    detail::CachingAllocator blocks{driver, {}};
+};
+
+namespace detail {
+namespace {
+
+detail::StreamId id(void* stream) { return reinterpret_cast<StreamId>(stream); }
+
+void fail_out_of_memory(DeviceAllocator& from, size_t nbytes) {
+    constexpr double kMiB = 1 << 20;
+    const MemoryStatistics s = from.blocks.statistics();
+    char text[400];
+    std::snprintf(text, sizeof text,
+                  "a block of %.1f MiB does not fit: %.1f MiB are in use, %.1f MiB are cached",
+                  static_cast<double>(nbytes) / kMiB, static_cast<double>(s.allocated_bytes) / kMiB,
+                  static_cast<double>(s.reserved_bytes - s.allocated_bytes) / kMiB);
+    std::string all = text;
+    if (s.limit_bytes != UINT64_MAX) {
+        std::snprintf(text, sizeof text, ", the limit is %.1f MiB",
+                      static_cast<double>(s.limit_bytes) / kMiB);
+        all += text;
+    }
+    host_table.set_error((all + from.blocks.largest_live(5)).c_str());
+}
+
+}  // namespace
+
+BackendStatus create_allocator(int32_t index, const AllocatorDriver* driver, DeviceAllocator** made) {
+    const auto refuse = [](const char* text) {
+        host_table.set_error(text);
+        return BackendStatus::Value;
+    };
+    if (!attaching) return refuse("create_allocator: a plug-in may ask for an allocator during init only");
+    if (index < 0 || index >= kMaxDevices) return refuse("create_allocator: no such device");
+    if (!driver || driver->struct_size < offsetof(AllocatorDriver, record) || !driver->map || !driver->unmap)
+        return refuse("create_allocator: the driver needs the functions map and unmap");
+    DeviceState& state = *attaching->devices[static_cast<size_t>(index)];
+    if (state.allocator) return refuse("create_allocator: the device has an allocator");
+    auto fresh = std::make_unique<DeviceAllocator>(attaching->device(index), *driver);
+    const AllocatorDriver& c = fresh->driver.c;
+    const int events = !!c.record + !!c.reached + !!c.wait + !!c.destroy;
+    if (events != 0 && events != 4)
+        return refuse("create_allocator: the driver needs all four functions of marks, or none");
+    // Never destroyed: tensors may outlive main().
+    *made = state.allocator = fresh.release();
+    return BackendStatus::Ok;
+}
+
+BackendStatus allocator_allocate(DeviceAllocator* from, size_t nbytes, void* stream, void** data) {
+    *data = from->blocks.allocate(nbytes, id(stream));
+    if (*data) return BackendStatus::Ok;
+    fail_out_of_memory(*from, nbytes);
+    return BackendStatus::OutOfMemory;
+}
+
+BackendStatus allocator_release(DeviceAllocator* from, void* data) {
+    if (from->blocks.release(data)) return BackendStatus::Ok;
+    host_table.set_error("release: no live block of this address");
+    return BackendStatus::Runtime;
+}
+
+BackendStatus allocator_record_use(DeviceAllocator* from, void* data, void* stream) {
+    from->blocks.record_use(data, id(stream));
+    return BackendStatus::Ok;
+}
+
+BackendStatus allocate_on(const Attached& owner, int32_t index, size_t nbytes, void* stream, void** data) {
+    DeviceAllocator* own = owner.devices[static_cast<size_t>(index)]->allocator;
+    return own ? allocator_allocate(own, nbytes, stream, data)
+               : owner.backend.allocate(index, nbytes, stream, data);
+}
+
+void release_on(const Attached& owner, int32_t index, void* data, size_t nbytes) {
+    if (owner.forked.load(std::memory_order_relaxed)) return;
+    // Nobody is left to hear of a failure here; the next call of the device reports its state.
+    if (DeviceAllocator* own = owner.devices[static_cast<size_t>(index)]->allocator)
+        (void)own->blocks.release(data);
+    else owner.backend.release(index, data, nbytes);
+}
+
+std::atomic<bool> several_streams{false};
+
+namespace {
+
+MemorySource* source_of(const Attached& owner, int32_t index, void* stream) {
+    DeviceState& state = *owner.devices[static_cast<size_t>(index)];
+    if (!stream) return &state.default_source;
+    std::lock_guard lock(state.mutex);
+    for (auto& known : state.other_sources)
+        if (known->stream == stream) return known.get();
+    return state.other_sources.emplace_back(new MemorySource{&owner, index, stream}).get();
+}
+
+void release_memory(void* context, void* data, size_t nbytes) {
+    auto* source = static_cast<const MemorySource*>(context);
+    if (data) release_on(*source->attached, source->index, data, nbytes);
+}
+
+}  // namespace
+
+void record_current_use_slow(const Storage& storage) {
+    if (storage.device().type != DeviceType::CPU && storage.device().type != DeviceType::Meta)
+        record_stream_use(storage, current_stream(storage.device()));
+}
+
+}  // namespace detail
+
+using namespace detail;
+
+void* backend_allocate(Device device, size_t nbytes, void (**release)(void*, void*, size_t), void** context) {
+    device = resolve(device);
+    const Attached& owner = require_attached(device.type);
+    void* stream = current_stream(device);
+    *release = release_memory;
+    *context = source_of(owner, device.index, stream);
+    if (nbytes == 0) return nullptr;
+    void* data = nullptr;
+    BackendStatus status = allocate_on(owner, device.index, nbytes, stream, &data);
+    if (status == BackendStatus::OutOfMemory) [[unlikely]] {
+        const std::string text = std::move(backend_error);
+        throw_out_of_memory(
+            "%s: out of memory: %s\nhint: drop tensors that are no longer needed, or use smaller batches",
+            name(device).c_str(), text.empty() ? "the device has none left" : text.c_str());
+    }
+    check_backend(status, owner.backend, "allocating memory");
+    if (nbytes >= kSiteBytes) {
+        if (DeviceAllocator* own = owner.devices[static_cast<size_t>(device.index)]->allocator)
+            own->blocks.set_site(data, current_site());
+    }
+    return data;
+}
+
+void record_stream_use(const Storage& storage, void* stream) {
+    if (storage.release_function() != release_memory || !storage.data()) return;
+    auto* source = static_cast<const MemorySource*>(storage.release_context());
+    if (source->stream == stream || source->attached->forked.load(std::memory_order_relaxed)) return;
+    const Attached& owner = *source->attached;
+    if (DeviceAllocator* own = owner.devices[static_cast<size_t>(source->index)]->allocator) {
+        allocator_record_use(own, storage.data(), stream);
+    } else if (owner.backend.record_use) {
+        check_backend(owner.backend.record_use(source->index, storage.data(), stream), owner.backend,
+                      "recording a stream");
+    }
+}
+
+namespace {
+CachingAllocator& allocator_of(const char* what, Device device) {
+    device = resolve(device);
+    const Attached& owner = require_attached(device.type);
+    DeviceAllocator* own = owner.devices[static_cast<size_t>(device.index)]->allocator;
+    RL_CHECK(own, throw_not_implemented, "%s(%s): the backend of this device has an allocator of its own",
+             what, name(device).c_str());
+    return own->blocks;
+}
+}  // namespace
+
+MemoryStatistics memory_statistics(Device device) {
+    return allocator_of("memory_stats", device).statistics();
+}
+void reset_peak_memory_statistics(Device device) {
+    allocator_of("reset_peak_memory_stats", device).reset_peaks();
+}
+std::string memory_snapshot(Device device) { return allocator_of("memory_snapshot", device).snapshot(); }
+void empty_cache(Device device) { allocator_of("empty_cache", device).empty_cache(); }
+uint64_t set_memory_limit(Device device, uint64_t nbytes) {
+    return allocator_of("set_memory_limit", device).set_limit(nbytes ? nbytes : UINT64_MAX);
+}
+
+}  // namespace rushlight

@@ -1,0 +1,98 @@
+// What core does for a plug-in: the functions of HostTable.
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <new>
+
+#include "dispatch/shared_kernel.h"
+#include "runtime/attached.h"
+#include "runtime/run_on_cpu.h"
+#include "rushlight/dispatch.h"
+#include "rushlight/interrupt.h"
+#include "rushlight/site.h"
+
+namespace rushlight::detail {
+
+thread_local std::string backend_error;
+
+namespace {
+
+void set_error(const char* text) { backend_error = text ? text : ""; }
+
+void log(LogLevel level, const char* text) {
+    if (level >= LogLevel::Warning) std::fprintf(stderr, "rushlight: %s\n", text);
+}
+
+void describe_call(const DeviceCall* call, char* text, size_t size) {
+    if (size == 0) return;
+    std::string where = describe(Site{call->site});
+    std::snprintf(text, size, "%s", where.empty() ? (call->op ? call->op : "") : where.c_str());
+}
+
+/// What `cpu_kernel` gives out; kept for good.
+struct CpuKernel {
+    KernelFn before, run;
+};
+
+BackendStatus cpu_kernel(const char* name, uint64_t hash, KernelPart part, const void** kernel) try {
+    static std::mutex mutex;
+    static auto* made = new std::map<std::pair<const KernelSlots*, KernelPart>, CpuKernel>;
+    *kernel = nullptr;
+    const KernelSlots* slots = nullptr;
+    if (const Operator* op = find_operator(name); op && op->hash == hash) slots = op->kernels;
+    for (const SharedKernel* shared : shared_kernels())
+        if (hash == 0 && std::strcmp(shared->name, name) == 0) slots = &shared->slots;
+    if (!slots) return BackendStatus::Ok;
+    constexpr auto cpu = static_cast<size_t>(DeviceType::CPU);
+    const CpuKernel found = part == KernelPart::Run ? CpuKernel{slots->before[cpu], slots->device[cpu]}
+                                                    : CpuKernel{nullptr, slots->before[cpu]};
+    if (!found.run) return BackendStatus::Ok;
+    std::lock_guard lock(mutex);
+    *kernel = &made->try_emplace({slots, part}, found).first->second;
+    return BackendStatus::Ok;
+} catch (const std::bad_alloc&) {
+    set_error("the host has no memory");
+    return BackendStatus::OutOfMemory;
+}
+
+BackendStatus run_cpu_kernel(const void* kernel, const KernelArgs* args, PhiloxKey random) try {
+    KernelArgs complete{};
+    std::memcpy(&complete, args, std::min<size_t>(args->struct_size, sizeof complete));
+    const auto& found = *static_cast<const CpuKernel*>(kernel);
+    run_on_cpu(found.before, found.run, complete, random);
+    return BackendStatus::Ok;
+} catch (const Error& error) {
+    set_error(error.what());
+    // What a plug-in has no word for is a RuntimeError.
+    return error.kind() <= ErrorKind::Buffer
+               ? static_cast<BackendStatus>(static_cast<int32_t>(error.kind()) + 1)
+               : BackendStatus::Runtime;
+} catch (const std::bad_alloc&) {
+    set_error("the host has no memory");
+    return BackendStatus::OutOfMemory;
+} catch (const std::exception& error) {
+    set_error(error.what());
+    return BackendStatus::Runtime;
+}
+
+}  // namespace
+
+const HostTable host_table = {
+    .struct_size = sizeof(HostTable),
+    .abi = kBackendAbi,
+    .set_error = set_error,
+    .last_error = []() -> const char* { return backend_error.c_str(); },
+    .log = log,
+    .interrupted = []() -> int32_t { return interrupted(); },
+    .describe = describe_call,
+    .create_allocator = create_allocator,
+    .allocate = allocator_allocate,
+    .release = allocator_release,
+    .record_use = allocator_record_use,
+    .cpu_kernel = cpu_kernel,
+    .run_cpu_kernel = run_cpu_kernel,
+};
+
+}  // namespace rushlight::detail

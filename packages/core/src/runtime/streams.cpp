@@ -1,0 +1,135 @@
+// Streams, events and graphs of devices.
+#include <algorithm>
+#include <map>
+#include <mutex>
+
+#include "runtime/attached.h"
+#include "rushlight/streams.h"
+
+namespace rushlight {
+
+using namespace detail;
+
+namespace {
+
+// As many as anybody keeps busy: streams are shared in turn and never destroyed, so memory may name one for good.
+constexpr size_t kPooledStreams = 32;
+
+struct StreamPool {
+    std::vector<void*> streams;
+    size_t next = 0;
+};
+
+std::mutex pools_mutex;
+std::map<std::tuple<DeviceType, int8_t, int>, StreamPool> pools;  // by device and priority
+std::map<std::pair<DeviceType, void*>, int8_t> owners;            // the device of every stream
+
+const Attached& with_events(const char* what, Device device) {
+    const Attached& owner = require_attached(device.type);
+    require_function(owner.backend, owner.backend.create_event, what);
+    return owner;
+}
+
+}  // namespace
+
+bool has_streams(Device device) {
+    const Backend* b = backend_of(device.type);
+    return b && b->create_stream;
+}
+
+void* new_stream(Device device, int priority) {
+    device = resolve(device);
+    const Attached& owner = require_attached(device.type);
+    auto create = require_function(owner.backend, owner.backend.create_stream, "streams");
+    {
+        std::lock_guard lock(pools_mutex);
+        StreamPool& pool = pools[{device.type, device.index, priority}];
+        if (pool.streams.size() == kPooledStreams) return pool.streams[pool.next++ % kPooledStreams];
+    }
+    void* stream = nullptr;
+    check_backend(create(device.index, priority, &stream), owner.backend, "creating a stream");
+    std::lock_guard lock(pools_mutex);
+    pools[{device.type, device.index, priority}].streams.push_back(stream);
+    owners[{device.type, stream}] = device.index;
+    return stream;
+}
+
+void check_stream(const char* what, Device device, void* stream) {
+    if (!stream) return;
+    std::lock_guard lock(pools_mutex);
+    auto found = owners.find({device.type, stream});
+    RL_CHECK(found == owners.end() || found->second == device.index, throw_value,
+             "%s: needs a stream of %s, got one of %s", what, name(device).c_str(),
+             name(Device{device.type, found->second}).c_str());
+}
+
+void synchronize_stream(Device device, void* stream) {
+    const Attached& owner = require_attached(device.type);
+    check_backend(owner.backend.synchronize_stream(device.index, stream), owner.backend, "synchronising");
+}
+
+bool query_stream(Device device, void* stream) {
+    Event event(device, false);
+    event.record(stream);
+    return event.query();
+}
+
+void order_streams(Device before, void* first, Device after, void* second) {
+    if (before == after && first == second) return;
+    const Attached& owner = require_attached(before.type);
+    if (before.type != after.type || !owner.backend.create_event) return synchronize_stream(before, first);
+    Event event(before, false);
+    event.record(first);
+    event.wait(after, second);
+}
+
+Event::Event(Device device, bool timing) : device_(resolve(device)), timing_(timing) {
+    const Attached& owner = with_events("events", device_);
+    if (timing) require_function(owner.backend, owner.backend.elapsed_time, "events with timing");
+    check_backend(owner.backend.create_event(device_.index, timing, &event_), owner.backend,
+                  "creating an event");
+    backend_ = &owner.backend;
+}
+
+Event::~Event() {
+    if (event_ && attached_or_null(device_.type)) backend_->destroy_event(device_.index, event_);
+}
+
+void Event::record(void* stream) {
+    check_stream("record", device_, stream);
+    check_backend(backend_->record_event(device_.index, event_, stream), *backend_, "recording an event");
+    recorded_ = true;
+}
+
+void Event::wait(Device device, void* stream) const {
+    RL_CHECK(device.type == device_.type, throw_value, "wait: an event of %s cannot order streams of %s",
+             name(device_).c_str(), name(device).c_str());
+    check_backend(backend_->wait_event(device.index, event_, stream), *backend_, "waiting for an event");
+}
+
+bool Event::query() const {
+    int32_t reached = 0;
+    check_backend(backend_->query_event(device_.index, event_, &reached), *backend_, "querying an event");
+    return reached != 0;
+}
+
+void Event::synchronize() const {
+    check_backend(backend_->synchronize_event(device_.index, event_), *backend_, "synchronising");
+}
+
+double Event::elapsed_ms(const Event& end) const {
+    for (const Event* e : {this, &end}) {
+        RL_CHECK(e->timing_, throw_value, "elapsed_time: both events must be made with enable_timing=True");
+        RL_CHECK(e->recorded_, throw_value, "elapsed_time: both events must be recorded");
+        RL_CHECK(e->query(), throw_runtime,
+                 "elapsed_time: an event has not been reached\nhint: synchronize() it first");
+    }
+    RL_CHECK(device_ == end.device_, throw_value, "elapsed_time: the events are of %s and %s",
+             name(device_).c_str(), name(end.device_).c_str());
+    double ms = 0;
+    check_backend(backend_->elapsed_time(device_.index, event_, end.event_, &ms), *backend_,
+                  "measuring time between events");
+    return ms;
+}
+
+}  // namespace rushlight

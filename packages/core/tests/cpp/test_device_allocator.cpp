@@ -1,0 +1,226 @@
+// sources: src/runtime/backend.cpp src/runtime/device_memory.cpp src/runtime/host_table.cpp
+// sources: src/runtime/interrupt.cpp src/runtime/error.cpp src/runtime/site.cpp src/runtime/cpu_context.cpp src/runtime/run_on_cpu.cpp
+// sources: src/runtime/streams.cpp src/runtime/pinned_memory.cpp src/tensor/storage.cpp src/runtime/hooks.cpp
+// sources: src/runtime/cpu_allocator.cpp src/runtime/small_blocks.cpp src/runtime/pages.cpp src/runtime/limits.cpp
+// sources: src/runtime/caching_allocator.cpp src/tensor/device.cpp
+
+// The allocator services of HostTable, as a plug-in uses them: 10^5 operations over streams that stand still until the test
+// advances them. Every piece of queued work checks that nobody else has touched its block, and memory that went back to the
+// driver is freed, so that a memory checker sees whoever still uses it.
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <map>
+#include <random>
+
+#include "check.h"
+#include "dispatch/shared_kernel.h"
+#include "rushlight/backend.h"
+#include "rushlight/dispatch.h"
+
+using namespace rushlight;
+
+namespace rushlight {
+std::span<Operator* const> operators() { return {}; }
+std::span<SharedKernel* const> shared_kernels() { return {}; }
+Operator* find_operator(std::string_view) { return nullptr; }
+void install_kernel(DeviceType, std::string_view, uint64_t, KernelFn) {}
+}  // namespace rushlight
+
+namespace {
+
+constexpr size_t kMiB = size_t{1} << 20;
+constexpr int kStreams = 4;
+
+const HostTable* host;
+DeviceAllocator* allocator;
+BackendStatus refused;
+std::string refusal;
+
+struct Stream {
+    std::deque<std::function<void()>> queue;
+    uint64_t queued = 0, done = 0;
+
+    void push(std::function<void()> work) {
+        queue.push_back(std::move(work));
+        ++queued;
+    }
+    bool advance() {
+        if (queue.empty()) return false;
+        auto work = std::move(queue.front());
+        queue.pop_front();
+        work();
+        ++done;
+        return true;
+    }
+    void reach(uint64_t ticket) {
+        while (done < ticket) advance();
+    }
+};
+Stream streams[kStreams];
+
+struct Mark {
+    Stream* stream;
+    uint64_t ticket;
+};
+int marks = 0;
+std::map<void*, size_t> segments;
+size_t mapped = 0;
+
+void* map_segment(void*, size_t nbytes) {
+    if (mapped + nbytes > 96 * kMiB) return nullptr;
+    void* data = std::aligned_alloc(512, nbytes);
+    segments[data] = nbytes;
+    mapped += nbytes;
+    return data;
+}
+void unmap_segment(void*, void* data, size_t nbytes) {
+    CHECK(segments.contains(data) && segments[data] == nbytes);
+    for (Stream& s : streams) s.reach(s.queued);
+    segments.erase(data);
+    mapped -= nbytes;
+    std::free(data);
+}
+void* record(void*, void* stream) {
+    ++marks;
+    auto* s = stream ? static_cast<Stream*>(stream) : &streams[0];
+    return new Mark{s, s->queued};
+}
+int32_t reached(void*, void* mark) {
+    auto* m = static_cast<Mark*>(mark);
+    return m->stream->done >= m->ticket;
+}
+void wait(void*, void* mark) {
+    auto* m = static_cast<Mark*>(mark);
+    m->stream->reach(m->ticket);
+}
+void destroy(void*, void* mark) {
+    --marks;
+    delete static_cast<Mark*>(mark);
+}
+
+const AllocatorDriver driver{
+    sizeof(AllocatorDriver), nullptr, map_segment, unmap_segment, record, reached, wait, destroy};
+
+BackendStatus init(const HostTable* table) {
+    host = table;
+    AllocatorDriver half = driver;
+    half.destroy = nullptr;
+    refused = host->create_allocator(0, &half, &allocator);
+    refusal = host->last_error();
+    CHECK(host->create_allocator(0, nullptr, &allocator) == BackendStatus::Value);
+    CHECK(host->create_allocator(-1, &driver, &allocator) == BackendStatus::Value);
+    CHECK(host->create_allocator(0, &driver, &allocator) == BackendStatus::Ok);
+    DeviceAllocator* second = nullptr;
+    return host->create_allocator(0, &driver, &second) == BackendStatus::Value ? BackendStatus::Ok
+                                                                               : BackendStatus::Runtime;
+}
+
+const Backend backend = [] {
+    Backend b{};
+    b.struct_size = sizeof(Backend);
+    b.abi = kBackendAbi;
+    b.name = "fake";
+    b.type = DeviceType::Plugin;
+    b.probe = [](const HostTable*) { return BackendStatus::Ok; };
+    b.init = init;
+    b.device_count = [](int32_t* count) {
+        *count = 1;
+        return BackendStatus::Ok;
+    };
+    b.copy = [](const DeviceCopy*) { return BackendStatus::Ok; };
+    b.synchronize_device = [](int32_t) { return BackendStatus::Ok; };
+    b.synchronize_stream = [](int32_t, void*) { return BackendStatus::Ok; };
+    b.kernel = [](const char*, uint64_t, KernelPart, BackendKernel*) { return BackendStatus::Ok; };
+    return b;
+}();
+constexpr Device kDevice{DeviceType::Plugin, 0};
+
+}  // namespace
+
+TEST(a_plugin_asks_for_an_allocator_during_init) {
+    register_backend(backend);  // without functions for memory of its own
+    CHECK(refused == BackendStatus::Value);
+    CHECK(refusal.find("all four functions of marks, or none") != std::string::npos);
+    DeviceAllocator* late = nullptr;
+    CHECK(host->create_allocator(1, &driver, &late) == BackendStatus::Value);
+    CHECK(std::string(host->last_error()).find("during init only") != std::string::npos);
+}
+
+TEST(work_never_meets_foreign_work_in_its_memory) {
+    std::mt19937 random(3);
+    struct Owned {
+        uint64_t* data;
+        size_t words;
+        uint64_t stamp;
+    };
+    std::vector<Owned> live;
+    uint64_t stamps = 0;
+    int full = 0;
+    for (int i = 0; i < 100'000; ++i) {
+        const int own = static_cast<int>(random() % kStreams);
+        switch (random() % 8) {
+            case 0:
+            case 1:
+            case 2: {
+                const size_t nbytes = 64 + (random() % 6 ? random() % 20'000 : random() % (6 * kMiB));
+                void* data = nullptr;
+                const BackendStatus status =
+                    host->allocate(allocator, nbytes, own ? &streams[own] : nullptr, &data);
+                if (status != BackendStatus::Ok) {
+                    CHECK(status == BackendStatus::OutOfMemory && !data);
+                    CHECK(std::string(host->last_error()).find("the largest blocks are") !=
+                          std::string::npos);
+                    ++full;
+                    break;
+                }
+                const Owned block{static_cast<uint64_t*>(data), nbytes / 8, ++stamps};
+                live.push_back(block);
+                streams[own].push([block] { block.data[0] = block.data[block.words - 1] = block.stamp; });
+                // Every user reads on the block's stream, some on another one behind an event.
+                int reader = own;
+                if (random() % 3 == 0) {
+                    reader = static_cast<int>(random() % kStreams);
+                    const uint64_t ticket = streams[own].queued;
+                    if (reader != own) streams[reader].push([own, ticket] { streams[own].reach(ticket); });
+                    CHECK(host->record_use(allocator, data, reader ? &streams[reader] : nullptr) ==
+                          BackendStatus::Ok);
+                }
+                streams[reader].push([block] {
+                    CHECK(block.data[0] == block.stamp && block.data[block.words - 1] == block.stamp);
+                });
+                break;
+            }
+            case 3:
+            case 4:
+            case 5:
+                if (!live.empty()) {
+                    const size_t victim = random() % live.size();
+                    CHECK(host->release(allocator, live[victim].data) == BackendStatus::Ok);
+                    CHECK(host->release(allocator, live[victim].data) == BackendStatus::Runtime);
+                    live[victim] = live.back();
+                    live.pop_back();
+                }
+                break;
+            default:
+                for (auto n = random() % 6; n > 0; --n) streams[own].advance();
+        }
+        if (i % 20'000 == 19'999) {  // what is given back is freed: no work may come to it any more
+            for (Stream& s : streams)
+                while (s.advance()) {}
+            empty_cache(kDevice);
+        }
+    }
+    CHECK(full > 0);
+    CHECK(stamps > 10'000);
+    for (const Owned& block : live) CHECK(host->release(allocator, block.data) == BackendStatus::Ok);
+    for (Stream& s : streams)
+        while (s.advance()) {}
+    empty_cache(kDevice);
+    const MemoryStatistics held = memory_statistics(kDevice);
+    CHECK_EQUAL(held.active_bytes, 0u);
+    CHECK_EQUAL(held.reserved_bytes, 0u);
+    CHECK_EQUAL(mapped, 0u);
+    CHECK_EQUAL(marks, 0);
+}
