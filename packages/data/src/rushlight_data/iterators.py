@@ -111,7 +111,7 @@ class SerialIterator(LoaderIterator):
             with self._aside:
                 data = self._fetch(task)
         if self._pins:
-            data = pin(data)
+            data = pin(data, self._loader.pin_memory_device)
         if isinstance(self._fetcher, IterableFetcher):
             progress.streams = [(progress.batches + 1, self._fetcher.state())]
         self._stats.worked += perf_counter() - begun
@@ -189,7 +189,7 @@ class WorkersIterator(LoaderIterator):
             self._passed(task)
             raise answer.error()
         if self._pins:
-            answer = pin(answer)
+            answer = pin(answer, self._loader.pin_memory_device)
         if self._iterable:
             self._progress.streams[member.id] = (task.number + 1, state)
             self._progress.turn = (member.id + 1) % len(self._crew.members)

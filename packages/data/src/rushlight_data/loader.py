@@ -53,7 +53,7 @@ class DataLoader(Generic[T_co]):
         generator: where seeds are drawn from; None: core's global stream.
         prefetch_factor: batches read ahead per worker; None: 2.
         persistent_workers: keep workers, and their copies of the dataset, from epoch to epoch.
-        pin_memory_device: accepted for PyTorch's sake; the current device is used.
+        pin_memory_device: for whose copies; "" means the device that is there.
         in_order: give batches in the sampler's order; False: as they come.
 
     Beyond PyTorch:

@@ -13,32 +13,33 @@ def should_pin(loader: Any) -> bool:
     """Whether the loader's batches are to be pinned; warns where they cannot be."""
     if not loader.pin_memory:
         return False
-    if gpu_is_available():
+    if memory_can_be_pinned():
         return True
-    warnings.warn("DataLoader(pin_memory): there is no GPU, so batches are not pinned", stacklevel=3)
+    warnings.warn("DataLoader(pin_memory): there is no device that pins memory", stacklevel=3)
     return False
 
 
-def gpu_is_available() -> bool:
-    """Whether there is a GPU, and core can use it."""
-    cuda = getattr(core, "cuda", None)
-    return cuda is not None and bool(cuda.is_available())
+def memory_can_be_pinned() -> bool:
+    """Whether there is a device whose copies use page-locked memory."""
+    return core._C._pinning_device() != ""
 
 
-def pin(data: Any) -> Any:
-    """The same batch with its tensors in page-locked memory, at any depth; objects with a `pin_memory` method
-    decide themselves."""
+def pin(data: Any, device: str = "") -> Any:
+    """The same batch with its tensors in page-locked memory, for the copies of a device, at any depth; objects with a
+    `pin_memory` method decide themselves."""
+    if isinstance(data, core.Tensor):
+        return data.pin_memory(device) if device else data.pin_memory()
     if hasattr(data, "pin_memory"):
         return data.pin_memory()
     if isinstance(data, (str, bytes)):
         return data
     if isinstance(data, Mapping):
-        pinned = {key: pin(value) for key, value in data.items()}
+        pinned = {key: pin(value, device) for key, value in data.items()}
         return pinned if type(data) is dict else _like(data, pinned)
     if isinstance(data, tuple) and hasattr(data, "_fields"):
-        return type(data)(*map(pin, data))
+        return type(data)(*(pin(value, device) for value in data))
     if isinstance(data, Sequence):
-        items = [pin(value) for value in data]
+        items = [pin(value, device) for value in data]
         return items if type(data) is list else _like(data, items)
     return data
 
