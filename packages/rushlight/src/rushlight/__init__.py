@@ -66,8 +66,6 @@ if TYPE_CHECKING:
     from rushlight import version as version
     from rushlight import xpu as xpu
     from rushlight.accelerator import get_device_module as get_device_module
-    from rushlight.cuda import Event as Event
-    from rushlight.cuda import Stream as Stream
     from rushlight.futures import Future as Future
     from rushlight.jit import ScriptFunction as ScriptFunction
     from rushlight.jit import ScriptModule as ScriptModule
@@ -123,12 +121,10 @@ _MODULES = (
 )
 # What PyTorch has at its root and another package makes.
 _ELSEWHERE = {
-    "Event": "rushlight.cuda",
     "Future": "rushlight.futures",
     "PyTorchFileReader": "rushlight._C",
     "ScriptFunction": "rushlight.jit",
     "ScriptModule": "rushlight.jit",
-    "Stream": "rushlight.cuda",
     "TensorType": "rushlight._C",
     "vmap": "rushlight_autograd.batching",
     "bilinear": "rushlight_nn.functional",

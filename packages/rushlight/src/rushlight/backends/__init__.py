@@ -1,11 +1,37 @@
 """What computes: programs ask whether a library is there, and switch parts of it.
 
-Questions are answered as things are. Two switches choose: `mkldnn.enabled` and those of attention (`cuda.enable_math_sdp`
-and its kin). Of everything else there is one way of computing on a device: those switches are kept and change nothing.
+Questions are answered as things are. Three switches choose: `device_fallback`, `mkldnn.enabled` and those of attention
+(`cuda.enable_math_sdp` and its kin). Of everything else there is one way of computing on a device: those switches are
+kept and change nothing.
+
+`device_fallback` says what happens to an operator for which a device has no kernel. "error", the default, raises
+NotImplementedError; "warn" computes it on the CPU, over copies, and warns at the first call of each operator, with the
+number of bytes that were copied.
 """
 
 from __future__ import annotations
 
+import sys
+from types import ModuleType
+
+import rushlight_core as core
 from rushlight.backends import cpu, cuda, cudnn, mkl, mkldnn, mps, openmp, opt_einsum
 
 __all__ = ["cpu", "cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp", "opt_einsum"]
+
+device_fallback: str
+
+
+class _Switches(ModuleType):
+    """The module's class: `device_fallback` is core's."""
+
+    @property
+    def device_fallback(self) -> str:
+        return core._C._device_fallback()
+
+    @device_fallback.setter
+    def device_fallback(self, choice: str) -> None:
+        core._C._set_device_fallback(choice)
+
+
+sys.modules[__name__].__class__ = _Switches
