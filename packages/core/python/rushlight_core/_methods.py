@@ -78,8 +78,8 @@ def pin_memory(self: Tensor, device: Any = None) -> Tensor:
     return _C._pin_memory(self, device).copy_(self)
 
 
-def record_stream(self: Tensor, stream: Any) -> None:
-    """Says that work on `stream` uses the tensor: its memory is not reused before that work is done.
+def record_stream(self: Tensor, s: Any) -> None:
+    """Says that work on the stream `s` uses the tensor: its memory is not reused before that work is done.
 
     Operators and copies say so themselves; this is for work that core does not see.
 
@@ -88,10 +88,10 @@ def record_stream(self: Tensor, stream: Any) -> None:
     """
     from ._streams import Stream
 
-    if not isinstance(stream, Stream):
-        raise TypeError(f"record_stream(stream): must be a Stream, not {type(stream).__name__}")
+    if not isinstance(s, Stream):
+        raise TypeError(f"record_stream(s): must be a Stream, not {type(s).__name__}")
     if self.device.type not in ("cpu", "meta"):
-        _C._record_stream(self, stream.device, stream.stream_id)
+        _C._record_stream(self, s.device, s.stream_id)
 
 
 def dim_order(self: Tensor, *, ambiguity_check: Any = False) -> tuple[int, ...]:
