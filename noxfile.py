@@ -14,6 +14,7 @@ import argparse
 import json
 import os
 import sys
+import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
@@ -381,15 +382,51 @@ def cuda_functors(session: nox.Session) -> None:
 
 @nox.session(name="cuda-build")
 def cuda_build(session: nox.Session) -> None:
-    """Compile the CUDA plug-in on a machine without a GPU."""
-    if "cuda" not in GRAPH.packages:
-        session.error(
-            "there is no packages/cuda: the CUDA plug-in has not been written, so nothing was compiled"
-        )
-    try:
-        builder("portable").wheels([GRAPH["cuda"]])
-    except BuildError as error:
-        session.error(str(error))
+    """Build the wheel of the CUDA plug-in into dist/, from packages alone, without a GPU; check and load it.
+
+    RUSHLIGHT_CUDA_ARCHITECTURES chooses the devices: docs/decisions/0034-how-the-cuda-plug-in-is-built.md.
+    """
+    package = GRAPH.apart["cuda"]
+    install(
+        session,
+        builder(),
+        [GRAPH["core"]],
+        requirements=[*package.build_requires, "cmake>=3.25", "ninja>=1.11"],
+    )
+    build, output = WORK / "build" / "cuda", ROOT / "dist"
+    command = [
+        "python",
+        "-m",
+        "pip",
+        "wheel",
+        "--no-build-isolation",
+        "--no-deps",
+        "-v",
+        "--wheel-dir",
+        str(output),
+    ]
+    started = time.monotonic()
+    session.run(
+        *command, "--config-settings", f"build-dir={build}", str(package.folder),
+        env={"CMAKE_BUILD_PARALLEL_LEVEL": str(os.cpu_count() or 1)}, silent=True,
+    )  # fmt: skip
+    seconds = time.monotonic() - started
+    (wheel,) = output.glob(f"{package.module}-*.whl")
+    plugin = build / "librushlight_cuda.so"
+    print(
+        f"{wheel.name}: {wheel.stat().st_size / 1e6:.1f} MB, the plug-in {plugin.stat().st_size / 1e6:.1f} MB; {seconds:.0f} s"
+    )
+    session.run("python", "tools/check_symbols.py", str(build))
+    session.run("python", "-m", "pip", "install", "-q", "--force-reinstall", "--no-deps", str(wheel))
+    session.run("python", "-P", "tools/check_cuda_plugin.py")
+
+
+@nox.session(name="cuda-host")
+def cuda_host(session: nox.Session) -> None:
+    """Test the CUDA plug-in without CUDA: its sources compiled by g++, over a driver in host memory."""
+    package = GRAPH.apart["cuda"]
+    install(session, builder(), [GRAPH["rushlight"]], requirements=package.extra("test"))
+    session.run(*PYTEST, f"--rootdir={package.folder}", str(package.folder / "tests"), *session.posargs)
 
 
 @nox.session(venv_backend="none")

@@ -57,16 +57,26 @@ class Package:
     def native(self) -> bool:
         return self.pyproject["build-system"]["build-backend"].startswith("scikit_build_core")
 
+    @property
+    def apart(self) -> bool:
+        """Whether sessions that handle all packages leave it out, since its build needs more than a C++ compiler."""
+        return self.pyproject.get("tool", {}).get("rushlight", {}).get("apart", False)
+
     def extra(self, name: str) -> list[str]:
         return self.pyproject["project"].get("optional-dependencies", {}).get(name, [])
 
 
 class Graph:
-    """All packages, keyed by their folder's name, in an order in which each follows what it depends on."""
+    """All packages, keyed by their folder's name, in an order in which each follows what it depends on.
+
+    Those that are apart lie in `apart`.
+    """
 
     def __init__(self, root: Path = ROOT) -> None:
         self.root = root
         found = [Package(path.parent) for path in sorted(root.glob("packages/*/pyproject.toml"))]
+        self.apart = {package.short: package for package in found if package.apart}
+        found = [package for package in found if not package.apart]
         self._by_name = {package.name: package for package in found}
         self.packages: dict[str, Package] = {}
         for package in found:

@@ -76,6 +76,16 @@ def test_an_extra_belongs_to_the_packages_asked_for_only(repository: Path) -> No
     assert shorts(graph.closure([graph["layers"]], "test")) == ["base", "layers"]
 
 
+def test_packages_apart_are_in_no_order(repository: Path) -> None:
+    folder = add_package(repository, "large", needs="base")
+    with open(folder / "pyproject.toml", "a") as file:
+        file.write("[tool.rushlight]\napart = true\n")
+    graph = Graph(repository)
+    assert "large" not in graph.packages
+    assert list(graph.apart) == ["large"]
+    assert shorts(graph.needs(graph.apart["large"])) == ["base"]
+
+
 def test_a_circle_is_named(tmp_path: Path) -> None:
     add_package(tmp_path, "a", needs="b")
     add_package(tmp_path, "b", needs="a")

@@ -19,7 +19,7 @@ from .emit_bodies import emit_bodies
 from .emit_derivatives import emit_derivatives
 from .emit_docs import emit_docs
 from .emit_headers import emit_headers
-from .emit_kernels import CUDA, emit_kernels
+from .emit_kernels import CUDA, emit_cuda_list, emit_kernels
 from .emit_python import emit_python
 from .emit_stubs import emit_stubs
 from .emit_table import emit_table
@@ -91,6 +91,7 @@ def main() -> int:
     command = commands.add_parser("cuda-kernels", help="write the CUDA loops of functors and reducers")
     command.add_argument("--ops", type=Path, default=OPS)
     command.add_argument("--out", type=Path, required=True)
+    command.add_argument("--operators", nargs="+", help="loops of these operators only, for a quick build")
     command = commands.add_parser("explain", help="print every file and symbol behind an operator")
     command.add_argument("name")
     command.add_argument("--ops", type=Path, default=OPS)
@@ -111,7 +112,9 @@ def main() -> int:
         elif args.command == "derivatives":
             generate_derivatives(args.ops, args.derivatives, args.batching, args.out)
         elif args.command == "cuda-kernels":
-            write_all(args.out, emit_kernels(load_ops(args.ops), CUDA))
+            ops = load_ops(args.ops)
+            loops = [op for op in ops if not args.operators or op.name in args.operators]
+            write_all(args.out, emit_kernels(loops, CUDA) | emit_cuda_list(loops, ops))
         elif args.command == "docs":
             write_all(args.out, emit_docs(load_ops(args.ops)))
         elif args.command == "duty":

@@ -24,6 +24,7 @@ class Target:
 
 CPU = Target("cpu/kernels/{kind}_loop.h", ".cpp", "rushlight::cpu::RUSHLIGHT_CPU")
 CUDA = Target("cuda/kernels/{kind}_loop.cuh", ".cu", "rushlight::cuda")
+_CUDA_RESULTS = {"": "Compute", "floating": "Compute", "numeric": "Compute", "real": "Real", "bool": "Bool"}
 
 
 def functor_name(op: Op) -> str:
@@ -52,3 +53,55 @@ def emit_kernels(ops: list[Op], target: Target = CPU) -> dict[str, str]:
             lines += ["", f"}}  // namespace {target.namespace}", ""]
             files[f"kernels/{kind}_{name}{target.suffix}"] = "\n".join(lines)
     return files
+
+
+def emit_cuda_list(compiled: list[Op], ops: list[Op]) -> dict[str, str]:
+    """What the CUDA plug-in finds its kernels by: one for each pointwise operator and reduction that is compiled, and
+    the hash of every schema.
+    """
+    loops = [op for op in compiled if op.kind in ("pointwise", "reduce")]
+    lines = [
+        f"// {GENERATED}",
+        '#include "cuda/kernel_list.h"',
+        '#include "cuda/pointwise.h"',
+        '#include "cuda/reduce.h"',
+    ]
+    lines += ["", "namespace rushlight::cuda {", ""]
+    for op in loops:
+        table = "LoopTable" if op.kind == "pointwise" else "ReduceTable"
+        lines.append(f"extern const {table} {loop_name(op)}_table;")
+    lines += ["", "namespace {", ""]
+    for op in loops:
+        own, shown = op.name.replace(".", "_"), op.base.lstrip("_")
+        inputs = [a for a in op.schema.arguments if a.type.is_tensor]
+        if op.kind == "pointwise":
+            bits = sum(1 << i for i, a in enumerate(inputs) if a.name in op.bool_inputs)
+            count = len(op.schema.arguments) - len(inputs)
+            described = (
+                f'constexpr Pointwise {own}_op{{"{shown}", &{loop_name(op)}_table, {len(inputs)}, {bits}, {count},'
+                f" Pointwise::Result::{_CUDA_RESULTS[op.result]}}};"
+            )
+        else:
+            known = {"input", "dim", "keepdim", "dtype"}
+            count = sum(a.name not in known for a in op.schema.arguments)
+            described = f'constexpr Reducer {own}_op{{"{shown}", &{loop_name(op)}_table, {count}}};'
+        run = "run_pointwise" if op.kind == "pointwise" else "run_reduce"
+        lines += [
+            described,
+            f"BackendStatus {own}_kernel(const KernelArgs* args) {{ return {run}({own}_op, *args); }}",
+        ]
+    lines += ["", "constexpr NamedKernel kLoops[] = {"]
+    lines += [f'    {{"{op.name}", {op.name.replace(".", "_")}_kernel}},' for op in loops]
+    lines += ["};", "constexpr NamedSchema kSchemas[] = {"]
+    with_kernels = [op for op in ops if op.kind in ("pointwise", "reduce", "custom", "dynamic")]
+    forms = [op.forms()[0] for op in with_kernels]
+    lines += [f'    {{"{form.name}", {form.hash:#x}ULL}},' for form in forms]
+    lines += ["};", "", "}  // namespace", ""]
+    lines += ["const std::span<const NamedKernel> loop_kernels = kLoops;"]
+    lines += [
+        "const std::span<const NamedSchema> schemas = kSchemas;",
+        "",
+        "}  // namespace rushlight::cuda",
+        "",
+    ]
+    return {"loop_list.cpp": "\n".join(lines)}

@@ -1,6 +1,7 @@
-// Numbers on their way to kernels, and back.
+// Numbers on their way to kernels.
 #pragma once
 
+#include "ops/cell.h"
 #include "rushlight/kernel.h"
 #include "rushlight/scalar.h"
 
@@ -42,14 +43,5 @@ class Numbers {
     double parts_[N][2];
     int count_ = 0;
 };
-
-inline Scalar to_scalar(const Param& p) {
-    switch (p.kind) {
-        case Param::Kind::Bool: return Scalar(p.as_bool());
-        case Param::Kind::Int: return Scalar(p.as_int());
-        case Param::Kind::Complex: return Scalar(p.as_complex());
-        default: return Scalar(p.as_float());
-    }
-}
 
 }  // namespace rushlight

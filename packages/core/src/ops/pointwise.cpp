@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "cpu/pointwise_driver.h"
+#include "ops/cell.h"
 #include "ops/copying.h"
 #include "ops/device_kernel.h"
 #include "ops/numbers.h"
@@ -38,40 +39,6 @@ DType result_of(const PointwiseDesc& desc, DType dtype) {
         case PointwiseDesc::Result::Bool: return DType::Bool;
         case PointwiseDesc::Result::Real: return real_dtype(dtype);
         default: return dtype;
-    }
-}
-
-// Where a number of Python lives while the loop reads it.
-union Cell {
-    bool b;
-    uint8_t u8;
-    int8_t i8;
-    int16_t i16;
-    int32_t i32;
-    int64_t i64;
-    uint16_t u16;
-    uint32_t u32;
-    uint64_t u64;
-    float f32;
-    double f64;
-    Complex<float> c64;
-    Complex<double> c128;
-};
-void store(Cell& cell, Scalar v, DType t) {
-    switch (t) {
-        case DType::Bool: cell.b = v.to<bool>(); break;
-        case DType::UInt8: cell.u8 = static_cast<uint8_t>(v.to<int64_t>()); break;
-        case DType::Int8: cell.i8 = static_cast<int8_t>(v.to<int64_t>()); break;
-        case DType::Int16: cell.i16 = static_cast<int16_t>(v.to<int64_t>()); break;
-        case DType::Int32: cell.i32 = static_cast<int32_t>(v.to<int64_t>()); break;
-        case DType::Int64: cell.i64 = v.to<int64_t>(); break;
-        case DType::UInt16: cell.u16 = static_cast<uint16_t>(v.to<int64_t>()); break;
-        case DType::UInt32: cell.u32 = static_cast<uint32_t>(v.to<int64_t>()); break;
-        case DType::UInt64: cell.u64 = static_cast<uint64_t>(v.to<int64_t>()); break;
-        case DType::Float32: cell.f32 = v.to<float>(); break;
-        case DType::Complex64: cell.c64 = v.to<Complex<float>>(); break;
-        case DType::Complex128: cell.c128 = v.to<Complex<double>>(); break;
-        default: cell.f64 = v.to<double>(); break;
     }
 }
 
@@ -126,7 +93,7 @@ struct Fast {
                 Scalar s = in[i].scalar();
                 if (category(s.dtype()) > category(dtype) || !(desc.wraps || fits_integer(s, dtype)))
                     return false;
-                store(cells[i], s, dtype);
+                store_number(cells[i], s, dtype);
                 data[1 + i] = reinterpret_cast<char*>(&cells[i]);
                 strides[1 + i] = 0;
             }
@@ -289,7 +256,7 @@ struct General {
             if (in[i].is_tensor()) {
                 set_operand(plan, 1 + i, separate(in[i].tensor(), out, copies[i]), loop_dtype);
             } else {
-                store(cells[i], in[i].scalar(), loop_dtype);
+                store_number(cells[i], in[i].scalar(), loop_dtype);
                 plan.data[1 + i] = reinterpret_cast<char*>(&cells[i]);
                 plan.dtype[1 + i] = plan.loop_dtype[1 + i] = loop_dtype;
                 std::fill_n(plan.strides[1 + i], ndim, 0);
@@ -390,7 +357,7 @@ void pointwise_views(const PointwiseDesc& desc, const KernelArgs& k) {
             for (int d = 0; d < out.ndim; ++d)
                 plan.strides[i][d] = v.strides[d] * static_cast<int64_t>(itemsize(v.dtype));
         } else {
-            store(cells[i], to_scalar(k.params[next++]), plan.loop_dtype[i]);
+            store_number(cells[i], to_scalar(k.params[next++]), plan.loop_dtype[i]);
             plan.data[i] = reinterpret_cast<char*>(&cells[i]);
             plan.dtype[i] = plan.loop_dtype[i];
             std::fill_n(plan.strides[i], out.ndim, 0);

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstring>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "dispatch/shared_kernel.h"
@@ -44,10 +45,9 @@ const Attached& require_attached(DeviceType type) {
                  "device %s: a forked process cannot use the devices of its parent\n"
                  "hint: start processes with multiprocessing's method 'spawn'",
                  device.c_str());
-        throw_runtime("device %s: no backend is attached\nhint: %s",
-                      device.empty() ? "of a plug-in" : device.c_str(),
-                      type == DeviceType::CUDA ? "there is no package for CUDA yet; tensors are on the CPU"
-                                               : "load_backend(path) attaches one");
+        throw_runtime(
+            "device %s: no backend is attached\nhint: %s", device.empty() ? "of a plug-in" : device.c_str(),
+            type == DeviceType::CUDA ? "pip install rushlight[cuda]" : "load_backend(path) attaches one");
     }
     return *found;
 }
@@ -139,11 +139,18 @@ void install_kernels(const Backend& b) {
         check_backend(b.kernel(name, hash, part, &kernel), b, "looking up a kernel");
         if (kernel) slot = to_slot(kernel);
     };
-    for (Operator* op : operators()) {
-        if (!op->kernels || op->form != Form::Functional) continue;
-        look_up(op->name, op->hash, KernelPart::Run, op->kernels->device[device]);
-        if (op->kernels->before[static_cast<int>(DeviceType::CPU)])
-            look_up(op->name, op->hash, KernelPart::Before, op->kernels->before[device]);
+    // Forms of one operator share their kernel: it is asked for by the first one's name. That is the functional form, or the
+    // in-place form of an operator like `uniform_`, which has no other.
+    std::set<const KernelSlots*> asked;
+    for (const Form form : {Form::Functional, Form::InPlace}) {
+        for (Operator* op : operators()) {
+            if (!op->kernels || op->form != form) continue;
+            if (form == Form::InPlace && asked.contains(op->kernels)) continue;
+            asked.insert(op->kernels);
+            look_up(op->name, op->hash, KernelPart::Run, op->kernels->device[device]);
+            if (op->kernels->before[static_cast<int>(DeviceType::CPU)])
+                look_up(op->name, op->hash, KernelPart::Before, op->kernels->before[device]);
+        }
     }
     for (SharedKernel* shared : shared_kernels())
         look_up(shared->name, 0, KernelPart::Run, shared->slots.device[device]);

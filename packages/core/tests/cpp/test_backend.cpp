@@ -165,7 +165,7 @@ TEST(without_a_backend_errors_say_what_to_do) {
     CHECK(backend_of(DeviceType::Plugin) == nullptr);
     CHECK_EQUAL(device_count(DeviceType::Plugin), 0);
     CHECK_EQUAL(device_count(DeviceType::CPU), 1);
-    CHECK_RAISES(Runtime, "device cuda: no backend is attached\nhint: there is no package for CUDA yet",
+    CHECK_RAISES(Runtime, "device cuda: no backend is attached\nhint: pip install rushlight[cuda]",
                  require_backend(DeviceType::CUDA));
     CHECK_RAISES(Runtime, "load_backend(path)", resolve(kFirst));
     CHECK_EQUAL(resolve(Device{}).index, -1);

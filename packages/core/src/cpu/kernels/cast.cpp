@@ -2,47 +2,10 @@
 #include "cpu/cast.h"
 
 #include "cpu/kernels/simd.h"
-#include "rushlight/complex.h"
-#include "rushlight/half.h"
+#include "ops/cast_element.h"
 
 namespace rushlight::cpu::RUSHLIGHT_CPU {
 namespace {
-
-template <class To, class From>
-inline To convert(From v) {
-    if constexpr (kIsComplex<From> && kIsComplex<To>) {
-        return To(v);
-    } else if constexpr (kIsComplex<To>) {
-        return To(static_cast<Real<To>>(v));
-    } else if constexpr (std::is_same_v<To, bool>) {
-        return static_cast<bool>(v != From(0));
-    } else if constexpr (kIsComplex<From>) {
-        return convert<To>(v.re);  // the imaginary part is dropped
-    } else if constexpr (std::is_floating_point_v<From> && std::is_same_v<To, uint64_t>) {
-        // The upper half of the range lies beyond int64's.
-        constexpr From kHalf = From(0x1p63);
-        return v >= kHalf ? static_cast<uint64_t>(static_cast<int64_t>(v - kHalf)) + (uint64_t{1} << 63)
-                          : static_cast<uint64_t>(static_cast<int64_t>(v));
-    } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
-        // Out of range is undefined in C++: go through int64, whose conversion the hardware saturates.
-        return static_cast<To>(static_cast<int64_t>(v));
-    } else if constexpr (std::is_same_v<From, bool>) {
-        return static_cast<To>(__builtin_bit_cast(uint8_t, v));  // loops over bools are not vectorised
-    } else {
-        return static_cast<To>(v);
-    }
-}
-// Half types convert through float.
-template <class To, class From>
-inline To cast_element(From v) {
-    constexpr bool from_half = std::is_same_v<From, Half> || std::is_same_v<From, BFloat16>;
-    constexpr bool to_half = std::is_same_v<To, Half> || std::is_same_v<To, BFloat16>;
-    if constexpr (std::is_same_v<To, From>) return v;
-    else if constexpr (from_half && to_half) return To(static_cast<float>(v));
-    else if constexpr (from_half) return convert<To>(static_cast<float>(v));
-    else if constexpr (to_half) return To(convert<float>(v));
-    else return convert<To>(v);
-}
 
 // Lines of floats from float16 and back, by instructions that the compiler does not find in the integer arithmetic of
 // Half. They keep a NaN's digits, of which Half keeps none.

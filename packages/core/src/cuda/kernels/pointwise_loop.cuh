@@ -1,40 +1,26 @@
 // From a functor on elements to the CUDA loops of one operator. Included by generated kernel files only.
 #pragma once
 
-#include <cuda_runtime.h>
-
+#include <cstddef>
+#include <cstdlib>
 #include <type_traits>
 #include <utility>
 
-#include "cuda/loop_table.h"
-#include "ops/element_types.h"
+#include "cuda/divider.h"
+#include "cuda/kernels/elements.cuh"
+#include "cuda/launch.h"
 
 namespace rushlight::cuda {
 namespace {
 
 inline constexpr int kThreads = 256;
 
-/// How many blocks serve `n` elements: each thread takes several where there are many.
+/// How many blocks serve `n` threads' worth of work: a thread takes several where there are many.
 inline unsigned blocks_for(int64_t n) {
-    constexpr int64_t kMost = 1 << 16;
+    constexpr int64_t kMost = 1 << 12;
     const int64_t blocks = (n + kThreads - 1) / kThreads;
     return static_cast<unsigned>(blocks < kMost ? blocks : kMost);
 }
-
-/// Where the elements of one operand lie; a stride of 0 repeats one element. Strides count bytes.
-struct Operand {
-    char* data;
-    int64_t stride;
-
-    template <class T>
-    __device__ T& at(int64_t i) const {
-        return *reinterpret_cast<T*>(data + i * stride);
-    }
-};
-template <int count>
-struct Operands {
-    Operand of[count];
-};
 
 // A jump costs a GPU less than a second loop: Note [Optional parts of a functor].
 template <class F, class... V>
@@ -44,33 +30,146 @@ __device__ auto value_of(const F& f, V... values) {
     else return f(values...);
 }
 
+// --- Elements side by side, in the loop's own dtypes ----------------------------------------------
+
+template <class T, int kPack>
+struct alignas(sizeof(T) * kPack) Packed {
+    T x[kPack];
+};
+
+/// Memory without gaps, or one value for all elements.
+struct DenseOperand {
+    char* data;
+    Cell number;
+};
+template <int count>
+struct DenseOperands {
+    DenseOperand of[count];
+};
+
+template <class T, int kPack>
+__device__ Packed<T, kPack> pack_at(const DenseOperand& operand, uint32_t i) {
+    if (operand.data) return reinterpret_cast<const Packed<T, kPack>*>(operand.data)[i];
+    Packed<T, kPack> same;
+    for (int k = 0; k < kPack; ++k) same.x[k] = *reinterpret_cast<const T*>(&operand.number);
+    return same;
+}
+
+template <class F, class R, int kPack, class... In>
+__device__ void pack(const F& f, char* out, uint32_t i, Packed<In, kPack>... in) {
+    Packed<R, kPack> made;
+#pragma unroll
+    for (int k = 0; k < kPack; ++k) made.x[k] = value_of(f, in.x[k]...);
+    reinterpret_cast<Packed<R, kPack>*>(out)[i] = made;
+}
+
+template <int kPack, class F, class R, class... In, size_t... I>
+__device__ void each_pack(const F& f, const DenseOperands<1 + sizeof...(In)>& operands, uint32_t n,
+                          std::index_sequence<I...>) {
+    const uint32_t first = blockIdx.x * kThreads + threadIdx.x, step = gridDim.x * kThreads;
+    for (uint32_t i = first; i < n / kPack; i += step)
+        pack<F, R, kPack, In...>(f, operands.of[0].data, i, pack_at<In, kPack>(operands.of[1 + I], i)...);
+    for (uint32_t i = n / kPack * kPack + first; i < n; i += step)
+        pack<F, R, 1, In...>(f, operands.of[0].data, i, pack_at<In, 1>(operands.of[1 + I], i)...);
+}
+
+template <int kPack, class F, class R, class... In>
+__global__ void __launch_bounds__(kThreads)
+    pointwise_dense(const F f, const DenseOperands<1 + sizeof...(In)> operands, uint32_t n) {
+    each_pack<kPack, F, R, In...>(f, operands, n, std::index_sequence_for<In...>{});
+}
+
+/// Whether all operands of a pass are numbers or memory without gaps, in the loop's dtypes, that begins at a pack.
+template <int kPack>
+bool is_dense(const Pass& pass) {
+    if (pass.ndim > 1) return false;
+    for (int k = 0; k < pass.count; ++k) {
+        const PassOperand& operand = pass.operands[k];
+        if (!operand.data) continue;
+        const size_t size = itemsize(operand.dtype);
+        if (operand.dtype != operand.loop_dtype ||
+            (pass.n > 1 && operand.strides[0] != static_cast<int64_t>(size)) ||
+            reinterpret_cast<uintptr_t>(operand.data) % (size * kPack) != 0)
+            return false;
+    }
+    return true;
+}
+
+// --- Elements anywhere, in any dtype --------------------------------------------------------------
+
+struct StridedOperand {
+    char* data;
+    DType dtype;
+    int64_t strides[kLoopDims];
+    Cell number;
+};
+template <int count>
+struct StridedOperands {
+    int ndim;
+    Divider sizes[kLoopDims];
+    StridedOperand of[count];
+};
+
+template <class T>
+__device__ T element(const StridedOperand& operand, int64_t offset) {
+    if (!operand.data) return *reinterpret_cast<const T*>(&operand.number);
+    return read<T>(operand.data + offset, operand.dtype);
+}
+
 template <class F, class R, class... In, size_t... I>
-__device__ void each_element(const F& f, const Operands<1 + sizeof...(In)>& operands, int64_t n,
+__device__ void each_element(const F& f, const StridedOperands<1 + sizeof...(In)>& operands, uint32_t n,
                              std::index_sequence<I...>) {
-    const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
-    for (int64_t i = blockIdx.x * static_cast<int64_t>(kThreads) + threadIdx.x; i < n; i += step)
-        operands.of[0].template at<R>(i) = value_of(f, operands.of[1 + I].template at<const In>(i)...);
+    for (uint32_t i = blockIdx.x * kThreads + threadIdx.x; i < n; i += gridDim.x * kThreads) {
+        int64_t offset[1 + sizeof...(In)] = {};
+        uint32_t rest = i;
+        for (int d = operands.ndim - 1; d >= 0; --d) {
+            const uint32_t above = operands.sizes[d].divide(rest),
+                           at = rest - above * operands.sizes[d].divisor;
+            for (size_t k = 0; k <= sizeof...(In); ++k) offset[k] += at * operands.of[k].strides[d];
+            rest = above;
+        }
+        write<R>(operands.of[0].data + offset[0], operands.of[0].dtype,
+                 value_of(f, element<In>(operands.of[1 + I], offset[1 + I])...));
+    }
 }
 
 template <class F, class R, class... In>
 __global__ void __launch_bounds__(kThreads)
-    pointwise(const F f, const Operands<1 + sizeof...(In)> operands, int64_t n) {
+    pointwise_strided(const F f, const StridedOperands<1 + sizeof...(In)> operands, uint32_t n) {
     each_element<F, R, In...>(f, operands, n, std::index_sequence_for<In...>{});
 }
 
 template <class F, class R, class... In>
-cudaError_t launch(char* const* data, const int64_t* strides, int64_t n, const Scalar* params,
-                   cudaStream_t stream) {
-    if (n == 0) return cudaSuccess;
-    Operands<1 + sizeof...(In)> operands;
-    for (size_t k = 0; k <= sizeof...(In); ++k) operands.of[k] = {data[k], strides[k]};
-    pointwise<F, R, In...><<<blocks_for(n), kThreads, 0, stream>>>(F(params), operands, n);
-    return cudaGetLastError();
+void run_loop(const Pass& pass, const Scalar* params, cudaStream_t stream) {
+    constexpr int kCount = 1 + sizeof...(In);
+    constexpr size_t kLargest = [] {
+        size_t largest = sizeof(R);
+        ((largest = sizeof(In) > largest ? sizeof(In) : largest), ...);
+        return largest;
+    }();
+    constexpr int kPack = kLargest >= 16                        ? 1
+                          : static_cast<int>(16 / kLargest) < 8 ? static_cast<int>(16 / kLargest)
+                                                                : 8;
+    const auto n = static_cast<uint32_t>(pass.n);
+    if (is_dense<kPack>(pass)) {
+        DenseOperands<kCount> operands;
+        for (int k = 0; k < kCount; ++k) operands.of[k] = {pass.operands[k].data, pass.operands[k].number};
+        return launch(&pointwise_dense<kPack, F, R, In...>,
+                      Grid{blocks_for((n + kPack - 1) / kPack), kThreads}, stream, F(params), operands, n);
+    }
+    StridedOperands<kCount> operands;
+    operands.ndim = pass.ndim;
+    for (int d = 0; d < pass.ndim; ++d) operands.sizes[d] = Divider(static_cast<uint32_t>(pass.sizes[d]));
+    for (int k = 0; k < kCount; ++k) {
+        operands.of[k] = {pass.operands[k].data, pass.operands[k].dtype, {}, pass.operands[k].number};
+        for (int d = 0; d < pass.ndim; ++d) operands.of[k].strides[d] = pass.operands[k].strides[d];
+    }
+    launch(&pointwise_strided<F, R, In...>, Grid{blocks_for(n), kThreads}, stream, F(params), operands, n);
 }
 
 template <class F, class R, class... In>
 constexpr LoopFn loop_of(R (F::*)(In...) const) {
-    return &launch<F, R, In...>;
+    return &run_loop<F, R, In...>;
 }
 
 template <template <class> class F, class... T>

@@ -1,0 +1,294 @@
+// The plug-in: devices, memory, copies, streams and events of CUDA, for the contract of rushlight/backend.h.
+#include "rushlight/backend.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <mutex>
+#include <vector>
+
+#include "cuda/driver.h"
+#include "cuda/failure.h"
+#include "cuda/kernel_list.h"
+
+namespace rushlight::cuda {
+namespace {
+
+/// Core calls from any thread and names the device each time; CUDA keeps a current one for each thread.
+void use(int32_t device) {
+    thread_local int32_t current = -1;
+    if (current == device) return;
+    check(driver.set_device(device), "choosing the device");
+    current = device;
+}
+
+cudaStream_t stream_of(void* stream) { return static_cast<cudaStream_t>(stream); }
+cudaEvent_t event_of(void* event) { return static_cast<cudaEvent_t>(event); }
+
+// --- Memory: core's caching allocator over these functions ---------------------------------------
+
+// They are called under the allocator's lock, and have no way to report an error: what fails here is found by the next call
+// that waits.
+struct Memory {
+    int32_t device;
+    AllocatorDriver functions;
+    DeviceAllocator* allocator = nullptr;
+};
+
+/// Of a driver's function, which may run on a thread that has used another device.
+template <class F>
+bool quietly(void* self, F&& f) {
+    try {
+        use(static_cast<Memory*>(self)->device);
+        f();
+        return true;
+    } catch (const Failure&) { return false; }
+}
+
+void* map(void* self, size_t nbytes) {
+    void* data = nullptr;
+    const bool done = quietly(self, [&] { check(driver.allocate(&data, nbytes), "allocating"); });
+    return done ? data : nullptr;
+}
+void unmap(void* self, void* data, size_t) {
+    quietly(self, [&] { check(driver.release(data), "releasing memory"); });
+}
+void* record_mark(void* self, void* stream) {
+    cudaEvent_t event = nullptr;
+    quietly(self, [&] {
+        check(driver.create_event(&event, cudaEventDisableTiming), "creating an event");
+        check(driver.record_event(event, stream_of(stream)), "recording an event");
+    });
+    return event;
+}
+int32_t reached(void*, void* mark) {
+    // A failed device does nothing more, so nothing uses the memory.
+    return !mark || driver.query_event(event_of(mark)) != cudaErrorNotReady;
+}
+void wait_for_mark(void*, void* mark) {
+    if (mark && driver.synchronize_event(event_of(mark)) != cudaSuccess) driver.last_error();
+}
+void destroy_mark(void*, void* mark) {
+    if (mark) driver.destroy_event(event_of(mark));
+}
+
+std::vector<Memory>& memories() {
+    static auto* all = new std::vector<Memory>;  // never destroyed: tensors may outlive main()
+    return *all;
+}
+
+// --- The contract --------------------------------------------------------------------------------
+
+BackendStatus probe(const HostTable* table) {
+    host = table;
+    return guarded([] {
+        if (const char* missing = driver.missing()) fail(BackendStatus::Runtime, "%s", missing);
+        int count = 0;
+        const cudaError_t error = driver.count(&count);
+        if (error == cudaErrorNoDevice || error == cudaErrorInsufficientDriver ||
+            (error == cudaSuccess && count == 0))
+            fail(BackendStatus::Runtime, "CUDA finds no device: %s", driver.describe(error));
+        check(error, "counting devices");
+    });
+}
+
+/// A kernel that is compiled for newer devices fails at its first launch: said at once, and once.
+void check_capability(int device) {
+    int major = 0, minor = 0;
+    check(driver.attribute(&major, cudaDevAttrComputeCapabilityMajor, device), "asking for the capability");
+    check(driver.attribute(&minor, cudaDevAttrComputeCapabilityMinor, device), "asking for the capability");
+    if (10 * major + minor < kOldestCapability)
+        fail(BackendStatus::Runtime,
+             "device cuda:%d has compute capability %d.%d, and this package is built for %d.%d and newer\n"
+             "hint: CUDA_VISIBLE_DEVICES chooses among devices",
+             device, major, minor, kOldestCapability / 10, kOldestCapability % 10);
+}
+
+BackendStatus init(const HostTable* table) {
+    host = table;
+    return guarded([table] {
+        if (table->struct_size < offsetof(HostTable, record_use) + sizeof(void*) || !table->create_allocator)
+            fail(BackendStatus::Runtime,
+                 "this core has no allocator for devices\nhint: install packages of one release");
+        int count = 0;
+        check(driver.count(&count), "counting devices");
+        std::vector<Memory>& all = memories();
+        all.resize(static_cast<size_t>(count));
+        for (int i = 0; i < count; ++i) {
+            check_capability(i);
+            Memory& one = all[static_cast<size_t>(i)];
+            one.device = i;
+            one.functions = {sizeof(AllocatorDriver), &one,        map, unmap, record_mark, reached,
+                             wait_for_mark,           destroy_mark};
+            if (const auto status = table->create_allocator(i, &one.functions, &one.allocator);
+                status != BackendStatus::Ok)
+                fail(status, "%s", table->last_error());
+        }
+    });
+}
+
+BackendStatus device_count(int32_t* count) {
+    *count = static_cast<int32_t>(memories().size());
+    return BackendStatus::Ok;
+}
+
+BackendStatus synchronize_stream(int32_t device, void* stream) {
+    return guarded([=] {
+        use(device);
+        check(driver.synchronize_stream(stream_of(stream)), "waiting for a stream");
+    });
+}
+BackendStatus synchronize_device(int32_t device) {
+    return guarded([=] {
+        use(device);
+        check(driver.synchronize(), "waiting for the device");
+    });
+}
+
+/// From memory that is not pinned, CUDA's copy returns when the source is read; to such memory, when the copy is done.
+BackendStatus copy(const DeviceCopy* c) {
+    return guarded([c] {
+        const cudaStream_t stream = stream_of(c->stream);
+        use(c->kind == CopyKind::DeviceToHost ? c->source_device : c->target_device);
+        if (c->kind == CopyKind::PeerToPeer) {
+            check(
+                driver.copy_peer(c->target, c->target_device, c->source, c->source_device, c->nbytes, stream),
+                "copying between devices");
+        } else {
+            const cudaMemcpyKind kind = c->kind == CopyKind::HostToDevice   ? cudaMemcpyHostToDevice
+                                        : c->kind == CopyKind::DeviceToHost ? cudaMemcpyDeviceToHost
+                                                                            : cudaMemcpyDeviceToDevice;
+            check(driver.copy(c->target, c->source, c->nbytes, kind, stream), "copying");
+        }
+        // The source may be pinned without core's knowledge, and then the copy does not wait for it.
+        const bool waits = c->until == CopyUntil::Done ||
+                           (c->until == CopyUntil::SourceRead && c->kind == CopyKind::HostToDevice);
+        if (waits) check(driver.synchronize_stream(stream), "copying");
+    });
+}
+
+BackendStatus create_stream(int32_t device, int32_t priority, void** stream) {
+    return guarded([=] {
+        use(device);
+        int least = 0, greatest = 0;
+        check(driver.priorities(&least, &greatest), "asking for priorities");
+        cudaStream_t made = nullptr;
+        check(driver.create_stream(&made, cudaStreamNonBlocking, std::clamp(priority, greatest, least)),
+              "creating a stream");
+        *stream = made;
+    });
+}
+BackendStatus destroy_stream(int32_t device, void* stream) {
+    return guarded([=] {
+        use(device);
+        check(driver.destroy_stream(stream_of(stream)), "destroying a stream");
+    });
+}
+BackendStatus create_event(int32_t device, int32_t timing, void** event) {
+    return guarded([=] {
+        use(device);
+        cudaEvent_t made = nullptr;
+        check(driver.create_event(&made, timing ? cudaEventDefault : cudaEventDisableTiming),
+              "creating an event");
+        *event = made;
+    });
+}
+BackendStatus destroy_event(int32_t device, void* event) {
+    return guarded([=] {
+        use(device);
+        check(driver.destroy_event(event_of(event)), "destroying an event");
+    });
+}
+BackendStatus record_event(int32_t device, void* event, void* stream) {
+    return guarded([=] {
+        use(device);
+        check(driver.record_event(event_of(event), stream_of(stream)), "recording an event");
+    });
+}
+BackendStatus wait_event(int32_t device, void* event, void* stream) {
+    return guarded([=] {
+        use(device);
+        check(driver.wait_event(stream_of(stream), event_of(event), 0), "waiting for an event");
+    });
+}
+BackendStatus query_event(int32_t device, void* event, int32_t* reached) {
+    return guarded([=] {
+        use(device);
+        const cudaError_t answer = driver.query_event(event_of(event));
+        *reached = answer == cudaSuccess;
+        if (answer != cudaErrorNotReady) check(answer, "querying an event");
+    });
+}
+BackendStatus synchronize_event(int32_t device, void* event) {
+    return guarded([=] {
+        use(device);
+        check(driver.synchronize_event(event_of(event)), "waiting for an event");
+    });
+}
+BackendStatus elapsed_time(int32_t device, void* start, void* end, double* milliseconds) {
+    return guarded([=] {
+        use(device);
+        float between = 0;
+        check(driver.elapsed(&between, event_of(start), event_of(end)), "measuring time between events");
+        *milliseconds = static_cast<double>(between);
+    });
+}
+
+BackendStatus pin(size_t nbytes, void** data) {
+    return guarded([=] {
+        // Of every device, which may all copy it.
+        if (driver.pin(data, nbytes, cudaHostAllocPortable) != cudaSuccess) {
+            driver.last_error();
+            fail(BackendStatus::OutOfMemory, "the host has no %zu bytes to pin", nbytes);
+        }
+    });
+}
+BackendStatus unpin(void* data, size_t) {
+    return guarded([=] { check(driver.unpin(data), "releasing pinned memory"); });
+}
+
+BackendStatus kernel(const char* name, uint64_t schema_hash, KernelPart part, BackendKernel* found) {
+    *found = part == KernelPart::Run ? find_kernel(name, schema_hash) : nullptr;
+    return BackendStatus::Ok;
+}
+
+const Backend backend = {
+    .struct_size = sizeof(Backend),
+    .abi = kBackendAbi,
+    .name = "cuda",
+    .type = DeviceType::CUDA,
+    .memory_formats = 0,
+    .probe = probe,
+    .init = init,
+    .device_count = device_count,
+    .allocate = nullptr,
+    .release = nullptr,
+    .record_use = nullptr,
+    .copy = copy,
+    .synchronize_device = synchronize_device,
+    .synchronize_stream = synchronize_stream,
+    .kernel = kernel,
+    .create_stream = create_stream,
+    .destroy_stream = destroy_stream,
+    .create_event = create_event,
+    .destroy_event = destroy_event,
+    .record_event = record_event,
+    .wait_event = wait_event,
+    .query_event = query_event,
+    .synchronize_event = synchronize_event,
+    .elapsed_time = elapsed_time,
+    .pin = pin,
+    .unpin = unpin,
+    .begin_capture = nullptr,
+    .end_capture = nullptr,
+    .replay = nullptr,
+    .destroy_graph = nullptr,
+};
+
+}  // namespace
+
+void use_device(int32_t device) { use(device); }
+
+}  // namespace rushlight::cuda
+
+extern "C" RL_API const rushlight::Backend* rushlight_backend() { return &rushlight::cuda::backend; }

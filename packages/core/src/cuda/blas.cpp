@@ -1,0 +1,169 @@
+// Matrix products by cuBLASLt, which takes matrices whose columns are lines: a row-major matrix is the transpose of such a one,
+// so out = a b is asked for as out' = b' a'.
+#include "cuda/blas.h"
+
+#include <cublasLt.h>
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <tuple>
+
+#include "cuda/failure.h"
+
+namespace rushlight::cuda {
+namespace {
+
+void check(cublasStatus_t status, const char* what) {
+    if (status != CUBLAS_STATUS_SUCCESS)
+        fail(status == CUBLAS_STATUS_NOT_SUPPORTED ? BackendStatus::NotImplemented : BackendStatus::Runtime,
+             "%s: cuBLASLt gives %s", what, cublasLtGetStatusString(status));
+}
+
+struct Destroy {
+    void operator()(cublasLtMatmulDesc_t d) const { cublasLtMatmulDescDestroy(d); }
+    void operator()(cublasLtMatrixLayout_t d) const { cublasLtMatrixLayoutDestroy(d); }
+    void operator()(cublasLtMatmulPreference_t d) const { cublasLtMatmulPreferenceDestroy(d); }
+};
+template <class T>
+using Owned = std::unique_ptr<std::remove_pointer_t<T>, Destroy>;
+
+cudaDataType_t type_of(DType dtype) {
+    switch (dtype) {
+        case DType::Float16: return CUDA_R_16F;
+        case DType::BFloat16: return CUDA_R_16BF;
+        case DType::Float32: return CUDA_R_32F;
+        default: return CUDA_R_64F;
+    }
+}
+
+/// A handle for each device, kept for good.
+cublasLtHandle_t handle_of(int32_t device) {
+    static std::mutex mutex;
+    static auto* handles = new std::map<int32_t, cublasLtHandle_t>;
+    std::lock_guard lock(mutex);
+    cublasLtHandle_t& handle = (*handles)[device];
+    if (!handle) check(cublasLtCreate(&handle), "starting cuBLASLt");
+    return handle;
+}
+
+/// `rows` by `columns` with lines along the columns.
+Owned<cublasLtMatrixLayout_t> layout(cudaDataType_t type, int64_t rows, int64_t columns, int64_t line,
+                                     int64_t count, int64_t batch) {
+    cublasLtMatrixLayout_t made = nullptr;
+    check(cublasLtMatrixLayoutCreate(&made, type, static_cast<uint64_t>(rows), static_cast<uint64_t>(columns),
+                                     line),
+          "describing a matrix");
+    Owned<cublasLtMatrixLayout_t> owned(made);
+    if (count > 1) {
+        const auto matrices = static_cast<int32_t>(count);
+        check(cublasLtMatrixLayoutSetAttribute(made, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &matrices,
+                                               sizeof matrices),
+              "describing a batch");
+        check(cublasLtMatrixLayoutSetAttribute(made, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &batch,
+                                               sizeof batch),
+              "describing a batch");
+    }
+    return owned;
+}
+
+/// An operand (lines, length) of out' = b' a': `transposed` where its lines run along the other dimension.
+struct Operand {
+    cublasOperation_t operation;
+    Owned<cublasLtMatrixLayout_t> layout;
+    Operand(cudaDataType_t type, const Matrix& m, int64_t rows, int64_t columns, int64_t count) {
+        // A row-major (rows, columns) matrix is the library's (columns, rows).
+        const bool row_major = m.column == 1;
+        operation = row_major ? CUBLAS_OP_N : CUBLAS_OP_T;
+        layout = row_major ? cuda::layout(type, columns, rows, m.row, count, m.batch)
+                           : cuda::layout(type, rows, columns, m.column, count, m.batch);
+    }
+};
+
+int alignment_of(const void* data) {
+    const auto at = reinterpret_cast<uintptr_t>(data);
+    return at % 16 == 0 ? 16 : at % 8 == 0 ? 8 : at % 4 == 0 ? 4 : 2;
+}
+
+using Key = std::tuple<int32_t, DType, bool, bool, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t,
+                       int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, bool, int, size_t>;
+
+}  // namespace
+
+void multiply(int32_t device, cudaStream_t stream, void* workspace, size_t workspace_bytes,
+              const Product& p) {
+    const cublasLtHandle_t handle = handle_of(device);
+    const cudaDataType_t type = type_of(p.dtype);
+    const bool is_double = p.dtype == DType::Float64;
+    const cublasComputeType_t compute = is_double                             ? CUBLAS_COMPUTE_64F
+                                        : p.dtype == DType::Float32 && p.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32
+                                                                              : CUBLAS_COMPUTE_32F;
+    cublasLtMatmulDesc_t made = nullptr;
+    check(cublasLtMatmulDescCreate(&made, compute, is_double ? CUDA_R_64F : CUDA_R_32F),
+          "describing a product");
+    const Owned<cublasLtMatmulDesc_t> description(made);
+    const Operand first(type, p.b, p.k, p.n, p.count), second(type, p.a, p.m, p.k, p.count);
+    const auto out = layout(type, p.n, p.m, p.out.row, p.count, p.out.batch);
+    const auto set = [&](cublasLtMatmulDescAttributes_t attribute, const auto& value) {
+        check(cublasLtMatmulDescSetAttribute(made, attribute, &value, sizeof value), "describing a product");
+    };
+    set(CUBLASLT_MATMUL_DESC_TRANSA, first.operation);
+    set(CUBLASLT_MATMUL_DESC_TRANSB, second.operation);
+    if (p.bias) {
+        set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+        set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, p.bias);
+    }
+    int alignment = 16;
+    for (const void* data : {p.a.data, p.b.data, p.out.data})
+        alignment = alignment_of(data) < alignment ? alignment_of(data) : alignment;
+
+    // What the library advises is kept by everything that it was told.
+    static std::mutex mutex;
+    static auto* advised = new std::map<Key, cublasLtMatmulAlgo_t>;
+    const Key key(device, p.dtype, p.tf32, p.bias != nullptr, p.count, p.m, p.n, p.k, p.a.batch, p.a.row,
+                  p.a.column, p.b.batch, p.b.row, p.b.column, p.out.batch, p.out.row, p.out.column,
+                  p.beta == 0, alignment, workspace_bytes);
+    cublasLtMatmulAlgo_t algorithm;
+    std::unique_lock lock(mutex);
+    if (const auto found = advised->find(key); found != advised->end()) {
+        algorithm = found->second;
+    } else {
+        lock.unlock();
+        cublasLtMatmulPreference_t wanted = nullptr;
+        check(cublasLtMatmulPreferenceCreate(&wanted), "choosing a kernel");
+        const Owned<cublasLtMatmulPreference_t> preference(wanted);
+        const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
+            check(cublasLtMatmulPreferenceSetAttribute(wanted, attribute, &value, sizeof value),
+                  "choosing a kernel");
+        };
+        const auto bytes = static_cast<uint32_t>(alignment);
+        prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace_bytes);
+        for (const auto side :
+             {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+              CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
+            prefer(side, bytes);
+        cublasLtMatmulHeuristicResult_t best;
+        int found_count = 0;
+        check(cublasLtMatmulAlgoGetHeuristic(handle, made, first.layout.get(), second.layout.get(), out.get(),
+                                             out.get(), wanted, 1, &best, &found_count),
+              "choosing a kernel");
+        if (found_count == 0)
+            fail(BackendStatus::NotImplemented,
+                 "cuBLASLt has no kernel for a product of (%lld, %lld) and (%lld, %lld)", (long long)p.m,
+                 (long long)p.k, (long long)p.k, (long long)p.n);
+        algorithm = best.algo;
+        lock.lock();
+        advised->insert_or_assign(key, algorithm);
+    }
+    lock.unlock();
+    const auto alpha = static_cast<float>(p.alpha), beta = static_cast<float>(p.beta);
+    const void* const scale = is_double ? static_cast<const void*>(&p.alpha) : &alpha;
+    const void* const keep = is_double ? static_cast<const void*>(&p.beta) : &beta;
+    void* const result = const_cast<void*>(p.out.data);
+    check(
+        cublasLtMatmul(handle, made, scale, p.b.data, first.layout.get(), p.a.data, second.layout.get(), keep,
+                       result, out.get(), result, out.get(), &algorithm, workspace, workspace_bytes, stream),
+        "multiplying matrices");
+}
+
+}  // namespace rushlight::cuda

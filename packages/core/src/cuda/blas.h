@@ -1,0 +1,35 @@
+// Matrix products by a library, which a test may replace.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "rushlight/dtype.h"
+
+namespace rushlight::cuda {
+
+/// A matrix, or a batch of them: distances in elements. Of `row` and `column` one is 1, and the other is at least the length
+/// of a line.
+struct Matrix {
+    const void* data;
+    int64_t batch, row, column;
+};
+
+/// out = alpha * a b + beta * out (+ bias, of n elements, to each row); a is (m, k), b is (k, n). Sizes are not zero.
+struct Product {
+    DType dtype;  // Float16, BFloat16, Float32, Float64
+    int64_t count, m, n, k;
+    Matrix a, b, out;  // the rows of `out` are lines
+    double alpha, beta;
+    const void* bias;  // or null; only with beta 0
+    bool tf32;  // float32 products may be computed with 10 bits of mantissa
+};
+
+/// Queues a product. Raises Failure.
+void multiply(int32_t device, cudaStream_t stream, void* workspace, size_t workspace_bytes,
+              const Product& product);
+
+inline constexpr size_t kWorkspaceBytes = size_t{32} << 20;
+
+}  // namespace rushlight::cuda

@@ -1,0 +1,87 @@
+// The driver table of a machine with CUDA.
+#include "cuda/driver.h"
+
+#include <dlfcn.h>
+
+#include <cstdio>
+
+namespace rushlight::cuda {
+namespace {
+
+/// The runtime's own first call would load all of it, which takes a tenth of a second also where there is no driver.
+const char* missing() {
+    static char text[200];
+    void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (!library) return "this machine has no NVIDIA driver: libcuda.so.1 was not found";
+    using Init = int (*)(unsigned);
+    using Read = int (*)(int*);
+    const auto init = reinterpret_cast<Init>(dlsym(library, "cuInit"));
+    const auto version = reinterpret_cast<Read>(dlsym(library, "cuDriverGetVersion"));
+    const auto count = reinterpret_cast<Read>(dlsym(library, "cuDeviceGetCount"));
+    if (!init || !version || !count) return "libcuda.so.1 is no NVIDIA driver: it lacks cuInit";
+    int number = 0;
+    constexpr int kNeeded = CUDART_VERSION / 1000 * 1000;
+    if (version(&number) == 0 && number < kNeeded) {
+        std::snprintf(text, sizeof text,
+                      "the NVIDIA driver is too old: it serves CUDA %d.%d, and %d.0 or newer is needed\n"
+                      "hint: install a newer driver (580 or above)",
+                      number / 1000, number % 1000 / 10, kNeeded / 1000);
+        return text;
+    }
+    constexpr int kNoDevice = 100;
+    const int started = init(0);
+    if (started == kNoDevice || (started == 0 && count(&number) == 0 && number == 0))
+        return "the NVIDIA driver finds no device\nhint: CUDA_VISIBLE_DEVICES may hide them";
+    if (started != 0) {
+        std::snprintf(text, sizeof text, "the NVIDIA driver does not start: cuInit gives error %d", started);
+        return text;
+    }
+    return nullptr;
+}
+
+// Without the default arguments of C++, and with no overload to choose from.
+cudaError_t pin(void** data, size_t nbytes, unsigned flags) { return cudaHostAlloc(data, nbytes, flags); }
+cudaError_t allocate(void** data, size_t nbytes) { return cudaMalloc(data, nbytes); }
+cudaError_t create_event(cudaEvent_t* event, unsigned flags) {
+    return cudaEventCreateWithFlags(event, flags);
+}
+cudaError_t launch(const void* kernel, dim3 blocks, dim3 threads, void** arguments, size_t shared,
+                   cudaStream_t stream) {
+    return cudaLaunchKernel(kernel, blocks, threads, arguments, shared, stream);
+}
+cudaError_t wait_event(cudaStream_t stream, cudaEvent_t event, unsigned flags) {
+    return cudaStreamWaitEvent(stream, event, flags);
+}
+cudaError_t record_event(cudaEvent_t event, cudaStream_t stream) { return cudaEventRecord(event, stream); }
+
+}  // namespace
+
+const Driver driver = {
+    .missing = missing,
+    .count = cudaGetDeviceCount,
+    .set_device = cudaSetDevice,
+    .attribute = cudaDeviceGetAttribute,
+    .allocate = allocate,
+    .release = cudaFree,
+    .pin = pin,
+    .unpin = cudaFreeHost,
+    .copy = cudaMemcpyAsync,
+    .copy_peer = cudaMemcpyPeerAsync,
+    .synchronize = cudaDeviceSynchronize,
+    .priorities = cudaDeviceGetStreamPriorityRange,
+    .create_stream = cudaStreamCreateWithPriority,
+    .destroy_stream = cudaStreamDestroy,
+    .synchronize_stream = cudaStreamSynchronize,
+    .create_event = create_event,
+    .destroy_event = cudaEventDestroy,
+    .record_event = record_event,
+    .wait_event = wait_event,
+    .query_event = cudaEventQuery,
+    .synchronize_event = cudaEventSynchronize,
+    .elapsed = cudaEventElapsedTime,
+    .launch = launch,
+    .last_error = cudaGetLastError,
+    .describe = cudaGetErrorString,
+};
+
+}  // namespace rushlight::cuda

@@ -1,0 +1,49 @@
+// The functions of the CUDA runtime that the plug-in calls, in one table: a test puts a driver of its own in its place.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace rushlight::cuda {
+
+struct Driver {
+    /// Whether the machine's driver can be used; before any other function. Null, or what is missing.
+    const char* (*missing)();
+    cudaError_t (*count)(int* count);
+    cudaError_t (*set_device)(int device);
+    cudaError_t (*attribute)(int* value, cudaDeviceAttr attribute, int device);
+
+    cudaError_t (*allocate)(void** data, size_t nbytes);
+    cudaError_t (*release)(void* data);
+    cudaError_t (*pin)(void** data, size_t nbytes, unsigned flags);
+    cudaError_t (*unpin)(void* data);
+    cudaError_t (*copy)(void* target, const void* source, size_t nbytes, cudaMemcpyKind kind,
+                        cudaStream_t stream);
+    cudaError_t (*copy_peer)(void* target, int target_device, const void* source, int source_device,
+                             size_t nbytes, cudaStream_t stream);
+
+    cudaError_t (*synchronize)();
+    cudaError_t (*priorities)(int* least, int* greatest);
+    cudaError_t (*create_stream)(cudaStream_t* stream, unsigned flags, int priority);
+    cudaError_t (*destroy_stream)(cudaStream_t stream);
+    cudaError_t (*synchronize_stream)(cudaStream_t stream);
+    cudaError_t (*create_event)(cudaEvent_t* event, unsigned flags);
+    cudaError_t (*destroy_event)(cudaEvent_t event);
+    cudaError_t (*record_event)(cudaEvent_t event, cudaStream_t stream);
+    cudaError_t (*wait_event)(cudaStream_t stream, cudaEvent_t event, unsigned flags);
+    cudaError_t (*query_event)(cudaEvent_t event);
+    cudaError_t (*synchronize_event)(cudaEvent_t event);
+    cudaError_t (*elapsed)(float* milliseconds, cudaEvent_t start, cudaEvent_t end);
+
+    cudaError_t (*launch)(const void* kernel, dim3 blocks, dim3 threads, void** arguments, size_t shared,
+                          cudaStream_t stream);
+    /// The last error of this thread, which it forgets.
+    cudaError_t (*last_error)();
+    const char* (*describe)(cudaError_t error);
+};
+
+extern const Driver driver;
+
+}  // namespace rushlight::cuda

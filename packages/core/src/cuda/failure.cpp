@@ -1,0 +1,129 @@
+#include "cuda/failure.h"
+
+#include <atomic>
+#include <cstdarg>
+#include <cstdio>
+#include <exception>
+#include <mutex>
+#include <new>
+
+#include "cuda/driver.h"
+#include "rushlight/scalar.h"
+
+namespace rushlight {
+
+// A functor's parameter; core's own is in another library.
+void Scalar::fail_complex() const {
+    cuda::fail(BackendStatus::Runtime, "a complex number does not convert to a real one: %g%+gj",
+               to<Complex<double>>().re, to<Complex<double>>().im);
+}
+
+namespace cuda {
+
+const HostTable* host = nullptr;
+
+namespace {
+
+// Note [Late errors]
+// CUDA says that work has failed, and not which: a fault in a kernel is found by whichever call asks next. So the last calls
+// are kept, newest first, and an error that may be a late one names them. A fault of that kind is for good: the process can
+// use the device no more, and every later call says so.
+constexpr unsigned kKept = 4;
+struct Recent {
+    std::mutex mutex;
+    DeviceCall calls[kKept];
+    unsigned count = 0;
+};
+Recent recent;
+
+bool is_late(cudaError_t error) {
+    switch (error) {
+        case cudaErrorIllegalAddress:
+        case cudaErrorAssert:
+        case cudaErrorLaunchFailure:
+        case cudaErrorLaunchTimeout:
+        case cudaErrorMisalignedAddress:
+        case cudaErrorInvalidAddressSpace:
+        case cudaErrorInvalidPc:
+        case cudaErrorIllegalInstruction:
+        case cudaErrorHardwareStackError:
+        case cudaErrorECCUncorrectable: return true;
+        default: return false;
+    }
+}
+
+std::string recently() {
+    DeviceCall calls[kKept];
+    unsigned count;
+    {
+        std::lock_guard lock(recent.mutex);
+        count = recent.count;
+        for (unsigned i = 0; i < kKept && i < count; ++i) calls[i] = recent.calls[(count - 1 - i) % kKept];
+    }
+    std::string text;
+    for (unsigned i = 0; i < kKept && i < count; ++i) {
+        char where[200];
+        host->describe(&calls[i], where, sizeof where);
+        text += (i ? ", " : "") + std::string(where);
+    }
+    return text;
+}
+
+}  // namespace
+
+void remember(const DeviceCall* call) {
+    std::lock_guard lock(recent.mutex);
+    recent.calls[recent.count++ % kKept] = *call;
+}
+
+void fail(BackendStatus status, const char* format, ...) {
+    char text[500];
+    va_list arguments;
+    va_start(arguments, format);
+    std::vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    throw Failure{status, text};
+}
+
+void raise(cudaError_t error, const char* what) {
+    driver.last_error();  // else the next launch would report it again
+    if (error == cudaErrorMemoryAllocation)
+        throw Failure{BackendStatus::OutOfMemory, std::string(what) + ": the device has no memory left"};
+    std::string text = std::string(what) + ": " + driver.describe(error) + " (CUDA error " +
+                       std::to_string(static_cast<int>(error)) + ")";
+    if (is_late(error)) {
+        if (std::string calls = recently(); !calls.empty()) text += "; queued last, newest first: " + calls;
+        text +=
+            "\nhint: the process cannot use the device any more; set CUDA_LAUNCH_BLOCKING=1 to find the operator";
+    }
+    throw Failure{BackendStatus::Runtime, text};
+}
+
+const char* dtype_name(DType dtype) {
+    static const char* const names[kNumDTypes] = {"bool",   "uint8",   "int8",     "int16",     "int32",
+                                                  "int64",  "float16", "bfloat16", "float32",   "float64",
+                                                  "uint16", "uint32",  "uint64",   "complex64", "complex128"};
+    const auto i = static_cast<unsigned>(dtype);
+    return i < kNumDTypes ? names[i] : "an unknown dtype";
+}
+
+BackendStatus report() {
+    try {
+        throw;
+    } catch (const Failure& failure) {
+        host->set_error(failure.text.c_str());
+        return failure.status;
+    } catch (const std::bad_alloc&) {
+        host->set_error("the host has no memory left");
+        return BackendStatus::OutOfMemory;
+    } catch (const std::exception& error) {
+        host->set_error(error.what());
+        return BackendStatus::Runtime;
+    } catch (...) {
+        host->set_error("an unknown error");
+        return BackendStatus::Runtime;
+    }
+}
+
+}  // namespace cuda
+}  // namespace rushlight

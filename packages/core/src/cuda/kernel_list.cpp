@@ -1,0 +1,62 @@
+#include "cuda/kernel_list.h"
+
+#include <string_view>
+
+#include "cuda/kernels.h"
+
+#ifndef RUSHLIGHT_CUDA_OLDEST
+#error "the build says for which capabilities kernels are compiled"
+#endif
+
+namespace rushlight::cuda {
+
+const int kOldestCapability = RUSHLIGHT_CUDA_OLDEST;
+
+namespace {
+
+constexpr NamedKernel kOthers[] = {
+    {"copy", copy_kernel},
+    {"fill", fill_kernel},
+    {"range", range_kernel},
+    {"steps", steps_kernel},
+    {"eye", eye_kernel},
+    {"uniform_", uniform},
+    {"normal_", normal},
+    {"bernoulli_", bernoulli},
+    {"_integers_", integers},
+    {"_dropout", dropout},
+    {"mm", mm},
+    {"bmm", bmm},
+    {"addmm", addmm},
+    {"baddbmm", baddbmm},
+    {"mv", mv},
+    {"linear", linear},
+    {"_softmax", softmax},
+    {"_log_softmax", log_softmax},
+    {"_softmax_backward", softmax_backward},
+    {"_log_softmax_backward", log_softmax_backward},
+};
+
+template <class T>
+const T* find(std::span<const T> list, std::string_view name) {
+    for (const T& one : list)
+        if (name == one.name) return &one;
+    return nullptr;
+}
+
+}  // namespace
+
+const std::span<const NamedKernel> other_kernels = kOthers;
+
+BackendKernel find_kernel(const char* name, uint64_t schema_hash) {
+    const NamedKernel* found = find(loop_kernels, name);
+    if (!found) found = find(other_kernels, name);
+    if (!found) return nullptr;
+    if (schema_hash != 0) {
+        const NamedSchema* schema = find(schemas, name);
+        if (!schema || schema->hash != schema_hash) return nullptr;
+    }
+    return found->kernel;
+}
+
+}  // namespace rushlight::cuda

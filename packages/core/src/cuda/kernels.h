@@ -1,0 +1,36 @@
+// The kernels that are no loops of functors, by file.
+#pragma once
+
+#include "rushlight/backend.h"
+
+namespace rushlight::cuda {
+
+// kernels/create.cu: copies of elements, and elements from numbers.
+BackendStatus copy_kernel(const KernelArgs* args);
+BackendStatus fill_kernel(const KernelArgs* args);
+BackendStatus range_kernel(const KernelArgs* args);
+BackendStatus steps_kernel(const KernelArgs* args);
+BackendStatus eye_kernel(const KernelArgs* args);
+
+// kernels/random.cu
+BackendStatus uniform(const KernelArgs* args);
+BackendStatus normal(const KernelArgs* args);
+BackendStatus bernoulli(const KernelArgs* args);
+BackendStatus integers(const KernelArgs* args);
+BackendStatus dropout(const KernelArgs* args);
+
+// matmul.cpp
+BackendStatus mm(const KernelArgs* args);
+BackendStatus bmm(const KernelArgs* args);
+BackendStatus addmm(const KernelArgs* args);
+BackendStatus baddbmm(const KernelArgs* args);
+BackendStatus mv(const KernelArgs* args);
+BackendStatus linear(const KernelArgs* args);
+
+// kernels/softmax.cu
+BackendStatus softmax(const KernelArgs* args);
+BackendStatus log_softmax(const KernelArgs* args);
+BackendStatus softmax_backward(const KernelArgs* args);
+BackendStatus log_softmax_backward(const KernelArgs* args);
+
+}  // namespace rushlight::cuda

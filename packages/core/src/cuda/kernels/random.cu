@@ -1,0 +1,213 @@
+// Random numbers: Note [Random values]. A thread draws a block, and makes the values that lie in it.
+#include "cuda/kernels.h"
+#include "cuda/kernels/pointwise_loop.cuh"
+#include "cuda/pointwise.h"
+#include "cuda/queue.h"
+#include "rushlight/philox.h"
+
+namespace rushlight::cuda {
+namespace {
+
+/// Where the key lies: in the call, or in the device's memory, which is read when the kernel runs.
+struct KeyPlace {
+    PhiloxKey own;
+    const PhiloxKey* base;
+    explicit KeyPlace(const KernelContext* context)
+        : own(context->random), base(context->call->random_base) {}
+    __device__ PhiloxKey key() const { return base ? PhiloxKey{base->seed, base->offset + own.offset} : own; }
+};
+
+/// Calls `each(block, index)` of every block of kPer values.
+template <int kPer, class T, class F>
+__global__ void __launch_bounds__(kThreads) draw(const F f, const KeyPlace place, T* out, int64_t n) {
+    const PhiloxKey key = place.key();
+    const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
+    for (int64_t b = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; b * kPer < n; b += step) {
+        const PhiloxBlock block = philox(key, static_cast<uint64_t>(b));
+        T values[kPer];
+        f(block, values);
+        for (int k = 0; k < kPer; ++k)
+            if (b * kPer + k < n) out[b * kPer + k] = values[k];
+    }
+}
+
+// Bits must be those of the CPU, so products and sums are rounded one by one where a compiler would fuse them.
+struct UniformFloat {
+    float from, width;
+    __device__ void operator()(const PhiloxBlock& block, float* values) const {
+        for (int k = 0; k < 4; ++k) values[k] = from + uniform_float(block.word[k]) * width;
+    }
+};
+struct UniformDouble {
+    double from, width;
+    __device__ void operator()(const PhiloxBlock& block, double* values) const {
+        for (int k = 0; k < 2; ++k) values[k] = from + uniform_double(block.wide(k)) * width;
+    }
+};
+struct NormalFloat {
+    float mean, std;
+    __device__ void operator()(const PhiloxBlock& block, float* values) const {
+        for (int k = 0; k < 4; k += 2) {
+            const NormalPair<float> pair = normal_pair(block.word[k], block.word[k + 1]);
+            values[k] = mean + pair.first * std;
+            values[k + 1] = mean + pair.second * std;
+        }
+    }
+};
+struct NormalDouble {
+    double mean, std;
+    __device__ void operator()(const PhiloxBlock& block, double* values) const {
+        const NormalPair<double> pair = normal_pair(block.wide(0), block.wide(1));
+        values[0] = mean + pair.first * std;
+        values[1] = mean + pair.second * std;
+    }
+};
+struct Bernoulli {
+    float p;
+    __device__ void operator()(const PhiloxBlock& block, uint8_t* values) const {
+        for (int k = 0; k < 4; ++k) values[k] = uniform_float(block.word[k]) < p;
+    }
+};
+struct Integers {
+    uint64_t low, range;
+    __device__ void operator()(const PhiloxBlock& block, int64_t* values) const {
+        for (int k = 0; k < 2; ++k)
+            values[k] = static_cast<int64_t>(low + uniform_below(block.wide(k), range));
+    }
+};
+
+/// Draws into `out` itself where it is row-major memory of T, else into scratch memory that is copied.
+template <int kPer, class T, class F>
+void queue_draw(const KernelArgs& args, const View& out, const F& f) {
+    if (out.numel == 0) return;
+    const cudaStream_t stream = queue_of(args);
+    const bool direct = out.contiguous && out.dtype == DTypeOf<T>::value;
+    T* values = direct ? out.as<T>() : scratch<T>(args.context, out.numel);
+    launch(&draw<kPer, T, F>, Grid{blocks_for((out.numel + kPer - 1) / kPer), kThreads}, stream, f,
+           KeyPlace(args.context), values, out.numel);
+    if (direct) return;
+    const RowMajor dense(out.sizes, out.ndim);
+    queue_copy(out, View{values, out.sizes, dense.strides, out.numel, out.ndim, DTypeOf<T>::value, 1},
+               args.context);
+}
+
+/// Complex numbers as pairs of real ones.
+struct Pairs {
+    int64_t sizes[65], strides[65];
+    View view;
+
+    explicit Pairs(const View& v) : view(v) {
+        for (int d = 0; d < v.ndim; ++d) {
+            sizes[d] = v.sizes[d];
+            strides[d] = 2 * v.strides[d];
+        }
+        sizes[v.ndim] = 2;
+        strides[v.ndim] = 1;
+        view.sizes = sizes;
+        view.strides = strides;
+        ++view.ndim;
+        view.numel *= 2;
+        view.dtype = real_dtype(v.dtype);
+    }
+};
+
+template <class Float, class Double>
+void queue_floats(const KernelArgs& args, const View& out, double a, double b) {
+    if (out.dtype == DType::Float64) queue_draw<2, double>(args, out, Double{a, b});
+    else queue_draw<4, float>(args, out, Float{static_cast<float>(a), static_cast<float>(b)});
+}
+
+/// The tensor that an operator writes: core gives it as the first input, or as the output.
+const View& written(const KernelArgs& args) { return args.tensors[0]; }
+
+template <int kPer, class T>
+__global__ void __launch_bounds__(kThreads)
+    drop(const KeyPlace place, uint64_t threshold, T scale, const T* in, T* out, uint8_t* mask, int64_t n) {
+    const PhiloxKey key = place.key();
+    const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
+    for (int64_t b = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; b * kPer < n; b += step) {
+        const PhiloxBlock block = philox(key, static_cast<uint64_t>(b));
+        for (int k = 0; k < kPer; ++k) {
+            const int64_t i = b * kPer + k;
+            if (i >= n) return;
+            const uint32_t high = block.word[k / 4] >> 8 * (k % 4) & 0xFF;
+            const bool kept = high == threshold >> 24 ? keeps_at_tie(key, static_cast<uint64_t>(i), threshold)
+                                                      : high < threshold >> 24;
+            out[i] = kept ? in[i] * scale : T(0);
+            if (mask) mask[i] = kept;
+        }
+    }
+}
+
+template <class T>
+void queue_dropout(const KernelArgs& args) {
+    const View &out = args.out(0), &in = args.in(0), &mask = args.out(1);
+    const double p = args.params[0].as_float();
+    const RowMajor dense(out.sizes, out.ndim);
+    const cudaStream_t stream = queue_of(args);
+    const auto as_t = [&](void* data) {
+        return View{data, out.sizes, dense.strides, out.numel, out.ndim, DTypeOf<T>::value, 1};
+    };
+    const T* from = in.as<T>();
+    if (!in.contiguous || in.dtype != DTypeOf<T>::value) {
+        T* copied = scratch<T>(args.context, in.numel);
+        queue_copy(as_t(copied), in, args.context);
+        from = copied;
+    }
+    T* to = out.dtype == DTypeOf<T>::value ? out.as<T>() : scratch<T>(args.context, out.numel);
+    constexpr int kPer = 16;
+    launch(&drop<kPer, T>, Grid{blocks_for((out.numel + kPer - 1) / kPer), kThreads}, stream,
+           KeyPlace(args.context), mask_threshold(1 - p), static_cast<T>(1 / (1 - p)), from, to,
+           mask.defined() ? mask.as<uint8_t>() : nullptr, out.numel);
+    if (to != out.data) queue_copy(out, as_t(to), args.context);
+}
+
+}  // namespace
+
+BackendStatus uniform(const KernelArgs* args) {
+    return guarded([args] {
+        const double from = args->params[0].as_float(), to = args->params[1].as_float();
+        const View& out = written(*args);
+        if (is_complex(out.dtype))
+            return queue_floats<UniformFloat, UniformDouble>(*args, Pairs(out).view, from, to - from);
+        queue_floats<UniformFloat, UniformDouble>(*args, out, from, to - from);
+    });
+}
+
+// A complex number's variance is shared by its parts.
+BackendStatus normal(const KernelArgs* args) {
+    return guarded([args] {
+        const double mean = args->params[0].as_float(), std = args->params[1].as_float();
+        const View& out = written(*args);
+        if (is_complex(out.dtype))
+            return queue_floats<NormalFloat, NormalDouble>(*args, Pairs(out).view, mean,
+                                                           std / __builtin_sqrt(2.0));
+        queue_floats<NormalFloat, NormalDouble>(*args, out, mean, std);
+    });
+}
+
+BackendStatus bernoulli(const KernelArgs* args) {
+    return guarded([args] {
+        queue_draw<4, uint8_t>(*args, written(*args),
+                               Bernoulli{static_cast<float>(args->params[0].as_float())});
+    });
+}
+
+BackendStatus integers(const KernelArgs* args) {
+    return guarded([args] {
+        queue_draw<2, int64_t>(*args, written(*args),
+                               Integers{static_cast<uint64_t>(args->params[0].as_int()),
+                                        static_cast<uint64_t>(args->params[1].as_int())});
+    });
+}
+
+BackendStatus dropout(const KernelArgs* args) {
+    return guarded([args] {
+        if (args->out(0).numel == 0) return;
+        if (args->out(0).dtype == DType::Float64) queue_dropout<double>(*args);
+        else if (is_floating(args->out(0).dtype)) queue_dropout<float>(*args);
+        else fail(BackendStatus::NotImplemented, "not defined for dtype %s", dtype_name(args->out(0).dtype));
+    });
+}
+
+}  // namespace rushlight::cuda

@@ -1,0 +1,189 @@
+// Products of matrices and vectors. What they mean is said in cpu/matmul.h.
+#include <algorithm>
+
+#include "cuda/blas.h"
+#include "cuda/kernels.h"
+#include "cuda/pointwise.h"
+#include "cuda/queue.h"
+
+namespace rushlight::cuda {
+namespace {
+
+/// A matrix, or a batch of three dimensions, as the library takes it: where its lines have gaps, a copy.
+Matrix matrix(const KernelArgs& args, const View& given, bool transposed) {
+    View v = given;
+    int64_t sizes[3], strides[3];
+    const int n = v.ndim;
+    for (int d = 0; d < n; ++d) {
+        sizes[d] = v.sizes[d];
+        strides[d] = v.strides[d];
+    }
+    if (transposed) {
+        std::swap(sizes[n - 1], sizes[n - 2]);
+        std::swap(strides[n - 1], strides[n - 2]);
+    }
+    const auto taken = [&]() -> Matrix {
+        const int64_t rows = sizes[n - 2], columns = sizes[n - 1];
+        int64_t row = strides[n - 2], column = strides[n - 1];
+        // A stride that no step uses may be anything.
+        if (rows == 1 && columns == 1) row = column = 1;
+        else if (rows == 1) row = column == 1 ? columns : 1;
+        else if (columns == 1) column = row == 1 ? rows : 1;
+        const int64_t batch = n == 3 ? strides[0] : 0;
+        const bool lines = (column == 1 && row >= columns) || (row == 1 && column >= rows);
+        return {lines && batch >= 0 ? v.data : nullptr, batch, row, column};
+    };
+    if (const Matrix m = taken(); m.data) return m;
+    const RowMajor dense(sizes, n);
+    View from = v, to = v;
+    from.sizes = to.sizes = sizes;
+    from.strides = strides;
+    from.contiguous = 0;
+    to.strides = dense.strides;
+    to.contiguous = 1;
+    to.data = scratch<char>(args.context, v.numel * static_cast<int64_t>(itemsize(v.dtype)));
+    queue_copy(to, from, args.context);
+    v.data = to.data;
+    std::copy_n(dense.strides, n, strides);
+    return taken();
+}
+
+void check_dtype(DType dtype) {
+    if (!is_floating(dtype))
+        fail(BackendStatus::NotImplemented, "not defined for dtype %s", dtype_name(dtype));
+}
+
+/// `given`, broadcast, into `out`.
+void broadcast(const View& out, const View& given, KernelContext* context) {
+    int64_t strides[64];
+    const int lead = out.ndim - given.ndim;
+    for (int d = 0; d < out.ndim; ++d)
+        strides[d] = d < lead || given.sizes[d - lead] == 1 ? 0 : given.strides[d - lead];
+    View in = given;
+    in.sizes = out.sizes;
+    in.strides = strides;
+    in.ndim = out.ndim;
+    in.numel = out.numel;
+    in.contiguous = 0;
+    queue_copy(out, in, context);
+}
+
+void queue_zeros(const KernelArgs& args, const View& out) {
+    const Param zero{Param::Kind::Int, 0, {0}};
+    const View views[] = {out};
+    const KernelArgs given{sizeof(KernelArgs), 1, 0, 1, out.dtype, kNoDType, views, &zero, args.context};
+    if (const auto status = fill_kernel(&given); status != BackendStatus::Ok)
+        fail(status, "%s", host->last_error());
+}
+
+/// out = alpha a b + beta input, all of two or of three dimensions; `input` broadcasts, and is absent where it is null.
+/// `bias` is a row that is added by the library.
+void queue_product(const KernelArgs& args, const View& out, const View& a, const View& b, bool b_transposed,
+                   const View* input, double beta, double alpha, const void* bias) {
+    check_dtype(out.dtype);
+    if (out.numel == 0) return;
+    const cudaStream_t stream = queue_of(args);
+    const int64_t k = a.sizes[a.ndim - 1];
+    if (input && beta != 0) broadcast(out, *input, args.context);
+    if (k == 0 && (!input || beta == 0)) return queue_zeros(args, out);
+    if (k == 0 && beta == 1) return;
+    if (k == 0)
+        fail(BackendStatus::NotImplemented, "a product over no elements has no kernel with beta %g", beta);
+    Product p;
+    p.dtype = out.dtype;
+    p.count = out.ndim == 3 ? out.sizes[0] : 1;
+    p.m = out.sizes[out.ndim - 2];
+    p.n = out.sizes[out.ndim - 1];
+    p.k = k;
+    p.alpha = alpha;
+    p.beta = input ? beta : 0;
+    p.bias = bias;
+    p.tf32 = false;
+    p.a = matrix(args, a, false);
+    p.b = matrix(args, b, b_transposed);
+    p.out = {out.data, p.m * p.n, p.n, 1};
+    void* workspace = scratch<char>(args.context, kWorkspaceBytes);
+    multiply(args.context->call->device, stream, workspace, kWorkspaceBytes, p);
+}
+
+double real_number(const Param& p) {
+    if (p.kind == Param::Kind::Complex) fail(BackendStatus::NotImplemented, "complex factors have no kernel");
+    return p.as_float();
+}
+
+/// (..., k) as a matrix; `room` holds its geometry.
+struct Flat {
+    int64_t sizes[2], strides[2];
+    View view;
+    Flat(const KernelArgs& args, const View& v) : view(v) {
+        if (v.ndim == 2) return;
+        sizes[1] = v.ndim ? v.sizes[v.ndim - 1] : 1;
+        sizes[0] = sizes[1] ? v.numel / sizes[1] : 0;
+        strides[0] = sizes[1];
+        strides[1] = 1;
+        if (!v.contiguous) {
+            const RowMajor dense(v.sizes, v.ndim);
+            View copy = v;
+            copy.data = scratch<char>(args.context, v.numel * static_cast<int64_t>(itemsize(v.dtype)));
+            copy.strides = dense.strides;
+            copy.contiguous = 1;
+            queue_copy(copy, v, args.context);
+            view.data = copy.data;
+        }
+        view.sizes = sizes;
+        view.strides = strides;
+        view.ndim = 2;
+        view.contiguous = 1;
+    }
+    Flat(const Flat&) = delete;
+};
+
+}  // namespace
+
+BackendStatus mm(const KernelArgs* args) {
+    return guarded([args] {
+        queue_product(*args, args->out(0), args->in(0), args->in(1), false, nullptr, 0, 1, nullptr);
+    });
+}
+BackendStatus bmm(const KernelArgs* args) { return mm(args); }
+
+BackendStatus addmm(const KernelArgs* args) {
+    return guarded([args] {
+        queue_product(*args, args->out(0), args->in(1), args->in(2), false, &args->in(0),
+                      real_number(args->params[0]), real_number(args->params[1]), nullptr);
+    });
+}
+BackendStatus baddbmm(const KernelArgs* args) { return addmm(args); }
+
+BackendStatus mv(const KernelArgs* args) {
+    return guarded([args] {
+        const View &out = args->out(0), &x = args->in(1);
+        // The vectors as matrices of one column.
+        const int64_t rows[] = {out.numel, 1}, steps[] = {1, 1}, length[] = {x.numel, 1},
+                      x_steps[] = {x.strides[0], 1};
+        const View y{out.data, rows, steps, out.numel, 2, out.dtype, 1};
+        const View column{x.data, length, x_steps, x.numel, 2, x.dtype, 0};
+        queue_product(*args, y, args->in(0), column, false, nullptr, 0, 1, nullptr);
+    });
+}
+
+BackendStatus linear(const KernelArgs* args) {
+    return guarded([args] {
+        const View &weight = args->in(1), &bias = args->in(2);
+        const View& out = args->out(0);
+        const Flat x(*args, args->in(0));
+        // A weight of one dimension is one row: the result has no dimension for features.
+        const int64_t n = weight.ndim == 1 ? 1 : weight.sizes[0], k = weight.sizes[weight.ndim - 1];
+        const int64_t row[] = {1, k}, row_steps[] = {k, weight.strides[weight.ndim - 1]};
+        const View w = weight.ndim == 1 ? View{weight.data, row, row_steps, k, 2, weight.dtype, 0} : weight;
+        const int64_t made[] = {x.view.sizes[0], n}, made_steps[] = {n, 1};
+        const View y{out.data, made, made_steps, out.numel, 2, out.dtype, 1};
+        // The library adds a row of n numbers; anything else that broadcasts is written first.
+        const bool is_row =
+            bias.defined() && bias.ndim == 1 && bias.numel == n && bias.strides[0] == 1 && k > 0;
+        queue_product(*args, y, x.view, w, true, bias.defined() && !is_row ? &bias : nullptr, 1, 1,
+                      is_row ? bias.data : nullptr);
+    });
+}
+
+}  // namespace rushlight::cuda

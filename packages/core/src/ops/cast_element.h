@@ -1,0 +1,51 @@
+// Conversion of one element to another dtype: what copies mean on every device.
+#pragma once
+
+#include <type_traits>
+
+#include "rushlight/complex.h"
+#include "rushlight/export.h"
+#include "rushlight/half.h"
+
+namespace rushlight {
+namespace {
+
+template <class To, class From>
+RL_HD inline To convert(From v) {
+    if constexpr (kIsComplex<From> && kIsComplex<To>) {
+        return To(v);
+    } else if constexpr (kIsComplex<To>) {
+        return To(static_cast<Real<To>>(v));
+    } else if constexpr (std::is_same_v<To, bool>) {
+        return static_cast<bool>(v != From(0));
+    } else if constexpr (kIsComplex<From>) {
+        return convert<To>(v.re);  // the imaginary part is dropped
+    } else if constexpr (std::is_floating_point_v<From> && std::is_same_v<To, uint64_t>) {
+        // The upper half of the range lies beyond int64's.
+        constexpr From kHalf = From(0x1p63);
+        return v >= kHalf ? static_cast<uint64_t>(static_cast<int64_t>(v - kHalf)) + (uint64_t{1} << 63)
+                          : static_cast<uint64_t>(static_cast<int64_t>(v));
+    } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
+        // Out of range is undefined in C++: go through int64, whose conversion the hardware saturates.
+        return static_cast<To>(static_cast<int64_t>(v));
+    } else if constexpr (std::is_same_v<From, bool>) {
+        return static_cast<To>(__builtin_bit_cast(uint8_t, v));  // loops over bools are not vectorised
+    } else {
+        return static_cast<To>(v);
+    }
+}
+
+// Half types convert through float.
+template <class To, class From>
+RL_HD inline To cast_element(From v) {
+    constexpr bool from_half = std::is_same_v<From, Half> || std::is_same_v<From, BFloat16>;
+    constexpr bool to_half = std::is_same_v<To, Half> || std::is_same_v<To, BFloat16>;
+    if constexpr (std::is_same_v<To, From>) return v;
+    else if constexpr (from_half && to_half) return To(static_cast<float>(v));
+    else if constexpr (from_half) return convert<To>(static_cast<float>(v));
+    else if constexpr (to_half) return To(convert<float>(v));
+    else return convert<To>(v);
+}
+
+}  // namespace
+}  // namespace rushlight

@@ -1,0 +1,79 @@
+"""The plug-in's sources, compiled by g++ over a driver in host memory, and attached as the device "cuda".
+
+Kernels run thread by thread: their logic is tested, and not what CUDA's compiler or a GPU makes of them. Loops are compiled
+of a few operators, which have every shape of loop; CUDA_HOST_OPERATORS=all compiles those of all.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+import rushlight_core as core
+
+HERE = Path(__file__).resolve().parent
+CORE = HERE.parent.parent / "core"
+OPERATORS = (
+    "add mul div sub eq lt where abs relu square threshold_backward sum mean amax any argmax max.dim var"
+)
+FLAGS = ["-std=c++20", "-O0", "-fPIC", "-fvisibility=hidden", "-w", "-x", "c++", "-DRUSHLIGHT_CUDA_ON_HOST",
+         "-DRUSHLIGHT_CUDA_OLDEST=90", "-DRUSHLIGHT_CPU=cuda_device"]  # fmt: skip
+
+
+def build(folder: Path) -> Path:
+    """The plug-in, compiled into `folder`."""
+    generate = [
+        sys.executable,
+        str(CORE / "codegen" / "__main__.py"),
+        "cuda-kernels",
+        "--out",
+        str(folder / "generated"),
+    ]
+    chosen = os.environ.get("CUDA_HOST_OPERATORS", OPERATORS)
+    subprocess.run(generate + ([] if chosen == "all" else ["--operators", *chosen.split()]), check=True)
+    sources = [
+        path for path in (CORE / "src" / "cuda").glob("*.cpp") if path.name not in ("driver.cpp", "blas.cpp")
+    ]
+    sources += (CORE / "src" / "cuda" / "kernels").glob("*.cu")
+    sources += (HERE / "on_host").glob("*.cpp")
+    sources += (folder / "generated").rglob("*.c*")
+    launcher = ["ccache"] if shutil.which("ccache") else []
+    compiler = os.environ.get("CXX", "g++")
+    include = [f"-I{path}" for path in (HERE / "on_host", CORE / "src", CORE / "include")]
+
+    def compile_one(source: Path) -> str:
+        made = folder / (source.name + ".o")
+        subprocess.run(
+            [*launcher, compiler, *FLAGS, *include, "-c", str(source), "-o", str(made)], check=True
+        )
+        return str(made)
+
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        objects = list(pool.map(compile_one, sorted(sources, key=lambda path: "pointwise" not in path.name)))
+    plugin = folder / "librushlight_cuda_on_host.so"
+    subprocess.run(
+        [compiler, "-shared", "-o", str(plugin), *objects, "-Wl,--no-undefined", "-lpthread"], check=True
+    )
+    return plugin
+
+
+@pytest.fixture(scope="session")
+def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    given = os.environ.get("CUDA_HOST_PLUGIN")  # one that has been built
+    return Path(given) if given else build(tmp_path_factory.mktemp("plugin"))
+
+
+@pytest.fixture(scope="session")
+def driver(plugin: Path) -> ctypes.CDLL:
+    """The fake driver, whose plug-in serves "cuda"."""
+    core.devices.load_backend(plugin)
+    library = ctypes.CDLL(str(plugin))
+    library.fake_cuda_advance.argtypes = [ctypes.c_int, ctypes.c_uint64]
+    return library

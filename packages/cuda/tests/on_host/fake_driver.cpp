@@ -1,0 +1,329 @@
+// A driver of CUDA in host memory, for tests. It is as late as CUDA may be: a stream's work runs when somebody waits for it, or
+// when a test says so (fake_cuda_advance), and not before. Memory arrives full of junk, and is overwritten when it is released.
+// Environment: FAKE_CUDA_DEVICES (1), FAKE_CUDA_MEMORY_MIB (256, of each device), FAKE_CUDA_CAPABILITY (90),
+// FAKE_CUDA_MISSING (a text: there is no driver).
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cuda/driver.h"
+#include "cuda/failure.h"
+#include "cuda/launch.h"
+
+struct CUstream_st {
+    int device;
+    int priority;
+    std::deque<std::function<void()>> queue;
+    uint64_t queued = 0, done = 0;
+};
+struct CUevent_st {
+    bool timing;
+    CUstream_st* stream = nullptr;
+    uint64_t ticket = 0;
+    std::shared_ptr<std::chrono::steady_clock::time_point> passed;
+};
+
+namespace rushlight::cuda {
+namespace {
+
+int setting(const char* name, int otherwise) {
+    const char* text = std::getenv(name);
+    return text ? std::atoi(text) : otherwise;
+}
+
+struct Device {
+    CUstream_st main{};
+    std::vector<std::unique_ptr<CUstream_st>> streams;
+    size_t used = 0;
+};
+
+struct Machine {
+    std::recursive_mutex mutex;
+    std::vector<Device> devices;
+    std::map<void*, std::pair<int, size_t>> live;
+    std::map<void*, size_t> pinned;
+    size_t allocations = 0, launches = 0;
+    cudaError_t failed = cudaSuccess;  // for good
+    cudaError_t next = cudaSuccess;  // of the next piece of work
+    bool null_launches = false;
+    std::string fault;
+};
+Machine& machine() {
+    static auto* made = new Machine;  // never destroyed
+    static const bool filled = [] {
+        made->devices = std::vector<Device>(static_cast<size_t>(setting("FAKE_CUDA_DEVICES", 1)));
+        for (size_t i = 0; i < made->devices.size(); ++i) made->devices[i].main.device = static_cast<int>(i);
+        return true;
+    }();
+    (void)filled;
+    return *made;
+}
+thread_local int current = 0;
+thread_local cudaError_t last = cudaSuccess;
+
+using Lock = std::lock_guard<std::recursive_mutex>;
+
+CUstream_st* stream_of(cudaStream_t stream) {
+    return stream ? stream : &machine().devices[static_cast<size_t>(current)].main;
+}
+cudaError_t give(cudaError_t error) {
+    if (error != cudaSuccess) last = error;
+    return error;
+}
+
+void run_to(CUstream_st* stream, uint64_t ticket) {
+    Machine& m = machine();
+    while (stream->done < ticket) {
+        auto work = std::move(stream->queue.front());
+        stream->queue.pop_front();
+        if (m.failed == cudaSuccess && m.next != cudaSuccess) m.failed = std::exchange(m.next, cudaSuccess);
+        try {
+            if (m.failed == cudaSuccess) work();
+        } catch (const std::exception& error) {
+            m.fault = error.what();
+            m.failed = cudaErrorLaunchFailure;
+        }
+        ++stream->done;
+    }
+}
+void run_device(Device& device) {
+    run_to(&device.main, device.main.queued);
+    for (const auto& stream : device.streams) run_to(stream.get(), stream->queued);
+}
+cudaError_t push(CUstream_st* stream, std::function<void()> work) {
+    if (machine().failed != cudaSuccess) return give(machine().failed);
+    stream->queue.push_back(std::move(work));
+    ++stream->queued;
+    return cudaSuccess;
+}
+
+const char* missing() { return std::getenv("FAKE_CUDA_MISSING"); }
+cudaError_t count(int* count) {
+    *count = static_cast<int>(machine().devices.size());
+    return *count ? cudaSuccess : give(cudaErrorNoDevice);
+}
+cudaError_t set_device(int device) {
+    if (device < 0 || device >= static_cast<int>(machine().devices.size()))
+        return give(cudaErrorInvalidDevice);
+    current = device;
+    return cudaSuccess;
+}
+cudaError_t attribute(int* value, cudaDeviceAttr which, int) {
+    const int capability = setting("FAKE_CUDA_CAPABILITY", 90);
+    *value = which == cudaDevAttrComputeCapabilityMajor ? capability / 10 : capability % 10;
+    return cudaSuccess;
+}
+
+cudaError_t allocate(void** data, size_t nbytes) {
+    Machine& m = machine();
+    const Lock lock(m.mutex);
+    const size_t most = static_cast<size_t>(setting("FAKE_CUDA_MEMORY_MIB", 256)) << 20;
+    Device& device = m.devices[static_cast<size_t>(current)];
+    if (nbytes > most - device.used) return give(cudaErrorMemoryAllocation);
+    *data = std::aligned_alloc(512, (nbytes + 511) / 512 * 512);
+    std::memset(*data, 0xCB, nbytes);
+    device.used += nbytes;
+    ++m.allocations;
+    m.live[*data] = {current, nbytes};
+    return cudaSuccess;
+}
+cudaError_t release(void* data) {
+    Machine& m = machine();
+    const Lock lock(m.mutex);
+    const auto found = m.live.find(data);
+    if (found == m.live.end()) std::abort();
+    Device& device = m.devices[static_cast<size_t>(found->second.first)];
+    run_device(device);  // as cudaFree waits
+    device.used -= found->second.second;
+    std::memset(data, 0xDD, found->second.second);
+    m.live.erase(found);
+    std::free(data);
+    return cudaSuccess;
+}
+cudaError_t pin(void** data, size_t nbytes, unsigned) {
+    const Lock lock(machine().mutex);
+    *data = std::aligned_alloc(4096, (nbytes + 4095) / 4096 * 4096);
+    machine().pinned[*data] = nbytes;
+    return cudaSuccess;
+}
+cudaError_t unpin(void* data) {
+    const Lock lock(machine().mutex);
+    machine().pinned.erase(data);
+    std::free(data);
+    return cudaSuccess;
+}
+bool is_pinned(const void* data) {
+    const auto& all = machine().pinned;
+    auto after = all.upper_bound(const_cast<void*>(data));
+    if (after == all.begin()) return false;
+    --after;
+    return static_cast<const char*>(data) < static_cast<const char*>(after->first) + after->second;
+}
+cudaError_t copy(void* target, const void* source, size_t nbytes, cudaMemcpyKind kind, cudaStream_t stream) {
+    const Lock lock(machine().mutex);
+    CUstream_st* own = stream_of(stream);
+    if (kind == cudaMemcpyHostToDevice && !is_pinned(source)) {
+        std::vector<char> staged(static_cast<const char*>(source), static_cast<const char*>(source) + nbytes);
+        return push(own, [=] { std::memcpy(target, staged.data(), nbytes); });
+    }
+    const cudaError_t queued = push(own, [=] { std::memcpy(target, source, nbytes); });
+    if (kind == cudaMemcpyDeviceToHost && !is_pinned(target)) run_to(own, own->queued);
+    return queued == cudaSuccess ? give(machine().failed) : queued;
+}
+cudaError_t copy_peer(void* target, int, const void* source, int, size_t nbytes, cudaStream_t stream) {
+    const Lock lock(machine().mutex);
+    return push(stream_of(stream), [=] { std::memcpy(target, source, nbytes); });
+}
+
+cudaError_t synchronize() {
+    const Lock lock(machine().mutex);
+    run_device(machine().devices[static_cast<size_t>(current)]);
+    return give(machine().failed);
+}
+cudaError_t priorities(int* least, int* greatest) {
+    *least = 0;
+    *greatest = -5;
+    return cudaSuccess;
+}
+cudaError_t create_stream(cudaStream_t* stream, unsigned, int priority) {
+    const Lock lock(machine().mutex);
+    auto& made =
+        machine().devices[static_cast<size_t>(current)].streams.emplace_back(std::make_unique<CUstream_st>());
+    made->device = current;
+    made->priority = priority;
+    *stream = made.get();
+    return cudaSuccess;
+}
+cudaError_t destroy_stream(cudaStream_t) { return cudaSuccess; }
+cudaError_t synchronize_stream(cudaStream_t stream) {
+    const Lock lock(machine().mutex);
+    CUstream_st* own = stream_of(stream);
+    run_to(own, own->queued);
+    return give(machine().failed);
+}
+cudaError_t create_event(cudaEvent_t* event, unsigned flags) {
+    *event = new CUevent_st{};
+    (*event)->timing = !(flags & cudaEventDisableTiming);
+    return cudaSuccess;
+}
+cudaError_t destroy_event(cudaEvent_t event) {
+    delete event;
+    return cudaSuccess;
+}
+cudaError_t record_event(cudaEvent_t event, cudaStream_t stream) {
+    const Lock lock(machine().mutex);
+    CUstream_st* own = stream_of(stream);
+    event->passed = std::make_shared<std::chrono::steady_clock::time_point>();
+    const cudaError_t queued = push(own, [at = event->passed] { *at = std::chrono::steady_clock::now(); });
+    event->stream = own;
+    event->ticket = own->queued;
+    return queued;
+}
+cudaError_t wait_event(cudaStream_t stream, cudaEvent_t event, unsigned) {
+    const Lock lock(machine().mutex);
+    if (!event->stream) return cudaSuccess;
+    return push(stream_of(stream),
+                [other = event->stream, ticket = event->ticket] { run_to(other, ticket); });
+}
+cudaError_t query_event(cudaEvent_t event) {
+    const Lock lock(machine().mutex);
+    if (machine().failed != cudaSuccess) return give(machine().failed);
+    return !event->stream || event->stream->done >= event->ticket ? cudaSuccess : cudaErrorNotReady;
+}
+cudaError_t synchronize_event(cudaEvent_t event) {
+    const Lock lock(machine().mutex);
+    if (event->stream) run_to(event->stream, event->ticket);
+    return give(machine().failed);
+}
+cudaError_t elapsed(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
+    *milliseconds = std::chrono::duration<float, std::milli>(*end->passed - *start->passed).count();
+    return cudaSuccess;
+}
+cudaError_t launch_symbol(const void*, dim3, dim3, void**, size_t, cudaStream_t) { std::abort(); }
+cudaError_t last_error() { return std::exchange(last, cudaSuccess); }
+const char* describe(cudaError_t error) {
+    switch (error) {
+        case cudaErrorMemoryAllocation: return "out of memory";
+        case cudaErrorNoDevice: return "no CUDA-capable device is detected";
+        case cudaErrorIllegalAddress: return "an illegal memory access was encountered";
+        case cudaErrorLaunchFailure:
+            return machine().fault.empty() ? "unspecified launch failure" : machine().fault.c_str();
+        default: return "an error";
+    }
+}
+
+}  // namespace
+
+cudaError_t queue_on_host(cudaStream_t stream, std::function<void()> work) {
+    const Lock lock(machine().mutex);
+    ++machine().launches;
+    if (machine().null_launches) return cudaSuccess;
+    return push(stream_of(stream), std::move(work));
+}
+
+const Driver driver = {
+    .missing = missing,
+    .count = count,
+    .set_device = set_device,
+    .attribute = attribute,
+    .allocate = allocate,
+    .release = release,
+    .pin = pin,
+    .unpin = unpin,
+    .copy = copy,
+    .copy_peer = copy_peer,
+    .synchronize = synchronize,
+    .priorities = priorities,
+    .create_stream = create_stream,
+    .destroy_stream = destroy_stream,
+    .synchronize_stream = synchronize_stream,
+    .create_event = create_event,
+    .destroy_event = destroy_event,
+    .record_event = record_event,
+    .wait_event = wait_event,
+    .query_event = query_event,
+    .synchronize_event = synchronize_event,
+    .elapsed = elapsed,
+    .launch = launch_symbol,
+    .last_error = last_error,
+    .describe = describe,
+};
+
+}  // namespace rushlight::cuda
+
+// What a test asks and orders, through ctypes.
+using namespace rushlight::cuda;
+extern "C" {
+[[gnu::visibility("default")]] size_t fake_cuda_allocations() { return machine().allocations; }
+[[gnu::visibility("default")]] size_t fake_cuda_launches() { return machine().launches; }
+[[gnu::visibility("default")]] size_t fake_cuda_waiting() {
+    size_t waiting = 0;
+    const Lock lock(machine().mutex);
+    for (const Device& device : machine().devices) {
+        waiting += device.main.queue.size();
+        for (const auto& stream : device.streams) waiting += stream->queue.size();
+    }
+    return waiting;
+}
+/// Runs up to `count` pieces of work of a device's default stream.
+[[gnu::visibility("default")]] void fake_cuda_advance(int device, uint64_t count) {
+    const Lock lock(machine().mutex);
+    CUstream_st& main = machine().devices[static_cast<size_t>(device)].main;
+    run_to(&main, std::min(main.queued, main.done + count));
+}
+/// The next piece of work fails with that error, and the device with it.
+[[gnu::visibility("default")]] void fake_cuda_fail(int error) {
+    machine().next = static_cast<cudaError_t>(error);
+}
+/// Whether launches are counted and dropped: for measuring what queueing costs.
+[[gnu::visibility("default")]] void fake_cuda_null_launches(int on) { machine().null_launches = on != 0; }
+}

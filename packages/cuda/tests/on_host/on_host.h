@@ -1,0 +1,27 @@
+// Runs kernels on the host: blocks one after another, the threads of a block as fibers that take turns at barriers. Included by
+// cuda/launch.h.
+#pragma once
+
+#include <functional>
+#include <tuple>
+
+#include "cuda_runtime.h"
+
+namespace rushlight::cuda {
+
+/// Queues work on a stream of the fake driver; `kernels` counts as one launch.
+cudaError_t queue_on_host(cudaStream_t stream, std::function<void()> work);
+/// Runs `thread` as each thread of each block.
+void run_blocks(dim3 blocks, dim3 threads, const std::function<void()>& thread);
+
+template <class... P>
+void launch_on_host(void (*kernel)(P...), Grid grid, cudaStream_t stream, P... arguments) {
+    check(queue_on_host(stream,
+                        [kernel, grid, given = std::make_tuple(arguments...)] {
+                            run_blocks(dim3(grid.blocks, grid.rows), dim3(grid.threads),
+                                       [&] { std::apply(kernel, given); });
+                        }),
+          "launching a kernel");
+}
+
+}  // namespace rushlight::cuda

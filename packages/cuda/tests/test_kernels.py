@@ -1,0 +1,235 @@
+"""Kernels of the plug-in against the CPU's, which compute with the same functors."""
+
+from __future__ import annotations
+
+import pytest
+
+import rushlight as torch
+from rushlight.nn import functional
+
+pytestmark = pytest.mark.usefixtures("driver")
+
+INTEGERS = ["uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64"]
+FLOATS = ["float16", "bfloat16", "float32", "float64"]
+COMPLEX = ["complex64", "complex128"]
+LAYOUTS = {
+    "dense": lambda x: x,
+    "transposed": lambda x: x.transpose(0, -1),
+    "every second": lambda x: x[:, ::2],
+    "broadcast": lambda x: x[:1].expand(3, *x.shape),
+    "misaligned": lambda x: x.reshape(-1)[1:],
+}
+
+
+def example(dtype: str, *shape: int) -> torch.Tensor:
+    n = torch.Size(shape).numel()
+    x = (torch.arange(n) * 7 % 23).reshape(shape)
+    kind = getattr(torch, dtype)
+    return x.to(kind) if dtype in (*INTEGERS, "bool") else ((x - 11) / 4).to(kind)
+
+
+def same(device: torch.Tensor, host: torch.Tensor) -> None:
+    assert device.device.type == "cuda"
+    assert device.dtype == host.dtype
+    assert device.shape == host.shape
+    torch.testing.assert_close(device.cpu(), host, rtol=0, atol=0, equal_nan=True)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", ["bool", *INTEGERS, *FLOATS, *COMPLEX])
+def test_pointwise_of_every_dtype_and_layout(dtype, layout):
+    place = LAYOUTS[layout]
+    x, y = example(dtype, 4, 6, 5), example(dtype, 4, 6, 5).flip(1)
+    same(place(x.cuda()) == place(y.cuda()), place(x) == place(y))
+    if dtype != "bool":
+        same(place(x.cuda()) + place(y.cuda()), place(x) + place(y))
+        same(place(x.cuda()) * 3, place(x) * 3)
+        same(place(x.cuda()).add_(1), place(x).clone().add_(1)) if layout != "broadcast" else None
+    same(
+        torch.where(place(x.cuda()) == 0, place(x.cuda()), place(y.cuda())),
+        torch.where(place(x) == 0, place(x), place(y)),
+    )
+
+
+@pytest.mark.parametrize("other", ["bool", "int64", "float16", "float64", "complex64"])
+@pytest.mark.parametrize("dtype", ["uint8", "float32", "bfloat16"])
+def test_pointwise_of_mixed_dtypes(dtype, other):
+    x, y = example(dtype, 5, 1, 3), example(other, 4, 1)
+    same(x.cuda() + y.cuda(), x + y)
+    same(x.cuda().lt(2), x.lt(2))
+
+
+def test_pointwise_over_more_dimensions_than_a_launch_has():
+    x = example("float32", *[2] * 12).permute(11, 0, 9, 2, 7, 4, 5, 6, 3, 8, 1, 10)
+    y = example("float32", *[2, 1] * 6)
+    same(x.cuda() + y.cuda(), x + y)
+
+
+@pytest.mark.parametrize("n", [0, 1, 3, 4, 255, 257, 70_001])
+def test_sizes_around_packs_and_blocks(n):
+    x = example("float32", n)
+    same(x.cuda() * x.cuda() + 1, x * x + 1)
+    same(x.cuda() < 0, x < 0)
+
+
+@pytest.mark.parametrize("to", ["bool", *INTEGERS, *FLOATS, *COMPLEX])
+@pytest.mark.parametrize("dtype", ["bool", *INTEGERS, *FLOATS, *COMPLEX])
+def test_copies_convert_between_all_dtypes(dtype, to):
+    x = example(dtype, 3, 7) if dtype in ("bool", *COMPLEX) else example(dtype, 3, 7).abs()
+    if dtype in COMPLEX and to not in COMPLEX:
+        x = x.real.abs().to(x.dtype)
+    out = torch.empty(7, 3, dtype=getattr(torch, to))
+    same(out.cuda().copy_(x.cuda().t()), out.copy_(x.t()))
+
+
+SHAPES = [
+    ((40, 50), 0), ((40, 50), 1), ((3, 4, 5, 6), (0, 2)), ((3, 4, 5, 6), (1, 3)), ((7, 0), 1), ((2, 3000), 1),
+    ((3000, 3), 0), ((1,), 0), ((300,), ()), ((9000,), ()),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("shape", "dim"), SHAPES)
+@pytest.mark.parametrize("dtype", ["int32", "float32", "float64", "bfloat16", "complex64"])
+def test_sums(dtype, shape, dim):
+    x = example(dtype, *shape)
+    same(x.cuda().sum(dim), x.sum(dim))
+    flipped = x.transpose(0, -1)
+    same(flipped.cuda().sum(dim), flipped.sum(dim))
+
+
+@pytest.mark.parametrize("shape", [(40, 50), (2, 3000), (3000, 3)])
+def test_reductions_of_every_kind(shape):
+    x = example("float32", *shape)
+    for dim in (0, 1):
+        same(x.cuda().argmax(dim), x.argmax(dim))
+        for got, wanted in zip(x.cuda().max(dim), x.max(dim), strict=True):
+            same(got, wanted)
+        same(x.cuda().amax(dim), x.amax(dim))
+        same(x.cuda().any(dim), x.any(dim))
+        same(x.cuda().mean(dim, keepdim=True), x.mean(dim, keepdim=True))
+        torch.testing.assert_close(x.cuda().var(dim).cpu(), x.var(dim), rtol=1e-6, atol=0)
+    same(x.cuda().argmax(), x.argmax())
+
+
+def test_the_first_of_equal_maxima_wins():
+    for shape in [(5000,), (5000, 2), (2, 5000)]:
+        x = torch.zeros(shape)
+        x[..., 17 % x.shape[-1]] = 1
+        for dim in range(x.ndim):
+            same(x.cuda().argmax(dim), x.argmax(dim))
+
+
+def test_reductions_over_more_dimensions_than_a_launch_has():
+    x = example("float64", *[2] * 12)
+    same(x.cuda().sum((0, 2, 4)), x.sum((0, 2, 4)))
+    with pytest.raises(NotImplementedError, match="reduce a contiguous copy"):
+        example("float64", *[2] * 20).cuda().sum(tuple(range(0, 20, 2)))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "complex64"])
+def test_random_numbers_have_the_bits_of_the_cpu(dtype):
+    kind = getattr(torch, dtype)
+    for make in (torch.rand, torch.randn):
+        values = []
+        for device in ("cpu", "cuda"):
+            torch.manual_seed(7)
+            values.append(make(5, 1001, dtype=kind, device=device).cpu())
+        assert values[0].equal(values[1])
+
+
+def test_random_integers_and_masks_have_the_bits_of_the_cpu():
+    calls = [
+        lambda d: torch.randint(-5, 1000, (301,), device=d),
+        lambda d: torch.empty(77, device=d).bernoulli_(0.3),
+        lambda d: torch.empty(6, 5, device=d).t().uniform_(),
+        lambda d: functional.dropout(torch.ones(3, 999, device=d), 0.3),
+        lambda d: functional.dropout(torch.ones(999, device=d, dtype=torch.float64), 0.5),
+    ]
+    for call in calls:
+        torch.manual_seed(3)
+        host = call("cpu")
+        torch.manual_seed(3)
+        same(call("cuda"), host)
+
+
+def test_new_tensors():
+    for dtype in (torch.float32, torch.int64, torch.bfloat16, torch.complex64, torch.bool):
+        for make in (torch.zeros, torch.ones):
+            same(make(3, 4, dtype=dtype, device="cuda"), make(3, 4, dtype=dtype))
+    same(torch.full((2, 3), -1.5, device="cuda"), torch.full((2, 3), -1.5))
+    same(torch.arange(3, 20, 4, device="cuda"), torch.arange(3, 20, 4))
+    same(torch.arange(0, 1, 0.125, device="cuda"), torch.arange(0, 1, 0.125))
+    same(torch.linspace(0, 1, 11, device="cuda"), torch.linspace(0, 1, 11))
+    same(torch.eye(4, 6, device="cuda"), torch.eye(4, 6))
+
+
+# --- products ---
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_products(dtype):
+    a, b, c = example(dtype, 5, 7), example(dtype, 7, 4), example(dtype, 5, 4)
+    pairs = [(a, b), (a.t().contiguous().t(), b), (a, b.t().contiguous().t()), (a[::2], b), (a[:, ::2], b[::2]), (a[:1], b),
+             (a, b[:, :1]), (a[:, :1], b[:1]), (a[:0], b)]  # fmt: skip
+    close = {"rtol": 1e-2 if dtype in ("float16", "bfloat16") else 1e-5, "atol": 1e-5}
+    for x, y in pairs:
+        torch.testing.assert_close((x.cuda() @ y.cuda()).cpu(), x @ y, **close)
+    for addend in (c, c[0], c[:, :1]):
+        got = torch.addmm(addend.cuda(), a.cuda(), b.cuda(), beta=2, alpha=0.5).cpu()
+        torch.testing.assert_close(got, torch.addmm(addend, a, b, beta=2, alpha=0.5), **close)
+    torch.testing.assert_close((a.cuda() @ b[:, 0].cuda()).cpu(), a @ b[:, 0], **close)
+    batch = example(dtype, 3, 5, 7), example(dtype, 3, 4, 7).transpose(1, 2)
+    torch.testing.assert_close(torch.bmm(batch[0].cuda(), batch[1].cuda()).cpu(), torch.bmm(*batch), **close)
+    same(torch.mm(a[:, :0].cuda(), b[:0].cuda()), torch.mm(a[:, :0], b[:0]))
+
+
+@pytest.mark.parametrize("shape", [(3, 7), (2, 3, 7), (7,), (0, 7)])
+def test_linear(shape):
+    x, w, b = example("float32", *shape), example("float32", 4, 7), example("float32", 4)
+    for bias in (None, b, b[0], example("float32", 8)[::2]):
+        got = functional.linear(x.cuda(), w.cuda(), None if bias is None else bias.cuda()).cpu()
+        torch.testing.assert_close(got, functional.linear(x, w, bias))
+
+
+def test_products_that_have_no_kernel_say_so():
+    x = torch.ones(2, 2, dtype=torch.int64, device="cuda")
+    with pytest.raises(NotImplementedError, match="int64"):
+        x @ x
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize(
+    ("shape", "dim"), [((3, 10), 1), ((10, 3), 0), ((2, 700), -1), ((2, 5, 3), 1), ((5, 1), 1)]
+)
+def test_softmax_and_its_gradient(shape, dim, dtype):
+    close = {"rtol": 1e-2, "atol": 1e-3} if dtype in ("float16", "bfloat16") else {"rtol": 1e-5, "atol": 1e-6}
+    for function in (functional.softmax, functional.log_softmax):
+        host = example(dtype, *shape).requires_grad_()
+        device = example(dtype, *shape).cuda().requires_grad_()
+        wanted, got = function(host, dim), function(device, dim)
+        torch.testing.assert_close(got.detach().cpu(), wanted.detach(), **close)
+        weight = example(dtype, *shape).flip(0)
+        (wanted * weight).sum().backward()
+        (got * weight.cuda()).sum().backward()
+        torch.testing.assert_close(device.grad.cpu(), host.grad, **close)
+
+
+def test_a_network_trains_as_on_the_cpu():
+    def train(device):
+        torch.manual_seed(0)
+        net = torch.nn.Sequential(torch.nn.Linear(6, 16), torch.nn.ReLU(), torch.nn.Linear(16, 3)).to(device)
+        x, y = example("float32", 20, 6).to(device), example("float32", 20, 3).to(device)
+        losses = []
+        for _ in range(6):
+            loss = (net(x) - y).square().mean()
+            loss.backward()
+            with torch.no_grad():
+                for p in net.parameters():
+                    p -= 0.05 * p.grad
+                    p.grad = None
+            losses.append(loss.item())
+        return losses
+
+    host, device = train("cpu"), train("cuda")
+    assert host[-1] < host[0]
+    assert device == pytest.approx(host, rel=1e-4)

@@ -1,0 +1,197 @@
+"""Devices, memory, streams and events of the plug-in, on a driver whose streams advance only when somebody waits."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+import rushlight as torch
+import rushlight_core as core
+
+ILLEGAL_ADDRESS = 700  # CUDA's number
+
+
+def test_work_is_queued_and_nothing_waits(driver):
+    x = torch.ones(1000, device="cuda")
+    torch.cuda.synchronize()
+    y = (x * 2 + 1).sum()
+    assert driver.fake_cuda_waiting() >= 3
+    assert y.item() == 3000
+    assert driver.fake_cuda_waiting() == 0
+
+
+def test_a_stream_advances_as_far_as_it_is_told(driver):
+    torch.cuda.synchronize()
+    x = torch.zeros(10, device="cuda")
+    first, second = core.Event("cuda"), core.Event("cuda")
+    x += 1
+    first.record()
+    x += 1
+    second.record()
+    driver.fake_cuda_advance(0, 3)  # zeros, the sum, the mark
+    assert first.query()
+    assert not second.query()
+    second.synchronize()
+    assert second.query()
+    assert x.tolist() == [2.0] * 10
+
+
+def test_streams_are_ordered_by_events(driver):
+    side = core.Stream("cuda")
+    x = torch.ones(64, device="cuda")
+    y = x * 3
+    side.wait_stream(torch.accelerator.current_stream())
+    with side:
+        z = y + 1
+    torch.accelerator.current_stream().wait_stream(side)
+    assert (z * 2).tolist() == [8.0] * 64
+
+
+def test_time_between_events(driver):
+    start, end = core.Event("cuda", enable_timing=True), core.Event("cuda", enable_timing=True)
+    start.record()
+    torch.ones(10, device="cuda").add_(1)
+    end.record()
+    end.synchronize()
+    assert start.elapsed_time(end) >= 0
+
+
+def test_pinned_memory_is_copied_while_the_host_goes_on(driver):
+    torch.cuda.synchronize()
+    host = torch.arange(100.0).pin_memory()
+    device = host.to("cuda", non_blocking=True)
+    assert driver.fake_cuda_waiting() > 0
+    back = torch.empty(100).pin_memory()
+    back.copy_(device, non_blocking=True)
+    torch.cuda.synchronize()
+    assert back.equal(host)
+    plain = torch.arange(10.0)
+    copied = plain.cuda()
+    plain.zero_()
+    assert copied.tolist() == list(range(10))
+
+
+def test_memory_is_cached_after_the_first_iteration(driver):
+    def iteration():
+        x = torch.ones(1 << 16, device="cuda")
+        for _ in range(5):
+            x = x * 2 + 1
+        return x.sum().item()
+
+    iteration()
+    before = driver.fake_cuda_allocations()
+    for _ in range(5):
+        iteration()
+    assert driver.fake_cuda_allocations() == before
+    assert core.devices.memory_stats("cuda")["reserved_bytes"] > 0
+
+
+def test_out_of_memory_says_what_is_held(driver):
+    kept = torch.empty(8 << 20, device="cuda")
+    with pytest.raises(torch.OutOfMemoryError, match=r"32.0 MiB \(.*test_runtime.py"):
+        torch.empty(1 << 30, device="cuda")
+    assert kept.numel() == 8 << 20
+
+
+def test_an_ordinal_out_of_range(driver):
+    with pytest.raises(RuntimeError, match="cuda:5: this machine has 1"):
+        torch.ones(1, device="cuda:5")
+
+
+def test_an_operator_without_a_kernel(driver):
+    with pytest.raises(NotImplementedError, match="no kernel for device cuda"):
+        torch.ones(3, 3, device="cuda").sort()
+
+
+def run(plugin, program: str, **environment: str) -> str:
+    head = f"import rushlight as torch, rushlight_core as core\nplugin = {str(plugin)!r}\n"
+    done = subprocess.run(
+        [sys.executable, "-c", head + program],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **environment},
+    )
+    return done.stdout + done.stderr
+
+
+LOAD = """
+try:
+    core.devices.load_backend(plugin)
+    print("attached")
+except RuntimeError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize(
+    ("environment", "message"),
+    [
+        (
+            {"FAKE_CUDA_MISSING": "this machine has no NVIDIA driver"},
+            "cuda: probing the machine failed: this machine has no NVIDIA",
+        ),
+        ({"FAKE_CUDA_DEVICES": "0"}, "CUDA finds no device: no CUDA-capable device is detected"),
+        (
+            {"FAKE_CUDA_CAPABILITY": "75"},
+            "cuda:0 has compute capability 7.5, and this package is built for 9.0 and newer",
+        ),
+    ],
+)
+def test_a_machine_that_cannot_be_served(plugin, environment, message):
+    assert message in run(plugin, LOAD, **environment)
+
+
+def test_a_late_failure_names_what_was_queued(plugin):
+    program = f"""
+import ctypes
+core.devices.load_backend(plugin)
+x = torch.ones(10, device="cuda")
+torch.cuda.synchronize()
+ctypes.CDLL(plugin).fake_cuda_fail({ILLEGAL_ADDRESS})
+y = x * 2
+for _ in range(2):
+    try:
+        y.tolist()
+    except RuntimeError as error:
+        print(type(error).__name__, error)
+"""
+    text = run(plugin, program)
+    assert text.count("an illegal memory access was encountered (CUDA error 700)") == 2, text
+    assert "queued last, newest first: mul at <string>:9" in text, text
+    assert "cannot use the device any more" in text, text
+
+
+def test_several_devices(plugin):
+    program = """
+core.devices.load_backend(plugin)
+x = torch.arange(5.0, device="cuda:1")
+y = x.to("cuda:0")
+print(torch.cuda.device_count(), y.device, (y + 1).tolist(), (x * 2).device)
+try:
+    x + y
+except RuntimeError as error:
+    print(error)
+"""
+    text = run(plugin, program, FAKE_CUDA_DEVICES="2")
+    assert "2 cuda:0 [1.0, 2.0, 3.0, 4.0, 5.0] cuda:1" in text, text
+    assert "all tensors must be on one device" in text, text
+
+
+def test_a_forked_process_is_refused(plugin):
+    program = """
+import os
+core.devices.load_backend(plugin)
+x = torch.ones(3, device="cuda")
+pid = os.fork()
+if pid == 0:
+    try:
+        x + 1
+    except RuntimeError as error:
+        print(error, flush=True)
+    os._exit(0)
+os.waitpid(pid, 0)
+"""
+    assert "a forked process cannot use the devices of its parent" in run(plugin, program)

@@ -1,0 +1,168 @@
+"""What the CUDA plug-in's kernels have shown, operator by operator.
+
+    python tools/gpu_status.py run --name gpu [--backend LIBRARY] [WORD...]    runs the samples of operators with kernels
+    python tools/gpu_status.py table                                           writes docs/gpu-status.md
+
+`run` makes every call of the operators' entries on the CPU and on the device, in several dtypes, and compares. What it saw
+goes into docs/gpu-runs.json under a name: `host` is the plug-in compiled by g++ over a driver in host memory, any other a machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import platform
+import re
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+RUNS = ROOT / "docs" / "gpu-runs.json"
+PAGE = ROOT / "docs" / "gpu-status.md"
+CORE = ROOT / "packages" / "core"
+DTYPES = ("float32", "float64", "bfloat16", "float16", "int64", "int32", "uint8", "bool", "complex64")
+
+
+def run(name: str, backend: Path | None, words: list[str], note: str) -> int:
+    """Runs the samples and records what they showed; the number of operators that differ."""
+    import rushlight_core as core
+    from rushlight_core import _C
+    from rushlight_testing.operators import all_samples, assert_same, boxed, map_tensors, operators
+
+    if backend:
+        core.devices.load_backend(backend)
+    core.zeros(1, device="cuda")
+    kernels = set(_C._kernels("cuda"))
+    records: dict[str, Any] = {}
+    for op in operators():
+        if op.name not in kernels or (words and not any(word in op.name for word in words)):
+            continue
+        passed, wrong, refused = [], [], 0
+        for dtype in DTYPES:
+            samples = 0
+            for made, again in zip(all_samples(op, dtype), all_samples(op, dtype), strict=True):
+                try:
+                    core.manual_seed(11)
+                    host = boxed(op, made)
+                except Exception:  # not of this dtype
+                    continue
+                try:
+                    core.manual_seed(11)
+                    device = boxed(op, map_tensors(lambda t: t.to("cuda"), again))
+                    assert_same(
+                        map_tensors(lambda t: t.cpu(), device), host, f"{op.name}({made.text}) of {dtype}"
+                    )
+                    samples += 1
+                except NotImplementedError:  # of a dtype that has no kernel on the device
+                    refused += 1
+                except Exception as error:
+                    wrong.append(
+                        f"{dtype}: {made.text}: {type(error).__name__}: {' '.join(str(error).split())[:300]}"
+                    )
+            if samples:
+                passed.append(dtype)
+        records[op.name] = {"passed": passed, "differs": wrong, "refused": refused}
+        if wrong:
+            print(f"{op.name}: {len(wrong)} samples differ; the first: {wrong[0]}", flush=True)
+    differing = sum(bool(record["differs"]) for record in records.values())
+    print(
+        f"{len(records)} operators, {differing} differ, {sum(not r['passed'] for r in records.values())} have run no sample"
+    )
+    if not words:
+        known = json.loads(RUNS.read_text()) if RUNS.exists() else {}
+        machine = note or f"{platform.machine()}, Python {platform.python_version()}"
+        known[name] = {"date": str(datetime.date.today()), "machine": machine, "operators": records}
+        RUNS.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")
+    return differing
+
+
+def compiled() -> set[str]:
+    """The operators that have a kernel: loops of functors and reducers, and the list in kernel_list.cpp."""
+    sys.path.insert(0, str(CORE))
+    from codegen.loader import OPS, load_ops  # type: ignore[import-not-found]
+
+    text = (CORE / "src" / "cuda" / "kernel_list.cpp").read_text()
+    listed = set(re.findall(r'\{"(\w[\w.]*)", \w+\}', text))
+    return listed | {op.name for op in load_ops(OPS) if op.kind in ("pointwise", "reduce")}
+
+
+def page() -> str:
+    """The text of docs/gpu-status.md."""
+    kernels = compiled()
+    from codegen.duty import SHARED, way  # type: ignore[import-not-found]
+    from codegen.loader import OPS, load_ops
+
+    runs = json.loads(RUNS.read_text()) if RUNS.exists() else {}
+    host = runs.get("host", {}).get("operators", {})
+    machines = {name: entry for name, entry in runs.items() if name != "host"}
+    ops = load_ops(OPS)
+
+    def shown(record: dict[str, Any] | None) -> str:
+        if not record:
+            return ""
+        if record["differs"]:
+            return f"{len(record['differs'])} samples differ"
+        text = ", ".join(record["passed"])
+        return text + (f"; {record['refused']} samples refused" if record["refused"] and text else "")
+
+    rows, counts = [], {"kernel": 0, "host": 0, "gpu": 0, "none": 0}
+    for op in ops:
+        if op.kind not in ("pointwise", "reduce", "custom", "dynamic"):
+            continue
+        there = op.name in kernels
+        on_gpu = [f"{name}: {shown(entry['operators'].get(op.name))}" for name, entry in machines.items()
+                  if shown(entry["operators"].get(op.name))]  # fmt: skip
+        on_host = shown(host.get(op.name))
+        counts["kernel" if there else "none"] += 1
+        counts["host"] += bool(on_host and not host[op.name]["differs"])
+        counts["gpu"] += bool(on_gpu)
+        rows.append(f"| `{op.name}` | {'yes' if there else 'not there'} | {on_host} | {'; '.join(on_gpu)} |")
+    total = counts["kernel"] + counts["none"]
+    made_of_others = sum(way(op, "cuda", kernels | set(SHARED)) == "composite" for op in ops)
+    lines = [
+        "# What runs on a GPU",
+        "",
+        "Written by `python tools/gpu_status.py table`; do not edit.",
+        "",
+        f"Of {total} operators that need a kernel, {counts['kernel']} have one that compiles for CUDA, {counts['host']} have"
+        " run their samples on the host (the kernels' own code, compiled by g++ over a driver in host memory:"
+        f" `nox -s cuda-host`), and {counts['gpu']} on a GPU. {counts['none']} have none: they raise NotImplementedError, or"
+        ' are computed on the CPU with `rushlight.backends.device_fallback = "warn"`.'
+        f" {made_of_others} more operators are made of others; views and memory need no kernels.",
+        "",
+    ]
+    for name, entry in sorted(runs.items()):
+        lines.append(f"* {name}: {entry['machine']}, {entry['date']}")
+    if not machines:
+        lines.append("* No run on a GPU has been recorded yet.")
+    lines += ["", "Columns name the dtypes whose samples gave what the CPU gives.", ""]
+    lines += ["| operator | kernel | on the host | on a GPU |", "|---|---|---|---|", *rows, ""]
+    return "\n".join(lines)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    command = commands.add_parser("run", help="run the operators' samples on the device and on the CPU")
+    command.add_argument("--name", default="gpu", help="what the run is recorded as")
+    command.add_argument("--note", default="", help="the machine: device, driver")
+    command.add_argument("--backend", type=Path, help="the plug-in, where no package offers it")
+    command.add_argument(
+        "words", nargs="*", help="only operators whose names contain one; nothing is recorded"
+    )
+    commands.add_parser("table", help="write docs/gpu-status.md")
+    args = parser.parse_args()
+    if args.command == "table":
+        PAGE.write_text(page())
+        return 0
+    warnings.simplefilter("ignore")
+    return 1 if run(args.name, args.backend, args.words, args.note) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
