@@ -413,9 +413,8 @@ def cuda_build(session: nox.Session) -> None:
     seconds = time.monotonic() - started
     (wheel,) = output.glob(f"{package.module}-*.whl")
     plugin = build / "librushlight_cuda.so"
-    print(
-        f"{wheel.name}: {wheel.stat().st_size / 1e6:.1f} MB, the plug-in {plugin.stat().st_size / 1e6:.1f} MB; {seconds:.0f} s"
-    )
+    size, unpacked = wheel.stat().st_size / 1e6, plugin.stat().st_size / 1e6
+    print(f"{wheel.name}: {size:.1f} MB, the plug-in {unpacked:.1f} MB; {seconds:.0f} s")
     session.run("python", "tools/check_symbols.py", str(build))
     session.run("python", "-m", "pip", "install", "-q", "--force-reinstall", "--no-deps", str(wheel))
     session.run("python", "-P", "tools/check_cuda_plugin.py")

@@ -4,7 +4,7 @@
     python tools/gpu_status.py table                                           writes docs/gpu-status.md
 
 `run` makes every call of the operators' entries on the CPU and on the device, in several dtypes, and compares. What it saw
-goes into docs/gpu-runs.json under a name: `host` is the plug-in compiled by g++ over a driver in host memory, any other a machine.
+goes into docs/gpu-runs.json under a name: `host` is the plug-in over a driver in host memory, any other a machine.
 """
 
 from __future__ import annotations

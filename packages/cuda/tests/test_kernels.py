@@ -233,3 +233,30 @@ def test_a_network_trains_as_on_the_cpu():
     host, device = train("cpu"), train("cuda")
     assert host[-1] < host[0]
     assert device == pytest.approx(host, rel=1e-4)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float64"])
+@pytest.mark.parametrize("kind", ["sgd", "momentum", "nesterov", "adam", "amsgrad", "adamw"])
+def test_optimizers_step_as_on_the_cpu(kind, dtype):
+    makers = {
+        "sgd": lambda p: torch.optim.SGD(p, lr=0.1, weight_decay=0.01),
+        "momentum": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, dampening=0.1),
+        "nesterov": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, nesterov=True, maximize=True),
+        "adam": lambda p: torch.optim.Adam(p, lr=0.1, weight_decay=0.01),
+        "amsgrad": lambda p: torch.optim.Adam(p, lr=0.1, amsgrad=True),
+        "adamw": lambda p: torch.optim.AdamW(p, lr=0.1),
+    }
+    made = {}
+    for device in ("cpu", "cuda"):
+        # More than a launch takes, of several sizes, one of them empty, and one that is not row-major.
+        params = [example(dtype, 3, n % 5).to(device).requires_grad_() for n in range(70)]
+        params.append(example(dtype, 4, 6).t().to(device).requires_grad_())
+        optimizer = makers[kind](params)
+        for _ in range(3):
+            for p in params:
+                p.grad = (p.detach() * 2).add_(1)
+            optimizer.step()
+        made[device] = [p.detach().cpu() for p in params]
+    tolerance = {"float32": 1e-6, "bfloat16": 1e-2, "float64": 1e-12}[dtype]
+    for got, wanted in zip(made["cuda"], made["cpu"], strict=True):
+        torch.testing.assert_close(got, wanted, rtol=tolerance, atol=tolerance)

@@ -33,4 +33,9 @@ BackendStatus log_softmax(const KernelArgs* args);
 BackendStatus softmax_backward(const KernelArgs* args);
 BackendStatus log_softmax_backward(const KernelArgs* args);
 
+// kernels/optimizer.cu
+BackendStatus fused_sgd(const KernelArgs* args);
+BackendStatus fused_adam(const KernelArgs* args);
+BackendStatus fused_adamw(const KernelArgs* args);
+
 }  // namespace rushlight::cuda

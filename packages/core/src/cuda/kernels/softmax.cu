@@ -1,49 +1,9 @@
 // Softmax, its logarithm and their gradients, along one dimension of row-major arrays.
 #include "cuda/kernels.h"
-#include "cuda/kernels/pointwise_loop.cuh"
-#include "cuda/pointwise.h"
-#include "cuda/queue.h"
+#include "cuda/kernels/lines.cuh"
 
 namespace rushlight::cuda {
 namespace {
-
-/// Lines of `size` elements that lie `inner` apart. A block takes kThreads / lanes lines at a time.
-struct Lines {
-    int64_t count, size, inner;
-    uint32_t lanes;
-    __device__ int64_t first(int64_t line) const { return line / inner * size * inner + line % inner; }
-};
-
-struct Larger {
-    template <class T>
-    __device__ T operator()(T a, T b) const {
-        return a > b || a != a ? a : b;
-    }
-};
-struct Plus {
-    template <class T>
-    __device__ T operator()(T a, T b) const {
-        return a + b;
-    }
-};
-
-/// Of the threads of one line; all of a block call it.
-template <class T, class F>
-__device__ T over_lanes(T* room, uint32_t lane, uint32_t lanes, T value, F f) {
-    __syncthreads();  // the room has been read
-    room[threadIdx.x] = value;
-    for (uint32_t apart = lanes / 2; apart > 0; apart /= 2) {
-        __syncthreads();
-        if (lane < apart) room[threadIdx.x] = f(room[threadIdx.x], room[threadIdx.x + apart]);
-    }
-    __syncthreads();
-    return room[threadIdx.x - lane];
-}
-
-template <class T>
-struct Values {
-    T x[kThreads];
-};
 
 template <bool logarithm, class T, class Stored>
 __global__ void __launch_bounds__(kThreads) softmax_lines(const Lines s, Stored* out, const Stored* in) {
@@ -88,27 +48,10 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 Lines lines_of(const View& v, int64_t dim) {
-    Lines s{1, 1, 1, 1};
+    int64_t outer = 1, size = 1, inner = 1;
     if (dim < 0) dim += v.ndim;
-    for (int d = 0; d < v.ndim; ++d) {
-        if (d == dim) s.size = v.sizes[d];
-        else s.count *= v.sizes[d];
-        if (d > dim) s.inner *= v.sizes[d];
-    }
-    while (s.lanes < kThreads && s.lanes < s.size) s.lanes *= 2;
-    return s;
-}
-
-/// A row-major input of the output's dtype.
-template <class Stored>
-const Stored* dense(const KernelArgs& args, int i) {
-    const View& v = args.in(i);
-    constexpr DType kDType = DTypeOf<Stored>::value;
-    if (v.contiguous && v.dtype == kDType) return v.as<const Stored>();
-    Stored* made = scratch<Stored>(args.context, v.numel);
-    const RowMajor strides(v.sizes, v.ndim);
-    queue_copy(View{made, v.sizes, strides.strides, v.numel, v.ndim, kDType, 1}, v, args.context);
-    return made;
+    for (int d = 0; d < v.ndim; ++d) (d < dim ? outer : d == dim ? size : inner) *= v.sizes[d];
+    return {outer, size, inner};
 }
 
 template <bool logarithm, bool backward>
@@ -117,40 +60,31 @@ struct Softmax {
     static void run(const KernelArgs& args) {
         using T = Computed<Stored>;
         const View& out = args.out(0);
+        if (out.numel == 0) return;
         const Lines s = lines_of(out, args.params[0].as_int());
-        const int64_t groups = (s.count * s.lanes + kThreads - 1) / kThreads;
-        const Grid grid{blocks_for(groups * kThreads), kThreads};
         const cudaStream_t stream = queue_of(args);
         if constexpr (backward)
-            launch(&softmax_gradients<logarithm, T, Stored>, grid, stream, s, out.as<Stored>(),
-                   dense<Stored>(args, 0), dense<Stored>(args, 1));
+            launch(&softmax_gradients<logarithm, T, Stored>, s.grid(), stream, s, out.as<Stored>(),
+                   dense<Stored>(args.context, args.in(0)), dense<Stored>(args.context, args.in(1)));
         else
-            launch(&softmax_lines<logarithm, T, Stored>, grid, stream, s, out.as<Stored>(),
-                   dense<Stored>(args, 0));
+            launch(&softmax_lines<logarithm, T, Stored>, s.grid(), stream, s, out.as<Stored>(),
+                   dense<Stored>(args.context, args.in(0)));
     }
 };
 
-template <class F>
-BackendStatus by_dtype(const KernelArgs* args) {
-    return guarded([args] {
-        if (args->out(0).numel == 0) return;
-        switch (args->out(0).dtype) {
-            case DType::Float16: return F::template run<Half>(*args);
-            case DType::BFloat16: return F::template run<BFloat16>(*args);
-            case DType::Float32: return F::template run<float>(*args);
-            case DType::Float64: return F::template run<double>(*args);
-            default:
-                fail(BackendStatus::NotImplemented, "not defined for dtype %s",
-                     dtype_name(args->out(0).dtype));
-        }
-    });
-}
-
 }  // namespace
 
-BackendStatus softmax(const KernelArgs* args) { return by_dtype<Softmax<false, false>>(args); }
-BackendStatus log_softmax(const KernelArgs* args) { return by_dtype<Softmax<true, false>>(args); }
-BackendStatus softmax_backward(const KernelArgs* args) { return by_dtype<Softmax<false, true>>(args); }
-BackendStatus log_softmax_backward(const KernelArgs* args) { return by_dtype<Softmax<true, true>>(args); }
+BackendStatus softmax(const KernelArgs* args) {
+    return by_floating_dtype<Softmax<false, false>>(args, args->out(0).dtype);
+}
+BackendStatus log_softmax(const KernelArgs* args) {
+    return by_floating_dtype<Softmax<true, false>>(args, args->out(0).dtype);
+}
+BackendStatus softmax_backward(const KernelArgs* args) {
+    return by_floating_dtype<Softmax<false, true>>(args, args->out(0).dtype);
+}
+BackendStatus log_softmax_backward(const KernelArgs* args) {
+    return by_floating_dtype<Softmax<true, true>>(args, args->out(0).dtype);
+}
 
 }  // namespace rushlight::cuda

@@ -1,0 +1,85 @@
+// Lines of elements that a block's threads share, and sums over them.
+#pragma once
+
+#include "cuda/kernels/pointwise_loop.cuh"
+#include "cuda/pointwise.h"
+#include "cuda/queue.h"
+
+namespace rushlight::cuda {
+namespace {
+
+/// Lines of `size` elements that lie `inner` apart, of a row-major array. A block takes kThreads / lanes lines at a time.
+struct Lines {
+    int64_t count, size, inner;
+    uint32_t lanes;
+
+    /// An array of `outer` times `size` times `inner`.
+    Lines(int64_t outer, int64_t n, int64_t apart) : count(outer * apart), size(n), inner(apart), lanes(1) {
+        while (lanes < kThreads && lanes < size) lanes *= 2;
+    }
+    __device__ int64_t first(int64_t line) const { return line / inner * size * inner + line % inner; }
+    Grid grid() const {
+        const int64_t groups = (count * lanes + kThreads - 1) / kThreads;
+        return {blocks_for(groups * kThreads), kThreads};
+    }
+};
+
+struct Larger {
+    template <class T>
+    __device__ T operator()(T a, T b) const {
+        return a > b || a != a ? a : b;
+    }
+};
+struct Plus {
+    template <class T>
+    __device__ T operator()(T a, T b) const {
+        return a + b;
+    }
+};
+
+/// Of the threads of one line; all of a block call it. `room` has a place for each thread.
+template <class T, class F>
+__device__ T over_lanes(T* room, uint32_t lane, uint32_t lanes, T value, F f) {
+    __syncthreads();  // the room has been read
+    room[threadIdx.x] = value;
+    for (uint32_t apart = lanes / 2; apart > 0; apart /= 2) {
+        __syncthreads();
+        if (lane < apart) room[threadIdx.x] = f(room[threadIdx.x], room[threadIdx.x + apart]);
+    }
+    __syncthreads();
+    return room[threadIdx.x - lane];
+}
+
+template <class T>
+struct Values {
+    T x[kThreads];
+};
+
+/// A row-major view of dtype T: the given one, or a copy in scratch memory; null where the view is absent.
+template <class T>
+const T* dense(KernelContext* context, const View& v) {
+    constexpr DType kDType = DTypeOf<T>::value;
+    if (!v.defined()) return nullptr;
+    if (v.contiguous && v.dtype == kDType) return v.as<const T>();
+    T* made = scratch<T>(context, v.numel);
+    const RowMajor strides(v.sizes, v.ndim);
+    queue_copy(View{made, v.sizes, strides.strides, v.numel, v.ndim, kDType, 1}, v, context);
+    return made;
+}
+
+/// Calls `F::run<T>(args)` with the type of the elements of a floating output or input.
+template <class F>
+BackendStatus by_floating_dtype(const KernelArgs* args, DType dtype) {
+    return guarded([=] {
+        switch (dtype) {
+            case DType::Float16: return F::template run<Half>(*args);
+            case DType::BFloat16: return F::template run<BFloat16>(*args);
+            case DType::Float32: return F::template run<float>(*args);
+            case DType::Float64: return F::template run<double>(*args);
+            default: fail(BackendStatus::NotImplemented, "not defined for dtype %s", dtype_name(dtype));
+        }
+    });
+}
+
+}  // namespace
+}  // namespace rushlight::cuda

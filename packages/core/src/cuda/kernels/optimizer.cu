@@ -1,0 +1,256 @@
+// Whole optimizer steps over lists of tensors: cpu/optimizer.h says what they compute. A launch takes several parameters at once,
+// a row of blocks for each, so that many small ones cost no more than one.
+#include "cuda/kernels.h"
+#include "cuda/kernels/pointwise_loop.cuh"
+#include "cuda/pointwise.h"
+#include "cuda/queue.h"
+
+namespace rushlight::cuda {
+namespace {
+
+constexpr int kPerLaunch = 32, kMostOperands = 5;
+
+/// The memory of some parameters, their gradients and their state, element for element in one order.
+struct Batch {
+    void* data[kPerLaunch][kMostOperands];
+    const void* step[kPerLaunch];
+    int64_t numel[kPerLaunch];
+    DType step_dtype[kPerLaunch];
+};
+
+/// A number in the device's memory, of float32 or float64; 1 where there is none.
+struct Number {
+    const void* data;
+    DType dtype;
+    explicit Number(const View& v) : data(v.defined() ? v.data : nullptr), dtype(v.dtype) {}
+    __device__ double value(double otherwise) const {
+        return data ? read<double>(static_cast<const char*>(data), dtype) : otherwise;
+    }
+};
+
+struct Scaling {
+    Number grad_scale, found_inf;
+    __device__ bool is_off() const { return found_inf.value(0) != 0; }
+};
+
+struct Sgd {
+    double weight_decay, momentum, lr, dampening;
+    bool nesterov, maximize, first;
+
+    template <class T, class M>
+    __device__ void run(void* const* data, int64_t numel, double scale, double, int64_t begin,
+                        int64_t by) const {
+        T *param = static_cast<T*>(data[0]), *grad = static_cast<T*>(data[1]),
+          *buffer = static_cast<T*>(data[2]);
+        const M inverse_scale = static_cast<M>(1 / scale), damped = static_cast<M>(1 - dampening);
+        for (int64_t i = begin; i < numel; i += by) {
+            const M p = static_cast<M>(param[i]);
+            M g = static_cast<M>(grad[i]);
+            if (scale != 1) {
+                g *= inverse_scale;
+                grad[i] = T(g);
+            }
+            if (maximize) g = -g;
+            if (weight_decay != 0) g += p * static_cast<M>(weight_decay);
+            if (momentum != 0) {
+                const M b = first ? g : static_cast<M>(momentum) * static_cast<M>(buffer[i]) + damped * g;
+                buffer[i] = T(b);
+                g = nesterov ? g + static_cast<M>(momentum) * b : b;
+            }
+            param[i] = T(p - static_cast<M>(lr) * g);
+        }
+    }
+};
+
+struct Adam {
+    double lr, beta1, beta2, weight_decay, eps;
+    bool amsgrad, maximize, decoupled;
+
+    template <class T, class M>
+    __device__ void run(void* const* data, int64_t numel, double scale, double step, int64_t begin,
+                        int64_t by) const {
+        T *param = static_cast<T*>(data[0]), *grad = static_cast<T*>(data[1]),
+          *first = static_cast<T*>(data[2]), *second = static_cast<T*>(data[3]),
+          *largest = static_cast<T*>(data[4]);
+        const M inverse_scale = static_cast<M>(1 / scale), kept = static_cast<M>(1 - lr * weight_decay);
+        const M new1 = static_cast<M>(1 - beta1), old2 = static_cast<M>(beta2),
+                new2 = static_cast<M>(1 - beta2);
+        const M size = static_cast<M>(lr / (1 - std::pow(beta1, step)));
+        const M inverse_root = static_cast<M>(1 / std::sqrt(1 - std::pow(beta2, step)));
+        for (int64_t i = begin; i < numel; i += by) {
+            M p = static_cast<M>(param[i]), g = static_cast<M>(grad[i]);
+            if (scale != 1) {
+                g *= inverse_scale;
+                grad[i] = T(g);
+            }
+            if (maximize) g = -g;
+            if (decoupled) p *= kept;
+            else if (weight_decay != 0) g += p * static_cast<M>(weight_decay);
+            M m = static_cast<M>(first[i]), v = static_cast<M>(second[i]);
+            m += new1 * (g - m);
+            v = old2 * v + new2 * g * g;
+            first[i] = T(m);
+            second[i] = T(v);
+            if (amsgrad) {
+                const M before = static_cast<M>(largest[i]);
+                v = before > v ? before : v;
+                largest[i] = T(v);
+            }
+            param[i] = T(p - size * m / (std::sqrt(v) * inverse_root + static_cast<M>(eps)));
+        }
+    }
+};
+
+template <class T, class Step>
+__global__ void __launch_bounds__(kThreads)
+    take_step(const Step step, const Batch batch, const Scaling scaling) {
+    if (scaling.is_off()) return;
+    const int row = static_cast<int>(blockIdx.y);
+    const double count =
+        batch.step[row] ? read<double>(static_cast<const char*>(batch.step[row]), batch.step_dtype[row]) : 0;
+    step.template run<T, Computed<T>>(batch.data[row], batch.numel[row], scaling.grad_scale.value(1), count,
+                                      static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x,
+                                      static_cast<int64_t>(gridDim.x) * kThreads);
+}
+
+/// The lists of an operator; `lists` run parallel to the parameters, and one may be empty.
+struct Lists {
+    const View* list[kMostOperands];
+    const View* steps;
+    int64_t count;
+};
+
+template <class Step>
+void queue_batch(DType dtype, const Step& step, const Batch& batch, int rows, const Scaling& scaling,
+                 cudaStream_t stream) {
+    int64_t most = 0;
+    for (int i = 0; i < rows; ++i) most = batch.numel[i] > most ? batch.numel[i] : most;
+    if (most == 0) return;
+    const Grid grid{blocks_for(most), kThreads, static_cast<unsigned>(rows)};
+    switch (dtype) {
+        case DType::Float16: return launch(&take_step<Half, Step>, grid, stream, step, batch, scaling);
+        case DType::BFloat16: return launch(&take_step<BFloat16, Step>, grid, stream, step, batch, scaling);
+        case DType::Float32: return launch(&take_step<float, Step>, grid, stream, step, batch, scaling);
+        case DType::Float64: return launch(&take_step<double, Step>, grid, stream, step, batch, scaling);
+        default: fail(BackendStatus::NotImplemented, "not defined for dtype %s", dtype_name(dtype));
+    }
+}
+
+template <class Step>
+void queue_steps(const KernelArgs& args, const Step& step, const Lists& lists, const Scaling& scaling) {
+    const cudaStream_t stream = queue_of(args);
+    Batch batch = {};
+    int rows = 0;
+    DType dtype = DType::Float32;
+    const auto flush = [&] {
+        if (rows) queue_batch(dtype, step, batch, rows, scaling, stream);
+        rows = 0;
+    };
+    for (int64_t i = 0; i < lists.count; ++i) {
+        const View& param = lists.list[0][i];
+        if (rows == kPerLaunch || (rows && param.dtype != dtype)) flush();
+        dtype = param.dtype;
+        batch.numel[rows] = param.numel;
+        batch.step[rows] = lists.steps ? lists.steps[i].data : nullptr;
+        batch.step_dtype[rows] = lists.steps ? lists.steps[i].dtype : DType::Float32;
+        bool direct = true;  // row-major ones are taken as they are
+        for (int k = 0; k < kMostOperands; ++k) {
+            batch.data[rows][k] = nullptr;
+            if (!lists.list[k]) continue;
+            const View& v = lists.list[k][i];
+            if (v.dtype != param.dtype || v.numel != param.numel)
+                fail(BackendStatus::Runtime,
+                     "parameter %lld is %s with %lld elements, but its gradient or state is %s with %lld",
+                     (long long)i, dtype_name(param.dtype), (long long)param.numel, dtype_name(v.dtype),
+                     (long long)v.numel);
+            batch.data[rows][k] = v.data;
+            direct = direct && v.contiguous;
+        }
+        ++rows;
+        if (direct) continue;
+        // Others through row-major copies, by themselves.
+        --rows;
+        flush();
+        rows = 1;
+        batch.numel[0] = param.numel;
+        batch.step[0] = lists.steps ? lists.steps[i].data : nullptr;
+        batch.step_dtype[0] = lists.steps ? lists.steps[i].dtype : DType::Float32;
+        View copies[kMostOperands];
+        const RowMajor dense(param.sizes, param.ndim);
+        for (int k = 0; k < kMostOperands; ++k) {
+            batch.data[0][k] = nullptr;
+            if (!lists.list[k]) continue;
+            const View& v = lists.list[k][i];
+            batch.data[0][k] = scratch<char>(args.context, v.numel * static_cast<int64_t>(itemsize(v.dtype)));
+            copies[k] = View{batch.data[0][k], v.sizes, dense.strides, v.numel, v.ndim, v.dtype, 1};
+            queue_copy(copies[k], v, args.context);
+        }
+        flush();
+        for (int k = 0; k < kMostOperands; ++k)
+            if (lists.list[k]) queue_copy(lists.list[k][i], copies[k], args.context);
+    }
+    flush();
+}
+
+/// Where each list among the inputs begins; the first parameters say how long they are.
+struct Inputs {
+    const KernelArgs& args;
+    int next_list = 0;
+    const View* at;
+    int64_t length = 0;
+
+    explicit Inputs(const KernelArgs& a) : args(a), at(&a.in(0)) {}
+    const View* list() {
+        length = args.params[next_list++].as_int();
+        const View* begin = length ? at : nullptr;
+        at += length;
+        return begin;
+    }
+    const View& one() { return *at++; }
+    const Param& number(int i) const { return args.params[next_list + i]; }
+};
+
+BackendStatus adam(const KernelArgs* args, bool decoupled) {
+    return guarded([=] {
+        Inputs in(*args);
+        Lists lists = {};
+        for (int k = 0; k < 5; ++k) {
+            lists.list[k] = in.list();
+            if (k == 0) lists.count = in.length;
+        }
+        lists.steps = in.list();
+        const View& grad_scale = in.one();
+        const Scaling scaling{Number(grad_scale), Number(in.one())};
+        const bool amsgrad = in.number(5).as_bool();
+        if (!amsgrad) lists.list[4] = nullptr;
+        queue_steps(*args,
+                    Adam{in.number(0).as_float(), in.number(1).as_float(), in.number(2).as_float(),
+                         in.number(3).as_float(), in.number(4).as_float(), amsgrad, in.number(6).as_bool(),
+                         decoupled},
+                    lists, scaling);
+    });
+}
+
+}  // namespace
+
+BackendStatus fused_sgd(const KernelArgs* args) {
+    return guarded([args] {
+        Inputs in(*args);
+        Lists lists = {};
+        for (int k = 0; k < 3; ++k) {
+            lists.list[k] = in.list();
+            if (k == 0) lists.count = in.length;
+        }
+        const View& grad_scale = in.one();
+        const Scaling scaling{Number(grad_scale), Number(in.one())};
+        const Sgd step{in.number(0).as_float(), in.number(1).as_float(), in.number(2).as_float(),
+                       in.number(3).as_float(), in.number(4).as_bool(),  in.number(5).as_bool(),
+                       in.number(6).as_bool()};
+        if (step.momentum == 0) lists.list[2] = nullptr;
+        queue_steps(*args, step, lists, scaling);
+    });
+}
+BackendStatus fused_adam(const KernelArgs* args) { return adam(args, false); }
+BackendStatus fused_adamw(const KernelArgs* args) { return adam(args, true); }
+
+}  // namespace rushlight::cuda
