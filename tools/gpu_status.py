@@ -71,11 +71,11 @@ def run(name: str, backend: Path | None, words: list[str], note: str) -> int:
     print(
         f"{len(records)} operators, {differing} differ, {sum(not r['passed'] for r in records.values())} have run no sample"
     )
-    if not words:
-        known = json.loads(RUNS.read_text()) if RUNS.exists() else {}
-        machine = note or f"{platform.machine()}, Python {platform.python_version()}"
-        known[name] = {"date": str(datetime.date.today()), "machine": machine, "operators": records}
-        RUNS.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")
+    known = json.loads(RUNS.read_text()) if RUNS.exists() else {}
+    machine = note or f"{platform.machine()}, Python {platform.python_version()}"
+    kept = known.get(name, {}).get("operators", {}) if words else {}
+    known[name] = {"date": str(datetime.date.today()), "machine": machine, "operators": kept | records}
+    RUNS.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")
     return differing
 
 
@@ -153,7 +153,7 @@ def main() -> int:
     command.add_argument("--note", default="", help="the machine: device, driver")
     command.add_argument("--backend", type=Path, help="the plug-in, where no package offers it")
     command.add_argument(
-        "words", nargs="*", help="only operators whose names contain one; nothing is recorded"
+        "words", nargs="*", help="only operators whose names contain one; what is known of others is kept"
     )
     commands.add_parser("table", help="write docs/gpu-status.md")
     args = parser.parse_args()

@@ -260,3 +260,38 @@ def test_optimizers_step_as_on_the_cpu(kind, dtype):
     tolerance = {"float32": 1e-6, "bfloat16": 1e-2, "float64": 1e-12}[dtype]
     for got, wanted in zip(made["cuda"], made["cpu"], strict=True):
         torch.testing.assert_close(got, wanted, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int16", "float32", "float64", "complex128"])
+def test_rows_and_slices_by_index(dtype):
+    x = example(dtype, 5, 4, 3)
+    for kind in (torch.int64, torch.int32):
+        index = torch.tensor([4, 0, 0, 2], dtype=kind)
+        for dim, places in ((0, index), (1, index.clamp(max=3)), (-1, index.clamp(max=2))):
+            same(x.cuda().index_select(dim, places.cuda()), x.index_select(dim, places))
+            turned, low = x.transpose(0, 1), places % 3
+            same(turned.cuda().index_select(dim, low.cuda()), turned.index_select(dim, low))
+        table = x[:, 0]
+        same(
+            torch.embedding(table.cuda(), index.reshape(2, 2).cuda()),
+            torch.embedding(table, index.reshape(2, 2)),
+        )
+    same(x.cuda().index_select(1, index[:0].cuda()), x.index_select(1, index[:0]))
+
+
+def test_an_index_out_of_range_is_found_and_leaves_the_device_usable():
+    x = torch.arange(12.0, device="cuda").reshape(4, 3)
+    for index in ([0, 4], [-1, 2]):
+        torch.cuda.synchronize()
+        y = x.index_select(0, torch.tensor(index).cuda())
+        with pytest.raises(
+            IndexError, match=r"index_select at .*test_kernels.py:\d+: an index is out of range"
+        ):
+            torch.cuda.synchronize()
+        assert (x + 1).sum().item() == 78
+        assert y.shape == (2, 3)
+    torch.embedding(x, torch.tensor([7]).cuda())
+    with pytest.raises(IndexError, match="embedding"):
+        x.cpu()
+    with pytest.raises(IndexError):
+        x[:, :0].index_select(1, torch.tensor([0]).cuda())

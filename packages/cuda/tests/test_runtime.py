@@ -9,7 +9,6 @@ import sys
 import pytest
 
 import rushlight as torch
-import rushlight_core as core
 
 ILLEGAL_ADDRESS = 700  # CUDA's number
 
@@ -26,7 +25,7 @@ def test_work_is_queued_and_nothing_waits(driver):
 def test_a_stream_advances_as_far_as_it_is_told(driver):
     torch.cuda.synchronize()
     x = torch.zeros(10, device="cuda")
-    first, second = core.Event("cuda"), core.Event("cuda")
+    first, second = torch.cuda.Event(), torch.cuda.Event()
     x += 1
     first.record()
     x += 1
@@ -40,18 +39,19 @@ def test_a_stream_advances_as_far_as_it_is_told(driver):
 
 
 def test_streams_are_ordered_by_events(driver):
-    side = core.Stream("cuda")
+    side = torch.cuda.Stream()
     x = torch.ones(64, device="cuda")
     y = x * 3
-    side.wait_stream(torch.accelerator.current_stream())
-    with side:
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        assert torch.cuda.current_stream() == side != torch.cuda.default_stream()
         z = y + 1
-    torch.accelerator.current_stream().wait_stream(side)
+    torch.cuda.current_stream().wait_stream(side)
     assert (z * 2).tolist() == [8.0] * 64
 
 
 def test_time_between_events(driver):
-    start, end = core.Event("cuda", enable_timing=True), core.Event("cuda", enable_timing=True)
+    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
     start.record()
     torch.ones(10, device="cuda").add_(1)
     end.record()
@@ -86,7 +86,12 @@ def test_memory_is_cached_after_the_first_iteration(driver):
     for _ in range(5):
         iteration()
     assert driver.fake_cuda_allocations() == before
-    assert core.devices.memory_stats("cuda")["reserved_bytes"] > 0
+    kept = torch.ones(100, device="cuda")
+    assert torch.cuda.memory_reserved() >= torch.cuda.memory_allocated() >= kept.nbytes
+    assert torch.cuda.memory_stats()["num_ooms"] >= 0
+    torch.cuda.reset_peak_memory_stats()
+    assert torch.cuda.max_memory_allocated() == torch.cuda.memory_allocated()
+    torch.cuda.empty_cache()
 
 
 def test_out_of_memory_says_what_is_held(driver):

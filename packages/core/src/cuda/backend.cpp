@@ -7,6 +7,7 @@
 #include <mutex>
 #include <vector>
 
+#include "cuda/alarm.h"
 #include "cuda/driver.h"
 #include "cuda/failure.h"
 #include "cuda/kernel_list.h"
@@ -116,6 +117,7 @@ BackendStatus init(const HostTable* table) {
         all.resize(static_cast<size_t>(count));
         for (int i = 0; i < count; ++i) {
             check_capability(i);
+            prepare_alarm(i);
             Memory& one = all[static_cast<size_t>(i)];
             one.device = i;
             one.functions = {sizeof(AllocatorDriver), &one,        map, unmap, record_mark, reached,
@@ -136,12 +138,14 @@ BackendStatus synchronize_stream(int32_t device, void* stream) {
     return guarded([=] {
         use(device);
         check(driver.synchronize_stream(stream_of(stream)), "waiting for a stream");
+        check_alarm(device);
     });
 }
 BackendStatus synchronize_device(int32_t device) {
     return guarded([=] {
         use(device);
         check(driver.synchronize(), "waiting for the device");
+        check_alarm(device);
     });
 }
 
@@ -164,6 +168,8 @@ BackendStatus copy(const DeviceCopy* c) {
         const bool waits = c->until == CopyUntil::Done ||
                            (c->until == CopyUntil::SourceRead && c->kind == CopyKind::HostToDevice);
         if (waits) check(driver.synchronize_stream(stream), "copying");
+        if (c->until == CopyUntil::Done)
+            check_alarm(c->kind == CopyKind::DeviceToHost ? c->source_device : c->target_device);
     });
 }
 
@@ -223,6 +229,7 @@ BackendStatus synchronize_event(int32_t device, void* event) {
     return guarded([=] {
         use(device);
         check(driver.synchronize_event(event_of(event)), "waiting for an event");
+        check_alarm(device);
     });
 }
 BackendStatus elapsed_time(int32_t device, void* start, void* end, double* milliseconds) {

@@ -6,7 +6,9 @@
 #include <exception>
 #include <mutex>
 #include <new>
+#include <vector>
 
+#include "cuda/alarm.h"
 #include "cuda/driver.h"
 #include "rushlight/scalar.h"
 
@@ -28,13 +30,19 @@ namespace {
 // CUDA says that work has failed, and not which: a fault in a kernel is found by whichever call asks next. So the last calls
 // are kept, newest first, and an error that may be a late one names them. A fault of that kind is for good: the process can
 // use the device no more, and every later call says so.
-constexpr unsigned kKept = 4;
+constexpr uint32_t kKept = 4096, kNamed = 4;
 struct Recent {
     std::mutex mutex;
     DeviceCall calls[kKept];
-    unsigned count = 0;
+    uint32_t count = 0;
 };
 Recent recent;
+
+/// Where the alarm of each device lies.
+std::vector<uint32_t*>& alarms() {
+    static auto* all = new std::vector<uint32_t*>;
+    return *all;
+}
 
 bool is_late(cudaError_t error) {
     switch (error) {
@@ -53,15 +61,15 @@ bool is_late(cudaError_t error) {
 }
 
 std::string recently() {
-    DeviceCall calls[kKept];
-    unsigned count;
+    DeviceCall calls[kNamed];
+    uint32_t count;
     {
         std::lock_guard lock(recent.mutex);
         count = recent.count;
-        for (unsigned i = 0; i < kKept && i < count; ++i) calls[i] = recent.calls[(count - 1 - i) % kKept];
+        for (uint32_t i = 0; i < kNamed && i < count; ++i) calls[i] = recent.calls[(count - 1 - i) % kKept];
     }
     std::string text;
-    for (unsigned i = 0; i < kKept && i < count; ++i) {
+    for (uint32_t i = 0; i < kNamed && i < count; ++i) {
         char where[200];
         host->describe(&calls[i], where, sizeof where);
         text += (i ? ", " : "") + std::string(where);
@@ -71,9 +79,42 @@ std::string recently() {
 
 }  // namespace
 
-void remember(const DeviceCall* call) {
+uint32_t remember(const DeviceCall* call) {
     std::lock_guard lock(recent.mutex);
-    recent.calls[recent.count++ % kKept] = *call;
+    recent.calls[recent.count % kKept] = *call;
+    if (++recent.count == 0) recent.count = kKept;  // after 2^32 calls
+    return recent.count;
+}
+
+Alarm alarm_of(const KernelContext* context) {
+    return {alarms()[static_cast<size_t>(context->call->device)], remember(context->call)};
+}
+
+void prepare_alarm(int32_t device) {
+    auto& all = alarms();
+    if (all.size() <= static_cast<size_t>(device)) all.resize(static_cast<size_t>(device) + 1);
+    void* place = nullptr;
+    check(driver.pin(&place, sizeof(uint32_t), cudaHostAllocPortable), "pinning memory");
+    all[static_cast<size_t>(device)] = static_cast<uint32_t*>(place);
+    *all[static_cast<size_t>(device)] = 0;
+}
+
+void check_alarm(int32_t device) {
+    uint32_t* const place = alarms()[static_cast<size_t>(device)];
+    if (__atomic_load_n(place, __ATOMIC_RELAXED) == 0) [[likely]]
+        return;
+    const uint32_t ticket = __atomic_exchange_n(place, 0, __ATOMIC_RELAXED);
+    if (ticket == 0) return;  // another thread has said it
+    DeviceCall call = {};
+    bool known;
+    {
+        std::lock_guard lock(recent.mutex);
+        known = recent.count - ticket < kKept;
+        if (known) call = recent.calls[(ticket - 1) % kKept];
+    }
+    char where[200] = "an earlier operator";
+    if (known) host->describe(&call, where, sizeof where);
+    fail(BackendStatus::Index, "%s: an index is out of range", where);
 }
 
 void fail(BackendStatus status, const char* format, ...) {

@@ -27,8 +27,8 @@ inline void check(cudaError_t error, const char* what) {
         raise(error, what);
 }
 
-/// That work was queued: errors that are found later name what was queued last.
-void remember(const DeviceCall* call);
+/// That work was queued: errors that are found later name what was queued last. The ticket is not 0.
+uint32_t remember(const DeviceCall* call);
 
 /// "float32".
 const char* dtype_name(DType dtype);

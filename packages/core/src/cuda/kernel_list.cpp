@@ -35,6 +35,8 @@ constexpr NamedKernel kOthers[] = {
     {"_log_softmax", log_softmax},
     {"_softmax_backward", softmax_backward},
     {"_log_softmax_backward", log_softmax_backward},
+    {"index_select", index_select},
+    {"embedding", embedding},
     {"_fused_sgd_", fused_sgd},
     {"_fused_adam_", fused_adam},
     {"_fused_adamw_", fused_adamw},

@@ -33,6 +33,10 @@ BackendStatus log_softmax(const KernelArgs* args);
 BackendStatus softmax_backward(const KernelArgs* args);
 BackendStatus log_softmax_backward(const KernelArgs* args);
 
+// kernels/rows.cu
+BackendStatus index_select(const KernelArgs* args);
+BackendStatus embedding(const KernelArgs* args);
+
 // kernels/optimizer.cu
 BackendStatus fused_sgd(const KernelArgs* args);
 BackendStatus fused_adam(const KernelArgs* args);

@@ -5,9 +5,10 @@ core finds if installed. Where there is none, questions have answers and orders 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NoReturn
+from typing import Any
 
 import rushlight_core as core
+from rushlight_core import _streams
 
 TYPE_CHECKING = False  # loaded when it is first used
 if TYPE_CHECKING:
@@ -98,9 +99,23 @@ def device_count() -> int:
 
 
 def _has(index: int) -> bool:
+    if not core._C._kernels("cuda") and not _driver_is_there():
+        return False
     try:
         core.empty(0, device=core.device("cuda", index))
     except RuntimeError:
+        return False
+    return True
+
+
+def _driver_is_there() -> bool:
+    """Whether the driver's library opens: sooner known than which packages are installed."""
+    import os
+    from _ctypes import dlopen
+
+    try:
+        dlopen("libcuda.so.1", os.RTLD_NOW | os.RTLD_LOCAL)
+    except OSError:
         return False
     return True
 
@@ -239,54 +254,58 @@ def set_rng_state_all(new_states: Iterable[core.Tensor]) -> None:
 
 def empty_cache() -> None:
     """Gives unused memory of GPUs back to the driver. Does nothing where there is no GPU."""
-    if is_available():
-        core.empty_cache()
+    for index in range(device_count()):
+        core.devices.empty_cache(core.device("cuda", index))
 
 
 def ipc_collect() -> None:
     """Frees memory that other processes have let go of. Does nothing: it is freed at once."""
 
 
-def _bytes(function: str) -> int:
-    if is_available():
-        raise NotImplementedError(f"cuda.{function}(): the memory of GPUs is not counted one by one yet")
-    return 0
+def _held(device: Any, what: str) -> int:
+    return core.devices.memory_stats(_device(device))[what] if is_available() else 0
 
 
 def memory_allocated(device: Any = None) -> int:
     """Bytes of a GPU that tensors have; 0 where there is none."""
-    return _bytes("memory_allocated")
+    return _held(device, "allocated_bytes")
 
 
 def max_memory_allocated(device: Any = None) -> int:
     """The most bytes that tensors had; 0 where there is no GPU."""
-    return _bytes("max_memory_allocated")
+    return _held(device, "allocated_bytes_peak")
 
 
 def memory_reserved(device: Any = None) -> int:
     """Bytes of a GPU that are held for tensors; 0 where there is none."""
-    return _bytes("memory_reserved")
+    return _held(device, "reserved_bytes")
 
 
 def max_memory_reserved(device: Any = None) -> int:
     """The most bytes that were held for tensors; 0 where there is no GPU."""
-    return _bytes("max_memory_reserved")
+    return _held(device, "reserved_bytes_peak")
 
 
 def reset_peak_memory_stats(device: Any = None) -> None:
     """Starts the peaks again. Does nothing where there is no GPU."""
-    _bytes("reset_peak_memory_stats")
+    if is_available():
+        core.devices.reset_peak_memory_stats(_device(device))
 
 
 def memory_stats(device: Any = None) -> dict[str, Any]:
-    """What is known of the memory of a GPU: nothing where there is none."""
-    _bytes("memory_stats")
-    return {}
+    """What is known of the memory of a GPU, by PyTorch's names: nothing where there is none."""
+    if not is_available():
+        return {}
+    known = core.devices.memory_stats(_device(device))
+    stats = {"num_alloc_retries": known["retry_count"], "num_ooms": known["failure_count"]}
+    for name in ("allocated_bytes", "active_bytes", "reserved_bytes"):
+        stats |= {f"{name}.all.current": known[name], f"{name}.all.peak": known[name + "_peak"]}
+    return stats
 
 
 def reset_max_memory_allocated(device: Any = None) -> None:
     """See `reset_peak_memory_stats`."""
-    _bytes("reset_max_memory_allocated")
+    reset_peak_memory_stats(device)
 
 
 def mem_get_info(device: Any = None) -> tuple[int, int]:
@@ -298,54 +317,63 @@ def mem_get_info(device: Any = None) -> tuple[int, int]:
 # --- streams ---
 
 
-class Stream:
-    """A queue of a GPU's work. Raises where there is none."""
+class Stream(core.Stream):
+    """A queue of a GPU's work. Raises RuntimeError where there is none."""
+
+    def __init__(self, device: Any = None, priority: int = 0) -> None:
+        _need("Stream")
+        super().__init__(_device(device), priority=priority)
+
+
+class Event(core.Event):
+    """A point in a queue of the current GPU's work. Raises RuntimeError where there is none."""
+
+    def __init__(
+        self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False
+    ) -> None:
+        _need("Event")
+        super().__init__("cuda", enable_timing=enable_timing, blocking=blocking, interprocess=interprocess)
+
+
+class CUDAGraph:
+    """A GPU's work that is done again. Raises where there is none, and where there is: it cannot be recorded yet."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        _no_streams(type(self).__name__)
+        name = type(self).__name__
+        _need(name)
+        raise NotImplementedError(f"cuda.{name}(): work cannot be recorded and done again yet")
 
 
-class Event(Stream):
-    """A point in a queue of a GPU's work. Raises where there is none."""
+class graph(CUDAGraph):  # noqa: N801
+    """A block that records a GPU's work. Raises as CUDAGraph does."""
 
 
-class CUDAGraph(Stream):
-    """A GPU's work that is done again. Raises where there is none."""
+def current_stream(device: Any = None) -> core.Stream:
+    """The queue that is in use. Raises RuntimeError where there is no GPU."""
+    _need("current_stream")
+    return _streams.current_stream(_device(device))
 
 
-class graph(Stream):  # noqa: N801
-    """A block that records a GPU's work. Raises where there is none."""
-
-
-def _no_streams(name: str) -> NoReturn:
-    _need(name)
-    raise NotImplementedError(
-        f"cuda.{name}(): work is done on one queue for each GPU, which cannot be chosen yet"
-    )
-
-
-def current_stream(device: Any = None) -> NoReturn:
-    """The queue that is in use. Raises where there is no GPU."""
-    _no_streams("current_stream")
-
-
-def default_stream(device: Any = None) -> NoReturn:
-    """The queue that is used first. Raises where there is no GPU."""
-    _no_streams("default_stream")
+def default_stream(device: Any = None) -> core.Stream:
+    """The queue that is used first. Raises RuntimeError where there is no GPU."""
+    _need("default_stream")
+    where = _device(device)
+    return core.Stream._existing(where if where.index is not None else core.devices.current_device("cuda"), 0)
 
 
 class stream:  # noqa: N801
-    """A block whose work goes to another queue; with None, or without a GPU, a block."""
+    """A block whose work goes to another queue; with None a block."""
 
-    def __init__(self, stream: Stream | None) -> None:
-        if stream is not None:
-            _no_streams("stream")
+    def __init__(self, stream: core.Stream | None) -> None:
+        self.stream = stream
 
     def __enter__(self) -> None:
-        pass
+        if self.stream is not None:
+            self.stream.__enter__()
 
     def __exit__(self, *error: object) -> None:
-        pass
+        if self.stream is not None:
+            self.stream.__exit__(*error)
 
 
 StreamContext = stream
