@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import rushlight_core as core
+import rushlight_core._C as _C
 from rushlight_core import devices
 from rushlight_testing.conformance import DeviceContract
 
@@ -37,6 +38,12 @@ class TestToy(DeviceContract):
         for view in (x.numpy, lambda: memoryview(x)):
             with pytest.raises((TypeError, RuntimeError, BufferError), match="toy"):
                 view()
+
+    def test_it_has_every_kernel_of_the_cpu(self) -> None:
+        """Those of operators that exist in place alone too."""
+        names = set(_C._kernels("toy"))
+        assert set(_C._kernels("cpu")) <= names
+        assert {"normal_", "scatter_", "index_add_", "add", "mm"} <= names
 
     def test_its_memory_ends(self) -> None:
         held: list[Any] = []

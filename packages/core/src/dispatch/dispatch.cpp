@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <unordered_map>
 
 #include "dispatch/shared_kernel.h"
 #include "dispatch/table.h"
@@ -32,6 +33,19 @@ void set_grad_mode(bool on) {
 }
 
 std::span<Operator* const> operators() { return operator_table(); }
+
+std::vector<Operator*> operators_with_kernels() {
+    std::unordered_map<const KernelSlots*, Operator*> owners;
+    for (Operator* op : operator_table()) {
+        if (!op->kernels) continue;
+        Operator*& owner = owners[op->kernels];
+        if (!owner || op->form < owner->form) owner = op;
+    }
+    std::vector<Operator*> found;
+    for (Operator* op : operator_table())
+        if (op->kernels && owners[op->kernels] == op) found.push_back(op);
+    return found;
+}
 
 Operator* find_operator(std::string_view name) {
     auto table = operator_table();
@@ -71,8 +85,8 @@ void install_kernel(DeviceType device, std::string_view name, uint64_t schema_ha
 std::vector<std::string_view> kernels_of(DeviceType device) {
     const auto at = static_cast<int>(device);
     std::vector<std::string_view> names;
-    for (const Operator* op : operator_table())
-        if (op->kernels && op->kernels->device[at].load()) names.push_back(op->name);
+    for (const Operator* op : operators_with_kernels())
+        if (op->kernels->device[at].load()) names.push_back(op->name);
     for (const SharedKernel* shared : shared_kernels())
         if (shared->slots.device[at].load()) names.push_back(shared->name);
     return names;

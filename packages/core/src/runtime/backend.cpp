@@ -9,10 +9,10 @@
 #include <atomic>
 #include <cstring>
 #include <memory>
-#include <set>
 #include <vector>
 
 #include "dispatch/shared_kernel.h"
+#include "dispatch/table.h"
 #include "runtime/attached.h"
 #include "rushlight/dispatch.h"
 #include "rushlight/site.h"
@@ -139,18 +139,10 @@ void install_kernels(const Backend& b) {
         check_backend(b.kernel(name, hash, part, &kernel), b, "looking up a kernel");
         if (kernel) slot = to_slot(kernel);
     };
-    // Forms of one operator share their kernel: it is asked for by the first one's name. That is the functional form, or the
-    // in-place form of an operator like `uniform_`, which has no other.
-    std::set<const KernelSlots*> asked;
-    for (const Form form : {Form::Functional, Form::InPlace}) {
-        for (Operator* op : operators()) {
-            if (!op->kernels || op->form != form) continue;
-            if (form == Form::InPlace && asked.contains(op->kernels)) continue;
-            asked.insert(op->kernels);
-            look_up(op->name, op->hash, KernelPart::Run, op->kernels->device[device]);
-            if (op->kernels->before[static_cast<int>(DeviceType::CPU)])
-                look_up(op->name, op->hash, KernelPart::Before, op->kernels->before[device]);
-        }
+    for (Operator* op : operators_with_kernels()) {
+        look_up(op->name, op->hash, KernelPart::Run, op->kernels->device[device]);
+        if (op->kernels->before[static_cast<int>(DeviceType::CPU)])
+            look_up(op->name, op->hash, KernelPart::Before, op->kernels->before[device]);
     }
     for (SharedKernel* shared : shared_kernels())
         look_up(shared->name, 0, KernelPart::Run, shared->slots.device[device]);
