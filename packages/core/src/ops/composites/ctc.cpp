@@ -82,11 +82,13 @@ Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const Tensor& in
              kOp, (long long)blank, (long long)classes);
     Tensor in = lengths_of("input_lengths", input_lengths, batch, probs.size(0));
     Tensor lengths = lengths_of("target_lengths", target_lengths, batch, std::numeric_limits<int32_t>::max());
+    const Tensor rows = rows_of(targets, lengths, classes, blank);
+    const Device device = log_probs.device();
+    lengths = ops::to(lengths, device);
     Tensor losses =
-        ops::_ctc_loss(probs, rows_of(targets, lengths, classes, blank), in, lengths, blank, zero_infinity);
+        ops::_ctc_loss(probs, ops::to(rows, device), ops::to(in, device), lengths, blank, zero_infinity);
     if (reduction == 1) {
-        Tensor each =
-            ops::clamp_min(ops::to(ops::to(lengths, log_probs.device()), log_probs.dtype()), Scalar(1));
+        Tensor each = ops::clamp_min(ops::to(lengths, log_probs.dtype()), Scalar(1));
         return ops::mean(ops::div(losses, each));
     }
     if (reduction == 2) return ops::sum(losses);
