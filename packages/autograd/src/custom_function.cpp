@@ -86,7 +86,7 @@ void FunctionNodeBase::apply(std::span<Tensor> grads, std::span<Tensor> out) {
     check_not_released();
     for (size_t i = 0; i < grads.size(); ++i)
         if (!grads[i].defined() && is_differentiable(results_[i].dtype()))
-            grads[i] = ops::zeros(results_[i].shape(), results_[i].dtype());
+            grads[i] = ops::zeros(results_[i].shape(), results_[i].dtype(), results_[i].device());
     std::vector<Tensor> shares = backward_(context_, grads);
     RL_CHECK(shares.size() == out.size(), throw_runtime,
              "%s: backward returned %zu gradient(s), forward took %zu tensor(s)\n"

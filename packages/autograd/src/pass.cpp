@@ -9,6 +9,7 @@
 #include "rushlight/ops/add.h"
 #include "rushlight/ops/any.h"
 #include "rushlight/ops/isnan.h"
+#include "rushlight/ops/to.h"
 
 namespace rushlight::autograd {
 
@@ -202,7 +203,8 @@ void apply_watched(Node* node, std::span<Tensor> grads, std::span<Tensor> out) {
     if (!anomaly_checks_nan()) return;
     for (size_t i = 0; i < out.size(); ++i) {
         if (!out[i].defined() || !is_differentiable(out[i].dtype())) continue;
-        Tensor nan = ops::any(ops::isnan(make_alias(out[i])));
+        if (out[i].device().type == DeviceType::Meta) continue;
+        const Tensor nan = ops::to(ops::any(ops::isnan(make_alias(out[i]))), Device());
         if (!*nan.data<bool>()) continue;
         throw_runtime("Function '%s' returned nan values in its %zuth output.%s", node->name().c_str(), i,
                       calls().c_str());

@@ -12,7 +12,13 @@ import pytest
 from autograd_samples import leaf
 
 import rushlight_core as core
-from rushlight_autograd import Function, grad, parallel_branches, set_multithreading_enabled
+from rushlight_autograd import (
+    Function,
+    grad,
+    parallel_branches,
+    set_detect_anomaly,
+    set_multithreading_enabled,
+)
 from rushlight_core import devices
 from rushlight_testing.native import compile_plugin
 
@@ -285,3 +291,31 @@ def test_the_interpreter_ends_while_a_device_works(toy_library: Path) -> None:
     assert ended.returncode == 0, ended.stderr
     assert "FATAL" not in ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+def test_anomaly_mode_waits_for_the_device() -> None:
+    x = core.tensor([0.5, -1.0], device="toy:0", requires_grad=True)
+    with set_detect_anomaly(True):
+        (x * 2.0).exp().sum().backward()
+        assert x.grad.cpu().tolist() == pytest.approx((2 * (2 * x.detach().cpu()).exp()).tolist())
+        with pytest.raises(RuntimeError, match="returned nan"):
+            (x - x).sqrt().mul(0.0).sum().backward()
+
+
+@pytest.mark.parametrize("device", ["toy:0", "meta"])
+def test_absent_gradients_are_zeros_where_the_result_is(device: str) -> None:
+    seen = []
+
+    class Two(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2, x * 3
+
+        @staticmethod
+        def backward(ctx, a, b):
+            seen.append(b.device)
+            return a + b
+
+    x = core.ones(2, device=device, requires_grad=True)
+    Two.apply(x)[0].sum().backward()
+    assert seen == [x.device]

@@ -97,7 +97,7 @@ class FunctionNode final : public Node {
         for (size_t i = 0; i < grads.size(); ++i) {
             if (!grads[i].defined() && context_of(context_)->materialize_grads &&
                 is_differentiable(shapes[i].dtype()))
-                grads[i] = ops::zeros(shapes[i].shape(), shapes[i].dtype());
+                grads[i] = ops::zeros(shapes[i].shape(), shapes[i].dtype(), shapes[i].device());
             PyTuple_SET_ITEM(arguments.get(), static_cast<Py_ssize_t>(i) + 1, check(wrap(grads[i])));
         }
         Object backward(
