@@ -159,7 +159,7 @@ def read_tensors(
     """
     file.seek(begin)
     for entry in entries:
-        tensor = core.empty(entry.shape, dtype=getattr(core, _DTYPES[entry.dtype]))
+        tensor = core.empty(entry.shape, dtype=getattr(core, _DTYPES[entry.dtype]), device="cpu")
         memory = rest = memory_of(tensor)
         while len(rest):
             count = file.readinto(rest)  # type: ignore[attr-defined]
