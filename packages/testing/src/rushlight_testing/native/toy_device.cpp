@@ -15,7 +15,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
-#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -24,6 +23,7 @@
 #include <string>
 #include <thread>
 #include <type_traits>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -50,8 +50,61 @@ BackendStatus fail(BackendStatus status, const std::string& text) {
 
 // --- Streams: queues that one thread works off, as far as somebody waits -------------------------
 
+/// Work in the order of its coming: records of one size, which do not move, in chunks that are used again.
+class Tasks {
+  public:
+    Tasks() = default;
+    Tasks(const Tasks&) = delete;
+    ~Tasks() {
+        for (Chunk* chunk : chunks_) delete chunk;
+        for (Chunk* chunk : spare_) delete chunk;
+    }
+    bool empty() const { return first_ == last_; }
+    /// Makes a T, which is called once, later.
+    template <class T, class... A>
+    void push(A&&... arguments) {
+        static_assert(sizeof(T) <= kRoom && alignof(T) <= alignof(std::max_align_t));
+        if (last_ == chunks_.size() * kPerChunk) add_chunk();
+        Record& record = at(last_);
+        new (record.room) T(std::forward<A>(arguments)...);
+        record.run = [](void* room) {
+            auto* work = static_cast<T*>(room);
+            (*work)();
+            work->~T();
+        };
+        ++last_;
+    }
+    void run_first() {
+        Record& record = at(first_++);
+        record.run(record.room);
+        if (first_ % kPerChunk != 0) return;
+        spare_.push_back(chunks_.front());
+        chunks_.pop_front();
+        first_ -= kPerChunk;
+        last_ -= kPerChunk;
+    }
+
+  private:
+    static constexpr size_t kRoom = 736, kPerChunk = 64;
+    struct Record {
+        void (*run)(void* room);
+        alignas(std::max_align_t) unsigned char room[kRoom];
+    };
+    using Chunk = std::array<Record, kPerChunk>;
+    void add_chunk() {
+        if (spare_.empty()) spare_.push_back(new Chunk);
+        chunks_.push_back(spare_.back());
+        spare_.pop_back();
+    }
+    Record& at(size_t i) { return (*chunks_[i / kPerChunk])[i % kPerChunk]; }
+
+    std::deque<Chunk*> chunks_;
+    std::vector<Chunk*> spare_;
+    size_t first_ = 0, last_ = 0;  // counted from the first chunk
+};
+
 struct Stream {
-    std::deque<std::function<void()>> queue;
+    Tasks queue;
     uint64_t queued = 0, done = 0;  // tickets: the n-th piece of work has ticket n
     uint64_t wanted = 0;  // run up to this ticket
 };
@@ -72,7 +125,7 @@ struct Block {
 struct ToyDevice {
     std::unique_ptr<Stream> default_stream = std::make_unique<Stream>();
     std::vector<std::unique_ptr<Stream>> streams;
-    std::map<void*, Block> live;
+    std::unordered_map<void*, Block> live;
     size_t used = 0;  // live blocks, and released ones whose release has not run
 };
 
@@ -93,9 +146,16 @@ class Queue {
     }
 
     /// The caller holds `mutex`.
-    void push(Stream* stream, std::function<void()> work) {
-        if (stream->queue.empty()) busy_.push_back(stream);
-        stream->queue.push_back(std::move(work));
+    template <class T>
+    void push(Stream* stream, T&& work) {
+        make<std::decay_t<T>>(stream, std::forward<T>(work));
+    }
+    /// The same for a T that is made in its place.
+    template <class T, class... A>
+    void make(Stream* stream, A&&... arguments) {
+        const bool idle = stream->queue.empty();
+        stream->queue.push<T>(std::forward<A>(arguments)...);
+        if (idle) busy_.push_back(stream);
         ++stream->queued;
     }
     /// Later work of `stream` waits for a ticket of another.
@@ -132,12 +192,10 @@ class Queue {
         }
     }
     void run_one(Stream* stream) {
-        auto task = std::move(stream->queue.front());
-        stream->queue.pop_front();
-        if (stream->queue.empty()) std::erase(busy_, stream);
         ++depth_;
-        task();
+        stream->queue.run_first();
         --depth_;
+        if (stream->queue.empty()) std::erase(busy_, stream);
         ++stream->done;
     }
 
@@ -452,11 +510,6 @@ void for_each_index(const std::vector<int64_t>& sizes, F&& f) {
 
 Number number(const Param& p) { return {p.kind == Param::Kind::Float, p.as_float(), p.as_int()}; }
 
-void push(const KernelArgs* args, std::function<void()> work) {
-    std::lock_guard lock(queue().mutex);
-    queue().push(stream_of(args->context->call->device, args->context->call->stream), std::move(work));
-}
-
 /// Whether the device's own kernels know all dtypes of the call.
 bool takes(const KernelArgs* args) {
     for (int i = 0; i < args->num_outputs + args->num_inputs; ++i) {
@@ -468,27 +521,23 @@ bool takes(const KernelArgs* args) {
     return true;
 }
 
-BackendStatus copy_kernel(const KernelArgs* args) {
-    push(args, [out = Operand(args->out(0)), in = Operand(args->in(0))] {
-        for_each_index(out.sizes, [&](const auto& at) { out.store(out.offset(at), in.load(in.offset(at))); });
-    });
-    return BackendStatus::Ok;
+void copy_kernel(const KernelArgs* args) {
+    const Operand out(args->out(0)), in(args->in(0));
+    for_each_index(out.sizes, [&](const auto& at) { out.store(out.offset(at), in.load(in.offset(at))); });
 }
 
 /// f(input, other, parameter): either operand may be a number; the parameter is 1 where there is none.
 template <class F>
-BackendStatus binary_kernel(const KernelArgs* args, F&& f) {
+void binary_kernel(const KernelArgs* args, F&& f) {
     std::vector<Number> params;
     for (int i = 0; i < args->num_params; ++i) params.push_back(number(args->params[i]));
-    push(args, [out = Operand(args->out(0)), a = Operand(args->in(0)), b = Operand(args->in(1)), params, f] {
-        for_each_index(out.sizes, [&](const auto& at) {
-            size_t next = 0;
-            Number x = a.present ? a.load(a.offset(at)) : params[next++];
-            Number y = b.present ? b.load(b.offset(at)) : params[next++];
-            out.store(out.offset(at), f(x, y, next < params.size() ? params[next] : Number{false, 1, 1}));
-        });
+    const Operand out(args->out(0)), a(args->in(0)), b(args->in(1));
+    for_each_index(out.sizes, [&](const auto& at) {
+        size_t next = 0;
+        Number x = a.present ? a.load(a.offset(at)) : params[next++];
+        Number y = b.present ? b.load(b.offset(at)) : params[next++];
+        out.store(out.offset(at), f(x, y, next < params.size() ? params[next] : Number{false, 1, 1}));
     });
-    return BackendStatus::Ok;
 }
 
 // Integers as unsigned numbers: overflow wraps.
@@ -501,42 +550,39 @@ Number plus(Number x, Number y) {
     return {false, 0, static_cast<int64_t>(static_cast<uint64_t>(x.i) + static_cast<uint64_t>(y.i))};
 }
 
-BackendStatus add_kernel(const KernelArgs* args) {
-    return binary_kernel(args, [](Number x, Number y, Number alpha) { return plus(x, times(alpha, y)); });
+void add_kernel(const KernelArgs* args) {
+    binary_kernel(args, [](Number x, Number y, Number alpha) { return plus(x, times(alpha, y)); });
 }
 
-BackendStatus mul_kernel(const KernelArgs* args) {
-    return binary_kernel(args, [](Number x, Number y, Number) { return times(x, y); });
+void mul_kernel(const KernelArgs* args) {
+    binary_kernel(args, [](Number x, Number y, Number) { return times(x, y); });
 }
 
 /// The output has the input's dimensions, the reduced ones with size 1.
-BackendStatus sum_kernel(const KernelArgs* args) {
-    Operand out(args->out(0)), in(args->in(0));
+void sum_kernel(const KernelArgs* args) {
+    const Operand out(args->out(0)), in(args->in(0));
     std::vector<int64_t> strides;  // of the output, along the input's dimensions
     for (size_t d = 0; d < in.sizes.size(); ++d) strides.push_back(out.sizes[d] == 1 ? 0 : out.strides[d]);
-    push(args, [out, in, strides] {
-        bool floating = is_floating(out.dtype);
-        std::map<int64_t, Number> totals;
-        for_each_index(out.sizes, [&](const auto& at) { totals[out.offset(at)] = {floating, 0, 0}; });
-        for_each_index(in.sizes, [&](const auto& at) {
-            int64_t offset = 0;
-            for (size_t d = 0; d < strides.size(); ++d) offset += at[d] * strides[d];
-            Number value = in.load(in.offset(at)), &total = totals[offset];
-            if (floating) total.f += value.as_float();
-            else
-                total.i = static_cast<int64_t>(static_cast<uint64_t>(total.i) +
-                                               static_cast<uint64_t>(value.as_int()));
-        });
-        for (auto& [offset, total] : totals) out.store(offset, total);
+    const bool floating = is_floating(out.dtype);
+    std::map<int64_t, Number> totals;
+    for_each_index(out.sizes, [&](const auto& at) { totals[out.offset(at)] = {floating, 0, 0}; });
+    for_each_index(in.sizes, [&](const auto& at) {
+        int64_t offset = 0;
+        for (size_t d = 0; d < strides.size(); ++d) offset += at[d] * strides[d];
+        Number value = in.load(in.offset(at)), &total = totals[offset];
+        if (floating) total.f += value.as_float();
+        else
+            total.i =
+                static_cast<int64_t>(static_cast<uint64_t>(total.i) + static_cast<uint64_t>(value.as_int()));
     });
-    return BackendStatus::Ok;
+    for (auto& [offset, total] : totals) out.store(offset, total);
 }
 
-// --- Every other kernel: the CPU's, late ---------------------------------------------------------
+// --- Kernels run late; the CPU's where there is none of the device's own ---------------------------------------------------------
 
 /// How an operator is computed: by the device's own kernel where that takes the dtypes, else by the CPU's.
 struct Choice {
-    BackendKernel own;
+    void (*own)(const KernelArgs* args);
     const void* cpu;
 };
 
@@ -559,23 +605,29 @@ struct Kept {
             if (p.kind == Param::Kind::Ints) numbers += p.length;
             if (p.kind == Param::Kind::Complex) numbers += 2;
         }
-        words.resize(dims + numbers);
-        views.assign(given.tensors, given.tensors + tensors);
-        params.assign(given.params, given.params + args.num_params);
-        int64_t* next = words.data();
-        for (View& v : views) {
+        const size_t nbytes = static_cast<size_t>(tensors) * sizeof(View) + args.num_params * sizeof(Param) +
+                              (dims + numbers) * sizeof(int64_t);
+        if (nbytes > sizeof room) large.reset(new int64_t[nbytes / sizeof(int64_t)]);
+        auto* views = reinterpret_cast<View*>(large ? large.get() : room);
+        auto* params = reinterpret_cast<Param*>(views + tensors);
+        auto* next = reinterpret_cast<int64_t*>(params + args.num_params);
+        std::copy_n(given.tensors, tensors, views);
+        std::copy_n(given.params, args.num_params, params);
+        for (int i = 0; i < tensors; ++i) {
+            View& v = views[i];
             if (!v.defined()) continue;
             const auto n = static_cast<size_t>(v.ndim);
             v.sizes = take(next, v.sizes, n * 8);
             v.strides = take(next, v.strides, n * 8);
         }
-        for (Param& p : params) {
+        for (int i = 0; i < args.num_params; ++i) {
+            Param& p = params[i];
             if (p.kind == Param::Kind::String) p.string = take(next, p.string, p.length);
             if (p.kind == Param::Kind::Ints) p.ints = take(next, p.ints, p.length * size_t{8});
             if (p.kind == Param::Kind::Complex) p.parts = take(next, p.parts, 16);
         }
-        args.tensors = views.data();
-        args.params = params.data();
+        args.tensors = views;
+        args.params = params;
         args.context = nullptr;
     }
     Kept(const Kept&) = delete;
@@ -591,25 +643,37 @@ struct Kept {
     KernelArgs args;
     DeviceCall call;
     PhiloxKey random;
-    std::vector<View> views;
-    std::vector<Param> params;
-    std::vector<int64_t> words;
+    int64_t room[64];  // for the views and parameters of most calls
+    std::unique_ptr<int64_t[]> large;  // for those of others
+};
+static_assert(sizeof(View) % sizeof(int64_t) == 0 && sizeof(Param) % sizeof(int64_t) == 0);
+
+struct Launch {
+    Launch(const Choice& how, const KernelArgs& given) : choice(how), kept(given) {}
+
+    void operator()() {
+        if (choice.own && (!choice.cpu || takes(&kept.args))) return choice.own(&kept.args);
+        const BackendStatus status = host->run_cpu_kernel(choice.cpu, &kept.args, kept.random);
+        if (status == BackendStatus::Ok || late_error.status != BackendStatus::Ok) return;
+        late_error = {status, host->last_error(), kept.call};
+    }
+
+    const Choice& choice;
+    Kept kept;
 };
 
-BackendStatus borrow(const void* kernel, const KernelArgs* args) {
-    push(args, [kernel, kept = std::make_shared<Kept>(*args)] {
-        const BackendStatus status = host->run_cpu_kernel(kernel, &kept->args, kept->random);
-        if (status == BackendStatus::Ok || late_error.status != BackendStatus::Ok) return;
-        late_error = {status, host->last_error(), kept->call};
-    });
+BackendStatus launch(const Choice& choice, const KernelArgs* args) try {
+    std::lock_guard lock(queue().mutex);
+    const DeviceCall& call = *args->context->call;
+    queue().make<Launch>(stream_of(call.device, call.stream), choice, *args);
     return BackendStatus::Ok;
+} catch (const std::bad_alloc&) {
+    return fail(BackendStatus::OutOfMemory, "the host has no memory for the toy device");
 }
 
 template <int i>
 BackendStatus chosen(const KernelArgs* args) {
-    const Choice& choice = choices[i];
-    if (choice.own && (!choice.cpu || takes(args))) return choice.own(args);
-    return borrow(choice.cpu, args);
+    return launch(choices[i], args);
 }
 template <int... i>
 constexpr auto make_kernels(std::integer_sequence<int, i...>) {
