@@ -264,26 +264,37 @@ def coverage(session: nox.Session) -> None:
 
 @nox.session
 def swap(session: nox.Session) -> None:
-    """Run the second implementation of every seam through the tests of the first."""
+    """Run the second implementation of every seam through the tests of the first; `-- --whole` all on the toy device."""
+    posargs = [argument for argument in session.posargs if argument != "--whole"]
     swapped = [package for package in everything() if _marked(package, "swap")]
     core = GRAPH["core"]
-    install(session, builder(), [core, GRAPH["nn"], GRAPH["rushlight"], *swapped], extra="test")
+    install(
+        session, builder(), [core, GRAPH["autograd"], GRAPH["nn"], GRAPH["rushlight"], *swapped], extra="test"
+    )
     # The compute library is chosen by the environment: plain kernels in oneDNN's place.
     operators = str(core.folder / "tests" / "operators")
     plain = {"RUSHLIGHT_COMPUTE": "plain"}
-    session.run(*PYTEST, f"--rootdir={core.folder}", operators, *session.posargs, env=plain)
+    session.run(*PYTEST, f"--rootdir={core.folder}", operators, *posargs, env=plain)
     # Packages' conftests do not mix, and a process has one provider of gradients: a process for each folder.
     for package in swapped:
         folder = str(package.folder / "tests")
-        session.run(*PYTEST, f"--rootdir={package.folder}", "-m", "swap", folder, *session.posargs)
+        session.run(*PYTEST, f"--rootdir={package.folder}", "-m", "swap", folder, *posargs)
     # The tape in rushlight-autograd's place: all tests of nn, and those of networks that train.
     tape = {"RUSHLIGHT_AUTOGRAD": "tape"}
     nn, composed = GRAPH["nn"].folder, GRAPH["rushlight"].folder
     attached = ["-p", "rushlight_testing.tape.attached"]
-    session.run(*PYTEST, *attached, f"--rootdir={nn}", str(nn / "tests"), *session.posargs)
+    session.run(*PYTEST, *attached, f"--rootdir={nn}", str(nn / "tests"), *posargs)
     trained = [f"test_{what}.py" for what in ("networks", "module_hooks", "weights_that_are_computed")]
     files = [str(composed / "tests" / file) for file in trained]
-    session.run(*PYTEST, f"--rootdir={composed}", *files, *session.posargs, env=tape)
+    session.run(*PYTEST, f"--rootdir={composed}", *files, *posargs, env=tape)
+    # The toy device in the CPU's place: the tests of operators, derivatives, layers and optimizers.
+    on_toy = ["-p", "rushlight_testing.on_device", "--device", "toy"]
+    samples = {"core": 12, "autograd": 60, "nn": 25}  # one test in so many
+    for name, folder in (("core", "operators"), ("autograd", ""), ("nn", "")):
+        package = GRAPH[name]
+        every = "1" if "--whole" in session.posargs else str(samples[name])
+        tests = str(package.folder / "tests" / folder)
+        session.run(*PYTEST, *on_toy, "--every", every, f"--rootdir={package.folder}", tests, *posargs)
 
 
 @nox.session(venv_backend="none")

@@ -1,0 +1,162 @@
+"""A plug-in of pytest that runs tests on another device: `pytest -p rushlight_testing.on_device --device toy tests`.
+
+New tensors are made on the device unless a test says where, and arrays are copied to it. What only the host can do (`numpy`,
+buffers) is given a copy. `--every N` runs one test in N, and always the same ones.
+Tests that are about the host's memory are passed over: `EXCEPTIONS` says why for each.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fnmatch
+import functools
+import tempfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rushlight_core as core
+from rushlight_core import Tensor, devices
+from rushlight_testing import operators
+from rushlight_testing.native import compile_plugin
+
+# Patterns of tests ("file::name"; a "[" stands for itself), and why they are no tests of another device.
+_HERE = "the lengths of sequences and the places of cuts are on the CPU, as in PyTorch"
+_DTYPES = "a kernel of the CPU refuses a dtype when it runs, which is late, and rules do not look at declared dtypes"
+_UNASKED = "values of the CPU alone are looked at before the call: a device would have to be waited for"
+_OF_THE_CPU = "it expects the CPU, or memory that the host can address"
+EXCEPTIONS: dict[str, str] = {
+    "test_examples.py::*": "a printed tensor names its device",
+    "test_*::*[*.data*]": _HERE,
+    "test_oracles.py::test_laws[tensor_split.tensor]": _HERE,
+    "test_recurrent.py::test_pack*": _HERE,
+    "test_reference_values.py::test_values[functions]": _HERE,
+    "test_reference_values.py::test_values[layers]": _HERE,
+    "test_edges.py::*[tensor_split]": _HERE,
+    "test_edges.py::test_what_is_said_of_a_new_tensor_is_said_of_out[*]": _OF_THE_CPU,
+    "test_laws_dtypes.py::test_operators_take_the_declared_dtypes[cpu]": _OF_THE_CPU,
+    "test_bad_input.py::test_*": _OF_THE_CPU,
+    "test_device_threads.py::*": "it attaches a toy device of its own",
+    "test_branches.py::*": "a pass of one device has one thread",
+    "test_laws_dtypes.py::test_operators_take_the_declared_dtypes[*]": _DTYPES,
+    **{
+        f"test_forms.py::test_in_place_is_out_of_place[{op}-*": _DTYPES
+        for op in ("addbmm", "addmm", "baddbmm", "addmv")
+    },
+    "test_derivatives.py::test_formula_of_complex_numbers[*max_pool*]": _DTYPES,
+    "test_laws_fresh_memory.py::test_what_is_not_written_is_noticed": "the device's own memory is not the tested filling",
+    "test_scatter.py::test_a_bad_index_writes_nothing*": "the write has been counted when a device finds the index",
+    "test_scatter.py::test_indices_out_of_range_are_named_by*": "several errors come late, of which the first is told",
+    "test_integers.py::test_division_by_zero*": _UNASKED,
+    "test_oracles.py::test_errors[binary_cross_entropy]": _UNASKED,
+    "test_oracles.py::test_errors[masked_fill]": _UNASKED,
+    "test_oracles.py::test_errors[view.dtype]": _UNASKED,
+    "test_oracles.py::test_errors[cov]": _UNASKED,
+    "test_fourier.py::test_istft_refuses_windows_with_gaps": _UNASKED,
+    "test_resizing.py::test_refusals_leave_everything_as_it_was": _OF_THE_CPU,
+    "test_parameter.py::test_repr": "a printed tensor names its device",
+    "test_distribution_vectors.py::test_low_rank_normal_vectors_are_normal_vectors": "it adds an array to a tensor",
+    "test_serialization.py::test_*crafted_document*": _OF_THE_CPU,
+    "test_serialization.py::test_map_location": _OF_THE_CPU,
+}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--device", default="toy", help="the device on which tensors are made")
+    parser.addoption("--every", type=int, default=1, metavar="N", help="run one test in N")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    device = config.getoption("--device")
+    if device.partition(":")[0] == "toy":
+        folder = Path(tempfile.mkdtemp(prefix="toy-device-"))
+        devices.load_backend(compile_plugin("toy_device", folder, ["-DRUSHLIGHT_TOY_MEMORY_MIB=4096"]))
+    core.set_default_device(device)
+    for name in ("numpy", "__array__"):
+        _of_a_copy(name)
+    _then_moved("from_numpy", device)
+    _wait_where_errors_are_expected(device)
+
+
+def _of_a_copy(name: str) -> None:
+    """Asks a copy on the host where a tensor is elsewhere."""
+    original = getattr(Tensor, name)
+
+    def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+        there = self.device.type not in ("cpu", "meta")
+        return original(self.detach().cpu() if there else self, *args, **kwargs)
+
+    setattr(Tensor, name, method)
+
+
+def _then_moved(name: str, device: str) -> None:
+    """Moves what shares an array's memory."""
+    original = getattr(core, name)
+
+    def function(*args: Any, **kwargs: Any) -> Any:
+        return original(*args, **kwargs).to(device)
+
+    setattr(core, name, function)
+
+
+def _wait_where_errors_are_expected(device: str) -> None:
+    """A device says late what is wrong with values: in `pytest.raises`, and in the calls of the laws, it is asked."""
+    raises = pytest.raises
+
+    class Raises:
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            self._inner = raises(*args, **kwargs)
+
+        def __enter__(self) -> Any:
+            return self._inner.__enter__()
+
+        def __exit__(self, kind: Any, error: Any, traceback: Any) -> Any:
+            if kind is None:
+                try:
+                    devices.synchronize(device)
+                except Exception as late:
+                    return self._inner.__exit__(type(late), late, late.__traceback__) or _raise(late)
+            return self._inner.__exit__(kind, error, traceback)
+
+    def expected(error: Any, *args: Any, **kwargs: Any) -> Any:
+        # The old form: a function, and what it is called with.
+        return raises(error, *args, **kwargs) if args else Raises(error, **kwargs)
+
+    pytest.raises = expected  # type: ignore[assignment]
+
+    def waiting(function: Any) -> Any:
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return function(*args, **kwargs)
+            finally:
+                devices.synchronize(device)
+
+        return call
+
+    for name in ("call", "boxed", "inplace"):
+        setattr(operators, name, waiting(getattr(operators, name)))
+
+
+def _raise(error: BaseException) -> bool:
+    raise error
+
+
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    """No test hears of another one's errors."""
+    with contextlib.suppress(Exception):
+        devices.synchronize(item.config.getoption("--device"))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    every = config.getoption("--every")
+    chosen = [item for item in items if zlib.crc32(item.nodeid.encode()) % every == 0]
+    config.hook.pytest_deselected(items=[item for item in items if item not in set(chosen)])
+    items[:] = chosen
+    for item in items:
+        name = f"{item.path.name}::{item.name}"
+        for pattern, reason in EXCEPTIONS.items():
+            if fnmatch.fnmatch(name, pattern.replace("[", "[[]")):
+                item.add_marker(pytest.mark.skip(reason=reason))
