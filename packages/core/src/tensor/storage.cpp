@@ -26,7 +26,7 @@ Ref<Storage> Storage::allocate(size_t nbytes, Device device) {
     } else if (device.type != DeviceType::Meta) {
         data = backend_allocate(device, nbytes, &release, &context);
     }
-    auto* storage = new (Pool::allocate()) Storage();
+    auto* storage = new (Pool::allocate()) Storage;
     storage->data_ = data;
     storage->nbytes_ = nbytes;
     storage->device_ = device;
@@ -38,7 +38,7 @@ Ref<Storage> Storage::allocate(size_t nbytes, Device device) {
 
 Ref<Storage> Storage::wrap(void* data, size_t nbytes, Device device, StorageKind kind, ReleaseFn release,
                            void* context) {
-    auto* storage = new (Pool::allocate()) Storage();
+    auto* storage = new (Pool::allocate()) Storage;
     storage->data_ = data;
     storage->nbytes_ = nbytes;
     storage->device_ = device;

@@ -117,7 +117,8 @@ std::string to_string(IntList sizes) {
 
 struct TensorFactory {
     static TensorImpl* make(Storage* storage, uint64_t key, int64_t offset) {
-        auto* impl = new (Pool::allocate()) TensorImpl();
+        // Without "()", which would also zero what has no initialiser, the inline geometry, and with `rep stos`.
+        auto* impl = new (Pool::allocate()) TensorImpl;
         impl->key_ = key;
         impl->root_ = impl;
         impl->storage_ = storage;
