@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <unordered_map>
 
 #include "dispatch/shared_kernel.h"
 #include "dispatch/table.h"
@@ -33,19 +32,6 @@ void set_grad_mode(bool on) {
 }
 
 std::span<Operator* const> operators() { return operator_table(); }
-
-std::vector<Operator*> operators_with_kernels() {
-    std::unordered_map<const KernelSlots*, Operator*> owners;
-    for (Operator* op : operator_table()) {
-        if (!op->kernels) continue;
-        Operator*& owner = owners[op->kernels];
-        if (!owner || op->form < owner->form) owner = op;
-    }
-    std::vector<Operator*> found;
-    for (Operator* op : operator_table())
-        if (op->kernels && owners[op->kernels] == op) found.push_back(op);
-    return found;
-}
 
 Operator* find_operator(std::string_view name) {
     auto table = operator_table();
