@@ -459,7 +459,6 @@ void Parser::fail(const char* name, const Signature* signatures, int count, cons
                 text = std::string("got an unexpected keyword argument '") + utf8(f.object) + "'";
                 break;
             case Failure::Twice: text = std::string("got two values for argument '") + arg + "'"; break;
-            case Failure::None: break;
         }
         return text;
     };

@@ -124,11 +124,12 @@ class Parser {
         DType dtype;
         Device device;
     };
+    // Written by `bind` where it fails. No initialisers: every call has room for a few of them.
     struct Failure {
-        enum Kind { None, Type, Missing, TooMany, Unknown, Twice } kind = None;
-        int arg = 0;
-        int position = 0;
-        PyObject* object = nullptr;  // the value or the keyword, borrowed
+        enum Kind { Type, Missing, TooMany, Unknown, Twice } kind;
+        int arg;
+        int position;
+        PyObject* object;  // the value or the keyword, borrowed
     };
 
     bool given(int i) const { return object_[i] && object_[i] != Py_None; }
