@@ -1,6 +1,7 @@
 #include "ops/memory_format.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "rushlight/error.h"
 
@@ -21,7 +22,39 @@ void channels_last_strides(IntList sizes, int64_t* strides) {
 
 int64_t dimensions_of(MemoryFormat format) { return format == MemoryFormat::ChannelsLast ? 4 : 5; }
 
+// Whether dimension `a` lies inside `b`: below 0 it does, above 0 `b` lies inside it, 0 where no operand says.
+int compare_dimensions(IntList sizes, const int64_t* const* operands, int count, int a, int b) {
+    for (int i = 0; i < count; ++i) {
+        const int64_t inner = operands[i][a], outer = operands[i][b];
+        if (inner == 0 || outer == 0) continue;
+        if (inner != outer) return inner < outer ? -1 : 1;
+        if (sizes[a] > sizes[b]) return 1;
+    }
+    return 0;
+}
+
 }  // namespace
+
+void strides_in_order(IntList sizes, const int64_t* const* operands, int count, int64_t* strides) {
+    const int ndim = static_cast<int>(sizes.size());
+    int order[kMaxDims];  // dimensions, the innermost first
+    for (int i = 0; i < ndim; ++i) {
+        order[i] = ndim - 1 - i;
+        // Where no operand says anything about two dimensions, the next outer neighbour is looked at.
+        for (int from = i, k = i - 1; k >= 0; --k) {
+            const int compared = compare_dimensions(sizes, operands, count, order[k], order[from]);
+            if (compared < 0) break;
+            if (compared == 0) continue;
+            std::swap(order[k], order[from]);
+            from = k;
+        }
+    }
+    int64_t step = 1;
+    for (int i = 0; i < ndim; ++i) {
+        strides[order[i]] = step;
+        step *= std::max<int64_t>(sizes[order[i]], 1);
+    }
+}
 
 MemoryFormat memory_format(const char* op, const std::optional<std::string_view>& name) {
     if (!name || *name == "preserve") return MemoryFormat::Preserve;
@@ -63,6 +96,12 @@ Tensor make_in_format(const char* op, const Tensor& like, DType dtype, Device de
     if (format == MemoryFormat::Preserve && like.impl()->has(Flag::Dense))
         return device == like.device() ? make_like(like, dtype)
                                        : make_strided(like.sizes(), like.strides(), dtype, device);
+    if (format == MemoryFormat::Preserve && like.numel() != 0) {
+        int64_t strides[kMaxDims];
+        const int64_t* given = like.strides().data();
+        strides_in_order(like.sizes(), &given, 1, strides);
+        return make_strided(like.sizes(), IntList(strides, like.sizes().size()), dtype, device);
+    }
     if (format == MemoryFormat::Preserve || format == MemoryFormat::Contiguous)
         return make_tensor(like.sizes(), dtype, device);
     RL_CHECK(like.dim() == dimensions_of(format), throw_runtime,

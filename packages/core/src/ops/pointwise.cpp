@@ -7,6 +7,7 @@
 #include "ops/cell.h"
 #include "ops/copying.h"
 #include "ops/device_kernel.h"
+#include "ops/memory_format.h"
 #include "ops/numbers.h"
 #include "ops/outputs.h"
 #include "ops/params.h"
@@ -213,29 +214,47 @@ struct General {
             (long long)a, (long long)b);
     }
 
+    // The strides of an input in the result's dimensions, in elements; 0 where it is broadcast.
+    void broadcast_strides(const Tensor& t, int64_t* strides) const {
+        const int lead = ndim - static_cast<int>(t.dim());
+        for (int d = 0; d < ndim; ++d)
+            strides[d] = d < lead || t.sizes()[d - lead] != sizes[d] ? 0 : t.strides()[d - lead];
+    }
+
+    bool spans(const Tensor& t) const {
+        return t.dim() == ndim && std::equal(sizes, sizes + ndim, t.sizes().begin());
+    }
+    const Tensor& first_tensor() const {
+        int i = 0;
+        while (!in[i].is_tensor()) ++i;
+        return in[i].tensor();
+    }
+    // Whether the inputs, up to the first that is not broadcast, say that the result is row-major.
+    bool is_row_major() const {
+        for (int i = 0; i < desc.num_inputs; ++i) {
+            if (!in[i].is_tensor()) continue;
+            if (!in[i].tensor().is_contiguous()) return false;
+            if (spans(in[i].tensor())) return true;
+        }
+        return true;
+    }
+
     // The result walks memory in the order of the inputs: channels-last in, channels-last out.
     Tensor allocate() const {
         IntList shape(sizes, static_cast<size_t>(ndim));
-        const Tensor* model = nullptr;
+        if (is_row_major()) return make_tensor(shape, result, device);
+        const Tensor& first = first_tensor();
+        if (first.impl()->has(Flag::Dense) && spans(first)) return make_like(first, result);
+        int64_t operands[kMaxOperands][kMaxDims], strides[kMaxDims];
+        const int64_t* lists[kMaxOperands];
+        int count = 0;
         for (int i = 0; i < desc.num_inputs; ++i) {
-            if (!in[i].is_tensor() || in[i].tensor().dim() < ndim) continue;
-            if (!std::equal(shape.begin(), shape.end(), in[i].tensor().sizes().begin())) continue;
-            if (!model) model = &in[i].tensor();
+            if (!in[i].is_tensor()) continue;
+            broadcast_strides(in[i].tensor(), operands[count]);
+            lists[count] = operands[count];
+            ++count;
         }
-        if (!model || model->is_contiguous()) return make_tensor(shape, result, device);
-        if (model->impl()->has(Flag::Dense)) return make_like(*model, result);
-        int order[kMaxDims];  // dimensions, the largest stride first; ties keep their order
-        for (int d = 0; d < ndim; ++d) {
-            int k = d;
-            for (; k > 0 && model->strides()[order[k - 1]] < model->strides()[d]; --k)
-                order[k] = order[k - 1];
-            order[k] = d;
-        }
-        int64_t strides[kMaxDims], step = 1;
-        for (int k = ndim - 1; k >= 0; --k) {
-            strides[order[k]] = step;
-            step *= std::max<int64_t>(sizes[order[k]], 1);
-        }
+        strides_in_order(shape, lists, count, strides);
         return make_strided(shape, IntList(strides, static_cast<size_t>(ndim)), result, device);
     }
 

@@ -346,6 +346,13 @@ def test_addr_rounds_once() -> None:
 def test_shifted_polynomials_of_small_integers() -> None:
     x = core.tensor([0], dtype=core.uint8)
     assert core.special_shifted_chebyshev_polynomial_t(x, core.tensor([1])).tolist() == [-1]
+    double = core.tensor(1.0, dtype=core.float64)
+    assert core.special_shifted_chebyshev_polynomial_v(x, double).dtype == core.float64
+    assert core.special_shifted_chebyshev_polynomial_v(x, 1.0).dtype == core.float32
+
+
+def test_nan_to_num_of_expanded_complex_numbers() -> None:
+    assert core.tensor(complex("nan+2j")).expand(2, 1).nan_to_num(1.0).tolist() == [[1 + 2j], [1 + 2j]]
 
 
 def test_kl_div_of_negative_targets_is_nan() -> None:

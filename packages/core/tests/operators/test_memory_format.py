@@ -1,4 +1,4 @@
-"""Convolutions keep the order of their input in memory: channels last in, channels last out."""
+"""Results lie in memory in the order of their inputs: channels last in, channels last out."""
 
 from __future__ import annotations
 
@@ -93,3 +93,33 @@ def test_a_copy_of_bytes() -> None:
     assert y.tolist() == [1, 0, 255, 255]
     y.zero_()
     assert x.tolist() == [1, -1]
+
+
+# Shape and strides of an input, the strides of what is made like it: PyTorch 2.13's.
+LIKE = [
+    ((3, 4), (0, 1), (4, 1)),
+    ((3, 4), (1, 0), (4, 1)),
+    ((3, 4, 5), (0, 1, 0), (20, 5, 1)),
+    ((2, 3, 4), (0, 0, 1), (12, 4, 1)),
+    ((4, 3, 2), (1, 4, 0), (2, 8, 1)),
+    ((5, 6, 3, 4), (24, 1, 0, 6), (72, 1, 6, 18)),
+    ((3, 4), (2, 6), (1, 3)),
+    ((4, 3, 2), (1, 8, 4), (1, 8, 4)),
+]
+
+
+@pytest.mark.parametrize(("shape", "strides", "wanted"), LIKE)
+def test_results_lie_as_their_inputs(shape, strides, wanted) -> None:
+    x = random(200).as_strided(shape, strides)
+    made = [x * 2, x + x, x.exp(), x.clone(), core.empty_like(x), x.to(core.float64), core.where(x > 0, x, x)]
+    assert [t.stride() for t in made] == [wanted] * len(made)
+    assert (core.empty(200, device="meta").as_strided(shape, strides) * 2).stride() == wanted
+
+
+def test_broadcast_operands_have_a_say() -> None:
+    last = random(1, 3, 4, 5).to(memory_format=core.channels_last)
+    assert (random(2, 1, 1, 1) + last).stride() == (60, 1, 15, 3)
+    assert (random(3, 4) + random(4, 3).t()).stride() == (4, 1)
+    assert (random(4, 3).t() + random(3, 4)).stride() == (1, 3)
+    # Row-major operands make row-major results.
+    assert (random(3, 1) + random(4)).stride() == (4, 1)

@@ -39,14 +39,17 @@ struct Degree {
 struct Shifted {
     Tensor moved;  // what `x` refers to
     TensorOrScalar x;
-    static Tensor move(const Tensor& t) {
-        const bool integers = !is_differentiable(t.dtype());  // whose dtype may not hold the result
+    // Of integers, whose dtype may not hold the result, in the dtype that they have together with `n`.
+    static Tensor move(const Tensor& t, const TensorOrScalar& n) {
+        const bool integers = !is_differentiable(t.dtype());
         const Tensor wide = integers ? ops::to(t, DType::Float64) : t;
         const Tensor moved = ops::sub(ops::mul(wide, Scalar(2)), Scalar(1));
-        return integers ? ops::to(moved, default_dtype()) : moved;
+        if (!integers) return moved;
+        const bool typed = n.is_tensor() && is_differentiable(n.tensor().dtype());
+        return ops::to(moved, typed ? n.tensor().dtype() : default_dtype());
     }
-    explicit Shifted(const TensorOrScalar& input)
-        : moved(input.is_tensor() ? move(input.tensor()) : Tensor()),
+    Shifted(const TensorOrScalar& input, const TensorOrScalar& n)
+        : moved(input.is_tensor() ? move(input.tensor(), n) : Tensor()),
           x(input.is_tensor() ? TensorOrScalar(moved)
                               : TensorOrScalar(Scalar(2 * input.scalar().to<double>() - 1))) {}
 };
@@ -74,10 +77,10 @@ RL_POLYNOMIAL(chebyshev_polynomial_t, ops::_chebyshev_t(input, degree.n))
 RL_POLYNOMIAL(chebyshev_polynomial_u, second_kind(input, degree, 0))
 RL_POLYNOMIAL(chebyshev_polynomial_v, second_kind(input, degree, -1))
 RL_POLYNOMIAL(chebyshev_polynomial_w, second_kind(input, degree, 1))
-RL_POLYNOMIAL(shifted_chebyshev_polynomial_t, ops::_chebyshev_t(Shifted(input).x, degree.n))
-RL_POLYNOMIAL(shifted_chebyshev_polynomial_u, second_kind(Shifted(input).x, degree, 0))
-RL_POLYNOMIAL(shifted_chebyshev_polynomial_v, second_kind(Shifted(input).x, degree, -1))
-RL_POLYNOMIAL(shifted_chebyshev_polynomial_w, second_kind(Shifted(input).x, degree, 1))
+RL_POLYNOMIAL(shifted_chebyshev_polynomial_t, ops::_chebyshev_t(Shifted(input, n).x, degree.n))
+RL_POLYNOMIAL(shifted_chebyshev_polynomial_u, second_kind(Shifted(input, n).x, degree, 0))
+RL_POLYNOMIAL(shifted_chebyshev_polynomial_v, second_kind(Shifted(input, n).x, degree, -1))
+RL_POLYNOMIAL(shifted_chebyshev_polynomial_w, second_kind(Shifted(input, n).x, degree, 1))
 RL_POLYNOMIAL(hermite_polynomial_h, ops::_hermite_h(input, degree.n))
 RL_POLYNOMIAL(hermite_polynomial_he, ops::_hermite_he(input, degree.n))
 RL_POLYNOMIAL(laguerre_polynomial_l, ops::_laguerre(input, degree.n, Scalar(0)))
