@@ -17,7 +17,14 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 CORE = ROOT / "packages" / "core"
 # What is compiled for host and devices alike and includes public headers only.
-ELEMENTS = ("ops/cast_element.h", "ops/element_types.h", "ops/functors", "ops/reducers", "cpu/vector_", "cpu/capability.h")
+ELEMENTS = (
+    "ops/cast_element.h",
+    "ops/element_types.h",
+    "ops/functors",
+    "ops/reducers",
+    "cpu/vector_",
+    "cpu/capability.h",
+)
 # A folder and those that it may include from.
 FOLDERS = {
     "elements": set[str](),

@@ -28,6 +28,7 @@ ITS_VALUES = "PyTorch's values have the derivatives that are here"
 IN_REVERSE = "PyTorch's gradients go with the tangents here"
 INDEPENDENT = "PyTorch's result is the same for other inputs"
 DEPENDENT = "PyTorch's result is another for other inputs"
+TURNS = "the imaginary parts differ by whole turns, and those here lie between -pi and pi"
 NO_ELEMENTS = "there are no elements that it could depend on, or none that could depend"
 SIZE = 7  # in place of 0 and 1: not that of another dimension
 
@@ -57,6 +58,7 @@ def _sentences(
     elif kind in ("values", "alias", "gradient", "tangent"):
         yield lambda: loses_digits(*both), DIGITS
     if kind == "values":
+        yield lambda: differs_by_turns(*both), TURNS
         yield lambda: as_of_wide_integers(*both), WIDE_INTEGERS
     if kind == "tangent":
         yield lambda: as_in_reverse(*both), IN_REVERSE
@@ -111,6 +113,26 @@ def as_of_wide_integers(program: Program, ours: Run, run: Run) -> bool:
     """Whether PyTorch computes that where no sum or product of integers wraps around."""
     inputs = tuple(replace(one, dtype="int64") if one.dtype in INTEGERS else one for one in program.inputs)
     return inputs != program.inputs and _has_result_of(program, replace(program, inputs=inputs), ours, run)
+
+
+def differs_by_turns(program: Program, ours: Run, run: Run) -> bool:
+    """Whether complex results are logarithms of the same numbers, of which those here are the principal values."""
+    mine, seen = complete(ours(program)), complete(run(program))
+    if mine is None or seen is None:
+        return False
+    pairs = [(mine.final[name], seen.final[name]) for name in seen.final]
+    apart = [
+        (a, b)
+        for a, b in pairs
+        if isinstance(a, Record) and isinstance(b, Record) and a.shape == b.shape and not is_near(a, b)
+    ]
+    return bool(apart) and all(
+        a.array.dtype.kind == b.array.dtype.kind == "c"
+        and bool((abs(a.array.imag) <= np.pi * (1 + 1e-6)).all())
+        and np.allclose(a.array.real, b.array.real, equal_nan=True)
+        and np.allclose(np.exp(1j * a.array.imag), np.exp(1j * b.array.imag), atol=1e-5, equal_nan=True)
+        for a, b in apart
+    )
 
 
 def _has_result_of(program: Program, beside: Program, ours: Run, run: Run) -> bool:

@@ -34,6 +34,17 @@ ARITHMETIC = {
 }
 # Operators that choose elements by their order: which of equal ones gets the derivative is not determined.
 ORDERED = {"kthvalue", "median", "mode", "msort", "nanmedian", "nanquantile", "quantile", "sort", "topk"}
+# Operators that change a tensor's sizes and strides in place.
+GEOMETRY_IN_PLACE = (
+    "t_",
+    "transpose_",
+    "swapaxes_",
+    "swapdims_",
+    "squeeze_",
+    "unsqueeze_",
+    "as_strided_",
+    "resize_",
+)
 MOST_DEGREE = 50  # of a polynomial; PyTorch's formulas lose their digits with it
 
 
@@ -91,7 +102,8 @@ def _has_free_signs(x: np.ndarray) -> bool:
         for k in range(min(len(matrix) - 1, matrix.shape[1])):
             column = matrix[k:, k].copy()
             below = np.linalg.norm(column[1:])
-            if rounded and below < 1e-5 * abs(matrix).max():
+            # The sign of a pivot that should be 0 decides about those of the result, too.
+            if rounded and min(below, abs(column[0])) < 1e-5 * abs(matrix).max():
                 return True
             if below == 0:
                 continue
@@ -185,6 +197,11 @@ class Undefined:
         if call.op == "detach_" and self.draft.mode != "plain" and tensors:
             # What becomes of the views of a leaf.
             return sum(_place(t) == _place(tensors[0]) for t in self.draft.tensors().values()) > 1
+        if call.op in GEOMETRY_IN_PLACE and any(c.op == "broadcast_tensors" for c in self.draft.calls):
+            return True  # what needs no broadcasting is returned as it is in PyTorch, and is a view here
+        if call.op in ("put", "put_") and len(tensors) > 1:
+            index = self.machine.record(tensors[1]).array
+            return len(np.unique(index)) < index.size  # which of several elements is written last
         if call.writes and tensors and self._is_seen_otherwise(tensors[0]):
             return True
         if call.writes and tensors and self.draft.mode not in ("plain", "vmap"):
@@ -247,6 +264,8 @@ class Undefined:
             return any(((d > 0) & (d < 1e-4)).any() for d in near)  # PyTorch loses its digits beside a pole
         if op in ("logit", "special_logit"):
             return any(isinstance(v, (int, float)) and v > 0.5 for v in given)  # limits that cross
+        if op == "cov":
+            return len(values) > 1 and values[0].shape[-1:] in ((), (1,))  # PyTorch writes to its input
         if op == "multilabel_margin_loss":
             return not all(v.size for v in values)  # the same
         if op in (
@@ -289,6 +308,9 @@ class Undefined:
             return True
         if op.startswith(("fft_", "stft", "istft")) and not all(np.isfinite(v).all() for v in values):
             return True  # which sums are infinite, and which NaN
+        if op in ("qr", "linalg_qr") and values and values[0].ndim > 1:
+            # Of wide matrices the derivative needs the first columns to be independent.
+            return _is_singular(values[0][..., : values[0].shape[-2]])
         return op in FULL_RANK and bool(values) and _is_singular(values[0])
 
     def _has_no_derivative(self, op: str, values: list[np.ndarray]) -> bool:
@@ -311,6 +333,10 @@ class Undefined:
             return len(values) > 1 and bool(np.isin(x, values[1]).any())
         if op in ("logit", "special_logit"):
             return not ((x > 0) & (x < 1)).all()
+        if op in ("sinc", "special_sinc"):
+            return bool(
+                ((x == np.round(x)) & (x != 0)).any()
+            )  # 0 here; PyTorch rounds, and what follows may have a kink at 0
         if op == "prelu":
             return not x.all()  # in PyTorch that of forward mode is another
         if op == "special_log_ndtr":

@@ -419,3 +419,29 @@ def test_running_results_are_those_of_one_element_after_the_other(
     line = [neutral] * before + values + [neutral] * 12
     found = getattr(core, name)(core.tensor(line, dtype=core.float64), 0)
     assert found.tolist() == list(itertools.accumulate(line, join))
+
+
+@pytest.mark.parametrize("name", ["var", "std"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
+def test_variance_of_nothing(name: str, dtype: str) -> None:
+    nothing = core.zeros(2, 0, dtype=getattr(core, dtype))
+    for correction in (1, 0, -2):
+        whole, rows = (getattr(core, name)(nothing, dim, correction=correction) for dim in (None, 1))
+        assert math.isnan(whole.item())
+        assert all(map(math.isnan, rows.tolist()))
+
+
+def test_exponential_of_one_number() -> None:
+    assert core.matrix_exp(core.tensor([[[0.0]], [[-math.inf]], [[math.inf]]])).tolist() == [
+        [[1.0]],
+        [[0.0]],
+        [[math.inf]],
+    ]
+
+
+@pytest.mark.parametrize("upper", [False, True])
+def test_inverse_from_singular_factor(upper: bool) -> None:
+    factor = core.eye(3).repeat(2, 1, 1)
+    factor[1, 1, 1] = 0
+    with pytest.raises(core.linalg.LinAlgError, match=r"matrix 1 of the batch .* element 2 of the diagonal"):
+        core.cholesky_inverse(factor, upper)

@@ -10,12 +10,18 @@
 #include "rushlight/ops/_linalg_qr.h"
 #include "rushlight/ops/_ormqr.h"
 #include "rushlight/ops/_pivots_to_order.h"
+#include "rushlight/ops/_to_copy.h"
 #include "rushlight/ops/add.h"
 #include "rushlight/ops/adjoint.h"
+#include "rushlight/ops/any.h"
+#include "rushlight/ops/argmax.h"
 #include "rushlight/ops/argsort.h"
 #include "rushlight/ops/cat.h"
 #include "rushlight/ops/conj.h"
+#include "rushlight/ops/detach.h"
 #include "rushlight/ops/diag_embed.h"
+#include "rushlight/ops/diagonal.h"
+#include "rushlight/ops/eq.h"
 #include "rushlight/ops/eye.h"
 #include "rushlight/ops/gather.h"
 #include "rushlight/ops/linalg_solve_triangular.h"
@@ -84,6 +90,12 @@ Tensor cholesky_solve(const Tensor& B, const Tensor& L, bool upper) {
 
 Tensor cholesky_inverse(const Tensor& L, bool upper) {
     check_square_matrix("cholesky_inverse", "L", L);
+    if (L.numel() != 0) {
+        const Tensor zeros = ops::eq(ops::diagonal(ops::detach(L), 0, -2, -1), Scalar(0));
+        const Tensor first = ops::add(ops::argmax(ops::_to_copy(zeros, DType::Int32), -1), Scalar(1));
+        const Tensor info = ops::mul(ops::any(zeros, kInts<-1>), first);
+        check_info("cholesky_inverse", ops::_to_copy(info, DType::Int32), kSingular);
+    }
     return cholesky_solve(identity(L, L.size(-1), L.size(-1)), L, upper);
 }
 

@@ -15,6 +15,7 @@
 #include "rushlight/ops/contiguous.h"
 #include "rushlight/ops/detach.h"
 #include "rushlight/ops/diagonal.h"
+#include "rushlight/ops/exp.h"
 #include "rushlight/ops/expand.h"
 #include "rushlight/ops/eye.h"
 #include "rushlight/ops/flatten.h"
@@ -237,6 +238,7 @@ Tensor matrix_exp(const Tensor& input) {
     check_floating("matrix_exp", input);
     check_square("matrix_exp", input);
     if (input.numel() == 0) return ops::clone(input, "contiguous");
+    if (input.size(-1) == 1) return ops::exp(input);
     if (is_floating(input.dtype()) && itemsize(input.dtype()) < 4)
         return ops::_to_copy(matrix_exp(ops::_to_copy(input, DType::Float32)), input.dtype());
 

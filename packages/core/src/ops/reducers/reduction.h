@@ -233,7 +233,7 @@ struct Var {
     }
     RL_HD_CALL Wide finish(Acc a, int64_t n) const {
         double free = static_cast<double>(n) - correction;
-        return a.squares / (free > 0 ? free : 0);
+        return a.squares / (n > 0 && free > 0 ? free : 0);
     }
     template <class Read>
     Acc run(Read read, int64_t n, int64_t) const {
@@ -273,7 +273,7 @@ struct Var<Complex<T>> {
     }
     RL_HD_CALL Wide finish(Acc a, int64_t n) const {
         double free = static_cast<double>(n) - correction;
-        return a.squares / (free > 0 ? free : 0);
+        return a.squares / (n > 0 && free > 0 ? free : 0);
     }
 };
 template <class T>
