@@ -26,6 +26,7 @@ if __name__ == "__main__":
     run_nox(ROOT / "noxfile.py", sys.argv[1:])
 
 import nox  # noqa: E402
+from gpu import bundle  # noqa: E402
 from nox.command import CommandFailed  # noqa: E402
 from nox_support import develop  # noqa: E402
 from nox_support.environments import build_tool, install, install_other_build, install_tools  # noqa: E402
@@ -437,6 +438,23 @@ def cuda_host(session: nox.Session) -> None:
     package = GRAPH.apart["cuda"]
     install(session, builder(), [GRAPH["rushlight"]], requirements=package.extra("test"))
     session.run(*PYTEST, f"--rootdir={package.folder}", str(package.folder / "tests"), *session.posargs)
+
+
+@nox.session(name="gpu-bundle", venv_backend="none")
+def gpu_bundle(session: nox.Session) -> None:
+    """Fill gpu-bundle/ with what `python -m gpu.suite` installs on a machine that has a GPU and no network: docs/gpu.md.
+
+    Run it with the Python version of that machine, after `cuda-build`.
+    """
+    plugins = sorted((ROOT / "dist").glob("rushlight_cuda-*.whl"))
+    if not plugins:
+        session.error("there is no wheel of the CUDA plug-in in dist/: run the session cuda-build first")
+    try:
+        made = builder("portable").wheels(everything())
+    except BuildError as error:
+        session.error(str(error))
+    carried = bundle.fill(ROOT / "gpu-bundle", [*(wheel.path for wheel in made), *plugins])
+    print(f"gpu-bundle: {len(carried)} wheels, {sum(path.stat().st_size for path in carried) / 1e6:.1f} MB")
 
 
 @nox.session(venv_backend="none")

@@ -1,7 +1,8 @@
 """A plug-in of pytest that runs tests on another device: `pytest -p rushlight_testing.on_device --device toy tests`.
 
 New tensors are made on the device unless a test says where, and arrays are copied to it. What only the host can do (`numpy`,
-buffers) is given a copy. `--every N` runs one test in N, and always the same ones.
+buffers) is given a copy. `--every N` runs one test in N, and always the same ones. `--plugin` loads a plug-in that serves
+the device. With `--missing-kernels skip` tests of operators that the device has no kernels for are skipped.
 Tests that are about the host's memory are passed over: `EXCEPTIONS` says why for each.
 """
 
@@ -12,6 +13,7 @@ import fnmatch
 import functools
 import tempfile
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +68,13 @@ EXCEPTIONS: dict[str, str] = {
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--device", default="toy", help="the device on which tensors are made")
     parser.addoption("--every", type=int, default=1, metavar="N", help="run one test in N")
+    parser.addoption("--plugin", type=Path, help="a plug-in to load first")
+    parser.addoption(
+        "--missing-kernels",
+        choices=("fail", "skip"),
+        default="fail",
+        help="what a test does for want of a kernel",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -73,11 +82,13 @@ def pytest_configure(config: pytest.Config) -> None:
     if device.partition(":")[0] == "toy":
         folder = Path(tempfile.mkdtemp(prefix="toy-device-"))
         devices.load_backend(compile_plugin("toy_device", folder, ["-DRUSHLIGHT_TOY_MEMORY_MIB=4096"]))
+    elif plugin := config.getoption("--plugin"):
+        devices.load_backend(plugin)
     core.set_default_device(device)
     for name in ("numpy", "__array__"):
         _of_a_copy(name)
     _then_moved("from_numpy", device)
-    _wait_where_errors_are_expected(device)
+    _wait_where_errors_are_expected(device, config.getoption("--missing-kernels") == "skip")
 
 
 def _of_a_copy(name: str) -> None:
@@ -101,9 +112,16 @@ def _then_moved(name: str, device: str) -> None:
     setattr(core, name, function)
 
 
-def _wait_where_errors_are_expected(device: str) -> None:
-    """A device says late what is wrong with values: in `pytest.raises`, and in the calls of the laws, it is asked."""
+def _wait_where_errors_are_expected(device: str, skip_missing: bool) -> None:
+    """A device says late what is wrong with values: in `pytest.raises`, and in the calls of the laws, it is asked.
+
+    There a test would take the error of a missing kernel for the one that it expects.
+    """
     raises = pytest.raises
+
+    def skip_if_missing(error: BaseException | None) -> None:
+        if skip_missing and (text := _missing_kernel(error, device)):
+            pytest.skip(text)
 
     class Raises:
         def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -113,6 +131,7 @@ def _wait_where_errors_are_expected(device: str) -> None:
             return self._inner.__enter__()
 
         def __exit__(self, kind: Any, error: Any, traceback: Any) -> Any:
+            skip_if_missing(error)
             if kind is None:
                 try:
                     devices.synchronize(device)
@@ -131,6 +150,9 @@ def _wait_where_errors_are_expected(device: str) -> None:
         def call(*args: Any, **kwargs: Any) -> Any:
             try:
                 return function(*args, **kwargs)
+            except NotImplementedError as error:
+                skip_if_missing(error)
+                raise
             finally:
                 devices.synchronize(device)
 
@@ -142,6 +164,26 @@ def _wait_where_errors_are_expected(device: str) -> None:
 
 def _raise(error: BaseException) -> bool:
     raise error
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    """Skips what a device has no kernel for, where that is asked for."""
+    outcome = yield
+    report = outcome.get_result()  # type: ignore[attr-defined]
+    if call.excinfo is None or item.config.getoption("--missing-kernels") != "skip":
+        return
+    if text := _missing_kernel(call.excinfo.value, item.config.getoption("--device")):
+        report.outcome = "skipped"
+        report.longrepr = (str(item.path), 0, f"Skipped: {text}")
+
+
+def _missing_kernel(error: BaseException | None, device: str) -> str:
+    """What a device has no kernel for, if that is what an error is about; an error begins with the operator."""
+    text, kind = str(error), device.partition(":")[0]
+    if not isinstance(error, NotImplementedError) or "no kernel" not in text or kind not in text:
+        return ""
+    return f"{kind} has no kernel for {text.partition(':')[0]}"
 
 
 def pytest_runtest_teardown(item: pytest.Item) -> None:

@@ -133,8 +133,8 @@ inline ReduceShape share_work(const Reduction& r) {
         s.kept_second[d] = r.kept_second[d];
     }
     for (int d = 0; d < r.reduced_dims; ++d) {
-        // A single dimension is walked without a division, however long it is.
-        if (r.reduced_dims > 1) s.reduced[d] = Divider(static_cast<uint32_t>(r.reduced[d]));
+        // A single dimension is walked without a division, however long it is; none is where there are no elements.
+        if (r.reduced_dims > 1 && r.n > 0) s.reduced[d] = Divider(static_cast<uint32_t>(r.reduced[d]));
         s.reduced_in[d] = r.reduced_in[d];
     }
     const auto nearest = [](int dims, const int64_t* strides) {

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CUDAGraph",
     "Event",
+    "OutOfMemoryError",
     "Stream",
     "amp",
     "current_device",
@@ -54,6 +55,8 @@ __all__ = [
     "stream",
     "synchronize",
 ]
+
+OutOfMemoryError = core.OutOfMemoryError
 
 _KINDS = {
     "BFloat16Tensor": "bfloat16",

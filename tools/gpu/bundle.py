@@ -1,0 +1,29 @@
+"""What a machine without network needs to run `python -m gpu.suite`: a folder of wheels.
+
+    nox -s gpu-bundle        with the Python version that the machine has, such as `python3.12 noxfile.py -s gpu-bundle`
+
+The wheels of rushlight are those in dist/. PyTorch, the libraries of CUDA and SciPy are left to the machine: they are large.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+# What the suites import beyond the packages.
+REQUIREMENTS = ("numpy>=1.26", "pytest>=8", "PyYAML>=6", "hypothesis>=6")
+
+
+def fill(folder: Path, wheels: list[Path], python: str = sys.executable) -> list[Path]:
+    """Copies the wheels into a new folder, downloads those of REQUIREMENTS, and returns all of them."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for wheel in wheels:
+        shutil.copy2(wheel, folder)
+    subprocess.run(
+        [python, "-m", "pip", "download", "-q", "--only-binary=:all:", "--dest", str(folder), *REQUIREMENTS],
+        check=True,
+    )
+    return sorted(folder.glob("*.whl"))

@@ -1,0 +1,18 @@
+"""The option that the programs for a GPU share."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+
+def add_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--plugin", type=Path, help="a plug-in that serves cuda and is no package")
+
+
+def attach(plugin: Path | None) -> None:
+    """Loads the plug-in, where one is given: core finds an installed one by itself."""
+    if plugin:
+        from rushlight_core import devices
+
+        devices.load_backend(plugin)
