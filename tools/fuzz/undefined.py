@@ -197,8 +197,15 @@ class Undefined:
         if call.op == "detach_" and self.draft.mode != "plain" and tensors:
             # What becomes of the views of a leaf.
             return sum(_place(t) == _place(tensors[0]) for t in self.draft.tensors().values()) > 1
-        if call.op in GEOMETRY_IN_PLACE and any(c.op == "broadcast_tensors" for c in self.draft.calls):
-            return True  # what needs no broadcasting is returned as it is in PyTorch, and is a view here
+        if call.op in GEOMETRY_IN_PLACE and any(
+            c.op in ("broadcast_tensors", "diff") for c in self.draft.calls
+        ):
+            return True  # what needs no broadcasting or has no elements is returned as it is in PyTorch, and is a view here
+        if family(call.op).startswith("as_strided"):
+            columns = {c.result for c in self.draft.calls if c.op in ("nonzero", "where")}
+            # In PyTorch each of these tensors is a column of one matrix.
+            if any(name.partition("[")[0] in columns and "[" in name for name in _spelled(call.args[:1])):
+                return True
         if call.op in ("put", "put_") and len(tensors) > 1:
             index = self.machine.record(tensors[1]).array
             return len(np.unique(index)) < index.size  # which of several elements is written last
@@ -295,6 +302,9 @@ class Undefined:
             values[0]
         ):
             return True
+        if op.startswith("linalg_ldl_factor") and values and values[0].ndim > 1:
+            lower = np.tril(values[0])  # what is above the diagonal is not looked at
+            return _is_singular(lower + np.tril(lower, -1).swapaxes(-1, -2))
         if op in ("linalg_matrix_rank", "matrix_rank"):
             limits = [v for v in given if isinstance(v, (int, float)) and not isinstance(v, bool)]
             if any(v <= 0 for v in limits) or any((v <= 0).any() for v in values[1:]):
@@ -322,6 +332,10 @@ class Undefined:
             return len(np.unique(x)) < x.size  # which of equal elements is chosen
         if op in ("std", "std_mean"):
             return bool(x.std(axis=None) < 1e-6 * (1 + abs(x).max(initial=0))) if x.size else False
+        if op == "corrcoef" and x.ndim == 2 and x.shape[0] > 1 and x.shape[1] > 1:
+            with np.errstate(all="ignore"):
+                found = abs(np.corrcoef(x)[np.triu_indices(len(x), 1)])
+            return not (found < 1 - 1e-5).all()  # rounding decides whether a correlation of 1 is clipped
         if op == "copysign":
             return not (np.isfinite(x) & (x != 0)).all()  # PyTorch divides by it
         if op == "polar":
