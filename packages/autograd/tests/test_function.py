@@ -170,7 +170,7 @@ def test_a_result_without_gradient() -> None:
         (lambda g: (), RuntimeError, r"returned 0 gradient\(s\)"),
         (lambda g: "no", TypeError, "expected a Tensor or None"),
         (
-            lambda g: core.ones(5, dtype=core.float64),
+            lambda g: core.ones(5, dtype=core.float64, device=g.device),
             RuntimeError,
             r"shape \(5,\) for argument 0 of shape \(2,\)",
         ),

@@ -155,11 +155,12 @@ class TestMultiGradHook:
         assert len(seen) == 2
         assert all(g.tolist() in ([2.0, 2.0], [3.0, 3.0]) for g in seen)
 
-    def test_after_a_pass_that_raised(self) -> None:
-        a, b = leaf(2), leaf(2)
+    @pytest.mark.parametrize("failing", [0, 1])
+    def test_after_a_pass_that_raised(self, failing: int) -> None:
+        leaves = a, b = leaf(2), leaf(2)
         seen = []
-        register_multi_grad_hook((a, b), seen.append)
-        fails = b.register_hook(lambda g: 1 / 0)
+        fails = leaves[failing].register_hook(lambda g: 1 / 0)
+        register_multi_grad_hook(leaves, seen.append)
         with pytest.raises(ZeroDivisionError):
             (a * b).sum().backward()
         fails.remove()
