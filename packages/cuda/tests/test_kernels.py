@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 import rushlight as torch
@@ -212,6 +214,70 @@ def test_softmax_and_its_gradient(shape, dim, dtype):
         (wanted * weight).sum().backward()
         (got * weight.cuda()).sum().backward()
         torch.testing.assert_close(device.grad.cpu(), host.grad, **close)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("shape", [(3, 7), (2, 3, 300), (500, 3), (0, 7), (3, 0)])
+def test_layer_norm_and_its_gradients(shape, dtype):
+    kind, size = getattr(torch, dtype), shape[-1]
+    x = (example("float64", *shape) + 30).to(kind)
+    weight, bias = (example("float64", size) / 3).to(kind), example(dtype, size)
+    found = []
+    for device in ("cpu", "cuda"):
+        leaves = [t.detach().to(device).requires_grad_() for t in (x, weight, bias)]
+        y = functional.layer_norm(leaves[0], (size,), leaves[1], leaves[2])
+        z = functional.rms_norm(leaves[0].transpose(0, -1).contiguous().transpose(0, -1), (size,), leaves[1])
+        (y * y.detach().cos() + z * z.detach().sin()).sum().backward()
+        found.append([t.cpu() for t in (y.detach(), z.detach(), *(leaf.grad for leaf in leaves))])
+    digits = {"float16": 4e-3, "bfloat16": 3e-2, "float32": 2e-5, "float64": 1e-12}[dtype]
+    for host, device in zip(*found, strict=True):
+        torch.testing.assert_close(device, host, rtol=digits, atol=30 * digits)
+
+
+def test_layer_norm_keeps_its_digits_beside_a_large_mean():
+    x = torch.arange(1000.0) % 7 + 1e6
+    torch.testing.assert_close(
+        functional.layer_norm(x.cuda(), (1000,)).cpu(),
+        functional.layer_norm(x, (1000,)),
+        rtol=1e-4,
+        atol=1e-4,
+    )
+
+
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+@pytest.mark.parametrize("shape", [(5, 7), (2, 3, 4, 2), (1500, 3), (40, 1000), (7,)])
+@pytest.mark.parametrize("kind", ["nll", "cross entropy", "smoothed", "weighted"])
+def test_losses_of_classes(kind, shape, reduction):
+    classes = shape[0] if len(shape) == 1 else shape[1]
+    x = example("float32", *shape)
+    target = (
+        torch.arange(torch.Size((*shape[:1], *shape[2:]) if len(shape) > 1 else ()).numel()) * 5 % classes
+    )
+    target = target.reshape((*shape[:1], *shape[2:]) if len(shape) > 1 else ())
+    found = []
+    for device in ("cpu", "cuda"):
+        leaf, classes_of = x.detach().to(device).requires_grad_(), target.to(device)
+        weight = (torch.arange(float(classes)) % 3 + 0.5).to(device) if kind != "cross entropy" else None
+        if kind == "nll":
+            loss = functional.nll_loss(leaf, classes_of, weight, ignore_index=1, reduction=reduction)
+        else:
+            smoothing = 0.1 if kind == "smoothed" else 0.0
+            loss = functional.cross_entropy(
+                leaf, classes_of, weight, ignore_index=1, reduction=reduction, label_smoothing=smoothing
+            )
+        (loss * loss.detach().cos()).sum().backward()
+        found.append([loss.detach().cpu(), leaf.grad.cpu()])
+    for host, device in zip(*found, strict=True):
+        torch.testing.assert_close(device, host, rtol=2e-5, atol=2e-5, equal_nan=True)
+
+
+def test_a_target_that_is_no_class_is_found():
+    x = torch.zeros(3, 4, device="cuda")
+    for target in ([0, 4, 1], [0, -1, 1]):
+        with pytest.raises(IndexError):
+            functional.cross_entropy(x, torch.tensor(target).cuda())
+            torch.cuda.synchronize()
+    assert functional.cross_entropy(x, torch.tensor([0, -100, 1]).cuda()).item() == pytest.approx(math.log(4))
 
 
 def test_a_network_trains_as_on_the_cpu():

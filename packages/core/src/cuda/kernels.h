@@ -33,6 +33,18 @@ BackendStatus log_softmax(const KernelArgs* args);
 BackendStatus softmax_backward(const KernelArgs* args);
 BackendStatus log_softmax_backward(const KernelArgs* args);
 
+// kernels/loss.cu
+BackendStatus nll_loss(const KernelArgs* args);
+BackendStatus nll_loss_backward(const KernelArgs* args);
+BackendStatus cross_entropy(const KernelArgs* args);
+BackendStatus cross_entropy_backward(const KernelArgs* args);
+
+// kernels/line_norm.cu
+BackendStatus layer_norm(const KernelArgs* args);
+BackendStatus layer_norm_backward(const KernelArgs* args);
+BackendStatus rms_norm(const KernelArgs* args);
+BackendStatus rms_norm_backward(const KernelArgs* args);
+
 // kernels/rows.cu
 BackendStatus index_select(const KernelArgs* args);
 BackendStatus embedding(const KernelArgs* args);

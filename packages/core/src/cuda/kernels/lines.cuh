@@ -67,6 +67,32 @@ const T* dense(KernelContext* context, const View& v) {
     return made;
 }
 
+/// Row-major memory of dtype T for an output: the output's own, or scratch memory that `finish` copies from.
+template <class T>
+class DenseOut {
+  public:
+    DenseOut(KernelContext* context, const View& out) : context_(context), out_(out) {
+        if (!out.defined()) return;
+        direct_ = out.contiguous && out.dtype == DTypeOf<T>::value;
+        data_ = direct_ ? out.as<T>() : scratch<T>(context, out.numel);
+    }
+    /// Null where the output is absent.
+    T* data() const { return data_; }
+    void finish() const {
+        if (direct_ || !data_) return;
+        const RowMajor strides(out_.sizes, out_.ndim);
+        queue_copy(out_,
+                   View{data_, out_.sizes, strides.strides, out_.numel, out_.ndim, DTypeOf<T>::value, 1},
+                   context_);
+    }
+
+  private:
+    KernelContext* context_;
+    const View& out_;
+    T* data_ = nullptr;
+    bool direct_ = false;
+};
+
 /// Calls `F::run<T>(args)` with the type of the elements of a floating output or input.
 template <class F>
 BackendStatus by_floating_dtype(const KernelArgs* args, DType dtype) {
