@@ -271,6 +271,9 @@ class Undefined:
             return any(((d > 0) & (d < 1e-4)).any() for d in near)  # PyTorch loses its digits beside a pole
         if op in ("logit", "special_logit"):
             return any(isinstance(v, (int, float)) and v > 0.5 for v in given)  # limits that cross
+        if op in ("sinc", "special_sinc"):
+            # Of integers it is 0 here and nearly so in PyTorch; what follows may have a kink or a pole at 0.
+            return any(((v == np.round(v)) & (v != 0)).any() for v in values[:1] if v.dtype.kind == "f")
         if op == "cov":
             return len(values) > 1 and values[0].shape[-1:] in ((), (1,))  # PyTorch writes to its input
         if op == "multilabel_margin_loss":
@@ -347,10 +350,6 @@ class Undefined:
             return len(values) > 1 and bool(np.isin(x, values[1]).any())
         if op in ("logit", "special_logit"):
             return not ((x > 0) & (x < 1)).all()
-        if op in ("sinc", "special_sinc"):
-            return bool(
-                ((x == np.round(x)) & (x != 0)).any()
-            )  # 0 here; PyTorch rounds, and what follows may have a kink at 0
         if op == "prelu":
             return not x.all()  # in PyTorch that of forward mode is another
         if op == "special_log_ndtr":

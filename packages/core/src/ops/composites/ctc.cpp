@@ -20,7 +20,7 @@ constexpr const char* kOp = "ctc_loss";
 
 // (batch) int64 on the CPU, each from 0 to `most`.
 Tensor lengths_of(const char* argument, const Tensor& given, int64_t batch, int64_t most) {
-    RL_CHECK(!is_floating(given.dtype()) && given.numel() == batch && given.dim() <= 1, throw_runtime,
+    RL_CHECK(is_integral(given.dtype()) && given.numel() == batch && given.dim() <= 1, throw_runtime,
              "%s(%s): needs %lld integers, got %s of shape %s", kOp, argument, (long long)batch,
              name(given.dtype()), to_string(given.sizes()).c_str());
     const int64_t flat[] = {batch};
@@ -70,7 +70,7 @@ Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const Tensor& in
              to_string(log_probs.sizes()).c_str());
     RL_CHECK(is_floating(log_probs.dtype()), throw_not_implemented, "%s: not defined for dtype %s", kOp,
              name(log_probs.dtype()));
-    RL_CHECK(!is_floating(targets.dtype()) && (targets.dim() == 1 || targets.dim() == 2), throw_runtime,
+    RL_CHECK(is_integral(targets.dtype()) && (targets.dim() == 1 || targets.dim() == 2), throw_runtime,
              "%s(targets): needs integers (batch, longest) or all joined, got %s of shape %s", kOp,
              name(targets.dtype()), to_string(targets.sizes()).c_str());
     RL_CHECK(reduction >= 0 && reduction <= 2, throw_value,

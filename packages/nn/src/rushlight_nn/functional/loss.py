@@ -260,7 +260,7 @@ def ctc_loss(
     """
     code = reduction_code("ctc_loss", reduction)
     lengths = (
-        given if isinstance(given, Tensor) else core.tensor(given, dtype=core.int64)
+        given if isinstance(given, Tensor) else core.tensor(given, dtype=None if given else core.int64)
         for given in (input_lengths, target_lengths)
     )
     return _ctc_loss(log_probs, targets, *lengths, blank, code, zero_infinity)
