@@ -361,3 +361,49 @@ def test_an_index_out_of_range_is_found_and_leaves_the_device_usable():
         x.cpu()
     with pytest.raises(IndexError):
         x[:, :0].index_select(1, torch.tensor([0]).cuda())
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int16", "float32", "float64", "complex128"])
+@pytest.mark.parametrize("dim", [0, 1, -1])
+def test_gather_and_scatter(dtype, dim):
+    x = example(dtype, 4, 5, 6).transpose(0, 1)  # (5, 4, 6)
+    size = x.shape[dim]
+    index = (torch.arange(3 * 3 * 3).reshape(3, 3, 3) * 5 % size).contiguous()
+    same(torch.gather(x.cuda(), dim, index.cuda()), torch.gather(x, dim, index))
+    order = torch.arange(3).reshape([3 if d == dim % 3 else 1 for d in range(3)]).expand(3, 3, 3)
+    src = example(dtype, 3, 3, 4).flip(2)
+    same(x.cuda().scatter(dim, order.cuda(), src.cuda()), x.scatter(dim, order, src))
+    nothing = torch.zeros(0, dtype=torch.int64)
+    same(
+        torch.gather(x.cuda(), dim, nothing.reshape(0, 1, 1).cuda()),
+        torch.gather(x, dim, nothing.reshape(0, 1, 1)),
+    )
+
+
+def test_gather_of_one_element():
+    one, index = torch.tensor(2.5), torch.tensor([0, 0])
+    same(torch.gather(one.cuda(), 0, index.cuda()), torch.gather(one, 0, index))
+    same(one.cuda().scatter(0, torch.tensor(0).cuda(), torch.tensor(7.0).cuda()), torch.tensor(7.0))
+
+
+def test_a_bad_index_of_gather_and_scatter_is_found():
+    x = torch.ones(3, 4, device="cuda")
+    for bad in (4, -1):
+        index = torch.tensor([[bad]]).cuda()
+        for call in (lambda i: torch.gather(x, 1, i), lambda i: x.scatter_(1, i, torch.zeros(1, 1).cuda())):
+            with pytest.raises(IndexError):
+                call(index)
+                torch.cuda.synchronize()
+    assert x.sum().item() == 12  # nothing has been written
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "float16", "float32", "complex128"])
+@pytest.mark.parametrize("shape", [(4, 6), (2, 6, 4), (0, 3), (3, 0), (2, 1, 5)])
+def test_triangles_and_reversed_dimensions(dtype, shape):
+    x = example(dtype, *shape)
+    for place in (x, x.transpose(-1, -2)):
+        for diagonal in (-2, 0, 1, 100, -100):
+            same(place.cuda().tril(diagonal), place.tril(diagonal))
+            same(place.cuda().triu(diagonal), place.triu(diagonal))
+        for dims in ((0,), (-1,), tuple(range(x.ndim)), ()):
+            same(place.cuda().flip(dims), place.flip(dims))

@@ -49,6 +49,13 @@ BackendStatus rms_norm_backward(const KernelArgs* args);
 BackendStatus index_select(const KernelArgs* args);
 BackendStatus embedding(const KernelArgs* args);
 
+// kernels/places.cu
+BackendStatus gather(const KernelArgs* args);
+BackendStatus scatter(const KernelArgs* args);
+BackendStatus flip(const KernelArgs* args);
+BackendStatus tril(const KernelArgs* args);
+BackendStatus triu(const KernelArgs* args);
+
 // kernels/optimizer.cu
 BackendStatus fused_sgd(const KernelArgs* args);
 BackendStatus fused_adam(const KernelArgs* args);

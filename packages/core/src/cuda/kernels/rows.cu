@@ -2,27 +2,10 @@
 // element stands for it.
 #include "cuda/alarm.h"
 #include "cuda/kernels.h"
-#include "cuda/kernels/lines.cuh"
+#include "cuda/kernels/bytes.cuh"
 
 namespace rushlight::cuda {
 namespace {
-
-/// Elements of as many bytes.
-template <int size>
-struct alignas(size) Bytes {
-    unsigned char bytes[size];
-};
-
-template <class F>
-void by_size(DType dtype, F&& f) {
-    switch (itemsize(dtype)) {
-        case 1: return f(Bytes<1>());
-        case 2: return f(Bytes<2>());
-        case 4: return f(Bytes<4>());
-        case 8: return f(Bytes<8>());
-        default: return f(Bytes<16>());
-    }
-}
 
 /// out (outer, n, inner) = in (outer, size, inner) at the places that an index of `n` names.
 template <class T>
@@ -35,15 +18,6 @@ __global__ void __launch_bounds__(kThreads)
         const int64_t row = i / inner, at = alarm.checked(index[row % n], size);
         out[i] = in[(row / n * size + at) * inner + i % inner];
     }
-}
-
-/// Row-major memory of a view, whatever its dtype.
-const void* dense_bytes(KernelContext* context, const View& v) {
-    if (v.contiguous) return v.data;
-    void* made = scratch<char>(context, v.numel * static_cast<int64_t>(itemsize(v.dtype)));
-    const RowMajor strides(v.sizes, v.ndim);
-    queue_copy(View{made, v.sizes, strides.strides, v.numel, v.ndim, v.dtype, 1}, v, context);
-    return made;
 }
 
 void queue_slices(const KernelArgs& args, const View& in, const View& index, int64_t dim) {

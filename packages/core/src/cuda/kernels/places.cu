@@ -1,0 +1,149 @@
+// Elements at other places: gather and scatter along a dimension, reversed dimensions, triangles of matrices. An index out of
+// range is found when the host next waits: cuda/alarm.h. Where several elements are scattered to one place, any one stays.
+#include "cuda/alarm.h"
+#include "cuda/kernels.h"
+#include "cuda/kernels/bytes.cuh"
+
+namespace rushlight::cuda {
+namespace {
+
+/// The elements of a row-major index, and where each lies in a tensor and in what is scattered.
+struct Places {
+    int ndim, dim;
+    int64_t n, size;  // of the index; of the tensor along `dim`
+    int64_t sizes[kLoopDims], strides[kLoopDims], source[kLoopDims];
+    const int64_t* index;
+    Alarm alarm;
+
+    Places(const KernelArgs& args, const View& tensor, const View& places, int64_t along, const View* src)
+        : ndim(places.ndim),
+          dim(static_cast<int>(along < 0 ? along + tensor.ndim : along)),
+          n(places.numel),
+          size(tensor.ndim == 0 ? 1 : tensor.size(dim)),
+          index(dense<int64_t>(args.context, places)),
+          alarm(alarm_of(args.context)) {
+        if (ndim > kLoopDims || tensor.ndim > kLoopDims)
+            fail(BackendStatus::NotImplemented, "has no kernel for more than %d dimensions", kLoopDims);
+        for (int d = 0; d < ndim; ++d) {
+            sizes[d] = places.size(d);
+            // An index with a dimension may belong to a tensor that has none.
+            strides[d] = tensor.ndim == 0 ? 0 : tensor.stride(d);
+            source[d] = !src || src->ndim == 0 ? 0 : src->stride(d);
+        }
+        if (size == 0) fail(BackendStatus::Index, "an index is out of range of a dimension of size 0");
+    }
+    struct Both {
+        int64_t in_tensor, in_source;
+    };
+    __device__ Both operator[](int64_t i) const {
+        const int64_t at = alarm.checked(index[i], size);
+        Both found = {0, 0};
+        for (int d = ndim - 1; d >= 0; --d) {
+            const int64_t k = i % sizes[d];
+            i /= sizes[d];
+            found.in_tensor += (d == dim ? at : k) * strides[d];
+            found.in_source += k * source[d];
+        }
+        return found;
+    }
+};
+
+template <class T>
+__global__ void __launch_bounds__(kThreads) gather_elements(const Places p, T* out, const T* in) {
+    const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
+    for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < p.n; i += step)
+        out[i] = in[p[i].in_tensor];
+}
+/// An index out of range writes nothing.
+template <class T>
+__global__ void __launch_bounds__(kThreads) scatter_elements(const Places p, T* to, const T* src) {
+    const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
+    for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < p.n; i += step) {
+        const Places::Both at = p[i];
+        if (p.index[i] >= 0 && p.index[i] < p.size) to[at.in_tensor] = src[at.in_source];
+    }
+}
+
+/// Zeros above diagonal number `diagonal` of each row-major matrix, or below it.
+template <class T>
+__global__ void __launch_bounds__(kThreads) keep_triangle(T* out, const T* in, int64_t n, int64_t rows,
+                                                          int64_t columns, int64_t diagonal, bool lower) {
+    const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
+    for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < n; i += step) {
+        const int64_t apart = i % columns - i / columns % rows;
+        out[i] = (lower ? apart <= diagonal : apart >= diagonal) ? in[i] : T();
+    }
+}
+
+void queue_triangle(const KernelArgs& args, bool lower) {
+    const View& out = args.out(0);
+    if (out.numel == 0) return;
+    const cudaStream_t stream = queue_of(args);
+    const void* from = dense_bytes(args.context, args.in(0));
+    const RowMajor strides(out.sizes, out.ndim);
+    void* to = out.contiguous
+                   ? out.data
+                   : scratch<char>(args.context, out.numel * static_cast<int64_t>(itemsize(out.dtype)));
+    by_size(out.dtype, [&]<class T>(T) {
+        launch(&keep_triangle<T>, Grid{blocks_for(out.numel), kThreads}, stream, static_cast<T*>(to),
+               static_cast<const T*>(from), out.numel, out.size(-2), out.size(-1), args.params[0].as_int(),
+               lower);
+    });
+    if (!out.contiguous)
+        queue_copy(out, View{to, out.sizes, strides.strides, out.numel, out.ndim, out.dtype, 1},
+                   args.context);
+}
+
+}  // namespace
+
+BackendStatus gather(const KernelArgs* args) {
+    return guarded([args] {
+        const View &out = args->out(0), &in = args->in(0);
+        if (out.numel == 0) return;
+        const cudaStream_t stream = queue_of(*args);
+        const Places places(*args, in, args->in(1), args->params[0].as_int(), nullptr);
+        by_size(out.dtype, [&]<class T>(T) {
+            launch(&gather_elements<T>, Grid{blocks_for(out.numel), kThreads}, stream, places, out.as<T>(),
+                   in.as<const T>());
+        });
+    });
+}
+
+BackendStatus scatter(const KernelArgs* args) {
+    return guarded([args] {
+        const View &to = args->in(0), &index = args->in(1), &src = args->in(2);
+        if (index.numel == 0) return;
+        const cudaStream_t stream = queue_of(*args);
+        const Places places(*args, to, index, args->params[0].as_int(), &src);
+        by_size(to.dtype, [&]<class T>(T) {
+            launch(&scatter_elements<T>, Grid{blocks_for(index.numel), kThreads}, stream, places, to.as<T>(),
+                   src.as<const T>());
+        });
+    });
+}
+
+BackendStatus flip(const KernelArgs* args) {
+    return guarded([args] {
+        const View &out = args->out(0), &in = args->in(0);
+        if (out.numel == 0) return;
+        queue_of(*args);
+        int64_t strides[64], first = 0;
+        for (int d = 0; d < in.ndim; ++d) strides[d] = in.stride(d);
+        for (int64_t given : args->params[0].as_ints()) {
+            const int64_t d = given < 0 ? given + in.ndim : given;
+            first += (in.size(static_cast<int>(d)) - 1) * in.stride(static_cast<int>(d));
+            strides[d] = -in.stride(static_cast<int>(d));
+        }
+        char* data = in.as<char>() + first * static_cast<int64_t>(itemsize(in.dtype));
+        queue_copy(out, View{data, in.sizes, strides, in.numel, in.ndim, in.dtype, 0}, args->context);
+    });
+}
+
+BackendStatus tril(const KernelArgs* args) {
+    return guarded([args] { queue_triangle(*args, true); });
+}
+BackendStatus triu(const KernelArgs* args) {
+    return guarded([args] { queue_triangle(*args, false); });
+}
+
+}  // namespace rushlight::cuda
