@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -126,6 +127,7 @@ def main() -> int:
         print(f"{stage.name}: {seen['ended']}, {seen['seconds']} s", flush=True)
         print("".join(f"    {line}\n" for line in last_lines(out / f"{stage.name}.log")), end="", flush=True)
         (out / "summary.json").write_text(json.dumps(summary, indent=1) + "\n")
+    shutil.copy2(ROOT / "docs" / "gpu-runs.json", out)  # where the samples are recorded
     return 1 if failed else 0
 
 
