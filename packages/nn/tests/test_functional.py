@@ -551,3 +551,22 @@ def test_nll_loss_of_bytes() -> None:
     assert core.equal(F.nll_loss(scores, target, ignore_index=255), wanted)
     with pytest.raises(RuntimeError, match="int64 classes"):
         F.nll_loss(scores, target.to(core.int32))
+
+
+@pytest.mark.parametrize("lengths", [[3, 2], (3, 2), np.array([3, 2]), core.tensor([3, 2])])
+def test_lengths_of_ctc_loss_are_sequences_arrays_or_tensors(lengths) -> None:
+    log_probs = core.zeros(3, 2, 2).log_softmax(2)
+    targets = core.tensor([[1], [1]])
+    want = F.ctc_loss(log_probs, targets, core.tensor([3, 2]), core.tensor([1, 1]))
+    assert F.ctc_loss(log_probs, targets, lengths, [1, 1]).item() == want.item()
+
+
+@pytest.mark.parametrize("lengths", [[2.5, 2], np.array([2.0, 2.0]), [True, True]])
+def test_lengths_of_ctc_loss_are_integers(lengths) -> None:
+    with pytest.raises(RuntimeError, match=r"input_lengths\): needs 2 integers"):
+        F.ctc_loss(core.zeros(3, 2, 2), core.tensor([[1], [1]]), lengths, [1, 1])
+
+
+def test_ctc_loss_of_an_empty_batch() -> None:
+    none = core.zeros(0, 1, dtype=core.int64)
+    assert F.ctc_loss(core.zeros(3, 0, 2), none, [], (), reduction="none").shape == (0,)

@@ -259,8 +259,11 @@ def ctc_loss(
         zero_infinity: whether a target that is too long for its input counts zero instead of infinity.
     """
     code = reduction_code("ctc_loss", reduction)
-    lengths = (
-        given if isinstance(given, Tensor) else core.tensor(given, dtype=None if given else core.int64)
-        for given in (input_lengths, target_lengths)
-    )
+    lengths = _as_lengths(input_lengths), _as_lengths(target_lengths)
     return _ctc_loss(log_probs, targets, *lengths, blank, code, zero_infinity)
+
+
+def _as_lengths(given: Any) -> Any:
+    """A tensor of the lengths, in the dtype that they have; an empty sequence has none, and is int64."""
+    made = given if isinstance(given, Tensor) else core.tensor(given)
+    return made if made is given or made.numel() else made.to(core.int64)
