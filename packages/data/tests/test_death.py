@@ -83,3 +83,44 @@ PROGRAM = """
 @pytest.mark.parametrize("how", ["ctrl-c", "ctrl-c twice", "kill", "terminate", "exit"])
 def test_workers_end_with_the_training_process(run_script, processes, how):
     run_script(PROGRAM, processes.name, how)
+
+
+INTERRUPTED_FINALIZER = """
+    import sys, time
+    import rushlight_core as core
+    from rushlight_data import DataLoader, Dataset
+    from rushlight_data.transport import PicklingTransport
+
+    class Slow(Dataset):
+        def __len__(self):
+            return 1000
+
+        def __getitem__(self, i):
+            if i >= 6:
+                time.sleep(1000)
+            return core.ones(3)
+
+    class Interrupted:
+        def __del__(self):
+            raise KeyboardInterrupt  # as if Ctrl-C came now
+
+    def order(last):
+        for i in range(1000):
+            if i == last:
+                Interrupted()
+            yield i
+
+    for last in (0, 3, 7):  # while the loader starts, while it goes on, and just before it waits
+        loader = DataLoader(Slow(), 1, sampler=order(last), num_workers=2, transport=PicklingTransport())
+        try:
+            for batch in loader:
+                pass
+        except KeyboardInterrupt:
+            print("interrupted", end=" ")
+    assert sys.unraisablehook is sys.__unraisablehook__
+"""
+
+
+def test_ctrl_c_within_a_finalizer_ends_the_loop(run_script):
+    """Python prints and drops exceptions of finalizers; the loader must not go on and wait."""
+    assert run_script(INTERRUPTED_FINALIZER) == "interrupted interrupted interrupted "

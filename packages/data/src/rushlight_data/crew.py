@@ -13,6 +13,7 @@ from typing import Any
 
 from .errors import exited
 from .fetch import Fetcher, Task
+from .interrupts import raise_kept_interrupt
 from .worker import Setup, run
 
 # A worker in the middle of a sample gets so many seconds to finish it before it is killed.
@@ -122,6 +123,7 @@ class Crew:
 
     def receive(self, timeout: float | None) -> list[tuple[Member, Any]]:
         """What workers have sent, waiting for something at most `timeout` seconds. Raises WorkerExited."""
+        raise_kept_interrupt()
         ready = self._poller.poll(None if timeout is None else timeout * 1000)
         replies = []
         for member in {id(member): member for member in (self._by_fd[fd] for fd, _ in ready)}.values():

@@ -11,6 +11,7 @@ from rushlight_core.seams.profiler import DATA_WAIT, span
 from .crew import Crew, Member
 from .errors import Failure, LoaderTimeout, shown
 from .fetch import Fetcher, IterableFetcher, Task
+from .interrupts import KeepInterrupts
 from .pinning import pin, should_pin
 from .random_streams import Aside, mix
 from .state import Progress
@@ -176,8 +177,9 @@ class WorkersIterator(LoaderIterator):
         if self._crew.stopped:
             raise StopIteration
         try:
-            task, answer, member, state = self._take(begun)
-            self._fill()
+            with KeepInterrupts():
+                task, answer, member, state = self._take(begun)
+                self._fill()
         except StopIteration:
             self._finish()
             raise

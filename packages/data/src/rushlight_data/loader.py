@@ -13,6 +13,7 @@ from .collate import default_collate, default_convert
 from .crew import Crew
 from .dataset import IterableDataset, _draws_random
 from .fetch import Fetcher, IterableFetcher, MapFetcher, Streams
+from .interrupts import KeepInterrupts
 from .iterators import LoaderIterator, SerialIterator, WorkersIterator
 from .random_streams import mix, new_seed
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, iterate
@@ -184,20 +185,21 @@ class DataLoader(Generic[T_co]):
         progress, order = self._begin_epoch()
         if self.num_workers == 0:
             return SerialIterator(self, progress, order, self._make_fetcher())
-        if self._crew is None or self._crew.stopped or not self.persistent_workers:
-            crew = Crew(
-                self.num_workers,
-                self._make_fetcher(),
-                mix(progress.seed, -1) >> 1,
-                self.worker_init_fn,
-                find_transport(self.transport),
-                self.multiprocessing_context,
-            )
-        else:
-            crew = self._crew
-        if self.persistent_workers:
-            self._crew = crew
-        return WorkersIterator(self, progress, order, crew)
+        with KeepInterrupts():
+            if self._crew is None or self._crew.stopped or not self.persistent_workers:
+                crew = Crew(
+                    self.num_workers,
+                    self._make_fetcher(),
+                    mix(progress.seed, -1) >> 1,
+                    self.worker_init_fn,
+                    find_transport(self.transport),
+                    self.multiprocessing_context,
+                )
+            else:
+                crew = self._crew
+            if self.persistent_workers:
+                self._crew = crew
+            return WorkersIterator(self, progress, order, crew)
 
     def state_dict(self) -> dict[str, Any]:
         """Where the latest iteration is, after the batches taken so far: a small dict of plain Python
