@@ -43,16 +43,29 @@ DType result_of(const PointwiseDesc& desc, DType dtype) {
     }
 }
 
+View absent_view(DType dtype) { return {nullptr, nullptr, nullptr, 0, -1, dtype, 0}; }
+
+// Numbers that stand for operands come first among the parameters, then the operator's own.
+void call_pointwise_on_device(const PointwiseDesc& desc, Device device, DType compute, const View* views,
+                              Numbers<2 * kMaxOperands>& numbers, const Scalar* params) {
+    for (int i = 0; i < desc.num_params; ++i) numbers.add(params[i]);
+    call_on_device(desc.name, device, *desc.kernels, KernelPart::Run,
+                   {sizeof(KernelArgs), 1, desc.num_inputs, numbers.size(), compute, kNoDType, views,
+                    numbers.params(), nullptr});
+}
+
 // --- the fast path ------------------------------------------------------------------------------------------------
 
-// All tensors contiguous on the CPU, of one shape and one dtype that is its own compute dtype; numbers of no higher
+// All tensors contiguous, of one device, one shape and one dtype that is its own compute dtype; numbers of no higher
 // category. Nothing needs to be worked out then.
 struct Fast {
     const Tensor* shape = nullptr;
+    Device device;
     char* data[kMaxOperands];
     int64_t strides[kMaxOperands];
     Cell cells[kMaxOperands];
     LoopFn loop;
+    DType dtype;  // in which elements are computed
     DType result;
 
     bool build(const PointwiseDesc& desc, const TensorOrScalar* in) {
@@ -61,12 +74,14 @@ struct Fast {
         for (int i = 0; i < desc.num_inputs; ++i) {
             if (!in[i].is_tensor()) continue;
             const TensorImpl* t = in[i].tensor().impl();
-            if (!t->contiguous() || t->device_type() != DeviceType::CPU) return false;
+            if (!t->contiguous()) return false;
             if (!first) {
                 first = t;
                 shape = &in[i].tensor();
-            } else if (t->ndim() != first->ndim() || std::memcmp(t->sizes().data(), first->sizes().data(),
-                                                                 sizeof(int64_t) * t->ndim()) != 0) {
+                device = t->device();
+            } else if (t->device() != device || t->ndim() != first->ndim() ||
+                       std::memcmp(t->sizes().data(), first->sizes().data(), sizeof(int64_t) * t->ndim()) !=
+                           0) {
                 return false;
             }
             if (desc.bool_inputs >> i & 1) {
@@ -78,7 +93,7 @@ struct Fast {
             }
         }
         if (!typed) return false;
-        DType dtype = typed->dtype();
+        dtype = typed->dtype();
         if (compute_dtype(dtype) != dtype ||
             (desc.compute == PointwiseDesc::Compute::CommonFloat && !is_differentiable(dtype)))
             return false;
@@ -102,7 +117,9 @@ struct Fast {
         return true;
     }
 
-    void run(const PointwiseDesc& desc, const Scalar* params, const Tensor& out) {
+    void run(const PointwiseDesc& desc, const TensorOrScalar* in, const Scalar* params, const Tensor& out) {
+        if (device.type != DeviceType::CPU) [[unlikely]]
+            return run_on_device(desc, in, params, out);
         data[0] = static_cast<char*>(out.impl()->data());
         strides[0] = static_cast<int64_t>(itemsize(result));
         int64_t n = out.numel();
@@ -115,6 +132,25 @@ struct Fast {
             for (int i = 0; i <= desc.num_inputs; ++i) here[i] = data[i] + begin * strides[i];
             loop(here, strides, end - begin, params);
         });
+    }
+
+    void run_on_device(const PointwiseDesc& desc, const TensorOrScalar* in, const Scalar* params,
+                       const Tensor& out) const {
+        if (device.type == DeviceType::Meta || out.numel() == 0) return;
+        View views[kMaxOperands];
+        Numbers<2 * kMaxOperands> numbers;
+        record_current_use(*out.impl()->storage());
+        views[0] = out.impl()->view();
+        for (int i = 0; i < desc.num_inputs; ++i) {
+            if (in[i].is_tensor()) {
+                record_current_use(*in[i].tensor().impl()->storage());
+                views[1 + i] = in[i].tensor().impl()->view();
+            } else {
+                views[1 + i] = absent_view(dtype);
+                numbers.add(in[i].scalar());
+            }
+        }
+        call_pointwise_on_device(desc, device, dtype, views, numbers, params);
     }
 };
 
@@ -307,7 +343,7 @@ struct General {
         for (int i = 0; i <= desc.num_inputs; ++i) {
             if (i > 0 && (!in[i - 1].is_tensor() || is_number_like(in[i - 1].tensor()))) {
                 // A number stands among the parameters, before the operator's own; its view is absent.
-                views[i] = View{nullptr, nullptr, nullptr, 0, -1, compute, 0};
+                views[i] = absent_view(compute);
                 numbers.add(in[i - 1].is_tensor() ? value_of(in[i - 1].tensor()) : in[i - 1].scalar());
                 continue;
             }
@@ -324,10 +360,7 @@ struct General {
                             t.dtype(),
                             t.is_contiguous() && lead == 0};
         }
-        for (int i = 0; i < desc.num_params; ++i) numbers.add(params[i]);
-        call_on_device(desc.name, device, *desc.kernels, KernelPart::Run,
-                       {sizeof(KernelArgs), 1, desc.num_inputs, numbers.size(), compute, kNoDType, views,
-                        numbers.params(), nullptr});
+        call_pointwise_on_device(desc, device, compute, views, numbers, params);
     }
 };
 
@@ -343,9 +376,9 @@ const Tensor& General::separate(const Tensor& t, const Tensor& out, Tensor& copy
 Tensor pointwise(const PointwiseDesc& desc, const TensorOrScalar* inputs, const Scalar* params) {
     Fast fast;
     if (fast.build(desc, inputs)) [[likely]] {
-        check_params(desc, params, fast.shape->dtype());
+        check_params(desc, params, fast.dtype);
         Tensor out = make_like(*fast.shape, fast.result);
-        fast.run(desc, params, out);
+        fast.run(desc, inputs, params, out);
         return out;
     }
     General general(desc, inputs, params);
@@ -408,7 +441,7 @@ Tensor pointwise_into(const PointwiseDesc& desc, const TensorOrScalar* inputs, c
             check_params(desc, params, out.dtype());
             check_writable(desc.name, out);
             begin_write(desc.name, out);
-            fast.run(desc, params, out);
+            fast.run(desc, inputs, params, out);
             return out;
         }
     }

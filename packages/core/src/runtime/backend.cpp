@@ -290,6 +290,8 @@ Device resolve(Device device) {
 }
 
 void* current_stream(Device device) {
+    if (!several_streams.load(std::memory_order_relaxed)) [[likely]]
+        return nullptr;
     for (const StreamChoice& choice : current_streams) {
         if (choice.device == device) return choice.stream;
     }
@@ -331,7 +333,6 @@ bool takes_formats(DeviceType type, uint32_t formats) {
 }
 
 void backend_call(const char* op, Device device, KernelFn kernel, const KernelArgs& args) {
-    device = resolve(device);
     const Attached& owner = require_attached(device.type);
     DeviceContext context(op, owner, device, args.context ? args.context->random : PhiloxKey{0, 0});
     KernelArgs complete = args;
