@@ -200,3 +200,44 @@ if pid == 0:
 os.waitpid(pid, 0)
 """
     assert "a forked process cannot use the devices of its parent" in run(plugin, program)
+
+
+def test_a_graph_does_its_work_again(driver):
+    x, w = torch.ones(8, device="cuda"), torch.full((8,), 3.0, device="cuda")
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        assert torch.cuda.is_current_stream_capturing()
+        y = (x * w).relu() + 1
+        drawn = torch.rand(8, device="cuda")
+    assert not torch.cuda.is_current_stream_capturing()
+    launches = driver.fake_cuda_launches()
+    seen = []
+    for value in (1.0, 2.0):
+        x.fill_(value)
+        graph.replay()
+        assert y.tolist() == [value * 3 + 1] * 8
+        seen.append(drawn.tolist())
+    assert seen[0] != seen[1]
+    assert driver.fake_cuda_launches() - launches == 2  # the two fills
+    with (
+        pytest.raises(RuntimeError, match="copying between host and device"),
+        torch.cuda.graph(torch.cuda.CUDAGraph()),
+    ):
+        y.sum().item()
+    other = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(other, pool=graph.pool()):
+        z = x * 5
+    assert other.pool() == graph.pool()
+    other.replay()
+    assert z.tolist() == [10.0] * 8
+
+
+def test_a_replay_waits_for_nothing(driver):
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        drawn = torch.rand(8, device="cuda")
+    torch.cuda.synchronize()
+    graph.replay()
+    assert driver.fake_cuda_waiting() > 0
+    first = drawn.tolist()
+    assert torch.rand(8, device="cuda").tolist() != first

@@ -297,8 +297,8 @@ def test_settings_are_checked(make, text):
 
 
 def test_unsupported_options_say_so():
-    with pytest.raises(NotImplementedError, match=r"Adam\(capturable=True\)"):
-        optim.Adam([Parameter(core.ones(1))], capturable=True)
+    with pytest.raises(NotImplementedError, match=r"NAdam\(capturable=True\)"):
+        optim.NAdam([Parameter(core.ones(1))], capturable=True)
     with pytest.raises(NotImplementedError, match=r"SGD\(differentiable=True\)"):
         optim.SGD([Parameter(core.ones(1))], differentiable=True)
     optim.SGD([Parameter(core.ones(1))], foreach=True, fused=False)

@@ -36,8 +36,11 @@ class RL_API Event {
     double elapsed_ms(const Event& end) const;
 
   private:
+    void check_not_captured(const char* what) const;
+
     Device device_;
     bool timing_, recorded_ = false;
+    uint64_t capture_ = 0;  // the one that it was recorded in
     const Backend* backend_ = nullptr;
     void* event_ = nullptr;
 };

@@ -21,6 +21,7 @@ __all__ = [
     "device_count",
     "empty_cache",
     "find_backend",
+    "is_current_stream_capturing",
     "load_backend",
     "memory_snapshot",
     "memory_stats",
@@ -81,6 +82,11 @@ def set_device(device: DeviceLike) -> None:
 def synchronize(device: DeviceLike) -> None:
     """Waits until a device has done all its work. Errors of that work are raised here. The CPU is never behind."""
     _C._synchronize(device)
+
+
+def is_current_stream_capturing(device: DeviceLike) -> bool:
+    """Whether work that this thread queues for a device is recorded in a graph instead of being done."""
+    return _C._is_capturing(device)
 
 
 def memory_stats(device: DeviceLike) -> dict[str, int]:

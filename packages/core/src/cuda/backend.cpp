@@ -241,6 +241,40 @@ BackendStatus elapsed_time(int32_t device, void* start, void* end, double* milli
     });
 }
 
+/// Core refuses what cannot be recorded where it is called, in every thread. So CUDA need not refuse calls of other threads
+/// that have nothing to do with the captured stream, nor the allocator's: its mode is the relaxed one.
+BackendStatus begin_capture(int32_t device, void* stream) {
+    return guarded([=] {
+        use(device);
+        check(driver.begin_capture(stream_of(stream), cudaStreamCaptureModeRelaxed), "beginning a capture");
+    });
+}
+BackendStatus end_capture(int32_t device, void* stream, void** graph) {
+    return guarded([=] {
+        use(device);
+        cudaGraph_t recorded = nullptr;
+        check(driver.end_capture(stream_of(stream), &recorded), "ending a capture");
+        cudaGraphExec_t ready = nullptr;
+        const cudaError_t error = driver.instantiate(&ready, recorded, 0);
+        driver.destroy_graph(recorded);
+        check(error, "making a graph ready");
+        *graph = ready;
+    });
+}
+BackendStatus replay(int32_t device, void* graph, void* stream) {
+    return guarded([=] {
+        use(device);
+        check(driver.launch_graph(static_cast<cudaGraphExec_t>(graph), stream_of(stream)),
+              "replaying a graph");
+    });
+}
+BackendStatus destroy_graph(int32_t device, void* graph) {
+    return guarded([=] {
+        use(device);
+        check(driver.destroy_ready(static_cast<cudaGraphExec_t>(graph)), "destroying a graph");
+    });
+}
+
 BackendStatus pin(size_t nbytes, void** data) {
     return guarded([=] {
         // Of every device, which may all copy it.
@@ -286,10 +320,10 @@ const Backend backend = {
     .elapsed_time = elapsed_time,
     .pin = pin,
     .unpin = unpin,
-    .begin_capture = nullptr,
-    .end_capture = nullptr,
-    .replay = nullptr,
-    .destroy_graph = nullptr,
+    .begin_capture = begin_capture,
+    .end_capture = end_capture,
+    .replay = replay,
+    .destroy_graph = destroy_graph,
 };
 
 }  // namespace

@@ -52,6 +52,9 @@ cudaError_t launch(const void* kernel, dim3 blocks, dim3 threads, void** argumen
 cudaError_t wait_event(cudaStream_t stream, cudaEvent_t event, unsigned flags) {
     return cudaStreamWaitEvent(stream, event, flags);
 }
+cudaError_t instantiate(cudaGraphExec_t* ready, cudaGraph_t graph, unsigned long long flags) {
+    return cudaGraphInstantiate(ready, graph, flags);
+}
 cudaError_t record_event(cudaEvent_t event, cudaStream_t stream) { return cudaEventRecord(event, stream); }
 
 }  // namespace
@@ -79,6 +82,12 @@ const Driver driver = {
     .query_event = cudaEventQuery,
     .synchronize_event = cudaEventSynchronize,
     .elapsed = cudaEventElapsedTime,
+    .begin_capture = cudaStreamBeginCapture,
+    .end_capture = cudaStreamEndCapture,
+    .instantiate = instantiate,
+    .launch_graph = cudaGraphLaunch,
+    .destroy_ready = cudaGraphExecDestroy,
+    .destroy_graph = cudaGraphDestroy,
     .launch = launch,
     .last_error = cudaGetLastError,
     .describe = cudaGetErrorString,

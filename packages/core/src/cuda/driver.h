@@ -37,6 +37,14 @@ struct Driver {
     cudaError_t (*synchronize_event)(cudaEvent_t event);
     cudaError_t (*elapsed)(float* milliseconds, cudaEvent_t start, cudaEvent_t end);
 
+    // Graphs. What is recorded is made ready to run at once.
+    cudaError_t (*begin_capture)(cudaStream_t stream, cudaStreamCaptureMode mode);
+    cudaError_t (*end_capture)(cudaStream_t stream, cudaGraph_t* graph);
+    cudaError_t (*instantiate)(cudaGraphExec_t* ready, cudaGraph_t graph, unsigned long long flags);
+    cudaError_t (*launch_graph)(cudaGraphExec_t graph, cudaStream_t stream);
+    cudaError_t (*destroy_ready)(cudaGraphExec_t graph);
+    cudaError_t (*destroy_graph)(cudaGraph_t graph);
+
     cudaError_t (*launch)(const void* kernel, dim3 blocks, dim3 threads, void** arguments, size_t shared,
                           cudaStream_t stream);
     /// The last error of this thread, which it forgets.

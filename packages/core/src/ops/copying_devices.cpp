@@ -4,6 +4,7 @@
 
 #include "ops/copying.h"
 #include "rushlight/backend.h"
+#include "rushlight/graphs.h"
 #include "rushlight/streams.h"
 #include "rushlight/tensor.h"
 #include "rushlight/waiting.h"
@@ -60,6 +61,8 @@ void copy_bytes(const Tensor& target, const Tensor& source, bool non_blocking) {
     copy.stream = current_stream(device);
     const bool queued = host && non_blocking && is_pinned(*host) && has_streams(device);
     if (queued) copy.until = CopyUntil::Queued;
+    if (copy.until != CopyUntil::Queued)
+        detail::refuse_in_capture("copying between host and device", device, copy.stream);
     for (const Tensor* t : {&target, &source}) record_current_use(memory(*t));
     void* behind = copy.kind == CopyKind::PeerToPeer ? current_stream(source.device()) : nullptr;
     if (copy.kind == CopyKind::PeerToPeer) order_streams(source.device(), behind, device, copy.stream);
@@ -73,7 +76,9 @@ void copy_bytes(const Tensor& target, const Tensor& source, bool non_blocking) {
     }
     check_backend(status, b, "copying");
     if (copy.kind == CopyKind::PeerToPeer) order_streams(device, copy.stream, source.device(), behind);
-    if (queued) {
+    if (queued && is_capturing(device, copy.stream)) {
+        detail::keep_in_capture(memory(*host), device, copy.stream);
+    } else if (queued) {
         record_pinned_copy(memory(*host), device, copy.stream);
         memory(*host).set_copied(true);
     }

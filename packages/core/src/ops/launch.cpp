@@ -4,6 +4,7 @@
 #include "ops/device_kernel.h"
 #include "ops/outputs.h"
 #include "rushlight/backend.h"
+#include "rushlight/graphs.h"
 
 namespace rushlight {
 
@@ -87,6 +88,7 @@ int64_t Launch::count() {
         call(slots_.before, 1);
         return count;
     }
+    detail::refuse_in_capture(op_, device_, current_stream(device_));
     const Tensor there = make_tensor({}, DType::Int64, device_), here = make_tensor({}, DType::Int64);
     out = there.impl()->view();
     call(slots_.before, 1);

@@ -149,6 +149,7 @@ int add_sites(PyObject* module);
 int add_interrupts(PyObject* module);
 int add_devices(PyObject* module);
 int add_streams(PyObject* module);
+int add_graphs(PyObject* module);
 int add_stages(PyObject* module);
 int add_errors(PyObject* module);
 int add_lapack(PyObject* module);

@@ -64,6 +64,12 @@ F require_function(const Backend& b, F function, const char* what) {
 BackendStatus allocate_on(const Attached& owner, int32_t index, size_t nbytes, void* stream, void** data);
 void release_on(const Attached& owner, int32_t index, void* data, size_t nbytes);
 
+class CachingAllocator;
+/// Core's allocator of that device; NotImplementedError where its backend has one of its own.
+CachingAllocator& graph_memory(Device device);
+/// The pool of graphs that a storage's memory belongs to, or 0.
+uint64_t memory_pool_of(const Storage& storage);
+
 /// How core's allocators for a plug-in come and go; the functions of the host table.
 BackendStatus create_allocator(int32_t index, const AllocatorDriver* driver, DeviceAllocator** made);
 BackendStatus allocator_allocate(DeviceAllocator* from, size_t nbytes, void* stream, void** data);

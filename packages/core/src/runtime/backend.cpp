@@ -15,6 +15,7 @@
 #include "dispatch/table.h"
 #include "runtime/attached.h"
 #include "rushlight/dispatch.h"
+#include "rushlight/graphs.h"
 #include "rushlight/site.h"
 
 namespace rushlight {
@@ -168,7 +169,10 @@ struct DeviceContext : KernelContext {
     DeviceContext(const char* op, const Attached& owner, Device where, const PhiloxKey& key)
         : KernelContext{&DeviceContext::take, key, this, nullptr, &call},
           call{sizeof(DeviceCall), where.index, current_stream(where), nullptr, op, current_site(op)},
-          owner(owner) {}
+          owner(owner) {
+        if (captures.load(std::memory_order_relaxed)) [[unlikely]]
+            move_key_to_device(op, where, call, random);
+    }
     ~DeviceContext() {
         for (auto [data, nbytes] : blocks) release_on(owner, call.device, data, nbytes);
     }
@@ -323,6 +327,7 @@ void backend_copy_bytes(CopyKind kind, Device device, void* target, const void* 
         .nbytes = nbytes,
         .stream = current_stream(device),
     };
+    if (copy.until != CopyUntil::Queued) refuse_in_capture("copying", device, copy.stream);
     check_backend(b.copy(&copy), b, "copying");
 }
 
@@ -343,6 +348,7 @@ void backend_call(const char* op, Device device, KernelFn kernel, const KernelAr
 void synchronize(Device device) {
     if (device.type == DeviceType::CPU || device.type == DeviceType::Meta) return;
     device = resolve(device);
+    refuse_in_capture("synchronize", device);
     const Backend& b = require_backend(device.type);
     check_backend(b.synchronize_device(device.index), b, "synchronising");
 }

@@ -49,7 +49,8 @@ struct Segment {
     struct FreeBins* bins;
     uint64_t stream;
     bool small;
-    bool inherited;  // from the parent of a fork: its blocks are never handed out again
+    bool retired;  // inherited by a fork, or of a graph that is gone: its blocks are never handed out again
+    uint64_t pool;  // 0: the common memory
     Block* first;
     Segment *previous, *next;
     std::unique_ptr<Page[]> pages;

@@ -23,11 +23,19 @@
 // After a fork the child keeps inherited segments only for the blocks that are alive in them: a write to
 // memory that parent and child share copies a page, which is dearer than a fresh one.
 
+// Note [Private pools]
+// A captured graph writes to the same addresses each time it is replayed. So what is allocated on a stream while it is
+// captured comes from a pool of the graph's own. Free blocks of that pool are handed out to captures of the same pool alone,
+// and its segments stay as they are, also where nothing in them is live, until no graph uses the pool: then it is retired,
+// and segments go back as their last block does. A block that several streams of a capture used is held back until the
+// capture ends, since nobody can ask how far a captured stream has come.
+
 namespace rushlight::detail {
 
 struct CachingAllocator::Pool {
     StreamId stream;
     bool small;
+    PoolId id;
     FreeBins bins;
 };
 
@@ -58,11 +66,18 @@ CachingAllocator::~CachingAllocator() {
     }
 }
 
+PoolId CachingAllocator::pool_for(StreamId stream) const {
+    for (const Captured& c : captured_)
+        if (c.stream == stream) return c.pool;
+    return 0;
+}
+
 CachingAllocator::Pool& CachingAllocator::pool(StreamId stream, bool small) {
+    const PoolId id = captured_.empty() ? 0 : pool_for(stream);
     for (auto& p : pools_) {
-        if (p->stream == stream && p->small == small) return *p;
+        if (p->stream == stream && p->small == small && p->id == id) return *p;
     }
-    pools_.push_back(std::make_unique<Pool>(Pool{stream, small, {}}));
+    pools_.push_back(std::make_unique<Pool>(Pool{stream, small, id, {}}));
     return *pools_.back();
 }
 
@@ -143,6 +158,7 @@ Block* CachingAllocator::new_segment(Pool& into, size_t nbytes) {
     segment->bins = &into.bins;
     segment->stream = into.stream;
     segment->small = into.small;
+    segment->pool = into.id;
     segment->first = block;
     segment->next = segments_;
     if (segments_) segments_->previous = segment.get();
@@ -181,6 +197,10 @@ bool CachingAllocator::release(void* data) noexcept {
     statistics_.allocated_bytes -= block->size;
     if (block->used_on.empty()) {
         make_free(block, now);
+    } else if (is_captured(block->segment->pool)) {
+        block->state = BlockState::Pending;
+        block->used_on.clear();
+        held_back_.push_back(block);
     } else {
         block->state = BlockState::Pending;
         block->pending_events = static_cast<uint32_t>(block->used_on.size());
@@ -197,6 +217,48 @@ void CachingAllocator::record_use(void* data, StreamId stream) noexcept {
     if (!block || block->segment->stream == stream) return;
     auto& streams = block->used_on;
     if (std::find(streams.begin(), streams.end(), stream) == streams.end()) streams.push_back(stream);
+}
+
+bool CachingAllocator::is_captured(PoolId pool) const {
+    return std::any_of(captured_.begin(), captured_.end(),
+                       [pool](const Captured& c) { return c.pool == pool; });
+}
+
+void CachingAllocator::begin_capture(PoolId pool, StreamId stream) {
+    std::lock_guard lock(mutex_);
+    captured_.push_back({stream, pool});
+}
+
+void CachingAllocator::end_capture(PoolId pool) noexcept {
+    std::lock_guard lock(mutex_);
+    std::erase_if(captured_, [pool](const Captured& c) { return c.pool == pool; });
+    const uint64_t now = driver_.now_ms();
+    std::erase_if(held_back_, [&](Block* block) {
+        if (block->segment->pool != pool) return false;
+        make_free(block, now);
+        return true;
+    });
+}
+
+void CachingAllocator::retire(PoolId pool) noexcept {
+    std::lock_guard lock(mutex_);
+    for (Segment* s = segments_; s;) {
+        Segment* following = s->next;
+        if (s->pool == pool && !s->retired) {
+            for (Block* b = s->first; b; b = b->right)
+                if (b->state == BlockState::Free) unlist(b);
+            s->retired = true;
+            if (s->first->state == BlockState::Free && whole_segment(s->first)) unmap(s->first);
+        }
+        s = following;
+    }
+    std::erase_if(pools_, [pool](const auto& p) { return p->id == pool; });
+}
+
+PoolId CachingAllocator::pool_of(const void* data) noexcept {
+    std::lock_guard lock(mutex_);
+    const Block* block = live_.find(data);
+    return block ? block->segment->pool : 0;
 }
 
 /// The pages that a block touches.
@@ -253,7 +315,7 @@ void CachingAllocator::make_free(Block* block, uint64_t now) {
         block = absorb(block, right);
     }
     list(block);
-    if (block->segment->inherited && whole_segment(block)) unmap(block);
+    if (block->segment->retired && whole_segment(block)) unmap(block);
 }
 
 Block* CachingAllocator::absorb(Block* left, Block* right) {
@@ -265,11 +327,11 @@ Block* CachingAllocator::absorb(Block* left, Block* right) {
 }
 
 void CachingAllocator::list(Block* block) {
-    if (!block->segment->inherited) block->segment->bins->insert(block);
+    if (!block->segment->retired) block->segment->bins->insert(block);
 }
 
 void CachingAllocator::unlist(Block* block) {
-    if (!block->segment->inherited) block->segment->bins->remove(block);
+    if (!block->segment->retired) block->segment->bins->remove(block);
 }
 
 /// Gives a free block's segment, which is all its own, back to the driver.
@@ -289,7 +351,7 @@ void CachingAllocator::unmap(Block* block) {
 void CachingAllocator::unmap_unused(size_t wanted) {
     Segment* fitting = nullptr;
     auto unused = [](const Segment* s) {
-        return s->first->state == BlockState::Free && whole_segment(s->first);
+        return s->pool == 0 && s->first->state == BlockState::Free && whole_segment(s->first);
     };
     for (Segment* s = segments_; s; s = s->next) {
         if (unused(s) && s->size >= wanted && (!fitting || s->size < fitting->size)) fitting = s;
@@ -342,6 +404,7 @@ void CachingAllocator::give_back_due(uint64_t now) {
     if (driver_.short_of_memory(0)) return give_back_unused();
     RecentUse::Choice choice(recent_use_, now);
     for (auto& p : pools_) {
+        if (p->id != 0) continue;
         p->bins.for_each_from(kPageSize, [&](Block* block) {
             for (const Page& page : whole_pages(block)) {
                 if (page.state == PageState::Resident) choice.count(kPageSize, page.released_ms);
@@ -349,11 +412,15 @@ void CachingAllocator::give_back_due(uint64_t now) {
         });
     }
     choice.decide();
-    for (auto& p : pools_) p->bins.for_each_from(kPageSize, [&](Block* block) { give_back(block, &choice); });
+    give_back_all(&choice);
 }
 
-void CachingAllocator::give_back_unused() {
-    for (auto& p : pools_) p->bins.for_each_from(kPageSize, [&](Block* block) { give_back(block, nullptr); });
+void CachingAllocator::give_back_unused() { give_back_all(nullptr); }
+
+void CachingAllocator::give_back_all(RecentUse::Choice* choice) {
+    for (auto& p : pools_) {
+        if (p->id == 0) p->bins.for_each_from(kPageSize, [&](Block* block) { give_back(block, choice); });
+    }
 }
 
 /// Gives the pages of a free block back that are not chosen to be kept; without a choice, all of them.
@@ -393,14 +460,20 @@ void CachingAllocator::empty_cache() noexcept {
 
 void CachingAllocator::after_fork_in_child() noexcept {
     for (auto& p : pools_) p->bins.clear();
-    for (Segment* s = segments_; s; s = s->next) s->inherited = true;
+    for (Segment* s = segments_; s; s = s->next) s->retired = true;
     for (const Pending& p : pending_) {  // the device's work belongs to the parent
         if (--p.block->pending_events == 0) {
             statistics_.active_bytes -= p.block->size;
             p.block->state = BlockState::Free;
         }
     }
+    for (Block* block : held_back_) {
+        statistics_.active_bytes -= block->size;
+        block->state = BlockState::Free;
+    }
     pending_.clear();
+    held_back_.clear();
+    captured_.clear();
     inherited_unused_ = true;  // unmapped later: most children call exec first
     mutex_.unlock();
 }
@@ -409,7 +482,7 @@ void CachingAllocator::drop_inherited() {
     inherited_unused_ = false;
     for (Segment* s = segments_; s;) {
         Segment* following = s->next;
-        if (s->inherited && s->first->state == BlockState::Free && whole_segment(s->first)) unmap(s->first);
+        if (s->retired && s->first->state == BlockState::Free && whole_segment(s->first)) unmap(s->first);
         s = following;
     }
 }

@@ -25,6 +25,9 @@ inline constexpr size_t kSiteBytes = size_t{1} << 20;
 /// A queue of work on a device; 0 is the device's default one, and the host's only one.
 using StreamId = uint64_t;
 
+/// Whose blocks a captured graph writes to: Note [Private pools]. 0 is the common memory.
+using PoolId = uint64_t;
+
 /// What a device does for the allocator. All functions but `now_ms` are called under the allocator's lock:
 /// they may not call back.
 class Driver {
@@ -73,6 +76,14 @@ class CachingAllocator {
     /// work.
     void record_use(void* data, StreamId stream) noexcept;
 
+    /// From now on blocks for `stream` come from `pool`, until `end_capture`.
+    void begin_capture(PoolId pool, StreamId stream);
+    void end_capture(PoolId pool) noexcept;
+    /// Nothing writes to the pool any more but to what is live in it.
+    void retire(PoolId pool) noexcept;
+    /// The pool that a live block belongs to; 0 also where there is no such block.
+    PoolId pool_of(const void* data) noexcept;
+
     /// Gives back what is due at this time, where somebody else calls often and `release` may not be called.
     void tick(uint64_t now) noexcept;
     /// Gives all unused memory back if the driver is short of `nbytes`.
@@ -94,6 +105,13 @@ class CachingAllocator {
   private:
     struct Pool;
 
+    struct Captured {
+        StreamId stream;
+        PoolId pool;
+    };
+
+    PoolId pool_for(StreamId stream) const;
+    bool is_captured(PoolId pool) const;
     Pool& pool(StreamId stream, bool small);
     Block* find(Pool& pool, size_t size);
     Block* map_segment(Pool& pool, size_t size);
@@ -111,6 +129,7 @@ class CachingAllocator {
     void settle(bool wait, uint64_t now);
     void give_back_due(uint64_t now);
     void give_back_unused();
+    void give_back_all(RecentUse::Choice* choice);
     std::span<Page> whole_pages(const Block* block) const;
     void give_back(Block* block, RecentUse::Choice* choice);
     void drop_inherited();
@@ -128,6 +147,8 @@ class CachingAllocator {
         StreamId stream;
     };
     std::deque<Pending> pending_;
+    std::vector<Captured> captured_;  // the streams that are captured now
+    std::vector<Block*> held_back_;   // until the capture ends
     uint64_t limit_;
     RecentUse recent_use_;
     std::atomic<uint64_t> next_look_{0};  // when memory may be due to go back

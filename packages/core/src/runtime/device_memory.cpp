@@ -6,6 +6,7 @@
 #include "runtime/attached.h"
 #include "runtime/caching_allocator.h"
 #include "runtime/pages.h"
+#include "rushlight/graphs.h"
 #include "rushlight/storage.h"
 
 // Note [Streams and memory]
@@ -144,8 +145,12 @@ void release_memory(void* context, void* data, size_t nbytes) {
 }  // namespace
 
 void record_current_use_slow(const Storage& storage) {
-    if (storage.device().type != DeviceType::CPU && storage.device().type != DeviceType::Meta)
-        record_stream_use(storage, current_stream(storage.device()));
+    const Device device = storage.device();
+    if (device.type == DeviceType::CPU || device.type == DeviceType::Meta) return;
+    void* stream = current_stream(device);
+    if (captures.load(std::memory_order_relaxed)) [[unlikely]]
+        keep_in_capture(storage, device, stream);
+    record_stream_use(storage, stream);
 }
 
 }  // namespace detail
@@ -198,6 +203,15 @@ CachingAllocator& allocator_of(const char* what, Device device) {
     return own->blocks;
 }
 }  // namespace
+
+CachingAllocator& detail::graph_memory(Device device) { return allocator_of("graphs", device); }
+
+uint64_t detail::memory_pool_of(const Storage& storage) {
+    if (storage.release_function() != release_memory || !storage.data()) return 0;
+    auto* source = static_cast<const MemorySource*>(storage.release_context());
+    DeviceAllocator* own = source->attached->devices[static_cast<size_t>(source->index)]->allocator;
+    return own ? own->blocks.pool_of(storage.data()) : 0;
+}
 
 MemoryStatistics memory_statistics(Device device) {
     return allocator_of("memory_stats", device).statistics();

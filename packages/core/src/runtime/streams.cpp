@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "runtime/attached.h"
+#include "rushlight/graphs.h"
 #include "rushlight/streams.h"
 
 namespace rushlight {
@@ -64,11 +65,13 @@ void check_stream(const char* what, Device device, void* stream) {
 }
 
 void synchronize_stream(Device device, void* stream) {
+    refuse_in_capture("synchronize", device, stream);
     const Attached& owner = require_attached(device.type);
     check_backend(owner.backend.synchronize_stream(device.index, stream), owner.backend, "synchronising");
 }
 
 bool query_stream(Device device, void* stream) {
+    refuse_in_capture("query", device, stream);
     Event event(device, false);
     event.record(stream);
     return event.query();
@@ -99,21 +102,30 @@ void Event::record(void* stream) {
     check_stream("record", device_, stream);
     check_backend(backend_->record_event(device_.index, event_, stream), *backend_, "recording an event");
     recorded_ = true;
+    capture_ = capture_of(device_, stream);
 }
 
 void Event::wait(Device device, void* stream) const {
     RL_CHECK(device.type == device_.type, throw_value, "wait: an event of %s cannot order streams of %s",
              name(device_).c_str(), name(device).c_str());
+    if (capture_) join_capture(capture_, device, stream);
     check_backend(backend_->wait_event(device.index, event_, stream), *backend_, "waiting for an event");
 }
 
 bool Event::query() const {
+    check_not_captured("query");
     int32_t reached = 0;
     check_backend(backend_->query_event(device_.index, event_, &reached), *backend_, "querying an event");
     return reached != 0;
 }
 
+void Event::check_not_captured(const char* what) const {
+    RL_CHECK(!capture_, throw_runtime,
+             "%s: the event was recorded while a graph was: it is a part of that graph", what);
+}
+
 void Event::synchronize() const {
+    check_not_captured("synchronize");
     check_backend(backend_->synchronize_event(device_.index, event_), *backend_, "synchronising");
 }
 

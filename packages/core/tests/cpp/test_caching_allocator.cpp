@@ -551,6 +551,79 @@ TEST(all_that_is_unused_goes_back_at_once_when_others_need_it) {
     program.release({blocks[0]});
 }
 
+TEST(a_captured_stream_has_a_pool_of_its_own) {
+    FakeDevice device;
+    CachingAllocator allocator(device, {});
+    constexpr StreamId kStream = 3;
+    char* common = static_cast<char*>(allocator.allocate(kMiB / 2, kStream));
+    CHECK(allocator.release(common));
+    allocator.begin_capture(7, kStream);
+    char* captured = static_cast<char*>(allocator.allocate(kMiB / 2, kStream));
+    CHECK(captured != common);
+    CHECK_EQUAL(allocator.pool_of(captured), 7u);
+    CHECK(allocator.release(captured));
+    CHECK(allocator.allocate(kMiB / 2, kStream) == captured);  // within the capture it is used again
+    CHECK(allocator.release(captured));
+    char* elsewhere = static_cast<char*>(allocator.allocate(kMiB / 2, 0));
+    CHECK_EQUAL(allocator.pool_of(elsewhere), 0u);
+    allocator.end_capture(7);
+
+    // Nothing in the pool is live, but replays write to it.
+    CHECK(allocator.allocate(kMiB / 2, kStream) == common);
+    allocator.empty_cache();
+    CHECK(device.holds(captured, kMiB / 2));
+    device.spare = 0;
+    void* more = allocator.allocate(64 * kMiB, kStream);
+    CHECK(device.holds(captured, kMiB / 2));
+    device.spare = SIZE_MAX;
+
+    allocator.begin_capture(7, kStream);  // a second graph of the pool
+    CHECK(allocator.allocate(kMiB / 2, kStream) == captured);
+    allocator.end_capture(7);
+    allocator.retire(7);
+    CHECK(device.holds(captured, kMiB / 2));  // live
+    CHECK(allocator.release(captured));
+    CHECK(!device.holds(captured, kMiB / 2));
+    CHECK(allocator.release(common) && allocator.release(elsewhere) && allocator.release(more));
+    CHECK_EQUAL(allocator.statistics().active_bytes, 0u);
+}
+
+TEST(blocks_of_several_captured_streams_wait_for_the_end_of_the_capture) {
+    FakeDevice device;
+    CachingAllocator allocator(device, {});
+    allocator.begin_capture(1, 5);
+    allocator.begin_capture(1, 6);
+    void* shared = allocator.allocate(4096, 5);
+    allocator.record_use(shared, 6);
+    CHECK(allocator.release(shared));
+    CHECK_EQUAL(device.live_events, 0);  // no mark can be set on a captured stream
+    CHECK(allocator.allocate(4096, 5) != shared);
+    allocator.end_capture(1);
+    allocator.begin_capture(1, 5);
+    CHECK(allocator.allocate(4096, 5) == shared);
+    allocator.end_capture(1);
+    allocator.retire(1);
+}
+
+TEST(a_pool_is_retired_with_blocks_in_every_state) {
+    FakeDevice device;
+    CachingAllocator allocator(device, {});
+    allocator.begin_capture(2, 5);
+    void* blocks[6];
+    for (void*& block : blocks) block = allocator.allocate(4096, 5);
+    allocator.end_capture(2);
+    CHECK(allocator.release(blocks[0]) && allocator.release(blocks[3]));
+    device.enqueue(9, [] {});
+    allocator.record_use(blocks[4], 9);
+    CHECK(allocator.release(blocks[4]));  // pending
+    allocator.retire(2);
+    for (int i : {1, 2, 5}) CHECK(allocator.release(blocks[i]));
+    CHECK_EQUAL(device.segments.size(), 1u);
+    allocator.empty_cache();  // waits for stream 9
+    CHECK_EQUAL(device.segments.size(), 0u);
+    CHECK_EQUAL(device.live_events, 0);
+}
+
 TEST(a_child_keeps_off_inherited_memory) {
     FakeDevice device;
     CachingAllocator allocator(device, {});

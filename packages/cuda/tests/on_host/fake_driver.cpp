@@ -19,16 +19,24 @@
 #include "cuda/failure.h"
 #include "cuda/launch.h"
 
+struct CUgraph_st {
+    std::vector<std::function<void()>> work;  // of all its streams, in the order in which it was recorded
+};
+struct CUgraphExec_st {
+    std::shared_ptr<CUgraph_st> graph;
+};
 struct CUstream_st {
     int device;
     int priority;
     std::deque<std::function<void()>> queue;
     uint64_t queued = 0, done = 0;
+    std::shared_ptr<CUgraph_st> graph;  // where its work is recorded
 };
 struct CUevent_st {
     bool timing;
     CUstream_st* stream = nullptr;
     uint64_t ticket = 0;
+    std::shared_ptr<CUgraph_st> graph;
     std::shared_ptr<std::chrono::steady_clock::time_point> passed;
 };
 
@@ -101,6 +109,10 @@ void run_device(Device& device) {
 }
 cudaError_t push(CUstream_st* stream, std::function<void()> work) {
     if (machine().failed != cudaSuccess) return give(machine().failed);
+    if (stream->graph) {
+        stream->graph->work.push_back(std::move(work));
+        return cudaSuccess;
+    }
     stream->queue.push_back(std::move(work));
     ++stream->queued;
     return cudaSuccess;
@@ -186,7 +198,10 @@ cudaError_t copy_peer(void* target, int, const void* source, int, size_t nbytes,
 
 cudaError_t synchronize() {
     const Lock lock(machine().mutex);
-    run_device(machine().devices[static_cast<size_t>(current)]);
+    Device& device = machine().devices[static_cast<size_t>(current)];
+    for (const auto& stream : device.streams)
+        if (stream->graph) return give(cudaErrorStreamCaptureUnsupported);
+    run_device(device);
     return give(machine().failed);
 }
 cudaError_t priorities(int* least, int* greatest) {
@@ -207,6 +222,7 @@ cudaError_t destroy_stream(cudaStream_t) { return cudaSuccess; }
 cudaError_t synchronize_stream(cudaStream_t stream) {
     const Lock lock(machine().mutex);
     CUstream_st* own = stream_of(stream);
+    if (own->graph) return give(cudaErrorStreamCaptureUnsupported);
     run_to(own, own->queued);
     return give(machine().failed);
 }
@@ -224,12 +240,20 @@ cudaError_t record_event(cudaEvent_t event, cudaStream_t stream) {
     CUstream_st* own = stream_of(stream);
     event->passed = std::make_shared<std::chrono::steady_clock::time_point>();
     const cudaError_t queued = push(own, [at = event->passed] { *at = std::chrono::steady_clock::now(); });
+    event->graph = own->graph;
     event->stream = own;
     event->ticket = own->queued;
     return queued;
 }
 cudaError_t wait_event(cudaStream_t stream, cudaEvent_t event, unsigned) {
     const Lock lock(machine().mutex);
+    CUstream_st* own = stream_of(stream);
+    if (event->graph || own->graph) {
+        if (event->graph == own->graph) return cudaSuccess;
+        if (own->graph) return give(cudaErrorStreamCaptureIsolation);
+        own->graph = event->graph;
+        return cudaSuccess;
+    }
     if (!event->stream) return cudaSuccess;
     return push(stream_of(stream),
                 [other = event->stream, ticket = event->ticket] { run_to(other, ticket); });
@@ -237,6 +261,7 @@ cudaError_t wait_event(cudaStream_t stream, cudaEvent_t event, unsigned) {
 cudaError_t query_event(cudaEvent_t event) {
     const Lock lock(machine().mutex);
     if (machine().failed != cudaSuccess) return give(machine().failed);
+    if (event->graph) return give(cudaErrorCapturedEvent);
     return !event->stream || event->stream->done >= event->ticket ? cudaSuccess : cudaErrorNotReady;
 }
 cudaError_t synchronize_event(cudaEvent_t event) {
@@ -246,6 +271,42 @@ cudaError_t synchronize_event(cudaEvent_t event) {
 }
 cudaError_t elapsed(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
     *milliseconds = std::chrono::duration<float, std::milli>(*end->passed - *start->passed).count();
+    return cudaSuccess;
+}
+cudaError_t begin_capture(cudaStream_t stream, cudaStreamCaptureMode) {
+    const Lock lock(machine().mutex);
+    if (!stream) return give(cudaErrorStreamCaptureUnsupported);
+    if (stream->graph) return give(cudaErrorIllegalState);
+    stream->graph = std::make_shared<CUgraph_st>();
+    return cudaSuccess;
+}
+cudaError_t end_capture(cudaStream_t stream, cudaGraph_t* graph) {
+    const Lock lock(machine().mutex);
+    const auto recorded = stream->graph;
+    if (!recorded) return give(cudaErrorIllegalState);
+    for (Device& device : machine().devices)
+        for (const auto& other : device.streams)
+            if (other->graph == recorded) other->graph = nullptr;
+    *graph = new CUgraph_st(*recorded);
+    return cudaSuccess;
+}
+cudaError_t instantiate(cudaGraphExec_t* ready, cudaGraph_t graph, unsigned long long) {
+    *ready = new CUgraphExec_st{std::make_shared<CUgraph_st>(*graph)};
+    return cudaSuccess;
+}
+cudaError_t launch_graph(cudaGraphExec_t graph, cudaStream_t stream) {
+    const Lock lock(machine().mutex);
+    return push(stream_of(stream), [graph = graph->graph] {
+        for (const auto& work : graph->work) work();
+    });
+}
+cudaError_t destroy_ready(cudaGraphExec_t graph) {
+    const Lock lock(machine().mutex);
+    delete graph;
+    return cudaSuccess;
+}
+cudaError_t destroy_graph(cudaGraph_t graph) {
+    delete graph;
     return cudaSuccess;
 }
 cudaError_t launch_symbol(const void*, dim3, dim3, void**, size_t, cudaStream_t) { std::abort(); }
@@ -293,6 +354,12 @@ const Driver driver = {
     .query_event = query_event,
     .synchronize_event = synchronize_event,
     .elapsed = elapsed,
+    .begin_capture = begin_capture,
+    .end_capture = end_capture,
+    .instantiate = instantiate,
+    .launch_graph = launch_graph,
+    .destroy_ready = destroy_ready,
+    .destroy_graph = destroy_graph,
     .launch = launch_symbol,
     .last_error = last_error,
     .describe = describe,

@@ -15,6 +15,7 @@ class EachParameter(Optimizer):
     """A subclass says how one parameter is updated from its gradient and state."""
 
     _step_count: int = 0
+    _reads_count = True  # whether updates depend on the count of steps, which is on the CPU
 
     def _start(self, group: dict[str, Any], param: Tensor, state: dict[str, Any]) -> None:
         """Fill the state of a parameter that is updated for the first time."""
@@ -35,6 +36,13 @@ class EachParameter(Optimizer):
         """Whether weight decay is added to the gradient: where the optimizer has it as a setting."""
         return "weight_decay" in self.defaults and bool(group["weight_decay"])
 
+    def _refuse_capture(self, param: Tensor) -> None:
+        if param.device.type != "cpu" and core.devices.is_current_stream_capturing(param.device):
+            raise RuntimeError(
+                f"{type(self).__name__}.step(): cannot be recorded in a graph: updates depend on the count of steps, "
+                "which is on the CPU\nhint: Adam, AdamW and SGD can be recorded"
+            )
+
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update all parameters that have a gradient.
 
@@ -52,6 +60,8 @@ class EachParameter(Optimizer):
                     if not state:
                         self._begin(group, param, state)
                     if "step" in state:
+                        if self._reads_count:
+                            self._refuse_capture(param)
                         state["step"] += 1
                     if group.get("maximize"):
                         grad = -grad

@@ -31,6 +31,8 @@ class Adadelta(EachParameter):
         ValueError: a setting is out of range.
     """
 
+    _reads_count = False
+
     def __init__(
         self,
         params: Iterable[Any],

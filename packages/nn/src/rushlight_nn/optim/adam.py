@@ -36,7 +36,8 @@ class Adam(Optimizer):
         amsgrad: divide by the largest v̂ so far (Reddi et al. 2018).
         maximize: go up instead of down.
         foreach, fused: accepted and not needed: a step is always one fused operator for all parameters.
-        capturable, differentiable: not supported.
+        capturable: accepted and not needed: steps are counted beside the parameters, and can be recorded in a graph.
+        differentiable: not supported.
 
     Raises:
         ValueError: a setting is out of range.
@@ -61,7 +62,7 @@ class Adam(Optimizer):
         decoupled_weight_decay: bool = False,
     ) -> None:
         name = type(self).__name__
-        refuse(name, capturable=capturable, differentiable=differentiable)
+        refuse(name, differentiable=differentiable)
         check_settings(name, lr=lr, eps=eps, weight_decay=weight_decay)
         for position, beta in enumerate(betas):
             if not 0.0 <= beta < 1.0:
@@ -182,7 +183,8 @@ class AdamW(Adam):
         amsgrad: divide by the largest mean square so far (Reddi et al. 2018).
         maximize: go up instead of down.
         foreach, fused: accepted and not needed: a step is always one fused operator for all parameters.
-        capturable, differentiable: not supported.
+        capturable: accepted and not needed: steps are counted beside the parameters, and can be recorded in a graph.
+        differentiable: not supported.
     """
 
     def __init__(

@@ -33,6 +33,8 @@ class RMSprop(EachParameter):
         ValueError: a setting is out of range.
     """
 
+    _reads_count = False
+
     def __init__(
         self,
         params: Iterable[Any],

@@ -30,6 +30,8 @@ class Rprop(EachParameter):
         ValueError: a setting is out of range.
     """
 
+    _reads_count = False
+
     def __init__(
         self,
         params: Iterable[Any],

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import rushlight_core as core
-from rushlight_core import _streams
+from rushlight_core import _graphs, _streams
 
 TYPE_CHECKING = False  # loaded when it is first used
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ __all__ = [
     "get_device_properties",
     "get_rng_state",
     "get_rng_state_all",
+    "graph",
+    "graph_pool_handle",
     "init",
     "ipc_collect",
     "is_available",
@@ -338,17 +340,35 @@ class Event(core.Event):
         super().__init__("cuda", enable_timing=enable_timing, blocking=blocking, interprocess=interprocess)
 
 
-class CUDAGraph:
-    """A GPU's work that is done again. Raises where there is none, and where there is: it cannot be recorded yet."""
+class CUDAGraph(_graphs.Graph):
+    """A GPU's work that is recorded once and replayed. Raises RuntimeError where there is no GPU.
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        name = type(self).__name__
-        _need(name)
-        raise NotImplementedError(f"cuda.{name}(): work cannot be recorded and done again yet")
+    Args:
+        keep_graph: must be False.
+    """
+
+    def __init__(self, keep_graph: bool = False) -> None:
+        _need("CUDAGraph")
+        if keep_graph:
+            raise NotImplementedError("CUDAGraph(keep_graph=True): what was recorded cannot be changed")
+        super().__init__("cuda")
 
 
-class graph(CUDAGraph):  # noqa: N801
-    """A block that records a GPU's work. Raises as CUDAGraph does."""
+class graph(_graphs.Capture):  # noqa: N801
+    """A block whose work is recorded in `cuda_graph`, on a stream of its own.
+
+    Args:
+        cuda_graph: a CUDAGraph.
+        pool: memory to share with other graphs that are not replayed at the same time: `CUDAGraph.pool()` of one of them,
+            or `graph_pool_handle()`.
+        stream: the stream to record; unless said otherwise one that all captures share.
+        capture_error_mode: "global", "thread_local" or "relaxed". What cannot be recorded raises in every mode.
+    """
+
+
+def graph_pool_handle() -> tuple[int, int]:
+    """Memory that graphs can share."""
+    return _graphs.new_graph_pool()
 
 
 def current_stream(device: Any = None) -> core.Stream:
@@ -402,5 +422,5 @@ class _KindOfTensor:
 
 
 def is_current_stream_capturing() -> bool:
-    """Whether work is recorded instead of done: no."""
-    return False
+    """Whether work that is queued on the current stream is recorded in a graph."""
+    return is_available() and core.devices.is_current_stream_capturing("cuda")

@@ -103,8 +103,28 @@ class Tasks {
     size_t first_ = 0, last_ = 0;  // counted from the first chunk
 };
 
+/// Work that is recorded, to be done any number of times. It is one list, in the order in which it was recorded, whatever
+/// the streams were.
+struct Graph {
+    struct Step {
+        virtual ~Step() = default;
+        virtual void run() = 0;
+    };
+    template <class T>
+    struct StepOf final : Step {
+        template <class... A>
+        explicit StepOf(A&&... arguments) : work(std::forward<A>(arguments)...) {}
+        void run() override { work(); }
+        T work;
+    };
+
+    std::vector<std::unique_ptr<Step>> steps;
+    bool recording = true;
+};
+
 struct Stream {
     Tasks queue;
+    std::shared_ptr<Graph> graph;  // where its work is recorded; null: it is done
     uint64_t queued = 0, done = 0;  // tickets: the n-th piece of work has ticket n
     uint64_t wanted = 0;  // run up to this ticket
 };
@@ -112,6 +132,7 @@ struct Stream {
 struct Event {
     Stream* stream = nullptr;  // null: never recorded, which counts as reached
     uint64_t ticket = 0;
+    std::shared_ptr<Graph> graph;  // in which the mark was recorded
     // When the mark was passed, for events with timing.
     std::shared_ptr<std::chrono::steady_clock::time_point> passed;
 };
@@ -153,6 +174,10 @@ class Queue {
     /// The same for a T that is made in its place.
     template <class T, class... A>
     void make(Stream* stream, A&&... arguments) {
+        if (stream->graph) {
+            stream->graph->steps.push_back(std::make_unique<Graph::StepOf<T>>(std::forward<A>(arguments)...));
+            return;
+        }
         const bool idle = stream->queue.empty();
         stream->queue.push<T>(std::forward<A>(arguments)...);
         if (idle) busy_.push_back(stream);
@@ -247,6 +272,7 @@ BackendStatus report(std::unique_lock<std::mutex>& lock) {
     return fail(error.status, std::string("queued by ") + where + ": " + error.text);
 }
 BackendStatus finish(std::unique_lock<std::mutex>& lock, Stream* stream) {
+    if (stream->graph) return fail(BackendStatus::Runtime, "a stream that is captured cannot be waited for");
     queue().wait(lock, stream, stream->queued);
     return report(lock);
 }
@@ -256,6 +282,8 @@ BackendStatus synchronize_stream(int32_t index, void* stream) {
 }
 BackendStatus synchronize_device(int32_t index) {
     std::unique_lock lock(queue().mutex);
+    for (const auto& stream : device(index).streams)
+        if (stream->graph) return fail(BackendStatus::Runtime, "a stream of the device is captured");
     wait_for_all(lock, device(index));
     return report(lock);
 }
@@ -278,12 +306,22 @@ BackendStatus record_event(int32_t index, void* event, void* stream) {
         queue().push(own, [passed = mark->passed] { *passed = std::chrono::steady_clock::now(); });
     mark->stream = own;
     mark->ticket = own->queued;
+    mark->graph = own->graph;
     return BackendStatus::Ok;
 }
 BackendStatus wait_event(int32_t index, void* event, void* stream) {
     std::lock_guard lock(queue().mutex);
     auto* mark = static_cast<Event*>(event);
-    if (mark->stream) queue().order(stream_of(index, stream), mark->stream, mark->ticket);
+    Stream* own = stream_of(index, stream);
+    if (mark->graph || own->graph) {
+        // The list of a graph keeps the order of all its streams; a stream that waits for one of them joins.
+        if (mark->graph == own->graph) return BackendStatus::Ok;
+        if (own->graph || !mark->graph->recording)
+            return fail(BackendStatus::Runtime, "a capture does not wait for work outside of it");
+        own->graph = mark->graph;
+    } else if (mark->stream) {
+        queue().order(own, mark->stream, mark->ticket);
+    }
     return BackendStatus::Ok;
 }
 BackendStatus query_event(int32_t, void* event, int32_t* reached) {
@@ -303,6 +341,37 @@ BackendStatus elapsed_time(int32_t, void* start, void* end, double* milliseconds
     std::lock_guard lock(queue().mutex);
     const auto passed = [](void* event) { return *static_cast<Event*>(event)->passed; };
     *milliseconds = std::chrono::duration<double, std::milli>(passed(end) - passed(start)).count();
+    return BackendStatus::Ok;
+}
+
+BackendStatus begin_capture(int32_t index, void* stream) {
+    std::lock_guard lock(queue().mutex);
+    if (!stream) return fail(BackendStatus::Runtime, "the default stream cannot be captured");
+    Stream* own = stream_of(index, stream);
+    if (own->graph) return fail(BackendStatus::Runtime, "the stream is captured already");
+    own->graph = std::make_shared<Graph>();
+    return BackendStatus::Ok;
+}
+BackendStatus end_capture(int32_t index, void* stream, void** made) {
+    std::lock_guard lock(queue().mutex);
+    const auto graph = stream_of(index, stream)->graph;
+    if (!graph) return fail(BackendStatus::Runtime, "the stream is not captured");
+    graph->recording = false;
+    for (const auto& other : device(index).streams)
+        if (other->graph == graph) other->graph = nullptr;
+    *made = new std::shared_ptr<Graph>(graph);
+    return BackendStatus::Ok;
+}
+BackendStatus replay(int32_t index, void* graph, void* stream) {
+    std::lock_guard lock(queue().mutex);
+    queue().push(stream_of(index, stream), [graph = *static_cast<std::shared_ptr<Graph>*>(graph)] {
+        for (const auto& step : graph->steps) step->run();
+    });
+    return BackendStatus::Ok;
+}
+BackendStatus destroy_graph(int32_t, void* graph) {
+    std::lock_guard lock(queue().mutex);
+    delete static_cast<std::shared_ptr<Graph>*>(graph);
     return BackendStatus::Ok;
 }
 
@@ -653,7 +722,9 @@ struct Launch {
 
     void operator()() {
         if (choice.own && (!choice.cpu || takes(&kept.args))) return choice.own(&kept.args);
-        const BackendStatus status = host->run_cpu_kernel(choice.cpu, &kept.args, kept.random);
+        PhiloxKey key = kept.random;
+        if (const PhiloxKey* base = kept.call.random_base) key = {base->seed, base->offset + key.offset};
+        const BackendStatus status = host->run_cpu_kernel(choice.cpu, &kept.args, key);
         if (status == BackendStatus::Ok || late_error.status != BackendStatus::Ok) return;
         late_error = {status, host->last_error(), kept.call};
     }
@@ -738,10 +809,10 @@ const Backend backend = {
     .elapsed_time = elapsed_time,
     .pin = pin,
     .unpin = unpin,
-    .begin_capture = nullptr,
-    .end_capture = nullptr,
-    .replay = nullptr,
-    .destroy_graph = nullptr,
+    .begin_capture = begin_capture,
+    .end_capture = end_capture,
+    .replay = replay,
+    .destroy_graph = destroy_graph,
 };
 
 }  // namespace

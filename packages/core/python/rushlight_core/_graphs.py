@@ -1,0 +1,138 @@
+"""Graphs: work of a device that is recorded once and replayed, which costs the host one call."""
+
+from __future__ import annotations
+
+from . import _C
+from ._C import device as _device
+from ._streams import Stream, _of, current_stream
+
+TYPE_CHECKING = False  # typing takes longer to import than this package
+if TYPE_CHECKING:
+    from typing import Any, ClassVar
+
+    from .devices import DeviceLike
+
+__all__ = ["Capture", "Graph", "new_graph_pool"]
+
+_MODES = ("global", "thread_local", "relaxed")
+
+
+class Graph:
+    """Work of a device that is recorded once and replayed.
+
+    Tensors that recorded operators read or write keep their addresses: write new inputs into them by `copy_`, replay, and
+    read the results from the tensors of the capture. Each replay draws other random numbers. What waits for the device
+    (`item`, `nonzero`, copies to the host) cannot be recorded and raises RuntimeError where it is called; the memory that
+    recorded work uses is kept for as long as the graph.
+
+    Args:
+        device: whose work; the current device of the backend that is attached unless said otherwise.
+
+    Raises:
+        NotImplementedError: the backend records no graphs, or has an allocator of its own.
+
+    Example:
+        >>> graph = Graph("cuda")  # doctest: +SKIP
+        >>> with Capture(graph):
+        ...     y = model(x)
+        >>> x.copy_(batch)
+        >>> graph.replay()
+    """
+
+    def __init__(self, device: DeviceLike | None = None) -> None:
+        self.device = _of(device)
+        if self.device.type == "cpu":
+            raise NotImplementedError("Graph(device): the CPU records no graphs")
+        self._graph: Any = _C._new_graph(self.device)
+
+    def capture_begin(self, pool: tuple[int, int] | None = None, capture_error_mode: str = "global") -> None:
+        """Starts to record the current stream, which must not be the default one.
+
+        Args:
+            pool: memory to share with other graphs, none of which is replayed at the same time: `Graph.pool()` of one of
+                them, or `new_graph_pool()`.
+            capture_error_mode: "global", "thread_local" or "relaxed". Calls that cannot be recorded raise in every mode.
+        """
+        if capture_error_mode not in _MODES:
+            raise ValueError(
+                f"capture_begin(capture_error_mode): must be one of {_MODES}, got {capture_error_mode!r}"
+            )
+        number = 0 if pool is None else _number(pool)
+        _C._begin_capture(self._graph, current_stream(self.device).stream_id, number)
+
+    def capture_end(self) -> None:
+        """Ends the recording."""
+        _C._end_capture(self._graph)
+
+    def replay(self) -> None:
+        """Queues the recorded work on the current stream."""
+        _C._replay(self._graph)
+
+    def reset(self) -> None:
+        """Forgets the recorded work, and the memory that it needs."""
+        _C._reset_graph(self._graph)
+
+    def pool(self) -> tuple[int, int]:
+        """The memory of the graph, for `capture_begin` of another one. Raises RuntimeError before a capture."""
+        return (0, _C._graph_pool(self._graph))
+
+
+class Capture:
+    """A block whose work is recorded in `graph`, on a stream of its own.
+
+    An exception within ends the recording, and the graph stays empty.
+
+    Args:
+        cuda_graph: where the work is recorded.
+        pool, capture_error_mode: as in `Graph.capture_begin`.
+        stream: the stream to record; unless said otherwise one that all captures of the device use, so that graphs of one
+            pool share memory.
+    """
+
+    _streams: ClassVar[dict[_device, Stream]] = {}
+
+    def __init__(
+        self,
+        cuda_graph: Graph,
+        pool: tuple[int, int] | None = None,
+        stream: Stream | None = None,
+        capture_error_mode: str = "global",
+    ) -> None:
+        self._graph = cuda_graph
+        self._pool = pool
+        self._mode = capture_error_mode
+        device = cuda_graph.device
+        if stream is None and device not in self._streams:
+            self._streams[device] = Stream(device)
+        self._stream = self._streams[device] if stream is None else stream
+
+    def __enter__(self) -> None:
+        device = self._graph.device
+        _C._synchronize(device)
+        _C._empty_cache(device)
+        self._stream.__enter__()
+        try:
+            self._graph.capture_begin(self._pool, self._mode)
+        except BaseException:
+            self._stream.__exit__()
+            raise
+
+    def __exit__(self, kind: object, value: object, traceback: object) -> None:
+        try:
+            if kind is None:
+                self._graph.capture_end()
+            else:
+                _C._abandon_capture(self._graph._graph)
+        finally:
+            self._stream.__exit__()
+
+
+def new_graph_pool() -> tuple[int, int]:
+    """Memory that graphs can share."""
+    return (0, _C._new_graph_pool())
+
+
+def _number(pool: object) -> int:
+    if not (isinstance(pool, tuple) and len(pool) == 2 and isinstance(pool[1], int)):
+        raise TypeError(f"capture_begin(pool): must be what pool() gives, not {type(pool).__name__}")
+    return pool[1]
