@@ -306,11 +306,35 @@ def test_a_late_error_names_its_operator_and_line() -> None:
     del y
 
 
-def test_scratch_memory_that_is_not_there() -> None:
+def test_memory_that_is_not_there() -> None:
     x = core.ones(4, device="toy:0")
     with pytest.raises(MemoryError, match="toy:0: out of memory"):
         core.empty(1 << 40, device="toy:0")
     assert x.sum().item() == 4
+
+
+def test_a_failure_in_the_middle_of_a_list() -> None:
+    gc.collect()
+    held = devices.memory_stats("toy:1")["allocated_bytes"]
+    xs = [core.full((size,), 2.0, device="toy:1") for size in (4, 4 << 18, 20 << 18, 20 << 18, 4)]
+    before = devices.memory_stats("toy:1")["allocated_bytes"]
+    with pytest.raises(MemoryError, match="toy:1: out of memory"):
+        core._foreach_mul(xs, 3.0)  # the first two fit
+    assert devices.memory_stats("toy:1")["allocated_bytes"] == before
+    with pytest.raises(RuntimeError, match="dtype"):
+        core._foreach_mul_([xs[0], core.ones(2, dtype=core.int64, device="toy:1"), xs[4]], 0.5)
+    core._foreach_add_([xs[0], xs[4]], 1.0)
+    assert xs[4].tolist() == [3.0] * 4
+    assert xs[1].sum().item() == 2.0 * (4 << 18)
+    index = [core.tensor([i], device="toy:1") for i in (0, 99, 1)]
+    taken = [xs[0].index_select(0, i) for i in index]
+    with pytest.raises(IndexError, match="99"):
+        devices.synchronize("toy:1")
+    assert taken[0].item() == 2.0  # 2 * 0.5 + 1: lists are updated one tensor after the other, as in PyTorch
+    assert taken[2].item() == taken[0].item()
+    del xs, taken, index
+    gc.collect()
+    assert devices.memory_stats("toy:1")["allocated_bytes"] == held
 
 
 def test_a_forked_child_cannot_use_the_devices_of_its_parent(toy_device: Path) -> None:

@@ -40,6 +40,10 @@ class FakeDevice final : public Driver {
         auto found = segments.find(static_cast<char*>(data));
         CHECK(found != segments.end() && found->second == nbytes);
         if (found == segments.end()) return;
+        if (unmap_waits) {
+            for (auto& [stream, work] : work_)
+                while (advance(stream)) {}
+        }
         mapped -= nbytes;
         segments.erase(found);
         drop_pages(data, nbytes);
@@ -100,6 +104,7 @@ class FakeDevice final : public Driver {
     }
 
     size_t memory = SIZE_MAX / 2, spare = SIZE_MAX, mapped = 0, discarded = 0;
+    bool unmap_waits = false;  // for queued work, as a device's does
     int map_calls = 0, failing_call = -1, live_events = 0;
     uint64_t clock = 1'000'000;
     std::map<char*, size_t> segments;
@@ -126,6 +131,12 @@ size_t count_blocks(const std::string& snapshot, const char* state) {
     size_t n = 0;
     for (size_t at = snapshot.find(part); at != std::string::npos; at = snapshot.find(part, at + 1)) ++n;
     return n;
+}
+
+/// How many operations a test of random ones takes: RUSHLIGHT_FUZZ_OPERATIONS, or `usual`.
+int fuzz_operations(int usual) {
+    const char* given = std::getenv("RUSHLIGHT_FUZZ_OPERATIONS");
+    return given ? std::atoi(given) : usual;
 }
 
 }  // namespace
@@ -649,6 +660,7 @@ TEST(a_child_keeps_off_inherited_memory) {
 TEST(work_never_meets_foreign_work_in_its_memory) {
     FakeDevice device;
     device.memory = 96 * kMiB;
+    device.unmap_waits = true;
     CachingAllocator allocator(device, {});
     std::mt19937 random(3);
     struct Owned {
@@ -659,7 +671,7 @@ TEST(work_never_meets_foreign_work_in_its_memory) {
     std::vector<Owned> live;
     uint64_t stamps = 0;
     int refused = 0;
-    for (int i = 0; i < 60'000; ++i) {
+    for (int i = 0, end = fuzz_operations(60'000); i < end; ++i) {
         StreamId stream = random() % 4;
         switch (random() % 8) {
             case 0:
@@ -711,6 +723,152 @@ TEST(work_never_meets_foreign_work_in_its_memory) {
     for (StreamId stream = 0; stream < 4; ++stream) {
         while (device.advance(stream)) {}
     }
+    allocator.empty_cache();
+    CHECK_EQUAL(device.mapped, 0u);
+    CHECK_EQUAL(device.live_events, 0);
+    CHECK_EQUAL(allocator.statistics().active_bytes, 0u);
+}
+
+TEST(replays_of_graphs_never_meet_foreign_work) {
+    FakeDevice device;
+    device.memory = 160 * kMiB;
+    device.unmap_waits = true;
+    CachingAllocator allocator(device, {});
+    std::mt19937 random(11);
+    using Steps = std::vector<std::function<void()>>;
+    struct Owned {
+        uint64_t* data;
+        size_t words;
+        uint64_t stamp;
+
+        void write() const { data[0] = data[words - 1] = stamp; }
+        void check() const { CHECK(data[0] == stamp && data[words - 1] == stamp); }
+    };
+    struct Graph {
+        PoolId pool;
+        StreamId replayed_on;  // one for all graphs of a pool
+        std::shared_ptr<Steps> steps;
+        std::vector<Owned> results;
+    };
+    std::vector<Graph> graphs;
+    std::vector<Owned> live;
+    uint64_t stamps = 0;
+    PoolId pools = 0;
+    int replays = 0, retired = 0;
+    const auto allocate = [&](StreamId stream) {
+        const size_t nbytes = 64 + (random() % 6 ? random() % 20'000 : random() % (3 * kMiB));
+        auto* data = static_cast<uint64_t*>(allocator.allocate(nbytes, stream));
+        return Owned{data, nbytes / 8, ++stamps};
+    };
+    // Records a program over two captured streams, 10 and 11, whose steps are kept in the order of recording.
+    const auto capture = [&](PoolId pool, StreamId replayed_on) {
+        Graph graph{pool, replayed_on, std::make_shared<Steps>(), {}};
+        allocator.begin_capture(pool, 10);
+        allocator.begin_capture(pool, 11);
+        for (auto n = 3 + random() % 12; n > 0; --n) {
+            if (graph.results.empty() || random() % 2) {
+                const StreamId stream = 10 + random() % 2;
+                const Owned block = allocate(stream);
+                if (!block.data) continue;
+                CHECK_EQUAL(allocator.pool_of(block.data), pool);
+                graph.steps->push_back([block] { block.write(); });
+                if (random() % 3 == 0) allocator.record_use(block.data, 21 - stream);
+                graph.results.push_back(block);
+            } else {
+                const size_t victim = random() % graph.results.size();
+                const Owned block = graph.results[victim];
+                graph.steps->push_back([block] { block.check(); });
+                CHECK(allocator.release(block.data));
+                graph.results.erase(graph.results.begin() + static_cast<ptrdiff_t>(victim));
+            }
+        }
+        for (const Owned& block : graph.results) graph.steps->push_back([block] { block.check(); });
+        allocator.end_capture(pool);
+        graphs.push_back(std::move(graph));
+    };
+    const auto drain = [&] {
+        for (StreamId stream = 0; stream < 4; ++stream)
+            while (device.advance(stream)) {}
+    };
+    for (int i = 0, end = fuzz_operations(60'000); i < end; ++i) {
+        const StreamId stream = random() % 4;
+        switch (random() % 16) {
+            case 0:
+            case 1:
+            case 2:
+            case 3:
+            case 4: {
+                const Owned block = allocate(stream);
+                if (!block.data) break;
+                live.push_back(block);
+                device.enqueue(stream, [block] { block.write(); });
+                device.enqueue(stream, [block] { block.check(); });
+                break;
+            }
+            case 5:
+            case 6:
+            case 7:
+            case 8:
+                if (!live.empty()) {
+                    const size_t victim = random() % live.size();
+                    CHECK(allocator.release(live[victim].data));
+                    live[victim] = live.back();
+                    live.pop_back();
+                }
+                break;
+            case 9:
+                if (graphs.size() < 12) {
+                    if (graphs.empty() || random() % 2) capture(++pools, stream);
+                    else {
+                        const Graph& other = graphs[random() % graphs.size()];
+                        capture(other.pool, other.replayed_on);
+                    }
+                }
+                break;
+            case 10:
+            case 11:
+                if (!graphs.empty()) {
+                    const Graph& graph = graphs[random() % graphs.size()];
+                    device.enqueue(graph.replayed_on, [steps = graph.steps] {
+                        for (const auto& step : *steps) step();
+                    });
+                    ++replays;
+                }
+                break;
+            case 12:
+                if (!graphs.empty() && random() % 4 == 0) {
+                    // All graphs of one pool end; some results live on, and are released in the common way.
+                    const PoolId pool = graphs[random() % graphs.size()].pool;
+                    drain();
+                    for (const Graph& graph : graphs) {
+                        if (graph.pool != pool) continue;
+                        for (const Owned& block : graph.results) {
+                            block.write();
+                            live.push_back(block);
+                        }
+                    }
+                    std::erase_if(graphs, [pool](const Graph& graph) { return graph.pool == pool; });
+                    allocator.retire(pool);
+                    for (const Owned& block : live)
+                        CHECK(device.holds(reinterpret_cast<char*>(block.data), 8));
+                    ++retired;
+                } else if (random() % 8 == 0) {
+                    drain();
+                    allocator.empty_cache();
+                }
+                break;
+            default:
+                for (auto n = random() % 6; n > 0; --n) device.advance(stream);
+        }
+    }
+    CHECK(replays > 1000);
+    CHECK(retired > 50);
+    drain();
+    for (const Graph& graph : graphs) {
+        for (const Owned& block : graph.results) CHECK(allocator.release(block.data));
+        allocator.retire(graph.pool);
+    }
+    for (const Owned& block : live) CHECK(allocator.release(block.data));
     allocator.empty_cache();
     CHECK_EQUAL(device.mapped, 0u);
     CHECK_EQUAL(device.live_events, 0);

@@ -158,7 +158,9 @@ TEST(work_never_meets_foreign_work_in_its_memory) {
     std::vector<Owned> live;
     uint64_t stamps = 0;
     int full = 0;
-    for (int i = 0; i < 100'000; ++i) {
+    const char* given = std::getenv("RUSHLIGHT_FUZZ_OPERATIONS");
+    const int operations = given ? std::atoi(given) : 100'000;
+    for (int i = 0; i < operations; ++i) {
         const int own = static_cast<int>(random() % kStreams);
         switch (random() % 8) {
             case 0:
