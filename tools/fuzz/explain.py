@@ -14,7 +14,7 @@ from fuzz.compare import Difference, as_computed
 from fuzz.execute import Observation, Record, complete
 from fuzz.processes import Ended
 from fuzz.program import COMPLEX, FLOATS, INTEGERS, Call, Input, Program, Ref, example, mapped
-from fuzz.slopes import as_in_reverse, is_right
+from fuzz.slopes import as_in_reverse, is_right, is_right_beside
 from fuzz.wider import is_near, loses_digits, widened
 
 NEEDS_ELEMENTS = "PyTorch raises, too, where there are more elements"
@@ -25,6 +25,7 @@ ONE_DTYPE = "PyTorch gives for arguments of one dtype what is here"
 WIDE_INTEGERS = "PyTorch gives for int64 what is here"
 DIGITS = "PyTorch's float64 is as near to what is here"
 ITS_VALUES = "PyTorch's values have the derivatives that are here"
+BESIDE = "PyTorch's are those here beside the point"
 IN_REVERSE = "PyTorch's gradients go with the tangents here"
 INDEPENDENT = "PyTorch's result is the same for other inputs"
 DEPENDENT = "PyTorch's result is another for other inputs"
@@ -64,6 +65,8 @@ def _sentences(
         yield lambda: as_in_reverse(*both), IN_REVERSE
     if kind in ("gradient", "tangent", "gradient accepts"):
         yield lambda: is_right(program, kind, ours, run), ITS_VALUES
+    if kind in ("gradient", "tangent"):
+        yield lambda: is_right_beside(program, kind, ours, run), BESIDE
     if kind == "requires_grad":
         yield lambda: dependence(program, found, run) == NO_ELEMENTS, NO_ELEMENTS
         yield lambda: dependence(program, found, run) == INDEPENDENT, INDEPENDENT

@@ -67,6 +67,41 @@ def is_right(program: Program, kind: str, ours: Run, run: Run) -> bool:
     return bool(theirs.error) or not _distance(other, sides) < APART * max(distance, NEAR / APART / APART)
 
 
+def is_right_beside(program: Program, kind: str, ours: Run, run: Run) -> bool:
+    """Whether PyTorch's gradients, or tangents, are those here where inputs are a little larger, or smaller.
+
+    So the point is one at which slopes jump, and libraries choose a side.
+    """
+    wide = widened(program)
+    mine, theirs = complete(ours(wide)), complete(run(wide))
+    if mine is None or theirs is None or _are_close(kind, mine, theirs):
+        return False
+    for first, second in ((1, 1), (-1, -1), (1, -1), (-1, 1)):
+        steps = (first * STEP, second * STEP)
+        inputs = tuple(_beside(one, steps) for one in wide.inputs)
+        seen = complete(run(replace(wide, inputs=inputs)))
+        if seen is not None and _are_close(kind, mine, seen):
+            return True
+    return False
+
+
+def _are_close(kind: str, mine: Observation, other: Observation) -> bool:
+    lists: list[list[Any]] = [one.tangents if kind == "tangent" else one.gradients for one in (mine, other)]
+    return bool(lists[0]) and len(lists[0]) == len(lists[1]) and all(map(_is_close, *lists))
+
+
+def _beside(one: Input, steps: tuple[float, float]) -> Input:
+    if one.dtype not in ("float64", *COMPLEX):
+        return one
+    return replace(one, values=tuple(v + steps[i % 2] * max(1.0, abs(v)) for i, v in enumerate(one.values)))
+
+
+def _is_close(a: Any, b: Any) -> bool:
+    if not isinstance(a, Record) or not isinstance(b, Record):
+        return bool(a == b)
+    return a.array.shape == b.array.shape and bool(np.allclose(a.array, b.array, rtol=NEAR, atol=NEAR))
+
+
 class _CannotTellError(Exception):
     """PyTorch fails, or has nothing finite, beside the point."""
 

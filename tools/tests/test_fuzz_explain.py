@@ -197,6 +197,16 @@ def test_any_slope_at_a_kink_is_right_but_none_beyond() -> None:
     assert sentence(program, "gradient", two, half) == ""
 
 
+def test_slopes_beside_a_jump() -> None:
+    program = one_call(Input("x0", "float64", (1,), (2.0,), requires_grad=True), mode="backward")
+    jump = library(lambda x: x + (x > 2), lambda x: 1.0 + 2 * (x > 2))
+    closed = library(lambda x: x + (x > 2), lambda x: 1.0 + 2 * (x >= 2))
+    other = library(lambda x: x + (x > 2), lambda x: 5.0 + 0 * x)
+    assert sentence(program, "gradient", jump, closed) == explain.BESIDE
+    assert sentence(program, "gradient", closed, jump) == explain.BESIDE
+    assert sentence(program, "gradient", other, jump) == ""
+
+
 def test_tangents_that_go_with_gradients() -> None:
     """At a kink, where differences tell nothing, PyTorch's two modes differ."""
     program = one_call(Input("x0", "float64", (1,), (0.0,), requires_grad=True), mode="jvp")

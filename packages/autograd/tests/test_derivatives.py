@@ -226,6 +226,14 @@ def test_incomplete_gamma_functions_at_zero() -> None:
     assert x.grad.tolist() == [float("inf"), 1.0, 0.0]
 
 
+def test_incomplete_gamma_of_an_infinite_shape_is_flat():
+    x = core.tensor([0.0, 0.3, 7.5], dtype=core.float64, requires_grad=True)
+    for function in (core.igamma, core.igammac):
+        value = function(core.tensor(float("inf"), dtype=core.float64), x)
+        (gradient,) = grad(value.sum(), x)
+        assert gradient.tolist() == [0.0, 0.0, 0.0]
+
+
 @pytest.mark.parametrize("name", ["max", "min", "median", "nanmedian"])
 def test_nans_share_the_gradient_of_their_maximum(name: str) -> None:
     values = [float("nan"), 1.0, float("nan"), 2.0] if name != "nanmedian" else [float("nan"), float("nan")]

@@ -60,3 +60,14 @@ def test_a_nan_anywhere_is_found() -> None:
     tensor[123_457] = float("nan")
     assert np.isnan(tensor.max().item())
     assert tensor.argmax().item() == tensor.argmin().item() == 123_457
+
+
+def test_the_covariance_of_integers_has_the_dtype_of_the_weights() -> None:
+    x = core.tensor([[1, 2, 4], [3, 1, 0]])
+    assert core.cov(x).dtype == core.float32
+    for dtype in (core.float16, core.bfloat16, core.float32, core.float64):
+        weights = core.tensor([0.5, 1.0, 1.5], dtype=dtype)
+        found = core.cov(x, aweights=weights)
+        assert found.dtype == dtype
+        expected = np.cov([[1, 2, 4], [3, 1, 0]], aweights=[0.5, 1.0, 1.5])
+        np.testing.assert_allclose(found.to(core.float64).numpy(), expected, rtol=2e-2)

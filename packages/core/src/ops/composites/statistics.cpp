@@ -185,7 +185,10 @@ Tensor cov(const Tensor& input, int64_t correction, const Tensor& fweights, cons
              "cov(input): needs variables in rows, at most 2 dimensions, got shape %s",
              to_string(input.sizes()).c_str());
     RL_CHECK(input.dtype() != DType::Bool, throw_runtime, "cov(input): not defined for dtype bool");
-    Tensor x = is_differentiable(input.dtype()) ? input : ops::_to_copy(input, default_dtype());
+    // Weights that are none are refused below.
+    const DType of_integers =
+        aweights.defined() && is_floating(aweights.dtype()) ? aweights.dtype() : default_dtype();
+    Tensor x = is_differentiable(input.dtype()) ? input : ops::_to_copy(input, of_integers);
     if (x.dim() < 2) x = ops::reshape(x, kInts<1, -1>);
     const int64_t n = x.size(1);
     Tensor weights;
