@@ -85,8 +85,9 @@ int alignment_of(const void* data) {
     return at % 16 == 0 ? 16 : at % 8 == 0 ? 8 : at % 4 == 0 ? 4 : 2;
 }
 
-using Key = std::tuple<int32_t, DType, bool, bool, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t,
-                       int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, bool, int, size_t>;
+using Key =
+    std::tuple<int32_t, DType, DType, bool, bool, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t,
+               int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, bool, int, size_t>;
 
 }  // namespace
 
@@ -103,7 +104,7 @@ void multiply(int32_t device, cudaStream_t stream, void* workspace, size_t works
           "describing a product");
     const Owned<cublasLtMatmulDesc_t> description(made);
     const Operand first(type, p.b, p.k, p.n, p.count), second(type, p.a, p.m, p.k, p.count);
-    const auto out = layout(type, p.n, p.m, p.out.row, p.count, p.out.batch);
+    const auto out = layout(type_of(p.result), p.n, p.m, p.out.row, p.count, p.out.batch);
     const auto set = [&](cublasLtMatmulDescAttributes_t attribute, const auto& value) {
         check(cublasLtMatmulDescSetAttribute(made, attribute, &value, sizeof value), "describing a product");
     };
@@ -120,8 +121,8 @@ void multiply(int32_t device, cudaStream_t stream, void* workspace, size_t works
     // What the library advises is kept by everything that it was told.
     static std::mutex mutex;
     static auto* advised = new std::map<Key, cublasLtMatmulAlgo_t>;
-    const Key key(device, p.dtype, p.tf32, p.bias != nullptr, p.count, p.m, p.n, p.k, p.a.batch, p.a.row,
-                  p.a.column, p.b.batch, p.b.row, p.b.column, p.out.batch, p.out.row, p.out.column,
+    const Key key(device, p.dtype, p.result, p.tf32, p.bias != nullptr, p.count, p.m, p.n, p.k, p.a.batch,
+                  p.a.row, p.a.column, p.b.batch, p.b.row, p.b.column, p.out.batch, p.out.row, p.out.column,
                   p.beta == 0, alignment, workspace_bytes);
     cublasLtMatmulAlgo_t algorithm;
     std::unique_lock lock(mutex);

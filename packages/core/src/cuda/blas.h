@@ -18,7 +18,8 @@ struct Matrix {
 
 /// out = alpha * a b + beta * out (+ bias, of n elements, to each row); a is (m, k), b is (k, n). Sizes are not zero.
 struct Product {
-    DType dtype;  // Float16, BFloat16, Float32, Float64
+    DType dtype;   // Float16, BFloat16, Float32, Float64
+    DType result;  // of `out`: the same, or Float32 where `dtype` is a half type
     int64_t count, m, n, k;
     Matrix a, b, out;  // the rows of `out` are lines
     double alpha, beta;

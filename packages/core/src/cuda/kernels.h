@@ -27,6 +27,14 @@ BackendStatus baddbmm(const KernelArgs* args);
 BackendStatus mv(const KernelArgs* args);
 BackendStatus linear(const KernelArgs* args);
 
+// kernels/convolution.cu
+BackendStatus convolution(const KernelArgs* args);
+BackendStatus convolution_backward(const KernelArgs* args);
+
+// kernels/attention.cu
+BackendStatus attention(const KernelArgs* args);
+BackendStatus attention_backward(const KernelArgs* args);
+
 // kernels/softmax.cu
 BackendStatus softmax(const KernelArgs* args);
 BackendStatus log_softmax(const KernelArgs* args);

@@ -53,29 +53,6 @@ void check_dtype(DType dtype) {
         fail(BackendStatus::NotImplemented, "not defined for dtype %s", dtype_name(dtype));
 }
 
-/// `given`, broadcast, into `out`.
-void broadcast(const View& out, const View& given, KernelContext* context) {
-    int64_t strides[64];
-    const int lead = out.ndim - given.ndim;
-    for (int d = 0; d < out.ndim; ++d)
-        strides[d] = d < lead || given.sizes[d - lead] == 1 ? 0 : given.strides[d - lead];
-    View in = given;
-    in.sizes = out.sizes;
-    in.strides = strides;
-    in.ndim = out.ndim;
-    in.numel = out.numel;
-    in.contiguous = 0;
-    queue_copy(out, in, context);
-}
-
-void queue_zeros(const KernelArgs& args, const View& out) {
-    const Param zero{Param::Kind::Int, 0, {0}};
-    const View views[] = {out};
-    const KernelArgs given{sizeof(KernelArgs), 1, 0, 1, out.dtype, kNoDType, views, &zero, args.context};
-    if (const auto status = fill_kernel(&given); status != BackendStatus::Ok)
-        fail(status, "%s", host->last_error());
-}
-
 /// out = alpha a b + beta input, all of two or of three dimensions; `input` broadcasts, and is absent where it is null.
 /// `bias` is a row that is added by the library.
 void queue_product(const KernelArgs& args, const View& out, const View& a, const View& b, bool b_transposed,
@@ -84,13 +61,13 @@ void queue_product(const KernelArgs& args, const View& out, const View& a, const
     if (out.numel == 0) return;
     const cudaStream_t stream = queue_of(args);
     const int64_t k = a.sizes[a.ndim - 1];
-    if (input && beta != 0) broadcast(out, *input, args.context);
-    if (k == 0 && (!input || beta == 0)) return queue_zeros(args, out);
+    if (input && beta != 0) queue_broadcast(out, *input, args.context);
+    if (k == 0 && (!input || beta == 0)) return queue_zeros(out, args.context);
     if (k == 0 && beta == 1) return;
     if (k == 0)
         fail(BackendStatus::NotImplemented, "a product over no elements has no kernel with beta %g", beta);
     Product p;
-    p.dtype = out.dtype;
+    p.dtype = p.result = out.dtype;
     p.count = out.ndim == 3 ? out.sizes[0] : 1;
     p.m = out.sizes[out.ndim - 2];
     p.n = out.sizes[out.ndim - 1];

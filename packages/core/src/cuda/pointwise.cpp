@@ -1,5 +1,7 @@
 #include "cuda/pointwise.h"
 
+#include "cuda/kernels.h"
+
 #include "cuda/failure.h"
 #include "cuda/geometry.h"
 #include "cuda/kernel_list.h"
@@ -99,6 +101,28 @@ void queue_pointwise(const Pointwise& op, const KernelArgs& args, DType compute)
 
 BackendStatus run_pointwise(const Pointwise& op, const KernelArgs& args) {
     return guarded([&] { queue_pointwise(op, args, args.compute); });
+}
+
+void queue_broadcast(const View& out, const View& in, KernelContext* context) {
+    int64_t strides[64];
+    const int lead = out.ndim - in.ndim;
+    for (int d = 0; d < out.ndim; ++d)
+        strides[d] = d < lead || in.sizes[d - lead] == 1 ? 0 : in.strides[d - lead];
+    View given = in;
+    given.sizes = out.sizes;
+    given.strides = strides;
+    given.ndim = out.ndim;
+    given.numel = out.numel;
+    given.contiguous = 0;
+    queue_copy(out, given, context);
+}
+
+void queue_zeros(const View& out, KernelContext* context) {
+    if (out.numel == 0) return;
+    const Param zero{Param::Kind::Int, 0, {0}};
+    const KernelArgs args{sizeof(KernelArgs), 1, 0, 1, out.dtype, kNoDType, &out, &zero, context};
+    if (const auto status = fill_kernel(&args); status != BackendStatus::Ok)
+        fail(status, "%s", host->last_error());
 }
 
 }  // namespace rushlight::cuda

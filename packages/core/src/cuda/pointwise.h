@@ -24,5 +24,8 @@ void queue_pointwise(const Pointwise& op, const KernelArgs& args, DType compute)
 
 /// `in`, converted, into `out` of the same sizes.
 void queue_copy(const View& out, const View& in, KernelContext* context);
+/// `in`, broadcast to the sizes of `out`.
+void queue_broadcast(const View& out, const View& in, KernelContext* context);
+void queue_zeros(const View& out, KernelContext* context);
 
 }  // namespace rushlight::cuda

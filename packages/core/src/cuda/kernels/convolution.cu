@@ -1,0 +1,483 @@
+// Convolutions in one to three dimensions and their gradients, as products of matrices: the input's windows become the columns of
+// a matrix, in scratch memory, which the weight multiplies. Where each group has one input channel, and for integers, elements
+// are summed directly. All sums have a fixed order.
+#include <algorithm>
+
+#include "cuda/blas.h"
+#include "cuda/kernels.h"
+#include "cuda/kernels/bytes.cuh"
+
+namespace rushlight::cuda {
+namespace {
+
+/// A cross-correlation from `in` to `out`, all row-major. Spatial sizes stand right-aligned in three places. A transposed
+/// convolution is the gradient of one, with `in` and `out` swapped.
+struct Correlation {
+    int64_t batch, in_channels, out_channels, groups;
+    int64_t in[3], out[3], kernel[3], stride[3], padding[3], dilation[3];
+
+    Correlation(const View& from, const View& weight, const View& to, const KernelArgs& args)
+        : batch(from.size(0)),
+          in_channels(from.size(1)),
+          out_channels(to.size(1)),
+          groups(args.params[5].as_int()) {
+        const int dims = from.ndim - 2;
+        if (dims < 1 || dims > 3)
+            fail(BackendStatus::Value, "input has %d dimensions, needs 3 to 5", static_cast<int>(from.ndim));
+        const auto entry = [](const Ints& list, int d) { return list[list.size == 1 ? 0 : d]; };
+        for (int d = 0; d < 3; ++d) {
+            const int i = d - (3 - dims);  // among the real dimensions
+            in[d] = i < 0 ? 1 : from.size(2 + i);
+            out[d] = i < 0 ? 1 : to.size(2 + i);
+            kernel[d] = i < 0 ? 1 : weight.size(2 + i);
+            stride[d] = i < 0 ? 1 : entry(args.params[0].as_ints(), i);
+            padding[d] = i < 0 ? 0 : entry(args.params[1].as_ints(), i);
+            dilation[d] = i < 0 ? 1 : entry(args.params[2].as_ints(), i);
+        }
+    }
+
+    __host__ __device__ int64_t in_size() const { return in[0] * in[1] * in[2]; }
+    __host__ __device__ int64_t out_size() const { return out[0] * out[1] * out[2]; }
+    __host__ __device__ int64_t taps() const { return kernel[0] * kernel[1] * kernel[2]; }
+    /// Of a group.
+    __host__ __device__ int64_t group_in() const { return in_channels / groups; }
+    __host__ __device__ int64_t group_out() const { return out_channels / groups; }
+    /// Elements of the input under one output element.
+    int64_t window() const { return group_in() * taps(); }
+    /// Whether each output element reads the one place of the input that is its own.
+    bool is_pointwise() const {
+        bool same = true;
+        for (int d = 0; d < 3; ++d) same = same && kernel[d] == 1 && stride[d] == 1 && padding[d] == 0;
+        return same;
+    }
+
+    /// The place in the input that a tap reads for an output place; -1 in the padding.
+    __device__ int64_t source(int64_t place, int64_t tap) const {
+        int64_t found = 0, step = 1;
+        for (int d = 2; d >= 0; --d) {
+            const int64_t at = place % out[d] * stride[d] - padding[d] + tap % kernel[d] * dilation[d];
+            place /= out[d];
+            tap /= kernel[d];
+            if (at < 0 || at >= in[d]) return -1;
+            found += at * step;
+            step *= in[d];
+        }
+        return found;
+    }
+    /// The output place for which a tap reads that place of the input; -1 where there is none.
+    __device__ int64_t target(int64_t place, int64_t tap) const {
+        int64_t found = 0, step = 1;
+        for (int d = 2; d >= 0; --d) {
+            const int64_t from = place % in[d] + padding[d] - tap % kernel[d] * dilation[d];
+            place /= in[d];
+            tap /= kernel[d];
+            if (from < 0 || from % stride[d] != 0 || from / stride[d] >= out[d]) return -1;
+            found += from / stride[d] * step;
+            step *= out[d];
+        }
+        return found;
+    }
+};
+
+// --- Columns -----------------------------------------------------------------------------------------------------
+
+/// The windows of some samples: row (channel, tap), column an output place.
+template <class T>
+__global__ void __launch_bounds__(kThreads)
+    gather_columns(const Correlation c, T* columns, const T* in, int64_t samples, int64_t sample_step,
+                   int64_t row_step) {
+    const int64_t rows = c.in_channels * c.taps(), places = c.out_size(), n = samples * rows * places;
+    const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
+    for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < n; i += step) {
+        const int64_t place = i % places, row = i / places % rows, sample = i / places / rows;
+        const int64_t from = c.source(place, row % c.taps());
+        columns[sample * sample_step + row * row_step + place] =
+            from < 0 ? T() : in[(sample * c.in_channels + row / c.taps()) * c.in_size() + from];
+    }
+}
+
+/// The sums of the columns' elements that come from each place of the input; added to what is there, if so asked.
+template <class Stored>
+__global__ void __launch_bounds__(kThreads)
+    sum_columns(const Correlation c, Stored* in, const Stored* columns, int64_t samples, bool add) {
+    using T = Computed<Stored>;
+    const int64_t size = c.in_size(), taps = c.taps(), places = c.out_size(),
+                  n = samples * c.in_channels * size;
+    const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
+    for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < n; i += step) {
+        T sum = add ? static_cast<T>(in[i]) : T(0);
+        for (int64_t tap = 0; tap < taps; ++tap) {
+            const int64_t place = c.target(i % size, tap);
+            if (place >= 0) sum += static_cast<T>(columns[(i / size * taps + tap) * places + place]);
+        }
+        in[i] = Stored(sum);
+    }
+}
+
+// --- Direct sums ---------------------------------------------------------------------------------------------------
+
+/// What elements are summed in: floats as all kernels do, integers with wraparound.
+template <class Stored, bool integer = std::is_integral_v<Stored>>
+struct SumOf {
+    using Type = Computed<Stored>;
+};
+template <class Stored>
+struct SumOf<Stored, true> {
+    using Type = uint64_t;
+};
+
+template <class Stored>
+__global__ void __launch_bounds__(kThreads)
+    correlate(const Correlation c, Stored* out, const Stored* in, const Stored* weight, const Stored* bias) {
+    using T = typename SumOf<Stored>::Type;
+    const int64_t places = c.out_size(), n = c.batch * c.out_channels * places, taps = c.taps();
+    const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
+    for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < n; i += step) {
+        const int64_t place = i % places, channel = i / places % c.out_channels,
+                      sample = i / places / c.out_channels;
+        const int64_t first = sample * c.in_channels + channel / c.group_out() * c.group_in();
+        T sum = bias ? static_cast<T>(bias[channel]) : T(0);
+        for (int64_t k = 0; k < c.group_in(); ++k)
+            for (int64_t tap = 0; tap < taps; ++tap) {
+                const int64_t from = c.source(place, tap);
+                if (from < 0) continue;
+                sum += static_cast<T>(in[(first + k) * c.in_size() + from]) *
+                       static_cast<T>(weight[(channel * c.group_in() + k) * taps + tap]);
+            }
+        out[i] = Stored(sum);
+    }
+}
+
+/// The gradient of `correlate` for its input, or a transposed convolution.
+template <class Stored>
+__global__ void __launch_bounds__(kThreads)
+    correlate_transposed(const Correlation c, Stored* in, const Stored* out, const Stored* weight,
+                         const Stored* bias) {
+    using T = typename SumOf<Stored>::Type;
+    const int64_t size = c.in_size(), n = c.batch * c.in_channels * size, taps = c.taps();
+    const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
+    for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < n; i += step) {
+        const int64_t place = i % size, channel = i / size % c.in_channels, sample = i / size / c.in_channels;
+        const int64_t first = channel / c.group_in() * c.group_out();
+        T sum = bias ? static_cast<T>(bias[channel]) : T(0);
+        for (int64_t k = first; k < first + c.group_out(); ++k)
+            for (int64_t tap = 0; tap < taps; ++tap) {
+                const int64_t to = c.target(place, tap);
+                if (to < 0) continue;
+                sum += static_cast<T>(out[(sample * c.out_channels + k) * c.out_size() + to]) *
+                       static_cast<T>(weight[(k * c.group_in() + channel % c.group_in()) * taps + tap]);
+            }
+        in[i] = Stored(sum);
+    }
+}
+
+/// The gradient of `correlate` for its weight: a block for each element.
+template <class Stored>
+__global__ void __launch_bounds__(kThreads)
+    correlate_weights(const Correlation c, Stored* weight, const Stored* in, const Stored* out) {
+    using T = Computed<Stored>;
+    __shared__ Values<T> room;
+    const int64_t places = c.out_size(), taps = c.taps(), count = c.out_channels * c.group_in() * taps;
+    for (int64_t w = blockIdx.x; w < count; w += gridDim.x) {
+        const int64_t tap = w % taps, channel = w / taps / c.group_in(),
+                      source = channel / c.group_out() * c.group_in() + w / taps % c.group_in();
+        T sum = 0;
+        for (int64_t i = threadIdx.x; i < c.batch * places; i += kThreads) {
+            const int64_t sample = i / places, from = c.source(i % places, tap);
+            if (from < 0) continue;
+            sum += static_cast<T>(in[(sample * c.in_channels + source) * c.in_size() + from]) *
+                   static_cast<T>(out[(sample * c.out_channels + channel) * places + i % places]);
+        }
+        sum = over_lanes(room.x, threadIdx.x, kThreads, sum, Plus());
+        if (threadIdx.x == 0) weight[w] = Stored(sum);
+    }
+}
+
+/// The sum of each channel: a block for each.
+template <class Stored>
+__global__ void __launch_bounds__(kThreads)
+    sum_channels(Stored* sums, const Stored* x, int64_t batch, int64_t channels, int64_t size) {
+    using T = Computed<Stored>;
+    __shared__ Values<T> room;
+    for (int64_t channel = blockIdx.x; channel < channels; channel += gridDim.x) {
+        T sum = 0;
+        for (int64_t i = threadIdx.x; i < batch * size; i += kThreads)
+            sum += static_cast<T>(x[(i / size * channels + channel) * size + i % size]);
+        sum = over_lanes(room.x, threadIdx.x, kThreads, sum, Plus());
+        if (threadIdx.x == 0) sums[channel] = Stored(sum);
+    }
+}
+
+// --- Queueing --------------------------------------------------------------------------------------------------------
+
+Grid grid_of(int64_t elements) { return {blocks_for(elements), kThreads}; }
+Grid grid_of_blocks(int64_t blocks) { return {blocks_for(blocks * kThreads), kThreads}; }
+
+/// Columns take at most so many bytes, or one sample's. Tests have less.
+#ifndef RUSHLIGHT_CUDA_COLUMN_BYTES
+#define RUSHLIGHT_CUDA_COLUMN_BYTES (int64_t{256} << 20)
+#endif
+constexpr int64_t kColumnBytes = RUSHLIGHT_CUDA_COLUMN_BYTES;
+
+/// One correlation of a floating dtype, whose parts are queued on one stream.
+template <class Stored>
+class Convolution {
+  public:
+    Convolution(const KernelArgs& args, const Correlation& correlation)
+        : args_(args), c_(correlation), stream_(queue_of(args)), rows_(c_.in_channels * c_.taps()) {
+        const int64_t bytes =
+            std::max<int64_t>(rows_ * c_.out_size() * static_cast<int64_t>(sizeof(Stored)), 1);
+        samples_ = std::clamp<int64_t>(kColumnBytes / bytes, 1, std::max<int64_t>(c_.batch, 1));
+    }
+
+    /// out = correlation of `in` (+ bias).
+    void forward(const View& out, const View& in, const View& weight, const View& bias) {
+        const Stored *x = dense<Stored>(args_.context, in), *w = dense<Stored>(args_.context, weight);
+        const DenseOut<Stored> to(args_.context, out);
+        if (is_direct()) {
+            launch(&correlate<Stored>, grid_of(out.numel), stream_, c_, to.data(), x, w,
+                   dense<Stored>(args_.context, bias));
+        } else {
+            start_with(to.data(), out, bias);
+            for_samples([&](int64_t first, int64_t count) {
+                const Stored* columns = columns_of(x + first * c_.in_channels * c_.in_size(), count);
+                Product p = product(c_.group_out(), c_.out_size(), c_.window(), bias.defined() ? 1 : 0);
+                p.a = {w, c_.group_out() * c_.window(), c_.window(), 1};
+                p.b = {columns, c_.window() * c_.out_size(), c_.out_size(), 1};
+                p.out = {to.data() + first * c_.out_channels * c_.out_size(), c_.group_out() * c_.out_size(),
+                         c_.out_size(), 1};
+                multiply_groups(p, count, 0, rows_ * c_.out_size(), c_.out_channels * c_.out_size());
+            });
+        }
+        to.finish();
+    }
+
+    /// in = the gradient for the input (+ bias), which is a transposed convolution.
+    void transposed(const View& in, const View& weight, const View& out, const View& bias) {
+        const Stored *y = dense<Stored>(args_.context, out), *w = dense<Stored>(args_.context, weight);
+        const DenseOut<Stored> to(args_.context, in);
+        if (is_direct()) {
+            launch(&correlate_transposed<Stored>, grid_of(in.numel), stream_, c_, to.data(), y, w,
+                   dense<Stored>(args_.context, bias));
+            return to.finish();
+        }
+        start_with(to.data(), in, bias);
+        const bool direct = c_.is_pointwise();
+        for_samples([&](int64_t first, int64_t count) {
+            Stored* x = to.data() + first * c_.in_channels * c_.in_size();
+            Stored* columns = direct ? x : room(count);
+            Product p = product(c_.window(), c_.out_size(), c_.group_out(), direct && bias.defined() ? 1 : 0);
+            p.a = {w, c_.group_out() * c_.window(), 1, c_.window()};
+            p.b = {y + first * c_.out_channels * c_.out_size(), c_.group_out() * c_.out_size(), c_.out_size(),
+                   1};
+            p.out = {columns, c_.window() * c_.out_size(), c_.out_size(), 1};
+            multiply_groups(p, count, 0, c_.out_channels * c_.out_size(), rows_ * c_.out_size());
+            if (!direct)
+                launch(&sum_columns<Stored>, grid_of(count * c_.in_channels * c_.in_size()), stream_, c_, x,
+                       static_cast<const Stored*>(columns), count, bias.defined());
+        });
+        to.finish();
+    }
+
+    /// weight = the gradient for the weight.
+    void weights(const View& weight, const View& in, const View& out) {
+        const Stored *x = dense<Stored>(args_.context, in), *y = dense<Stored>(args_.context, out);
+        const DenseOut<Stored> to(args_.context, weight);
+        if (is_direct()) {
+            launch(&correlate_weights<Stored>, grid_of_blocks(weight.numel), stream_, c_, to.data(), x, y);
+            return to.finish();
+        }
+        const int64_t places = c_.out_size();
+        Stored* const turned =
+            samples_ > 1 ? scratch<Stored>(args_.context, samples_ * c_.out_channels * places) : nullptr;
+        for_samples([&](int64_t first, int64_t count) {
+            // Places of all samples side by side: one product for each group.
+            const Stored* from = y + first * c_.out_channels * places;
+            const Stored* columns = columns_of(x + first * c_.in_channels * c_.in_size(), count, true);
+            if (count > 1) {
+                const int64_t sizes[] = {c_.out_channels, count, places},
+                              given[] = {places, c_.out_channels * places, 1},
+                              made[] = {count * places, places, 1}, n = c_.out_channels * count * places;
+                queue_copy(View{turned, sizes, made, n, 3, DTypeOf<Stored>::value, 1},
+                           View{const_cast<Stored*>(from), sizes, given, n, 3, DTypeOf<Stored>::value, 0},
+                           args_.context);
+                from = turned;
+            }
+            Product p = product(c_.group_out(), c_.window(), count * places, first > 0 ? 1 : 0);
+            p.count = c_.groups;
+            p.a = {from, c_.group_out() * count * places, count * places, 1};
+            p.b = {columns, c_.window() * count * places, 1, count * places};
+            p.out = {to.data(), c_.group_out() * c_.window(), c_.window(), 1};
+            multiply(args_.context->call->device, stream_, workspace(), kWorkspaceBytes, p);
+        });
+        to.finish();
+    }
+
+    /// sums = the sums of the channels of `x`, of `channels` channels.
+    void bias(const View& sums, const View& x) {
+        const DenseOut<Stored> to(args_.context, sums);
+        const int64_t batch = x.size(0), channels = x.size(1);
+        launch(&sum_channels<Stored>, grid_of_blocks(channels), stream_, to.data(),
+               dense<Stored>(args_.context, x), batch, channels, x.numel / (batch * channels));
+        to.finish();
+    }
+
+  private:
+    /// One input channel for each group: products of one row would be all that a matrix gives.
+    bool is_direct() const { return c_.group_in() == 1 && c_.groups > 1; }
+
+    template <class F>
+    void for_samples(F&& f) {
+        for (int64_t first = 0; first < c_.batch; first += samples_)
+            f(first, std::min(samples_, c_.batch - first));
+    }
+    Stored* room(int64_t samples) {
+        if (!columns_) columns_ = scratch<Stored>(args_.context, samples_ * rows_ * c_.out_size());
+        return columns_;
+    }
+    void* workspace() {
+        if (!workspace_) workspace_ = scratch<char>(args_.context, kWorkspaceBytes);
+        return workspace_;
+    }
+    /// The columns of samples that begin at `x`, one sample after the other, or `joined`: row after row of all samples.
+    const Stored* columns_of(const Stored* x, int64_t samples, bool joined = false) {
+        joined = joined && samples > 1;
+        if (c_.is_pointwise() && !joined) return x;
+        Stored* to = room(samples);
+        const int64_t places = c_.out_size();
+        by_size(DTypeOf<Stored>::value, [&]<class T>(T) {
+            launch(&gather_columns<T>, grid_of(samples * rows_ * places), stream_, c_,
+                   reinterpret_cast<T*>(to), reinterpret_cast<const T*>(x), samples,
+                   joined ? places : rows_ * places, joined ? samples * places : places);
+        });
+        return to;
+    }
+    /// What products are added to: the bias, or nothing.
+    void start_with(Stored* to, const View& like, const View& bias) {
+        const RowMajor strides(like.sizes, like.ndim);
+        const View start{to, like.sizes, strides.strides, like.numel, like.ndim, DTypeOf<Stored>::value, 1};
+        if (c_.window() == 0 || c_.group_out() == 0) queue_zeros(start, args_.context);
+        if (!bias.defined()) return;
+        const int64_t sizes[] = {bias.numel, 1, 1, 1}, steps[] = {bias.strides[0], 0, 0, 0};
+        queue_broadcast(start, View{bias.data, sizes, steps, bias.numel, like.ndim - 1, bias.dtype, 0},
+                        args_.context);
+    }
+    Product product(int64_t m, int64_t n, int64_t k, double beta) const {
+        Product p;
+        p.dtype = p.result = DTypeOf<Stored>::value;
+        p.m = m;
+        p.n = n;
+        p.k = k;
+        p.alpha = 1;
+        p.beta = beta;
+        p.bias = nullptr;
+        p.tf32 = false;
+        return p;
+    }
+    /// Multiplies every group of every sample. The batch distances of `p` lead from group to group; those given lead from
+    /// sample to sample. The fewer launches of both orders are queued.
+    void multiply_groups(const Product& p, int64_t samples, int64_t a_step, int64_t b_step,
+                         int64_t out_step) {
+        if (p.m == 0 || p.n == 0 || p.k == 0) return;
+        const bool by_group = c_.groups <= samples;
+        const int64_t times = by_group ? c_.groups : samples;
+        const auto place = [&](const Matrix& m, int64_t sample_step) {
+            Matrix moved = m;
+            if (by_group) moved.batch = sample_step;
+            return moved;
+        };
+        for (int64_t i = 0; i < times; ++i) {
+            Product one = p;
+            one.count = by_group ? samples : c_.groups;
+            one.a = place(p.a, a_step);
+            one.b = place(p.b, b_step);
+            one.out = place(p.out, out_step);
+            const auto move = [&](Matrix& m, const Matrix& given, int64_t sample_step) {
+                m.data = static_cast<const Stored*>(given.data) + i * (by_group ? given.batch : sample_step);
+            };
+            move(one.a, p.a, a_step);
+            move(one.b, p.b, b_step);
+            move(one.out, p.out, out_step);
+            multiply(args_.context->call->device, stream_, workspace(), kWorkspaceBytes, one);
+        }
+    }
+
+    const KernelArgs& args_;
+    const Correlation c_;
+    cudaStream_t stream_;
+    int64_t rows_, samples_;
+    Stored* columns_ = nullptr;
+    void* workspace_ = nullptr;
+};
+
+struct Forward {
+    template <class Stored>
+    static void run(const KernelArgs& args) {
+        const View &out = args.out(0), &in = args.in(0), &weight = args.in(1), &bias = args.in(2);
+        if (out.numel == 0) return;
+        if (args.params[3].as_bool())
+            Convolution<Stored>(args, Correlation(out, weight, in, args)).transposed(out, weight, in, bias);
+        else Convolution<Stored>(args, Correlation(in, weight, out, args)).forward(out, in, weight, bias);
+    }
+};
+
+struct Backward {
+    template <class Stored>
+    static void run(const KernelArgs& args) {
+        const View &grad_in = args.out(0), &grad_weight = args.out(1), &grad_bias = args.out(2);
+        const View &grad = args.in(0), &in = args.in(1), &weight = args.in(2);
+        if (in.numel == 0 || grad.numel == 0) {
+            for (const View* v : {&grad_in, &grad_weight, &grad_bias})
+                if (v->defined()) queue_zeros(*v, args.context);
+            return;
+        }
+        static constexpr View kAbsent{nullptr, nullptr, nullptr, 0, -1, DType::Float32, 0};
+        const bool transposed = args.params[3].as_bool();
+        Convolution<Stored> c(
+            args, transposed ? Correlation(grad, weight, in, args) : Correlation(in, weight, grad, args));
+        if (grad_in.defined()) {
+            if (transposed) c.forward(grad_in, grad, weight, kAbsent);
+            else c.transposed(grad_in, weight, grad, kAbsent);
+        }
+        if (grad_weight.defined()) c.weights(grad_weight, transposed ? grad : in, transposed ? in : grad);
+        if (grad_bias.defined()) c.bias(grad_bias, grad);
+    }
+};
+
+template <class T>
+void convolve_integers(const KernelArgs& args) {
+    const View &out = args.out(0), &in = args.in(0), &weight = args.in(1);
+    if (out.numel == 0) return;
+    const cudaStream_t stream = queue_of(args);
+    const T *x = dense<T>(args.context, in), *w = dense<T>(args.context, weight),
+            *b = dense<T>(args.context, args.in(2));
+    const DenseOut<T> to(args.context, out);
+    if (args.params[3].as_bool())
+        launch(&correlate_transposed<T>, grid_of(out.numel), stream, Correlation(out, weight, in, args),
+               to.data(), x, w, b);
+    else
+        launch(&correlate<T>, grid_of(out.numel), stream, Correlation(in, weight, out, args), to.data(), x, w,
+               b);
+    to.finish();
+}
+
+}  // namespace
+
+BackendStatus convolution(const KernelArgs* args) {
+    switch (const DType dtype = args->out(0).dtype) {
+        case DType::UInt8: return guarded([args] { convolve_integers<uint8_t>(*args); });
+        case DType::Int8: return guarded([args] { convolve_integers<int8_t>(*args); });
+        case DType::Int16: return guarded([args] { convolve_integers<int16_t>(*args); });
+        case DType::Int32: return guarded([args] { convolve_integers<int32_t>(*args); });
+        case DType::Int64: return guarded([args] { convolve_integers<int64_t>(*args); });
+        case DType::UInt16: return guarded([args] { convolve_integers<uint16_t>(*args); });
+        case DType::UInt32: return guarded([args] { convolve_integers<uint32_t>(*args); });
+        case DType::UInt64: return guarded([args] { convolve_integers<uint64_t>(*args); });
+        default: return by_floating_dtype<Forward>(args, dtype);
+    }
+}
+BackendStatus convolution_backward(const KernelArgs* args) {
+    return by_floating_dtype<Backward>(args, args->in(0).dtype);
+}
+
+}  // namespace rushlight::cuda

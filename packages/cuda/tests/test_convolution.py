@@ -1,0 +1,121 @@
+"""Convolutions of the plug-in against the CPU's."""
+
+from __future__ import annotations
+
+import pytest
+
+import rushlight as torch
+from rushlight.nn import functional
+
+pytestmark = pytest.mark.usefixtures("driver")
+
+TOLERANCE = {"float16": 4e-3, "bfloat16": 3e-2, "float32": 1e-5, "float64": 1e-12}
+CASES = {
+    "1d": ((2, 3, 11), (4, 3, 3), dict(padding=1)),
+    "2d": ((2, 3, 7, 6), (5, 3, 3, 2), dict()),
+    "strided": ((3, 4, 9, 8), (6, 4, 3, 3), dict(stride=(2, 3), padding=(1, 0))),
+    "dilated": ((2, 2, 9, 9), (3, 2, 3, 2), dict(dilation=(2, 3), padding=2)),
+    "pointwise": ((3, 6, 4, 5), (4, 6, 1, 1), dict()),
+    "pointwise, strided": ((2, 6, 5, 5), (4, 6, 1, 1), dict(stride=2)),
+    "groups": ((2, 6, 5, 4), (4, 3, 2, 2), dict(groups=2)),
+    "more groups than samples": ((1, 8, 5, 5), (8, 2, 3, 3), dict(groups=4, padding=1)),
+    "depthwise": ((2, 4, 6, 5), (8, 1, 3, 3), dict(groups=4, padding=1)),
+    "depthwise, strided": ((2, 4, 7, 7), (4, 1, 3, 3), dict(groups=4, stride=2, padding=1, dilation=2)),
+    "3d": ((2, 2, 4, 5, 3), (3, 2, 2, 3, 2), dict(padding=(1, 0, 1))),
+    "one channel": ((2, 1, 5, 5), (3, 1, 3, 3), dict()),
+}
+
+
+def values(dtype: str, *shape: int) -> torch.Tensor:
+    n = torch.Size(shape).numel()
+    return ((torch.arange(n) * 7 % 23 - 11) / 8).reshape(shape).to(getattr(torch, dtype))
+
+
+def close(device: torch.Tensor, host: torch.Tensor, dtype: str) -> None:
+    assert device.device.type == "cuda"
+    assert device.dtype == host.dtype
+    scale = max(1.0, float(host.double().abs().max())) if host.numel() else 1.0
+    torch.testing.assert_close(device.cpu(), host, rtol=0, atol=TOLERANCE[dtype] * scale)
+
+
+def compare(function, tensors, dtype: str) -> None:
+    """The result and all gradients, here and there."""
+    here = [t.clone().requires_grad_() for t in tensors]
+    there = [t.cuda().requires_grad_() for t in tensors]
+    expected, found = function(*here), function(*there)
+    close(found.detach(), expected.detach(), dtype)
+    grad = values(dtype, *expected.shape)
+    expected.backward(grad)
+    found.backward(grad.cuda())
+    for one, other in zip(there, here, strict=True):
+        close(one.grad, other.grad, dtype)
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("case", CASES)
+def test_convolutions_and_their_gradients(case, dtype, bias):
+    shape, kernel, options = CASES[case]
+    convolve = getattr(functional, f"conv{len(shape) - 2}d")
+    tensors = [values(dtype, *shape), values(dtype, *kernel)]
+    if bias:
+        tensors.append(values(dtype, kernel[0]))
+    compare(lambda *given: convolve(*given, **options), tensors, dtype)
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+@pytest.mark.parametrize(
+    ("shape", "kernel", "options"),
+    [
+        ((2, 3, 5), (3, 4, 3), dict(stride=2, padding=1, output_padding=1)),
+        ((2, 4, 4, 3), (4, 2, 3, 3), dict(stride=(2, 1), dilation=2)),
+        ((2, 4, 4, 3), (4, 3, 3, 2), dict(groups=2)),
+        ((2, 4, 5, 5), (4, 1, 3, 3), dict(groups=4, stride=2)),
+        ((1, 4, 3, 3), (4, 5, 1, 1), dict()),
+        ((1, 2, 3, 3, 2), (2, 3, 2, 2, 2), dict(stride=2)),
+    ],
+)
+def test_transposed_convolutions(shape, kernel, options, dtype, bias):
+    convolve = getattr(functional, f"conv_transpose{len(shape) - 2}d")
+    tensors = [values(dtype, *shape), values(dtype, *kernel)]
+    if bias:
+        tensors.append(values(dtype, kernel[1] * options.get("groups", 1)))
+    compare(lambda *given: convolve(*given, **options), tensors, dtype)
+
+
+@pytest.mark.parametrize("layout", ["channels last", "every second", "broadcast"])
+def test_layouts(layout):
+    x, w = values("float32", 2, 4, 6, 6), values("float32", 4, 4, 3, 3)
+    place = {
+        "channels last": lambda t: t.to(memory_format=torch.channels_last),
+        "every second": lambda t: t[:, ::2],
+        "broadcast": lambda t: t[:1].expand(2, 4, *t.shape[2:]),
+    }[layout]
+    found = functional.conv2d(place(x.cuda()), place(w.cuda()), padding=2)
+    close(found, functional.conv2d(place(x), place(w), padding=2), "float32")
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int32", "int64"])
+def test_integers_wrap_around(dtype):
+    kind = getattr(torch, dtype)
+    x, w, b = (torch.arange(n).to(kind) for n in (2 * 2 * 5 * 5, 3 * 2 * 2 * 2, 3))
+    given = (x.reshape(2, 2, 5, 5), w.reshape(3, 2, 2, 2), b)
+    arguments = ([2, 1], [1, 0], [1, 2], False, [0, 0], 1)
+    found = torch.convolution(*(t.cuda() for t in given), *arguments)
+    assert found.cpu().equal(torch.convolution(*given, *arguments))
+    arguments = ([2, 1], [1, 0], [1, 2], True, [1, 0], 1)
+    given = (x.reshape(2, 2, 5, 5), w.reshape(2, 3, 2, 2), b)
+    found = torch.convolution(*(t.cuda() for t in given), *arguments)
+    assert found.cpu().equal(torch.convolution(*given, *arguments))
+
+
+@pytest.mark.parametrize("shape", [(0, 3, 5, 5), (2, 3, 5, 5)])
+def test_nothing(shape):
+    x = torch.zeros(shape, device="cuda", requires_grad=True)
+    w = torch.ones(4, 3, 2, 2, device="cuda", requires_grad=True)
+    y = functional.conv2d(x, w)
+    y.sum().backward()
+    assert y.shape == (shape[0], 4, 4, 4)
+    assert float(w.grad.abs().sum()) == 0.0
+    assert x.grad.shape == shape
