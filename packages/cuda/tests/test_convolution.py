@@ -11,18 +11,22 @@ pytestmark = pytest.mark.usefixtures("driver")
 
 TOLERANCE = {"float16": 4e-3, "bfloat16": 3e-2, "float32": 1e-5, "float64": 1e-12}
 CASES = {
-    "1d": ((2, 3, 11), (4, 3, 3), dict(padding=1)),
-    "2d": ((2, 3, 7, 6), (5, 3, 3, 2), dict()),
-    "strided": ((3, 4, 9, 8), (6, 4, 3, 3), dict(stride=(2, 3), padding=(1, 0))),
-    "dilated": ((2, 2, 9, 9), (3, 2, 3, 2), dict(dilation=(2, 3), padding=2)),
-    "pointwise": ((3, 6, 4, 5), (4, 6, 1, 1), dict()),
-    "pointwise, strided": ((2, 6, 5, 5), (4, 6, 1, 1), dict(stride=2)),
-    "groups": ((2, 6, 5, 4), (4, 3, 2, 2), dict(groups=2)),
-    "more groups than samples": ((1, 8, 5, 5), (8, 2, 3, 3), dict(groups=4, padding=1)),
-    "depthwise": ((2, 4, 6, 5), (8, 1, 3, 3), dict(groups=4, padding=1)),
-    "depthwise, strided": ((2, 4, 7, 7), (4, 1, 3, 3), dict(groups=4, stride=2, padding=1, dilation=2)),
-    "3d": ((2, 2, 4, 5, 3), (3, 2, 2, 3, 2), dict(padding=(1, 0, 1))),
-    "one channel": ((2, 1, 5, 5), (3, 1, 3, 3), dict()),
+    "1d": ((2, 3, 11), (4, 3, 3), {"padding": 1}),
+    "2d": ((2, 3, 7, 6), (5, 3, 3, 2), {}),
+    "strided": ((3, 4, 9, 8), (6, 4, 3, 3), {"stride": (2, 3), "padding": (1, 0)}),
+    "dilated": ((2, 2, 9, 9), (3, 2, 3, 2), {"dilation": (2, 3), "padding": 2}),
+    "pointwise": ((3, 6, 4, 5), (4, 6, 1, 1), {}),
+    "pointwise, strided": ((2, 6, 5, 5), (4, 6, 1, 1), {"stride": 2}),
+    "groups": ((2, 6, 5, 4), (4, 3, 2, 2), {"groups": 2}),
+    "more groups than samples": ((1, 8, 5, 5), (8, 2, 3, 3), {"groups": 4, "padding": 1}),
+    "depthwise": ((2, 4, 6, 5), (8, 1, 3, 3), {"groups": 4, "padding": 1}),
+    "depthwise, strided": (
+        (2, 4, 7, 7),
+        (4, 1, 3, 3),
+        {"groups": 4, "stride": 2, "padding": 1, "dilation": 2},
+    ),
+    "3d": ((2, 2, 4, 5, 3), (3, 2, 2, 3, 2), {"padding": (1, 0, 1)}),
+    "one channel": ((2, 1, 5, 5), (3, 1, 3, 3), {}),
 }
 
 
@@ -68,12 +72,12 @@ def test_convolutions_and_their_gradients(case, dtype, bias):
 @pytest.mark.parametrize(
     ("shape", "kernel", "options"),
     [
-        ((2, 3, 5), (3, 4, 3), dict(stride=2, padding=1, output_padding=1)),
-        ((2, 4, 4, 3), (4, 2, 3, 3), dict(stride=(2, 1), dilation=2)),
-        ((2, 4, 4, 3), (4, 3, 3, 2), dict(groups=2)),
-        ((2, 4, 5, 5), (4, 1, 3, 3), dict(groups=4, stride=2)),
-        ((1, 4, 3, 3), (4, 5, 1, 1), dict()),
-        ((1, 2, 3, 3, 2), (2, 3, 2, 2, 2), dict(stride=2)),
+        ((2, 3, 5), (3, 4, 3), {"stride": 2, "padding": 1, "output_padding": 1}),
+        ((2, 4, 4, 3), (4, 2, 3, 3), {"stride": (2, 1), "dilation": 2}),
+        ((2, 4, 4, 3), (4, 3, 3, 2), {"groups": 2}),
+        ((2, 4, 5, 5), (4, 1, 3, 3), {"groups": 4, "stride": 2}),
+        ((1, 4, 3, 3), (4, 5, 1, 1), {}),
+        ((1, 2, 3, 3, 2), (2, 3, 2, 2, 2), {"stride": 2}),
     ],
 )
 def test_transposed_convolutions(shape, kernel, options, dtype, bias):
