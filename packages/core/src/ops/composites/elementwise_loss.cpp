@@ -46,13 +46,11 @@ Tensor huber(const char* op, const Tensor& input, const Tensor& target, double b
     return ops::_huber(input, target, Scalar(bend));
 }
 
-// Their logarithms would be NaN. On other devices nobody waits to find out.
-void check_probabilities(const Tensor& input) {
-    if (input.device().type != DeviceType::CPU) return;
+// On other devices nobody waits to find out.
+bool are_probabilities(const Tensor& t) {
+    if (t.device().type != DeviceType::CPU || t.dtype() == DType::Bool) return true;
     StagesOff outside(kAllStages);
-    RL_CHECK(ops::equal(ops::clamp(input, Scalar(0.0), Scalar(1.0)), input), throw_runtime,
-             "binary_cross_entropy(input): needs probabilities between 0 and 1, got others\n"
-             "hint: binary_cross_entropy_with_logits takes any numbers, and needs no sigmoid before it");
+    return ops::equal(ops::clamp(t, Scalar(int64_t{0}), Scalar(int64_t{1})), t);
 }
 
 }  // namespace
@@ -84,7 +82,11 @@ Tensor huber_loss(const Tensor& input, const Tensor& target, int64_t reduction, 
 
 Tensor binary_cross_entropy(const Tensor& input, const Tensor& target, const Tensor& weight,
                             int64_t reduction) {
-    check_probabilities(input);
+    RL_CHECK(are_probabilities(input), throw_runtime,
+             "binary_cross_entropy(input): needs probabilities between 0 and 1, got others\n"
+             "hint: binary_cross_entropy_with_logits takes any numbers, and needs no sigmoid before it");
+    RL_CHECK(are_probabilities(target), throw_runtime,
+             "binary_cross_entropy(target): needs probabilities between 0 and 1, got others");
     Tensor losses = ops::_binary_cross_entropy(input, target);
     return reduce("binary_cross_entropy", weight.defined() ? ops::mul(losses, weight) : losses, reduction);
 }
