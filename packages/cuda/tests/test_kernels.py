@@ -407,3 +407,41 @@ def test_triangles_and_reversed_dimensions(dtype, shape):
             same(place.cuda().triu(diagonal), place.triu(diagonal))
         for dims in ((0,), (-1,), tuple(range(x.ndim)), ()):
             same(place.cuda().flip(dims), place.flip(dims))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda x: x.exponential_(1.5),
+        lambda x: x.geometric_(0.3),
+        lambda x: x.cauchy_(0.5, 2.0),
+        lambda x: x.log_normal_(0.25, 0.5),
+    ],
+    ids=["exponential", "geometric", "cauchy", "log_normal"],
+)
+def test_distributions_draw_what_the_cpu_draws(draw, dtype):
+    kind = getattr(torch, dtype)
+    torch.manual_seed(11)
+    here = draw(torch.empty(7, 301, dtype=kind))
+    torch.manual_seed(11)
+    there = draw(torch.empty(7, 301, dtype=kind, device="cuda"))
+    torch.testing.assert_close(there.cpu(), here, rtol=4 * torch.finfo(kind).eps, atol=0)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int32", "int64"])
+def test_geometric_integers(dtype):
+    kind = getattr(torch, dtype)
+    torch.manual_seed(11)
+    here = torch.empty(500, dtype=kind).geometric_(0.004)
+    torch.manual_seed(11)
+    there = torch.empty(500, dtype=kind, device="cuda").geometric_(0.004)
+    assert there.cpu().equal(here)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_dot(dtype):
+    x, y = example(dtype, 37), example(dtype, 74)[::2]
+    torch.testing.assert_close(x.cuda().dot(y.cuda()).cpu(), x.dot(y))
+    assert x.cuda()[:0].dot(y.cuda()[:0]).item() == 0
+    assert x.cuda()[:1].dot(y.cuda()[:1]).shape == ()

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "cpu/contiguous.h"
 #include "cpu/pointwise_driver.h"
 #include "cpu/random_fill.h"
+#include "ops/functors/random.h"
 #include "rushlight/error.h"
 #include "rushlight/parallel.h"
 
@@ -102,24 +104,25 @@ void normal_(KernelContext& ctx, const View& self, double mean, double std) {
 void exponential_(KernelContext& ctx, const View& self, double lambd) {
     floating(
         ctx, self, [&](auto* out) { fill_uniform(ctx.random, out, self.numel); },
-        [=](auto u) { return -std::log1p(-u) / static_cast<decltype(u)>(lambd); });
+        [=](auto u) { return functors::Exponential<decltype(u)>{static_cast<decltype(u)>(lambd)}(u); });
 }
 
-// By inversion: P(value > n) is (1 - p)^n.
 void geometric_(KernelContext& ctx, const View& self, double p) {
     const double scale = 1 / std::log1p(-p);
     auto draw = [&](auto* out) { fill_uniform(ctx.random, out, self.numel); };
-    auto map = [=](auto u) {
-        using T = decltype(u);
-        return std::max(std::ceil(std::log1p(-u) * static_cast<T>(scale)), T(1));
-    };
-    if (is_floating(self.dtype)) return floating(ctx, self, draw, map);
+    if (is_floating(self.dtype)) {
+        return floating(ctx, self, draw, [=](auto u) {
+            using T = decltype(u);
+            return functors::Geometric<T>{static_cast<T>(scale), std::numeric_limits<T>::infinity()}(u);
+        });
+    }
     // Integers cannot say more than their largest number.
     const double largest =
         std::ldexp(1.0, 8 * static_cast<int>(itemsize(self.dtype)) - 1 - (itemsize(self.dtype) == 8)) - 1;
     with_values<double>(ctx, self, DType::Float64, [&](double* values) {
         draw(values);
-        for (int64_t i = 0; i < self.numel; ++i) values[i] = std::min(map(values[i]), largest);
+        const functors::Geometric<double> map{scale, largest};
+        for (int64_t i = 0; i < self.numel; ++i) values[i] = map(values[i]);
     });
 }
 
@@ -128,15 +131,17 @@ void cauchy_(KernelContext& ctx, const View& self, double median, double sigma) 
         ctx, self, [&](auto* out) { fill_uniform(ctx.random, out, self.numel); },
         [=](auto u) {
             using T = decltype(u);
-            return static_cast<T>(median) +
-                   static_cast<T>(sigma) * std::tan(static_cast<T>(3.141592653589793) * (u - T(0.5)));
+            return functors::Cauchy<T>{static_cast<T>(median), static_cast<T>(sigma)}(u);
         });
 }
 
 void log_normal_(KernelContext& ctx, const View& self, double mean, double std) {
     floating(
         ctx, self, [&](auto* out) { fill_normal(ctx.random, out, self.numel); },
-        [=](auto z) { return std::exp(static_cast<decltype(z)>(mean) + z * static_cast<decltype(z)>(std)); });
+        [=](auto z) {
+            using T = decltype(z);
+            return functors::LogNormal<T>{static_cast<T>(mean), static_cast<T>(std)}(z);
+        });
 }
 
 void bernoulli_(KernelContext& ctx, const View& self, double p) {

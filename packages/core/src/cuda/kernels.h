@@ -18,6 +18,10 @@ BackendStatus normal(const KernelArgs* args);
 BackendStatus bernoulli(const KernelArgs* args);
 BackendStatus integers(const KernelArgs* args);
 BackendStatus dropout(const KernelArgs* args);
+BackendStatus exponential(const KernelArgs* args);
+BackendStatus geometric(const KernelArgs* args);
+BackendStatus cauchy(const KernelArgs* args);
+BackendStatus log_normal(const KernelArgs* args);
 
 // matmul.cpp
 BackendStatus mm(const KernelArgs* args);
@@ -26,6 +30,7 @@ BackendStatus addmm(const KernelArgs* args);
 BackendStatus baddbmm(const KernelArgs* args);
 BackendStatus mv(const KernelArgs* args);
 BackendStatus linear(const KernelArgs* args);
+BackendStatus dot(const KernelArgs* args);
 
 // kernels/convolution.cu
 BackendStatus convolution(const KernelArgs* args);
@@ -52,6 +57,12 @@ BackendStatus layer_norm(const KernelArgs* args);
 BackendStatus layer_norm_backward(const KernelArgs* args);
 BackendStatus rms_norm(const KernelArgs* args);
 BackendStatus rms_norm_backward(const KernelArgs* args);
+
+// kernels/recurrent.cu
+BackendStatus lstm_gates(const KernelArgs* args);
+BackendStatus lstm_gates_backward(const KernelArgs* args);
+BackendStatus gru_gates(const KernelArgs* args);
+BackendStatus gru_gates_backward(const KernelArgs* args);
 
 // kernels/rows.cu
 BackendStatus index_select(const KernelArgs* args);

@@ -163,4 +163,17 @@ BackendStatus linear(const KernelArgs* args) {
     });
 }
 
+BackendStatus dot(const KernelArgs* args) {
+    return guarded([args] {
+        const View &out = args->out(0), &a = args->in(0), &b = args->in(1);
+        // A row by a column.
+        const int64_t one[] = {1, 1}, row[] = {1, a.numel}, column[] = {b.numel, 1},
+                      row_steps[] = {a.numel, a.strides[0]}, column_steps[] = {b.strides[0], 1};
+        queue_product(*args, View{out.data, one, one, 1, 2, out.dtype, 1},
+                      View{a.data, row, row_steps, a.numel, 2, a.dtype, 0},
+                      View{b.data, column, column_steps, b.numel, 2, b.dtype, 0}, false, nullptr, 0, 1,
+                      nullptr);
+    });
+}
+
 }  // namespace rushlight::cuda

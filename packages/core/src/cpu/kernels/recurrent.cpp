@@ -1,6 +1,6 @@
 #include "cpu/recurrent_kernels.h"
 
-#include "cpu/vector_math.h"
+#include "ops/functors/gates.h"
 #include "rushlight/parallel.h"
 
 namespace rushlight::cpu::RUSHLIGHT_CPU {
@@ -24,9 +24,9 @@ void lstm(int64_t batch, int64_t hidden, T* h, T* c, const T* gates, const T* ce
         T *to = h + n * hidden, *next = c + n * hidden;
 #pragma omp simd
         for (int64_t k = 0; k < hidden; ++k) {
-            const T now = math::sigmoid(f[k]) * old[k] + math::sigmoid(i[k]) * math::tanh(g[k]);
-            next[k] = now;
-            to[k] = math::sigmoid(o[k]) * math::tanh(now);
+            const auto made = functors::lstm_step(i[k], f[k], g[k], o[k], old[k]);
+            next[k] = made.cell;
+            to[k] = made.hidden;
         }
     });
 }
@@ -40,14 +40,13 @@ void lstm_backward(int64_t batch, int64_t hidden, T* grad_gates, T* grad_old_cel
         T *di = grad_gates + 4 * at, *df = di + hidden, *dg = df + hidden, *d_o = dg + hidden;
 #pragma omp simd
         for (int64_t k = 0; k < hidden; ++k) {
-            const T si = math::sigmoid(i[k]), sf = math::sigmoid(f[k]), tg = math::tanh(g[k]),
-                    so = math::sigmoid(o[k]), tc = math::tanh(next_cell[at + k]), gh = grad_h[at + k];
-            const T gc = grad_c[at + k] + gh * so * (1 - tc * tc);
-            d_o[k] = gh * tc * so * (1 - so);
-            di[k] = gc * tg * si * (1 - si);
-            df[k] = gc * cell[at + k] * sf * (1 - sf);
-            dg[k] = gc * si * (1 - tg * tg);
-            grad_old_cell[at + k] = gc * sf;
+            const auto made = functors::lstm_gradients(i[k], f[k], g[k], o[k], cell[at + k],
+                                                       next_cell[at + k], grad_h[at + k], grad_c[at + k]);
+            di[k] = made.in;
+            df[k] = made.forget;
+            dg[k] = made.candidate;
+            d_o[k] = made.out;
+            grad_old_cell[at + k] = made.cell;
         }
     });
 }
@@ -59,9 +58,8 @@ void gru(int64_t batch, int64_t hidden, T* out, const T* from_input, const T* fr
         const T *x = from_input + 3 * at, *h = from_hidden + 3 * at;
 #pragma omp simd
         for (int64_t k = 0; k < hidden; ++k) {
-            const T r = math::sigmoid(x[k] + h[k]), z = math::sigmoid(x[hidden + k] + h[hidden + k]),
-                    m = math::tanh(x[2 * hidden + k] + r * h[2 * hidden + k]);
-            out[at + k] = (1 - z) * m + z * state[at + k];
+            out[at + k] = functors::gru_step(x[k], x[hidden + k], x[2 * hidden + k], h[k], h[hidden + k],
+                                             h[2 * hidden + k], state[at + k]);
         }
     });
 }
@@ -75,15 +73,14 @@ void gru_backward(int64_t batch, int64_t hidden, T* grad_input, T* grad_hidden, 
         T *dx = grad_input + 3 * at, *dh = grad_hidden + 3 * at;
 #pragma omp simd
         for (int64_t k = 0; k < hidden; ++k) {
-            const T r = math::sigmoid(x[k] + h[k]), z = math::sigmoid(x[hidden + k] + h[hidden + k]),
-                    hn = h[2 * hidden + k], m = math::tanh(x[2 * hidden + k] + r * hn), g = grad[at + k];
-            const T dm = g * (1 - z) * (1 - m * m), dr = dm * hn * r * (1 - r),
-                    dz = g * (state[at + k] - m) * z * (1 - z);
-            dx[k] = dh[k] = dr;
-            dx[hidden + k] = dh[hidden + k] = dz;
-            dx[2 * hidden + k] = dm;
-            dh[2 * hidden + k] = dm * r;
-            grad_old[at + k] = g * z;
+            const auto made =
+                functors::gru_gradients(x[k], x[hidden + k], x[2 * hidden + k], h[k], h[hidden + k],
+                                        h[2 * hidden + k], state[at + k], grad[at + k]);
+            dx[k] = dh[k] = made.reset;
+            dx[hidden + k] = dh[hidden + k] = made.update;
+            dx[2 * hidden + k] = made.x_new;
+            dh[2 * hidden + k] = made.h_new;
+            grad_old[at + k] = made.state;
         }
     });
 }

@@ -3,6 +3,7 @@
 #include "cuda/kernels/pointwise_loop.cuh"
 #include "cuda/pointwise.h"
 #include "cuda/queue.h"
+#include "ops/functors/random.h"
 #include "rushlight/philox.h"
 
 namespace rushlight::cuda {
@@ -76,6 +77,19 @@ struct Integers {
     }
 };
 
+/// What another distribution makes of the numbers of one.
+template <class Draw, class Map>
+struct Mapped {
+    Draw draw;
+    Map map;
+    template <class T>
+    __device__ void operator()(const PhiloxBlock& block, T* values) const {
+        draw(block, values);
+        constexpr int kPer = 16 / sizeof(T);
+        for (int k = 0; k < kPer; ++k) values[k] = map(values[k]);
+    }
+};
+
 /// Draws into `out` itself where it is row-major memory of T, else into scratch memory that is copied.
 template <int kPer, class T, class F>
 void queue_draw(const KernelArgs& args, const View& out, const F& f) {
@@ -115,6 +129,16 @@ template <class Float, class Double>
 void queue_floats(const KernelArgs& args, const View& out, double a, double b) {
     if (out.dtype == DType::Float64) queue_draw<2, double>(args, out, Double{a, b});
     else queue_draw<4, float>(args, out, Float{static_cast<float>(a), static_cast<float>(b)});
+}
+
+/// `Map` of uniform, or of standard normal, numbers; it is made from two numbers of its type.
+template <template <class> class Map, class Float, class Double>
+void queue_mapped(const KernelArgs& args, const View& out, double a, double b) {
+    if (out.dtype == DType::Float64)
+        queue_draw<2, double>(args, out, Mapped<Double, Map<double>>{{0, 1}, {a, b}});
+    else
+        queue_draw<4, float>(
+            args, out, Mapped<Float, Map<float>>{{0, 1}, {static_cast<float>(a), static_cast<float>(b)}});
 }
 
 /// The tensor that an operator writes: core gives it as the first input, or as the output.
@@ -183,6 +207,49 @@ BackendStatus normal(const KernelArgs* args) {
             return queue_floats<NormalFloat, NormalDouble>(*args, Pairs(out).view, mean,
                                                            std / __builtin_sqrt(2.0));
         queue_floats<NormalFloat, NormalDouble>(*args, out, mean, std);
+    });
+}
+
+BackendStatus exponential(const KernelArgs* args) {
+    return guarded([args] {
+        const double rate = args->params[0].as_float();
+        const View& out = written(*args);
+        if (out.dtype == DType::Float64)
+            queue_draw<2, double>(*args, out,
+                                  Mapped<UniformDouble, functors::Exponential<double>>{{0, 1}, {rate}});
+        else
+            queue_draw<4, float>(
+                *args, out,
+                Mapped<UniformFloat, functors::Exponential<float>>{{0, 1}, {static_cast<float>(rate)}});
+    });
+}
+
+BackendStatus geometric(const KernelArgs* args) {
+    return guarded([args] {
+        const double scale = 1 / __builtin_log1p(-args->params[0].as_float());
+        const View& out = written(*args);
+        if (is_floating(out.dtype))
+            return queue_mapped<functors::Geometric, UniformFloat, UniformDouble>(*args, out, scale,
+                                                                                  __builtin_inf());
+        // Integers cannot say more than their largest number.
+        const int bits = 8 * static_cast<int>(itemsize(out.dtype));
+        const double largest = __builtin_ldexp(1.0, bits - 1 - (bits == 64)) - 1;
+        queue_draw<2, double>(*args, out,
+                              Mapped<UniformDouble, functors::Geometric<double>>{{0, 1}, {scale, largest}});
+    });
+}
+
+BackendStatus cauchy(const KernelArgs* args) {
+    return guarded([args] {
+        queue_mapped<functors::Cauchy, UniformFloat, UniformDouble>(
+            *args, written(*args), args->params[0].as_float(), args->params[1].as_float());
+    });
+}
+
+BackendStatus log_normal(const KernelArgs* args) {
+    return guarded([args] {
+        queue_mapped<functors::LogNormal, NormalFloat, NormalDouble>(
+            *args, written(*args), args->params[0].as_float(), args->params[1].as_float());
     });
 }
 

@@ -1,0 +1,55 @@
+"""Recurrent layers of the plug-in against the CPU's."""
+
+from __future__ import annotations
+
+import pytest
+
+import rushlight as torch
+
+pytestmark = pytest.mark.usefixtures("driver")
+
+TOLERANCE = {"float16": 4e-3, "bfloat16": 3e-2, "float32": 2e-6, "float64": 1e-13}
+
+
+def values(dtype: torch.dtype, *shape: int) -> torch.Tensor:
+    n = torch.Size(shape).numel()
+    return ((torch.arange(n) * 37 % 101 - 50) / 40).reshape(shape).to(dtype)
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("options", [{}, {"num_layers": 2, "bidirectional": True}, {"bias": False}])
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
+def test_layers_and_their_gradients(kind, options, dtype):
+    dtype_ = getattr(torch, dtype)
+    seen = []
+    for device in ("cpu", "cuda"):
+        torch.manual_seed(3)
+        layer = getattr(torch.nn, kind)(5, 4, **options).to(dtype_).to(device)
+        x = values(dtype_, 6, 3, 5).to(device).clone().requires_grad_()
+        y, state = layer(x)
+        states = state if isinstance(state, tuple) else (state,)
+        loss = (y * values(dtype_, *y.shape).to(device)).sum()
+        for s in states:
+            loss = loss + (s * s).sum()
+        loss.backward()
+        assert y.device.type == device
+        seen.append(
+            [y.detach(), *(s.detach() for s in states), x.grad, *(p.grad for p in layer.parameters())]
+        )
+    for here, there in zip(*seen, strict=True):
+        scale = max(1.0, float(here.double().abs().max()))
+        torch.testing.assert_close(there.cpu(), here, rtol=0, atol=TOLERANCE[dtype] * scale)
+
+
+@pytest.mark.parametrize("kind", ["LSTMCell", "GRUCell"])
+def test_states_of_any_strides(kind):
+    cell = getattr(torch.nn, kind)(5, 4)
+    x, h = values(torch.float32, 3, 5), values(torch.float32, 4, 3).t()
+    state = (h, h * 2) if kind == "LSTMCell" else h
+    expected = cell(x, state)
+    there = cell.to("cuda")(x.cuda(), tuple(s.cuda() for s in state) if kind == "LSTMCell" else h.cuda())
+    pairs = zip(there, expected, strict=True) if kind == "LSTMCell" else [(there, expected)]
+    for found, wanted in pairs:
+        torch.testing.assert_close(found.cpu(), wanted)
+    nothing = cell(x.cuda()[:0])
+    assert (nothing[0] if kind == "LSTMCell" else nothing).shape == (0, 4)
