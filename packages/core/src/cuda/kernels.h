@@ -64,6 +64,22 @@ BackendStatus lstm_gates_backward(const KernelArgs* args);
 BackendStatus gru_gates(const KernelArgs* args);
 BackendStatus gru_gates_backward(const KernelArgs* args);
 
+// kernels/pool.cu
+BackendStatus max_pool2d(const KernelArgs* args);
+BackendStatus max_pool2d_backward(const KernelArgs* args);
+BackendStatus avg_pool2d(const KernelArgs* args);
+BackendStatus avg_pool2d_backward(const KernelArgs* args);
+BackendStatus adaptive_avg_pool2d(const KernelArgs* args);
+BackendStatus adaptive_avg_pool2d_backward(const KernelArgs* args);
+BackendStatus adaptive_max_pool2d(const KernelArgs* args);
+BackendStatus max_pool3d(const KernelArgs* args);
+BackendStatus max_pool3d_backward(const KernelArgs* args);
+BackendStatus avg_pool3d(const KernelArgs* args);
+BackendStatus avg_pool3d_backward(const KernelArgs* args);
+BackendStatus adaptive_avg_pool3d(const KernelArgs* args);
+BackendStatus adaptive_avg_pool3d_backward(const KernelArgs* args);
+BackendStatus adaptive_max_pool3d(const KernelArgs* args);
+
 // kernels/rows.cu
 BackendStatus index_select(const KernelArgs* args);
 BackendStatus embedding(const KernelArgs* args);
