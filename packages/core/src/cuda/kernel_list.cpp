@@ -76,6 +76,8 @@ constexpr NamedKernel kOthers[] = {
     {"embedding", embedding},
     {"gather", gather},
     {"scatter_", scatter},
+    {"scatter_.value", scatter_value},
+    {"index_fill_", index_fill},
     {"flip", flip},
     {"tril", tril},
     {"triu", triu},

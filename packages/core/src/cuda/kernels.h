@@ -11,6 +11,8 @@ BackendStatus fill_kernel(const KernelArgs* args);
 BackendStatus range_kernel(const KernelArgs* args);
 BackendStatus steps_kernel(const KernelArgs* args);
 BackendStatus eye_kernel(const KernelArgs* args);
+/// A number in every element of `out`.
+void queue_fill(const View& out, const Param& value, const KernelArgs& args);
 
 // kernels/random.cu
 BackendStatus uniform(const KernelArgs* args);
@@ -87,6 +89,8 @@ BackendStatus embedding(const KernelArgs* args);
 // kernels/places.cu
 BackendStatus gather(const KernelArgs* args);
 BackendStatus scatter(const KernelArgs* args);
+BackendStatus scatter_value(const KernelArgs* args);
+BackendStatus index_fill(const KernelArgs* args);
 BackendStatus flip(const KernelArgs* args);
 BackendStatus tril(const KernelArgs* args);
 BackendStatus triu(const KernelArgs* args);

@@ -72,7 +72,15 @@ struct EqualSteps {
     }
 };
 
-void fill(const KernelArgs& args, const View& out, const Param& value) {
+}  // namespace
+
+void queue_copy(const View& out, const View& in, KernelContext* context) {
+    const View views[] = {out, in};
+    queue_pointwise(kCopy, {sizeof(KernelArgs), 1, 1, 0, out.dtype, kNoDType, views, nullptr, context},
+                    out.dtype);
+}
+
+void queue_fill(const View& out, const Param& value, const KernelArgs& args) {
     // A number in the place of the input.
     const View views[] = {out, View{nullptr, nullptr, nullptr, 0, -1, out.dtype, 0}};
     KernelArgs given = args;
@@ -83,20 +91,12 @@ void fill(const KernelArgs& args, const View& out, const Param& value) {
     queue_pointwise(kCopy, given, out.dtype);
 }
 
-}  // namespace
-
-void queue_copy(const View& out, const View& in, KernelContext* context) {
-    const View views[] = {out, in};
-    queue_pointwise(kCopy, {sizeof(KernelArgs), 1, 1, 0, out.dtype, kNoDType, views, nullptr, context},
-                    out.dtype);
-}
-
 BackendStatus copy_kernel(const KernelArgs* args) {
     return guarded([args] { queue_copy(args->out(0), args->in(0), args->context); });
 }
 
 BackendStatus fill_kernel(const KernelArgs* args) {
-    return guarded([args] { fill(*args, args->out(0), args->params[0]); });
+    return guarded([args] { queue_fill(args->out(0), args->params[0], *args); });
 }
 
 BackendStatus range_kernel(const KernelArgs* args) {
@@ -124,10 +124,10 @@ BackendStatus eye_kernel(const KernelArgs* args) {
     return guarded([args] {
         const View& out = args->out(0);
         const auto number = [](int64_t i) { return Param{Param::Kind::Int, 0, {i}}; };
-        fill(*args, out, number(0));
+        queue_fill(out, number(0), *args);
         const int64_t size[] = {out.sizes[0] < out.sizes[1] ? out.sizes[0] : out.sizes[1]};
         const int64_t stride[] = {out.strides[0] + out.strides[1]};
-        fill(*args, View{out.data, size, stride, size[0], 1, out.dtype, stride[0] == 1}, number(1));
+        queue_fill(View{out.data, size, stride, size[0], 1, out.dtype, stride[0] == 1}, number(1), *args);
     });
 }
 

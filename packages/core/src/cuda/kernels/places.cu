@@ -1,4 +1,4 @@
-// Elements at other places: gather and scatter along a dimension, reversed dimensions, triangles of matrices. An index out of
+// Elements at other places: gather and scatter along a dimension, slices filled by index, reversed dimensions, triangles of matrices. An index out of
 // range is found when the host next waits: cuda/alarm.h. Where several elements are scattered to one place, any one stays.
 #include "cuda/alarm.h"
 #include "cuda/kernels.h"
@@ -48,6 +48,57 @@ struct Places {
     }
 };
 
+/// The elements of the slices of a tensor along `dim` that an index names.
+struct Slices {
+    static constexpr int64_t kNowhere = INT64_MIN;
+    int ndim, dim;
+    int64_t n, size, count;  // elements; of the tensor along `dim`; of the index
+    int64_t sizes[kLoopDims], strides[kLoopDims];
+    const int64_t* index;
+    Alarm alarm;
+
+    Slices(const KernelArgs& args, const View& tensor, const View& which, int64_t along)
+        : ndim(tensor.ndim),
+          dim(static_cast<int>(along < 0 ? along + tensor.ndim : along)),
+          n(which.numel),
+          size(tensor.ndim == 0 ? 1 : tensor.size(dim)),
+          count(which.numel),
+          index(dense<int64_t>(args.context, which)),
+          alarm(alarm_of(args.context)) {
+        if (ndim > kLoopDims)
+            fail(BackendStatus::NotImplemented, "has no kernel for more than %d dimensions", kLoopDims);
+        if (ndim == 0) {  // as a line of one element
+            ndim = 1;
+            dim = 0;
+            sizes[0] = count;
+            strides[0] = 0;
+            return;
+        }
+        for (int d = 0; d < ndim; ++d) {
+            sizes[d] = d == dim ? count : tensor.size(d);
+            strides[d] = tensor.stride(d);
+            if (d != dim) n *= sizes[d];
+        }
+    }
+    /// kNowhere where the index is out of range.
+    __device__ int64_t offset(int64_t i) const {
+        int64_t found = 0;
+        for (int d = ndim - 1; d >= 0; --d) {
+            int64_t k = i % sizes[d];
+            i /= sizes[d];
+            if (d == dim) {
+                k = index[k] < 0 ? index[k] + size : index[k];
+                if (k < 0 || k >= size) {
+                    alarm.raise();
+                    return kNowhere;
+                }
+            }
+            found += k * strides[d];
+        }
+        return found;
+    }
+};
+
 template <class T>
 __global__ void __launch_bounds__(kThreads) gather_elements(const Places p, T* out, const T* in) {
     const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
@@ -64,6 +115,38 @@ __global__ void __launch_bounds__(kThreads) scatter_elements(const Places p, T* 
     }
 }
 
+/// The element at `value` in every place of the slices that `index` names; negative numbers count from the end.
+template <class T>
+__global__ void __launch_bounds__(kThreads) fill_slices(const Slices s, T* to, const T* value) {
+    const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
+    for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < s.n; i += step) {
+        const int64_t at = s.offset(i);
+        if (at != Slices::kNowhere) to[at] = *value;
+    }
+}
+
+/// A number as an element of a dtype in memory of the device, a view without dimensions.
+View element(const KernelArgs& args, const Param& value, DType dtype) {
+    const View one{
+        scratch<char>(args.context, static_cast<int64_t>(itemsize(dtype))), nullptr, nullptr, 1, 0, dtype, 1};
+    queue_fill(one, value, args);
+    return one;
+}
+
+/// An index in memory that the call does not write.
+View apart_from(const KernelArgs& args, const View& index, const View& written, const RowMajor& strides) {
+    if (index.dtype != written.dtype) return index;
+    const View made{scratch<int64_t>(args.context, index.numel),
+                    index.sizes,
+                    strides.strides,
+                    index.numel,
+                    index.ndim,
+                    DType::Int64,
+                    1};
+    queue_copy(made, index, args.context);
+    return made;
+}
+
 /// Zeros above diagonal number `diagonal` of each row-major matrix, or below it.
 template <class T>
 __global__ void __launch_bounds__(kThreads) keep_triangle(T* out, const T* in, int64_t n, int64_t rows,
@@ -73,6 +156,16 @@ __global__ void __launch_bounds__(kThreads) keep_triangle(T* out, const T* in, i
         const int64_t apart = i % columns - i / columns % rows;
         out[i] = (lower ? apart <= diagonal : apart >= diagonal) ? in[i] : T();
     }
+}
+
+void queue_scatter(const KernelArgs& args, const View& index, const View& src) {
+    const View& to = args.in(0);
+    const cudaStream_t stream = queue_of(args);
+    const Places places(args, to, index, args.params[0].as_int(), &src);
+    by_size(to.dtype, [&]<class T>(T) {
+        launch(&scatter_elements<T>, Grid{blocks_for(index.numel), kThreads}, stream, places, to.as<T>(),
+               src.as<const T>());
+    });
 }
 
 void queue_triangle(const KernelArgs& args, bool lower) {
@@ -111,13 +204,34 @@ BackendStatus gather(const KernelArgs* args) {
 
 BackendStatus scatter(const KernelArgs* args) {
     return guarded([args] {
-        const View &to = args->in(0), &index = args->in(1), &src = args->in(2);
-        if (index.numel == 0) return;
+        if (args->in(1).numel > 0) queue_scatter(*args, args->in(1), args->in(2));
+    });
+}
+
+BackendStatus scatter_value(const KernelArgs* args) {
+    return guarded([args] {
+        const View &to = args->in(0), &given = args->in(1);
+        if (given.numel == 0) return;
+        queue_of(*args);
+        const RowMajor strides(given.sizes, given.ndim);
+        queue_scatter(*args, apart_from(*args, given, to, strides),
+                      element(*args, args->params[1], to.dtype));
+    });
+}
+
+BackendStatus index_fill(const KernelArgs* args) {
+    return guarded([args] {
+        const View &to = args->in(0), &given = args->in(1);
+        if (given.numel == 0) return;
         const cudaStream_t stream = queue_of(*args);
-        const Places places(*args, to, index, args->params[0].as_int(), &src);
+        const RowMajor strides(given.sizes, given.ndim);
+        const Slices slices(*args, to, apart_from(*args, given, to, strides), args->params[0].as_int());
+        if (slices.size == 0) fail(BackendStatus::Index, "an index is out of range of a dimension of size 0");
+        if (slices.n == 0) return;
+        const View value = element(*args, args->params[1], to.dtype);
         by_size(to.dtype, [&]<class T>(T) {
-            launch(&scatter_elements<T>, Grid{blocks_for(index.numel), kThreads}, stream, places, to.as<T>(),
-                   src.as<const T>());
+            launch(&fill_slices<T>, Grid{blocks_for(slices.n), kThreads}, stream, slices, to.as<T>(),
+                   value.as<const T>());
         });
     });
 }
