@@ -241,3 +241,59 @@ def test_a_replay_waits_for_nothing(driver):
     assert driver.fake_cuda_waiting() > 0
     first = drawn.tolist()
     assert torch.rand(8, device="cuda").tolist() != first
+
+
+def test_what_the_device_is_made_of(driver):
+    found = torch.cuda.get_device_properties(0)
+    assert found.name == torch.cuda.get_device_name() == "Device in host memory"
+    assert torch.cuda.get_device_capability() == (found.major, found.minor) == (9, 0)
+    assert found.multi_processor_count == 2
+    assert found.warp_size == 32
+    assert str(found.uuid).endswith("01")
+
+
+def test_free_memory_and_a_part_of_it(driver):
+    torch.cuda.empty_cache()
+    free, total = torch.cuda.mem_get_info()
+    assert 0 < free <= total == int(os.environ.get("FAKE_CUDA_MEMORY_MIB", "256")) << 20
+    x = torch.ones(1 << 22, device="cuda")
+    assert torch.cuda.mem_get_info()[0] < free
+    assert "allocated" in torch.cuda.memory_summary()
+    assert any(block["state"] == "live" for s in torch.cuda.memory_snapshot() for block in s["blocks"])
+    torch.cuda.set_per_process_memory_fraction(0.25)
+    try:
+        assert torch.cuda.get_per_process_memory_fraction() == 0.25
+        with pytest.raises(torch.cuda.OutOfMemoryError, match=r"the limit is 64\.0 MiB"):
+            torch.empty(80 << 20, dtype=torch.uint8, device="cuda")
+    finally:
+        torch.cuda.set_per_process_memory_fraction(1.0)
+    assert torch.cuda.get_per_process_memory_fraction() == 1.0
+    for wrong, error in ((1.5, ValueError), (-0.1, ValueError), (1, TypeError)):
+        with pytest.raises(error, match="fraction"):
+            torch.cuda.set_per_process_memory_fraction(wrong)
+    del x
+
+
+def test_tf32_is_asked_for(driver):
+    """The plug-in reads what is permitted with each product."""
+    assert not torch.backends.cuda.matmul.allow_tf32
+    assert torch.backends.cudnn.allow_tf32
+    x = torch.randn(8, 8, device="cuda")
+    try:
+        torch.backends.cuda.matmul.allow_tf32 = True
+        assert torch.get_float32_matmul_precision() == "high"
+        x @ x
+        assert driver.fake_cuda_last_product_tf32() == 1
+        torch.set_float32_matmul_precision("highest")
+        assert not torch.backends.cuda.matmul.allow_tf32
+        x @ x
+        assert driver.fake_cuda_last_product_tf32() == 0
+        image = torch.randn(1, 2, 4, 4, device="cuda")
+        torch.nn.functional.conv2d(image, torch.randn(3, 2, 3, 3, device="cuda"))
+        assert driver.fake_cuda_last_product_tf32() == 1
+        torch.backends.cudnn.allow_tf32 = False
+        torch.nn.functional.conv2d(image, torch.randn(3, 2, 3, 3, device="cuda"))
+        assert driver.fake_cuda_last_product_tf32() == 0
+    finally:
+        torch.backends.cudnn.allow_tf32 = True
+        torch.set_float32_matmul_precision("highest")

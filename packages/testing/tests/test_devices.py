@@ -109,3 +109,18 @@ def test_devices_without_a_backend() -> None:
     with pytest.raises(RuntimeError, match="device cpu:1: there is one"):
         core.ones(1, device="cpu:1")
     assert (core.ones(2, device="cpu:0") + core.ones(2)).tolist() == [2.0, 2.0]
+
+
+def test_what_a_device_is_made_of(toy_device: Path) -> None:
+    devices.load_backend(toy_device)
+    found = devices.get_device_properties("toy:1")
+    assert found.name == "Toy 1"
+    assert (found.total_memory, found.multi_processor_count, found.is_integrated) == (64 << 20, 1, False)
+    assert str(found.uuid) == "00000000-0000-0000-0000-000000000000"
+    assert repr(found).startswith("DeviceProperties(name='Toy 1', major=0, minor=0, total_memory=64MB")
+    for device in ("toy:0", "toy:1"):
+        free, total = devices.mem_get_info(device)
+        x = core.ones(1 << 20, device=device)
+        assert devices.mem_get_info(device)[0] <= free
+        assert devices.mem_get_info(device)[1] == total == 64 << 20
+        del x

@@ -43,6 +43,9 @@ enum class BackendStatus : int32_t { Ok, Runtime, Value, Type, Index, NotImpleme
 
 enum class LogLevel : int32_t { Info, Warning };
 
+/// What users permit, in the whole process: 0 or 1. At first float32 products are exact, and convolutions may use TF32.
+enum class Setting : int32_t { Tf32Products, Tf32Convolutions };
+
 /// A kernel of a device: queues its work on stream `args->context->call->stream` of device `call->device`. Views and
 /// parameters are gone when it returns; the memory behind views lives until the work is done.
 /// `scratch` of the context gives null, with the error set, when memory is out.
@@ -101,6 +104,8 @@ struct HostTable {
     /// memory that the host can read, and returns when it is done; `args->context` may be null where it needs none.
     BackendStatus (*cpu_kernel)(const char* name, uint64_t schema_hash, KernelPart part, const void** kernel);
     BackendStatus (*run_cpu_kernel)(const void* kernel, const KernelArgs* args, PhiloxKey random);
+
+    int32_t (*setting)(Setting which);
 };
 
 enum class CopyKind : int32_t { HostToDevice, DeviceToHost, DeviceToDevice, PeerToPeer };
@@ -122,6 +127,19 @@ struct DeviceCopy {
     const void* source;
     size_t nbytes;
     void* stream;
+};
+
+/// What a device is made of; 0 where that is unknown.
+struct DeviceProperties {
+    uint32_t struct_size;
+    int32_t major, minor;  // of its capability
+    int32_t multiprocessors, max_threads_per_multiprocessor, warp_size;
+    int32_t registers_per_multiprocessor;
+    int32_t integrated, multi_gpu_board;  // 0 or 1
+    uint64_t total_memory, l2_cache;      // bytes, like those that follow
+    uint64_t shared_memory_per_block, shared_memory_per_block_at_most, shared_memory_per_multiprocessor;
+    unsigned char uuid[16];
+    char name[256];
 };
 
 // --- The backend ---------------------------------------------------------------------------------
@@ -191,6 +209,11 @@ struct Backend {
     BackendStatus (*end_capture)(int32_t device, void* stream, void** graph);
     BackendStatus (*replay)(int32_t device, void* graph, void* stream);
     BackendStatus (*destroy_graph)(int32_t device, void* graph);
+
+    // Optional, each.
+    BackendStatus (*properties)(int32_t device, DeviceProperties* found);
+    /// Bytes of the device that nobody has taken, in any process, and all that it has.
+    BackendStatus (*memory_info)(int32_t device, uint64_t* free, uint64_t* total);
 };
 
 /// The one symbol of a plug-in.
@@ -250,6 +273,14 @@ inline void record_current_use(const Storage& storage) {
     if (detail::several_streams.load(std::memory_order_relaxed)) [[unlikely]]
         detail::record_current_use_slow(storage);
 }
+
+/// NotImplementedError where the backend does not say it.
+RL_API DeviceProperties device_properties(Device device);
+RL_API void memory_info(Device device, uint64_t& free, uint64_t& total);
+
+RL_API bool setting(Setting which);
+/// Returns the former value.
+RL_API bool set_setting(Setting which, bool value);
 
 /// Of a device whose memory core's caching allocator serves; NotImplementedError elsewhere.
 RL_API MemoryStatistics memory_statistics(Device device);

@@ -20,7 +20,8 @@ _interop_threads = 1
 def set_float32_matmul_precision(precision: str) -> None:
     """How exactly float32 matrices have to be multiplied: "highest", "high" or "medium".
 
-    It permits; on the CPU products of float32 have float32's digits in any case.
+    It permits: with all but "highest" CUDA may round factors to TF32, which has 10 bits of mantissa. On the CPU products of
+    float32 have float32's digits in any case.
 
     Raises:
         RuntimeError: there is no such precision.
@@ -31,6 +32,7 @@ def set_float32_matmul_precision(precision: str) -> None:
             f"set_float32_matmul_precision(precision): got {precision!r}, needs 'highest', 'high' or 'medium'"
         )
     _precision = precision
+    _C._permit_tf32(0, precision != "highest")
 
 
 def get_float32_matmul_precision() -> str:

@@ -14,6 +14,8 @@ from ._C import device as _device
 
 TYPE_CHECKING = False  # typing takes longer to import than this package
 if TYPE_CHECKING:
+    from typing import Any
+
     DeviceLike = str | _device
 
 __all__ = [
@@ -21,8 +23,10 @@ __all__ = [
     "device_count",
     "empty_cache",
     "find_backend",
+    "get_device_properties",
     "is_current_stream_capturing",
     "load_backend",
+    "mem_get_info",
     "memory_snapshot",
     "memory_stats",
     "reset_peak_memory_stats",
@@ -87,6 +91,61 @@ def synchronize(device: DeviceLike) -> None:
 def is_current_stream_capturing(device: DeviceLike) -> bool:
     """Whether work that this thread queues for a device is recorded in a graph instead of being done."""
     return _C._is_capturing(device)
+
+
+def get_device_properties(device: DeviceLike) -> DeviceProperties:
+    """What a device is made of. Raises NotImplementedError where its backend does not say it."""
+    return DeviceProperties(_C._device_properties(device))
+
+
+class DeviceProperties:
+    """What a device is made of, by PyTorch's names; 0 where it is not known. Sizes are in bytes.
+
+    Attributes:
+        name: what its maker calls it.
+        major, minor: the version of what it can do.
+        total_memory, multi_processor_count, max_threads_per_multi_processor, warp_size, regs_per_multiprocessor: as CUDA
+            counts them.
+        L2_cache_size, shared_memory_per_block, shared_memory_per_block_optin, shared_memory_per_multiprocessor: its caches.
+        is_integrated, is_multi_gpu_board: bools.
+        uuid: a `uuid.UUID`.
+    """
+
+    name: str
+    major: int
+    minor: int
+    total_memory: int
+    multi_processor_count: int
+    max_threads_per_multi_processor: int
+    warp_size: int
+    regs_per_multiprocessor: int
+    is_integrated: bool
+    is_multi_gpu_board: bool
+    L2_cache_size: int
+    shared_memory_per_block: int
+    shared_memory_per_block_optin: int
+    shared_memory_per_multiprocessor: int
+    uuid: Any
+
+    def __init__(self, found: dict[str, Any]) -> None:
+        from uuid import UUID  # loads more than this package does
+
+        self.__dict__.update(found, uuid=UUID(bytes=found["uuid"]))
+
+    def __repr__(self) -> str:
+        return (
+            f"DeviceProperties(name={self.name!r}, major={self.major}, minor={self.minor}, "
+            f"total_memory={self.total_memory >> 20}MB, multi_processor_count={self.multi_processor_count}, "
+            f"uuid={self.uuid}, L2_cache_size={self.L2_cache_size >> 20}MB)"
+        )
+
+
+def mem_get_info(device: DeviceLike) -> tuple[int, int]:
+    """Bytes of a device that no process has taken, and all that it has.
+
+    Raises NotImplementedError where its backend does not say it.
+    """
+    return _C._memory_info(device)
 
 
 def memory_stats(device: DeviceLike) -> dict[str, int]:

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <cstring>
 #include <mutex>
 #include <vector>
@@ -241,6 +242,43 @@ BackendStatus elapsed_time(int32_t device, void* start, void* end, double* milli
     });
 }
 
+BackendStatus properties(int32_t device, DeviceProperties* found) {
+    return guarded([=] {
+        cudaDeviceProp p;
+        check(driver.properties(&p, device), "asking for properties");
+        DeviceProperties made{};
+        made.struct_size = sizeof made;
+        made.major = p.major;
+        made.minor = p.minor;
+        made.multiprocessors = p.multiProcessorCount;
+        made.max_threads_per_multiprocessor = p.maxThreadsPerMultiProcessor;
+        made.warp_size = p.warpSize;
+        made.registers_per_multiprocessor = p.regsPerMultiprocessor;
+        made.integrated = p.integrated;
+        made.multi_gpu_board = p.isMultiGpuBoard;
+        made.total_memory = p.totalGlobalMem;
+        made.l2_cache = static_cast<uint64_t>(p.l2CacheSize);
+        made.shared_memory_per_block = p.sharedMemPerBlock;
+        made.shared_memory_per_block_at_most = p.sharedMemPerBlockOptin;
+        made.shared_memory_per_multiprocessor = p.sharedMemPerMultiprocessor;
+        std::memcpy(made.uuid, &p.uuid, sizeof made.uuid);
+        std::snprintf(made.name, sizeof made.name, "%s", p.name);
+        // A reader of an earlier version has less room.
+        const uint32_t room = found->struct_size;
+        std::memcpy(found, &made, std::min<size_t>(room, sizeof made));
+        found->struct_size = room;
+    });
+}
+BackendStatus memory_info(int32_t device, uint64_t* free, uint64_t* total) {
+    return guarded([=] {
+        use(device);
+        size_t left = 0, all = 0;
+        check(driver.memory(&left, &all), "asking for the memory");
+        *free = left;
+        *total = all;
+    });
+}
+
 /// Core refuses what cannot be recorded where it is called, in every thread. So CUDA need not refuse calls of other threads
 /// that have nothing to do with the captured stream, nor the allocator's: its mode is the relaxed one.
 BackendStatus begin_capture(int32_t device, void* stream) {
@@ -324,6 +362,8 @@ const Backend backend = {
     .end_capture = end_capture,
     .replay = replay,
     .destroy_graph = destroy_graph,
+    .properties = properties,
+    .memory_info = memory_info,
 };
 
 }  // namespace

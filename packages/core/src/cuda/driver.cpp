@@ -41,6 +41,7 @@ const char* missing() {
 
 // Without the default arguments of C++, and with no overload to choose from.
 cudaError_t pin(void** data, size_t nbytes, unsigned flags) { return cudaHostAlloc(data, nbytes, flags); }
+cudaError_t properties(cudaDeviceProp* found, int device) { return cudaGetDeviceProperties(found, device); }
 cudaError_t allocate(void** data, size_t nbytes) { return cudaMalloc(data, nbytes); }
 cudaError_t create_event(cudaEvent_t* event, unsigned flags) {
     return cudaEventCreateWithFlags(event, flags);
@@ -64,6 +65,8 @@ const Driver driver = {
     .count = cudaGetDeviceCount,
     .set_device = cudaSetDevice,
     .attribute = cudaDeviceGetAttribute,
+    .properties = properties,
+    .memory = cudaMemGetInfo,
     .allocate = allocate,
     .release = cudaFree,
     .pin = pin,

@@ -15,6 +15,9 @@ struct Driver {
     cudaError_t (*set_device)(int device);
     cudaError_t (*attribute)(int* value, cudaDeviceAttr attribute, int device);
 
+    cudaError_t (*properties)(cudaDeviceProp* found, int device);
+    /// Of the current device.
+    cudaError_t (*memory)(size_t* free, size_t* total);
     cudaError_t (*allocate)(void** data, size_t nbytes);
     cudaError_t (*release)(void* data);
     cudaError_t (*pin)(void** data, size_t nbytes, unsigned flags);

@@ -75,7 +75,7 @@ void queue_product(const KernelArgs& args, const View& out, const View& a, const
     p.alpha = alpha;
     p.beta = input ? beta : 0;
     p.bias = bias;
-    p.tf32 = false;
+    p.tf32 = permits(Setting::Tf32Products);
     p.a = matrix(args, a, false);
     p.b = matrix(args, b, b_transposed);
     p.out = {out.data, p.m * p.n, p.n, 1};

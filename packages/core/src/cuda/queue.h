@@ -1,6 +1,8 @@
 // What a kernel is given beside its tensors, as its code on the host needs it.
 #pragma once
 
+#include <cstddef>
+
 #include "cuda/failure.h"
 #include "cuda/kernel_list.h"
 #include "rushlight/kernel.h"
@@ -14,6 +16,12 @@ inline cudaStream_t queue_of(const KernelContext* context) {
     return static_cast<cudaStream_t>(context->call->stream);
 }
 inline cudaStream_t queue_of(const KernelArgs& args) { return queue_of(args.context); }
+
+/// What users permit; no core that lacks the question permits it.
+inline bool permits(Setting which) {
+    constexpr size_t kEnd = offsetof(HostTable, setting) + sizeof(void*);
+    return host->struct_size >= kEnd && host->setting(which);
+}
 
 /// Memory until the work of the call is done.
 template <class T>

@@ -115,6 +115,39 @@ PyObject* plugin_device(PyObject*, PyObject*) {
     return PyUnicode_FromString(b ? b->name : "");
 }
 
+// _device_properties(device) -> dict
+PyObject* device_properties_py(PyObject*, PyObject* o) {
+    RL_PY_TRY
+    const DeviceProperties p = device_properties(read_device("get_device_properties", o));
+    const auto bytes = [](uint64_t n) { return static_cast<unsigned long long>(n); };
+    return Py_BuildValue(
+        "{ss si si sK si si si si sO sO sK sK sK sK sN}", "name", p.name, "major", p.major, "minor", p.minor,
+        "total_memory", bytes(p.total_memory), "multi_processor_count", p.multiprocessors,
+        "max_threads_per_multi_processor", p.max_threads_per_multiprocessor, "warp_size", p.warp_size,
+        "regs_per_multiprocessor", p.registers_per_multiprocessor, "is_integrated",
+        p.integrated ? Py_True : Py_False, "is_multi_gpu_board", p.multi_gpu_board ? Py_True : Py_False,
+        "L2_cache_size", bytes(p.l2_cache), "shared_memory_per_block", bytes(p.shared_memory_per_block),
+        "shared_memory_per_block_optin", bytes(p.shared_memory_per_block_at_most),
+        "shared_memory_per_multiprocessor", bytes(p.shared_memory_per_multiprocessor), "uuid",
+        PyBytes_FromStringAndSize(reinterpret_cast<const char*>(p.uuid), sizeof p.uuid));
+    RL_PY_CATCH
+}
+// _memory_info(device) -> (free, total)
+PyObject* memory_info_py(PyObject*, PyObject* o) {
+    RL_PY_TRY
+    uint64_t free = 0, total = 0;
+    memory_info(read_device("mem_get_info", o), free, total);
+    return Py_BuildValue("(KK)", static_cast<unsigned long long>(free),
+                         static_cast<unsigned long long>(total));
+    RL_PY_CATCH
+}
+// _permit_tf32(what, on): of products (0) or convolutions (1)
+PyObject* permit_tf32(PyObject*, PyObject* args) {
+    int which, on;
+    if (!PyArg_ParseTuple(args, "ip:_permit_tf32", &which, &on)) return nullptr;
+    return PyBool_FromLong(set_setting(which ? Setting::Tf32Convolutions : Setting::Tf32Products, on));
+}
+
 // Their documentation is that of rushlight_core.devices.
 PyMethodDef functions[] = {{"_load_backend", load_backend_py, METH_O, nullptr},
                            {"_device_count", device_count_py, METH_O, nullptr},
@@ -125,6 +158,9 @@ PyMethodDef functions[] = {{"_load_backend", load_backend_py, METH_O, nullptr},
                            {"_set_device_fallback", set_device_fallback_py, METH_O, nullptr},
                            {"_plugin_device", plugin_device, METH_NOARGS, nullptr},
                            {"_synchronize", synchronize_py, METH_O, nullptr},
+                           {"_device_properties", device_properties_py, METH_O, nullptr},
+                           {"_memory_info", memory_info_py, METH_O, nullptr},
+                           {"_permit_tf32", permit_tf32, METH_VARARGS, nullptr},
                            {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace

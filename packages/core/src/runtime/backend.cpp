@@ -345,6 +345,24 @@ void backend_call(const char* op, Device device, KernelFn kernel, const KernelAr
     check_backend(from_slot(kernel)(&complete), owner.backend, op);
 }
 
+DeviceProperties device_properties(Device device) {
+    device = resolve(device);
+    const Backend& b = require_backend(device.type);
+    require_function(b, b.properties, "properties");
+    DeviceProperties found{};
+    found.struct_size = sizeof found;
+    check_backend(b.properties(device.index, &found), b, "asking for properties");
+    found.name[sizeof found.name - 1] = 0;
+    return found;
+}
+
+void memory_info(Device device, uint64_t& free, uint64_t& total) {
+    device = resolve(device);
+    const Backend& b = require_backend(device.type);
+    require_function(b, b.memory_info, "count of its memory");
+    check_backend(b.memory_info(device.index, &free, &total), b, "asking for the memory");
+}
+
 void synchronize(Device device) {
     if (device.type == DeviceType::CPU || device.type == DeviceType::Meta) return;
     device = resolve(device);

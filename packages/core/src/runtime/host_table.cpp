@@ -1,7 +1,9 @@
 // What core does for a plug-in: the functions of HostTable.
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstring>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <new>
@@ -12,6 +14,15 @@
 #include "rushlight/dispatch.h"
 #include "rushlight/interrupt.h"
 #include "rushlight/site.h"
+
+namespace rushlight {
+
+static std::atomic<bool> settings[] = {false, true};
+
+bool setting(Setting which) { return settings[static_cast<size_t>(which)].load(std::memory_order_relaxed); }
+bool set_setting(Setting which, bool value) { return settings[static_cast<size_t>(which)].exchange(value); }
+
+}  // namespace rushlight
 
 namespace rushlight::detail {
 
@@ -93,6 +104,11 @@ const HostTable host_table = {
     .record_use = allocator_record_use,
     .cpu_kernel = cpu_kernel,
     .run_cpu_kernel = run_cpu_kernel,
+    // A later plug-in may know more settings.
+    .setting = [](Setting which) -> int32_t {
+        const auto i = static_cast<size_t>(which);
+        return i < std::size(settings) && setting(which);
+    },
 };
 
 }  // namespace rushlight::detail

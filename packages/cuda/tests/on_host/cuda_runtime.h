@@ -44,6 +44,14 @@ enum cudaError_t {
     cudaErrorStreamCaptureIsolation = 905,
     cudaErrorCapturedEvent = 907,
 };
+struct cudaDeviceProp {
+    char name[256];
+    unsigned char uuid[16];
+    size_t totalGlobalMem, sharedMemPerBlock, sharedMemPerBlockOptin, sharedMemPerMultiprocessor;
+    int major, minor, multiProcessorCount, maxThreadsPerMultiProcessor, warpSize, regsPerMultiprocessor,
+        l2CacheSize;
+    int integrated, isMultiGpuBoard;
+};
 using cudaStream_t = struct CUstream_st*;
 using cudaGraph_t = struct CUgraph_st*;
 using cudaGraphExec_t = struct CUgraphExec_st*;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -135,10 +136,31 @@ cudaError_t attribute(int* value, cudaDeviceAttr which, int) {
     return cudaSuccess;
 }
 
+size_t memory_of_device() { return static_cast<size_t>(setting("FAKE_CUDA_MEMORY_MIB", 256)) << 20; }
+cudaError_t properties(cudaDeviceProp* found, int device) {
+    *found = {};
+    std::snprintf(found->name, sizeof found->name, "Device in host memory");
+    found->uuid[15] = static_cast<unsigned char>(device + 1);
+    found->totalGlobalMem = memory_of_device();
+    found->major = setting("FAKE_CUDA_CAPABILITY", 90) / 10;
+    found->minor = setting("FAKE_CUDA_CAPABILITY", 90) % 10;
+    found->multiProcessorCount = 2;
+    found->warpSize = 32;
+    found->maxThreadsPerMultiProcessor = 2048;
+    found->l2CacheSize = 1 << 20;
+    found->sharedMemPerBlock = 48 << 10;
+    return cudaSuccess;
+}
+cudaError_t memory(size_t* free, size_t* total) {
+    const Lock lock(machine().mutex);
+    *total = memory_of_device();
+    *free = *total - machine().devices[static_cast<size_t>(current)].used;
+    return cudaSuccess;
+}
 cudaError_t allocate(void** data, size_t nbytes) {
     Machine& m = machine();
     const Lock lock(m.mutex);
-    const size_t most = static_cast<size_t>(setting("FAKE_CUDA_MEMORY_MIB", 256)) << 20;
+    const size_t most = memory_of_device();
     Device& device = m.devices[static_cast<size_t>(current)];
     if (nbytes > most - device.used) return give(cudaErrorMemoryAllocation);
     *data = std::aligned_alloc(512, (nbytes + 511) / 512 * 512);
@@ -336,6 +358,8 @@ const Driver driver = {
     .count = count,
     .set_device = set_device,
     .attribute = attribute,
+    .properties = properties,
+    .memory = memory,
     .allocate = allocate,
     .release = release,
     .pin = pin,

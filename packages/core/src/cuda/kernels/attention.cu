@@ -236,7 +236,8 @@ class Attention {
             return queue_zeros(View{const_cast<void*>(out.data), &size, &stride, size, 1, result, 1},
                                args_.context);
         }
-        const Product p{DTypeOf<Stored>::value, result, count, m, n, k, a, b, out, alpha, 0, nullptr, false};
+        const Product p{DTypeOf<Stored>::value,        result, count, m, n, k, a, b, out, alpha, 0, nullptr,
+                        permits(Setting::Tf32Products)};
         cuda::multiply(args_.context->call->device, stream_, workspace_, kWorkspaceBytes, p);
     }
 

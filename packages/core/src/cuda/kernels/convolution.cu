@@ -371,7 +371,7 @@ class Convolution {
         p.alpha = 1;
         p.beta = beta;
         p.bias = nullptr;
-        p.tf32 = false;
+        p.tf32 = permits(Setting::Tf32Convolutions);
         return p;
     }
     /// Multiplies every group of every sample. The batch distances of `p` lead from group to group; those given lead from

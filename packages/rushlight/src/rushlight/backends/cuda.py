@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import SimpleNamespace
 from typing import Any
 
 import rushlight_core as core
@@ -24,12 +23,44 @@ __all__ = [
     "sdp_kernel",
 ]
 
-matmul = SimpleNamespace(
-    allow_tf32=False,
-    allow_fp16_reduced_precision_reduction=True,
-    allow_bf16_reduced_precision_reduction=True,
-    fp32_precision="none",
-)
+
+class _Products:
+    """Switches of matrix products on GPUs.
+
+    Attributes:
+        allow_tf32: whether float32 factors may be rounded to TF32, which has 10 bits of mantissa; False at first. It is
+            another name of `set_float32_matmul_precision`.
+        allow_fp16_reduced_precision_reduction, allow_bf16_reduced_precision_reduction: kept; sums are float32's in any case.
+    """
+
+    allow_fp16_reduced_precision_reduction = True
+    allow_bf16_reduced_precision_reduction = True
+
+    @property
+    def allow_tf32(self) -> bool:
+        return core.get_float32_matmul_precision() != "highest"
+
+    @allow_tf32.setter
+    def allow_tf32(self, value: bool) -> None:
+        if not isinstance(value, bool):
+            raise TypeError(f"backends.cuda.matmul.allow_tf32: must be a bool, not {type(value).__name__}")
+        core.set_float32_matmul_precision("high" if value else "highest")
+
+    @property
+    def fp32_precision(self) -> str:
+        """The same as a word: "tf32" or "ieee"."""
+        return "tf32" if self.allow_tf32 else "ieee"
+
+    @fp32_precision.setter
+    def fp32_precision(self, value: str) -> None:
+        if value not in ("tf32", "ieee", "none"):
+            raise RuntimeError(
+                f"backends.cuda.matmul.fp32_precision: got {value!r}, needs 'tf32', 'ieee' or 'none'"
+            )
+        self.allow_tf32 = value == "tf32"
+
+
+matmul = _Products()
 
 
 def is_built() -> bool:

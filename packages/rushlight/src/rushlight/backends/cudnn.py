@@ -1,9 +1,14 @@
-"""cuDNN: NVIDIA's kernels for layers, which come with the GPU package."""
+"""Convolutions on GPUs, by the name of NVIDIA's library for them.
+
+Of the switches `allow_tf32` changes something: whether float32 convolutions may round to TF32. The others are kept: kernels
+give the same result for the same input, and none is chosen by timing.
+"""
 
 from __future__ import annotations
 
 import sys
 from contextlib import AbstractContextManager
+from types import ModuleType
 from typing import Any
 
 import rushlight_core as core
@@ -78,3 +83,17 @@ def flags(
         deterministic=deterministic,
         allow_tf32=allow_tf32,
     )
+
+
+class _Switches(ModuleType):
+    """The module's class: assigning to `allow_tf32` is what switches."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "allow_tf32":
+            if not isinstance(value, bool):
+                raise TypeError(f"backends.cudnn.allow_tf32: must be a bool, not {type(value).__name__}")
+            core._C._permit_tf32(1, value)
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Switches

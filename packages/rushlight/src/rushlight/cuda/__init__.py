@@ -56,6 +56,7 @@ __all__ = [
     "set_rng_state_all",
     "stream",
     "synchronize",
+    "get_per_process_memory_fraction",
 ]
 
 OutOfMemoryError = core.OutOfMemoryError
@@ -167,22 +168,21 @@ def set_device(device: Any) -> None:
     core.devices.set_device(_device(device))
 
 
-def get_device_capability(device: Any = None) -> tuple[int, int]:
-    """The version of what a GPU can do, as major and minor number. Raises where there is none."""
-    _need("get_device_capability")
-    raise NotImplementedError("cuda.get_device_capability(): backends do not say it yet")
-
-
-def get_device_properties(device: Any = None) -> Any:
-    """What a GPU is made of. Raises where there is none."""
+def get_device_properties(device: Any = None) -> core.devices.DeviceProperties:
+    """What a GPU is made of. Raises RuntimeError where there is none."""
     _need("get_device_properties")
-    raise NotImplementedError("cuda.get_device_properties(): backends do not say it yet")
+    return core.devices.get_device_properties(_device(device))
+
+
+def get_device_capability(device: Any = None) -> tuple[int, int]:
+    """The version of what a GPU can do, as major and minor number. Raises RuntimeError where there is none."""
+    found = get_device_properties(device)
+    return found.major, found.minor
 
 
 def get_device_name(device: Any = None) -> str:
-    """What to call a GPU: "cuda:0"."""
-    _need("get_device_name")
-    return str(_device(device))
+    """What a GPU's maker calls it. Raises RuntimeError where there is none."""
+    return get_device_properties(device).name
 
 
 def _device(device: Any) -> core.device:
@@ -314,9 +314,67 @@ def reset_max_memory_allocated(device: Any = None) -> None:
 
 
 def mem_get_info(device: Any = None) -> tuple[int, int]:
-    """Free and total bytes of a GPU. Raises where there is none."""
+    """Bytes of a GPU that no process has taken, and all that it has. Raises RuntimeError where there is none."""
     _need("mem_get_info")
-    raise NotImplementedError("cuda.mem_get_info(): the memory of GPUs is not counted yet")
+    return core.devices.mem_get_info(_device(device))
+
+
+def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None:
+    """Takes at most that part of a GPU's memory. Raises RuntimeError where there is none.
+
+    Raises:
+        TypeError: it is not a float.
+        ValueError: it is not between 0 and 1.
+    """
+    _need("set_per_process_memory_fraction")
+    if not isinstance(fraction, float):
+        raise TypeError(
+            f"set_per_process_memory_fraction(fraction): must be a float, not {type(fraction).__name__}"
+        )
+    if not 0 <= fraction <= 1:
+        raise ValueError(
+            f"set_per_process_memory_fraction(fraction): must be between 0 and 1, got {fraction}"
+        )
+    total = mem_get_info(device)[1]
+    # A limit of 0 is none.
+    core.devices.set_memory_limit(_device(device), max(1, int(total * fraction)) if fraction < 1 else 0)
+
+
+def get_per_process_memory_fraction(device: Any = None) -> float:
+    """The part of a GPU's memory that may be taken; 1.0 at first. Raises RuntimeError where there is no GPU."""
+    _need("get_per_process_memory_fraction")
+    limit = core.devices.memory_stats(_device(device))["limit_bytes"]
+    return min(1.0, limit / mem_get_info(device)[1])
+
+
+def memory_snapshot(device: Any = None) -> list[dict[str, Any]]:
+    """Segments of a GPU's memory, and the blocks in each; an empty list where there is no GPU."""
+    from json import loads
+
+    return loads(core.devices.memory_snapshot(_device(device))) if is_available() else []
+
+
+def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
+    """What is known of a GPU's memory as a table; "" where there is no GPU.
+
+    Args:
+        abbreviated: without the counts of calls.
+    """
+    if not is_available():
+        return ""
+    where = _device(device)
+    known = core.devices.memory_stats(where)
+    lines = [f"Memory of {where}", f"{'':12}{'now':>12}{'peak':>12}"]
+    lines += [
+        f"{name:12}{known[name + '_bytes'] / 2**20:8.1f} MiB{known[name + '_bytes_peak'] / 2**20:8.1f} MiB"
+        for name in ("allocated", "active", "reserved")
+    ]
+    if not abbreviated:
+        lines += [
+            f"{name + 's':12}{known[name + '_count']:12}"
+            for name in ("allocation", "release", "map", "unmap", "failure")
+        ]
+    return "\n".join(lines) + "\n"
 
 
 # --- streams ---
