@@ -119,10 +119,9 @@ void queue_broadcast(const View& out, const View& in, KernelContext* context) {
 
 void queue_zeros(const View& out, KernelContext* context) {
     if (out.numel == 0) return;
-    const Param zero{Param::Kind::Int, 0, {0}};
-    const KernelArgs args{sizeof(KernelArgs), 1, 0, 1, out.dtype, kNoDType, &out, &zero, context};
-    if (const auto status = fill_kernel(&args); status != BackendStatus::Ok)
-        fail(status, "%s", host->last_error());
+    KernelArgs args{};
+    args.context = context;
+    queue_fill(out, Param{Param::Kind::Int, 0, {0}}, args);
 }
 
 }  // namespace rushlight::cuda
