@@ -66,6 +66,12 @@ BackendStatus lstm_gates_backward(const KernelArgs* args);
 BackendStatus gru_gates(const KernelArgs* args);
 BackendStatus gru_gates_backward(const KernelArgs* args);
 
+// kernels/channel_norm.cu
+BackendStatus batch_norm(const KernelArgs* args);
+BackendStatus batch_norm_backward(const KernelArgs* args);
+BackendStatus group_norm(const KernelArgs* args);
+BackendStatus group_norm_backward(const KernelArgs* args);
+
 // kernels/pool.cu
 BackendStatus max_pool2d(const KernelArgs* args);
 BackendStatus max_pool2d_backward(const KernelArgs* args);

@@ -1,0 +1,406 @@
+// Batch norm and group norm of row-major arrays (batch, channels, ...), and their gradients. Statistics are taken in float64: of
+// each share of a line the mean, then squared distances from it. How lines are shared depends on the shape alone.
+#include "cuda/kernels.h"
+#include "cuda/kernels/lines.cuh"
+
+namespace rushlight::cuda {
+namespace {
+
+/// `count` lines of `pieces` runs of `size` adjacent elements; runs of one line lie `count` runs apart. Blocks (line, share)
+/// take a share of a line each.
+struct Runs {
+    int64_t count, size, pieces, shares;
+
+    Runs(int64_t lines, int64_t adjacent, int64_t runs) : count(lines), size(adjacent), pieces(runs) {
+        constexpr int64_t kPerBlock = kThreads * 16, kBlocks = 1024;
+        const int64_t most = kBlocks / (count > 0 ? count : 1), wanted = size * pieces / kPerBlock;
+        shares = wanted < most ? wanted : most;
+        if (shares < 1) shares = 1;
+    }
+    __host__ __device__ int64_t length() const { return size * pieces; }
+    __device__ int64_t place(int64_t line, int64_t i) const {
+        return ((i / size) * count + line) * size + i % size;
+    }
+    __device__ int64_t first(int64_t share) const { return length() * share / shares; }
+    Grid grid() const { return {blocks_for(count * kThreads), kThreads, static_cast<unsigned>(shares)}; }
+};
+
+/// Of a share of a line, or of a line.
+struct Moments {
+    double mean, squares;  // of distances from the mean
+};
+
+template <class Stored>
+__global__ void __launch_bounds__(kThreads) find_moments(const Runs s, Moments* moments, const Stored* in) {
+    using T = Computed<Stored>;
+    __shared__ Values<double> room;
+    const int64_t first = s.first(blockIdx.y), last = s.first(blockIdx.y + 1);
+    for (int64_t line = blockIdx.x; line < s.count; line += gridDim.x) {
+        const auto value = [&](int64_t i) {
+            return static_cast<double>(static_cast<T>(in[s.place(line, i)]));
+        };
+        double mean = 0, squares = 0;
+        for (int64_t i = first + threadIdx.x; i < last; i += kThreads) mean += value(i);
+        mean = over_lanes(room.x, threadIdx.x, kThreads, mean, Plus()) / static_cast<double>(last - first);
+        for (int64_t i = first + threadIdx.x; i < last; i += kThreads)
+            squares += (value(i) - mean) * (value(i) - mean);
+        squares = over_lanes(room.x, threadIdx.x, kThreads, squares, Plus());
+        if (threadIdx.x == 0) moments[line * s.shares + blockIdx.y] = {mean, squares};
+    }
+}
+
+__device__ Moments joined(const Runs& s, const Moments* shares, int64_t line) {
+    const Moments* of = shares + line * s.shares;
+    if (s.shares == 1) return of[0];
+    Moments all = {0, 0};
+    for (int64_t k = 0; k < s.shares; ++k)
+        all.mean += of[k].mean * static_cast<double>(s.first(k + 1) - s.first(k));
+    all.mean /= static_cast<double>(s.length());
+    for (int64_t k = 0; k < s.shares; ++k) {
+        const double off = of[k].mean - all.mean;
+        all.squares += of[k].squares + off * off * static_cast<double>(s.first(k + 1) - s.first(k));
+    }
+    return all;
+}
+
+/// The sums of the gradient and of its products with distances from the mean.
+struct Sums {
+    double grad, product;
+};
+
+/// `per_mean` lines after each other have one mean.
+template <class Stored>
+__global__ void __launch_bounds__(kThreads)
+    find_sums(const Runs s, Sums* sums, const Stored* grad, const Stored* in, const Computed<Stored>* means,
+              int64_t per_mean) {
+    using T = Computed<Stored>;
+    __shared__ Values<double> room;
+    const int64_t first = s.first(blockIdx.y), last = s.first(blockIdx.y + 1);
+    for (int64_t line = blockIdx.x; line < s.count; line += gridDim.x) {
+        const T mean = means[line / per_mean];
+        Sums sum = {0, 0};
+        for (int64_t i = first + threadIdx.x; i < last; i += kThreads) {
+            const int64_t at = s.place(line, i);
+            const T g = static_cast<T>(grad[at]);
+            sum.grad += g;
+            sum.product += static_cast<double>(g) * (static_cast<T>(in[at]) - mean);
+        }
+        sum.grad = over_lanes(room.x, threadIdx.x, kThreads, sum.grad, Plus());
+        sum.product = over_lanes(room.x, threadIdx.x, kThreads, sum.product, Plus());
+        if (threadIdx.x == 0) sums[line * s.shares + blockIdx.y] = sum;
+    }
+}
+
+__device__ Sums joined(const Runs& s, const Sums* shares, int64_t line) {
+    Sums all = {0, 0};
+    for (int64_t k = line * s.shares; k < (line + 1) * s.shares; ++k) {
+        all.grad += shares[k].grad;
+        all.product += shares[k].product;
+    }
+    return all;
+}
+
+/// Of a run of elements: input * scale + shift; or, of a gradient, grad * p + (input * q + r).
+template <class T>
+struct Affine {
+    T scale, shift;
+};
+template <class T>
+struct InputGradient {
+    T p, q, r;
+};
+
+/// Runs of `size` elements take the places of `period` in turn.
+template <class Stored>
+__global__ void __launch_bounds__(kThreads)
+    apply_affine(Stored* out, const Stored* in, const Affine<Computed<Stored>>* places, int64_t n,
+                 int64_t size, int64_t period) {
+    const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
+    for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < n; i += step) {
+        const auto& a = places[i / size % period];
+        out[i] = Stored(static_cast<Computed<Stored>>(in[i]) * a.scale + a.shift);
+    }
+}
+template <class Stored>
+__global__ void __launch_bounds__(kThreads)
+    apply_gradient(Stored* out, const Stored* grad, const Stored* in,
+                   const InputGradient<Computed<Stored>>* places, int64_t n, int64_t size, int64_t period) {
+    using T = Computed<Stored>;
+    const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
+    for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < n; i += step) {
+        const auto& a = places[i / size % period];
+        out[i] = Stored(static_cast<T>(grad[i]) * a.p + (static_cast<T>(in[i]) * a.q + a.r));
+    }
+}
+
+int64_t elements_per_channel(const View& input) {
+    int64_t n = 1;
+    for (int d = 2; d < input.ndim; ++d) n *= input.sizes[d];
+    return n;
+}
+
+// --- Batch norm -------------------------------------------------------------------------------------
+
+template <class T>
+struct BatchStatistics {
+    const T *weight, *bias, *running_mean, *running_var;  // as they were
+    T *new_mean, *new_var, *save_mean, *save_invstd;
+    bool training;
+    T momentum, eps;
+};
+
+template <class T>
+__global__ void __launch_bounds__(kThreads)
+    settle_batch(const Runs s, const BatchStatistics<T> b, const Moments* shares, Affine<T>* channels) {
+    const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
+    for (int64_t c = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; c < s.count; c += step) {
+        const double count = static_cast<double>(s.length()), eps = b.eps, m = b.momentum;
+        double mean, variance;
+        if (b.training) {
+            const Moments found = joined(s, shares, c);
+            mean = found.mean;
+            variance = found.squares / count;
+            if (b.new_mean) b.new_mean[c] = static_cast<T>((1 - m) * b.running_mean[c] + m * mean);
+            if (b.new_var)
+                b.new_var[c] = static_cast<T>((1 - m) * b.running_var[c] + m * (found.squares / (count - 1)));
+        } else {
+            mean = b.running_mean[c];
+            variance = b.running_var[c];
+        }
+        const double invstd = 1 / std::sqrt(variance + eps), scale = b.weight ? invstd * b.weight[c] : invstd;
+        if (b.save_mean) b.save_mean[c] = static_cast<T>(mean);
+        if (b.save_invstd) b.save_invstd[c] = static_cast<T>(invstd);
+        channels[c] = {static_cast<T>(scale), static_cast<T>((b.bias ? b.bias[c] : T(0)) - mean * scale)};
+    }
+}
+
+struct BatchNorm {
+    template <class Stored>
+    static void run(const KernelArgs& args) {
+        using T = Computed<Stored>;
+        const View& input = args.in(0);
+        if (args.out(0).numel == 0) return;
+        const cudaStream_t stream = queue_of(args);
+        KernelContext* const context = args.context;
+        const int64_t channels = input.size(1), size = elements_per_channel(input);
+        const Runs runs(channels, size, input.size(0));
+        static constexpr View kAbsent{nullptr, nullptr, nullptr, 0, -1, DType::Float32, 0};
+        const bool training = args.params[0].as_bool();
+        const DenseOut<Stored> to(context, args.out(0));
+        const DenseOut<T> save_mean(context, args.out(1)), save_invstd(context, args.out(2)),
+            new_mean(context, training ? args.in(3) : kAbsent),
+            new_var(context, training ? args.in(4) : kAbsent);
+        const BatchStatistics<T> statistics{dense<T>(context, args.in(1)),
+                                            dense<T>(context, args.in(2)),
+                                            dense<T>(context, args.in(3)),
+                                            dense<T>(context, args.in(4)),
+                                            new_mean.data(),
+                                            new_var.data(),
+                                            save_mean.data(),
+                                            save_invstd.data(),
+                                            training,
+                                            static_cast<T>(args.params[1].as_float()),
+                                            static_cast<T>(args.params[2].as_float())};
+        const Stored* x = dense<Stored>(context, input);
+        auto* moments = training ? scratch<Moments>(context, channels * runs.shares) : nullptr;
+        auto* places = scratch<Affine<T>>(context, channels);
+        if (training) launch(&find_moments<Stored>, runs.grid(), stream, runs, moments, x);
+        launch(&settle_batch<T>, Grid{blocks_for(channels), kThreads}, stream, runs, statistics, moments,
+               places);
+        launch(&apply_affine<Stored>, Grid{blocks_for(input.numel), kThreads}, stream, to.data(), x, places,
+               input.numel, size, channels);
+        to.finish();
+        for (const DenseOut<T>* made : {&save_mean, &save_invstd, &new_mean, &new_var}) made->finish();
+    }
+};
+
+/// Of an empty batch the gradients are zeros, whatever the statistics.
+template <class T>
+__global__ void __launch_bounds__(kThreads)
+    settle_batch_gradients(const Runs s, const Sums* shares, const T* means, const T* invstds,
+                           const T* weights, bool training, T* grad_weight, T* grad_bias,
+                           InputGradient<T>* channels) {
+    const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
+    for (int64_t c = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; c < s.count; c += step) {
+        const bool empty = s.length() == 0;
+        const Sums sum = empty ? Sums{0, 0} : joined(s, shares, c);
+        const double mean = means[c], invstd = invstds[c], p = invstd * (weights ? weights[c] : T(1)),
+                     count = static_cast<double>(s.length()),
+                     q = training ? -p * invstd * invstd * sum.product / count : 0;
+        if (grad_weight) grad_weight[c] = empty ? T(0) : static_cast<T>(sum.product * invstd);
+        if (grad_bias) grad_bias[c] = static_cast<T>(sum.grad);
+        channels[c] = {static_cast<T>(p), static_cast<T>(q),
+                       training ? static_cast<T>(-p * sum.grad / count - q * mean) : T(0)};
+    }
+}
+
+struct BatchNormBackward {
+    template <class Stored>
+    static void run(const KernelArgs& args) {
+        using T = Computed<Stored>;
+        const View& input = args.in(1);
+        KernelContext* const context = args.context;
+        const int64_t channels = input.size(1), size = elements_per_channel(input);
+        if (channels == 0) return;
+        const cudaStream_t stream = queue_of(args);
+        const Runs runs(channels, size, input.size(0));
+        const DenseOut<Stored> to(context, args.out(0));
+        const DenseOut<T> grad_weight(context, args.out(1)), grad_bias(context, args.out(2));
+        const Stored *grad = dense<Stored>(context, args.in(0)), *x = dense<Stored>(context, input);
+        const T* means = dense<T>(context, args.in(3));
+        auto* sums = scratch<Sums>(context, channels * runs.shares);
+        auto* places = scratch<InputGradient<T>>(context, channels);
+        if (input.numel > 0) launch(&find_sums<Stored>, runs.grid(), stream, runs, sums, grad, x, means, 1);
+        launch(&settle_batch_gradients<T>, Grid{blocks_for(channels), kThreads}, stream, runs, sums, means,
+               dense<T>(context, args.in(4)), dense<T>(context, args.in(2)), args.params[0].as_bool(),
+               grad_weight.data(), grad_bias.data(), places);
+        if (to.data() && input.numel > 0)
+            launch(&apply_gradient<Stored>, Grid{blocks_for(input.numel), kThreads}, stream, to.data(), grad,
+                   x, places, input.numel, size, channels);
+        to.finish();
+        grad_weight.finish();
+        grad_bias.finish();
+    }
+};
+
+// --- Group norm -------------------------------------------------------------------------------------
+
+/// For each channel of each sample; `channels` of them, of which `per_group` are normalised together.
+template <class T>
+__global__ void __launch_bounds__(kThreads)
+    settle_groups(const Runs s, const Moments* shares, const T* weight, const T* bias, T eps,
+                  int64_t channels, int64_t per_group, T* means, T* rstds, Affine<T>* places) {
+    const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
+    for (int64_t k = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; k < s.count * per_group;
+         k += step) {
+        const int64_t group = k / per_group, c = k % channels;
+        const Moments found = joined(s, shares, group);
+        const double rstd = 1 / std::sqrt(found.squares / static_cast<double>(s.length()) + eps),
+                     scale = weight ? rstd * weight[c] : rstd;
+        places[k] = {static_cast<T>(scale), static_cast<T>((bias ? bias[c] : T(0)) - found.mean * scale)};
+        if (k % per_group != 0) continue;
+        if (means) means[group] = static_cast<T>(found.mean);
+        if (rstds) rstds[group] = static_cast<T>(rstd);
+    }
+}
+
+struct GroupNorm {
+    template <class Stored>
+    static void run(const KernelArgs& args) {
+        using T = Computed<Stored>;
+        const View& input = args.in(0);
+        if (args.out(0).numel == 0) return;
+        const cudaStream_t stream = queue_of(args);
+        KernelContext* const context = args.context;
+        const int64_t channels = input.size(1), size = elements_per_channel(input),
+                      groups = args.params[0].as_int(), lines = input.size(0) * channels;
+        const Runs runs(input.size(0) * groups, channels / groups * size, 1);
+        const DenseOut<Stored> to(context, args.out(0));
+        const DenseOut<T> means(context, args.out(1)), rstds(context, args.out(2));
+        const Stored* x = dense<Stored>(context, input);
+        auto* moments = scratch<Moments>(context, runs.count * runs.shares);
+        auto* places = scratch<Affine<T>>(context, lines);
+        launch(&find_moments<Stored>, runs.grid(), stream, runs, moments, x);
+        launch(&settle_groups<T>, Grid{blocks_for(lines), kThreads}, stream, runs, moments,
+               dense<T>(context, args.in(1)), dense<T>(context, args.in(2)),
+               static_cast<T>(args.params[1].as_float()), channels, channels / groups, means.data(),
+               rstds.data(), places);
+        launch(&apply_affine<Stored>, Grid{blocks_for(input.numel), kThreads}, stream, to.data(), x, places,
+               input.numel, size, lines);
+        to.finish();
+        means.finish();
+        rstds.finish();
+    }
+};
+
+/// `s` are the channels of samples. With h the normalised input and g the gradient times the weight: rstd (g - mean of g - h times
+/// the mean of g h).
+template <class T>
+__global__ void __launch_bounds__(kThreads)
+    settle_group_gradients(const Runs s, const Sums* shares, const T* means, const T* rstds, const T* weight,
+                           int64_t channels, int64_t per_group, InputGradient<T>* places) {
+    const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
+    for (int64_t k = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; k < s.count; k += step) {
+        const int64_t group = k / per_group;
+        const double mean = means[group], rstd = rstds[group],
+                     count = static_cast<double>(per_group * s.length());
+        double grads = 0, products = 0;
+        for (int64_t line = group * per_group; line < (group + 1) * per_group; ++line) {
+            const Sums sum = joined(s, shares, line);
+            const double w = weight ? weight[line % channels] : T(1);
+            grads += w * sum.grad;
+            products += w * sum.product;
+        }
+        const double q = -products / count * rstd * rstd * rstd;
+        places[k] = {static_cast<T>(weight ? rstd * weight[k % channels] : rstd), static_cast<T>(q),
+                     static_cast<T>(-grads / count * rstd - q * mean)};
+    }
+}
+
+template <class T>
+__global__ void __launch_bounds__(kThreads)
+    join_samples(const Runs s, const Sums* shares, const T* rstds, int64_t channels, int64_t per_group,
+                 T* grad_weight, T* grad_bias) {
+    const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
+    for (int64_t c = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; c < channels; c += step) {
+        double weight = 0, bias = 0;
+        for (int64_t line = c; s.length() > 0 && line < s.count; line += channels) {
+            const Sums sum = joined(s, shares, line);
+            weight += sum.product * rstds[line / per_group];
+            bias += sum.grad;
+        }
+        if (grad_weight) grad_weight[c] = static_cast<T>(weight);
+        if (grad_bias) grad_bias[c] = static_cast<T>(bias);
+    }
+}
+
+struct GroupNormBackward {
+    template <class Stored>
+    static void run(const KernelArgs& args) {
+        using T = Computed<Stored>;
+        const View& input = args.in(1);
+        KernelContext* const context = args.context;
+        const int64_t channels = input.size(1), size = elements_per_channel(input),
+                      per_group = channels / args.params[0].as_int();
+        if (channels == 0) return;
+        const cudaStream_t stream = queue_of(args);
+        const Runs runs(input.size(0) * channels, size, 1);
+        const DenseOut<Stored> to(context, args.out(0));
+        const DenseOut<T> grad_weight(context, args.out(1)), grad_bias(context, args.out(2));
+        const Stored *grad = dense<Stored>(context, args.in(0)), *x = dense<Stored>(context, input);
+        const T *means = dense<T>(context, args.in(2)), *rstds = dense<T>(context, args.in(3));
+        auto* sums = scratch<Sums>(context, runs.count * runs.shares);
+        if (input.numel > 0)
+            launch(&find_sums<Stored>, runs.grid(), stream, runs, sums, grad, x, means, per_group);
+        if (grad_weight.data() || grad_bias.data())
+            launch(&join_samples<T>, Grid{blocks_for(channels), kThreads}, stream, runs, sums, rstds,
+                   channels, per_group, grad_weight.data(), grad_bias.data());
+        if (to.data() && input.numel > 0) {
+            auto* places = scratch<InputGradient<T>>(context, runs.count);
+            launch(&settle_group_gradients<T>, Grid{blocks_for(runs.count), kThreads}, stream, runs, sums,
+                   means, rstds, dense<T>(context, args.in(4)), channels, per_group, places);
+            launch(&apply_gradient<Stored>, Grid{blocks_for(input.numel), kThreads}, stream, to.data(), grad,
+                   x, places, input.numel, size, runs.count);
+        }
+        to.finish();
+        grad_weight.finish();
+        grad_bias.finish();
+    }
+};
+
+}  // namespace
+
+BackendStatus batch_norm(const KernelArgs* args) {
+    return by_floating_dtype<BatchNorm>(args, args->in(0).dtype);
+}
+BackendStatus batch_norm_backward(const KernelArgs* args) {
+    return by_floating_dtype<BatchNormBackward>(args, args->in(1).dtype);
+}
+BackendStatus group_norm(const KernelArgs* args) {
+    return by_floating_dtype<GroupNorm>(args, args->in(0).dtype);
+}
+BackendStatus group_norm_backward(const KernelArgs* args) {
+    return by_floating_dtype<GroupNormBackward>(args, args->in(1).dtype);
+}
+
+}  // namespace rushlight::cuda
