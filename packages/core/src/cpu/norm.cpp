@@ -4,6 +4,7 @@
 
 #include "cpu/contiguous.h"
 #include "cpu/norm_kernels.h"
+#include "cpu/random.h"
 #include "rushlight/error.h"
 
 namespace rushlight::cpu {
@@ -41,7 +42,11 @@ class Operands {
     }
 
     void finish() const {
-        for (int i = 0; i < count_; ++i) copy_to(narrow_[i], wide_[i]);
+        for (int i = 0; i < count_; ++i) {
+            // What is read and written is the user's tensor, of any strides.
+            if (narrow_[i].contiguous) copy_to(narrow_[i], wide_[i]);
+            else spread(narrow_[i], wide_[i].data, wide_[i].dtype);
+        }
     }
 
   private:
@@ -56,7 +61,7 @@ class Operands {
 
     KernelContext& ctx_;
     DType dtype_;
-    View narrow_[3], wide_[3];
+    View narrow_[5], wide_[5];
     int count_ = 0;
 };
 

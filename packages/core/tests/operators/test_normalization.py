@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import rushlight_core as core
@@ -37,3 +38,27 @@ def test_native_batch_norm_changes_running_statistics(training: bool) -> None:
     assert core.equal(result, wanted)
     assert all(core.equal(a, b) for a, b in zip(ours, others, strict=True))
     assert mean.shape == rstd.shape == ((3,) if training else (0,))
+
+
+@pytest.mark.parametrize("dtype", [core.float32, core.float64])
+def test_running_statistics_may_lie_apart(dtype) -> None:
+    x = core.randn(4, 3, 5, dtype=dtype)
+    mean, var = core.zeros(3, dtype=dtype), core.ones(3, dtype=dtype)
+    core.batch_norm(x, None, None, mean, var, True, 0.1, 1e-5, False)
+    apart_mean, apart_var = core.full((6,), 7.0, dtype=dtype), core.full((6,), 7.0, dtype=dtype)
+    apart_mean[::2], apart_var[::2] = 0.0, 1.0
+    core.batch_norm(x, None, None, apart_mean[::2], apart_var[::2], True, 0.1, 1e-5, False)
+    assert core.equal(apart_mean[::2], mean)
+    assert core.equal(apart_var[::2], var)
+    assert apart_mean[1::2].tolist() == apart_var[1::2].tolist() == [7.0] * 3
+
+
+@pytest.mark.parametrize("shape", [(3, 2, 5000), (40, 2), (2, 2, 70, 90)])
+def test_the_variance_beside_a_large_mean(shape) -> None:
+    n = core.Size(shape).numel()
+    x = (core.arange(n) % 7).reshape(shape).to(core.float32) + 1e6
+    mean, var = core.zeros(2), core.zeros(2)
+    core.batch_norm(x, None, None, mean, var, True, 1.0, 1e-5, False)
+    rows = x.to(core.float64).transpose(0, 1).reshape(2, -1)
+    np.testing.assert_allclose(var.numpy(), rows.var(1).numpy(), rtol=1e-5)
+    np.testing.assert_allclose(mean.numpy(), rows.mean(1).numpy(), rtol=1e-7)

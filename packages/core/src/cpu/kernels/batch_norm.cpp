@@ -17,14 +17,23 @@ void channel_moments(const BatchNorm<T>& n, int64_t c, double& mean, double& squ
     double total = 0;
     for (int64_t b = 0; b < n.batch; ++b) total += line_sum(n.input + (b * n.channels + c) * n.size, n.size);
     mean = total / count;
-    // The second pass finds the channel in the cache. Distances from the rounded mean are mended by their own
-    // mean.
+    // The second pass finds the channel in the cache. Sums of many elements lose digits of the mean, and it is rounded:
+    // the distances from it have a mean of their own, which mends both.
     const T center = static_cast<T>(mean);
+    double off = 0;
     squares = 0;
-    for (int64_t b = 0; b < n.batch; ++b)
-        squares += line_squares(n.input + (b * n.channels + c) * n.size, n.size, center);
-    const double off = mean - center;
-    squares -= off * off * count;
+    for (int64_t b = 0; b < n.batch; ++b) {
+        const T* x = n.input + (b * n.channels + c) * n.size;
+        T sums[2];
+        line_sums<T, 2>(n.size, sums, [&](int64_t i, auto lanes, Vec<T>* v) {
+            v[0] = keep(load(x + i, lanes) - center, lanes);
+            v[1] = v[0] * v[0];
+        });
+        off += sums[0];
+        squares += sums[1];
+    }
+    mean = center + off / count;
+    squares -= off * off / count;
 }
 
 template <class T>
