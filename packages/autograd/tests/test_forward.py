@@ -16,6 +16,7 @@ from rushlight_autograd.forward_ad import (
     make_dual,
     unpack_dual,
 )
+from rushlight_autograd.transforms import jvp as functional_jvp
 
 
 def test_a_tangent_follows_the_operators() -> None:
@@ -154,3 +155,18 @@ def test_the_primal_of_a_result_has_no_tangent() -> None:
             assert unpack_dual(primal * 2).tangent is None
             assert primal.grad_fn is not None
             assert unpack_dual(dual).tangent is not None
+
+
+@pytest.mark.parametrize("name", ["expand_as", "view_as"])
+def test_a_view_in_the_shape_of_a_dual_tensor_follows_its_root(name: str) -> None:
+    def f(like, x):
+        root = core.ones(2)
+        view = getattr(root, name)(like)
+        root.copy_(x)  # the root gets its tangent after the view was made
+        return root * 1, view * 1
+
+    like, x = core.ones(1, 2), core.tensor([3.0, 4.0])
+    tangent = core.tensor([0.5, 0.25])
+    _, (of_root, of_view) = functional_jvp(f, (like, x), (core.ones(1, 2), tangent))
+    assert of_root.tolist() == [0.5, 0.25]
+    assert of_view.tolist() == [[0.5, 0.25]]

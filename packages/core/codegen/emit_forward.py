@@ -35,7 +35,11 @@ class ForwardEmitter(DerivativeEmitter):
         lines = [
             f"{schema.cpp_return} {function}(const Operator& op, StageMask stages, {schema.cpp_parameters()}) {{",
         ]
-        tensors = ", ".join(cpp_name(a.name) for a in schema.arguments if a.type.is_tensor)
+        names = [cpp_name(a.name) for a in schema.arguments if a.type.is_tensor]
+        if self.op.kind == "view":
+            # A view follows the tangent that its root has, or gets later; other arguments give it none of its own.
+            names = names[:1]
+        tensors = ", ".join(names)
         lines += [
             f"    const Level level = innermost_level({tensors});",
             f"    if (!level) return {call}::next(op, stages & ~bit(Stage::Dual), {given});",
