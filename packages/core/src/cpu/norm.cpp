@@ -1,10 +1,10 @@
 #include "cpu/norm.h"
 
 #include <cmath>
+#include <cstring>
 
 #include "cpu/contiguous.h"
 #include "cpu/norm_kernels.h"
-#include "cpu/random.h"
 #include "rushlight/error.h"
 
 namespace rushlight::cpu {
@@ -43,13 +43,29 @@ class Operands {
 
     void finish() const {
         for (int i = 0; i < count_; ++i) {
-            // What is read and written is the user's tensor, of any strides.
-            if (narrow_[i].contiguous) copy_to(narrow_[i], wide_[i]);
-            else spread(narrow_[i], wide_[i].data, wide_[i].dtype);
+            if (narrow_[i].contiguous) {
+                copy_to(narrow_[i], wide_[i]);
+            } else {
+                const View dense = scratch_like(ctx_, narrow_[i], narrow_[i].dtype);
+                copy_to(dense, wide_[i]);
+                place_elements(narrow_[i], dense);
+            }
         }
     }
 
   private:
+    /// Row-major elements into a tensor of any strides: running statistics are the user's.
+    static void place_elements(const View& out, const View& dense) {
+        const auto size = static_cast<int64_t>(itemsize(out.dtype));
+        for (int64_t i = 0; i < out.numel; ++i) {
+            int64_t at = 0, rest = i;
+            for (int d = out.ndim - 1; d >= 0; --d) {
+                at += rest % out.sizes[d] * out.strides[d];
+                rest /= out.sizes[d];
+            }
+            std::memcpy(out.as<char>() + at * size, dense.as<char>() + i * size, static_cast<size_t>(size));
+        }
+    }
     template <class T>
     T* keep(const View& v, bool read) {
         if (!v.defined()) return nullptr;
