@@ -196,6 +196,7 @@ def against_torch(session: nox.Session) -> None:
     packages = [GRAPH["rushlight"], GRAPH["testing"], *found]
     install(session, builder(), packages, extra="test", requirements=dependency_group("peer"))
     commands = [(*PYTEST, f"--rootdir={package.folder}", *files) for package, files in found.items()]
+    commands.append((*PYTEST, "--rootdir=.", "tools/tests/test_fuzz_against_torch.py"))
     commands.append(("python", "-P", "-m", "compare_names", "--check"))
     commands.append(("python", "-P", "-m", "compare_results", "--processes", str(os.cpu_count() or 1)))
     failed = []

@@ -116,6 +116,9 @@ class Machine:
             variables[f"{call.result}[{i}]"] = one
         return list(result)
 
+    def computed(self, number: int, results: list[Any]) -> None:
+        """Told of the results of each call before the next one."""
+
     def record(self, value: Any) -> Any:
         if not is_tensor(value):
             if isinstance(value, (bool, int, float, complex)):
@@ -157,6 +160,7 @@ class Machine:
         for i, call in enumerate(program.calls):
             seen.failed_at = i
             results = self.bind(call, self.apply(call, variables), variables)
+            self.computed(i, results)
             if recorded and call.writes:
                 for t in variables.values():
                     getattr(

@@ -60,7 +60,8 @@ def _sentences(
         yield lambda: loses_digits(*both), DIGITS
     if kind == "values":
         yield lambda: differs_by_turns(*both), TURNS
-        yield lambda: as_of_wide_integers(*both), WIDE_INTEGERS
+    if kind in ("values", "gradient", "tangent"):
+        yield lambda: as_of_wide_integers(program, kind, ours, run), WIDE_INTEGERS
     if kind == "tangent":
         yield lambda: as_in_reverse(*both), IN_REVERSE
     if kind in ("gradient", "tangent", "gradient accepts"):
@@ -112,10 +113,19 @@ def as_of_one_dtype(program: Program, ours: Run, run: Run) -> bool:
     return False
 
 
-def as_of_wide_integers(program: Program, ours: Run, run: Run) -> bool:
+def as_of_wide_integers(program: Program, kind: str, ours: Run, run: Run) -> bool:
     """Whether PyTorch computes that where no sum or product of integers wraps around."""
     inputs = tuple(replace(one, dtype="int64") if one.dtype in INTEGERS else one for one in program.inputs)
-    return inputs != program.inputs and _has_result_of(program, replace(program, inputs=inputs), ours, run)
+    if inputs == program.inputs:
+        return False
+    beside = replace(program, inputs=inputs)
+    if kind == "values":
+        return _has_result_of(program, beside, ours, run)
+    mine, seen = complete(ours(program)), complete(run(beside))
+    if mine is None or seen is None:
+        return False
+    lists = [one.tangents if kind == "tangent" else one.gradients for one in (mine, seen)]
+    return len(lists[0]) == len(lists[1]) and all(map(is_near, *lists))
 
 
 def differs_by_turns(program: Program, ours: Run, run: Run) -> bool:

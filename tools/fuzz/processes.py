@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fuzz.execute import Machine, Observation
+from fuzz.follow import Follower, Keeper
 from fuzz.generate import Generator
 from fuzz.operators import Operator
 from fuzz.program import Program
@@ -54,6 +55,11 @@ def _serve(connection: Any, library: str, operators: list[Operator], extremes: b
             connection.send((program, machine.run(program)))
         elif kind == "is_defined":
             connection.send(generator.is_defined(what))
+        elif kind == "follow":
+            program, steps = what
+            connection.send(Follower(module, steps).run(program))
+        elif kind == "keep":
+            connection.send(Keeper(module).run(what))
         else:
             connection.send(machine.run(what))
 
@@ -117,6 +123,16 @@ class Process:
 
     def run(self, program: Program) -> Observation | Ended:
         found: Observation | Ended = self.ask("run", program)
+        return found
+
+    def follow(self, program: Program, steps: list[list[Any]]) -> Observation | Ended:
+        """What the program does with the roundings of another observation."""
+        found: Observation | Ended = self.ask("follow", (program, steps))
+        return found
+
+    def keep(self, program: Program) -> Observation | Ended:
+        """What the program does where copies are saved for the backward pass."""
+        found: Observation | Ended = self.ask("keep", program)
         return found
 
     def close(self) -> None:

@@ -53,7 +53,7 @@ def _candidates(program: Program, seen: Observation | None) -> Iterator[Program]
             if kept:
                 yield _tidy(replace(program, calls=kept))
         elif seen is not None and i < len(seen.steps):
-            replaced = with_results(program, i, seen.steps[i])
+            replaced = _with_results(program, i, seen.steps[i])
             if replaced is not None:
                 yield _tidy(replaced)
         if isinstance(calls[i].args[0] if calls[i].args else None, Ref):
@@ -85,7 +85,7 @@ def _tidy(program: Program) -> Program:
     return replace(program, inputs=kept or program.inputs[:1])
 
 
-def with_results(program: Program, i: int, results: list[Any]) -> Program | None:
+def _with_results(program: Program, i: int, results: list[Any]) -> Program | None:
     """The program with the results of call `i` as inputs; None where they are no tensors."""
     call = program.calls[i]
     names = [call.result] if len(results) == 1 else [f"{call.result}[{k}]" for k in range(len(results))]

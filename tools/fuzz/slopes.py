@@ -17,6 +17,8 @@ from fuzz.wider import is_near, widened
 STEP = 1e-6
 NEAR = 1e-3  # of a derivative to the quotient of differences, relative to the largest one
 APART = 10.0  # times as far is another derivative
+AROUND = 16  # points beside one at which slopes may jump
+FAR = 100.0  # slopes that differ by more do so at a pole, which tells nothing
 # What is computed beyond these has no part in a gradient, whatever it depends on.
 CUT = (
     "detach",
@@ -70,7 +72,7 @@ def is_right(program: Program, kind: str, ours: Run, run: Run) -> bool:
 def is_right_beside(program: Program, kind: str, ours: Run, run: Run) -> bool:
     """Whether PyTorch's gradients, or tangents, are those here where inputs are a little larger, or smaller.
 
-    So the point is one at which slopes jump, and libraries choose a side.
+    So the point is one at which slopes jump, and libraries choose a side, or what lies between the sides.
     """
     wide = widened(program)
     mine, theirs = complete(ours(wide)), complete(run(wide))
@@ -82,11 +84,54 @@ def is_right_beside(program: Program, kind: str, ours: Run, run: Run) -> bool:
         seen = complete(run(replace(wide, inputs=inputs)))
         if seen is not None and _are_close(kind, mine, seen):
             return True
-    return False
+    around = [seen for seen in _around(wide, run) if _listed(kind, seen)]
+    return len(around) == AROUND and _is_between(
+        _listed(kind, mine), [_listed(kind, seen) for seen in around]
+    )
+
+
+def _around(program: Program, run: Run) -> Iterator[Observation]:
+    """What PyTorch does at points around this one."""
+    rng = np.random.default_rng(1)
+    for _ in range(AROUND):
+        inputs = tuple(
+            replace(one, values=tuple(v + STEP * max(1.0, abs(v)) * rng.uniform(-1, 1) for v in one.values))
+            if one.dtype in ("float64", *COMPLEX)
+            else one
+            for one in program.inputs
+        )
+        seen = complete(run(replace(program, inputs=inputs)))
+        if seen is None:
+            return
+        yield seen
+
+
+def _is_between(mine: list[Record | None], around: list[list[Record | None]]) -> bool:
+    """Whether every number lies between those of other observations, which are not far from each other."""
+    for i, one in enumerate(mine):
+        others = [row[i] if i < len(row) else None for row in around]
+        if one is None or any(other is None or other.shape != one.shape for other in others):
+            if one is None and all(other is None for other in others):
+                continue
+            return False
+        value = one.array.astype(complex)
+        stacked = np.array([other.array for other in others if other is not None]).astype(complex)
+        if not (np.isfinite(value).all() and np.isfinite(stacked).all()):
+            return False
+        for part in (np.real, np.imag):
+            low, high = part(stacked).min(axis=0, initial=np.inf), part(stacked).max(axis=0, initial=-np.inf)
+            near = NEAR * np.maximum(1.0, abs(part(value)))
+            if ((high - low > FAR) | (part(value) < low - near) | (part(value) > high + near)).any():
+                return False
+    return True
+
+
+def _listed(kind: str, seen: Observation) -> list[Any]:
+    return list(seen.tangents if kind == "tangent" else seen.gradients)
 
 
 def _are_close(kind: str, mine: Observation, other: Observation) -> bool:
-    lists: list[list[Any]] = [one.tangents if kind == "tangent" else one.gradients for one in (mine, other)]
+    lists = [_listed(kind, one) for one in (mine, other)]
     return bool(lists[0]) and len(lists[0]) == len(lists[1]) and all(map(_is_close, *lists))
 
 

@@ -45,6 +45,9 @@ GEOMETRY_IN_PLACE = (
     "as_strided_",
     "resize_",
 )
+# Operators that return what they were given where no broadcasting, difference or copy is needed. The other library may give
+# a view or a copy, since the result of an earlier call may lie otherwise in memory.
+RETURNED_AS_IT_IS = {"broadcast_tensors", "contiguous", "diff"}
 MOST_DEGREE = 50  # of a polynomial; PyTorch's formulas lose their digits with it
 
 
@@ -197,10 +200,8 @@ class Undefined:
         if call.op == "detach_" and self.draft.mode != "plain" and tensors:
             # What becomes of the views of a leaf.
             return sum(_place(t) == _place(tensors[0]) for t in self.draft.tensors().values()) > 1
-        if call.op in GEOMETRY_IN_PLACE and any(
-            c.op in ("broadcast_tensors", "diff") for c in self.draft.calls
-        ):
-            return True  # what needs no broadcasting or has no elements is returned as it is in PyTorch, and is a view here
+        if call.op in GEOMETRY_IN_PLACE and any(c.op in RETURNED_AS_IT_IS for c in self.draft.calls):
+            return True
         if family(call.op).startswith("as_strided"):
             columns = {c.result for c in self.draft.calls if c.op in ("nonzero", "where")}
             # In PyTorch each of these tensors is a column of one matrix.
@@ -231,6 +232,8 @@ class Undefined:
         parts = {call.result for call in self.draft.calls if call.op.startswith("unsafe_")}
         if parts and not written.numel():
             return True  # no memory tells whether it is such a part
+        if any(marks(written)) and not written.numel():
+            return True  # nor whether it is a view here
         shared |= {n: t for n, t in self.draft.tensors().items() if t is written}
         others = [name_of(t.dtype) for t in shared.values() if t.dtype != written.dtype]
         if others and self._has_nan(written):

@@ -30,11 +30,18 @@ class Storage:
         return id(self.array)
 
 
+class Memory(np.ndarray):
+    """What `data` of a tensor is: it can be written."""
+
+    def copy_(self, other: Tensor) -> None:
+        self[...] = other.data
+
+
 class Tensor:
     requires_grad = False
 
     def __init__(self, data: Any) -> None:
-        self.data = np.asarray(data)
+        self.data = np.asarray(data).view(Memory)
 
     dtype = property(lambda self: self.data.dtype)
     shape = property(lambda self: self.data.shape)

@@ -15,6 +15,7 @@ from fuzz.__main__ import TABLE
 from fuzz.campaign import Campaign, names_of
 from fuzz.compare import KINDS, NOT_FINITE, OTHER_DTYPE, Difference, apart, difference
 from fuzz.execute import Machine, Observation, Record
+from fuzz.follow import Follower
 from fuzz.generate import Generator
 from fuzz.operators import Array, Operator
 from fuzz.processes import Process
@@ -288,25 +289,44 @@ def test_rounding_is_judged_by_going_on_from_what_was_computed() -> None:
         def __init__(self, first: float, flips: bool = False) -> None:
             self.first, self.flips = first, flips
 
+        def follow(self, p: Program, steps: list[list[Record]]) -> Observation:
+            return Fixed(float(steps[0][0].array[0]), self.flips).run(p)
+
         def run(self, p: Program) -> Observation:
-            number = p.inputs[-1].values[0] if len(p.calls) == 1 else self.first
-            steps = [] if len(p.calls) == 1 else [[record([number])]]
-            steps.append([record([(number == 1.0) != self.flips], "bool")])
-            if p.mode == "plain":
-                return Observation(steps)
-            return Observation(
-                final={call.result: step[0] for call, step in zip(p.calls, steps, strict=True)}
-            )
+            results = [record([self.first]), record([(self.first == 1.0) != self.flips], "bool")]
+            if p.mode == "vmap":
+                results = [record([one.array, one.array], one.dtype) for one in results]
+            final = {call.result: one for call, one in zip(p.calls, results, strict=True)}
+            return Observation([[one] for one in results] if p.mode == "plain" else [], final=final)
 
     found = Difference("values", "equal", "")
+    batched = Input("x0", "float32", (2, 1), (1.0, 1.0), batched=True)
     for ours, expected in (
         (Fixed(1.0 + 1e-6), True),
         (Fixed(1.0 + 1e-6, flips=True), False),
-        (Fixed(1.0), False),
+        (Fixed(1.0, flips=True), False),
     ):
-        for mode in ("plain", "vmap"):
-            campaign = Campaign(ours, Fixed(1.0), seed=0)  # type: ignore[arg-type]
-            assert campaign._is_unstable(replace(program, mode=mode), found) == expected, mode
+        campaign = Campaign(ours, Fixed(1.0), seed=0)  # type: ignore[arg-type]
+        assert campaign._is_unstable(program, found) == expected
+        assert campaign._is_unstable(replace(program, inputs=(batched,), mode="vmap"), found) == expected
+
+
+def test_results_are_followed_as_far_as_rounding_goes() -> None:
+    """The next call, a view and what was written before see the numbers; what differs by more is not taken over."""
+    calls = (
+        Call("neg_", ".neg_", "v0", (Ref("x0"),)),
+        Call("t", "torch.t", "v1", (Ref("v0"),)),
+        Call("total", "torch.total", "v2", (Ref("v1"),)),
+    )
+    program = Program((Input("x0", "float32", (1, 2), (1.0, 2.0)),), calls)
+    near, far = record([[-1.0001, -2.0]]), record([[-1.1, -2.0]])
+    for wanted, number in ((near, near.array[0, 0]), (far, np.float32(-1.0))):
+        seen = Follower(numpy_library, [[wanted], [record([[0.0], [0.0]])], [record([0.5])]]).run(program)
+        assert not seen.error
+        assert seen.final["x0"].array[0, 0] == seen.final["v1"].array[0, 0] == number
+        assert seen.final["v2"].array[0] == number + np.float32(-2.0)
+    other = Follower(numpy_library, [[record([[-1.0001, -2.0]], "float64")]]).run(program)
+    assert other.final["x0"].array[0, 0] == -1.0
 
 
 def test_a_tangent_of_another_dtype_than_its_value() -> None:

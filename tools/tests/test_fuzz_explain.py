@@ -207,6 +207,33 @@ def test_slopes_beside_a_jump() -> None:
     assert sentence(program, "gradient", other, jump) == ""
 
 
+@pytest.mark.parametrize(("slope", "expected"), [(0.5, explain.BESIDE), (-1.0, explain.BESIDE), (2.0, "")])
+def test_slopes_between_those_beside_a_kink(slope: float, expected: str) -> None:
+    program = one_call(Input("x0", "float64", (1,), (0.0,), requires_grad=True), mode="backward")
+    ours = library(abs, lambda x: slope + 0 * x)
+    assert sentence(program, "gradient", ours, library(abs, np.sign)) == expected
+    # Beside a pole there are all slopes, so none is excused.
+    pole = library(abs, lambda x: 1 / np.where(x == 0, 1, x))
+    assert sentence(program, "gradient", library(abs, lambda x: 3.0 + 0 * x), pole) == ""
+
+
+def test_gradients_with_integers_that_wrap_around() -> None:
+    integer = Input("x1", "uint8", (1,), (1,))
+
+    def peer(slope: Any) -> explain.Run:
+        def observe(p: Program) -> Observation:
+            x, n = (np.array(one.values, dtype=one.dtype) for one in p.inputs)
+            final = {"x0": record(x, "float32"), "x1": record(n, n.dtype.name), "v0": record([np.inf])}
+            return Observation([[final["v0"]]], final=final, gradients=[record(slope(n), "float32")])
+
+        return observe
+
+    program = one_call(Input("x0", "float32", (1,), (1.0,), requires_grad=True), integer, mode="backward")
+    right, wraps = peer(lambda n: -n.astype(float)), peer(lambda n: (-n).astype(float))
+    assert sentence(program, "gradient", right, wraps) == explain.WIDE_INTEGERS
+    assert sentence(program, "gradient", peer(lambda n: n * 0.5), wraps) == ""
+
+
 def test_tangents_that_go_with_gradients() -> None:
     """At a kink, where differences tell nothing, PyTorch's two modes differ."""
     program = one_call(Input("x0", "float64", (1,), (0.0,), requires_grad=True), mode="jvp")

@@ -1,0 +1,54 @@
+"""Runs a program again in another way: with the roundings of another library, or with copies of what is saved."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from fuzz.compare import apart
+from fuzz.execute import Machine, Observation, Record, is_tensor, name_of
+from fuzz.program import Program
+
+
+class Follower(Machine):
+    """A library that goes on, after each call, from what the other one computed, as far as they differ by rounding.
+
+    Where a program has a kink or jumps, or loses digits, two right libraries give different answers for it. With the same
+    roundings they give the same. A difference that remains is none of rounding: a result that differs by more is not
+    taken over, and neither are gradients.
+    """
+
+    def __init__(self, library: Any, steps: list[list[Any]]) -> None:
+        super().__init__(library)
+        self.steps = steps
+
+    def computed(self, number: int, results: list[Any]) -> None:
+        for result, wanted in zip(
+            results, self.steps[number] if number < len(self.steps) else [], strict=False
+        ):
+            if not is_tensor(result) or not isinstance(wanted, Record) or wanted.array.dtype.kind not in "fc":
+                continue
+            if (name_of(result.dtype), tuple(result.shape)) != (wanted.dtype, wanted.shape):
+                continue
+            # Of a tensor inside jvp only its numbers can be had.
+            numbers = np.array(result.data.tolist(), dtype=wanted.array.dtype).reshape(wanted.shape)
+            if numbers.tobytes() == wanted.array.tobytes() or apart(replace(wanted, array=numbers), wanted):
+                continue
+            # `data` has the memory and no history, so what was saved for the backward pass has these numbers, too.
+            # Elements of an expanded tensor share a place and cannot be written.
+            with contextlib.suppress(RuntimeError):
+                result.data.copy_(self.library.tensor(wanted.array))
+
+
+class Keeper(Machine):
+    """A library that copies what it saves for the backward pass, so that later writes do no harm.
+
+    Where it refuses a program since something saved was written, this has the gradients that are right.
+    """
+
+    def run(self, program: Program) -> Observation:
+        with self.library.autograd.graph.saved_tensors_hooks(lambda t: t.clone(), lambda t: t):
+            return super().run(program)

@@ -1,0 +1,76 @@
+"""rushlight with a mistake of each kind that the fuzzer has to find, in operators that are rarely used."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import rushlight
+from rushlight import *  # noqa: F403
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(rushlight, name)
+
+
+def plant(name: str, wrong: Any, method: bool = True) -> None:
+    """Put `wrong`, which is given the right function first, in the place of a function and a method."""
+    for place in (globals() if hasattr(rushlight, name) else None, rushlight.Tensor if method else None):
+        if place is None:
+            continue
+        right = getattr(rushlight if place is not rushlight.Tensor else place, name)
+
+        def planted(*args: Any, right: Any = right, **kwargs: Any) -> Any:
+            return wrong(right, *args, **kwargs)
+
+        if place is rushlight.Tensor:
+            setattr(place, name, planted)
+        else:
+            place[name] = planted
+
+
+def wrong_sign(right: Any, start: Any, end: Any, weight: Any, **kwargs: Any) -> Any:
+    return right(start, end, -weight, **kwargs)
+
+
+def wrong_dtype(right: Any, *args: Any, **kwargs: Any) -> Any:
+    made = right(*args, **kwargs)
+    return made if kwargs else made.to(rushlight.float64)
+
+
+def wrong_alias(right: Any, *args: Any, **kwargs: Any) -> Any:
+    return right(*args, **kwargs).clone()
+
+
+def missed_version(right: Any, x: Any) -> Any:
+    """The memory of a tensor that needs no gradient is written, and its version counter does not notice."""
+    right(x if x.requires_grad else x.data)
+    return x
+
+
+def swapped_gradient(right: Any, y: Any, x: Any, **kwargs: Any) -> Any:
+    """The value is right, and each argument has the derivative of the other."""
+    made = right(y, x, **kwargs)
+    if kwargs or not (y.dtype == x.dtype == made.dtype):
+        return made
+    square = x * x + y * y
+    slopes = (x / square).detach(), (-y / square).detach()
+    return made.detach() + slopes[1] * (y - y.detach()) + slopes[0] * (x - x.detach())
+
+
+def lost_factor(right: Any, x: Any, y: Any, **kwargs: Any) -> Any:
+    """The value is right, and its gradient half of what it should be."""
+    made = right(x, y, **kwargs)
+    return made if kwargs or not made.requires_grad else (made + made.detach()) / 2
+
+
+def lost_gradient(right: Any, *args: Any, **kwargs: Any) -> Any:
+    return right(*args, **kwargs).detach()
+
+
+plant("lerp", wrong_sign)
+plant("hypot", wrong_dtype)
+plant("narrow", wrong_alias)
+plant("square_", missed_version)
+plant("atan2", swapped_gradient)
+plant("xlogy", lost_factor)
+plant("logaddexp", lost_gradient)
