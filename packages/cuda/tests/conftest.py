@@ -20,7 +20,10 @@ import rushlight_core as core
 
 HERE = Path(__file__).resolve().parent
 CORE = HERE.parent.parent / "core"
-OPERATORS = "add mul div sub eq lt where abs relu square cos sin threshold_backward sum mean amax any argmax max.dim var"
+OPERATORS = (
+    "add mul div sub eq lt where abs relu square cos sin threshold_backward sum mean amax any argmax max.dim var "
+    "hardtanh hardtanh_backward _gelu gelu_backward remainder floor_divide _norm2 clamp_max reciprocal"
+)
 FLAGS = ["-std=c++20", "-O0", "-fPIC", "-fvisibility=hidden", "-w", "-x", "c++", "-DRUSHLIGHT_CUDA_ON_HOST",
          "-DRUSHLIGHT_CUDA_OLDEST=90", "-DRUSHLIGHT_CPU=cuda_device",
          "-DRUSHLIGHT_CUDA_COLUMN_BYTES=4096", "-DRUSHLIGHT_CUDA_SCORE_BYTES=4096"]  # fmt: skip

@@ -155,14 +155,6 @@ class Numbered {
 
 // --- reducing ---
 
-ScatterReduction reduction_of(std::string_view name) {
-    return name == "sum"    ? ScatterReduction::Sum
-           : name == "prod" ? ScatterReduction::Prod
-           : name == "mean" ? ScatterReduction::Mean
-           : name == "amax" ? ScatterReduction::Amax
-                            : ScatterReduction::Amin;
-}
-
 // Whether `index` is one number for every slice of a row-major tensor.
 bool is_of_slices(const View& input, const View& index, int dim) {
     bool slices = index.ndim > 1 && input.contiguous;
@@ -241,7 +233,7 @@ void scatter_reduce(KernelContext& ctx, const View& input, const View& index, co
     }
     lines.index = contiguous_in(ctx, apart_from(ctx, places, input), DType::Int64).as<int64_t>();
     const View values = apart_and_dense(ctx, src, input);
-    const ScatterReduction how = reduction_of(reduce);
+    const ScatterReduction how = scatter_reduction_of(reduce);
     const auto body = scatter_kernels().reduce[static_cast<int>(how)][static_cast<int>(input.dtype)];
     const int64_t blocks = lines.outer * lines.across(),
                   grain = kWork / (lines.n * std::min(lines.inner, lines.width()) + 1) + 1;

@@ -3,12 +3,10 @@
 
 #include "cpu/capability.h"
 #include "cpu/odometer.h"
+#include "ops/functors/scatter.h"
 #include "rushlight/kernel.h"
 
 namespace rushlight::cpu {
-
-enum class ScatterReduction : uint8_t { Sum, Prod, Mean, Amax, Amin };
-inline constexpr int kNumScatterReductions = 5;
 
 /// Lines of `index` and of what is scattered, row-major (outer, n, inner), and of the tensor that is written. They are
 /// taken in blocks, so that memory is read in order, and each by one thread: no two lines write one place.

@@ -91,6 +91,21 @@ BackendStatus adaptive_max_pool3d(const KernelArgs* args);
 // kernels/rows.cu
 BackendStatus index_select(const KernelArgs* args);
 BackendStatus embedding(const KernelArgs* args);
+BackendStatus embedding_bag(const KernelArgs* args);
+
+// kernels/indexing.cu
+BackendStatus index(const KernelArgs* args);
+BackendStatus take(const KernelArgs* args);
+
+// kernels/meeting.cu
+BackendStatus scatter_add(const KernelArgs* args);
+BackendStatus scatter_reduce(const KernelArgs* args);
+BackendStatus index_add(const KernelArgs* args);
+BackendStatus index_copy(const KernelArgs* args);
+BackendStatus put(const KernelArgs* args);
+BackendStatus index_put(const KernelArgs* args);
+BackendStatus index_backward(const KernelArgs* args);
+BackendStatus embedding_dense_backward(const KernelArgs* args);
 
 // kernels/places.cu
 BackendStatus gather(const KernelArgs* args);

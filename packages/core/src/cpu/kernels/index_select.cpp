@@ -3,7 +3,7 @@
 #include <type_traits>
 
 #include "cpu/kernels/simd.h"
-#include "ops/element_types.h"
+#include "ops/functors/scatter.h"
 
 namespace rushlight::cpu::RUSHLIGHT_CPU {
 namespace {
@@ -112,12 +112,7 @@ void scale(void* out, const void* in, const void* factor, int64_t n) {
     T* y = static_cast<T*>(out);
     const T* x = static_cast<const T*>(in);
     const auto by = static_cast<Computed<T>>(*static_cast<const T*>(factor));
-    for (int64_t i = 0; i < n; ++i) {
-        if constexpr (std::is_same_v<T, bool>) y[i] = x[i] & by;
-        else if constexpr (std::is_integral_v<T>)  // wraps around
-            y[i] = static_cast<T>(static_cast<uint64_t>(x[i]) * static_cast<uint64_t>(by));
-        else y[i] = static_cast<T>(static_cast<Computed<T>>(x[i]) * by);
-    }
+    for (int64_t i = 0; i < n; ++i) y[i] = functors::scaled(x[i], by);
 }
 
 template <class T>

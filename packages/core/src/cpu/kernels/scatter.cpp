@@ -1,42 +1,12 @@
 #include "cpu/scatter_kernels.h"
 
-#include <limits>
-#include <type_traits>
-
 #include "cpu/kernels/simd.h"
-#include "ops/element_types.h"
+#include "ops/functors/scatter.h"
 
 namespace rushlight::cpu::RUSHLIGHT_CPU {
 namespace {
 
-template <ScatterReduction how, class C>
-RL_INLINE C combine(C a, C b) {
-    if constexpr (how == ScatterReduction::Sum || how == ScatterReduction::Mean) return static_cast<C>(a + b);
-    else if constexpr (how == ScatterReduction::Prod) return static_cast<C>(a * b);
-    else if constexpr (how == ScatterReduction::Amax)
-        return (b > a) | (b != b) ? b : a;  // both looked at: no jump to guess
-    else return (b < a) | (b != b) ? b : a;
-}
-template <ScatterReduction how, class C>
-RL_INLINE C neutral() {
-    if constexpr (how == ScatterReduction::Sum || how == ScatterReduction::Mean) return C(0);
-    else if constexpr (how == ScatterReduction::Prod) return C(1);
-    else {
-        using Limits = std::numeric_limits<C>;
-        constexpr C least = Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
-        constexpr C most = Limits::has_infinity ? Limits::infinity() : Limits::max();
-        return how == ScatterReduction::Amax ? least : most;
-    }
-}
-template <class C>
-RL_INLINE C mean_of(C sum, int64_t count) {
-    if constexpr (kIsComplex<C>) return sum / C(static_cast<Real<C>>(count));
-    else if constexpr (std::is_floating_point_v<C>) return sum / static_cast<C>(count);
-    else {  // rounded down
-        const auto total = static_cast<int64_t>(sum);
-        return static_cast<C>(total / count - (total % count != 0 && total < 0));
-    }
-}
+using namespace functors;
 
 // Rows meet rows.
 template <class T, ScatterReduction how>

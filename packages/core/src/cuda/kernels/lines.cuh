@@ -55,6 +55,24 @@ struct Values {
     T x[kThreads];
 };
 
+/// The sum of the values of the threads before this one, and of `all`, whose sums do not depend on their order; all threads of a
+/// block call it.
+template <class T>
+__device__ T sum_before(T* room, T value, T& all) {
+    T sum = value;
+    for (uint32_t apart = 1; apart < kThreads; apart *= 2) {
+        __syncthreads();  // the room has been read
+        room[threadIdx.x] = sum;
+        __syncthreads();
+        if (threadIdx.x >= apart) sum += room[threadIdx.x - apart];
+    }
+    __syncthreads();
+    room[threadIdx.x] = sum;
+    __syncthreads();
+    all = room[kThreads - 1];
+    return sum - value;
+}
+
 /// A row-major view of dtype T: the given one, or a copy in scratch memory; null where the view is absent.
 template <class T>
 const T* dense(KernelContext* context, const View& v) {

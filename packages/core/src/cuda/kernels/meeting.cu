@@ -1,0 +1,409 @@
+// Elements that may meet at one place: added, reduced or written there. What goes to each place is sorted by it first, so that
+// one thread works on a place, in the order of the elements: the result has the bits of the CPU's, in every run.
+// An index out of range is found when the host next waits, and writes nothing: cuda/alarm.h.
+#include "cuda/kernels.h"
+#include "cuda/kernels/walk.cuh"
+#include "cuda/sorting.h"
+#include "ops/functors/scatter.h"
+
+namespace rushlight::cuda {
+namespace {
+
+using namespace functors;
+
+// --- What meets where -------------------------------------------------------------------------------
+
+/// `n` elements, or slices of `width` elements, each of which goes to one of `count` places.
+struct Meeting {
+    int64_t n, count, width;
+    Walk places, inner;  // in the tensor that is written
+    Walk elements, inner_of_element;  // in what goes there
+};
+
+/// The place of each element, and `count` of those that go nowhere, which the sort puts last.
+__global__ void __launch_bounds__(kThreads)
+    find_places(const Chosen chosen, int64_t n, int64_t count, uint64_t* keys) {
+    const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
+    for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < n; i += step) {
+        const int64_t at = chosen.at(i);
+        keys[i] = static_cast<uint64_t>(at == kNowhere ? count : at);
+    }
+}
+
+Sorted queue_places(const KernelArgs& args, const Chosen& chosen, const Meeting& m) {
+    for (int k = 0; k < chosen.count; ++k)
+        if (chosen.of[k].size == 0)
+            fail(BackendStatus::Index, "an index is out of range of a dimension of size 0");
+    auto* keys = scratch<uint64_t>(args.context, m.n);
+    launch(&find_places, Grid{blocks_for(m.n), kThreads}, queue_of(args), chosen, m.n, m.count, keys);
+    return queue_sort(args.context, keys, nullptr, m.n, bits_below(m.count + 1));
+}
+
+/// Calls `each(first, end, j)` for the elements `first` to `end` of the sorted ones that meet at a place, and each of a slice.
+template <class F>
+__device__ void each_meeting(const Meeting& m, const Sorted& sorted, F each) {
+    const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
+    for (int64_t t = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; t < m.n * m.width;
+         t += step) {
+        const int64_t first = t / m.width;
+        const uint64_t place = sorted.keys[first];
+        if (place >= static_cast<uint64_t>(m.count) || (first > 0 && sorted.keys[first - 1] == place))
+            continue;
+        int64_t end = first + 1;
+        while (end < m.n && sorted.keys[end] == place) ++end;
+        each(first, end, t % m.width);
+    }
+}
+template <class K, class... P>
+void launch_meeting(K kernel, const KernelArgs& args, const Meeting& m, const Sorted& sorted,
+                    const P&... others) {
+    if (m.n * m.width > 0)
+        launch(kernel, Grid{blocks_for(m.n * m.width), kThreads}, queue_of(args), m, sorted, others...);
+}
+
+// --- Reducing and writing ---------------------------------------------------------------------------
+
+struct How {
+    ScatterReduction how;
+    bool include_self;
+    const void* factor;  // of sums: elements are multiplied by it; or null
+};
+
+template <ScatterReduction how, class T>
+__device__ T reduced(const Meeting& m, const Sorted& sorted, int64_t first, int64_t end, T self,
+                     const T* from, const How& given) {
+    using C = Computed<T>;
+    T sum = given.include_self ? self : static_cast<T>(neutral<how, C>());
+    for (int64_t k = first; k < end; ++k) {
+        T x = from[m.elements.offset(sorted.numbers[k])];
+        if (how == ScatterReduction::Sum && given.factor)
+            x = scaled(x, static_cast<C>(*static_cast<const T*>(given.factor)));
+        sum = static_cast<T>(combine<how, C>(static_cast<C>(sum), static_cast<C>(x)));
+    }
+    if constexpr (how == ScatterReduction::Mean)
+        return static_cast<T>(mean_of<C>(static_cast<C>(sum), end - first + given.include_self));
+    return sum;
+}
+
+template <class T>
+__global__ void __launch_bounds__(kThreads)
+    reduce_meeting(const Meeting m, const Sorted sorted, T* to, const T* from, const How given) {
+    each_meeting(m, sorted, [&](int64_t first, int64_t end, int64_t j) {
+        T& place = to[m.places.offset(static_cast<int64_t>(sorted.keys[first])) + m.inner.offset(j)];
+        const T* source = from + m.inner_of_element.offset(j);
+        const auto by = [&]<ScatterReduction how>() {
+            place = reduced<how>(m, sorted, first, end, place, source, given);
+        };
+        switch (given.how) {
+            case ScatterReduction::Sum: return by.template operator()<ScatterReduction::Sum>();
+            case ScatterReduction::Prod: return by.template operator()<ScatterReduction::Prod>();
+            case ScatterReduction::Mean: return by.template operator()<ScatterReduction::Mean>();
+            default: break;
+        }
+        if constexpr (!kIsComplex<T>) {
+            if (given.how == ScatterReduction::Amax) by.template operator()<ScatterReduction::Amax>();
+            else by.template operator()<ScatterReduction::Amin>();
+        }
+    });
+}
+
+/// The last of those that meet stays.
+template <class T>
+__global__ void __launch_bounds__(kThreads)
+    write_meeting(const Meeting m, const Sorted sorted, T* to, const T* from) {
+    each_meeting(m, sorted, [&](int64_t first, int64_t end, int64_t j) {
+        to[m.places.offset(static_cast<int64_t>(sorted.keys[first])) + m.inner.offset(j)] =
+            from[m.elements.offset(sorted.numbers[end - 1]) + m.inner_of_element.offset(j)];
+    });
+}
+
+template <class... T, class F>
+void by_element_type(Types<T...>, DType dtype, F&& f) {
+    if (!((dtype == DTypeOf<T>::value && (f(T()), true)) || ...))
+        fail(BackendStatus::NotImplemented, "not defined for dtype %s", dtype_name(dtype));
+}
+
+void queue_reduced(const KernelArgs& args, const Chosen& chosen, const Meeting& m, const View& to,
+                   const void* from, const How& how) {
+    if (m.n == 0) return;
+    const Sorted sorted = queue_places(args, chosen, m);
+    using Elements = Types<bool, uint8_t, int8_t, int16_t, int32_t, int64_t, uint16_t, uint32_t, uint64_t,
+                           Half, BFloat16, float, double, Complex<float>, Complex<double>>;
+    by_element_type(Elements{}, to.dtype, [&]<class T>(T) {
+        launch_meeting(&reduce_meeting<T>, args, m, sorted, to.as<T>(), static_cast<const T*>(from), how);
+    });
+}
+void queue_written(const KernelArgs& args, const Chosen& chosen, const Meeting& m, const View& to,
+                   const void* from) {
+    if (m.n == 0) return;
+    const Sorted sorted = queue_places(args, chosen, m);
+    by_size(to.dtype, [&]<class T>(T) {
+        launch_meeting(&write_meeting<T>, args, m, sorted, to.as<T>(), static_cast<const T*>(from));
+    });
+}
+constexpr How kSum{ScatterReduction::Sum, true, nullptr};
+
+/// Sums of rows, in float32 or wider. With `by_count` the sum becomes a mean.
+template <class T>
+__global__ void __launch_bounds__(kThreads)
+    sum_rows(const Meeting m, const Sorted sorted, T* to, const T* from, bool by_count) {
+    each_meeting(m, sorted, [&](int64_t first, int64_t end, int64_t j) {
+        using C = Computed<T>;
+        const C factor = by_count ? C(1) / static_cast<C>(end - first) : C(1);
+        C sum = 0;
+        for (int64_t k = first; k < end; ++k)
+            sum += static_cast<C>(from[sorted.numbers[k] * m.width + j]) * factor;
+        to[static_cast<int64_t>(sorted.keys[first]) * m.width + j] = static_cast<T>(sum);
+    });
+}
+
+// --- Tensors ----------------------------------------------------------------------------------------
+
+/// Elements in memory that the call does not write, of a dtype: the view, or a row-major copy.
+struct Source {
+    View view;
+    RowMajor strides;
+
+    Source(const KernelArgs& args, const View& given, const View& written)
+        : view(given), strides(given.sizes, given.ndim) {
+        if (given.dtype == written.dtype && !overlap(given, written)) return;
+        void* made = scratch<char>(args.context, given.numel * static_cast<int64_t>(itemsize(written.dtype)));
+        view = {made, given.sizes, strides.strides, given.numel, given.ndim, written.dtype, 1};
+        queue_copy(view, given, args.context);
+    }
+    Source(const Source&) = delete;
+
+  private:
+    static void span_of(const View& v, const char*& begin, const char*& end) {
+        const auto size = static_cast<int64_t>(itemsize(v.dtype));
+        begin = v.as<const char>();
+        end = begin + size;
+        for (int d = 0; d < v.ndim; ++d) {
+            const int64_t reach = (v.sizes[d] - 1) * v.strides[d] * size;
+            (reach < 0 ? begin : end) += reach;
+        }
+    }
+    static bool overlap(const View& a, const View& b) {
+        if (a.numel == 0 || b.numel == 0) return false;
+        const char *a_begin, *a_end, *b_begin, *b_end;
+        span_of(a, a_begin, a_end);
+        span_of(b, b_begin, b_end);
+        return a_begin < b_end && b_begin < a_end;
+    }
+};
+
+/// The meeting of scatter operators along a dimension. Where the index is one number for a whole slice, slices meet.
+struct Scattered {
+    Chosen chosen;
+    Meeting m{};
+
+    Scattered(const KernelArgs& args, const View& to, const View& index, const View& src, int64_t along)
+        : chosen(args) {
+        const int dim = static_cast<int>(along < 0 ? along + (to.ndim ? to.ndim : 1) : along);
+        chosen.count = 1;
+        Chosen::One& one = chosen.of[0];
+        one.size = to.ndim ? to.sizes[dim] : 1;
+        m.width = 1;
+        bool slices = index.ndim > 1;
+        for (int d = 0; slices && d < index.ndim; ++d)
+            slices = d == dim || index.strides[d] == 0 || index.sizes[d] == 1;
+        const auto stride_of = [](const View& v, int d) { return v.ndim ? v.strides[d] : 0; };
+        if (slices) {
+            m.n = index.sizes[dim];
+            m.count = one.size;
+            const View line{index.data, index.sizes + dim, index.strides + dim,    m.n,
+                            1,          index.dtype,       index.strides[dim] == 1};
+            one.data = dense<int64_t>(args.context, line);
+            one.walk.push(m.n, 1);
+            one.weight = 1;
+            m.places.push(m.count, to.strides[dim]);
+            m.elements.push(m.n, src.strides[dim]);
+            for (int d = 0; d < index.ndim; ++d) {
+                if (d == dim) continue;
+                m.width *= index.sizes[d];
+                m.inner.push(index.sizes[d], to.strides[d]);
+                m.inner_of_element.push(index.sizes[d], src.strides[d]);
+            }
+            return;
+        }
+        m.n = index.numel;
+        m.count = to.numel;
+        one.data = dense<int64_t>(args.context, index);
+        one.walk.push(m.n, 1);
+        m.places = Walk(to);
+        const RowMajor weights(to.sizes, to.ndim);
+        one.weight = to.ndim ? weights.strides[dim] : 1;
+        for (int d = 0; d < index.ndim; ++d) {
+            chosen.others.push(index.sizes[d], d == dim || to.ndim == 0 ? 0 : weights.strides[d]);
+            m.elements.push(index.sizes[d], stride_of(src, d));
+        }
+    }
+};
+
+/// The meeting of slices along a dimension.
+struct Slices {
+    Chosen chosen;
+    Meeting m{};
+
+    Slices(const KernelArgs& args, const View& to, const View& index, const View& source, int64_t along)
+        : chosen(args) {
+        const int dim = static_cast<int>(along < 0 ? along + (to.ndim ? to.ndim : 1) : along);
+        m.n = index.numel;
+        m.count = to.ndim ? to.sizes[dim] : 1;
+        m.width = 1;
+        chosen.count = 1;
+        chosen.of[0] = {dense<int64_t>(args.context, index), Walk(), m.count, 1};
+        chosen.of[0].walk.push(m.n, 1);
+        m.places.push(m.count, to.ndim ? to.strides[dim] : 0);
+        m.elements.push(m.n, source.ndim ? source.strides[to.ndim ? dim : 0] : 0);
+        for (int d = 0; d < to.ndim; ++d) {
+            if (d == dim) continue;
+            m.width *= to.sizes[d];
+            m.inner.push(to.sizes[d], to.strides[d]);
+            m.inner_of_element.push(to.sizes[d], source.strides[d]);
+        }
+    }
+};
+
+/// The meeting of what indices choose of a tensor, and of values that broadcast to it.
+Meeting meeting_of(const Indices& indices, const View& values) {
+    Meeting m{
+        indices.n, indices.places_count, indices.before * indices.after, indices.places, indices.inner, {},
+        {}};
+    for (int d = 0; d < indices.ndim; ++d) {
+        const int at = d - indices.ndim + values.ndim;
+        const int64_t stride = at < 0 || values.sizes[at] == 1 ? 0 : values.strides[at];
+        const bool joint = d >= indices.split && d < indices.split + indices.joint_ndim;
+        (joint ? m.elements : m.inner_of_element).push(indices.shape[d], stride);
+    }
+    return m;
+}
+
+}  // namespace
+
+BackendStatus scatter_add(const KernelArgs* args) {
+    return guarded([args] {
+        const View &to = args->in(0), &index = args->in(1);
+        if (index.numel == 0) return;
+        queue_of(*args);
+        const Source src(*args, args->in(2), to);
+        const Scattered s(*args, to, index, src.view, args->params[0].as_int());
+        queue_reduced(*args, s.chosen, s.m, to, src.view.data, kSum);
+    });
+}
+
+BackendStatus scatter_reduce(const KernelArgs* args) {
+    return guarded([args] {
+        const View &to = args->in(0), &index = args->in(1);
+        if (index.numel == 0) return;
+        queue_of(*args);
+        const Source src(*args, args->in(2), to);
+        const Scattered s(*args, to, index, src.view, args->params[0].as_int());
+        queue_reduced(
+            *args, s.chosen, s.m, to, src.view.data,
+            {scatter_reduction_of(args->params[1].as_string()), args->params[2].as_bool(), nullptr});
+    });
+}
+
+BackendStatus index_add(const KernelArgs* args) {
+    return guarded([args] {
+        const View &to = args->in(0), &index = args->in(1);
+        if (index.numel == 0) return;
+        queue_of(*args);
+        const Source source(*args, args->in(2), to);
+        const Slices s(*args, to, index, source.view, args->params[0].as_int());
+        const Complex<double> times = args->params[1];
+        How how = kSum;
+        if (times.re != 1 || times.im != 0) {
+            const View factor{scratch<char>(args->context, static_cast<int64_t>(itemsize(to.dtype))),
+                              nullptr,
+                              nullptr,
+                              1,
+                              0,
+                              to.dtype,
+                              1};
+            queue_fill(factor, args->params[1], *args);
+            how.factor = factor.data;
+        }
+        queue_reduced(*args, s.chosen, s.m, to, source.view.data, how);
+    });
+}
+
+BackendStatus index_copy(const KernelArgs* args) {
+    return guarded([args] {
+        const View &to = args->in(0), &index = args->in(1);
+        if (index.numel == 0) return;
+        queue_of(*args);
+        const Source source(*args, args->in(2), to);
+        const Slices s(*args, to, index, source.view, args->params[0].as_int());
+        queue_written(*args, s.chosen, s.m, to, source.view.data);
+    });
+}
+
+BackendStatus put(const KernelArgs* args) {
+    return guarded([args] {
+        const View &to = args->in(0), &numbers = args->in(1);
+        if (numbers.numel == 0) return;
+        queue_of(*args);
+        const Source source(*args, args->in(2), to);
+        Chosen chosen(*args);
+        chosen.from_end = true;
+        chosen.count = 1;
+        chosen.of[0] = {dense<int64_t>(args->context, numbers), Walk(), to.numel, 1};
+        chosen.of[0].walk.push(numbers.numel, 1);
+        const Meeting m{numbers.numel, to.numel, 1, Walk(to), {}, Walk(source.view), {}};
+        if (args->params[0].as_bool()) queue_reduced(*args, chosen, m, to, source.view.data, kSum);
+        else queue_written(*args, chosen, m, to, source.view.data);
+    });
+}
+
+BackendStatus index_put(const KernelArgs* args) {
+    return guarded([args] {
+        const View& to = args->in(0);
+        const int64_t count = args->params[0].as_int();
+        queue_of(*args);
+        const Source values(*args, args->in(static_cast<int>(1 + count)), to);
+        const Indices indices(*args, to, &args->in(1), count);
+        const Meeting m = meeting_of(indices, values.view);
+        if (args->params[1].as_bool()) queue_reduced(*args, indices.chosen, m, to, values.view.data, kSum);
+        else queue_written(*args, indices.chosen, m, to, values.view.data);
+    });
+}
+
+BackendStatus index_backward(const KernelArgs* args) {
+    return guarded([args] {
+        const View &out = args->out(0), &grad = args->in(0);
+        queue_of(*args);
+        queue_zeros(out, args->context);
+        const Indices indices(*args, out, &args->in(1), args->params[0].as_int());
+        queue_reduced(*args, indices.chosen, meeting_of(indices, grad), out, grad.data, kSum);
+    });
+}
+
+BackendStatus embedding_dense_backward(const KernelArgs* args) {
+    return guarded([args] {
+        const View &out = args->out(0), &indices = args->in(1);
+        const int64_t padding = args->params[1].as_int();
+        queue_of(*args);
+        queue_zeros(out, args->context);
+        if (indices.numel == 0) return;
+        const void* grad = dense_bytes(args->context, args->in(0));
+        Chosen chosen(*args);
+        if (padding >= 0) chosen.skipped = padding;
+        chosen.count = 1;
+        chosen.of[0] = {dense<int64_t>(args->context, indices), Walk(), out.sizes[0], 1};
+        chosen.of[0].walk.push(indices.numel, 1);
+        Meeting m{};
+        m.n = indices.numel;
+        m.count = out.sizes[0];
+        m.width =
+            out.sizes[1] * (is_complex(out.dtype) ? 2 : 1);  // complex numbers as twice as many real ones
+        const Sorted sorted = queue_places(*args, chosen, m);
+        by_element_type(Types<Half, BFloat16, float, double>{}, real_dtype(out.dtype), [&]<class T>(T) {
+            launch_meeting(&sum_rows<T>, *args, m, sorted, out.as<T>(), static_cast<const T*>(grad),
+                           args->params[2].as_bool());
+        });
+    });
+}
+
+}  // namespace rushlight::cuda

@@ -1,0 +1,144 @@
+// Where the elements of a tensor lie, by their numbers, and what index tensors choose of one.
+#pragma once
+
+#include "cuda/alarm.h"
+#include "cuda/kernels/bytes.cuh"
+
+namespace rushlight::cuda {
+namespace {
+
+/// Dimensions that a number counts through, the last one the fastest.
+struct Walk {
+    int ndim = 0;
+    int64_t sizes[kLoopDims], strides[kLoopDims];
+
+    Walk() = default;
+    explicit Walk(const View& t) {
+        for (int d = 0; !t.contiguous && d < t.ndim; ++d) push(t.sizes[d], t.strides[d]);
+        if (t.contiguous) push(t.numel, 1);
+    }
+    /// Joined with the one before where both are walked through without a gap.
+    void push(int64_t size, int64_t stride) {
+        if (size == 1) return;
+        if (ndim > 0 && strides[ndim - 1] == stride * size) {
+            sizes[ndim - 1] *= size;
+            strides[ndim - 1] = stride;
+            return;
+        }
+        if (ndim == kLoopDims)
+            fail(BackendStatus::NotImplemented, "has no kernel for more than %d dimensions", kLoopDims);
+        sizes[ndim] = size;
+        strides[ndim++] = stride;
+    }
+    __device__ int64_t offset(int64_t i) const {
+        int64_t found = 0;
+        for (int d = ndim - 1; d > 0; --d) {
+            found += i % sizes[d] * strides[d];
+            i /= sizes[d];
+        }
+        return ndim > 0 ? found + i * strides[0] : 0;
+    }
+};
+
+inline constexpr int64_t kNowhere = INT64_MIN;
+
+/// Index tensors that are read together: element `i` of each, in its dimension, makes a place.
+struct Chosen {
+    struct One {
+        const int64_t* data;
+        Walk walk;
+        int64_t size, weight;  // of the dimension
+    };
+    One of[kLoopDims];
+    int count = 0;
+    Walk others;  // what the element's own number adds
+    bool from_end = false;  // negative numbers count from the end
+    int64_t skipped = kNowhere;  // a number that stands for nothing
+    Alarm alarm;
+
+    explicit Chosen(const KernelArgs& args) : alarm(alarm_of(args.context)) {}
+
+    /// The sum of the weights; kNowhere where a number is skipped, or out of range, which raises the alarm.
+    __device__ int64_t at(int64_t i) const {
+        int64_t place = others.offset(i);
+        for (int k = 0; k < count; ++k) {
+            const One& one = of[k];
+            int64_t number = one.data[one.walk.offset(i)];
+            if (number == skipped) return kNowhere;
+            if (from_end && number < 0) number += one.size;
+            if (number < 0 || number >= one.size) {
+                alarm.raise();
+                return kNowhere;
+            }
+            place += number * one.weight;
+        }
+        return place;
+    }
+};
+
+/// Indices of a tensor by dimension, absent in some, as in `input[indices]`. Numbers are places among the chosen dimensions;
+/// a place by itself is one slice, whose elements `before` and `after` the indices `inner` walks through.
+struct Indices {
+    Chosen chosen;
+    Walk places, inner;  // in the tensor
+    int64_t n = 1, places_count = 1, before = 1, after = 1;
+    int ndim = 0, joint_ndim = 0, split;
+    int64_t shape[64];  // of the indexed tensor: before, joint, after
+    int64_t joint[64];
+
+    Indices(const KernelArgs& args, const View& t, const View* given, int64_t count) : chosen(args) {
+        int first = t.ndim, last = -1, num = 0;
+        for (int d = 0; d < count; ++d) {
+            if (!given[d].defined()) continue;
+            first = first < d ? first : d;
+            last = d;
+            ++num;
+            join(given[d]);
+        }
+        split = num > 0 && last - first + 1 == num ? first : 0;
+        for (int d = 0; d < joint_ndim; ++d) n *= joint[d];
+        chosen.from_end = true;
+        for (int d = t.ndim - 1; d >= 0; --d) {  // weights of the last dimensions first
+            if (d >= count || !given[d].defined()) continue;
+            if (chosen.count == kLoopDims)
+                fail(BackendStatus::NotImplemented, "has no kernel for more than %d indices", kLoopDims);
+            Chosen::One& one = chosen.of[chosen.count++];
+            one.data = dense<int64_t>(args.context, given[d]);
+            one.size = t.sizes[d];
+            one.weight = places_count;
+            places_count *= t.sizes[d];
+            const RowMajor own(given[d].sizes, given[d].ndim);
+            for (int k = 0; k < joint_ndim; ++k) {
+                const int at = k - joint_ndim + given[d].ndim;
+                one.walk.push(joint[k], at < 0 || given[d].sizes[at] == 1 ? 0 : own.strides[at]);
+            }
+        }
+        for (int d = 0; d < t.ndim; ++d) {
+            if (d < count && given[d].defined()) {
+                places.push(t.sizes[d], t.strides[d]);
+                continue;
+            }
+            (d < split ? before : after) *= t.sizes[d];
+            inner.push(t.sizes[d], t.strides[d]);
+        }
+        for (int d = 0; d < split; ++d) shape[ndim++] = t.sizes[d];
+        for (int d = 0; d < joint_ndim; ++d) shape[ndim++] = joint[d];
+        for (int d = split; d < t.ndim; ++d)
+            if (d >= count || !given[d].defined()) shape[ndim++] = t.sizes[d];
+    }
+
+  private:
+    void join(const View& index) {
+        if (index.ndim > joint_ndim) {
+            for (int d = joint_ndim - 1; d >= 0; --d) joint[d + index.ndim - joint_ndim] = joint[d];
+            for (int d = 0; d < index.ndim - joint_ndim; ++d) joint[d] = 1;
+            joint_ndim = index.ndim;
+        }
+        int64_t* const last = joint + joint_ndim - index.ndim;
+        for (int d = 0; d < index.ndim; ++d)
+            if (index.sizes[d] != 1) last[d] = index.sizes[d];
+    }
+};
+
+}  // namespace
+}  // namespace rushlight::cuda
