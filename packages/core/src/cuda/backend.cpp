@@ -327,7 +327,7 @@ BackendStatus unpin(void* data, size_t) {
 }
 
 BackendStatus kernel(const char* name, uint64_t schema_hash, KernelPart part, BackendKernel* found) {
-    *found = part == KernelPart::Run ? find_kernel(name, schema_hash) : nullptr;
+    *found = find_kernel(name, schema_hash, part);
     return BackendStatus::Ok;
 }
 

@@ -93,12 +93,22 @@ constexpr NamedKernel kOthers[] = {
     {"scatter_", scatter},
     {"scatter_.value", scatter_value},
     {"index_fill_", index_fill},
+    {"nonzero", nonzero},
+    {"nonzero_static", nonzero_static},
+    {"_masked_elements", masked_elements},
+    {"masked_scatter_", masked_scatter},
     {"flip", flip},
     {"tril", tril},
     {"triu", triu},
     {"_fused_sgd_", fused_sgd},
     {"_fused_adam_", fused_adam},
     {"_fused_adamw_", fused_adamw},
+};
+
+/// Of operators of kind dynamic: how many results there are.
+constexpr NamedKernel kCounts[] = {
+    {"nonzero", nonzero_count},
+    {"_masked_elements", masked_elements_count},
 };
 
 template <class T>
@@ -112,9 +122,11 @@ const T* find(std::span<const T> list, std::string_view name) {
 
 const std::span<const NamedKernel> other_kernels = kOthers;
 
-BackendKernel find_kernel(const char* name, uint64_t schema_hash) {
-    const NamedKernel* found = find(loop_kernels, name);
-    if (!found) found = find(other_kernels, name);
+BackendKernel find_kernel(const char* name, uint64_t schema_hash, KernelPart part) {
+    const bool run = part == KernelPart::Run;
+    const NamedKernel* found =
+        run ? find(loop_kernels, name) : find(std::span<const NamedKernel>(kCounts), name);
+    if (!found && run) found = find(other_kernels, name);
     if (!found) return nullptr;
     if (schema_hash != 0) {
         const NamedSchema* schema = find(schemas, name);

@@ -25,7 +25,7 @@ extern const std::span<const NamedSchema> schemas;
 extern const std::span<const NamedKernel> other_kernels;
 
 /// Null where there is none, or `schema_hash` is another schema's. Shared kernels have hash 0.
-BackendKernel find_kernel(const char* name, uint64_t schema_hash);
+BackendKernel find_kernel(const char* name, uint64_t schema_hash, KernelPart part);
 
 /// The lowest compute capability that kernels are compiled for, as 90 of 9.0.
 extern const int kOldestCapability;

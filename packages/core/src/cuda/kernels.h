@@ -116,6 +116,14 @@ BackendStatus flip(const KernelArgs* args);
 BackendStatus tril(const KernelArgs* args);
 BackendStatus triu(const KernelArgs* args);
 
+// kernels/masking.cu
+BackendStatus nonzero_count(const KernelArgs* args);
+BackendStatus nonzero(const KernelArgs* args);
+BackendStatus nonzero_static(const KernelArgs* args);
+BackendStatus masked_elements_count(const KernelArgs* args);
+BackendStatus masked_elements(const KernelArgs* args);
+BackendStatus masked_scatter(const KernelArgs* args);
+
 // kernels/optimizer.cu
 BackendStatus fused_sgd(const KernelArgs* args);
 BackendStatus fused_adam(const KernelArgs* args);

@@ -32,5 +32,38 @@ const void* dense_bytes(KernelContext* context, const View& v) {
     return made;
 }
 
+/// Elements of a dtype in memory that the call does not write: the given view, or a row-major copy.
+struct Apart {
+    View view;
+    RowMajor strides;
+
+    Apart(const KernelArgs& args, const View& given, DType dtype, const View& written)
+        : view(given), strides(given.sizes, given.ndim) {
+        if (given.dtype == dtype && !overlap(given, written)) return;
+        void* made = scratch<char>(args.context, given.numel * static_cast<int64_t>(itemsize(dtype)));
+        view = {made, given.sizes, strides.strides, given.numel, given.ndim, dtype, 1};
+        queue_copy(view, given, args.context);
+    }
+    Apart(const Apart&) = delete;
+
+  private:
+    static void span_of(const View& v, const char*& begin, const char*& end) {
+        const auto size = static_cast<int64_t>(itemsize(v.dtype));
+        begin = v.as<const char>();
+        end = begin + size;
+        for (int d = 0; d < v.ndim; ++d) {
+            const int64_t reach = (v.sizes[d] - 1) * v.strides[d] * size;
+            (reach < 0 ? begin : end) += reach;
+        }
+    }
+    static bool overlap(const View& a, const View& b) {
+        if (a.numel == 0 || b.numel == 0) return false;
+        const char *a_begin, *a_end, *b_begin, *b_end;
+        span_of(a, a_begin, a_end);
+        span_of(b, b_begin, b_end);
+        return a_begin < b_end && b_begin < a_end;
+    }
+};
+
 }  // namespace
 }  // namespace rushlight::cuda

@@ -159,39 +159,6 @@ __global__ void __launch_bounds__(kThreads)
 
 // --- Tensors ----------------------------------------------------------------------------------------
 
-/// Elements in memory that the call does not write, of a dtype: the view, or a row-major copy.
-struct Source {
-    View view;
-    RowMajor strides;
-
-    Source(const KernelArgs& args, const View& given, const View& written)
-        : view(given), strides(given.sizes, given.ndim) {
-        if (given.dtype == written.dtype && !overlap(given, written)) return;
-        void* made = scratch<char>(args.context, given.numel * static_cast<int64_t>(itemsize(written.dtype)));
-        view = {made, given.sizes, strides.strides, given.numel, given.ndim, written.dtype, 1};
-        queue_copy(view, given, args.context);
-    }
-    Source(const Source&) = delete;
-
-  private:
-    static void span_of(const View& v, const char*& begin, const char*& end) {
-        const auto size = static_cast<int64_t>(itemsize(v.dtype));
-        begin = v.as<const char>();
-        end = begin + size;
-        for (int d = 0; d < v.ndim; ++d) {
-            const int64_t reach = (v.sizes[d] - 1) * v.strides[d] * size;
-            (reach < 0 ? begin : end) += reach;
-        }
-    }
-    static bool overlap(const View& a, const View& b) {
-        if (a.numel == 0 || b.numel == 0) return false;
-        const char *a_begin, *a_end, *b_begin, *b_end;
-        span_of(a, a_begin, a_end);
-        span_of(b, b_begin, b_end);
-        return a_begin < b_end && b_begin < a_end;
-    }
-};
-
 /// The meeting of scatter operators along a dimension. Where the index is one number for a whole slice, slices meet.
 struct Scattered {
     Chosen chosen;
@@ -286,7 +253,7 @@ BackendStatus scatter_add(const KernelArgs* args) {
         const View &to = args->in(0), &index = args->in(1);
         if (index.numel == 0) return;
         queue_of(*args);
-        const Source src(*args, args->in(2), to);
+        const Apart src(*args, args->in(2), to.dtype, to);
         const Scattered s(*args, to, index, src.view, args->params[0].as_int());
         queue_reduced(*args, s.chosen, s.m, to, src.view.data, kSum);
     });
@@ -297,7 +264,7 @@ BackendStatus scatter_reduce(const KernelArgs* args) {
         const View &to = args->in(0), &index = args->in(1);
         if (index.numel == 0) return;
         queue_of(*args);
-        const Source src(*args, args->in(2), to);
+        const Apart src(*args, args->in(2), to.dtype, to);
         const Scattered s(*args, to, index, src.view, args->params[0].as_int());
         queue_reduced(
             *args, s.chosen, s.m, to, src.view.data,
@@ -310,7 +277,7 @@ BackendStatus index_add(const KernelArgs* args) {
         const View &to = args->in(0), &index = args->in(1);
         if (index.numel == 0) return;
         queue_of(*args);
-        const Source source(*args, args->in(2), to);
+        const Apart source(*args, args->in(2), to.dtype, to);
         const Slices s(*args, to, index, source.view, args->params[0].as_int());
         const Complex<double> times = args->params[1];
         How how = kSum;
@@ -334,7 +301,7 @@ BackendStatus index_copy(const KernelArgs* args) {
         const View &to = args->in(0), &index = args->in(1);
         if (index.numel == 0) return;
         queue_of(*args);
-        const Source source(*args, args->in(2), to);
+        const Apart source(*args, args->in(2), to.dtype, to);
         const Slices s(*args, to, index, source.view, args->params[0].as_int());
         queue_written(*args, s.chosen, s.m, to, source.view.data);
     });
@@ -345,7 +312,7 @@ BackendStatus put(const KernelArgs* args) {
         const View &to = args->in(0), &numbers = args->in(1);
         if (numbers.numel == 0) return;
         queue_of(*args);
-        const Source source(*args, args->in(2), to);
+        const Apart source(*args, args->in(2), to.dtype, to);
         Chosen chosen(*args);
         chosen.from_end = true;
         chosen.count = 1;
@@ -362,7 +329,7 @@ BackendStatus index_put(const KernelArgs* args) {
         const View& to = args->in(0);
         const int64_t count = args->params[0].as_int();
         queue_of(*args);
-        const Source values(*args, args->in(static_cast<int>(1 + count)), to);
+        const Apart values(*args, args->in(static_cast<int>(1 + count)), to.dtype, to);
         const Indices indices(*args, to, &args->in(1), count);
         const Meeting m = meeting_of(indices, values.view);
         if (args->params[1].as_bool()) queue_reduced(*args, indices.chosen, m, to, values.view.data, kSum);

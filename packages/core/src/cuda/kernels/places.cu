@@ -133,20 +133,6 @@ View element(const KernelArgs& args, const Param& value, DType dtype) {
     return one;
 }
 
-/// An index in memory that the call does not write.
-View apart_from(const KernelArgs& args, const View& index, const View& written, const RowMajor& strides) {
-    if (index.dtype != written.dtype) return index;
-    const View made{scratch<int64_t>(args.context, index.numel),
-                    index.sizes,
-                    strides.strides,
-                    index.numel,
-                    index.ndim,
-                    DType::Int64,
-                    1};
-    queue_copy(made, index, args.context);
-    return made;
-}
-
 /// Zeros above diagonal number `diagonal` of each row-major matrix, or below it.
 template <class T>
 __global__ void __launch_bounds__(kThreads) keep_triangle(T* out, const T* in, int64_t n, int64_t rows,
@@ -204,7 +190,11 @@ BackendStatus gather(const KernelArgs* args) {
 
 BackendStatus scatter(const KernelArgs* args) {
     return guarded([args] {
-        if (args->in(1).numel > 0) queue_scatter(*args, args->in(1), args->in(2));
+        const View& to = args->in(0);
+        if (args->in(1).numel == 0) return;
+        queue_of(*args);
+        const Apart index(*args, args->in(1), args->in(1).dtype, to), src(*args, args->in(2), to.dtype, to);
+        queue_scatter(*args, index.view, src.view);
     });
 }
 
@@ -213,9 +203,8 @@ BackendStatus scatter_value(const KernelArgs* args) {
         const View &to = args->in(0), &given = args->in(1);
         if (given.numel == 0) return;
         queue_of(*args);
-        const RowMajor strides(given.sizes, given.ndim);
-        queue_scatter(*args, apart_from(*args, given, to, strides),
-                      element(*args, args->params[1], to.dtype));
+        const Apart index(*args, given, given.dtype, to);
+        queue_scatter(*args, index.view, element(*args, args->params[1], to.dtype));
     });
 }
 
@@ -224,8 +213,8 @@ BackendStatus index_fill(const KernelArgs* args) {
         const View &to = args->in(0), &given = args->in(1);
         if (given.numel == 0) return;
         const cudaStream_t stream = queue_of(*args);
-        const RowMajor strides(given.sizes, given.ndim);
-        const Slices slices(*args, to, apart_from(*args, given, to, strides), args->params[0].as_int());
+        const Apart index(*args, given, given.dtype, to);
+        const Slices slices(*args, to, index.view, args->params[0].as_int());
         if (slices.size == 0) fail(BackendStatus::Index, "an index is out of range of a dimension of size 0");
         if (slices.n == 0) return;
         const View value = element(*args, args->params[1], to.dtype);

@@ -1,0 +1,175 @@
+// Elements that are not zero: how many there are, where they are, and reading and writing what they mark. They are counted in
+// tiles; what lies before each tile says where a tile's elements go.
+#include "cuda/kernels.h"
+#include "cuda/kernels/walk.cuh"
+#include "cuda/sorting.h"
+
+namespace rushlight::cuda {
+namespace {
+
+constexpr int kMarksPerThread = 8;
+constexpr int64_t kTile = kMarksPerThread * kThreads;
+
+struct Marks {
+    const char* data;
+    DType dtype;
+    int64_t size, n;
+    Walk walk;
+
+    /// `n` elements of a tensor that broadcasts to `like`.
+    Marks(const View& v, const View& like)
+        : data(v.as<const char>()),
+          dtype(v.dtype),
+          size(static_cast<int64_t>(itemsize(v.dtype))),
+          n(like.numel) {
+        for (int d = 0; d < like.ndim; ++d) {
+            const int at = d - like.ndim + v.ndim;
+            walk.push(like.sizes[d], at < 0 || v.sizes[at] == 1 ? 0 : v.strides[at]);
+        }
+    }
+    explicit Marks(const View& v) : Marks(v, v) {}
+    __device__ bool operator[](int64_t i) const { return read<bool>(data + walk.offset(i) * size, dtype); }
+    int64_t tiles() const { return (n + kTile - 1) / kTile; }
+};
+
+__global__ void __launch_bounds__(kThreads) count_marks(const Marks marks, int64_t* counts) {
+    __shared__ Values<int64_t> room;
+    int64_t count = 0;
+    for (int k = 0; k < kMarksPerThread; ++k) {
+        const int64_t i = blockIdx.x * kTile + k * kThreads + threadIdx.x;
+        if (i < marks.n) count += marks[i];
+    }
+    count = over_lanes(room.x, threadIdx.x, kThreads, count, Plus());
+    if (threadIdx.x == 0) counts[blockIdx.x] = count;
+}
+
+/// Calls each(i, at) for marked element `i`, before which `at` others are marked.
+template <class F>
+__global__ void __launch_bounds__(kThreads)
+    each_mark(const Marks marks, const int64_t* offsets, const F each) {
+    __shared__ Values<int32_t> room;
+    const int64_t first = blockIdx.x * kTile + threadIdx.x * kMarksPerThread;
+    bool own[kMarksPerThread];
+    int32_t count = 0, all;
+    for (int k = 0; k < kMarksPerThread; ++k) {
+        own[k] = first + k < marks.n && marks[first + k];
+        count += own[k];
+    }
+    int64_t at = offsets[blockIdx.x] + sum_before(room.x, count, all);
+    for (int k = 0; k < kMarksPerThread; ++k)
+        if (own[k]) each(first + k, at++);
+}
+
+/// How many marks lie before each tile, and in all.
+int64_t* queue_counts(const KernelArgs& args, const Marks& marks, int64_t* total) {
+    auto* counts = scratch<int64_t>(args.context, marks.tiles());
+    if (marks.n > 0)
+        launch(&count_marks, Grid{static_cast<unsigned>(marks.tiles()), kThreads}, queue_of(args), marks,
+               counts);
+    queue_offsets(args.context, counts, marks.tiles(), total);
+    return counts;
+}
+template <class F>
+void queue_each(const KernelArgs& args, const Marks& marks, const int64_t* offsets, const F& each) {
+    if (marks.n > 0)
+        launch(&each_mark<F>, Grid{static_cast<unsigned>(marks.tiles()), kThreads}, queue_of(args), marks,
+               offsets, each);
+}
+
+/// The coordinates of the first `limit` marks, a row for each.
+struct WriteCoordinates {
+    int64_t* out;
+    int64_t limit;
+    int ndim;
+    int64_t sizes[64];
+
+    WriteCoordinates(const View& to, const View& of)
+        : out(to.as<int64_t>()), limit(to.sizes[0]), ndim(of.ndim) {
+        for (int d = 0; d < ndim; ++d) sizes[d] = of.sizes[d];
+    }
+    __device__ void operator()(int64_t i, int64_t at) const {
+        if (at >= limit) return;
+        for (int d = ndim - 1; d >= 0; --d) {
+            out[at * ndim + d] = i % sizes[d];
+            i /= sizes[d];
+        }
+    }
+};
+template <class T>
+struct ReadMarked {
+    T* out;
+    const T* in;
+    Walk walk;
+    __device__ void operator()(int64_t i, int64_t at) const { out[at] = in[walk.offset(i)]; }
+};
+/// Nothing is written where there are more marks than values: that raises the alarm.
+template <class T>
+struct WriteMarked {
+    T* to;
+    Walk walk;
+    const T* values;
+    int64_t count;
+    const int64_t* total;
+    Alarm alarm;
+    __device__ void operator()(int64_t i, int64_t at) const {
+        if (*total <= count) to[walk.offset(i)] = values[at];
+        else alarm.raise();
+    }
+};
+
+}  // namespace
+
+BackendStatus nonzero_count(const KernelArgs* args) {
+    return guarded([args] { queue_counts(*args, Marks(args->in(0)), args->out(0).as<int64_t>()); });
+}
+BackendStatus nonzero(const KernelArgs* args) {
+    return guarded([args] {
+        const View &out = args->out(0), &in = args->in(0);
+        if (out.numel == 0) return;
+        const Marks marks(in);
+        queue_each(*args, marks, queue_counts(*args, marks, nullptr), WriteCoordinates(out, in));
+    });
+}
+BackendStatus nonzero_static(const KernelArgs* args) {
+    return guarded([args] {
+        const View& out = args->out(0);
+        queue_of(*args);
+        queue_fill(out, args->params[1], *args);
+        nonzero(args);
+    });
+}
+
+BackendStatus masked_elements_count(const KernelArgs* args) {
+    return guarded([args] { queue_counts(*args, Marks(args->in(1)), args->out(0).as<int64_t>()); });
+}
+BackendStatus masked_elements(const KernelArgs* args) {
+    return guarded([args] {
+        const View &out = args->out(0), &in = args->in(0);
+        if (out.numel == 0) return;
+        const Marks marks(args->in(1));
+        const int64_t* offsets = queue_counts(*args, marks, nullptr);
+        by_size(out.dtype, [&]<class T>(T) {
+            queue_each(*args, marks, offsets, ReadMarked<T>{out.as<T>(), in.as<const T>(), Walk(in)});
+        });
+    });
+}
+
+BackendStatus masked_scatter(const KernelArgs* args) {
+    return guarded([args] {
+        const View& to = args->in(0);
+        if (to.numel == 0) return;
+        queue_of(*args);
+        const Apart mask(*args, args->in(1), DType::Bool, to), source(*args, args->in(2), to.dtype, to);
+        const Marks marks(mask.view, to);
+        auto* total = scratch<int64_t>(args->context, 1);
+        const int64_t* offsets = queue_counts(*args, marks, total);
+        const void* values = dense_bytes(args->context, source.view);
+        by_size(to.dtype, [&]<class T>(T) {
+            queue_each(*args, marks, offsets,
+                       WriteMarked<T>{to.as<T>(), Walk(to), static_cast<const T*>(values), source.view.numel,
+                                      total, alarm_of(args->context)});
+        });
+    });
+}
+
+}  // namespace rushlight::cuda
