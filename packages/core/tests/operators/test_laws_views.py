@@ -1,4 +1,4 @@
-"""Law: whether a result shares memory with an input does not depend on sizes, nor on strides.
+"""Law: whether a result shares memory with an input does not depend on sizes, nor on strides; no two results are one tensor.
 
 An entry says it by its key `view`: `always` (which kind view implies); `if possible`, where the strides decide, as in
 reshape; `by arguments`, where dtypes, flags or the number of tensors do; nothing where results have memory of their own.
@@ -103,6 +103,32 @@ def test_a_view_that_sizes_decide_is_noticed(monkeypatch: pytest.MonkeyPatch) ->
         with pytest.raises(AssertionError):
             check(replace(op, view=declared), "made here", observed(op, samples))
     check(replace(op, view="if possible"), "made here", observed(op, samples))
+
+
+def twice(results: Any) -> bool:
+    """Whether one tensor is there two times, so that a change of one result's shape is one of the other's."""
+    tensors = [id(r) for r in flat(results) if isinstance(r, core.Tensor)]
+    return len(set(tensors)) < len(tensors)
+
+
+@pytest.mark.parametrize("op", [pytest.param(op, id=op.name) for op in OPS])
+def test_results_are_tensors_of_their_own(op: Op) -> None:
+    for text, samples in variants(op):
+        for sample in samples:
+            given = tensors_in([*sample.args, *sample.kwargs.values()])
+            if len({id(t) for t in given}) < len(given):
+                continue
+            try:
+                results = call(op, sample)
+            except TYPED_ERRORS:
+                continue
+            assert not twice(results), f"{op.name}({text}): two results are one tensor"
+
+
+def test_one_tensor_as_two_results_is_noticed() -> None:
+    one = core.ones(2)
+    assert twice((one, core.ones(2), one))
+    assert not twice((one, one[:]))
 
 
 def test_a_word_that_is_none_is_refused(tmp_path: Path) -> None:

@@ -121,15 +121,13 @@ std::tuple<Tensor, Tensor, Tensor> lu_unpack(const Tensor& LU_data, const Tensor
     check_matrix("lu_unpack", "LU_data", LU_data);
     check_pivots("lu_unpack", LU_pivots, LU_data, "LU_pivots");
     const int64_t m = LU_data.size(-2), n = LU_data.size(-1), k = std::min(m, n);
-    const Tensor none = ops::new_empty(LU_data, kInts<0>);
-    Tensor p = none, l = none, u = none;
-    if (unpack_pivots)
-        p = ops::adjoint(take_rows(identity(LU_data, m, m), ops::_pivots_to_order(LU_pivots, m)));
-    if (unpack_data) {
-        l = ops::add(ops::tril(ops::narrow(LU_data, -1, 0, k), -1), identity(LU_data, m, k));
-        u = ops::triu(ops::narrow(LU_data, -2, 0, k));
-    }
-    return {p, l, u};
+    const auto none = [&] { return ops::new_empty(LU_data, kInts<0>); };
+    Tensor p = unpack_pivots
+                   ? ops::adjoint(take_rows(identity(LU_data, m, m), ops::_pivots_to_order(LU_pivots, m)))
+                   : none();
+    if (!unpack_data) return {p, none(), none()};
+    return {p, ops::add(ops::tril(ops::narrow(LU_data, -1, 0, k), -1), identity(LU_data, m, k)),
+            ops::triu(ops::narrow(LU_data, -2, 0, k))};
 }
 
 std::tuple<Tensor, Tensor, Tensor> linalg_lu(const Tensor& A, bool pivot) {
