@@ -267,7 +267,7 @@ class Undefined:
             return any(
                 step == 0 and n > 1 for step, n in zip(tensors[0].stride(), tensors[0].shape, strict=True)
             )
-        if op.startswith(("max_pool", "adaptive_max_pool", "fractional_max_pool")):
+        if op.startswith("fractional_max_pool"):
             return any(np.isnan(v).sum() > 1 for v in values if v.dtype.kind == "f")  # which NaN is chosen
         if op in ("digamma", "special_digamma", "special_psi", "polygamma"):
             near = [abs(v - np.round(v)) for v in values if v.dtype.kind == "f"]

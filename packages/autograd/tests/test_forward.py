@@ -170,3 +170,19 @@ def test_a_view_in_the_shape_of_a_dual_tensor_follows_its_root(name: str) -> Non
     _, (of_root, of_view) = functional_jvp(f, (like, x), (core.ones(1, 2), tangent))
     assert of_root.tolist() == [0.5, 0.25]
     assert of_view.tolist() == [[0.5, 0.25]]
+
+
+def test_a_pooling_window_in_the_padding_has_no_derivative() -> None:
+    """With dilation a window may have no element: its value is minus infinity, whatever the input."""
+    window = ((2, 1), (1, 1), (1, 0), (2, 1))
+    x = leaf(1, 1, 2)
+
+    def pool(t):  # type: ignore[no-untyped-def]
+        return core.max_pool2d(t, *window)
+
+    value, tangent = functional_jvp(pool, (core.ones(1, 1, 2),), (core.ones(1, 1, 2),))
+    assert value.tolist() == [[[-float("inf")] * 2]]
+    assert tangent.tolist() == [[[0.0, 0.0]]]
+    assert core.max_pool2d_with_indices(x, *window)[1].tolist() == [[[-1, -1]]]
+    (found,) = grad(pool(x).sum(), (x,))
+    assert found.tolist() == [[[0.0, 0.0]]]

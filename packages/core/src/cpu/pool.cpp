@@ -86,7 +86,7 @@ void max_of_integers(const PoolGeometry& g, T* out, int64_t* indices, const T* i
             if (best < 0 || x[place] > x[best]) best = place;
         });
         out[o] = best < 0 ? std::numeric_limits<T>::min() : x[best];
-        if (indices) indices[o] = best < 0 ? 0 : best;
+        if (indices) indices[o] = best;
     }
 }
 

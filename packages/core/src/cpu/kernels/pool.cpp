@@ -73,11 +73,12 @@ RL_INLINE IndexVec<T> load_index(const Index<T>* p) {
     return v;
 }
 
-// The larger of two, a NaN before numbers, the earlier of equals.
-template <class T>
+// The larger of two, a NaN before numbers, the first of equals, the last of NaN. `later`: no place comes before that of the best.
+template <class T, bool later>
 RL_INLINE void take_larger(Vec<T>& best, IndexVec<T>& place, Vec<T> v, IndexVec<T> at) {
-    const IndexVec<T> better =
-        (IndexVec<T>)(v > best) | (IndexVec<T>)(v != v) | ((IndexVec<T>)(v == best) & (at < place));
+    IndexVec<T> nan = (IndexVec<T>)(v != v);
+    if constexpr (!later) nan &= ~((IndexVec<T>)(best != best) & (at < place));
+    const IndexVec<T> better = (IndexVec<T>)(v > best) | nan | ((IndexVec<T>)(v == best) & (at < place));
     best = (Vec<T>)((better & (IndexVec<T>)v) | (~better & (IndexVec<T>)best));
     place = (better & at) | (~better & place);
 }
@@ -109,12 +110,14 @@ void max_pool(KernelContext& ctx, const PoolGeometry& g, T* out, int64_t* indice
     const int64_t width = g.in[2], left = g.padding[2];
     const int64_t reach = (g.out[2] + kL) * g.stride[2] + g.kernel[2] * g.dilation[2] + 2 * kL;
     const int64_t line = max(left + width, reach) + kL;
+    // Behind all places, so that an element is chosen before it, also one of minus infinity.
+    constexpr auto nowhere = static_cast<Index<T>>(~uint64_t{0} >> 1 >> (64 - 8 * sizeof(T)));
     run_planes<T>(ctx, g, 2 * line, [&](int64_t plane, T* values) {
         Index<T>* places = reinterpret_cast<Index<T>*>(values + line);
         const T* x = in + plane * g.in_size();
         for (int64_t i = 0; i < line; ++i) {
             values[i] = -static_cast<T>(__builtin_inf());
-            places[i] = static_cast<Index<T>>(~uint64_t{0} >> 1 >> (64 - 8 * sizeof(T)));
+            places[i] = nowhere;
         }
         IndexVec<T> count;
 #pragma GCC unroll 16
@@ -124,11 +127,11 @@ void max_pool(KernelContext& ctx, const PoolGeometry& g, T* out, int64_t* indice
             for (int64_t j = 0; j < width; j += kL) {
                 const Lanes<T> lanes(min(kL, width - j));
                 Vec<T> best = -static_cast<T>(__builtin_inf()) - Vec<T>{};
-                IndexVec<T> place = places[line - 1] - IndexVec<T>{};
+                IndexVec<T> place = nowhere - IndexVec<T>{};
                 rows.each([&](int64_t r) {
                     const Vec<T> v =
                         j + kL <= width ? load(x + r * width + j) : load(x + r * width + j, lanes);
-                    take_larger<T>(best, place, v, static_cast<Index<T>>(r * width + j) + count);
+                    take_larger<T, true>(best, place, v, static_cast<Index<T>>(r * width + j) + count);
                 });
                 if (j + kL <= width) {
                     store(values + left + j, best);
@@ -145,15 +148,15 @@ void max_pool(KernelContext& ctx, const PoolGeometry& g, T* out, int64_t* indice
                 IndexVec<T> place = strided<IndexVec<T>>(places + at, g.stride[2]);
                 for (int64_t k = 1; k < g.kernel[2]; ++k) {
                     const int64_t tap = at + k * g.dilation[2];
-                    take_larger<T>(best, place, strided<Vec<T>>(values + tap, g.stride[2]),
-                                   strided<IndexVec<T>>(places + tap, g.stride[2]));
+                    take_larger<T, false>(best, place, strided<Vec<T>>(values + tap, g.stride[2]),
+                                          strided<IndexVec<T>>(places + tap, g.stride[2]));
                 }
                 store(y + j, best, Lanes<T>(n));
                 if (indices == nullptr) continue;
                 Index<T> lanes[kL];
                 __builtin_memcpy(lanes, &place, sizeof place);
                 int64_t* to = indices + plane * g.out_size() + row * g.out[2] + j;
-                for (int64_t l = 0; l < n; ++l) to[l] = lanes[l];
+                for (int64_t l = 0; l < n; ++l) to[l] = lanes[l] == nowhere ? -1 : lanes[l];
             }
         }
     });
@@ -171,6 +174,7 @@ bool max_backward(const PoolGeometry& g, T* grad_in, const T* grad_out, const in
             for (int64_t i = 0; i < out; ++i) {
                 const auto place = static_cast<uint64_t>(indices[p * out + i]);
                 if (place >= places) [[unlikely]] {
+                    if (indices[p * out + i] == -1) continue;  // a window without elements
                     __atomic_store_n(&fits, false, __ATOMIC_RELAXED);
                     return;
                 }

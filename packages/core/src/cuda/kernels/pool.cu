@@ -39,7 +39,6 @@ struct PoolSizes {
 
 /// Windows of one size, `stride` apart.
 struct SlidingWindows : PoolSizes {
-    static constexpr bool kColumnsFirst = true;  // in which order maxima are looked for: the last NaN stays
     int64_t kernel[3], stride[3], padding[3], dilation[3];
     bool include_padding = true;
     int64_t divisor = 0;  // 0: the window's size
@@ -76,7 +75,6 @@ struct SlidingWindows : PoolSizes {
 
 /// Windows that divide the input as evenly as they can.
 struct AdaptiveWindows : PoolSizes {
-    static constexpr bool kColumnsFirst = false;
     static constexpr int64_t divisor = 0;
     using PoolSizes::PoolSizes;
 
@@ -108,33 +106,28 @@ struct Box {
 
 template <class Windows, class T, class Stored>
 __global__ void __launch_bounds__(kThreads)
-    find_maxima(const Windows w, Stored* out, int64_t* indices, const Stored* in, T least, int64_t nowhere) {
+    find_maxima(const Windows w, Stored* out, int64_t* indices, const Stored* in, T least) {
     const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads, size = w.out_size();
     for (int64_t o = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; o < w.planes * size;
          o += step) {
         const Stored* from = in + o / size * w.in_size();
         const Box box(w, o % size);
         T best = least;
-        int64_t found = -1;
-        const auto look = [&](int64_t i, int64_t j, int64_t k) {
-            const int64_t place = box.place(w, i, j, k);
-            const T v = static_cast<T>(from[place]);
-            if (found < 0 || v > best || v != v || (v == best && place < found)) {
-                best = v;
-                found = place;
+        int64_t found = -1;  // what it stays where, with dilation, a window has no element inside
+        for (int64_t i = 0; i < box.z.count; ++i) {
+            for (int64_t j = 0; j < box.y.count; ++j) {
+                for (int64_t k = 0; k < box.x.count; ++k) {
+                    const int64_t place = box.place(w, i, j, k);
+                    const T v = static_cast<T>(from[place]);
+                    if (found < 0 || v > best || v != v) {  // the first of equals, the last NaN
+                        best = v;
+                        found = place;
+                    }
+                }
             }
-        };
-        if (Windows::kColumnsFirst) {
-            for (int64_t k = 0; k < box.x.count; ++k)
-                for (int64_t i = 0; i < box.z.count; ++i)
-                    for (int64_t j = 0; j < box.y.count; ++j) look(i, j, k);
-        } else {
-            for (int64_t i = 0; i < box.z.count; ++i)
-                for (int64_t j = 0; j < box.y.count; ++j)
-                    for (int64_t k = 0; k < box.x.count; ++k) look(i, j, k);
         }
         out[o] = Stored(best);
-        if (indices) indices[o] = found < 0 ? nowhere : found;
+        if (indices) indices[o] = found;
     }
 }
 
@@ -146,13 +139,9 @@ void queue_maxima(const KernelArgs& args, const Windows& w) {
     const cudaStream_t stream = queue_of(args);
     const DenseOut<Stored> to(args.context, args.out(0));
     const DenseOut<int64_t> indices(args.context, args.out(1));
-    // With dilation a window may have no element inside: the place is outside of the plane, as on the CPU.
-    const int64_t nowhere = kInteger         ? 0
-                            : sizeof(T) == 4 ? std::numeric_limits<int32_t>::max()
-                                             : std::numeric_limits<int64_t>::max();
     const T least = kInteger ? std::numeric_limits<T>::lowest() : -std::numeric_limits<T>::infinity();
     launch(&find_maxima<Windows, T, Stored>, Grid{blocks_for(args.out(0).numel), kThreads}, stream, w,
-           to.data(), indices.data(), dense<Stored>(args.context, args.in(0)), least, nowhere);
+           to.data(), indices.data(), dense<Stored>(args.context, args.in(0)), least);
     to.finish();
     indices.finish();
 }
@@ -206,7 +195,8 @@ __global__ void __launch_bounds__(kThreads)
             int64_t place = -1;
             if (o < out_size) {
                 const int64_t given = indices[plane * out_size + o];
-                place = alarm.checked(given, in_size) == given ? given : -1;
+                // A window without elements has the place -1.
+                place = given == -1 || alarm.checked(given, in_size) == given ? given : -1;
                 values.x[threadIdx.x] = grad[plane * out_size + o];
             }
             places.x[threadIdx.x] = place;

@@ -1,0 +1,65 @@
+"""Which places max_pool says, beside windows that are looked through one element after the other."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rushlight_core as core
+
+CASES = [
+    # kernel, stride, padding, dilation
+    ((3, 3), (1, 1), (0, 0), (1, 1)),
+    ((2, 3), (2, 1), (1, 1), (1, 1)),
+    ((3, 2), (1, 2), (1, 1), (2, 3)),
+    ((2, 1), (1, 1), (1, 0), (9, 1)),  # the first row of windows lies in the padding, or one element beyond
+    ((3, 3, 2), (1, 2, 1), (1, 1, 0), (1, 1, 2)),
+    ((2, 2, 2), (2, 2, 2), (0, 0, 0), (1, 1, 1)),
+]
+
+
+def places(x: Any, window: Any) -> Any:
+    """The first place of the largest element of each window, or the last NaN; -1 of windows without elements."""
+    kernel, stride, padding, dilation = window
+    sizes = [
+        (n + 2 * p - d * (k - 1) - 1) // s + 1
+        for n, k, s, p, d in zip(x.shape, kernel, stride, padding, dilation, strict=True)
+    ]
+    found = np.full(sizes, -1)
+    for at in np.ndindex(*sizes):
+        starts = [o * s - p for o, s, p in zip(at, stride, padding, strict=True)]
+        best = -1
+        for step in itertools.product(*map(range, kernel)):
+            place = [a + i * d for a, i, d in zip(starts, step, dilation, strict=True)]
+            if not all(0 <= i < n for i, n in zip(place, x.shape, strict=True)):
+                continue
+            index = int(np.ravel_multi_index(place, x.shape))
+            value = x.flat[index]
+            if best < 0 or value > x.flat[best] or value != value:
+                best = index
+        found[at] = best
+    return found
+
+
+@pytest.mark.parametrize("window", CASES)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "int32"])
+def test_places_of_the_largest(window: Any, dtype: str) -> None:
+    rng, dims = np.random.default_rng(7), len(window[0])
+    pool = core.max_pool2d_with_indices if dims == 2 else core.max_pool3d_with_indices
+    for _ in range(4):
+        # Few numbers, so that there are equal ones.
+        x = rng.integers(-3, 4, (2, *(9, 21, 7)[3 - dims :])).astype(float)
+        if dtype != "int32":
+            x[rng.random(x.shape) < 0.2] = np.nan
+            x[rng.random(x.shape) < 0.1] = -np.inf
+        values, indices = pool(core.tensor(x.tolist()).to(getattr(core, dtype)), *window)
+        for plane, given, chosen in zip(x, values.to(core.float64).numpy(), indices.numpy(), strict=True):
+            expected = places(plane, window)
+            assert np.array_equal(chosen, expected)
+            there = expected >= 0
+            assert np.array_equal(given[there], plane.flat[expected[there]], equal_nan=True)
+            if dtype != "int32":
+                assert (given[~there] == -np.inf).all()
