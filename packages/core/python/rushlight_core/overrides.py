@@ -15,6 +15,8 @@ A function written in Python is seen as one call if it is decorated with `overri
 
 from __future__ import annotations
 
+from _thread import _local
+
 from . import _C
 from ._C import DisableTorchFunctionSubclass, Tensor, overridable
 
@@ -31,7 +33,10 @@ __all__ = [
     "overridable",
 ]
 
+MOST_REPEATS = 4  # a class may call the function again in another state of its own
+
 _disabled = _C._disabled_torch_function_impl
+_asking = _local()  # per thread: the functions that objects are being asked for
 
 
 def has_torch_function(relevant_args: Iterable[Any]) -> bool:
@@ -72,7 +77,10 @@ def _overrides(kind: type) -> bool:
 def _call(func: Any, overloaded: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     types = tuple(type(o) for o in overloaded)
     for o in overloaded:
-        result = type(o).__torch_function__(func, types, args, kwargs)
+        if isinstance(o, Tensor):
+            result = type(o).__torch_function__(func, types, args, kwargs)
+        else:
+            result = _ask(func, o, types, args, kwargs)
         if result is not NotImplemented:
             return result
     name = getattr(func, "__qualname__", getattr(func, "__name__", func))
@@ -80,6 +88,21 @@ def _call(func: Any, overloaded: list[Any], args: tuple[Any, ...], kwargs: dict[
     raise TypeError(
         f"{name}: no __torch_function__ of {names} answers this call; all returned NotImplemented"
     )
+
+
+def _ask(func: Any, o: Any, types: tuple[type, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The answer of an object that is no Tensor; NotImplemented where it only ever calls `func` again.
+
+    The tensors of another library do, whose default is to run the function that they are given.
+    """
+    asked: list[tuple[Any, Any]] = _asking.__dict__.setdefault("asked", [])
+    if sum(f is func and other is o for f, other in asked) >= MOST_REPEATS:
+        return NotImplemented
+    asked.append((func, o))
+    try:
+        return type(o).__torch_function__(func, types, args, kwargs)
+    finally:
+        asked.pop()
 
 
 def _call_by_name(name: str, candidates: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

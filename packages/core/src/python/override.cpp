@@ -12,6 +12,17 @@ namespace {
 
 PyObject* disabled_function = nullptr;  // _C._disabled_torch_function_impl
 
+// The functions that run without overrides on this thread, the innermost first.
+struct Running {
+    PyObject* func;
+    const Running* before;
+};
+thread_local const Running* running = nullptr;
+struct RestoreRunning {
+    const Running* former;
+    ~RestoreRunning() { running = former; }
+};
+
 // cls.__torch_function__(func, types, args=(), kwargs=None)
 struct OverrideCall {
     PyObject *func, *types, *args = nullptr, *kwargs = nullptr;
@@ -21,11 +32,23 @@ struct OverrideCall {
         return PyArg_ParseTupleAndKeywords(given, keywords, "OO|OO:__torch_function__",
                                            const_cast<char**>(names), &func, &types, &args, &kwargs);
     }
-    // Runs the function itself, without overrides.
+    // Runs the function itself, without overrides. A function of another library would not notice that they are off, and
+    // come back here.
     Object run() const {
+        for (const Running* r = running; r; r = r->before)
+            RL_CHECK(r->func != func, throw_type, "%s", foreign().c_str());
+        const Running here{func, running};
+        const RestoreRunning restore{running};
+        running = &here;
         StagesOff off(bit(Stage::Python));
         Object positional = args ? Object::steal(PySequence_Tuple(args)) : Object::steal(PyTuple_New(0));
         return Object::steal(PyObject_Call(func, positional.get(), kwargs == Py_None ? nullptr : kwargs));
+    }
+    std::string foreign() const {
+        Object name = Object::steal(PyObject_GetAttrString(func, "__name__"));
+        return std::string(PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : "this function") +
+               ": a function of another library was called with a tensor of rushlight\n"
+               "hint: convert the tensor, as by its numpy() or that library's from_dlpack";
     }
 };
 

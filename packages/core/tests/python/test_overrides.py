@@ -440,3 +440,49 @@ def test_an_overridable_function_asks_the_classes_in_lists_too() -> None:
     with core._C.DisableTorchFunctionSubclass():
         doubled(t)
     assert len(Logging.calls) == 1
+
+
+class Foreign:
+    """A tensor of another library, whose default is to run the function that it is given."""
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return func(*args, **(kwargs or {}))
+
+
+def foreign_function(x: Any) -> Any:
+    """As those of another library, which ask the classes of their arguments."""
+    return type(x).__torch_function__(foreign_function, (type(x),), (x,))
+
+
+@pytest.mark.parametrize("kind", [core.Tensor, Plain, Logging])
+def test_functions_of_another_library_take_no_tensors(kind: type) -> None:
+    for _ in range(2):  # nothing stays behind
+        with pytest.raises(TypeError, match="foreign_function: a function of another library"):
+            foreign_function(of(kind, 1) if kind is not core.Tensor else core.ones(1))
+    assert core.Tensor.__torch_function__(core.add, (), (core.ones(1), 1)).item() == 2
+
+
+def test_operators_take_no_tensors_of_another_library() -> None:
+    for call in (
+        lambda: core.add(core.ones(1), Foreign()),
+        lambda: core.ones(1) + Foreign(),
+        lambda: core.exp(Foreign()),
+    ):
+        with pytest.raises(TypeError):
+            call()
+    assert not getattr(overrides._asking, "asked", [])
+
+
+def test_a_class_may_call_the_function_again() -> None:
+    class Twice:
+        inside = False
+
+        @classmethod
+        def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            if cls.inside:
+                return "answer"
+            cls.inside = True
+            return func(*args, **(kwargs or {}))
+
+    assert core.exp(Twice()) == "answer"
