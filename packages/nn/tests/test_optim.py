@@ -289,6 +289,14 @@ def test_refusals():
         (lambda p: optim.Adam(p, betas=(0.9, 1.0)), r"Adam\(betas\): number 1 is 1.0"),
         (lambda p: optim.AdamW(p, eps=-1e-8), r"AdamW\(eps\)"),
         (lambda p: optim.Adam(p, lr=float("nan")), r"Adam\(lr\): got nan"),
+        (
+            lambda p: optim.Adam(p, lr=core.tensor(0.1), foreach=True),
+            r"Adam\(lr\): a tensor with foreach=True",
+        ),
+        (
+            lambda p: optim.AdamW(p, lr=core.tensor(0.1), foreach=True),
+            r"AdamW\(lr\): a tensor with foreach=True",
+        ),
     ],
 )
 def test_settings_are_checked(make, text):

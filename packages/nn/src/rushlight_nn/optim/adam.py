@@ -64,6 +64,8 @@ class Adam(Optimizer):
         name = type(self).__name__
         refuse(name, differentiable=differentiable)
         check_settings(name, lr=lr, eps=eps, weight_decay=weight_decay)
+        if foreach and not capturable and isinstance(lr, core.Tensor):
+            raise ValueError(f"{name}(lr): a tensor with foreach=True needs capturable=True")
         for position, beta in enumerate(betas):
             if not 0.0 <= beta < 1.0:
                 raise ValueError(f"{name}(betas): number {position} is {beta}, needs 0 <= beta < 1")
