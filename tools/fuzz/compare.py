@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from fuzz.execute import Observation, Record
-from fuzz.program import Named, Program, mapped
+from fuzz.program import INTEGERS, Named, Program, mapped
 
 # Relative to the element, and to the largest element of the tensor where that is above 1.
 TOLERANCES = {
@@ -41,6 +41,8 @@ def coarsest(program: Program, seen: Observation) -> float:
     dtypes = [one.dtype for one in program.inputs] + [v.dtype for v in values if isinstance(v, Record)]
     for call in program.calls:
         mapped((call.args, call.kwargs), lambda v: dtypes.append(v.name) if isinstance(v, Named) else None)
+        if "out" in call.kwargs and any(one.dtype in ("bool", *INTEGERS) for one in program.inputs):
+            dtypes.append("float32")  # in which functions of integers are computed
     return max((TOLERANCES[dtype] for dtype in dtypes if dtype in TOLERANCES), default=0.0)
 
 
@@ -58,7 +60,8 @@ class Difference:
 
 def difference(program: Program, ours: Observation, theirs: Observation) -> Difference | None:
     """How `ours` differs from `theirs`, None where it does not."""
-    least = coarsest(program, theirs) if len(program.calls) > 1 else 0.0
+    alone = len(program.calls) == 1 and "out" not in program.calls[0].kwargs
+    least = 0.0 if alone else coarsest(program, theirs)
     for call, a, b in zip(program.calls, ours.steps, theirs.steps, strict=False):
         found = _results(a, b, least)
         if found:
