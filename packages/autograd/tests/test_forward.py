@@ -186,3 +186,11 @@ def test_a_pooling_window_in_the_padding_has_no_derivative() -> None:
     assert core.max_pool2d_with_indices(x, *window)[1].tolist() == [[[-1, -1]]]
     (found,) = grad(pool(x).sum(), (x,))
     assert found.tolist() == [[[0.0, 0.0]]]
+
+
+def test_a_place_beyond_the_plane_is_an_error() -> None:
+    for place in (4, -2):
+        values, indices = core.max_pool2d_with_indices(leaf(1, 2, 2), (2, 2))
+        indices.data.fill_(place)  # behind the version counter
+        with pytest.raises(IndexError, match="a place is out of range for the 4 of a plane"):
+            values.sum().backward()

@@ -130,6 +130,7 @@ def test_a_window_with_no_element_inside():
             strict=True,
         ):
             same(got, wanted)
+    compare(lambda t: torch.max_pool2d(t, 2, 1, 1, 9), example("float32", 1, 8, 8))
 
 
 def test_empty_inputs():
@@ -157,6 +158,8 @@ def test_many_windows_with_one_maximum():
 
 def test_a_place_out_of_range_is_found():
     x = torch.zeros(1, 8, 8, device="cuda", requires_grad=True)
-    torch.max_pool2d(x, 2, 1, 1, 9).sum().backward()
+    values, indices = torch.max_pool2d_with_indices(x, 2)
+    indices.data.fill_(64)
+    values.sum().backward()
     with pytest.raises(IndexError):
         torch.cuda.synchronize()
