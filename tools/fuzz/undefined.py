@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fuzz.execute import Machine, is_tensor, name_of
-from fuzz.program import COMPLEX, FLOATS, Call, Input, Ref, family, mapped
+from fuzz.program import COMPLEX, FLOATS, INTEGERS, Call, Input, Named, Ref, family, mapped
 
 COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne", "pow", "clamp")
 # Operators whose results, or whose derivatives, are determined for matrices of full rank, or without equal singular values.
@@ -48,6 +48,11 @@ GEOMETRY_IN_PLACE = (
 # Operators that return what they were given where no broadcasting, difference or copy is needed. The other library may give
 # a view or a copy, since the result of an earlier call may lie otherwise in memory.
 RETURNED_AS_IT_IS = {"broadcast_tensors", "contiguous", "diff"}
+VIEWS_IF_POSSIBLE = {"contiguous", "flatten", "ravel", "reshape", "reshape_as"}
+# What converts tensors, and to which integers; empty where an argument says it.
+CONVERSIONS = {
+    "to": "", "type_as": "", "int": "int32", "long": "int64", "short": "int16", "char": "int8", "byte": "uint8",
+}  # fmt: skip
 MOST_DEGREE = 50  # of a polynomial; PyTorch's formulas lose their digits with it
 
 
@@ -61,6 +66,13 @@ def _spelled(value: Any) -> list[str]:
 def _place(t: Any) -> int:
     """What tensors that share memory have in common."""
     return t.untyped_storage().data_ptr() if hasattr(t, "untyped_storage") else id(t)
+
+
+def _is_laid_out_otherwise(t: Any) -> bool:
+    """Whether PyTorch chose an order of the memory for this result: the other library may have chosen another."""
+    if not hasattr(t, "is_contiguous"):
+        return False
+    return not (t if t._base is None else t._base).is_contiguous()
 
 
 def _is_normal(x: np.ndarray) -> bool:
@@ -195,8 +207,17 @@ class Undefined:
             return any(not t.shape for t in tensors)  # PyTorch rounds the other, where that is a number
         if call.writes and tensors and name_of(tensors[0].dtype) not in (*FLOATS, *COMPLEX):
             # In PyTorch integers then require grad.
-            if any(t.requires_grad or self._is_beyond_integers(t, tensors[0]) for t in tensors[1:]):
+            written = name_of(tensors[0].dtype)
+            if any(t.requires_grad or self._is_beyond_integers(t, written) for t in tensors[1:]):
                 return True
+        if call.op in VIEWS_IF_POSSIBLE and tensors and _is_laid_out_otherwise(tensors[0]):
+            return True
+        if call.op in CONVERSIONS and tensors:
+            # Numbers that an integer dtype does not hold.
+            named = [v.name for v in given if isinstance(v, Named)]
+            others = [name_of(t.dtype) for t in tensors[1:]]
+            dtype = CONVERSIONS[call.op] or next(iter([*named, *others]), "")
+            return self._is_beyond_integers(tensors[0], dtype)
         if call.op == "detach_" and self.draft.mode != "plain" and tensors:
             # What becomes of the views of a leaf.
             return sum(_place(t) == _place(tensors[0]) for t in self.draft.tensors().values()) > 1
@@ -242,10 +263,10 @@ class Undefined:
             return True  # bytes other than 0 and 1 are no bools
         return any(n.partition("[")[0] in parts or marks(t) != marks(written) for n, t in shared.items())
 
-    def _is_beyond_integers(self, t: Any, written: Any) -> bool:
-        """Whether a float tensor has numbers that an integer tensor does not hold: C++ leaves open what they become."""
-        array, dtype = self.machine.record(t).array, self.machine.record(written).array.dtype
-        if array.dtype.kind not in "fc" or dtype.kind not in "iu":
+    def _is_beyond_integers(self, t: Any, dtype: str) -> bool:
+        """Whether a float tensor has numbers that an integer dtype does not hold: C++ leaves open what they become."""
+        array = self.machine.record(t).array
+        if array.dtype.kind not in "fc" or dtype not in INTEGERS:
             return False
         ends, real = np.iinfo(dtype), array.real.astype(float)
         return not ((real >= ends.min) & (real <= ends.max)).all()
@@ -342,6 +363,8 @@ class Undefined:
             with np.errstate(all="ignore"):
                 found = abs(np.corrcoef(x)[np.triu_indices(len(x), 1)])
             return not (found < 1 - 1e-5).all()  # rounding decides whether a correlation of 1 is clipped
+        if op == "hardshrink":
+            return bool(np.isnan(x).any())  # PyTorch's vectorised code and its scalar code differ
         if op == "copysign":
             return not (np.isfinite(x) & (x != 0)).all()  # PyTorch divides by it
         if op == "polar":

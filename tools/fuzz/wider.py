@@ -14,6 +14,7 @@ from fuzz.processes import Ended
 from fuzz.program import COMPLEX, FLOATS, Input, Named, Program, mapped
 
 WIDEST = dict.fromkeys(FLOATS, "float64") | dict.fromkeys(COMPLEX, "complex128")
+CONVERSIONS = {".half": ".double", ".bfloat16": ".double", ".float": ".double", ".cfloat": ".cdouble"}
 # An error that is this often PyTorch's is none: the design asks for 1.5 times it, and half a unit in the last place.
 AS_FAR = 2.0
 
@@ -42,7 +43,12 @@ def widened(program: Program) -> Program:
         return replace(one, dtype=WIDEST.get(one.dtype, one.dtype), values=rounded(one.values, one.dtype))
 
     calls = tuple(
-        replace(call, args=mapped(call.args, change), kwargs=mapped(call.kwargs, change))
+        replace(
+            call,
+            path=CONVERSIONS.get(call.path, call.path),
+            args=mapped(call.args, change),
+            kwargs=mapped(call.kwargs, change),
+        )
         for call in program.calls
     )
     return replace(program, inputs=tuple(map(wide, program.inputs)), calls=calls)

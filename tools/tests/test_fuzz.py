@@ -354,6 +354,11 @@ def test_a_tangent_of_another_dtype_than_its_value() -> None:
         (Call("setitem", "[]=", "v0", (Ref("x1"), ..., Ref("x0"))), "plain", True),
         (Call("setitem", "[]=", "v0", (Ref("x1"), ..., Ref("x2"))), "plain", False),
         (Call("add_", ".add_", "v0", (Ref("x2"), 2)), "backward", False),
+        (Call("to", ".to", "v0", (Ref("x3"), Named("int16"))), "plain", False),
+        (Call("to", ".to", "v0", (Ref("x3"), Named("int32"))), "plain", True),
+        (Call("to", ".to", "v0", (Ref("x3"), Named("float32"))), "plain", True),
+        (Call("short", ".short", "v0", (Ref("x3"),)), "plain", False),
+        (Call("short", ".short", "v0", (Ref("x0"),)), "plain", True),
     ],
 )
 def test_a_program_of_undefined_calls_is_none(call: Call, mode: str, defined: bool) -> None:
@@ -361,6 +366,7 @@ def test_a_program_of_undefined_calls_is_none(call: Call, mode: str, defined: bo
         Input("x0", "float32", (2,), (1.0, 2.0)),
         Input("x1", "int64", (2,), (0, 0)),
         Input("x2", "float32", (2,), (1.0, float("nan"))),
+        Input("x3", "float32", (2,), (1.0, 1e5)),
     )
     assert Generator([], RIGHT).is_defined(Program(inputs, (call,), mode)) == defined
 
@@ -388,6 +394,8 @@ def test_extreme_values_are_generated_on_request() -> None:
         ("fractional_max_pool2d", "plain", (np.nan, 2.0, np.nan, 1.0), True),
         ("fractional_max_pool2d", "plain", (np.nan, 2.0, 3.0, 1.0), False),
         ("max_pool2d", "plain", (np.nan, 2.0, np.nan, 1.0), False),
+        ("hardshrink", "backward", (np.nan, 2.0, 3.0, 1.0), True),
+        ("hardshrink", "plain", (np.nan, 2.0, 3.0, 1.0), False),
         ("digamma", "plain", (-1.0, 2.0, -0.5, 1.0), False),
         ("digamma", "plain", (-1.000001, 2.0, -0.5, 1.0), True),
         ("polar", "backward", (1.0, 2.0, 0.5, -1.0), True),

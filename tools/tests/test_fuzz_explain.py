@@ -10,8 +10,8 @@ import pytest
 from fuzz import explain, slopes
 from fuzz.compare import Difference
 from fuzz.execute import Observation, Record
-from fuzz.program import FLOATS, Call, Input, Program, Ref
-from fuzz.wider import rounded
+from fuzz.program import FLOATS, Call, Input, Named, Program, Ref
+from fuzz.wider import rounded, widened
 
 
 def record(values: Any, dtype: str = "float32", requires_grad: bool = False) -> Record:
@@ -160,6 +160,18 @@ def test_numbers_are_rounded_to_a_dtype(dtype: str) -> None:
     values = (0.1, -2.7, 1e-3, 65519.0, 3.0, float("inf"), float("nan"))
     expected = torch.tensor(values, dtype=getattr(torch, dtype)).to(torch.float64).tolist()
     assert np.array_equal(rounded(values, dtype), expected, equal_nan=True)
+
+
+def test_conversions_are_widened_with_their_inputs() -> None:
+    program = one_call(Input("x0", "float16", (1,), (0.1,)))
+    calls = (
+        Call("cfloat", ".cfloat", "v1", (Ref("x0"),)),
+        Call("to", ".to", "v2", (Ref("x0"), Named("bfloat16"))),
+    )
+    wide = widened(replace(program, calls=calls))
+    assert [one.dtype for one in wide.inputs] == ["float64"]
+    assert [call.path for call in wide.calls] == [".cdouble", ".to"]
+    assert wide.calls[1].args[1] == Named("float64")
 
 
 def test_integers_that_wrap_around() -> None:
