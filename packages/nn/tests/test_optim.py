@@ -570,3 +570,16 @@ def test_what_lbfgs_remembers_serves_a_new_optimizer():
         "H_diag", "al", "d", "func_evals", "n_iter", "old_dirs", "old_stps", "prev_flat_grad", "prev_loss", "ro", "t",
     ]  # fmt: skip
     assert len(state["state"][0]["al"]) == 4
+
+
+def test_the_state_of_adam_has_a_counter_for_each_parameter():
+    # PyTorch, which may read it, adds to each: one that is shared would count too fast.
+    params = [Parameter(core.ones(2)), Parameter(core.ones(3))]
+    optimizer = optim.Adam(params)
+    for param in params:
+        param.grad = core.ones_like(param)
+    optimizer.step()
+    first, second = (own["step"] for own in optimizer.state_dict()["state"].values())
+    assert first is optimizer.state[params[0]]["step"]
+    first.add_(5)
+    assert float(second) == 1.0

@@ -29,11 +29,11 @@ class Value(_Traced):
 
 
 class PyTorchFileReader:
-    """What reads PyTorch's archives, for annotations: they hold pickles, which are not read."""
+    """What reads PyTorch's archives entry by entry, for annotations: `torch.load` reads them here."""
 
     def __init__(self, *args: Any) -> None:
         raise NotImplementedError(
-            "PyTorchFileReader(): pickles are not read\nhint: torch.load reads safetensors files"
+            "PyTorchFileReader(): entries are not read one by one\nhint: torch.load reads the file"
         )
 
 

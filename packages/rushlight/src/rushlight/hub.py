@@ -1,7 +1,7 @@
 """Files of weights from the network, kept in a folder: `load_state_dict_from_url`.
 
-Only safetensors files are read; a checkpoint that is a pickle, as most older ones are, raises when it is loaded. Programs of
-others (`hub.load`) are not fetched or run.
+PyTorch's files and safetensors files are read, as :func:`rushlight.load` does: one that asks for more than data
+raises. Programs of others (`hub.load`) are not fetched or run.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def load_state_dict_from_url(
     `get_dir()`.
 
     Args:
-        url: a safetensors file.
+        url: a safetensors file, or one of PyTorch's.
         model_dir: where it is kept.
         map_location: the device of the tensors.
         progress: accepted; nothing is shown.

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 import rushlight_core as core
+from rushlight_core import Tensor
 
 from .._core import operator
 from .._typing import Any
@@ -151,6 +152,21 @@ class Adam(Optimizer):
                 own = self.state[param]
                 if id(own.get("step")) in counters:
                     own["step"] = own["step"].clone()
+
+    def state_dict(self) -> dict[str, Any]:
+        """The state and the groups' settings, with parameters replaced by their numbers.
+
+        Tensors are the optimizer's own, not copies, but for shared counters: every parameter has one of its own here, since
+        PyTorch, which may read the state, adds to each.
+        """
+        result = super().state_dict()
+        seen: set[int] = set()
+        for own in result["state"].values():
+            step = own.get("step") if isinstance(own, dict) else None
+            if isinstance(step, Tensor) and id(step) in seen:
+                own["step"] = step.clone()
+            seen.add(id(step))
+        return result
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)

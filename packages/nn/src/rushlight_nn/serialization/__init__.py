@@ -1,44 +1,26 @@
-"""Saving and loading checkpoints: state dicts and nested containers of data, in safetensors files.
+"""Saving and loading checkpoints: state dicts and nested containers of data, in PyTorch's files or in safetensors files.
 
-A checkpoint is a safetensors file, which other programs can read: its tensors are named by their place, such
-as `model.conv1.weight`. The rest of the structure, and a checksum of every tensor, are JSON in the file's
-metadata. Nothing in it is ever executed.
+Both kinds hold data and nothing else: nothing in them is ever executed. PyTorch's files, zip archives and the older
+layout, are exchanged with PyTorch, both ways. Safetensors files can be read by many programs: tensors are named by
+their place, such as `model.conv1.weight`; the rest of the structure, and a checksum of every tensor, are JSON in the
+file's metadata.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import secrets
-import shutil
-import stat
-import zlib
-from collections.abc import Callable
 
-import rushlight_core as core
-from rushlight_core import Tensor
-
-from ..parameter import Buffer, Parameter
-from . import container, sharing
-from .structure import Encoder, StructureError, decode
+from . import checkpoint, pytorch, shards
+from .errors import Budget, CheckpointError, FormatError
+from .replacing import replace_file
+from .source import Source
+from .trust import add_safe_globals, clear_safe_globals, get_safe_globals, safe_globals
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, BinaryIO
 
-_KEY = "rushlight"
-_VERSION = 1
-
-
-class CheckpointError(RuntimeError):
-    """A file is no checkpoint, is truncated, or was altered. `path` names it."""
-
-    def __init__(self, path: str, what: str) -> None:
-        super().__init__(f"load({path!r}): {what}")
-        self.path = path
-
-
-# Saving -----------------------------------------------------------------------------------------------------
+_PYTORCH = (".pt", ".pth", ".ckpt", ".bin")
 
 
 def save(
@@ -48,114 +30,64 @@ def save(
     pickle_protocol: int = 2,
     _use_new_zipfile_serialization: bool = True,
     _disable_byteorder_record: bool = False,
+    *,
+    format: str | None = None,
+    max_shard_size: int | str | None = None,
 ) -> None:
     """Write `obj` to the file `f`, all or nothing.
 
-    The data goes to a new file beside the old one, which it replaces when it is complete and on disk: a crash
-        leaves
-    the old file or the new one. Memory shared by several tensors is stored once, and shared again after
-    loading.
+    The data goes to a new file, which replaces the old one when it is complete and on disk: a crash leaves the old
+    file or the new one. Tensors that share memory share it again after loading.
 
     Args:
-        obj: None, bool, int, float, str, tensors, dtypes, devices, and lists, tuples, dicts and OrderedDicts
-            of these, such as the state dicts of modules, optimizers and schedulers.
+        obj: tensors, numbers, strings, bytes, dtypes, devices, NumPy's arrays and numbers, dates, paths, and lists, tuples,
+            sets, dictionaries and namespaces of these, such as the state dicts of modules, optimizers and schedulers.
         f: a path, or an open binary file, which is written to as it is.
-        pickle_module, pickle_protocol, and those that follow: accepted for compatibility. No pickle is written.
+        pickle_module, pickle_protocol: accepted for compatibility; the pickle in PyTorch's files always has protocol 2.
+        _use_new_zipfile_serialization: False for the layout that PyTorch wrote before 1.6.
+        _disable_byteorder_record: whether PyTorch's archive is to say nothing of the byte order.
+        format: "pytorch" or "safetensors". By default PyTorch's for paths that end in .pt, .pth, .ckpt or .bin, and
+            safetensors for all others and for open files.
+        max_shard_size: split the tensors among several safetensors files of at most so many bytes, or for example
+            "5GB", with an index beside them, as Hugging Face's libraries do.
 
     Raises:
         TypeError: something in `obj` is of another type; the message says where, and what to do.
+        ValueError: `format` is another, or does not go with other arguments.
         OSError: the file cannot be written.
     """
-    encoder = Encoder()
-    try:
-        root = encoder.encode(obj)
-    except RecursionError:
-        raise ValueError("save: the object is nested too deeply") from None
-    tensors: dict[str, Tensor] = {}
-    descriptions: list[dict[str, Any]] = [{} for _ in encoder.tensors]
-    for stored in sharing.gather(encoder.tensors, encoder.paths):
-        name = _free_name(encoder.paths[min(stored.members)], tensors)
-        tensors[name] = stored.data
-        for number, view in stored.members.items():
-            descriptions[number] = _describe(encoder.tensors[number], name, view)
-    document = json.dumps(
-        {
-            "version": _VERSION,
-            "root": root,
-            "tensors": descriptions,
-            "crc32": {name: _checksum(t, container.memory_of(t)) for name, t in tensors.items()},
-        },
-        separators=(",", ":"),
-        allow_nan=False,
-    )
-    metadata = {_KEY: document, f"{_KEY}.crc32": str(zlib.crc32(document.encode()))}
-    if hasattr(f, "write"):
-        container.write(f, tensors, metadata)  # type: ignore[arg-type]
-    else:
-        _replace_file(os.fspath(f), lambda file: container.write(file, tensors, metadata))
-
-
-def _free_name(path: str, taken: dict[str, Any]) -> str:
-    name, count = path, 1
-    while name in taken or name == "__metadata__":
-        count += 1
-        name = f"{path}#{count}"
-    return name
-
-
-def _describe(tensor: Tensor, name: str, view: list[Any] | None) -> dict[str, Any]:
-    description: dict[str, Any] = {"name": name}
-    if view is not None:
-        description["view"] = view
-    if tensor.device.type != "cpu":
-        description["device"] = str(tensor.device)
-    if tensor.requires_grad:
-        description["requires_grad"] = True
-    if isinstance(tensor, (Parameter, Buffer)):
-        description["class"] = type(tensor).__name__
-    if isinstance(tensor, Buffer) and not tensor.persistent:
-        description["persistent"] = False
-    return description
-
-
-def _checksum(tensor: Tensor, memory: memoryview) -> int:
-    kind = f"{container.dtype_name(tensor.dtype)}{list(tensor.shape)}"
-    return zlib.crc32(memory, zlib.crc32(kind.encode()))
-
-
-def _replace_file(path: str, write: Callable[[BinaryIO], None]) -> None:
-    """Write a file beside `path`, and when all of it is on disk put it in the place of `path`."""
-    path = os.path.realpath(path)  # through a link, what it points to is replaced, not the link
-    try:
-        mode = os.stat(path).st_mode
-    except FileNotFoundError:
-        mode = None
-    if mode is not None and not stat.S_ISREG(mode):
-        with open(path, "wb") as file:  # a device or a pipe cannot be replaced; a directory is refused here
-            write(file)
+    is_stream = hasattr(f, "write")
+    kind = format
+    if kind is None:
+        wanted = not _use_new_zipfile_serialization or _disable_byteorder_record
+        suffix = "" if is_stream else os.path.splitext(os.fspath(f))[1]  # type: ignore[arg-type]
+        kind = "pytorch" if wanted or suffix in _PYTORCH else "safetensors"
+    if kind not in ("pytorch", "safetensors"):
+        raise ValueError(f"save(format): got {format!r}, needs 'pytorch' or 'safetensors'")
+    if kind == "safetensors" and not _use_new_zipfile_serialization:
+        raise ValueError(
+            "save(_use_new_zipfile_serialization): False chooses a layout of PyTorch's, not safetensors"
+        )
+    if max_shard_size is not None:
+        if is_stream or kind != "safetensors":
+            raise ValueError("save(max_shard_size): shards are safetensors files, and need a path")
+        shards.write(obj, os.fspath(f), shards.size_in_bytes(max_shard_size))  # type: ignore[arg-type]
         return
-    folder, name = os.path.split(path)
-    temporary = os.path.join(folder, f".{name[:200]}.{secrets.token_hex(6)}.tmp")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-    try:
-        with open(descriptor, "wb") as file:
-            if mode is not None:
-                os.fchmod(descriptor, stat.S_IMODE(mode))
-            write(file)
-            file.flush()
-            os.fsync(descriptor)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
-    directory = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(directory)  # the new name, too, must survive a power cut
-    finally:
-        os.close(directory)
 
+    def write(file: BinaryIO) -> None:
+        if kind == "safetensors":
+            checkpoint.write(obj, file)
+        elif _use_new_zipfile_serialization:
+            pytorch.write_archive(obj, file, "archive", not _disable_byteorder_record)
+        else:
+            pytorch.write_legacy(obj, file)
 
-# Loading ----------------------------------------------------------------------------------------------------
+    if is_stream:
+        write(f)  # type: ignore[arg-type]
+    else:
+        replace_file(os.fspath(f), write)  # type: ignore[arg-type]
+        if kind == "safetensors":
+            shards.remove_index(os.fspath(f))  # type: ignore[arg-type]
 
 
 def load(
@@ -164,138 +96,71 @@ def load(
     pickle_module: Any = None,
     *,
     weights_only: bool | None = None,
-    mmap: bool | None = None,
+    mmap: bool | str | None = None,
+    verify: bool | None = None,
     **pickle_load_args: Any,
 ) -> Any:
-    """Read what :func:`save` wrote; of any other safetensors file, a dict from names to tensors.
+    """Read what :func:`save` or PyTorch's `torch.save` wrote; of any other safetensors file, a dict from names to tensors.
 
     Args:
-        f: a path, or an open binary file.
-        map_location: where tensors go: a device, a dictionary from saved to wanted devices, or a function of
-            a tensor on the CPU and the name of its saved device, which returns the tensor to use or None. By
-            default, where they were when they were saved.
-        weights_only, mmap, pickle_module, pickle_load_args: accepted for compatibility. A checkpoint holds nothing but
-            data in any case.
+        f: a path, or an open binary file. A path may name the index of a file in several shards.
+        map_location: where tensors go: a device, a dictionary from saved to wanted devices, or a function of a tensor
+            on the CPU and the name of its saved device, which returns the tensor to use or None. By default, where
+            they were when they were saved.
+        pickle_module: accepted for compatibility; no pickle is run.
+        weights_only: accepted for compatibility: a file that asks for more than data is refused in any case. See
+            :func:`add_safe_globals`.
+        mmap: True for tensors over the file itself, which is read when they are used: processes that load it share its
+            memory. Writing to them changes a copy of this process; with "r" it raises. See Note [Mapped files].
+        verify: whether the checksums of tensors are compared with their bytes. By default they are where the bytes are
+            read, and with `mmap` are not. That of the structure always is.
+        pickle_load_args: `encoding`, which PyTorch takes for files of Python 2, is accepted.
 
     Raises:
-        CheckpointError: the file is no checkpoint, is truncated, or was altered.
+        CheckpointError: the file is no checkpoint, is truncated, was altered, or asks for more than data.
+        TypeError: an argument is not known.
+        ValueError: an open file is to be mapped.
         OSError: it cannot be opened or read.
     """
+    unknown = sorted(set(pickle_load_args) - {"encoding"})
+    if unknown:
+        raise TypeError(f"load(): got an unknown argument {unknown[0]!r}")
+    if mmap not in (None, False, True, "c", "r"):
+        raise ValueError(f"load(mmap): got {mmap!r}, needs True, False, 'c' or 'r'")
+    mapping = None if not mmap else "r" if mmap == "r" else "c"
     if not hasattr(f, "read"):
-        path = os.fspath(f)
-        return _load(path, path, map_location)
-    # The header's reader wants a path: give the data one, in memory.
-    descriptor = os.memfd_create("checkpoint")
-    with open(descriptor, "w+b") as file:
-        shutil.copyfileobj(f, file)  # type: ignore[arg-type]
-        file.flush()
-        return _load(f"/proc/self/fd/{descriptor}", str(getattr(f, "name", "<file>")), map_location)
+        f = shards.index_of(os.fspath(f))
+    with Source(f, mapping) as source:
+        try:
+            return _read(source, map_location, verify)
+        except FormatError as error:
+            raise CheckpointError(source.name, str(error)) from error.__cause__
 
 
-def _load(path: str, shown: str, map_location: Any) -> Any:
-    try:
-        metadata, entries, begin = container.read_header(path)
-        with open(path, "rb") as file:
-            tensors = container.read_tensors(file, entries, begin)
-            if _KEY not in metadata and f"{_KEY}.crc32" not in metadata:  # another program's
-                return {entry.name: _place(tensor, "cpu", map_location) for entry, tensor, _ in tensors}
-            document = _read_document(metadata)
-            stored = {}
-            for entry, tensor, memory in tensors:
-                if document["crc32"].get(entry.name) != _checksum(tensor, memory):
-                    raise container.FormatError(
-                        f"tensor {entry.name!r} was altered: its checksum does not fit"
-                    )
-                stored[entry.name] = tensor
-        return decode(document["root"], _Restorer(document["tensors"], stored, map_location))
-    except (container.FormatError, StructureError) as error:
-        raise CheckpointError(shown, str(error)) from None
-    except RecursionError:
-        raise CheckpointError(shown, "the description of its structure is nested too deeply") from None
+def _read(source: Source, map_location: Any, verify: bool | None) -> Any:
+    budget = Budget(source.size)
+    start = source.read(0, min(source.size, 16))
+    if pytorch.is_archive(start):
+        checked = verify if verify is not None else source.mapping is None
+        return pytorch.read_archive(source, map_location, checked, budget)
+    if pytorch.is_legacy(start):
+        if source.mapping is not None or verify:
+            raise FormatError(
+                "it has PyTorch's layout of before 1.6, without alignment and checksums: mmap and verify=True need another\n"
+                "hint: save(load(path), path) writes it anew"
+            )
+        return pytorch.read_legacy(source, map_location, budget)
+    if shards.is_index(start):
+        return shards.read(source, map_location, verify, budget)
+    return checkpoint.read(source, map_location, verify, budget)
 
 
-def _read_document(metadata: dict[str, str]) -> dict[str, Any]:
-    text = metadata.get(_KEY, "")
-    try:
-        intact = metadata.get(f"{_KEY}.crc32") == str(zlib.crc32(text.encode()))
-        document = json.loads(text) if intact else None
-    except ValueError:
-        document = None
-    if not isinstance(document, dict):
-        raise container.FormatError("the description of its structure was altered: its checksum does not fit")
-    if document.get("version") != _VERSION:
-        raise container.FormatError(
-            f"it was written in version {document.get('version')} of the format, this one reads {_VERSION}\n"
-            "hint: upgrade rushlight-nn"
-        )
-    descriptions: Any = document.get("tensors")
-    checksums = document.get("crc32")
-    complete = "root" in document and isinstance(checksums, dict) and isinstance(descriptions, list)
-    if not complete or not all(isinstance(d, dict) and isinstance(d.get("name"), str) for d in descriptions):
-        raise container.FormatError("the description of its structure is incomplete")
-    return document
-
-
-class _Restorer:
-    """Makes the tensors of a structure, by number, from what is stored."""
-
-    def __init__(
-        self, descriptions: list[dict[str, Any]], stored: dict[str, Tensor], map_location: Any
-    ) -> None:
-        self.descriptions = descriptions
-        self.stored = stored
-        self.map_location = map_location
-        self.placed: dict[tuple[str, str], Tensor] = {}
-        self.made: dict[int, Tensor] = {}
-
-    def __call__(self, number: Any) -> Tensor:
-        """The tensor of this number; the same object whenever it is asked for."""
-        if type(number) is not int or not 0 <= number < len(self.descriptions):
-            raise container.FormatError(f"there is no tensor number {number!r}")
-        if number not in self.made:
-            self.made[number] = self._make(self.descriptions[number])
-        return self.made[number]
-
-    def _make(self, description: dict[str, Any]) -> Tensor:
-        name, device = description["name"], description.get("device", "cpu")
-        if name not in self.stored:
-            raise container.FormatError(f"tensor {name!r} is missing")
-        # Views share memory on the device where they end up, so the whole is moved once for all of them.
-        if (name, device) not in self.placed:
-            self.placed[name, device] = _place(self.stored[name], device, self.map_location)
-        tensor = self.placed[name, device]
-        if "view" in description:
-            tensor = sharing.view_of(tensor, description["view"])
-        if description.get("class") == "Parameter":
-            return Parameter(tensor, requires_grad=description.get("requires_grad", False))
-        if description.get("class") == "Buffer":
-            tensor = Buffer(tensor, persistent=description.get("persistent", True))
-        return tensor.requires_grad_() if description.get("requires_grad") else tensor
-
-
-def _place(tensor: Tensor, device: str, map_location: Any) -> Tensor:
-    """`tensor`, which was saved from `device`, where `map_location` wants it."""
-    if isinstance(map_location, dict):
-        target: Any = map_location.get(device, device)
-    elif callable(map_location) and not isinstance(map_location, core.device):
-        result = map_location(tensor, device)
-        if result is not None:
-            return result
-        target = device
-    else:
-        target = device if map_location is None else map_location
-    if isinstance(target, int):
-        target = f"cuda:{target}"
-    target = core.device(target)
-    if target.type == "cpu":
-        return tensor
-    try:
-        return tensor.to(target)
-    except (RuntimeError, AssertionError) as error:
-        raise RuntimeError(
-            f"load: a tensor belongs on the device {str(target)!r}, which is not available ({error})\n"
-            "hint: map_location='cpu'"
-        ) from error
-
-
-__all__ = ["CheckpointError", "load", "save"]
+__all__ = [
+    "CheckpointError",
+    "add_safe_globals",
+    "clear_safe_globals",
+    "get_safe_globals",
+    "load",
+    "safe_globals",
+    "save",
+]

@@ -1,18 +1,23 @@
 """The safetensors container: a length, a JSON header, the bytes of the tensors.
 
-The package of that name reads the header: its checks of hostile files (overlaps, gaps, overflow) are hardened
-by use. The bytes go from the file to a tensor's memory, and back, without a copy in between. Writing the
-header is three lines, which stay the same while the package's writing functions change from version to
-version.
+The package of that name checks the header: its checks of hostile files (overlaps, gaps, overflow) are hardened by use.
+The bytes go from the file to a tensor's memory, and back, without a copy in between. Writing the header is a few
+lines, which stay the same while the package's writing functions change from version to version.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import math
+import os
 
 import rushlight_core as core
 from rushlight_core import Tensor
+
+from .builders import MAX_DIMENSIONS
+from .errors import Budget, FormatError
+from .pytorch import check_bools
+from .source import Source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,15 +37,13 @@ _DTYPES = {
     "I64": "int64",
     "U64": "uint64",
     "F64": "float64",
+    "C64": "complex64",
 }
-_SIZES = {"BOOL": 1, "8": 1, "16": 2, "32": 4, "64": 8}
 
 # What readers of the format accept.
 MAX_HEADER_BYTES = 100_000_000
-
-
-class FormatError(Exception):
-    """What is wrong with a file, in words."""
+# Where the data begins, so that elements are aligned in a map of the file.
+_ALIGNMENT = 64
 
 
 def dtype_name(dtype: Any) -> str:
@@ -55,10 +58,6 @@ def dtype_name(dtype: Any) -> str:
     raise TypeError(
         f"save: tensors of dtype {dtype} cannot be saved\nhint: convert it first, with tensor.to(...)"
     )
-
-
-def _item_size(name: str) -> int:
-    return _SIZES.get(name) or _SIZES[name.lstrip("BUIF")]
 
 
 def memory_of(tensor: Tensor) -> memoryview:
@@ -76,25 +75,25 @@ def memory_of(tensor: Tensor) -> memoryview:
 def write(file: BinaryIO, tensors: dict[str, Tensor], metadata: dict[str, str]) -> None:
     """Write contiguous CPU `tensors` and `metadata` to `file`."""
     header: dict[str, Any] = {"__metadata__": metadata}
+    # Wide elements first: then all of them are aligned.
+    ordered = sorted(tensors.items(), key=lambda item: -item[1].itemsize)
     position = 0
-    for name, tensor in tensors.items():
-        kind = dtype_name(tensor.dtype)
-        size = tensor.numel() * _item_size(kind)
+    for name, tensor in ordered:
         header[name] = {
-            "dtype": kind,
+            "dtype": dtype_name(tensor.dtype),
             "shape": list(tensor.shape),
-            "data_offsets": [position, position + size],
+            "data_offsets": [position, position + tensor.nbytes],
         }
-        position += size
+        position += tensor.nbytes
     text = json.dumps(header, separators=(",", ":")).encode()
-    text += b" " * (-len(text) % 8)  # so that the data is aligned
+    text += b" " * (-(8 + len(text)) % _ALIGNMENT)
     if len(text) > MAX_HEADER_BYTES:
         raise ValueError(
             f"save: the description takes {len(text)} bytes, more than the {MAX_HEADER_BYTES} allowed"
         )
     file.write(len(text).to_bytes(8, "little"))
     file.write(text)
-    for tensor in tensors.values():
+    for _, tensor in ordered:
         file.write(memory_of(tensor))
 
 
@@ -102,70 +101,111 @@ def write(file: BinaryIO, tensors: dict[str, Tensor], metadata: dict[str, str]) 
 
 
 class Entry:
-    """A tensor as the header describes it."""
+    """A tensor as the header describes it: its bytes begin at byte `begin` of the file."""
 
-    __slots__ = ("dtype", "name", "shape")
+    __slots__ = ("begin", "dtype", "name", "shape", "size")
 
-    def __init__(self, name: str, dtype: str, shape: list[int]) -> None:
+    def __init__(self, name: str, dtype: str, shape: list[int], begin: int, size: int) -> None:
         self.name = name
         self.dtype = dtype
         self.shape = shape
+        self.begin = begin
+        self.size = size
+
+    @property
+    def kind(self) -> bytes:
+        """What its checksum covers beside its bytes."""
+        return f"{self.dtype}{list(self.shape)}".encode()
 
 
-def read_header(path: str) -> tuple[dict[str, str], list[Entry], int]:
-    """The metadata, the tensors in the order of their data, and where the data begins, of the file at `path`.
+def read_header(source: Source, budget: Budget) -> tuple[dict[str, str], list[Entry]]:
+    """The metadata, and the tensors in the order of their data.
 
     Raises:
         FormatError: the file is not what the format says.
-        OSError: it cannot be read.
     """
-    with open(path, "rb") as file:
-        start = file.read(8)
-    if len(start) < 8:
+    if source.size < 8:
         raise FormatError("it is shorter than any checkpoint: truncated, or no checkpoint")
+    count = int.from_bytes(source.read(0, 8), "little")
+    if count > min(source.size - 8, MAX_HEADER_BYTES):
+        raise FormatError(f"truncated, or no checkpoint: its header is to have {count} bytes")
+    text = source.read(8, count)
+    _check(text, source.size)
+    header = parse_json(text, budget)
+    metadata = header.pop("__metadata__", None) or {}
+    entries = []
+    for name, entry in header.items():
+        begin, end = entry["data_offsets"]
+        shape = entry["shape"]
+        if entry["dtype"] not in _DTYPES or not hasattr(core, _DTYPES[entry["dtype"]]):
+            raise FormatError(
+                f"tensor {name!r:.80} has dtype {entry['dtype']}, which rushlight-core does not have"
+            )
+        if len(shape) > MAX_DIMENSIONS or any(n >= 2**62 for n in shape):
+            raise FormatError(f"tensor {name!r:.80} has a shape that no tensor has")
+        entries.append(Entry(name, entry["dtype"], shape, 8 + count + begin, end - begin))
+    entries.sort(key=lambda entry: entry.begin)
+    return metadata, entries
+
+
+def _check(text: bytes, size: int) -> None:
+    """Let the package check the header `text` of a file of `size` bytes, without its data."""
     from safetensors import SafetensorError, safe_open
 
+    descriptor = os.memfd_create("header", os.MFD_CLOEXEC)
     try:
-        with safe_open(path, framework="numpy") as file:
-            entries = []
-            for name in file.offset_keys():
-                view = file.get_slice(name)
-                entries.append(Entry(name, str(view.get_dtype()), list(view.get_shape())))
-            metadata = file.metadata() or {}
+        with open(descriptor, "wb", closefd=False) as file:
+            file.write(len(text).to_bytes(8, "little"))
+            file.write(text)
+        os.ftruncate(descriptor, size)  # the data: zeros that take no memory
+        with safe_open(f"/proc/self/fd/{descriptor}", framework="numpy"):
+            pass
     except SafetensorError as error:
-        # Not asked before: the length of a header may begin with the same bytes.
-        if start[:4] == b"PK\x03\x04" or start[:2] == b"\x80\x02":
-            raise FormatError(
-                "this is a pickled PyTorch checkpoint, which could run any code when it is opened\n"
-                "hint: where it is trusted, convert it: safetensors.torch.save_file(torch.load(path), new)"
-            ) from None
         raise FormatError(f"truncated, altered, or no checkpoint ({error})") from None
-    for entry in entries:
-        if entry.dtype not in _DTYPES or not hasattr(core, _DTYPES[entry.dtype]):
-            raise FormatError(
-                f"tensor {entry.name!r} has dtype {entry.dtype}, which rushlight-core does not have"
-            )
-    return metadata, entries, 8 + int.from_bytes(start, "little")
+    finally:
+        os.close(descriptor)
 
 
-def read_tensors(
-    file: BinaryIO, entries: list[Entry], begin: int
-) -> Iterator[tuple[Entry, Tensor, memoryview]]:
-    """Each tensor with its memory. The data follows from byte `begin` on without gaps, as the header's reader
-    made sure.
+def parse_json(text: bytes, budget: Budget) -> Any:
+    """The JSON object in `text`; its objects have no key twice, and need no more memory than there is.
 
     Raises:
-        FormatError: the file ends early: it has changed since the header was read.
+        FormatError: it is none, or has, or does.
     """
-    file.seek(begin)
-    for entry in entries:
-        tensor = core.empty(entry.shape, dtype=getattr(core, _DTYPES[entry.dtype]), device="cpu")
-        memory = rest = memory_of(tensor)
-        while len(rest):
-            count = file.readinto(rest)  # type: ignore[attr-defined]
-            if not count:
-                raise FormatError(f"the file ends within tensor {entry.name!r}")
-            rest = rest[count:]
-        if entry.dtype == "BOOL" and bytes(memory).strip(b"\x00\x01"):
-            raise FormatError(f"tensor {entry.name!r} holds bytes that are neither true nor false")
-        yield entry, tensor, memory
+    # Estimated from the brackets: an empty object takes two bytes of text and seventy of memory.
+    braces, brackets, commas = text.count(b"{"), text.count(b"["), text.count(b",")
+    budget.charge(240 * braces + 90 * brackets + 40 * commas + 2 * len(text))
+    try:
+        found = json.loads(text, object_pairs_hook=_once)
+    except (ValueError, RecursionError) as error:
+        raise FormatError(f"the header cannot be read ({error})") from None
+    if not isinstance(found, dict):
+        raise FormatError("the header is no JSON object")
+    return found
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a name occurs twice")
+    return found
+
+
+def read_tensor(source: Source, entry: Entry, checked: bool, crc: int = 0) -> tuple[Tensor, int]:
+    """The tensor of `entry`, with the checksum of its bytes, which goes on from `crc`.
+
+    Raises:
+        FormatError: the file ends early, or the tensor holds what no bool is.
+    """
+    dtype = getattr(core, _DTYPES[entry.dtype])
+    storage, crc = source.storage(entry.begin, entry.size, min(dtype.itemsize, 8), checked, crc)
+    if dtype == core.bool:
+        check_bools(storage)
+    return core._C._tensor_over(storage, dtype, entry.shape, contiguous(entry.shape), 0), crc
+
+
+def contiguous(shape: list[int]) -> list[int]:
+    """The strides of a contiguous tensor of `shape`."""
+    strides = [math.prod(max(n, 1) for n in shape[i + 1 :]) for i in range(len(shape))]
+    # Of a tensor without elements they have no meaning, and may be too large for core.
+    return strides if 0 not in shape else [0] * len(shape)

@@ -12,7 +12,8 @@ import rushlight_core as core
 from rushlight_core import Tensor
 
 from .._typing import Any
-from .container import FormatError
+from .builders import check_geometry, tensor_over
+from .errors import FormatError
 
 
 class Stored:
@@ -91,18 +92,15 @@ def view_of(data: Tensor, geometry: Any) -> Tensor:
     Raises:
         FormatError: it would reach beyond the tensor.
     """
-    if not isinstance(geometry, list) or len(geometry) != 3 or not _are_sizes([geometry[2]]):
+    if not isinstance(geometry, list) or len(geometry) != 3:
         raise FormatError("a view has no valid geometry")
     shape, strides, offset = geometry
-    if not _are_sizes(shape) or not _are_sizes(strides) or len(shape) != len(strides) or 0 in shape:
+    check_geometry(shape, strides, offset)
+    if 0 in shape:
         raise FormatError("a view has no valid geometry")
+    # Within `data`, which may itself lie within a larger storage.
     if offset + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True)) >= data.numel():
         raise FormatError(
             f"a view of shape {tuple(shape)} reaches beyond its tensor of {data.numel()} elements"
         )
-    return core.as_strided(data, shape, strides, offset)
-
-
-def _are_sizes(values: Any) -> bool:
-    # Python's ints do not overflow, so that what is computed from them is right; the bound protects core's.
-    return isinstance(values, list) and all(type(v) is int and 0 <= v < 2**63 for v in values)
+    return tensor_over(data.untyped_storage(), data.dtype, shape, strides, data.storage_offset() + offset)

@@ -1,14 +1,14 @@
 """Nested containers as JSON, with the tensors in them taken out and put back.
 
 Plain values, lists, and dictionaries with names as keys are themselves in JSON. Everything else is an object
-whose key "!" says what it is.
+whose key "!" says what it is: a container with its items, or a value of one of the classes in :mod:`values`.
 """
 
 from __future__ import annotations
 
 import math
 import sys
-from collections import OrderedDict
+from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable
 
 import rushlight_core as core
@@ -16,8 +16,12 @@ from rushlight_core import Tensor
 
 from .._typing import Any
 from ..parameter import Buffer, Parameter
+from . import values
+from .errors import FormatError
 
 _TAG = "!"
+_DICTIONARIES = {kind.__name__: kind for kind in (dict, OrderedDict, defaultdict, Counter)}
+_SEQUENCES = {kind.__name__: kind for kind in (tuple, set, frozenset, core.Size)}
 
 
 class Encoder:
@@ -26,11 +30,17 @@ class Encoder:
     def __init__(self) -> None:
         self.tensors: list[Tensor] = []
         self.paths: list[str] = []  # where each was met first, as keys joined by dots
+        self.all_names: list[list[str]] = []  # of each the places that are names in a dictionary
         self._numbers: dict[int, int] = {}
         self._open: set[int] = set()  # containers being encoded
 
-    def encode(self, value: Any, path: str = "") -> Any:
+    def encode(self, value: Any, path: str = "", named: bool = False) -> Any:
         """`value` as what `json.dumps` takes.
+
+        Args:
+            value: what to encode.
+            path: where it is.
+            named: whether it is the value of a name.
 
         Raises:
             TypeError: something in it is neither data nor a container of data.
@@ -42,12 +52,7 @@ class Encoder:
         if kind is float:
             return value if math.isfinite(value) else {_TAG: "float", "value": repr(value)}
         if isinstance(value, Tensor):
-            return {_TAG: "tensor", "number": self._number(value, path)}
-        if kind is core.dtype or kind is core.device:
-            return {
-                _TAG: kind.__name__,
-                "value": str(value).removeprefix("torch.").removeprefix("rushlight."),
-            }
+            return {_TAG: "tensor", "number": self._number(value, path, named)}
         numpy = sys.modules.get("numpy")
         if (
             numpy is not None
@@ -55,24 +60,25 @@ class Encoder:
             and value.dtype.kind in "biufc"
         ):
             return self._encode_array(numpy, value, path)
-        if kind in (list, tuple, dict, OrderedDict, core.Size):
+        if kind is list or kind in _SEQUENCES.values() or kind in _DICTIONARIES.values():
             return self._encode_container(value, kind, path)
-        raise TypeError(
-            f"save: {path or 'the object'} is a {kind.__module__}.{kind.__qualname__}, which is not data\n"
-            f"hint: {_hint(value)}"
-        )
+        found = values.encode(value)
+        if found is None:
+            raise refusal(value, path or "the object")
+        tag, parts = found
+        return {_TAG: tag, **{name: self.encode(part, _join(path, name)) for name, part in parts.items()}}
 
     def _encode_array(self, numpy: Any, value: Any, path: str) -> Any:
         copy = numpy.array(value, dtype=value.dtype.newbyteorder("="), order="C")
         kind = "ndarray" if isinstance(value, numpy.ndarray) else "scalar"
-        return {_TAG: kind, "number": self._number(core.from_numpy(copy), path)}
+        return {_TAG: kind, "number": self._number(core.from_numpy(copy), path, False)}
 
     def _encode_container(self, value: Any, kind: Any, path: str) -> Any:
         if id(value) in self._open:
             raise ValueError(f"save: {path or 'the object'} contains itself")
         self._open.add(id(value))
         try:
-            if kind is dict or kind is OrderedDict:
+            if kind in _DICTIONARIES.values():
                 return self._encode_dict(value, kind, path)
             items = [self.encode(item, _join(path, i)) for i, item in enumerate(value)]
             return items if kind is list else {_TAG: kind.__name__, "items": items}
@@ -82,7 +88,7 @@ class Encoder:
     def _encode_dict(self, value: Any, kind: Any, path: str) -> Any:
         items: Any
         if all(type(key) is str for key in value) and _TAG not in value:
-            items = {key: self.encode(item, _join(path, key)) for key, item in value.items()}
+            items = {key: self.encode(item, _join(path, key), named=True) for key, item in value.items()}
             if kind is dict:
                 return items
         else:
@@ -90,13 +96,15 @@ class Encoder:
                 [self.encode(k, _join(path, "key")), self.encode(v, _join(path, k))] for k, v in value.items()
             ]
         node = {_TAG: kind.__name__, "items": items}
+        if kind is defaultdict:
+            node["factory"] = values.name_of_factory(value.default_factory, path or "the object")
         # Modules keep the versions of their states in this attribute.
         metadata = getattr(value, "_metadata", None)
         if metadata is not None:
             node["_metadata"] = self.encode(metadata, _join(path, "_metadata"))
         return node
 
-    def _number(self, tensor: Tensor, path: str) -> int:
+    def _number(self, tensor: Tensor, path: str, named: bool) -> int:
         if type(tensor) not in (Tensor, Parameter, Buffer):
             raise TypeError(
                 f"save: {path or 'the tensor'} is of the tensor subclass {type(tensor).__qualname__}\n"
@@ -107,6 +115,9 @@ class Encoder:
             number = self._numbers[id(tensor)] = len(self.tensors)
             self.tensors.append(tensor)
             self.paths.append(path or "tensor")
+            self.all_names.append([])
+        if named:
+            self.all_names[number].append(path)
         return number
 
 
@@ -114,9 +125,20 @@ def _join(path: str, key: Any) -> str:
     return f"{path}.{key}" if path else str(key)
 
 
+def refusal(value: Any, place: str) -> TypeError:
+    """The error for a value that is not data."""
+    kind = type(value)
+    return TypeError(
+        f"save: {place} is a {kind.__module__}.{kind.__qualname__}, which is not data\nhint: {_hint(value)}"
+    )
+
+
 def _hint(value: Any) -> str:
-    if hasattr(value, "state_dict"):
-        return "save its state_dict()"
+    if hasattr(value, "state_dict") and hasattr(value, "load_state_dict"):
+        return (
+            "save its state, save(model.state_dict(), path), and give it to a model that is made anew: "
+            "model.load_state_dict(load(path))"
+        )
     if isinstance(value, dict):
         return "save dict(value)"
     if isinstance(value, (int, float, str)) or (hasattr(value, "item") and not hasattr(value, "__len__")):
@@ -149,39 +171,63 @@ def decode(node: Any, tensor: Callable[[int], Tensor]) -> Any:
     if tag == "tensor":
         return tensor(node.get("number"))
     if tag in ("ndarray", "scalar"):
-        array = tensor(node.get("number")).cpu().numpy()
+        array = tensor(node.get("number")).detach().cpu().numpy()
+        if tag == "scalar" and array.ndim:
+            raise StructureError("a number is stored as an array of several")
         return array if tag == "ndarray" else array[()]
+    if not isinstance(tag, str):
+        raise StructureError("a value has a class that is no name")
+    if tag in _SEQUENCES:
+        items = decode(node.get("items"), tensor)
+        return _make(tag, lambda: _SEQUENCES[tag](_checked(items, list)))
+    if tag in _DICTIONARIES:
+        return _decode_dict(node, tag, tensor)
+    parts = {name: decode(part, tensor) for name, part in node.items() if name != _TAG}
+    return _make(tag, lambda: values.decode(tag, parts))
+
+
+def _make(tag: str, make: Callable[[], Any]) -> Any:
+    """What `make` returns, or the error for a description that it cannot use."""
     try:
-        if tag == "float":
-            return float(node["value"])
-        if tag == "dtype":
-            return _decode_dtype(node["value"])
-        if tag == "device":
-            return core.device(node["value"])
-        if tag in ("tuple", "Size"):
-            return (tuple if tag == "tuple" else core.Size)([decode(item, tensor) for item in node["items"]])
-        if tag in ("dict", "OrderedDict"):
-            return _decode_dict(node, OrderedDict if tag == "OrderedDict" else dict, tensor)
-    except (KeyError, TypeError, ValueError, RuntimeError, AttributeError) as error:
+        return make()
+    except values.UnknownTag:
+        raise StructureError(
+            f"it holds a {tag!r:.80}, which this version of rushlight-nn does not know"
+        ) from None
+    except (
+        LookupError,
+        TypeError,
+        ValueError,
+        RuntimeError,
+        ArithmeticError,
+        AttributeError,
+        FormatError,
+    ) as error:
+        if isinstance(error, RecursionError):
+            raise
         raise StructureError(
             f"the description of a {tag} cannot be read ({type(error).__name__}: {error})"
         ) from None
-    raise StructureError(f"it holds a {tag!r}, which this version of rushlight-nn does not know")
 
 
-def _decode_dict(node: Any, kind: Any, tensor: Callable[[int], Tensor]) -> Any:
-    items = node["items"]
-    pairs = (
-        items.items() if isinstance(items, dict) else [(decode(key, tensor), value) for key, value in items]
-    )
-    result = kind((key, decode(value, tensor)) for key, value in pairs)
+def _checked(value: Any, kind: type) -> Any:
+    if type(value) is not kind:
+        raise TypeError(f"got {type(value).__name__}, needs {kind.__name__}")
+    return value
+
+
+def _decode_dict(node: Any, tag: str, tensor: Callable[[int], Tensor]) -> Any:
+    items = node.get("items")
+    if isinstance(items, dict):
+        pairs = [(key, decode(value, tensor)) for key, value in items.items()]
+    elif isinstance(items, list) and all(isinstance(pair, list) and len(pair) == 2 for pair in items):
+        pairs = [(decode(key, tensor), decode(value, tensor)) for key, value in items]
+    else:
+        raise StructureError(f"the description of a {tag} cannot be read: it has no items")
+    if tag == "defaultdict":
+        return _make(tag, lambda: defaultdict(values.factory_of(node.get("factory")), dict(pairs)))
+    kind: Any = _DICTIONARIES[tag]
+    result = _make(tag, lambda: kind(dict(pairs) if kind is Counter else pairs))
     if "_metadata" in node and kind is OrderedDict:
         result._metadata = decode(node["_metadata"], tensor)
     return result
-
-
-def _decode_dtype(name: Any) -> Any:
-    dtype = getattr(core, name)
-    if not isinstance(dtype, core.dtype):
-        raise ValueError(f"{name} is no dtype")
-    return dtype

@@ -1,0 +1,700 @@
+"""What the names in a pickle mean: the table of all that data needs.
+
+A name is a key of :data:`_NAMES`, and stands for a class or for one of the functions here that make a value of it from plain
+arguments. The classes serve as values, too, such as the factory of a defaultdict; what may be *called* is in :data:`_CALLS`.
+"""
+
+from __future__ import annotations
+
+import datetime
+import pathlib
+import sys
+from argparse import Namespace
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Callable
+from types import FunctionType
+
+import rushlight_core as core
+from rushlight_core import Tensor
+
+from ..parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
+from . import trust
+from .errors import Budget, FormatError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+# Core's tensors have at most so many dimensions.
+MAX_DIMENSIONS = 64
+
+# PyTorch's names for typed memory.
+STORAGES = {
+    "FloatStorage": "float32",
+    "DoubleStorage": "float64",
+    "HalfStorage": "float16",
+    "BFloat16Storage": "bfloat16",
+    "LongStorage": "int64",
+    "IntStorage": "int32",
+    "ShortStorage": "int16",
+    "CharStorage": "int8",
+    "ByteStorage": "uint8",
+    "BoolStorage": "bool",
+    "ComplexFloatStorage": "complex64",
+    "ComplexDoubleStorage": "complex128",
+}
+
+
+class StorageType:
+    """A class of PyTorch's for memory of a dtype; `dtype` is None for bytes."""
+
+    def __init__(self, name: str, dtype: Any) -> None:
+        self.name = name
+        self.dtype = dtype
+
+    def __repr__(self) -> str:
+        return f"<PyTorch's class {self.name}>"
+
+
+class UnknownName(FormatError):  # noqa: N818
+    """A name that is not in the table."""
+
+
+# Tensors ----------------------------------------------------------------------------------------------------
+
+
+def check_geometry(shape: Any, strides: Any, offset: Any) -> None:
+    """Refuse a geometry that no tensor has. Python's ints do not overflow, core's would.
+
+    Raises:
+        FormatError: it is none.
+    """
+    for values in (shape, strides, (offset,)):
+        if not isinstance(values, (tuple, list)) or len(values) > MAX_DIMENSIONS:
+            raise FormatError(f"a tensor has more than {MAX_DIMENSIONS} dimensions, or none that can be read")
+        if not all(type(v) is int and 0 <= v < 2**62 for v in values):
+            raise FormatError("a tensor has a size, stride or offset that is not valid")
+    if len(shape) != len(strides):
+        raise FormatError(f"a tensor has {len(shape)} sizes and {len(strides)} strides")
+    count = 1
+    for size in shape:
+        count *= size
+    if count >= 2**59:
+        raise FormatError(f"a tensor of shape {tuple(shape)} is larger than any memory")
+
+
+def tensor_over(storage: Any, dtype: Any, shape: Any, strides: Any, offset: Any) -> Tensor:
+    """A tensor over the bytes of `storage`, after a check of everything.
+
+    Raises:
+        FormatError: the geometry is not valid, reaches beyond the storage, or there are no tensors of this dtype.
+    """
+    check_geometry(shape, strides, offset)
+    if not isinstance(dtype, core.dtype):
+        raise FormatError(f"a tensor has dtype {dtype}, which rushlight-core does not have")
+    if 0 not in shape:
+        last = offset + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
+        if (last + 1) * dtype.itemsize > storage.nbytes():
+            raise FormatError(
+                f"a tensor of shape {tuple(shape)} reaches beyond its memory of {storage.nbytes()} bytes"
+            )
+    else:
+        offset = 0
+    return core._C._tensor_over(storage, dtype, list(shape), list(strides), offset)
+
+
+def _check_flags(tensor: Tensor, requires_grad: Any) -> bool:
+    if type(requires_grad) is not bool:
+        raise FormatError("a tensor's requires_grad is neither true nor false")
+    if requires_grad and not (tensor.is_floating_point() or tensor.is_complex()):
+        raise FormatError(f"a tensor of dtype {tensor.dtype} requires grad")
+    return requires_grad
+
+
+def _rebuild(
+    storage: Any, dtype: Any, offset: Any, size: Any, stride: Any, grad: Any, metadata: Any
+) -> Tensor:
+    tensor = tensor_over(storage, dtype, size, stride, offset)
+    if isinstance(metadata, dict) and metadata.get("conj"):
+        tensor = tensor.conj()
+    if isinstance(metadata, dict) and metadata.get("neg"):
+        tensor = tensor.neg()
+    return tensor.requires_grad_() if _check_flags(tensor, grad) else tensor
+
+
+def _typed(storage: Any) -> Any:
+    if type(storage) is not core.TypedStorage:
+        raise FormatError("a tensor has no typed memory: the file was altered")
+    return storage
+
+
+def rebuild_tensor(storage: Any, offset: Any, size: Any, stride: Any) -> Tensor:
+    return _rebuild(_typed(storage).untyped(), storage.dtype, offset, size, stride, False, None)
+
+
+def rebuild_tensor_v2(
+    storage: Any, offset: Any, size: Any, stride: Any, grad: Any, hooks: Any, metadata: Any = None
+) -> Tensor:
+    if metadata and getattr(_typed(storage), "awaits_bytes", False):
+        raise FormatError("a legacy file has a conjugated tensor\nhint: save tensor.resolve_conj()")
+    return _rebuild(_typed(storage).untyped(), storage.dtype, offset, size, stride, grad, metadata)
+
+
+def rebuild_tensor_v3(
+    storage: Any, offset: Any, size: Any, stride: Any, grad: Any, hooks: Any, dtype: Any, metadata: Any = None
+) -> Tensor:
+    if type(storage) is not core.UntypedStorage:
+        raise FormatError("a tensor has no memory of bytes: the file was altered")
+    if dtype == core.bool:  # memory of bools is checked when it is read
+        raise FormatError("a tensor of bools has no memory of bools: the file was altered")
+    return _rebuild(storage, dtype, offset, size, stride, grad, metadata)
+
+
+def rebuild_parameter(data: Any, requires_grad: Any, hooks: Any, state: Any = None) -> Parameter:
+    if not isinstance(data, Tensor):
+        raise FormatError("a parameter is made of something other than a tensor")
+    parameter = Parameter(data.detach(), requires_grad=_check_flags(data, requires_grad))
+    if state:
+        _set_attributes(parameter, state)
+    return parameter
+
+
+def rebuild_meta(dtype: Any, size: Any, stride: Any, requires_grad: Any) -> Tensor:
+    check_geometry(size, stride, 0)
+    if not isinstance(dtype, core.dtype):
+        raise FormatError(f"a tensor has dtype {dtype}, which rushlight-core does not have")
+    tensor = core.empty_strided(list(size), list(stride), dtype=dtype, device="meta")
+    return tensor.requires_grad_() if _check_flags(tensor, requires_grad) else tensor
+
+
+def rebuild_on_device(data: Any, dtype: Any, device: Any, requires_grad: Any) -> Tensor:
+    raise FormatError(f"a tensor was saved in a form of {device!s:.40} alone\nhint: save tensor.cpu()")
+
+
+def rebuild_typed(function: Any, kind: Any, arguments: Any, state: Any) -> Tensor:
+    if not any(function is one for one in _TENSORS) or type(arguments) is not tuple:
+        raise FormatError("a tensor is made by something that makes no tensors")
+    tensor = function(*arguments)
+    if isinstance(state, dict) and state.get("_is_buffer") is True and kind is Tensor:
+        buffer = Buffer(tensor.detach(), persistent=state.get("persistent") is not False)
+        return buffer.requires_grad_(tensor.requires_grad)
+    if kind not in (Tensor, Parameter):
+        if not (isinstance(kind, type) and issubclass(kind, Tensor) and trust.is_allowed(kind)):
+            raise FormatError(f"a tensor is of the class {kind!r:.80}, which is not allowed")
+        tensor = tensor.as_subclass(kind)
+    if state:
+        _set_attributes(tensor, state)
+    return tensor
+
+
+def refuse_sparse(*arguments: Any) -> Tensor:
+    raise FormatError("it holds a sparse tensor, which rushlight does not have\nhint: save tensor.to_dense()")
+
+
+def refuse_quantized(*arguments: Any) -> Tensor:
+    raise FormatError("it holds a quantized tensor, which rushlight does not have\nhint: save it dequantized")
+
+
+def layout(name: Any) -> Any:
+    if name != "torch.strided":
+        return refuse_sparse()
+    return core.strided
+
+
+def device(*arguments: Any) -> Any:
+    if not arguments or len(arguments) > 2 or type(arguments[0]) is not str:
+        raise FormatError("a device has no name")
+    return core.device(*arguments)
+
+
+def size(values: Any = ()) -> Any:
+    if not isinstance(values, (tuple, list)) or not all(type(v) is int for v in values):
+        raise FormatError("a size is made of something other than ints")
+    return core.Size(values)
+
+
+def _set_attributes(value: Any, state: Any) -> None:
+    """Give `value` attributes of data, none of which hides what its class has."""
+    if not isinstance(state, dict):
+        raise FormatError(f"a {type(value).__name__} has a state that is no dictionary")
+    for name in state:
+        if type(name) is not str or name.startswith("__") or hasattr(type(value), name):
+            raise FormatError(f"a {type(value).__name__} has the attribute {name!r:.80}, which is not data")
+    vars(value).update(state)
+
+
+# Python's values --------------------------------------------------------------------------------------------
+
+
+def ordered_dict(items: Any = ()) -> Any:
+    return OrderedDict(_pairs(items))
+
+
+def counter(items: Any = ()) -> Any:
+    return Counter(dict(_pairs(items)))
+
+
+def _pairs(items: Any) -> list[tuple[Any, Any]]:
+    found = list(items.items()) if isinstance(items, dict) else items
+    if not isinstance(found, (list, tuple)) or not all(
+        isinstance(p, (list, tuple)) and len(p) == 2 for p in found
+    ):
+        raise FormatError("a dictionary is made of something other than pairs")
+    if not isinstance(items, dict) and any(type(key) is not str for key, _ in found):
+        raise FormatError("a dictionary made of pairs has a key that is no string")
+    return [(key, value) for key, value in found]
+
+
+_FACTORIES = (None, dict, list, set, tuple, int, float, bool, str, OrderedDict)
+
+
+def default_dict(factory: Any = None) -> Any:
+    if not any(factory is one for one in _FACTORIES) and not trust.is_allowed(factory):
+        raise FormatError(f"a defaultdict has the factory {factory!r:.80}, which is not allowed")
+    return defaultdict(factory)
+
+
+def plain_set(items: Any = ()) -> Any:
+    _check_items(items)
+    return set(items)
+
+
+def plain_frozenset(items: Any = ()) -> Any:
+    _check_items(items)
+    return frozenset(items)
+
+
+def _check_items(items: Any) -> None:
+    kinds = (str, int, float, bool, complex, bytes, type(None), core.dtype)
+    if not isinstance(items, (list, tuple)):
+        raise FormatError("a set is made of something other than a list")
+    for item in items:
+        flat = item if isinstance(item, tuple) else (item,)
+        if len(flat) > 100 or not all(type(v) in kinds for v in flat):
+            raise FormatError("a set has an element that is no plain value")
+
+
+def plain_list(items: Any = ()) -> Any:
+    if not isinstance(items, (list, tuple)):
+        raise FormatError("a list is made of something other than a list")
+    return list(items)
+
+
+def plain_deque(items: Any = (), maxlen: Any = None) -> Any:
+    return deque(plain_list(items), maxlen)
+
+
+def encode(text: Any, encoding: Any = "latin1") -> bytes:
+    if type(text) is not str or encoding not in ("latin1", "latin-1"):
+        raise FormatError("bytes are made of something other than a string in latin-1")
+    return text.encode("latin-1")
+
+
+def plain_bytes(data: Any = b"") -> bytes:
+    if type(data) is not bytes:
+        raise FormatError("bytes are made of something else")
+    return data
+
+
+def plain_bytearray(data: Any = b"", encoding: Any = None) -> bytearray:
+    return bytearray(encode(data, encoding) if type(data) is str else plain_bytes(data))
+
+
+def plain_complex(real: Any = 0.0, imag: Any = 0.0) -> complex:
+    if type(real) is not float or type(imag) is not float:
+        raise FormatError("a complex number is made of something other than floats")
+    return complex(real, imag)
+
+
+def plain_slice(*arguments: Any) -> slice:
+    if not all(v is None or type(v) is int for v in arguments):
+        raise FormatError("a slice is made of something other than ints")
+    return slice(*arguments)
+
+
+def plain_range(*arguments: Any) -> range:
+    if not all(type(v) is int for v in arguments):
+        raise FormatError("a range is made of something other than ints")
+    return range(*arguments)
+
+
+def namespace(*arguments: Any) -> Namespace:
+    if arguments:
+        raise FormatError("a Namespace has positional arguments")
+    return Namespace()
+
+
+def _path_of(kind: type) -> Callable[..., Any]:
+    def build(*parts: Any) -> Any:
+        if not all(type(part) is str for part in parts):
+            raise FormatError("a path is made of something other than strings")
+        return kind(*parts)
+
+    return build
+
+
+path = _path_of(pathlib.Path)
+windows_path = _path_of(pathlib.PureWindowsPath)
+pure_path = _path_of(pathlib.PurePosixPath)
+
+
+def date_time(data: Any, zone: Any = None) -> datetime.datetime:
+    data = _octets(data, 10)
+    year, microsecond = (data[0] << 8) + data[1], int.from_bytes(data[7:], "big")
+    made = datetime.datetime(year, data[2] & 127, data[3], data[4], data[5], data[6], microsecond)
+    return made.replace(tzinfo=_zone(zone), fold=data[2] >> 7)
+
+
+def date(data: Any) -> datetime.date:
+    data = _octets(data, 4)
+    return datetime.date((data[0] << 8) + data[1], data[2], data[3])
+
+
+def time(data: Any, zone: Any = None) -> datetime.time:
+    data = _octets(data, 6)
+    made = datetime.time(data[0] & 127, data[1], data[2], int.from_bytes(data[3:], "big"))
+    return made.replace(tzinfo=_zone(zone), fold=data[0] >> 7)
+
+
+def duration(days: Any = 0, seconds: Any = 0, microseconds: Any = 0) -> datetime.timedelta:
+    if not all(type(v) is int for v in (days, seconds, microseconds)):
+        raise FormatError("a timedelta is made of something other than ints")
+    return datetime.timedelta(days, seconds, microseconds)
+
+
+def time_zone(offset: Any, name: Any = None) -> datetime.timezone:
+    return datetime.timezone(offset) if name is None else datetime.timezone(offset, name)
+
+
+def _octets(data: Any, count: int) -> bytes:
+    if type(data) is not bytes or len(data) != count:
+        raise FormatError("a date or a time is not made of its bytes")
+    return data
+
+
+def _zone(zone: Any) -> Any:
+    if zone is not None and type(zone) is not datetime.timezone:
+        raise FormatError("a time zone is of a class that is not known")
+    return zone
+
+
+# NumPy's values -----------------------------------------------------------------------------------------------
+
+
+class ArrayType:
+    """Stands for numpy.ndarray, so that NumPy is loaded only for files that have arrays."""
+
+
+class DtypeType:
+    """Stands for numpy.dtype."""
+
+
+def numpy_dtype(name: Any, align: Any = False, copy: Any = True) -> Any:
+    if type(name) is not str or not name[:1].isalpha() or len(name) > 12:
+        raise FormatError("an array has a dtype that cannot be read")
+    import numpy
+
+    # A new object, since the byte order is set in it afterwards.
+    found = numpy.dtype(name, copy=True)
+    if found.kind not in "biufc":
+        raise FormatError(f"an array has the dtype {found}, which is not a number's")
+    return found
+
+
+def numpy_array(kind: Any, shape: Any, code: Any) -> Any:
+    if kind is not ArrayType:
+        raise FormatError("an array is of a class that is not known")
+    import numpy
+
+    return numpy.empty(0)
+
+
+def numpy_scalar(dtype: Any, data: Any) -> Any:
+    import numpy
+
+    if not isinstance(dtype, numpy.dtype) or type(data) is not bytes or len(data) != dtype.itemsize:
+        raise FormatError("a number of NumPy's has no bytes, or too many")
+    return numpy.frombuffer(data, dtype)[0]
+
+
+def numpy_frombuffer(data: Any, dtype: Any, shape: Any, order: Any) -> Any:
+    array = numpy_array(ArrayType, (0,), b"b")
+    _fill_array(array, (1, shape, dtype, order == "F", bytes(data) if isinstance(data, bytearray) else data))
+    return array
+
+
+def _fill_array(array: Any, state: Any) -> None:
+    import numpy
+
+    if type(state) is not tuple or len(state) != 5:
+        raise FormatError("an array has a state that cannot be read")
+    _, shape, dtype, fortran, data = state
+    check_geometry(shape, [0] * len(shape) if isinstance(shape, (tuple, list)) else None, 0)
+    if not isinstance(dtype, numpy.dtype) or type(data) is not bytes or type(fortran) is not bool:
+        raise FormatError("an array has a state that cannot be read")
+    count = dtype.itemsize
+    for n in shape:
+        count *= n
+    if len(shape) > 32 or count != len(data):
+        raise FormatError(f"an array of shape {shape} and dtype {dtype} has {len(data)} bytes")
+    array.__setstate__((1, tuple(shape), dtype, fortran, data))
+
+
+def _fill_dtype(dtype: Any, state: Any) -> None:
+    if type(state) is not tuple or len(state) < 3 or state[1] not in ("<", ">", "|", "="):
+        raise FormatError("a dtype of NumPy's has a state that cannot be read")
+    if dtype.itemsize > 1:
+        dtype.__setstate__((3, state[1], None, None, None, -1, -1, 0))
+
+
+# The table ------------------------------------------------------------------------------------------------------
+
+
+def packed_sequence(*arguments: Any) -> Any:
+    from ..utils.rnn import PackedSequence
+
+    kinds = (Tensor, type(None))
+    if not 1 <= len(arguments) <= 4 or not all(isinstance(value, kinds) for value in arguments):
+        raise FormatError("a PackedSequence is made of something other than tensors")
+    return PackedSequence(*arguments)
+
+
+def uninitialized(kind: Any) -> Callable[..., Any]:
+    def build(requires_grad: Any = False, where: Any = None, dtype: Any = None, *rest: Any) -> Any:
+        return kind(bool(requires_grad), where, dtype)
+
+    return build
+
+
+_TENSORS = (rebuild_tensor, rebuild_tensor_v2, rebuild_tensor_v3, rebuild_parameter, rebuild_meta)
+
+_NAMES: dict[str, Any] = {
+    "torch._utils._rebuild_tensor": rebuild_tensor,
+    "torch._utils._rebuild_tensor_v2": rebuild_tensor_v2,
+    "torch._utils._rebuild_tensor_v3": rebuild_tensor_v3,
+    "torch._utils._rebuild_parameter": rebuild_parameter,
+    "torch._utils._rebuild_parameter_with_state": rebuild_parameter,
+    "torch._utils._rebuild_meta_tensor_no_storage": rebuild_meta,
+    "torch._utils._rebuild_device_tensor_from_numpy": rebuild_on_device,
+    "torch._utils._rebuild_device_tensor_from_cpu_tensor": rebuild_on_device,
+    "torch._utils._rebuild_sparse_tensor": refuse_sparse,
+    "torch._utils._rebuild_sparse_csr_tensor": refuse_sparse,
+    "torch._utils._rebuild_qtensor": refuse_quantized,
+    "torch._tensor._rebuild_from_type_v2": rebuild_typed,
+    "torch.serialization._get_layout": layout,
+    "torch.Tensor": Tensor,
+    "torch.nn.parameter.Parameter": Parameter,
+    "torch.nn.parameter.Buffer": Buffer,
+    "torch.nn.parameter.UninitializedParameter": UninitializedParameter,
+    "torch.nn.parameter.UninitializedBuffer": UninitializedBuffer,
+    "torch.device": core.device,
+    "torch.Size": core.Size,
+    "torch.nn.utils.rnn.PackedSequence": packed_sequence,
+    "torch.storage.UntypedStorage": StorageType("UntypedStorage", None),
+    "torch.strided": core.strided,
+    "collections.OrderedDict": OrderedDict,
+    "collections.defaultdict": defaultdict,
+    "collections.Counter": Counter,
+    "collections.deque": deque,
+    "argparse.Namespace": Namespace,
+    "_codecs.encode": encode,
+    "datetime.datetime": date_time,
+    "datetime.date": date,
+    "datetime.time": time,
+    "datetime.timedelta": duration,
+    "datetime.timezone": time_zone,
+    "numpy.ndarray": ArrayType,
+    "numpy.dtype": DtypeType,
+}
+for _module in ("builtins", "__builtin__"):
+    for _kind in (
+        dict,
+        list,
+        set,
+        frozenset,
+        tuple,
+        int,
+        float,
+        bool,
+        str,
+        bytes,
+        bytearray,
+        complex,
+        slice,
+        range,
+    ):
+        _NAMES[f"{_module}.{_kind.__name__}"] = _kind
+_NAMES |= {"__builtin__.unicode": str, "__builtin__.long": int, "__builtin__.xrange": range}
+for _module in ("pathlib", "pathlib._local"):
+    _NAMES |= {f"{_module}.{_name}": path for _name in ("Path", "PosixPath")}
+    _NAMES |= {f"{_module}.{_name}": windows_path for _name in ("WindowsPath", "PureWindowsPath")}
+    _NAMES |= {f"{_module}.{_name}": pure_path for _name in ("PurePath", "PurePosixPath")}
+for _module in ("numpy.core", "numpy._core"):
+    _NAMES[f"{_module}.multiarray._reconstruct"] = numpy_array
+    _NAMES[f"{_module}.multiarray.scalar"] = numpy_scalar
+    _NAMES[f"{_module}.numeric._frombuffer"] = numpy_frombuffer
+for _name, _dtype in STORAGES.items():
+    _type = StorageType(_name, getattr(core, _dtype))
+    _NAMES |= {f"torch.{_name}": _type, f"torch.cuda.{_name}": _type, f"torch.storage.{_name}": _type}
+
+# What may be called by which object, beside the functions of this module, which are their own builders.
+_CALLS: dict[Any, Callable[..., Any]] = {
+    OrderedDict: ordered_dict,
+    defaultdict: default_dict,
+    Counter: counter,
+    deque: plain_deque,
+    Namespace: namespace,
+    core.device: device,
+    core.Size: size,
+    ArrayType: lambda *a: numpy_array(ArrayType, *a),
+    DtypeType: numpy_dtype,
+    UninitializedParameter: uninitialized(UninitializedParameter),
+    UninitializedBuffer: uninitialized(UninitializedBuffer),
+    set: plain_set,
+    frozenset: plain_frozenset,
+    list: plain_list,
+    bytes: plain_bytes,
+    bytearray: plain_bytearray,
+    complex: plain_complex,
+    slice: plain_slice,
+    range: plain_range,
+}
+for _value in list(_NAMES.values()):
+    if getattr(_value, "__module__", None) == __name__ and not isinstance(_value, (type, StorageType)):
+        _CALLS[_value] = _value
+
+_ERRORS = (
+    ValueError,
+    TypeError,
+    RuntimeError,
+    ArithmeticError,
+    LookupError,
+    AttributeError,
+    MemoryError,
+    NotImplementedError,
+)
+
+
+def _dtype_of(name: str) -> Any:
+    """The dtype of this name in PyTorch, or None."""
+    short = name.removeprefix("torch.")
+    if short == name or "." in short or short.startswith("_"):
+        return None
+    from rushlight_core._other_dtypes import OTHERS
+
+    found = OTHERS.get(short) or getattr(core, short, None)
+    return found if short in OTHERS or isinstance(found, core.dtype) else None
+
+
+def _cost(value: Any) -> int:
+    """What a copy of `value`, an argument, may take in memory."""
+    if isinstance(value, (str, bytes, bytearray)):
+        return 2 * len(value)
+    if isinstance(value, (list, tuple, dict, set, frozenset)):
+        return 120 * len(value)
+    return 0
+
+
+class Names:
+    """The table for a :class:`~.machine.Machine`.
+
+    Args:
+        persistent: makes the storage that a file names, from its key.
+        budget: the memory that may be taken.
+    """
+
+    def __init__(self, persistent: Callable[[Any], Any], budget: Budget) -> None:
+        self.persistent = persistent
+        self.budget = budget
+
+    def find(self, name: str) -> Any:
+        """What `name` stands for.
+
+        Raises:
+            UnknownName: nothing.
+        """
+        found = trust.allowed_by_name(name)
+        if found is None:
+            found = _NAMES.get(name)
+        if found is None:
+            found = _dtype_of(name)
+        if found is None:
+            raise UnknownName(name)
+        return found
+
+    def call(self, function: Any, arguments: tuple[Any, ...], new: bool) -> Any:
+        """The value that `function` makes."""
+        # Estimated before it is made: a short program could copy a large list again and again.
+        self.budget.charge(300 + sum(map(_cost, arguments)))
+        if not isinstance(function, (type, FunctionType)) and not trust.is_allowed(function):
+            raise FormatError(f"a pickle calls a {type(function).__name__}, which is no class or function")
+        if trust.is_allowed(function):
+            try:
+                return function.__new__(function, *arguments) if new else function(*arguments)
+            except Exception as error:
+                raise FormatError(f"{_shown(function)} cannot be made as the file says ({error})") from error
+        builder = _CALLS.get(function)
+        if builder is None:
+            raise FormatError(f"a pickle calls {_shown(function)}, which makes no data")
+        try:
+            return builder(*arguments)
+        except FormatError:
+            raise
+        except _ERRORS as error:
+            raise FormatError(f"{_shown(function)} cannot be made as the file says ({error})") from None
+
+    def give_state(self, value: Any, state: Any) -> None:
+        """Complete `value` by `state`."""
+        kind = type(value)
+        self.budget.charge(_cost(state))
+        if trust.is_allowed(kind):
+            _set_state(value, state)
+        elif kind is OrderedDict or kind is Tensor or kind is Parameter:
+            _set_attributes(value, state)
+        elif kind is Namespace:
+            if not isinstance(state, dict) or any(type(k) is not str or k.startswith("__") for k in state):
+                raise FormatError("a Namespace has a state that is no dictionary of names")
+            vars(value).update(state)
+        elif (numpy := sys.modules.get("numpy")) and isinstance(value, (numpy.ndarray, numpy.dtype)):
+            if isinstance(state, tuple) and state and isinstance(state[-1], bytes):
+                self.budget.charge(len(state[-1]))
+            try:
+                (_fill_array if kind is numpy.ndarray else _fill_dtype)(value, state)
+            except _ERRORS as error:
+                raise FormatError(f"an array cannot be made as the file says ({error})") from None
+        else:
+            raise FormatError(f"a pickle gives state to a {kind.__name__}, which has none")
+
+    def is_mapping(self, value: Any) -> bool:
+        """Whether items may be set in `value`."""
+        return isinstance(value, dict) and trust.is_allowed(type(value))
+
+    def is_sequence(self, value: Any) -> bool:
+        """Whether `value` may be extended."""
+        return type(value) is deque or (isinstance(value, list) and trust.is_allowed(type(value)))
+
+    def is_key(self, value: Any) -> bool:
+        """Whether `value` may be a key of a dictionary."""
+        return type(value) in (core.dtype, core.device, complex) or trust.is_allowed(type(value))
+
+
+def _shown(function: Any) -> str:
+    name = getattr(function, "__qualname__", None) or repr(function)
+    return name[:80]
+
+
+def _set_state(value: Any, state: Any) -> None:
+    """Give an instance of an allowed class its state, as `pickle` does."""
+    try:
+        if hasattr(value, "__setstate__"):
+            value.__setstate__(state)
+            return
+        slots = None
+        if isinstance(state, tuple) and len(state) == 2:
+            state, slots = state
+        if state:
+            vars(value).update(state)
+        for name, item in (slots or {}).items():
+            setattr(value, name, item)
+    except Exception as error:
+        raise FormatError(f"{type(value).__name__} cannot take the state in the file ({error})") from error

@@ -1,0 +1,283 @@
+"""Checkpoints: any structure of data in a safetensors file, which other programs can read.
+
+The tensors are named by their place, such as `model.conv1.weight`. The rest of the structure, and a checksum of every
+tensor, are JSON in the file's metadata. A tensor that a state has under several names is stored under each, so that
+every reader finds it, and is one tensor again after loading.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+
+import rushlight_core as core
+from rushlight_core import Tensor
+
+from ..parameter import Buffer, Parameter
+from . import container, sharing
+from .errors import Budget, FormatError
+from .placing import place
+from .source import Source
+from .structure import Encoder, StructureError, decode
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, BinaryIO
+
+_KEY = "rushlight"
+_VERSION = 1
+
+
+class Layout:
+    """What is stored of an object: `tensors` by name, and the description of the rest.
+
+    Raises:
+        TypeError: something in `obj` is not data; the message says where.
+        ValueError: it contains itself, or is nested too deeply.
+    """
+
+    def __init__(self, obj: Any) -> None:
+        encoder = Encoder()
+        try:
+            self.root = encoder.encode(obj)
+        except RecursionError:
+            raise ValueError("save: the object is nested too deeply") from None
+        self.tensors: dict[str, Tensor] = {}
+        self.copies: dict[str, str] = {}
+        self.descriptions: list[dict[str, Any]] = [{} for _ in encoder.tensors]
+        taken: set[str] = {
+            "__metadata__",
+            *encoder.paths,
+            *(name for all in encoder.all_names for name in all),
+        }
+        for stored in sharing.gather(encoder.tensors, encoder.paths):
+            data = stored.data
+            all_of_it = [list(data.shape), container.contiguous(list(data.shape)), 0]
+            whole = sorted(n for n, view in stored.members.items() if view is None or view == all_of_it)
+            # Others read the tensor by this name: if possible it is that of the very tensor, not of a view.
+            wanted = encoder.paths[whole[0] if whole else min(stored.members)]
+            name = wanted if wanted not in self.tensors and wanted != "__metadata__" else _free(wanted, taken)
+            taken.add(name)
+            pairs = data.dtype == core.complex128  # which the format does not have
+            self.tensors[name] = core.view_as_real(data) if pairs else data
+            for number, view in stored.members.items():
+                self.descriptions[number] = _describe(encoder.tensors[number], name, view)
+            for other in (one for number in whole for one in encoder.all_names[number]):
+                if other not in self.tensors and other != "__metadata__":
+                    self.tensors[other] = self.tensors[name]
+                    self.copies[other] = name
+
+    def checksums(self) -> dict[str, int]:
+        """Of every tensor."""
+        done: dict[int, int] = {}
+        for tensor in self.tensors.values():
+            if id(tensor) not in done:
+                done[id(tensor)] = checksum(tensor)
+        return {name: done[id(tensor)] for name, tensor in self.tensors.items()}
+
+    def document(self, checksums: dict[str, int]) -> str:
+        """The description, as JSON."""
+        found = {"version": _VERSION, "root": self.root, "tensors": self.descriptions, "crc32": checksums}
+        if self.copies:
+            found["copies"] = self.copies
+        return json.dumps(found, separators=(",", ":"), allow_nan=False)
+
+
+def _free(path: str, taken: set[str]) -> str:
+    name, count = path, 1
+    while name in taken:
+        count += 1
+        name = f"{path}#{count}"
+    return name
+
+
+def _describe(tensor: Tensor, name: str, view: list[Any] | None) -> dict[str, Any]:
+    description: dict[str, Any] = {"name": name}
+    if view is not None:
+        description["view"] = view
+    if tensor.dtype == core.complex128:
+        description["pairs"] = True
+    if tensor.device.type != "cpu":
+        description["device"] = str(tensor.device)
+    if tensor.requires_grad:
+        description["requires_grad"] = True
+    if isinstance(tensor, (Parameter, Buffer)):
+        description["class"] = type(tensor).__name__
+    if isinstance(tensor, Buffer) and not tensor.persistent:
+        description["persistent"] = False
+    return description
+
+
+def checksum(tensor: Tensor) -> int:
+    """Of a tensor to be stored: of its dtype, its shape and its bytes."""
+    kind = f"{container.dtype_name(tensor.dtype)}{list(tensor.shape)}"
+    return zlib.crc32(container.memory_of(tensor), zlib.crc32(kind.encode()))
+
+
+def write(obj: Any, file: BinaryIO) -> None:
+    """Write `obj` to `file`."""
+    layout = Layout(obj)
+    container.write(file, layout.tensors, metadata_of(layout.document(layout.checksums())))
+
+
+def metadata_of(document: str) -> dict[str, str]:
+    """The metadata of a file with this description. Readers of PyTorch's models ask for the format."""
+    return {"format": "pt", _KEY: document, f"{_KEY}.crc32": str(zlib.crc32(document.encode()))}
+
+
+# Reading ----------------------------------------------------------------------------------------------------
+
+
+def read(source: Source, map_location: Any, verify: bool | None, budget: Budget) -> Any:
+    """The object in a safetensors file; of another program's, a dictionary from names to tensors.
+
+    Args:
+        source: the file.
+        map_location: where tensors go.
+        verify: whether the tensors' checksums are compared; None: if the tensors are read, and not mapped.
+        budget: the memory that may be taken.
+
+    Raises:
+        FormatError: it is damaged.
+    """
+    metadata, entries = container.read_header(source, budget)
+    if not is_described(metadata):
+        if verify:
+            raise FormatError("verify=True: another program wrote it, without checksums")
+        found = {}
+        for entry in entries:
+            tensor, _ = container.read_tensor(source, entry, False)
+            found[entry.name] = place(tensor, "cpu", map_location)
+        return found
+    document = read_document(metadata, budget)
+    stored = read_stored(source, entries, document, verify)
+    return restore(document, stored, map_location)
+
+
+def is_described(metadata: dict[str, str]) -> bool:
+    """Whether the file was written here."""
+    return _KEY in metadata or f"{_KEY}.crc32" in metadata
+
+
+def read_stored(
+    source: Source, entries: list[container.Entry], document: dict[str, Any], verify: bool | None
+) -> dict[str, Tensor]:
+    """The tensors of a file by name.
+
+    Raises:
+        FormatError: one was altered.
+    """
+    checked = verify if verify is not None else source.mapping is None
+    stored: dict[str, Tensor] = {}
+    for entry in entries:
+        start = zlib.crc32(entry.kind)
+        if entry.name in document["copies"]:
+            crc = source.checksum(entry.begin, entry.size, start) if checked else 0
+        else:
+            stored[entry.name], crc = container.read_tensor(source, entry, checked, start)
+        if checked and document["crc32"].get(entry.name) != crc:
+            raise FormatError(f"tensor {entry.name!r:.80} was altered: its checksum does not fit")
+    return stored
+
+
+def restore(document: dict[str, Any], stored: dict[str, Tensor], map_location: Any) -> Any:
+    """The object of a description.
+
+    Raises:
+        FormatError: no description is like this one.
+    """
+    try:
+        return decode(document["root"], _Restorer(document["tensors"], stored, map_location))
+    except StructureError as error:
+        raise FormatError(str(error)) from None
+    except RecursionError:
+        raise FormatError("the description of its structure is nested too deeply") from None
+
+
+def read_document(metadata: dict[str, Any], budget: Budget) -> dict[str, Any]:
+    """The description in the metadata.
+
+    Raises:
+        FormatError: it was altered, or is of another version.
+    """
+    text = metadata.get(_KEY, "")
+    if metadata.get("format", "pt") != "pt" or set(metadata) - {
+        "format",
+        "total_size",
+        _KEY,
+        f"{_KEY}.crc32",
+    }:
+        raise FormatError("its metadata were altered")
+    if not isinstance(text, str) or metadata.get(f"{_KEY}.crc32") != str(
+        zlib.crc32(text.encode("utf-8", "replace"))
+    ):
+        raise FormatError("the description of its structure was altered: its checksum does not fit")
+    document = container.parse_json(text.encode("utf-8", "replace"), budget)
+    if document.get("version") != _VERSION:
+        raise FormatError(
+            f"it was written in version {document.get('version')} of the format, this one reads {_VERSION}\n"
+            "hint: upgrade rushlight-nn"
+        )
+    descriptions: Any = document.get("tensors")
+    document.setdefault("copies", {})
+    tables = (document.get("crc32"), document["copies"])
+    complete = (
+        "root" in document and isinstance(descriptions, list) and all(isinstance(t, dict) for t in tables)
+    )
+    if not complete or not all(isinstance(d, dict) and isinstance(d.get("name"), str) for d in descriptions):
+        raise FormatError("the description of its structure is incomplete")
+    return document
+
+
+class _Restorer:
+    """Makes the tensors of a structure, by number, from what is stored."""
+
+    def __init__(
+        self, descriptions: list[dict[str, Any]], stored: dict[str, Tensor], map_location: Any
+    ) -> None:
+        self.descriptions = descriptions
+        self.stored = stored
+        self.map_location = map_location
+        self.placed: dict[tuple[str, str], Tensor] = {}
+        self.made: dict[int, Tensor] = {}
+
+    def __call__(self, number: Any) -> Tensor:
+        """The tensor of this number; the same object whenever it is asked for."""
+        if type(number) is not int or not 0 <= number < len(self.descriptions):
+            raise FormatError(f"there is no tensor number {number!r:.40}")
+        if number not in self.made:
+            self.made[number] = self._make(self.descriptions[number])
+        return self.made[number]
+
+    def _make(self, description: dict[str, Any]) -> Tensor:
+        name, device = description["name"], description.get("device", "cpu")
+        if name not in self.stored:
+            raise FormatError(f"tensor {name!r:.80} is missing")
+        if not isinstance(device, str):
+            raise FormatError("a device has no name")
+        # Views share memory on the device where they end up, so the whole is moved once for all of them.
+        if (name, device) not in self.placed:
+            self.placed[name, device] = place(self.stored[name], device, self.map_location)
+        tensor = self.placed[name, device]
+        if description.get("pairs"):
+            tensor = _complex(tensor)
+        if "view" in description:
+            tensor = sharing.view_of(tensor, description["view"])
+        grad = bool(description.get("requires_grad"))
+        if grad and not (tensor.is_floating_point() or tensor.is_complex()):
+            raise FormatError(f"tensor {name!r:.80} of dtype {tensor.dtype} requires grad")
+        if description.get("class") == "Parameter":
+            return Parameter(tensor, requires_grad=grad)
+        if description.get("class") == "Buffer":
+            tensor = Buffer(tensor, persistent=bool(description.get("persistent", True)))
+        return tensor.requires_grad_() if grad else tensor
+
+
+def _complex(pairs: Tensor) -> Tensor:
+    if pairs.dtype != core.float64 or pairs.dim() == 0 or pairs.shape[-1] != 2:
+        raise FormatError("a tensor of complex numbers is not stored as pairs")
+    shape = list(pairs.shape[:-1])
+    offset = pairs.storage_offset() // 2
+    return core._C._tensor_over(
+        pairs.untyped_storage(), core.complex128, shape, container.contiguous(shape), offset
+    )

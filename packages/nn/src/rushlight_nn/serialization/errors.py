@@ -1,0 +1,41 @@
+"""What loading raises."""
+
+from __future__ import annotations
+
+from pickle import UnpicklingError
+
+
+class FormatError(Exception):
+    """What is wrong with a file, in words; `load` makes a :class:`CheckpointError` of it."""
+
+
+class CheckpointError(RuntimeError, UnpicklingError):
+    """A file is no checkpoint, is truncated, was altered, or asks for more than data. `path` names it."""
+
+    def __init__(self, path: str, what: str) -> None:
+        super().__init__(f"load({path!r}): {what}")
+        self.path = path
+
+
+class Budget:
+    """The memory that reading a file may take: a small file must not be able to ask for a large one.
+
+    Readers charge an estimate before they make an object. Tensors' bytes are in the file, one for one.
+
+    Args:
+        size: of the file, in bytes.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.left = 8 * size + (10 << 20)
+
+    def charge(self, nbytes: int) -> None:
+        """Take `nbytes` from what is left.
+
+        Raises:
+            FormatError: there is less.
+        """
+        self.left -= nbytes
+        if self.left < 0:
+            raise FormatError(f"its objects need much more memory than the {self.size} bytes of the file")

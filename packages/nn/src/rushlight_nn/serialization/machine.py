@@ -1,0 +1,359 @@
+"""Reading pickles without running anything: an interpreter of the instructions that data needs.
+
+A pickle is a program for a small stack machine. This one has the instructions that put values on the stack and gather
+them in containers; those that name, call or fill objects go to a table (:mod:`builders`), which knows the few names
+that data has and resolves no other. Nothing is imported, and no attribute of anything is looked up by a name from the
+file. The instructions are those of Python's `pickletools`.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import Counter, OrderedDict, defaultdict
+from collections.abc import Callable
+
+from .errors import Budget, FormatError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Protocol
+
+    class Table(Protocol):
+        """What names mean, and what may be called and filled."""
+
+        def find(self, name: str) -> Any: ...
+        def call(self, function: Any, arguments: tuple[Any, ...], new: bool) -> Any: ...
+        def give_state(self, value: Any, state: Any) -> None: ...
+        def persistent(self, key: Any) -> Any: ...
+        def is_mapping(self, value: Any) -> bool: ...
+        def is_sequence(self, value: Any) -> bool: ...
+        def is_key(self, value: Any) -> bool: ...
+
+
+_MAPPINGS = (dict, OrderedDict, defaultdict, Counter)
+_PLAIN_KEYS = (str, int, float, bool, bytes, type(None))
+
+# What objects take in CPython, in bytes and rounded up: a slot in a container, a number, the smallest string, containers.
+_SLOT, _NUMBER, _TEXT, _LIST, _DICT, _SET, _ITEM = 10, 32, 60, 64, 72, 220, 110
+
+
+class Machine:
+    """Interprets one pickle after the other in `data`.
+
+    Args:
+        data: the pickles.
+        table: what names mean.
+        budget: the memory that may be taken.
+    """
+
+    def __init__(self, data: bytes, table: Table, budget: Budget) -> None:
+        self.data = data
+        self.position = 0
+        self.table = table
+        self.budget = budget
+
+    def load(self) -> Any:
+        """The value of the pickle at `position`, which moves behind it.
+
+        Raises:
+            FormatError: it is damaged, or asks for more than data.
+        """
+        self.stack: list[Any] = []
+        self.marks: list[int] = []
+        self.memo: list[Any] = []
+        data, instructions = self.data, _INSTRUCTIONS
+        while True:
+            if self.position >= len(data):
+                raise FormatError("truncated: a pickle ends early")
+            code = data[self.position]
+            self.position += 1
+            if code == 0x2E:  # STOP
+                result = self.pop()
+                if self.stack or self.marks:
+                    raise FormatError("a pickle leaves values behind: it was altered")
+                return result
+            instruction = instructions.get(code)
+            if instruction is None:
+                raise FormatError(f"a pickle has the instruction {bytes([code])!r}, which data does not need")
+            instruction(self)
+
+    # Operands and stack ---------------------------------------------------------------------------------------
+
+    def take(self, count: int) -> bytes:
+        """The next `count` bytes of the program."""
+        end = self.position + count
+        if count < 0 or end > len(self.data):
+            raise FormatError("truncated: a pickle ends early")
+        found = self.data[self.position : end]
+        self.position = end
+        return found
+
+    def number(self, form: str, count: int) -> int:
+        return struct.unpack(form, self.take(count))[0]
+
+    def line(self) -> str:
+        end = self.data.find(b"\n", self.position, self.position + 1000)
+        if end < 0:
+            raise FormatError("a name in a pickle has no end")
+        found = self.data[self.position : end]
+        self.position = end + 1
+        return _text(found)
+
+    def push(self, value: Any, cost: int = 0) -> None:
+        self.budget.charge(cost + _SLOT)
+        self.stack.append(value)
+
+    def pop(self) -> Any:
+        if len(self.stack) <= (self.marks[-1] if self.marks else 0):
+            raise FormatError("a pickle takes more values than it has: it was altered")
+        return self.stack.pop()
+
+    def top(self) -> Any:
+        value = self.pop()
+        self.stack.append(value)
+        return value
+
+    def pop_to_mark(self) -> list[Any]:
+        if not self.marks:
+            raise FormatError("a pickle has no mark where one is needed: it was altered")
+        begin = self.marks.pop()
+        found = self.stack[begin:]
+        del self.stack[begin:]
+        return found
+
+    # Containers ------------------------------------------------------------------------------------------------
+
+    def extend(self, items: list[Any]) -> None:
+        target = self.top()
+        self.budget.charge(_SLOT * len(items))
+        if type(target) is list or self.table.is_sequence(target):
+            target.extend(items)
+        else:
+            raise FormatError(f"a pickle appends to a {type(target).__name__}")
+
+    def add(self, items: list[Any]) -> None:
+        target = self.top()
+        if type(target) is not set:
+            raise FormatError(f"a pickle adds to a {type(target).__name__}")
+        self.budget.charge(_ITEM * len(items))
+        for item in items:
+            target.add(self.key(item))
+
+    def set_items(self, items: list[Any]) -> None:
+        target = self.top()
+        if type(target) not in _MAPPINGS and not self.table.is_mapping(target):
+            raise FormatError(f"a pickle sets items of a {type(target).__name__}")
+        if len(items) % 2:
+            raise FormatError("a pickle has a key without a value: it was altered")
+        self.budget.charge(_ITEM * (len(items) // 2))
+        for key, value in zip(items[::2], items[1::2], strict=True):
+            target[self.key(key)] = value
+
+    def key(self, value: Any) -> Any:
+        """`value` if it may be a key.
+
+        A hash walks all of a tuple, however deep, and as often as a part of it occurs: large ones are refused.
+        """
+        pending, seen = [value], 0
+        while pending:
+            one = pending.pop()
+            if isinstance(one, tuple):
+                pending.extend(one)
+                seen += len(one)
+                if seen > 1000:
+                    raise FormatError("a pickle has a tuple of more than a thousand parts for a key")
+            elif type(one) not in _PLAIN_KEYS and not self.table.is_key(one):
+                raise FormatError(f"a pickle has a {type(one).__name__} for a key")
+        return value
+
+    # Memo, names and calls ----------------------------------------------------------------------------------------
+
+    def remember(self, index: int) -> None:
+        value = self.top()
+        if index < len(self.memo):
+            self.memo[index] = value
+        elif index == len(self.memo):
+            self.budget.charge(_SLOT)
+            self.memo.append(value)
+        else:
+            raise FormatError("a pickle numbers its objects out of turn")
+
+    def recall(self, index: int) -> None:
+        if index >= len(self.memo):
+            raise FormatError("a pickle refers to an object that it does not have")
+        self.push(self.memo[index])
+
+    def call(self, new: bool) -> None:
+        arguments = self.pop()
+        function = self.pop()
+        if type(arguments) is not tuple:
+            raise FormatError("a pickle calls with something other than a tuple: it was altered")
+        self.push(self.table.call(function, arguments, new))
+
+    def build(self) -> None:
+        state = self.pop()
+        self.table.give_state(self.top(), state)
+
+
+def _text(data: bytes) -> str:
+    try:
+        return data.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        raise FormatError("a string in a pickle is no UTF-8: it was altered") from None
+
+
+def _string(form: str, size: int) -> Callable[[Machine], None]:
+    def instruction(m: Machine) -> None:
+        count = m.number(form, size)
+        # A character may take four bytes where most take one.
+        m.push(_text(m.take(count)), _TEXT + 4 * count)
+
+    return instruction
+
+
+def _bytes(form: str, size: int) -> Callable[[Machine], None]:
+    def instruction(m: Machine) -> None:
+        count = m.number(form, size)
+        m.push(m.take(count), _TEXT + count)
+
+    return instruction
+
+
+def _old_string(form: str, size: int) -> Callable[[Machine], None]:
+    def instruction(m: Machine) -> None:  # of Python 2, whose strings were bytes
+        count = m.number(form, size)
+        m.push(m.take(count).decode("latin-1"), _TEXT + 2 * count)
+
+    return instruction
+
+
+def _integer(form: str, size: int) -> Callable[[Machine], None]:
+    return lambda m: m.push(m.number(form, size), _NUMBER)
+
+
+def _long(form: str, size: int) -> Callable[[Machine], None]:
+    def instruction(m: Machine) -> None:
+        count = m.number(form, size)
+        m.push(int.from_bytes(m.take(count), "little", signed=True), _NUMBER + 2 * max(count, 0))
+
+    return instruction
+
+
+def _constant(value: Any) -> Callable[[Machine], None]:
+    return lambda m: m.push(value)
+
+
+def _empty(kind: Any, cost: int) -> Callable[[Machine], None]:
+    return lambda m: m.push(kind(), cost)
+
+
+def _tuple(count: int) -> Callable[[Machine], None]:
+    def instruction(m: Machine) -> None:
+        items = tuple(reversed([m.pop() for _ in range(count)]))
+        m.push(items, _LIST + _SLOT * count)
+
+    return instruction
+
+
+def _marked_tuple(m: Machine) -> None:
+    items = m.pop_to_mark()
+    m.push(tuple(items), _LIST + _SLOT * len(items))
+
+
+def _marked_list(m: Machine) -> None:
+    items = m.pop_to_mark()
+    m.push(items, _LIST + _SLOT * len(items))
+
+
+def _marked_dict(m: Machine) -> None:
+    items = m.pop_to_mark()
+    m.push({}, _DICT)
+    m.set_items(items)
+
+
+def _frozenset(m: Machine) -> None:
+    items = m.pop_to_mark()
+    m.push(frozenset(map(m.key, items)), _SET + _ITEM * len(items))
+
+
+def _mark(m: Machine) -> None:
+    m.budget.charge(_NUMBER + _SLOT)
+    m.marks.append(len(m.stack))
+
+
+def _one_item(m: Machine) -> None:
+    value = m.pop()
+    key = m.pop()
+    m.set_items([key, value])
+
+
+def _name(m: Machine) -> None:
+    module = m.line()
+    m.push(m.table.find(f"{module}.{m.line()}"))
+
+
+def _stacked_name(m: Machine) -> None:
+    name, module = m.pop(), m.pop()
+    if type(name) is not str or type(module) is not str:
+        raise FormatError("a pickle has a name that is no string: it was altered")
+    m.push(m.table.find(f"{module}.{name}"))
+
+
+def _protocol(m: Machine) -> None:
+    version = m.number("<B", 1)
+    if not 2 <= version <= 5:
+        raise FormatError(f"a pickle has protocol {version}, 2 to 5 are read")
+
+
+_INSTRUCTIONS: dict[int, Callable[[Machine], None]] = {
+    ord(code): instruction
+    for code, instruction in {
+        b"\x80": _protocol,
+        b"\x95": lambda m: m.take(8) and None,  # FRAME: for readers of streams
+        b"(": _mark,
+        b"N": _constant(None),
+        b"\x88": _constant(True),
+        b"\x89": _constant(False),
+        b"J": _integer("<i", 4),
+        b"K": _integer("<B", 1),
+        b"M": _integer("<H", 2),
+        b"\x8a": _long("<B", 1),
+        b"\x8b": _long("<i", 4),
+        b"G": _integer(">d", 8),
+        b"X": _string("<I", 4),
+        b"\x8c": _string("<B", 1),
+        b"\x8d": _string("<Q", 8),
+        b"U": _old_string("<B", 1),
+        b"T": _old_string("<i", 4),
+        b"C": _bytes("<B", 1),
+        b"B": _bytes("<I", 4),
+        b"\x8e": _bytes("<Q", 8),
+        b")": _constant(()),
+        b"\x85": _tuple(1),
+        b"\x86": _tuple(2),
+        b"\x87": _tuple(3),
+        b"t": _marked_tuple,
+        b"]": _empty(list, _LIST),
+        b"l": _marked_list,
+        b"a": lambda m: m.extend([m.pop()]),
+        b"e": lambda m: m.extend(m.pop_to_mark()),
+        b"}": _empty(dict, _DICT),
+        b"d": _marked_dict,
+        b"s": _one_item,
+        b"u": lambda m: m.set_items(m.pop_to_mark()),
+        b"\x8f": _empty(set, _SET),
+        b"\x90": lambda m: m.add(m.pop_to_mark()),
+        b"\x91": _frozenset,
+        b"q": lambda m: m.remember(m.number("<B", 1)),
+        b"r": lambda m: m.remember(m.number("<I", 4)),
+        b"\x94": lambda m: m.remember(len(m.memo)),
+        b"h": lambda m: m.recall(m.number("<B", 1)),
+        b"j": lambda m: m.recall(m.number("<I", 4)),
+        b"c": _name,
+        b"\x93": _stacked_name,
+        b"R": lambda m: m.call(new=False),
+        b"\x81": lambda m: m.call(new=True),
+        b"b": Machine.build,
+        b"Q": lambda m: m.push(m.table.persistent(m.pop())),
+    }.items()
+}

@@ -1,0 +1,47 @@
+"""On which device the tensors of a file go."""
+
+from __future__ import annotations
+
+import rushlight_core as core
+from rushlight_core import Tensor
+
+from .._typing import Any
+from .errors import FormatError
+
+
+def place(tensor: Tensor, device: str, map_location: Any) -> Tensor:
+    """`tensor`, which is on the CPU and was saved from `device`, where `map_location` wants it.
+
+    Raises:
+        FormatError: there is no device of such a name.
+        RuntimeError: the device is not available.
+    """
+    if isinstance(map_location, dict):
+        target: Any = map_location.get(device, device)
+    elif callable(map_location) and not isinstance(map_location, core.device):
+        result = map_location(tensor, device)
+        if result is not None:
+            return result
+        target = device
+    else:
+        target = device if map_location is None else map_location
+    if isinstance(target, int):
+        target = f"cuda:{target}"
+    if target is device:
+        try:
+            target = core.device(target)
+        except (RuntimeError, ValueError, TypeError) as error:
+            raise FormatError(
+                f"a tensor was saved from the unknown device {device[:40]!r} ({error})"
+            ) from None
+    else:
+        target = core.device(target)
+    if target.type == "cpu":
+        return tensor
+    try:
+        return tensor.to(target)
+    except (RuntimeError, AssertionError) as error:
+        raise RuntimeError(
+            f"load: a tensor belongs on the device {str(target)!r}, which is not available ({error})\n"
+            "hint: map_location='cpu'"
+        ) from error

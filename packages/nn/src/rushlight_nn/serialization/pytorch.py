@@ -1,0 +1,387 @@
+"""PyTorch's files: a pickle of the structure, and the bytes of the storages beside it.
+
+Two layouts are read and written. A *zip* archive has the pickle as `data.pkl` and every storage as an entry
+`data/<key>`. The *legacy* layout, of PyTorch before 1.6, has five pickles (a magic number, the version, the machine's
+numbers, the structure, the keys), and behind them the storages, each as its length and its bytes. In both, the
+structure names a storage by a persistent id: `("storage", class, key, device, elements)`.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import rushlight_core as core
+
+from . import archive
+from .builders import Names, StorageType, UnknownName
+from .errors import Budget, FormatError
+from .machine import Machine
+from .pickling import dump
+from .placing import place
+from .source import Source
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, BinaryIO
+
+LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
+# What a legacy file begins with: the pickle of the magic number.
+LEGACY_START = b"\x80\x02\x8a\x0a" + LEGACY_MAGIC.to_bytes(10, "little") + b"."
+LEGACY_VERSION = 1001
+
+# The pickles of a legacy file end within so many bytes, unless there are very many objects.
+_PICKLES = 32 << 20
+# At most so many unknown names are listed in an error.
+_SHOWN = 12
+
+
+def is_archive(start: bytes) -> bool:
+    """Whether a file that begins so is a zip archive. A safetensors header of that length has a brace for the method."""
+    return start[:4] == b"PK\x03\x04" and start[8:9] != b"{"
+
+
+def is_legacy(start: bytes) -> bool:
+    """Whether a file that begins so has the legacy layout."""
+    return start.startswith(LEGACY_START)
+
+
+class _Storages:
+    """The storages that a structure names, made when they are first asked for.
+
+    Args:
+        map_location: where they go.
+    """
+
+    later = False  # whether they get their bytes only when the structure is complete
+
+    def __init__(self, map_location: Any) -> None:
+        self.map_location = map_location
+        self.made: dict[tuple[str, str], Any] = {}
+        self.typed: dict[tuple[str, str, Any], Any] = {}
+
+    def __call__(self, key: Any) -> Any:
+        """The storage of a persistent id: typed, or for bytes untyped."""
+        if type(key) is not tuple or len(key) not in (5, 6) or key[0] != "storage":
+            if isinstance(key, tuple) and key[:1] == ("module",):
+                raise FormatError(
+                    "it holds a whole module\nhint: save its state_dict(), where the module was made"
+                )
+            raise FormatError("a pickle refers to something that is no storage")
+        kind, name, device, count = key[1:5]
+        fits = (
+            isinstance(kind, StorageType) and type(name) is str and type(device) is str and type(count) is int
+        )
+        if not fits or count < 0 or count >= 2**59:
+            raise FormatError("a pickle refers to a storage in a way that cannot be read")
+        found = (name, device, kind.dtype)
+        if found not in self.typed:
+            itemsize = 1 if kind.dtype is None else kind.dtype.itemsize
+            if (name, device) not in self.made:
+                self.made[name, device] = self.make(name, device, count * itemsize, itemsize, kind.dtype)
+            storage = self.made[name, device]
+            if storage.nbytes() < count * itemsize:
+                raise FormatError(f"storage {name!r:.80} has {storage.nbytes()} bytes, and more are needed")
+            self.typed[found] = storage if kind.dtype is None else _as(storage, kind.dtype)
+            if self.later and kind.dtype is not None:
+                self.typed[found].awaits_bytes = True
+        if len(key) == 6 and key[5] is not None:
+            return self.part(self.typed[found], key[5])
+        return self.typed[found]
+
+    def make(self, name: str, device: str, nbytes: int, itemsize: int, dtype: Any) -> Any:
+        """The storage `name`, on its device."""
+        raise NotImplementedError
+
+    def part(self, whole: Any, view: Any) -> Any:
+        """The storage that lies within another."""
+        fits = isinstance(view, tuple) and len(view) == 3 and all(type(v) is int and v >= 0 for v in view[1:])
+        if not fits or type(whole) is not core.TypedStorage:
+            raise FormatError("a pickle refers to a part of a storage in a way that cannot be read")
+        item = whole.dtype.itemsize
+        begin, end = view[1] * item, (view[1] + view[2]) * item
+        if end > whole.nbytes():
+            raise FormatError("a part of a storage reaches beyond it")
+        return _as(whole.untyped()[begin:end], whole.dtype)
+
+    def placed(self, storage: Any, device: str) -> Any:
+        """`storage` where it belongs."""
+        if self.map_location is None and device == "cpu":
+            return storage
+        data = core._C._tensor_over(storage, core.uint8, [storage.nbytes()], [1], 0)
+        return place(data, device, self.map_location).untyped_storage()
+
+
+def _as(storage: Any, dtype: Any) -> Any:
+    count = storage.nbytes() // dtype.itemsize
+    return core.TypedStorage(core._C._tensor_over(storage, dtype, [count], [1], 0))
+
+
+def check_bools(storage: Any) -> None:
+    """Refuse bytes that are neither true nor false, which would mislead whatever counts them.
+
+    Raises:
+        FormatError: there is one.
+    """
+    count = storage.nbytes()
+    if count and int(core._C._tensor_over(storage, core.uint8, [count], [1], 0).max()) > 1:
+        raise FormatError("a tensor of bools holds bytes that are neither true nor false")
+
+
+# Zip ------------------------------------------------------------------------------------------------------------
+
+
+class _ArchivedStorages(_Storages):
+    def __init__(
+        self, source: Source, entries: dict[str, archive.Entry], prefix: str, map_location: Any, verify: bool
+    ) -> None:
+        super().__init__(map_location)
+        self.source = source
+        self.entries = entries
+        self.prefix = prefix
+        self.verify = verify
+
+    def make(self, name: str, device: str, nbytes: int, itemsize: int, dtype: Any) -> Any:
+        entry = self.entries.get(f"{self.prefix}data/{name}")
+        if entry is None:
+            raise FormatError(f"storage {name!r:.80} is missing")
+        archive.require_plain(entry)
+        storage, crc = self.source.storage(entry.begin, entry.size, min(itemsize, 8), self.verify)
+        if self.verify and crc != entry.crc:
+            raise archive.altered(entry)
+        if dtype == core.bool:
+            check_bools(storage)
+        return self.placed(storage, device)
+
+
+def read_archive(source: Source, map_location: Any, verify: bool, budget: Budget) -> Any:
+    """The value in a zip archive.
+
+    Args:
+        source: the file.
+        map_location: where tensors go.
+        verify: whether the storages' checksums are compared; that of the structure always is.
+        budget: the memory that may be taken.
+
+    Raises:
+        FormatError: it is damaged, or asks for more than data.
+    """
+    entries = archive.read_directory(source, budget)
+    prefix = _prefix(entries)
+    if f"{prefix}constants.pkl" in entries:
+        raise FormatError(
+            "it is a TorchScript program, which holds code\n"
+            "hint: save its state in PyTorch: torch.save(torch.jit.load(path).state_dict(), new)"
+        )
+    if f"{prefix}byteorder" in entries:
+        order = archive.read_entry(source, entries[f"{prefix}byteorder"])
+        if order != b"little":
+            raise FormatError(
+                f"it was written on a machine of the byte order {order[:20]!r}, needs b'little'"
+            )
+    pickle = archive.read_entry(source, entries[f"{prefix}data.pkl"])
+    storages = _ArchivedStorages(source, entries, prefix, map_location, verify)
+    machine = Machine(pickle, Names(storages, budget), budget)
+    value = run(machine)
+    if machine.position != len(pickle):
+        raise FormatError("something follows the structure: the file was altered")
+    if verify:  # what nothing refers to, too: an altered file is not this file
+        used = {f"{prefix}data/{name}" for name, _ in storages.made} | {f"{prefix}data.pkl"}
+        for name, entry in entries.items():
+            archive.require_plain(entry)
+            if name not in used and source.checksum(entry.begin, entry.size) != entry.crc:
+                raise archive.altered(entry)
+    return value
+
+
+def _prefix(entries: dict[str, archive.Entry]) -> str:
+    """The folder of the archive, with its slash."""
+    found = [name for name in entries if name == "data.pkl" or name.endswith("/data.pkl")]
+    folders = {name.removesuffix("data.pkl") for name in found if name.count("/") <= 1}
+    if len(folders) != 1:
+        raise FormatError("it is a zip archive, but none of PyTorch's: it has no data.pkl, or several")
+    return folders.pop()
+
+
+def run(machine: Machine) -> Any:
+    """The value of the machine's next pickle, or the error that tells what is unknown in it."""
+    begin = machine.position
+    try:
+        return machine.load()
+    except UnknownName as error:
+        raise FormatError(_explain(_names_in(machine.data[begin:], machine, str(error)))) from None
+
+
+def _names_in(data: bytes, machine: Machine, first: str) -> list[str]:
+    """The names in a pickle that are not known, found without running it."""
+    from pickletools import genops
+
+    unknown: dict[str, None] = {first: None}
+    strings: list[str] = []
+    try:
+        for opcode, argument, _ in genops(data):
+            name = None
+            if opcode.name == "GLOBAL":
+                name = str(argument).replace(" ", ".", 1)
+            elif opcode.name == "STACK_GLOBAL" and len(strings) >= 2:
+                name = f"{strings[-2]}.{strings[-1]}"
+            elif isinstance(argument, str):
+                strings = [*strings[-1:], argument]
+            if name is not None:
+                try:
+                    machine.table.find(name)
+                except UnknownName:
+                    unknown[name] = None
+            if len(unknown) > _SHOWN:
+                break
+    except Exception:  # damaged behind the first: that one is shown
+        pass
+    return list(unknown)
+
+
+def _explain(names: list[str]) -> str:
+    shown = ", ".join(name[:100] for name in names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
+    text = (
+        f"it asks for more than data: {shown}. Nothing of this was run, and weights_only=False does not change that\n"
+        "hint: "
+    )
+    if any(name.startswith("torch.nn.modules.") for name in names):
+        return text + (
+            "it holds a whole module, which is code: where it was made, write torch.save(model.state_dict(), path), "
+            "and here model.load_state_dict(torch.load(path))"
+        )
+    classes = ", ".join(name.rpartition(".")[2][:60] for name in names[:3])
+    return text + (
+        "if you trust the file, import what it names and allow it: "
+        f"serialization.add_safe_globals([{classes}{', ...' if len(names) > 3 else ''}])"
+    )
+
+
+# Legacy ---------------------------------------------------------------------------------------------------------
+
+
+class _FollowingStorages(_Storages):
+    """Storages whose bytes come behind the structure: memory is made first, and filled later."""
+
+    later = True
+
+    def __init__(self, source: Source, map_location: Any) -> None:
+        super().__init__(map_location)
+        self.left = source.size
+        self.hosts: dict[str, Any] = {}
+        self.targets: dict[str, Any] = {}
+        self.kinds: dict[str, Any] = {}
+
+    def make(self, name: str, device: str, nbytes: int, itemsize: int, dtype: Any) -> Any:
+        self.left -= nbytes
+        if self.left < 0:
+            raise FormatError("truncated: its storages are larger than the file")
+        if name in self.hosts:
+            raise FormatError(f"storage {name!r:.80} is on two devices")
+        host = core.empty(nbytes, dtype=core.uint8, device="cpu").untyped_storage()
+        self.hosts[name], self.kinds[name] = host, (itemsize, dtype)
+        self.targets[name] = self.placed(host, device)
+        return self.targets[name]
+
+
+def read_legacy(source: Source, map_location: Any, budget: Budget) -> Any:
+    """The value in a legacy file. It has no checksums.
+
+    Raises:
+        FormatError: it is damaged, or asks for more than data.
+    """
+    try:
+        return _read_legacy(source, source.read(0, min(source.size, _PICKLES)), map_location, budget)
+    except FormatError:
+        if source.size <= _PICKLES:
+            raise
+    return _read_legacy(source, source.read(0, source.size), map_location, budget)
+
+
+def _read_legacy(source: Source, data: bytes, map_location: Any, budget: Budget) -> Any:
+    storages = _FollowingStorages(source, map_location)
+    machine = Machine(data, Names(storages, budget), budget)
+    machine.load()
+    if machine.load() != LEGACY_VERSION:
+        raise FormatError(f"it is of another version than {LEGACY_VERSION} of the legacy layout")
+    numbers = machine.load()
+    if not isinstance(numbers, dict) or numbers.get("little_endian") is not True:
+        raise FormatError("it was written on a machine of another byte order")
+    value = run(machine)
+    keys = machine.load()
+    if not isinstance(keys, list) or sorted(map(str, keys)) != sorted(storages.hosts):
+        raise FormatError("the list of its storages was altered")
+    position = machine.position
+    for key in keys:
+        host = storages.hosts[key]
+        itemsize, dtype = storages.kinds[key]
+        if int.from_bytes(source.read(position, 8), "little") * itemsize != host.nbytes():
+            raise FormatError(f"storage {key!r:.80} is not as long as the structure says")
+        source.fill(host, position + 8)
+        position += 8 + host.nbytes()
+        if dtype == core.bool:
+            check_bools(host)
+        target = storages.targets[key]
+        if target is not host:
+            filled = core._C._tensor_over(host, core.uint8, [host.nbytes()], [1], 0)
+            core._C._tensor_over(target, core.uint8, [host.nbytes()], [1], 0).copy_(filled)
+    if position != source.size:
+        raise FormatError("something follows the last storage: the file was altered")
+    return value
+
+
+# Writing ----------------------------------------------------------------------------------------------------
+
+
+def write_archive(obj: Any, file: BinaryIO, folder: str, record_order: bool = True) -> None:
+    """Write `obj` to `file` as a zip archive.
+
+    Args:
+        obj: what to write.
+        file: where.
+        folder: the name of the archive's folder.
+        record_order: whether to write the byte order, too.
+
+    Raises:
+        TypeError: something in `obj` is not data.
+    """
+    pickle, storages = dump(obj)
+    writer = archive.Writer(file)
+    writer.add(f"{folder}/data.pkl", pickle)
+    writer.add(f"{folder}/.format_version", b"1")
+    writer.add(f"{folder}/.storage_alignment", str(archive.ALIGNMENT).encode())
+    if record_order:
+        writer.add(f"{folder}/byteorder", sys.byteorder.encode())
+    for stored in storages:
+        writer.add(f"{folder}/data/{stored.key}", stored.memory())
+    writer.add(f"{folder}/version", b"3\n")
+    writer.finish()
+
+
+def write_legacy(obj: Any, file: BinaryIO) -> None:
+    """Write `obj` to `file` in the legacy layout.
+
+    Raises:
+        TypeError: something in `obj` is not data.
+    """
+    pickle, storages = dump(obj, legacy=True)
+    for stored in storages:
+        if stored.dtype is None:
+            raise TypeError(
+                "save: PyTorch's layout of before 1.6 has memory of the dtypes of that time, each for tensors of one dtype\n"
+                "hint: leave out _use_new_zipfile_serialization=False"
+            )
+    sizes = {"short": 2, "int": 4, "long": 4}
+    numbers = {
+        "protocol_version": LEGACY_VERSION,
+        "little_endian": sys.byteorder == "little",
+        "type_sizes": sizes,
+    }
+    storages.sort(key=lambda stored: stored.key)
+    for value in (LEGACY_MAGIC, LEGACY_VERSION, numbers):
+        file.write(dump(value)[0])
+    file.write(pickle)
+    file.write(dump([stored.key for stored in storages])[0])
+    for stored in storages:
+        memory = stored.memory()
+        file.write((len(memory) // stored.itemsize).to_bytes(8, "little"))
+        file.write(memory)

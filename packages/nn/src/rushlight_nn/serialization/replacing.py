@@ -1,0 +1,94 @@
+"""Putting a new file in the place of an old one, all or nothing."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import secrets
+import stat
+from collections.abc import Callable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, BinaryIO
+
+# Note [Temporary files]
+# A file is written without a name, where the file system can do that: if the process dies, the kernel frees it. When it is
+# complete and on disk it gets a temporary name for the moment until that replaces the old one. Whoever writes holds a
+# lock on the file; a temporary name whose file nobody holds was left by a process that died, and the next save of the
+# same file removes it.
+
+
+def replace_file(path: str, write: Callable[[BinaryIO], Any]) -> None:
+    """Let `write` fill a new file, and when all of it is on disk put it in the place of `path`."""
+    path = os.path.realpath(path)  # through a link, what it points to is replaced, not the link
+    try:
+        mode = os.stat(path).st_mode
+    except FileNotFoundError:
+        mode = None
+    if mode is not None and not stat.S_ISREG(mode):
+        with open(path, "wb") as file:  # a device or a pipe cannot be replaced; a directory is refused here
+            write(file)
+        return
+    folder, name = os.path.split(path)
+    directory = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        _remove_abandoned(directory, name)
+        _replace(directory, name, mode, write)
+        os.fsync(directory)  # the new name, too, must survive a power cut
+    finally:
+        os.close(directory)
+
+
+def _replace(directory: int, name: str, mode: int | None, write: Callable[[BinaryIO], Any]) -> None:
+    temporary = f".{name[:200]}.{secrets.token_hex(6)}.tmp"
+    named = False
+    try:
+        try:
+            descriptor = os.open(".", os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o666, dir_fd=directory)
+        except OSError:  # a file system without unnamed files; a real error comes again
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+            descriptor = os.open(temporary, flags, 0o666, dir_fd=directory)
+            named = True
+        with open(descriptor, "wb") as file:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            if mode is not None:
+                os.fchmod(descriptor, stat.S_IMODE(mode))
+            write(file)
+            file.flush()
+            os.fsync(descriptor)
+            if not named:
+                os.link(
+                    f"/proc/self/fd/{descriptor}",
+                    temporary,
+                    src_dir_fd=directory,
+                    dst_dir_fd=directory,
+                    follow_symlinks=True,
+                )
+                named = True
+            os.replace(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
+            named = False
+    except BaseException:
+        if named:
+            os.unlink(temporary, dir_fd=directory)
+        raise
+
+
+def _remove_abandoned(directory: int, name: str) -> None:
+    """Remove the temporary files for `name` of processes that died."""
+    pattern = re.compile(re.escape(f".{name[:200]}.") + r"[0-9a-f]{12}\.tmp")
+    for found in os.listdir(directory):
+        if not pattern.fullmatch(found):
+            continue
+        try:
+            descriptor = os.open(found, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
+        except OSError:
+            continue
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.unlink(found, dir_fd=directory)
+        except OSError:  # it is being written, or somebody else removed it
+            pass
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,256 @@
+"""Checkpoints in several files with an index, by the convention of Hugging Face's libraries.
+
+`model.safetensors` becomes `model-00001-of-00003.safetensors` and so on, and `model.safetensors.index.json` says in its
+`weight_map` which tensor is in which file. The description of the structure, and the checksums, are in the index's
+`metadata`.
+
+Note [Replacing shards]
+The index is what makes files one checkpoint, and is replaced last, all or nothing. New shards get names that no file
+has, so that those of the old index stay whole until the new one stands; then they are removed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import os
+import re
+import secrets
+from collections.abc import Callable
+
+from rushlight_core import Tensor
+
+from . import checkpoint, container
+from .errors import Budget, FormatError
+from .placing import place
+from .replacing import replace_file
+from .source import Source
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_INDEX = ".index.json"
+_WORKERS = 4
+_UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
+
+
+def size_in_bytes(size: int | str) -> int:
+    """The number of bytes that `size` says: an int, or a number with a unit, such as "5GB" or "500 MiB".
+
+    Raises:
+        ValueError: it is neither, or not positive.
+    """
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMG]I?B)?\s*", str(size).upper())
+    nbytes = int(float(found[1]) * _UNITS[found[2] or ""]) if found and type(size) in (int, str) else 0
+    if nbytes <= 0:
+        raise ValueError(
+            f"save(max_shard_size): got {size!r}, needs a number of bytes, such as 5_000_000_000 or '5GB'"
+        )
+    return nbytes
+
+
+# Writing ----------------------------------------------------------------------------------------------------
+
+
+def write(obj: Any, path: str, limit: int) -> None:
+    """Write `obj` in shards of at most `limit` bytes of tensors, and an index; in one file if it fits.
+
+    A tensor that is larger has a shard of its own.
+    """
+    layout = checkpoint.Layout(obj)
+    shards = _split(layout.tensors, limit)
+    if len(shards) <= 1:
+        document = layout.document(layout.checksums())
+        metadata = checkpoint.metadata_of(document)
+        replace_file(path, lambda file: container.write(file, layout.tensors, metadata))
+        remove_index(path)
+        return
+    folder, names = os.path.dirname(path), _free_names(path, len(shards))
+    checksums: dict[str, int] = {}
+
+    def write_shard(number: int) -> None:
+        tensors = shards[number]
+        checksums.update({name: checkpoint.checksum(tensor) for name, tensor in tensors.items()})
+        metadata = {"format": "pt"}
+        replace_file(
+            os.path.join(folder, names[number]), lambda file: container.write(file, tensors, metadata)
+        )
+
+    old = _shards_of(path + _INDEX)
+    try:
+        _in_parallel(write_shard, len(shards))
+        index = {
+            "metadata": {
+                "total_size": sum(tensor.nbytes for tensor in layout.tensors.values()),
+                **checkpoint.metadata_of(layout.document(checksums)),
+            },
+            "weight_map": {name: names[i] for i, shard in enumerate(shards) for name in shard},
+        }
+        text = json.dumps(index, indent=2).encode()
+        replace_file(path + _INDEX, lambda file: file.write(text))
+    except BaseException:
+        _remove(folder, names)
+        raise
+    _remove(folder, [*old, os.path.basename(path)])  # of before, see Note [Replacing shards]
+
+
+def _split(tensors: dict[str, Tensor], limit: int) -> list[dict[str, Tensor]]:
+    shards: list[dict[str, Tensor]] = []
+    left = -1
+    for name, tensor in tensors.items():
+        if not shards or tensor.nbytes > left:
+            shards.append({})
+            left = limit
+        shards[-1][name] = tensor
+        left -= tensor.nbytes
+    return shards
+
+
+def _free_names(path: str, count: int) -> list[str]:
+    """File names of shards, none of which is there."""
+    folder, (stem, suffix) = os.path.dirname(path), os.path.splitext(os.path.basename(path))
+    mark = ""
+    while True:
+        names = [f"{stem}{mark}-{i + 1:05}-of-{count:05}{suffix}" for i in range(count)]
+        if not any(os.path.lexists(os.path.join(folder, name)) for name in names):
+            return names
+        mark = f"-{secrets.token_hex(4)}"
+
+
+def _remove(folder: str, names: list[str]) -> None:
+    for name in names:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(os.path.join(folder, name))
+
+
+def _shards_of(index: str) -> list[str]:
+    """The shards of an index that `write` made, if there is one."""
+    try:
+        with Source(index) as source:
+            return sorted({*_parse(source, Budget(source.size))[1].values()})
+    except (OSError, FormatError):
+        return []
+
+
+def remove_index(path: str) -> None:
+    """Remove the shards and the index that a single file at `path` has replaced."""
+    index = path + _INDEX
+    if os.path.exists(index):
+        names = _shards_of(index)
+        os.unlink(index)
+        _remove(os.path.dirname(path), names)
+
+
+def _in_parallel(work: Callable[[int], Any], count: int) -> list[Any]:
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(min(_WORKERS, count)) as pool:
+        return list(pool.map(work, range(count)))
+
+
+# Reading ----------------------------------------------------------------------------------------------------
+
+
+def index_of(path: str) -> str:
+    """`path`, or its index where only that is there."""
+    index = path + _INDEX
+    return index if not os.path.exists(path) and os.path.exists(index) else path
+
+
+def is_index(start: bytes) -> bool:
+    """Whether a file that begins so is an index: JSON, of which no header could have the length."""
+    return start[:1] == b"{" and int.from_bytes(start[:8], "little") > container.MAX_HEADER_BYTES
+
+
+def _parse(source: Source, budget: Budget) -> tuple[dict[str, Any], dict[str, str]]:
+    """The metadata and the map from tensors to files."""
+    if source.size > container.MAX_HEADER_BYTES:
+        raise FormatError("an index of this size is none")
+    index = container.parse_json(source.read(0, source.size), budget)
+    names, metadata = index.get("weight_map"), index.get("metadata", {})
+    if not isinstance(names, dict) or not isinstance(metadata, dict):
+        raise FormatError("it is JSON, but no index of shards: it has no weight_map")
+    for name in names.values():
+        if (
+            not isinstance(name, str)
+            or name in ("", ".", "..")
+            or "/" in name
+            or "\\" in name
+            or "\0" in name
+        ):
+            raise FormatError(f"a shard has the name {name!r:.80}, needs that of a file beside the index")
+    return metadata, names
+
+
+def read(source: Source, map_location: Any, verify: bool | None, budget: Budget) -> Any:
+    """The object of an index: what was saved, or of another program's, a dictionary from names to tensors.
+
+    Raises:
+        FormatError: a shard is missing or damaged.
+    """
+    metadata, names = _parse(source, budget)
+    if source.descriptor < 0:
+        raise FormatError("it is an index of shards, which are found beside it: load it by its path")
+    files = sorted(set(names.values()))
+    folder = os.path.dirname(source.name)
+    document = checkpoint.read_document(metadata, budget) if checkpoint.is_described(metadata) else None
+    read_one = functools.partial(
+        _read_shard, folder, files, names, document, source.mapping, verify, map_location
+    )
+    stored: dict[str, Any] = {}
+    for found in _in_parallel(read_one, len(files)):
+        stored.update(found)
+    missing = [name for name in names if name not in stored and not (document and name in document["copies"])]
+    if missing:
+        raise FormatError(f"tensor {missing[0]!r:.80} is not in the shard {names[missing[0]]!r:.80}")
+    if document is not None:
+        return checkpoint.restore(document, stored, map_location)
+    return {name: stored[name] for name in names}
+
+
+def _read_shard(
+    folder: str,
+    files: list[str],
+    names: dict[str, str],
+    document: dict[str, Any] | None,
+    mapping: str | None,
+    verify: bool | None,
+    map_location: Any,
+    number: int,
+) -> dict[str, Any]:
+    """The tensors of a shard."""
+    from . import pytorch
+
+    path = os.path.join(folder, files[number])
+    try:
+        source = Source(path, mapping)
+    except FileNotFoundError:
+        raise FormatError(f"its shard {files[number]!r:.80} is missing") from None
+    with source:
+        budget = Budget(source.size)
+        start = source.read(0, min(source.size, 16))
+        try:
+            if document is None and pytorch.is_archive(start):
+                checked = verify if verify is not None else mapping is None
+                found = pytorch.read_archive(source, map_location, checked, budget)
+                if not isinstance(found, dict):
+                    raise FormatError("it holds no dictionary of tensors")
+            elif document is None and pytorch.is_legacy(start) and mapping is None and not verify:
+                found = pytorch.read_legacy(source, map_location, budget)
+            else:
+                entries = container.read_header(source, budget)[1]
+                if document is not None:
+                    found = checkpoint.read_stored(source, entries, document, verify)
+                elif verify:
+                    raise FormatError("verify=True: another program wrote it, without checksums")
+                else:
+                    found = {}
+                    for entry in entries:
+                        found[entry.name] = place(
+                            container.read_tensor(source, entry, False)[0], "cpu", map_location
+                        )
+        except FormatError as error:
+            raise FormatError(f"in its shard {files[number]!r:.80}: {error}") from error.__cause__
+    return {name: value for name, value in found.items() if names.get(name) == files[number]}

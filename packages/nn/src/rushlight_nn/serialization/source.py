@@ -1,0 +1,154 @@
+"""Where a checkpoint's bytes come from: a file, read or mapped, or what a stream holds."""
+
+from __future__ import annotations
+
+import io
+import mmap
+import os
+import zlib
+
+import rushlight_core as core
+
+from .errors import FormatError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Any, BinaryIO, Self
+
+# Note [Mapped files]
+# A mapped tensor's memory is the file's, a page of which is read when it is first used, and which processes share. Written
+# pages are copies of this process's own ("c") or cannot be written ("r"). The map belongs to the file, not to its name: a
+# checkpoint that is replaced by another stays as it was for those who have mapped it. A file that is cut or written to in
+# place changes under its readers, as with NumPy's memmap.
+
+_CHUNK = 1 << 22
+
+
+class Source:
+    """The bytes of a checkpoint.
+
+    Args:
+        f: a path, or an open binary file, which is read from its position to its end.
+        mapping: None to read; "c" to map with copies of what is written, "r" to map for reading only.
+
+    Raises:
+        ValueError: a stream is to be mapped.
+    """
+
+    def __init__(self, f: str | os.PathLike[str] | BinaryIO, mapping: str | None = None) -> None:
+        self.mapping = mapping
+        self.descriptor = -1
+        self._memory: memoryview | None = None
+        self._map: memoryview | None = None
+        self._begin = 0
+        if not hasattr(f, "read"):
+            self.name = os.fspath(f)
+            self.descriptor = os.open(self.name, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                with open(self.descriptor, "rb", closefd=False) as file:  # refuses directories
+                    self.size = file.seek(0, os.SEEK_END)
+            except BaseException:
+                self.close()
+                raise
+            return
+        self.name = str(getattr(f, "name", "<file>"))
+        if mapping is not None:
+            raise ValueError(f"load(f, mmap): only files that are named by a path can be mapped, got {f!r}")
+        if type(f) in (io.BufferedReader, io.BufferedRandom) and type(f.raw) is io.FileIO:  # type: ignore[union-attr]
+            f.flush()  # type: ignore[union-attr]
+            self._begin = f.tell()  # type: ignore[union-attr]
+            self.size = max(f.seek(0, os.SEEK_END) - self._begin, 0)  # type: ignore[union-attr]
+            self.descriptor = os.dup(f.fileno())  # type: ignore[union-attr]
+        else:
+            data = f.read()
+            self._memory = memoryview(data).cast("B")
+            self.size = len(self._memory)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file; what is mapped stays."""
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+            self.descriptor = -1
+
+    def read(self, begin: int, count: int) -> bytes:
+        """`count` bytes from `begin` on.
+
+        Raises:
+            FormatError: the file is shorter.
+        """
+        if begin < 0 or count < 0 or begin + count > self.size:
+            raise FormatError(
+                f"truncated: it has {self.size} bytes, and byte {begin + count} of it is needed"
+            )
+        if self._memory is not None:
+            return bytes(self._memory[begin : begin + count])
+        buffer = bytearray(count)
+        self._fill(memoryview(buffer), begin)
+        return bytes(buffer)
+
+    def storage(self, begin: int, count: int, alignment: int, checked: bool, crc: int = 0) -> tuple[Any, int]:
+        """The `count` bytes from `begin` on as a storage, with their checksum, which goes on from `crc`.
+
+        Args:
+            begin, count: where the bytes are.
+            alignment: in bytes, of the elements; a map that does not have it is copied.
+            checked: whether the checksum is wanted.
+        """
+        if begin < 0 or count < 0 or begin + count > self.size:
+            raise FormatError(
+                f"truncated: it has {self.size} bytes, and byte {begin + count} of it is needed"
+            )
+        if self.mapping is not None and count and begin % alignment == 0:
+            view = self._mapped()[begin : begin + count]
+            if checked:
+                crc = zlib.crc32(view, crc)
+            return core.frombuffer(view, dtype=core.uint8).untyped_storage(), crc
+        storage = core.empty(count, dtype=core.uint8, device="cpu").untyped_storage()
+        if count:
+            crc = self._fill(memoryview(storage), begin, checked, crc)
+        return storage, crc
+
+    def fill(self, storage: Any, begin: int) -> None:
+        """Read as many bytes as `storage` has into it, from `begin` on."""
+        if begin + storage.nbytes() > self.size:
+            raise FormatError(f"truncated: it has {self.size} bytes, and more are needed")
+        if storage.nbytes():
+            self._fill(memoryview(storage), begin)
+
+    def checksum(self, begin: int, count: int, crc: int = 0) -> int:
+        """The checksum of `count` bytes from `begin` on, which goes on from `crc`."""
+        while count:
+            part = self.read(begin, min(count, _CHUNK))
+            crc = zlib.crc32(part, crc)
+            begin, count = begin + len(part), count - len(part)
+        return crc
+
+    def _mapped(self) -> memoryview:
+        if self._map is None:
+            access = mmap.ACCESS_READ if self.mapping == "r" else mmap.ACCESS_COPY
+            self._map = memoryview(mmap.mmap(self.descriptor, self.size, access=access))
+        return self._map
+
+    def _fill(self, memory: memoryview, begin: int, checked: bool = False, crc: int = 0) -> int:
+        # By chunks: the checksum is computed while they are still in the cache.
+        if self._memory is not None:
+            memory[:] = self._memory[begin : begin + len(memory)]
+            return zlib.crc32(memory, crc) if checked else crc
+        position = self._begin + begin
+        while len(memory):
+            count = os.preadv(self.descriptor, [memory[:_CHUNK]], position)
+            if not count:
+                raise FormatError("truncated: the file became shorter while it was read")
+            if checked:
+                crc = zlib.crc32(memory[:count], crc)
+            memory, position = memory[count:], position + count
+        return crc

@@ -1,0 +1,97 @@
+"""Classes and functions that the user allows a pickle to call.
+
+Everything else that a file names is either data, which :mod:`builders` makes, or refused. What is allowed here is code
+of the user's choosing, and the only code that reading a file runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Any, Self
+
+# Name in the pickle -> (object, the entry as it was given). The objects themselves are kept: no name is looked up.
+_allowed: dict[str, tuple[Any, Any]] = {}
+
+
+def _named(entries: Sequence[Any]) -> dict[str, tuple[Any, Any]]:
+    named = {}
+    for entry in entries:
+        value, name = entry if isinstance(entry, tuple) and len(entry) == 2 else (entry, None)
+        if name is None:
+            name = f"{getattr(value, '__module__', None)}.{getattr(value, '__qualname__', None)}"
+        if not callable(value) or not isinstance(name, str):
+            raise TypeError(
+                "add_safe_globals(safe_globals): needs classes or functions, or pairs of one and the name that the file "
+                f"has for it, got {entry!r}"
+            )
+        named[name] = (value, entry)
+    return named
+
+
+def add_safe_globals(safe_globals: Sequence[Any]) -> None:
+    """Allow :func:`load` to call these objects, and to give instances of these classes their state.
+
+    Args:
+        safe_globals: classes and functions; or pairs of one and the name, with its module, that files have for it.
+
+    Raises:
+        TypeError: one of them is neither.
+    """
+    _allowed.update(_named(safe_globals))
+
+
+def get_safe_globals() -> list[Any]:
+    """What was allowed, as it was given."""
+    return [entry for _, entry in _allowed.values()]
+
+
+def clear_safe_globals() -> None:
+    """Allow nothing any more."""
+    _allowed.clear()
+
+
+class safe_globals:  # noqa: N801
+    """A block within which these objects are allowed, as by :func:`add_safe_globals`."""
+
+    def __init__(self, safe_globals: Sequence[Any]) -> None:
+        self._added = _named(safe_globals)
+        self._before: list[dict[str, tuple[Any, Any]]] = []
+
+    def __enter__(self) -> Self:
+        self._before.append(dict(_allowed))
+        _allowed.update(self._added)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        before = self._before.pop()
+        for name in self._added:
+            if name in before:
+                _allowed[name] = before[name]
+            else:
+                _allowed.pop(name, None)
+
+
+def allowed_by_name(name: str) -> Any:
+    """The object that was allowed under this name, or None."""
+    found = _allowed.get(name)
+    return None if found is None else found[0]
+
+
+def is_allowed(value: Any) -> bool:
+    """Whether this very object was allowed."""
+    return any(value is one for one, _ in _allowed.values())
+
+
+def name_of(value: Any) -> tuple[str, str]:
+    """The module and the name under which files are to have `value`."""
+    for name, (one, entry) in _allowed.items():
+        if one is value and isinstance(entry, tuple):
+            module, _, short = name.rpartition(".")
+            return module, short
+    return value.__module__, value.__qualname__
