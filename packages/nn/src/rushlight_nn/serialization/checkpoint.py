@@ -55,14 +55,15 @@ class Layout:
             all_of_it = [list(data.shape), container.contiguous(list(data.shape)), 0]
             whole = sorted(n for n, view in stored.members.items() if view is None or view == all_of_it)
             # Others read the tensor by this name: if possible it is that of the very tensor, not of a view.
-            wanted = encoder.paths[whole[0] if whole else min(stored.members)]
+            names = [name for number in whole for name in encoder.all_names[number]]
+            wanted = (names or [encoder.paths[whole[0] if whole else min(stored.members)]])[0]
             name = wanted if wanted not in self.tensors and wanted != "__metadata__" else _free(wanted, taken)
             taken.add(name)
             pairs = data.dtype == core.complex128  # which the format does not have
             self.tensors[name] = core.view_as_real(data) if pairs else data
             for number, view in stored.members.items():
                 self.descriptions[number] = _describe(encoder.tensors[number], name, view)
-            for other in (one for number in whole for one in encoder.all_names[number]):
+            for other in names:
                 if other not in self.tensors and other != "__metadata__":
                     self.tensors[other] = self.tensors[name]
                     self.copies[other] = name

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 
 import rushlight_core as core
 from rushlight_core import Tensor
@@ -129,41 +128,46 @@ def read_header(source: Source, budget: Budget) -> tuple[dict[str, str], list[En
     count = int.from_bytes(source.read(0, 8), "little")
     if count > min(source.size - 8, MAX_HEADER_BYTES):
         raise FormatError(f"truncated, or no checkpoint: its header is to have {count} bytes")
-    text = source.read(8, count)
-    _check(text, source.size)
-    header = parse_json(text, budget)
+    header = parse_json(source.read(8, count), budget)
     metadata = header.pop("__metadata__", None) or {}
-    entries = []
-    for name, entry in header.items():
-        begin, end = entry["data_offsets"]
-        shape = entry["shape"]
-        if entry["dtype"] not in _DTYPES or not hasattr(core, _DTYPES[entry["dtype"]]):
+    if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
+        raise FormatError("its metadata are no strings")
+    entries = [_read_entry(name, description, 8 + count) for name, description in header.items()]
+    entries.sort(key=lambda entry: (entry.begin, entry.size))
+    position = 8 + count
+    for entry in entries:
+        if entry.begin != position:
             raise FormatError(
-                f"tensor {name!r:.80} has dtype {entry['dtype']}, which rushlight-core does not have"
+                f"truncated or altered: tensor {entry.name!r:.80} begins before or behind the end of another"
             )
-        if len(shape) > MAX_DIMENSIONS or any(n >= 2**62 for n in shape):
-            raise FormatError(f"tensor {name!r:.80} has a shape that no tensor has")
-        entries.append(Entry(name, entry["dtype"], shape, 8 + count + begin, end - begin))
-    entries.sort(key=lambda entry: entry.begin)
+        position += entry.size
+    if position != source.size:
+        raise FormatError(
+            f"truncated or altered: it has {source.size} bytes, and its tensors end at byte {position}"
+        )
     return metadata, entries
 
 
-def _check(text: bytes, size: int) -> None:
-    """Let the package check the header `text` of a file of `size` bytes, without its data."""
-    from safetensors import SafetensorError, safe_open
+def _read_entry(name: str, description: Any, begin: int) -> Entry:
+    """The tensor of a description; the data begin at byte `begin`."""
+    given: dict[str, Any] = description if isinstance(description, dict) else {}
+    dtype, shape, offsets = given.get("dtype"), given.get("shape", 0), given.get("data_offsets", 0)
+    if not isinstance(dtype, str) or not _are_sizes(shape) or not _are_sizes(offsets) or len(offsets) != 2:
+        raise FormatError(f"the description of tensor {name!r:.80} cannot be read")
+    if dtype not in _DTYPES or not hasattr(core, _DTYPES[dtype]):
+        raise FormatError(f"tensor {name!r:.80} has dtype {dtype!r:.20}, which rushlight-core does not have")
+    if len(shape) > MAX_DIMENSIONS:
+        raise FormatError(f"tensor {name!r:.80} has {len(shape)} dimensions, needs at most {MAX_DIMENSIONS}")
+    size = math.prod(shape) * getattr(core, _DTYPES[dtype]).itemsize
+    if offsets[1] - offsets[0] != size:
+        raise FormatError(
+            f"tensor {name!r:.80} needs {size} bytes, and has those from {offsets[0]} to {offsets[1]}"
+        )
+    return Entry(name, dtype, shape, begin + offsets[0], size)
 
-    descriptor = os.memfd_create("header", os.MFD_CLOEXEC)
-    try:
-        with open(descriptor, "wb", closefd=False) as file:
-            file.write(len(text).to_bytes(8, "little"))
-            file.write(text)
-        os.ftruncate(descriptor, size)  # the data: zeros that take no memory
-        with safe_open(f"/proc/self/fd/{descriptor}", framework="numpy"):
-            pass
-    except SafetensorError as error:
-        raise FormatError(f"truncated, altered, or no checkpoint ({error})") from None
-    finally:
-        os.close(descriptor)
+
+def _are_sizes(values: Any) -> bool:
+    return isinstance(values, list) and all(type(v) is int and 0 <= v < 2**62 for v in values)
 
 
 def parse_json(text: bytes, budget: Budget) -> Any:
@@ -176,7 +180,7 @@ def parse_json(text: bytes, budget: Budget) -> Any:
     braces, brackets, commas = text.count(b"{"), text.count(b"["), text.count(b",")
     budget.charge(240 * braces + 90 * brackets + 40 * commas + 2 * len(text))
     try:
-        found = json.loads(text, object_pairs_hook=_once)
+        found = json.loads(text.decode("utf-8"), object_pairs_hook=_once)
     except (ValueError, RecursionError) as error:
         raise FormatError(f"the header cannot be read ({error})") from None
     if not isinstance(found, dict):
