@@ -54,3 +54,18 @@ def test_layouts_and_classes_are_compared() -> None:
     with pytest.raises(AssertionError, match="the layouts differ"):
         assert_close(x.as_subclass(Other), x)
     assert_close(x.as_subclass(Other), x, check_layout=False)
+
+
+def test_complex_elements() -> None:
+    x = core.tensor([1 + 2j, complex("nan"), complex("inf")], dtype=core.complex128)
+    near = core.tensor([1 + 2.0000001j, complex("nan"), complex("inf")], dtype=core.complex128)
+    assert_close(near, x, rtol=1e-6, atol=0, equal_nan=True)
+    for other in (
+        [1 + 2.1j, complex("nan"), complex("inf")],
+        [1 + 2j, 0, complex("inf")],
+        [1 + 2j, complex("nan"), 3],
+    ):
+        with pytest.raises(AssertionError, match="1 of 3 elements"):
+            assert_close(core.tensor(other, dtype=core.complex128), x, rtol=1e-6, atol=0, equal_nan=True)
+    with pytest.raises(AssertionError, match="1 of 3 elements"):
+        assert_close(near, x, rtol=1e-6, atol=0)

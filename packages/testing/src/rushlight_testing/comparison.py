@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cmath
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -126,10 +127,10 @@ def _difference(
         if _close(x, y, rtol, atol, equal_nan):
             continue
         count += 1
-        gap = abs(float(x) - float(y)) if math.isfinite(x) and math.isfinite(y) else math.inf
+        gap = float(abs(x - y)) if cmath.isfinite(x) and cmath.isfinite(y) else math.inf
         if gap >= worst:
             worst, where = gap, i
-            worst_ratio = gap / abs(y) if y and math.isfinite(y) else math.inf
+            worst_ratio = gap / abs(y) if y and cmath.isfinite(y) else math.inf
     if not count:
         return ""
     index = []
@@ -146,8 +147,8 @@ def _difference(
 def _close(x: Any, y: Any, rtol: float, atol: float, equal_nan: bool) -> bool:
     if x == y:
         return True
-    if isinstance(x, float) and math.isnan(x):
-        return equal_nan and isinstance(y, float) and math.isnan(y)
-    if not (math.isfinite(x) and math.isfinite(y)):
+    if cmath.isnan(x):
+        return equal_nan and cmath.isnan(y)
+    if not (cmath.isfinite(x) and cmath.isfinite(y)):
         return False
     return abs(x - y) <= atol + rtol * abs(y)
