@@ -1,7 +1,6 @@
 // The threads of a block on one thread of the host. A thread runs until it reaches a barrier or ends; when all have, the next
 // round begins.
 #include <sys/mman.h>
-#include <ucontext.h>
 
 #include <stdexcept>
 #include <vector>
@@ -10,16 +9,43 @@
 
 thread_local dim3 threadIdx, blockIdx, blockDim, gridDim;
 
+// Goes on with the fiber whose stack stopped at `to`, and leaves at `from` where this one stops. swapcontext does the same with two
+// calls of the system.
+extern "C" void switch_fiber(void** from, void* to);
+asm(R"(
+.pushsection .text
+.type switch_fiber, @function
+.hidden switch_fiber
+.globl switch_fiber
+switch_fiber:
+    pushq %rbp
+    pushq %rbx
+    pushq %r12
+    pushq %r13
+    pushq %r14
+    pushq %r15
+    movq %rsp, (%rdi)
+    movq %rsi, %rsp
+    popq %r15
+    popq %r14
+    popq %r13
+    popq %r12
+    popq %rbx
+    popq %rbp
+    ret
+.popsection
+)");
+
 namespace {
 
 struct Fiber {
-    ucontext_t context;
+    void* stack;
     dim3 index;
     bool ended = false;
 };
 
 struct Block {
-    ucontext_t turn;
+    void* turn;
     std::vector<Fiber> fibers;
     size_t running = 0;
     const std::function<void()>* thread = nullptr;
@@ -41,7 +67,19 @@ char* stacks(size_t count) {
 
 void enter() {
     (*block->thread)();
-    block->fibers[block->running].ended = true;
+    Fiber& self = block->fibers[block->running];
+    self.ended = true;
+    switch_fiber(&self.stack, block->turn);
+}
+
+/// A stack on which `enter` has not yet begun: six registers, and where to return to.
+void* prepared(char* stack) {
+    constexpr size_t kRegisters = 6;
+    auto** top = reinterpret_cast<void**>(stack + kStack) - 1;  // as a call leaves the stack
+    top[0] = nullptr;
+    top[-1] = reinterpret_cast<void*>(enter);
+    for (size_t i = 0; i < kRegisters; ++i) top[-2 - static_cast<ptrdiff_t>(i)] = nullptr;
+    return top - 1 - kRegisters;
 }
 
 void run_block(dim3 threads, const std::function<void()>& thread) {
@@ -53,11 +91,7 @@ void run_block(dim3 threads, const std::function<void()>& thread) {
     for (unsigned i = 0; i < threads.x; ++i) {
         Fiber& fiber = own.fibers[i];
         fiber.index = dim3(i);
-        getcontext(&fiber.context);
-        fiber.context.uc_stack.ss_sp = memory + i * kStack;
-        fiber.context.uc_stack.ss_size = kStack;
-        fiber.context.uc_link = &own.turn;
-        makecontext(&fiber.context, enter, 0);
+        fiber.stack = prepared(memory + i * kStack);
     }
     // Every thread passes every barrier, or the kernel is wrong: a GPU would hang.
     for (size_t left = threads.x; left > 0;) {
@@ -67,7 +101,7 @@ void run_block(dim3 threads, const std::function<void()>& thread) {
             if (fiber.ended) continue;
             own.running = i;
             threadIdx = fiber.index;
-            swapcontext(&own.turn, &fiber.context);
+            switch_fiber(&own.turn, fiber.stack);
             left -= fiber.ended;
         }
         if (left != 0 && left != before)
@@ -80,7 +114,7 @@ void run_block(dim3 threads, const std::function<void()>& thread) {
 
 void __syncthreads() {
     Fiber& self = block->fibers[block->running];
-    swapcontext(&self.context, &block->turn);
+    switch_fiber(&self.stack, block->turn);
 }
 
 namespace rushlight::cuda {
