@@ -1,4 +1,5 @@
-// How a kernel says that an index is out of range: the error is found when the host next waits, and the device stays usable.
+// How a kernel says that a value is bad, as an index that is out of range: the error is found when the host next waits, and the
+// device stays usable.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -9,13 +10,18 @@
 
 namespace rushlight::cuda {
 
-/// Given to kernels that check indices. `place` is memory of the host that the device writes; any one of several writers wins.
+/// What is wrong. An index is an IndexError, all else a RuntimeError.
+enum class Cause : uint32_t { Index, Negative, FewValues, BadRange, UnsortedBags };
+
+/// Given to kernels that check values. `place` is memory of the host that the device writes; any one of several writers wins.
 struct Alarm {
-    uint32_t* place;
+    uint64_t* place;
     uint32_t ticket;
 
 #if defined(__CUDACC__) || defined(RUSHLIGHT_CUDA_ON_HOST)
-    __device__ void raise() const { *static_cast<volatile uint32_t*>(place) = ticket; }
+    __device__ void raise(Cause cause = Cause::Index) const {
+        *static_cast<volatile uint64_t*>(place) = static_cast<uint64_t>(cause) << 32 | ticket;
+    }
     /// `index`, or 0 where it is out of range: nothing outside of memory is read.
     __device__ int64_t checked(int64_t index, int64_t size) const {
         if (index >= 0 && index < size) return index;
@@ -29,7 +35,7 @@ struct Alarm {
 Alarm alarm_of(const KernelContext* context);
 /// Makes the place of a device's alarm.
 void prepare_alarm(int32_t device);
-/// After a wait: raises IndexError where an alarm was given, by the operator and its line.
+/// After a wait: raises where an alarm was given, by the operator and its line.
 void check_alarm(int32_t device);
 
 }  // namespace rushlight::cuda

@@ -39,8 +39,8 @@ struct Recent {
 Recent recent;
 
 /// Where the alarm of each device lies.
-std::vector<uint32_t*>& alarms() {
-    static auto* all = new std::vector<uint32_t*>;
+std::vector<uint64_t*>& alarms() {
+    static auto* all = new std::vector<uint64_t*>;
     return *all;
 }
 
@@ -57,6 +57,16 @@ bool is_late(cudaError_t error) {
         case cudaErrorHardwareStackError:
         case cudaErrorECCUncorrectable: return true;
         default: return false;
+    }
+}
+
+const char* said(Cause cause) {
+    switch (cause) {
+        case Cause::Negative: return "a number is negative";
+        case Cause::FewValues: return "the mask has more true elements than there are values";
+        case Cause::BadRange: return "the range of the elements is not finite";
+        case Cause::UnsortedBags: return "the numbers of bags fall";
+        default: return "an index is out of range";
     }
 }
 
@@ -94,17 +104,18 @@ void prepare_alarm(int32_t device) {
     auto& all = alarms();
     if (all.size() <= static_cast<size_t>(device)) all.resize(static_cast<size_t>(device) + 1);
     void* place = nullptr;
-    check(driver.pin(&place, sizeof(uint32_t), cudaHostAllocPortable), "pinning memory");
-    all[static_cast<size_t>(device)] = static_cast<uint32_t*>(place);
+    check(driver.pin(&place, sizeof(uint64_t), cudaHostAllocPortable), "pinning memory");
+    all[static_cast<size_t>(device)] = static_cast<uint64_t*>(place);
     *all[static_cast<size_t>(device)] = 0;
 }
 
 void check_alarm(int32_t device) {
-    uint32_t* const place = alarms()[static_cast<size_t>(device)];
+    uint64_t* const place = alarms()[static_cast<size_t>(device)];
     if (__atomic_load_n(place, __ATOMIC_RELAXED) == 0) [[likely]]
         return;
-    const uint32_t ticket = __atomic_exchange_n(place, 0, __ATOMIC_RELAXED);
-    if (ticket == 0) return;  // another thread has said it
+    const uint64_t given = __atomic_exchange_n(place, 0, __ATOMIC_RELAXED);
+    if (given == 0) return;  // another thread has said it
+    const auto ticket = static_cast<uint32_t>(given);
     DeviceCall call = {};
     bool known;
     {
@@ -114,7 +125,8 @@ void check_alarm(int32_t device) {
     }
     char where[200] = "an earlier operator";
     if (known) host->describe(&call, where, sizeof where);
-    fail(BackendStatus::Index, "%s: an index is out of range", where);
+    const auto cause = static_cast<Cause>(given >> 32);
+    fail(cause == Cause::Index ? BackendStatus::Index : BackendStatus::Runtime, "%s: %s", where, said(cause));
 }
 
 void fail(BackendStatus status, const char* format, ...) {

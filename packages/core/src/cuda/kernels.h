@@ -124,6 +124,40 @@ BackendStatus masked_elements_count(const KernelArgs* args);
 BackendStatus masked_elements(const KernelArgs* args);
 BackendStatus masked_scatter(const KernelArgs* args);
 
+// kernels/running.cu
+BackendStatus cumsum(const KernelArgs* args);
+BackendStatus cumprod(const KernelArgs* args);
+BackendStatus cummax(const KernelArgs* args);
+BackendStatus cummin(const KernelArgs* args);
+BackendStatus logcumsumexp(const KernelArgs* args);
+BackendStatus recurrence(const KernelArgs* args);
+
+// kernels/order.cu
+BackendStatus sort(const KernelArgs* args);
+BackendStatus topk(const KernelArgs* args);
+BackendStatus kthvalue(const KernelArgs* args);
+BackendStatus median(const KernelArgs* args);
+BackendStatus median_dim(const KernelArgs* args);
+BackendStatus nanmedian(const KernelArgs* args);
+BackendStatus nanmedian_dim(const KernelArgs* args);
+BackendStatus mode(const KernelArgs* args);
+
+// kernels/searching.cu
+BackendStatus searchsorted(const KernelArgs* args);
+BackendStatus isin_sorted(const KernelArgs* args);
+BackendStatus unique_elements_count(const KernelArgs* args);
+BackendStatus unique_elements(const KernelArgs* args);
+BackendStatus unique_rows_count(const KernelArgs* args);
+BackendStatus unique_rows(const KernelArgs* args);
+BackendStatus repeat_index_count(const KernelArgs* args);
+BackendStatus repeat_index(const KernelArgs* args);
+
+// kernels/histogram.cu
+BackendStatus bincount_count(const KernelArgs* args);
+BackendStatus bincount(const KernelArgs* args);
+BackendStatus histc(const KernelArgs* args);
+BackendStatus histogram(const KernelArgs* args);
+
 // kernels/optimizer.cu
 BackendStatus fused_sgd(const KernelArgs* args);
 BackendStatus fused_adam(const KernelArgs* args);

@@ -1,29 +1,17 @@
 #include "cpu/running_kernels.h"
 
-#include <cmath>
-#include <type_traits>
-
 #include "cpu/kernels/simd.h"
-#include "ops/element_types.h"
+#include "ops/functors/running.h"
 #include "rushlight/parallel.h"
 
 namespace rushlight::cpu::RUSHLIGHT_CPU {
 namespace {
 
+using namespace functors;
+
 // What is kept from one element to the next.
 template <class T>
-using State = std::conditional_t<kIsComplex<T>, Complex<double>,
-                                 std::conditional_t<std::is_integral_v<T>, uint64_t, double>>;
-
-template <class T>
-RL_INLINE State<T> widened(T v) {
-    return static_cast<State<T>>(static_cast<Computed<T>>(v));
-}
-template <class T>
-RL_INLINE T narrowed(State<T> v) {
-    if constexpr (std::is_same_v<T, bool>) return v != 0;
-    else return static_cast<T>(static_cast<Computed<T>>(v));
-}
+using State = Running<T>;
 
 // --- walking over lines ---
 
@@ -211,41 +199,19 @@ void scan(const LineShape& s, void* out, const void* in) {
 
 // --- the logarithm of a sum of exponentials ---
 
-constexpr double kInfinity = __builtin_inf();
-
-// The sum of exp(x - largest): the largest so far never overflows.
-struct LogSum {
-    double largest, scaled;
-    RL_INLINE LogSum start() { return {-kInfinity, 0}; }
-};
-RL_INLINE double joined(LogSum& s, double a) {
-    if (a == s.largest) s.scaled += __builtin_isfinite(a) || a > 0;
-    else if (a < s.largest) s.scaled += ::exp(a - s.largest);
-    else s = {a, s.scaled * ::exp(s.largest - a) + 1};
-    return s.largest + ::log(s.scaled);
-}
-
-// a + log(1 + exp(b - a)), a being what has the larger real part.
-RL_INLINE Complex<double> log_of_both(Complex<double> a, Complex<double> b) {
-    const double size = ::exp(b.re - a.re), turn = b.im - a.im;
-    const double re = 1 + size * ::cos(turn), im = size * ::sin(turn);
-    return {a.re + ::log(::hypot(re, im)), a.im + ::atan2(im, re)};
-}
-
 template <class T>
 void log_sum_exp(const LineShape& s, void* out, const void* in) {
     T* y = static_cast<T*>(out);
     const T* x = static_cast<const T*>(in);
     if constexpr (kIsComplex<T>) {
-        each_element(s, Complex<double>(-kInfinity, 0), [&](Complex<double>& sum, int64_t at, int64_t) {
-            const Complex<double> a = widened(x[at]);
-            if (sum.re == -kInfinity) sum = a;
-            else sum = a.re > sum.re ? log_of_both(a, sum) : log_of_both(sum, a);
+        each_element(s, Complex<double>(-INFINITY, 0), [&](Complex<double>& sum, int64_t at, int64_t) {
+            sum = log_of_both(sum, widened(x[at]));
             y[at] = narrowed<T>(sum);
         });
     } else {
-        each_element(s, LogSum{-kInfinity, 0}, [&](LogSum& sum, int64_t at, int64_t) {
-            y[at] = narrowed<T>(joined(sum, widened(x[at])));
+        each_element(s, LogSum::nothing(), [&](LogSum& sum, int64_t at, int64_t) {
+            sum = sum.joined(LogSum::of(widened(x[at])));
+            y[at] = narrowed<T>(sum.value());
         });
     }
 }
@@ -261,8 +227,7 @@ void extreme(const LineShape& s, void* values, int64_t* indices, const void* in)
     T* y = static_cast<T*>(values);
     const T* x = static_cast<const T*>(in);
     each_element(s, Best{T(), 0}, [&](Best& best, int64_t at, int64_t i) {
-        const Computed<T> a = x[at], b = best.value;
-        if (i == 0 || a != a || (largest ? a >= b : a <= b)) best = {x[at], i};
+        if (i == 0 || replaces<largest>(Computed<T>(x[at]), Computed<T>(best.value))) best = {x[at], i};
         y[at] = best.value;
         indices[at] = best.index;
     });

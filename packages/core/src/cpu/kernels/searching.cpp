@@ -4,23 +4,12 @@
 
 #include "cpu/kernels/simd.h"
 #include "ops/element_types.h"
+#include "ops/functors/searching.h"
 
 namespace rushlight::cpu::RUSHLIGHT_CPU {
 namespace {
 
-// The first place at which `stays` fails; written so that a NaN goes behind everything. Halves are chosen by arithmetic: a jump
-// would be guessed wrong every other time.
-template <class Stays>
-RL_INLINE int64_t first_place(int64_t n, Stays stays) {
-    if (n == 0) return 0;
-    int64_t begin = 0;
-    while (n > 1) {
-        const int64_t half = n / 2;
-        begin += half * static_cast<int64_t>(stays(begin + half - 1));
-        n -= half;
-    }
-    return begin + static_cast<int64_t>(stays(begin));
-}
+using namespace functors;
 
 // Several searches at a time, which do not wait for one another. put(i, place)
 template <class C, class Value, class Element, class Put>
@@ -40,23 +29,19 @@ RL_INLINE void search(int64_t n, int64_t count, bool right, Value value, Element
                 const int64_t half = left / 2;
                 for (int j = 0; j < kTogether; ++j) {
                     const C e = element(begin[j] + half - 1);
-                    const bool stays = right ? !(e > v[j]) : !(e >= v[j]);
-                    begin[j] += stays ? half : 0;
+                    begin[j] += goes_behind(v[j], e, right) ? half : 0;
                 }
                 left -= half;
             }
             for (int j = 0; j < kTogether; ++j) {
                 const C e = element(begin[j]);
-                put(i + j, begin[j] + static_cast<int64_t>(right ? !(e > v[j]) : !(e >= v[j])));
+                put(i + j, begin[j] + static_cast<int64_t>(goes_behind(v[j], e, right)));
             }
         }
     }
     for (; i < n; ++i) {
         const C v = value(i);
-        put(i, first_place(count, [&](int64_t k) {
-                const C e = element(k);
-                return right ? !(e > v) : !(e >= v);
-            }));
+        put(i, first_place(count, [&](int64_t k) { return goes_behind(v, element(k), right); }));
     }
 }
 

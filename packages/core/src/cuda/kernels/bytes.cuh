@@ -1,4 +1,4 @@
-// Elements that are moved and not computed with: of as many bytes, whatever their dtype.
+// Elements by the type of their dtype, and those that are moved and not computed with, of as many bytes, whatever their dtype.
 #pragma once
 
 #include "cuda/kernels/lines.cuh"
@@ -23,6 +23,18 @@ void by_size(DType dtype, F&& f) {
     }
 }
 
+/// Calls `f` with a value of the type of a dtype among those of a list.
+template <class... T, class F>
+void by_element_type(Types<T...>, DType dtype, F&& f) {
+    if (!((dtype == DTypeOf<T>::value && (f(T()), true)) || ...))
+        fail(BackendStatus::NotImplemented, "not defined for dtype %s", dtype_name(dtype));
+}
+/// Of elements that have an order; bools are ordered as bytes.
+template <class F>
+void by_ordered_type(DType dtype, F&& f) {
+    by_element_type(RealNumbers{}, dtype == DType::Bool ? DType::UInt8 : dtype, f);
+}
+
 /// Row-major memory of a view, whatever its dtype.
 const void* dense_bytes(KernelContext* context, const View& v) {
     if (v.contiguous) return v.data;
@@ -44,6 +56,8 @@ struct Apart {
         view = {made, given.sizes, strides.strides, given.numel, given.ndim, dtype, 1};
         queue_copy(view, given, args.context);
     }
+    /// Of a call that does not write its inputs.
+    Apart(const KernelArgs& args, const View& given, DType dtype) : Apart(args, given, dtype, View{}) {}
     Apart(const Apart&) = delete;
 
   private:

@@ -73,6 +73,21 @@ __device__ T sum_before(T* room, T value, T& all) {
     return sum - value;
 }
 
+/// Calls `each(i)` for every i below n.
+template <class F>
+__global__ void __launch_bounds__(kThreads) for_each(const F each, int64_t n) {
+    const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
+    for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < n; i += step) each(i);
+}
+template <class F>
+void queue_for_each(const F& each, int64_t n, cudaStream_t stream) {
+    if (n > 0) launch(&for_each<F>, Grid{blocks_for(n), kThreads}, stream, each, n);
+}
+template <class F>
+void queue_for_each(const KernelArgs& args, int64_t n, const F& each) {
+    queue_for_each(each, n, queue_of(args));
+}
+
 /// A row-major view of dtype T: the given one, or a copy in scratch memory; null where the view is absent.
 template <class T>
 const T* dense(KernelContext* context, const View& v) {

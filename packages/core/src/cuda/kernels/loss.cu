@@ -46,17 +46,6 @@ struct Classes {
     Lines lines() const { return {places / inner, classes, inner}; }
 };
 
-/// Calls `each(i)` for every i below n.
-template <class F>
-__global__ void __launch_bounds__(kThreads) for_each(const F each, int64_t n) {
-    const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
-    for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < n; i += step) each(i);
-}
-template <class F>
-void queue_for_each(const F& each, int64_t n, cudaStream_t stream) {
-    if (n > 0) launch(&for_each<F>, Grid{blocks_for(n), kThreads}, stream, each, n);
-}
-
 // --- From the losses of places to the result ---------------------------------------------------------
 
 /// How many blocks share a sum: it depends on the shape alone, so that sums do, too.

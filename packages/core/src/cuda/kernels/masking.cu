@@ -1,15 +1,12 @@
-// Elements that are not zero: how many there are, where they are, and reading and writing what they mark. They are counted in
-// tiles; what lies before each tile says where a tile's elements go.
+// Elements that are not zero: how many there are, where they are, and reading and writing what they mark.
 #include "cuda/kernels.h"
+#include "cuda/kernels/marks.cuh"
 #include "cuda/kernels/walk.cuh"
-#include "cuda/sorting.h"
 
 namespace rushlight::cuda {
 namespace {
 
-constexpr int kMarksPerThread = 8;
-constexpr int64_t kTile = kMarksPerThread * kThreads;
-
+/// What is not zero.
 struct Marks {
     const char* data;
     DType dtype;
@@ -29,52 +26,7 @@ struct Marks {
     }
     explicit Marks(const View& v) : Marks(v, v) {}
     __device__ bool operator[](int64_t i) const { return read<bool>(data + walk.offset(i) * size, dtype); }
-    int64_t tiles() const { return (n + kTile - 1) / kTile; }
 };
-
-__global__ void __launch_bounds__(kThreads) count_marks(const Marks marks, int64_t* counts) {
-    __shared__ Values<int64_t> room;
-    int64_t count = 0;
-    for (int k = 0; k < kMarksPerThread; ++k) {
-        const int64_t i = blockIdx.x * kTile + k * kThreads + threadIdx.x;
-        if (i < marks.n) count += marks[i];
-    }
-    count = over_lanes(room.x, threadIdx.x, kThreads, count, Plus());
-    if (threadIdx.x == 0) counts[blockIdx.x] = count;
-}
-
-/// Calls each(i, at) for marked element `i`, before which `at` others are marked.
-template <class F>
-__global__ void __launch_bounds__(kThreads)
-    each_mark(const Marks marks, const int64_t* offsets, const F each) {
-    __shared__ Values<int32_t> room;
-    const int64_t first = blockIdx.x * kTile + threadIdx.x * kMarksPerThread;
-    bool own[kMarksPerThread];
-    int32_t count = 0, all;
-    for (int k = 0; k < kMarksPerThread; ++k) {
-        own[k] = first + k < marks.n && marks[first + k];
-        count += own[k];
-    }
-    int64_t at = offsets[blockIdx.x] + sum_before(room.x, count, all);
-    for (int k = 0; k < kMarksPerThread; ++k)
-        if (own[k]) each(first + k, at++);
-}
-
-/// How many marks lie before each tile, and in all.
-int64_t* queue_counts(const KernelArgs& args, const Marks& marks, int64_t* total) {
-    auto* counts = scratch<int64_t>(args.context, marks.tiles());
-    if (marks.n > 0)
-        launch(&count_marks, Grid{static_cast<unsigned>(marks.tiles()), kThreads}, queue_of(args), marks,
-               counts);
-    queue_offsets(args.context, counts, marks.tiles(), total);
-    return counts;
-}
-template <class F>
-void queue_each(const KernelArgs& args, const Marks& marks, const int64_t* offsets, const F& each) {
-    if (marks.n > 0)
-        launch(&each_mark<F>, Grid{static_cast<unsigned>(marks.tiles()), kThreads}, queue_of(args), marks,
-               offsets, each);
-}
 
 /// The coordinates of the first `limit` marks, a row for each.
 struct WriteCoordinates {
@@ -113,7 +65,7 @@ struct WriteMarked {
     Alarm alarm;
     __device__ void operator()(int64_t i, int64_t at) const {
         if (*total <= count) to[walk.offset(i)] = values[at];
-        else alarm.raise();
+        else alarm.raise(Cause::FewValues);
     }
 };
 

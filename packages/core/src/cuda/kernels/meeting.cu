@@ -117,12 +117,6 @@ __global__ void __launch_bounds__(kThreads)
     });
 }
 
-template <class... T, class F>
-void by_element_type(Types<T...>, DType dtype, F&& f) {
-    if (!((dtype == DTypeOf<T>::value && (f(T()), true)) || ...))
-        fail(BackendStatus::NotImplemented, "not defined for dtype %s", dtype_name(dtype));
-}
-
 void queue_reduced(const KernelArgs& args, const Chosen& chosen, const Meeting& m, const View& to,
                    const void* from, const How& how) {
     if (m.n == 0) return;

@@ -84,7 +84,7 @@ __global__ void __launch_bounds__(kThreads) check_bags(const Bags<T> b) {
     for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < b.n; i += step) {
         b.alarm.checked(b.index[i], b.rows);
         b.alarm.checked(b.bags[i], b.count);
-        if (i > 0 && b.bags[i] < b.bags[i - 1]) b.alarm.raise();
+        if (i > 0 && b.bags[i] < b.bags[i - 1]) b.alarm.raise(Cause::UnsortedBags);
     }
 }
 

@@ -1,0 +1,61 @@
+// What running sums, products, logarithms of sums and extremes keep from one element to the next, and how two parts are joined.
+#pragma once
+
+#include <cmath>
+#include <type_traits>
+
+#include "ops/element_types.h"
+#include "rushlight/export.h"
+
+namespace rushlight::functors {
+namespace {
+
+template <class T>
+using Running = std::conditional_t<kIsComplex<T>, Complex<double>,
+                                   std::conditional_t<std::is_integral_v<T>, uint64_t, double>>;
+
+template <class T>
+RL_HD inline Running<T> widened(T v) {
+    return static_cast<Running<T>>(static_cast<Computed<T>>(v));
+}
+template <class T>
+RL_HD inline T narrowed(Running<T> v) {
+    if constexpr (std::is_same_v<T, bool>) return v != 0;
+    else return static_cast<T>(static_cast<Computed<T>>(v));
+}
+
+/// The sum of exp(x - largest): the largest so far never overflows.
+struct LogSum {
+    double largest, scaled;
+
+    RL_HD static LogSum nothing() { return {-INFINITY, 0}; }
+    RL_HD static LogSum of(double x) { return {x, x == -INFINITY ? 0.0 : 1.0}; }
+    RL_HD LogSum joined(const LogSum& b) const {
+        if (b.largest == largest) return {largest, scaled + b.scaled};
+        if (b.largest < largest) return {largest, scaled + b.scaled * std::exp(b.largest - largest)};
+        return {b.largest, scaled * std::exp(largest - b.largest) + b.scaled};
+    }
+    RL_HD double value() const { return largest + std::log(scaled); }
+};
+
+/// The logarithm of the sum of two exponentials: a + log(1 + exp(b - a)), a being what has the larger real part.
+RL_HD inline Complex<double> log_of_both(Complex<double> a, Complex<double> b) {
+    if (a.re == -INFINITY) return b;
+    if (b.re > a.re) {
+        const Complex<double> larger = b;
+        b = a;
+        a = larger;
+    }
+    const double size = std::exp(b.re - a.re), turn = b.im - a.im;
+    const double re = 1 + size * std::cos(turn), im = size * std::sin(turn);
+    return {a.re + std::log(std::hypot(re, im)), a.im + std::atan2(im, re)};
+}
+
+/// Whether a later element takes the place of the extreme so far: of equal ones the last does, and a NaN stays.
+template <bool largest, class C>
+RL_HD inline bool replaces(C later, C best) {
+    return later != later || (largest ? later >= best : later <= best);
+}
+
+}  // namespace
+}  // namespace rushlight::functors
