@@ -217,6 +217,16 @@ def fuzz(session: nox.Session) -> None:
     session.run("python", "-P", "-m", "fuzz", *session.posargs, env=environment)
 
 
+@nox.session(name="fuzz-checkpoints")
+def fuzz_checkpoints(session: nox.Session) -> None:
+    """Read mutated checkpoints: `-- --inputs 1000000 --seed 1`; `-- --guided 600` lets atheris choose, for ten minutes."""
+    package = GRAPH["nn"]
+    requirements = ["atheris"] if any(word.startswith("--guided") for word in session.posargs) else []
+    install(session, builder(), [package], extra="test", requirements=requirements)
+    environment = {"PYTHONPATH": str(package.folder / "tests")}
+    session.run("python", "-P", "-m", "fuzz_checkpoints", *session.posargs, env=environment)
+
+
 @nox.session(name="array-api")
 def array_api(session: nox.Session) -> None:
     """Run the consortium's tests of the array API standard: `-- FOLDER`, or ARRAY_API_TESTS=FOLDER, is their checkout.

@@ -9,7 +9,8 @@ from hypothesis import HealthCheck, settings
 
 import rushlight_core as core
 
-sys.path.insert(0, str(Path(__file__).parent / "reference"))  # for reference_values
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE / "reference"), str(HERE)]  # for reference_values and fuzz_checkpoints
 
 # A busy machine is no failure.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])

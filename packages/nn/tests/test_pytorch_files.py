@@ -233,6 +233,20 @@ def test_files_that_hold_more_than_data(name, text, weights_only):
         load(FILES / name, weights_only=weights_only)
 
 
+def test_names_that_are_refused(tmp_path):
+    from rushlight_nn.serialization import get_unsafe_globals_in_checkpoint
+
+    assert get_unsafe_globals_in_checkpoint(FILES / "values.pt") == []
+    assert get_unsafe_globals_in_checkpoint(FILES / "values_legacy.pt") == []
+    assert get_unsafe_globals_in_checkpoint(FILES / "module.pt") == [
+        "torch.nn.modules.container.Sequential",
+        "torch.nn.modules.linear.Linear",
+    ]
+    save(1, tmp_path / "x")
+    with pytest.raises(CheckpointError, match="none of PyTorch's"):
+        get_unsafe_globals_in_checkpoint(tmp_path / "x")
+
+
 def test_modules_are_refused_with_what_to_write():
     for options in ({"format": "pytorch"}, {"format": "safetensors"}):
         with pytest.raises(

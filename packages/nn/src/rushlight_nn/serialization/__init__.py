@@ -137,6 +137,19 @@ def load(
             raise CheckpointError(source.name, str(error)) from error.__cause__
 
 
+def get_unsafe_globals_in_checkpoint(f: str | os.PathLike[str] | BinaryIO) -> list[str]:
+    """The names in a file of PyTorch's that :func:`load` refuses, unless :func:`add_safe_globals` allows them.
+
+    Raises:
+        CheckpointError: the file is damaged, or none of PyTorch's.
+    """
+    with Source(f) as source:
+        try:
+            return pytorch.unknown_names(source, Budget(source.size))
+        except FormatError as error:
+            raise CheckpointError(source.name, str(error)) from None
+
+
 def _read(source: Source, map_location: Any, verify: bool | None) -> Any:
     budget = Budget(source.size)
     start = source.read(0, min(source.size, 16))
@@ -160,6 +173,7 @@ __all__ = [
     "add_safe_globals",
     "clear_safe_globals",
     "get_safe_globals",
+    "get_unsafe_globals_in_checkpoint",
     "load",
     "safe_globals",
     "save",

@@ -586,6 +586,14 @@ def _dtype_of(name: str) -> Any:
     return found if short in OTHERS or isinstance(found, core.dtype) else None
 
 
+def _find(name: str) -> Any:
+    """What `name` stands for, or None."""
+    for found in (trust.allowed_by_name(name), _NAMES.get(name)):
+        if found is not None:
+            return found
+    return _dtype_of(name)
+
+
 def _cost(value: Any) -> int:
     """What a copy of `value`, an argument, may take in memory."""
     if isinstance(value, (str, bytes, bytearray)):
@@ -613,14 +621,14 @@ class Names:
         Raises:
             UnknownName: nothing.
         """
-        found = trust.allowed_by_name(name)
-        if found is None:
-            found = _NAMES.get(name)
-        if found is None:
-            found = _dtype_of(name)
+        found = _find(name)
         if found is None:
             raise UnknownName(name)
         return found
+
+    def has(self, name: str) -> bool:
+        """Whether `name` stands for something."""
+        return _find(name) is not None
 
     def call(self, function: Any, arguments: tuple[Any, ...], new: bool) -> Any:
         """The value that `function` makes."""

@@ -486,6 +486,8 @@ _WRITERS: dict[type, Any] = {
     bytes: lambda p, v: p.reduce("_codecs", "encode", _text(v), v),
     bytearray: lambda p, v: p.reduce("builtins", "bytearray", _text(bytes(v)), v),
     complex: lambda p, v: p.reduce("builtins", "complex", (v.real, v.imag), v),
+    range: lambda p, v: p.reduce("builtins", "range", (v.start, v.stop, v.step), v),
+    slice: lambda p, v: p.reduce("builtins", "slice", (v.start, v.stop, v.step), v),
     Namespace: Pickler.namespace,
     Tensor: Pickler.tensor,
     Parameter: Pickler.tensor,

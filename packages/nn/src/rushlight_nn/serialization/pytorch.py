@@ -8,6 +8,7 @@ structure names a storage by a persistent id: `("storage", class, key, device, e
 
 from __future__ import annotations
 
+import contextlib
 import sys
 
 import rushlight_core as core
@@ -24,6 +25,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, BinaryIO
 
+    from .machine import Table
+
 LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
 # What a legacy file begins with: the pickle of the magic number.
 LEGACY_START = b"\x80\x02\x8a\x0a" + LEGACY_MAGIC.to_bytes(10, "little") + b"."
@@ -31,8 +34,8 @@ LEGACY_VERSION = 1001
 
 # The pickles of a legacy file end within so many bytes, unless there are very many objects.
 _PICKLES = 32 << 20
-# At most so many unknown names are listed in an error.
-_SHOWN = 12
+# At most so many unknown names are listed in an error, and on demand.
+_SHOWN, _LISTED = 12, 10_000
 
 
 def is_archive(start: bytes) -> bool:
@@ -61,11 +64,13 @@ class _Storages:
 
     def __call__(self, key: Any) -> Any:
         """The storage of a persistent id: typed, or for bytes untyped."""
-        if type(key) is not tuple or len(key) not in (5, 6) or key[0] != "storage":
-            if isinstance(key, tuple) and key[:1] == ("module",):
-                raise FormatError(
-                    "it holds a whole module\nhint: save its state_dict(), where the module was made"
-                )
+        # Anything may stand in a key, also what compares in its own way.
+        is_named = type(key) is tuple and len(key) > 0 and type(key[0]) is str
+        if is_named and key[0] == "module":
+            raise FormatError(
+                "it holds a whole module\nhint: save its state_dict(), where the module was made"
+            )
+        if not is_named or key[0] != "storage" or len(key) not in (5, 6):
             raise FormatError("a pickle refers to something that is no storage")
         kind, name, device, count = key[1:5]
         fits = (
@@ -208,34 +213,55 @@ def run(machine: Machine) -> Any:
     try:
         return machine.load()
     except UnknownName as error:
-        raise FormatError(_explain(_names_in(machine.data[begin:], machine, str(error)))) from None
+        names = _names_in(machine.data[begin:], machine.table, _SHOWN + 1)
+        raise FormatError(_explain(list(dict.fromkeys([str(error), *names])))) from None
 
 
-def _names_in(data: bytes, machine: Machine, first: str) -> list[str]:
-    """The names in a pickle that are not known, found without running it."""
+def _names_in(data: bytes, table: Table, limit: int) -> list[str]:
+    """At most `limit` names in a pickle that the table does not have, found without running it; as far as it can be read."""
+    import warnings
     from pickletools import genops
 
-    unknown: dict[str, None] = {first: None}
+    unknown: dict[str, None] = {}
     strings: list[str] = []
-    try:
+    with contextlib.suppress(Exception), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of escapes in strings of Python 2
         for opcode, argument, _ in genops(data):
             name = None
             if opcode.name == "GLOBAL":
                 name = str(argument).replace(" ", ".", 1)
-            elif opcode.name == "STACK_GLOBAL" and len(strings) >= 2:
-                name = f"{strings[-2]}.{strings[-1]}"
+            elif opcode.name == "STACK_GLOBAL" and len(strings) == 2:
+                name = ".".join(strings)
             elif isinstance(argument, str):
                 strings = [*strings[-1:], argument]
-            if name is not None:
-                try:
-                    machine.table.find(name)
-                except UnknownName:
-                    unknown[name] = None
-            if len(unknown) > _SHOWN:
-                break
-    except Exception:  # damaged behind the first: that one is shown
-        pass
+            if name is not None and not table.has(name):
+                unknown[name] = None
+                if len(unknown) == limit:
+                    break
     return list(unknown)
+
+
+def unknown_names(source: Source, budget: Budget) -> list[str]:
+    """The names in a file of PyTorch's that :func:`read_archive` and :func:`read_legacy` refuse.
+
+    Raises:
+        FormatError: it is damaged, or none of PyTorch's files.
+    """
+    names = Names(_no_storage, budget)
+    start = source.read(0, min(source.size, 16))
+    if is_legacy(start):
+        machine = Machine(source.read(0, min(source.size, _PICKLES)), names, budget)
+        for _ in range(3):  # before the structure
+            machine.load()
+        return _names_in(machine.data[machine.position :], names, _LISTED)
+    if not is_archive(start):
+        raise FormatError("it is none of PyTorch's files")
+    entries = archive.read_directory(source, budget)
+    return _names_in(archive.read_entry(source, entries[f"{_prefix(entries)}data.pkl"]), names, _LISTED)
+
+
+def _no_storage(key: Any) -> Any:
+    raise FormatError("a pickle refers to a storage where there is none")
 
 
 def _explain(names: list[str]) -> str:
@@ -301,14 +327,19 @@ def _read_legacy(source: Source, data: bytes, map_location: Any, budget: Budget)
     storages = _FollowingStorages(source, map_location)
     machine = Machine(data, Names(storages, budget), budget)
     machine.load()
-    if machine.load() != LEGACY_VERSION:
+    version = machine.load()
+    if type(version) is not int or version != LEGACY_VERSION:
         raise FormatError(f"it is of another version than {LEGACY_VERSION} of the legacy layout")
     numbers = machine.load()
     if not isinstance(numbers, dict) or numbers.get("little_endian") is not True:
         raise FormatError("it was written on a machine of another byte order")
     value = run(machine)
     keys = machine.load()
-    if not isinstance(keys, list) or sorted(map(str, keys)) != sorted(storages.hosts):
+    if (
+        type(keys) is not list
+        or not all(type(k) is str for k in keys)
+        or sorted(keys) != sorted(storages.hosts)
+    ):
         raise FormatError("the list of its storages was altered")
     position = machine.position
     for key in keys:
