@@ -149,3 +149,19 @@ def test_what_update_refuses(make):
         with pytest.raises(error, match=r"update"):
             target.update(entries)
     assert len(target) == 0
+
+
+def test_lists_print_what_is_alike_once():
+    alike = [Linear(2, 2) for _ in range(3)]
+    assert (
+        repr(ModuleList([*alike, ReLU(), ReLU(), Sequential(ReLU())]))
+        == """ModuleList(
+  (0-2): 3 x Linear(in_features=2, out_features=2, bias=True)
+  (3-4): 2 x ReLU()
+  (5): Sequential(
+    (0): ReLU()
+  )
+)"""
+    )
+    assert repr(ModuleList()) == "ModuleList()"
+    assert "(0-11): 12 x" in repr(ModuleList([Linear(2, 2) for _ in range(12)]))

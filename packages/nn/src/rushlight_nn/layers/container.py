@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
 
 from .._typing import Any
 from ..module import Module
@@ -154,6 +155,23 @@ class ModuleList(_Numbered):
 
     def __iadd__(self, other: Iterable[Module]) -> ModuleList:
         return self.extend(other)
+
+    def __repr__(self) -> str:
+        # Children that print alike stand in one line, however many there are.
+        names = list(self._modules)
+        lines = []
+        begin = 0
+        for text, group in groupby(repr(child) for child in self._modules.values()):
+            end = begin + len(list(group)) - 1
+            alike = (
+                f"({names[begin]}): "
+                if begin == end
+                else f"({names[begin]}-{names[end]}): {end - begin + 1} x "
+            )
+            lines.append((alike + text).replace("\n", "\n  "))
+            begin = end + 1
+        body = "".join(f"\n  {line}" for line in lines)
+        return f"{self._get_name()}({body}\n)" if lines else f"{self._get_name()}()"
 
 
 class ModuleDict(Module):
