@@ -1,4 +1,4 @@
-"""`python -m rushlight.as_torch program.py [arguments]`, or `-m module [arguments]`."""
+"""`python -m rushlight.as_torch program.py [arguments]`, `-m module [arguments]`, or `report FILE...`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from rushlight.as_torch._code import VARIABLE
 
 USAGE = """usage: python -m rushlight.as_torch program.py [arguments]
        python -m rushlight.as_torch -m module [arguments]
-Runs a program that imports torch with rushlight under that name."""
+       python -m rushlight.as_torch report FILE-OR-FOLDER...
+Runs a program that imports torch with rushlight under that name; `report` lists which names of torch that programs use are
+missing, and which differ, without running them."""
 
 
 def main(arguments: list[str]) -> int:
@@ -20,6 +22,10 @@ def main(arguments: list[str]) -> int:
         case ["-h" | "--help"]:
             print(USAGE)
             return 0
+        case ["report", *rest] if not Path("report").is_file():
+            from rushlight.as_torch import _report
+
+            return _report.main(rest)
         case ["-m", name, *rest]:
             os.environ[VARIABLE] = f"module:{name}"
             sys.argv[1:] = rest

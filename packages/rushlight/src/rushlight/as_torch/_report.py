@@ -1,0 +1,208 @@
+"""`python -m rushlight.as_torch report FILE...`: which of the names of torch that programs use are there.
+
+Programs are parsed, not run. A name is followed from the imports of torch and its modules through attributes: `F.relu` after
+`import torch.nn.functional as F` is `torch.nn.functional.relu`. Methods of tensors are not seen: what an object is shows
+only when a program runs.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import textwrap
+from collections.abc import Iterator
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NamedTuple
+
+import rushlight
+
+
+class Use(NamedTuple):
+    """A name of torch, and the line of a program where it is used first."""
+
+    name: str
+    line: int
+
+
+class _Uses(ast.NodeVisitor):
+    """Collects the names of torch in a program."""
+
+    def __init__(self) -> None:
+        self.aliases: dict[str, str] = {}
+        self.found: dict[str, int] = {}
+
+    def _use(self, name: str, line: int) -> None:
+        self.found[name] = min(line, self.found.get(name, line))
+
+    def visit_Import(self, node: ast.Import) -> None:
+        for alias in node.names:
+            if _is_torchs(alias.name):
+                # `import torch.nn` binds torch, `import torch.nn as n` the module.
+                self.aliases[alias.asname or "torch"] = alias.name if alias.asname else "torch"
+                self._use(alias.name, node.lineno)
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
+        if node.level or not _is_torchs(node.module or ""):
+            return
+        for alias in node.names:
+            name = node.module if alias.name == "*" else f"{node.module}.{alias.name}"
+            self._use(str(name), node.lineno)
+            if alias.name != "*":
+                self.aliases[alias.asname or alias.name] = str(name)
+
+    def visit_Attribute(self, node: ast.Attribute) -> None:
+        parts = []
+        value: ast.expr = node
+        while isinstance(value, ast.Attribute):
+            parts.append(value.attr)
+            value = value.value
+        if isinstance(value, ast.Name) and value.id in self.aliases:
+            self._use(".".join([self.aliases[value.id], *reversed(parts)]), node.lineno)
+        else:
+            self.generic_visit(node)
+
+
+def _is_torchs(name: str) -> bool:
+    return name == "torch" or name.startswith("torch.")
+
+
+def uses(text: str) -> list[Use]:
+    """The names of torch that the program `text` uses.
+
+    Raises:
+        SyntaxError: it is none.
+    """
+    visitor = _Uses()
+    tree = ast.parse(text)
+    # Imports first: a function above an import may use what it binds.
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            visitor.visit(node)
+    visitor.visit(tree)
+    return [
+        Use(name, line) for name, line in sorted(visitor.found.items(), key=lambda item: (item[1], item[0]))
+    ]
+
+
+def missing_part(name: str) -> str | None:
+    """The shortest part of a name of torch that rushlight does not have; None where all of it is there.
+
+    What follows a class or a function is not looked at: attributes may belong to its instances.
+    """
+    parts = name.split(".")[1:]
+    value: object = rushlight
+    for i, part in enumerate(parts):
+        module = f"rushlight.{'.'.join(parts[: i + 1])}"
+        try:
+            value = getattr(value, part)
+        except AttributeError:
+            if not _is_module(value) or not _exists(module):
+                return ".".join(["torch", *parts[: i + 1]])
+            value = import_module(module)
+        if not _is_module(value):
+            return None
+    return None
+
+
+def _is_module(value: object) -> bool:
+    return isinstance(value, type(sys))
+
+
+def _exists(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ImportError:
+        return False
+
+
+# What differs -----------------------------------------------------------------------------------------------
+
+
+def differences() -> str:
+    """The page of differences, of the package or of the repository that it is run from."""
+    here = Path(__file__).resolve()
+    for page in (
+        here.with_name("differences.md"),
+        *(parent / "docs" / "differences.md" for parent in here.parents),
+    ):
+        if page.is_file():
+            return page.read_text()
+    return ""
+
+
+class Difference(NamedTuple):
+    """An item of the page, with the names that it is about: those in bold, and in brackets behind them."""
+
+    names: frozenset[str]
+    text: str
+
+
+def items(page: str) -> Iterator[Difference]:
+    """The items of the page of differences."""
+    for found in re.finditer(r"^\* (.+(?:\n {2}.+)*)", page, re.MULTILINE):
+        text = " ".join(found[1].split())
+        subject = re.match(r"\*\*.+?\*\*(?: \([^)]*\))?", text)
+        spans = re.findall(r"`([^`]+)`", subject[0] if subject else "") + re.findall(
+            r"`(torch\.[^`]+)`", text
+        )
+        names = {re.split(r"[(\[ =]", span)[0].removeprefix("torch.").strip(".") for span in spans}
+        yield Difference(frozenset(name for name in names if re.fullmatch(r"[A-Za-z_][\w.]*", name)), text)
+
+
+def differs(name: str, page: list[Difference]) -> str | None:
+    """The item that names `name`, as its last parts, or None."""
+    parts = name.split(".")[1:]
+    endings = {".".join(parts[i:]) for i in range(len(parts))}
+    return next((item.text for item in page if item.names & endings), None)
+
+
+# The report -------------------------------------------------------------------------------------------------
+
+
+def programs(path: Path) -> Iterator[Path]:
+    """The programs in a file or folder."""
+    if path.is_dir():
+        yield from sorted(path.rglob("*.py"))
+    else:
+        yield path
+
+
+def main(arguments: list[str]) -> int:
+    """Print the report; the exit status is 1 where something is missing, and 2 where a file cannot be read."""
+    if not arguments or arguments[0].startswith("-"):
+        print("usage: python -m rushlight.as_torch report FILE-OR-FOLDER...", file=sys.stderr)
+        return 2
+    page = list(items(differences()))
+    status = 0
+    for path in (program for argument in arguments for program in programs(Path(argument))):
+        try:
+            found = uses(path.read_text())
+        except (OSError, SyntaxError, ValueError) as error:
+            print(f"{path}: cannot be read ({error})", file=sys.stderr)
+            status = 2
+            continue
+        missing = [(use, part) for use in found if (part := missing_part(use.name))]
+        gone = {use.name for use, _ in missing}
+        different = [
+            (use, text) for use in found if use.name not in gone and (text := differs(use.name, page))
+        ]
+        print(f"{path}: {len(found)} names of torch, {len(missing)} missing, {len(different)} that differ")
+        for use, part in missing:
+            print(
+                f"  line {use.line}: {use.name} is missing"
+                + (f": there is no {part}" if part != use.name else "")
+            )
+        for use, text in different:
+            print(
+                textwrap.fill(
+                    f"line {use.line}: {use.name} differs: {text}",
+                    118,
+                    initial_indent="  ",
+                    subsequent_indent="    ",
+                )
+            )
+        status = max(status, int(bool(missing)))
+    return status
