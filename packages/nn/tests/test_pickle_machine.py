@@ -21,6 +21,7 @@ import pytest
 import rushlight_core as core
 from rushlight_nn import serialization
 from rushlight_nn.serialization import CheckpointError, load, save
+from rushlight_nn.serialization.builders import Names
 from rushlight_nn.serialization.errors import Budget, FormatError
 from rushlight_nn.serialization.machine import Machine
 
@@ -439,6 +440,29 @@ def test_bombs(kind):
         tracemalloc.stop()
 
 
+def test_keys_of_one_hash_are_refused():
+    modulus = 2**61 - 1  # all its multiples have the hash 0
+    begin = time.monotonic()
+    for store in (
+        b"}(%su",
+        b"\x8f(%s\x90",
+        name("builtins", "set") + b"](%se\x85R",
+        name("collections", "OrderedDict") + b")R(%su",
+    ):
+        many = b"".join(number(modulus * i) + (b"N" if store.endswith(b"u") else b"") for i in range(100_000))
+        with pytest.raises(CheckpointError, match="64 bits"):
+            run(b"\x80\x02" + store.replace(b"%s", many) + b".")
+    pairs = b"".join(number(i) + number(i) + b"\x86N" for i in range(30_000))
+    with pytest.raises(CheckpointError, match="20000 keys"):
+        run(b"\x80\x02}(" + pairs + b"u.")
+    assert len(run(b"\x80\x02}(" + b"".join(number(2**63 + i) + b"N" for i in range(1000)) + b"u.")) == 1000
+
+
+def test_names_are_shown_in_letters():
+    with pytest.raises(CheckpointError, match=r"'\\x1b\[31m.x'"):
+        run(b"\x80\x02" + name("\x1b[31m", "x") + b".")
+
+
 def test_deep_values_are_values():
     found = run(b"\x80\x02" + b"]" * 1 + b"]" * 50_000 + b"a" * 50_000 + b".")
     depth = 0
@@ -599,6 +623,6 @@ def test_our_archives_of_many_entries():
 
 
 def test_a_machine_reads_several_pickles():
-    machine = Machine(b"\x80\x02N.\x80\x02K\x01.", None, Budget(100))
+    machine = Machine(b"\x80\x02N.\x80\x02K\x01.", Names(None, Budget(100)), Budget(100))
     assert machine.load() is None
     assert machine.load() == 1

@@ -16,10 +16,12 @@ from types import FunctionType
 
 import rushlight_core as core
 from rushlight_core import Tensor
+from rushlight_core._other_dtypes import OTHERS
 
 from ..parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 from . import trust
 from .errors import Budget, FormatError
+from .keys import Keys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,6 +45,12 @@ STORAGES = {
     "ComplexFloatStorage": "complex64",
     "ComplexDoubleStorage": "complex128",
 }
+
+
+#: All dtypes by name: those of tensors, and those of which there is the name alone.
+DTYPES: dict[str, Any] = dict(OTHERS)
+for _name in (*STORAGES.values(), "uint16", "uint32", "uint64"):
+    DTYPES[_name] = getattr(core, _name)
 
 
 class StorageType:
@@ -240,8 +248,7 @@ def _pairs(items: Any) -> list[tuple[Any, Any]]:
         isinstance(p, (list, tuple)) and len(p) == 2 for p in found
     ):
         raise FormatError("a dictionary is made of something other than pairs")
-    if not isinstance(items, dict) and any(type(key) is not str for key, _ in found):
-        raise FormatError("a dictionary made of pairs has a key that is no string")
+    Keys(trust.is_allowed).check(key for key, _ in found)
     return [(key, value) for key, value in found]
 
 
@@ -265,13 +272,9 @@ def plain_frozenset(items: Any = ()) -> Any:
 
 
 def _check_items(items: Any) -> None:
-    kinds = (str, int, float, bool, complex, bytes, type(None), core.dtype)
     if not isinstance(items, (list, tuple)):
         raise FormatError("a set is made of something other than a list")
-    for item in items:
-        flat = item if isinstance(item, tuple) else (item,)
-        if len(flat) > 100 or not all(type(v) in kinds for v in flat):
-            raise FormatError("a set has an element that is no plain value")
+    Keys(trust.is_allowed).check(items)
 
 
 def plain_list(items: Any = ()) -> Any:
@@ -537,6 +540,8 @@ for _name, _dtype in STORAGES.items():
     _type = StorageType(_name, getattr(core, _dtype))
     _NAMES |= {f"torch.{_name}": _type, f"torch.cuda.{_name}": _type, f"torch.storage.{_name}": _type}
 
+_NAMES |= {f"torch.{_name}": _dtype for _name, _dtype in DTYPES.items()}
+
 # What may be called by which object, beside the functions of this module, which are their own builders.
 _CALLS: dict[Any, Callable[..., Any]] = {
     OrderedDict: ordered_dict,
@@ -575,23 +580,10 @@ _ERRORS = (
 )
 
 
-def _dtype_of(name: str) -> Any:
-    """The dtype of this name in PyTorch, or None."""
-    short = name.removeprefix("torch.")
-    if short == name or "." in short or short.startswith("_"):
-        return None
-    from rushlight_core._other_dtypes import OTHERS
-
-    found = OTHERS.get(short) or getattr(core, short, None)
-    return found if short in OTHERS or isinstance(found, core.dtype) else None
-
-
 def _find(name: str) -> Any:
     """What `name` stands for, or None."""
-    for found in (trust.allowed_by_name(name), _NAMES.get(name)):
-        if found is not None:
-            return found
-    return _dtype_of(name)
+    found = trust.allowed_by_name(name)
+    return _NAMES.get(name) if found is None else found
 
 
 def _cost(value: Any) -> int:
@@ -614,6 +606,7 @@ class Names:
     def __init__(self, persistent: Callable[[Any], Any], budget: Budget) -> None:
         self.persistent = persistent
         self.budget = budget
+        self.keys = Keys(trust.is_allowed)
 
     def find(self, name: str) -> Any:
         """What `name` stands for.
@@ -680,10 +673,6 @@ class Names:
     def is_sequence(self, value: Any) -> bool:
         """Whether `value` may be extended."""
         return type(value) is deque or (isinstance(value, list) and trust.is_allowed(type(value)))
-
-    def is_key(self, value: Any) -> bool:
-        """Whether `value` may be a key of a dictionary."""
-        return type(value) in (core.dtype, core.device, complex) or trust.is_allowed(type(value))
 
 
 def _shown(function: Any) -> str:

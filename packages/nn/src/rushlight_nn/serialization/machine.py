@@ -13,6 +13,7 @@ from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable
 
 from .errors import Budget, FormatError
+from .keys import Keys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     class Table(Protocol):
         """What names mean, and what may be called and filled."""
 
+        keys: Keys
+
         def find(self, name: str) -> Any: ...
         def has(self, name: str) -> bool: ...
         def call(self, function: Any, arguments: tuple[Any, ...], new: bool) -> Any: ...
@@ -28,14 +31,13 @@ if TYPE_CHECKING:
         def persistent(self, key: Any) -> Any: ...
         def is_mapping(self, value: Any) -> bool: ...
         def is_sequence(self, value: Any) -> bool: ...
-        def is_key(self, value: Any) -> bool: ...
 
 
 _MAPPINGS = (dict, OrderedDict, defaultdict, Counter)
-_PLAIN_KEYS = (str, int, float, bool, bytes, type(None))
 
 # What objects take in CPython, in bytes and rounded up: a slot in a container, a number, the smallest string, containers.
 _SLOT, _NUMBER, _TEXT, _LIST, _DICT, _SET, _ITEM = 10, 32, 60, 64, 72, 220, 110
+_STORAGE = 600
 
 
 class Machine:
@@ -52,6 +54,7 @@ class Machine:
         self.position = 0
         self.table = table
         self.budget = budget
+        self.keys = table.keys
 
     def load(self) -> Any:
         """The value of the pickle at `position`, which moves behind it.
@@ -137,8 +140,8 @@ class Machine:
         if type(target) is not set:
             raise FormatError(f"a pickle adds to a {type(target).__name__}")
         self.budget.charge(_ITEM * len(items))
-        for item in items:
-            target.add(self.key(item))
+        self.keys.check(items)
+        target.update(items)
 
     def set_items(self, items: list[Any]) -> None:
         target = self.top()
@@ -147,25 +150,9 @@ class Machine:
         if len(items) % 2:
             raise FormatError("a pickle has a key without a value: it was altered")
         self.budget.charge(_ITEM * (len(items) // 2))
+        self.keys.check(items[::2])
         for key, value in zip(items[::2], items[1::2], strict=True):
-            target[self.key(key)] = value
-
-    def key(self, value: Any) -> Any:
-        """`value` if it may be a key.
-
-        A hash walks all of a tuple, however deep, and as often as a part of it occurs: large ones are refused.
-        """
-        pending, seen = [value], 0
-        while pending:
-            one = pending.pop()
-            if isinstance(one, tuple):
-                pending.extend(one)
-                seen += len(one)
-                if seen > 1000:
-                    raise FormatError("a pickle has a tuple of more than a thousand parts for a key")
-            elif type(one) not in _PLAIN_KEYS and not self.table.is_key(one):
-                raise FormatError(f"a pickle has a {type(one).__name__} for a key")
-        return value
+            target[key] = value
 
     # Memo, names and calls ----------------------------------------------------------------------------------------
 
@@ -274,7 +261,8 @@ def _marked_dict(m: Machine) -> None:
 
 def _frozenset(m: Machine) -> None:
     items = m.pop_to_mark()
-    m.push(frozenset(map(m.key, items)), _SET + _ITEM * len(items))
+    m.keys.check(items)
+    m.push(frozenset(items), _SET + _ITEM * len(items))
 
 
 def _mark(m: Machine) -> None:
@@ -355,6 +343,6 @@ _INSTRUCTIONS: dict[int, Callable[[Machine], None]] = {
         b"R": lambda m: m.call(new=False),
         b"\x81": lambda m: m.call(new=True),
         b"b": Machine.build,
-        b"Q": lambda m: m.push(m.table.persistent(m.pop())),
+        b"Q": lambda m: m.push(m.table.persistent(m.pop()), _STORAGE),
     }.items()
 }

@@ -265,6 +265,7 @@ def _no_storage(key: Any) -> Any:
 
 
 def _explain(names: list[str]) -> str:
+    names = [name if name.isprintable() else ascii(name) for name in names]
     shown = ", ".join(name[:100] for name in names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
     text = (
         f"it asks for more than data: {shown}. Nothing of this was run, and weights_only=False does not change that\n"

@@ -16,8 +16,9 @@ from rushlight_core import Tensor
 
 from .._typing import Any
 from ..parameter import Buffer, Parameter
-from . import values
+from . import trust, values
 from .errors import FormatError
+from .keys import Keys
 
 _TAG = "!"
 _DICTIONARIES = {kind.__name__: kind for kind in (dict, OrderedDict, defaultdict, Counter)}
@@ -179,6 +180,8 @@ def decode(node: Any, tensor: Callable[[int], Tensor]) -> Any:
         raise StructureError("a value has a class that is no name")
     if tag in _SEQUENCES:
         items = decode(node.get("items"), tensor)
+        if tag in ("set", "frozenset") and isinstance(items, list):
+            Keys(trust.is_allowed).check(items)
         return _make(tag, lambda: _SEQUENCES[tag](_checked(items, list)))
     if tag in _DICTIONARIES:
         return _decode_dict(node, tag, tensor)
@@ -224,6 +227,7 @@ def _decode_dict(node: Any, tag: str, tensor: Callable[[int], Tensor]) -> Any:
         pairs = [(decode(key, tensor), decode(value, tensor)) for key, value in items]
     else:
         raise StructureError(f"the description of a {tag} cannot be read: it has no items")
+    Keys(trust.is_allowed).check(key for key, _ in pairs)
     if tag == "defaultdict":
         return _make(tag, lambda: defaultdict(values.factory_of(node.get("factory")), dict(pairs)))
     kind: Any = _DICTIONARIES[tag]

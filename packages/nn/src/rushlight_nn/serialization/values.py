@@ -17,10 +17,11 @@ from collections import OrderedDict, deque, namedtuple
 from collections.abc import Callable
 
 import rushlight_core as core
-from rushlight_core._other_dtypes import OTHERS, OtherDtype
+from rushlight_core._other_dtypes import OtherDtype
 
 from .._typing import Any
 from . import trust
+from .builders import DTYPES
 
 
 class UnknownTag(Exception):  # noqa: N818
@@ -70,12 +71,7 @@ def _float(value: str) -> float:
 
 
 def _dtype(value: str) -> Any:
-    if value in OTHERS:
-        return OTHERS[value]
-    dtype = getattr(core, _text(value))
-    if not isinstance(dtype, core.dtype):
-        raise ValueError(f"{value} is no dtype")
-    return dtype
+    return DTYPES[_text(value)]
 
 
 def _text(value: Any) -> str:

@@ -1,0 +1,60 @@
+"""Which values of a file may be keys of a dictionary, or elements of a set.
+
+A file could choose keys that all have one hash, so that filling a dictionary takes time by the square of their number.
+Python salts the hashes of strings and bytes; those of small numbers are apart. Others are few in data, and limited here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import rushlight_core as core
+
+from .._typing import Any
+from .errors import FormatError
+
+_SALTED = (str, bytes, bool, type(None), float, core.dtype, core.device)
+_PARTS = 1000  # of a tuple: a hash walks all of it, and as often as a part of it occurs
+_CHOSEN = 20_000  # keys whose hash a file can choose
+
+
+class Keys:
+    """Counts the keys of one file.
+
+    Args:
+        is_allowed: whether the user allowed a class, whose instances may be keys.
+    """
+
+    def __init__(self, is_allowed: Any = None) -> None:
+        self.is_allowed = is_allowed
+        self.left = _CHOSEN
+
+    def check(self, keys: Iterable[Any]) -> None:
+        """Refuse keys that data do not have.
+
+        Raises:
+            FormatError: there is one, or there are too many of a kind.
+        """
+        for key in keys:
+            if type(key) is str:
+                continue
+            pending, parts = [key], 0
+            while pending:
+                one = pending.pop()
+                if isinstance(one, tuple):
+                    pending.extend(one)
+                    parts += len(one)
+                    if parts > _PARTS:
+                        raise FormatError(f"a tuple of more than {_PARTS} parts is a key")
+                elif type(one) is int:
+                    # Up to 64 bits, at most sixteen have the same hash.
+                    if one.bit_length() > 64:
+                        raise FormatError("an int of more than 64 bits is a key")
+                elif type(one) is complex:
+                    parts += 1
+                elif type(one) not in _SALTED and not (self.is_allowed and self.is_allowed(type(one))):
+                    raise FormatError(f"a {type(one).__name__} is a key")
+            if isinstance(key, tuple) or parts:
+                self.left -= 1
+                if self.left < 0:
+                    raise FormatError(f"more than {_CHOSEN} keys are tuples or complex numbers")
