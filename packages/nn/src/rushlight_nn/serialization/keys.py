@@ -47,9 +47,7 @@ class Keys:
                     if parts > _PARTS:
                         raise FormatError(f"a tuple of more than {_PARTS} parts is a key")
                 elif type(one) is int:
-                    # Up to 64 bits, at most sixteen have the same hash.
-                    if one.bit_length() > 64:
-                        raise FormatError("an int of more than 64 bits is a key")
+                    parts += one.bit_length() > 64  # of shorter ones at most sixteen have the same hash
                 elif type(one) is complex:
                     parts += 1
                 elif type(one) not in _SALTED and not (self.is_allowed and self.is_allowed(type(one))):
@@ -57,4 +55,4 @@ class Keys:
             if isinstance(key, tuple) or parts:
                 self.left -= 1
                 if self.left < 0:
-                    raise FormatError(f"more than {_CHOSEN} keys are tuples or complex numbers")
+                    raise FormatError(f"more than {_CHOSEN} keys are tuples, long ints or complex numbers")
