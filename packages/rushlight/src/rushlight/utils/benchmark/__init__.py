@@ -1,0 +1,26 @@
+"""How long statements take: `Timer` measures one, `Compare` prints measurements side by side.
+
+timer = Timer("x + y", setup="x, y = torch.ones(64), torch.ones(64)", label="add")
+print(timer.blocked_autorange())
+"""
+
+from rushlight.utils.benchmark.compare import Compare
+from rushlight.utils.benchmark.measurement import (
+    Measurement,
+    TaskSpec,
+    select_unit,
+    trim_sigfig,
+    unit_to_english,
+)
+from rushlight.utils.benchmark.timer import Timer, timer
+
+__all__ = [
+    "Compare",
+    "Measurement",
+    "TaskSpec",
+    "Timer",
+    "select_unit",
+    "timer",
+    "trim_sigfig",
+    "unit_to_english",
+]

@@ -1,0 +1,144 @@
+"""Measuring how long a statement takes."""
+
+from __future__ import annotations
+
+import timeit
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from time import perf_counter
+from typing import Any, NoReturn
+
+import rushlight
+from rushlight.utils.benchmark.measurement import Measurement, TaskSpec
+
+_MOST_RUNS = 10**9
+
+
+def timer() -> float:
+    """Seconds of a clock, read when all work that was given to a GPU is done."""
+    if rushlight.cuda.is_available() and rushlight.cuda.is_initialized():
+        rushlight.cuda.synchronize()
+    return perf_counter()
+
+
+class Timer:
+    """Measures a statement, with one thread unless another number is given.
+
+    Args:
+        stmt: Python code.
+        setup: code that runs before, once for each measurement.
+        global_setup: code of C++; it has to be empty.
+        timer: a clock.
+        globals: names that the code sees, beside `torch`.
+        label, sub_label, description, env: what tables call the statement.
+        num_threads: of rushlight's, while the statement is measured.
+        language: Python, the only one.
+
+    Raises:
+        NotImplementedError: another language.
+    """
+
+    def __init__(
+        self,
+        stmt: str = "pass",
+        setup: str = "pass",
+        global_setup: str = "",
+        timer: Callable[[], float] = timer,
+        globals: dict[str, Any] | None = None,
+        label: str | None = None,
+        sub_label: str | None = None,
+        description: str | None = None,
+        env: str | None = None,
+        num_threads: int = 1,
+        language: str = "python",
+    ) -> None:
+        if str(language).lower() not in ("python", "py", "language.python") or global_setup:
+            raise NotImplementedError(
+                "Timer(language, global_setup): statements of C++ are not measured\nhint: language='python'"
+            )
+        self._timer = timeit.Timer(_code(stmt), _code(setup), timer, {"torch": rushlight, **(globals or {})})
+        self._task_spec = TaskSpec(
+            _code(stmt), _code(setup), "", label, sub_label, description, env, num_threads
+        )
+
+    @contextmanager
+    def _threads(self) -> Iterator[None]:
+        before = rushlight.get_num_threads()
+        rushlight.set_num_threads(self._task_spec.num_threads)
+        try:
+            yield
+        finally:
+            rushlight.set_num_threads(before)
+
+    def timeit(self, number: int = 1_000_000) -> Measurement:
+        """One measurement of `number` runs, after a hundredth as many to warm up."""
+        with self._threads():
+            self._timer.timeit(max(number // 100, 2))
+            return Measurement(number, [self._timer.timeit(number)], self._task_spec)
+
+    def repeat(self, repeat: int = -1, number: int = -1) -> NoReturn:
+        """Raises NotImplementedError: `blocked_autorange` repeats."""
+        raise NotImplementedError("Timer.repeat(): use blocked_autorange()")
+
+    def _block_size(self, min_run_time: float) -> int:
+        """How many runs take at least a hundredth of `min_run_time`, so that reading the clock does not count."""
+        number = 1
+        while self._timer.timeit(number) < min_run_time / 100 and number < _MOST_RUNS:
+            number *= 10
+        return number
+
+    def blocked_autorange(
+        self, callback: Callable[[int, float], None] | None = None, min_run_time: float = 0.2
+    ) -> Measurement:
+        """Measurements of blocks of runs, until they took `min_run_time` seconds together.
+
+        Args:
+            callback: called with the runs and the seconds of each block.
+            min_run_time: in seconds.
+        """
+        with self._threads():
+            number = self._block_size(min_run_time)
+            times: list[float] = []
+            while sum(times) < min_run_time:
+                times.append(self._timer.timeit(number))
+                if callback is not None:
+                    callback(number, times[-1])
+            return Measurement(number, times, self._task_spec)
+
+    def adaptive_autorange(
+        self,
+        threshold: float = 0.1,
+        *,
+        min_run_time: float = 0.01,
+        max_run_time: float = 10.0,
+        callback: Callable[[int, float], None] | None = None,
+    ) -> Measurement:
+        """Measurements of blocks of runs, until the interquartile range is below `threshold` of the median.
+
+        Args:
+            threshold: of the range, by the median.
+            min_run_time, max_run_time: how many seconds the blocks take together, at least and at most.
+            callback: called with the runs and the seconds of each block.
+        """
+        with self._threads():
+            number = self._block_size(min_run_time)
+            times: list[float] = []
+            while True:
+                times.append(self._timer.timeit(number))
+                if callback is not None:
+                    callback(number, times[-1])
+                found = Measurement(number, times, self._task_spec)
+                settled = len(times) >= 5 and sum(times) >= min_run_time and found.meets_confidence(threshold)
+                if settled or sum(times) >= max_run_time:
+                    return found
+
+    def collect_callgrind(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Raises NotImplementedError: instructions are not counted."""
+        raise NotImplementedError("Timer.collect_callgrind(): instructions are not counted")
+
+
+def _code(text: str) -> str:
+    """Code as `timeit` takes it: without the indentation that lines of a program have in common."""
+    from textwrap import dedent
+
+    return dedent(text).strip() or "pass"
