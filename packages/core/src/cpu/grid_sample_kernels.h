@@ -2,12 +2,10 @@
 #pragma once
 
 #include "cpu/capability.h"
+#include "ops/functors/grid_sample.h"
 #include "rushlight/kernel.h"
 
 namespace rushlight::cpu {
-
-enum GridMode : int64_t { kGridLinear, kGridNearest, kGridCubic };
-enum GridPadding : int64_t { kGridZeros, kGridBorder, kGridReflection };
 
 /// `dims` sizes of the input, the last first: the order of the grid's coordinates.
 struct GridShape {

@@ -1,9 +1,8 @@
 #include "cpu/padding.h"
 
-#include <algorithm>
-
 #include "cpu/contiguous.h"
 #include "cpu/padding_kernels.h"
+#include "ops/functors/padding.h"
 #include "rushlight/parallel.h"
 
 namespace rushlight::cpu {
@@ -12,21 +11,15 @@ namespace {
 constexpr int64_t kWork = 1 << 15;  // elements that a thread takes at least
 
 // Where each place of a padded dimension is read from.
-const int64_t* sources(KernelContext& ctx, int64_t size, int64_t before, int64_t padded,
-                       std::string_view mode) {
+const int64_t* sources(KernelContext& ctx, int64_t size, int64_t before, int64_t padded, PadMode mode) {
     auto* from = scratch<int64_t>(ctx, padded);
-    for (int64_t i = 0; i < padded; ++i) {
-        int64_t at = i - before;
-        if (mode == "reflect") at = at < 0 ? -at : at >= size ? 2 * (size - 1) - at : at;
-        else if (mode == "circular") at = at < 0 ? at + size : at >= size ? at - size : at;
-        else at = std::clamp<int64_t>(at, 0, size - 1);
-        from[i] = at;
-    }
+    for (int64_t i = 0; i < padded; ++i) from[i] = functors::padded_from(i - before, size, mode);
     return from;
 }
 
 PaddedPlanes planes_of(KernelContext& ctx, const View& small, const View& large, Ints amounts,
-                       std::string_view mode) {
+                       std::string_view mode_name) {
+    const PadMode mode = pad_mode_of(mode_name);
     PaddedPlanes p;
     int first = 0, last = small.ndim;
     while (first < last && small.sizes[first] == large.sizes[first]) p.planes *= small.sizes[first++];

@@ -5,9 +5,7 @@
 
 namespace rushlight::cpu {
 
-enum Resampling : int64_t { kNearest, kNearestExact, kLinear, kCubic };
-
-/// mode is one of these; scale 0: the quotient of the sizes.
+/// `mode` is a functors::ResampleMode; scale 0: the quotient of the sizes.
 void resample(KernelContext& ctx, const View& out, const View& input, int64_t dim, int64_t size, int64_t mode,
               bool align_corners, double scale, bool antialias);
 void resample_backward(KernelContext& ctx, const View& grad_input, const View& grad_output, int64_t dim,

@@ -158,6 +158,15 @@ BackendStatus bincount(const KernelArgs* args);
 BackendStatus histc(const KernelArgs* args);
 BackendStatus histogram(const KernelArgs* args);
 
+// kernels/padding.cu
+BackendStatus pad(const KernelArgs* args);
+BackendStatus pad_backward(const KernelArgs* args);
+
+// kernels/resample.cu
+BackendStatus resample(const KernelArgs* args);
+BackendStatus resample_backward(const KernelArgs* args);
+BackendStatus grid_sample(const KernelArgs* args);
+
 // kernels/optimizer.cu
 BackendStatus fused_sgd(const KernelArgs* args);
 BackendStatus fused_adam(const KernelArgs* args);

@@ -9,23 +9,6 @@ namespace {
 // Places taken at a time: what is read of them, and with which weights, is worked out once for all channels.
 constexpr int64_t kBlock = 64;
 
-template <class T>
-[[gnu::always_inline]] inline T floor_of(T x) {
-    if constexpr (sizeof(T) == 4) return __builtin_floorf(x);
-    else return __builtin_floor(x);
-}
-template <class T>
-[[gnu::always_inline]] inline T nearest_of(T x) {
-    if constexpr (sizeof(T) == 4) return __builtin_nearbyintf(x);
-    else return __builtin_nearbyint(x);
-}
-
-template <class T>
-[[gnu::always_inline]] inline T remainder_of(T x, T span) {
-    if constexpr (sizeof(T) == 4) return __builtin_fmodf(x, span);
-    else return __builtin_fmod(x, span);
-}
-
 // Along one dimension, up to four elements of the input and their weights.
 template <class T>
 struct Taps {
@@ -34,65 +17,24 @@ struct Taps {
     T weight[4][kBlock];
 };
 
-template <class T>
-[[gnu::always_inline]] inline T padded(T x, T size, int64_t padding, bool align) {
-    if (padding == kGridZeros) return x;
-    if (padding == kGridReflection) {
-        const T low = align ? T(0) : T(-0.5), span = align ? size - 1 : size;
-        T away = x - low;
-        away = away < 0 ? -away : away;
-        const T turns = span > 0 ? floor_of(away / span) : T(0);
-        const T rest = away < span ? away : remainder_of(away, span);
-        const bool even = floor_of(turns * T(0.5)) * 2 == turns;
-        x = span > 0 ? (even ? rest + low : low + span - rest) : T(0);
-    }
-    x = x > 0 ? x : T(0);  // NaN counts as the first place
-    return x > size - 1 ? size - 1 : x;
-}
-
-// Keys' kernel with a = -0.75.
-template <class T>
-[[gnu::always_inline]] inline T keys_near(T x) {
-    return (T(1.25) * x - T(2.25)) * x * x + 1;
-}
-template <class T>
-[[gnu::always_inline]] inline T keys_far(T x) {
-    return ((T(-0.75) * x + T(3.75)) * x - 6) * x + 3;
-}
-
-template <class T>
-void find_taps(Taps<T>& taps, const T* grid, int64_t n, int dims, int64_t length, const GridShape& s) {
+template <GridMode mode, class T>
+void find_taps_of(Taps<T>& taps, const T* grid, int64_t n, int dims, int64_t length, const GridShape& s) {
     const T size = static_cast<T>(length);
     const bool align = s.align_corners;
     const int64_t padding = s.padding;
-    taps.count = s.mode == kGridNearest ? 1 : s.mode == kGridLinear ? 2 : 4;
-    auto place = [=](int64_t j) {
-        const T g = grid[j * dims] + 1;
-        return align ? g * T(0.5) * (size - 1) : (g * size - 1) * T(0.5);
-    };
-    auto put = [&](int k, int64_t j, T at, T weight) {
-        const bool inside = at >= 0 && at < size;
-        taps.index[k][j] = inside ? static_cast<int32_t>(at) : 0;
-        taps.weight[k][j] =
-            inside || weight != weight ? weight : T(0);  // NaN where a place has no neighbours
-    };
-    if (s.mode == kGridNearest) {
-        for (int64_t j = 0; j < n; ++j) put(0, j, nearest_of(padded(place(j), size, padding, align)), T(1));
-    } else if (s.mode == kGridLinear) {
-        for (int64_t j = 0; j < n; ++j) {
-            const T x = padded(place(j), size, padding, align), low = floor_of(x);
-            put(0, j, low, low + 1 - x);
-            put(1, j, low + 1, x - low);
-        }
-    } else {
-        for (int64_t j = 0; j < n; ++j) {
-            const T x = place(j), low = floor_of(x), f = x - low;
-            put(0, j, padded(low - 1, size, padding, align), keys_far(f + 1));
-            put(1, j, padded(low, size, padding, align), keys_near(f));
-            put(2, j, padded(low + 1, size, padding, align), keys_near(1 - f));
-            put(3, j, padded(low + 2, size, padding, align), keys_far(2 - f));
-        }
-    }
+    taps.count = functors::grid_taps(mode);
+    for (int64_t j = 0; j < n; ++j)
+        functors::each_grid_tap<mode>(grid[j * dims], size, padding, align,
+                                      [&](int k, int32_t index, T weight) {
+                                          taps.index[k][j] = index;
+                                          taps.weight[k][j] = weight;
+                                      });
+}
+template <class T>
+void find_taps(Taps<T>& taps, const T* grid, int64_t n, int dims, int64_t length, const GridShape& s) {
+    if (s.mode == kGridNearest) find_taps_of<kGridNearest>(taps, grid, n, dims, length, s);
+    else if (s.mode == kGridLinear) find_taps_of<kGridLinear>(taps, grid, n, dims, length, s);
+    else find_taps_of<kGridCubic>(taps, grid, n, dims, length, s);
 }
 
 // Every combination of the dimensions' taps.
