@@ -576,6 +576,10 @@ def test_archives_that_are_none(tmp_path):
     overlapping[second + 42 : second + 46] = overlapping[begin + 42 : begin + 46]
     with pytest.raises(CheckpointError):
         load(io.BytesIO(bytes(overlapping)))
+    longer = bytearray(good)
+    longer[begin + 20 : begin + 28] = struct.pack("<II", 500, 500)
+    with pytest.raises(CheckpointError, match="reaches into the next"):
+        load(io.BytesIO(bytes(longer)), verify=False)
     for changes in ({"b/data.pkl": b""}, {"data.pkl": b"\x80\x02N."}):
         with pytest.raises(CheckpointError, match="or several"):
             load(archive(b"\x80\x02N.", **changes))
