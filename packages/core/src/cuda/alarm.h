@@ -11,7 +11,15 @@
 namespace rushlight::cuda {
 
 /// What is wrong. An index is an IndexError, all else a RuntimeError.
-enum class Cause : uint32_t { Index, Negative, FewValues, BadRange, UnsortedBags };
+enum class Cause : uint32_t {
+    Index,
+    Negative,
+    FewValues,
+    BadRange,
+    UnsortedBags,
+    BadProbability,
+    BadWeights
+};
 
 /// Given to kernels that check values. `place` is memory of the host that the device writes; any one of several writers wins.
 struct Alarm {

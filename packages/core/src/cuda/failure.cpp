@@ -66,6 +66,9 @@ const char* said(Cause cause) {
         case Cause::FewValues: return "the mask has more true elements than there are values";
         case Cause::BadRange: return "the range of the elements is not finite";
         case Cause::UnsortedBags: return "the numbers of bags fall";
+        case Cause::BadProbability: return "a probability is not between 0 and 1";
+        case Cause::BadWeights:
+            return "the weights of a row are negative, not finite, or too few of them above zero";
         default: return "an index is out of range";
     }
 }

@@ -24,6 +24,8 @@ constexpr NamedKernel kOthers[] = {
     {"normal_", normal},
     {"bernoulli_", bernoulli},
     {"_integers_", integers},
+    {"bernoulli", bernoulli_of},
+    {"multinomial", multinomial},
     {"_dropout", dropout},
     {"exponential_", exponential},
     {"geometric_", geometric},

@@ -167,6 +167,10 @@ BackendStatus resample(const KernelArgs* args);
 BackendStatus resample_backward(const KernelArgs* args);
 BackendStatus grid_sample(const KernelArgs* args);
 
+// kernels/choice.cu
+BackendStatus bernoulli_of(const KernelArgs* args);
+BackendStatus multinomial(const KernelArgs* args);
+
 // kernels/optimizer.cu
 BackendStatus fused_sgd(const KernelArgs* args);
 BackendStatus fused_adam(const KernelArgs* args);

@@ -1,22 +1,13 @@
 // Random numbers: Note [Random values]. A thread draws a block, and makes the values that lie in it.
 #include "cuda/kernels.h"
 #include "cuda/kernels/pointwise_loop.cuh"
+#include "cuda/kernels/random_key.cuh"
 #include "cuda/pointwise.h"
 #include "cuda/queue.h"
 #include "ops/functors/random.h"
-#include "rushlight/philox.h"
 
 namespace rushlight::cuda {
 namespace {
-
-/// Where the key lies: in the call, or in the device's memory, which is read when the kernel runs.
-struct KeyPlace {
-    PhiloxKey own;
-    const PhiloxKey* base;
-    explicit KeyPlace(const KernelContext* context)
-        : own(context->random), base(context->call->random_base) {}
-    __device__ PhiloxKey key() const { return base ? PhiloxKey{base->seed, base->offset + own.offset} : own; }
-};
 
 /// Calls `each(block, index)` of every block of kPer values.
 template <int kPer, class T, class F>

@@ -1,0 +1,49 @@
+"""Random choices, which are the CPU's."""
+
+from __future__ import annotations
+
+import pytest
+
+import rushlight as torch
+
+pytestmark = pytest.mark.usefixtures("driver")
+
+
+def both(call, x: torch.Tensor) -> None:
+    torch.manual_seed(5)
+    host = call(x)
+    torch.manual_seed(5)
+    device = call(x.cuda())
+    assert device.device.type == "cuda"
+    torch.testing.assert_close(device.cpu(), host, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+def test_tosses_and_choices(dtype):
+    p = (torch.arange(60) * 7 % 11 / 10).reshape(5, 12).to(dtype)
+    both(torch.bernoulli, p)
+    both(lambda t: torch.bernoulli(t.t()), p)
+    both(lambda t: torch.bernoulli(t[:0]), p)
+    for samples in (1, 8):
+        both(lambda t, n=samples: torch.multinomial(t, n), p)
+        both(lambda t, n=samples: torch.multinomial(t[2], n), p)
+        both(lambda t, n=samples: torch.multinomial(t.t().contiguous().t(), 4 * n, replacement=True), p)
+    both(lambda t: torch.multinomial(t * 0 + (torch.arange(12).to(t) == 3), 6, replacement=True), p)
+
+
+def test_many_weights():
+    weights = (torch.arange(3000) * 31 % 101).double()
+    both(lambda t: torch.multinomial(t, 40), weights)
+    both(lambda t: torch.multinomial(t, 500, replacement=True), weights)
+
+
+def test_bad_probabilities_and_weights():
+    for bad in (-0.1, 1.5, float("nan")):
+        with pytest.raises(RuntimeError, match="between 0 and 1"):
+            torch.bernoulli(torch.tensor([0.5, bad]).cuda())
+            torch.cuda.synchronize()
+    for bad, samples in (([1.0, -1.0], 1), ([1.0, float("inf")], 1), ([0.0, 0.0], 1), ([1.0, 0.0], 2)):
+        with pytest.raises(RuntimeError, match="weights"):
+            torch.multinomial(torch.tensor(bad).cuda(), samples)
+            torch.cuda.synchronize()
+    assert torch.bernoulli(torch.ones(3).cuda()).cpu().equal(torch.ones(3))
