@@ -8,7 +8,7 @@ from .model import Form, Op
 from .schema import Argument, cpp_name
 from .writer import GENERATED, shards
 
-SHARD = 30
+SHARD = 40
 
 
 def emit_table(ops: list[Op]) -> dict[str, str]:

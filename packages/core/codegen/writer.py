@@ -25,12 +25,29 @@ def write_all(folder: Path, files: dict[str, str]) -> list[Path]:
 
 
 def shards(items: list[T], size: int, family: Callable[[T], str]) -> dict[str, list[T]]:
-    """Name of a file to its items: a file per family, so that an edit rebuilds one; large families in pieces of `size`."""
+    """Name of a file to its items, at most `size` of them. Small families share a file, since parsing the headers takes
+    longer than compiling few items; large ones are cut into pieces. A file is called by its first family and its last.
+    """
     families: dict[str, list[T]] = {}
     for item in items:
         families.setdefault(family(item), []).append(item)
-    return {
-        name if start == 0 else f"{name}_{start // size + 1}": group[start : start + size]
-        for name, group in families.items()
-        for start in range(0, len(group), size)
-    }
+    files: dict[str, list[T]] = {}
+    packed: dict[str, list[T]] = {}
+
+    def close() -> None:
+        if packed:
+            names = list(packed)
+            name = names[0] if len(names) == 1 else f"{names[0]}_to_{names[-1]}"
+            files[name] = [item for group in packed.values() for item in group]
+            packed.clear()
+
+    for name, group in families.items():
+        if sum(map(len, packed.values())) + len(group) > size:
+            close()
+        if len(group) <= size:
+            packed[name] = group
+            continue
+        for number, start in enumerate(range(0, len(group), size), 1):
+            files[name if number == 1 else f"{name}_{number}"] = group[start : start + size]
+    close()
+    return files

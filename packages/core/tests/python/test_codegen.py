@@ -25,6 +25,7 @@ from rushlight_core.codegen.expects import checks_of
 from rushlight_core.codegen.explain import UnknownOperatorError, explain
 from rushlight_core.codegen.loader import EntryError, load_entries, load_ops
 from rushlight_core.codegen.model import Op
+from rushlight_core.codegen.writer import shards
 
 
 @pytest.fixture(scope="module")
@@ -280,3 +281,12 @@ def test_how_an_operator_is_batched(ops: list[Op], tmp_path: Path) -> None:
     assert (found["topk"].rule, found["topk"].scalars) == ("dims", "counted")
     assert (found["sum"].rule, found["exp"].rule) == ("dims", "pointwise")
     assert found["exp"].scalars == "element"
+
+
+def test_small_families_share_a_file_and_large_ones_are_cut() -> None:
+    sizes = {"arithmetic": 3, "bitwise": 2, "cast": 25, "dot": 10, "einsum": 1}
+    items = [(family, number) for family, size in sizes.items() for number in range(size)]
+    files = shards(items, 10, lambda item: item[0])
+    assert list(files) == ["arithmetic_to_bitwise", "cast", "cast_2", "cast_3", "dot", "einsum"]
+    assert [len(group) for group in files.values()] == [5, 10, 10, 5, 10, 1]
+    assert [item for group in files.values() for item in group] == items
