@@ -23,6 +23,19 @@ namespace {
 // Multiply-adds below which a second thread costs more than it gives.
 constexpr int64_t kFlopsPerThread = 1 << 18;
 
+// Rows [i0, i1) and columns [j0, j1) of the product.
+template <class T>
+Gemm<T> part(const Gemm<T>& g, int64_t i0, int64_t i1, int64_t j0, int64_t j1) {
+    Gemm<T> p = g;
+    p.m = i1 - i0;
+    p.n = j1 - j0;
+    p.a += i0 * g.a_row;
+    p.b += j0 * g.b_col;
+    p.c += i0 * g.c_row + j0;
+    if (g.init != nullptr) p.init += i0 * g.init_row + j0 * g.init_col;
+    return p;
+}
+
 // --- in place ----------------------------------------------------------------------------------------------
 
 template <class T>
@@ -93,43 +106,80 @@ void dot_blocks(const Gemm<T>& g) {
 
 // --- packed ------------------------------------------------------------------------------------------------
 
-constexpr int64_t kDepth = 384;  // steps along k: longer, and c is read and written less often
-constexpr int64_t kBlockRows = 24 * kPackedRows;  // rows of a: a packed block stays in the second-level cache
+constexpr int64_t kDepth = kRegisters == 32 ? 384 : 320;
+// Rows of a: a packed block stays in the second-level cache.
+constexpr int64_t kBlockRows = kRegisters == 32 ? 24 * kPackedRows : 36 * kPackedRows;
 constexpr int64_t kGroup = 4;  // panels of b packed together, so that its rows are read in longer runs
 
 template <class T>
 constexpr int64_t kPanel = kPackedVectors * kLanes<T>;
 
-// Elements of scratch memory for one packed product: a block of a and a group of panels of b.
+// Columns of b that stay packed while one block of a after the other passes: they fit the last-level cache.
+template <class T>
+constexpr int64_t kBlockColumns = 64 * kPanel<T>;
+
+// How a product is cut: blocks of a of `height` rows and `depth` steps, and `width` columns of b that are packed at a time,
+// once for all blocks of a. With a single block of a no panel of b is wanted again, and a group's memory serves the next one.
+template <class T>
+struct Cut {
+    int64_t depth, height, width;
+    bool single;
+    explicit Cut(const Gemm<T>& g)
+        : depth(even(g.k, kDepth, 16)),
+          height(even(g.m, kBlockRows, kPackedRows)),
+          width(even(g.n, kBlockColumns<T>, kPanel<T>)),
+          single(g.m <= kBlockRows) {
+        if (single) width = g.n;
+    }
+    // Elements of the packed block of a. Packing may write a vector past its end.
+    int64_t block_size() const { return round_up(height * depth + kLanes<T>, 16); }
+
+    static int64_t round_up(int64_t n, int64_t step) { return ceil_div(n, step) * step; }
+
+  private:
+    // The length of even parts of n, each at most `most`, a multiple of `step` that divides `most`.
+    static int64_t even(int64_t n, int64_t most, int64_t step) {
+        return min(n, round_up(ceil_div(n, ceil_div(n, most)), step));
+    }
+};
+
+// Elements of scratch memory for one packed product, and for any smaller one: a block of a and panels of b.
 template <class T>
 int64_t scratch_size(const Gemm<T>& g) {
-    return (min(g.m, kBlockRows) + kGroup * kPanel<T>)*min(g.k, kDepth);
+    const int64_t depth = min(g.k, kDepth), group = kGroup * kPanel<T>;
+    const int64_t columns = min(Cut<T>::round_up(g.n, kLanes<T>), kBlockColumns<T>);
+    return Cut<T>::round_up(min(g.m, kBlockRows) * depth + kLanes<T>, 16) +
+           (g.m <= kBlockRows ? group : max(group, columns)) * depth;
 }
 
-// The panels of a block of a: as many rows each as the registers hold, evenly.
+// A division of lines into panels of at most `most`, evenly.
 struct Panels {
-    int64_t count, rows, longer;  // the first `longer` panels have `rows`, the others one less
-    explicit Panels(int64_t m) {
-        count = ceil_div(m, kPackedRows);
-        rows = ceil_div(m, count);
-        longer = m - count * (rows - 1);
+    int64_t count, size, longer;  // the first `longer` panels have `size` lines, the others one less
+    Panels(int64_t lines, int64_t most) {
+        count = ceil_div(lines, most);
+        size = ceil_div(lines, count);
+        longer = lines - count * (size - 1);
     }
     int64_t begin(int64_t p) const {
-        return p <= longer ? p * rows : longer * rows + (p - longer) * (rows - 1);
+        return p <= longer ? p * size : longer * size + (p - longer) * (size - 1);
     }
-    int64_t size(int64_t p) const { return p < longer ? rows : rows - 1; }
+    int64_t lines(int64_t p) const { return p < longer ? size : size - 1; }
 };
 
 // A block of the product: rows of a, all of n, some of k.
 template <class T>
 struct Block {
     Gemm<T> g;  // moved to the block's first row and step; the epilogue is that of this step
-    Panels panels;
+    Panels rows;  // of a, in as many as the registers hold
+    Panels columns;  // of b, counted in vectors
     T* a;  // packed
 
-    Block(const Gemm<T>& whole, int64_t i, int64_t rows, int64_t k, int64_t depth, T* packed)
-        : g(whole), panels(rows), a(packed) {
-        g.m = rows;
+    Block(const Gemm<T>& whole, int64_t i, int64_t height, int64_t k, int64_t depth, T* packed)
+        : g(whole),
+          rows(height, kPackedRows),
+          columns(ceil_div(whole.n, kLanes<T>), kPackedVectors),
+          a(packed) {
+        g.m = height;
         g.k = depth;
         g.a += i * g.a_row + k * g.a_col;
         g.b += k * g.b_row;
@@ -145,38 +195,38 @@ struct Block {
     }
 
     void pack() const {
-        for (int64_t p = 0; p < panels.count; ++p) {
-            const int64_t row = panels.begin(p), rows = panels.size(p);
-            pack_panel<T, false>(a + row * g.k, rows, g.a + row * g.a_row, g.a_row, g.a_col, rows, g.k);
+        for (int64_t p = 0; p < rows.count; ++p) {
+            const int64_t row = rows.begin(p), count = rows.lines(p);
+            pack_panel<T, false>(a + row * g.k, count, g.a + row * g.a_row, g.a_row, g.a_col, count, g.k);
         }
     }
 
-    // `buffer` holds one group of panels of b.
-    void multiply(T* buffer) const {
-        constexpr int kL = kLanes<T>;
-        constexpr int64_t kWidth = kPanel<T>;
-        const int64_t panel_size = kWidth * g.k;
-        for (int64_t j_begin = 0; j_begin < g.n; j_begin += kGroup * kWidth) {
-            const int64_t j_end = min(g.n, j_begin + kGroup * kWidth);
-            pack_group(j_begin, j_end, buffer);
+    // `packed_b` has all panels of b, or gets them: `pack` says so, and `keep` whether each has memory of its own.
+    void multiply(T* packed_b, bool pack, bool keep) const {
+        for (int64_t first = 0; first < columns.count; first += kGroup) {
+            const int64_t last = min(columns.count, first + kGroup);
+            const int64_t j_begin = begin(first), j_end = begin(last);
+            T* buffer = packed_b + (keep ? j_begin * g.k : 0);
+            if (pack) pack_group(first, last, buffer);
             // Meanwhile the next group is fetched, line after line: few rows of a do not hide the time that
             // takes.
             constexpr int64_t kLine = 64 / sizeof(T);
-            int64_t next = g.b_col == 1 ? j_end : g.n;
-            const int64_t next_end = min(g.n, j_end + kGroup * kWidth);
-            for (int64_t p = 0; p < panels.count; ++p) {
-                const int64_t row = panels.begin(p), rows = panels.size(p);
-                for (int64_t j = j_begin; j < j_end; j += kWidth) {
-                    const int64_t columns = min(kWidth, j_end - j), vectors = ceil_div(columns, kL);
+            int64_t next = pack && g.b_col == 1 ? j_end : g.n;
+            const int64_t next_end = begin(min(columns.count, last + kGroup));
+            // One panel of b stays in the first-level cache while all of a passes by.
+            for (int64_t q = first; q < last; ++q) {
+                const int64_t j = begin(q), vectors = columns.lines(q);
+                for (int64_t p = 0; p < rows.count; ++p) {
+                    const int64_t row = rows.begin(p), count = rows.lines(p);
                     TileArgs<T> t{g.k,
                                   a + row * g.k,
                                   1,
-                                  rows,
-                                  buffer + (j - j_begin) / kWidth * panel_size,
-                                  kWidth,
+                                  count,
+                                  buffer + (j - j_begin) * g.k,
+                                  vectors * kLanes<T>,
                                   g.c + row * g.c_row + j,
                                   g.c_row,
-                                  columns - (vectors - 1) * kL,
+                                  min(g.n - j - (vectors - 1) * kLanes<T>, kLanes<T>),
                                   epilogue_at(g, row, j),
                                   g.b,
                                   0};
@@ -185,11 +235,14 @@ struct Block {
                         t.next_row = g.b_row;
                         next += kLine;
                     }
-                    product_of(rows, vectors)(t);
+                    product_of(count, vectors)(t);
                 }
             }
         }
     }
+
+    // The first column of a panel of b.
+    int64_t begin(int64_t panel) const { return min(g.n, columns.begin(panel) * kLanes<T>); }
 
     TileFn<T> product_of(int64_t rows, int64_t vectors) const {
 #if defined(__AVX512F__)
@@ -200,16 +253,17 @@ struct Block {
         return tiles<T, true>.fn[rows - 1][vectors - 1];
     }
 
-    void pack_group(int64_t j_begin, int64_t j_end, T* buffer) const {
-        constexpr int64_t kWidth = kPanel<T>;
+    void pack_group(int64_t first, int64_t last, T* buffer) const {
         // Rows that run along n are packed a few steps at a time across the group: one pass over the memory
         // of b.
         const int64_t chunk = g.b_col == 1 ? 8 : g.k;
+        const int64_t j_begin = begin(first);
         for (int64_t k = 0; k < g.k; k += chunk) {
-            for (int64_t j = j_begin; j < j_end; j += kWidth) {
-                T* panel = buffer + (j - j_begin) * g.k + k * kWidth;
-                pack_panel<T, true>(panel, kWidth, g.b + k * g.b_row + j * g.b_col, g.b_col, g.b_row,
-                                    min(kWidth, j_end - j), min(chunk, g.k - k));
+            for (int64_t q = first; q < last; ++q) {
+                const int64_t j = begin(q), width = columns.lines(q) * kLanes<T>;
+                T* panel = buffer + (j - j_begin) * g.k + k * width;
+                pack_panel<T, true>(panel, width, g.b + k * g.b_row + j * g.b_col, g.b_col, g.b_row,
+                                    min(width, g.n - j), min(chunk, g.k - k));
             }
         }
     }
@@ -217,13 +271,16 @@ struct Block {
 
 template <class T>
 void packed(const Gemm<T>& g, T* scratch) {
-    const int64_t k_blocks = ceil_div(g.k, kDepth), m_blocks = ceil_div(g.m, kBlockRows);
-    const int64_t depth = ceil_div(g.k, k_blocks), height = ceil_div(g.m, m_blocks);
-    for (int64_t k = 0; k < g.k; k += depth) {
-        for (int64_t i = 0; i < g.m; i += height) {
-            const Block<T> block(g, i, min(height, g.m - i), k, min(depth, g.k - k), scratch);
-            block.pack();
-            block.multiply(scratch + height * depth);
+    const Cut<T> cut(g);
+    for (int64_t j = 0; j < g.n; j += cut.width) {
+        const Gemm<T> columns = part(g, 0, g.m, j, min(g.n, j + cut.width));
+        for (int64_t k = 0; k < g.k; k += cut.depth) {
+            for (int64_t i = 0; i < g.m; i += cut.height) {
+                const Block<T> block(columns, i, min(cut.height, g.m - i), k, min(cut.depth, g.k - k),
+                                     scratch);
+                block.pack();
+                block.multiply(scratch + cut.block_size(), i == 0, !cut.single);
+            }
         }
     }
 }
@@ -267,19 +324,6 @@ void one_thread(Way way, const Gemm<T>& g, T* scratch) {
         case Way::Dot: return dot_blocks(g);
         case Way::Packed: return packed(g, scratch);
     }
-}
-
-// Rows [i0, i1) and columns [j0, j1) of the product.
-template <class T>
-Gemm<T> part(const Gemm<T>& g, int64_t i0, int64_t i1, int64_t j0, int64_t j1) {
-    Gemm<T> p = g;
-    p.m = i1 - i0;
-    p.n = j1 - j0;
-    p.a += i0 * g.a_row;
-    p.b += j0 * g.b_col;
-    p.c += i0 * g.c_row + j0;
-    if (g.init != nullptr) p.init += i0 * g.init_row + j0 * g.init_col;
-    return p;
 }
 
 // How many ways to split rows and columns so that `workers` parts copy and read least.

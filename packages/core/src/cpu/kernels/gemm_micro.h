@@ -17,12 +17,12 @@ struct Epilogue {
     int64_t init_col;  // 0 or 1
 };
 
-template <class T>
-RL_INLINE Vec<T> finish(const Epilogue<T>& e, Vec<T> v, int64_t row, int64_t column, Lanes<T> lanes) {
+template <class T, class... Some>
+RL_INLINE Vec<T> finish(const Epilogue<T>& e, Vec<T> v, int64_t row, int64_t column, Some... lanes) {
     v *= e.alpha;
     if (e.init == nullptr) return v;
     const T* init = e.init + row * e.init_row;
-    return e.init_col == 0 ? v + broadcast<T>(e.beta * *init) : v + e.beta * load(init + column, lanes);
+    return e.init_col == 0 ? v + broadcast<T>(e.beta * *init) : v + e.beta * load(init + column, lanes...);
 }
 
 /// The widest tile of `rows` rows that the registers hold.
@@ -33,9 +33,10 @@ constexpr int max_vectors(int rows) {
 
 // --- outer products: vectors run along n -------------------------------------------------------------------
 
-// Rows of the tile when a and b are packed, and when they are read in place (more pointers, fewer rows).
-inline constexpr int kPackedRows = kRegisters == 32 ? 14 : 6;
-inline constexpr int kPackedVectors = 2;
+// Rows and vectors of the tile when a and b are packed, and rows when they are read in place (more pointers, fewer rows).
+// Sixteen registers hold 4 by 3 as well as 6 by 2, which loads more often.
+inline constexpr int kPackedRows = kRegisters == 32 ? 14 : 4;
+inline constexpr int kPackedVectors = kRegisters == 32 ? 2 : 3;
 inline constexpr int kStridedRows = kRegisters == 32 ? 8 : 4;
 
 template <class T>
@@ -103,17 +104,20 @@ void tile(const TileArgs<T>& t) {
         a += a_col;
         b += b_row;
     }
+    // What the stores below cannot change, in registers.
+    const Epilogue<T> epilogue = t.epilogue;
+    T* const c = t.c;
+    const int64_t c_row = t.c_row;
+    const bool whole = t.last == kL;
 #pragma GCC unroll 16
     for (int i = 0; i < kRows; ++i) {
 #pragma GCC unroll 16
         for (int j = 0; j < kVectors; ++j) {
-            T* c = t.c + i * t.c_row + j * kL;
-            const Lanes<T> these = j + 1 < kVectors ? Lanes<T>(kL) : lanes;
-            V v = finish(t.epilogue, acc[i][j], i, j * kL, these);
-            if (j + 1 < kVectors || t.last == kL) {
-                store(c, v);
+            T* const out = c + i * c_row + j * kL;
+            if (j + 1 < kVectors || whole) {
+                store(out, finish(epilogue, acc[i][j], i, j * kL));
             } else {
-                store(c, v, lanes);
+                store(out, finish(epilogue, acc[i][j], i, j * kL, lanes), lanes);
             }
         }
     }

@@ -29,7 +29,9 @@ static void pack_panel(T* out, int64_t width, const T* in, int64_t line, int64_t
         return;
     }
     if (step == 1) {  // each line runs along k: transpose squares
-        for (int64_t first = 0; first < count; first += kL) {
+        for (int64_t block = 0; block < count; block += kL) {
+            // Unpadded, the last lines are those that fill a vector: it overlaps the one before.
+            const int64_t first = kPad || block + kL <= count || count < kL ? block : count - kL;
             const int64_t lines = count - first < kL ? count - first : kL;
             const T* source = in + first * line;
             T* o = out + first;
@@ -41,17 +43,10 @@ static void pack_panel(T* out, int64_t width, const T* in, int64_t line, int64_t
 #pragma GCC unroll 16
                 for (int l = 0; l < kL; ++l) r[l] = l < lines ? load(source + l * line + p, lanes) : Vec<T>{};
                 transpose<T>(r);
-                if (kPad || lines == kL) {
+                // Where lines are fewer than lanes, what a store leaves too much is written over by the next one.
 #pragma GCC unroll 16
-                    for (int q = 0; q < kL; ++q) {
-                        if (q < steps) store(o + (p + q) * width, r[q]);
-                    }
-                } else {
-                    const Lanes<T> kept(lines);
-#pragma GCC unroll 16
-                    for (int q = 0; q < kL; ++q) {
-                        if (q < steps) store(o + (p + q) * width, r[q], kept);
-                    }
+                for (int q = 0; q < kL; ++q) {
+                    if (q < steps) store(o + (p + q) * width, r[q]);
                 }
             }
         }
