@@ -164,6 +164,14 @@ def bench(session: nox.Session) -> None:
 
 
 @nox.session
+def table1(session: nox.Session) -> None:
+    """Train the models of the paper's Table 1, a GPT and a ViT beside PyTorch: `-- resnet50 gpt --threads 1,2`."""
+    requirements = [*dependency_group("bench"), "matplotlib>=3.8"]
+    install(session, builder("portable"), [GRAPH["rushlight"]], requirements=requirements)
+    session.run("python", "-m", "benchmarks.table1", *session.posargs)
+
+
+@nox.session
 def names(session: nox.Session) -> None:
     """Compare what PyTorch documents with what is here, and write docs/names.md."""
     install(session, builder(), [GRAPH["rushlight"]], requirements=dependency_group("peer"))
@@ -197,6 +205,7 @@ def against_torch(session: nox.Session) -> None:
     install(session, builder(), packages, extra="test", requirements=dependency_group("peer"))
     commands = [(*PYTEST, f"--rootdir={package.folder}", *files) for package, files in found.items()]
     commands.append((*PYTEST, "--rootdir=.", "tools/tests/test_fuzz_against_torch.py"))
+    commands.append((*PYTEST, "--rootdir=.", "benchmarks/tests/test_table1_against_torch.py"))
     commands.append(("python", "-P", "-m", "compare_names", "--check"))
     commands.append(("python", "-P", "-m", "compare_results", "--processes", str(os.cpu_count() or 1)))
     failed = []
