@@ -59,6 +59,23 @@ def test_what_computes_on_the_cpu_is_told() -> None:
     assert in_a_process(code, **chosen) == f"{told} {found}"
 
 
+def test_minimal_filtering_can_be_switched_off() -> None:
+    cpu = torch.backends.cpu
+    x, w = torch.randn(4, 32, 24, 24), torch.randn(32, 32, 3, 3)
+    assert cpu.winograd
+    fast = torch.conv2d(x, w)
+    cpu.winograd = False
+    try:
+        assert not cpu.winograd
+        direct = torch.conv2d(x, w)
+    finally:
+        cpu.winograd = True
+    assert not torch.equal(fast, direct)
+    assert (fast - direct).abs().max() <= 2e-5 * direct.abs().max()
+    with pytest.raises(TypeError, match=r"cpu\.winograd: must be a bool"):
+        cpu.winograd = 1  # type: ignore[assignment]
+
+
 @pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="built without oneDNN")
 def test_onednn_can_be_switched_off() -> None:
     code = (

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 
+#include "cpu/capability.h"
 #include "cpu/contiguous.h"
 #include "cpu/convolution_kernels.h"
 #include "cpu/integers.h"
 #include "cpu/onednn/convolution.h"
+#include "cpu/questions.h"
 #include "rushlight/error.h"
 
 namespace rushlight::cpu {
@@ -66,6 +68,19 @@ bool use_vendor_for_data(const ConvolutionGeometry& g, DType dtype) {
     return use_vendor(g, dtype) && !(g.is_pointwise() && g.out_size() >= kLargeMap);
 }
 
+// Minimal filtering saves three quarters of the multiplications and pays for transforms: with few channels or few tiles these
+// take longer, and tiles that stick out of the map compute for nothing. The vendor's own is a little faster where there is one,
+// with AVX-512.
+bool use_winograd(const ConvolutionGeometry& g, DType dtype) {
+    if (dtype != DType::Float32 || g.dims != 2 || g.groups != 1 || !winograd()) return false;
+    for (int d = 1; d < 3; ++d) {
+        if (g.kernel[d] != 3 || g.stride[d] != 1 || g.dilation[d] != 1 || g.padding[d] > 2) return false;
+    }
+    if (capability() == Capability::AVX512 && onednn_in_use()) return false;
+    const int64_t tiles = ((g.out[1] + 3) / 4) * ((g.out[2] + 3) / 4);
+    return g.in_channels >= 16 && g.out_channels >= 16 && g.batch * tiles >= 24 && 10 * tiles <= g.out_size();
+}
+
 onednn::ConvolutionOperand operand(KernelContext& ctx, const View& v) {
     if (!v.defined()) return {nullptr, false};
     if (is_channels_last(v)) return {v.data, true};
@@ -76,9 +91,16 @@ template <class T> const PlainConvolution<T>& plain();
 template <> const PlainConvolution<float>& plain() { return convolution_kernels().f32; }
 template <> const PlainConvolution<double>& plain() { return convolution_kernels().f64; }
 
-template <class T> const DepthwiseConvolution<T>& depthwise();
-template <> const DepthwiseConvolution<float>& depthwise() { return depthwise_kernels().f32; }
-template <> const DepthwiseConvolution<double>& depthwise() { return depthwise_kernels().f64; }
+// The kernels for a geometry; minimal filtering is float32's alone.
+template <class T> const ConvolutionWays<T>& ways(const ConvolutionGeometry& g, bool minimal);
+template <> const ConvolutionWays<float>& ways(const ConvolutionGeometry& g, bool minimal) {
+    return minimal            ? winograd_kernels().f32
+           : g.is_depthwise() ? depthwise_kernels().f32
+                              : plain<float>().ways;
+}
+template <> const ConvolutionWays<double>& ways(const ConvolutionGeometry& g, bool) {
+    return g.is_depthwise() ? depthwise_kernels().f64 : plain<double>().ways;
+}
 
 // Calls f with a value of the element type.
 template <class F>
@@ -107,7 +129,8 @@ void copy_channels_last(const View& out, const View& in) {
 
 void forward(KernelContext& ctx, const ConvolutionGeometry& g, const View& out, const View& in,
              const View& weight, const View& bias) {
-    if (use_vendor_for_data(g, out.dtype) &&
+    const bool minimal = use_winograd(g, out.dtype);
+    if (!minimal && use_vendor_for_data(g, out.dtype) &&
         onednn::convolution_forward(ctx, g, operand(ctx, in), operand(ctx, weight), operand(ctx, bias),
                                     operand(ctx, out))) {
         return;
@@ -115,7 +138,7 @@ void forward(KernelContext& ctx, const ConvolutionGeometry& g, const View& out, 
     const View x = contiguous_in(ctx, in), w = contiguous_in(ctx, weight), b = contiguous_in(ctx, bias);
     const View y = out.contiguous ? out : scratch_like(ctx, out, out.dtype);
     with_type(out.dtype, [&]<class T>(T) {
-        const auto kernel = g.is_depthwise() ? depthwise<T>().forward : plain<T>().forward;
+        const auto kernel = ways<T>(g, minimal).forward;
         kernel(ctx, g, x.as<T>(), w.as<T>(), bias.defined() ? b.as<T>() : nullptr, y.as<T>());
     });
     if (!out.contiguous) copy_channels_last(out, y);
@@ -123,15 +146,15 @@ void forward(KernelContext& ctx, const ConvolutionGeometry& g, const View& out, 
 
 void backward_data(KernelContext& ctx, const ConvolutionGeometry& g, const View& grad_in, const View& weight,
                    const View& grad_out) {
-    if (use_vendor_for_data(g, grad_in.dtype) &&
+    const bool minimal = use_winograd(g, grad_in.dtype);
+    if (!minimal && use_vendor_for_data(g, grad_in.dtype) &&
         onednn::convolution_backward_data(ctx, g, operand(ctx, grad_in), operand(ctx, weight),
                                           operand(ctx, grad_out))) {
         return;
     }
     const View w = contiguous_in(ctx, weight), dy = contiguous_in(ctx, grad_out);
     with_type(grad_in.dtype, [&]<class T>(T) {
-        const auto kernel = g.is_depthwise() ? depthwise<T>().backward_data : plain<T>().backward_data;
-        kernel(ctx, g, grad_in.as<T>(), w.as<T>(), dy.as<T>());
+        ways<T>(g, minimal).backward_data(ctx, g, grad_in.as<T>(), w.as<T>(), dy.as<T>());
     });
 }
 
@@ -147,16 +170,15 @@ void channel_sums(KernelContext& ctx, const View& sums, const View& x) {
 void backward_weights(KernelContext& ctx, const ConvolutionGeometry& g, const View& grad_weight,
                       const View& grad_bias, const View& in, const View& grad_out) {
     if (grad_weight.defined()) {
-        if (use_vendor(g, grad_weight.dtype) &&
+        const bool minimal = use_winograd(g, grad_weight.dtype);
+        if (!minimal && use_vendor(g, grad_weight.dtype) &&
             onednn::convolution_backward_weights(ctx, g, operand(ctx, grad_weight), operand(ctx, grad_bias),
                                                  operand(ctx, in), operand(ctx, grad_out))) {
             return;
         }
         const View x = contiguous_in(ctx, in), dy = contiguous_in(ctx, grad_out);
         with_type(grad_weight.dtype, [&]<class T>(T) {
-            const auto kernel =
-                g.is_depthwise() ? depthwise<T>().backward_weights : plain<T>().backward_weights;
-            kernel(ctx, g, grad_weight.as<T>(), x.as<T>(), dy.as<T>());
+            ways<T>(g, minimal).backward_weights(ctx, g, grad_weight.as<T>(), x.as<T>(), dy.as<T>());
         });
     }
     if (grad_bias.defined()) channel_sums(ctx, grad_bias, grad_out);

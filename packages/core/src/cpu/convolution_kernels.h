@@ -7,9 +7,9 @@
 
 namespace rushlight::cpu {
 
-/// All operands are row-major.
+/// A convolution and its gradients. All operands are row-major.
 template <class T>
-struct PlainConvolution {
+struct ConvolutionWays {
     // bias may be null
     void (*forward)(KernelContext&, const ConvolutionGeometry&, const T* in, const T* weight, const T* bias,
                     T* out);
@@ -17,28 +17,16 @@ struct PlainConvolution {
                           const T* grad_out);
     void (*backward_weights)(KernelContext&, const ConvolutionGeometry&, T* grad_weight, const T* in,
                              const T* grad_out);
+};
+
+/// For every geometry.
+template <class T>
+struct PlainConvolution {
+    ConvolutionWays<T> ways;
     // The sum of every channel of x (batch, channels, size), and adding one value to every channel.
     void (*channel_sums)(T* sums, const T* x, int64_t batch, int64_t channels, int64_t size);
     void (*add_to_channels)(T* x, const T* values, int64_t batch, int64_t channels, int64_t size);
 };
-
-/// The same for geometries that are depthwise.
-template <class T>
-struct DepthwiseConvolution {
-    void (*forward)(KernelContext&, const ConvolutionGeometry&, const T* in, const T* weight, const T* bias,
-                    T* out);
-    void (*backward_data)(KernelContext&, const ConvolutionGeometry&, T* grad_in, const T* weight,
-                          const T* grad_out);
-    void (*backward_weights)(KernelContext&, const ConvolutionGeometry&, T* grad_weight, const T* in,
-                             const T* grad_out);
-};
-
-struct DepthwiseKernels {
-    DepthwiseConvolution<float> f32;
-    DepthwiseConvolution<double> f64;
-};
-
-RUSHLIGHT_KERNEL_TABLE(DepthwiseKernels, depthwise_kernels)
 
 struct ConvolutionKernels {
     PlainConvolution<float> f32;
@@ -46,5 +34,20 @@ struct ConvolutionKernels {
 };
 
 RUSHLIGHT_KERNEL_TABLE(ConvolutionKernels, convolution_kernels)
+
+/// For geometries that are depthwise.
+struct DepthwiseKernels {
+    ConvolutionWays<float> f32;
+    ConvolutionWays<double> f64;
+};
+
+RUSHLIGHT_KERNEL_TABLE(DepthwiseKernels, depthwise_kernels)
+
+/// For two dimensions, one group, 3x3 filters, stride and dilation 1 and padding up to 2, by minimal filtering.
+struct WinogradKernels {
+    ConvolutionWays<float> f32;
+};
+
+RUSHLIGHT_KERNEL_TABLE(WinogradKernels, winograd_kernels)
 
 }  // namespace rushlight::cpu

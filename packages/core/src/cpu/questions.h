@@ -13,5 +13,11 @@ RL_API bool has_onednn();
 
 /// Whether they are where it has a kernel for them; on at first, and of no effect without oneDNN.
 RL_API void use_onednn(bool on);
+bool onednn_in_use();
+
+/// Whether convolutions with 3x3 filters may be computed by minimal filtering (Winograd), which rounds a little more; on at
+/// first.
+RL_API bool winograd();
+RL_API void use_winograd(bool on);
 
 }  // namespace rushlight::cpu

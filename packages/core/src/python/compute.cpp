@@ -25,6 +25,15 @@ PyObject* use_onednn(PyObject*, PyObject* on) {
     Py_RETURN_NONE;
 }
 
+PyObject* winograd(PyObject*, PyObject*) { return PyBool_FromLong(cpu::winograd()); }
+
+PyObject* use_winograd(PyObject*, PyObject* on) {
+    int value = PyObject_IsTrue(on);
+    if (value < 0) return nullptr;
+    cpu::use_winograd(value);
+    Py_RETURN_NONE;
+}
+
 PyObject* choose_attention_py(PyObject*, PyObject* args) {
     int fused, composed;
     if (!PyArg_ParseTuple(args, "pp:_choose_attention", &fused, &composed)) return nullptr;
@@ -36,6 +45,8 @@ PyMethodDef functions[] = {
     {"_cpu_capability", cpu_capability, METH_NOARGS, "Which of the CPU kernels run: \"avx2\" or \"avx512\"."},
     {"_has_onednn", has_onednn, METH_NOARGS, "Whether oneDNN can compute convolutions."},
     {"_use_onednn", use_onednn, METH_O, "Whether it does, where it can."},
+    {"_winograd", winograd, METH_NOARGS, "Whether 3x3 convolutions may be computed by minimal filtering."},
+    {"_use_winograd", use_winograd, METH_O, "Whether they may."},
     {"_choose_attention", choose_attention_py, METH_VARARGS,
      "_choose_attention(fused, composed): which ways of computing attention may be taken."},
     {nullptr, nullptr, 0, nullptr}};

@@ -1,7 +1,7 @@
-// sources: src/cpu/convolution.cpp src/cpu/contiguous.cpp src/cpu/capability.cpp
+// sources: src/cpu/convolution.cpp src/cpu/contiguous.cpp src/cpu/capability.cpp src/cpu/questions.cpp
 // sources: src/cpu/onednn/convolution.cpp src/cpu/kernels/convolution.cpp src/cpu/kernels/depthwise.cpp
-// sources: src/cpu/kernels/gemm.cpp src/cpu/kernels/cast.cpp src/cpu/kernels/contiguous.cpp src/runtime/parallel.cpp
-// sources: src/runtime/limits.cpp src/runtime/error.cpp src/tensor/dtype.cpp
+// sources: src/cpu/kernels/winograd.cpp src/cpu/kernels/gemm.cpp src/cpu/kernels/cast.cpp
+// sources: src/cpu/kernels/contiguous.cpp src/runtime/parallel.cpp src/runtime/limits.cpp src/runtime/error.cpp src/tensor/dtype.cpp
 // options: -DRUSHLIGHT_CPU=avx2 -DRUSHLIGHT_HAVE_AVX2=1
 
 // Convolutions without a vendor library: against the definition, and gradients by the identity
@@ -12,6 +12,7 @@
 
 #include "arrays.h"
 #include "check.h"
+#include "cpu/questions.h"
 
 using namespace rushlight;
 using namespace check;
@@ -126,7 +127,9 @@ TEST(gradients_are_adjoint) {
 }
 
 TEST(threads_change_no_bit) {
-    const Case cases[] = {{4, 16, 24, 1, 20, 20, 3, 1, 1, 1}, {8, 32, 32, 32, 16, 16, 3, 1, 1, 1}};
+    const Case cases[] = {{4, 16, 24, 1, 20, 20, 3, 1, 1, 1},
+                          {8, 32, 32, 32, 16, 16, 3, 1, 1, 1},
+                          {3, 33, 65, 1, 23, 21, 3, 1, 1, 1}};
     for (const Case& c : cases) {
         const Array<float> x = random<float>({c.batch, c.in, c.height, c.width}),
                            g = random<float>({c.batch, c.out, c.height, c.width});
@@ -147,5 +150,48 @@ TEST(threads_change_no_bit) {
                                       c.groups);
             return dw;
         }));
+    }
+}
+
+// Sizes that are no multiples of a tile, of a vector or of a panel; one padding for each that minimal filtering takes.
+TEST(minimal_filtering_is_near_the_definition) {
+    const Case cases[] = {{2, 32, 32, 1, 16, 16, 3, 1, 1, 1},
+                          {2, 33, 65, 1, 13, 22, 3, 1, 0, 1},
+                          {3, 71, 37, 1, 21, 9, 3, 1, 2, 1}};
+    for (const Case& c : cases) {
+        const int64_t h = output_size(c.height, c), v = output_size(c.width, c);
+        const Array<float> x = random<float>({c.batch, c.in, c.height, c.width}),
+                           g = random<float>({c.batch, c.out, h, v}),
+                           w = random<float>({c.out, c.in, c.kernel, c.kernel});
+        const Lists l(c);
+        // Output, gradient of the input, gradient of the filters.
+        const auto compute = [&](bool filtering) {
+            cpu::use_winograd(filtering);
+            std::vector<Array<float>> results = {Array<float>({g.numel()}), Array<float>({x.numel()}),
+                                                 Array<float>({w.numel()})};
+            View out = g.view(), dx = x.view(), dw = w.view();
+            out.data = results[0].data();
+            dx.data = results[1].data();
+            dw.data = results[2].data();
+            Context ctx;
+            cpu::convolution(ctx, out, x.view(), w.view(), none(), {&l.stride, 1}, {&l.padding, 1},
+                             {&l.dilation, 1}, false, {&l.zero, 1}, 1);
+            cpu::convolution_backward(ctx, dx, dw, none(), g.view(), x.view(), w.view(), {&l.stride, 1},
+                                      {&l.padding, 1}, {&l.dilation, 1}, false, {&l.zero, 1}, 1);
+            cpu::use_winograd(true);
+            return results;
+        };
+        const auto fast = compute(true), direct = compute(false);
+        for (size_t r = 0; r < 3; ++r) {
+            double largest = 0, error = 0, differ = 0;
+            for (int64_t i = 0; i < fast[r].numel(); ++i) {
+                const double a = fast[r].data()[i], b = direct[r].data()[i];
+                largest = std::max(largest, std::abs(b));
+                error = std::max(error, std::abs(a - b));
+                differ += a != b;
+            }
+            CHECK(error <= 2e-6 * largest);
+            CHECK(differ > 0);  // it was another way indeed
+        }
     }
 }

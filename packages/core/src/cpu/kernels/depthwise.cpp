@@ -331,7 +331,7 @@ void backward_weights(KernelContext& ctx, const ConvolutionGeometry& g, T* grad_
 }
 
 template <class T>
-constexpr DepthwiseConvolution<T> table() {
+constexpr ConvolutionWays<T> table() {
     return {forward<T>, backward_data<T>, backward_weights<T>};
 }
 

@@ -224,7 +224,7 @@ template <class T, int S>
 RL_INLINE void transpose_step(Vec<T>* r) {
     constexpr int kL = kLanes<T>;
     using Index = Vec<typename IndexOf<T>::type>;
-    Index low, high;
+    Index low{}, high{};
 #pragma GCC unroll 16
     for (int l = 0; l < kL; ++l) {
         low[l] = (l & S) ? kL + l - S : l;

@@ -7,6 +7,7 @@
 
 #include "cpu/capability.h"
 #include "cpu/onednn/primitive.h"
+#include "cpu/questions.h"
 #include "rushlight/parallel.h"
 
 namespace rushlight::cpu::onednn {
@@ -20,6 +21,7 @@ struct Key {
     Direction direction;
     int64_t has_bias, in_last, weight_last, out_last;
     int64_t threads;  // oneDNN divides the work when it makes a primitive
+    int64_t winograd;  // whether it may be used
 
     bool operator==(const Key& other) const { return std::memcmp(this, &other, sizeof(Key)) == 0; }
 };
@@ -122,7 +124,8 @@ Plan plan(const Key& key, const Shapes& s, dnnl_alg_kind_t algorithm) {
 std::unique_ptr<Primitive> make(const Key& key) {
     const Shapes s(key.geometry);
     Plan p;
-    if (prefer_winograd(key.geometry, key.direction)) p = plan(key, s, dnnl_convolution_winograd);
+    if (key.winograd && prefer_winograd(key.geometry, key.direction))
+        p = plan(key, s, dnnl_convolution_winograd);
     if (!p) p = plan(key, s, dnnl_convolution_direct);
     if (!p) return nullptr;
     auto primitive = std::make_unique<Primitive>(std::move(p));
@@ -161,7 +164,8 @@ bool run(KernelContext& ctx, const ConvolutionGeometry& g, Direction direction, 
                   in.channels_last,
                   weight.channels_last,
                   out.channels_last,
-                  lease.threads()};
+                  lease.threads(),
+                  winograd()};
     static thread_local PrimitiveCache<Key, KeyHash> cache;
     Primitive* primitive = cache.get(key, [&] { return make(key); });
     if (primitive == nullptr) return false;

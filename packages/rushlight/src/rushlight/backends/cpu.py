@@ -1,10 +1,20 @@
-"""The CPU's instructions."""
+"""The CPU's instructions, and how convolutions use them.
+
+`winograd`, True at first, says whether convolutions with 3x3 filters, stride 1 and float32 may be computed by minimal
+filtering (Lavin and Gray, 2016), which multiplies up to four times less. Its results differ from the exact ones by at most
+1e-5 of the largest, where those of the direct way differ by up to 3e-6. Set it to False for the direct way.
+"""
 
 from __future__ import annotations
+
+import sys
+from types import ModuleType
 
 import rushlight_core as core
 
 __all__ = ["get_cpu_capability"]
+
+winograd: bool
 
 
 def get_cpu_capability() -> str:
@@ -13,3 +23,20 @@ def get_cpu_capability() -> str:
     It depends on the CPU, on how the library was built, and on RUSHLIGHT_CPU_CAPABILITY.
     """
     return core._C._cpu_capability().upper()
+
+
+class _Switches(ModuleType):
+    """The module's class: `winograd` is core's."""
+
+    @property
+    def winograd(self) -> bool:
+        return core._C._winograd()
+
+    @winograd.setter
+    def winograd(self, on: bool) -> None:
+        if not isinstance(on, bool):
+            raise TypeError(f"backends.cpu.winograd: must be a bool, not {type(on).__name__}")
+        core._C._use_winograd(on)
+
+
+sys.modules[__name__].__class__ = _Switches

@@ -1,0 +1,474 @@
+// Convolutions with 3x3 filters and stride 1 by minimal filtering: tiles of the input and the filters are transformed, 36
+// matrix products multiply them, and tiles of 4x4 outputs are transformed back. A quarter of the multiplications of the
+// direct way remain. Tiles are treated in chunks that caches hold. Within a chunk the threads share out channels, then
+// products, then channels again, so that results do not depend on how many there are.
+#include "cpu/contiguous.h"
+#include "cpu/convolution_kernels.h"
+#include "cpu/kernels/gemm_micro.h"
+#include "cpu/kernels/winograd_transforms.h"
+#include "rushlight/parallel.h"
+
+namespace rushlight::cpu::RUSHLIGHT_CPU {
+namespace {
+
+using namespace winograd;
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t min(int64_t a, int64_t b) { return a < b ? a : b; }
+int64_t max(int64_t a, int64_t b) { return a > b ? a : b; }
+int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
+
+// Bytes of transformed tiles in a chunk.
+constexpr int64_t kChunkBytes = 6 << 20;
+
+// --- the operands of the products --------------------------------------------------------------------------
+
+// Transforms write their results in the order in which the tiles of the matrix product read them: panels of lines, and in
+// each the elements of all lines for one step along k after the other. Rows are written four at a time.
+constexpr int64_t kRows = kRegisters == 32 ? 12 : 4;
+constexpr int64_t kColumns = kPackedVectors * kLanes<float>;
+constexpr int64_t kSteps = 256;  // along k before sums go to memory
+
+// The left operand of one product, (lines, depth).
+struct Left {
+    int64_t lines, depth;
+    int64_t size() const { return lines * depth; }
+    static int64_t panel(int64_t line) { return line / kRows; }
+    int64_t width(int64_t panel) const { return min(kRows, lines - panel * kRows); }
+    // Lines [line, line + 8) at one step, of which some may lie beyond the last; `line` is a multiple of eight.
+    void put(float* out, int64_t line, int64_t step, Eight v) const {
+        for (int half = 0; half < 8 && line + half < lines; half += 4) {
+            const int64_t first = line + half, p = panel(first);
+            float* o = out + p * kRows * depth + step * width(p) + first % kRows;
+            const __m128 four =
+                half == 0 ? _mm256_castps256_ps128((__m256)v) : _mm256_extractf128_ps((__m256)v, 1);
+            if (first + 4 <= lines) {
+                _mm_storeu_ps(o, four);
+            } else {
+                for (int64_t l = 0; first + l < lines; ++l) o[l] = four[l];
+            }
+        }
+    }
+};
+
+// The right operand, (depth, lines); the last panel is filled up to whole vectors with what need not be looked at.
+struct Right {
+    int64_t lines, depth;
+    int64_t size() const { return round_up(lines, kLanes<float>) * depth; }
+    int64_t width(int64_t panel) const {
+        return min(kColumns, round_up(lines - panel * kColumns, kLanes<float>));
+    }
+    void put(float* out, int64_t line, int64_t step, Eight v) const {
+        const int64_t p = line / kColumns;
+        store_eight(out + p * kColumns * depth + step * width(p) + line % kColumns, v);
+    }
+};
+
+// c = a b, or c += a b; rows of c lie c_row apart.
+void multiply(const Left& left, const float* a, const Right& right, const float* b, float* c, int64_t c_row,
+              bool add) {
+    for (int64_t k = 0; k < left.depth; k += kSteps) {
+        for (int64_t i = 0; i < left.lines; i += kRows) {
+            const int64_t rows = left.width(i / kRows);
+            for (int64_t j = 0; j < right.lines; j += kColumns) {
+                const int64_t width = right.width(j / kColumns), vectors = width / kLanes<float>;
+                float* out = c + i * c_row + j;
+                const Epilogue<float> epilogue{1.f, 1.f, k > 0 || add ? out : nullptr, c_row, 1};
+                const TileArgs<float> t{min(kSteps, left.depth - k),
+                                        a + i * left.depth + k * rows,
+                                        1,
+                                        rows,
+                                        b + j * left.depth + k * width,
+                                        width,
+                                        out,
+                                        c_row,
+                                        min(right.lines - j - width + kLanes<float>, kLanes<float>),
+                                        epilogue,
+                                        b,
+                                        0};
+                tiles<float, true>.fn[rows - 1][vectors - 1](t);
+            }
+        }
+    }
+}
+
+// Runs body(point) for all points, each on one thread.
+template <class Body>
+void for_points(Body&& body) {
+    parallel_for(0, kPoints, 1, [&](int64_t first, int64_t last) {
+        for (int64_t point = first; point < last; ++point) body(point);
+    });
+}
+
+// The distance of two points' matrices: not a multiple of a large power of two, since the same element of all 36 is read or
+// written in a row and caches have few places for addresses that far apart.
+int64_t point_distance(int64_t floats) { return round_up(floats, 1024) + 80; }
+
+// --- tiles -------------------------------------------------------------------------------------------------
+
+// Feature maps (batch, channels, height, width) of which tiles are taken: a tile begins at 4 * index - (top, left).
+struct Maps {
+    const float* data;
+    int64_t channels, height, width, top, left;
+};
+
+// All tiles, in rows of one image each, and the rows of one chunk.
+struct Tiling {
+    int64_t rows, columns, all_rows;  // of tiles: in an image, in a row, in the batch
+    int64_t chunk_rows;
+    Tiling(int64_t batch, int64_t height, int64_t width, int64_t channels) {
+        rows = ceil_div(height, kOut);
+        columns = ceil_div(width, kOut);
+        all_rows = batch * rows;
+        const int64_t bytes = columns * channels * kPoints * static_cast<int64_t>(sizeof(float));
+        chunk_rows = ceil_div(all_rows, ceil_div(all_rows * bytes, kChunkBytes));
+    }
+    // Tiles in so many rows.
+    int64_t tiles(int64_t count) const { return count * columns; }
+    // Floats of a line of elements that the tiles of one row lie in; the last ones are read eight at a time.
+    int64_t line() const { return round_up(kOut * columns + 8, 8); }
+};
+
+// The transforms of tiles in one direction: kSource elements become six.
+struct OfInput {
+    static constexpr int kSource = kTile;
+    template <class V>
+    [[gnu::always_inline]] static void line(const V* x, V* y) {
+#pragma GCC unroll 6
+        for (int i = 0; i < kTile; ++i) y[i] = x[i];
+        input_line(y);
+    }
+};
+struct OfGradient {
+    static constexpr int kSource = kOut;
+    template <class V>
+    [[gnu::always_inline]] static void line(const V* x, V* y) {
+        gradient_line(x, y);
+    }
+};
+
+// Transforms one channel's tiles of one row along columns: six lines of elements, `step` apart, whole vectors at a time.
+// The elements of `lines` outside of the image stay as they are, zero.
+template <class Transform>
+void transform_columns(const Maps& maps, const Tiling& tiling, int64_t channel, int64_t row,
+                       const float* zeros, float* lines, int64_t step) {
+    const int64_t width = maps.width, y0 = row % tiling.rows * kOut - maps.top;
+    const float* image = maps.data + (row / tiling.rows * maps.channels + channel) * maps.height * width;
+    const float* source[Transform::kSource];
+    for (int i = 0; i < Transform::kSource; ++i) {
+        const int64_t y = y0 + i;
+        source[i] = y < 0 || y >= maps.height ? zeros : image + y * width;
+    }
+    lines += maps.left;
+    auto eight = [&](int64_t x) {
+        Eight v[Transform::kSource], t[kTile];
+#pragma GCC unroll 6
+        for (int i = 0; i < Transform::kSource; ++i) v[i] = load_eight(source[i] + x);
+        Transform::line(v, t);
+#pragma GCC unroll 6
+        for (int i = 0; i < kTile; ++i) store_eight(lines + i * step + x, t[i]);
+    };
+    for (int64_t x = 0; x + 8 <= width; x += 8) eight(x);
+    if (width % 8 == 0) return;
+    if (width > 8) return eight(width - 8);
+    for (int64_t x = 0; x < width; ++x) {
+        float v[Transform::kSource], t[kTile];
+        for (int i = 0; i < Transform::kSource; ++i) v[i] = source[i][x];
+        Transform::line(v, t);
+        for (int i = 0; i < kTile; ++i) lines[i * step + x] = t[i];
+    }
+}
+
+// Transforms eight tiles along rows, whose lines begin at from[0..8), and hands on the 36 vectors.
+template <class Transform, class Put>
+RL_INLINE void transform_rows(const float* const* from, int64_t step, Put&& put) {
+    for (int i = 0; i < kTile; ++i) {
+        Eight v[8], t[kTile];
+#pragma GCC unroll 8
+        for (int l = 0; l < 8; ++l) v[l] = load_eight(from[l] + i * step);
+        transpose_eight(v);
+        Transform::line(v, t);
+#pragma GCC unroll 6
+        for (int j = 0; j < kTile; ++j) put(i * kTile + j, t[j]);
+    }
+}
+
+// Floats of a thread's buffer for the functions below: lines for eight channels of one row, or one channel of all rows of a
+// chunk, and zeros.
+int64_t buffer_size(const Maps& maps, const Tiling& tiling) {
+    return round_up(kTile * max(8, tiling.chunk_rows) * tiling.line() + round_up(maps.width, 8), 16);
+}
+
+// Runs body(item, buffer) for all items, with a zeroed buffer for each thread.
+template <class Body>
+void for_items(int64_t items, float* buffers, int64_t size, Body&& body) {
+    const int64_t workers = min(num_threads(), items);
+    parallel_for(0, workers, 1, [&](int64_t first, int64_t last) {
+        for (int64_t w = first; w < last; ++w) {
+            float* buffer = buffers + w * size;
+            __builtin_memset(buffer, 0, sizeof(float) * static_cast<size_t>(size));
+            for (int64_t i = items * w / workers; i < items * (w + 1) / workers; ++i) body(i, buffer);
+        }
+    });
+}
+
+// Transforms rows [first, first + count) of tiles. In the operand of the products tiles are the lines and channels the steps.
+template <class Transform>
+void tiles_as_lines(const Maps& maps, const Tiling& tiling, int64_t first, int64_t count, float* buffers,
+                    const Right& operand, float* out, int64_t distance) {
+    const int64_t line = tiling.line(), step = count * line, tiles = tiling.tiles(count),
+                  size = buffer_size(maps, tiling);
+    for_items(maps.channels, buffers, size, [&](int64_t channel, float* lines) {
+        const float* zeros = lines + size - round_up(maps.width, 8);
+        for (int64_t r = 0; r < count; ++r) {
+            transform_columns<Transform>(maps, tiling, channel, first + r, zeros, lines + r * line, step);
+        }
+        int64_t row = 0, column = 0;
+        for (int64_t tile = 0; tile < tiles; tile += 8) {
+            const float* from[8];
+            for (int64_t l = 0; l < 8; ++l) {
+                from[l] = lines + row * line + column * kOut;
+                if (tile + l + 1 >= tiles) continue;  // the lanes that are left over repeat the last tile
+                if (++column == tiling.columns) column = 0, ++row;
+            }
+            transform_rows<Transform>(from, step, [&](int point, Eight v) {
+                operand.put(out + point * distance, tile, channel, v);
+            });
+        }
+    });
+}
+
+// The same with channels for lines and tiles for steps.
+template <class Transform, class Operand>
+void channels_as_lines(const Maps& maps, const Tiling& tiling, int64_t first, int64_t count, float* buffers,
+                       const Operand& operand, float* out, int64_t distance) {
+    const int64_t line = tiling.line(), step = line, size = buffer_size(maps, tiling);
+    for_items(ceil_div(maps.channels, 8), buffers, size, [&](int64_t group, float* lines) {
+        const float* zeros = lines + size - round_up(maps.width, 8);
+        const float* from[8];
+        for (int64_t r = 0; r < count; ++r) {
+            for (int64_t l = 0; l < 8; ++l) {
+                const int64_t channel = min(8 * group + l, maps.channels - 1);
+                from[l] = lines + l * kTile * line;
+                transform_columns<Transform>(maps, tiling, channel, first + r, zeros,
+                                             lines + l * kTile * line, step);
+            }
+            for (int64_t column = 0; column < tiling.columns; ++column) {
+                transform_rows<Transform>(from, step, [&](int point, Eight v) {
+                    operand.put(out + point * distance, 8 * group, r * tiling.columns + column, v);
+                });
+                for (const float*& f : from) f += kOut;
+            }
+        }
+    });
+}
+
+// Some of the output's channels.
+struct Channels {
+    int64_t first, count, all;
+};
+
+// Rows of tiles of outputs, from products (channels, tiles) at all points, rows of which lie `row_step` apart.
+void transform_outputs(const Tiling& tiling, int64_t first, int64_t count, const float* products,
+                       int64_t row_step, int64_t distance, const Channels& channels, const float* bias,
+                       int64_t height, int64_t width, float* out) {
+    const int64_t tiles = tiling.tiles(count);
+    parallel_for(0, channels.count, 1, [&](int64_t begin, int64_t end) {
+        for (int64_t item = begin; item < end; ++item) {
+            const float* source = products + item * row_step;
+            const int64_t channel = channels.first + item;
+            const float add = bias == nullptr ? 0.f : bias[channel];
+            int64_t row = first, column = 0;
+            for (int64_t tile = 0; tile < tiles; tile += 8) {
+                Eight lines[kOut][kTile];
+                for (int j = 0; j < kTile; ++j) {
+                    Eight x[kTile], y[kOut];
+#pragma GCC unroll 6
+                    for (int i = 0; i < kTile; ++i)
+                        x[i] = load_eight(source + (i * kTile + j) * distance + tile);
+                    output_line(x, y);
+#pragma GCC unroll 4
+                    for (int i = 0; i < kOut; ++i) lines[i][j] = y[i];
+                }
+                alignas(32) float pixels[8][kOut][kOut];
+                for (int i = 0; i < kOut; ++i) {
+                    Eight y[8] = {};
+                    output_line(lines[i], y);
+#pragma GCC unroll 4
+                    for (int j = 0; j < kOut; ++j) y[j] += add;
+                    transpose_eight(y);
+#pragma GCC unroll 8
+                    for (int l = 0; l < 8; ++l) __builtin_memcpy(pixels[l][i], &y[l], sizeof pixels[l][i]);
+                }
+                for (int64_t l = 0; l < min(8, tiles - tile); ++l) {
+                    const int64_t y = row % tiling.rows * kOut, x = column * kOut;
+                    float* o = out + ((row / tiling.rows * channels.all + channel) * height + y) * width + x;
+                    const int64_t rows = min(kOut, height - y), columns = min(kOut, width - x);
+                    for (int64_t i = 0; i < rows; ++i) {
+                        if (columns == kOut) {
+                            __builtin_memcpy(o + i * width, pixels[l][i], sizeof pixels[l][i]);
+                        } else {
+                            for (int64_t j = 0; j < columns; ++j) o[i * width + j] = pixels[l][i][j];
+                        }
+                    }
+                    if (++column == tiling.columns) column = 0, ++row;
+                }
+            }
+        }
+    });
+}
+
+// --- filters -----------------------------------------------------------------------------------------------
+
+// The left operand from filters of nine elements that lie at row * row_step + column * column_step, turned by 180 degrees if
+// `turned`.
+void transform_filters(const Left& operand, const float* weight, int64_t row_step, int64_t column_step,
+                       bool turned, float* out, int64_t distance) {
+    const int64_t groups = ceil_div(operand.lines, 8);
+    parallel_for(0, groups, 1 + 512 / operand.depth, [&](int64_t first, int64_t last) {
+        for (int64_t row = 8 * first; row < min(8 * last, operand.lines); row += 8) {
+            const int64_t count = min(8, operand.lines - row);
+            alignas(32) float taps[9][8] = {};
+            for (int64_t column = 0; column < operand.depth; ++column) {
+                const float* w = weight + row * row_step + column * column_step;
+                for (int64_t l = 0; l < count; ++l) {
+                    for (int t = 0; t < 9; ++t) taps[turned ? 8 - t : t][l] = w[l * row_step + t];
+                }
+                Eight lines[3][kTile];
+                for (int i = 0; i < 3; ++i) {
+                    const Eight x[3] = {load_eight(taps[3 * i]), load_eight(taps[3 * i + 1]),
+                                        load_eight(taps[3 * i + 2])};
+                    filter_line(x, lines[i]);
+                }
+                for (int j = 0; j < kTile; ++j) {
+                    const Eight x[3] = {lines[0][j], lines[1][j], lines[2][j]};
+                    Eight y[kTile];
+                    filter_line(x, y);
+                    for (int i = 0; i < kTile; ++i)
+                        operand.put(out + (i * kTile + j) * distance, row, column, y[i]);
+                }
+            }
+        }
+    });
+}
+
+// Gradients of `count` filters, row-major, from those of the transformed ones.
+void transform_filter_gradients(int64_t count, const float* sums, int64_t distance, float* grad_weight) {
+    parallel_for(0, ceil_div(count, 8), 512, [&](int64_t begin, int64_t end) {
+        for (int64_t f = 8 * begin; f < min(8 * end, count); f += 8) {
+            const int64_t lanes = min(8, count - f);
+            Eight lines[3][kTile];
+            for (int j = 0; j < kTile; ++j) {
+                Eight x[kTile], y[3];
+#pragma GCC unroll 6
+                for (int i = 0; i < kTile; ++i) x[i] = load_eight(sums + (i * kTile + j) * distance + f);
+                filter_gradient_line(x, y);
+                for (int i = 0; i < 3; ++i) lines[i][j] = y[i];
+            }
+            for (int i = 0; i < 3; ++i) {
+                Eight y[3];
+                filter_gradient_line(lines[i], y);
+                for (int j = 0; j < 3; ++j) {
+                    for (int64_t l = 0; l < lanes; ++l) grad_weight[(f + l) * 9 + 3 * i + j] = y[j][l];
+                }
+            }
+        }
+    });
+}
+
+// --- the three directions ----------------------------------------------------------------------------------
+
+// Bytes of transformed filters that are multiplied before the next ones are transformed, and how many times at most the same
+// ones are transformed anew: reading them from memory takes longer.
+constexpr int64_t kFilterBytes = 2 << 20;
+constexpr int64_t kMostTransforms = 2;
+
+// The convolution of `maps` with `filters`, whose rows are output channels, to (batch, channels, height, width).
+void convolve(KernelContext& ctx, const Maps& maps, const Left& filters, const float* weight,
+              int64_t row_step, int64_t column_step, bool turned, const float* bias, int64_t batch,
+              int64_t height, int64_t width, float* out) {
+    const int64_t channels = filters.lines, depth = filters.depth;
+    const int64_t fit = kFilterBytes / (kPoints * depth * static_cast<int64_t>(sizeof(float)));
+    const int64_t block = min(channels, max(24, fit / 24 * 24));  // output channels at a time
+    const Tiling tiling(batch, height, width, depth + block);
+    const bool keep = tiling.chunk_rows * kMostTransforms < tiling.all_rows;
+    const int64_t most = round_up(tiling.tiles(tiling.chunk_rows), kLanes<float>);
+    const int64_t filter_distance = point_distance((keep ? channels : block) * depth),
+                  input_distance = point_distance(depth * most),
+                  product_distance = point_distance(block * most);
+    float* const transformed =
+        cpu::scratch<float>(ctx, kPoints * (filter_distance + input_distance + product_distance) +
+                                     num_threads() * buffer_size(maps, tiling));
+    float* const inputs = transformed + kPoints * filter_distance;
+    float* const products = inputs + kPoints * input_distance;
+    float* const buffers = products + kPoints * product_distance;
+    for (int64_t first = 0; first < tiling.all_rows; first += tiling.chunk_rows) {
+        const int64_t count = min(tiling.chunk_rows, tiling.all_rows - first);
+        const Right tiles{tiling.tiles(count), depth};
+        tiles_as_lines<OfInput>(maps, tiling, first, count, buffers, tiles, inputs, input_distance);
+        for (int64_t channel = 0; channel < channels; channel += block) {
+            const Left part{min(block, channels - channel), depth};
+            float* const points = transformed + (keep ? channel * depth : 0);
+            if (first == 0 || !keep) {
+                transform_filters(part, weight + channel * row_step, row_step, column_step, turned, points,
+                                  filter_distance);
+            }
+            for_points([&](int64_t point) {
+                multiply(part, points + point * filter_distance, tiles, inputs + point * input_distance,
+                         products + point * product_distance, most, false);
+            });
+            transform_outputs(tiling, first, count, products, most, product_distance,
+                              {channel, part.lines, channels}, bias, height, width, out);
+        }
+    }
+}
+
+void forward(KernelContext& ctx, const ConvolutionGeometry& g, const float* in, const float* weight,
+             const float* bias, float* out) {
+    const Maps maps{in, g.in_channels, g.in[1], g.in[2], g.padding[1], g.padding[2]};
+    convolve(ctx, maps, {g.out_channels, g.in_channels}, weight, 9 * g.in_channels, 9, false, bias, g.batch,
+             g.out[1], g.out[2], out);
+}
+
+void backward_data(KernelContext& ctx, const ConvolutionGeometry& g, float* grad_in, const float* weight,
+                   const float* grad_out) {
+    const Maps maps{grad_out, g.out_channels, g.out[1], g.out[2], 2 - g.padding[1], 2 - g.padding[2]};
+    convolve(ctx, maps, {g.in_channels, g.out_channels}, weight, 9, 9 * g.in_channels, true, nullptr, g.batch,
+             g.in[1], g.in[2], grad_in);
+}
+
+void backward_weights(KernelContext& ctx, const ConvolutionGeometry& g, float* grad_weight, const float* in,
+                      const float* grad_out) {
+    const Maps maps{in, g.in_channels, g.in[1], g.in[2], g.padding[1], g.padding[2]};
+    const Maps gradients{grad_out, g.out_channels, g.out[1], g.out[2], 0, 0};
+    const Tiling tiling(g.batch, g.out[1], g.out[2], g.in_channels + g.out_channels);
+    const int64_t most = tiling.tiles(tiling.chunk_rows), filters = g.out_channels * g.in_channels;
+    const int64_t sum_distance = point_distance(filters + 8),
+                  input_distance = point_distance(Right{g.in_channels, most}.size()),
+                  gradient_distance = point_distance(Left{g.out_channels, most}.size());
+    float* const sums = cpu::scratch<float>(
+        ctx, kPoints * (sum_distance + input_distance + gradient_distance) +
+                 num_threads() * max(buffer_size(maps, tiling), buffer_size(gradients, tiling)));
+    float* const inputs = sums + kPoints * sum_distance;
+    float* const outputs = inputs + kPoints * input_distance;
+    float* const buffers = outputs + kPoints * gradient_distance;
+    for (int64_t first = 0; first < tiling.all_rows; first += tiling.chunk_rows) {
+        const int64_t count = min(tiling.chunk_rows, tiling.all_rows - first);
+        const Left left{g.out_channels, tiling.tiles(count)};
+        const Right right{g.in_channels, tiling.tiles(count)};
+        channels_as_lines<OfInput>(maps, tiling, first, count, buffers, right, inputs, input_distance);
+        channels_as_lines<OfGradient>(gradients, tiling, first, count, buffers, left, outputs,
+                                      gradient_distance);
+        for_points([&](int64_t point) {
+            multiply(left, outputs + point * gradient_distance, right, inputs + point * input_distance,
+                     sums + point * sum_distance, g.in_channels, first > 0);
+        });
+    }
+    transform_filter_gradients(filters, sums, sum_distance, grad_weight);
+}
+
+}  // namespace
+
+const WinogradKernels winograd_kernels_table = {{forward, backward_data, backward_weights}};
+
+}  // namespace rushlight::cpu::RUSHLIGHT_CPU
