@@ -1,4 +1,4 @@
-"""A process for test_table1_against_torch.py: one training step of every model, in a given library, as JSON."""
+"""A process for test_table1_against_torch.py: one training step of every model, in a given library and float64."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def main(library: str) -> None:
     found = {}
     for name, size in SIZES.items():
         workload = WORKLOADS[name]
-        model = workload.build()
+        model = workload.build().double()
         rng = np.random.default_rng(0)
         with torch.no_grad():
             for parameter in model.parameters():
-                fan = max(1, parameter.numel() // max(1, parameter.shape[0] if parameter.ndim else 1))
-                values = rng.standard_normal(tuple(parameter.shape), dtype=np.float32) * np.float32(fan**-0.5)
-                parameter.copy_(torch.from_numpy(np.asarray(values)))
+                shape = tuple(parameter.shape)
+                fan = max(1, parameter.numel() // (shape[0] if shape else 1))
+                parameter.copy_(torch.from_numpy(np.asarray(rng.standard_normal(shape) * fan**-0.5)))
         for module in model.modules():
             if isinstance(module, torch.nn.Dropout):
                 module.p = 0.0
@@ -47,15 +47,11 @@ def main(library: str) -> None:
         batch = []
         for tensor in workload.batch(size):
             shape = tuple(tensor.shape)
-            values = (
-                rng.random(shape, dtype=np.float32)
-                if tensor.is_floating_point()
-                else rng.integers(0, 1000, shape)
-            )
+            values = rng.random(shape) if tensor.is_floating_point() else rng.integers(0, 1000, shape)
             batch.append(torch.from_numpy(values))
         loss = workload.loss(model, tuple(batch))
         loss.backward()
-        norms = [float(p.grad.double().norm()) for p in model.parameters() if p.grad is not None]
+        norms = [float(p.grad.norm()) for p in model.parameters() if p.grad is not None]
         found[name] = {"loss": float(loss.item()), "norms": norms}
     json.dump(found, sys.stdout)
 
