@@ -2,16 +2,19 @@
 // values of their own. A provider (autograd) makes and unwraps them; see its include/rushlight/autograd/batch.h.
 #pragma once
 
-#include "rushlight/tensor.h"
+#include "rushlight/tracing.h"
 
 namespace rushlight {
 
 inline bool is_batched(const Tensor& t) { return t.impl()->own_stages() & bit(Stage::Batch); }
 [[noreturn]] RL_API void fail_batched(const char* op);
-/// RuntimeError where `op` is about to look at the values, or at the memory, of a batched tensor.
+/// To be called before `op` looks at the values, or at the memory, of a tensor. RuntimeError where it is batched; a tracer may
+/// refuse as well.
 inline void require_values(const char* op, const Tensor& t) {
     if (is_batched(t)) [[unlikely]]
         fail_batched(op);
+    if (is_tracing()) [[unlikely]]
+        report_values_read(op, t);
 }
 
 /// What the provider does in core's place.

@@ -6,6 +6,7 @@
 // operator is made of.
 #include <string>
 
+#include "rushlight/schema.h"
 #include "rushlight/strict.h"
 #include "rushlight/value.h"
 #include "tensor/promotion.h"
@@ -47,26 +48,9 @@ bool holds(DType to, DType from) {
            a.exponent <= b.exponent;
 }
 
-// The n-th argument's name in "add(Tensor input, TensorOrScalar other, *, Scalar alpha=1) -> Tensor".
+// The n-th argument's name.
 std::string argument_name(const Operator& op, size_t n) {
-    std::string_view text(op.schema);
-    size_t depth = 0, begin = text.find('(') + 1, seen = 0;
-    for (size_t i = begin; i < text.size(); ++i) {
-        const char c = text[i];
-        depth += c == '(' || c == '[';
-        const bool last = c == ')' && depth == 0;
-        if ((c == ')' || c == ']') && !last) --depth;
-        if (!last && (c != ',' || depth > 0)) continue;
-        std::string_view part = text.substr(begin, i - begin);
-        begin = i + 1;
-        if (part.find_first_not_of(" *") == part.npos) continue;  // "*"
-        if (seen++ == n) {
-            part = part.substr(0, part.find('='));
-            return std::string(part.substr(part.rfind(' ') + 1));
-        }
-        if (last) break;
-    }
-    return "#" + std::to_string(n);
+    return std::string(SchemaText(op).arguments[n].name);
 }
 
 void check(const Operator& op, const Stack& stack) {

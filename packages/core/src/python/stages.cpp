@@ -35,7 +35,7 @@ Object arguments_of(const Stack& stack) {
 /// What the function returned, as the operator's results.
 void take_results(const Operator& op, PyObject* returned, Stack& stack) {
     SchemaText schema(op);
-    size_t count = schema.returns.size() == 1 && schema.returns[0] == "()" ? 0 : schema.returns.size();
+    const size_t count = schema.returns.size();
     bool several = count > 1;
     RL_CHECK(!several || (PyTuple_Check(returned) && PyTuple_GET_SIZE(returned) == Py_ssize_t(count)),
              throw_type, "%s: the stage's function must return a tuple of %zu results", op.name, count);

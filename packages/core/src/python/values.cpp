@@ -6,30 +6,6 @@
 namespace rushlight::python {
 namespace {
 
-// "Tensor[] tensors, int dim=0" cut at commas outside of brackets.
-std::vector<std::string_view> split(std::string_view text) {
-    std::vector<std::string_view> parts;
-    int depth = 0;
-    size_t begin = 0;
-    for (size_t i = 0; i <= text.size(); ++i) {
-        if (i < text.size() && (text[i] == '(' || text[i] == '[')) ++depth;
-        if (i < text.size() && (text[i] == ')' || text[i] == ']')) --depth;
-        if (i < text.size() && (text[i] != ',' || depth)) continue;
-        if (i > begin) parts.push_back(text.substr(begin, i - begin));
-        begin = i + 1;
-        while (begin < text.size() && text[begin] == ' ') ++begin;
-    }
-    return parts;
-}
-
-// The type as the generator's table names it: without the count of int[2], the dots of varargs and write marks.
-std::string_view plain_type(std::string_view type) {
-    if (type.starts_with("Tensor(w!)")) return type.ends_with("[]") ? "Tensor[]" : "Tensor";
-    if (type.starts_with("int[")) return type.find('?') == std::string_view::npos ? "int[]" : "int[]?";
-    if (type.ends_with("...")) type.remove_suffix(3);
-    return type;
-}
-
 bool is_list(PyObject* o) { return PyTuple_Check(o) || PyList_Check(o); }
 
 bool to_ints(PyObject* o, Value& out) {
@@ -62,29 +38,6 @@ bool to_tensors(PyObject* o, bool optional, Value& out) {
 }
 
 }  // namespace
-
-SchemaText::SchemaText(const Operator& op) {
-    std::string_view text = op.schema;
-    size_t arrow = text.rfind(" -> ");
-    size_t open = text.find('(');
-    bool keyword_only = false;
-    for (std::string_view part : split(text.substr(open + 1, arrow - open - 2))) {
-        if (part == "*") {
-            keyword_only = true;
-            continue;
-        }
-        part = part.substr(0, part.find('='));
-        size_t space = part.rfind(' ');
-        arguments.push_back({plain_type(part.substr(0, space)), part.substr(space + 1), keyword_only});
-    }
-    std::string_view result = text.substr(arrow + 4);
-    if (result.starts_with('(')) {
-        for (std::string_view part : split(result.substr(1, result.size() - 2)))
-            returns.push_back(part.substr(0, part.find(' ')));
-    } else {
-        returns.push_back(result.substr(0, result.find(' ')));
-    }
-}
 
 Object to_python(const Value& value) {
     struct Visitor {

@@ -1,26 +1,14 @@
-// Between Python objects and the boxed values of dispatch; operators' signatures read at run time.
+// Between Python objects and the boxed values of dispatch.
 #pragma once
 
 #include <string_view>
 #include <vector>
 
 #include "python/python.h"
+#include "rushlight/schema.h"
 #include "rushlight/value.h"
 
 namespace rushlight::python {
-
-struct SchemaArgument {
-    std::string_view type;  // "Tensor?[]", without write marks
-    std::string_view name;
-    bool keyword_only;
-};
-
-/// The parts of an Operator's schema; refers to its text.
-struct SchemaText {
-    explicit SchemaText(const Operator& op);
-    std::vector<SchemaArgument> arguments;
-    std::vector<std::string_view> returns;  // types
-};
 
 /// None, numbers, tensors, lists, ... A list of integers or tensors becomes a tuple.
 Object to_python(const Value& value);

@@ -5,12 +5,12 @@
 
 namespace rushlight::detail {
 
-// The observer again, if it wants to hear of memory. Hidden, so that the test of an allocation for it is one
+// Who wants to hear of memory: the observer (1), the tracer (2). Hidden, so that the test of an allocation for it is one
 // instruction with an address in it: an exported variable is reached through a table.
-extern __attribute__((visibility("hidden"))) std::atomic<const Observer*> memory_observer;
+extern __attribute__((visibility("hidden"))) std::atomic<uint8_t> memory_watchers;
 
 inline bool memory_is_observed() {
-    return __builtin_expect(memory_observer.load(std::memory_order_relaxed) != nullptr, 0);
+    return __builtin_expect(memory_watchers.load(std::memory_order_relaxed) != 0, 0);
 }
 
 // Out of line, so that the callers, which are on the way of every operator, keep their registers.

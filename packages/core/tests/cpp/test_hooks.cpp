@@ -12,6 +12,7 @@
 #include "check.h"
 #include "rushlight/backend.h"
 #include "rushlight/storage.h"
+#include "rushlight/tracing.h"
 
 using namespace rushlight;
 
@@ -113,4 +114,26 @@ TEST(an_observer_of_nodes_hears_no_memory) {
     Watch watch(nodes);
     Ref<Storage> storage = Storage::allocate(64, {});
     CHECK(blocks.empty());
+}
+
+TEST(a_tracer_hears_of_memory_beside_an_observer) {
+    static std::vector<const void*> seen;
+    static const TracerFunctions functions{nullptr, [](const void* data) { seen.push_back(data); },
+                                           [](const void* data) { std::erase(seen, data); }};
+    set_tracer_functions(&functions);
+    Ref<Storage> unseen = Storage::allocate(64, {});
+    set_tracer_watches_memory(true);
+    {
+        Ref<Storage> first = Storage::allocate(64, {});
+        CHECK((seen == std::vector<const void*>{first->data()}));
+        Watch watch(everything);
+        Ref<Storage> second = Storage::allocate(64, {});
+        CHECK_EQUAL(seen.size(), 2u);
+        CHECK_EQUAL(blocks.size(), 1u);
+    }
+    CHECK(seen.empty());
+    set_tracer_watches_memory(false);
+    Ref<Storage> after = Storage::allocate(64, {});
+    CHECK(seen.empty());
+    set_tracer_functions(nullptr);
 }

@@ -1,0 +1,27 @@
+// What a tracer is told beside operators, which it sees as a stage of dispatch (Stage::Tracer).
+#pragma once
+
+#include "rushlight/dispatch.h"
+
+namespace rushlight {
+
+/// The functions of a tracer. They live as long as the process.
+struct TracerFunctions {
+    /// `op` is about to look at the values of `t`, or to give its memory to somebody who may. To refuse, it raises. Called on
+    /// threads where the stage is on.
+    void (*values_read)(const char* op, const Tensor& t);
+    /// A storage got memory from our allocator or a device's, or gave it back, on any thread, as an Observer is told. Called
+    /// while the tracer watches memory. They must not throw and must not call operators.
+    void (*allocated)(const void* data);
+    void (*released)(const void* data);
+};
+
+/// Installs the functions of the process's tracer (null: none).
+RL_API void set_tracer_functions(const TracerFunctions* functions);
+/// Whether memory is reported to the tracer.
+RL_API void set_tracer_watches_memory(bool on);
+
+inline bool is_tracing() { return dispatch_state.on & ~dispatch_state.off & bit(Stage::Tracer); }
+RL_API void report_values_read(const char* op, const Tensor& t);
+
+}  // namespace rushlight
