@@ -13,6 +13,7 @@ import rushlight as torch
 import rushlight_autograd
 import rushlight_core
 import rushlight_data
+import rushlight_graph
 import rushlight_nn
 
 
@@ -22,13 +23,14 @@ def test_names_lead_to_the_packages_own_objects():
     assert torch.optim.Adam is rushlight_nn.optim.Adam
     assert torch.autograd.Function is rushlight_autograd.Function
     assert torch.utils.data.DataLoader is rushlight_data.DataLoader
+    assert torch.export.export is rushlight_graph.export
     assert torch.save is rushlight_nn.serialization.save
 
 
 MODULES = [
     "accelerator", "amp", "ao.quantization", "as_torch", "autograd", "autograd.forward_ad",
     "autograd.function", "autograd.functional", "autograd.graph", "backends", "backends.cudnn",
-    "backends.mps", "compiler", "cpu", "cuda", "cuda.amp", "distributed", "func", "futures", "fx", "hub",
+    "backends.mps", "compiler", "cpu", "cuda", "cuda.amp", "distributed", "export", "func", "futures", "fx", "hub",
     "jit", "library", "linalg", "mps", "multiprocessing", "nn", "nn.attention", "nn.attention.flex_attention",
     "nn.functional", "nn.init", "nn.modules", "nn.modules.batchnorm", "nn.modules.conv", "nn.modules.loss",
     "nn.modules.pooling", "nn.parallel", "nn.utils", "onnx", "optim", "optim.lr_scheduler", "optim.optimizer",
@@ -64,7 +66,9 @@ def test_import_loads_neither_numpy_nor_layers():
         check=True, capture_output=True, text=True,
     ).stdout.split()  # fmt: skip
     assert "rushlight_autograd" in loaded
-    assert not {"numpy", "rushlight_nn", "rushlight_data", "rushlight_profiler"} & set(loaded)
+    assert not {"numpy", "rushlight_nn", "rushlight_data", "rushlight_graph", "rushlight_profiler"} & set(
+        loaded
+    )
     # What takes longer to import than this package.
     assert not {"typing", "contextlib", "dataclasses", "inspect", "re"} & set(loaded) - set(ours_before())
 

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from rushlight import cuda as cuda
     from rushlight import distributed as distributed
     from rushlight import distributions as distributions
+    from rushlight import export as export
     from rushlight import func as func
     from rushlight import functional as functional
     from rushlight import futures as futures
@@ -88,6 +89,7 @@ _MODULES = (
     "cuda",
     "distributed",
     "distributions",
+    "export",
     "fft",
     "func",
     "functional",

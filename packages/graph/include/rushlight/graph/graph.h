@@ -1,0 +1,104 @@
+// A program as data: operators in the order of their calls, on values that are each defined once.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "rushlight/complex.h"
+#include "rushlight/dispatch.h"
+
+namespace rushlight::graph {
+
+/// Index of a value, in Graph::values.
+using ValueId = uint32_t;
+
+/// What is known of a tensor before the program runs.
+struct TensorType {
+    DType dtype = DType::Float32;
+    Device device{};
+    std::vector<int64_t> sizes;
+    friend bool operator==(const TensorType&, const TensorType&) = default;
+};
+
+struct ValueInfo {
+    TensorType type;
+    /// The first value with the same memory; the value itself where it is the first. Results of views and of in-place
+    /// operators share memory with an argument.
+    ValueId memory = 0;
+};
+
+/// A tensor among the arguments.
+struct Use {
+    ValueId value;
+    friend bool operator==(Use, Use) = default;
+};
+/// An argument of a call. A number for a Scalar keeps its category: bool, int64_t, double or Complex.
+using Argument = std::variant<std::monostate, bool, int64_t, double, Complex<double>, std::string, DType,
+                              Device, Use, std::vector<int64_t>, std::vector<std::optional<ValueId>>>;
+/// Nothing (an auxiliary result that was not made), a tensor, or a list of them.
+using Result = std::variant<std::monostate, ValueId, std::vector<ValueId>>;
+
+/// An operator that the program calls. The hash is that of its schema.
+struct OperatorRef {
+    std::string name;
+    uint64_t hash;
+};
+
+/// One call.
+struct Node {
+    uint32_t op = 0;  // in Graph::operators
+    std::vector<Argument> arguments;
+    std::vector<Result> results;
+    std::vector<uint32_t> writes;  // positions of the arguments whose memory it writes
+    bool random = false;           // draws from the default generator
+    uint32_t line = 0,
+             module = 0;  // in Graph::texts: "model.py:12" and "features.0", "" where it is not known
+};
+
+struct Input {
+    std::string name;
+    ValueId value;
+};
+
+enum class ConstantKind : uint8_t { Parameter, Buffer, Constant };
+
+/// A tensor that comes with the program.
+struct Constant {
+    std::string name;
+    ValueId value;
+    ConstantKind kind;
+    bool written;                  // by a node: it is state, which outlives a run
+    std::vector<int64_t> strides;  // empty: row-major
+};
+
+struct Graph {
+    std::vector<OperatorRef> operators;
+    std::vector<ValueInfo> values;
+    std::vector<Input> inputs;
+    std::vector<Constant> constants;
+    std::vector<Node> nodes;
+    std::vector<ValueId> outputs;
+    std::vector<std::string> texts{""};
+    std::string writer;  // "rushlight 0.1.0": what captured it
+    /// For whoever uses programs, kept as they are: how Python's arguments and results are built of tensors.
+    std::map<std::string, std::string> metadata;
+
+    /// "node 3 (conv2d at model.py:12 in features.0)", for errors.
+    RL_API std::string describe(size_t node) const;
+};
+
+/// RuntimeError where the library lacks an operator of the program, or has it with another schema.
+RL_API std::vector<const Operator*> resolve(const Graph& graph);
+/// ValueError that names the node where a graph is not one: a value that is used before it is defined or defined twice, an
+/// index out of range, an argument of another kind than the operator's schema has, a type that no tensor can have.
+RL_API void verify(const Graph& graph);
+
+/// The graph for people: a line for each input, constant and call.
+RL_API std::string to_text(const Graph& graph);
+/// "float32[1, 3, 8, 8]", with the device where it is not the CPU.
+RL_API std::string to_text(const TensorType& type);
+
+}  // namespace rushlight::graph

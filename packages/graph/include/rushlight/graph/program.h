@@ -1,0 +1,44 @@
+// A graph with its constants, ready to run. Needs no Python.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "rushlight/graph/graph.h"
+
+namespace rushlight::graph {
+
+/// A program. Copies share everything.
+class RL_API Program {
+  public:
+    /// Verifies the graph and looks up its operators. `constants` are in the order of Graph::constants.
+    Program(Graph graph, std::vector<Tensor> constants);
+
+    /// Reads a file of `save`. Constants are mapped, not copied; what the program writes to them stays in this process.
+    ///
+    /// RuntimeError where the file cannot be opened, or an operator is missing; ValueError where it is no program.
+    static Program load(const std::string& path);
+    /// The same of bytes in memory, which are copied.
+    static Program from_bytes(const std::string& bytes);
+    /// Writes one safetensors file, in place of `path` when it is complete.
+    void save(const std::string& path) const;
+    std::string to_bytes() const;
+
+    /// The same program with other metadata.
+    Program with_metadata(std::map<std::string, std::string> metadata) const;
+
+    /// Runs all nodes. The inputs must have the types of Graph::inputs, else ValueError. Several threads may run a program that
+    /// writes no constant.
+    std::vector<Tensor> run(TensorList inputs) const;
+
+    const Graph& graph() const;
+    TensorList constants() const;
+
+  private:
+    struct State;
+    explicit Program(std::shared_ptr<const State> state);
+    std::shared_ptr<const State> state_;
+};
+
+}  // namespace rushlight::graph

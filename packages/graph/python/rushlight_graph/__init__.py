@@ -1,0 +1,21 @@
+"""Programs as data: what a Python-written model calls is captured as a graph, saved in one file, and run without Python.
+
+`export` captures a module; `save` and `load` write and read a program. In C++ the library librushlight_graph and the tool
+`rushlight-run` load the same files.
+"""
+
+from __future__ import annotations
+
+import rushlight_core as _core  # noqa: F401  first: it loads librushlight, which this package's library needs
+from rushlight_graph._C import Program
+from rushlight_graph.exported import ExportedProgram, export, load, save
+
+__all__ = ["ExportedProgram", "Program", "export", "load", "save"]
+
+
+def __getattr__(name: str) -> object:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("rushlight-graph")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,33 @@
+"""The command `rushlight-run`: the program beside this file, which needs no Python, takes over this process."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NoReturn
+
+
+def program() -> Path:
+    """Where the program lies."""
+    library = find_spec("rushlight_graph._C")  # of an editable install, in another folder than this file
+    if library is None or library.origin is None:
+        raise ImportError("rushlight-graph is installed without its module _C")
+    return Path(library.origin).parent / "bin" / "rushlight-run"
+
+
+def environment() -> dict[str, str]:
+    """With the folder of core's library, in case the packages do not lie beside each other."""
+    core = find_spec("rushlight_core")
+    folders = [
+        str(Path(place) / "lib") for place in (core.submodule_search_locations if core else None) or ()
+    ]
+    before = os.environ.get("LD_LIBRARY_PATH")
+    return {**os.environ, "LD_LIBRARY_PATH": os.pathsep.join([*folders, *([before] if before else [])])}
+
+
+def main() -> NoReturn:
+    """Replaces this process by it."""
+    path = str(program())
+    os.execve(path, [path, *sys.argv[1:]], environment())

@@ -1,0 +1,80 @@
+"""Runs a function once and makes a program of the operators that it called."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from rushlight_core import Tensor
+from rushlight_graph import trees
+from rushlight_graph._C import Capture, Program
+
+State = list[tuple[str, str, Tensor]]
+
+
+def capture(
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    state: State,
+    module: Any = None,
+) -> Program:
+    """The program of one call of `function`.
+
+    Args:
+        function: is called once, with its arguments. What it writes to them and to `state`, and the random numbers that it
+            draws, are undone afterwards.
+        args, kwargs: tensors become the program's inputs; everything else belongs to the program.
+        state: name, "parameter" or "buffer", and tensor of what belongs to the program, where it is used.
+        module: one whose submodules are told apart, for errors and for who reads the program.
+    """
+    given = trees.Flattening("export")
+    structure = given.arguments(args, kwargs, _names(function))
+    region = Capture([(name, "constant", tensor) for name, tensor in given.tensors], state)
+    with ExitStack() as stack:
+        if module is not None:
+            stack.enter_context(_modules_told(region, module))
+        region.start()
+        stack.callback(region.stop)
+        result = function(*args, **kwargs)
+    returned = trees.Flattening("export")
+    metadata = {
+        "arguments": json.dumps(structure),
+        "results": json.dumps(returned.structure(result, "the result")),
+    }
+    return region.finish([tensor for _, tensor in returned.tensors], metadata)
+
+
+@contextmanager
+def _modules_told(region: Capture, module: Any) -> Iterator[None]:
+    """While it lasts, each module says when its forward begins and ends."""
+    handles = []
+    for path, part in module.named_modules():
+        if path:
+
+            def enter(_module: Any, _args: Any, path: str = path) -> None:
+                region.enter_module(path)
+
+            def leave(_module: Any, _args: Any, _output: Any) -> None:
+                region.leave_module()
+
+            handles.append(part.register_forward_pre_hook(enter))
+            handles.append(part.register_forward_hook(leave, always_call=True))
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _names(function: Callable[..., Any]) -> list[str]:
+    """The names of the positional parameters, as far as the function says them."""
+    try:
+        parameters = inspect.signature(getattr(function, "forward", function)).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return [parameter.name for parameter in parameters if parameter.kind in plain]

@@ -1,0 +1,68 @@
+"""Arguments and results as JSON: containers as they are, tensors by number, everything else by value."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rushlight_core import Tensor
+
+
+class Flattening:
+    """Takes trees apart. A tensor that comes several times has one number.
+
+    Raises TypeError, beginning with `what`, for an object that is neither a container, a tensor nor a literal.
+    """
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._numbers: dict[int, int] = {}
+        #: The tensors so far, with their paths: "x", "x.0", "state.hidden".
+        self.tensors: list[tuple[str, Tensor]] = []
+
+    def structure(self, value: Any, path: str) -> Any:
+        """What holds the tensors of `value` together, of which JSON can be made."""
+        if isinstance(value, Tensor):
+            if id(value) not in self._numbers:
+                self._numbers[id(value)] = len(self.tensors)
+                self.tensors.append((path, value))
+            return {"tensor": self._numbers[id(value)]}
+        if value is None or type(value) in (bool, int, float, str):
+            return {"value": value}
+        if type(value) in (tuple, list):
+            parts = [self.structure(part, f"{path}.{i}") for i, part in enumerate(value)]
+            return {type(value).__name__: parts}
+        if type(value) in (dict, OrderedDict):
+            if not all(isinstance(key, str) for key in value):
+                raise TypeError(f"{self._what}: the keys of {path} must be strings")
+            kind = "dict" if type(value) is dict else "ordered"
+            return {kind: [[key, self.structure(part, f"{path}.{key}")] for key, part in value.items()]}
+        raise TypeError(
+            f"{self._what}: {path} is of type {type(value).__name__}, which a program cannot hold\n"
+            "hint: tensors, numbers, strings and None may be in tuples, lists and dicts"
+        )
+
+    def arguments(self, args: Sequence[Any], kwargs: Mapping[str, Any], names: Sequence[str] = ()) -> Any:
+        """The structure of a call's arguments; `names` are those of the first positional ones."""
+        positional = [
+            self.structure(value, names[i] if i < len(names) else f"args.{i}") for i, value in enumerate(args)
+        ]
+        named = [[name, self.structure(value, name)] for name, value in kwargs.items()]
+        return {"list": [{"list": positional}, {"dict": named}]}
+
+
+def unflatten(structure: Any, tensors: list[Tensor]) -> Any:
+    """The tree of a structure, with these tensors."""
+    ((kind, content),) = structure.items()
+    if kind == "tensor":
+        return tensors[content]
+    if kind == "value":
+        return content
+    if kind in ("tuple", "list"):
+        parts = [unflatten(part, tensors) for part in content]
+        return tuple(parts) if kind == "tuple" else parts
+    if kind not in ("dict", "ordered"):
+        raise ValueError(f"program: {kind!r} is no container that this version knows")
+    pairs = [(key, unflatten(part, tensors)) for key, part in content]
+    return dict(pairs) if kind == "dict" else OrderedDict(pairs)

@@ -1,0 +1,596 @@
+#include "rushlight/graph/capture.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "rushlight/abi.h"
+#include "rushlight/batched.h"
+#include "rushlight/ops/clone.h"
+#include "rushlight/ops/copy_.h"
+#include "rushlight/random.h"
+#include "rushlight/schema.h"
+#include "rushlight/site.h"
+#include "rushlight/tracing.h"
+#include "rushlight/value.h"
+
+namespace rushlight::graph {
+
+struct Recorder {
+    inline static std::atomic<uint64_t> last_number{0};
+
+    ~Recorder();
+    Recorder(std::vector<Named> inputs, std::vector<Named> state);
+
+    void call(const Operator& op, StageMask rest, Stack& stack);
+    void values_read(const char* op, const Tensor& t) const;
+    void undo();
+    Program finish(TensorList outputs, std::map<std::string, std::string> metadata);
+
+    const uint64_t number = ++last_number;
+    bool started = false, stopped = false;
+    bool watches = false;  // memory: also of results, so until the program is made
+    int depth = 0;  // 1 inside a recorded call
+    std::vector<std::string> modules;
+
+  private:
+    // A tensor of the program.
+    struct Known {
+        ValueId value;
+        Tensor tensor;     // so that its address is not another's
+        Storage* storage;  // at the time
+    };
+    // Inputs and state: what a run of the region may change, and what it was before.
+    struct Outside {
+        Named named;
+        Tensor before;  // a copy, once there is a reason for one
+        uint32_t version;
+        TensorImpl* grad;
+        Ref<Storage> storage;
+        Geometry geometry;
+        std::optional<uint32_t> constant;  // in graph.constants
+    };
+
+    void check_stages(const Operator& op, const Stack& stack) const;
+    static bool has_moved(const Outside& outside);
+    void check_offset(const Node& node, const Operator& op) const;
+    void keep_before_write(Storage* storage);
+    void make_own(const Tensor& t, const Operator& op);
+
+    ValueId value_of(const Tensor& t, const Operator& op);
+    ValueId add_value(const Tensor& t);
+    ValueId add_constant(const Tensor& t, std::string name, ConstantKind kind);
+    ValueId add_alias(const Tensor& t, ValueId memory, const Operator& op);
+    Argument argument_of(const Value& value, const Operator& op);
+    Result result_of(const Value& value);
+    uint32_t operator_index(const Operator& op);
+    uint32_t text_index(const std::string& text);
+    void locate(Node& node);
+
+    Graph graph_;
+    std::vector<Tensor> constants_;
+    std::vector<Outside> outside_;
+    size_t num_inputs_;
+    std::unordered_map<TensorImpl*, size_t> outside_of_;
+    std::unordered_map<Storage*, std::vector<size_t>> outside_over_;
+    std::unordered_map<TensorImpl*, Known> known_;
+    std::unordered_map<Storage*, ValueId> memory_;
+    std::vector<Tensor> from_outside_;  // inputs and constants
+    std::vector<Tensor> held_;  // that were known once: in-place results take their place
+    std::unordered_set<ValueId>
+        fresh_;  // constants that Python made inside the region: each run begins with theirs
+    std::unordered_map<const Operator*, uint32_t> operators_;
+    std::unordered_map<std::string, uint32_t> texts_{{"", 0}};
+    std::vector<uint8_t> random_before_;
+};
+
+namespace {
+
+RL_TLS_MODEL thread_local Recorder* recorder = nullptr;
+
+// Note [Births]
+// A tensor that no recorded call has given is from outside of the region, from Python's data inside it, or an operator made it
+// for itself, or another thread did. The first two are constants; to take the others for constants would freeze their
+// values. So while captures run, core reports each block of memory, and the table says whose it is.
+struct Birth {
+    uint64_t recorder;  // number of the thread's; 0: a thread without a capture
+    bool inside;        // an operator
+};
+struct Births {
+    std::mutex mutex;
+    std::unordered_map<const void*, Birth> of;  // by address
+    int captures = 0;
+};
+Births& births() {
+    static Births* b = new Births;  // never destroyed: threads may outlive static objects
+    return *b;
+}
+
+std::string here() {
+    const std::string line = describe(current_site());
+    return line.empty() ? "" : " at " + line;
+}
+
+void traced(const Operator& op, StageMask rest, Stack& stack) {
+    if (recorder) recorder->call(op, rest, stack);
+    else op.boxed(op, rest, stack);
+}
+
+const TracerFunctions functions = {
+    .values_read =
+        [](const char* op, const Tensor& t) {
+            if (recorder) recorder->values_read(op, t);
+        },
+    .allocated =
+        [](const void* data) {
+            Births& b = births();
+            std::lock_guard guard(b.mutex);
+            b.of[data] = recorder ? Birth{recorder->number, recorder->depth > 0} : Birth{0, false};
+        },
+    .released =
+        [](const void* data) {
+            Births& b = births();
+            std::lock_guard guard(b.mutex);
+            b.of.erase(data);
+        },
+};
+
+void watch_births(bool on) {
+    Births& b = births();
+    std::lock_guard guard(b.mutex);
+    b.captures += on ? 1 : -1;
+    if (b.captures == (on ? 1 : 0)) set_tracer_watches_memory(on);
+    if (b.captures == 0) b.of.clear();
+}
+
+std::optional<Birth> birth_of(const Storage* storage) {
+    Births& b = births();
+    std::lock_guard guard(b.mutex);
+    auto at = b.of.find(storage->data());
+    return at == b.of.end() ? std::nullopt : std::optional(at->second);
+}
+
+void attach() {
+    RL_CHECK(!fallback_of(Stage::Tracer) || fallback_of(Stage::Tracer) == traced, throw_runtime,
+             "capture: the stage 'tracer' has another provider, and a process has one");
+    install_fallback(Stage::Tracer, traced);
+    set_tracer_functions(&functions);
+    pthread_atfork([] { births().mutex.lock(); }, [] { births().mutex.unlock(); },
+                   [] { births().mutex.unlock(); });
+}
+
+template <class F>
+void each_tensor(const Stack& stack, F&& take) {
+    for (size_t i = 0; i < stack.size(); ++i) {
+        if (auto* t = stack[i].as<Tensor>(); t && t->defined()) take(*t, i);
+        else if (auto* list = stack[i].as<std::vector<Tensor>>())
+            for (const Tensor& item : *list)
+                if (item.defined()) take(item, i);
+    }
+}
+
+TensorType type_of(const Tensor& t) { return {t.dtype(), t.device(), t.shape()}; }
+
+}  // namespace
+
+Recorder::Recorder(std::vector<Named> inputs, std::vector<Named> state) : num_inputs_(inputs.size()) {
+    graph_.writer = "rushlight " RUSHLIGHT_VERSION;
+    std::move(state.begin(), state.end(), std::back_inserter(inputs));
+    for (Named& named : inputs) {
+        RL_CHECK(named.tensor.defined(), throw_value, "capture: '%s' is no tensor", named.name.c_str());
+        RL_CHECK(named.tensor.device().type == DeviceType::CPU, throw_not_implemented,
+                 "capture: '%s' is on %s; only programs on the CPU can be captured so far",
+                 named.name.c_str(), name(named.tensor.device()).c_str());
+        TensorImpl* impl = named.tensor.impl();
+        const size_t index = outside_.size();
+        // Tied weights have several names: the first counts.
+        if (!outside_of_.emplace(impl, index).second) {
+            RL_CHECK(index >= num_inputs_, throw_value, "capture: '%s' is given twice among the inputs",
+                     named.name.c_str());
+            continue;
+        }
+        outside_over_[impl->storage()].push_back(index);
+        outside_.push_back({std::move(named),
+                            {},
+                            impl->version(),
+                            impl->grad(),
+                            Ref<Storage>::share(impl->storage()),
+                            impl->geometry(),
+                            std::nullopt});
+    }
+    for (size_t i = 0; i < num_inputs_; ++i) {
+        const Tensor& t = outside_[i].named.tensor;
+        graph_.inputs.push_back({outside_[i].named.name, add_value(t)});
+        from_outside_.push_back(t);
+    }
+    // Schemas do not mark the tensors that an operator updates beside its result (running statistics), so all but parameters
+    // are kept.
+    StagesOff untraced(kAllStages);
+    for (Outside& outside : outside_)
+        if (outside.named.kind != ConstantKind::Parameter) outside.before = ops::clone(outside.named.tensor);
+    random_before_ = default_generator().get_state();
+}
+
+Recorder::~Recorder() {
+    if (watches) watch_births(false);
+}
+
+static void fail_values_read(const char* op) {
+    throw_runtime(
+        "%s: reads the values of a tensor while a program is captured%s; the program would keep those of this "
+        "run\nhint: compute with operators, such as torch.where(condition, a, b) for `if`",
+        op, here().c_str());
+}
+
+void Recorder::values_read(const char* op, const Tensor& t) const {
+    if (depth > 0) return;  // what an operator does inside is done again when the program runs
+    Storage* storage = t.impl()->storage();
+    if (!known_.contains(t.impl()) && !memory_.contains(storage) && !outside_over_.contains(storage)) {
+        const auto birth = birth_of(storage);
+        if (!birth || (birth->recorder == number && !birth->inside))
+            return;  // the program does not compute it
+    }
+    fail_values_read(op);
+}
+
+void Recorder::check_stages(const Operator& op, const Stack& stack) const {
+    RL_CHECK(
+        !(dispatch_state.on & bit(Stage::Autocast)), throw_not_implemented,
+        "capture: %s%s is under autocast, which cannot be captured so far\nhint: convert the model, as in "
+        "model.bfloat16()",
+        op.name, here().c_str());
+    each_tensor(stack, [&](const Tensor& t, size_t) {
+        RL_CHECK(!(t.impl()->stages() & (bit(Stage::Batch) | bit(Stage::Dual))), throw_not_implemented,
+                 "capture: %s%s is inside a transform (vmap, jvp), which cannot be captured so far", op.name,
+                 here().c_str());
+        RL_CHECK(t.device().type == DeviceType::CPU, throw_not_implemented,
+                 "capture: %s%s has a tensor on %s; only programs on the CPU can be captured so far", op.name,
+                 here().c_str(), name(t.device()).c_str());
+    });
+    for (std::string_view type : SchemaText(op).returns)
+        if (!type.starts_with("Tensor")) fail_values_read(op.name);
+}
+
+// as_strided alone counts its offset from where the memory begins; that of inputs and constants may begin elsewhere in a run.
+void Recorder::check_offset(const Node& node, const Operator& op) const {
+    const auto* use = std::get_if<Use>(&node.arguments[0]);
+    if (!use || !std::holds_alternative<int64_t>(node.arguments[3])) return;
+    const ValueId memory = graph_.values[use->value].memory;
+    for (const Tensor& t : from_outside_)
+        if (const Known& known = known_.at(t.impl()); graph_.values[known.value].memory == memory)
+            RL_CHECK(
+                t.impl()->offset() == 0, throw_not_implemented,
+                "capture: %s%s views the memory of an input or constant that is itself a part of a larger one",
+                op.name, here().c_str());
+}
+
+// An argument's memory is about to be written: what of the outside has to be restored later is copied now.
+void Recorder::keep_before_write(Storage* storage) {
+    auto at = outside_over_.find(storage);
+    if (at == outside_over_.end()) return;
+    StagesOff untraced(kAllStages);
+    for (size_t index : at->second) {
+        Outside& outside = outside_[index];
+        if (!outside.before.defined()) outside.before = ops::clone(outside.named.tensor);
+    }
+}
+
+void Recorder::call(const Operator& op, StageMask rest, Stack& stack) {
+    if (depth > 0) return op.boxed(op, rest, stack);
+    check_stages(op, stack);
+    const SchemaText schema(op);
+    each_tensor(stack, [&](const Tensor& t, size_t position) {
+        if (schema.arguments[position].written) make_own(t, op);
+    });
+    Node node;
+    for (const Value& value : stack) node.arguments.push_back(argument_of(value, op));
+    locate(node);
+    if (std::string_view(op.name).starts_with("as_strided")) check_offset(node, op);
+    std::vector<std::pair<Tensor, size_t>> given;
+    std::vector<uint32_t> versions;
+    each_tensor(stack, [&](const Tensor& t, size_t position) {
+        if (schema.arguments[position].written) keep_before_write(t.impl()->storage());
+        given.emplace_back(t, position);
+        versions.push_back(t.version());
+    });
+    const std::vector<uint8_t> random = default_generator().get_state();
+
+    ++depth;
+    try {
+        op.boxed(op, rest, stack);
+    } catch (...) {
+        --depth;
+        throw;
+    }
+    --depth;
+
+    for (size_t i = 0; i < schema.arguments.size(); ++i)
+        if (schema.arguments[i].written && !std::holds_alternative<std::monostate>(node.arguments[i]))
+            node.writes.push_back(static_cast<uint32_t>(i));
+    for (size_t i = 0; i < given.size(); ++i) {
+        const auto position = static_cast<uint32_t>(given[i].second);
+        if (given[i].first.version() != versions[i] &&
+            std::find(node.writes.begin(), node.writes.end(), position) == node.writes.end())
+            node.writes.push_back(position);
+    }
+    for (const auto& [t, position] : given)
+        if (auto at = outside_of_.find(t.impl()); at != outside_of_.end())
+            RL_CHECK(
+                !has_moved(outside_[at->second]), throw_not_implemented,
+                "capture: %s%s changes the shape or the memory of '%s' in place, which cannot be captured so far\n"
+                "hint: change that of a clone",
+                op.name, here().c_str(), outside_[at->second].named.name.c_str());
+    node.random = default_generator().get_state() != random;
+    for (const Value& value : stack) node.results.push_back(result_of(value));
+    // A call with fewer results on the stack than its schema has is core's mistake, and not passed on.
+    node.op = operator_index(op);
+    graph_.nodes.push_back(std::move(node));
+}
+
+ValueId Recorder::add_value(const Tensor& t) {
+    const auto id = static_cast<ValueId>(graph_.values.size());
+    Storage* storage = t.impl()->storage();
+    const ValueId memory = memory_.emplace(storage, id).first->second;
+    graph_.values.push_back({type_of(t), memory});
+    auto [at, added] = known_.try_emplace(t.impl(), Known{id, t, storage});
+    if (!added) at->second = {id, t, storage};
+    return id;
+}
+
+ValueId Recorder::add_constant(const Tensor& t, std::string name, ConstantKind kind) {
+    const ValueId id = add_value(t);
+    std::vector<int64_t> strides;
+    if (!t.is_contiguous()) strides.assign(t.strides().begin(), t.strides().end());
+    graph_.constants.push_back({std::move(name), id, kind, false, std::move(strides)});
+    constants_.push_back(t);
+    from_outside_.push_back(t);
+    return id;
+}
+
+// A tensor over the memory of one that is known, and made without an operator, as by `.data`.
+ValueId Recorder::add_alias(const Tensor& t, ValueId memory, const Operator& op) {
+    const Operator* as_strided = find_operator("as_strided");
+    RL_CHECK(graph_.values[memory].type.dtype == t.dtype(), throw_not_implemented,
+             "capture: %s%s uses memory of dtype %s as %s, without an operator that says so", op.name,
+             here().c_str(), name(graph_.values[memory].type.dtype), name(t.dtype()));
+    Node node;
+    node.op = operator_index(*as_strided);
+    locate(node);
+    node.arguments = {Use{memory}, t.shape(), std::vector<int64_t>(t.strides().begin(), t.strides().end()),
+                      t.impl()->offset()};
+    check_offset(node, op);
+    node.results = {add_value(t)};
+    graph_.nodes.push_back(std::move(node));
+    return graph_.values.size() - 1;
+}
+
+ValueId Recorder::value_of(const Tensor& t, const Operator& op) {
+    Storage* storage = t.impl()->storage();
+    if (auto at = known_.find(t.impl()); at != known_.end()) {
+        RL_CHECK(
+            at->second.storage == storage, throw_not_implemented,
+            "capture: %s%s uses a tensor whose memory was replaced (by `.data =` or set_), which cannot be "
+            "captured so far",
+            op.name, here().c_str());
+        return at->second.value;
+    }
+    if (auto at = outside_of_.find(t.impl()); at != outside_of_.end()) {
+        Outside& outside = outside_[at->second];
+        outside.constant = static_cast<uint32_t>(graph_.constants.size());
+        return add_constant(t, outside.named.name, outside.named.kind);
+    }
+    if (auto over = outside_over_.find(storage); over != outside_over_.end() && !memory_.contains(storage))
+        value_of(outside_[over->second.front()].named.tensor, op);  // `weight.data` before any use of weight
+    if (auto at = memory_.find(storage); at != memory_.end()) return add_alias(t, at->second, op);
+    const auto birth = birth_of(storage);
+    RL_CHECK(
+        !birth || (birth->recorder == number && !birth->inside), throw_not_implemented,
+        "capture: %s%s uses a tensor that an operator made for itself, as gradients do, or that another thread made\n"
+        "hint: programs with a backward pass cannot be captured so far",
+        op.name, here().c_str());
+    const ValueId id = add_constant(t, "", ConstantKind::Constant);
+    if (birth) fresh_.insert(id);
+    return id;
+}
+
+// A tensor of Python's data is about to be written: each run writes to a copy.
+void Recorder::make_own(const Tensor& t, const Operator& op) {
+    const ValueId id = value_of(t, op);
+    if (!fresh_.contains(id)) return;
+    const auto shares = [&](const ValueInfo& value) { return value.memory == id; };
+    if (std::count_if(graph_.values.begin(), graph_.values.end(), shares) > 1) return;  // refused in the end
+    Node node;
+    node.op = operator_index(*find_operator("clone"));
+    locate(node);
+    node.arguments = {Use{id}, std::monostate()};
+    for (Tensor& constant : constants_)
+        if (constant.is_same(t)) {
+            StagesOff untraced(kAllStages);
+            constant = ops::clone(t);  // as it is before the write
+        }
+    memory_.erase(t.impl()->storage());
+    node.results = {add_value(t)};
+    graph_.nodes.push_back(std::move(node));
+}
+
+Argument Recorder::argument_of(const Value& value, const Operator& op) {
+    return std::visit(
+        [&]<class T>(const T& v) -> Argument {
+            if constexpr (std::is_same_v<T, Scalar>) {
+                if (v.is_complex()) return v.template to<Complex<double>>();
+                if (v.is_floating()) return v.template to<double>();
+                return v.is_bool() ? Argument(v.template to<bool>()) : Argument(v.template to<int64_t>());
+            } else if constexpr (std::is_same_v<T, Tensor>) {
+                return Use{value_of(v, op)};
+            } else if constexpr (std::is_same_v<T, std::vector<Tensor>>) {
+                std::vector<std::optional<ValueId>> ids;
+                for (const Tensor& t : v)
+                    ids.push_back(t.defined() ? std::optional(value_of(t, op)) : std::nullopt);
+                return ids;
+            } else if constexpr (std::is_same_v<T, Ref<Generator>>) {
+                throw_not_implemented(
+                    "capture: %s%s draws from a generator of the program's own, which cannot be captured so far",
+                    op.name, here().c_str());
+            } else {
+                return v;
+            }
+        },
+        value.data());
+}
+
+Result Recorder::result_of(const Value& value) {
+    const auto add = [&](const Tensor& t) {
+        if (auto at = known_.find(t.impl()); at != known_.end()) held_.push_back(t);
+        return add_value(t);
+    };
+    if (auto* t = value.as<Tensor>(); t && t->defined()) return add(*t);
+    if (auto* list = value.as<std::vector<Tensor>>()) {
+        std::vector<ValueId> ids;
+        for (const Tensor& t : *list) ids.push_back(add(t));
+        return ids;
+    }
+    return std::monostate();
+}
+
+uint32_t Recorder::operator_index(const Operator& op) {
+    auto [at, added] = operators_.emplace(&op, static_cast<uint32_t>(graph_.operators.size()));
+    if (added) graph_.operators.push_back({op.name, op.hash});
+    return at->second;
+}
+uint32_t Recorder::text_index(const std::string& text) {
+    auto [at, added] = texts_.emplace(text, static_cast<uint32_t>(graph_.texts.size()));
+    if (added) graph_.texts.push_back(text);
+    return at->second;
+}
+void Recorder::locate(Node& node) {
+    node.line = text_index(rushlight::describe(current_site()));
+    node.module = modules.empty() ? 0 : text_index(modules.back());
+}
+
+bool Recorder::has_moved(const Outside& outside) {
+    TensorImpl* impl = outside.named.tensor.impl();
+    const Geometry now = impl->geometry();
+    return impl->storage() != outside.storage.get() || now.sizes != outside.geometry.sizes ||
+           now.strides != outside.geometry.strides || now.offset != outside.geometry.offset;
+}
+
+// Inputs, state and the default generator become what they were. Versions have moved on, as after any write.
+void Recorder::undo() {
+    StagesOff untraced(kAllStages);
+    default_generator().set_state(random_before_);
+    for (Outside& outside : outside_) {
+        TensorImpl* impl = outside.named.tensor.impl();
+        const bool written = impl->version() != outside.version;
+        if (has_moved(outside))
+            impl->assign(outside.storage, outside.geometry.sizes, outside.geometry.strides,
+                         outside.geometry.offset, impl->dtype());
+        if (outside.before.defined() && written) ops::copy_(outside.named.tensor, outside.before);
+    }
+}
+
+Program Recorder::finish(TensorList outputs, std::map<std::string, std::string> metadata) {
+    const Operator& where =
+        *find_operator("clone");  // for errors about results that are no values of the program
+    std::unordered_set<ValueId> written;
+    for (const Outside& outside : outside_) {
+        const Named& named = outside.named;
+        RL_CHECK(named.tensor.impl()->grad() == outside.grad, throw_not_implemented,
+                 "capture: the gradient of '%s' was set, which cannot be captured so far",
+                 named.name.c_str());
+        RL_CHECK(outside.before.defined() || named.tensor.version() == outside.version, throw_not_implemented,
+                 "capture: '%s' was written by an operator whose schema does not say so", named.name.c_str());
+    }
+    for (const Tensor& output : outputs) graph_.outputs.push_back(value_of(output, where));
+    for (const Node& node : graph_.nodes)
+        for (uint32_t position : node.writes) {
+            const auto mark = [&](ValueId id) { written.insert(graph_.values[id].memory); };
+            if (auto* use = std::get_if<Use>(&node.arguments[position])) mark(use->value);
+            else if (auto* list = std::get_if<std::vector<std::optional<ValueId>>>(&node.arguments[position]))
+                for (const auto& id : *list)
+                    if (id) mark(*id);
+        }
+    std::unordered_set<std::string> names;
+    std::unordered_map<Storage*, size_t> owner;
+    for (const Constant& constant : graph_.constants) names.insert(constant.name);
+    size_t unnamed = 0;
+    for (size_t i = 0; i < graph_.constants.size(); ++i) {
+        Constant& constant = graph_.constants[i];
+        constant.written = written.contains(graph_.values[constant.value].memory);
+        if (constant.name.empty()) {
+            do constant.name = "constant_" + std::to_string(unnamed++);
+            while (!names.insert(constant.name).second);
+            RL_CHECK(
+                !constant.written, throw_runtime,
+                "capture: a tensor of shape %s is written in place, and is neither an input nor a parameter or "
+                "buffer of the module\nhint: make it a buffer (register_buffer), or a fresh tensor with an "
+                "operator such as zeros()",
+                to_string(constants_[i].sizes()).c_str());
+        }
+        const auto [first, alone] = owner.emplace(constants_[i].impl()->storage(), i);
+        RL_CHECK(alone || !(constant.written || graph_.constants[first->second].written),
+                 throw_not_implemented,
+                 "capture: '%s' and '%s' share memory that is written, which cannot be captured so far",
+                 graph_.constants[first->second].name.c_str(), constant.name.c_str());
+    }
+    graph_.metadata = std::move(metadata);
+    std::vector<Tensor> constants;
+    StagesOff untraced(kAllStages);
+    for (size_t i = 0; i < constants_.size(); ++i)  // state of its own, so that the model keeps its
+        constants.push_back(graph_.constants[i].written ? ops::clone(constants_[i])
+                                                        : make_alias(constants_[i]));
+    return {std::move(graph_), std::move(constants)};
+}
+
+// --- Capture ---
+
+Capture::Capture(std::vector<Named> inputs, std::vector<Named> state)
+    : recorder_(std::make_unique<Recorder>(std::move(inputs), std::move(state))) {}
+
+Capture::~Capture() {
+    if (!recorder_->started || recorder_->stopped) return;
+    try {
+        stop();
+    } catch (...) {
+        static_cast<void>(
+            recorder_.release());  // from another thread: the one that started it still refers to it
+    }
+}
+
+void Capture::start() {
+    static const bool attached = (attach(), true);
+    static_cast<void>(attached);
+    RL_CHECK(!recorder, throw_runtime, "capture: another capture is under way on this thread");
+    RL_CHECK(!recorder_->started, throw_runtime, "capture: it was started before");
+    recorder_->started = true;
+    watch_births(true);
+    recorder_->watches = true;
+    recorder = recorder_.get();
+    dispatch_state.on |= bit(Stage::Tracer);
+}
+
+void Capture::stop() {
+    if (!recorder_->started || recorder_->stopped) return;
+    RL_CHECK(recorder == recorder_.get(), throw_runtime, "capture: it ends on the thread that started it");
+    recorder = nullptr;
+    dispatch_state.on &= ~bit(Stage::Tracer);
+    recorder_->stopped = true;
+    recorder_->undo();
+}
+
+void Capture::enter_module(std::string path) { recorder_->modules.push_back(std::move(path)); }
+void Capture::leave_module() {
+    if (!recorder_->modules.empty()) recorder_->modules.pop_back();
+}
+
+Program Capture::finish(TensorList outputs, std::map<std::string, std::string> metadata) {
+    RL_CHECK(recorder_ && recorder_->stopped, throw_runtime, "capture: finish() comes once, after stop()");
+    const auto done = std::move(recorder_);
+    recorder_ = std::make_unique<Recorder>(std::vector<Named>(), std::vector<Named>());
+    return done->finish(outputs, std::move(metadata));
+}
+
+}  // namespace rushlight::graph

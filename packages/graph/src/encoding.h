@@ -1,0 +1,19 @@
+// Graphs as JSON, version 1 of the format: docs/programs.md describes it.
+#pragma once
+
+#include "json.h"
+#include "rushlight/graph/graph.h"
+
+namespace rushlight::graph {
+
+/// Raised by one when a reader of this version would misunderstand what a new writer writes.
+inline constexpr int64_t kFormat = 1;
+
+Json encode(const Graph& graph);
+/// ValueError where the JSON has not the form of a graph. What the graph says is for `verify` to judge.
+Graph decode(const Json& json);
+
+/// The dtype of a name, "float32"; nothing for another text.
+std::optional<DType> dtype_named(std::string_view text);
+
+}  // namespace rushlight::graph

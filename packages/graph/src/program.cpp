@@ -1,0 +1,190 @@
+#include "rushlight/graph/program.h"
+
+#include <algorithm>
+
+#include "file.h"
+#include "rushlight/value.h"
+
+namespace rushlight::graph {
+namespace {
+
+struct Step {
+    const Operator* op;
+    Stack arguments;  // without the tensors
+    std::vector<std::pair<uint32_t, ValueId>> tensors;  // position, value
+    std::vector<std::pair<uint32_t, std::vector<std::optional<ValueId>>>> lists;
+    std::vector<ValueId> released;  // values that no later node uses
+};
+
+struct ToValue {
+    Value operator()(Complex<double> v) const { return Value(Scalar(v)); }
+    Value operator()(Use) const { return {}; }
+    Value operator()(const std::vector<std::optional<ValueId>>&) const { return {}; }
+    template <class T>
+    Value operator()(const T& v) const {
+        return Value(v);
+    }
+};
+
+bool has_type(const Tensor& t, const TensorType& type) {
+    return t.dtype() == type.dtype && t.device().type == type.device.type &&
+           std::ranges::equal(t.sizes(), type.sizes);
+}
+std::string type_of(const Tensor& t) {
+    return t.defined() ? to_text(TensorType{t.dtype(), t.device(), t.shape()}) : "nothing";
+}
+
+}  // namespace
+
+struct Program::State {
+    Graph graph;
+    std::vector<Tensor> constants;
+    std::vector<Step> steps;
+
+    void prepare();
+    void store(std::vector<Tensor>& values, size_t node, Stack& results) const;
+    void expect(size_t node, ValueId id, const Tensor& t) const;
+};
+
+void Program::State::prepare() {
+    verify(graph);
+    RL_CHECK(constants.size() == graph.constants.size(), throw_value,
+             "program: %zu constants are given, the graph has %zu", constants.size(), graph.constants.size());
+    for (size_t i = 0; i < constants.size(); ++i) {
+        const Constant& constant = graph.constants[i];
+        const TensorType& type = graph.values[constant.value].type;
+        RL_CHECK(constants[i].defined() && has_type(constants[i], type), throw_value,
+                 "program: constant '%s' must be %s, got %s", constant.name.c_str(), to_text(type).c_str(),
+                 type_of(constants[i]).c_str());
+    }
+    const std::vector<const Operator*> operators = resolve(graph);
+    std::vector<size_t> last(graph.values.size(), 0);  // the node that uses it last
+    std::vector<bool> kept(graph.values.size(), false);
+    for (const Input& input : graph.inputs) kept[input.value] = true;
+    for (const Constant& constant : graph.constants) kept[constant.value] = true;
+    for (ValueId output : graph.outputs) kept[output] = true;
+    for (size_t n = 0; n < graph.nodes.size(); ++n) {
+        const Node& node = graph.nodes[n];
+        Step& step = steps.emplace_back(Step{operators[node.op], {}, {}, {}, {}});
+        for (uint32_t i = 0; i < node.arguments.size(); ++i) {
+            const Argument& argument = node.arguments[i];
+            step.arguments.push_back(std::visit(ToValue{}, argument));
+            if (auto* use = std::get_if<Use>(&argument)) {
+                step.tensors.emplace_back(i, use->value);
+                last[use->value] = n;
+            } else if (auto* list = std::get_if<std::vector<std::optional<ValueId>>>(&argument)) {
+                step.lists.emplace_back(i, *list);
+                for (const auto& id : *list)
+                    if (id) last[*id] = n;
+            }
+        }
+        // A result that nobody uses is released where it is made.
+        for (const Result& result : node.results) {
+            if (auto* one = std::get_if<ValueId>(&result)) last[*one] = n;
+            else if (auto* list = std::get_if<std::vector<ValueId>>(&result))
+                for (ValueId id : *list) last[id] = n;
+        }
+    }
+    for (ValueId id = 0; id < last.size(); ++id)
+        if (!kept[id]) steps[last[id]].released.push_back(id);
+}
+
+void Program::State::expect(size_t node, ValueId id, const Tensor& t) const {
+    const TensorType& type = graph.values[id].type;
+    RL_CHECK(
+        t.defined() && has_type(t, type), throw_runtime,
+        "program: %s gave %s, when the program was captured it gave %s\nhint: a size or dtype of the program "
+        "depends on the values of its inputs",
+        graph.describe(node).c_str(), type_of(t).c_str(), to_text(type).c_str());
+}
+
+void Program::State::store(std::vector<Tensor>& values, size_t node, Stack& results) const {
+    const std::vector<Result>& wanted = graph.nodes[node].results;
+    for (size_t i = 0; i < wanted.size(); ++i) {
+        if (auto* one = std::get_if<ValueId>(&wanted[i])) {
+            auto* t = results[i].as<Tensor>();
+            expect(node, *one, t ? *t : Tensor());
+            values[*one] = std::move(*t);
+        } else if (auto* ids = std::get_if<std::vector<ValueId>>(&wanted[i])) {
+            auto* list = results[i].as<std::vector<Tensor>>();
+            RL_CHECK(list && list->size() == ids->size(), throw_runtime,
+                     "program: %s gave %zu tensors, when the program was captured it gave %zu",
+                     graph.describe(node).c_str(), list ? list->size() : 0, ids->size());
+            for (size_t k = 0; k < ids->size(); ++k) {
+                expect(node, (*ids)[k], (*list)[k]);
+                values[(*ids)[k]] = std::move((*list)[k]);
+            }
+        }
+    }
+}
+
+Program::Program(Graph graph, std::vector<Tensor> constants) {
+    auto state = std::make_shared<State>();
+    state->graph = std::move(graph);
+    state->constants = std::move(constants);
+    state->prepare();
+    state_ = std::move(state);
+}
+Program::Program(std::shared_ptr<const State> state) : state_(std::move(state)) {}
+
+Program Program::load(const std::string& path) {
+    Contents contents = read_file(path);
+    return {std::move(contents.graph), std::move(contents.constants)};
+}
+Program Program::from_bytes(const std::string& bytes) {
+    Contents contents = read_bytes(bytes);
+    return {std::move(contents.graph), std::move(contents.constants)};
+}
+void Program::save(const std::string& path) const { write_file(state_->graph, state_->constants, path); }
+std::string Program::to_bytes() const { return write_bytes(state_->graph, state_->constants); }
+
+Program Program::with_metadata(std::map<std::string, std::string> metadata) const {
+    Graph graph = state_->graph;
+    graph.metadata = std::move(metadata);
+    return {std::move(graph), state_->constants};
+}
+
+const Graph& Program::graph() const { return state_->graph; }
+TensorList Program::constants() const { return state_->constants; }
+
+std::vector<Tensor> Program::run(TensorList inputs) const {
+    const State& state = *state_;
+    const Graph& graph = state.graph;
+    RL_CHECK(inputs.size() == graph.inputs.size(), throw_value, "program: %zu inputs are given, it has %zu",
+             inputs.size(), graph.inputs.size());
+    std::vector<Tensor> values(graph.values.size());
+    for (size_t i = 0; i < inputs.size(); ++i) {
+        const Input& input = graph.inputs[i];
+        const TensorType& type = graph.values[input.value].type;
+        RL_CHECK(inputs[i].defined() && has_type(inputs[i], type), throw_value,
+                 "program: input '%s' must be %s, got %s", input.name.c_str(), to_text(type).c_str(),
+                 type_of(inputs[i]).c_str());
+        values[input.value] = inputs[i];
+    }
+    for (size_t i = 0; i < state.constants.size(); ++i) values[graph.constants[i].value] = state.constants[i];
+    Stack stack;
+    for (size_t n = 0; n < state.steps.size(); ++n) {
+        const Step& step = state.steps[n];
+        stack = step.arguments;
+        for (const auto& [position, id] : step.tensors) stack[position] = Value(values[id]);
+        for (const auto& [position, ids] : step.lists) {
+            std::vector<Tensor> list;
+            for (const auto& id : ids) list.push_back(id ? values[*id] : Tensor());
+            stack[position] = Value(std::move(list));
+        }
+        try {
+            call_boxed(*step.op, stack);
+        } catch (const Error& error) {
+            throw Error(error.kind(),
+                        std::string(error.what()) + "\nin " + graph.describe(n) + " of the program");
+        }
+        state.store(values, n, stack);
+        stack.clear();
+        for (ValueId id : step.released) values[id] = Tensor();
+    }
+    std::vector<Tensor> outputs;
+    for (ValueId output : graph.outputs) outputs.push_back(values[output]);
+    return outputs;
+}
+
+}  // namespace rushlight::graph

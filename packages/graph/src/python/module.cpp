@@ -1,0 +1,345 @@
+// rushlight_graph._C: captures and programs for Python.
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <cstring>
+#include <memory>
+
+#include "rushlight/abi.h"
+#include "rushlight/graph/capture.h"
+#include "rushlight/python.h"
+
+namespace rushlight::graph {
+namespace {
+
+const PythonApi* api = nullptr;
+
+// Built against this core, and loaded beside the same copy of it?
+bool core_fits() {
+    PyObject* core = PyImport_ImportModule("rushlight_core._C");
+    if (!core) return false;
+    Py_DECREF(core);
+    api = static_cast<const PythonApi*>(PyCapsule_Import(kPythonCapsule, 0));
+    if (!api) return false;
+    if (std::strcmp(api->abi, RUSHLIGHT_ABI) != 0) {
+        PyErr_Format(PyExc_ImportError,
+                     "rushlight-graph was built for rushlight-core %s, but rushlight-core %s is installed\n"
+                     "hint: install packages of one release",
+                     RUSHLIGHT_ABI, api->abi);
+        return false;
+    }
+    if (api->instance != instance()) {
+        PyErr_SetString(PyExc_ImportError,
+                        "rushlight-graph found a second copy of librushlight.so in this process\n"
+                        "hint: uninstall one of them, or remove it from LD_LIBRARY_PATH");
+        return false;
+    }
+    return true;
+}
+
+struct PythonError {};  // Python's error is set
+
+// Runs `body`; C++ errors become Python's.
+template <class F>
+PyObject* guarded(F&& body) {
+    try {
+        return body();
+    } catch (const PythonError&) {
+    } catch (...) { api->set_error(); }
+    return nullptr;
+}
+
+struct DecRef {
+    void operator()(PyObject* o) const { Py_XDECREF(o); }
+};
+using Object = std::unique_ptr<PyObject, DecRef>;
+Object checked(PyObject* o) {
+    if (!o) throw PythonError();
+    return Object(o);
+}
+
+std::string text_of(PyObject* o) {
+    Py_ssize_t size = 0;
+    const char* text = PyUnicode_AsUTF8AndSize(o, &size);
+    if (!text) throw PythonError();
+    return {text, static_cast<size_t>(size)};
+}
+Object text_object(const std::string& text) {
+    // Lines of files may have names that are no UTF-8.
+    return checked(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace"));
+}
+
+Tensor tensor_of(PyObject* o) {
+    TensorImpl* impl = api->unwrap(o);
+    RL_CHECK(impl, throw_type, "needs a Tensor, got %s", Py_TYPE(o)->tp_name);
+    return Tensor::share(impl);
+}
+std::vector<Tensor> tensors_of(PyObject* sequence) {
+    const Object fast = checked(PySequence_Fast(sequence, "needs a sequence of tensors"));
+    std::vector<Tensor> tensors;
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(fast.get()); ++i)
+        tensors.push_back(tensor_of(PySequence_Fast_GET_ITEM(fast.get(), i)));
+    return tensors;
+}
+Object tensor_list(TensorList tensors) {
+    Object list = checked(PyList_New(static_cast<Py_ssize_t>(tensors.size())));
+    for (size_t i = 0; i < tensors.size(); ++i)
+        PyList_SET_ITEM(list.get(), static_cast<Py_ssize_t>(i),
+                        checked(static_cast<PyObject*>(api->wrap(tensors[i].impl()))).release());
+    return list;
+}
+
+std::map<std::string, std::string> texts_of(PyObject* dict) {
+    RL_CHECK(PyDict_Check(dict), throw_type, "needs a dict, got %s", Py_TYPE(dict)->tp_name);
+    std::map<std::string, std::string> texts;
+    Py_ssize_t at = 0;
+    PyObject *key, *value;
+    while (PyDict_Next(dict, &at, &key, &value)) texts[text_of(key)] = text_of(value);
+    return texts;
+}
+
+// A sequence of (name, kind, tensor).
+std::vector<Named> named_of(PyObject* sequence) {
+    const Object fast = checked(PySequence_Fast(sequence, "needs a sequence"));
+    std::vector<Named> all;
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(fast.get()); ++i) {
+        const char* name = nullptr;
+        const char* kind = nullptr;
+        PyObject* tensor = nullptr;
+        PyObject* entry = PySequence_Fast_GET_ITEM(fast.get(), i);
+        if (!PyTuple_Check(entry) || !PyArg_ParseTuple(entry, "ssO", &name, &kind, &tensor))
+            throw PythonError();
+        const ConstantKind which = std::string_view(kind) == "parameter" ? ConstantKind::Parameter
+                                   : std::string_view(kind) == "buffer"  ? ConstantKind::Buffer
+                                                                         : ConstantKind::Constant;
+        all.push_back({name, tensor_of(tensor), which});
+    }
+    return all;
+}
+
+// Without the GIL, which operators do not need.
+template <class F>
+auto without_gil(F&& body) {
+    struct Released {
+        PyThreadState* state = PyEval_SaveThread();
+        ~Released() { PyEval_RestoreThread(state); }
+    } released;
+    return body();
+}
+
+// --- Program ---
+
+struct PyProgram {
+    PyObject_HEAD Program* program;
+};
+PyTypeObject* program_type = nullptr;
+
+const Program& program_of(PyObject* self) { return *reinterpret_cast<PyProgram*>(self)->program; }
+PyObject* wrap_program(Program&& program) {
+    Object self = checked(program_type->tp_alloc(program_type, 0));
+    reinterpret_cast<PyProgram*>(self.get())->program = new Program(std::move(program));
+    return self.release();
+}
+void program_dealloc(PyObject* self) {
+    delete reinterpret_cast<PyProgram*>(self)->program;
+    PyTypeObject* type = Py_TYPE(self);
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+PyObject* program_load(PyObject*, PyObject* path) {
+    return guarded([&] {
+        const std::string text = text_of(path);
+        return wrap_program(without_gil([&] { return Program::load(text); }));
+    });
+}
+PyObject* program_from_bytes(PyObject*, PyObject* bytes) {
+    return guarded([&]() -> PyObject* {
+        char* data = nullptr;
+        Py_ssize_t size = 0;
+        if (PyBytes_AsStringAndSize(bytes, &data, &size) < 0) throw PythonError();
+        return wrap_program(Program::from_bytes({data, static_cast<size_t>(size)}));
+    });
+}
+PyObject* program_save(PyObject* self, PyObject* path) {
+    return guarded([&] {
+        const std::string text = text_of(path);
+        without_gil([&] {
+            program_of(self).save(text);
+            return 0;
+        });
+        return Py_NewRef(Py_None);
+    });
+}
+PyObject* program_to_bytes(PyObject* self, PyObject*) {
+    return guarded([&] {
+        const std::string bytes = program_of(self).to_bytes();
+        return PyBytes_FromStringAndSize(bytes.data(), static_cast<Py_ssize_t>(bytes.size()));
+    });
+}
+PyObject* program_with_metadata(PyObject* self, PyObject* metadata) {
+    return guarded([&] { return wrap_program(program_of(self).with_metadata(texts_of(metadata))); });
+}
+PyObject* program_run(PyObject* self, PyObject* inputs) {
+    return guarded([&] {
+        const std::vector<Tensor> given = tensors_of(inputs);
+        const std::vector<Tensor> results = without_gil([&] { return program_of(self).run(given); });
+        return tensor_list(results).release();
+    });
+}
+PyObject* program_text(PyObject* self, PyObject*) {
+    return guarded([&] { return text_object(to_text(program_of(self).graph())).release(); });
+}
+PyObject* program_inputs(PyObject* self, PyObject*) {
+    return guarded([&] {
+        const Graph& graph = program_of(self).graph();
+        Object list = checked(PyList_New(0));
+        for (const Input& input : graph.inputs) {
+            const Object name = text_object(input.name);
+            if (PyList_Append(list.get(), name.get()) < 0) throw PythonError();
+        }
+        return list.release();
+    });
+}
+PyObject* program_constants(PyObject* self, PyObject*) {
+    return guarded([&] {
+        static constexpr const char* kKinds[] = {"parameter", "buffer", "constant"};
+        const Program& program = program_of(self);
+        const Object tensors = tensor_list(program.constants());
+        Object list = checked(PyList_New(0));
+        for (size_t i = 0; i < program.constants().size(); ++i) {
+            const Constant& constant = program.graph().constants[i];
+            const Object entry = checked(Py_BuildValue(
+                "(NsO)", text_object(constant.name).release(), kKinds[static_cast<int>(constant.kind)],
+                PyList_GET_ITEM(tensors.get(), static_cast<Py_ssize_t>(i))));
+            if (PyList_Append(list.get(), entry.get()) < 0) throw PythonError();
+        }
+        return list.release();
+    });
+}
+PyObject* program_metadata(PyObject* self, PyObject*) {
+    return guarded([&] {
+        Object dict = checked(PyDict_New());
+        for (const auto& [key, text] : program_of(self).graph().metadata) {
+            const Object name = text_object(key), value = text_object(text);
+            if (PyDict_SetItem(dict.get(), name.get(), value.get()) < 0) throw PythonError();
+        }
+        return dict.release();
+    });
+}
+
+PyMethodDef program_methods[] = {
+    {"load", program_load, METH_O | METH_STATIC,
+     "load(path): the program of a file, whose tensors are mapped."},
+    {"from_bytes", program_from_bytes, METH_O | METH_STATIC,
+     "from_bytes(bytes): the program of a file's content."},
+    {"save", program_save, METH_O, "save(path): write it to a file."},
+    {"to_bytes", program_to_bytes, METH_NOARGS, "What `save` would write."},
+    {"with_metadata", program_with_metadata, METH_O,
+     "with_metadata(dict): the same program with other metadata."},
+    {"run", program_run, METH_O, "run(tensors) -> list of tensors"},
+    {"text", program_text, METH_NOARGS, "Its operators, a line for each."},
+    {"inputs", program_inputs, METH_NOARGS, "The names of its inputs."},
+    {"constants", program_constants, METH_NOARGS, "Name, kind and tensor of each of its constants."},
+    {"metadata", program_metadata, METH_NOARGS, "What was given to `finish`."},
+    {nullptr, nullptr, 0, nullptr}};
+PyType_Slot program_slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(program_dealloc)},
+                               {Py_tp_methods, program_methods},
+                               {Py_tp_doc, const_cast<char*>("A graph of operators with its constants.")},
+                               {0, nullptr}};
+PyType_Spec program_spec = {"rushlight_graph._C.Program", sizeof(PyProgram), 0,
+                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, program_slots};
+
+// --- Capture ---
+
+struct PyCapture {
+    PyObject_HEAD Capture* capture;
+};
+
+Capture& capture_of(PyObject* self) { return *reinterpret_cast<PyCapture*>(self)->capture; }
+PyObject* capture_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+    return guarded([&]() -> PyObject* {
+        static const char* names[] = {"inputs", "state", nullptr};
+        PyObject *inputs, *state;
+        if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO:Capture", const_cast<char**>(names), &inputs,
+                                         &state))
+            throw PythonError();
+        auto capture = std::make_unique<Capture>(named_of(inputs), named_of(state));
+        Object self = checked(type->tp_alloc(type, 0));
+        reinterpret_cast<PyCapture*>(self.get())->capture = capture.release();
+        return self.release();
+    });
+}
+void capture_dealloc(PyObject* self) {
+    delete reinterpret_cast<PyCapture*>(self)->capture;
+    PyTypeObject* type = Py_TYPE(self);
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+PyObject* capture_start(PyObject* self, PyObject*) {
+    return guarded([&] { return capture_of(self).start(), Py_NewRef(Py_None); });
+}
+PyObject* capture_stop(PyObject* self, PyObject*) {
+    return guarded([&] { return capture_of(self).stop(), Py_NewRef(Py_None); });
+}
+PyObject* capture_enter(PyObject* self, PyObject* path) {
+    return guarded([&] { return capture_of(self).enter_module(text_of(path)), Py_NewRef(Py_None); });
+}
+PyObject* capture_leave(PyObject* self, PyObject*) {
+    return guarded([&] { return capture_of(self).leave_module(), Py_NewRef(Py_None); });
+}
+PyObject* capture_finish(PyObject* self, PyObject* args) {
+    return guarded([&]() -> PyObject* {
+        PyObject *outputs, *metadata;
+        if (!PyArg_ParseTuple(args, "OO:finish", &outputs, &metadata)) throw PythonError();
+        return wrap_program(capture_of(self).finish(tensors_of(outputs), texts_of(metadata)));
+    });
+}
+
+PyMethodDef capture_methods[] = {
+    {"start", capture_start, METH_NOARGS, "Record this thread's operators from here on."},
+    {"stop", capture_stop, METH_NOARGS, "End the region, and undo what it wrote."},
+    {"enter_module", capture_enter, METH_O, "enter_module(path): the module whose operators follow."},
+    {"leave_module", capture_leave, METH_NOARGS, "The module ends."},
+    {"finish", capture_finish, METH_VARARGS, "finish(outputs, metadata) -> Program"},
+    {nullptr, nullptr, 0, nullptr}};
+PyType_Slot capture_slots[] = {
+    {Py_tp_new, reinterpret_cast<void*>(capture_new)},
+    {Py_tp_dealloc, reinterpret_cast<void*>(capture_dealloc)},
+    {Py_tp_methods, capture_methods},
+    {Py_tp_doc,
+     const_cast<char*>("Capture(inputs, state): a region whose operators become a program; both are lists of "
+                       "(name, kind, tensor).")},
+    {0, nullptr}};
+PyType_Spec capture_spec = {"rushlight_graph._C.Capture", sizeof(PyCapture), 0, Py_TPFLAGS_DEFAULT,
+                            capture_slots};
+
+PyModuleDef definition = {PyModuleDef_HEAD_INIT,
+                          "rushlight_graph._C",
+                          "Captures and programs.",
+                          -1,
+                          nullptr,
+                          nullptr,
+                          nullptr,
+                          nullptr,
+                          nullptr};
+
+}  // namespace
+}  // namespace rushlight::graph
+
+PyMODINIT_FUNC PyInit__C() {
+    using namespace rushlight::graph;
+    if (!core_fits()) return nullptr;
+    PyObject* module = PyModule_Create(&definition);
+    if (!module) return nullptr;
+    program_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&program_spec));
+    PyObject* capture = PyType_FromSpec(&capture_spec);
+    if (!program_type || !capture ||
+        PyModule_AddObjectRef(module, "Program", reinterpret_cast<PyObject*>(program_type)) < 0 ||
+        PyModule_AddObjectRef(module, "Capture", capture) < 0) {
+        Py_XDECREF(capture);
+        Py_DECREF(module);
+        return nullptr;
+    }
+    Py_DECREF(capture);
+    return module;
+}

@@ -1,0 +1,122 @@
+// A graph as text for people.
+#include <cstdio>
+
+#include "rushlight/graph/graph.h"
+#include "rushlight/schema.h"
+
+namespace rushlight::graph {
+namespace {
+
+std::string sizes_text(const std::vector<int64_t>& sizes) {
+    std::string text = "[";
+    for (size_t i = 0; i < sizes.size(); ++i) text += (i ? ", " : "") + std::to_string(sizes[i]);
+    return text + "]";
+}
+
+std::string value_name(ValueId id) { return "%" + std::to_string(id); }
+
+struct ArgumentText {
+    std::string operator()(std::monostate) const { return "None"; }
+    std::string operator()(bool v) const { return v ? "True" : "False"; }
+    std::string operator()(int64_t v) const { return std::to_string(v); }
+    std::string operator()(double v) const {
+        char text[32];
+        for (int digits = 1; digits <= 17; ++digits) {  // the shortest that means the same number
+            std::snprintf(text, sizeof text, "%.*g", digits, v);
+            if (std::strtod(text, nullptr) == v) break;
+        }
+        std::string shown = text;
+        return shown.find_first_of(".ein") == shown.npos ? shown + ".0" : shown;
+    }
+    std::string operator()(Complex<double> v) const {
+        return "complex(" + (*this)(v.re) + ", " + (*this)(v.im) + ")";
+    }
+    std::string operator()(const std::string& v) const { return "'" + v + "'"; }
+    std::string operator()(DType v) const { return name(v); }
+    std::string operator()(Device v) const { return "'" + name(v) + "'"; }
+    std::string operator()(Use v) const { return value_name(v.value); }
+    std::string operator()(const std::vector<int64_t>& v) const { return sizes_text(v); }
+    std::string operator()(const std::vector<std::optional<ValueId>>& v) const {
+        std::string text = "[";
+        for (size_t i = 0; i < v.size(); ++i) {
+            text += i ? ", " : "";
+            text += v[i] ? value_name(*v[i]) : "None";
+        }
+        return text + "]";
+    }
+};
+
+std::string result_text(const Graph& graph, const Result& result) {
+    if (auto* one = std::get_if<ValueId>(&result))
+        return value_name(*one) + ": " + to_text(graph.values[*one].type);
+    if (auto* list = std::get_if<std::vector<ValueId>>(&result)) {
+        std::string text = "[";
+        for (size_t i = 0; i < list->size(); ++i)
+            text += (i ? ", " : "") + result_text(graph, Result((*list)[i]));
+        return text + "]";
+    }
+    return "_";
+}
+
+const char* kind_name(ConstantKind kind) {
+    switch (kind) {
+        case ConstantKind::Parameter: return "parameter";
+        case ConstantKind::Buffer: return "buffer";
+        case ConstantKind::Constant: break;
+    }
+    return "constant";
+}
+
+std::string node_text(const Graph& graph, const Node& node) {
+    const OperatorRef& ref = graph.operators[node.op];
+    std::string text = "  ";
+    for (size_t i = 0; i < node.results.size(); ++i)
+        text += (i ? ", " : "") + result_text(graph, node.results[i]);
+    text += (node.results.empty() ? "" : " = ") + ref.name + "(";
+    const Operator* op = find_operator(ref.name);
+    const SchemaText schema(*op);
+    for (size_t i = 0; i < node.arguments.size(); ++i) {
+        text += i ? ", " : "";
+        const bool is_tensor = schema.arguments[i].type.starts_with("Tensor");
+        if (!is_tensor) text += std::string(schema.arguments[i].name) + "=";
+        text += std::visit(ArgumentText{}, node.arguments[i]);
+    }
+    text += ")";
+    std::string note;
+    if (!node.writes.empty()) {
+        note += " writes";
+        for (uint32_t position : node.writes) note += " " + std::string(schema.arguments[position].name);
+    }
+    if (node.random) note += note.empty() ? " random" : ", random";
+    const std::string& line = graph.texts[node.line];
+    const std::string& module = graph.texts[node.module];
+    if (!line.empty()) note += (note.empty() ? " " : "; ") + line;
+    if (!module.empty()) note += " in " + module;
+    return text + (note.empty() ? "" : "  #" + note);
+}
+
+}  // namespace
+
+std::string to_text(const TensorType& type) {
+    std::string text = name(type.dtype) + sizes_text(type.sizes);
+    if (type.device.type != DeviceType::CPU) text += "@" + name(type.device);
+    return text;
+}
+
+std::string to_text(const Graph& graph) {
+    std::string text = "program(\n";
+    for (const Input& input : graph.inputs)
+        text += "  " + value_name(input.value) + ": " + to_text(graph.values[input.value].type) + ",  # " +
+                input.name + "\n";
+    text += ")\n";
+    for (const Constant& constant : graph.constants)
+        text += "  " + value_name(constant.value) + ": " + to_text(graph.values[constant.value].type) +
+                " = " + kind_name(constant.kind) + "('" + constant.name + "')" +
+                (constant.written ? "  # written" : "") + "\n";
+    for (const Node& node : graph.nodes) text += node_text(graph, node) + "\n";
+    text += "  return";
+    for (size_t i = 0; i < graph.outputs.size(); ++i) text += (i ? ", " : " ") + value_name(graph.outputs[i]);
+    return text + "\n";
+}
+
+}  // namespace rushlight::graph

@@ -1,0 +1,340 @@
+"""What a capture sees, what it leaves behind, and what it refuses."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rushlight_core as core
+from rushlight_graph import export
+from rushlight_graph._C import Capture, Program
+
+X = core.tensor([[1.0, -2.0, 3.0], [4.0, 5.0, -6.0]])
+
+
+def program_of(function: Any, *tensors: Any, state: Any = ()) -> Program:
+    region = Capture([(f"x{i}", "constant", t) for i, t in enumerate(tensors)], list(state))
+    region.start()
+    try:
+        result = function(*tensors)
+    finally:
+        region.stop()
+    return region.finish(list(result) if isinstance(result, tuple) else [result], {})
+
+
+def operators_of(program: Program) -> list[str]:
+    lines = [
+        line
+        for line in program.text().splitlines()
+        if " = " in line and "('" not in line.split(" = ")[1][:12]
+    ]
+    return [line.split(" = ")[1].split("(")[0] for line in lines]
+
+
+def same(a: Any, b: Any) -> bool:
+    return a.dtype == b.dtype and core.equal(a, b)
+
+
+def test_a_composite_is_one_call() -> None:
+    program = program_of(lambda x: core.var_mean(x.flatten()), X)
+    assert operators_of(program) == ["flatten", "var_mean"]
+    assert all(map(same, program.run([X]), core.var_mean(X.flatten())))
+
+
+def test_views_and_writes_keep_their_order() -> None:
+    def function(x: Any) -> Any:
+        y = x * 1
+        row = y[0]
+        before = row.sum()
+        y.add_(10)  # seen through the view
+        row.mul_(2)  # and the reverse
+        return before, row, y, y.t()
+
+    program = program_of(function, X)
+    for got, wanted in zip(program.run([X]), function(X), strict=True):
+        assert same(got, wanted)
+
+
+def test_results_may_be_inputs_and_come_twice() -> None:
+    program = program_of(lambda x: (x, x, x + 1), X)
+    first, second, _ = program.run([X])
+    assert first is X
+    assert second is X
+
+
+def test_what_is_written_to_an_input_is_written_in_a_run() -> None:
+    given = X.clone()
+    program = program_of(lambda x: x.add_(1), given)
+    assert same(given, X), "the capture undoes it"
+    (result,) = program.run([given])
+    assert result is given
+    assert same(given, X + 1)
+
+
+def test_data_and_subclasses_share_memory_with_what_they_are_of() -> None:
+    weight = core.ones(3, requires_grad=True)
+
+    def function(x: Any) -> Any:
+        y = x * 1
+        y.data.add_(1)
+        return y, x * weight.data
+
+    program = program_of(function, X, state=[("weight", "parameter", weight)])
+    assert [name for name, _, _ in program.constants()] == ["weight"]
+    got = program.run([X])
+    assert same(got[0], X + 1)
+    assert same(got[1], X)
+
+
+def test_tensors_from_outside_are_named_constants() -> None:
+    shift = core.tensor([1.0, 2.0, 3.0])
+    program = program_of(lambda x: x + shift + core.tensor([1.0]), X)
+    assert [(name, kind) for name, kind, _ in program.constants()] == [
+        ("constant_0", "constant"),
+        ("constant_1", "constant"),
+    ]
+    assert same(program.run([X])[0], X + shift + 1)
+
+
+def test_tensors_of_python_data_are_made_anew_in_each_run() -> None:
+    def function(x: Any) -> Any:
+        total, row = core.tensor([0.0, 0.0, 0.0]), core.from_numpy(np.ones(3, np.float32))
+        for i in range(2):
+            total.add_(x[i] * row)
+        return total
+
+    program = program_of(function, X)
+    for _ in range(2):
+        assert same(program.run([X])[0], X.sum(0))
+
+
+def test_tensors_of_other_threads_are_no_constants() -> None:
+    def function(x: Any) -> Any:
+        made: list[Any] = []
+        thread = threading.Thread(target=lambda: made.append(x * 2))
+        thread.start()
+        thread.join()
+        return made[0] + 1
+
+    with pytest.raises(NotImplementedError, match="another thread made"):
+        program_of(function, X)
+
+
+def test_lines_and_modules_are_told(counting: Any) -> None:
+    text = str(export(counting, (X,)))
+    assert "conftest.py:" in text
+    assert [line.rpartition(" in ")[2] for line in text.splitlines() if " = linear(" in line] == [
+        "first",
+        "second",
+    ]
+
+
+def test_a_capture_leaves_state_and_random_numbers_as_they_were(function_module: Any) -> None:
+    def forward(x: Any) -> Any:
+        module.mean.mul_(0.9).add_(x.mean(0), alpha=0.1)
+        module.weight.mul_(2)
+        return core.rand(3) + module.mean * module.weight
+
+    module = function_module(forward, ("mean",), mean=core.zeros(3), weight=core.ones(3))
+    core.manual_seed(7)
+    expected = core.rand(3)
+    core.manual_seed(7)
+    program = export(module, (X,))
+    assert same(core.rand(3), expected)
+    assert module.mean.tolist() == [0, 0, 0]
+    assert module.weight.tolist() == [1, 1, 1]
+    core.manual_seed(7)
+    run = program.module()
+    results = [run(X), run(X)]
+    core.manual_seed(7)
+    for result in results:  # the program's state is its own, and goes on from run to run
+        assert same(result, forward(X))
+    assert module.mean.tolist() != [0, 0, 0]
+    assert program.state_dict["mean"].tolist() == module.mean.tolist()
+
+
+def test_two_threads_capture_at_the_same_time() -> None:
+    found: dict[int, Any] = {}
+    together = threading.Barrier(2)
+
+    def capture(number: int) -> None:
+        def function(x: Any) -> Any:
+            for _ in range(number + 1):
+                together.wait()
+                x = x + number
+                together.wait() if number == 0 else None
+            return x
+
+        found[number] = program_of(function, X)
+
+    threads = [threading.Thread(target=capture, args=(n,)) for n in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [len(operators_of(found[n])) for n in range(2)] == [1, 2]
+    assert same(found[1].run([X])[0], X + 2)
+
+
+def test_calls_outside_of_a_capture_are_not_recorded() -> None:
+    region = Capture([("x", "constant", X)], [])
+    X + 1
+    region.start()
+    y = X + 2
+    region.stop()
+    X + 3
+    assert operators_of(region.finish([y], {})) == ["add"]
+
+
+def test_an_exception_ends_the_capture() -> None:
+    def fails(x: Any) -> Any:
+        x + 1
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        program_of(fails, X)
+    assert operators_of(program_of(lambda x: x * 2, X)) == ["mul"]
+
+
+def test_an_exception_that_the_program_catches_is_no_part_of_it() -> None:
+    def function(x: Any) -> Any:
+        try:
+            x @ x
+        except RuntimeError:
+            x = x + 1
+        return x
+
+    assert operators_of(program_of(function, X)) == ["add"]
+
+
+READS = {
+    "bool": lambda x: x if x.sum() > 0 else -x,
+    "item": lambda x: x * x.max().item(),
+    "int": lambda x: x[: int(x.shape[0] + x[0, 0])],
+    "tolist": lambda x: core.tensor(x.tolist()),
+    "numpy": lambda x: core.from_numpy(x.numpy()),
+    "print": lambda x: (print(x), x)[1],
+    "index": lambda x: x[x.argmax(0)[0]],
+    "equal": lambda x: x if core.equal(x, x) else -x,
+    "data_ptr": lambda x: x + (x.data_ptr() % 64),
+    "dlpack": lambda x: core.from_dlpack(x),
+}
+
+
+@pytest.mark.parametrize("name", READS)
+def test_reading_a_value_names_the_line(name: str) -> None:
+    with pytest.raises(RuntimeError, match=r"reads the values.* at .*\w+\.py:\d+; the program would keep"):
+        program_of(READS[name], X)
+
+
+def test_values_that_the_program_does_not_depend_on_may_be_read() -> None:
+    def function(x: Any) -> Any:
+        return x * core.tensor(3.0).item()
+
+    assert same(program_of(function, X).run([X])[0], X * 3)
+
+
+def test_what_cannot_be_captured_is_said(function_module: Any) -> None:
+    outside = core.zeros(3)
+    with pytest.raises(RuntimeError, match=r"shape \(3,\) is written in place, and is neither an input"):
+        program_of(lambda x: outside.add_(x[0]) * 1, X)
+    with pytest.raises(NotImplementedError, match=r"rand at .*generator of the program's own"):
+        program_of(lambda x: core.rand(3, generator=core.Generator()), X)
+    with pytest.raises(NotImplementedError, match="changes the shape or the memory of 'x0'"):
+        program_of(lambda x: x.t_() * 1, X.clone())
+    with pytest.raises(NotImplementedError, match=r"under autocast"), core.amp.autocast("cpu"):
+        program_of(lambda x: x @ x.t(), X)
+    with pytest.raises(NotImplementedError, match="'x0' is on meta"):
+        program_of(lambda x: x + 1, core.ones(2, device="meta"))
+    with pytest.raises(NotImplementedError, match=r"add at .* has a tensor on meta"):
+        program_of(lambda x: core.zeros(2, device="meta") + 1, X)
+    flat = core.zeros(6)
+    state = [("a", "buffer", flat[:3]), ("b", "buffer", flat[3:])]
+    with pytest.raises(NotImplementedError, match="'a' and 'b' share memory that is written"):
+        program_of(lambda x: state[0][2].add_(state[1][2]) * 1, X, state=state)
+    part = core.arange(6.0)[2:]
+    with pytest.raises(NotImplementedError, match="a part of a larger one"):
+        program_of(lambda x: x.as_strided((2,), (1,), 3) + 1, part)
+
+
+def test_grads_that_a_region_sets_are_refused() -> None:
+    weight = core.ones(3)
+
+    def function(x: Any) -> Any:
+        weight.grad = x[0]
+        return x
+
+    with pytest.raises(NotImplementedError, match="the gradient of 'w' was set"):
+        program_of(function, X, state=[("w", "parameter", weight)])
+    weight.grad = None
+
+
+def test_a_thread_captures_one_region_at_a_time() -> None:
+    outer, inner = Capture([], []), Capture([], [])
+    with pytest.raises(RuntimeError, match=r"finish\(\) comes once, after stop"):
+        outer.finish([], {})
+    outer.start()
+    with pytest.raises(RuntimeError, match="another capture is under way"):
+        inner.start()
+    with pytest.raises(RuntimeError, match="another capture"):
+        outer.start()
+    failed: list[BaseException] = []
+
+    def stop() -> None:
+        try:
+            outer.stop()
+        except RuntimeError as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=stop)
+    thread.start()
+    thread.join()
+    assert "on the thread that started it" in str(failed[0])
+    outer.stop()
+    outer.finish([], {})
+    with pytest.raises(RuntimeError, match="comes once"):
+        outer.finish([], {})
+
+
+def test_a_capture_that_is_dropped_ends() -> None:
+    region = Capture([], [])
+    region.start()
+    del region
+    assert operators_of(program_of(lambda x: x + 1, X)) == ["add"]
+
+
+def test_inputs_are_checked() -> None:
+    with pytest.raises(ValueError, match="'x1' is given twice"):
+        Capture([("x0", "constant", X), ("x1", "constant", X)], [])
+    with pytest.raises(TypeError, match="needs a Tensor, got int"):
+        Capture([("x", "constant", 3)], [])
+    program = program_of(lambda x: x + 1, X)
+    with pytest.raises(ValueError, match=r"input 'x0' must be float32\[2, 3\], got float32\[3, 3\]"):
+        program.run([core.zeros(3, 3)])
+    with pytest.raises(ValueError, match=r"must be float32\[2, 3\], got float64\[2, 3\]"):
+        program.run([X.double()])
+    with pytest.raises(ValueError, match="2 inputs are given, it has 1"):
+        program.run([X, X])
+    with pytest.raises(TypeError, match="needs a Tensor, got NoneType"):
+        program.run([None])
+
+
+def test_a_size_that_depends_on_values_is_checked_in_each_run() -> None:
+    program = program_of(lambda x: x[x > 0].sum(), X)
+    assert same(program.run([X])[0], X[X > 0].sum())
+    with pytest.raises(
+        RuntimeError, match=r"node \d+ \(.*test_capture\.py.*gave float32\[6\], when .* float32\[4\]\nhint"
+    ):
+        program.run([X.abs()])
+
+
+def test_an_error_in_a_run_names_the_node() -> None:
+    index = core.tensor([0, 1])
+    program = program_of(lambda x, i: x[i], X, index)
+    with pytest.raises(
+        IndexError, match=r"\nin node \d \(_?index.* at .*test_capture\.py:\d+\) of the program"
+    ):
+        program.run([X, index + 5])

@@ -1,0 +1,156 @@
+"""Law: a program of one call does what the call does, bit for bit, for every operator and after a way through a file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import rushlight_core as core
+from rushlight_core.codegen.model import Op
+from rushlight_graph._C import Capture, Program
+from rushlight_testing import Sample
+from rushlight_testing.operators import (
+    TYPED_ERRORS,
+    all_samples,
+    boxed,
+    flat,
+    map_tensors,
+    operators,
+    tensors_in,
+)
+
+# They give a number that is computed from values, which Python then has.
+READ_VALUES = {"allclose", "equal"}
+# They change the shape of a tensor in place, which is not for tensors from outside of a program.
+CHANGE_SHAPES = {
+    "squeeze_",
+    "swapaxes_",
+    "swapdims_",
+    "t_",
+    "transpose_",
+    "unsqueeze_",
+    "set_",
+    "resize_",
+    "resize_as_",
+}
+OPS = [op for op in operators() if op.samples and op.base not in READ_VALUES]
+
+
+def copied(sample: Sample) -> Sample:
+    """The same values and strides in fresh memory; a tensor that comes twice does so again."""
+    copies: dict[int, Any] = {}
+    return map_tensors(lambda t: copies.setdefault(id(t), t.clone()), sample)
+
+
+def distinct(tensors: list[Any]) -> list[Any]:
+    return list({id(t): t for t in tensors}.values())
+
+
+def bits(values: list[Any]) -> list[tuple[Any, ...]]:
+    return [(t.dtype, tuple(t.shape), t.contiguous().flatten().view(core.uint8).tolist()) for t in values]
+
+
+def run(op: Op, sample: Sample) -> Any:
+    return boxed(op, copied(sample) if op.base in CHANGE_SHAPES else sample)
+
+
+def captured(op: Op, sample: Sample) -> Program:
+    inputs = distinct(tensors_in(sample))
+    region = Capture([(f"x{i}", "constant", t) for i, t in enumerate(inputs)], [])
+    region.start()
+    try:
+        result = run(op, sample)
+    finally:
+        region.stop()
+    outputs = [t for t in flat(result) if isinstance(t, core.Tensor)]
+    return region.finish(outputs, {})
+
+
+def works(op: Op, sample: Sample) -> bool:
+    """Whether the call by position is one: samples that only the Python binding takes are left out."""
+    try:
+        boxed(op, copied(sample))
+    except TYPED_ERRORS:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
+def test_programs_do_what_the_call_does(op: Op) -> None:
+    samples = [s for s in all_samples(op) if works(op, s) and not any_generator(s)]
+    if not samples:
+        pytest.skip("no sample is a call by position")
+    for sample in samples:
+        given = copied(sample)
+        before = bits(tensors_in(given))
+        core.manual_seed(3)
+        program = captured(op, given)
+        assert bits(tensors_in(given)) == before, f"{sample.text}: the capture left its inputs changed"
+        loaded = Program.from_bytes(program.to_bytes())
+        for one in (program, loaded):
+            eager, ours = copied(sample), copied(sample)
+            core.manual_seed(3)
+            expected = [t for t in flat(run(op, eager)) if isinstance(t, core.Tensor)]
+            core.manual_seed(3)
+            got = one.run(distinct(tensors_in(ours)))
+            assert bits(got) == bits(expected), sample.text
+            assert bits(tensors_in(ours)) == bits(tensors_in(eager)), f"{sample.text}: what it writes"
+
+
+def any_generator(sample: Sample) -> bool:
+    values = [*sample.args, *sample.kwargs.values()]
+    return any(isinstance(v, core.Generator) for v in values)
+
+
+def test_every_operator_with_samples_is_tried() -> None:
+    assert not [
+        op.name for op in OPS if not any(works(op, s) and not any_generator(s) for s in all_samples(op))
+    ]
+
+
+# Operators whose entries have no samples, since they draw random numbers or write their argument.
+CALLS = {
+    "rand": lambda x, i: core.rand(2, 3) + x,
+    "randn_like": lambda x, i: core.randn_like(x),
+    "randint": lambda x, i: core.randint(0, 9, (2, 3)),
+    "randperm": lambda x, i: core.randperm(5),
+    "bernoulli": lambda x, i: core.bernoulli(core.sigmoid(x)),
+    "multinomial": lambda x, i: core.multinomial(core.sigmoid(x), 2),
+    "normal": lambda x, i: core.normal(x, core.exp(x)),
+    "uniform_": lambda x, i: core.zeros_like(x).uniform_(),
+    "random draws that depend on one another": lambda x, i: core.rand(2) + core.rand(2),
+    "index_put_": lambda x, i: x.clone().index_put_((i,), core.zeros(3)),
+    "assignment to a part": lambda x, i: assigned(x.clone(), i),
+    "index_add_": lambda x, i: x.index_add_(0, i, core.ones(2, 3)),
+    "scatter_": lambda x, i: core.zeros(2, 3).scatter_(0, i.expand(3, 2).t(), x),
+    "masked_scatter_": lambda x, i: x.masked_scatter_(x > 0, core.ones(6)),
+    "out=": lambda x, i: core.exp(x, out=core.empty(2, 3)),
+}
+
+
+def assigned(x: Any, i: Any) -> Any:
+    x[:, 1] = 5.0
+    x[i] += 1
+    x[x > 1] = -1.0
+    return x
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_programs_do_what_python_calls(name: str) -> None:
+    x, i = core.tensor([[1.0, -2.0, 3.0], [-4.0, 5.0, 0.5]]), core.tensor([1, 0])
+    region = Capture([("x", "constant", x), ("i", "constant", i)], [])
+    before, state = bits([x, i]), core.get_rng_state()
+    region.start()
+    result = CALLS[name](x, i)
+    region.stop()
+    assert bits([x, i]) == before
+    assert core.get_rng_state().tolist() == state.tolist(), "random numbers of the capture were used up"
+    program = Program.from_bytes(region.finish([result], {}).to_bytes())
+    for seed in (1, 2):
+        eager, ours = x.clone(), x.clone()
+        core.manual_seed(seed)
+        expected = CALLS[name](eager, i)
+        core.manual_seed(seed)
+        assert bits(program.run([ours, i])) == bits([expected])
+        assert bits([ours]) == bits([eager])

@@ -1,0 +1,169 @@
+"""Models of rushlight.nn as programs, in this process and in one without Python: bit for bit what the model computes."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rushlight as torch
+import rushlight.nn.functional as F
+from rushlight import nn
+from rushlight_graph import _run
+
+
+class Convolutional(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.features = nn.Sequential(
+            nn.Conv2d(1, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(inplace=True), nn.MaxPool2d(2),
+            nn.Conv2d(8, 8, 3, groups=2), nn.GroupNorm(2, 8), nn.SiLU(),
+        )  # fmt: skip
+        self.head = nn.Linear(8 * 4 * 4, 10)
+
+    def forward(self, x: Any) -> Any:
+        return F.log_softmax(self.head(self.features(x).flatten(1)), dim=1)
+
+
+class Transformer(nn.Module):
+    """Tokens in, logits out: embeddings, causal attention written by hand, a mask that is a buffer."""
+
+    def __init__(self, width: int = 16, heads: int = 2, length: int = 7) -> None:
+        super().__init__()
+        self.heads = heads
+        self.tokens = nn.Embedding(11, width)
+        self.positions = nn.Parameter(torch.randn(length, width))
+        self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(3))
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.mlp = nn.Sequential(
+            nn.Linear(width, 4 * width), nn.GELU(), nn.Dropout(0.1), nn.Linear(4 * width, width)
+        )
+        self.register_buffer("mask", torch.tril(torch.ones(length, length)))
+
+    def forward(self, ids: Any) -> Any:
+        batch, length = ids.shape
+        x = self.tokens(ids) + self.positions[:length]
+        q, k, v = (
+            part.view(batch, length, self.heads, -1).transpose(1, 2)
+            for part in self.qkv(self.norms[0](x)).chunk(3, dim=-1)
+        )
+        scores = (q @ k.transpose(-2, -1)) / k.size(-1) ** 0.5
+        scores = scores.masked_fill(self.mask[:length, :length] == 0, float("-inf"))
+        x = x + self.out((scores.softmax(-1) @ v).transpose(1, 2).reshape(batch, length, -1))
+        x = x + self.mlp(self.norms[1](x))
+        return self.norms[2](x) @ self.tokens.weight.t()
+
+
+class Recurrent(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.lstm = nn.LSTM(4, 6, num_layers=2, batch_first=True, bidirectional=True)
+
+    def forward(self, x: Any) -> Any:
+        out, (h, c) = self.lstm(x)
+        return {"out": out, "state": (h, c)}
+
+
+MODELS = {
+    "convolutional": (Convolutional, lambda: torch.randn(2, 1, 12, 12)),
+    "transformer": (Transformer, lambda: torch.randint(0, 11, (2, 5))),
+    "encoder": (
+        lambda: nn.TransformerEncoderLayer(8, 2, 16, batch_first=True),
+        lambda: torch.randn(2, 5, 8),
+    ),
+    "recurrent": (Recurrent, lambda: torch.randn(2, 5, 4)),
+}
+
+
+def bits(value: Any) -> list[Any]:
+    if isinstance(value, torch.Tensor):
+        return [(value.dtype, tuple(value.shape), value.detach().contiguous().numpy().tobytes())]
+    parts = value.values() if isinstance(value, dict) else value
+    return [one for part in parts for one in bits(part)]
+
+
+@pytest.mark.parametrize("training", [False, True], ids=["eval", "train"])
+@pytest.mark.parametrize("name", MODELS)
+def test_a_program_computes_what_the_model_does(name: str, training: bool, tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    make, example = MODELS[name]
+    model, x = make().train(training), example()
+    before = {key: value.clone() for key, value in model.state_dict().items()}
+    state = torch.get_rng_state()
+    program = torch.export.export(model, (x,))
+    assert torch.equal(torch.get_rng_state(), state)
+    assert all(torch.equal(value, before[key]) for key, value in model.state_dict().items())
+    assert set(program.state_dict) <= set(before)
+    torch.export.save(program, tmp_path / "model.rl")
+    run = torch.export.load(tmp_path / "model.rl").module()
+    given = x.clone() if not x.is_floating_point() else torch.randn_like(x)  # other values, where any will do
+    for seed in (1, 2):
+        torch.manual_seed(seed)
+        wanted = model(given)
+        torch.manual_seed(seed)
+        assert bits(run(given)) == bits(wanted)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_it_runs_in_a_process_without_python(name: str, tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    make, example = MODELS[name]
+    model, x = make().eval(), example()
+    torch.export.save(torch.export.export(model, (x,)), tmp_path / "model.rl")
+    np.save(tmp_path / "x.npy", x.numpy())
+    wanted = bits(model(x))
+    outputs = [tmp_path / f"{i}.npy" for i in range(len(wanted))]
+    command = [str(_run.program()), str(tmp_path / "model.rl"), "--input", str(tmp_path / "x.npy")]
+    command += [word for path in outputs for word in ("--output", str(path))]
+    done = subprocess.run(command, env=_run.environment(), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert [np.load(path).tobytes() for path in outputs] == [content for _, _, content in wanted]
+
+
+def test_parameters_may_train_after_the_capture() -> None:
+    model, x = nn.Linear(3, 2), torch.randn(4, 3)
+    program = torch.export.export(model, (x,))
+    model(x).sum().backward()
+    assert model.weight.grad is not None
+    assert program.state_dict["weight"].grad is None
+
+
+def test_a_backward_pass_is_refused() -> None:
+    class Stepping(nn.Linear):
+        def forward(self, x: Any) -> Any:
+            out = super().forward(x)
+            out.sum().backward()
+            return out
+
+    class Penalised(nn.Module):
+        def forward(self, x: Any) -> Any:
+            x = x.detach().requires_grad_()
+            (gradient,) = torch.autograd.grad(F.dropout(x, 0.5).sum(), x)
+            return gradient
+
+    with pytest.raises(NotImplementedError, match="the gradient of 'weight' was set"):
+        torch.export.export(Stepping(3, 2), (torch.randn(4, 3),))
+    with pytest.raises(NotImplementedError, match="an operator made for itself"):
+        torch.export.export(Penalised(), (torch.randn(4, 3),))
+
+
+def test_an_error_names_the_module() -> None:
+    class Branching(nn.Module):
+        def forward(self, x: Any) -> Any:
+            return x if x.sum() > 0 else -x
+
+    with pytest.raises(RuntimeError, match=r"bool\(\): reads the values.*test_export\.py:\d+") as caught:
+        torch.export.export(nn.Sequential(nn.Linear(3, 3), Branching()), (torch.randn(4, 3),))
+    assert any("1" in note for note in caught.value.__notes__)
+
+
+def test_vmap_is_refused() -> None:
+    class Mapped(nn.Module):
+        def forward(self, x: Any) -> Any:
+            return torch.vmap(lambda row: row.sum())(x)
+
+    with pytest.raises(NotImplementedError, match="inside a transform"):
+        torch.export.export(Mapped(), (torch.randn(4, 3),))
