@@ -77,7 +77,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
     met = [{**asdict(one), "reason": ""} for one in table]
     (options.out / "known.json").write_text(json.dumps(met, indent=1))
-    return 1 if campaign.groups else 0
+    return 1 if campaign.groups or campaign.mistakes else 0
 
 
 if __name__ == "__main__":

@@ -57,7 +57,8 @@ class Campaign:
     groups: dict[tuple[str, str], Group] = field(default_factory=dict)
     programs: int = 0
     calls: int = 0
-    lost: int = 0  # programs that PyTorch's process did not survive
+    lost: int = 0  # programs that PyTorch's process did not survive, or that were not made
+    mistakes: int = 0  # of the fuzzer: programs that were not made
     expected: int = 0  # differences that are known
     unstable: int = 0  # differences that rounding explains
 
@@ -69,6 +70,9 @@ class Campaign:
             made = self.theirs.receive()
             if isinstance(made, Ended):
                 self.lost += 1
+                if made.kind == "mistake":
+                    self.mistakes += 1
+                    self.say(f"[{number}] the fuzzer could not make this program:\n{made.text}")
             else:
                 self.ours.send("run", made[0])
             # The next one is made while this one runs.

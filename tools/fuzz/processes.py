@@ -10,6 +10,7 @@ import os
 import resource
 import signal
 import sys
+import traceback
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,9 +26,9 @@ STARTING = 120.0  # seconds for imports
 
 @dataclass(frozen=True)
 class Ended:
-    """A process did not answer: it ended, or was ended after the time limit."""
+    """A process did not answer: it ended, or was ended after the time limit, or could not make the program."""
 
-    kind: str  # crash or hang
+    kind: str  # crash, hang or mistake
     text: str
 
 
@@ -51,7 +52,11 @@ def _serve(connection: Any, library: str, operators: list[Operator], extremes: b
         except EOFError:
             return
         if kind == "make":
-            program = generator.program(*what)
+            try:
+                program = generator.program(*what)
+            except Exception:
+                connection.send(Ended("mistake", traceback.format_exc()))
+                continue
             connection.send((program, machine.run(program)))
         elif kind == "is_defined":
             connection.send(generator.is_defined(what))

@@ -329,9 +329,11 @@ class Undefined:
             values[0]
         ):
             return True
-        if op.startswith("linalg_ldl_factor") and values and values[0].ndim > 1:
+        square = bool(values) and values[0].ndim > 1 and values[0].shape[-2] == values[0].shape[-1]
+        if op.startswith("linalg_ldl_factor") and square:
             lower = np.tril(values[0])  # what is above the diagonal is not looked at
-            return _is_singular(lower + np.tril(lower, -1).swapaxes(-1, -2))
+            if _is_singular(lower + np.tril(lower, -1).swapaxes(-1, -2)):
+                return True
         if op in ("linalg_matrix_rank", "matrix_rank"):
             limits = [v for v in given if isinstance(v, (int, float)) and not isinstance(v, bool)]
             if any(v <= 0 for v in limits) or any((v <= 0).any() for v in values[1:]):

@@ -21,7 +21,7 @@ from fuzz.operators import Array, Operator
 from fuzz.processes import Process
 from fuzz.program import FLOATS, MODES, Call, Input, Named, Program, Ref, literal, script, statement
 from fuzz.shrink import shrink
-from fuzz.undefined import Draft, Undefined
+from fuzz.undefined import APART, FULL_RANK, Draft, Undefined
 from known_differences import Known, read
 
 ONE = Array("float32", (2, 3), (1.0, 2.0, 3.0, 4.0, 5.0, 6.0))
@@ -394,6 +394,9 @@ def test_extreme_values_are_generated_on_request() -> None:
         ("fractional_max_pool2d", "plain", (np.nan, 2.0, np.nan, 1.0), True),
         ("fractional_max_pool2d", "plain", (np.nan, 2.0, 3.0, 1.0), False),
         ("max_pool2d", "plain", (np.nan, 2.0, np.nan, 1.0), False),
+        ("linalg_ldl_factor", "plain", (1.0, 2.0, 2.0, 5.0), False),
+        ("linalg_ldl_factor", "plain", (1.0, 2.0, 2.0, 4.0), True),
+        ("linalg_ldl_factor", "plain", (np.nan, 2.0, 2.0, 5.0), True),
         ("hardshrink", "backward", (np.nan, 2.0, 3.0, 1.0), True),
         ("hardshrink", "plain", (np.nan, 2.0, 3.0, 1.0), False),
         ("digamma", "plain", (-1.0, 2.0, -0.5, 1.0), False),
@@ -421,6 +424,28 @@ def test_extreme_values_are_generated_on_request() -> None:
 def test_what_is_undefined_is_not_generated(op: str, mode: str, values: Any, undefined: bool) -> None:
     tensor = RIGHT.make(Input("x0", "float64", (2, 2), values))
     assert Undefined(RIGHT, Draft(mode)).is_beyond(op, [tensor], [Ref("x0")]) == undefined
+
+
+def test_matrices_that_are_not_square_are_judged() -> None:
+    """What an operator refuses is no mistake of the fuzzer."""
+    for shape in ((3, 2), (1, 2), (0, 3), (2,), ()):
+        tensor = RIGHT.make(Input("x0", "float64", shape, tuple(range(int(np.prod(shape))))))
+        for op in sorted(FULL_RANK | APART):
+            for mode in ("plain", "jvp"):
+                assert Undefined(RIGHT, Draft(mode)).is_beyond(op, [tensor], [Ref("x0")]) in (True, False)
+
+
+def test_a_program_that_cannot_be_made_is_shown(processes: tuple[Process, Process]) -> None:
+    said: list[str] = []
+    campaign = Campaign(*processes, seed=1, say=said.append)
+    broken = Process("numpy_library", [Operator("total", "torch.total")])  # it has no arguments to begin from
+    campaign.theirs = broken
+    try:
+        campaign.run(programs=1, seconds=3)
+    finally:
+        broken.close()
+    assert campaign.mistakes == campaign.lost > 0
+    assert "Traceback" in said[0]
 
 
 @pytest.mark.parametrize(
