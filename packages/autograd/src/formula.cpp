@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "rushlight/half.h"
 #include "rushlight/ops/_to_copy.h"
 #include "rushlight/ops/clone.h"
 #include "rushlight/ops/conj.h"
@@ -63,6 +64,13 @@ Tensor restore(const Tensor& reduced, IntList shape, const std::optional<IntList
                          IntList(sizes, static_cast<size_t>(ndim)));
     }
     return ops::expand(kept, shape);
+}
+
+Scalar rounded(const Scalar& number, const Tensor& t) {
+    if (t.dtype() == DType::Float16) return static_cast<double>(static_cast<float>(Half(number.to<float>())));
+    if (t.dtype() == DType::BFloat16)
+        return static_cast<double>(static_cast<float>(BFloat16(number.to<float>())));
+    return number;
 }
 
 Tensor scaled(const Tensor& t, const Tensor& weight) { return weight.defined() ? ops::mul(t, weight) : t; }

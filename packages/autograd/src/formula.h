@@ -160,6 +160,9 @@ inline std::optional<IntList> dims(const std::optional<int64_t>& dim) {
     return dim ? std::optional<IntList>(IntList(&*dim, 1)) : std::nullopt;
 }
 
+/// A number as an element of `t`'s dtype holds it.
+Scalar rounded(const Scalar& number, const Tensor& t);
+
 /// Times a weight, if there is one: as it is, or one for each channel, the second dimension.
 Tensor scaled(const Tensor& t, const Tensor& weight);
 Tensor channelwise(const Tensor& t, const Tensor& weight);

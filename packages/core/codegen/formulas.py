@@ -197,6 +197,7 @@ HELPERS = {
     "wrap": "a dimension as a non-negative number: wrap(dim, x.ndim)",
     "inverse_order": "inverse of a permutation",
     "split_like": "the pieces of what was joined: split_like(grad, tensors.shapes, dim)",
+    "rounded": "a number as the dtype of a tensor holds it: rounded(number, t)",
     "scaled": "t times an optional weight: scaled(t, weight)",
     "channelwise": "t times an optional weight for each channel: channelwise(t, weight)",
 }

@@ -66,6 +66,7 @@ Tensor celu(const Tensor& input, Scalar alpha) {
 }
 
 Tensor relu6(const Tensor& input) { return ops::hardtanh(input, Scalar(0), Scalar(6)); }
+Tensor relu6_(const Tensor& input) { return ops::hardtanh_(input, Scalar(0), Scalar(6)); }
 
 Tensor prelu(const Tensor& input, const Tensor& weight) {
     rules::same_dtype("prelu", "input", input, "weight", weight);

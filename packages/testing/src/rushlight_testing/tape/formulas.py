@@ -226,6 +226,7 @@ _HELPERS: dict[str, Callable[..., Any]] = {
     "wrap": lambda dim, ndim: dim + ndim if dim < 0 else dim,
     "inverse_order": _inverse,
     "split_like": _split_like,
+    "rounded": lambda number, t: t.new_full((), number).item(),
     "scaled": lambda t, weight: t if weight is None else t * weight,
     "channelwise": lambda t, w: t if w is None else (t.transpose(1, -1) * w).transpose(1, -1),
 }
