@@ -53,19 +53,20 @@ bool is_channels_last(const View& v) {
 
 // Below this many multiply-adds the vendor library is not worth loading, let alone compiling a kernel.
 constexpr int64_t kSmall = 1 << 14;
-// Feature maps above this size are faster computed where they lie than copied into blocks and back, by 1x1
-// filters and by depthwise ones.
+// Depthwise filters over feature maps above this size are faster computed where they lie than copied into blocks and back.
 constexpr int64_t kLargeMap = 24 * 24;
 
-bool use_vendor(const ConvolutionGeometry& g, DType dtype) {
+// `maps` are those that the convolution reads and writes.
+bool use_vendor(const ConvolutionGeometry& g, DType dtype, std::initializer_list<const View*> maps) {
     if (dtype != DType::Float32 || g.multiply_adds() < kSmall) return false;
-    // The vendor's depthwise kernels are fast in the plain case only.
-    const bool plain = g.stride[1] * g.stride[2] * g.dilation[1] * g.dilation[2] == 1;
-    return !g.is_depthwise() || (plain && g.out_size() < kLargeMap);
-}
-
-bool use_vendor_for_data(const ConvolutionGeometry& g, DType dtype) {
-    return use_vendor(g, dtype) && !(g.is_pointwise() && g.out_size() >= kLargeMap);
+    if (g.is_depthwise()) {
+        // The vendor's depthwise kernels are fast in the plain case only.
+        const bool plain = g.stride[1] * g.stride[2] * g.dilation[1] * g.dilation[2] == 1;
+        return plain && g.out_size() < kLargeMap;
+    }
+    // 1x1 filters need nothing but a matrix product, unless channels vary fastest.
+    return !g.is_pointwise() ||
+           std::any_of(maps.begin(), maps.end(), [](const View* v) { return is_channels_last(*v); });
 }
 
 // Minimal filtering saves three quarters of the multiplications and pays for transforms: with few channels or few tiles these
@@ -96,10 +97,13 @@ template <class T> const ConvolutionWays<T>& ways(const ConvolutionGeometry& g, 
 template <> const ConvolutionWays<float>& ways(const ConvolutionGeometry& g, bool minimal) {
     return minimal            ? winograd_kernels().f32
            : g.is_depthwise() ? depthwise_kernels().f32
+           : g.is_pointwise() ? pointwise_kernels().f32
                               : plain<float>().ways;
 }
 template <> const ConvolutionWays<double>& ways(const ConvolutionGeometry& g, bool) {
-    return g.is_depthwise() ? depthwise_kernels().f64 : plain<double>().ways;
+    return g.is_depthwise()   ? depthwise_kernels().f64
+           : g.is_pointwise() ? pointwise_kernels().f64
+                              : plain<double>().ways;
 }
 
 // Calls f with a value of the element type.
@@ -130,7 +134,7 @@ void copy_channels_last(const View& out, const View& in) {
 void forward(KernelContext& ctx, const ConvolutionGeometry& g, const View& out, const View& in,
              const View& weight, const View& bias) {
     const bool minimal = use_winograd(g, out.dtype);
-    if (!minimal && use_vendor_for_data(g, out.dtype) &&
+    if (!minimal && use_vendor(g, out.dtype, {&in, &out}) &&
         onednn::convolution_forward(ctx, g, operand(ctx, in), operand(ctx, weight), operand(ctx, bias),
                                     operand(ctx, out))) {
         return;
@@ -147,7 +151,7 @@ void forward(KernelContext& ctx, const ConvolutionGeometry& g, const View& out, 
 void backward_data(KernelContext& ctx, const ConvolutionGeometry& g, const View& grad_in, const View& weight,
                    const View& grad_out) {
     const bool minimal = use_winograd(g, grad_in.dtype);
-    if (!minimal && use_vendor_for_data(g, grad_in.dtype) &&
+    if (!minimal && use_vendor(g, grad_in.dtype, {&grad_in, &grad_out}) &&
         onednn::convolution_backward_data(ctx, g, operand(ctx, grad_in), operand(ctx, weight),
                                           operand(ctx, grad_out))) {
         return;
@@ -171,7 +175,7 @@ void backward_weights(KernelContext& ctx, const ConvolutionGeometry& g, const Vi
                       const View& grad_bias, const View& in, const View& grad_out) {
     if (grad_weight.defined()) {
         const bool minimal = use_winograd(g, grad_weight.dtype);
-        if (!minimal && use_vendor(g, grad_weight.dtype) &&
+        if (!minimal && use_vendor(g, grad_weight.dtype, {&in, &grad_out}) &&
             onednn::convolution_backward_weights(ctx, g, operand(ctx, grad_weight), operand(ctx, grad_bias),
                                                  operand(ctx, in), operand(ctx, grad_out))) {
             return;

@@ -21,11 +21,11 @@ struct ConvolutionGeometry {
     int64_t multiply_adds() const { return batch * out_channels * out_size() * window(); }
     /// Whether each group has one input channel, in at most two dimensions.
     bool is_depthwise() const { return groups == in_channels && in[0] == 1 && out[0] == 1 && kernel[0] == 1; }
-    /// Whether each output element reads the one input element at its own place.
+    /// Whether each output element reads one pixel of the input.
     bool is_pointwise() const {
-        bool same = true;
-        for (int d = 0; d < 3; ++d) same = same && kernel[d] == 1 && stride[d] == 1 && padding[d] == 0;
-        return same;
+        bool one = true;
+        for (int d = 0; d < 3; ++d) one = one && kernel[d] == 1 && padding[d] == 0;
+        return one;
     }
 };
 

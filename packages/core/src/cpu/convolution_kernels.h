@@ -43,6 +43,14 @@ struct DepthwiseKernels {
 
 RUSHLIGHT_KERNEL_TABLE(DepthwiseKernels, depthwise_kernels)
 
+/// For geometries that are pointwise.
+struct PointwiseKernels {
+    ConvolutionWays<float> f32;
+    ConvolutionWays<double> f64;
+};
+
+RUSHLIGHT_KERNEL_TABLE(PointwiseKernels, pointwise_kernels)
+
 /// For two dimensions, one group, 3x3 filters, stride and dilation 1 and padding up to 2, by minimal filtering.
 struct WinogradKernels {
     ConvolutionWays<float> f32;

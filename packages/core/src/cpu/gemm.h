@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 
 #include "cpu/capability.h"
 #include "rushlight/kernel.h"
@@ -29,7 +30,35 @@ struct Gemm {
     // An element of a and b stands for two bfloat16 numbers, neighbours along k, in the bits of one float; `k` counts such
     // pairs. One instruction of AVX512-BF16 multiplies and adds both. Whatever copies elements copies pairs as well.
     bool pairs = false;
+    // Note [Runs]
+    // The columns of b and c may come in runs of `column_run`, as the pixels of a batch of images do: the first elements of two
+    // runs lie b_run and c_run apart. `first_column` is where in its run the product begins. Likewise steps along k may come in
+    // runs of `step_run`, a_step_run and b_step_run apart. A product in runs is packed, so that its inner kernels see none of
+    // this; with runs of columns b_col is 1 and `init` is the same for all columns.
+    int64_t column_run = kOneRun, first_column = 0, b_run = 0, c_run = 0;
+    int64_t step_run = kOneRun, a_step_run = 0, b_step_run = 0;
+
+    static constexpr int64_t kOneRun = std::numeric_limits<int64_t>::max();
+    bool in_runs() const { return column_run != kOneRun || step_run != kOneRun; }
+    int64_t b_column(int64_t j) const {
+        return (first_column + j) / column_run * b_run + (first_column + j) % column_run * b_col;
+    }
+    int64_t c_column(int64_t j) const {
+        return (first_column + j) / column_run * c_run + (first_column + j) % column_run;
+    }
+    int64_t a_step(int64_t k) const { return k / step_run * a_step_run + k % step_run * a_col; }
+    int64_t b_step(int64_t k) const { return k / step_run * b_step_run + k % step_run * b_row; }
 };
+
+/// Calls f(first, count) for the parts of [begin, begin + count) that lie in one run each.
+template <class F>
+void for_runs(int64_t begin, int64_t count, int64_t run, F&& f) {
+    while (count > 0) {
+        const int64_t left = run - begin % run, n = count < left ? count : left;
+        f(begin, n);
+        begin += n, count -= n;
+    }
+}
 
 /// The same of integers of any size, modulo 2^bits, for a batch; c is row-major.
 struct IntegerGemm {

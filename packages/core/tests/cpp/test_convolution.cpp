@@ -1,6 +1,6 @@
 // sources: src/cpu/convolution.cpp src/cpu/contiguous.cpp src/cpu/capability.cpp src/cpu/questions.cpp
 // sources: src/cpu/onednn/convolution.cpp src/cpu/kernels/convolution.cpp src/cpu/kernels/depthwise.cpp
-// sources: src/cpu/kernels/winograd.cpp src/cpu/kernels/gemm.cpp src/cpu/kernels/cast.cpp
+// sources: src/cpu/kernels/winograd.cpp src/cpu/kernels/convolution_1x1.cpp src/cpu/kernels/gemm.cpp src/cpu/kernels/cast.cpp
 // sources: src/cpu/kernels/contiguous.cpp src/runtime/parallel.cpp src/runtime/limits.cpp src/runtime/error.cpp src/tensor/dtype.cpp
 // options: -DRUSHLIGHT_CPU=avx2 -DRUSHLIGHT_HAVE_AVX2=1
 
@@ -24,10 +24,11 @@ struct Case {
 };
 
 const Case kCases[] = {
-    {2, 3, 4, 1, 9, 11, 3, 1, 1, 1}, {1, 4, 6, 2, 8, 7, 3, 2, 1, 1},   {3, 2, 5, 1, 10, 10, 2, 3, 0, 2},
-    {2, 6, 6, 6, 13, 9, 3, 1, 1, 1}, {2, 4, 8, 4, 12, 20, 5, 2, 2, 1}, {1, 3, 3, 3, 15, 40, 3, 2, 3, 2},
-    {2, 8, 12, 1, 6, 6, 1, 1, 0, 1}, {2, 5, 7, 1, 5, 5, 1, 2, 0, 1},   {9, 20, 70, 1, 6, 5, 3, 1, 1, 1},
-    {1, 2, 2, 1, 4, 40, 4, 4, 0, 1},
+    {2, 3, 4, 1, 9, 11, 3, 1, 1, 1},  {1, 4, 6, 2, 8, 7, 3, 2, 1, 1},   {3, 2, 5, 1, 10, 10, 2, 3, 0, 2},
+    {2, 6, 6, 6, 13, 9, 3, 1, 1, 1},  {2, 4, 8, 4, 12, 20, 5, 2, 2, 1}, {1, 3, 3, 3, 15, 40, 3, 2, 3, 2},
+    {2, 8, 12, 1, 6, 6, 1, 1, 0, 1},  {2, 5, 7, 1, 5, 5, 1, 2, 0, 1},   {9, 20, 70, 1, 6, 5, 3, 1, 1, 1},
+    {1, 2, 2, 1, 4, 40, 4, 4, 0, 1},  {5, 8, 12, 4, 6, 6, 1, 1, 0, 1},  {3, 6, 4, 2, 9, 7, 1, 2, 0, 1},
+    {7, 21, 33, 1, 7, 7, 1, 1, 0, 1},
 };
 
 int64_t output_size(int64_t in, const Case& c) {
@@ -129,7 +130,9 @@ TEST(gradients_are_adjoint) {
 TEST(threads_change_no_bit) {
     const Case cases[] = {{4, 16, 24, 1, 20, 20, 3, 1, 1, 1},
                           {8, 32, 32, 32, 16, 16, 3, 1, 1, 1},
-                          {3, 33, 65, 1, 23, 21, 3, 1, 1, 1}};
+                          {3, 33, 65, 1, 23, 21, 3, 1, 1, 1},
+                          {5, 33, 70, 1, 7, 7, 1, 1, 0, 1},
+                          {17, 18, 40, 2, 32, 32, 1, 1, 0, 1}};
     for (const Case& c : cases) {
         const Array<float> x = random<float>({c.batch, c.in, c.height, c.width}),
                            g = random<float>({c.batch, c.out, c.height, c.width});

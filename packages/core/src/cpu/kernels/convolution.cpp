@@ -130,12 +130,11 @@ template <class T>
 void forward(KernelContext& ctx, const ConvolutionGeometry& g, const T* in, const T* weight, const T* bias,
              T* out) {
     const int64_t positions = g.out_size(), window = g.window(), rows = g.out_channels / g.groups;
-    const bool pointwise = g.is_pointwise();
     const int64_t step = block_positions(g), blocks = ceil_div(positions, step);
     const int64_t group_in = g.in_channels / g.groups * g.in_size();
     Gemm<T> product{rows, step,    window,    nullptr, window, 1,       nullptr, step,
                     1,    nullptr, positions, T(1),    T(1),   nullptr, 1,       0};
-    run_tasks<T>(ctx, g, g.batch * g.groups * blocks, pointwise ? 0 : window * step, product_scratch(product),
+    run_tasks<T>(ctx, g, g.batch * g.groups * blocks, window * step, product_scratch(product),
                  [&](int64_t task, T* columns, T* scratch) {
                      // An image is one group of a sample.
                      const int64_t image = task / blocks, group = image % g.groups;
@@ -146,14 +145,9 @@ void forward(KernelContext& ctx, const ConvolutionGeometry& g, const T* in, cons
                      p.a = weight + group * rows * window;
                      p.c = out + image * rows * positions + first;
                      if (bias != nullptr) p.init = bias + group * rows;
-                     if (pointwise) {
-                         p.b = source + first;
-                         p.b_row = positions;
-                     } else {
-                         gather(g, source, columns, first, last);
-                         p.b = columns;
-                         p.b_row = last - first;
-                     }
+                     gather(g, source, columns, first, last);
+                     p.b = columns;
+                     p.b_row = last - first;
                      multiply(p, scratch);
                  });
 }
@@ -162,31 +156,26 @@ template <class T>
 void backward_data(KernelContext& ctx, const ConvolutionGeometry& g, T* grad_in, const T* weight,
                    const T* grad_out) {
     const int64_t positions = g.out_size(), window = g.window(), depth = g.out_channels / g.groups;
-    const bool pointwise = g.is_pointwise();
-    const int64_t step = block_positions(g), blocks = ceil_div(positions, step);
+    const int64_t step = block_positions(g);
     const int64_t group_in = g.in_channels / g.groups * g.in_size();
     Gemm<T> product{window, step,    depth, nullptr, 1,    window,  nullptr, positions,
                     1,      nullptr, step,  T(1),    T(0), nullptr, 0,       0};
-    // Windows overlap, so the blocks of one image are added one after another; those of a pointwise one are
-    // apart.
-    const int64_t tasks = g.batch * g.groups * (pointwise ? blocks : 1);
-    run_tasks<T>(ctx, g, tasks, pointwise ? 0 : window * step, product_scratch(product),
-                 [&](int64_t task, T* columns, T* scratch) {
-                     const int64_t image = pointwise ? task / blocks : task, group = image % g.groups;
+    // Windows overlap, so the blocks of one image are added one after another.
+    run_tasks<T>(ctx, g, g.batch * g.groups, window * step, product_scratch(product),
+                 [&](int64_t image, T* columns, T* scratch) {
+                     const int64_t group = image % g.groups;
                      T* target = grad_in + image * group_in;
-                     if (!pointwise) __builtin_memset(target, 0, sizeof(T) * static_cast<size_t>(group_in));
-                     const int64_t begin = pointwise ? task % blocks * step : 0;
-                     const int64_t end = pointwise ? min(positions, begin + step) : positions;
-                     for (int64_t first = begin; first < end; first += step) {
-                         const int64_t last = min(end, first + step);
+                     __builtin_memset(target, 0, sizeof(T) * static_cast<size_t>(group_in));
+                     for (int64_t first = 0; first < positions; first += step) {
+                         const int64_t last = min(positions, first + step);
                          Gemm<T> p = product;
                          p.n = last - first;
                          p.a = weight + group * depth * window;
                          p.b = grad_out + image * depth * positions + first;
-                         p.c = pointwise ? target + first : columns;
-                         p.c_row = pointwise ? positions : last - first;
+                         p.c = columns;
+                         p.c_row = last - first;
                          multiply(p, scratch);
-                         if (!pointwise) scatter(g, target, columns, first, last);
+                         scatter(g, target, columns, first, last);
                      }
                  });
 }
@@ -195,7 +184,6 @@ template <class T>
 void backward_weights(KernelContext& ctx, const ConvolutionGeometry& g, T* grad_weight, const T* in,
                       const T* grad_out) {
     const int64_t positions = g.out_size(), window = g.window(), channels = g.out_channels / g.groups;
-    const bool pointwise = g.is_pointwise();
     const int64_t step = block_positions(g), total = g.out_channels * window;
     const int64_t group_in = g.in_channels / g.groups * g.in_size();
     // The batch is cut into slices that are summed in order afterwards. How many depends on the shape alone.
@@ -218,7 +206,7 @@ void backward_weights(KernelContext& ctx, const ConvolutionGeometry& g, T* grad_
                     nullptr,
                     window,
                     1};
-    run_tasks<T>(ctx, g, slices * g.groups * bands, pointwise ? 0 : window * step, product_scratch(product),
+    run_tasks<T>(ctx, g, slices * g.groups * bands, window * step, product_scratch(product),
                  [&](int64_t task, T* columns, T* scratch) {
                      const int64_t band = task % bands, group = task / bands % g.groups,
                                    slice = task / bands / g.groups;
@@ -235,9 +223,9 @@ void backward_weights(KernelContext& ctx, const ConvolutionGeometry& g, T* grad_
                              const int64_t last = min(positions, first + step);
                              p.k = last - first;
                              p.a = grad_out + (image * channels + row) * positions + first;
-                             p.b = pointwise ? source + first : columns;
-                             p.b_col = pointwise ? positions : last - first;
-                             if (!pointwise) gather(g, source, columns, first, last);
+                             p.b = columns;
+                             p.b_col = last - first;
+                             gather(g, source, columns, first, last);
                              multiply(p, scratch);
                              p.init = target;
                          }

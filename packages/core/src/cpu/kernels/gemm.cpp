@@ -30,8 +30,13 @@ Gemm<T> part(const Gemm<T>& g, int64_t i0, int64_t i1, int64_t j0, int64_t j1) {
     p.m = i1 - i0;
     p.n = j1 - j0;
     p.a += i0 * g.a_row;
-    p.b += j0 * g.b_col;
-    p.c += i0 * g.c_row + j0;
+    p.c += i0 * g.c_row;
+    if (g.column_run != g.kOneRun) {
+        p.first_column += j0;
+    } else {
+        p.b += j0 * g.b_col;
+        p.c += j0;
+    }
     if (g.init != nullptr) p.init += i0 * g.init_row + j0 * g.init_col;
     return p;
 }
@@ -169,35 +174,32 @@ struct Panels {
 // A block of the product: rows of a, all of n, some of k.
 template <class T>
 struct Block {
-    Gemm<T> g;  // moved to the block's first row and step; the epilogue is that of this step
+    Gemm<T> g;  // moved to the block's first row
+    int64_t step;  // the first one
     Panels rows;  // of a, in as many as the registers hold
     Panels columns;  // of b, counted in vectors
     T* a;  // packed
 
     Block(const Gemm<T>& whole, int64_t i, int64_t height, int64_t k, int64_t depth, T* packed)
         : g(whole),
+          step(k),
           rows(height, kPackedRows),
           columns(ceil_div(whole.n, kLanes<T>), kPackedVectors),
           a(packed) {
         g.m = height;
         g.k = depth;
-        g.a += i * g.a_row + k * g.a_col;
-        g.b += k * g.b_row;
+        g.a += i * g.a_row;
         g.c += i * g.c_row;
-        if (k > 0) {
-            g.beta = T(1);
-            g.init = g.c;
-            g.init_row = g.c_row;
-            g.init_col = 1;
-        } else if (g.init != nullptr) {
-            g.init += i * g.init_row;
-        }
+        if (g.init != nullptr) g.init += i * g.init_row;
     }
 
     void pack() const {
         for (int64_t p = 0; p < rows.count; ++p) {
             const int64_t row = rows.begin(p), count = rows.lines(p);
-            pack_panel<T, false>(a + row * g.k, count, g.a + row * g.a_row, g.a_row, g.a_col, count, g.k);
+            for_runs(step, g.k, g.step_run, [&](int64_t k, int64_t steps) {
+                pack_panel<T, false>(a + row * g.k + (k - step) * count, count,
+                                     g.a + row * g.a_row + g.a_step(k), g.a_row, g.a_col, count, steps);
+            });
         }
     }
 
@@ -216,6 +218,8 @@ struct Block {
             // One panel of b stays in the first-level cache while all of a passes by.
             for (int64_t q = first; q < last; ++q) {
                 const int64_t j = begin(q), vectors = columns.lines(q);
+                const int64_t width = min(g.n - j, vectors * kLanes<T>);
+                const bool one_run = (g.first_column + j) % g.column_run + width <= g.column_run;
                 for (int64_t p = 0; p < rows.count; ++p) {
                     const int64_t row = rows.begin(p), count = rows.lines(p);
                     TileArgs<T> t{g.k,
@@ -224,21 +228,49 @@ struct Block {
                                   count,
                                   buffer + (j - j_begin) * g.k,
                                   vectors * kLanes<T>,
-                                  g.c + row * g.c_row + j,
+                                  g.c + row * g.c_row + g.c_column(j),
                                   g.c_row,
-                                  min(g.n - j - (vectors - 1) * kLanes<T>, kLanes<T>),
-                                  epilogue_at(g, row, j),
+                                  width - (vectors - 1) * kLanes<T>,
+                                  epilogue(row, j),
                                   g.b,
                                   0};
                     if (next < next_end) {
-                        t.next = g.b + next;
+                        t.next = g.b + g.b_step(step) + g.b_column(next);
                         t.next_row = g.b_row;
                         next += kLine;
                     }
-                    product_of(count, vectors)(t);
+                    if (one_run) product_of(count, vectors)(t);
+                    else multiply_across_runs(t, row, count, j, width, vectors);
                 }
             }
         }
+    }
+
+    // What the first column of a tile becomes; sums of earlier steps are in c.
+    Epilogue<T> epilogue(int64_t row, int64_t j) const {
+        if (step > 0) return {g.alpha, T(1), g.c + row * g.c_row + g.c_column(j), g.c_row, 1};
+        return epilogue_at(g, row, j);
+    }
+
+    // A tile whose columns lie in several runs.
+    void multiply_across_runs(TileArgs<T> t, int64_t row, int64_t count, int64_t j, int64_t width,
+                              int64_t vectors) const {
+        alignas(64) T sums[kPackedRows * kPanel<T>];
+        t.c = sums;
+        t.c_row = kPanel<T>;
+        t.last = kLanes<T>;
+        t.epilogue = {g.alpha, T(0), nullptr, 0, 0};
+        product_of(count, vectors)(t);
+        for_runs(g.first_column + j, width, g.column_run, [&](int64_t column, int64_t n) {
+            const int64_t at = column - g.first_column - j;
+            for (int64_t r = 0; r < count; ++r) {
+                const T* from = sums + r * kPanel<T> + at;
+                T* to = g.c + (row + r) * g.c_row + g.c_column(j + at);
+                const Epilogue<T> e = epilogue(row + r, j + at);
+                for (int64_t l = 0; l < n; ++l)
+                    to[l] = e.init == nullptr ? from[l] : from[l] + e.beta * e.init[l * e.init_col];
+            }
+        });
     }
 
     // The first column of a panel of b.
@@ -261,10 +293,25 @@ struct Block {
         for (int64_t k = 0; k < g.k; k += chunk) {
             for (int64_t q = first; q < last; ++q) {
                 const int64_t j = begin(q), width = columns.lines(q) * kLanes<T>;
-                T* panel = buffer + (j - j_begin) * g.k + k * width;
-                pack_panel<T, true>(panel, width, g.b + k * g.b_row + j * g.b_col, g.b_col, g.b_row,
-                                    min(width, g.n - j), min(chunk, g.k - k));
+                const int64_t columns_left = min(width, g.n - j);
+                for_runs(step + k, min(chunk, g.k - k), g.step_run, [&](int64_t at, int64_t steps) {
+                    T* panel = buffer + (j - j_begin) * g.k + (at - step) * width;
+                    pack_columns(panel, width, g.b + g.b_step(at), j, columns_left, steps);
+                });
             }
+        }
+    }
+
+    // Columns [j, j + count) of `steps` rows of b, filled up to `width` with zeros.
+    void pack_columns(T* panel, int64_t width, const T* b, int64_t j, int64_t count, int64_t steps) const {
+        if ((g.first_column + j) % g.column_run + count <= g.column_run)
+            return pack_panel<T, true>(panel, width, b + g.b_column(j), g.b_col, g.b_row, count, steps);
+        for_runs(g.first_column + j, count, g.column_run, [&](int64_t column, int64_t n) {
+            const int64_t at = column - g.first_column - j;
+            pack_panel<T, false>(panel + at, width, b + g.b_column(j + at), g.b_col, g.b_row, n, steps);
+        });
+        for (int64_t p = 0; p < steps; ++p) {
+            for (int64_t l = count; l < width; ++l) panel[p * width + l] = T(0);
         }
     }
 };
@@ -291,7 +338,7 @@ enum class Way { InPlace, Stream, Dot, Packed };
 
 template <class T>
 Way choose(const Gemm<T>& g) {
-    if (g.pairs) return Way::Packed;
+    if (g.pairs || g.in_runs()) return Way::Packed;
     if (g.b_col == 1) {
         const bool cached = g.n * g.k <= (1 << 20) / static_cast<int64_t>(sizeof(T));
         if (cached && g.m > 2 && (g.m <= kStridedRows || g.m * g.n * g.k <= 48 * 48 * 48))

@@ -21,7 +21,11 @@ static void pack_panel(T* out, int64_t width, const T* in, int64_t line, int64_t
                 store(o + l, load(row + l));
                 __builtin_prefetch(row + l + 16 * step);  // rows are short here: no prefetcher sees the next
             }
-            if (l < count) store(o + l, load(row + l, Lanes<T>(count - l)), Lanes<T>(count - l));
+            if (count - l == 4) {  // a panel of rows where registers are few; masks take longer
+                __builtin_memcpy(o + l, row + l, 4 * sizeof(T));
+            } else if (l < count) {
+                store(o + l, load(row + l, Lanes<T>(count - l)), Lanes<T>(count - l));
+            }
             if constexpr (kPad) {
                 for (l = count; l < width; ++l) o[l] = T(0);
             }

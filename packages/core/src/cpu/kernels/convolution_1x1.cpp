@@ -1,0 +1,182 @@
+// Convolution with 1x1 filters: one matrix product over the pixels of the whole batch, which are read and written where they
+// lie. See Note [Runs] in gemm.h. With a stride the pixels that take part are copied first.
+#include "cpu/contiguous.h"
+#include "cpu/convolution_kernels.h"
+#include "cpu/gemm.h"
+#include "rushlight/parallel.h"
+
+namespace rushlight::cpu::RUSHLIGHT_CPU {
+namespace {
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t min(int64_t a, int64_t b) { return a < b ? a : b; }
+int64_t max(int64_t a, int64_t b) { return a > b ? a : b; }
+
+void multiply(KernelContext& ctx, const Gemm<float>& g) { gemm_kernels().gemm_f32(ctx, g); }
+void multiply(KernelContext& ctx, const Gemm<double>& g) { gemm_kernels().gemm_f64(ctx, g); }
+void multiply(const Gemm<float>& g, float* scratch) { gemm_kernels().serial_f32(g, scratch); }
+void multiply(const Gemm<double>& g, double* scratch) { gemm_kernels().serial_f64(g, scratch); }
+int64_t product_scratch(const Gemm<float>& g) { return gemm_kernels().scratch_f32(g); }
+int64_t product_scratch(const Gemm<double>& g) { return gemm_kernels().scratch_f64(g); }
+
+bool has_stride(const ConvolutionGeometry& g) { return g.stride[0] * g.stride[1] * g.stride[2] != 1; }
+
+// Calls f(pixel of the input, pixel of the output, elements) for the rows of an output's map.
+template <class F>
+void for_sampled_rows(const ConvolutionGeometry& g, F&& f) {
+    for (int64_t z = 0; z < g.out[0]; ++z) {
+        for (int64_t y = 0; y < g.out[1]; ++y) {
+            f((z * g.stride[0] * g.in[1] + y * g.stride[1]) * g.in[2], (z * g.out[1] + y) * g.out[2]);
+        }
+    }
+}
+
+// The pixels that a convolution with a stride reads, densely; `in` itself without one.
+template <class T>
+const T* sampled(KernelContext& ctx, const ConvolutionGeometry& g, const T* in) {
+    if (!has_stride(g)) return in;
+    const int64_t maps = g.batch * g.in_channels, size = g.out_size(), step = g.stride[2];
+    T* dense = cpu::scratch<T>(ctx, maps * size);
+    parallel_for(0, maps, (1 << 14) / (size + 1) + 1, [&](int64_t first, int64_t last) {
+        for (int64_t m = first; m < last; ++m) {
+            for_sampled_rows(g, [&](int64_t from, int64_t to) {
+                const T* source = in + m * g.in_size() + from;
+                for (int64_t x = 0; x < g.out[2]; ++x) dense[m * size + to + x] = source[x * step];
+            });
+        }
+    });
+    return dense;
+}
+
+// The reverse: pixels that no output reads become zero.
+template <class T>
+void spread(const ConvolutionGeometry& g, const T* dense, T* in) {
+    const int64_t maps = g.batch * g.in_channels, size = g.out_size(), step = g.stride[2];
+    parallel_for(0, maps, (1 << 14) / (g.in_size() + 1) + 1, [&](int64_t first, int64_t last) {
+        for (int64_t m = first; m < last; ++m) {
+            T* map = in + m * g.in_size();
+            __builtin_memset(map, 0, sizeof(T) * static_cast<size_t>(g.in_size()));
+            for_sampled_rows(g, [&](int64_t to, int64_t from) {
+                for (int64_t x = 0; x < g.out[2]; ++x) map[to + x * step] = dense[m * size + from + x];
+            });
+        }
+    });
+}
+
+// to = weights from (+ bias), for maps of `from_channels` and `to_channels`; weights lie at row * a_row + column * a_col.
+template <class T>
+void map_channels(KernelContext& ctx, const ConvolutionGeometry& g, const T* from, int64_t from_channels,
+                  const T* weight, int64_t a_row, int64_t a_col, const T* bias, T* to, int64_t to_channels) {
+    const int64_t pixels = g.out_size(), rows = to_channels / g.groups, depth = from_channels / g.groups;
+    for (int64_t group = 0; group < g.groups; ++group) {
+        Gemm<T> product{rows,
+                        g.batch * pixels,
+                        depth,
+                        weight + group * rows * depth,
+                        a_row,
+                        a_col,
+                        from + group * depth * pixels,
+                        pixels,
+                        1,
+                        to + group * rows * pixels,
+                        pixels,
+                        T(1),
+                        T(1),
+                        bias == nullptr ? nullptr : bias + group * rows,
+                        1,
+                        0};
+        product.column_run = pixels;
+        product.b_run = from_channels * pixels;
+        product.c_run = to_channels * pixels;
+        multiply(ctx, product);
+    }
+}
+
+template <class T>
+void forward(KernelContext& ctx, const ConvolutionGeometry& g, const T* in, const T* weight, const T* bias,
+             T* out) {
+    map_channels(ctx, g, sampled(ctx, g, in), g.in_channels, weight, g.in_channels / g.groups, 1, bias, out,
+                 g.out_channels);
+}
+
+template <class T>
+void backward_data(KernelContext& ctx, const ConvolutionGeometry& g, T* grad_in, const T* weight,
+                   const T* grad_out) {
+    T* dense = has_stride(g) ? cpu::scratch<T>(ctx, g.batch * g.in_channels * g.out_size()) : grad_in;
+    map_channels<T>(ctx, g, grad_out, g.out_channels, weight, 1, g.in_channels / g.groups, nullptr, dense,
+                    g.in_channels);
+    if (has_stride(g)) spread(g, dense, grad_in);
+}
+
+// Pixels that one product sums at least, where the batch has as many.
+constexpr int64_t kSlice = 1 << 13;
+
+template <class T>
+void backward_weights(KernelContext& ctx, const ConvolutionGeometry& g, T* grad_weight, const T* in,
+                      const T* grad_out) {
+    const T* const source = sampled(ctx, g, in);
+    const int64_t pixels = g.out_size(), rows = g.out_channels / g.groups, columns = g.in_channels / g.groups;
+    const int64_t total = g.out_channels * columns;
+    // The batch is cut into slices that are summed in order afterwards; how many depends on the shape alone. How many bands of
+    // rows each is cut into changes no bit.
+    const int64_t slices = max(1, min(min(g.batch, 8), g.batch * pixels / kSlice));
+    const int64_t tasks = slices * g.groups;
+    const int64_t bands = max(1, min(ceil_div(num_threads(), tasks), rows / 16));
+    const int64_t most = ceil_div(g.batch, slices);
+    Gemm<T> product{ceil_div(rows, bands),
+                    columns,
+                    most * pixels,
+                    nullptr,
+                    pixels,
+                    1,
+                    nullptr,
+                    1,
+                    pixels,
+                    nullptr,
+                    columns,
+                    T(1),
+                    T(0),
+                    nullptr,
+                    0,
+                    0};
+    product.step_run = pixels;
+    product.a_step_run = g.out_channels * pixels;
+    product.b_step_run = g.in_channels * pixels;
+    const int64_t workers = max(1, min(min(num_threads(), tasks * bands), g.multiply_adds() >> 17));
+    const int64_t size = ceil_div(product_scratch(product), 16) * 16;
+    T* const scratch = cpu::scratch<T>(ctx, size * workers + (slices - 1) * total);
+    T* const partial = scratch + size * workers;
+    parallel_for(0, workers, 1, [&](int64_t first, int64_t last) {
+        for (int64_t w = first; w < last; ++w) {
+            for (int64_t t = tasks * bands * w / workers; t < tasks * bands * (w + 1) / workers; ++t) {
+                const int64_t band = t % bands, group = t / bands % g.groups, slice = t / bands / g.groups;
+                const int64_t row = rows * band / bands, image = g.batch * slice / slices;
+                T* target = slice == 0 ? grad_weight : partial + (slice - 1) * total;
+                Gemm<T> p = product;
+                p.m = rows * (band + 1) / bands - row;
+                p.k = (g.batch * (slice + 1) / slices - image) * pixels;
+                p.a = grad_out + (image * g.out_channels + group * rows + row) * pixels;
+                p.b = source + (image * g.in_channels + group * columns) * pixels;
+                p.c = target + (group * rows + row) * columns;
+                multiply(p, scratch + w * size);
+            }
+        }
+    });
+    parallel_for(0, slices > 1 ? total : 0, 1 << 14, [&](int64_t first, int64_t last) {
+        for (int64_t s = 0; s + 1 < slices; ++s) {
+            const T* from = partial + s * total;
+            for (int64_t i = first; i < last; ++i) grad_weight[i] += from[i];
+        }
+    });
+}
+
+template <class T>
+constexpr ConvolutionWays<T> table() {
+    return {forward<T>, backward_data<T>, backward_weights<T>};
+}
+
+}  // namespace
+
+const PointwiseKernels pointwise_kernels_table = {table<float>(), table<double>()};
+
+}  // namespace rushlight::cpu::RUSHLIGHT_CPU
