@@ -335,7 +335,7 @@ ValueId Recorder::add_value(const Tensor& t) {
     const auto id = static_cast<ValueId>(graph_.values.size());
     Storage* storage = t.impl()->storage();
     const ValueId memory = memory_.emplace(storage, id).first->second;
-    graph_.values.push_back({type_of(t), memory});
+    graph_.values.push_back({type_of(t), memory, {}});
     auto [at, added] = known_.try_emplace(t.impl(), Known{id, t, storage});
     if (!added) at->second = {id, t, storage};
     return id;

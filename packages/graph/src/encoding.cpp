@@ -3,6 +3,8 @@
 #include <cmath>
 #include <limits>
 
+#include "sizes.h"
+
 namespace rushlight::graph {
 namespace {
 
@@ -11,6 +13,41 @@ namespace {
 Json encode_number(double v) {
     if (std::isfinite(v)) return v;
     return Json::Object{{"float", std::isnan(v) ? "nan" : v > 0 ? "inf" : "-inf"}};
+}
+
+// Integers, of which some are expressions.
+Json encode_integer(int64_t integer, const std::vector<Moving>& moving, uint32_t position, uint32_t item) {
+    for (const Moving& m : moving)
+        if (m.position == position && m.item == item) return Json::Object{{"size", m.expression}};
+    return integer;
+}
+Json encode_integers(const std::vector<int64_t>& integers, const std::vector<Moving>& moving,
+                     uint32_t position) {
+    Json::List list;
+    for (uint32_t i = 0; i < integers.size(); ++i)
+        list.push_back(encode_integer(integers[i], moving, position, i));
+    return list;
+}
+
+constexpr const char* kJoins[] = {nullptr, nullptr, "+", "-", "*", "//"};  // by Expression::Kind
+
+Json encode_expression(const Expression& e) {
+    switch (e.kind) {
+        case Expression::Kind::Constant: return Json::Object{{"number", e.number}};
+        case Expression::Kind::Symbol: return Json::Object{{"symbol", e.number}};
+        default: return Json::Object{{kJoins[static_cast<int>(e.kind)], Json::List{e.left, e.right}}};
+    }
+}
+
+Json encode_symbol(const Symbol& symbol) {
+    Json::List places;
+    for (const auto& [input, dim, scale, offset] : symbol.places)
+        places.push_back(Json::Object{{"input", input}, {"dim", dim}, {"scale", scale}, {"offset", offset}});
+    return Json::Object{{"name", symbol.name},
+                        {"least", symbol.least},
+                        {"most", symbol.most},
+                        {"example", symbol.example},
+                        {"places", std::move(places)}};
 }
 
 Json encode_ints(const std::vector<int64_t>& ints) { return Json::List(ints.begin(), ints.end()); }
@@ -43,7 +80,8 @@ Json encode_result(const Result& result) {
 }
 
 Json encode_value(const ValueInfo& value, ValueId id) {
-    Json::Object object{{"dtype", name(value.type.dtype)}, {"sizes", encode_ints(value.type.sizes)}};
+    Json::Object object{{"dtype", name(value.type.dtype)},
+                        {"sizes", encode_integers(value.type.sizes, value.moving, 0)}};
     if (value.type.device.type != DeviceType::CPU) object.emplace_back("device", name(value.type.device));
     if (value.memory != id) object.emplace_back("memory", value.memory);
     return object;
@@ -51,8 +89,14 @@ Json encode_value(const ValueInfo& value, ValueId id) {
 
 Json encode_node(const Node& node) {
     Json::List arguments, results;
-    for (const Argument& argument : node.arguments)
-        arguments.push_back(std::visit(EncodeArgument{}, argument));
+    for (uint32_t i = 0; i < node.arguments.size(); ++i) {
+        const Argument& argument = node.arguments[i];
+        if (auto* integer = std::get_if<int64_t>(&argument))
+            arguments.push_back(encode_integer(*integer, node.moving, i, 0));
+        else if (auto* list = std::get_if<std::vector<int64_t>>(&argument))
+            arguments.push_back(encode_integers(*list, node.moving, i));
+        else arguments.push_back(std::visit(EncodeArgument{}, argument));
+    }
     for (const Result& result : node.results) results.push_back(encode_result(result));
     Json::Object object{
         {"op", node.op}, {"arguments", std::move(arguments)}, {"results", std::move(results)}};
@@ -141,15 +185,39 @@ struct At {
     }
 };
 
-Argument decode_argument(const At& at) {
+// The numbers of the expressions, as they were in the capture: what stands in the graph where they are used.
+using Examples = std::vector<int64_t>;
+
+// An integer, or an expression, which is added to `moving`.
+int64_t decode_integer(const At& at, const Examples& examples, std::vector<Moving>& moving, uint32_t position,
+                       uint32_t item) {
+    auto size = at.optional("size");
+    if (!size) return at.integer();
+    const uint32_t expression = size->index();
+    if (expression >= examples.size()) fail(size->path, "the index of an expression");
+    moving.push_back({position, item, expression});
+    return examples[expression];
+}
+std::vector<int64_t> decode_integers(const At& at, const Examples& examples, std::vector<Moving>& moving,
+                                     uint32_t position) {
+    std::vector<int64_t> out;
+    at.each([&](const At& item) {
+        out.push_back(decode_integer(item, examples, moving, position, static_cast<uint32_t>(out.size())));
+    });
+    return out;
+}
+
+Argument decode_argument(const At& at, const Examples& examples, std::vector<Moving>& moving,
+                         uint32_t position) {
     if (at.json.is_null()) return std::monostate();
     if (auto* v = at.json.as<bool>()) return *v;
     if (auto* v = at.json.as<int64_t>()) return *v;
     if (auto* v = at.json.as<double>()) return *v;
     if (auto* v = at.json.as<std::string>()) return *v;
-    if (at.json.as<Json::List>()) return at.ints();
+    if (at.json.as<Json::List>()) return decode_integers(at, examples, moving, position);
     if (auto* members = at.json.as<Json::Object>(); members->size() != 1) fail(at.path, "an argument");
     if (auto value = at.optional("value")) return Use{value->index()};
+    if (at.optional("size")) return decode_integer(at, examples, moving, position, 0);
     if (at.optional("float")) return at.floating();
     if (auto dtype = at.optional("dtype")) return dtype->dtype();
     if (auto device = at.optional("device")) return parse_device(device->string());
@@ -175,10 +243,13 @@ Result decode_result(const At& at) {
     return at.index();
 }
 
-Node decode_node(const At& at) {
+Node decode_node(const At& at, const Examples& examples) {
     Node node;
     node.op = at["op"].index();
-    at["arguments"].each([&](const At& item) { node.arguments.push_back(decode_argument(item)); });
+    at["arguments"].each([&](const At& item) {
+        const auto position = static_cast<uint32_t>(node.arguments.size());
+        node.arguments.push_back(decode_argument(item, examples, node.moving, position));
+    });
     at["results"].each([&](const At& item) { node.results.push_back(decode_result(item)); });
     if (auto writes = at.optional("writes")) node.writes = writes->indices();
     if (auto random = at.optional("random")) node.random = random->truth();
@@ -187,14 +258,55 @@ Node decode_node(const At& at) {
     return node;
 }
 
-ValueInfo decode_value(const At& at, ValueId id) {
+ValueInfo decode_value(const At& at, ValueId id, const Examples& examples) {
     ValueInfo value;
     value.type.dtype = at["dtype"].dtype();
-    value.type.sizes = at["sizes"].ints();
+    value.type.sizes = decode_integers(at["sizes"], examples, value.moving, 0);
     if (auto device = at.optional("device")) value.type.device = parse_device(device->string());
     auto memory = at.optional("memory");
     value.memory = memory ? memory->index() : id;
     return value;
+}
+
+Symbol decode_symbol(const At& at) {
+    Symbol symbol{
+        at["name"].string(), at["least"].integer(), at["most"].integer(), at["example"].integer(), {}};
+    at["places"].each([&](const At& place) {
+        symbol.places.push_back({place["input"].index(), place["dim"].index(), place["scale"].integer(),
+                                 place["offset"].integer()});
+    });
+    return symbol;
+}
+
+Expression decode_expression(const At& at, uint32_t index, size_t symbols) {
+    using Kind = Expression::Kind;
+    if (auto number = at.optional("number")) return {Kind::Constant, number->integer(), 0, 0};
+    if (auto symbol = at.optional("symbol")) {
+        if (symbol->index() >= symbols) fail(symbol->path, "the index of a size");
+        return {Kind::Symbol, symbol->index(), 0, 0};
+    }
+    for (Kind kind : {Kind::Add, Kind::Subtract, Kind::Multiply, Kind::FloorDivide})
+        if (auto parts = at.optional(kJoins[static_cast<int>(kind)])) {
+            const std::vector<uint32_t> indices = parts->indices();
+            if (indices.size() != 2 || std::max(indices[0], indices[1]) >= index)
+                fail(parts->path, "two expressions that come before");
+            return {kind, 0, indices[0], indices[1]};
+        }
+    fail(at.path, "an expression");
+}
+
+Examples decode_sizes(const At& root, Graph& graph) {
+    if (auto symbols = root.optional("symbols"))
+        symbols->each([&](const At& at) { graph.symbols.push_back(decode_symbol(at)); });
+    if (auto expressions = root.optional("expressions"))
+        expressions->each([&](const At& at) {
+            const auto index = static_cast<uint32_t>(graph.expressions.size());
+            graph.expressions.push_back(decode_expression(at, index, graph.symbols.size()));
+        });
+    verify_sizes(graph);
+    std::vector<int64_t> values;
+    for (const Symbol& symbol : graph.symbols) values.push_back(symbol.example);
+    return evaluate(graph, values);
 }
 
 uint64_t decode_hash(const At& at) {
@@ -237,8 +349,14 @@ Json encode(const Graph& graph) {
     for (const Node& node : graph.nodes) nodes.push_back(encode_node(node));
     Json::Object metadata;
     for (const auto& [key, text] : graph.metadata) metadata.emplace_back(key, text);
+    Json::List symbols, expressions;
+    for (const Symbol& symbol : graph.symbols) symbols.push_back(encode_symbol(symbol));
+    for (const Expression& expression : graph.expressions)
+        expressions.push_back(encode_expression(expression));
     return Json::Object{{"format", kFormat},
                         {"writer", graph.writer},
+                        {"symbols", std::move(symbols)},
+                        {"expressions", std::move(expressions)},
                         {"operators", std::move(operators)},
                         {"values", std::move(values)},
                         {"inputs", std::move(inputs)},
@@ -263,8 +381,9 @@ Graph decode(const Json& json) {
         if (parts.size() != 2) fail(at.path, "a name and a hash");
         graph.operators.push_back({parts[0].string(), decode_hash(parts[1])});
     });
+    const Examples examples = decode_sizes(root, graph);
     root["values"].each([&](const At& at) {
-        graph.values.push_back(decode_value(at, static_cast<ValueId>(graph.values.size())));
+        graph.values.push_back(decode_value(at, static_cast<ValueId>(graph.values.size()), examples));
     });
     root["inputs"].each(
         [&](const At& at) { graph.inputs.push_back({at["name"].string(), at["value"].index()}); });
@@ -274,7 +393,7 @@ Graph decode(const Json& json) {
         if (auto strides = at.optional("strides")) constant.strides = strides->ints();
         graph.constants.push_back(std::move(constant));
     });
-    root["nodes"].each([&](const At& at) { graph.nodes.push_back(decode_node(at)); });
+    root["nodes"].each([&](const At& at) { graph.nodes.push_back(decode_node(at, examples)); });
     graph.outputs = root["outputs"].indices();
     graph.texts.clear();
     root["texts"].each([&](const At& at) { graph.texts.push_back(at.string()); });

@@ -7,6 +7,7 @@
 
 #include "rushlight/abi.h"
 #include "rushlight/schema.h"
+#include "sizes.h"
 
 namespace rushlight::graph {
 namespace {
@@ -30,8 +31,10 @@ class Verifier {
     void run() {
         operators_ = resolve(graph_);
         for (const Operator* op : operators_) schemas_.emplace_back(*op);
+        verify_sizes(graph_);
         for (const ValueInfo& value : graph_.values) check_type(value);
         for (const Input& input : graph_.inputs) define(input.value, "input '" + input.name + "'");
+        check_places();
         for (const Constant& constant : graph_.constants) check_constant(constant);
         for (at_ = 0; at_ < graph_.nodes.size(); ++at_) check_node(graph_.nodes[at_]);
         for (ValueId output : graph_.outputs) use(output, "the results");
@@ -40,8 +43,17 @@ class Verifier {
     }
 
   private:
+    void check_places() const {
+        for (const Symbol& symbol : graph_.symbols)
+            for (const auto& [input, dim, scale, offset] : symbol.places) {
+                const ValueId id = input < graph_.inputs.size() ? graph_.inputs[input].value : 0;
+                if (input >= graph_.inputs.size() || dim >= graph_.values[id].type.sizes.size())
+                    fail("size '%s' is that of an input that is not there", symbol.name.c_str());
+            }
+    }
+
     void check_type(const ValueInfo& value) const {
-        const auto& [type, memory] = value;
+        const auto& [type, memory, moving] = value;
         const auto index = static_cast<size_t>(&value - graph_.values.data());
         if (static_cast<int>(type.dtype) >= kNumDTypes) fail("value %zu has no dtype", index);
         if (type.sizes.size() > static_cast<size_t>(kMaxDims))
@@ -53,6 +65,9 @@ class Verifier {
                 elements > kMostElements)
                 fail("value %zu of shape %s is larger than any memory", index, to_string(type.sizes).c_str());
         }
+        for (const Moving& size : moving)
+            if (size.item >= type.sizes.size() || size.expression >= graph_.expressions.size())
+                fail("value %zu has a size that is not there", index);
         if (memory > index) fail("value %zu shares memory with %u, which comes later", index, memory);
         if (graph_.values[memory].memory != memory)
             fail("value %zu shares memory with %u, which is not the first with that memory", index, memory);
@@ -100,6 +115,13 @@ class Verifier {
             if (!fits(node.arguments[i], wanted.type))
                 fail("%s: argument '%s' must be %s", name().c_str(), std::string(wanted.name).c_str(),
                      std::string(wanted.type).c_str());
+        }
+        for (const auto& [position, item, expression] : node.moving) {
+            const Argument* argument = position < node.arguments.size() ? &node.arguments[position] : nullptr;
+            const auto* list = argument ? std::get_if<std::vector<int64_t>>(argument) : nullptr;
+            const bool is_integer = argument && std::holds_alternative<int64_t>(*argument) && item == 0;
+            if (expression >= graph_.expressions.size() || !(is_integer || (list && item < list->size())))
+                fail("%s has a size among its arguments that is not there", name().c_str());
         }
         for (uint32_t position : node.writes)
             if (position >= node.arguments.size()) fail("%s writes argument %u", name().c_str(), position);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "file.h"
+#include "rushlight/ops/equal.h"
 #include "rushlight/value.h"
 
 namespace rushlight::graph {
@@ -14,7 +15,11 @@ struct Step {
     std::vector<std::pair<uint32_t, ValueId>> tensors;  // position, value
     std::vector<std::pair<uint32_t, std::vector<std::optional<ValueId>>>> lists;
     std::vector<ValueId> released;  // values that no later node uses
+    std::vector<Moving> moving;     // integers among the arguments that the sizes of the inputs decide
 };
+
+// What one run computes of the sizes of its inputs.
+using Sizes = std::vector<int64_t>;
 
 struct ToValue {
     Value operator()(Complex<double> v) const { return Value(Scalar(v)); }
@@ -26,9 +31,19 @@ struct ToValue {
     }
 };
 
+// The type in a run.
+TensorType type_in(const ValueInfo& value, const Sizes& sizes) {
+    TensorType type = value.type;
+    for (const Moving& m : value.moving) type.sizes[m.item] = sizes[m.expression];
+    return type;
+}
+
 bool has_type(const Tensor& t, const TensorType& type) {
     return t.dtype() == type.dtype && t.device().type == type.device.type &&
            std::ranges::equal(t.sizes(), type.sizes);
+}
+bool has_type(const Tensor& t, const ValueInfo& value, const Sizes& sizes) {
+    return has_type(t, value.moving.empty() ? value.type : type_in(value, sizes));
 }
 std::string type_of(const Tensor& t) {
     return t.defined() ? to_text(TensorType{t.dtype(), t.device(), t.shape()}) : "nothing";
@@ -42,8 +57,10 @@ struct Program::State {
     std::vector<Step> steps;
 
     void prepare();
-    void store(std::vector<Tensor>& values, size_t node, Stack& results) const;
-    void expect(size_t node, ValueId id, const Tensor& t) const;
+    Sizes bind(TensorList inputs) const;
+    void fill(const Step& step, const std::vector<Tensor>& values, const Sizes& sizes, Stack& stack) const;
+    void store(std::vector<Tensor>& values, size_t node, Stack& results, const Sizes& sizes) const;
+    void expect(size_t node, ValueId id, const Tensor& t, const Sizes& sizes) const;
 };
 
 void Program::State::prepare() {
@@ -65,7 +82,7 @@ void Program::State::prepare() {
     for (ValueId output : graph.outputs) kept[output] = true;
     for (size_t n = 0; n < graph.nodes.size(); ++n) {
         const Node& node = graph.nodes[n];
-        Step& step = steps.emplace_back(Step{operators[node.op], {}, {}, {}, {}});
+        Step& step = steps.emplace_back(Step{operators[node.op], {}, {}, {}, {}, node.moving});
         for (uint32_t i = 0; i < node.arguments.size(); ++i) {
             const Argument& argument = node.arguments[i];
             step.arguments.push_back(std::visit(ToValue{}, argument));
@@ -89,21 +106,70 @@ void Program::State::prepare() {
         if (!kept[id]) steps[last[id]].released.push_back(id);
 }
 
-void Program::State::expect(size_t node, ValueId id, const Tensor& t) const {
-    const TensorType& type = graph.values[id].type;
-    RL_CHECK(
-        t.defined() && has_type(t, type), throw_runtime,
-        "program: %s gave %s, when the program was captured it gave %s\nhint: a size or dtype of the program "
-        "depends on the values of its inputs",
-        graph.describe(node).c_str(), type_of(t).c_str(), to_text(type).c_str());
+// The values of the symbols, checked, and of the expressions.
+Sizes Program::State::bind(TensorList inputs) const {
+    std::vector<int64_t> symbols;
+    for (const Symbol& symbol : graph.symbols) {
+        std::optional<int64_t> value;
+        for (const auto& [input, dim, scale, offset] : symbol.places) {
+            const Tensor& t = inputs[input];
+            const std::string& name = graph.inputs[input].name;
+            RL_CHECK(t.defined() && static_cast<int64_t>(dim) < t.dim(), throw_value,
+                     "program: input '%s' must have %zu dimensions, got %s", name.c_str(),
+                     graph.values[graph.inputs[input].value].type.sizes.size(), type_of(t).c_str());
+            const int64_t size = t.sizes()[dim];
+            const int64_t here = (size - offset) / scale;
+            RL_CHECK(size >= offset && here * scale + offset == size, throw_value,
+                     "program: dimension %u of input '%s' is %lld, must be %lld*%s%+lld", dim, name.c_str(),
+                     static_cast<long long>(size), static_cast<long long>(scale), symbol.name.c_str(),
+                     static_cast<long long>(offset));
+            RL_CHECK(here >= symbol.least && here <= symbol.most, throw_value,
+                     "program: dimension %u of input '%s' makes %s %lld, which must be from %lld to %lld",
+                     dim, name.c_str(), symbol.name.c_str(), static_cast<long long>(here),
+                     static_cast<long long>(symbol.least), static_cast<long long>(symbol.most));
+            RL_CHECK(!value || *value == here, throw_value,
+                     "program: dimension %u of input '%s' makes %s %lld, another makes it %lld", dim,
+                     name.c_str(), symbol.name.c_str(), static_cast<long long>(here),
+                     static_cast<long long>(*value));
+            value = here;
+        }
+        symbols.push_back(*value);
+    }
+    return evaluate(graph, symbols);
 }
 
-void Program::State::store(std::vector<Tensor>& values, size_t node, Stack& results) const {
+void Program::State::expect(size_t node, ValueId id, const Tensor& t, const Sizes& sizes) const {
+    const ValueInfo& value = graph.values[id];
+    RL_CHECK(
+        t.defined() && has_type(t, value, sizes), throw_runtime,
+        "program: %s gave %s, when the program was captured it gave %s\nhint: a size or dtype of the program "
+        "depends on the values of its inputs",
+        graph.describe(node).c_str(), type_of(t).c_str(), to_text(type_in(value, sizes)).c_str());
+}
+
+// The arguments of a call.
+void Program::State::fill(const Step& step, const std::vector<Tensor>& values, const Sizes& sizes,
+                          Stack& stack) const {
+    stack = step.arguments;
+    for (const auto& [position, id] : step.tensors) stack[position] = Value(values[id]);
+    for (const auto& [position, ids] : step.lists) {
+        std::vector<Tensor> list;
+        for (const auto& id : ids) list.push_back(id ? values[*id] : Tensor());
+        stack[position] = Value(std::move(list));
+    }
+    for (const auto& [position, item, expression] : step.moving) {
+        if (auto* list = stack[position].as<std::vector<int64_t>>()) (*list)[item] = sizes[expression];
+        else stack[position] = Value(sizes[expression]);
+    }
+}
+
+void Program::State::store(std::vector<Tensor>& values, size_t node, Stack& results,
+                           const Sizes& sizes) const {
     const std::vector<Result>& wanted = graph.nodes[node].results;
     for (size_t i = 0; i < wanted.size(); ++i) {
         if (auto* one = std::get_if<ValueId>(&wanted[i])) {
             auto* t = results[i].as<Tensor>();
-            expect(node, *one, t ? *t : Tensor());
+            expect(node, *one, t ? *t : Tensor(), sizes);
             values[*one] = std::move(*t);
         } else if (auto* ids = std::get_if<std::vector<ValueId>>(&wanted[i])) {
             auto* list = results[i].as<std::vector<Tensor>>();
@@ -111,7 +177,7 @@ void Program::State::store(std::vector<Tensor>& values, size_t node, Stack& resu
                      "program: %s gave %zu tensors, when the program was captured it gave %zu",
                      graph.describe(node).c_str(), list ? list->size() : 0, ids->size());
             for (size_t k = 0; k < ids->size(); ++k) {
-                expect(node, (*ids)[k], (*list)[k]);
+                expect(node, (*ids)[k], (*list)[k], sizes);
                 values[(*ids)[k]] = std::move((*list)[k]);
             }
         }
@@ -126,6 +192,25 @@ Program::Program(Graph graph, std::vector<Tensor> constants) {
     state_ = std::move(state);
 }
 Program::Program(std::shared_ptr<const State> state) : state_(std::move(state)) {}
+
+Program Program::generalize(const std::vector<Program>& programs, std::vector<Symbol> symbols,
+                            const std::vector<std::vector<int64_t>>& values) {
+    std::vector<Graph> graphs;
+    for (const Program& program : programs) graphs.push_back(program.graph());
+    Graph graph = graph::generalize(graphs, std::move(symbols), values);
+    StagesOff untraced(kAllStages);
+    for (size_t i = 0; i < graph.constants.size(); ++i)
+        for (const Program& program : programs) {
+            const Tensor &first = programs[0].constants()[i], &other = program.constants()[i];
+            RL_CHECK(
+                first.impl()->data() == other.impl()->data() || ops::equal(first, other), throw_runtime,
+                "capture: constant '%s' has other elements with other sizes: tensors that are made of Python's data "
+                "cannot follow sizes\nhint: make it by an operator, such as arange",
+                graph.constants[i].name.c_str());
+        }
+    const TensorList constants = programs[0].constants();
+    return {std::move(graph), {constants.begin(), constants.end()}};
+}
 
 Program Program::load(const std::string& path) {
     Contents contents = read_file(path);
@@ -152,33 +237,28 @@ std::vector<Tensor> Program::run(TensorList inputs) const {
     const Graph& graph = state.graph;
     RL_CHECK(inputs.size() == graph.inputs.size(), throw_value, "program: %zu inputs are given, it has %zu",
              inputs.size(), graph.inputs.size());
+    const Sizes sizes = state.bind(inputs);
     std::vector<Tensor> values(graph.values.size());
     for (size_t i = 0; i < inputs.size(); ++i) {
         const Input& input = graph.inputs[i];
-        const TensorType& type = graph.values[input.value].type;
-        RL_CHECK(inputs[i].defined() && has_type(inputs[i], type), throw_value,
-                 "program: input '%s' must be %s, got %s", input.name.c_str(), to_text(type).c_str(),
-                 type_of(inputs[i]).c_str());
+        const ValueInfo& wanted = graph.values[input.value];
+        RL_CHECK(inputs[i].defined() && has_type(inputs[i], wanted, sizes), throw_value,
+                 "program: input '%s' must be %s, got %s", input.name.c_str(),
+                 to_text(type_in(wanted, sizes)).c_str(), type_of(inputs[i]).c_str());
         values[input.value] = inputs[i];
     }
     for (size_t i = 0; i < state.constants.size(); ++i) values[graph.constants[i].value] = state.constants[i];
     Stack stack;
     for (size_t n = 0; n < state.steps.size(); ++n) {
         const Step& step = state.steps[n];
-        stack = step.arguments;
-        for (const auto& [position, id] : step.tensors) stack[position] = Value(values[id]);
-        for (const auto& [position, ids] : step.lists) {
-            std::vector<Tensor> list;
-            for (const auto& id : ids) list.push_back(id ? values[*id] : Tensor());
-            stack[position] = Value(std::move(list));
-        }
+        state.fill(step, values, sizes, stack);
         try {
             call_boxed(*step.op, stack);
         } catch (const Error& error) {
             throw Error(error.kind(),
                         std::string(error.what()) + "\nin " + graph.describe(n) + " of the program");
         }
-        state.store(values, n, stack);
+        state.store(values, n, stack, sizes);
         stack.clear();
         for (ValueId id : step.released) values[id] = Tensor();
     }

@@ -13,6 +13,23 @@ std::string sizes_text(const std::vector<int64_t>& sizes) {
     return text + "]";
 }
 
+// The expression in place of an integer, or the integer.
+std::string moving_text(const Graph& graph, const std::vector<Moving>& moving, uint32_t position,
+                        uint32_t item, int64_t integer) {
+    for (const Moving& m : moving)
+        if (m.position == position && m.item == item) return to_text(graph, graph.expressions[m.expression]);
+    return std::to_string(integer);
+}
+
+std::string type_text(const Graph& graph, ValueId id) {
+    const auto& [type, memory, moving] = graph.values[id];
+    if (moving.empty()) return to_text(type);
+    std::string text = std::string(name(type.dtype)) + "[";
+    for (uint32_t d = 0; d < type.sizes.size(); ++d)
+        text += (d ? ", " : "") + moving_text(graph, moving, 0, d, type.sizes[d]);
+    return text + "]";
+}
+
 std::string value_name(ValueId id) { return "%" + std::to_string(id); }
 
 struct ArgumentText {
@@ -47,8 +64,7 @@ struct ArgumentText {
 };
 
 std::string result_text(const Graph& graph, const Result& result) {
-    if (auto* one = std::get_if<ValueId>(&result))
-        return value_name(*one) + ": " + to_text(graph.values[*one].type);
+    if (auto* one = std::get_if<ValueId>(&result)) return value_name(*one) + ": " + type_text(graph, *one);
     if (auto* list = std::get_if<std::vector<ValueId>>(&result)) {
         std::string text = "[";
         for (size_t i = 0; i < list->size(); ++i)
@@ -56,6 +72,18 @@ std::string result_text(const Graph& graph, const Result& result) {
         return text + "]";
     }
     return "_";
+}
+
+std::string argument_text(const Graph& graph, const Node& node, uint32_t position) {
+    const Argument& argument = node.arguments[position];
+    if (auto* number = std::get_if<int64_t>(&argument))
+        return moving_text(graph, node.moving, position, 0, *number);
+    auto* list = std::get_if<std::vector<int64_t>>(&argument);
+    if (!list) return std::visit(ArgumentText{}, argument);
+    std::string text = "[";
+    for (uint32_t i = 0; i < list->size(); ++i)
+        text += (i ? ", " : "") + moving_text(graph, node.moving, position, i, (*list)[i]);
+    return text + "]";
 }
 
 const char* kind_name(ConstantKind kind) {
@@ -79,7 +107,7 @@ std::string node_text(const Graph& graph, const Node& node) {
         text += i ? ", " : "";
         const bool is_tensor = schema.arguments[i].type.starts_with("Tensor");
         if (!is_tensor) text += std::string(schema.arguments[i].name) + "=";
-        text += std::visit(ArgumentText{}, node.arguments[i]);
+        text += argument_text(graph, node, static_cast<uint32_t>(i));
     }
     text += ")";
     std::string note;
@@ -106,9 +134,12 @@ std::string to_text(const TensorType& type) {
 std::string to_text(const Graph& graph) {
     std::string text = "program(\n";
     for (const Input& input : graph.inputs)
-        text += "  " + value_name(input.value) + ": " + to_text(graph.values[input.value].type) + ",  # " +
-                input.name + "\n";
+        text += "  " + value_name(input.value) + ": " + type_text(graph, input.value) + ",  # " + input.name +
+                "\n";
     text += ")\n";
+    for (const Symbol& symbol : graph.symbols)
+        text += "  " + symbol.name + ": " + std::to_string(symbol.least) + " to " +
+                std::to_string(symbol.most) + "\n";
     for (const Constant& constant : graph.constants)
         text += "  " + value_name(constant.value) + ": " + to_text(graph.values[constant.value].type) +
                 " = " + kind_name(constant.kind) + "('" + constant.name + "')" +

@@ -93,7 +93,6 @@ def test_wrong_calls_are_refused(linear: Any, tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="the keys of x must be strings"):
         export(linear, ({1: X},))
     for more in (
-        {"dynamic_shapes": {"x": None}},
         {"preserve_module_call_signature": ("first",)},
         {"prefer_deferred_runtime_asserts_over_guards": True},
     ):

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import rushlight_core as _core  # noqa: F401  first: it loads librushlight, which this package's library needs
 from rushlight_graph._C import Program
+from rushlight_graph.dynamic import Dim
 from rushlight_graph.exported import ExportedProgram, export, load, save
 
-__all__ = ["ExportedProgram", "Program", "export", "load", "save"]
+__all__ = ["Dim", "ExportedProgram", "Program", "export", "load", "save"]
 
 
 def __getattr__(name: str) -> object:

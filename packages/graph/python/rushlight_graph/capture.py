@@ -9,10 +9,38 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from rushlight_core import Tensor
-from rushlight_graph import trees
+from rushlight_graph import dynamic, trees
 from rushlight_graph._C import Capture, Program
 
 State = list[tuple[str, str, Tensor]]
+
+
+def capture_sizes(
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    state: State,
+    module: Any,
+    dynamic_shapes: Any,
+) -> Program:
+    """One program of several calls of `function`, with other sizes where `dynamic_shapes` marks them."""
+    sizes = dynamic.sizes_of(function, args, kwargs, dynamic_shapes)
+    if not sizes:
+        return capture(function, args, kwargs, state, module)
+    given = trees.Flattening("export")
+    given.arguments(args, kwargs)
+    tensors = [tensor for _, tensor in given.tensors]
+    values = [size.values(number) for number, size in enumerate(sizes)]
+    programs = []
+    for run in range(dynamic.CAPTURES):
+        others = dynamic.resized(tensors, sizes, [numbers[run] for numbers in values])
+        arguments, named = dynamic.replaced(args, others), dynamic.replaced(dict(kwargs), others)
+        programs.append(capture(function, arguments, named, state, module))
+    symbols = [
+        (size.dim.name, size.dim.min, size.dim.max, size.places, numbers)
+        for size, numbers in zip(sizes, values, strict=True)
+    ]
+    return Program.generalize(programs, symbols)
 
 
 def capture(

@@ -10,7 +10,7 @@ from typing import IO, Any, NoReturn
 from rushlight_core import Tensor
 from rushlight_graph import trees
 from rushlight_graph._C import Program
-from rushlight_graph.capture import capture
+from rushlight_graph.capture import capture, capture_sizes
 
 File = str | os.PathLike[str] | IO[bytes]
 _EXTRA = "extra:"
@@ -116,7 +116,7 @@ def export(
 ) -> ExportedProgram:
     """Calls a module once and makes a program of the operators that it called.
 
-    The program does the same for any values of the arguments, and for their shapes and dtypes only. Reading a
+    The program does the same for any values of the arguments, of their dtypes and shapes. Reading a
     value (`if x.sum() > 0`, `.item()`, `print`) is an error that names the line, since the program could not follow.
     The module is left as it was, and so is the random state.
 
@@ -125,15 +125,20 @@ def export(
         args: its positional arguments: tensors, numbers, strings and None, in tuples, lists and dicts. Tensors become
             inputs.
         kwargs: its keyword arguments.
-        dynamic_shapes: sizes that may change. Not built: must be None.
+        dynamic_shapes: sizes of the arguments that change from call to call: a dict by the arguments' names, or an entry for
+            each argument in their order. For a tensor it is a dict from dimensions to `Dim`, or an entry for each
+            dimension; None stays as it is. The module is then called six times, with inputs of other sizes made of the
+            examples, and integers that differ are explained by expressions of these sizes.
         strict: accepted for both values. PyTorch reads Python's bytecode where it is true; here the module always runs.
         preserve_module_call_signature: must be empty: modules are not called by themselves in the program.
-        prefer_deferred_runtime_asserts_over_guards: must be False: without sizes that change there is nothing to defer.
+        prefer_deferred_runtime_asserts_over_guards: must be False: what a program assumes is checked in each run.
 
     Raises:
         TypeError: `mod` is no module, or an argument is of a type that a program cannot hold.
-        RuntimeError: a value is read, or a tensor is written that is neither input, parameter nor buffer.
-        NotImplementedError: what cannot be captured yet: sizes that change, gradients, autocast, vmap, devices but the CPU.
+        ValueError: `dynamic_shapes` does not fit the arguments.
+        RuntimeError: a value is read, a tensor is written that is neither input, parameter nor buffer, or the module calls
+            other operators with other sizes.
+        NotImplementedError: what cannot be captured yet: gradients, autocast, vmap, devices but the CPU.
     """
     if not hasattr(mod, "named_parameters") or not callable(mod):
         raise TypeError(
@@ -143,8 +148,6 @@ def export(
         raise TypeError(
             f"export(args): must be a tuple, got {type(args).__name__}\nhint: (x,) has one element"
         )
-    if dynamic_shapes is not None:
-        raise NotImplementedError("export(dynamic_shapes): sizes that change cannot be exported yet")
     if preserve_module_call_signature:
         raise NotImplementedError(
             "export(preserve_module_call_signature): modules are not kept apart in a program"
@@ -154,7 +157,11 @@ def export(
     named = dict(kwargs or {})
     state = [(name, "parameter", tensor) for name, tensor in mod.named_parameters()]
     state += [(name, "buffer", tensor) for name, tensor in mod.named_buffers()]
-    return ExportedProgram(capture(mod, args, named, state, mod), (args, named))
+    if dynamic_shapes is None:
+        program = capture(mod, args, named, state, mod)
+    else:
+        program = capture_sizes(mod, args, named, state, mod, dynamic_shapes)
+    return ExportedProgram(program, (args, named))
 
 
 def save(

@@ -160,6 +160,50 @@ PyObject* program_from_bytes(PyObject*, PyObject* bytes) {
         return wrap_program(Program::from_bytes({data, static_cast<size_t>(size)}));
     });
 }
+// generalize(programs, symbols): of each symbol (name, least, most, places, its values in the programs), where a place is
+// (input, dimension, scale, offset).
+PyObject* program_generalize(PyObject*, PyObject* args) {
+    return guarded([&]() -> PyObject* {
+        PyObject *given, *symbols;
+        if (!PyArg_ParseTuple(args, "O!O!:generalize", &PyList_Type, &given, &PyList_Type, &symbols))
+            throw PythonError();
+        std::vector<Program> programs;
+        for (Py_ssize_t i = 0; i < PyList_GET_SIZE(given); ++i) {
+            PyObject* program = PyList_GET_ITEM(given, i);
+            RL_CHECK(Py_TYPE(program) == program_type, throw_type,
+                     "generalize(programs): needs programs, got %s", Py_TYPE(program)->tp_name);
+            programs.push_back(program_of(program));
+        }
+        std::vector<Symbol> all;
+        std::vector<std::vector<int64_t>> values(programs.size());
+        for (Py_ssize_t s = 0; s < PyList_GET_SIZE(symbols); ++s) {
+            const char* name;
+            long long least, most;
+            PyObject *places, *sizes;
+            if (!PyArg_ParseTuple(PyList_GET_ITEM(symbols, s), "sLLO!O!", &name, &least, &most, &PyList_Type,
+                                  &places, &PyList_Type, &sizes))
+                throw PythonError();
+            RL_CHECK(PyList_GET_SIZE(sizes) == PyList_GET_SIZE(given) && !programs.empty(), throw_value,
+                     "generalize: '%s' needs a value for each program", name);
+            for (size_t i = 0; i < programs.size(); ++i)
+                values[i].push_back(PyLong_AsLongLong(PyList_GET_ITEM(sizes, static_cast<Py_ssize_t>(i))));
+            if (PyErr_Occurred()) throw PythonError();
+            Symbol symbol{name, least, most, values[0].back(), {}};
+            for (Py_ssize_t i = 0; i < PyList_GET_SIZE(places); ++i) {
+                Symbol::Place place{};
+                long long scale, offset;
+                if (!PyArg_ParseTuple(PyList_GET_ITEM(places, i), "IILL", &place.input, &place.dim, &scale,
+                                      &offset))
+                    throw PythonError();
+                place.scale = scale;
+                place.offset = offset;
+                symbol.places.push_back(place);
+            }
+            all.push_back(std::move(symbol));
+        }
+        return wrap_program(Program::generalize(programs, std::move(all), values));
+    });
+}
 PyObject* program_save(PyObject* self, PyObject* path) {
     return guarded([&] {
         const std::string text = text_of(path);
@@ -232,6 +276,8 @@ PyMethodDef program_methods[] = {
      "load(path): the program of a file, whose tensors are mapped."},
     {"from_bytes", program_from_bytes, METH_O | METH_STATIC,
      "from_bytes(bytes): the program of a file's content."},
+    {"generalize", program_generalize, METH_VARARGS | METH_STATIC,
+     "generalize(programs, symbols): one program of captures with several sizes."},
     {"save", program_save, METH_O, "save(path): write it to a file."},
     {"to_bytes", program_to_bytes, METH_NOARGS, "What `save` would write."},
     {"with_metadata", program_with_metadata, METH_O,

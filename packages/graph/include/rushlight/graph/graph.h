@@ -23,11 +23,38 @@ struct TensorType {
     friend bool operator==(const TensorType&, const TensorType&) = default;
 };
 
+/// A size of inputs that may differ from run to run.
+struct Symbol {
+    /// The dimension of an input that is `scale * symbol + offset`.
+    struct Place {
+        uint32_t input, dim;
+        int64_t scale = 1, offset = 0;
+    };
+    std::string name;
+    int64_t least, most;  // inclusive
+    int64_t example;      // in the sizes and integers of the graph
+    std::vector<Place> places;
+};
+
+/// An integer that is computed of symbols. Its parts come before it in Graph::expressions.
+struct Expression {
+    enum class Kind : uint8_t { Constant, Symbol, Add, Subtract, Multiply, FloorDivide };
+    Kind kind = Kind::Constant;
+    int64_t number = 0;  // a constant, or the index of a symbol
+    uint32_t left = 0, right = 0;
+};
+
+/// An integer of a graph that an expression stands for: item `item` of what is at `position`.
+struct Moving {
+    uint32_t position, item, expression;
+};
+
 struct ValueInfo {
     TensorType type;
     /// The first value with the same memory; the value itself where it is the first. Results of views and of in-place
     /// operators share memory with an argument.
     ValueId memory = 0;
+    std::vector<Moving> moving;  // item: the dimension; position is 0
 };
 
 /// A tensor among the arguments.
@@ -53,6 +80,7 @@ struct Node {
     std::vector<Argument> arguments;
     std::vector<Result> results;
     std::vector<uint32_t> writes;  // positions of the arguments whose memory it writes
+    std::vector<Moving> moving;    // position: of the argument; item: in a list, else 0
     bool random = false;           // draws from the default generator
     uint32_t line = 0,
              module = 0;  // in Graph::texts: "model.py:12" and "features.0", "" where it is not known
@@ -75,6 +103,8 @@ struct Constant {
 };
 
 struct Graph {
+    std::vector<Symbol> symbols;
+    std::vector<Expression> expressions;
     std::vector<OperatorRef> operators;
     std::vector<ValueInfo> values;
     std::vector<Input> inputs;
@@ -96,9 +126,22 @@ RL_API std::vector<const Operator*> resolve(const Graph& graph);
 /// index out of range, an argument of another kind than the operator's schema has, a type that no tensor can have.
 RL_API void verify(const Graph& graph);
 
+/// The numbers of all expressions, for these values of the symbols. ValueError for a division by zero, and beyond int64.
+RL_API std::vector<int64_t> evaluate(const Graph& graph, const std::vector<int64_t>& symbols);
+
+/// One graph for several of the same program, which were captured with other sizes. Integers that differ are explained by
+/// expressions of the symbols.
+///
+/// `values` has, for each graph, the value of each symbol; those of the first are the symbols' examples. RuntimeError that names the
+/// lines where the graphs call other operators, or where an integer is not explained.
+RL_API Graph generalize(const std::vector<Graph>& graphs, std::vector<Symbol> symbols,
+                        const std::vector<std::vector<int64_t>>& values);
+
 /// The graph for people: a line for each input, constant and call.
 RL_API std::string to_text(const Graph& graph);
 /// "float32[1, 3, 8, 8]", with the device where it is not the CPU.
 RL_API std::string to_text(const TensorType& type);
+/// "2*batch+1".
+RL_API std::string to_text(const Graph& graph, const Expression& expression);
 
 }  // namespace rushlight::graph

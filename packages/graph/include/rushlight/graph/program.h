@@ -15,6 +15,10 @@ class RL_API Program {
     /// Verifies the graph and looks up its operators. `constants` are in the order of Graph::constants.
     Program(Graph graph, std::vector<Tensor> constants);
 
+    /// One program for several, as the other `generalize`. Constants that are not state must have the same elements: RuntimeError.
+    static Program generalize(const std::vector<Program>& programs, std::vector<Symbol> symbols,
+                              const std::vector<std::vector<int64_t>>& values);
+
     /// Reads a file of `save`. Constants are mapped, not copied; what the program writes to them stays in this process.
     ///
     /// RuntimeError where the file cannot be opened, or an operator is missing; ValueError where it is no program.

@@ -1,0 +1,260 @@
+"""Sizes that change: `Dim`, and the captures with several sizes that one program is made of."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import rushlight_core as core
+from rushlight_core import Tensor
+from rushlight_graph import trees
+
+#: How many captures one program with sizes that change is made of: Note [Fitting] in fitting.h asks for five.
+CAPTURES = 6
+_MOST = 2**31 - 1
+# For examples that are at least so large.
+_STEPS = ((32, (1, 3, 17, 37, 68)), (0, (1, 2, 5, 8, 13)), (0, (1, 2, 3, 4, 5)))
+
+
+class Dim:
+    """A size of arguments that changes from call to call, by name.
+
+    `Dim("n")` stands for sizes of two or more; 2 * Dim("n") for even ones, Dim("n") + 1 for those that are one larger.
+
+    Args:
+        name: an identifier. Dimensions with the same name have the same size.
+        min: the least size, 2 unless it is given: what Python and operators do with sizes of 0 and 1 is often
+            something else. Where it is less, the program is captured with it as well.
+        max: the largest size.
+    """
+
+    #: A size that stays as it is; so does None.
+    STATIC: _Static
+    #: A size that changes, without a name.
+    DYNAMIC: _Unnamed
+
+    def __init__(self, name: str, *, min: int | None = None, max: int | None = None) -> None:
+        if not isinstance(name, str) or not name.isidentifier():
+            raise ValueError(f"Dim(name): must be an identifier, got {name!r}")
+        self.name = name
+        self.min = 2 if min is None else min
+        self.max = _MOST if max is None else max
+        if not 0 <= self.min <= self.max <= _MOST:
+            raise ValueError(f"Dim({name!r}): min {self.min} and max {self.max} are no range of sizes")
+
+    def __mul__(self, scale: int) -> Derived:
+        return Derived(self) * scale
+
+    __rmul__ = __mul__
+
+    def __add__(self, offset: int) -> Derived:
+        return Derived(self) + offset
+
+    __radd__ = __add__
+
+    def __sub__(self, offset: int) -> Derived:
+        return Derived(self) + -offset
+
+    def __repr__(self) -> str:
+        return f"Dim({self.name!r}, min={self.min}, max={self.max})"
+
+
+@dataclass(frozen=True)
+class Derived:
+    """`scale * dim + offset`."""
+
+    dim: Dim
+    scale: int = 1
+    offset: int = 0
+
+    def __mul__(self, scale: int) -> Derived:
+        if not isinstance(scale, int) or scale < 1:
+            raise ValueError(f"Dim: can be multiplied by positive integers, got {scale!r}")
+        return Derived(self.dim, self.scale * scale, self.offset * scale)
+
+    __rmul__ = __mul__
+
+    def __add__(self, offset: int) -> Derived:
+        if not isinstance(offset, int):
+            raise ValueError(f"Dim: integers can be added, got {offset!r}")
+        return Derived(self.dim, self.scale, self.offset + offset)
+
+    __radd__ = __add__
+
+    def __sub__(self, offset: int) -> Derived:
+        return self + -offset
+
+
+class _Static:
+    def __repr__(self) -> str:
+        return "Dim.STATIC"
+
+
+class _Unnamed:
+    def __repr__(self) -> str:
+        return "Dim.DYNAMIC"
+
+
+Dim.STATIC = _Static()
+Dim.DYNAMIC = _Unnamed()
+
+
+@dataclass
+class Size:
+    """A size that changes, and where the arguments have it."""
+
+    dim: Dim
+    example: int
+    #: Input, dimension, scale and offset.
+    places: list[tuple[int, int, int, int]] = field(default_factory=list)
+
+    def values(self, number: int) -> list[int]:
+        """The example, and the sizes of the other captures; no two Sizes change in step."""
+        low, high = self.dim.min, self.dim.max
+        # Far apart, to tell divisors; less where each costs as much as the example again, and where the range is narrow.
+        fitting = [
+            steps for least, steps in _STEPS if self.example >= least and self.example + steps[-1] <= high
+        ]
+        apart = fitting[0] if fitting else _STEPS[-1][1]
+        orders = list(itertools.permutations(apart))
+        steps = [0, *orders[29 * number % len(orders)]]
+        found = [self.example + step for step in steps]
+        if max(found) > high:  # downwards, as far as it goes
+            found = [
+                self.example - step if self.example - step >= low else self.example + step for step in steps
+            ]
+        if any(not low <= value <= high for value in found) or len(set(found)) < CAPTURES:
+            raise ValueError(
+                f"export(dynamic_shapes): {self.dim!r} has too few sizes around {self.example} to tell what depends on it: "
+                f"{CAPTURES} are needed"
+            )
+        if low < 2:
+            found[steps.index(apart[-1])] = low
+        return found
+
+
+def sizes_of(
+    function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], dynamic_shapes: Any
+) -> list[Size]:
+    """The sizes that `dynamic_shapes` marks, which has the structure of the arguments."""
+    given = trees.Flattening("export")
+    given.arguments(args, kwargs)
+    inputs = {id(tensor): number for number, (_, tensor) in enumerate(given.tensors)}
+    found: dict[str, Size] = {}
+    unnamed = itertools.count()
+
+    def mark(tensor: Tensor, dim: int, wanted: Any, path: str) -> None:
+        if wanted is None or isinstance(wanted, _Static):
+            return
+        if isinstance(wanted, int) and not isinstance(wanted, bool):
+            if tensor.shape[dim] != wanted:
+                raise ValueError(
+                    f"export(dynamic_shapes): dimension {dim} of {path} is {tensor.shape[dim]}, not {wanted}"
+                )
+            return
+        if isinstance(wanted, _Unnamed):
+            wanted = Dim(f"s{next(unnamed)}")
+        derived = Derived(wanted) if isinstance(wanted, Dim) else wanted
+        if not isinstance(derived, Derived):
+            raise TypeError(
+                f"export(dynamic_shapes): dimension {dim} of {path} must be a Dim, an int or None, got {wanted!r}"
+            )
+        example, rest = divmod(tensor.shape[dim] - derived.offset, derived.scale)
+        name = derived.dim.name
+        size = found.setdefault(name, Size(derived.dim, example))
+        if rest or not derived.dim.min <= example <= derived.dim.max:
+            raise ValueError(
+                f"export(dynamic_shapes): dimension {dim} of {path} is {tensor.shape[dim]}, which is not"
+                f" {derived.scale}*{name}{derived.offset:+} for {name} from {derived.dim.min} to {derived.dim.max}"
+            )
+        if size.example != example or (size.dim.min, size.dim.max) != (derived.dim.min, derived.dim.max):
+            raise ValueError(
+                f"export(dynamic_shapes): '{name}' is {size.example} and, in {path}, {example}: one size"
+            )
+        size.places.append((inputs[id(tensor)], dim, derived.scale, derived.offset))
+
+    def walk(value: Any, wanted: Any, path: str) -> None:
+        if wanted is None:
+            return
+        if isinstance(value, Tensor):
+            if isinstance(wanted, Mapping):
+                pairs = list(wanted.items())
+            elif isinstance(wanted, (tuple, list)) and len(wanted) == value.ndim:
+                pairs = list(enumerate(wanted))
+            else:
+                raise TypeError(
+                    f"export(dynamic_shapes): {path} needs a dict of dimensions, or one entry for each of {value.ndim}"
+                )
+            for dim, one in pairs:
+                if not isinstance(dim, int) or not -value.ndim <= dim < value.ndim:
+                    raise ValueError(f"export(dynamic_shapes): {path} has no dimension {dim!r}")
+                mark(value, dim % value.ndim, one, path)
+        elif isinstance(value, Mapping) and isinstance(wanted, Mapping) and set(wanted) <= set(value):
+            for key, part in wanted.items():
+                walk(value[key], part, f"{path}.{key}")
+        elif (
+            isinstance(value, (tuple, list))
+            and isinstance(wanted, (tuple, list))
+            and len(value) == len(wanted)
+        ):
+            for number, (one, part) in enumerate(zip(value, wanted, strict=True)):
+                walk(one, part, f"{path}.{number}")
+        else:
+            raise TypeError(f"export(dynamic_shapes): {path} has another structure than the argument")
+
+    if isinstance(dynamic_shapes, Mapping):
+        named = _by_name(function, args, kwargs)
+        if unknown := set(dynamic_shapes) - set(named):
+            raise ValueError(f"export(dynamic_shapes): there is no argument {sorted(unknown)[0]!r}")
+        for name, wanted in dynamic_shapes.items():
+            walk(named[name], wanted, name)
+    else:
+        everything = [*args, *kwargs.values()]
+        if not isinstance(dynamic_shapes, (tuple, list)) or len(dynamic_shapes) != len(everything):
+            raise TypeError("export(dynamic_shapes): must be a dict, or have one entry for each argument")
+        for number, (value, wanted) in enumerate(zip(everything, dynamic_shapes, strict=True)):
+            walk(value, wanted, f"argument {number}")
+    return list(found.values())
+
+
+def _by_name(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    bound = inspect.signature(getattr(function, "forward", function)).bind(*args, **kwargs).arguments
+    kinds = inspect.signature(getattr(function, "forward", function)).parameters
+    named: dict[str, Any] = {}
+    for name, value in bound.items():
+        named.update(value if kinds[name].kind is inspect.Parameter.VAR_KEYWORD else {name: value})
+    return named
+
+
+def resized(tensors: Sequence[Tensor], sizes: Sequence[Size], values: Sequence[int]) -> dict[int, Tensor]:
+    """Inputs of other sizes, by id of the example: its elements again and again, so that values stay in their range."""
+    result: dict[int, Tensor] = {}
+    for number, tensor in enumerate(tensors):
+        made = tensor
+        for size, value in zip(sizes, values, strict=True):
+            for place, dim, scale, offset in size.places:
+                if place == number:
+                    new = scale * value + offset
+                    if tensor.shape[dim] == 0:
+                        raise ValueError(
+                            "export(dynamic_shapes): the example of a size that changes must not be 0"
+                        )
+                    made = made.index_select(dim, core.arange(new) % tensor.shape[dim])
+        result[id(tensor)] = (
+            made.detach().requires_grad_(tensor.requires_grad) if made is not tensor else tensor
+        )
+    return result
+
+
+def replaced(tree: Any, by_id: Mapping[int, Tensor]) -> Any:
+    """The tree with other tensors in the places of its own."""
+    if isinstance(tree, Tensor):
+        return by_id[id(tree)]
+    if type(tree) in (tuple, list):
+        return type(tree)(replaced(part, by_id) for part in tree)
+    if isinstance(tree, dict):
+        return type(tree)((key, replaced(part, by_id)) for key, part in tree.items())
+    return tree

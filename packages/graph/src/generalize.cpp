@@ -1,0 +1,186 @@
+// One program from captures with several sizes.
+#include <algorithm>
+
+#include "fitting.h"
+#include "rushlight/graph/graph.h"
+#include "rushlight/schema.h"
+
+namespace rushlight::graph {
+namespace {
+
+using Numbers = std::vector<int64_t>;
+
+class Generalizer {
+  public:
+    Generalizer(const std::vector<Graph>& graphs, std::vector<Symbol> symbols,
+                const std::vector<Numbers>& values)
+        : graphs_(graphs),
+          values_(values),
+          out_(with_symbols(graphs[0], std::move(symbols))),
+          fitting_(out_, values) {}
+
+    Graph run() {
+        for (size_t i = 1; i < graphs_.size(); ++i) check_structure(i);
+        // In the order of the program, so that what a call computes is known where it is used.
+        std::vector<bool> done(out_.values.size(), false);
+        const auto take = [&](ValueId id, const std::string& what) {
+            if (!done[id]) generalize_value(id, what);
+            done[id] = true;
+        };
+        for (const Input& input : out_.inputs) take(input.value, "input '" + input.name + "'");
+        for (size_t i = 0; i < out_.constants.size(); ++i) {
+            const Constant& constant = out_.constants[i];
+            for (const Graph& graph : graphs_)
+                RL_CHECK(
+                    graph.values[constant.value].type == out_.values[constant.value].type, throw_runtime,
+                    "capture: constant '%s' is %s with %s and %s with %s: tensors that are made of Python's data "
+                    "cannot follow sizes\nhint: make it by an operator, such as arange",
+                    constant.name.c_str(), to_text(out_.values[constant.value].type).c_str(),
+                    sizes_of(0).c_str(), to_text(graph.values[constant.value].type).c_str(),
+                    sizes_of(index_of(graph)).c_str());
+            done[constant.value] = true;
+        }
+        for (size_t n = 0; n < out_.nodes.size(); ++n) {
+            generalize_arguments(n);
+            for (const Result& result : out_.nodes[n].results) {
+                if (auto* one = std::get_if<ValueId>(&result)) take(*one, "a result of " + out_.describe(n));
+                else if (auto* list = std::get_if<std::vector<ValueId>>(&result))
+                    for (ValueId id : *list) take(id, "a result of " + out_.describe(n));
+            }
+        }
+        return std::move(out_);
+    }
+
+  private:
+    static Graph with_symbols(Graph graph, std::vector<Symbol> symbols) {
+        graph.symbols = std::move(symbols);
+        return graph;
+    }
+    size_t index_of(const Graph& graph) const { return static_cast<size_t>(&graph - graphs_.data()); }
+
+    // "batch=2, length=5"
+    std::string sizes_of(size_t run) const {
+        std::string text;
+        for (size_t s = 0; s < out_.symbols.size(); ++s)
+            text += (s ? ", " : "") + out_.symbols[s].name + "=" + std::to_string(values_[run][s]);
+        return text;
+    }
+
+    [[noreturn]] void fail_structure(size_t run, const std::string& first, const std::string& other) const {
+        throw_runtime(
+            "capture: the program depends on sizes in a way that one graph does not follow: with %s it has %s, with %s %s\n"
+            "hint: keep sizes apart that take another way, by the ranges of Dim",
+            sizes_of(0).c_str(), first.c_str(), sizes_of(run).c_str(), other.c_str());
+    }
+
+    void check_structure(size_t run) const {
+        const Graph &a = graphs_[0], &b = graphs_[run];
+        const size_t both = std::min(a.nodes.size(), b.nodes.size());
+        for (size_t n = 0; n < both; ++n) {
+            const Node &x = a.nodes[n], &y = b.nodes[n];
+            if (a.operators[x.op].name != b.operators[y.op].name || x.results != y.results ||
+                x.writes != y.writes || x.arguments.size() != y.arguments.size())
+                fail_structure(run, a.describe(n), b.describe(n));
+        }
+        if (a.nodes.size() != b.nodes.size())
+            fail_structure(run, a.nodes.size() > both ? a.describe(both) : "nothing more",
+                           b.nodes.size() > both ? b.describe(both) : "nothing more");
+        const auto count = [](const Graph& g) {
+            return std::to_string(g.constants.size()) + " constants and " + std::to_string(g.outputs.size()) +
+                   " results";
+        };
+        const auto same_constant = [](const Constant& x, const Constant& y) {
+            return x.name == y.name && x.value == y.value && x.kind == y.kind && x.written == y.written;
+        };
+        const auto same_value = [](const ValueInfo& x, const ValueInfo& y) { return x.memory == y.memory; };
+        if (!std::ranges::equal(a.constants, b.constants, same_constant) || a.outputs != b.outputs ||
+            !std::ranges::equal(a.values, b.values, same_value))
+            fail_structure(run, count(a), count(b) + ", which share memory in another way");
+        if (a.metadata != b.metadata) fail_structure(run, "results of one structure", "those of another");
+    }
+
+    // The expression behind one integer, if it moves.
+    std::optional<uint32_t> explain(const Numbers& seen, const std::string& what) {
+        if (std::ranges::all_of(seen, [&](int64_t v) { return v == seen[0]; })) return std::nullopt;
+        if (auto found = fitting_.explain(seen)) return found;
+        std::string all;
+        for (size_t i = 0; i < seen.size(); ++i)
+            all += (i ? "; " : "") + std::to_string(seen[i]) + " with " + sizes_of(i);
+        throw_runtime("capture: no expression of the sizes explains %s: %s", what.c_str(), all.c_str());
+    }
+
+    void generalize_value(ValueId id, const std::string& what) {
+        const TensorType& type = graphs_[0].values[id].type;
+        for (const Graph& graph : graphs_) {
+            const TensorType& other = graph.values[id].type;
+            if (other.dtype != type.dtype || other.device.type != type.device.type ||
+                other.sizes.size() != type.sizes.size())
+                fail_structure(index_of(graph), what + ", " + to_text(type), what + ", " + to_text(other));
+        }
+        for (uint32_t d = 0; d < type.sizes.size(); ++d) {
+            Numbers seen;
+            for (const Graph& graph : graphs_) seen.push_back(graph.values[id].type.sizes[d]);
+            if (auto found = explain(seen, "dimension " + std::to_string(d) + " of " + what))
+                out_.values[id].moving.push_back({0, d, *found});
+        }
+    }
+
+    void generalize_arguments(size_t n) {
+        Node& node = out_.nodes[n];
+        for (uint32_t i = 0; i < node.arguments.size(); ++i) {
+            const Argument& first = graphs_[0].nodes[n].arguments[i];
+            if (std::ranges::all_of(graphs_,
+                                    [&](const Graph& g) { return same(g.nodes[n].arguments[i], first); }))
+                continue;
+            const std::string what = "argument '" + argument_name(node, i) + "' of " + out_.describe(n);
+            const auto* list = std::get_if<Numbers>(&first);
+            const size_t items = list ? list->size() : 1;
+            for (uint32_t item = 0; item < items; ++item) {
+                Numbers seen;
+                for (const Graph& graph : graphs_) {
+                    const Argument& argument = graph.nodes[n].arguments[i];
+                    const auto* numbers = std::get_if<Numbers>(&argument);
+                    const auto* number = std::get_if<int64_t>(&argument);
+                    if (argument.index() != first.index() || (numbers && numbers->size() != items))
+                        fail_structure(index_of(graph), what + " of one kind", "of another");
+                    RL_CHECK(number || numbers, throw_runtime,
+                             "capture: %s changes with the sizes (%s and %s), and is no integer",
+                             what.c_str(), sizes_of(0).c_str(), sizes_of(index_of(graph)).c_str());
+                    seen.push_back(number ? *number : (*numbers)[item]);
+                }
+                if (auto found = explain(seen, what)) node.moving.push_back({i, item, *found});
+            }
+        }
+    }
+
+    static bool same(const Argument& a, const Argument& b) {
+        if (auto *x = std::get_if<Complex<double>>(&a), *y = std::get_if<Complex<double>>(&b); x && y)
+            return x->re == y->re && x->im == y->im;
+        if (auto *x = std::get_if<double>(&a), *y = std::get_if<double>(&b); x && y)
+            return *x == *y || (*x != *x && *y != *y);
+        return a == b;
+    }
+    std::string argument_name(const Node& node, uint32_t i) const {
+        return std::string(SchemaText(*find_operator(out_.operators[node.op].name)).arguments[i].name);
+    }
+
+    const std::vector<Graph>& graphs_;
+    const std::vector<Numbers>& values_;
+    Graph out_;
+    Fitting fitting_;
+};
+
+}  // namespace
+
+Graph generalize(const std::vector<Graph>& graphs, std::vector<Symbol> symbols,
+                 const std::vector<std::vector<int64_t>>& values) {
+    RL_CHECK(graphs.size() >= 5 && values.size() == graphs.size(), throw_value,
+             "generalize: needs at least five graphs, with the values of their symbols, got %zu",
+             graphs.size());
+    for (const auto& run : values)
+        RL_CHECK(run.size() == symbols.size(), throw_value,
+                 "generalize: a graph has %zu values for %zu symbols", run.size(), symbols.size());
+    return Generalizer(graphs, std::move(symbols), values).run();
+}
+
+}  // namespace rushlight::graph

@@ -1,0 +1,244 @@
+"""Sizes that change: what explains the integers of a program, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rushlight_core as core
+from rushlight_graph import Dim, export, load, save
+from rushlight_graph._C import Program
+
+
+def exported(
+    function_module: Any, forward: Callable[..., Any], *args: Any, shapes: Any, **members: Any
+) -> Any:
+    return export(function_module(forward, **members), args, dynamic_shapes=shapes)
+
+
+def check(program: Any, forward: Callable[..., Any], *shapes: tuple[int, ...]) -> None:
+    for shape in shapes:
+        x = core.randn(shape)
+        assert core.equal(program.module()(x), forward(x)), shape
+
+
+FORMS = {
+    "itself": (lambda x: x.reshape(x.shape[1], x.shape[0]), "float32[m, n]"),
+    "a multiple": (lambda x: core.zeros(3 * x.shape[0] + 2), "float32[3*n+2]"),
+    "less": (lambda x: core.zeros(x.shape[1] - 1), "float32[m-1]"),
+    "a product": (lambda x: x.reshape(-1), "float32[n*m]"),
+    "a product and more": (lambda x: core.zeros(2 * x.shape[0] * x.shape[1] + 1), "float32[2*n*m+1]"),
+    "a square": (lambda x: core.zeros(x.shape[0] ** 2), "float32[n*n]"),
+    "a quotient": (lambda x: x[:, ::2], "float32[n, (m+1)//2]"),
+    "a quotient of a quotient": (lambda x: x[:, ::2][:, ::3], None),
+    "a sum": (lambda x: core.zeros(x.shape[0] + 2 * x.shape[1] - 1), "float32[n+2*m-1]"),
+    "a product of three": (lambda x: core.zeros(3 * x.shape[0] * x.shape[1] ** 2), "float32[3*n*m*m]"),
+    "a list": (lambda x: core.cat([x, x], 1).split([x.shape[1], x.shape[1]], 1)[1], None),
+    "negative": (lambda x: x.roll(-x.shape[0], 1), "float32[n, m]"),
+    "a number": (lambda x: x * x.shape[0], "float32[n, m]"),
+    "a range": (lambda x: core.arange(x.shape[1]), "int64[m]"),
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_integers_follow_the_sizes(name: str, function_module: Any, tmp_path: Path) -> None:
+    forward, text = FORMS[name]
+    program = exported(function_module, forward, core.randn(3, 7), shapes={"x": {0: Dim("n"), 1: Dim("m")}})
+    assert text is None or f": {text} = " in str(program)
+    save(program, tmp_path / "m")
+    for one in (program, load(tmp_path / "m")):
+        assert str(one) == str(program)
+        check(one, forward, (3, 7), (2, 2), (5, 31), (40, 40), (2, 100))
+
+
+def test_dimensions_of_one_name_are_one_size(function_module: Any) -> None:
+    n = Dim("n")
+    forward = lambda x, y: x @ y  # noqa: E731
+    program = exported(function_module, forward, core.ones(2, 3), core.ones(3, 4), shapes=((None, n), {0: n}))
+    run = program.module()
+    assert run(core.ones(2, 8), core.ones(8, 4)).tolist() == [[8.0] * 4] * 2
+    with pytest.raises(ValueError, match="dimension 0 of input 'y' makes n 9, another makes it 8"):
+        run(core.ones(2, 8), core.ones(9, 4))
+    with pytest.raises(ValueError, match=r"input 'x' must be float32\[2, 8\], got float32\[3, 8\]"):
+        run(core.ones(3, 8), core.ones(8, 4))
+    with pytest.raises(ValueError, match="input 'y' must have 2 dimensions"):
+        run(core.ones(2, 8), core.ones(()))
+
+
+def test_ranges_and_multiples_are_checked_in_each_run(function_module: Any) -> None:
+    n = Dim("n", min=2, max=9)
+    forward = lambda x: x.reshape(-1, 4).sum(1)  # noqa: E731
+    program = exported(function_module, forward, core.randn(12), shapes={"x": {0: 4 * n}})
+    assert "n: 2 to 9" in str(program)
+    check(program, forward, (8,), (36,))
+    for size, message in (
+        (4, "makes n 1, which must be from 2 to 9"),
+        (40, "makes n 10"),
+        (13, r"is 13, must be 4\*n\+0"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            program.module()(core.randn(size))
+
+
+def test_a_least_size_of_1_or_0_is_captured_as_well(function_module: Any) -> None:
+    forward = lambda x: x.squeeze() + 0  # noqa: E731
+    program = exported(function_module, forward, core.randn(4, 3), shapes={"x": {0: Dim("n")}})
+    with pytest.raises(ValueError, match="from 2 to"):
+        program.module()(core.randn(1, 3))
+    with pytest.raises(
+        RuntimeError,
+        match=r"with n=4 .* float32\[4, 3\].*with n=1 .*float32\[3\]",
+    ):
+        exported(function_module, forward, core.randn(4, 3), shapes={"x": {0: Dim("n", min=1)}})
+    forward = lambda x: x.sum(0)  # noqa: E731
+    check(
+        exported(function_module, forward, core.randn(4, 3), shapes={"x": {0: Dim("n", min=0)}}),
+        forward,
+        (0, 3),
+        (1, 3),
+    )
+
+
+def test_a_program_that_takes_another_way_is_refused(function_module: Any) -> None:
+    def forward(x: Any) -> Any:
+        return x.exp() if x.shape[0] > 5 else x.log()
+
+    with pytest.raises(
+        RuntimeError,
+        match=r"n=4 it has node 0 \(log at .*:\d+\), with n=\d+ node 0 \(exp at",
+    ):
+        exported(function_module, forward, core.ones(4), shapes={"x": {0: Dim("n")}})
+
+    def loop(x: Any) -> Any:
+        for _ in range(x.shape[0]):
+            x = x + 1
+        return x
+
+    with pytest.raises(RuntimeError, match=r"it has nothing more, with n=\d+ node 4 \(add"):
+        exported(function_module, loop, core.ones(4), shapes={"x": {0: Dim("n")}})
+
+
+def test_numbers_that_nothing_explains_are_refused(function_module: Any) -> None:
+    n = {"x": {0: Dim("n")}}
+    with pytest.raises(
+        RuntimeError,
+        match=r"no expression of the sizes explains .*: 16 with n=4; 32 with n=5",
+    ):
+        exported(function_module, lambda x: core.zeros(2 ** x.shape[0]), core.ones(4), shapes=n)
+    with pytest.raises(
+        RuntimeError, match=r"argument 'other' of node 0 \(mul at .*\) changes with the sizes .* no integer"
+    ):
+        exported(function_module, lambda x: x * x.shape[0] ** 0.5, core.ones(4), shapes=n)
+    with pytest.raises(RuntimeError, match=r"'constant_0' is float32.* made of Python's data"):
+        exported(function_module, lambda x: x + core.tensor([1.0] * x.shape[0]), core.ones(4), shapes=n)
+    with pytest.raises(RuntimeError, match="'constant_0' has other elements"):
+        exported(function_module, lambda x: x + core.tensor([float(x.shape[0])]), core.ones(4), shapes=n)
+
+
+def test_marks_may_be_given_in_several_ways(function_module: Any) -> None:
+    forward = lambda x, options, *, z=None: x.sum() + options["y"][0].sum() + z.sum()  # noqa: E731
+    module = function_module(forward)
+    n = Dim("n")
+    args, kwargs = (core.ones(3, 4), {"y": [core.ones(3)]}), {"z": core.ones(4)}
+    for shapes in (
+        {"x": (n, Dim.DYNAMIC), "options": {"y": [{-1: n}]}, "z": None},
+        ({0: n}, {"y": [(n,)]}, None),
+        {"x": {0: n, 1: Dim.STATIC}, "options": {"y": [(n,)]}, "z": {0: 4}},
+    ):
+        run = export(module, args, kwargs, dynamic_shapes=shapes).module()
+        assert run(core.ones(8, 4), {"y": [core.ones(8)]}, z=core.ones(4)).item() == 44
+    static = export(module, args, kwargs, dynamic_shapes={"x": None, "options": None, "z": None})
+    assert str(static) == str(export(module, args, kwargs))
+
+
+def test_wrong_marks_are_refused(linear: Any) -> None:
+    x, n = core.ones(4, 3), Dim("n")
+    for shapes, error, message in (
+        ({"y": {0: n}}, ValueError, "there is no argument 'y'"),
+        ({"x": {2: n}}, ValueError, "x has no dimension 2"),
+        ({"x": (n,)}, TypeError, "one entry for each of 2"),
+        ({"x": {0: "n"}}, TypeError, "must be a Dim, an int or None, got 'n'"),
+        ({"x": {0: 5}}, ValueError, "dimension 0 of x is 4, not 5"),
+        ({"x": {0: Dim("n", min=5)}}, ValueError, r"is 4, which is not 1\*n\+0 for n from 5"),
+        ({"x": {0: 3 * n}}, ValueError, r"is 4, which is not 3\*n\+0"),
+        ({"x": {0: n, 1: n}}, ValueError, "'n' is 4 and, in x, 3: one size"),
+        ({"x": {0: Dim("n", max=6)}}, ValueError, "has too few sizes around 4"),
+        (({0: n}, None), TypeError, "one entry for each argument"),
+        (3, TypeError, "must be a dict"),
+    ):
+        with pytest.raises(error, match=message):
+            export(linear, (x,), dynamic_shapes=shapes)
+    for make in (
+        lambda: Dim("1n"),
+        lambda: Dim("n", min=-1),
+        lambda: Dim("n", min=5, max=4),
+        lambda: 0 * n,
+        lambda: n + 0.5,
+    ):
+        with pytest.raises(ValueError, match="Dim"):
+            make()
+    assert repr(2 * n + 1)
+    assert repr(Dim.STATIC) == "Dim.STATIC"
+
+
+def changed(program: Any, change: Callable[[dict[str, Any]], Any]) -> bytes:
+    file = program.program.to_bytes()
+    (length,) = struct.unpack("<Q", file[:8])
+    header = json.loads(file[8 : 8 + length])
+    graph = json.loads(header["__metadata__"]["rushlight.program"])
+    change(graph)
+    header["__metadata__"]["rushlight.program"] = json.dumps(graph)
+    text = json.dumps(header).encode()
+    return struct.pack("<Q", len(text)) + text + file[8 + length :]
+
+
+def doubled(graph: dict[str, Any]) -> None:
+    for _ in range(60):
+        last = len(graph["expressions"]) - 1
+        graph["expressions"].append({"+": [last, last]})
+
+
+HOSTILE: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
+    "cycle": (lambda g: g["expressions"].append({"+": [99, 0]}), "two expressions that come before"),
+    "one part": (lambda g: g["expressions"].append({"+": [0]}), "two expressions that come before"),
+    "unknown": (lambda g: g["expressions"].append({"^": [0, 0]}), "must be an expression"),
+    "symbol": (lambda g: g["expressions"].append({"symbol": 9}), "must be the index of a size"),
+    "division by zero": (
+        lambda g: g["expressions"].extend([{"number": 0}, {"//": [0, len(g["expressions"])]}]),
+        r"the size \(n//0\)|the size n//0 divides by 0",
+    ),
+    "overflow": (
+        lambda g: g["expressions"].extend([{"number": 2**62}, {"*": [0, len(g["expressions"])]}]),
+        "is beyond int64",
+    ),
+    "a tree that is too large": (doubled, "is too large"),
+    "no place": (lambda g: g["symbols"][0].update(places=[]), "is that of no input"),
+    "place": (lambda g: g["symbols"][0]["places"][0].update(input=3), "an input that is not there"),
+    "dimension": (lambda g: g["symbols"][0]["places"][0].update(dim=3), "an input that is not there"),
+    "scale": (lambda g: g["symbols"][0]["places"][0].update(scale=0), "scaled by 0"),
+    "range": (lambda g: g["symbols"][0].update(least=5), "has the range 5 to"),
+    "size": (lambda g: g["values"][0]["sizes"].__setitem__(0, {"size": 99}), "the index of an expression"),
+    "negative size": (lambda g: g["values"][0]["sizes"].__setitem__(0, -2), "negative size"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_sizes(name: str, function_module: Any) -> None:
+    change, message = HOSTILE[name]
+    forward = lambda x: core.zeros(x.shape[0] + 1)  # noqa: E731
+    program = exported(function_module, forward, core.ones(4), shapes={"x": {0: Dim("n")}})
+    with pytest.raises(ValueError, match=message):
+        Program.from_bytes(changed(program, change))
+
+
+def test_state_is_left_as_it_was(counting: Any) -> None:
+    program = export(counting, (core.randn(3, 3),), dynamic_shapes={"x": {0: Dim("n")}})
+    assert counting.calls.item() == 0
+    run, x = program.module(), core.randn(7, 3)
+    assert core.equal(run(x)["y"], counting(x)["y"])
+    assert run(x)["calls"].item() == 2

@@ -1,0 +1,119 @@
+"""Models of rushlight.nn whose inputs change in size: one program for all of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import rushlight as torch
+import rushlight.nn.functional as F
+from rushlight import nn
+from rushlight.export import Dim, export
+
+
+class GPT(nn.Module):
+    """A small one, as docs/small-gpt.md has it: attention by one operator, positions from arange."""
+
+    def __init__(self, width: int = 16, heads: int = 2, context: int = 32) -> None:
+        super().__init__()
+        self.heads = heads
+        self.tokens, self.positions = nn.Embedding(13, width), nn.Embedding(context, width)
+        self.norm, self.qkv, self.out = (
+            nn.LayerNorm(width),
+            nn.Linear(width, 3 * width),
+            nn.Linear(width, width),
+        )
+        self.head = nn.Linear(width, 13, bias=False)
+
+    def forward(self, ids: Any) -> Any:
+        batch, length = ids.shape
+        x = self.tokens(ids) + self.positions(torch.arange(length))
+        q, k, v = (
+            part.view(batch, length, self.heads, -1).transpose(1, 2)
+            for part in self.qkv(self.norm(x)).split(x.shape[-1], dim=-1)
+        )
+        attended = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.out(attended.transpose(1, 2).contiguous().view(batch, length, -1))
+        return self.head(x[:, -1])
+
+
+class ViT(nn.Module):
+    """Patches of 4 by 4, a class token, positions for each row and column."""
+
+    def __init__(self, width: int = 8) -> None:
+        super().__init__()
+        self.patches = nn.Conv2d(3, width, 4, stride=4)
+        self.token = nn.Parameter(torch.randn(1, 1, width))
+        self.positions = nn.Parameter(torch.randn(1, width, 32, 32))
+        self.block = nn.TransformerEncoderLayer(width, 2, 16, batch_first=True)
+
+    def forward(self, image: Any) -> Any:
+        x = self.patches(image)
+        batch, width, rows, columns = x.shape
+        x = x + self.positions[:, :, :rows, :columns]
+        x = torch.cat([self.token.expand(batch, -1, -1), x.flatten(2).transpose(1, 2)], dim=1)
+        assert x.shape == (batch, rows * columns + 1, width)
+        return self.block(x)[:, 0]
+
+
+class Residual(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = nn.Sequential(
+            nn.Conv2d(3, 4, 7, 2, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(3, 2, 1)
+        )
+        self.down = nn.ModuleList(nn.Conv2d(4, 4, 3, 2, 1) for _ in range(3))
+        self.head = nn.Linear(4, 5)
+
+    def forward(self, x: Any) -> Any:
+        x = self.stem(x)
+        for layer in self.down:
+            x = F.relu(layer(x))
+        return self.head(F.adaptive_avg_pool2d(x, 1).flatten(1))
+
+
+def check(model: Any, shapes: Any, example: Any, others: list[Any]) -> Any:
+    program = export(model, (example,), dynamic_shapes=shapes)
+    run = program.module()
+    for x in (example, *others):
+        assert torch.equal(run(x), model(x)), x.shape
+    return program
+
+
+def test_batch_and_length_of_a_gpt() -> None:
+    torch.manual_seed(0)
+    sizes = [(2, 2), (3, 7), (9, 32), (2, 31)]
+    shapes = {"ids": {0: Dim("batch"), 1: Dim("length", max=32)}}
+    program = check(
+        GPT().eval(), shapes, torch.randint(0, 13, (2, 5)), [torch.randint(0, 13, size) for size in sizes]
+    )
+    with pytest.raises(ValueError, match="makes length 33, which must be from 2 to 32"):
+        program.module()(torch.zeros(2, 33, dtype=torch.int64))
+
+
+def test_height_and_width_of_a_vit() -> None:
+    torch.manual_seed(0)
+    shapes = {"image": {2: 4 * Dim("height", max=32), 3: 4 * Dim("width", max=32)}}
+    others = [torch.randn(2, 3, 4 * rows, 4 * columns) for rows, columns in ((2, 2), (9, 4), (5, 30))]
+    program = check(ViT().eval(), shapes, torch.randn(2, 3, 16, 20), others)
+    assert "height*width+1" in str(program)
+    with pytest.raises(ValueError, match=r"is 18, must be 4\*height\+0"):
+        program.module()(torch.randn(2, 3, 18, 20))
+
+
+def test_images_of_any_size() -> None:
+    torch.manual_seed(0)
+    shapes = {"x": {0: Dim("n", min=1), 2: Dim("h", min=33), 3: Dim("w", min=33)}}
+    others = [torch.randn(n, 3, h, w) for n, h, w in ((1, 33, 64), (5, 65, 33), (2, 127, 100), (2, 96, 161))]
+    check(Residual().eval(), shapes, torch.randn(2, 3, 64, 80), others)
+
+
+def test_a_batch_in_training() -> None:
+    torch.manual_seed(0)
+    model, twin = Residual().train(), Residual().train()
+    twin.load_state_dict(model.state_dict())
+    run = export(model, (torch.randn(2, 3, 40, 40),), dynamic_shapes=({0: Dim("n")},)).module()
+    for n in (2, 7, 4):
+        x = torch.randn(n, 3, 40, 40)
+        assert torch.equal(run(x), twin(x))
