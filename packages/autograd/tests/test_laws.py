@@ -414,3 +414,44 @@ def test_derivatives_at_equal_elements_are_finite(op: Op) -> None:
         if not all_finite(derivatives):
             infinite.append((value, sample.text))
     assert bool(infinite) == (op.name in NOT_FINITE), infinite
+
+
+# --- a small dtype has the derivatives of a wide one ---
+
+POINTWISE = [op for op in KINKED if op.kind == "pointwise"]
+
+
+@pytest.mark.parametrize("dtypes", [("float32", "float64"), ("complex64", "complex128")], ids=lambda d: d[0])
+@pytest.mark.parametrize("op", POINTWISE, ids=lambda op: op.name)
+def test_derivatives_beside_zero_keep_their_digits(op: Op, dtypes: tuple[str, str]) -> None:
+    """A difference of nearly equal numbers that is divided by a small one is nothing but rounding."""
+    wrong = []
+    for value, sample in itertools.product((1e-2, 1e-4, 1e-9, 1e-12), samples(op, dtypes[0], 2)):
+        found = []
+        for dtype in dtypes:
+
+            def moved(t: Any, dtype: str = dtype, value: float = value) -> Any:
+                # The same numbers, of either sign.
+                ramp = 1 - core.arange(t.numel(), dtype=core.float32).view(t.shape) % 3
+                return (ramp * value).to(getattr(core, dtype)).requires_grad_()
+
+            arguments = replaced((sample.args, sample.kwargs), lambda t, f=moved: f(t) if is_float(t) else t)
+            wanted = [t for t in tensors_in(arguments) if t.requires_grad]
+            try:
+                outputs = [t for t in tensors_in(call(op, *arguments)) if t.requires_grad]
+                ones = [core.ones_like(t.detach()) for t in outputs]
+                found.append(grad(outputs, wanted, ones, allow_unused=True) if outputs else ())
+            except Errors:
+                break
+        if len(found) == 2 and not all(map(_keeps_digits, *found)):
+            wrong.append((value, sample.text))
+    assert not wrong
+
+
+def _keeps_digits(narrow: Any, wide: Any) -> bool:
+    if narrow is None or wide is None:
+        return narrow is wide
+    in_range = core.isfinite(wide) & (wide.abs() < 1e30)
+    nothing = core.zeros((), dtype=wide.dtype)
+    one, other = (core.where(in_range, t.to(wide.dtype), nothing) for t in (narrow, wide))
+    return bool(((one - other).abs() <= 1e-3 + 1e-2 * other.abs()).all())
