@@ -127,7 +127,7 @@ class Campaign:
         else:
             small, found = shrink(program, again, seen, self._check_defined)
         found = self._compared_with_copies(small, found)
-        found = explained(small, found, self.ours.run, self.theirs.run)
+        found = explained(small, found, self.ours.run, self.theirs.run, self.theirs.otherwise)
         if self._is_known(small.mode, found):
             return
         if self._is_unstable(small, found):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 from collections.abc import Callable, Iterator
@@ -10,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from fuzz import beside
+from fuzz.beside import Otherwise
 from fuzz.compare import Difference, as_computed
 from fuzz.execute import Observation, Record, complete
 from fuzz.processes import Ended
@@ -36,9 +39,14 @@ SIZE = 7  # in place of 0 and 1: not that of another dimension
 Run = Callable[[Program], "Observation | Ended"]
 
 
-def explained(program: Program, found: Difference, ours: Run, run: Run) -> Difference:
-    """The difference with what PyTorch, which `run` runs, does in a case beside this one."""
-    text = next((sentence for holds, sentence in _sentences(program, found, ours, run) if holds()), "")
+def explained(
+    program: Program, found: Difference, ours: Run, run: Run, otherwise: Otherwise | None = None
+) -> Difference:
+    """The difference with what PyTorch, which `run` runs, does in a case beside this one, or by other code."""
+    known = _sentences(program, found, ours, run)
+    if otherwise is not None:
+        known = itertools.chain(known, beside.sentences(program, found, ours, run, otherwise))
+    text = next((sentence for holds, sentence in known if holds()), "")
     return replace(found, text=f"{found.text}; {text}") if text else found
 
 
@@ -107,9 +115,9 @@ def as_of_one_dtype(program: Program, ours: Run, run: Run) -> bool:
     widest = "complex128" if any(one.dtype in COMPLEX for one in program.inputs) else "float64"
     for kept in (("bool", *INTEGERS), ("bool",), ()):
         inputs = tuple(one if one.dtype in kept else replace(one, dtype=widest) for one in wide.inputs)
-        beside = replace(wide, inputs=inputs)
-        if not _raises(run, beside):
-            return _has_result_of(program, beside, ours, run)
+        other = replace(wide, inputs=inputs)
+        if not _raises(run, other):
+            return _has_result_of(program, other, ours, run)
     return False
 
 

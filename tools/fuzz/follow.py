@@ -1,4 +1,4 @@
-"""Runs a program again in another way: with the roundings of another library, or with copies of what is saved."""
+"""Runs a program again in another way: with the roundings of another library, or by other code of the same one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from fuzz.compare import apart
 from fuzz.execute import Machine, Observation, Record, is_tensor, name_of
-from fuzz.program import Program
+from fuzz.program import Input, Program
 
 
 class Follower(Machine):
@@ -52,3 +52,60 @@ class Keeper(Machine):
     def run(self, program: Program) -> Observation:
         with self.library.autograd.graph.saved_tensors_hooks(lambda t: t.clone(), lambda t: t):
             return super().run(program)
+
+
+# --- other code of PyTorch for the same program ---
+
+
+class Strided(Machine):
+    """Inputs lie at every second place of the memory, where kernels without vectors compute."""
+
+    def make(self, one: Input) -> Any:
+        made = super().make(one)
+        return self.library.stack((made, made), -1)[..., 0] if one.values else made
+
+
+class Decomposed(Machine):
+    """Operators are computed by simpler ones, as for compilers."""
+
+    def run(self, program: Program) -> Observation:
+        from torch._decomp import decomposition_table
+        from torch.utils._python_dispatch import TorchDispatchMode
+
+        class Decomposing(TorchDispatchMode):  # type: ignore[misc]
+            def __torch_dispatch__(self, function: Any, _: Any, args: Any = (), kwargs: Any = None) -> Any:
+                simpler = decomposition_table.get(function)
+                if simpler is None:
+                    return function(*args, **(kwargs or {}))
+                with self:
+                    return simpler(*args, **(kwargs or {}))
+
+        with Decomposing():
+            return super().run(program)
+
+
+class References(Machine):
+    """Functions are PyTorch's reference implementations, in Python."""
+
+    def run(self, program: Program) -> Observation:
+        from torch._prims.context import TorchRefsMode
+
+        with TorchRefsMode():
+            return super().run(program)
+
+
+class Meta(Machine):
+    """Tensors have sizes and dtypes, and no values."""
+
+    def run(self, program: Program) -> Observation:
+        with self.library.device("meta"):
+            return super().run(program)
+
+    def record(self, value: Any) -> Any:
+        if not is_tensor(value):
+            return super().record(value)
+        shape = tuple(int(n) for n in value.shape)
+        return Record(name_of(value.dtype), shape, bool(value.requires_grad), np.broadcast_to(0.0, shape))
+
+
+WAYS = {"strided": Strided, "decomposed": Decomposed, "references": References, "meta": Meta}

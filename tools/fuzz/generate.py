@@ -33,6 +33,11 @@ TRIES = 80
 BATCH = 2
 
 
+def _is_ordinary(t: Any) -> bool:
+    """Whether a library can do something with a result: PyTorch makes sizes of -1 and half-precision complex numbers."""
+    return name_of(t.dtype) in DTYPES and all(n >= 0 for n in t.shape)
+
+
 def _takes_all(index: Any, shape: tuple[int, ...]) -> bool:
     """Whether an index of slices gives a view of all elements in the same shape."""
     parts = index if isinstance(index, tuple) else (index,)
@@ -92,9 +97,11 @@ class Generator:
             if self._is_undefined(call, variables):
                 return False
             try:
-                self.machine.bind(call, self.machine.apply(call, variables), variables)
+                results = self.machine.bind(call, self.machine.apply(call, variables), variables)
             except Exception:
                 return True
+            if not all(_is_ordinary(r) for r in results if is_tensor(r)):
+                return False
             self.draft.calls.append(call)
         return True
 
@@ -174,6 +181,8 @@ class Generator:
             draft.made = before
             return True
         tensors = [r for r in results if is_tensor(r)]
+        if not all(map(_is_ordinary, tensors)):
+            return False  # what was written may be such a tensor, too
         if sum(t.numel() for t in tensors) > MOST_ELEMENTS or len(results) > 12 or self._is_lost(tensors):
             self._forget(state)
             draft.made = before

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fuzz.execute import Machine, Observation
-from fuzz.follow import Follower, Keeper
+from fuzz.follow import WAYS, Follower, Keeper
 from fuzz.generate import Generator
 from fuzz.operators import Operator
 from fuzz.program import Program
@@ -65,8 +65,17 @@ def _serve(connection: Any, library: str, operators: list[Operator], extremes: b
             connection.send(Follower(module, steps).run(program))
         elif kind == "keep":
             connection.send(Keeper(module).run(what))
+        elif kind in WAYS:
+            connection.send(_otherwise(kind, module, what))
         else:
             connection.send(machine.run(what))
+
+
+def _otherwise(way: str, module: Any, program: Program) -> Observation:
+    try:
+        return WAYS[way](module).run(program)
+    except Exception as error:  # a library need not have this way
+        return Observation(error=f"{type(error).__name__}: {error}")
 
 
 class Process:
@@ -138,6 +147,11 @@ class Process:
     def keep(self, program: Program) -> Observation | Ended:
         """What the program does where copies are saved for the backward pass."""
         found: Observation | Ended = self.ask("keep", program)
+        return found
+
+    def otherwise(self, way: str, program: Program) -> Observation | Ended:
+        """What the program does in one of the other ways of follow.py."""
+        found: Observation | Ended = self.ask(way, program)
         return found
 
     def close(self) -> None:

@@ -1,0 +1,248 @@
+"""Other code of PyTorch that computes the same: a difference is explained where that gives what is here.
+
+PyTorch contradicts itself then, and the result here is that of a computation that knows nothing of rushlight. A mistake of
+rushlight is never explained so, unless PyTorch makes it, too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from fuzz.compare import NOT_FINITE, NOT_THERE, Difference, as_computed, difference
+from fuzz.execute import Observation, Record, complete
+from fuzz.processes import Ended
+from fuzz.program import FLOATS, Call, Input, Program, mapped
+from fuzz.wider import widened
+
+WAYS = {
+    "strided": "PyTorch gives for other strides what is here",
+    "decomposed": "PyTorch's decompositions give what is here",
+    "references": "PyTorch's reference implementations give what is here",
+}
+META = "PyTorch's meta kernels give what is here"
+REFUSED = "PyTorch's meta kernels or reference implementations refuse it, too"
+WITHOUT_DERIVATIVES = "PyTorch gives without derivatives what is here"
+NEW_TENSOR = "PyTorch gives in a new tensor what is here"
+MORE_ELEMENTS = "PyTorch's sizes for more elements go with those here"
+TOWARDS_INFINITY = "PyTorch's values go towards infinity to what is here"
+MORE = (7, 11)  # sizes in place of 0
+FAR = (1e60, 1e100, 1e150)  # in place of infinity
+
+Run = Callable[[Program], "Observation | Ended"]
+Otherwise = Callable[[str, Program], "Observation | Ended"]
+
+
+def sentences(
+    program: Program, found: Difference, ours: Run, run: Run, otherwise: Otherwise
+) -> Iterator[tuple[Callable[[], bool], str]]:
+    """What may be the case where there is such a difference, and how it is put."""
+    kind, writes = found.kind, any(call.writes for call in program.calls)
+    if kind in ("shape", "accepts"):
+        yield lambda: sizes_of_more_elements(program, kind, ours, run), MORE_ELEMENTS
+    if kind == "values" and found.text.endswith(NOT_FINITE):
+        yield lambda: towards_infinity(program, ours, run), TOWARDS_INFINITY
+    if kind in ("values", "shape", "dtype", "raises") and program.mode in ("backward", "backward2", "jvp"):
+        yield lambda: without_derivatives(program, kind, ours, run), WITHOUT_DERIVATIVES
+    if kind in ("values", "shape") and writes:
+        yield lambda: in_a_new_tensor(program, ours, run), NEW_TENSOR
+    if kind in ("values", "shape", "dtype", "gradient", "tangent") and not writes:
+        # What is written to a view is another matter where other code makes copies.
+        for way, sentence in WAYS.items():
+            yield lambda way=way: _agrees(program, ours(program), otherwise(way, program)), sentence
+    if kind in ("shape", "dtype"):
+        yield lambda: _has_form(program, ours, otherwise), META
+    if kind == "raises" and program.mode != "vmap":
+        yield lambda: is_refused(program, ours, otherwise), REFUSED
+
+
+def _agrees(program: Program, mine: Observation | Ended, seen: Observation | Ended) -> bool:
+    one, other = complete(mine), complete(seen)
+    return one is not None and other is not None and difference(program, one, other) is None
+
+
+def _has_form(program: Program, ours: Run, otherwise: Otherwise) -> bool:
+    """Whether results have the dtypes and sizes of PyTorch's meta tensors."""
+    plain = replace(program, mode="plain") if program.mode != "vmap" else program
+    mine, seen = complete(ours(program)), complete(otherwise("meta", plain))
+    if mine is None or seen is None or not mine.final:
+        return False
+    return all(_form(value) == _form(seen.final.get(name)) for name, value in mine.final.items())
+
+
+def _form(value: Any) -> Any:
+    return (value.dtype, value.shape) if isinstance(value, Record) else type(value)
+
+
+def is_refused(program: Program, ours: Run, otherwise: Otherwise) -> bool:
+    """Whether other code of PyTorch raises at the same call, and not since there is none, or no value."""
+    plain = replace(program, mode="plain")
+    mine = ours(plain)
+    if not isinstance(mine, Observation) or not mine.error:
+        return False
+    for way in ("meta", "references"):
+        seen = otherwise(way, plain)
+        if not isinstance(seen, Observation) or seen.failed_at != mine.failed_at or not seen.error:
+            continue
+        wrong_argument = seen.error.startswith(("RuntimeError: ", "ValueError: ", "IndexError: "))
+        if wrong_argument and not any(text in seen.error for text in (*NOT_THERE, "meta", "Meta", "prims")):
+            return True
+    return False
+
+
+def without_derivatives(program: Program, kind: str, ours: Run, run: Run) -> bool:
+    """Whether values here, where derivatives are computed, are PyTorch's where there are none."""
+    plain = replace(program, mode="plain")
+    mine, seen = ours(program), run(plain)
+    if not isinstance(mine, Observation) or not isinstance(seen, Observation):
+        return False
+    if kind == "raises":
+        alone = ours(plain)
+        return isinstance(alone, Observation) and bool(alone.error and seen.error)
+    if not mine.final or seen.error:
+        return False
+    pairs = [(mine.final[name], seen.final.get(name)) for name in mine.final]
+    return all(as_computed(_constant(a), _constant(b)) for a, b in pairs)
+
+
+def _constant(value: Any) -> Any:
+    return replace(value, requires_grad=False) if isinstance(value, Record) else value
+
+
+def in_a_new_tensor(program: Program, ours: Run, run: Run) -> bool:
+    """Whether the last call writes what PyTorch computes where it does not write."""
+    call = program.calls[-1]
+    if call.path.startswith(".") and call.path.endswith("_"):
+        beside = replace(call, path=call.path[:-1])
+    elif "out" in call.kwargs:
+        beside = replace(call, kwargs={name: v for name, v in call.kwargs.items() if name != "out"})
+    else:
+        return False
+    mine, seen = ours(program), run(replace(program, calls=(*program.calls[:-1], beside)))
+    steps = [one.steps for one in (mine, seen) if isinstance(one, Observation) and not one.error]
+    if len(steps) < 2 or not steps[0] or len(steps[0]) != len(steps[1]):
+        return False
+    pairs = list(zip(steps[0][-1], steps[1][-1], strict=False))
+    return bool(pairs) and len(steps[0][-1]) == len(steps[1][-1]) and all(_is_cast(*pair) for pair in pairs)
+
+
+def _is_cast(written: Any, computed: Any) -> bool:
+    """Whether a result is what was computed, in its own dtype."""
+    if not isinstance(written, Record) or not isinstance(computed, Record):
+        return False
+    if written.array.dtype.kind != "c" and computed.array.dtype.kind == "c":
+        return False
+    with np.errstate(all="ignore"):
+        array = computed.array.astype(written.array.dtype)
+    return as_computed(_constant(written), _constant(replace(written, shape=computed.shape, array=array)))
+
+
+# --- where there are more elements ---
+
+
+def sizes_of_more_elements(program: Program, kind: str, ours: Run, run: Run) -> bool:
+    """Whether the sizes of an empty result are those that PyTorch's rule, seen at other sizes, gives for size 0.
+
+    Both libraries have to agree where there are elements.
+    """
+    if program.mode == "vmap" or not any(0 in one.shape for one in program.inputs):
+        return False
+    mine, theirs = ours(program), run(program)
+    if not isinstance(mine, Observation) or not isinstance(theirs, Observation) or mine.error:
+        return False
+    if not mine.steps or not all(isinstance(r, Record) and not r.array.size for r in mine.steps[-1]):
+        return False
+    if kind == "shape" and not all(isinstance(r, Record) and not r.array.size for r in theirs.steps[-1]):
+        return False
+    seen = []
+    for size in MORE:
+        larger = _filled(program, size)
+        one, other = complete(ours(larger)), complete(run(larger))
+        if one is None or other is None or difference(larger, one, other) is not None:
+            return False
+        seen.append(other.steps[-1])
+    return len(mine.steps[-1]) == len(seen[0]) == len(seen[1]) and all(
+        _sizes_at_none(a, b) == r.shape and a.dtype == r.dtype
+        for r, a, b in zip(mine.steps[-1], *seen, strict=True)
+    )
+
+
+def _sizes_at_none(few: Record, many: Record) -> tuple[int, ...]:
+    """Sizes that grow in proportion, as they are where nothing is left."""
+    if len(few.shape) != len(many.shape):
+        return (-1,)
+    slopes = [(b - a) / (MORE[1] - MORE[0]) for a, b in zip(few.shape, many.shape, strict=True)]
+    exact = [a - slope * MORE[0] for a, slope in zip(few.shape, slopes, strict=True)]
+    return tuple(max(0, int(n)) if n == int(n) else -1 for n in exact)
+
+
+def _filled(program: Program, size: int) -> Program:
+    def larger(one: Input) -> Input:
+        shape = tuple(n or size for n in one.shape)
+        return one if shape == one.shape else replace(one, shape=shape, values=(1,) * math.prod(shape))
+
+    def change(value: Any) -> Any:
+        return size if type(value) is int and value == 0 else value
+
+    def resized(call: Call) -> Call:
+        """Sizes among the arguments are in lists, dimensions mostly not."""
+        args = tuple(mapped(a, change) if isinstance(a, (tuple, list)) else a for a in call.args)
+        return replace(call, args=args)
+
+    return replace(
+        program, inputs=tuple(map(larger, program.inputs)), calls=tuple(map(resized, program.calls))
+    )
+
+
+# --- towards infinity ---
+
+
+def towards_infinity(program: Program, ours: Run, run: Run) -> bool:
+    """Whether results here where arguments are infinite are what PyTorch's float64 values go to, where it has NaN."""
+    wide = widened(replace(program, mode="plain"))
+    if not any(_is_infinite(v) for one in wide.inputs for v in one.values):
+        return False
+    mine, theirs = complete(ours(program)), complete(run(program))
+    near = [complete(run(_finite(wide, far))) for far in FAR]
+    if mine is None or theirs is None or not mine.steps or not all(near):
+        return False
+    rows = [one.steps[-1] for one in (mine, theirs, *near) if one is not None]
+    if len({len(row) for row in rows}) > 1:
+        return False
+    return all(_goes_to(*values) for values in zip(*rows, strict=True))
+
+
+def _goes_to(mine: Any, theirs: Any, *near: Any) -> bool:
+    if not all(isinstance(v, Record) and v.shape == mine.shape for v in (mine, theirs, *near)):
+        return bool(mine == theirs)
+    if mine.array.dtype.kind != "f":
+        return bool(np.array_equal(mine.array, theirs.array))
+    a, b = mine.array.astype(np.float64), theirs.array.astype(np.float64)
+    last = [v.array.astype(np.float64) for v in near]
+    with np.errstate(all="ignore"):
+        same = np.isclose(a, b, rtol=2e-4, atol=1e-6, equal_nan=True)
+        limit = np.isnan(b) & np.isfinite(a)
+        limit &= np.isclose(last[1], a, rtol=1e-6, atol=1e-30) & np.isclose(last[2], a, rtol=1e-6, atol=1e-30)
+        steps = (np.abs(last[0]) < np.abs(last[1])) & (np.abs(last[1]) < np.abs(last[2]))
+        grows = (
+            np.isnan(b) & np.isinf(a) & steps & (np.abs(last[2]) > 1e20) & (np.sign(last[2]) == np.sign(a))
+        )
+    return bool((same | limit | grows).all())
+
+
+def _is_infinite(value: Any) -> bool:
+    return isinstance(value, float) and math.isinf(value)
+
+
+def _finite(program: Program, far: float) -> Program:
+    def change(one: Input) -> Input:
+        if one.dtype not in FLOATS:
+            return one
+        values = tuple(math.copysign(far, v) if _is_infinite(v) else v for v in one.values)
+        return replace(one, values=values)
+
+    return replace(program, inputs=tuple(map(change, program.inputs)))
