@@ -19,7 +19,9 @@ from pathlib import Path
 
 PYTHON = re.compile(r"^_?Py[A-Z_]")
 # Mangled names of namespace rushlight, their type information and thread-local wrappers; the C functions.
-OURS = re.compile(r"^(rushlight_\w+|_ZN[KRO]*9rushlight\w+|_ZT[ISVHW]N9rushlight\w+|_ZGVN9rushlight\w+)$")
+OURS = re.compile(
+    r"^(rushlight_\w+|rl_\w+|_ZN[KRO]*9rushlight\w+|_ZT[ISVHW]N9rushlight\w+|_ZGVN9rushlight\w+)$"
+)
 # What the linker and the sanitizers' runtimes add to every library.
 ADDED = re.compile(r"^(_init|_fini|_edata|_end|__bss_start|__odr_asan\w*)$")
 CUDA = re.compile(r"^lib(cuda|cudart|cublas|cublasLt|cudnn\w*|nvrtc|cupti|nccl)\.so")
