@@ -87,8 +87,8 @@ Json encode_value(const ValueInfo& value, ValueId id) {
     return object;
 }
 
-Json encode_node(const Node& node) {
-    Json::List arguments, results;
+Json encode_arguments(const Node& node) {
+    Json::List arguments;
     for (uint32_t i = 0; i < node.arguments.size(); ++i) {
         const Argument& argument = node.arguments[i];
         if (auto* integer = std::get_if<int64_t>(&argument))
@@ -97,9 +97,14 @@ Json encode_node(const Node& node) {
             arguments.push_back(encode_integers(*list, node.moving, i));
         else arguments.push_back(std::visit(EncodeArgument{}, argument));
     }
+    return arguments;
+}
+
+Json encode_node(const Node& node) {
+    Json::List results;
     for (const Result& result : node.results) results.push_back(encode_result(result));
     Json::Object object{
-        {"op", node.op}, {"arguments", std::move(arguments)}, {"results", std::move(results)}};
+        {"op", node.op}, {"arguments", encode_arguments(node)}, {"results", std::move(results)}};
     if (!node.writes.empty())
         object.emplace_back("writes", Json::List(node.writes.begin(), node.writes.end()));
     if (node.random) object.emplace_back("random", true);
@@ -330,6 +335,8 @@ std::optional<DType> dtype_named(std::string_view text) {
         if (text == name(static_cast<DType>(i))) return static_cast<DType>(i);
     return std::nullopt;
 }
+
+std::string call_text(const Node& node) { return Json(Json::List{node.op, encode_arguments(node)}).text(); }
 
 Json encode(const Graph& graph) {
     Json::List operators, values, inputs, constants, nodes;

@@ -13,6 +13,9 @@ Json encode(const Graph& graph);
 /// ValueError where the JSON has not the form of a graph. What the graph says is for `verify` to judge.
 Graph decode(const Json& json);
 
+/// The operator and the arguments of a call: the same text for the same call.
+std::string call_text(const Node& node);
+
 /// The dtype of a name, "float32"; nothing for another text.
 std::optional<DType> dtype_named(std::string_view text);
 

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "boxed_argument.h"
 #include "file.h"
 #include "rushlight/ops/equal.h"
-#include "rushlight/value.h"
 
 namespace rushlight::graph {
 namespace {
@@ -20,16 +20,6 @@ struct Step {
 
 // What one run computes of the sizes of its inputs.
 using Sizes = std::vector<int64_t>;
-
-struct ToValue {
-    Value operator()(Complex<double> v) const { return Value(Scalar(v)); }
-    Value operator()(Use) const { return {}; }
-    Value operator()(const std::vector<std::optional<ValueId>>&) const { return {}; }
-    template <class T>
-    Value operator()(const T& v) const {
-        return Value(v);
-    }
-};
 
 // The type in a run.
 TensorType type_in(const ValueInfo& value, const Sizes& sizes) {
@@ -85,7 +75,7 @@ void Program::State::prepare() {
         Step& step = steps.emplace_back(Step{operators[node.op], {}, {}, {}, {}, node.moving});
         for (uint32_t i = 0; i < node.arguments.size(); ++i) {
             const Argument& argument = node.arguments[i];
-            step.arguments.push_back(std::visit(ToValue{}, argument));
+            step.arguments.push_back(boxed_argument(argument));
             if (auto* use = std::get_if<Use>(&argument)) {
                 step.tensors.emplace_back(i, use->value);
                 last[use->value] = n;

@@ -33,6 +33,14 @@ class ExportedProgram:
         """The program as something to call, with the arguments of the module that was captured."""
         return ProgramModule(self.program)
 
+    def simplify(self) -> ExportedProgram:
+        """A program that does the same with fewer operators.
+
+        Calls of constants alone become constants, a call that was made before is not made again, and what nobody sees
+        is left out. Results are the same bit for bit on this kind of processor.
+        """
+        return ExportedProgram(self.program.simplified(), self.example_inputs)
+
     @property
     def state_dict(self) -> dict[str, Tensor]:
         """Its parameters and buffers by name: those that it uses."""

@@ -223,6 +223,9 @@ PyObject* program_to_bytes(PyObject* self, PyObject*) {
 PyObject* program_with_metadata(PyObject* self, PyObject* metadata) {
     return guarded([&] { return wrap_program(program_of(self).with_metadata(texts_of(metadata))); });
 }
+PyObject* program_simplified(PyObject* self, PyObject*) {
+    return guarded([&] { return wrap_program(without_gil([&] { return program_of(self).simplified(); })); });
+}
 PyObject* program_run(PyObject* self, PyObject* inputs) {
     return guarded([&] {
         const std::vector<Tensor> given = tensors_of(inputs);
@@ -282,6 +285,7 @@ PyMethodDef program_methods[] = {
     {"to_bytes", program_to_bytes, METH_NOARGS, "What `save` would write."},
     {"with_metadata", program_with_metadata, METH_O,
      "with_metadata(dict): the same program with other metadata."},
+    {"simplified", program_simplified, METH_NOARGS, "The same program with fewer nodes."},
     {"run", program_run, METH_O, "run(tensors) -> list of tensors"},
     {"text", program_text, METH_NOARGS, "Its operators, a line for each."},
     {"inputs", program_inputs, METH_NOARGS, "The names of its inputs."},

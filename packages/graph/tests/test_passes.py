@@ -1,0 +1,104 @@
+"""Simplified programs: fewer nodes, the same results, writes and random numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import rushlight_core as core
+from rushlight_graph._C import Capture, Program
+
+X = core.tensor([[1.0, -2.0, 3.0], [4.0, 5.0, -6.0]])
+MASK = core.tril(core.ones(3, 3))
+WEIGHT = core.arange(9.0).reshape(3, 3)
+
+
+def simplified(function: Any, *tensors: Any, state: Any = ()) -> tuple[Program, list[str]]:
+    """The program, after a comparison with the one before, and its operators."""
+    region = Capture([(f"x{i}", "constant", t) for i, t in enumerate(tensors)], list(state))
+    region.start()
+    try:
+        result = function(*tensors)
+    finally:
+        region.stop()
+    before = region.finish(list(result) if isinstance(result, tuple) else [result], {})
+    after = Program.from_bytes(before.simplified().to_bytes())
+    for _ in range(2):
+        given = [t.clone() for t in tensors], [t.clone() for t in tensors]
+        core.manual_seed(1)
+        wanted, drawn = before.run(given[0]), core.rand(2)
+        core.manual_seed(1)
+        got = after.run(given[1])
+        assert core.equal(core.rand(2), drawn)
+        for a, b in zip([*wanted, *given[0]], [*got, *given[1]], strict=True):
+            assert a.dtype == b.dtype
+            assert core.equal(a, b)
+    lines = [line.split(" = ")[1].split("(")[0] for line in after.text().splitlines() if " = " in line]
+    return after, [name for name in lines if name not in ("parameter", "buffer", "constant")]
+
+
+PROGRAMS = {
+    "what nobody uses": (lambda x: (x.exp(), x + 1)[1], ["add"]),
+    "a chain that nobody uses": (lambda x: (x.exp().log().sin(), x + 1)[1], ["add"]),
+    "an unused part of a list": (lambda x: x.split(1)[0] + 1, ["split", "add"]),
+    "a write to a result": (lambda x: (y := x + 1, y.mul_(2))[0], ["add", "mul_"]),
+    "a write through a view": (lambda x: (y := x + 1, y[0].mul_(2))[0], ["add", "select", "mul_"]),
+    "a write to what nobody uses": (lambda x: ((x + 1).mul_(2), x * 3)[1], ["mul"]),
+    "a write to an input": (lambda x: (x.mul_(2), core.ones(2))[1], ["mul_", "ones"]),
+    "random numbers that nobody uses": (lambda x: (core.rand(3), x + 1)[1], ["rand", "add"]),
+    "one call twice": (lambda x: x.exp() + x.exp(), ["exp", "add"]),
+    "two calls twice": (lambda x: x.exp().sum(0) + x.exp().sum(0), ["exp", "sum", "add"]),
+    "calls with other numbers": (
+        lambda x: (x + 1) * (x + 1.0) * (x + 2),
+        ["add", "add", "mul", "add", "mul"],
+    ),
+    "one call twice, and a write": (lambda x: x.exp() + x.exp().mul_(2), ["exp", "exp", "mul_", "add"]),
+    "one call twice, and a write between": (
+        lambda x: x.exp() + x.add_(1).exp(),
+        ["exp", "add_", "exp", "add"],
+    ),
+    "one call as two results": (lambda x: (x.exp(), x.exp()), ["exp", "exp"]),
+    "random numbers twice": (lambda x: core.rand(2) + core.rand(2), ["rand", "rand", "add"]),
+    "a constant's": (lambda x: x.masked_fill(MASK[:2] == 0, -1.0), ["masked_fill"]),
+    "a constant's view": (lambda x: x @ WEIGHT.t(), ["t", "matmul"]),
+    "a constant's that is larger": (lambda x: x @ core.outer(WEIGHT[0], WEIGHT[0]), None),
+    "a number's": (lambda x: x + core.zeros(3), ["zeros", "add"]),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs_do_the_same_with_fewer_nodes(name: str) -> None:
+    function, wanted = PROGRAMS[name]
+    _, found = simplified(function, X.clone())
+    assert wanted is None or found == wanted
+
+
+def test_constants_that_are_not_used_any_more_are_left_out() -> None:
+    program, found = simplified(lambda x: x * (MASK * 2).sum(), X)
+    assert found == ["mul"]
+    ((name, kind, tensor),) = program.constants()
+    assert (name, kind, tensor.item()) == ("folded_1", "constant", 12)
+
+
+def test_state_is_no_constant() -> None:
+    count = core.zeros(3)
+
+    def function(x: Any) -> Any:
+        before = count * 2
+        count.add_(1)
+        return x + before
+
+    program, found = simplified(function, X, state=[("count", "buffer", count)])
+    assert found == ["mul", "add_", "add"]
+    assert [name for name, _, _ in program.constants()] == ["count"]
+
+
+def test_simplified_sizes_still_change(function_module: Any) -> None:
+    from rushlight_graph import Dim, export
+
+    module = function_module(lambda x: x.exp().reshape(-1) + x.exp().reshape(-1) * core.zeros(x.shape[0] * 3))
+    program = export(module, (core.ones(4, 3),), dynamic_shapes={"x": {0: Dim("n")}}).simplify()
+    assert str(program).count("exp(") == 1
+    x = core.randn(9, 3)
+    assert core.equal(program.module()(x), module(x))
