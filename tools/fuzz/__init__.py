@@ -5,9 +5,9 @@ indexing, of mixed dtypes and shapes, run as it is, under `backward`, `jvp` or `
 makes the program, call by call, so that most calls are valid (generate.py, values.py) and have a result that both libraries
 promise (undefined.py), and runs it; rushlight's process runs the same (execute.py, processes.py). What differs (compare.py)
 is shrunk to the few calls and elements that are needed (shrink.py), explained by what PyTorch does beside it (explain.py,
-wider.py, slopes.py) or with the same roundings (follow.py), and put into a group by operator and kind of difference
-(campaign.py). Groups that are known stand in known.yaml with reasons; any other ends the session with an error and leaves
-a script that shows the difference.
+wider.py, slopes.py), by other code (beside.py) or with the same roundings (follow.py), and put into a group by operator and
+kind of difference (campaign.py). Groups that are known stand in known.yaml with reasons; any other ends the session with an
+error and leaves a script that shows the difference.
 
 A program follows from its number alone: seed S and number N always give the same one, whatever ran before.
 """

@@ -63,7 +63,9 @@ def _sentences(
         yield lambda: needs_elements(program, run), NEEDS_ELEMENTS
     elif kind == "accepts":
         yield lambda: only_with_out(program, run), ONLY_OUT
-        yield lambda: as_of_one_dtype(*both), ONE_DTYPE
+        yield lambda: as_of_one_dtype(program, kind, ours, run), ONE_DTYPE
+    elif kind == "gradient accepts":
+        yield lambda: as_of_one_dtype(program, kind, ours, run), ONE_DTYPE
     elif kind in ("values", "alias", "gradient", "tangent"):
         yield lambda: loses_digits(*both), DIGITS
     if kind == "values":
@@ -109,7 +111,7 @@ def dependence(program: Program, found: Difference, run: Run) -> str:
     return "" if same else DEPENDENT
 
 
-def as_of_one_dtype(program: Program, ours: Run, run: Run) -> bool:
+def as_of_one_dtype(program: Program, kind: str, ours: Run, run: Run) -> bool:
     """Whether PyTorch, too, computes that where all numbers, or all but integers and bools, have one dtype."""
     wide = widened(program)
     widest = "complex128" if any(one.dtype in COMPLEX for one in program.inputs) else "float64"
@@ -117,7 +119,7 @@ def as_of_one_dtype(program: Program, ours: Run, run: Run) -> bool:
         inputs = tuple(one if one.dtype in kept else replace(one, dtype=widest) for one in wide.inputs)
         other = replace(wide, inputs=inputs)
         if not _raises(run, other):
-            return _has_result_of(program, other, ours, run)
+            return _has_what_is_here(program, other, kind, ours, run)
     return False
 
 
@@ -126,10 +128,14 @@ def as_of_wide_integers(program: Program, kind: str, ours: Run, run: Run) -> boo
     inputs = tuple(replace(one, dtype="int64") if one.dtype in INTEGERS else one for one in program.inputs)
     if inputs == program.inputs:
         return False
-    beside = replace(program, inputs=inputs)
-    if kind == "values":
-        return _has_result_of(program, beside, ours, run)
-    mine, seen = complete(ours(program)), complete(run(beside))
+    return _has_what_is_here(program, replace(program, inputs=inputs), kind, ours, run)
+
+
+def _has_what_is_here(program: Program, other: Program, kind: str, ours: Run, run: Run) -> bool:
+    """Whether results, or derivatives, here are, but for their dtypes, those of PyTorch in the other program."""
+    if kind in ("values", "accepts"):
+        return _has_result_of(program, other, ours, run)
+    mine, seen = complete(ours(program)), complete(run(other))
     if mine is None or seen is None:
         return False
     lists = [one.tangents if kind == "tangent" else one.gradients for one in (mine, seen)]
@@ -156,9 +162,9 @@ def differs_by_turns(program: Program, ours: Run, run: Run) -> bool:
     )
 
 
-def _has_result_of(program: Program, beside: Program, ours: Run, run: Run) -> bool:
+def _has_result_of(program: Program, other: Program, ours: Run, run: Run) -> bool:
     """Whether the last call's result here is, but for its dtype, that of PyTorch in the other program."""
-    mine, seen = complete(ours(program)), complete(run(beside))
+    mine, seen = complete(ours(program)), complete(run(other))
     if mine is None or seen is None:
         return False
     names = [name for name in seen.final if name.partition("[")[0] == program.calls[-1].result]

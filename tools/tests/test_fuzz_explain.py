@@ -189,6 +189,27 @@ def test_two_dtypes_that_are_refused() -> None:
     assert sentence(program, "accepts", library(lambda x, y: x - y), strict) == ""
 
 
+def test_two_dtypes_whose_gradient_is_refused() -> None:
+    """PyTorch refuses the backward pass beside a bool, and gives for floats the gradient that is here."""
+    inputs = (Input("x0", "float32", (1,), (1.0,), requires_grad=True), Input("x1", "bool", (1,), (False,)))
+    program = one_call(*inputs, mode="backward")
+
+    def dividing(gradient: float, strict: bool) -> explain.Run:
+        def observe(p: Program) -> Observation:
+            final = {one.name: record(one.values, one.dtype) for one in p.inputs}
+            if strict and any(one.dtype == "bool" for one in p.inputs):
+                return Observation(error="RuntimeError: result type Float", failed_at="backward", final=final)
+            return Observation(final=final, gradients=[record([gradient])])
+
+        return observe
+
+    inf = float("inf")
+    assert (
+        sentence(program, "gradient accepts", dividing(inf, False), dividing(inf, True)) == explain.ONE_DTYPE
+    )
+    assert sentence(program, "gradient accepts", dividing(1.0, False), dividing(inf, True)) == ""
+
+
 @pytest.mark.parametrize("mode", ["backward", "jvp"])
 def test_derivatives_are_those_of_the_values(mode: str) -> None:
     kind = "gradient" if mode == "backward" else "tangent"
