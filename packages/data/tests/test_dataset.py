@@ -56,7 +56,7 @@ def test_tensor_dataset():
     assert len(dataset) == 3
     assert [t.tolist() for t in dataset[1]] == [[2, 3], 6]
     assert dataset.tensors[0] is x
-    with pytest.raises(AssertionError, match=r"first dimensions must agree.*\[3, 2\]"):
+    with pytest.raises(AssertionError, match=r"same first dimension.*\[3, 2\]"):
         TensorDataset(x, y[:2])
 
 

@@ -231,7 +231,7 @@ def test_idle_worker_that_is_killed(processes):
     loader = DataLoader(range(100), 1, num_workers=2, transport=processes)
     iterator = iter(loader)
     next(iterator)
-    os.kill(iterator._crew.members[1].process.pid, signal.SIGKILL)
+    os.kill(iterator._pool.workers[1].process.pid, signal.SIGKILL)
     with pytest.raises(WorkerExited, match="worker 1"):
         list(iterator)
 

@@ -77,7 +77,7 @@ def test_same_with_persistent_workers(processes, expected):
     pids = []
     for epoch in expected:
         iterator = iter(loader)
-        pids.append([member.process.pid for member in iterator._crew.members])
+        pids.append([worker.process.pid for worker in iterator._pool.workers])
         assert [plain(batch) for batch in iterator] == epoch
     assert pids[0] == pids[1]
 

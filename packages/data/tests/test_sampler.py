@@ -218,7 +218,7 @@ def test_batch_sampler_subclass_without_its_init(seed):
         (lambda: RandomSampler([1], num_samples=True), ValueError, "num_samples"),
         (lambda: WeightedRandomSampler([1.0], -1), ValueError, "num_samples"),
         (lambda: WeightedRandomSampler([1.0], 1, replacement="yes"), ValueError, "replacement"),
-        (lambda: WeightedRandomSampler([[1.0]], 1), ValueError, r"shape is \(1, 1\)"),
+        (lambda: WeightedRandomSampler([[1.0]], 1), ValueError, r"got shape \(1, 1\)"),
         (lambda: BatchSampler([1], 0, False), ValueError, "batch_size"),
         (lambda: BatchSampler([1], 2.0, False), ValueError, "batch_size"),
         (lambda: BatchSampler([1], 2, 1), ValueError, "drop_last"),

@@ -1,4 +1,4 @@
-"""Collation: a list of samples becomes a batch."""
+"""Collation, which makes a batch from a list of samples."""
 
 from __future__ import annotations
 
@@ -15,35 +15,38 @@ __all__ = ["collate", "default_collate", "default_collate_fn_map", "default_conv
 CollateMap = dict[type | tuple[type, ...], Callable[..., Any]]
 Allocate = Callable[[Sequence[int], core.dtype], core.Tensor | None]
 
-# Functions for further types: `default_collate_fn_map[type] = fn` teaches every default collation of this
-# process.
+# Collate functions for further types. `default_collate_fn_map[type] = fn` applies to every default collation
+# in this process.
 default_collate_fn_map: CollateMap = {}
 
-# In a worker: `Transport.empty`, so that batches are written where they are sent from.
+# In a worker, `allocate` is `Transport.empty`, so that batches are written directly to memory that can be sent.
 _worker = threading.local()
 
 
 def allocate_batches_by(allocate: Allocate | None) -> None:
-    """In a worker's thread: take the memory of batches from its transport."""
+    """Use `allocate` for the memory of the batches that the calling thread collates."""
     _worker.allocate = allocate
 
 
 def default_collate(batch: Sequence[Any]) -> Any:
-    """Put samples together, with the batch as a new first dimension.
+    """Combine samples into a batch with a new first dimension.
 
-    Tensors of one shape are stacked, NumPy arrays and scalars too, as tensors; ints become an int64 tensor,
-    floats a float64 tensor; strings and bytes stay lists. Mappings, named tuples and sequences are collated
-    item by item, and keep their type where it can be made; a plain tuple becomes a list.
+    Tensors, NumPy arrays and NumPy scalars are stacked into tensors. Ints become an int64 tensor, and floats a
+    float64 tensor; strings and bytes stay in a list. Mappings, named tuples and sequences are collated item by
+    item and keep their type if it can be constructed; a plain tuple becomes a list.
 
-    Raises TypeError for other types, RuntimeError for sequences of different lengths and tensors of different
-    shapes."""
+    Raises:
+        TypeError: for other types.
+        RuntimeError: for tensors of different shapes and sequences of different lengths."""
     return collate(batch, collate_fn_map=default_collate_fn_map)
 
 
 def collate(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -> Any:
-    """Collate with functions for further types, which go before the rules of `default_collate`:
-    `collate_fn_map[type](batch, *, collate_fn_map=...)`, found by the first sample's type or a base class of
-    it."""
+    """Combine samples into a batch, with collate functions for further types.
+
+    If `collate_fn_map` has an entry for the type of the first sample or one of its base classes, return
+    `collate_fn_map[type](batch, collate_fn_map=collate_fn_map)`; otherwise follow the rules of
+    `default_collate`."""
     first = batch[0]
     if collate_fn_map:
         fn = _find(collate_fn_map, first)
@@ -81,14 +84,15 @@ def collate(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -
         return _as_sequence(first, [inner(column) for column in _columns(batch)])
     raise TypeError(
         "default_collate(batch): samples must be tensors, NumPy arrays, numbers, strings, mappings or "
-        f"sequences of them, and the first is a {type(first).__name__}\n"
-        "Give DataLoader a collate_fn for other types."
+        f"sequences of them, got {type(first).__name__}\n"
+        "Pass a collate_fn to DataLoader for other types."
     )
 
 
 def default_convert(data: Any) -> Any:
-    """What a loader does with a sample when it does not batch: NumPy arrays and scalars become tensors, at
-    any depth; everything else stays."""
+    """Convert NumPy arrays and scalars to tensors, at any nesting depth, and leave other objects unchanged.
+
+    A `DataLoader` without batching applies this to each sample."""
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(data, (numpy.ndarray, numpy.bool_, numpy.number)):
         return core.as_tensor(data) if data.dtype.kind in "biufc" else data
@@ -106,14 +110,14 @@ def default_convert(data: Any) -> Any:
 
 
 def stack(tensors: Sequence[core.Tensor]) -> core.Tensor:
-    """Stack tensors along a new first dimension, in a worker into the memory that is sent."""
+    """Stack tensors along a new first dimension; in a worker, directly into memory that can be sent."""
     allocate: Allocate | None = getattr(_worker, "allocate", None)
     first = tensors[0]
     if allocate is None or first.requires_grad or first.device.type != "cpu":
         return core.stack(tuple(tensors), 0)
     dtype, shape = first.dtype, first.shape
     for tensor in tensors:
-        # Different dtypes are promoted, different shapes are an error: both as without workers.
+        # core.stack() promotes different dtypes and raises for different shapes, as without workers.
         if tensor.dtype != dtype or tensor.shape != shape or tensor.requires_grad:
             return core.stack(tuple(tensors), 0)
     out = allocate((len(tensors), *shape), dtype)
@@ -121,7 +125,7 @@ def stack(tensors: Sequence[core.Tensor]) -> core.Tensor:
 
 
 def gather(tensors: Sequence[core.Tensor], indices: Sequence[int]) -> list[core.Tensor]:
-    """The rows at `indices` of each tensor: what stacking them one by one would give."""
+    """Return the rows at `indices` of each tensor."""
     allocate: Allocate | None = getattr(_worker, "allocate", None)
     length = tensors[0].shape[0]
     rows = [i + length if i < 0 else i for i in indices] if min(indices) < 0 else list(indices)
@@ -154,12 +158,12 @@ def _as_mapping(like: Any, values: dict[Any, Any]) -> Any:
         return values
     try:
         if isinstance(like, MutableMapping):
-            # A copy keeps what else the mapping holds, such as a default factory.
+            # A copy keeps other attributes of the mapping, such as a default factory.
             clone = copy.copy(like)
             clone.update(values)
             return clone
         return type(like)(values)
-    except TypeError:  # it cannot be made like that
+    except TypeError:  # the type cannot be constructed from a dict
         return values
 
 
@@ -173,7 +177,7 @@ def _as_sequence(like: Any, values: list[Any]) -> Any:
                 clone[i] = value
             return clone
         return type(like)(values)
-    except TypeError:  # as a range
+    except TypeError:  # the type cannot be constructed from a list, as a range cannot
         return values
 
 

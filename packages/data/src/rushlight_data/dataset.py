@@ -1,9 +1,10 @@
-"""Datasets: where samples come from.
+"""Datasets, which provide samples.
 
 A map-style dataset has `__getitem__` and usually `__len__`; an iterable one has `__iter__`. Two optional
-methods make one faster: `__getitems__(indices)` returns a list of samples, and `__getbatch__(indices)`
-returns what the default collation of these samples would. `draws_random = False` promises that reading a
-sample draws no random number, which spares the loader from keying the random streams of each batch.
+methods read several samples at once: `__getitems__(indices)` returns a list of samples, and
+`__getbatch__(indices)` returns the batch into which the default collation would combine them. A dataset that
+sets `draws_random = False` declares that reading a sample draws no random numbers; the loader then does not
+seed the random streams for each batch.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ T = TypeVar("T")
 
 
 class Dataset(Generic[T]):
-    """A map from indices to samples. Subclasses write `__getitem__`, and `__len__` if they can tell."""
+    """Base class of map-style datasets. Subclasses define `__getitem__`, and `__len__` if the length is known."""
 
     draws_random: bool = True
 
@@ -43,29 +44,29 @@ class Dataset(Generic[T]):
         raise NotImplementedError(f"{type(self).__name__} must define __getitem__(index)")
 
     def __add__(self, other: Dataset[T]) -> ConcatDataset[T]:
-        """The two, one after the other."""
+        """Concatenate two datasets."""
         return ConcatDataset([self, other])
 
 
 class IterableDataset(Dataset[T], Iterable[T]):
-    """A stream of samples. Subclasses write `__iter__`.
+    """Base class of datasets that are streams of samples. Subclasses define `__iter__`.
 
-    Each worker has its own copy and reads the whole stream, unless `__iter__` takes its share with the help
-    of `get_worker_info()`. With `state_dict` and `load_state_dict`, a stream is resumed without reading it
-    again."""
+    Each worker has its own copy of the dataset and reads the whole stream, unless `__iter__` uses
+    `get_worker_info()` to select a part of it. A stream whose dataset or iterator has `state_dict` and
+    `load_state_dict` is resumed without reading it again."""
 
     def __iter__(self) -> Iterator[T]:
         raise NotImplementedError(f"{type(self).__name__} must define __iter__()")
 
     def __add__(self, other: Dataset[T]) -> ChainDataset[T]:  # type: ignore[override]
-        """The two streams, one after the other."""
+        """Chain two streams."""
         return ChainDataset([self, other])
 
 
 class TensorDataset(Dataset[tuple[core.Tensor, ...]]):
-    """Tensors of the same first dimension; a sample is a tuple with a row of each.
+    """A dataset of tensors with the same first dimension. A sample is a tuple with one row of each tensor.
 
-    Raises AssertionError if first dimensions differ.
+    Raises AssertionError if the first dimensions differ.
     """
 
     draws_random = False
@@ -74,7 +75,9 @@ class TensorDataset(Dataset[tuple[core.Tensor, ...]]):
     def __init__(self, *tensors: core.Tensor) -> None:
         sizes = [tensor.shape[0] for tensor in tensors]
         if len(set(sizes)) > 1:
-            raise AssertionError(f"TensorDataset(*tensors): the first dimensions must agree, and are {sizes}")
+            raise AssertionError(
+                f"TensorDataset(*tensors): the tensors must have the same first dimension, got {sizes}"
+            )
         self.tensors = tensors
 
     def __getitem__(self, index: Any) -> tuple[core.Tensor, ...]:
@@ -88,8 +91,10 @@ class TensorDataset(Dataset[tuple[core.Tensor, ...]]):
 
 
 class StackDataset(Dataset[Any]):
-    """Datasets of the same length side by side; a sample is a tuple, or with keyword arguments a dict, of
-    theirs."""
+    """A dataset whose samples combine one sample of each of several datasets of the same length.
+
+    A sample is a tuple if the datasets are positional arguments, and a dict if they are keyword arguments.
+    Raises ValueError if the lengths differ."""
 
     datasets: tuple[Any, ...] | dict[str, Any]
 
@@ -99,7 +104,7 @@ class StackDataset(Dataset[Any]):
         self.datasets = args or kwargs
         lengths = [len(dataset) for dataset in self._parts()]
         if len(set(lengths)) > 1:
-            raise ValueError(f"StackDataset(): the datasets must have the same length, and have {lengths}")
+            raise ValueError(f"StackDataset(): the datasets must have the same length, got {lengths}")
         self._length = lengths[0]
 
     @property
@@ -125,8 +130,7 @@ class StackDataset(Dataset[Any]):
 
 
 class ConcatDataset(Dataset[T]):
-    """Map-style datasets one after the other. Raises ValueError if there is none, TypeError for an iterable
-    one."""
+    """A concatenation of map-style datasets. Raises ValueError if there is none, TypeError for iterable ones."""
 
     datasets: list[Any]
     cumulative_sizes: list[int]
@@ -134,7 +138,7 @@ class ConcatDataset(Dataset[T]):
     def __init__(self, datasets: Iterable[Any]) -> None:
         self.datasets = list(datasets)
         if not self.datasets:
-            raise ValueError("ConcatDataset(datasets): there must be at least one dataset")
+            raise ValueError("ConcatDataset(datasets): must contain at least one dataset")
         for dataset in self.datasets:
             if isinstance(dataset, IterableDataset):
                 raise TypeError("ConcatDataset(datasets): iterable datasets have no index\nUse ChainDataset.")
@@ -158,7 +162,7 @@ class ConcatDataset(Dataset[T]):
 
 
 class ChainDataset(IterableDataset[T]):
-    """Iterable datasets one after the other. Raises TypeError for one that is not iterable-style."""
+    """A chain of iterable datasets. Iteration raises TypeError for a dataset that is not an IterableDataset."""
 
     def __init__(self, datasets: Iterable[Any]) -> None:
         super().__init__()
@@ -183,7 +187,7 @@ def _require_iterable(dataset: object) -> None:
 
 
 class Subset(Dataset[T]):
-    """The samples of `dataset` at `indices`, in that order."""
+    """The subset of `dataset` at `indices`, in this order."""
 
     dataset: Any
     indices: Sequence[Any]
@@ -216,16 +220,21 @@ class Subset(Dataset[T]):
 def random_split(
     dataset: Any, lengths: Sequence[int | float], generator: core.Generator | None = None
 ) -> list[Subset[Any]]:
-    """Split a dataset into random parts that do not overlap.
+    """Split a dataset into random subsets that do not overlap.
 
-    `lengths` holds the parts' lengths, which add up to the dataset's, or fractions, which add up to 1: each
-    part then has `floor(fraction * len(dataset))` samples, and what is left over goes to the first parts, one
-    each."""
+    Arguments:
+        dataset: the dataset.
+        lengths: the lengths of the subsets, which add up to that of the dataset, or fractions that add up to
+            1. With fractions, a subset has `floor(fraction * len(dataset))` samples, and the remaining samples
+            go to the first subsets, one each.
+        generator: the generator from which the order is drawn; None selects core's global one.
+
+    Raises ValueError if a fraction is not between 0 and 1, or if the lengths do not add up."""
     if math.isclose(sum(lengths), 1) and sum(lengths) <= 1:
         for i, fraction in enumerate(lengths):
             if not 0 <= fraction <= 1:
                 raise ValueError(
-                    f"random_split(lengths): fraction {i} is {fraction}, and must be between 0 and 1"
+                    f"random_split(lengths): fraction {i} must be between 0 and 1, got {fraction}"
                 )
         sizes = [math.floor(len(dataset) * fraction) for fraction in lengths]
         for i in range(len(dataset) - sum(sizes)):
@@ -243,14 +252,14 @@ def random_split(
 
 
 def read_samples(dataset: Any, indices: list[Any]) -> list[Any]:
-    """The samples at `indices`, at once where the dataset can."""
+    """Return the samples at `indices`, with one call if the dataset has `__getitems__`."""
     at_once = getattr(dataset, "__getitems__", None)
     samples: list[Any] = at_once(indices) if at_once is not None else [dataset[i] for i in indices]
     return samples
 
 
 def _draws_random(dataset: object) -> bool:
-    # A dataset of another make may draw; that a list or a tensor does not need not be told.
+    # Other types of datasets may draw random numbers; reading lists and tensors does not.
     if isinstance(dataset, (list, tuple, range, core.Tensor)):
         return False
     return bool(getattr(dataset, "draws_random", True))

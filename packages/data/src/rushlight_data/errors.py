@@ -1,4 +1,4 @@
-"""What a loader raises when loading fails."""
+"""Exceptions of the `DataLoader`."""
 
 from __future__ import annotations
 
@@ -14,12 +14,18 @@ _SHOWN = 16
 
 
 class WorkerError(RuntimeError):
-    """What happened in a worker. It is the `__cause__` of the exception that the worker raised, or is raised
-    itself where that exception could not be sent.
+    """An error in a worker.
 
-    worker_id: number of the worker; pid: its process id (None for a thread); batch: number of the batch in
-    the epoch; index: the sample that was read, as given to the dataset, or None if no single one was;
-    indices: those of the whole batch, or None; traceback: the worker's traceback as text."""
+    The loader raises the worker's own exception with a WorkerError as its `__cause__`. If that exception
+    cannot be pickled, the WorkerError itself is raised.
+
+    Attributes:
+        worker_id: number of the worker.
+        pid: process id of the worker; None for a thread.
+        batch: number of the batch in the epoch.
+        index: index of the sample that failed; None if the error does not belong to one sample.
+        indices: indices of the batch; None for an iterable dataset.
+        traceback: traceback of the worker, as text."""
 
     worker_id: int | None = None
     pid: int | None = None
@@ -30,20 +36,25 @@ class WorkerError(RuntimeError):
 
 
 class WorkerExited(WorkerError):  # noqa: N818
-    """A worker ended without being asked to: killed by a signal, or by exiting. `exitcode` as in
-    multiprocessing; `lost`: indices of the samples it had been given and not delivered."""
+    """Raised when a worker exits unexpectedly or is killed by a signal.
+
+    Attributes:
+        exitcode: exit code of the process, as in `multiprocessing.Process.exitcode`.
+        lost: indices of the samples that were assigned to the worker and did not arrive."""
 
     exitcode: int | None = None
     lost: list[Any]
 
 
 class LoaderTimeout(WorkerError):  # noqa: N818
-    """No batch came within the loader's `timeout`."""
+    """Raised when no batch arrives within the loader's `timeout`."""
 
 
 class Failure:
-    """An exception on its way from a worker. `index` holds the sample's index, or is empty; `pickled` or
-    `exception` is the exception itself, if it can be had."""
+    """A worker's exception in the form in which it is sent to the loader.
+
+    `index` is a tuple with the index of the sample, or empty. The exception itself is in `pickled`, or in
+    `exception` if the transport stays within one process; both are None if it cannot be pickled."""
 
     def __init__(
         self,
@@ -71,15 +82,14 @@ class Failure:
         self.pickled = None if sends_objects else _pickle(error)
 
     def error(self) -> BaseException:
-        """The exception to raise in the loader's process: of the same class as in the worker, if it can be
-        made."""
+        """Return the exception to raise in the loader's process, of the same class as in the worker if possible."""
         where = f"DataLoader worker {self.worker_id}" + (f" (pid {self.pid})" if self.pid is not None else "")
         cause = WorkerError(f"in {where}, while {self.doing}:\n{self.text}")
         cause.worker_id, cause.pid, cause.batch = self.worker_id, self.pid, self.batch
         cause.index, cause.indices, cause.traceback = self.index, self.indices, self.text
         error = self.exception if self.exception is not None else _unpickle(self.pickled)
         if error is None or isinstance(error, StopIteration):
-            # Not to be made here; or it would end the caller's loop as if all were well.
+            # The exception cannot be unpickled, or is a StopIteration, which would end the caller's loop.
             cause.args = (f"{self.summary}\nIn {where}, while {self.doing}:\n{self.text}",)
             return cause
         error.add_note(f"in {where}, while {self.doing}")
@@ -90,7 +100,7 @@ class Failure:
 def exited(
     worker_id: int, pid: int | None, exitcode: int | None, lost: Sequence[tuple[int, Sequence[Any]]]
 ) -> WorkerExited:
-    """The error for a worker that is gone; `lost`: number and indices of each batch it held."""
+    """Make the error for a worker that has ended. `lost` has the number and the indices of each pending batch."""
     if exitcode is None:
         how, hint = "went away", ""
     elif exitcode < 0:
@@ -100,9 +110,9 @@ def exited(
             name = f"signal {-exitcode}"
         how = f"was killed by {name}"
         hints: dict[int, str] = {
-            signal.SIGKILL: "\nIf nobody did it by hand, memory may have run out: see the kernel's log.",
-            signal.SIGBUS: "\nMemory may have run out, or a mapped file was cut short.",
-            signal.SIGSEGV: "\nA native library crashed; python -X faulthandler shows where.",
+            signal.SIGKILL: "\nThe system may be out of memory: see the kernel's log.",
+            signal.SIGBUS: "\nShared memory may be exhausted, or a memory-mapped file was truncated.",
+            signal.SIGSEGV: "\nA native library crashed; run python -X faulthandler for a traceback.",
         }
         hint = hints.get(-exitcode, "")
     else:
@@ -118,7 +128,7 @@ def exited(
 
 
 def shown(indices: Sequence[Any]) -> str:
-    """Indices as text, the first few of many."""
+    """Format indices, shortening a long list."""
     text = ", ".join(repr(index) for index in indices[:_SHOWN])
     return text + (f", … {len(indices)} in all" if len(indices) > _SHOWN else "")
 
@@ -126,9 +136,8 @@ def shown(indices: Sequence[Any]) -> str:
 def _pickle(error: BaseException) -> bytes | None:
     try:
         pickled = pickle.dumps(error)
-        pickle.loads(
-            pickled
-        )  # many exceptions are written but not read: their constructors want other arguments
+        # Many exceptions can be pickled but not unpickled, because their constructors need other arguments.
+        pickle.loads(pickled)
     except Exception:
         return None
     return pickled

@@ -1,4 +1,4 @@
-"""Reading one batch: the same code in a worker and, without workers, in the training process."""
+"""Fetchers, which read one batch: in a worker or, without workers, in the training process."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ Streams = Literal["batch", "sample"] | None
 
 
 class Task:
-    """A batch to be read. `number` counts batches within the epoch, `position` samples. `indices` is the
-    argument for the dataset: a list, or a single index where nothing is batched."""
+    """A batch to be read.
+
+    `number` is the batch's position in the epoch, and `position` that of its first sample. `indices` is a list
+    of indices, or a single index if the loader does not batch."""
 
     __slots__ = ("indices", "number", "position")
 
@@ -26,8 +28,10 @@ class Task:
 
 
 class Fetcher:
-    """Reads batches. After an exception, `doing` says in words what it did, and `index` holds the sample's
-    index in a tuple, or nothing."""
+    """Reads batches of a dataset.
+
+    After an exception, `doing` describes the step that failed, and `index` is a tuple with the index of the
+    sample, or an empty tuple if the step does not belong to one sample."""
 
     def __init__(
         self, dataset: Any, batched: bool, collate_fn: Callable[[Any], Any], streams: Streams
@@ -39,20 +43,20 @@ class Fetcher:
         self.seed = 0
         self.doing = "starting"
         self.index: tuple[Any, ...] = ()
-        self.stopped: Callable[[], bool] | None = (
-            None  # asked between samples: whether the batch is wanted no more
-        )
+        # Called between samples; returns whether the loader has cancelled the batch.
+        self.stopped: Callable[[], bool] | None = None
 
     def start_epoch(self, seed: int) -> None:
-        """Key the random streams of what follows."""
+        """Begin an epoch whose random streams derive from `seed`."""
         self.seed = seed
 
     def fetch(self, task: Task) -> Any:
-        """The batch of a task. Raises what the dataset or the collation raises; StopIteration at a stream's
-        end."""
+        """Return the batch of a task.
+
+        Raises the exception of the dataset or of `collate_fn`, and StopIteration at the end of a stream."""
         raise NotImplementedError
 
-    def _enter(self, task: Task) -> None:
+    def _seed_batch(self, task: Task) -> None:
         self.index = ()
         if self.streams == "batch":
             seed_streams(mix(self.seed, task.number))
@@ -65,7 +69,7 @@ class Fetcher:
         except BaseException as error:
             self.doing = f"collating batch {task.number}"
             self.index = ()
-            _refuse_stop(error)
+            _convert_stop_iteration(error)
             raise
 
 
@@ -81,7 +85,7 @@ class MapFetcher(Fetcher):
         self.read_many = getattr(dataset, "__getitems__", None) if batched and not per_sample else None
 
     def fetch(self, task: Task) -> Any:
-        self._enter(task)
+        self._seed_batch(task)
         indices = task.indices
         if not self.batched:
             return self._collate(task, self._read_one(task, indices))
@@ -89,14 +93,15 @@ class MapFetcher(Fetcher):
             try:
                 return self.read_batch(indices)
             except Exception:
-                # One by one below: that names the sample, or copes with indices of an unusual type.
-                self._enter(task)
+                # Read the samples one by one below, which finds the sample that fails and supports indices of
+                # any type.
+                self._seed_batch(task)
         if self.read_many is not None:
             try:
                 samples = self.read_many(indices)
             except BaseException as error:
                 self.doing = f"reading batch {task.number} at once"
-                _refuse_stop(error)
+                _convert_stop_iteration(error)
                 raise
             if len(samples) != len(indices):
                 self.doing = f"reading batch {task.number} at once"
@@ -109,8 +114,8 @@ class MapFetcher(Fetcher):
         try:
             return self.dataset[index]
         except BaseException as error:
-            self._blame(task, index)
-            _refuse_stop(error)
+            self._record_failure(task, index)
+            _convert_stop_iteration(error)
             raise
 
     def _read_each(self, task: Task, indices: Sequence[Any]) -> list[Any]:
@@ -131,18 +136,18 @@ class MapFetcher(Fetcher):
                         raise Abandoned
                     samples.append(dataset[index])
         except BaseException as error:
-            self._blame(task, index)
-            _refuse_stop(error)
+            self._record_failure(task, index)
+            _convert_stop_iteration(error)
             raise
         return samples
 
-    def _blame(self, task: Task, index: Any) -> None:
+    def _record_failure(self, task: Task, index: Any) -> None:
         self.doing = f"reading sample {index!r} of batch {task.number}"
         self.index = (index,)
 
 
 class IterableFetcher(Fetcher):
-    """Reads a stream: `task.indices` is the number of samples wanted, or None where nothing is batched."""
+    """Reads an iterable dataset. `task.indices` is the number of samples, or None if the loader does not batch."""
 
     def __init__(
         self, dataset: Any, batched: bool, collate_fn: Callable[[Any], Any], streams: Streams, drop_last: bool
@@ -159,8 +164,8 @@ class IterableFetcher(Fetcher):
         return self._collate(task, self.read(task))
 
     def read(self, task: Task) -> Any:
-        """The samples of a task, not collated."""
-        self._enter(task)
+        """Return the samples of a task without collating them."""
+        self._seed_batch(task)
         samples: list[Any] = []
         try:
             if self.iterator is None:
@@ -185,7 +190,9 @@ class IterableFetcher(Fetcher):
         return samples
 
     def resume(self, batches: int, batch: int | None, state: Any) -> None:
-        """Go on after so many batches (of `batch` samples each): from a state, or by reading and forgetting
+        """Continue after `batches` batches of `batch` samples each.
+
+        Load `state` into the dataset or its iterator; if `state` is None, read that many batches and discard
         them."""
         if state is None:
             for number in range(batches):
@@ -198,7 +205,7 @@ class IterableFetcher(Fetcher):
             self.iterator = stream
 
     def state(self) -> Any:
-        """The stream's state, if its iterator or the dataset can tell it."""
+        """Return the `state_dict()` of the iterator or of the dataset, or None if neither has one."""
         part: Any
         for part in (self.iterator, self.dataset):
             if hasattr(part, "state_dict"):
@@ -207,18 +214,20 @@ class IterableFetcher(Fetcher):
 
 
 class Abandoned(BaseException):
-    """The loader does not want the batch any more."""
+    """Raised between samples when the loader has cancelled the batch."""
 
 
-def _refuse_stop(error: BaseException) -> None:
-    """A StopIteration from a dataset would end the loop over the loader as if all were well."""
+def _convert_stop_iteration(error: BaseException) -> None:
+    """Replace a StopIteration of a dataset, which would end the loop over the loader silently."""
     if isinstance(error, StopIteration):
         raise RuntimeError("the dataset or the collate_fn raised StopIteration") from error
 
 
 def batch_method(dataset: Any) -> Callable[[Sequence[int]], Any] | None:
-    """`dataset.__getbatch__`, unless a subclass has changed what a sample is without changing that, too. A
-    dataset that wraps another may have None there."""
+    """Return `dataset.__getbatch__`, or None if it cannot be used.
+
+    It cannot be used if a subclass overrides `__getitem__` or `__getitems__` without overriding
+    `__getbatch__`. A dataset that wraps another one may set `__getbatch__` to None."""
     for kind in type(dataset).__mro__:
         if "__getbatch__" in vars(kind):
             return dataset.__getbatch__

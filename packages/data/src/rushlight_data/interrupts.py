@@ -1,7 +1,7 @@
-"""Keep a Ctrl-C that arrives while Python runs a finalizer.
+"""Handling of a Ctrl-C that arrives while Python runs a finalizer.
 
-Python prints exceptions of finalizers (`__del__`, weak-reference callbacks, those of the import system among
-them) and drops them, a KeyboardInterrupt too. A loader that went on to wait for workers would wait for good.
+Python prints and discards exceptions of finalizers (`__del__` and weak-reference callbacks, including those of
+the import system), even KeyboardInterrupt. A loader that continued to wait for workers would then never stop.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ _kept = False
 
 
 class KeepInterrupts:
-    """A context in which a KeyboardInterrupt of a finalizer is kept and raised by `raise_kept_interrupt()`,
-    or at the end. It does nothing in other threads than the main one, where Python handles signals."""
+    """Context manager that keeps a KeyboardInterrupt raised in a finalizer.
+
+    `raise_kept_interrupt()` raises it, or else the end of the context. The context manager has no effect
+    outside the main thread, which is the one that handles signals."""
 
     def __enter__(self) -> None:
         self._hook: Any = None
@@ -31,7 +33,7 @@ class KeepInterrupts:
         sys.unraisablehook = self._hook
         if kind is None or kind is StopIteration:
             raise_kept_interrupt()
-        _kept = False  # another exception ends the loop
+        _kept = False  # another exception is already being raised
 
     def _keep(self, unraisable: sys.UnraisableHookArgs) -> None:
         global _kept
@@ -42,7 +44,7 @@ class KeepInterrupts:
 
 
 def raise_kept_interrupt() -> None:
-    """Raise KeyboardInterrupt if one was kept."""
+    """Raise KeyboardInterrupt if `KeepInterrupts` has kept one."""
     global _kept
     if _kept:
         _kept = False

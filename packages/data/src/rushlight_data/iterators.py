@@ -1,4 +1,4 @@
-"""One epoch of a loader: read here, or by workers."""
+"""Iterators over one epoch of a loader: `SerialIterator` without workers, `WorkersIterator` with them."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from rushlight_core.seams.profiler import DATA_WAIT, span
 
-from .crew import Crew, Member
 from .errors import Failure, LoaderTimeout, shown
 from .fetch import Fetcher, IterableFetcher, Task
 from .interrupts import KeepInterrupts
 from .pinning import pin, should_pin
-from .random_streams import Aside, mix
+from .random_streams import PreservedStreams, mix
 from .state import Progress
 from .worker import END
+from .worker_pool import WorkerHandle, WorkerPool
 
 if TYPE_CHECKING:
     from .loader import DataLoader
@@ -24,7 +24,7 @@ __all__ = ["LoaderIterator", "SerialIterator", "WorkersIterator"]
 
 
 class LoaderIterator:
-    """What `iter(loader)` gives."""
+    """Base class of the iterators that `iter(loader)` returns."""
 
     def __init__(self, loader: DataLoader[Any], progress: Progress, order: Iterator[Any] | None) -> None:
         self._loader = loader
@@ -45,14 +45,14 @@ class LoaderIterator:
             return self._next()
 
     def _next(self) -> Any:
-        """The next batch."""
+        """Return the next batch. Raises StopIteration at the end of the epoch."""
         raise NotImplementedError
 
     def __len__(self) -> int:
         return len(self._loader)
 
     def _next_task(self, number: int) -> Task:
-        """The next batch of a map-style dataset. Raises StopIteration at the sampler's end."""
+        """Make the task for the next batch of a map-style dataset. Raises StopIteration at the sampler's end."""
         assert self._order is not None
         indices = next(self._order)
         if self._count_samples and not isinstance(indices, list):
@@ -61,31 +61,31 @@ class LoaderIterator:
         self._position += len(indices) if self._count_samples else 1
         return task
 
-    def _taken(self, task: Task, begun: float) -> None:
-        """Account for a batch that is about to be given out."""
-        self._passed(task)
+    def _record_returned(self, task: Task, begun: float) -> None:
+        """Update the progress and the statistics for a batch that is about to be returned."""
+        self._advance(task)
         stats = self._stats
         stats.batches += 1
         stats.used += begun - self._left_at
         self._left_at = now = perf_counter()
         stats.waited += now - begun
 
-    def _passed(self, task: Task) -> None:
-        """Note that the epoch has got beyond a batch."""
+    def _advance(self, task: Task) -> None:
+        """Advance the epoch's progress past a batch."""
         size = len(task.indices) if isinstance(task.indices, list) else task.indices if self._iterable else 1
         self._progress.batches += 1
         self._progress.samples += size or 1
 
 
 class SerialIterator(LoaderIterator):
-    """Batches read by the process that takes them."""
+    """Reads batches in the calling process."""
 
     def __init__(
         self, loader: DataLoader[Any], progress: Progress, order: Iterator[Any] | None, fetcher: Fetcher
     ) -> None:
         super().__init__(loader, progress, order)
         self._fetcher = fetcher
-        self._aside = Aside() if fetcher.streams is not None else None
+        self._preserved = PreservedStreams() if fetcher.streams is not None else None
         if isinstance(fetcher, IterableFetcher):
             fetcher.start_epoch(mix(progress.seed, 0))
             self._to_resume = progress.batches > 0
@@ -106,17 +106,17 @@ class SerialIterator(LoaderIterator):
         except StopIteration:
             progress.finished = True
             raise
-        if self._aside is None:
+        if self._preserved is None:
             data = self._fetch(task)
         else:
-            with self._aside:
+            with self._preserved:
                 data = self._fetch(task)
         if self._pins:
             data = pin(data, self._loader.pin_memory_device)
         if isinstance(self._fetcher, IterableFetcher):
             progress.streams = [(progress.batches + 1, self._fetcher.state())]
         self._stats.worked += perf_counter() - begun
-        self._taken(task, begun)
+        self._record_returned(task, begun)
         return data
 
     def _fetch(self, task: Task) -> Any:
@@ -131,132 +131,136 @@ class SerialIterator(LoaderIterator):
             raise
         except Exception as error:
             error.add_note(f"in the DataLoader, while {fetcher.doing}")
-            self._passed(task)  # the loop may go on with the next batch
+            self._advance(task)  # the caller may continue with the next batch
             raise
 
 
 class WorkersIterator(LoaderIterator):
-    """Batches read ahead by workers. Batch n is given to the worker with the least to do; which one that is
-    does not change what is in it. The shares of an iterable dataset take turns."""
+    """Reads batches ahead in workers.
+
+    Each batch of a map-style dataset is assigned to the worker with the fewest pending tasks; the contents of
+    a batch do not depend on the worker. For an iterable dataset the workers take turns."""
 
     def __init__(
-        self, loader: DataLoader[Any], progress: Progress, order: Iterator[Any] | None, crew: Crew
+        self, loader: DataLoader[Any], progress: Progress, order: Iterator[Any] | None, pool: WorkerPool
     ) -> None:
         super().__init__(loader, progress, order)
-        self._crew = crew
-        crew.generation += 1
-        self._generation = crew.generation
+        self._pool = pool
+        pool.generation += 1
+        self._generation = pool.generation
         self._in_order = loader.in_order
         self._timeout = loader.timeout or None
         self._room = loader.num_workers * (loader.prefetch_factor or 2)
-        self._given_out = self._sent = progress.batches  # numbers of the next batch to give out, and to send
-        self._answers: dict[int, tuple[Task, Any, Member, Any]] = {}  # read, not given out; by number
+        self._next_out = self._sent = progress.batches  # the next batch to return, and to assign
+        self._ready: dict[
+            int, tuple[Task, Any, WorkerHandle, Any]
+        ] = {}  # read but not yet returned, by number
         self._order_ended = False
         self._turn = progress.turn
         self._sent_of = [batches for batches, _ in progress.streams]
-        for member in crew.members:
-            member.tasks.clear()
-            member.ended = False
+        for worker in pool.workers:
+            worker.tasks.clear()
+            worker.ended = False
             if self._iterable:
-                batches, state = progress.streams[member.id]
-                seed = mix(progress.seed, member.id)
+                batches, state = progress.streams[worker.id]
+                seed = mix(progress.seed, worker.id)
             else:
                 batches, state, seed = 0, None, progress.seed
-            crew.send(member, ("epoch", self._generation, seed, batches, loader.batch_size, state))
+            pool.send(worker, ("epoch", self._generation, seed, batches, loader.batch_size, state))
         self._fill()
 
     def _next(self) -> Any:
         begun = perf_counter()
         if self._progress.finished:
             raise StopIteration
-        if self._generation != self._crew.generation:
+        if self._generation != self._pool.generation:
             raise RuntimeError(
-                "this iterator has ended: another was begun, and both would use the same persistent workers\n"
-                "Use a loader without persistent_workers for iterations at the same time."
+                "this iterator has ended because another one was started with the same persistent workers\n"
+                "Use a loader without persistent_workers to run several iterators at the same time."
             )
-        if self._crew.stopped:
+        if self._pool.stopped:
             raise StopIteration
         try:
             with KeepInterrupts():
-                task, answer, member, state = self._take(begun)
+                task, data, worker, state = self._take(begun)
                 self._fill()
         except StopIteration:
             self._finish()
             raise
         except BaseException:
-            # A worker is gone, nothing came in time, or Ctrl-C: nothing of this crew is worth keeping.
-            self._crew.stop()
+            # A worker died, the timeout expired, or Ctrl-C was pressed: the pool cannot be used any more.
+            self._pool.stop()
             raise
-        if isinstance(answer, Failure):
-            self._passed(task)
-            raise answer.error()
+        if isinstance(data, Failure):
+            self._advance(task)
+            raise data.error()
         if self._pins:
-            answer = pin(answer, self._loader.pin_memory_device)
+            data = pin(data, self._loader.pin_memory_device)
         if self._iterable:
-            self._progress.streams[member.id] = (task.number + 1, state)
-            self._progress.turn = (member.id + 1) % len(self._crew.members)
-        self._taken(task, begun)
-        return answer
+            self._progress.streams[worker.id] = (task.number + 1, state)
+            self._progress.turn = (worker.id + 1) % len(self._pool.workers)
+        self._record_returned(task, begun)
+        return data
 
-    def _take(self, begun: float) -> tuple[Task, Any, Member, Any]:
-        """The next answer, waiting for it."""
+    def _take(self, begun: float) -> tuple[Task, Any, WorkerHandle, Any]:
+        """Wait for the next batch to return."""
         while True:
             if self._in_order:
-                number = self._given_out
-                if number in self._answers:
-                    self._given_out += 1
-                    return self._answers.pop(number)
-            elif self._answers:
-                return self._answers.pop(next(iter(self._answers)))
-            if not self._answers and not any(member.tasks for member in self._crew.members):
-                if self._order_ended or all(member.ended for member in self._crew.members):
+                number = self._next_out
+                if number in self._ready:
+                    self._next_out += 1
+                    return self._ready.pop(number)
+            elif self._ready:
+                return self._ready.pop(next(iter(self._ready)))
+            if not self._ready and not any(worker.tasks for worker in self._pool.workers):
+                if self._order_ended or all(worker.ended for worker in self._pool.workers):
                     raise StopIteration
                 self._fill()
                 continue
-            if self._in_order and not self._is_under_way(number):
-                self._given_out += 1  # it was at the end of a worker's stream
+            if self._in_order and not self._is_pending(number):
+                self._next_out += 1  # the worker's stream ended before this batch
                 continue
-            self._hear(begun)
+            self._receive_replies(begun)
 
-    def _is_under_way(self, number: int) -> bool:
-        return any(number in member.tasks for member in self._crew.members)
+    def _is_pending(self, number: int) -> bool:
+        return any(number in worker.tasks for worker in self._pool.workers)
 
-    def _hear(self, begun: float) -> None:
-        """Wait for answers."""
+    def _receive_replies(self, begun: float) -> None:
+        """Wait for replies of workers and store their batches. Raises LoaderTimeout."""
         left = None
         if self._timeout is not None:
             left = max(0.0, self._timeout - (perf_counter() - begun))
-        replies = self._crew.receive(left)
+        replies = self._pool.receive(left)
         if not replies and left is not None and perf_counter() - begun >= (self._timeout or 0):
-            raise self._too_late()
-        for member, (generation, number, kind, payload, waited, worked, state) in replies:
+            raise self._timeout_error()
+        for worker, (generation, number, kind, payload, waited, worked, state) in replies:
             if generation != self._generation:
                 continue
-            task = member.tasks.pop(number)
-            member.waited += waited
-            member.worked += worked
+            task = worker.tasks.pop(number)
+            worker.waited += waited
+            worker.worked += worked
             self._stats.idle += waited
             self._stats.worked += worked
             if kind == END:
-                member.ended = True
+                worker.ended = True
             else:
-                self._answers[number] = (task, payload, member, state)
+                self._ready[number] = (task, payload, worker, state)
             self._fill()
 
     def _fill(self) -> None:
-        """Give workers something to do, as long as not too much is read ahead."""
-        members = self._crew.members
+        """Assign tasks to workers until the limit of batches read ahead is reached."""
+        workers = self._pool.workers
         while not self._order_ended:
-            busy = sum(len(member.tasks) for member in members)
-            if busy + len(self._answers) >= self._room:
+            busy = sum(len(worker.tasks) for worker in workers)
+            if busy + len(self._ready) >= self._room:
                 return
             if self._iterable:
-                member = self._next_in_turn()
-                if member is None:
+                worker = self._next_worker()
+                if worker is None:
                     self._order_ended = True
                     return
-                mine = self._sent_of[member.id]
-                self._sent_of[member.id] += 1
+                mine = self._sent_of[worker.id]
+                self._sent_of[worker.id] += 1
                 task = Task(mine, mine * (self._loader.batch_size or 1), self._loader.batch_size)
             else:
                 try:
@@ -264,35 +268,35 @@ class WorkersIterator(LoaderIterator):
                 except StopIteration:
                     self._order_ended = True
                     return
-                member = min(members, key=_load)
-            member.tasks[self._sent] = task
-            self._crew.send(member, ("task", self._generation, self._sent, task))
+                worker = min(workers, key=_pending_count)
+            worker.tasks[self._sent] = task
+            self._pool.send(worker, ("task", self._generation, self._sent, task))
             self._sent += 1
 
-    def _next_in_turn(self) -> Member | None:
-        members = self._crew.members
-        for _ in members:
-            member = members[self._turn]
-            self._turn = (self._turn + 1) % len(members)
-            if not member.ended:
-                return member
+    def _next_worker(self) -> WorkerHandle | None:
+        workers = self._pool.workers
+        for _ in workers:
+            worker = workers[self._turn]
+            self._turn = (self._turn + 1) % len(workers)
+            if not worker.ended:
+                return worker
         return None
 
     def _finish(self) -> None:
         self._progress.finished = True
-        self._stats.worker_times = [(member.worked, member.waited) for member in self._crew.members]
+        self._stats.worker_times = [(worker.worked, worker.waited) for worker in self._pool.workers]
         if not self._loader.persistent_workers:
-            self._crew.stop()
+            self._pool.stop()
 
-    def _too_late(self) -> LoaderTimeout:
+    def _timeout_error(self) -> LoaderTimeout:
         held = "; ".join(
-            f"worker {member.id} (pid {member.process.pid}) holds batch {task.number}"
+            f"worker {worker.id} (pid {worker.process.pid}) holds batch {task.number}"
             + (f" (samples {shown(task.indices)})" if isinstance(task.indices, list) else "")
-            for member in self._crew.members
-            for task in list(member.tasks.values())[:1]
+            for worker in self._pool.workers
+            for task in list(worker.tasks.values())[:1]
         )
-        return LoaderTimeout(f"DataLoader timed out: no batch came within {self._timeout} seconds\n{held}")
+        return LoaderTimeout(f"DataLoader timed out: no batch arrived within {self._timeout} seconds\n{held}")
 
 
-def _load(member: Member) -> int:
-    return len(member.tasks)
+def _pending_count(worker: WorkerHandle) -> int:
+    return len(worker.tasks)

@@ -1,5 +1,7 @@
-"""The DataLoader: PyTorch's, with the same samples for any number of workers, exact resume, and errors that
-tell.
+"""`DataLoader`, with PyTorch's interface.
+
+Samples do not depend on the number of workers, iteration can be resumed exactly, and errors name the sample
+that failed.
 """
 
 from __future__ import annotations
@@ -10,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Sized
 from typing import Any, Generic, Protocol, TypeVar, cast
 
 from .collate import default_collate, default_convert
-from .crew import Crew
 from .dataset import IterableDataset, _draws_random
 from .fetch import Fetcher, IterableFetcher, MapFetcher, Streams
 from .interrupts import KeepInterrupts
@@ -20,6 +21,7 @@ from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, it
 from .state import Progress, check, generator_state, load_generator_state
 from .stats import LoaderStats
 from .transport import find_transport
+from .worker_pool import WorkerPool
 
 __all__ = ["DataLoader"]
 
@@ -27,7 +29,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class _Samples(Protocol[T_co]):
-    """What a map-style dataset must have."""
+    """The methods that a map-style dataset must have."""
 
     def __getitem__(self, index: Any, /) -> T_co: ...
 
@@ -36,40 +38,43 @@ _FIXED = {"batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "per
 
 
 class DataLoader(Generic[T_co]):
-    """Batches of a dataset, read ahead by worker processes.
+    """Iterates over a dataset in batches, which worker processes can read ahead.
 
     Arguments:
-        dataset: map-style (`__getitem__`, `__len__`) or iterable (`IterableDataset`).
-        batch_size: samples per batch; None: samples one by one, not batched.
-        shuffle: random order, anew in each epoch.
-        sampler: which indices, in which order (any iterable); excludes `shuffle`.
-        batch_sampler: yields lists of indices; excludes batch_size, shuffle, sampler and drop_last.
-        num_workers: how many workers read; 0: the calling process does.
-        collate_fn: makes a batch of a list of samples; by default `default_collate`, unbatched `default_convert`.
-        pin_memory: copy batches to page-locked memory, from which copies to a GPU are asynchronous.
-        drop_last: leave out a last, shorter batch.
-        timeout: seconds to wait for a batch from workers; 0: for ever.
-        worker_init_fn: called in each worker with its number.
-        multiprocessing_context: a start method's name or a context; None: the one that is set.
-        generator: where seeds are drawn from; None: core's global stream.
-        prefetch_factor: batches read ahead per worker; None: 2.
-        persistent_workers: keep workers, and their copies of the dataset, from epoch to epoch.
-        pin_memory_device: for whose copies; "" means the device that is there.
-        in_order: give batches in the sampler's order; False: as they come.
+        dataset: a map-style dataset (`__getitem__`, `__len__`) or an `IterableDataset`.
+        batch_size: number of samples per batch; None disables batching.
+        shuffle: whether to read the samples in a new random order in each epoch.
+        sampler: an iterable of indices that determines the order; excludes `shuffle`.
+        batch_sampler: an iterable of lists of indices; excludes `batch_size`, `shuffle`, `sampler` and
+            `drop_last`.
+        num_workers: number of workers; 0 reads in the calling process.
+        collate_fn: a function that makes a batch from a list of samples. Default: `default_collate`, or
+            `default_convert` without batching.
+        pin_memory: whether to copy batches to page-locked memory, which makes copies to a GPU asynchronous.
+        drop_last: whether to drop the last batch if it has fewer samples.
+        timeout: seconds to wait for a batch from the workers; 0 waits without limit.
+        worker_init_fn: a function that each worker calls with its number when it starts.
+        multiprocessing_context: a context or the name of a start method; None selects the default one.
+        generator: the generator from which seeds are drawn; None selects core's global one.
+        prefetch_factor: number of batches read ahead per worker. Default: 2.
+        persistent_workers: whether to keep the workers, and their copies of the dataset, between epochs.
+        pin_memory_device: the device for which memory is pinned; "" selects the available one.
+        in_order: whether to return batches in the sampler's order rather than as they arrive.
+        seed: makes the order and all random streams a function of (seed, epoch, batch). If None, the seed of
+            each epoch is drawn from `generator`. Not in PyTorch.
+        streams: how the random streams of `random`, NumPy and core are seeded while samples are read: per
+            "batch", per "sample" (independent of the batch size; about 10 microseconds per sample), or, with
+            None, once per worker as in PyTorch, so that values depend on the worker. See Note [Streams]. Not
+            in PyTorch.
+        transport: how batches are sent: "shared_memory", "pickling", "threads", a
+            `rushlight_core.seams.transport.Transport`, or None for the fastest one installed. Not in PyTorch.
 
-    Beyond PyTorch:
-        seed: makes the order and all random streams a function of (seed, epoch, batch); None: each epoch's seed is
-            drawn from `generator`.
-        streams: what the random streams of `random`, NumPy and core are keyed by while samples are read: "batch",
-            "sample" (independent of the batch size; some 10 microseconds a sample), or None: workers are seeded once,
-            and what a sample draws depends on who reads it, as in PyTorch. See Note [Streams].
-        transport: how batches travel: an object (`rushlight_core.seams.transport.Transport`), "shared_memory",
-            "pickling", "threads", or None for the best that is installed.
+    Raises:
+        ValueError: if arguments exclude each other or are out of range.
 
-    Raises ValueError for arguments that exclude each other or are out of range. An exception in the dataset
-    is raised by `next()` with its own class; its notes say where it happened, and its `__cause__` is a
-    `WorkerError`. The loop may go on after it. A worker that dies raises `WorkerExited`, which ends the
-    iteration; no batch in time raises `LoaderTimeout`."""
+    An exception in the dataset is raised by `next()` with its own class. Its notes name the sample, and with
+    workers its `__cause__` is a `WorkerError`; iteration can continue after it. If a worker dies, `next()`
+    raises `WorkerExited` and the iteration ends. If no batch arrives in time, it raises `LoaderTimeout`."""
 
     dataset: Any
     batch_size: int | None
@@ -107,19 +112,17 @@ class DataLoader(Generic[T_co]):
         if iterable:
             _check_iterable(shuffle, sampler, batch_sampler)
         if sampler is not None and shuffle:
-            raise ValueError(
-                "DataLoader(sampler, shuffle): a sampler decides the order itself; give one of them"
-            )
+            raise ValueError("DataLoader(sampler, shuffle): sampler and shuffle are mutually exclusive")
         if batch_sampler is not None:
             if batch_size != 1 or shuffle or sampler is not None or drop_last:
                 raise ValueError(
-                    "DataLoader(batch_sampler): it decides what is in a batch itself; leave out batch_size, "
-                    "shuffle, sampler and drop_last"
+                    "DataLoader(batch_sampler): mutually exclusive with batch_size, shuffle, sampler and "
+                    "drop_last"
                 )
             batch_size, drop_last = None, False
         elif batch_size is None and drop_last:
             raise ValueError(
-                "DataLoader(drop_last): without batches (batch_size=None) there is no last one to drop"
+                "DataLoader(drop_last): batch_size=None disables batching and is mutually exclusive with drop_last"
             )
 
         if sampler is None and not iterable:
@@ -155,7 +158,7 @@ class DataLoader(Generic[T_co]):
         self.transport = transport
         self._iterable = iterable
         self._batched = batched
-        self._crew: Crew | None = None
+        self._pool: WorkerPool | None = None
         self._progress: Progress | None = None
         self._resume: dict[str, Any] | None = None
         self._epoch = 0
@@ -165,13 +168,12 @@ class DataLoader(Generic[T_co]):
     def __setattr__(self, name: str, value: Any) -> None:
         if self._made and name in _FIXED:
             raise ValueError(
-                f"DataLoader: {name} cannot be changed once the loader is made; make another loader"
+                f"DataLoader: {name} cannot be changed after the loader is created; create another loader"
             )
         super().__setattr__(name, value)
 
     def __len__(self) -> int:
-        """How many batches an epoch has. Raises TypeError if the dataset or sampler cannot tell its
-        length."""
+        """Return the number of batches per epoch. Raises TypeError if the dataset or sampler has no length."""
         if not self._iterable:
             return len(self.batch_sampler if self._batched else self.sampler)  # type: ignore[arg-type]
         n = len(self.dataset)
@@ -180,14 +182,15 @@ class DataLoader(Generic[T_co]):
         return n // self.batch_size if self.drop_last else -(-n // self.batch_size)
 
     def __iter__(self) -> LoaderIterator:
-        """Begin an epoch, or go on where `load_state_dict` says. With persistent workers, an iterator from
-        before ends."""
+        """Begin an epoch, or continue from the state that `load_state_dict` has loaded.
+
+        With persistent workers, this ends the previous iterator."""
         progress, order = self._begin_epoch()
         if self.num_workers == 0:
             return SerialIterator(self, progress, order, self._make_fetcher())
         with KeepInterrupts():
-            if self._crew is None or self._crew.stopped or not self.persistent_workers:
-                crew = Crew(
+            if self._pool is None or self._pool.stopped or not self.persistent_workers:
+                pool = WorkerPool(
                     self.num_workers,
                     self._make_fetcher(),
                     mix(progress.seed, -1) >> 1,
@@ -196,24 +199,22 @@ class DataLoader(Generic[T_co]):
                     self.multiprocessing_context,
                 )
             else:
-                crew = self._crew
+                pool = self._pool
             if self.persistent_workers:
-                self._crew = crew
-            return WorkersIterator(self, progress, order, crew)
+                self._pool = pool
+            return WorkersIterator(self, progress, order, pool)
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the latest iteration is, after the batches taken so far: a small dict of plain Python
-        objects.
+        """Return the position of the latest iteration as a small dict of plain Python objects.
 
-        A loader that is made in the same way and given this state goes on with the very next batch; nothing
-        is read to get there (except for an iterable dataset without `state_dict`, which is read again up to
-        there)."""
-        if self._resume is not None:  # loaded, and not begun
+        A loader with the same arguments that loads this state continues with the next batch. It does not read
+        the batches before it, except those of an iterable dataset without `state_dict`."""
+        if self._resume is not None:  # a state is loaded, and the epoch has not begun
             return dict(self._resume)
         if not self.in_order and self._progress is not None and not self._progress.finished:
             raise ValueError(
-                "DataLoader.state_dict(): with in_order=False, batches taken are not the first of the order\n"
-                "Save between epochs, or make the loader with in_order=True."
+                "DataLoader.state_dict(): with in_order=False, an epoch cannot be saved before its end\n"
+                "Save between epochs, or create the loader with in_order=True."
             )
         state = (
             self._progress.state_dict()
@@ -224,14 +225,15 @@ class DataLoader(Generic[T_co]):
         return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Let the next iteration go on from a state. Raises ValueError if this loader cannot."""
+        """Continue from a state in the next iteration. Raises ValueError if the state does not fit this loader."""
         state = check(state_dict, self._iterable, self.num_workers)
         load_generator_state(self.generator, state.get("generator"))
         self._resume = dict(state)
 
     def stats(self) -> LoaderStats:
-        """How long the loop waited for workers, and workers for the loop; `stats().verdict` says it in a
-        sentence."""
+        """Return how long the loop waited for workers and workers for the loop.
+
+        `stats().verdict` summarizes it in one sentence."""
         return self._stats
 
     def check_worker_number_rationality(self) -> None:
@@ -250,7 +252,7 @@ class DataLoader(Generic[T_co]):
         else:
             epoch, batches = resume["epoch"], resume["batches"]
             samples, order_state = resume.get("samples", 0), resume.get("order")
-        if resume is not None and "seed" in resume:  # an epoch that had begun
+        if resume is not None and "seed" in resume:  # the state is from the middle of an epoch
             seed = resume["seed"]
         elif self.seed is not None:
             seed = mix(self.seed, epoch) >> 1
@@ -292,10 +294,10 @@ def _check_workers(
 ) -> None:
     if num_workers < 0:
         raise ValueError(
-            f"DataLoader(num_workers): must not be negative, is {num_workers}; 0 reads in this process"
+            f"DataLoader(num_workers): must be non-negative, got {num_workers}; 0 reads in the calling process"
         )
     if timeout < 0:
-        raise ValueError(f"DataLoader(timeout): must not be negative, is {timeout}")
+        raise ValueError(f"DataLoader(timeout): must be non-negative, got {timeout}")
     if num_workers == 0:
         for name, given in (
             ("prefetch_factor", prefetch_factor is not None),
@@ -303,11 +305,11 @@ def _check_workers(
             ("multiprocessing_context", context is not None),
         ):
             if given:
-                raise ValueError(f"DataLoader({name}): has a meaning only with workers, and num_workers is 0")
+                raise ValueError(f"DataLoader({name}): requires num_workers > 0")
     if context is not None:
         _check_context(context)
     if prefetch_factor is not None and prefetch_factor <= 0:
-        raise ValueError(f"DataLoader(prefetch_factor): must be positive, is {prefetch_factor}")
+        raise ValueError(f"DataLoader(prefetch_factor): must be positive, got {prefetch_factor}")
 
 
 def _check_context(context: Any) -> None:
@@ -317,11 +319,11 @@ def _check_context(context: Any) -> None:
         methods = get_all_start_methods()
         if context not in methods:
             raise ValueError(
-                f"DataLoader(multiprocessing_context): must be one of {', '.join(methods)}, is {context!r}"
+                f"DataLoader(multiprocessing_context): must be one of {', '.join(methods)}, got {context!r}"
             )
     elif not callable(getattr(context, "Process", None)):
         raise TypeError(
-            "DataLoader(multiprocessing_context): must be the name of a start method or a context, is "
+            "DataLoader(multiprocessing_context): must be the name of a start method or a context, got "
             f"{type(context).__name__}"
         )
 
@@ -338,9 +340,9 @@ def _check_iterable(shuffle: object, sampler: object, batch_sampler: object) -> 
         ("batch_sampler", batch_sampler is not None),
     ):
         if given:
-            raise ValueError(f"DataLoader({name}): an IterableDataset has an order of its own")
+            raise ValueError(f"DataLoader({name}): an IterableDataset determines its own order")
 
 
 def _check_batch_size(batch_size: object) -> None:
     if not isinstance(batch_size, int) or isinstance(batch_size, bool) or batch_size <= 0:
-        raise ValueError(f"DataLoader(batch_size): must be a positive int or None, is {batch_size!r}")
+        raise ValueError(f"DataLoader(batch_size): must be a positive int or None, got {batch_size!r}")

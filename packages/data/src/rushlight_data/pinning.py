@@ -1,4 +1,4 @@
-"""Copying batches to page-locked memory."""
+"""Functions that copy batches to page-locked memory."""
 
 from __future__ import annotations
 
@@ -10,23 +10,24 @@ import rushlight_core as core
 
 
 def should_pin(loader: Any) -> bool:
-    """Whether the loader's batches are to be pinned; warns where they cannot be."""
+    """Return whether to pin the loader's batches. Warn if this is requested and no device supports it."""
     if not loader.pin_memory:
         return False
     if memory_can_be_pinned():
         return True
-    warnings.warn("DataLoader(pin_memory): there is no device that pins memory", stacklevel=3)
+    warnings.warn("DataLoader(pin_memory): no device that pins memory is available", stacklevel=3)
     return False
 
 
 def memory_can_be_pinned() -> bool:
-    """Whether there is a device whose copies use page-locked memory."""
+    """Return whether a device is available whose copies use page-locked memory."""
     return core._C._pinning_device() != ""
 
 
 def pin(data: Any, device: str = "") -> Any:
-    """The same batch with its tensors in page-locked memory, for the copies of a device, at any depth; objects with a
-    `pin_memory` method decide themselves."""
+    """Return the batch with its tensors copied to page-locked memory, at any nesting depth.
+
+    For other objects with a `pin_memory` method, that method is called."""
     if isinstance(data, core.Tensor):
         return data.pin_memory(device) if device else data.pin_memory()
     if hasattr(data, "pin_memory"):

@@ -1,12 +1,12 @@
-"""Random streams: which numbers a sample sees.
+"""Seeding of the random streams that datasets draw from.
 
 Note [Streams]
 A dataset draws from the global streams of `random`, NumPy and core. What it draws must not
 depend on which worker reads a sample, on how many there are, or on where a run was resumed. So before each
 batch (or, by choice, each sample) the streams are seeded by a hash of the epoch's seed and the batch's number
 (the sample's position) in the epoch. Without workers this happens in the training process, whose own streams
-are put aside meanwhile: training draws the same numbers for any number of workers, too. (But for one: the
-second Gaussian that NumPy's old generator keeps in reserve is lost.)
+are saved before and restored after each batch, so that training also draws the same numbers for any number of
+workers. One value is not restored: the second Gaussian that NumPy's legacy generator caches.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MASK = (1 << 64) - 1
 
 
 def mix(*numbers: int) -> int:
-    """A 64-bit hash of integers (the finaliser of SplitMix64, Steele et al. 2014, chained)."""
+    """Hash integers to 64 bits, by chaining the finalizer of SplitMix64 (Steele et al., 2014)."""
     h = 0x9E3779B97F4A7C15
     for number in numbers:
         h = (h ^ (number & _MASK)) + 0x9E3779B97F4A7C15 & _MASK
@@ -34,19 +34,19 @@ def mix(*numbers: int) -> int:
 
 
 def new_seed(generator: Any = None) -> int:
-    """A 63-bit seed drawn from a generator, by default from core's global stream."""
+    """Draw a 63-bit seed from a generator, by default from core's global one."""
     return int(core.empty((), dtype=core.int64).random_(generator=generator).item())
 
 
 def permutation(n: int, seed: int, start: int = 0) -> Iterator[int]:
-    """The numbers below `n` in the order that `seed` gives, from position `start` on."""
+    """Iterate over the permutation of `range(n)` that `seed` determines, from position `start` on."""
     order = core.randperm(n, generator=generator_of(seed))
-    for i in range(start, n, 4096):  # a list of all would cost 36 bytes an index
+    for i in range(start, n, 4096):  # a list of the whole permutation would take 36 bytes per index
         yield from order[i : i + 4096].tolist()
 
 
 def generator_of(seed: int) -> Any:
-    """A generator of core's with this seed."""
+    """Return a new generator of core with this seed."""
     generator = core.Generator()
     generator.manual_seed(seed)
     return generator
@@ -56,15 +56,15 @@ _own = threading.local()
 
 
 def give_own_generator(seed: int) -> None:
-    """Give the calling thread a generator of its own, which `seed_streams` seeds from now on."""
+    """Give the calling thread its own generator, which later calls of `seed_streams` in this thread seed."""
     _own.generator = generator_of(seed)
 
 
 def thread_safe_generator() -> Any:
-    """In a worker that is a thread, its own generator; None elsewhere, which stands for the default one.
+    """Return the generator of the calling worker thread, or None (the default generator) elsewhere.
 
-    Threads share the global streams. What is drawn from this generator depends on the loader's seed and the batch alone,
-    and is what a worker process draws from the default one.
+    Threads share the global streams. Values drawn from this generator depend on the loader's seed and on the
+    batch only, and equal those that a worker process draws from the default generator.
     """
     return getattr(_own, "generator", None)
 
@@ -81,8 +81,8 @@ def seed_streams(seed: int) -> None:
         numpy.random.seed(seed & 0xFFFFFFFF)
 
 
-class Aside:
-    """`with Aside():` puts this process's global streams aside, so that `seed_streams` disturbs nobody."""
+class PreservedStreams:
+    """Context manager that restores this process's global random streams on exit."""
 
     __slots__ = ("_core", "_numpy", "_python", "_replaced")
 
@@ -94,8 +94,8 @@ class Aside:
         self._core = core.default_generator.get_state()
         numpy = sys.modules.get("numpy")
         if numpy is not None:
-            # Reading the state of NumPy's stream takes 50 microseconds; exchanging the generator behind it
-            # takes none.
+            # Reading the state of NumPy's generator takes 50 microseconds; replacing its bit generator is
+            # almost free.
             if self._numpy is None:
                 self._numpy = numpy.random.MT19937()
             self._replaced = numpy.random.get_bit_generator()
@@ -106,6 +106,5 @@ class Aside:
         core.default_generator.set_state(self._core)
         numpy = sys.modules.get("numpy")
         if numpy is not None and self._numpy is not None:
-            # A dataset that imports NumPy for the first time leaves it seeded: there was no stream to put
-            # aside.
+            # If the dataset itself imports NumPy, there was no state to save, and NumPy stays seeded.
             numpy.random.set_bit_generator(self._replaced)

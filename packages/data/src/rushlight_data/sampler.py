@@ -1,9 +1,9 @@
-"""Samplers: in which order samples are read.
+"""Samplers, which determine the order in which samples are read.
 
-A sampler is anything that can be iterated; the classes here can also begin in the middle (`iter_from`) and
-say in a few bytes which order they are in (`state_dict`), so that a loader is resumed without drawing it
-again index by index. A random order is a function of one 63-bit seed, which is drawn from the generator (by
-default core's global stream) whenever an iteration begins.
+Any iterable of indices is a sampler. The classes of this module can also start at any position (`iter_from`)
+and save their order in a few bytes (`state_dict`), so that a loader is resumed without iterating over the
+indices again. A random order is a function of one 63-bit seed, which is drawn from the generator, by default
+core's global one, when an iteration begins.
 """
 
 from __future__ import annotations
@@ -33,9 +33,11 @@ _CHUNK = 4096
 
 
 class Sampler(Generic[T_co]):
-    """Base of samplers. Subclasses write `__iter__`, and `__len__` if they can tell. A sampler of random
-    order that should be resumable also writes `state_dict`, which right after `iter()` describes the order,
-    and `load_state_dict`, after which the next `iter()` takes the same."""
+    """Base class of samplers.
+
+    Subclasses define `__iter__`, and `__len__` if the length is known. A sampler with a random order can be
+    resumed if it also defines `state_dict`, which describes the order of the latest iteration, and
+    `load_state_dict`, after which the next iteration has this order."""
 
     def __init__(self, data_source: Sized | None = None) -> None:
         pass
@@ -44,12 +46,12 @@ class Sampler(Generic[T_co]):
         raise NotImplementedError(f"{type(self).__name__} must define __iter__()")
 
     def iter_from(self, start: int) -> Iterator[T_co]:
-        """What `iter()` would give without the first `start` items."""
+        """Iterate over the items from position `start` on."""
         return itertools.islice(iter(self), start, None)
 
 
 def iterate(sampler: Iterable[Any], start: int = 0) -> Iterator[Any]:
-    """Iterate over a sampler of any make from its `start`-th item on."""
+    """Iterate over any sampler from position `start` on."""
     if start == 0:
         return iter(sampler)
     if hasattr(sampler, "iter_from") and not _overrides_only_iter(type(sampler)):
@@ -58,7 +60,7 @@ def iterate(sampler: Iterable[Any], start: int = 0) -> Iterator[Any]:
 
 
 def _overrides_only_iter(kind: type) -> bool:
-    """Whether a class defines an order of its own, and its `iter_from`, if any, is that of a base class."""
+    """Return whether a class overrides `__iter__` but not the `iter_from` of its base class."""
     for base in kind.__mro__:
         if "iter_from" in base.__dict__:
             return False
@@ -68,7 +70,7 @@ def _overrides_only_iter(kind: type) -> bool:
 
 
 class SequentialSampler(Sampler[int]):
-    """0, 1, 2, … up to the length of `data_source`."""
+    """Samples the indices of `data_source` in order."""
 
     data_source: Sized
 
@@ -86,7 +88,7 @@ class SequentialSampler(Sampler[int]):
 
 
 class _Seeded(Sampler[int]):
-    """A random order that is a function of a seed."""
+    """Base class of samplers whose random order is a function of a seed."""
 
     generator: Any = None
     _seed: int | None = None
@@ -96,7 +98,7 @@ class _Seeded(Sampler[int]):
         return self.iter_from(0)
 
     def iter_from(self, start: int) -> Iterator[int]:
-        # Not a generator function: the seed is drawn now, not when the first index is asked for.
+        # This is not a generator function: the seed is drawn here, not when the first index is requested.
         seed = self._next_seed if self._next_seed is not None else new_seed(self.generator)
         self._seed, self._next_seed = seed, None
         return self._order(seed, start)
@@ -105,24 +107,30 @@ class _Seeded(Sampler[int]):
         raise NotImplementedError
 
     def reseed(self, seed: int) -> None:
-        """Let the next iteration take this seed, unless the sampler has a generator of its own."""
+        """Use this seed for the next iteration, unless the sampler was created with a generator."""
         if self.generator is None:
             self._next_seed = seed
 
     def state_dict(self) -> dict[str, Any]:
-        """Which order the latest iteration is in."""
+        """Return the seed that determines the order of the latest iteration."""
         return {"seed": self._seed}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Let the next iteration be in that order."""
+        """Use the order of a saved state in the next iteration."""
         self._next_seed = state_dict["seed"]
 
 
 class RandomSampler(_Seeded):
-    """The indices of `data_source` in random order.
+    """Samples the indices of `data_source` in random order.
 
-    Without `replacement` each index comes once, or, where `num_samples` is larger, once per round; with it,
-    each is drawn independently. Raises TypeError or ValueError for arguments of the wrong type or sign."""
+    Arguments:
+        data_source: the dataset.
+        replacement: whether to draw each index independently. Otherwise no index is repeated before all have
+            been drawn.
+        num_samples: number of indices per iteration. Default: the length of `data_source`.
+        generator: the generator from which the seed is drawn; None selects core's global one.
+
+    Raises TypeError or ValueError for arguments of the wrong type or sign."""
 
     data_source: Sized
 
@@ -143,7 +151,7 @@ class RandomSampler(_Seeded):
 
     @property
     def num_samples(self) -> int:
-        """How many indices an iteration gives: by default as many as there are."""
+        """The number of indices per iteration, by default the length of `data_source`."""
         return len(self.data_source) if self._num_samples is None else self._num_samples
 
     def _order(self, seed: int, start: int) -> Iterator[int]:
@@ -167,7 +175,7 @@ class RandomSampler(_Seeded):
 
 
 class SubsetRandomSampler(_Seeded):
-    """The given indices in random order, each once."""
+    """Samples the given indices in random order, without replacement."""
 
     indices: Sequence[Any]
 
@@ -183,9 +191,13 @@ class SubsetRandomSampler(_Seeded):
 
 
 class WeightedRandomSampler(_Seeded):
-    """Indices drawn with probability proportional to `weights` (any non-negative numbers, not all zero).
+    """Samples indices with probabilities proportional to `weights`.
 
-    Without `replacement` an index comes at most once.
+    Arguments:
+        weights: one non-negative number per index; not all are zero.
+        num_samples: number of indices per iteration.
+        replacement: whether an index can be drawn more than once.
+        generator: the generator from which the seed is drawn; None selects core's global one.
     """
 
     weights: core.Tensor
@@ -198,8 +210,7 @@ class WeightedRandomSampler(_Seeded):
         self.weights = core.as_tensor(weights, dtype=core.float64)
         if self.weights.dim() != 1:
             raise ValueError(
-                f"WeightedRandomSampler(weights): must be one number per sample, its shape is "
-                f"{tuple(self.weights.shape)}"
+                f"WeightedRandomSampler(weights): must be 1-dimensional, got shape {tuple(self.weights.shape)}"
             )
         self.num_samples = num_samples
         self.replacement = replacement
@@ -217,7 +228,9 @@ class WeightedRandomSampler(_Seeded):
 
 
 class BatchSampler(Sampler[list[Any]]):
-    """Lists of `batch_size` items of another sampler; with `drop_last`, a shorter last one is left out.
+    """Groups the indices of another sampler into lists of `batch_size`.
+
+    With `drop_last`, the last list is dropped if it is shorter.
 
     A subclass that defines `__iter__` need not call `super().__init__()`.
     """
@@ -251,26 +264,34 @@ class BatchSampler(Sampler[list[Any]]):
         return n // self.batch_size if self.drop_last else -(-n // self.batch_size)
 
     def reseed(self, seed: int) -> None:
-        """Pass a seed on to the sampler, if it takes one."""
+        """Pass a seed to the wrapped sampler if it supports `reseed`."""
         if hasattr(self.sampler, "reseed"):
             self.sampler.reseed(seed)
 
     def state_dict(self) -> dict[str, Any] | None:
-        """The sampler's state; None if it has none."""
+        """Return the state of the wrapped sampler, or None if it has none."""
         return self.sampler.state_dict() if hasattr(self.sampler, "state_dict") else None
 
     def load_state_dict(self, state_dict: dict[str, Any] | None) -> None:
-        """Pass a state on to the sampler."""
+        """Load a state into the wrapped sampler."""
         if state_dict is not None and hasattr(self.sampler, "load_state_dict"):
             self.sampler.load_state_dict(state_dict)
 
 
 class DistributedSampler(Sampler[int]):
-    """The share of one of `num_replicas` processes that read a dataset together, by `rank` from 0.
+    """Samples the part of a dataset that one of `num_replicas` processes reads.
 
-    With `shuffle` the order is a function of `seed` and the epoch: all ranks call `set_epoch(epoch)` before
-    each. All shares have the same length: indices are repeated from the front to fill up, or, with
-    `drop_last`, the tail is dropped."""
+    With `shuffle`, the order is a function of `seed` and the epoch, and every process calls
+    `set_epoch(epoch)` before each epoch. All parts have the same length: the first indices are repeated to
+    make the length divisible, or, with `drop_last`, the last indices are dropped.
+
+    Arguments:
+        dataset: the dataset.
+        num_replicas: number of processes; required.
+        rank: number of the calling process, from 0 to `num_replicas - 1`; required.
+        shuffle: whether to shuffle the indices.
+        seed: seed of the order, the same in all processes.
+        drop_last: whether to drop the last indices instead of repeating the first ones."""
 
     epoch: int = 0
 
@@ -285,8 +306,8 @@ class DistributedSampler(Sampler[int]):
     ) -> None:
         if num_replicas is None or rank is None:
             raise RuntimeError(
-                "DistributedSampler(num_replicas, rank): there is no process group to take them from\n"
-                "Give both: how many processes read the data, and which of them this one is."
+                "DistributedSampler(num_replicas, rank): both are required, since there is no process group\n"
+                "Pass the number of processes and the number of this process."
             )
         if not 0 <= rank < num_replicas:
             raise ValueError(f"DistributedSampler(rank): {rank} is not between 0 and {num_replicas - 1}")
@@ -319,23 +340,23 @@ class DistributedSampler(Sampler[int]):
         return self.num_samples
 
     def set_epoch(self, epoch: int) -> None:
-        """Choose the order of the next iteration."""
+        """Set the epoch, which determines the order of the next iteration."""
         self.epoch = epoch
 
     def state_dict(self) -> dict[str, Any]:
-        """The epoch."""
+        """Return the epoch."""
         return {"epoch": self.epoch}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go back to an epoch."""
+        """Set the epoch of a saved state."""
         self.epoch = state_dict["epoch"]
 
 
 def _require_bool(who: str, name: str, value: object, error: type[Exception] = TypeError) -> None:
     if not isinstance(value, bool):
-        raise error(f"{who}({name}): must be a bool, is {value!r}")
+        raise error(f"{who}({name}): must be a bool, got {value!r}")
 
 
 def _require_positive(who: str, name: str, value: object) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or value <= 0:
-        raise ValueError(f"{who}({name}): must be a positive int, is {value!r}")
+        raise ValueError(f"{who}({name}): must be a positive int, got {value!r}")

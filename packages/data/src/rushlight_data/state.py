@@ -1,4 +1,4 @@
-"""Where a loader is: what is needed to go on from there in another process."""
+"""The state of a loader, from which iteration can be resumed in another process."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ VERSION = 1
 
 
 class Progress:
-    """One epoch: its number, the seed of its random streams, the sampler's state, and how much has been
-    taken."""
+    """The progress of one epoch.
+
+    It consists of the epoch's number, the seed of its random streams, the sampler's state, and the number of
+    batches and samples returned so far."""
 
     def __init__(self, epoch: int, seed: int, order: Any, batches: int = 0, samples: int = 0) -> None:
         self.epoch = epoch
@@ -20,13 +22,13 @@ class Progress:
         self.batches = batches
         self.samples = samples
         self.finished = False
-        # Of an iterable dataset, per worker: batches taken, and the stream's state after them (None: cannot
-        # tell).
+        # For an iterable dataset, per worker: the number of batches returned, and the stream's state after
+        # them (None if the dataset has no state_dict).
         self.streams: list[tuple[int, Any]] = []
-        self.turn = 0  # whose turn it is to give the next batch
+        self.turn = 0  # the worker that reads the next batch
 
     def state_dict(self) -> dict[str, Any]:
-        """The epoch as plain Python objects."""
+        """Return the progress as plain Python objects."""
         if self.finished:
             return {"version": VERSION, "epoch": self.epoch + 1, "batches": 0}
         return {
@@ -42,29 +44,30 @@ class Progress:
 
 
 def check(state: Any, iterable: bool, num_workers: int) -> dict[str, Any]:
-    """Refuse a state that this loader cannot go on from. Raises ValueError."""
+    """Return the state if this loader can resume from it. Raises ValueError otherwise."""
     if not isinstance(state, dict) or "version" not in state or "epoch" not in state:
         raise ValueError("DataLoader.load_state_dict(state_dict): this is not the state of a DataLoader")
     if state["version"] != VERSION:
         raise ValueError(
-            f"DataLoader.load_state_dict(state_dict): its version is {state['version']}, not {VERSION}"
+            f"DataLoader.load_state_dict(state_dict): unsupported version {state['version']}, need {VERSION}"
         )
     streams = state.get("streams") or []
     if state["batches"] and iterable and len(streams) != max(num_workers, 1):
         raise ValueError(
             f"DataLoader.load_state_dict(state_dict): the state was saved with {len(streams)} workers, this "
             f"loader has {num_workers}\n"
-            "Each worker reads its own share of an iterable dataset: resume with as many."
+            "Each worker reads its own part of an iterable dataset: resume with the same number of workers."
         )
     if state["batches"] and bool(streams) != iterable:
         raise ValueError(
-            "DataLoader.load_state_dict(state_dict): the state is of a loader of the other style of dataset"
+            "DataLoader.load_state_dict(state_dict): the state is from a loader with "
+            f"{'a map-style' if iterable else 'an iterable-style'} dataset"
         )
     return state
 
 
 def generator_state(generator: Any) -> Any:
-    """A generator's state as a list of bytes."""
+    """Return a generator's state as a list of bytes."""
     return None if generator is None else generator.get_state().tolist()
 
 

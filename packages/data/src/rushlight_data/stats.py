@@ -1,14 +1,17 @@
-"""Who waits for whom."""
+"""Statistics about the time that the training loop and the workers spend waiting."""
 
 from __future__ import annotations
 
 
 class LoaderStats:
-    """Times in seconds, summed over all batches since the loader was made.
+    """Times in seconds, summed over all batches since the loader was created.
 
-    waited: how long the loop that takes the batches waited for one; used: how long it was busy between two;
-    worked: how long workers (or, without workers, the loop's own process) read and collated; idle: how long
-    workers waited for something to do, because enough batches were ready."""
+    Attributes:
+        batches: number of batches returned.
+        waited: how long the training loop waited for batches.
+        used: how long the training loop computed between batches.
+        worked: how long the workers, or the calling process without workers, read and collated samples.
+        idle: how long the workers waited for tasks because enough batches were ready."""
 
     def __init__(
         self,
@@ -25,11 +28,11 @@ class LoaderStats:
         self.used = used
         self.worked = worked
         self.idle = idle
-        self.worker_times: list[tuple[float, float]] = []  # worked and idle, of each worker
+        self.worker_times: list[tuple[float, float]] = []  # (worked, idle) of each worker
 
     @property
     def verdict(self) -> str:
-        """One sentence: what limits the speed, and what might help."""
+        """One sentence that says what limits the speed and what may help."""
         total = self.waited + self.used
         if self.batches == 0 or total <= 0:
             return "No batch has been taken yet."

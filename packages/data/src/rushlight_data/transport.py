@@ -1,7 +1,6 @@
-"""How the loader starts workers and moves batches: the transports that need no other package, and the choice
-of one.
+"""Built-in transports, which start workers and move batches, and the function that selects a transport.
 
-The contract is `rushlight_core.seams.transport.Transport`.
+The interface is `rushlight_core.seams.transport.Transport`.
 """
 
 from __future__ import annotations
@@ -25,9 +24,10 @@ GROUP = "rushlight.transport"
 
 
 def find_transport(choice: str | Transport | None) -> Transport:
-    """The transport a loader asks for: an object is taken as it is, a name is looked up, None takes shared
-    memory where a package offers it and standard pickling otherwise. Raises ValueError for an unknown
-    name."""
+    """Return the transport for the `transport` argument of a loader.
+
+    A transport object is returned unchanged and a name is looked up. None selects shared memory if a package
+    that provides it is installed, and pickling otherwise. Raises ValueError for an unknown name."""
     if choice is None:
         return _default()
     if not isinstance(choice, str):
@@ -39,8 +39,8 @@ def find_transport(choice: str | Transport | None) -> Transport:
             return point.load()()
     known = [*_BUILT_IN, *(point.name for point in _entry_points())]
     raise ValueError(
-        f"DataLoader(transport): {choice!r} is not installed; there are {', '.join(map(repr, known))}\n"
-        "'shared_memory' comes with the package rushlight-multiprocessing."
+        f"DataLoader(transport): {choice!r} is not installed; available: {', '.join(map(repr, known))}\n"
+        "The package rushlight-multiprocessing provides 'shared_memory'."
     )
 
 
@@ -59,23 +59,25 @@ def _entry_points() -> tuple[Any, ...]:
 
 
 class PicklingTransport:
-    """Worker processes of the standard module; tensors are pickled and copied through a pipe."""
+    """Start processes of the standard `multiprocessing` module and send pickled batches through pipes."""
 
     name = "pickling"
     isolated = True
 
     def pipe(self) -> tuple[Any, Any]:
-        """Two ends of a standard pipe."""
+        """Return the two ends of a standard pipe: the loader's and the worker's."""
         import multiprocessing  # 10 ms, only where workers are used
 
         ours, theirs = multiprocessing.Pipe()
-        return ours, _Posting(theirs)
+        return ours, _SenderConnection(theirs)
 
     def worker(
         self, target: Callable[..., object], args: tuple[Any, ...], *, name: str, context: Any = None
     ) -> Any:
-        """A daemon process of `context`: a start method's name, a context, or None for the one that is
-        set."""
+        """Return a daemon process, not yet started.
+
+        `context` is a multiprocessing context, the name of a start method, or None for the default start
+        method."""
         if context is None or isinstance(context, str):
             import multiprocessing
 
@@ -83,13 +85,12 @@ class PicklingTransport:
         return context.Process(target=target, args=args, name=name, daemon=True)
 
     def empty(self, size: Sequence[int], dtype: core.dtype) -> core.Tensor | None:
-        """None: whatever memory a batch is in, it is copied."""
+        """Return None: batches are copied whatever memory they are in."""
         return None
 
 
-class _Posting:
-    """A worker's end of a pipe that is sent to by a thread: a worker goes on while its batches wait to be
-    read."""
+class _SenderConnection:
+    """The worker's end of a pipe. A thread sends, so the worker reads further batches meanwhile."""
 
     def __init__(self, conn: Any) -> None:
         self._conn = conn
@@ -99,15 +100,15 @@ class _Posting:
         if self._outgoing is None:
             self._outgoing = queue.SimpleQueue()
             threading.Thread(
-                target=self._post, args=(self._outgoing,), name="DataLoaderPost", daemon=True
+                target=self._send_all, args=(self._outgoing,), name="DataLoaderSender", daemon=True
             ).start()
         self._outgoing.put(pickle.dumps(obj, pickle.HIGHEST_PROTOCOL))
 
-    def _post(self, outgoing: queue.SimpleQueue[bytes]) -> None:
+    def _send_all(self, outgoing: queue.SimpleQueue[bytes]) -> None:
         while True:
             try:
                 self._conn.send_bytes(outgoing.get())
-            except OSError:  # the loader is gone
+            except OSError:  # the loader has ended
                 return
 
     def recv(self) -> Any:
@@ -123,38 +124,42 @@ class _Posting:
         self._conn.close()
 
     def __reduce__(self) -> Any:
-        return _Posting, (self._conn,)
+        return _SenderConnection, (self._conn,)
 
 
 class ThreadTransport:
-    """Workers that are threads of this process: nothing is pickled or copied. For datasets that wait (disk,
-    network) or compute without the GIL. Threads share the global random streams, so augmentation that draws
-    from those is not reproducible; a thread cannot be killed."""
+    """Run workers as threads of the calling process, without pickling or copying batches.
+
+    Threads suit datasets that wait for a disk or a network, or that compute without the GIL. Threads share
+    the global random streams, so augmentation that draws from them is not reproducible. A thread cannot be
+    killed."""
 
     name = "threads"
     isolated = False
 
     def pipe(self) -> tuple[Any, Any]:
-        """Two ends in this process."""
-        there, back = _Lane(), _Lane()
+        """Return two connected ends for use within this process."""
+        there, back = _ThreadPipe(), _ThreadPipe()
         return _ThreadConnection(back, there), _ThreadConnection(there, back)
 
     def worker(
         self, target: Callable[..., object], args: tuple[Any, ...], *, name: str, context: Any = None
     ) -> Any:
-        """A daemon thread; `context` must be None, for there is no start method to choose."""
+        """Return a daemon thread, not yet started. `context` must be None, since no process is started."""
         if context is not None:
             raise ValueError("DataLoader(multiprocessing_context): transport 'threads' starts no processes")
         return _ThreadWorker(target, args, name)
 
     def empty(self, size: Sequence[int], dtype: core.dtype) -> core.Tensor | None:
-        """None: the worker's memory is the loader's."""
+        """Return None: workers share the loader's memory."""
         return None
 
 
-class _Lane:
-    """One direction of a pipe between threads. The descriptor counts what can be read; the end counts as one
-    object that is never taken."""
+class _ThreadPipe:
+    """One direction of a pipe between threads.
+
+    The event descriptor counts the objects that can be read. The end of the stream counts as one more, which
+    is never removed."""
 
     def __init__(self) -> None:
         self.fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_SEMAPHORE)
@@ -171,7 +176,7 @@ class _Lane:
 
 
 class _ThreadConnection:
-    def __init__(self, incoming: _Lane, outgoing: _Lane) -> None:
+    def __init__(self, incoming: _ThreadPipe, outgoing: _ThreadPipe) -> None:
         self._incoming, self._outgoing = incoming, outgoing
 
     def send(self, obj: Any) -> None:
@@ -202,13 +207,13 @@ class _ThreadConnection:
 
 
 class _ThreadWorker:
-    """A thread behind the interface of a process."""
+    """A thread with the interface of `multiprocessing.Process`."""
 
     pid = None
 
     def __init__(self, target: Callable[..., object], args: tuple[Any, ...], name: str) -> None:
         self.exitcode: int | None = None
-        self._ended = _Lane()
+        self._ended = _ThreadPipe()
         self._thread = threading.Thread(target=self._run, args=(target, args), name=name, daemon=True)
 
     @property

@@ -1,4 +1,4 @@
-"""What runs in a worker: take a task, read the batch, send it, until the loader is done or gone."""
+"""The code that runs in a worker: receive tasks, read their batches and send them to the loader."""
 
 from __future__ import annotations
 
@@ -21,12 +21,18 @@ __all__ = ["WorkerInfo", "get_worker_info"]
 
 # Kinds of replies.
 DATA, FAILURE, END = range(3)
-# A worker that was asked to stop, but is in the middle of a sample, ends itself after so many seconds.
-PATIENCE = 5.0
+# A worker that is asked to stop while it reads a sample exits after this many seconds.
+STOP_SECONDS = 5.0
 
 
 class WorkerInfo:
-    """In a worker: its number, how many there are, its seed, and its copy of the dataset."""
+    """Information about the calling worker, returned by `get_worker_info`.
+
+    Attributes:
+        id: number of the worker, from 0 to `num_workers - 1`.
+        num_workers: number of workers of the loader.
+        seed: seed of the worker's random streams.
+        dataset: the worker's copy of the dataset."""
 
     def __init__(self, id: int, num_workers: int, seed: int, dataset: Any) -> None:
         self.id = id
@@ -44,12 +50,12 @@ class _Infos:
 
 
 def get_worker_info() -> WorkerInfo | None:
-    """Who the calling worker is; None in the training process."""
+    """Return the `WorkerInfo` of the calling worker, or None in the training process."""
     return getattr(_Infos.thread, "info", None) or _Infos.process
 
 
 class Setup:
-    """All that a worker is told once."""
+    """The arguments that a worker receives when it starts."""
 
     def __init__(
         self,
@@ -69,12 +75,12 @@ class Setup:
 
 
 def run(conn: Any, setup: Setup) -> None:
-    """A worker's whole life."""
+    """Run a worker until the loader stops it or ends."""
     isolated = setup.transport.isolated
     info = WorkerInfo(setup.worker_id, setup.num_workers, setup.seed, setup.fetcher.dataset)
     if isolated:
-        # Ctrl-C reaches every process of the terminal; what happens then is the loader's decision. A handler
-        # that does nothing, rather than SIG_IGN, which programs started from here would inherit.
+        # Ctrl-C reaches every process of the terminal, and the loader decides what follows. The handler does
+        # nothing; SIG_IGN would be inherited by programs that the worker starts.
         signal.signal(signal.SIGINT, lambda *_: None)
         core.set_num_threads(1)
         seed_streams(setup.seed)
@@ -83,32 +89,34 @@ def run(conn: Any, setup: Setup) -> None:
         _Infos.thread.info = info
         give_own_generator(setup.seed)
     allocate_batches_by(setup.transport.empty)
-    inbox = Inbox(conn, isolated)
+    messages = MessageReader(conn, isolated)
     try:
-        _Desk(conn, inbox, setup).work()
+        _WorkerLoop(conn, messages, setup).work()
     except OSError:
-        pass  # the loader is gone
+        pass  # the loader has ended
     finally:
-        inbox.finish()
+        messages.finish()
 
 
-class Inbox:
-    """Reads the loader's messages in a thread: sending never makes the loader wait, and its end is noticed at
-    once, also in the middle of a sample."""
+class MessageReader:
+    """Reads the loader's messages in a thread.
+
+    The loader's sends therefore never block, and the worker notices that the loader has ended even while it
+    reads a sample."""
 
     def __init__(self, conn: Any, isolated: bool) -> None:
         self._conn = conn
         self._isolated = isolated
-        self._messages: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self.generation = 0
         self.closed = False
         self.finished = threading.Event()
-        self.get = self._messages.get
-        self._thread = threading.Thread(target=self._read, name="DataLoaderInbox", daemon=True)
+        self.get = self._queue.get
+        self._thread = threading.Thread(target=self._read, name="DataLoaderReader", daemon=True)
         self._thread.start()
 
     def finish(self) -> None:
-        """The worker is about to end. Where it is a thread, what it held is gone with it: the reader ends first."""
+        """Prepare the end of the worker. If the worker is a thread, wait until the reading thread has ended."""
         self.finished.set()
         if not self._isolated:
             self._conn.close()
@@ -125,19 +133,19 @@ class Inbox:
                 asked = self.closed = True
             else:
                 self.generation = message[1]
-            self._messages.put(message)
+            self._queue.put(message)
         self.closed = True
-        self._messages.put(None)
-        if self._isolated and not (asked and self.finished.wait(PATIENCE)):
+        self._queue.put(None)
+        if self._isolated and not (asked and self.finished.wait(STOP_SECONDS)):
             os._exit(1)
 
 
-class _Desk:
-    """The main thread of a worker."""
+class _WorkerLoop:
+    """The message loop in the main thread of a worker."""
 
-    def __init__(self, conn: Any, inbox: Inbox, setup: Setup) -> None:
+    def __init__(self, conn: Any, messages: MessageReader, setup: Setup) -> None:
         self.conn = conn
-        self.inbox = inbox
+        self.messages = messages
         self.setup = setup
         self.fetcher = setup.fetcher
         self.fetcher.stopped = self._is_stale
@@ -152,14 +160,14 @@ class _Desk:
                 self.fetcher.doing = "running worker_init_fn"
                 self.broken = error
         try:
-            self._work_until_told()
+            self._process_messages()
         finally:
-            self.fetcher.stopped = None  # it refers to this object, which refers to it
+            self.fetcher.stopped = None  # break the reference cycle between the fetcher and this object
 
-    def _work_until_told(self) -> None:
+    def _process_messages(self) -> None:
         while True:
             begun = perf_counter()
-            message = self.inbox.get()
+            message = self.messages.get()
             waited = perf_counter() - begun
             if message is None:
                 return
@@ -168,10 +176,10 @@ class _Desk:
                 self._start_epoch(seed, done, batch, state)
             elif not self._is_stale():
                 _, _, number, task = message
-                self._do(number, task, waited)
+                self._run_task(number, task, waited)
 
     def _is_stale(self) -> bool:
-        return self.inbox.closed or self.inbox.generation != self.generation
+        return self.messages.closed or self.messages.generation != self.generation
 
     def _start_epoch(self, seed: int, done: int, batch: Any, state: Any) -> None:
         try:
@@ -181,7 +189,7 @@ class _Desk:
         except Exception as error:
             self.broken = error
 
-    def _do(self, number: int, task: Task, waited: float) -> None:
+    def _run_task(self, number: int, task: Task, waited: float) -> None:
         begun = perf_counter()
         state = None
         try:

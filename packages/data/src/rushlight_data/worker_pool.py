@@ -1,0 +1,172 @@
+"""The pool of workers of a `DataLoader`: start them, exchange messages with them, and stop them."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import os
+import select
+import time
+import warnings
+import weakref
+from typing import Any
+
+from .errors import exited
+from .fetch import Fetcher, Task
+from .interrupts import raise_kept_interrupt
+from .worker import Setup, run
+
+# When the pool stops, a worker that is reading a sample is killed after this many seconds.
+STOP_SECONDS = 2.0
+
+# The loader's ends of all pipes. They are closed in forked children: a worker detects that the loader has
+# ended, or was killed, when the last copy of the other end of its pipe is closed.
+_open_ends: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+def _close_in_child() -> None:
+    for end in list(_open_ends):
+        end.close()
+    _open_ends.clear()
+
+
+os.register_at_fork(after_in_child=_close_in_child)
+
+
+class WorkerHandle:
+    """The loader's record of one worker.
+
+    `tasks` maps batch numbers to the tasks that were sent to the worker and have no reply yet."""
+
+    def __init__(self, worker_id: int, conn: Any, process: Any) -> None:
+        self.id = worker_id
+        self.conn = conn
+        self.process = process
+        self.tasks: dict[int, Task] = {}
+        self.ended = False  # whether its stream has ended in this epoch (iterable datasets)
+        self.waited = self.worked = 0.0
+        # A pidfd, because the standard sentinel is a pipe that the worker's own children inherit: it would
+        # not become readable while any of them runs.
+        self.pidfd: int | None = None
+        if process.pid is not None:
+            with contextlib.suppress(OSError):
+                self.pidfd = os.pidfd_open(process.pid)
+
+    @property
+    def sentinel(self) -> int:
+        """The file descriptor that becomes readable when the worker ends."""
+        return int(self.process.sentinel) if self.pidfd is None else self.pidfd
+
+    def join(self, timeout: float) -> None:
+        """Wait at most `timeout` seconds until the worker ends, and collect its exit code."""
+        poller = select.poll()
+        poller.register(self.sentinel, select.POLLIN)
+        if poller.poll(timeout * 1000):
+            # A thread signals its end shortly before its frames are released; join() waits for that.
+            self.process.join(timeout)
+
+    def forget(self) -> None:
+        """Close the loader's descriptors of this worker."""
+        self.conn.close()
+        _open_ends.discard(self.conn)
+        if self.pidfd is not None:
+            os.close(self.pidfd)
+            self.pidfd = None
+
+
+class WorkerPool:
+    """The workers of one loader. The constructor starts them; `receive` raises `WorkerExited` when one dies."""
+
+    def __init__(
+        self, num_workers: int, fetcher: Fetcher, seed: int, init_fn: Any, transport: Any, context: Any
+    ) -> None:
+        self.generation = 0
+        self.workers: list[WorkerHandle] = []
+        self._by_fd: dict[int, WorkerHandle] = {}
+        self._poller = select.poll()
+        self._stop = weakref.finalize(self, _stop, self.workers, os.getpid())
+        try:
+            for i in range(num_workers):
+                setup = Setup(i, num_workers, seed + i, copy.copy(fetcher), init_fn, transport)
+                self._start(setup, transport, context)
+        except BaseException:
+            self.stop()
+            raise
+
+    def _start(self, setup: Setup, transport: Any, context: Any) -> None:
+        ours, theirs = transport.pipe()
+        _open_ends.add(ours)
+        name = f"DataLoaderWorker-{setup.worker_id}"
+        process = transport.worker(run, (theirs, setup), name=name, context=context)
+        with warnings.catch_warnings():
+            # Python warns about forking a process that has threads. Core's thread pool supports it: a child
+            # starts without threads and makes its own.
+            warnings.filterwarnings(
+                "ignore", message=".*multi-threaded, use of fork.*", category=DeprecationWarning
+            )
+            process.start()
+        if transport.isolated:
+            theirs.close()
+        worker = WorkerHandle(setup.worker_id, ours, process)
+        self.workers.append(worker)
+        for fd in (ours.fileno(), worker.sentinel):
+            self._by_fd[fd] = worker
+            self._poller.register(fd, select.POLLIN)
+
+    @property
+    def stopped(self) -> bool:
+        return not self._stop.alive
+
+    def send(self, worker: WorkerHandle, message: Any) -> None:
+        """Send a message to a worker. If the worker has ended, the next `receive` raises."""
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            worker.conn.send(message)
+
+    def receive(self, timeout: float | None) -> list[tuple[WorkerHandle, Any]]:
+        """Wait at most `timeout` seconds for replies and return them as (worker, message) pairs.
+
+        Raises WorkerExited when a worker has ended and all its messages have been read."""
+        raise_kept_interrupt()
+        ready = self._poller.poll(None if timeout is None else timeout * 1000)
+        replies = []
+        for worker in {id(worker): worker for worker in (self._by_fd[fd] for fd, _ in ready)}.values():
+            try:
+                # Read everything that a worker has sent before reporting its end.
+                if worker.conn.poll():
+                    replies.append((worker, worker.conn.recv()))
+                    continue
+            except (EOFError, OSError):  # OSError: it ended in the middle of a message
+                pass
+            if not replies:
+                self._lost(worker)
+        return replies
+
+    def _lost(self, worker: WorkerHandle) -> None:
+        worker.join(STOP_SECONDS)
+        tasks = worker.tasks.values()
+        lost = [
+            (task.number, task.indices if isinstance(task.indices, list) else [task.indices])
+            for task in tasks
+        ]
+        raise exited(worker.id, worker.process.pid, worker.process.exitcode, lost)
+
+    def stop(self) -> None:
+        """Stop all workers and wait until they have ended."""
+        self._stop()
+
+
+def _stop(workers: list[WorkerHandle], pid: int) -> None:
+    # This also runs at interpreter exit, and in forked children, which must not stop their parent's workers.
+    if os.getpid() != pid:
+        return
+    for worker in workers:
+        with contextlib.suppress(OSError):
+            worker.conn.send(None)
+            worker.conn.close()
+    deadline = time.monotonic() + STOP_SECONDS
+    for worker in workers:
+        worker.join(max(0.0, deadline - time.monotonic()))
+        if worker.process.is_alive():
+            worker.process.kill()
+            worker.join(STOP_SECONDS)
+        worker.forget()
