@@ -199,14 +199,14 @@ def test_senders_that_are_gone_are_forgotten(held):
 
 
 def test_a_message_with_the_wrong_arena_is_refused():
-    from rushlight_multiprocessing.arena import attached, close_parcel
+    from rushlight_multiprocessing.arena import attached, close_lock_fd
     from rushlight_multiprocessing.reductions import attach
 
     mp.share_memory_(core.ones(1))
     arena = next(arena for arena in attached.values() if arena.owner is not None)
-    fd = arena.parcel([])
+    fd = arena.open_locks([])
     with pytest.raises(ValueError, match="announces"):
         attach(arena.key + 1, arena.size + 4096, fd)
-    close_parcel(fd)
+    close_lock_fd(fd)
     with pytest.raises(ValueError, match="names bytes"):
         arena.hold(arena.size - 10, 100, False)

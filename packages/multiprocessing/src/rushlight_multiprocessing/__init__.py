@@ -1,13 +1,13 @@
-"""Tensors between processes: the standard `multiprocessing` module, with tensors in shared memory.
+"""The standard `multiprocessing` module, extended to send tensors through shared memory.
 
     import rushlight_multiprocessing as mp
 
     queue = mp.Queue()
     mp.Process(target=work, args=(queue, model)).start()
 
-Everything of the standard module is here. What is put into a queue, a pipe or a pool, or passed to a process,
-may hold tensors, which are not copied: all processes see the same memory. It is anonymous, so nothing stays
-behind when a process is killed, and no limit on /dev/shm applies.
+All names of the standard module are available. Objects sent through queues, pipes and pools, and arguments of
+processes, may contain tensors. These are moved to shared memory and not copied. The memory is anonymous: it is
+released when processes are killed, and the size of /dev/shm does not limit it.
 """
 
 import multiprocessing as _standard
@@ -35,7 +35,7 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
-    """Whatever is not defined here is the standard module's."""
+    """Look up names that this module does not define in the standard module."""
     if name in _standard.__all__:
         return getattr(_standard, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -46,19 +46,19 @@ def __dir__() -> list[str]:
 
 
 def Queue(maxsize: int = 0) -> _Queue:
-    """A queue for any number of writers and readers; `put` waits only when `maxsize` objects are there."""
+    """Return a queue for any number of writers and readers; `put` blocks only when `maxsize` objects are in it."""
     queue: _Queue = get_context().Queue(maxsize)
     return queue
 
 
 def JoinableQueue(maxsize: int = 0) -> _JoinableQueue:
-    """A queue that counts what has not been reported as done (`task_done`, `join`)."""
+    """Return a queue that counts unfinished objects (`task_done`, `join`)."""
     queue: _JoinableQueue = get_context().JoinableQueue(maxsize)
     return queue
 
 
 def SimpleQueue() -> _SimpleQueue:
-    """A pipe with a lock at each end."""
+    """Return a queue that is a pipe with a lock at each end."""
     queue: _SimpleQueue = get_context().SimpleQueue()
     return queue
 
@@ -69,7 +69,7 @@ def Pool(
     initargs: Any = (),
     maxtasksperchild: int | None = None,
 ) -> Any:
-    """A pool of processes; arguments and results may hold tensors."""
+    """Return a pool of processes. Arguments and results may contain tensors."""
     return get_context().Pool(processes, initializer, initargs, maxtasksperchild)
 
 
@@ -78,28 +78,30 @@ _strategy = "file_descriptor"
 
 
 def get_all_sharing_strategies() -> set[str]:
-    """The names PyTorch has; see `set_sharing_strategy`."""
+    """Return the names of PyTorch's sharing strategies; see `set_sharing_strategy`."""
     return set(_STRATEGIES)
 
 
 def get_sharing_strategy() -> str:
-    """The name that was set last."""
+    """Return the name of the sharing strategy that was set last."""
     return _strategy
 
 
 def set_sharing_strategy(new_strategy: str) -> None:
-    """Accepted for programs written for PyTorch. There is one way here, which neither runs out of descriptors
-    nor leaves files behind. Raises ValueError for a name PyTorch does not have."""
+    """Set the sharing strategy, which has no effect.
+
+    The function exists for programs written for PyTorch. All tensors are shared in the same way, which needs
+    few descriptors and leaves no files behind. Raises ValueError if PyTorch has no strategy of this name."""
     global _strategy
     if new_strategy not in _STRATEGIES:
         raise ValueError(
-            f"sharing strategy {new_strategy!r} is unknown: there are {', '.join(sorted(_STRATEGIES))}"
+            f"unknown sharing strategy {new_strategy!r}: must be one of {', '.join(sorted(_STRATEGIES))}"
         )
     _strategy = new_strategy
 
 
 def empty_cache() -> None:
-    """Return shared memory that no process uses to the system."""
+    """Return unused shared memory to the system."""
     _heap().trim()
 
 

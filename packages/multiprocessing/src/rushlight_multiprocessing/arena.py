@@ -1,21 +1,19 @@
-"""Arenas: anonymous files of shared memory, and who holds which block of them.
+"""Arenas: anonymous shared-memory files, and the locks that count references to their blocks.
 
 Note [Who frees a block]
-An arena is a memfd, mapped by every process that uses a tensor in it. Its blocks are handed out by the
-process that made the arena (`heap.py`). Somebody has to know when the last process has dropped a block, and
-that must survive a process that is killed, so the count is left to the kernel: holding a block is holding a
-shared lock on its first byte (`F_OFD_SETLK`, a lock that belongs to an open file description). The kernel
-drops the locks of a process that ends, however it ends, and nothing written by a stray pointer can corrupt
-them.
+An arena is a memfd that is mapped by every process that uses a tensor in it. The process that created the
+arena allocates its blocks (`heap.py`). A block may be freed when the last process has dropped it, and this
+must also work when a process is killed. The kernel therefore counts the references: a process that uses a
+block holds a shared lock on its first byte (`F_OFD_SETLK`, a lock that belongs to an open file description).
+The kernel releases the locks of a process that ends for any reason, and a stray write cannot corrupt them.
 
-* A process opens the memfd anew (`/proc/self/fd/N`) when it attaches an arena, so that its locks are its own.
-* A message that carries tensors carries a *parcel* per arena: a fresh open file description that holds the
-  locks of the message's blocks. It lives as long as the message, so that the sender may drop the tensor, or
-  die, before the message is read; a message nobody reads frees its blocks when the socket that held it is
-  closed.
-* A forked child gets its own description with the locks of all blocks that the parent held at the fork.
-* A block is free when an exclusive lock on it can be taken: the owner tries that when it wants memory.
-* Large blocks that were shared one by one are returned to the system by whoever drops them last; see
+* A process that attaches an arena opens the memfd again (`/proc/self/fd/N`) to have locks of its own.
+* A message that contains tensors carries one *lock descriptor* per arena: a new open file description that
+  holds locks on the message's blocks. It exists as long as the message, so the sender may drop the tensor, or
+  end, before the message is read. If a message is never read, its blocks are freed when the socket is closed.
+* A forked child gets its own description with locks on all blocks that the parent held at the fork.
+* A block is free if an exclusive lock on it can be taken. The owner tries this when it needs memory.
+* The last process that drops a large block shared by itself returns its pages to the system; see
   `Arena.punch_if_free`.
 """
 
@@ -36,18 +34,21 @@ from functools import partial
 import rushlight_core as core
 
 PAGE = mmap.PAGESIZE
-# Blocks of at least this many bytes, shared one by one, give their pages back as soon as they are dropped.
+# The pages of a block of at least this many bytes that was shared by itself are returned to the system as
+# soon as the block is dropped.
 PUNCH_BYTES = 1 << 20
 
-# A lock beyond every arena's end, held by its owner while that lives.
+# The owner of an arena holds a lock at this offset, which is beyond the end of every arena, until it ends.
 _ALIVE = 1 << 62
 
 _FLOCK = struct.Struct("hhqqi4x")  # struct flock: type, whence, start, length, pid
 
 
 class Guard:
-    """The lock over this process's arenas. A finaliser may run at any moment, also while its own thread holds
-    the lock: it leaves the block in `dropped`, for whoever holds the lock to deal with."""
+    """The lock that protects this process's arenas.
+
+    A finalizer may run at any time, even while its own thread holds the lock. It appends its block to
+    `dropped`, and the holder of the lock processes the list."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -77,7 +78,7 @@ class Guard:
             self.dropped.popleft()._forget_view()
 
     def _settle_if_free(self) -> None:
-        # Again after the release: a block may have come between the last look and the release.
+        # Check again after the release: a block may have been dropped shortly before it.
         while self.dropped and self.lock.acquire(blocking=False):
             try:
                 self._settle()
@@ -88,29 +89,32 @@ class Guard:
 guard = Guard()
 # Every arena this process has mapped, by key. Blocks, connections and the heap keep them alive.
 attached: weakref.WeakValueDictionary[int, Arena] = weakref.WeakValueDictionary()
-# Parcels that this process has open between two system calls; a forked child closes its copies.
-_parcels: set[int] = set()
+# Lock descriptors that are open in this process while messages are sent or read. A forked child closes its
+# copies.
+_lock_fds: set[int] = set()
 
 
 class Block:
-    """A piece of an arena that this process knows of. `views` counts the memoryviews over it that live here
-    (a dead one counts until `Guard` has dealt with it)."""
+    """A block of an arena that this process uses or owns.
+
+    `views` counts the memoryviews of this process over the block. A view that was deleted counts until
+    `Guard` has processed it."""
 
     __slots__ = ("arena", "lent", "nbytes", "offset", "published", "size", "solo", "view_ref", "views")
 
     def __init__(self, arena: Arena, offset: int, size: int, nbytes: int, solo: bool) -> None:
         self.arena = arena
         self.offset = offset
-        self.size = size  # what the heap reserved; only the owner knows it
+        self.size = size  # the reserved size, which only the owner knows
         self.nbytes = nbytes
         self.solo = solo
-        self.published = False  # other processes may hold it, and this one has its lock
-        self.lent = False  # it stands in the heap's list of lent blocks
+        self.published = False  # other processes may use it, and this one holds a lock
+        self.lent = False  # whether it is in the heap's list of lent blocks
         self.views = 0
         self.view_ref: weakref.ref[memoryview] | None = None
 
     def view(self) -> memoryview:
-        """The memory, for as long as somebody refers to what is returned. Call under `guard`."""
+        """Return a view of the memory, which stays allocated as long as the view exists. Call under `guard`."""
         view = self.view_ref() if self.view_ref is not None else None
         if view is None:
             view = self.arena.memory[self.offset : self.offset + self.nbytes]
@@ -119,7 +123,7 @@ class Block:
         return view
 
     def publish(self) -> None:
-        """Take this process's own lock: from now on other processes may hold the block."""
+        """Take this process's lock on the block, so that other processes may use it from now on."""
         if not self.published:
             self.arena.lock(self.offset)
             self.published = True
@@ -135,7 +139,7 @@ def _dropped(block: Block, _: object) -> None:
 
 
 class Arena:
-    """One memfd, mapped here. `owner` is the heap that made it, or None in every other process."""
+    """A memfd mapped into this process. `owner` is the heap that created it, or None in other processes."""
 
     def __init__(self, key: int, size: int, fd: int, owner: ArenaOwner | None = None) -> None:
         self.key = key
@@ -144,8 +148,8 @@ class Arena:
         self.locks = reopen(fd)
         if owner is not None:
             self.lock(_ALIVE)
-        # Mapped through a description that never carries locks: mmap keeps a copy of the descriptor, and a
-        # forked child would otherwise keep its parent's locks alive.
+        # Map the file through a description without locks: mmap keeps a copy of the descriptor, and a forked
+        # child would otherwise keep its parent's locks.
         self.mapping = _map(fd, size)
         self.memory = memoryview(self.mapping)
         self.address: int = core.frombuffer(self.memory, dtype=core.uint8, count=1).data_ptr()
@@ -158,15 +162,14 @@ class Arena:
 
     @property
     def abandoned(self) -> bool:
-        """Whether the process that made the arena has ended, so that nothing new will come in it."""
+        """Whether the process that created the arena has ended, so that no block will be added to it."""
         if self.owner is not None or not self.try_exclusive(_ALIVE):
             return False
         self.unlock(_ALIVE)
         return True
 
     def hold(self, offset: int, nbytes: int, solo: bool) -> memoryview:
-        """The memory of a block that a parcel has brought, held by this process from now on. Call under
-        `guard`."""
+        """Lock a block that was received in a message and return a view of its memory. Call under `guard`."""
         block = self.blocks.get(offset)
         if block is None:
             if not 0 <= offset <= offset + nbytes <= self.size:
@@ -178,7 +181,7 @@ class Arena:
         return block.view()
 
     def release(self, block: Block) -> None:
-        """No view of `block` is left in this process."""
+        """Release a block of which this process has no view left."""
         if self.owner is not None:
             self.owner.take_back(block)
             return
@@ -188,20 +191,22 @@ class Arena:
             self.punch_if_free(block)
 
     def punch_if_free(self, block: Block) -> bool:
-        """Return the pages of a block that no process holds. The exclusive lock keeps its owner from reusing
-        it meanwhile; of several processes that drop it at once, the last to unlock succeeds."""
+        """Return the pages of a block to the system if no process uses it, and return whether it did.
+
+        The exclusive lock keeps the owner from reusing the block meanwhile. If several processes drop the
+        block at once, the last one to unlock it succeeds."""
         if not self.try_exclusive(block.offset):
             return False
         first = -(-block.offset // PAGE) * PAGE
         length = (block.offset + block.nbytes) // PAGE * PAGE - first
         if length > 0:
-            # MADV_REMOVE punches a hole into the file: the bytes are gone for every process.
+            # MADV_REMOVE deallocates this range of the file for all processes.
             self.mapping.madvise(mmap.MADV_REMOVE, first, length)
         self.unlock(block.offset)
         return True
 
     def find(self, address: int) -> Block | None:
-        """The block around a memory address, if it is one of this arena's."""
+        """Return the block that contains a memory address, or None."""
         offset = address - self.address
         if not 0 <= offset < self.size:
             return None
@@ -226,39 +231,40 @@ class Arena:
             return False
         return True
 
-    def parcel(self, offsets: Iterable[int]) -> int:
-        """A descriptor that holds these blocks until its last copy is closed. The caller closes it by
-        `close_parcel`."""
+    def open_locks(self, offsets: Iterable[int]) -> int:
+        """Open a descriptor that holds locks on these blocks until its last copy is closed.
+
+        The caller closes it with `close_lock_fd`."""
         fd = reopen(self.locks)
-        _parcels.add(fd)
+        _lock_fds.add(fd)
         for offset in offsets:
             _set_lock(fd, fcntl.F_RDLCK, offset)
         return fd
 
 
 class ArenaOwner:
-    """What an arena's owner must be able to do (the heap)."""
+    """Interface of the owner of an arena, which the heap implements."""
 
     def take_back(self, block: Block) -> None:
         raise NotImplementedError
 
 
-def close_parcel(fd: int) -> None:
-    _parcels.discard(fd)
+def close_lock_fd(fd: int) -> None:
+    _lock_fds.discard(fd)
     os.close(fd)
 
 
-def track_parcel(fd: int) -> None:
-    """Note a descriptor that came with a message, until `close_parcel`."""
-    _parcels.add(fd)
+def track_lock_fd(fd: int) -> None:
+    """Record a descriptor that was received with a message, until `close_lock_fd`."""
+    _lock_fds.add(fd)
 
 
-def lock_in_parcel(fd: int, offset: int) -> None:
+def lock_block(fd: int, offset: int) -> None:
     _set_lock(fd, fcntl.F_RDLCK, offset)
 
 
 def reopen(fd: int) -> int:
-    """Open a memfd anew: the same file through a description of its own, which can hold locks of its own."""
+    """Open a memfd again, to get a separate open file description that can hold its own locks."""
     try:
         return os.open(f"/proc/self/fd/{fd}", os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError as error:
@@ -270,12 +276,12 @@ def reopen(fd: int) -> int:
 
 def _map(fd: int, size: int) -> mmap.mmap:
     if sys.version_info >= (3, 13):
-        return mmap.mmap(fd, size, trackfd=False)  # no descriptor is kept
+        return mmap.mmap(fd, size, trackfd=False)  # do not keep a copy of the descriptor
     return mmap.mmap(fd, size)
 
 
 def find(address: int) -> Block | None:
-    """The block that holds a memory address, or None if it is not in an arena."""
+    """Return the block that contains a memory address, or None if the address is not in an arena."""
     for arena in list(attached.values()):
         block = arena.find(address)
         if block is not None:
@@ -287,7 +293,7 @@ def _set_lock(fd: int, kind: int, offset: int) -> None:
     fcntl.fcntl(fd, fcntl.F_OFD_SETLK, _FLOCK.pack(kind, os.SEEK_SET, offset, 1, 0))
 
 
-# Forks. The parent's hooks run in the thread that forks; see Note [Who frees a block].
+# Hooks around fork(), which run in the thread that forks; see Note [Who frees a block].
 
 _inherited: list[tuple[Arena, int]] = []
 
@@ -302,27 +308,27 @@ def _before_fork() -> None:
         held = list(_held(arena))
         for block in held:
             block.publish()
-        _inherited.append((arena, arena.parcel(block.offset for block in held)))
+        _inherited.append((arena, arena.open_locks(block.offset for block in held)))
 
 
 def _after_fork_in_parent() -> None:
     for _, fd in _inherited:
-        close_parcel(fd)
+        close_lock_fd(fd)
     _inherited.clear()
     guard.__exit__()
 
 
 def _after_fork_in_child() -> None:
     for arena, fd in _inherited:
-        _parcels.discard(fd)
+        _lock_fds.discard(fd)
         os.close(arena.locks)
         arena.locks = fd
         arena.owner = None
         arena.blocks = {block.offset: block for block in _held(arena)}
     _inherited.clear()
-    for fd in _parcels:
+    for fd in _lock_fds:
         os.close(fd)
-    _parcels.clear()
+    _lock_fds.clear()
     guard.__exit__()
 
 

@@ -1,8 +1,9 @@
-"""Connections whose messages carry descriptors beside their bytes.
+"""Connections that send tensors as references to shared memory.
 
-A message is a header (payload size, number of parcels, flags), a table with the key and size of each arena,
-and the payload. The parcels ride on the header by SCM_RIGHTS. A large payload is laid into shared memory
-itself, so that a message on its way is always small: writing one does not wait for the reader.
+A message consists of a header (payload size, number of lock descriptors, flags), a table with the key and the
+size of each arena, and the payload. The lock descriptors (see `arena.py`) are sent with the header as
+SCM_RIGHTS ancillary data. A large payload is itself placed in shared memory: every message in the socket is
+small, so the writer does not wait for the reader.
 """
 
 from __future__ import annotations
@@ -20,29 +21,29 @@ from multiprocessing import reduction
 from multiprocessing.connection import Client, Listener, wait
 from typing import Any
 
-from .arena import Arena, close_parcel, guard, track_parcel
+from .arena import Arena, close_lock_fd, guard, track_lock_fd
 from .heap import heap
-from .reductions import Cargo, Delivery, dumps, loads
+from .reductions import IncomingBlocks, OutgoingBlocks, dumps, loads
 
 __all__ = ["Client", "Connection", "Listener", "Pipe", "wait"]
 
-_HEADER = struct.Struct("=QHHI")  # payload bytes, parcels, flags, reserved
+_HEADER = struct.Struct("=QHHI")  # payload bytes, lock descriptors, flags, reserved
 _ARENA = struct.Struct("=QQ")  # key, size
-_BLOCK = struct.Struct("=QQQ")  # number of the arena, offset, bytes: a payload that is in a block
+_BLOCK = struct.Struct("=QQQ")  # location of a payload in shared memory: number of the arena, offset, bytes
 _PAYLOAD_IN_BLOCK = 1
 LARGE_BYTES = 64 << 10
-_MAX_PARCELS = 250  # the kernel takes 253
-_ANCILLARY = socket.CMSG_SPACE(_MAX_PARCELS * 4)
+_MAX_LOCK_FDS = 250  # the kernel's limit is 253
+_ANCILLARY = socket.CMSG_SPACE(_MAX_LOCK_FDS * 4)
 _SMALL_ANCILLARY = socket.CMSG_SPACE(16 * 4)
 
 
 class Connection(standard.Connection):
     """One end of a pipe, with the interface of `multiprocessing.connection.Connection`.
 
-    `gives`: what is sent is given away: tensors are copied when they are not in shared memory, instead of
-    moved there."""
+    With `gives=True` the sender does not use the tensors afterwards: a tensor that is not in shared memory is
+    copied there instead of moved."""
 
-    # What the standard class has, and its stubs leave out.
+    # Attributes of the standard class that its type stubs lack.
     _handle: int
     _check_closed: Callable[[], None]
     _check_readable: Callable[[], None]
@@ -54,7 +55,7 @@ class Connection(standard.Connection):
         super().__init__(handle, readable, writable)
         self.gives = gives
         self._socket = socket.socket(fileno=self._handle)
-        # Arenas stay mapped while the connection lives, so that a stream of messages maps them once.
+        # Arenas stay mapped as long as the connection exists, so that repeated messages map them only once.
         self._arenas: dict[int, Arena] = {}
 
     def send(self, obj: object) -> None:
@@ -64,81 +65,81 @@ class Connection(standard.Connection):
         self.send_packed(*dumps(obj, self.gives))
 
     def recv(self) -> Any:
-        """Receive an object. Raises EOFError when the other side is closed and nothing is left to read."""
+        """Receive an object. Raises EOFError if nothing is left to read and the other end is closed."""
         self._check_closed()
         self._check_readable()
-        data, delivery = self.recv_packed()
-        return self.unpack(data, delivery)
+        data, incoming = self.recv_packed()
+        return self.unpack(data, incoming)
 
-    def send_packed(self, payload: Any, cargo: Cargo) -> None:
-        """Send what `reductions.dumps` has made."""
+    def send_packed(self, payload: Any, outgoing: OutgoingBlocks) -> None:
+        """Send a message that `reductions.dumps` has pickled."""
         flags = 0
         if len(payload) > LARGE_BYTES:
-            payload = _lay_out(payload, cargo)
+            payload = _move_to_block(payload, outgoing)
             flags = _PAYLOAD_IN_BLOCK
-        if not cargo.arenas:
+        if not outgoing.arenas:
             self._write([_HEADER.pack(len(payload), 0, flags, 0), payload], [])
             return
-        if len(cargo.arenas) > _MAX_PARCELS:
+        if len(outgoing.arenas) > _MAX_LOCK_FDS:
             raise ValueError(
-                f"a message can hold tensors of {_MAX_PARCELS} arenas, and this one of {len(cargo.arenas)}"
+                f"a message can contain tensors from at most {_MAX_LOCK_FDS} arenas, got {len(outgoing.arenas)}"
             )
-        parcels = cargo.seal()
+        lock_fds = outgoing.open_locks()
         try:
-            table = b"".join(_ARENA.pack(arena.key, arena.size) for arena in cargo.arenas)
-            self._write([_HEADER.pack(len(payload), len(parcels), flags, 0), table, payload], parcels)
+            table = b"".join(_ARENA.pack(arena.key, arena.size) for arena in outgoing.arenas)
+            self._write([_HEADER.pack(len(payload), len(lock_fds), flags, 0), table, payload], lock_fds)
         finally:
-            for fd in parcels:
-                close_parcel(fd)
+            for fd in lock_fds:
+                close_lock_fd(fd)
 
-    def recv_packed(self) -> tuple[Any, Delivery | None]:
+    def recv_packed(self) -> tuple[Any, IncomingBlocks | None]:
         """Receive a message without unpickling it; `unpack` must follow. Raises EOFError."""
-        header, parcels = self._read_header()
+        header, lock_fds = self._read_header()
         try:
             nbytes, count, flags, _ = _HEADER.unpack(header)
-            if len(parcels) != count:
+            if len(lock_fds) != count:
                 raise OSError(
                     errno.EMFILE,
-                    f"{count - len(parcels)} descriptors of a message were lost: too many files are open",
+                    f"{count - len(lock_fds)} file descriptors of a message were lost: too many open files",
                 )
             body = self._read(nbytes + count * _ARENA.size)
             if not count:
                 return body, None
-            delivery = Delivery(list(_ARENA.iter_unpack(body[: count * _ARENA.size])), parcels)
-            parcels = []
+            incoming = IncomingBlocks(list(_ARENA.iter_unpack(body[: count * _ARENA.size])), lock_fds)
+            lock_fds = []
         finally:
-            for fd in parcels:
-                close_parcel(fd)
-        self._remember(delivery.arenas)
+            for fd in lock_fds:
+                close_lock_fd(fd)
+        self._keep_mapped(incoming.arenas)
         payload = body[count * _ARENA.size :]
         if flags & _PAYLOAD_IN_BLOCK:
             slot, offset, length = _BLOCK.unpack(payload)
             with guard:
-                payload = delivery.arenas[slot].hold(offset, length, solo=True)
-        return payload, delivery
+                payload = incoming.arenas[slot].hold(offset, length, solo=True)
+        return payload, incoming
 
-    def unpack(self, data: Any, delivery: Delivery | None) -> Any:
-        """Unpickle what `recv_packed` has returned."""
+    def unpack(self, data: Any, incoming: IncomingBlocks | None) -> Any:
+        """Unpickle a message that `recv_packed` has returned."""
         try:
-            return loads(data, delivery)
+            return loads(data, incoming)
         finally:
-            if delivery is not None:
-                delivery.close()
+            if incoming is not None:
+                incoming.close()
 
-    # What the standard class asks for.
+    # Methods that the standard class calls.
 
     def _close(self, _close: Any = None) -> None:
         self._arenas.clear()
         self._socket.close()
 
     def _send_bytes(self, buf: Any) -> None:
-        self.send_packed(buf, Cargo())
+        self.send_packed(buf, OutgoingBlocks())
 
     def _recv_bytes(self, maxsize: int | None = None) -> io.BytesIO | None:
-        data, delivery = self.recv_packed()
-        if delivery is not None:
+        data, incoming = self.recv_packed()
+        if incoming is not None:
             data = bytes(data)
-            delivery.close()
+            incoming.close()
         if maxsize is not None and len(data) > maxsize:
             return None
         result = io.BytesIO()
@@ -150,16 +151,15 @@ class Connection(standard.Connection):
         poller.register(self._handle, select.POLLIN)
         return bool(poller.poll(None if timeout is None else max(0.0, timeout) * 1000))
 
-    def _write(self, parts: list[Any], parcels: list[int]) -> None:
-        ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", parcels))] if parcels else []
+    def _write(self, parts: list[Any], lock_fds: list[int]) -> None:
+        ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", lock_fds))] if lock_fds else []
         pause = 0.001
         while True:
             try:
                 sent = self._socket.sendmsg(parts, ancillary)
                 break
             except OSError as error:
-                # The kernel bounds the descriptors that are under way for one user: wait until some have
-                # arrived.
+                # The kernel limits the number of a user's descriptors in flight: wait until some are received.
                 if error.errno != errno.ETOOMANYREFS:
                     raise
                 time.sleep(pause)
@@ -169,7 +169,7 @@ class Connection(standard.Connection):
 
     def _read_header(self) -> tuple[bytes, list[int]]:
         header = b""
-        parcels: list[int] = []
+        lock_fds: list[int] = []
         room = _SMALL_ANCILLARY if len(self._arenas) < 16 else _ANCILLARY
         while len(header) < _HEADER.size:
             part, ancillary, _, _ = self._socket.recvmsg(
@@ -179,14 +179,14 @@ class Connection(standard.Connection):
                 if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
                     fds = array.array("i", data[: len(data) - len(data) % 4])
                     for fd in fds:
-                        track_parcel(fd)
-                    parcels.extend(fds)
+                        track_lock_fd(fd)
+                    lock_fds.extend(fds)
             if not part:
                 if header:
                     raise OSError("got end of file during message")
                 raise EOFError
             header += part
-        return header, parcels
+        return header, lock_fds
 
     def _read(self, nbytes: int) -> memoryview:
         data = self._socket.recv(nbytes, socket.MSG_WAITALL) if nbytes else b""
@@ -200,25 +200,25 @@ class Connection(standard.Connection):
             whole += part
         return memoryview(whole)
 
-    def _remember(self, arenas: list[Arena]) -> None:
+    def _keep_mapped(self, arenas: list[Arena]) -> None:
         for arena in arenas:
             if arena.key not in self._arenas:
-                # A new sender: those that have gone will send no more.
+                # Drop the arenas of processes that have ended.
                 with guard:
                     for known in [known for known in self._arenas.values() if known.abandoned]:
                         del self._arenas[known.key]
                 self._arenas[arena.key] = arena
 
 
-def _lay_out(payload: Any, cargo: Cargo) -> bytes:
-    """Put a payload into shared memory; what is sent in its place says where."""
+def _move_to_block(payload: Any, outgoing: OutgoingBlocks) -> bytes:
+    """Copy a payload to shared memory, and return its location in packed form, which is sent instead."""
     block, view = heap().allocate(len(payload), solo=True)
     view[:] = memoryview(payload).cast("B")
-    return _BLOCK.pack(cargo.add(block.arena, block.offset, view), block.offset, block.nbytes)
+    return _BLOCK.pack(outgoing.add(block.arena, block.offset, view), block.offset, block.nbytes)
 
 
 def Pipe(duplex: bool = True, *, gives: bool = False) -> tuple[Connection, Connection]:
-    """Two connected `Connection` objects; not `duplex`: the first reads, the second writes."""
+    """Return two connected `Connection` objects. If not `duplex`, the first can only read, the second only write."""
     a, b = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
     return (
         Connection(a.detach(), writable=duplex, gives=gives),

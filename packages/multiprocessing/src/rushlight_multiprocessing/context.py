@@ -1,8 +1,6 @@
-"""Contexts: the standard start methods, with our pipes and queues, and processes whose arguments may hold
-tensors.
+"""Contexts of the standard start methods, with this package's pipes, queues and processes.
 
-The choice of a start method is shared with the standard module: `set_start_method` here and there is the
-same.
+The default start method is shared with the standard module: `set_start_method` is the same function in both.
 """
 
 from __future__ import annotations
@@ -17,14 +15,14 @@ from .queues import JoinableQueue, Queue, SimpleQueue
 
 
 def _start(popen_of: Any, process: Any) -> Any:
-    reductions.init_reductions()  # again: subclasses of Tensor may have come since
+    reductions.init_reductions()  # again, for subclasses of Tensor that were defined since
     popen = popen_of(process)
     reductions.launched(popen)
     return popen
 
 
 class _WithTensors:
-    """What a process does once it has read its arguments."""
+    """Mixin that closes the lock descriptors of a process's arguments once they have been read."""
 
     def _bootstrap(self, *args: Any, **kwargs: Any) -> int:
         reductions.arguments_read()
@@ -32,7 +30,7 @@ class _WithTensors:
 
 
 class ForkProcess(_WithTensors, standard.ForkProcess):
-    """A process started by forking."""
+    """A process started by the method 'fork'."""
 
     @staticmethod
     def _Popen(process_obj: Any) -> Any:
@@ -40,7 +38,7 @@ class ForkProcess(_WithTensors, standard.ForkProcess):
 
 
 class SpawnProcess(_WithTensors, standard.SpawnProcess):
-    """A process started by a fresh interpreter."""
+    """A process started by the method 'spawn', in a new interpreter."""
 
     @staticmethod
     def _Popen(process_obj: Any) -> Any:
@@ -48,7 +46,7 @@ class SpawnProcess(_WithTensors, standard.SpawnProcess):
 
 
 class ForkServerProcess(_WithTensors, standard.ForkServerProcess):
-    """A process forked from a small server process."""
+    """A process started by the method 'forkserver'."""
 
     @staticmethod
     def _Popen(process_obj: Any) -> Any:
@@ -56,7 +54,7 @@ class ForkServerProcess(_WithTensors, standard.ForkServerProcess):
 
 
 class Process(_WithTensors, standard.Process):
-    """A process started by the method that is set."""
+    """A process started by the default start method."""
 
     @staticmethod
     def _Popen(process_obj: Any) -> Any:
@@ -64,45 +62,45 @@ class Process(_WithTensors, standard.Process):
 
 
 class _Shared:
-    """The part of a context that differs from the standard one."""
+    """The methods in which a context differs from the standard one."""
 
     _name: str
 
     def Pipe(self, duplex: bool = True) -> tuple[Connection, Connection]:
-        """Two connections; see `rushlight_multiprocessing.Pipe`."""
+        """Return two connected ends; see `rushlight_multiprocessing.Pipe`."""
         return Pipe(duplex)
 
     def Queue(self, maxsize: int = 0) -> Queue:
-        """A queue; see `rushlight_multiprocessing.queues.Queue`."""
+        """Return a queue; see `rushlight_multiprocessing.queues.Queue`."""
         return Queue(maxsize, ctx=self)
 
     def JoinableQueue(self, maxsize: int = 0) -> JoinableQueue:
-        """A queue that counts unfinished objects."""
+        """Return a queue that counts unfinished objects."""
         return JoinableQueue(maxsize, ctx=self)
 
     def SimpleQueue(self) -> SimpleQueue:
-        """A locked pipe."""
+        """Return a pipe with a lock at each end."""
         return SimpleQueue(ctx=self)
 
     def get_context(self, method: str | None = None) -> Any:
-        """The context of a start method: 'fork', 'spawn' or 'forkserver'. Raises ValueError for another."""
+        """Return the context of a start method: 'fork', 'spawn' or 'forkserver'. Raises ValueError for others."""
         return self if method is None else get_context(method)
 
 
 class ForkContext(_Shared, standard.ForkContext):  # type: ignore[misc]
-    """The standard context 'fork', for tensors."""
+    """The context of the start method 'fork'."""
 
     Process = ForkProcess
 
 
 class SpawnContext(_Shared, standard.SpawnContext):  # type: ignore[misc]
-    """The standard context 'spawn', for tensors."""
+    """The context of the start method 'spawn'."""
 
     Process = SpawnProcess
 
 
 class ForkServerContext(_Shared, standard.ForkServerContext):  # type: ignore[misc]
-    """The standard context 'forkserver', for tensors."""
+    """The context of the start method 'forkserver'."""
 
     Process = ForkServerProcess
 
@@ -115,11 +113,12 @@ _contexts: dict[str, Any] = {
 
 
 def get_context(method: str | None = None) -> Any:
-    """The context of a start method, by default the one that is set. Raises ValueError for an unknown
-    method."""
+    """Return the context of a start method, by default of the default method. Raises ValueError for unknown ones."""
     if method is None:
         method = multiprocessing.get_start_method()
     try:
         return _contexts[method]
     except KeyError:
-        raise ValueError(f"cannot find context for {method!r}: there are {', '.join(_contexts)}") from None
+        raise ValueError(
+            f"cannot find context for {method!r}: must be one of {', '.join(_contexts)}"
+        ) from None

@@ -1,9 +1,9 @@
-"""The heap: blocks of this process's own arenas.
+"""The heap, which allocates blocks in the arenas that this process has created.
 
-A block is *held* while this process has a view of it, then *lent* if others may still hold it (nobody tells
-when they are done: the heap looks when it wants memory), then free. Lent blocks of the wanted size are tried
-first, oldest first: a stream of equal batches goes round in a few blocks whose pages are already mapped
-everywhere.
+A block is *held* while this process has a view of it, *lent* when only other processes may still use it, and
+then free. Other processes do not report when they drop a block; the heap checks the locks when it needs
+memory. An allocation first tries lent blocks of its size, oldest first: a sequence of batches of the same size
+then reuses a few blocks, whose pages are already mapped in all processes.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from .arena import PAGE, PUNCH_BYTES, Arena, ArenaOwner, Block, guard
 
 FIRST_ARENA_BYTES = 64 << 20
 ALIGNMENT = 64
-# As many allocations of one size in a row are a stream: its blocks go round, with their pages, even if shared
-# one by one.
+# After this many consecutive allocations of one size, blocks are kept for reuse with their pages, even if each
+# is shared by itself.
 _STREAM = 4
-_TRIES = 2  # lent blocks to look at before free memory is taken instead
+_TRIES = 2  # lent blocks to check before free memory is used instead
 
 
 class OwnedArena(ArenaOwner):
-    """An arena of this process with its free pieces: sorted, no two adjacent."""
+    """An arena created by this process, with the sorted list of its free ranges, no two of which are adjacent."""
 
     def __init__(self, heap: Heap, size: int) -> None:
         self.heap = heap
@@ -41,7 +41,7 @@ class OwnedArena(ArenaOwner):
         return not self.arena.blocks
 
     def reserve(self, size: int, alignment: int) -> int | None:
-        """The offset of a free piece of `size` bytes, first fit, or None."""
+        """Reserve `size` bytes by first fit and return their offset, or None if no free range is large enough."""
         for i, (start, end) in enumerate(zip(self.starts, self.ends, strict=True)):
             offset = -(-start // alignment) * alignment
             if offset + size > end:
@@ -77,18 +77,20 @@ class OwnedArena(ArenaOwner):
 
 
 class Heap:
-    """This process's own arenas. All methods but `allocate` run under `guard`."""
+    """The arenas that this process has created. Call all methods but `allocate` and `trim` under `guard`."""
 
     def __init__(self) -> None:
         self.arenas: list[OwnedArena] = []
         self.lent: dict[int, deque[tuple[OwnedArena, Block]]] = {}
         self._last_size = 0
-        self._run = 0  # allocations of this size in a row
-        self._patience = 0  # allocations to go before all lent blocks are looked at again
+        self._run = 0  # consecutive allocations of this size
+        self._patience = 0  # allocations until all lent blocks are checked again
 
     def allocate(self, nbytes: int, solo: bool) -> tuple[Block, memoryview]:
-        """A block of at least `nbytes` bytes, not cleared, and a view that keeps it. `solo`: shared by itself
-        and not part of a stream, so its pages are returned when it is dropped."""
+        """Allocate an uninitialized block of at least `nbytes` bytes; return it with a view that keeps it.
+
+        With `solo`, the block is shared by itself rather than as one of a sequence of batches, and its pages
+        are returned to the system when it is dropped."""
         size, alignment = _rounded(nbytes)
         with guard:
             self._run = self._run + 1 if size == self._last_size else 0
@@ -103,12 +105,12 @@ class Heap:
             return block, block.view()
 
     def take_back(self, owned: OwnedArena, block: Block) -> None:
-        """No view of `block` is left in this process."""
+        """Free or lend a block of which this process has no view left."""
         was_published, block.published = block.published, False
         if was_published:
             owned.arena.unlock(block.offset)
         returned = block.solo and block.nbytes >= PUNCH_BYTES and owned.arena.punch_if_free(block)
-        if block.lent:  # it was lent before, came back in a message, and stands in the list still
+        if block.lent:  # it was received back in a message and is still in the list
             return
         if returned or not was_published:
             self._free(owned, block)
@@ -117,12 +119,11 @@ class Heap:
             self.lent.setdefault(block.size, deque()).append((owned, block))
 
     def reclaim(self) -> None:
-        """Free every lent block that nobody holds any more, and close arenas that are empty, all but the
-        newest."""
+        """Free the lent blocks that no process uses any more, and close empty arenas except the newest."""
         for size, queue in list(self.lent.items()):
             still_lent: deque[tuple[OwnedArena, Block]] = deque()
             for owned, block in queue:
-                if block.views:  # it came back in a message, and is held again
+                if block.views:  # it was received back in a message and is held again
                     block.lent = False
                 elif owned.arena.try_exclusive(block.offset):
                     owned.arena.unlock(block.offset)
@@ -143,7 +144,7 @@ class Heap:
 
     def _close_empty(self, candidates: list[OwnedArena]) -> None:
         for owned in [owned for owned in candidates if owned.empty]:
-            owned.arena.owner = None  # they refer to each other
+            owned.arena.owner = None  # break the reference cycle
             self.arenas.remove(owned)
 
     def _reuse_lent(self, size: int) -> Block | None:
@@ -155,8 +156,7 @@ class Heap:
             if block.views:
                 block.lent = False
                 continue
-            # The exclusive lock stays on until the block is published: whoever might return its pages is kept
-            # out.
+            # Keep the exclusive lock until the block is published, so that no process returns its pages.
             if owned.arena.try_exclusive(block.offset):
                 block.lent = False
                 return block
@@ -166,7 +166,7 @@ class Heap:
     def _reserve(self, size: int, alignment: int) -> tuple[OwnedArena, int]:
         self._patience -= 1
         place = self._reserve_free(size, alignment)
-        # Looking costs a system call per lent block: as many allocations must pass before it is done again.
+        # Checking takes one system call per lent block, so it is repeated only after as many allocations.
         if place is None and self.lent and self._patience < 0:
             self.reclaim()
             self._patience = sum(map(len, self.lent.values()))
@@ -186,12 +186,12 @@ class Heap:
         return None
 
     def _grow(self, size: int) -> OwnedArena:
-        # Sizes double, so that the number of arenas (and of descriptors) is the logarithm of what is shared.
-        # The file has no pages until they are written.
+        # Double the size of each arena, so that the number of arenas (and descriptors) grows logarithmically
+        # with the shared memory. The pages of a file are allocated only when they are written.
         wanted = max(FIRST_ARENA_BYTES << min(len(self.arenas), 12), size)
         try:
             owned = OwnedArena(self, wanted)
-        except (OSError, MemoryError):  # no address space for a roomy one
+        except (OSError, MemoryError):  # not enough address space: allocate only what is needed
             owned = OwnedArena(self, size)
         self.arenas.append(owned)
         return owned
@@ -216,7 +216,7 @@ def heap() -> Heap:
 
 
 def _after_fork_in_child() -> None:
-    # The arenas belong to the parent; what the child holds of them, it holds as any other process.
+    # The arenas belong to the parent; the child uses their blocks as any other process does.
     _heap.arenas.clear()
     _heap.lent.clear()
 

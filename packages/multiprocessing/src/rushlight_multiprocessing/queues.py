@@ -1,7 +1,7 @@
 """Queues for tensors, with the interface of the standard ones.
 
-A message is pickled by the thread that puts it, so that what cannot be sent raises there, and what is put is
-what arrives.
+An object is pickled by the thread that calls `put`: errors are raised there, and later changes to the object
+are not sent.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from queue import Empty, Full
 from typing import Any
 
 from .connection import Connection, Pipe
-from .reductions import Cargo, dumps
+from .reductions import OutgoingBlocks, dumps
 
 __all__ = ["JoinableQueue", "Queue", "SimpleQueue"]
 
@@ -38,11 +38,11 @@ class SimpleQueue:
         self._writer.close()
 
     def empty(self) -> bool:
-        """Whether nothing is there to be read."""
+        """Return whether the queue is empty."""
         return not self._reader.poll()
 
     def get(self) -> Any:
-        """Take the next object; waits for it. Raises EOFError when every writer has closed."""
+        """Wait for the next object and return it. Raises EOFError if all writers have closed the queue."""
         with self._rlock:
             packed = self._reader.recv_packed()
         return self._reader.unpack(*packed)
@@ -64,11 +64,10 @@ class SimpleQueue:
 
 
 class Queue:
-    """A queue that never makes `put` wait unless `maxsize` is reached: what the pipe has no room for is sent
-    by a thread."""
+    """A queue whose `put` blocks only when `maxsize` objects are in it. A thread writes to the pipe."""
 
     _closed: bool
-    _backlog: deque[tuple[Any, Cargo] | None] | None
+    _backlog: deque[tuple[Any, OutgoingBlocks] | None] | None
 
     def __init__(self, maxsize: int = 0, *, ctx: Any) -> None:
         self._maxsize = maxsize if maxsize > 0 else SEM_VALUE_MAX
@@ -79,7 +78,7 @@ class Queue:
         util.register_after_fork(self, Queue._start_here)
 
     def put(self, obj: object, block: bool = True, timeout: float | None = None) -> None:
-        """Put a picklable object. Raises queue.Full if there is no room (in time)."""
+        """Put a picklable object. Raises queue.Full if there is no room (within `timeout` seconds)."""
         self._check_open()
         packed = dumps(obj)
         if not self._room.acquire(block, timeout):
@@ -91,7 +90,7 @@ class Queue:
             self._changed.notify()
 
     def get(self, block: bool = True, timeout: float | None = None) -> Any:
-        """Take the next object. Raises queue.Empty if there is none (in time)."""
+        """Remove and return the next object. Raises queue.Empty if there is none (within `timeout` seconds)."""
         self._check_open()
         if block and timeout is None:
             with self._rlock:
@@ -111,27 +110,27 @@ class Queue:
         return self._reader.unpack(*packed)
 
     def put_nowait(self, obj: object) -> None:
-        """Put without waiting."""
+        """Equivalent to `put(obj, False)`."""
         self.put(obj, False)
 
     def get_nowait(self) -> Any:
-        """Take without waiting."""
+        """Equivalent to `get(False)`."""
         return self.get(False)
 
     def qsize(self) -> int:
-        """How many objects are in the queue, roughly."""
+        """Return the approximate number of objects in the queue."""
         return self._count()
 
     def empty(self) -> bool:
-        """Whether nothing is there to be read."""
+        """Return whether the queue is empty."""
         return not self._reader.poll()
 
     def full(self) -> bool:
-        """Whether `maxsize` objects are there."""
+        """Return whether `maxsize` objects are in the queue."""
         return self._count() >= self._maxsize
 
     def close(self) -> None:
-        """Put nothing more from this process; what has been put will still be sent."""
+        """Close the queue in this process. Objects that were put before are still sent."""
         if self._closed:
             return
         self._closed = True
@@ -144,14 +143,14 @@ class Queue:
                 self._changed.notify()
 
     def join_thread(self) -> None:
-        """After `close`: wait until everything has been sent."""
+        """Wait until all objects have been sent. Call `close` first; raises ValueError otherwise."""
         if not self._closed:
             raise ValueError(f"{self!r} is open: close() it before join_thread()")
         if self._join is not None:
             self._join()
 
     def cancel_join_thread(self) -> None:
-        """Do not wait at exit for what has not been sent: it may be lost."""
+        """Do not wait at exit until all objects have been sent. Objects that were not sent are lost."""
         if self._join is not None:
             self._join.cancel()
 
@@ -172,27 +171,27 @@ class Queue:
             raise ValueError(f"{self!r} is closed")
 
     def _start_here(self) -> None:
-        """The part of the queue that each process has for itself."""
+        """Initialize the state that is separate in each process."""
         self._changed = threading.Condition(threading.Lock())
         self._backlog = None
         self._join: Any = None
         self._closed = False
 
-    def _start_feeder(self) -> deque[tuple[Any, Cargo] | None]:
-        backlog: deque[tuple[Any, Cargo] | None] = deque()
+    def _start_feeder(self) -> deque[tuple[Any, OutgoingBlocks] | None]:
+        backlog: deque[tuple[Any, OutgoingBlocks] | None] = deque()
         feeder = threading.Thread(
             target=_feed, args=(backlog, self._changed, self._writer, self._wlock, self._room),
             name="QueueFeeder", daemon=True,
         )  # fmt: skip
         feeder.start()
-        # At exit everything is sent, as for the standard queue: first close, then wait for the feeder.
+        # Send everything before the process exits, as the standard queue does: close, then join the feeder.
         self._join = util.Finalize(feeder, _join, [feeder, os.getpid()], exitpriority=-5)
         self._end = util.Finalize(self, _end, [backlog, self._changed], exitpriority=10)
         return backlog
 
 
 class JoinableQueue(Queue):
-    """A queue that counts what has been put and not yet been reported as done."""
+    """A queue that counts the objects that were put and not yet reported as done by `task_done`."""
 
     def __init__(self, maxsize: int = 0, *, ctx: Any) -> None:
         super().__init__(maxsize, ctx=ctx)
@@ -200,13 +199,13 @@ class JoinableQueue(Queue):
         self._done = ctx.Condition()
 
     def put(self, obj: object, block: bool = True, timeout: float | None = None) -> None:
-        """Put a picklable object, to be reported by `task_done`."""
+        """Put a picklable object and count it as unfinished."""
         with self._done:
             super().put(obj, block, timeout)
             self._unfinished.release()
 
     def task_done(self) -> None:
-        """Report one object as done. Raises ValueError if none is left to report."""
+        """Report one object as done. Raises ValueError if called more often than `put`."""
         with self._done:
             if not self._unfinished.acquire(False):
                 raise ValueError("task_done() called more often than put()")
@@ -214,7 +213,7 @@ class JoinableQueue(Queue):
                 self._done.notify_all()
 
     def join(self) -> None:
-        """Wait until everything that was put is done."""
+        """Wait until all objects that were put have been reported as done."""
         with self._done:
             if not self._unfinished._semlock._is_zero():
                 self._done.wait()
@@ -228,7 +227,7 @@ class JoinableQueue(Queue):
 
 
 def _feed(
-    backlog: deque[tuple[Any, Cargo] | None],
+    backlog: deque[tuple[Any, OutgoingBlocks] | None],
     changed: threading.Condition,
     writer: Connection,
     wlock: Any,
@@ -245,7 +244,7 @@ def _feed(
         try:
             with wlock:
                 writer.send_packed(*packed)
-        except BrokenPipeError:  # nobody is left to read
+        except BrokenPipeError:  # all readers have closed the pipe
             room.release()
         except Exception:
             room.release()
@@ -263,7 +262,7 @@ def _end(backlog: deque[Any], changed: threading.Condition) -> None:
 
 
 def _join(feeder: threading.Thread, pid: int) -> None:
-    # A forked child inherits the finaliser, but not the thread.
+    # A forked child inherits the finalizer but not the thread.
     if pid == os.getpid():
         with contextlib.suppress(RuntimeError):
             feeder.join()

@@ -1,9 +1,9 @@
-"""How tensors are pickled between processes.
+"""Pickling of tensors that are sent to other processes.
 
-Two ways lead to the same place. A message over one of our connections collects the blocks it mentions in a
-*cargo*, whose parcels (see Note [Who frees a block] in `arena.py`) travel beside the bytes. Everything that
-pickles by the standard module, such as the arguments of a spawned process or a standard queue, carries its
-parcel in a `DupFd`.
+There are two cases. For a message over a `Connection` of this package, the pickler collects the shared-memory
+blocks of the tensors in an `OutgoingBlocks`, and the connection sends their lock descriptors (see Note [Who
+frees a block] in `arena.py`) with the message. For the standard module's pickler, which handles the arguments
+of a spawned process and standard queues, each tensor carries its lock descriptor in a `DupFd`.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from typing import Any
 
 import rushlight_core as core
 
-from .arena import Arena, attached, close_parcel, guard, lock_in_parcel, track_parcel
+from .arena import Arena, attached, close_lock_fd, guard, lock_block, track_lock_fd
 from .sharing import copy_of, geometry, place, tensor_over
 
-# In a connection that gives its tensors away (`Connection.gives`), smaller ones are sent as bytes.
+# A connection with `gives=True` sends tensors below this size as bytes.
 INLINE_BYTES = 4096
 
 
-class Cargo:
-    """The blocks that one outgoing message mentions, by arena."""
+class OutgoingBlocks:
+    """The shared-memory blocks of an outgoing message, by arena."""
 
     def __init__(self) -> None:
         self.arenas: list[Arena] = []
         self.offsets: list[set[int]] = []
-        self.views: list[memoryview] = []  # keep the blocks until the parcels do
+        self.views: list[memoryview] = []  # keep the blocks until the descriptors are open
 
     def add(self, arena: Arena, offset: int, view: memoryview) -> int:
-        """Note a block; returns the arena's number within the message."""
+        """Add a block, and return the number of its arena within the message."""
         self.views.append(view)
         for slot, known in enumerate(self.arenas):
             if known is arena:
@@ -46,36 +46,41 @@ class Cargo:
         self.offsets.append({offset})
         return len(self.arenas) - 1
 
-    def seal(self) -> list[int]:
-        """The parcels, one descriptor per arena; the caller closes them by `close_parcel`."""
+    def open_locks(self) -> list[int]:
+        """Open one lock descriptor per arena. The caller closes them with `close_lock_fd`."""
         with guard:
             for arena, offsets in zip(self.arenas, self.offsets, strict=True):
                 for offset in offsets:
                     arena.blocks[offset].publish()
-            return [arena.parcel(offsets) for arena, offsets in zip(self.arenas, self.offsets, strict=True)]
+            return [
+                arena.open_locks(offsets) for arena, offsets in zip(self.arenas, self.offsets, strict=True)
+            ]
 
 
-class Delivery:
-    """The parcels that came with a message: arenas are attached at once, blocks are held as tensors are
-    made."""
+class IncomingBlocks:
+    """The arenas and lock descriptors of a received message.
 
-    def __init__(self, table: list[tuple[int, int]], parcels: list[int]) -> None:
-        self.parcels = parcels
-        self.arenas = [attach(key, size, fd) for (key, size), fd in zip(table, parcels, strict=True)]
+    Arenas are attached at once; a block is locked when its tensor is rebuilt."""
+
+    def __init__(self, table: list[tuple[int, int]], lock_fds: list[int]) -> None:
+        self.lock_fds = lock_fds
+        self.arenas = [attach(key, size, fd) for (key, size), fd in zip(table, lock_fds, strict=True)]
 
     def close(self) -> None:
-        for fd in self.parcels:
-            close_parcel(fd)
-        self.parcels = []
+        for fd in self.lock_fds:
+            close_lock_fd(fd)
+        self.lock_fds = []
 
 
 class Pickler(ForkingPickler):
-    """Pickles one message for our connections. With `gives`, the sender gives tensors away: small ones go as
-    bytes, and others are copied to shared memory rather than moved there."""
+    """Pickles one message for a `Connection`.
+
+    With `gives=True`, small tensors are sent as bytes, and others are copied to shared memory instead of
+    moved."""
 
     def __init__(self, file: io.BytesIO, gives: bool) -> None:
         super().__init__(file, pickle.HIGHEST_PROTOCOL)
-        self.cargo = Cargo()
+        self.outgoing = OutgoingBlocks()
         self.gives = gives
 
     def reducer_override(self, obj: Any) -> Any:
@@ -86,37 +91,37 @@ class Pickler(ForkingPickler):
         ):
             return reduce_inline(obj)
         block, view, byte_offset = copy_of(obj) if self.gives else place(obj)
-        slot = self.cargo.add(block.arena, block.offset, view)
+        slot = self.outgoing.add(block.arena, block.offset, view)
         return _with_class(
             obj, rebuild, (slot, block.offset, block.nbytes, block.solo, byte_offset, *geometry(obj))
         )
 
 
-def dumps(obj: object, gives: bool = False) -> tuple[memoryview, Cargo]:
-    """Pickle a message and collect its cargo."""
+def dumps(obj: object, gives: bool = False) -> tuple[memoryview, OutgoingBlocks]:
+    """Pickle an object; return the bytes and the shared-memory blocks of its tensors."""
     file = io.BytesIO()
     pickler = Pickler(file, gives)
     pickler.dump(obj)
-    return file.getbuffer(), pickler.cargo
+    return file.getbuffer(), pickler.outgoing
 
 
 _local = threading.local()
 
 
-def loads(data: Any, delivery: Delivery | None) -> Any:
-    """Unpickle a message that came with this delivery."""
-    if delivery is None:
+def loads(data: Any, incoming: IncomingBlocks | None) -> Any:
+    """Unpickle a message whose tensors are in the blocks of `incoming`."""
+    if incoming is None:
         return pickle.loads(data)
-    outer = getattr(_local, "delivery", None)
-    _local.delivery = delivery
+    previous = getattr(_local, "incoming", None)
+    _local.incoming = incoming
     try:
         return pickle.loads(data)
     finally:
-        _local.delivery = outer
+        _local.incoming = previous
 
 
 def attach(key: int, size: int, fd: int) -> Arena:
-    """The arena behind a parcel, mapped if it is not yet."""
+    """Return the arena of a received descriptor, mapping it if necessary."""
     with guard:
         arena = attached.get(key)
         if arena is None:
@@ -131,8 +136,8 @@ def rebuild(
     slot: int, offset: int, nbytes: int, solo: bool, byte_offset: int, dtype: Any, size: Any, stride: Any,
     requires_grad: bool,
 ) -> core.Tensor:  # fmt: skip
-    """Make a tensor of the message that is being read."""
-    arena = _local.delivery.arenas[slot]
+    """Rebuild a tensor of the message that is being unpickled."""
+    arena = _local.incoming.arenas[slot]
     with guard:
         view = arena.hold(offset, nbytes, solo)
     tensor = tensor_over(view, byte_offset, dtype, size, stride)
@@ -140,7 +145,7 @@ def rebuild(
 
 
 def reduce_inline(tensor: core.Tensor) -> Any:
-    """A small tensor as bytes."""
+    """Reduce a small tensor to its bytes."""
     _check_sendable(tensor)
     flat = tensor.detach().contiguous().view(-1)
     data = bytearray(flat.numel() * flat.dtype.itemsize)
@@ -150,7 +155,7 @@ def reduce_inline(tensor: core.Tensor) -> Any:
 
 
 def rebuild_inline(data: bytearray, dtype: Any, size: Any, stride: Any, requires_grad: bool) -> core.Tensor:
-    """Make a tensor from bytes that came inside a message."""
+    """Rebuild a tensor that was sent as bytes."""
     tensor = core.frombuffer(data, dtype=dtype).view(size) if data else core.empty(size, dtype=dtype)
     return tensor.requires_grad_() if requires_grad else tensor
 
@@ -158,7 +163,7 @@ def rebuild_inline(data: bytearray, dtype: Any, size: Any, stride: Any, requires
 def rebuild_subclass(
     build: Callable[..., core.Tensor], args: tuple[Any, ...], kind: type, state: dict[str, Any]
 ) -> Any:
-    """Make a tensor of a subclass, with the attributes that were set on it."""
+    """Rebuild a tensor of a subclass, including the attributes that were set on it."""
     requires_grad = args[-1]
     tensor: Any = build(*args[:-1], False).as_subclass(kind)
     tensor.__dict__.update(state)
@@ -180,58 +185,57 @@ def _check_sendable(tensor: core.Tensor) -> None:
         place(tensor)  # raises
 
 
-# By the standard pickler: the parcel goes in a DupFd.
+# Reductions for the standard module's pickler: the lock descriptor is sent in a DupFd.
 
 
-class _Launch:
-    """The parcels of a process that is being started: one per arena, since each descriptor costs the child
-    one."""
+class _StartedProcess:
+    """The lock descriptors of a process that is being started, one per arena."""
 
     def __init__(self) -> None:
-        self.parcels: dict[Arena, tuple[int, Any]] = {}
+        self.lock_fds: dict[Arena, tuple[int, Any]] = {}
 
     def close(self) -> None:
-        for fd, _ in self.parcels.values():
-            close_parcel(fd)
-        self.parcels.clear()
+        for fd, _ in self.lock_fds.values():
+            close_lock_fd(fd)
+        self.lock_fds.clear()
 
 
-_launches: weakref.WeakKeyDictionary[Any, _Launch] = weakref.WeakKeyDictionary()
-# In a started process: the parcels of its own arguments, closed when all arguments have been read.
-_arrived: dict[int, int] = {}
+_starting: weakref.WeakKeyDictionary[Any, _StartedProcess] = weakref.WeakKeyDictionary()
+# In a started process: the lock descriptors of its arguments, closed when all arguments have been read.
+_received_fds: dict[int, int] = {}
 
 
 def reduce_tensor(tensor: core.Tensor) -> Any:
-    """The reducer that the standard module's pickler uses for tensors."""
+    """Reduce a tensor for the standard module's pickler."""
     if tensor.numel() == 0:
         return reduce_inline(tensor)
     block, _view, byte_offset = place(tensor)
     arena = block.arena
     popen = context.get_spawning_popen()
-    launch = None
+    started = None
     if popen is not None:
-        launch = _launches.get(popen)
-        if launch is None:
-            launch = _launches[popen] = _Launch()
-            weakref.finalize(popen, launch.close).atexit = False
+        started = _starting.get(popen)
+        if started is None:
+            started = _starting[popen] = _StartedProcess()
+            weakref.finalize(popen, started.close).atexit = False
     with guard:
         block.publish()
-        if launch is None:
-            fd = arena.parcel([block.offset])
-        elif arena in launch.parcels:
-            fd, dup = launch.parcels[arena]
-            lock_in_parcel(fd, block.offset)
+        if started is None:
+            fd = arena.open_locks([block.offset])
+        elif arena in started.lock_fds:
+            fd, dup = started.lock_fds[arena]
+            lock_block(fd, block.offset)
         else:
-            fd = arena.parcel([block.offset])
-    if launch is None:
-        # The standard module's server thread hands the parcel over when the other side asks for it, once.
+            fd = arena.open_locks([block.offset])
+    if started is None:
+        # The standard module's server thread sends the descriptor once, when the receiver asks for it.
         dup = reduction.DupFd(fd)
-        close_parcel(fd)
-    elif arena not in launch.parcels:
+        close_lock_fd(fd)
+    elif arena not in started.lock_fds:
         dup = reduction.DupFd(fd)
-        launch.parcels[arena] = (fd, dup)
+        started.lock_fds[arena] = (fd, dup)
     where = (arena.key, arena.size, block.offset, block.nbytes, block.solo, byte_offset)
-    return _with_class(tensor, rebuild_from_descriptor, (launch is not None, dup, *where, *geometry(tensor)))
+    return _with_class(tensor, rebuild_from_descriptor, (started is not None, dup, *where, *geometry(tensor)))
 
 
 def rebuild_from_descriptor(
@@ -245,36 +249,36 @@ def rebuild_from_descriptor(
     byte_offset: int,
     *geometry: Any,
 ) -> core.Tensor:
-    """Make a tensor whose parcel came by the standard module."""
+    """Rebuild a tensor whose lock descriptor was sent by the standard module."""
     dtype, shape, stride, requires_grad = geometry
-    fd = _arrived.get(key) if inherited else None
+    fd = _received_fds.get(key) if inherited else None
     if fd is None:
         fd = dup.detach()
-        track_parcel(fd)
+        track_lock_fd(fd)
         if inherited:
             os.set_inheritable(fd, False)
-            _arrived[key] = fd
+            _received_fds[key] = fd
     arena = attach(key, size, fd)
     with guard:
         view = arena.hold(offset, nbytes, solo)
     if not inherited:
-        close_parcel(fd)
+        close_lock_fd(fd)
     tensor = tensor_over(view, byte_offset, dtype, shape, stride)
     return tensor.requires_grad_() if requires_grad else tensor
 
 
 def launched(popen: object) -> None:
-    """A process has been started: its parcels are with it, and this side's copies can be closed."""
-    launch = _launches.pop(popen, None)
-    if launch is not None:
-        launch.close()
+    """Close this process's copies of the lock descriptors of a process that has been started."""
+    started = _starting.pop(popen, None)
+    if started is not None:
+        started.close()
 
 
 def arguments_read() -> None:
-    """In a process that was started: all its arguments have been made, and hold what they need."""
-    for fd in _arrived.values():
-        close_parcel(fd)
-    _arrived.clear()
+    """In a started process, close the lock descriptors of its arguments once these have been unpickled."""
+    for fd in _received_fds.values():
+        close_lock_fd(fd)
+    _received_fds.clear()
 
 
 def _reduce_subclass(tensor: core.Tensor) -> Any:
@@ -282,13 +286,13 @@ def _reduce_subclass(tensor: core.Tensor) -> Any:
 
 
 def init_reductions() -> None:
-    """Teach the standard module's pickler about tensors. Called when the package is imported."""
+    """Register tensors with the standard module's pickler. Called when the package is imported."""
     ForkingPickler.register(core.Tensor, reduce_tensor)
-    _teach_subclasses(core.Tensor)
+    _register_subclasses(core.Tensor)
 
 
-def _teach_subclasses(kind: type) -> None:
+def _register_subclasses(kind: type) -> None:
     subclass: type
     for subclass in kind.__subclasses__():
         ForkingPickler.register(subclass, _reduce_subclass)
-        _teach_subclasses(subclass)
+        _register_subclasses(subclass)

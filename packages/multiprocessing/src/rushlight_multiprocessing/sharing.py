@@ -1,6 +1,4 @@
-"""Tensors in shared memory: moving them there, and describing one so that another process can make it
-again.
-"""
+"""Functions that move tensors to shared memory and describe them for other processes."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ from .heap import heap
 
 
 class Place(NamedTuple):
-    """A tensor's block, and where in it the tensor begins."""
+    """The block that contains a tensor's data, and the tensor's offset in it."""
 
     block: Block
     view: memoryview  # keeps the block
@@ -25,40 +23,40 @@ class Place(NamedTuple):
 def share_memory_(tensor: core.Tensor) -> core.Tensor:
     """Move a tensor's data to shared memory, in place, and return the tensor.
 
-    From then on every process that receives the tensor sees the same numbers. A tensor that is shared already
-    stays as it is. Moving costs one copy.
+    Processes that receive the tensor afterwards use the same memory. Moving copies the data once. A tensor
+    that is already in shared memory is returned unchanged.
 
-    Raises RuntimeError for tensors on another device than the CPU, and for tensors that require grad and are
-    not leaves."""
+    Raises RuntimeError if the tensor is not on the CPU, or requires grad and is not a leaf."""
     if tensor.numel() > 0:
         place(tensor)
     return tensor
 
 
 def is_shared(tensor: core.Tensor) -> bool:
-    """Whether the tensor's data is in shared memory."""
+    """Return whether the tensor's data is in shared memory."""
     return tensor.device.type == "cpu" and _find(tensor) is not None
 
 
 def empty(size: Sequence[int], dtype: core.dtype) -> core.Tensor:
-    """An uninitialised, contiguous tensor in shared memory, from blocks that go round: for batches, not for
-    weights."""
+    """Return an uninitialized contiguous tensor in shared memory.
+
+    The memory is kept for reuse when the tensor is dropped, which suits batches rather than weights."""
     nbytes = math.prod(size) * dtype.itemsize
     _, view = heap().allocate(nbytes, solo=False)
     return tensor_over(view, 0, dtype, size, contiguous_stride(size))
 
 
 def place(tensor: core.Tensor) -> Place:
-    """Where in shared memory a tensor lies; it is moved there if it lies elsewhere."""
+    """Return the location of a tensor in shared memory, moving it there if necessary."""
     if tensor.device.type != "cpu":
         raise RuntimeError(
-            f"a tensor on {tensor.device} cannot be shared between processes: only CPU memory can\n"
-            "Send tensor.cpu(), and move it to the device in the process that receives it."
+            f"a tensor on {tensor.device} cannot be shared between processes: only CPU tensors can\n"
+            "Send tensor.cpu(), and move it to the device in the receiving process."
         )
     if tensor.requires_grad and not tensor.is_leaf:
         raise RuntimeError(
-            "a tensor that requires grad and is the result of an operation cannot go to another process: "
-            "its history stays here\nSend tensor.detach() if only the numbers are wanted."
+            "a tensor that requires grad and is not a leaf cannot be sent to another process, since its "
+            "graph cannot be sent\nSend tensor.detach() if only the values are needed."
         )
     found = _find(tensor)
     if found is None:
@@ -69,8 +67,9 @@ def place(tensor: core.Tensor) -> Place:
 
 
 def copy_of(tensor: core.Tensor) -> Place:
-    """A contiguous copy in shared memory, from blocks that go round; a tensor that is shared already is not
-    copied."""
+    """Copy a tensor to shared memory and return the location of the copy.
+
+    A tensor that is already in shared memory is not copied."""
     found = _find(tensor)
     if found is not None:
         return found
@@ -84,11 +83,11 @@ def copy_of(tensor: core.Tensor) -> Place:
 def tensor_over(
     view: memoryview, byte_offset: int, dtype: core.dtype, size: Sequence[int], stride: Sequence[int]
 ) -> core.Tensor:
-    """The tensor of this geometry over a block's memory, which it keeps."""
+    """Return a tensor of this size and stride over a block's memory, which it keeps allocated."""
     offset, start = divmod(byte_offset, dtype.itemsize)
-    if start:  # a view of another dtype: count from where it begins
+    if start:  # a view of another dtype whose offset is not a multiple of the item size
         offset, start = 0, byte_offset
-    # `view` itself must go in, not a slice of it: the block is held for as long as that object lives.
+    # Pass `view` itself, not a slice of it: the block is held as long as that object exists.
     whole = core.frombuffer(view, dtype=dtype, count=(len(view) - start) // dtype.itemsize, offset=start)
     if offset == 0 and stride == contiguous_stride(size) and 0 < math.prod(size) == whole.numel():
         return whole.view(tuple(size))
@@ -96,7 +95,7 @@ def tensor_over(
 
 
 def contiguous_stride(size: Sequence[int]) -> tuple[int, ...]:
-    """The strides of a contiguous tensor."""
+    """Return the strides of a contiguous tensor."""
     stride, step = [0] * len(size), 1
     for i in range(len(size) - 1, -1, -1):
         stride[i] = step
@@ -105,8 +104,7 @@ def contiguous_stride(size: Sequence[int]) -> tuple[int, ...]:
 
 
 def dense_stride(size: Sequence[int], stride: Sequence[int]) -> tuple[int, ...]:
-    """Strides without gaps that keep the order of the dimensions in memory (channels last stays channels
-    last)."""
+    """Return dense strides that preserve the memory order of the dimensions, such as channels last."""
     dense, step = [0] * len(size), 1
     for i in sorted(range(len(size)), key=lambda i: (stride[i], -i)):
         dense[i] = step
@@ -118,7 +116,7 @@ def _find(tensor: core.Tensor) -> Place | None:
     address = tensor.data_ptr()
     with guard:
         block = find(address)
-        # A block without a view is one that this process has dropped: the address belongs to something else.
+        # This process has dropped a block without a view, so the address belongs to other memory.
         if block is None or not block.views:
             return None
         return Place(block, block.view(), address - block.arena.address - block.offset)
@@ -135,5 +133,5 @@ def _move(tensor: core.Tensor) -> None:
 
 
 def geometry(tensor: core.Tensor) -> tuple[Any, ...]:
-    """dtype, size, stride and requires_grad, as they are sent."""
+    """Return the dtype, size, stride and requires_grad of a tensor, as they are sent."""
     return tensor.dtype, tuple(tensor.shape), tuple(tensor.stride()), tensor.requires_grad

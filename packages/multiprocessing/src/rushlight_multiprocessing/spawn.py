@@ -1,4 +1,4 @@
-"""`spawn`: run a function in several processes, and hear of the first that fails."""
+"""`spawn`, which runs a function in several processes and raises the first error."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ __all__ = [
 
 
 class ProcessException(Exception):  # noqa: N818 (PyTorch's name)
-    """A process of `spawn` failed. `error_index` is its number, `pid` (also `error_pid`) its process id."""
+    """Raised when a process started by `spawn` fails.
+
+    `error_index` is the number of the process; `pid` and `error_pid` are its process id."""
 
     def __init__(self, msg: str, error_index: int, pid: int) -> None:
         super().__init__(msg)
@@ -38,15 +40,16 @@ class ProcessException(Exception):  # noqa: N818 (PyTorch's name)
 
 
 class ProcessRaisedException(ProcessException):
-    """The function raised; the text holds its traceback, `__cause__` the exception itself where it can be
-    pickled."""
+    """Raised when the function raises an exception in a process.
+
+    The message contains the traceback. `__cause__` is the exception itself if it can be pickled."""
 
     def __init__(self, msg: str, error_index: int, error_pid: int) -> None:
         super().__init__(msg, error_index, error_pid)
 
 
 class ProcessExitedException(ProcessException):
-    """The process ended by a signal or with another exit code than 0."""
+    """Raised when a process is ended by a signal or exits with a code other than 0."""
 
     def __init__(
         self, msg: str, error_index: int, error_pid: int, exit_code: int, signal_name: str | None = None
@@ -60,7 +63,7 @@ class ProcessExitedException(ProcessException):
 
 
 class ProcessContext:
-    """Processes that `spawn(join=False)` has started."""
+    """The processes started by `spawn(join=False)`."""
 
     def __init__(self, processes: list[Any], errors: list[Connection]) -> None:
         self.processes = processes
@@ -69,7 +72,7 @@ class ProcessContext:
 
     @property
     def sentinels(self) -> list[int]:
-        """What `multiprocessing.connection.wait` accepts, of the processes that still run."""
+        """The sentinels of the running processes, for `multiprocessing.connection.wait`."""
         return list(self._waiting)
 
     def pids(self) -> list[int]:
@@ -77,11 +80,11 @@ class ProcessContext:
         return [process.pid for process in self.processes]
 
     def join(self, timeout: float | None = None, grace_period: float | None = None) -> bool:
-        """Wait until one process ends, at most `timeout` seconds; True when all have ended well.
+        """Wait at most `timeout` seconds until a process ends. Return True if all have ended successfully.
 
-        When one fails, the others get SIGTERM, after `grace_period` seconds (default: at once), and SIGKILL
-        30 seconds later if they still run. Raises ProcessRaisedException or ProcessExitedException for the
-        one that failed."""
+        If a process fails, the others are terminated after `grace_period` seconds (by default at once), and
+        killed 30 seconds later if they still run. Raises ProcessRaisedException or ProcessExitedException for
+        the process that failed."""
         if not self._waiting:
             return True
         failed = None
@@ -116,7 +119,7 @@ class ProcessContext:
     def _error_of(self, index: int) -> ProcessException:
         process = self.processes[index]
         where = f"process {index} (pid {process.pid})"
-        # What the function raised was sent before the process ended.
+        # The process sends the function's exception before it ends.
         if self._errors[index].poll():
             try:
                 pickled, text = self._errors[index].recv()
@@ -137,7 +140,7 @@ class ProcessContext:
 
 
 class SpawnContext(ProcessContext):
-    """The older name of `ProcessContext`."""
+    """Deprecated alias of `ProcessContext`."""
 
 
 def start_processes(
@@ -174,12 +177,12 @@ def spawn(
     daemon: bool = False,
     start_method: str = "spawn",
 ) -> SpawnContext | None:
-    """Run `fn(i, *args)` for i = 0 … nprocs - 1, each in a process of its own.
+    """Run `fn(i, *args)` for each i from 0 to `nprocs - 1` in a separate process.
 
-    With `join`, wait for all; the first that fails ends the others, and raises ProcessRaisedException (the
-    function raised) or ProcessExitedException (the process was killed or exited). Without, return a
-    `ProcessContext` to join. Tensors in `args` are shared, not copied. The processes end when this one does,
-    however it ends."""
+    If `join` is true, wait for all processes. When one fails, the others are ended, and
+    ProcessRaisedException (the function raised an exception) or ProcessExitedException (the process was killed
+    or exited) is raised. If `join` is false, return a `ProcessContext` to join. Tensors in `args` are shared,
+    not copied. The processes end when the calling process ends for any reason."""
     return start_processes(fn, args, nprocs, join, daemon, start_method)
 
 
@@ -190,7 +193,7 @@ def _run(
     try:
         fn(i, *args)
     except KeyboardInterrupt:
-        pass  # the parent got it too
+        pass  # the parent receives it as well
     except Exception as error:
         try:
             pickled = pickle.dumps(error)
@@ -211,7 +214,7 @@ def _unpickle(pickled: bytes | None) -> BaseException | None:
 
 
 def _end_with_parent() -> None:
-    """End this process when its parent ends, also where it is killed, or busy."""
+    """End this process when its parent ends, even if the parent is killed or this process is busy."""
     import os
     import threading
     from multiprocessing import parent_process

@@ -1,4 +1,4 @@
-"""Shared memory as the loader's transport (the seam `rushlight_core.seams.transport`)."""
+"""The `DataLoader` transport that uses shared memory; it implements `rushlight_core.seams.transport`."""
 
 from __future__ import annotations
 
@@ -15,29 +15,31 @@ from .reductions import INLINE_BYTES
 
 
 class SharedMemoryTransport:
-    """Worker processes whose tensors lie in shared memory."""
+    """Start worker processes and send their batches through shared memory."""
 
     name = "shared_memory"
     isolated = True
 
     def pipe(self) -> tuple[Connection, Connection]:
-        """Two ends of a socket."""
+        """Return the two ends of a pipe: the loader's and the worker's."""
         return Pipe(gives=True)
 
     def worker(
         self, target: Callable[..., object], args: tuple[Any, ...], *, name: str, context: Any = None
     ) -> Any:
-        """A daemon process of `context`: a start method's name, a context, or None for the one that is
-        set."""
+        """Return a daemon process, not yet started.
+
+        `context` is a multiprocessing context, the name of a start method, or None for the default start
+        method."""
         if context is None or isinstance(context, str):
             context = get_context(context)
         elif hasattr(context, "get_start_method"):
-            # A standard context: ours of the same method, whose processes know tensors.
+            # Replace a standard context by this package's context of the same start method.
             context = get_context(context.get_start_method())
         return context.Process(target=target, args=args, name=name, daemon=True)
 
     def empty(self, size: Sequence[int], dtype: core.dtype) -> core.Tensor | None:
-        """A tensor in shared memory; None for a small one, which goes as bytes."""
+        """Return a tensor in shared memory, or None for a small one, which is sent as bytes."""
         if math.prod(size) * dtype.itemsize < INLINE_BYTES:
             return None
         return sharing.empty(size, dtype)
