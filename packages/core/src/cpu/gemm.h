@@ -33,13 +33,12 @@ struct Gemm {
     // Note [Runs]
     // The columns of b and c may come in runs of `column_run`, as the pixels of a batch of images do: the first elements of two
     // runs lie b_run and c_run apart. `first_column` is where in its run the product begins. Likewise steps along k may come in
-    // runs of `step_run`, a_step_run and b_step_run apart. A product in runs is packed, so that its inner kernels see none of
-    // this; with runs of columns b_col is 1 and `init` is the same for all columns.
+    // runs of `step_run`, a_step_run and b_step_run apart. Inner kernels see none of this: packing does, or the loop around
+    // them. With runs of columns b_col is 1 and `init` is the same for all columns.
     int64_t column_run = kOneRun, first_column = 0, b_run = 0, c_run = 0;
     int64_t step_run = kOneRun, a_step_run = 0, b_step_run = 0;
 
     static constexpr int64_t kOneRun = std::numeric_limits<int64_t>::max();
-    bool in_runs() const { return column_run != kOneRun || step_run != kOneRun; }
     int64_t b_column(int64_t j) const {
         return (first_column + j) / column_run * b_run + (first_column + j) % column_run * b_col;
     }

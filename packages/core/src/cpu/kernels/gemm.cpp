@@ -82,17 +82,13 @@ void dot_blocks(const Gemm<T>& g) {
     const int64_t most = g.m <= kDotRows ? kDotRows : kDotRows / 2;
     const int64_t rows = ceil_div(g.m, ceil_div(g.m, most)),
                   columns = max_dot_columns(static_cast<int>(rows));
-    for (int64_t k = 0; k < g.k; k += kDotDepth) {
+    const auto steps_from = [&](int64_t k, int64_t steps) {
+        const T* const a = g.a + g.a_step(k);
+        const T* const b = g.b + g.b_step(k);
         auto tile_at = [&](int64_t i, int64_t j) {
             const int64_t r = min(rows, g.m - i), n = min(columns, g.n - j);
-            DotArgs<T> t{min(kDotDepth, g.k - k),
-                         g.a + i * g.a_row + k,
-                         g.a_row,
-                         g.b + j * g.b_col + k,
-                         g.b_col,
-                         g.c + i * g.c_row + j,
-                         g.c_row,
-                         epilogue_at(g, i, j)};
+            DotArgs<T> t{steps,   a + i * g.a_row,       g.a_row, b + j * g.b_col,
+                         g.b_col, g.c + i * g.c_row + j, g.c_row, epilogue_at(g, i, j)};
             if (k > 0) t.epilogue = {g.alpha, T(1), t.c, g.c_row, 1};
             dot_tiles<T>.fn[r - 1][n - 1](t);
         };
@@ -106,7 +102,10 @@ void dot_blocks(const Gemm<T>& g) {
                 for (int64_t j = 0; j < g.n; j += columns) tile_at(i, j);
             }
         }
-    }
+    };
+    for_runs(0, g.k, g.step_run, [&](int64_t first, int64_t count) {
+        for (int64_t k = 0; k < count; k += kDotDepth) steps_from(first + k, min(kDotDepth, count - k));
+    });
 }
 
 // --- packed ------------------------------------------------------------------------------------------------
@@ -338,7 +337,12 @@ enum class Way { InPlace, Stream, Dot, Packed };
 
 template <class T>
 Way choose(const Gemm<T>& g) {
-    if (g.pairs || g.in_runs()) return Way::Packed;
+    if (g.pairs || g.column_run != g.kOneRun) return Way::Packed;
+    if (g.step_run != g.kOneRun) {
+        // Few rows or columns do not pay for packing, if runs are long.
+        const bool along = g.a_col == 1 && g.b_row == 1;
+        return along && g.step_run >= kDotDepth / 2 && min(g.m, g.n) <= 32 ? Way::Dot : Way::Packed;
+    }
     if (g.b_col == 1) {
         const bool cached = g.n * g.k <= (1 << 20) / static_cast<int64_t>(sizeof(T));
         if (cached && g.m > 2 && (g.m <= kStridedRows || g.m * g.n * g.k <= 48 * 48 * 48))
