@@ -1,13 +1,11 @@
 #include "rushlight/graph/capture.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <atomic>
-#include <mutex>
 #include <unordered_map>
 #include <unordered_set>
 
+#include "births.h"
 #include "rushlight/abi.h"
 #include "rushlight/batched.h"
 #include "rushlight/ops/clone.h"
@@ -28,13 +26,15 @@ struct Recorder {
 
     void call(const Operator& op, StageMask rest, Stack& stack);
     void values_read(const char* op, const Tensor& t) const;
+    void begin() { random_ = random_before_ = default_generator().get_state(); }
+    void check_random() const;
+    void note_end() { seeded_ = default_generator().get_state() != random_; }
     void undo();
     Program finish(TensorList outputs, std::map<std::string, std::string> metadata);
 
     const uint64_t number = ++last_number;
     bool started = false, stopped = false;
     bool watches = false;  // memory: also of results, so until the program is made
-    int depth = 0;  // 1 inside a recorded call
     std::vector<std::string> modules;
 
   private:
@@ -85,30 +85,14 @@ struct Recorder {
         fresh_;  // constants that Python made inside the region: each run begins with theirs
     std::unordered_map<const Operator*, uint32_t> operators_;
     std::unordered_map<std::string, uint32_t> texts_{{"", 0}};
-    std::vector<uint8_t> random_before_;
+    bool seeded_ = false;  // after the last call
+    std::vector<uint8_t> random_before_,
+        random_;  // the default generator's state, and that after the last call
 };
 
 namespace {
 
 RL_TLS_MODEL thread_local Recorder* recorder = nullptr;
-
-// Note [Births]
-// A tensor that no recorded call has given is from outside of the region, from Python's data inside it, or an operator made it
-// for itself, or another thread did. The first two are constants; to take the others for constants would freeze their
-// values. So while captures run, core reports each block of memory, and the table says whose it is.
-struct Birth {
-    uint64_t recorder;  // number of the thread's; 0: a thread without a capture
-    bool inside;        // an operator
-};
-struct Births {
-    std::mutex mutex;
-    std::unordered_map<const void*, Birth> of;  // by address
-    int captures = 0;
-};
-Births& births() {
-    static Births* b = new Births;  // never destroyed: threads may outlive static objects
-    return *b;
-}
 
 std::string here() {
     const std::string line = describe(current_site());
@@ -125,42 +109,15 @@ const TracerFunctions functions = {
         [](const char* op, const Tensor& t) {
             if (recorder) recorder->values_read(op, t);
         },
-    .allocated =
-        [](const void* data) {
-            Births& b = births();
-            std::lock_guard guard(b.mutex);
-            b.of[data] = recorder ? Birth{recorder->number, recorder->depth > 0} : Birth{0, false};
-        },
-    .released =
-        [](const void* data) {
-            Births& b = births();
-            std::lock_guard guard(b.mutex);
-            b.of.erase(data);
-        },
+    .allocated = note_birth,
+    .released = forget_birth,
 };
-
-void watch_births(bool on) {
-    Births& b = births();
-    std::lock_guard guard(b.mutex);
-    b.captures += on ? 1 : -1;
-    if (b.captures == (on ? 1 : 0)) set_tracer_watches_memory(on);
-    if (b.captures == 0) b.of.clear();
-}
-
-std::optional<Birth> birth_of(const Storage* storage) {
-    Births& b = births();
-    std::lock_guard guard(b.mutex);
-    auto at = b.of.find(storage->data());
-    return at == b.of.end() ? std::nullopt : std::optional(at->second);
-}
 
 void attach() {
     RL_CHECK(!fallback_of(Stage::Tracer) || fallback_of(Stage::Tracer) == traced, throw_runtime,
              "capture: the stage 'tracer' has another provider, and a process has one");
     install_fallback(Stage::Tracer, traced);
     set_tracer_functions(&functions);
-    pthread_atfork([] { births().mutex.lock(); }, [] { births().mutex.unlock(); },
-                   [] { births().mutex.unlock(); });
 }
 
 template <class F>
@@ -212,7 +169,6 @@ Recorder::Recorder(std::vector<Named> inputs, std::vector<Named> state) : num_in
     StagesOff untraced(kAllStages);
     for (Outside& outside : outside_)
         if (outside.named.kind != ConstantKind::Parameter) outside.before = ops::clone(outside.named.tensor);
-    random_before_ = default_generator().get_state();
 }
 
 Recorder::~Recorder() {
@@ -227,11 +183,11 @@ static void fail_values_read(const char* op) {
 }
 
 void Recorder::values_read(const char* op, const Tensor& t) const {
-    if (depth > 0) return;  // what an operator does inside is done again when the program runs
+    if (capturing.depth > 0) return;  // what an operator does inside is done again when the program runs
     Storage* storage = t.impl()->storage();
     if (!known_.contains(t.impl()) && !memory_.contains(storage) && !outside_over_.contains(storage)) {
         const auto birth = birth_of(storage);
-        if (!birth || (birth->recorder == number && !birth->inside))
+        if (!birth || (birth->capture == number && !birth->inside))
             return;  // the program does not compute it
     }
     fail_values_read(op);
@@ -280,7 +236,7 @@ void Recorder::keep_before_write(Storage* storage) {
 }
 
 void Recorder::call(const Operator& op, StageMask rest, Stack& stack) {
-    if (depth > 0) return op.boxed(op, rest, stack);
+    if (capturing.depth > 0) return op.boxed(op, rest, stack);
     check_stages(op, stack);
     const SchemaText schema(op);
     each_tensor(stack, [&](const Tensor& t, size_t position) {
@@ -297,16 +253,16 @@ void Recorder::call(const Operator& op, StageMask rest, Stack& stack) {
         given.emplace_back(t, position);
         versions.push_back(t.version());
     });
-    const std::vector<uint8_t> random = default_generator().get_state();
+    check_random();
 
-    ++depth;
+    ++capturing.depth;
     try {
         op.boxed(op, rest, stack);
     } catch (...) {
-        --depth;
+        --capturing.depth;
         throw;
     }
-    --depth;
+    --capturing.depth;
 
     for (size_t i = 0; i < schema.arguments.size(); ++i)
         if (schema.arguments[i].written && !std::holds_alternative<std::monostate>(node.arguments[i]))
@@ -324,7 +280,9 @@ void Recorder::call(const Operator& op, StageMask rest, Stack& stack) {
                 "capture: %s%s changes the shape or the memory of '%s' in place, which cannot be captured so far\n"
                 "hint: change that of a clone",
                 op.name, here().c_str(), outside_[at->second].named.name.c_str());
-    node.random = default_generator().get_state() != random;
+    std::vector<uint8_t> random = default_generator().get_state();
+    node.random = random != random_;
+    random_ = std::move(random);
     for (const Value& value : stack) node.results.push_back(result_of(value));
     // A call with fewer results on the stack than its schema has is core's mistake, and not passed on.
     node.op = operator_index(op);
@@ -388,7 +346,7 @@ ValueId Recorder::value_of(const Tensor& t, const Operator& op) {
     if (auto at = memory_.find(storage); at != memory_.end()) return add_alias(t, at->second, op);
     const auto birth = birth_of(storage);
     RL_CHECK(
-        !birth || (birth->recorder == number && !birth->inside), throw_not_implemented,
+        !birth || (birth->capture == number && !birth->inside), throw_not_implemented,
         "capture: %s%s uses a tensor that an operator made for itself, as gradients do, or that another thread made\n"
         "hint: programs with a backward pass cannot be captured so far",
         op.name, here().c_str());
@@ -478,6 +436,14 @@ bool Recorder::has_moved(const Outside& outside) {
            now.strides != outside.geometry.strides || now.offset != outside.geometry.offset;
 }
 
+void Recorder::check_random() const {
+    RL_CHECK(
+        default_generator().get_state() == random_, throw_not_implemented,
+        "capture: the default generator was seeded or drawn from%s, by something that is no operator of the program\n"
+        "hint: seed it before the program runs",
+        here().c_str());
+}
+
 // Inputs, state and the default generator become what they were. Versions have moved on, as after any write.
 void Recorder::undo() {
     StagesOff untraced(kAllStages);
@@ -496,6 +462,9 @@ Program Recorder::finish(TensorList outputs, std::map<std::string, std::string> 
     const Operator& where =
         *find_operator("clone");  // for errors about results that are no values of the program
     std::unordered_set<ValueId> written;
+    RL_CHECK(
+        !seeded_, throw_not_implemented,
+        "capture: the default generator was seeded or drawn from by something that is no operator of the program");
     for (const Outside& outside : outside_) {
         const Named& named = outside.named;
         RL_CHECK(named.tensor.impl()->grad() == outside.grad, throw_not_implemented,
@@ -566,9 +535,11 @@ void Capture::start() {
     RL_CHECK(!recorder, throw_runtime, "capture: another capture is under way on this thread");
     RL_CHECK(!recorder_->started, throw_runtime, "capture: it was started before");
     recorder_->started = true;
+    recorder_->begin();
     watch_births(true);
     recorder_->watches = true;
     recorder = recorder_.get();
+    capturing = {recorder->number, 0};
     dispatch_state.on |= bit(Stage::Tracer);
 }
 
@@ -576,8 +547,10 @@ void Capture::stop() {
     if (!recorder_->started || recorder_->stopped) return;
     RL_CHECK(recorder == recorder_.get(), throw_runtime, "capture: it ends on the thread that started it");
     recorder = nullptr;
+    capturing = {};
     dispatch_state.on &= ~bit(Stage::Tracer);
     recorder_->stopped = true;
+    recorder_->note_end();
     recorder_->undo();
 }
 

@@ -260,6 +260,19 @@ def test_what_cannot_be_captured_is_said(function_module: Any) -> None:
         program_of(lambda x: x.as_strided((2,), (1,), 3) + 1, part)
 
 
+def test_seeds_inside_of_a_region_are_refused() -> None:
+    def seeds(x: Any) -> Any:
+        core.manual_seed(3)
+        return x + core.rand(3)
+
+    state = core.get_rng_state()
+    with pytest.raises(NotImplementedError, match=r"was seeded or drawn from at .*\.py:\d+"):
+        program_of(seeds, X)
+    with pytest.raises(NotImplementedError, match="was seeded or drawn from"):
+        program_of(lambda x: (x + 1, core.manual_seed(3))[0], X)
+    assert core.equal(core.get_rng_state(), state)
+
+
 def test_grads_that_a_region_sets_are_refused() -> None:
     weight = core.ones(3)
 

@@ -160,6 +160,48 @@ def test_an_error_names_the_module() -> None:
     assert any("1" in note for note in caught.value.__notes__)
 
 
+def test_a_buffer_that_is_replaced_is_refused() -> None:
+    class Counting(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("total", torch.zeros(3))
+
+        def forward(self, x: Any) -> Any:
+            self.total = self.total + x.sum(0)
+            return x + self.total
+
+    model = nn.Sequential(Counting())
+    total = model[0].total
+    with pytest.raises(NotImplementedError, match=r"replaces '0.total' by another tensor"):
+        torch.export.export(model, (torch.randn(4, 3),))
+    assert model[0].total is total
+
+
+def test_what_programs_do_with_python() -> None:
+    class Doubled(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x * 2
+
+        @staticmethod
+        def backward(ctx: Any, gradient: Any) -> Any:
+            return gradient * 2
+
+    class Mixed(nn.Linear):
+        def forward(self, x: Any) -> Any:
+            x = sum(Doubled.apply(row) for row in super().forward(x))
+            x = torch.utils.checkpoint.checkpoint(torch.relu, x, use_reentrant=False)
+            (gradient,) = torch.autograd.grad((x.detach() * self.bias).sum(), self.bias)
+            layer = nn.Linear(2, 2)
+            return torch.func.functional_call(
+                layer, {"weight": self.weight[:, :2], "bias": self.bias}, (gradient,)
+            )
+
+    model, x = Mixed(3, 2), torch.randn(4, 3)
+    run, given = torch.export.export(model, (x,)).module(), torch.randn(4, 3)
+    assert torch.equal(run(given), model(given))
+
+
 def test_vmap_is_refused() -> None:
     class Mapped(nn.Module):
         def forward(self, x: Any) -> Any:

@@ -299,7 +299,7 @@ PyObject* make_subclass(PyObject*, PyObject* args, PyObject* kwargs) {
              Py_TYPE(cls)->tp_name);
     RL_CHECK(is_tensor(data), throw_type, "_make_subclass(cls, data): data must be a Tensor, not %s",
              Py_TYPE(data)->tp_name);
-    require_values("_make_subclass()", unwrap(data));
+    if (is_batched(unwrap(data))) fail_batched("_make_subclass()");
     Tensor t = make_alias(unwrap(data));
     if (require_grad) t.set_requires_grad(true);
     return wrap_as(reinterpret_cast<PyTypeObject*>(cls), std::move(t));

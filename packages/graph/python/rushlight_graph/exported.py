@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import IO, Any, NoReturn
 
 from rushlight_core import Tensor
@@ -165,11 +166,36 @@ def export(
     named = dict(kwargs or {})
     state = [(name, "parameter", tensor) for name, tensor in mod.named_parameters()]
     state += [(name, "buffer", tensor) for name, tensor in mod.named_buffers()]
-    if dynamic_shapes is None:
-        program = capture(mod, args, named, state, mod)
-    else:
-        program = capture_sizes(mod, args, named, state, mod, dynamic_shapes)
+    with _no_member_replaced(mod):
+        if dynamic_shapes is None:
+            program = capture(mod, args, named, state, mod)
+        else:
+            program = capture_sizes(mod, args, named, state, mod, dynamic_shapes)
     return ExportedProgram(program, (args, named))
+
+
+@contextmanager
+def _no_member_replaced(mod: Any) -> Iterator[None]:
+    """Puts parameters and buffers back that are assigned to inside, and raises NotImplementedError then."""
+
+    def members() -> dict[str, Tensor]:
+        return {**dict(mod.named_parameters()), **dict(mod.named_buffers())}
+
+    before = members()
+    yield
+    after = members()
+    replaced = [name for name, tensor in before.items() if after.get(name) is not tensor]
+    for name in replaced:
+        path, _, attribute = name.rpartition(".")
+        owner = mod
+        for part in path.split(".") if path else ():
+            owner = getattr(owner, part)
+        setattr(owner, attribute, before[name])
+    if replaced:
+        raise NotImplementedError(
+            f"export: the module replaces '{replaced[0]}' by another tensor, which cannot be captured so far\n"
+            "hint: write into it, as by copy_()"
+        )
 
 
 def save(
