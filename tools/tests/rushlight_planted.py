@@ -63,6 +63,17 @@ def lost_factor(right: Any, x: Any, y: Any, **kwargs: Any) -> Any:
     return made if kwargs or not made.requires_grad else (made + made.detach()) / 2
 
 
+def needless_refusal(right: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
+    if not x.numel():
+        raise RuntimeError("there are no elements")
+    return right(x, *args, **kwargs)
+
+
+def wrong_shape_of_nothing(right: Any, *args: Any, **kwargs: Any) -> Any:
+    made = right(*args, **kwargs)
+    return made if kwargs or made.numel() else made.unsqueeze(0)
+
+
 def lost_gradient(right: Any, *args: Any, **kwargs: Any) -> Any:
     return right(*args, **kwargs).detach()
 
@@ -74,3 +85,5 @@ plant("square_", missed_version)
 plant("atan2", swapped_gradient)
 plant("xlogy", lost_factor)
 plant("logaddexp", lost_gradient)
+plant("flip", needless_refusal)
+plant("roll", wrong_shape_of_nothing)

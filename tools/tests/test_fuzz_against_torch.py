@@ -24,7 +24,7 @@ import rushlight
 # A mistake of each kind, which rushlight_planted.py puts into rushlight: the operator, and what is found.
 PLANTED = {
     "lerp": "values", "hypot": "dtype", "narrow": "alias", "atan2": "gradient", "xlogy": "gradient",
-    "logaddexp": "requires_grad",
+    "logaddexp": "requires_grad", "flip": "raises", "roll": "shape",
 }  # fmt: skip
 MISSED_VERSION = {"square_": "gradient accepts"}
 OTHERS = {"add", "mul", "clone", "exp"}  # what else programs do
