@@ -65,3 +65,10 @@ def test_acosh_left_of_its_branch_cut() -> None:
     value = core.acosh(z)
     (found,) = rushlight_autograd.grad(value.real.sum(), z)
     assert core.allclose(found.conj() * core.sinh(value.detach()), core.ones(3, dtype=core.complex128))
+
+
+def test_the_angle_of_a_real_number_has_no_slope() -> None:
+    x = core.tensor([1.0, -2.0, 0.0, float("inf"), float("nan")], requires_grad=True)
+    angle = core.angle(x)
+    assert core.isnan(angle.detach()).tolist() == [False] * 4 + [True]
+    assert rushlight_autograd.grad(angle.sum(), x)[0].tolist() == [0.0] * 5

@@ -48,7 +48,9 @@ Tensor angle(const Tensor& input) {
     const DType dtype = is_floating(input.dtype()) ? input.dtype() : default_dtype();
     const Tensor turned =
         ops::mul(ops::_to_copy(ops::lt(input, Scalar(0)), dtype, std::nullopt), Scalar(std::numbers::pi));
-    return is_floating(input.dtype()) ? ops::where(ops::isnan(input), input, turned) : turned;
+    // Times 0, since the angle does not change with the number.
+    return is_floating(input.dtype()) ? ops::where(ops::isnan(input), ops::mul(input, Scalar(0)), turned)
+                                      : turned;
 }
 
 Tensor complex(const Tensor& real, const Tensor& imag) {
