@@ -17,7 +17,7 @@ from fuzz.compare import Difference, as_computed
 from fuzz.execute import Observation, Record, complete
 from fuzz.processes import Ended
 from fuzz.program import COMPLEX, FLOATS, INTEGERS, Call, Input, Program, Ref, example, mapped
-from fuzz.slopes import as_in_reverse, is_right, is_right_beside
+from fuzz.slopes import as_in_reverse, is_right, is_right_beside, is_right_where_finite
 from fuzz.wider import is_near, loses_digits, widened
 
 NEEDS_ELEMENTS = "PyTorch raises, too, where there are more elements"
@@ -76,6 +76,8 @@ def _sentences(
         yield lambda: as_in_reverse(*both), IN_REVERSE
     if kind in ("gradient", "tangent", "gradient accepts"):
         yield lambda: is_right(program, kind, ours, run), ITS_VALUES
+    if kind == "gradient accepts":
+        yield lambda: is_right_where_finite(*both), ITS_VALUES
     if kind in ("gradient", "tangent"):
         yield lambda: is_right_beside(program, kind, ours, run), BESIDE
     if kind == "requires_grad":

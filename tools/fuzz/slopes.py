@@ -69,6 +69,23 @@ def is_right(program: Program, kind: str, ours: Run, run: Run) -> bool:
     return bool(theirs.error) or not _distance(other, sides) < APART * max(distance, NEAR / APART / APART)
 
 
+def is_right_where_finite(program: Program, ours: Run, run: Run) -> bool:
+    """Whether PyTorch has no gradient where inputs are finite, either, and those here are right there."""
+    inputs = tuple(replace(one, values=tuple(map(_finite, one.values))) for one in program.inputs)
+    finite = replace(program, inputs=inputs)
+    if finite == program:
+        return False
+    seen = run(finite)
+    fails = isinstance(seen, Observation) and bool(seen.error)
+    return fails and is_right(finite, "gradient accepts", ours, run)
+
+
+def _finite(value: Any) -> Any:
+    if not isinstance(value, (float, complex)) or np.isfinite(value):
+        return value
+    return -1.5 if isinstance(value, float) and value < 0 else 1.5
+
+
 def is_right_beside(program: Program, kind: str, ours: Run, run: Run) -> bool:
     """Whether PyTorch's gradients, or tangents, are those here where inputs are a little larger, or smaller.
 
@@ -165,7 +182,8 @@ def weights(shape: tuple[int, ...]) -> np.ndarray:
 
 
 def _weighted(records: list[Record]) -> float:
-    return sum(float((r.array * weights(r.shape)).sum().real) for r in records)
+    with np.errstate(invalid="ignore"):
+        return sum(float((r.array * weights(r.shape)).sum().real) for r in records)
 
 
 def _slopes(value: Callable[[float], Any]) -> tuple[Any, Any]:

@@ -222,6 +222,26 @@ def test_derivatives_are_those_of_the_values(mode: str) -> None:
     assert sentence(detached, kind, right, wrong) == ""
 
 
+def test_gradients_that_pytorch_refuses_wherever_the_point_is() -> None:
+    infinite = Input("x0", "float64", (2,), (float("-inf"), 2.0), requires_grad=True)
+    program = one_call(infinite, mode="backward")
+    right, wrong = (library(lambda x: x**2, lambda x, n=n: n * x) for n in (2, 3))
+
+    def refusing(always: bool) -> explain.Run:
+        def observe(p: Program) -> Observation:
+            seen = right(p)
+            fails = p.mode == "backward" and (always or not np.isfinite(p.inputs[0].values).all())
+            return (
+                replace(seen, gradients=[], error="RuntimeError: no", failed_at="backward") if fails else seen
+            )
+
+        return observe
+
+    assert sentence(program, "gradient accepts", right, refusing(True)) == explain.ITS_VALUES
+    assert sentence(program, "gradient accepts", wrong, refusing(True)) == ""
+    assert sentence(program, "gradient accepts", right, refusing(False)) == ""
+
+
 def test_any_slope_at_a_kink_is_right_but_none_beyond() -> None:
     program = one_call(Input("x0", "float64", (1,), (0.0,), requires_grad=True), mode="backward")
     half, one, two = (library(abs, lambda x, s=s: s + 0 * x) for s in (0.5, 1.0, 2.0))
