@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -53,15 +54,15 @@ def sentences(
     if kind in ("values", "shape", "dtype", "gradient", "tangent") and not writes:
         # What is written to a view is another matter where other code makes copies.
         for way, sentence in WAYS.items():
-            yield lambda way=way: _agrees(program, ours(program), otherwise(way, program)), sentence
+            yield partial(_agrees, way, program, ours, otherwise), sentence
     if kind in ("shape", "dtype"):
         yield lambda: _has_form(program, ours, otherwise), META
     if kind == "raises" and program.mode != "vmap":
         yield lambda: is_refused(program, ours, otherwise), REFUSED
 
 
-def _agrees(program: Program, mine: Observation | Ended, seen: Observation | Ended) -> bool:
-    one, other = complete(mine), complete(seen)
+def _agrees(way: str, program: Program, ours: Run, otherwise: Otherwise) -> bool:
+    one, other = complete(ours(program)), complete(otherwise(way, program))
     return one is not None and other is not None and difference(program, one, other) is None
 
 

@@ -72,7 +72,7 @@ class Decomposed(Machine):
         from torch._decomp import decomposition_table
         from torch.utils._python_dispatch import TorchDispatchMode
 
-        class Decomposing(TorchDispatchMode):  # type: ignore[misc]
+        class Decomposing(TorchDispatchMode):
             def __torch_dispatch__(self, function: Any, _: Any, args: Any = (), kwargs: Any = None) -> Any:
                 simpler = decomposition_table.get(function)
                 if simpler is None:
