@@ -33,6 +33,11 @@ class Array(ctypes.Structure):
     ]
 
 
+def core_libraries() -> Path:
+    folders = map(Path, _run.environment()["LD_LIBRARY_PATH"].split(":"))
+    return next(folder for folder in folders if (folder / "librushlight.so").exists())
+
+
 @pytest.fixture(scope="module")
 def library() -> Any:
     found = ctypes.CDLL(str(INSTALLED / "lib" / "librushlight_graph.so"))
@@ -78,11 +83,6 @@ def test_a_program_of_c(counting: Any, model: Path, tmp_path: Path) -> None:
     if compiler is None:
         pytest.skip("there is no C compiler")
     built = tmp_path / "program"
-    (core_folder,) = {
-        path
-        for path in _run.environment()["LD_LIBRARY_PATH"].split(":")
-        if (Path(path) / "librushlight.so").exists()
-    }
     command = [compiler, "-std=c11", "-Wall", "-Werror", str(HERE / "program.c"), "-o", str(built)]
     command += [
         f"-I{INSTALLED / 'include'}",
@@ -93,7 +93,7 @@ def test_a_program_of_c(counting: Any, model: Path, tmp_path: Path) -> None:
     command += [
         f"-I{HERE.parent / 'include'}",
         f"-Wl,-rpath,{INSTALLED / 'lib'}",
-        f"-Wl,-rpath-link,{core_folder}",
+        f"-Wl,-rpath-link,{core_libraries()}",
     ]
     subprocess.run(command, check=True)
     done = subprocess.run([str(built), str(model)], capture_output=True, text=True, env=_run.environment())
@@ -101,6 +101,24 @@ def test_a_program_of_c(counting: Any, model: Path, tmp_path: Path) -> None:
     name, *numbers, released = done.stdout.split()
     wanted = counting(core.arange(6.0).reshape(2, 3))["y"].flatten().tolist()
     assert (name, [float.fromhex(n) for n in numbers], released) == ("x", wanted, "1")
+
+
+def test_a_program_of_cpp(counting: Any, model: Path, tmp_path: Path) -> None:
+    compiler = shutil.which("c++") or shutil.which("g++")
+    if compiler is None:
+        pytest.skip("there is no C++ compiler")
+    built = tmp_path / "program"
+    command = [compiler, "-std=c++20", "-O0", "-Wall", "-Werror", str(HERE / "program.cpp"), "-o", str(built)]
+    headers = (INSTALLED / "include", HERE.parent / "include", core_libraries().parent / "include")
+    command += [f"-I{folder}" for folder in headers]
+    command += [f"-L{INSTALLED / 'lib'}", "-lrushlight_graph", f"-L{core_libraries()}", "-lrushlight"]
+    command += [f"-Wl,-rpath,{INSTALLED / 'lib'}", f"-Wl,-rpath,{core_libraries()}"]
+    subprocess.run(command, check=True)
+    done = subprocess.run([str(built), str(model)], capture_output=True, text=True, env=_run.environment())
+    assert done.returncode == 0, done.stderr
+    wanted = counting(core.ones(2, 3))["y"].flatten().tolist()
+    first, *numbers = done.stdout.split()
+    assert (first, [float.fromhex(n) for n in numbers]) == ("add_", wanted)
 
 
 def test_inputs_are_borrowed_or_owned(library: Any, program: c_void_p, counting: Any) -> None:
