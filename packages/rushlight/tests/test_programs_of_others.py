@@ -160,7 +160,6 @@ def test_questions_are_answered_and_orders_refused() -> None:
     assert not torch.onnx.is_in_onnx_export()
     assert not torch.cuda.is_current_stream_capturing()
     refused: list[tuple[type[Exception], Any]] = [
-        (NotImplementedError, lambda: torch.fx.symbolic_trace(model)),
         (NotImplementedError, lambda: torch.jit.save(model, "model.pt")),
         (NotImplementedError, lambda: torch.jit.load("model.pt")),
         (NotImplementedError, lambda: torch.onnx.export(model, torch.ones(2))),

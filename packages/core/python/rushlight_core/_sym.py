@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterable
 from typing import Any, NoReturn
 
+from ._C import overridable
+
 
 class SymInt:
     """A size that a compiler does not know yet, for `isinstance`: there is none."""
@@ -75,6 +77,7 @@ def sym_sqrt(a: Any) -> float:
     return math.sqrt(a)
 
 
+@overridable
 def _assert(condition: Any, message: str) -> None:
     """`assert condition, message`; for programs that are traced elsewhere."""
     assert condition, message

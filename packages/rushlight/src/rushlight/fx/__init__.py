@@ -1,13 +1,17 @@
-"""Graphs of programs, which PyTorch traces from modules. There is no tracer: nothing is a `GraphModule`, and asking for one
-raises NotImplementedError. `wrap` gives its function back, so that modules that mention it run.
+"""Programs as graphs of Python calls: tracing, changing, running them. The names are those of `torch.fx`.
+
+A trace runs a module once with proxies for its arguments, without values. `export` instead records the operators of a run on
+values, for where there is no Python.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NoReturn
-
-from rushlight_nn import Module
+from rushlight.fx._symbolic_trace import Tracer, symbolic_trace, wrap
+from rushlight.fx.graph import Graph, PythonCode
+from rushlight.fx.graph_module import GraphModule
+from rushlight.fx.interpreter import Interpreter, Transformer
+from rushlight.fx.node import Node, has_side_effect, map_arg
+from rushlight.fx.proxy import Proxy
 
 __all__ = [
     "Graph",
@@ -15,60 +19,11 @@ __all__ = [
     "Interpreter",
     "Node",
     "Proxy",
+    "PythonCode",
     "Tracer",
     "Transformer",
+    "has_side_effect",
+    "map_arg",
     "symbolic_trace",
     "wrap",
 ]
-
-
-def _refuse(name: str) -> NoReturn:
-    raise NotImplementedError(
-        f"fx.{name}(): there is no tracer of programs\nhint: hooks of modules see their inputs and results"
-    )
-
-
-class _Absent:
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        _refuse(type(self).__name__)
-
-
-class Graph(_Absent):
-    """A traced program: there is none."""
-
-
-class Node(_Absent):
-    """An operation of a traced program: there is none."""
-
-
-class Proxy(_Absent):
-    """A value while a program is traced: there is none."""
-
-
-class Tracer(_Absent):
-    """What traces programs: it cannot be made."""
-
-
-class Interpreter(_Absent):
-    """What runs a traced program: it cannot be made."""
-
-
-class Transformer(Interpreter):
-    """What rewrites a traced program: it cannot be made."""
-
-
-class GraphModule(Module):
-    """A module made of a traced program: there is none."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        _refuse("GraphModule")
-
-
-def symbolic_trace(root: Any, concrete_args: Any = None) -> NoReturn:
-    """Raises NotImplementedError."""
-    _refuse("symbolic_trace")
-
-
-def wrap(fn_or_name: str | Callable[..., Any]) -> Any:
-    """The function, or its name, as it is: no tracer would enter it."""
-    return fn_or_name

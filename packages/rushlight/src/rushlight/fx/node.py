@@ -1,5 +1,319 @@
-"""Operations of traced programs, by the file that PyTorch has them in: there are none."""
+"""Operations of traced programs."""
 
-from rushlight.fx import Node
+from __future__ import annotations
 
-__all__ = ["Node"]
+import operator
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from rushlight.fx.immutable_collections import immutable_dict, immutable_list
+from rushlight_core import manual_seed
+from rushlight_core._sym import _assert, _assert_async
+
+if TYPE_CHECKING:
+    from rushlight.fx.graph import Graph
+
+__all__ = ["Argument", "Node", "Target", "has_side_effect", "map_aggregate", "map_arg"]
+
+Target = Callable[..., Any] | str
+Argument = Any
+
+OPS = ("placeholder", "get_attr", "call_function", "call_method", "call_module", "output")
+
+#: Functions whose calls stay, though nothing uses their result.
+_side_effectful_functions: set[Callable[..., Any]] = {_assert, _assert_async, manual_seed, print}
+_INPLACE_OPERATORS = (
+    "delitem iadd iand ifloordiv ilshift imatmul imod imul ior ipow irshift isub itruediv ixor setitem"
+)
+_IN_PLACE = {getattr(operator, name) for name in _INPLACE_OPERATORS.split()}
+# Calls whose result is their first argument's memory.
+_VIEW_NAMES = (
+    "alias as_strided chunk contiguous detach diagonal expand expand_as flatten getattr getitem movedim narrow permute "
+    "ravel real reshape reshape_as select split squeeze swapaxes swapdims t tensor_split to transpose unbind unflatten "
+    "unfold unsqueeze view view_as"
+)
+_VIEWS = set(_VIEW_NAMES.split())
+
+
+def has_side_effect(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Registers a function whose calls dead-code elimination leaves. Returns it, so that it is a decorator too."""
+    _side_effectful_functions.add(fn)
+    return fn
+
+
+def map_aggregate(a: Argument, fn: Callable[[Argument], Argument]) -> Argument:
+    """`a` with `fn` applied to all that its tuples, lists, dicts and slices hold. Lists and dicts become immutable ones."""
+    if isinstance(a, tuple):
+        parts = [map_aggregate(part, fn) for part in a]
+        return type(a)(*parts) if hasattr(a, "_fields") else tuple(parts)
+    if isinstance(a, list):
+        return immutable_list(map_aggregate(part, fn) for part in a)
+    if isinstance(a, dict):
+        return immutable_dict((key, map_aggregate(part, fn)) for key, part in a.items())
+    if isinstance(a, slice):
+        return slice(*(map_aggregate(part, fn) for part in (a.start, a.stop, a.step)))
+    return fn(a)
+
+
+def map_arg(a: Argument, fn: Callable[[Node], Argument]) -> Argument:
+    """`a` with `fn` applied to the nodes in it."""
+    if not callable(fn):
+        raise TypeError(f"fx.map_arg(fn): must be callable, got {type(fn).__name__}")
+    return map_aggregate(a, lambda part: fn(part) if isinstance(part, Node) else part)
+
+
+class Node:
+    """One operation of a Graph. Graph's methods make nodes.
+
+    Attributes:
+        op: "placeholder", "get_attr", "call_function", "call_method", "call_module" or "output".
+        name: that of the variable in the graph's code.
+        target: of a call the function, the method's name or the module's path; of a placeholder the argument's name.
+        args, kwargs: arguments, in which nodes stand for their results. Assign to change them.
+        users: the nodes that use this one's result, as the keys of a dict.
+        meta: a dict for passes.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        name: str,
+        op: str,
+        target: Target,
+        args: tuple[Argument, ...],
+        kwargs: dict[str, Argument],
+        return_type: Any = None,
+    ) -> None:
+        if op not in OPS:
+            raise ValueError(f"fx.Node(op): must be one of {', '.join(OPS)}, got {op!r}")
+        if op == "call_function" and not callable(target):
+            raise ValueError(f"fx.Node(target): call_function needs a function, got {target!r}")
+        if op != "call_function" and not isinstance(target, str):
+            raise ValueError(f"fx.Node(target): {op} needs a string, got {target!r}")
+        self.graph = graph
+        self.name = name
+        self.op = op
+        self.target = target
+        self.type = return_type
+        self.users: dict[Node, None] = {}
+        self.meta: dict[str, Any] = {}
+        self._input_nodes: dict[Node, None] = {}
+        self._prev = self._next = self
+        self._erased = False
+        self._args: tuple[Argument, ...] = ()
+        self._kwargs: dict[str, Argument] = {}
+        self._update(args, kwargs)
+
+    # Place ---------------------------------------------------------------------------------------------------
+
+    @property
+    def next(self) -> Node:
+        """The node after this one; after the last comes the graph's root."""
+        return self._next
+
+    @property
+    def prev(self) -> Node:
+        """The node before this one."""
+        return self._prev
+
+    def prepend(self, x: Node) -> None:
+        """Moves `x`, of the same graph, before this node."""
+        if x.graph is not self.graph:
+            raise AssertionError("fx.Node.prepend(x): is of another graph")
+        if x is self:
+            return
+        x._unlink()
+        before = self._prev
+        before._next, x._prev, x._next, self._prev = x, before, self, x
+
+    def append(self, x: Node) -> None:
+        """Moves `x`, of the same graph, behind this node."""
+        if x is not self:
+            self._next.prepend(x)
+
+    def _unlink(self) -> None:
+        self._prev._next, self._next._prev = self._next, self._prev
+
+    # Arguments -----------------------------------------------------------------------------------------------
+
+    @property
+    def args(self) -> tuple[Argument, ...]:
+        return self._args
+
+    @args.setter
+    def args(self, args: tuple[Argument, ...]) -> None:
+        self._update(args, self._kwargs)
+
+    @property
+    def kwargs(self) -> dict[str, Argument]:
+        return self._kwargs
+
+    @kwargs.setter
+    def kwargs(self, kwargs: dict[str, Argument]) -> None:
+        self._update(self._args, kwargs)
+
+    def _update(self, args: tuple[Argument, ...], kwargs: dict[str, Argument]) -> None:
+        def use(node: Node) -> Node:
+            self._input_nodes[node] = None
+            node.users[self] = None
+            return node
+
+        for used in self._input_nodes:
+            used.users.pop(self, None)
+        self._input_nodes = {}
+        self._args = map_arg(tuple(args), use)
+        self._kwargs = map_arg(dict(kwargs), use)
+
+    @property
+    def all_input_nodes(self) -> list[Node]:
+        """The nodes that are used, each once, in the order of the arguments."""
+        return list(self._input_nodes)
+
+    def update_arg(self, idx: int, arg: Argument) -> None:
+        """Replaces a positional argument."""
+        args = list(self._args)
+        args[idx] = arg
+        self.args = tuple(args)
+
+    def insert_arg(self, idx: int, arg: Argument) -> None:
+        """Inserts a positional argument before that of this number."""
+        if not 0 <= idx <= len(self._args):
+            raise AssertionError(f"fx.Node.insert_arg(idx): must be from 0 to {len(self._args)}, got {idx}")
+        self.args = (*self._args[:idx], arg, *self._args[idx:])
+
+    def update_kwarg(self, key: str, arg: Argument) -> None:
+        """Replaces or adds an argument by name."""
+        self.kwargs = {**self._kwargs, key: arg}
+
+    def replace_input_with(self, old_input: Node, new_input: Node) -> None:
+        """Uses `new_input` in place of `old_input`."""
+
+        def other(node: Node) -> Node:
+            return new_input if node is old_input else node
+
+        self._update(map_arg(self._args, other), map_arg(self._kwargs, other))
+
+    def replace_all_uses_with(
+        self,
+        replace_with: Node,
+        delete_user_cb: Callable[[Node], bool] = lambda user: True,
+        *,
+        propagate_meta: bool = False,
+    ) -> list[Node]:
+        """Lets the users of this node use another, where `delete_user_cb` agrees. Returns those that do."""
+        if propagate_meta:
+            if replace_with.meta:
+                raise AssertionError(
+                    "fx.Node.replace_all_uses_with(propagate_meta): replace_with has a meta of its own"
+                )
+            replace_with.meta.update(self.meta)
+        changed = [user for user in self.users if delete_user_cb(user)]
+        for user in changed:
+            user.replace_input_with(self, replace_with)
+        return changed
+
+    # What it is ----------------------------------------------------------------------------------------------
+
+    @property
+    def stack_trace(self) -> str | None:
+        """The lines of the program that made the node, where the tracer recorded them."""
+        return self.meta.get("stack_trace")
+
+    @stack_trace.setter
+    def stack_trace(self, trace: str | None) -> None:
+        self.meta["stack_trace"] = trace
+
+    def _module(self) -> Any:
+        owner = self.graph.owning_module
+        if owner is None or self.op != "call_module":
+            return None
+        try:
+            return owner.get_submodule(self.target)
+        except AttributeError:
+            return None
+
+    def _writes_first_argument(self) -> bool:
+        """Whether the call is in place, as far as its name and its arguments say."""
+        if self.op == "call_module":
+            return getattr(self._module(), "inplace", False) is True
+        if self.op not in ("call_function", "call_method"):
+            return False
+        name = self.target if isinstance(self.target, str) else getattr(self.target, "__name__", "")
+        in_place = name.endswith("_") and not name.endswith("__")
+        return in_place or self.target in _IN_PLACE or self._kwargs.get("inplace") is True
+
+    def is_impure(self, impure_random: bool = True) -> bool:
+        """Whether the call does something that is seen without its result.
+
+        Besides arguments, results and assertions these are calls in place whose first argument, or what that is a view
+        of, comes from outside or is used later.
+        """
+        if self.op in ("placeholder", "output"):
+            return True
+        if self.op == "call_function" and (
+            self.target in _side_effectful_functions or self._kwargs.get("out") is not None
+        ):
+            return True
+        if self.op == "call_module" and getattr(self._module(), "_is_impure", False):
+            return True
+        if not self._writes_first_argument():
+            return False
+        memory = self._args[0] if self._args else self._kwargs.get("input")
+        while isinstance(memory, Node):
+            if memory.op in ("placeholder", "get_attr") or any(
+                user is not self and self < user for user in memory.users
+            ):
+                return True
+            name = memory.target if isinstance(memory.target, str) else memory.target.__name__
+            if not memory._args or not (name in _VIEWS or memory._writes_first_argument()):
+                return False
+            memory = memory._args[0]
+        return False
+
+    def __lt__(self, other: Node) -> bool:
+        """Whether this node comes before another of its graph."""
+        node = self._next
+        while node.op != "root":
+            if node is other:
+                return True
+            node = node._next
+        return False
+
+    def __gt__(self, other: Node) -> bool:
+        return other < self
+
+    def format_node(self) -> str | None:
+        """The node as a line of text."""
+        if self.op == "placeholder":
+            default = f"(default={self._args[0]})" if self._args else ""
+            return (
+                f"%{self.name} : [num_users={len(self.users)}] = placeholder[target={self.target}]{default}"
+            )
+        if self.op == "output":
+            return f"return {_text(self._args[0])}"
+        target = self.target if isinstance(self.target, str) else qualified_name(self.target)
+        head = f"%{self.name} : [num_users={len(self.users)}] = {self.op}[target={target}]"
+        if self.op == "get_attr":
+            return head
+        return f"{head}(args = {_text(self._args)}, kwargs = {_text(self._kwargs)})"
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+def _text(argument: Argument) -> str:
+    class Named:
+        def __init__(self, node: Node) -> None:
+            self.node = node
+
+        def __repr__(self) -> str:
+            return f"%{self.node.name}"
+
+    return repr(map_arg(argument, Named))
+
+
+def qualified_name(function: Callable[..., Any]) -> str:
+    """A dotted name of a function: one below `torch`, where it is one of ours."""
+    from rushlight.fx._names import name_of
+
+    return name_of(function) or repr(function)

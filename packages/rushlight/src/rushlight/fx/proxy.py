@@ -1,5 +1,249 @@
-"""Values while a program is traced, by the file that PyTorch has them in: there are none."""
+"""Values while a program is traced: what is done with them becomes nodes."""
 
-from rushlight.fx import Proxy
+from __future__ import annotations
 
-__all__ = ["Proxy"]
+import dis
+import enum
+import inspect
+import operator
+from collections.abc import Callable, Iterator
+from types import MethodDescriptorType, WrapperDescriptorType
+from typing import Any
+
+import rushlight_core as core
+from rushlight.fx.graph import Graph
+from rushlight.fx.node import Argument, Node, Target, map_aggregate
+
+__all__ = ["Attribute", "GraphAppendingTracer", "Proxy", "TraceError", "TracerBase"]
+
+_LITERALS = (
+    bool,
+    int,
+    float,
+    complex,
+    str,
+    bytes,
+    type(None),
+    type(...),
+    core.dtype,
+    core.device,
+    core.layout,
+)
+
+
+class TraceError(ValueError):
+    """The program needs a value that a trace without inputs does not have."""
+
+
+class TracerBase:
+    """Makes nodes and proxies; Tracer and the writers of graphs build on it.
+
+    Attributes:
+        graph: the graph to which nodes are added.
+        record_stack_traces: whether `node.stack_trace` names the line that made the node.
+    """
+
+    graph: Graph
+    record_stack_traces: bool = False
+    trace_asserts: bool = False
+    proxy_buffer_attributes: bool = False
+
+    def create_node(
+        self,
+        kind: str,
+        target: Target,
+        args: tuple[Argument, ...],
+        kwargs: dict[str, Argument],
+        name: str | None = None,
+        type_expr: Any = None,
+    ) -> Node:
+        """Adds a node. Tracers may override this to see all of them."""
+        return self.graph.create_node(kind, target, args, kwargs, name, type_expr)
+
+    def proxy(self, node: Node) -> Proxy:
+        """A proxy for the result of a node."""
+        return Proxy(node, self)
+
+    def create_proxy(
+        self,
+        kind: str,
+        target: Target,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        name: str | None = None,
+        type_expr: Any = None,
+        proxy_factory_fn: Callable[[Node], Proxy] | None = None,
+    ) -> Proxy:
+        """Adds a node with arguments that may be or hold proxies, and gives a proxy for its result."""
+        node_args, node_kwargs = self.create_arg(args), self.create_arg(kwargs)
+        node = self.create_node(kind, target, node_args, node_kwargs, name, type_expr)
+        if self.record_stack_traces:
+            node.stack_trace = _line_of_the_program()
+        return proxy_factory_fn(node) if proxy_factory_fn else self.proxy(node)
+
+    def create_arg(self, a: Any) -> Argument:
+        """`a` as an argument of a node. NotImplementedError for an object that no graph can hold."""
+        return map_aggregate(a, self._argument)
+
+    def _argument(self, a: Any) -> Argument:
+        if isinstance(a, Proxy):
+            return a.node
+        if hasattr(a, "__fx_create_arg__"):
+            return a.__fx_create_arg__(self)
+        if isinstance(a, (Node, range, enum.Enum, type, *_LITERALS)) or inspect.isroutine(a):
+            return a
+        raise NotImplementedError(f"fx: a graph cannot hold an argument of type {type(a).__name__}: {a!r}")
+
+    def to_bool(self, obj: Proxy) -> bool:
+        """What `bool(obj)` gives: raises TraceError."""
+        raise TraceError(
+            f"fx: '{obj.node}' decides where Python goes on (if, while, and, or, assert), and has no value in a trace\n"
+            "hint: make the module a leaf (Tracer.is_leaf_module), the function one by fx.wrap, or give concrete_args"
+        )
+
+    def iter(self, obj: Proxy) -> Iterator[Any]:
+        """What `iter(obj)` gives: raises TraceError."""
+        raise TraceError(
+            f"fx: '{obj.node}' is iterated over, and has no length in a trace\n"
+            "hint: fx.wrap the function that loops, or give concrete_args"
+        )
+
+    def keys(self, obj: Proxy) -> Any:
+        """What `**obj` asks for first: a call of the method."""
+        return Attribute(obj, "keys")()
+
+
+def _line_of_the_program() -> str | None:
+    folder = __file__.rpartition("/")[0]
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_code.co_filename.startswith(folder):
+        frame = frame.f_back
+    if frame is None:
+        return None
+    return f'File "{frame.f_code.co_filename}", line {frame.f_lineno}, in {frame.f_code.co_name}'
+
+
+class GraphAppendingTracer(TracerBase):
+    """Adds to a graph that is there: operations on Proxy(node) become nodes at its place of insertion."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+
+
+class Proxy:
+    """The result of a node while a program is traced. Operators, functions and methods of it become nodes.
+
+    Args:
+        node: the node.
+        tracer: what makes the nodes; by default one that adds to the graph of `node`.
+    """
+
+    def __init__(self, node: Node, tracer: TracerBase | None = None) -> None:
+        self.tracer = GraphAppendingTracer(node.graph) if tracer is None else tracer
+        self.node = node
+
+    def __repr__(self) -> str:
+        return f"Proxy({self.node.name})"
+
+    def __getattr__(self, name: str) -> Attribute:
+        if name.startswith("__") and name.endswith("__"):  # Python and libraries ask what the object can do
+            raise AttributeError(f"'Proxy' object has no attribute {name!r}")
+        return Attribute(self, name)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Proxy:
+        raise TraceError(f"fx: '{self.node}' is copied, which a trace does not see\nhint: use clone()")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Proxy:
+        return self.tracer.create_proxy("call_method", "__call__", (self, *args), kwargs)
+
+    def __iter__(self) -> Iterator[Any]:
+        frame = inspect.currentframe()
+        caller = frame.f_back if frame else None
+        if caller is not None:
+            for instruction in dis.get_instructions(caller.f_code):
+                if instruction.offset == caller.f_lasti and instruction.opname == "UNPACK_SEQUENCE":
+                    return iter([operator.getitem(self, i) for i in range(instruction.argval)])
+        return self.tracer.iter(self)
+
+    def __bool__(self) -> bool:
+        return self.tracer.to_bool(self)
+
+    def __len__(self) -> int:
+        raise RuntimeError(
+            f"fx: 'len' of '{self.node}' has no value in a trace\nhint: call fx.wrap('len') in the module that needs it"
+        )
+
+    def keys(self) -> Any:
+        """For `**proxy`."""
+        return self.tracer.keys(self)
+
+    @classmethod
+    def __torch_function__(
+        cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Proxy:
+        found: list[TracerBase] = []
+
+        def look(a: Any) -> Any:
+            if isinstance(a, Proxy) and not any(a.tracer is tracer for tracer in found):
+                found.append(a.tracer)
+            return a
+
+        map_aggregate((args, kwargs or {}), look)
+        if len(found) != 1:
+            raise RuntimeError(f"fx: the arguments of {func.__name__} are of {len(found)} different traces")
+        if isinstance(func, (MethodDescriptorType, WrapperDescriptorType)):  # Tensor.view
+            return found[0].create_proxy("call_method", func.__name__, args, kwargs or {})
+        return found[0].create_proxy("call_function", func, args, kwargs or {})
+
+
+class Attribute(Proxy):
+    """`proxy.name`: becomes a node when it is used, and a call of the method where it is called."""
+
+    def __init__(self, root: Proxy, attr: str) -> None:
+        self.root = root
+        self.attr = attr
+        self.tracer = root.tracer
+        self._made: Node | None = None
+
+    @property
+    def node(self) -> Node:  # type: ignore[override]
+        if self._made is None:
+            self._made = self.tracer.create_proxy("call_function", getattr, (self.root, self.attr), {}).node
+        return self._made
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Proxy:
+        return self.tracer.create_proxy("call_method", self.attr, (self.root, *args), kwargs)
+
+
+_BOTH_SIDES = [
+    "add",
+    "and_",
+    "floordiv",
+    "lshift",
+    "matmul",
+    "mod",
+    "mul",
+    "or_",
+    "pow",
+    "rshift",
+    "sub",
+    "truediv",
+    "xor",
+]
+_ONE_SIDE = ["abs", "eq", "ge", "getitem", "gt", "invert", "le", "lt", "ne", "neg", "pos"]
+
+
+def _define(name: str, method: str, target: Callable[..., Any], turned: bool = False) -> None:
+    def apply(self: Proxy, *args: Any, **kwargs: Any) -> Proxy:
+        operands = (*args, self) if turned else (self, *args)
+        return self.tracer.create_proxy("call_function", target, operands, kwargs)
+
+    apply.__name__, apply.__qualname__ = method, f"Proxy.{method}"
+    setattr(Proxy, method, apply)
+
+
+for _name in (*_BOTH_SIDES, *_ONE_SIDE):
+    _define(_name, f"__{_name.rstrip('_')}__", getattr(operator, _name))
+for _name in _BOTH_SIDES:
+    _define(_name, f"__r{_name.rstrip('_')}__", getattr(operator, _name), turned=True)
+Proxy.__hash__ = object.__hash__  # type: ignore[method-assign]  # which __eq__ would take away

@@ -1,0 +1,351 @@
+"""Tracing: a program is run with proxies for its arguments, and what it does with them becomes a graph."""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import inspect
+import math
+import threading
+from collections.abc import Callable
+from contextlib import ExitStack, contextmanager
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
+
+from rushlight.fx.graph import Graph
+from rushlight.fx.node import Argument
+from rushlight.fx.proxy import Proxy, TracerBase
+from rushlight_core import Tensor
+from rushlight_core._sym import _assert
+from rushlight_nn import Module, Parameter
+from rushlight_nn.module import _GetattrFromTables
+
+__all__ = ["Tracer", "symbolic_trace", "wrap"]
+
+# Functions that become one node: names of globals, by the id of the dictionary that has them.
+_wrapped: dict[tuple[int, str], dict[str, Any]] = {}
+_MISSING = object()
+# A trace replaces methods of Module and globals of other modules, so there is one at a time; other threads see neither.
+_tracing = threading.RLock()
+
+
+def wrap(fn_or_name: str | Callable[..., Any]) -> Any:
+    """Registers a function of the calling module as one that a trace does not enter: its call becomes one node.
+
+    Is called where the module is imported, with the function, as a decorator, or with the function's name.
+
+    Raises:
+        RuntimeError: `fn_or_name` is neither a function nor a string.
+        NotImplementedError: it is called inside of a function.
+    """
+    if not callable(fn_or_name) and not isinstance(fn_or_name, str):
+        raise RuntimeError(
+            f"fx.wrap(fn_or_name): must be a function or a name, got {type(fn_or_name).__name__}"
+        )
+    name = fn_or_name if isinstance(fn_or_name, str) else fn_or_name.__name__
+    frame = inspect.currentframe()
+    caller = frame.f_back if frame else None
+    if caller is None or caller.f_code.co_name != "<module>":
+        raise NotImplementedError("fx.wrap(): must be called at the top level of a module")
+    _wrapped[id(caller.f_globals), name] = caller.f_globals
+    return fn_or_name
+
+
+def _proxy_in(values: Any) -> Proxy | None:
+    if isinstance(values, Proxy):
+        return values
+    if isinstance(values, dict):
+        values = values.values()
+    elif isinstance(values, slice):
+        values = (values.start, values.stop, values.step)
+    elif not isinstance(values, (tuple, list)):
+        return None
+    return next((found for part in values if (found := _proxy_in(part)) is not None), None)
+
+
+def _one_node(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        proxy = _proxy_in((args, kwargs))
+        if proxy is None:
+            return function(*args, **kwargs)
+        return proxy.tracer.create_proxy("call_function", function, args, kwargs)
+
+    call.__fx_wrapped__ = True  # type: ignore[attr-defined]
+    return call
+
+
+class Tracer(TracerBase):
+    """Traces a module or a function into a Graph. Subclasses override what they want otherwise.
+
+    Args:
+        autowrap_modules: modules whose functions become one node each.
+        autowrap_functions: functions that do.
+        param_shapes_constant: must be False.
+    """
+
+    def __init__(
+        self,
+        autowrap_modules: tuple[ModuleType, ...] = (math,),
+        autowrap_functions: tuple[Callable[..., Any], ...] = (),
+        param_shapes_constant: bool = False,
+    ) -> None:
+        if param_shapes_constant:
+            raise NotImplementedError("fx.Tracer(param_shapes_constant): must be False")
+        self._autowrapped_modules = tuple(autowrap_modules)
+        functions = [
+            value
+            for module in autowrap_modules
+            for name, value in vars(module).items()
+            if not name.startswith("_") and callable(value) and not isinstance(value, type)
+        ]
+        self._autowrapped = {id(function) for function in (*functions, *autowrap_functions)}
+        self._enter(Module())
+
+    def _enter(self, root: Module) -> None:
+        self.root = root
+        self._paths = {module: path for path, module in root.named_modules()}
+        self._parameters = {id(p): path for path, p in root.named_parameters()}
+        self._buffers = {id(b): path for path, b in root.named_buffers()}
+        self._constants: dict[int, str] = {}
+
+    # What subclasses override --------------------------------------------------------------------------------
+
+    def is_leaf_module(self, m: Module, module_qualified_name: str) -> bool:
+        """Whether a call of the module becomes one `call_module` node. True for the layers of nn, but Sequential."""
+        home = type(m).__module__
+        return home.split(".")[0] == "rushlight_nn" and type(m).__name__ != "Sequential"
+
+    def path_of_module(self, mod: Module) -> str:
+        """The path of a module of the root. NameError where it has none."""
+        try:
+            return self._paths[mod]
+        except KeyError:
+            raise NameError(
+                f"fx: a module of type {type(mod).__name__} is called that is no submodule of the root"
+            ) from None
+
+    def call_module(
+        self, m: Module, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """What a call of a submodule gives: that of `forward`, or a proxy."""
+        path = self.path_of_module(m)
+        if not self.is_leaf_module(m, path):
+            return forward(*args, **kwargs)
+        return self.create_proxy("call_module", path, args, kwargs)
+
+    def getattr(self, attr: str, attr_val: Any, parameter_proxy_cache: dict[str, Any]) -> Any:
+        """What an attribute of a module gives: a proxy for a parameter of the root."""
+        if isinstance(attr_val, Parameter):
+            names = self._parameters
+        elif self.proxy_buffer_attributes and isinstance(attr_val, Tensor):
+            names = self._buffers
+        else:
+            return attr_val
+        path = names.get(id(attr_val))
+        if path is None:
+            return attr_val
+        if path not in parameter_proxy_cache:
+            parameter_proxy_cache[path] = self.create_proxy("get_attr", path, (), {})
+        return parameter_proxy_cache[path]
+
+    def _argument(self, a: Any) -> Argument:
+        # Other tensors than the root's become attributes of it.
+        if isinstance(a, Parameter):
+            path = self._parameters.get(id(a))
+            if path is None:
+                raise NameError("fx: a Parameter is used that the root does not have")
+            return self.create_node("get_attr", path, (), {})
+        if isinstance(a, Tensor):
+            path = self._buffers.get(id(a))
+            if path is None:
+                path = self._constants.get(id(a))
+            if path is None:
+                number = 0
+                while hasattr(self.root, f"_tensor_constant{number}"):
+                    number += 1
+                path = self._constants[id(a)] = f"_tensor_constant{number}"
+                setattr(self.root, path, a)
+            return self.create_node("get_attr", path, (), {})
+        if isinstance(a, Module):
+            return self.create_node("get_attr", self.path_of_module(a), (), {})
+        return super()._argument(a)
+
+    # The trace -----------------------------------------------------------------------------------------------
+
+    def trace(self, root: Module | Callable[..., Any], concrete_args: dict[str, Any] | None = None) -> Graph:
+        """The graph of a module or a function.
+
+        Args:
+            root: is called once. A function's tensors and modules become those of an empty Module, `self.root`.
+            concrete_args: values of arguments, by name, that are to be no proxies. The graph keeps the argument, and
+                checks it.
+        """
+        self._enter(root if isinstance(root, Module) else Module())
+        function = type(root).forward if isinstance(root, Module) else root
+        self.graph = Graph(tracer_cls=type(self))
+        with _tracing, ExitStack() as stack:
+            function, args = self.create_args_for_root(function, isinstance(root, Module), concrete_args)
+            self._patch(stack, function)
+            result = function(*args)
+            returned = self.create_arg(result)
+        self.create_node("output", "output", (returned,), {})
+        return self.graph
+
+    def create_args_for_root(
+        self, root_fn: Callable[..., Any], is_module: bool, concrete_args: dict[str, Any] | None = None
+    ) -> tuple[Callable[..., Any], list[Any]]:
+        """Placeholders for the arguments of `root_fn`, and a function that takes them all by position."""
+        analysed = inspect.unwrap(root_fn)
+        if isinstance(analysed, functools.partial) or not hasattr(analysed, "__code__"):
+            raise TypeError(
+                f"fx.Tracer.trace(root): must be a module or a function, got {type(root_fn).__name__}"
+            )
+        bound = inspect.ismethod(analysed)
+        code: CodeType = analysed.__code__
+        concrete = dict(concrete_args or {})
+        parameters = list(inspect.signature(analysed).parameters.values())
+        if bound:
+            args: list[Any] = []
+        elif is_module:
+            if not parameters:
+                raise RuntimeError("fx.Tracer.trace(root): forward has no argument `self`")
+            args, parameters = [self.root], parameters[1:]
+        else:
+            args = []
+        unknown = set(concrete) - {parameter.name for parameter in parameters}
+        if unknown:
+            raise ValueError(f"fx.Tracer.trace(concrete_args): there is no argument {sorted(unknown)[0]!r}")
+        stars: dict[Any, str] = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+        # In the order of the code's variables: keyword-only ones come before *args.
+        parameters.sort(
+            key=lambda parameter: (parameter.kind in stars, parameter.kind == inspect.Parameter.VAR_KEYWORD)
+        )
+        for parameter in parameters:
+            target = stars.get(parameter.kind, "") + parameter.name
+            default = () if parameter.default is inspect.Parameter.empty else (parameter.default,)
+            proxy = self.create_proxy("placeholder", target, default, {})
+            if parameter.name not in concrete:
+                args.append(proxy)
+                continue
+            value = concrete[parameter.name]
+            same = (
+                proxy == value
+                if value is not None
+                else self.create_proxy("call_function", _is_none, (proxy,), {})
+            )
+            if value is None or isinstance(value, (bool, int, float, str)):
+                message = f"{parameter.name} has been specialized to have value {value} but got another value"
+                self.create_proxy("call_function", _assert, (same, message), {})
+            args.append(value)
+        variable = code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
+        if variable or code.co_kwonlyargcount:
+            # The same function, whose *args and **kwargs are ordinary arguments.
+            plain = code.replace(
+                co_flags=code.co_flags & ~variable,
+                co_argcount=len(args) + bound,
+                co_posonlyargcount=0,
+                co_kwonlyargcount=0,
+            )
+            given = analysed.__func__ if bound else analysed
+            made = FunctionType(plain, given.__globals__, given.__name__, None, given.__closure__)
+            return (functools.partial(made, analysed.__self__) if bound else made), args
+        return root_fn, args
+
+    def _patch(self, stack: ExitStack, function: Callable[..., Any]) -> None:
+        """Until the stack ends, calls and attributes of modules come here, and wrapped functions make nodes."""
+        thread = threading.get_ident()
+        call, attribute = Module.__call__, Module.__getattribute__
+        cache: dict[str, Any] = {}
+        seen: set[int] = set()
+
+        def module_call(mod: Module, /, *args: Any, **kwargs: Any) -> Any:
+            if threading.get_ident() != thread:
+                return call(mod, *args, **kwargs)
+            self._wrap_globals(stack, type(mod).forward, seen)
+            return self.call_module(mod, lambda *args, **kwargs: call(mod, *args, **kwargs), args, kwargs)
+
+        def module_attribute(mod: Module, name: str) -> Any:
+            value = attribute(mod, name)
+            if threading.get_ident() == thread and isinstance(value, Tensor):
+                return self.getattr(name, value, cache)
+            return value
+
+        # Modules with a __getattr__ of their own find parameters there.
+        fallback = _GetattrFromTables.__getattr__
+
+        def table_attribute(mod: Any, name: str) -> Any:
+            value = fallback(mod, name)
+            if threading.get_ident() == thread and isinstance(value, Tensor):
+                return self.getattr(name, value, cache)
+            return value
+
+        stack.enter_context(_replaced(Module, "__call__", module_call))
+        stack.enter_context(_replaced(Module, "__getattribute__", module_attribute))
+        stack.enter_context(_replaced(_GetattrFromTables, "__getattr__", table_attribute))
+        for (_, name), names in list(_wrapped.items()):
+            if name in names:
+                _put(stack, names, name, _one_node(names[name]))
+            elif hasattr(builtins, name):
+                _put(stack, names, name, _one_node(getattr(builtins, name)))
+        self._wrap_globals(stack, function, seen)
+        for module in self._autowrapped_modules:
+            self._wrap_names(stack, vars(module), seen)
+
+    def _wrap_globals(self, stack: ExitStack, function: Callable[..., Any], seen: set[int]) -> None:
+        names = getattr(inspect.unwrap(function), "__globals__", None)
+        if names is not None:
+            self._wrap_names(stack, names, seen)
+
+    def _wrap_names(self, stack: ExitStack, names: dict[str, Any], seen: set[int]) -> None:
+        if id(names) in seen:
+            return
+        seen.add(id(names))
+        for name, value in list(names.items()):
+            if not name.startswith("__") and callable(value) and id(value) in self._autowrapped:
+                _put(stack, names, name, _one_node(value))
+
+
+def _is_none(value: Any) -> bool:
+    return value is None
+
+
+def _put(stack: ExitStack, names: dict[str, Any], name: str, value: Any) -> None:
+    """Binds a global name until the stack ends."""
+    before = names.get(name, _MISSING)
+    names[name] = value
+    if before is _MISSING:
+        stack.callback(names.pop, name, None)
+    else:
+        stack.callback(names.__setitem__, name, before)
+
+
+@contextmanager
+def _replaced(cls: type, name: str, value: Any) -> Any:
+    own = cls.__dict__.get(name, _MISSING)
+    setattr(cls, name, value)
+    try:
+        yield
+    finally:
+        if own is _MISSING:
+            delattr(cls, name)
+        else:
+            setattr(cls, name, own)
+
+
+def symbolic_trace(root: Module | Callable[..., Any], concrete_args: dict[str, Any] | None = None) -> Any:
+    """A GraphModule of a module or a function, which is called once with proxies for its arguments.
+
+    Args:
+        root: what to trace. Layers of nn become one node each; other modules are entered.
+        concrete_args: values of arguments, by name, that are to be no proxies.
+
+    Raises:
+        TraceError: Python needs the value of a proxy.
+    """
+    from rushlight.fx.graph_module import GraphModule
+
+    tracer = Tracer()
+    graph = tracer.trace(root, concrete_args)
+    name = type(root).__name__ if isinstance(root, Module) else root.__name__
+    return GraphModule(tracer.root, graph, name)

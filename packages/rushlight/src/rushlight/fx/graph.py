@@ -1,0 +1,495 @@
+"""Traced programs: lists of nodes, and the Python code that is made of them."""
+
+from __future__ import annotations
+
+import builtins
+import copy
+import enum
+import inspect
+import keyword
+import math
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import rushlight as torch
+from rushlight.fx._names import name_of
+from rushlight.fx.node import Argument, Node, Target, map_arg
+
+__all__ = ["Graph", "PythonCode"]
+
+_INFIX = {
+    "add": "+",
+    "and_": "&",
+    "eq": "==",
+    "floordiv": "//",
+    "ge": ">=",
+    "gt": ">",
+    "le": "<=",
+    "lshift": "<<",
+    "lt": "<",
+    "matmul": "@",
+    "mod": "%",
+    "mul": "*",
+    "ne": "!=",
+    "or_": "|",
+    "pow": "**",
+    "rshift": ">>",
+    "sub": "-",
+    "truediv": "/",
+    "xor": "^",
+}
+_PREFIX = {"invert": "~", "neg": "-", "pos": "+"}
+_TAKEN = frozenset((*keyword.kwlist, *dir(builtins), "self", "torch", "inf", "nan", "device", "math"))
+_NUMBERED = re.compile(r"^([a-zA-Z_][0-9a-zA-Z_]*?)(?:_(\d+))?$")
+
+
+class _Names:
+    """Gives names that are valid in Python and unused: "relu", "relu_1", "relu_2"."""
+
+    def __init__(self) -> None:
+        self._used: set[str] = set()
+        self._last: dict[str, int] = {}
+
+    def create(self, candidate: str) -> str:
+        candidate = re.sub("[^0-9a-zA-Z_]+", "_", candidate) or "_unnamed"
+        if candidate[0].isdigit():
+            candidate = f"_{candidate}"
+        if candidate not in self._used and candidate not in _TAKEN:
+            self._used.add(candidate)
+            return candidate
+        match = _NUMBERED.match(candidate)
+        assert match is not None
+        base = match.group(1)
+        number = int(match.group(2)) if match.group(2) else self._last.get(base, 0)
+        while f"{base}_{number}" in self._used or number == 0:
+            number += 1
+        self._last[base] = number
+        self._used.add(f"{base}_{number}")
+        return f"{base}_{number}"
+
+
+@dataclass
+class PythonCode:
+    """Source of a function `forward`, and the global names that it needs."""
+
+    src: str
+    globals: dict[str, Any]
+
+
+class Graph:
+    """A program as a list of nodes, ended by one "output".
+
+    Args:
+        owning_module: the module in which paths of `call_module` and `get_attr` are looked up, where there is one.
+        tracer_cls: the class of the Tracer that made it.
+    """
+
+    def __init__(self, owning_module: Any = None, tracer_cls: Any = None, tracer_extras: Any = None) -> None:
+        self._root = Node(self, "", "output", "root", (), {})
+        self._root.op = "root"
+        self._count = 0
+        self._names = _Names()
+        self._insert: Callable[[Node], None] = self._root.prepend
+        self._owner = owning_module
+        self._tracer_cls = tracer_cls
+        self._tracer_extras = tracer_extras
+
+    @property
+    def owning_module(self) -> Any:
+        """The GraphModule that runs this graph."""
+        return self._owner
+
+    @owning_module.setter
+    def owning_module(self, module: Any) -> None:
+        self._owner = module
+
+    # Nodes ---------------------------------------------------------------------------------------------------
+
+    @property
+    def nodes(self) -> _Nodes:
+        """All nodes in the order in which they run. `reversed` works; nodes may be added and erased meanwhile."""
+        return _Nodes(self)
+
+    def output_node(self) -> Node:
+        """The last node."""
+        last = self._root._prev
+        if last.op != "output":
+            raise RuntimeError("fx.Graph.output_node(): the graph has no output")
+        return last
+
+    def find_nodes(self, *, op: str, target: Target | None = None, sort: bool = True) -> list[Node]:
+        """The nodes of an operation, and of a target unless that is None."""
+        if op == "call_function" and target is None:
+            raise AssertionError("fx.Graph.find_nodes(target): is needed for call_function")
+        return [node for node in self.nodes if node.op == op and (target is None or node.target == target)]
+
+    def create_node(
+        self,
+        op: str,
+        target: Target,
+        args: tuple[Argument, ...] | None = None,
+        kwargs: dict[str, Argument] | None = None,
+        name: str | None = None,
+        type_expr: Any = None,
+    ) -> Node:
+        """Adds a node at the place of insertion: the end, unless `inserting_before` or `inserting_after` moved it."""
+        node = Node(self, "", op, target, args or (), kwargs or {}, type_expr)
+        map_arg((node.args, node.kwargs), self._check_own)
+        node.name = self._names.create(name if name is not None else self._target_to_str(target))
+        self._insert(node)
+        self._count += 1
+        return node
+
+    def _check_own(self, node: Node) -> Node:
+        if node.graph is not self or node._erased:
+            raise ValueError(
+                f"fx.Graph.create_node(args): the node '{node}' {'is erased' if node._erased else 'is of another graph'}"
+            )
+        return node
+
+    def _target_to_str(self, target: Target | None) -> str:
+        name = target if isinstance(target, str) else getattr(target, "__name__", type(target).__name__)
+        if name.startswith("__") and name.endswith("__"):
+            name = name[2:-2]
+        return re.sub("(?<=[a-z])([A-Z])", r"_\1", name).lower()
+
+    def placeholder(self, name: str, type_expr: Any = None, default_value: Any = ...) -> Node:
+        """Adds an argument. Without a default value it must be given."""
+        default = () if default_value is ... or default_value is inspect.Signature.empty else (default_value,)
+        return self.create_node("placeholder", name, default, type_expr=type_expr)
+
+    def get_attr(self, qualified_name: str, type_expr: Any = None) -> Node:
+        """Adds the parameter, buffer or other attribute of this path."""
+        return self.create_node("get_attr", qualified_name, type_expr=type_expr)
+
+    def call_module(
+        self,
+        module_name: str,
+        args: tuple[Argument, ...] | None = None,
+        kwargs: dict[str, Argument] | None = None,
+        type_expr: Any = None,
+    ) -> Node:
+        """Adds a call of the submodule of this path."""
+        return self.create_node("call_module", module_name, args, kwargs, type_expr=type_expr)
+
+    def call_method(
+        self,
+        method_name: str,
+        args: tuple[Argument, ...] | None = None,
+        kwargs: dict[str, Argument] | None = None,
+        type_expr: Any = None,
+    ) -> Node:
+        """Adds a call of a method of the first argument."""
+        return self.create_node("call_method", method_name, args, kwargs, type_expr=type_expr)
+
+    def call_function(
+        self,
+        the_function: Callable[..., Any],
+        args: tuple[Argument, ...] | None = None,
+        kwargs: dict[str, Argument] | None = None,
+        type_expr: Any = None,
+        name: str | None = None,
+    ) -> Node:
+        """Adds a call of a function."""
+        return self.create_node("call_function", the_function, args, kwargs, name, type_expr)
+
+    def output(self, result: Argument, type_expr: Any = None) -> Node:
+        """Adds what is returned: a node, or containers of nodes."""
+        return self.create_node("output", "output", (result,), type_expr=type_expr)
+
+    def node_copy(self, node: Node, arg_transform: Callable[[Node], Argument] = lambda x: x) -> Node:
+        """Adds a copy of a node of another graph; `arg_transform` gives this graph's nodes for its arguments."""
+        copied = self.create_node(
+            node.op,
+            node.target,
+            map_arg(node.args, arg_transform),
+            dict(map_arg(node.kwargs, arg_transform)),
+            node.name,
+            node.type,
+        )
+        copied.meta = copy.copy(node.meta)
+        return copied
+
+    def graph_copy(
+        self, g: Graph, val_map: dict[Node, Node], return_output_node: bool = False
+    ) -> Argument | tuple[Argument, Node] | None:
+        """Adds copies of all nodes of `g` but those that `val_map` has, and fills in `val_map`. Returns what `g` returns."""
+        for node in g.nodes:
+            if node in val_map:
+                continue
+            if node.op == "output":
+                result = map_arg(node.args[0], val_map.__getitem__)
+                return (result, node) if return_output_node else result
+            val_map[node] = self.node_copy(node, val_map.__getitem__)
+        return None
+
+    def erase_node(self, to_erase: Node) -> None:
+        """Removes a node that nothing uses."""
+        if to_erase.users:
+            raise RuntimeError(
+                f"fx.Graph.erase_node(): '{to_erase}' is used by {', '.join(map(str, to_erase.users))}"
+            )
+        if to_erase.graph is not self:
+            raise RuntimeError(f"fx.Graph.erase_node(): '{to_erase}' is of another graph")
+        if to_erase._erased:
+            return
+        to_erase._unlink()
+        to_erase._erased = True
+        to_erase._update((), {})
+        self._count -= 1
+
+    @contextmanager
+    def _inserting(self, insert: Callable[[Node], None]) -> Iterator[None]:
+        before, self._insert = self._insert, insert
+        try:
+            yield
+        finally:
+            self._insert = before
+
+    def inserting_before(self, n: Node | None = None) -> Any:
+        """A block in which nodes are added before `n`; without it, at the beginning."""
+        if n is None:
+            return self.inserting_after(self._root)
+        if n.graph is not self:
+            raise AssertionError("fx.Graph.inserting_before(n): is of another graph")
+        return self._inserting(n.prepend)
+
+    def inserting_after(self, n: Node | None = None) -> Any:
+        """A block in which nodes are added after `n`, in the order in which they are made; without it, at the end."""
+        if n is None:
+            return self.inserting_before(self._root)
+        if n.graph is not self:
+            raise AssertionError("fx.Graph.inserting_after(n): is of another graph")
+        place = n
+
+        def insert(node: Node) -> None:
+            nonlocal place
+            place.append(node)
+            place = node
+
+        return self._inserting(insert)
+
+    # Passes --------------------------------------------------------------------------------------------------
+
+    def eliminate_dead_code(self, is_impure_node: Callable[[Node], bool] | None = None) -> bool:
+        """Erases nodes whose result is unused and which do nothing else, and says whether there were any."""
+        self.lint()
+        before = self._count
+        for node in reversed(self.nodes):
+            if not node.users and not (is_impure_node(node) if is_impure_node else node.is_impure()):
+                self.erase_node(node)
+        return self._count != before
+
+    def lint(self) -> None:
+        """Raises RuntimeError for a node that is used before it is made, or twice named, or whose path leads nowhere."""
+        seen: set[Node] = set()
+        names: set[str] = set()
+        for node in self.nodes:
+            if node.graph is not self:
+                raise RuntimeError(f"fx.Graph.lint(): the node '{node}' is of another graph")
+            for used in node.all_input_nodes:
+                if used not in seen:
+                    raise RuntimeError(
+                        f"fx.Graph.lint(): '{node}' uses '{used}' before it is made\nhint: move it by node.prepend(x)"
+                    )
+            if node.name in names:
+                raise RuntimeError(f"fx.Graph.lint(): two nodes are named '{node.name}'")
+            if self._owner is not None and node.op in ("call_module", "get_attr"):
+                value = self._owner
+                for part in str(node.target).split("."):
+                    if not hasattr(value, part):
+                        raise RuntimeError(
+                            f"fx.Graph.lint(): '{node}' refers to '{node.target}', which the module does not have"
+                        )
+                    value = getattr(value, part)
+            seen.add(node)
+            names.add(node.name)
+
+    # Text ----------------------------------------------------------------------------------------------------
+
+    def python_code(self, root_module: str = "self", *, verbose: bool = False) -> PythonCode:
+        """The function `forward` that the graph stands for. `root_module` is what it calls the module."""
+        return _Writer(self, root_module).write()
+
+    def print_tabular(self) -> None:
+        """Prints a table of the nodes."""
+        rows = [("opcode", "name", "target", "args", "kwargs")]
+        for n in self.nodes:
+            rows.append((n.op, n.name, str(n.target), str(n.args), str(dict(n.kwargs))))
+        widths = [max(len(row[i]) for row in rows) for i in range(5)]
+        rows.insert(1, tuple("-" * width for width in widths))  # type: ignore[arg-type]
+        print("\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows))
+
+    def __str__(self) -> str:
+        arguments = ", ".join(f"%{n.name}" for n in self.nodes if n.op == "placeholder")
+        lines = [f"    {n.format_node()}" for n in self.nodes]
+        return "\n".join([f"graph({arguments}):", *lines])
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Graph:
+        copied = Graph(tracer_cls=self._tracer_cls)
+        memo[id(self)] = copied
+        values: dict[Node, Node] = {}
+        for node in self.nodes:
+            values[node] = copied.node_copy(node, values.__getitem__)
+            memo[id(node)] = values[node]
+            values[node].meta = copy.deepcopy(node.meta, memo)
+        return copied
+
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            "fx.Graph: cannot be pickled\nhint: pickle the module that was traced; export() saves a program"
+        )
+
+
+class _Nodes:
+    def __init__(self, graph: Graph, step: str = "_next") -> None:
+        self._graph = graph
+        self._step = step
+
+    def __len__(self) -> int:
+        return self._graph._count
+
+    def __iter__(self) -> Iterator[Node]:
+        root = self._graph._root
+        node = getattr(root, self._step)
+        while node is not root:
+            if not node._erased:
+                yield node
+            node = getattr(node, self._step)
+
+    def __reversed__(self) -> Iterator[Node]:
+        return iter(_Nodes(self._graph, "_prev"))
+
+
+class _Writer:
+    """Writes a graph as Python. A variable is freed by the line that uses it last."""
+
+    def __init__(self, graph: Graph, root: str) -> None:
+        self._graph = graph
+        self._root = root
+        self._globals: dict[str, Any] = {"torch": torch}
+        self._names = _Names()
+        for node in graph.nodes:
+            self._names.create(node.name)
+
+    def write(self) -> PythonCode:
+        last_user: dict[Node, Node] = {}
+        for node in self._graph.nodes:
+            last_user[node] = node
+            for used in node.all_input_nodes:
+                last_user[used] = node
+        freed: dict[Node, list[str]] = {}
+        for node, user in last_user.items():
+            if node.op != "output" and (node.op != "placeholder" or user is not node):
+                freed.setdefault(user, []).append(node.name)
+        parameters, lines = [self._root], []
+        returned = False
+        for node in self._graph.nodes:
+            if node.op == "placeholder":
+                default = f" = {self._value(node.args[0])}" if node.args else ""
+                stars = node.target[: len(node.target) - len(str(node.target).lstrip("*"))]  # type: ignore[index, arg-type]
+                plain = str(node.target).lstrip("*")
+                parameters.append(f"{stars}{plain}{default}")
+                if plain != node.name:
+                    lines.append(f"{node.name} = {plain}")
+            elif node.op == "output":
+                lines.append(f"return {self._value(node.args[0])}")
+                returned = True
+                break
+            else:
+                line = f"{node.name} = {self._call(node)}"
+                if names := freed.get(node):
+                    line += f";  {' = '.join(names)} = None"
+                lines.append(line)
+        if not returned:
+            lines.append("return None")
+        body = "".join(f"    {line}\n" for line in lines)
+        return PythonCode(f"def forward({', '.join(parameters)}):\n{body}", self._globals)
+
+    def _call(self, node: Node) -> str:
+        if node.op == "get_attr":
+            return self._path(str(node.target))
+        if node.op == "call_module":
+            return f"{self._path(str(node.target))}({self._arguments(node.args, node.kwargs)})"
+        if node.op == "call_method":
+            return f"{self._value(node.args[0])}.{node.target}({self._arguments(node.args[1:], node.kwargs)})"
+        target: Any = node.target
+        name = name_of(target)
+        if name and name.startswith("operator.") and not node.kwargs:
+            values = [self._value(argument) for argument in node.args]
+            simple = name.removeprefix("operator.")
+            if simple in _INFIX and len(values) == 2:
+                left = f"({values[0]})" if values[0].startswith("-") else values[0]
+                return f"{left} {_INFIX[simple]} {values[1]}"
+            if simple in _PREFIX and len(values) == 1:
+                return f"{_PREFIX[simple]}{values[0]}"
+            if simple == "getitem":
+                return f"{values[0]}[{values[1]}]"
+        if target is getattr and len(node.args) == 2 and str(node.args[1]).isidentifier():
+            return f"{self._value(node.args[0])}.{node.args[1]}"
+        return f"{self._global(name, target)}({self._arguments(node.args, node.kwargs)})"
+
+    def _arguments(self, args: Any, kwargs: Any) -> str:
+        texts = [self._value(argument) for argument in args]
+        plain = {
+            key: value for key, value in kwargs.items() if key.isidentifier() and not keyword.iskeyword(key)
+        }
+        texts += [f"{key} = {self._value(value)}" for key, value in plain.items()]
+        if others := {key: value for key, value in kwargs.items() if key not in plain}:
+            texts.append(f"**{self._value(others)}")
+        return ", ".join(texts)
+
+    def _path(self, path: str) -> str:
+        text = self._root
+        for part in path.split("."):
+            simple = part.isidentifier() and not keyword.iskeyword(part)
+            text = f"{text}.{part}" if simple else f'getattr({text}, "{part}")'
+        return text
+
+    def _global(self, name: str | None, value: Any) -> str:
+        """A name by which the code finds `value`, an object."""
+        if name is not None and (name.startswith("torch.") or "." not in name):
+            return name
+        for known, other in self._globals.items():
+            if other is value:
+                return known
+        known = self._names.create((name or f"_{type(value).__name__}").replace(".", "_"))
+        self._globals[known] = value
+        return known
+
+    def _value(self, value: Any) -> str:
+        if isinstance(value, Node):
+            return value.name
+        if isinstance(value, tuple) and hasattr(value, "_fields"):
+            made = self._global(
+                None if type(value).__name__ == "tuple" else f".{type(value).__name__}", type(value)
+            )
+            return f"{made}({', '.join(map(self._value, value))})"
+        if isinstance(value, tuple):
+            return f"({', '.join(map(self._value, value))}{',' * (len(value) == 1)})"
+        if isinstance(value, list):
+            return f"[{', '.join(map(self._value, value))}]"
+        if isinstance(value, dict):
+            return f"{{{', '.join(f'{self._value(k)}: {self._value(v)}' for k, v in value.items())}}}"
+        if isinstance(value, slice):
+            return f"slice({self._value(value.start)}, {self._value(value.stop)}, {self._value(value.step)})"
+        if value is ... or value is None or type(value) in (bool, int, str, bytes):
+            return repr(value)
+        if type(value) is float:
+            return repr(value) if math.isfinite(value) else f'float("{value}")'
+        if type(value) is complex and math.isfinite(abs(value)):
+            return repr(value)
+        if isinstance(value, range):
+            return f"range({value.start}, {value.stop}, {value.step})"
+        if isinstance(value, torch.dtype):
+            return str(value) if str(value).startswith("torch.") else f"torch.{str(value).rpartition('.')[2]}"
+        if isinstance(value, torch.device):
+            return f'torch.device("{value}")'
+        if isinstance(value, type) or callable(value):
+            return self._global(name_of(value), value)
+        if isinstance(value, enum.Enum):
+            return f"{self._global(None, type(value))}.{value.name}"
+        return self._global(None, value)

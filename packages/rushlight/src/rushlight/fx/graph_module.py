@@ -1,0 +1,209 @@
+"""Modules that run a graph."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import linecache
+from typing import Any, NoReturn
+
+from rushlight.fx.graph import Graph, PythonCode
+from rushlight_core import Tensor
+from rushlight_nn import Module
+
+__all__ = ["GraphModule"]
+
+_USER_PRESERVED_ATTRIBUTES_KEY = "_user_preserved_attributes"
+_numbers = itertools.count()
+
+
+def _copy_attr(from_module: Module, to_module: Module, target: str) -> None:
+    """Gives one module what the other has at a path, with plain modules on the way."""
+    *folders, field = target.split(".")
+    for folder in folders:
+        below = getattr(from_module, folder)
+        known = getattr(to_module, folder, None)
+        if known is below:  # is there as a whole
+            return
+        if known is None:
+            known = Module()
+            setattr(to_module, folder, known)
+        from_module, to_module = below, known
+    _set(to_module, field, getattr(from_module, field))
+
+
+def _set(module: Module, name: str, value: Any) -> None:
+    from rushlight_nn import Parameter
+
+    if isinstance(value, Tensor) and not isinstance(value, Parameter):
+        if name in module._buffers or not hasattr(module, name):
+            module.register_buffer(name, value)
+            return
+    setattr(module, name, value)
+
+
+class _CodeOnlyModule(Module):
+    """A module with the attributes of a GraphModule's `__dict__`."""
+
+    def __init__(self, body: dict[str, Any]) -> None:
+        super().__init__()
+        for table in ("_parameters", "_buffers", "_modules"):
+            for name, value in body.get(table, {}).items():
+                if table == "_buffers":
+                    self.register_buffer(name, value)
+                else:
+                    setattr(self, name, value)
+        known = set(self.__dict__) | {
+            name for table in ("_parameters", "_buffers", "_modules") for name in body.get(table, {})
+        }
+        for name, value in body.items():
+            if name not in known:
+                object.__setattr__(self, name, value)
+
+
+class GraphModule(Module):
+    """A module whose `forward` is made of a graph.
+
+    Assign `graph`, or call `recompile()` after a change of it. `code` is the source of `forward`.
+
+    Args:
+        root: a module, or a dict by path, of which the parameters, buffers and submodules are taken that the graph uses.
+        graph: the graph; it belongs to this module from here on.
+        class_name: the name of the class.
+    """
+
+    _is_graph_module_class = False
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        # Each has a class of its own, which has its `forward`.
+        base = next(c for c in cls.__mro__ if not c.__dict__.get("_is_graph_module_class", False))
+        made = type(base.__name__, (base,), {"_is_graph_module_class": True, "__module__": base.__module__})
+        return super().__new__(made)
+
+    def __init__(self, root: Module | dict[str, Any], graph: Graph, class_name: str = "GraphModule") -> None:
+        super().__init__()
+        type(self).__name__ = class_name
+        if isinstance(root, Module):
+            self.training = root.training
+            for node in graph.nodes:
+                if node.op in ("get_attr", "call_module"):
+                    _copy_attr(root, self, str(node.target))
+        elif isinstance(root, dict):
+            wanted = {str(node.target) for node in graph.nodes if node.op in ("get_attr", "call_module")}
+            if missing := sorted(wanted - set(root)):
+                raise RuntimeError(f"fx.GraphModule(root): has no '{missing[0]}', which the graph uses")
+            for path in sorted(wanted, key=lambda path: path.count(".")):
+                *folders, field = path.split(".")
+                module: Module = self
+                for folder in folders:
+                    if not hasattr(module, folder):
+                        setattr(module, folder, Module())
+                    module = getattr(module, folder)
+                _set(module, field, root[path])
+        else:
+            raise RuntimeError(f"fx.GraphModule(root): must be a module or a dict, got {type(root).__name__}")
+        self.meta: dict[str, Any] = {}
+        self._tracer_cls = graph._tracer_cls
+        self.graph = graph
+
+    @property
+    def graph(self) -> Graph:
+        """The graph. Assigning another one recompiles."""
+        return self._graph
+
+    @graph.setter
+    def graph(self, graph: Graph) -> None:
+        if not isinstance(graph, Graph):
+            raise AssertionError(f"fx.GraphModule.graph: must be a Graph, got {type(graph).__name__}")
+        object.__setattr__(self, "_graph", graph)
+        graph.owning_module = self
+        self.recompile()
+
+    def recompile(self) -> PythonCode:
+        """Makes `forward` of the graph as it is now."""
+        code = self._graph.python_code("self")
+        file = f"<fx graph {next(_numbers)}>"
+        linecache.cache[file] = (len(code.src), None, code.src.splitlines(True), file)  # for tracebacks
+        names = dict(code.globals)
+        exec(compile(code.src, file, "exec"), names)
+        object.__setattr__(self, "_code", code.src)
+        type(self).forward = names["forward"]  # type: ignore[method-assign]
+        return code
+
+    @property
+    def code(self) -> str:
+        """The source of `forward`."""
+        return self._code
+
+    def print_readable(self, print_output: bool = True, **options: Any) -> str:
+        """Prints and returns a class with this code."""
+        lines = "".join(f"    {line}" if line.strip() else line for line in self._code.splitlines(True))
+        text = f"class {type(self).__name__}(torch.nn.Module):\n{lines}"
+        if print_output:
+            print(text)
+        return text
+
+    def add_submodule(self, target: str, m: Module) -> bool:
+        """Puts a module at a path, with plain modules on the way. False where something else is in the way."""
+        *folders, field = target.split(".")
+        module: Module = self
+        for folder in folders:
+            below = getattr(module, folder, None)
+            if below is None:
+                below = Module()
+                setattr(module, folder, below)
+            if not isinstance(below, Module):
+                return False
+            module = below
+        module.add_module(field, m)
+        return True
+
+    def delete_submodule(self, target: str) -> bool:
+        """Removes the module of a path. False where there is none."""
+        *folders, field = target.split(".")
+        module: Any = self
+        for folder in folders:
+            module = getattr(module, folder, None)
+            if not isinstance(module, Module):
+                return False
+        if not isinstance(getattr(module, field, None), Module):
+            return False
+        delattr(module, field)
+        return True
+
+    def delete_all_unused_submodules(self) -> None:
+        """Removes modules that no node uses, and that hold none that is used."""
+        used: set[str] = set()
+        for node in self._graph.nodes:
+            if node.op in ("call_module", "get_attr"):
+                parts = str(node.target).split(".")
+                used.update(".".join(parts[: i + 1]) for i in range(len(parts)))
+                if node.op == "call_module":
+                    below = self.get_submodule(str(node.target))
+                    used.update(f"{node.target}.{path}" for path, _ in below.named_modules() if path)
+        for path in [path for path, _ in self.named_modules() if path and path not in used]:
+            self.delete_submodule(path)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> GraphModule:
+        body = {name: value for name, value in self.__dict__.items() if name not in ("_graph", "_code")}
+        root = _CodeOnlyModule(copy.deepcopy(body, memo))
+        made = GraphModule.__new__(type(self))
+        memo[id(self)] = made
+        GraphModule.__init__(made, root, copy.deepcopy(self._graph, memo), type(self).__name__)
+        made.training = self.training
+        made.meta = copy.deepcopy(self.meta, memo)
+        return made
+
+    def __copy__(self) -> GraphModule:
+        made = GraphModule(self, copy.deepcopy(self._graph), type(self).__name__)
+        made.meta = dict(self.meta)
+        return made
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "fx.GraphModule: cannot be pickled, as its class is made of its graph\n"
+            "hint: pickle the module that was traced, or its state_dict(); export() saves a program"
+        )
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        self.__reduce__()

@@ -1,0 +1,39 @@
+"""Lists and dicts of nodes' arguments. They cannot be changed in place, as a node keeps count of what it uses."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+__all__ = ["immutable_dict", "immutable_list"]
+
+
+def _refuse(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
+    raise NotImplementedError(
+        f"'{type(self).__name__}' object does not support mutation\n"
+        "hint: assign to node.args or node.kwargs, or call node.update_arg()"
+    )
+
+
+class immutable_list(list[Any]):  # noqa: N801  PyTorch's name
+    """A list that raises NotImplementedError when it is changed."""
+
+    __delitem__ = __iadd__ = __imul__ = __setitem__ = append = clear = extend = _refuse
+    insert = pop = remove = reverse = sort = _refuse
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(tuple(self))
+
+    def __reduce__(self) -> Any:
+        return (immutable_list, (list(self),))
+
+
+class immutable_dict(dict[Any, Any]):  # noqa: N801
+    """A dict that raises NotImplementedError when it is changed."""
+
+    __delitem__ = __ior__ = __setitem__ = clear = pop = popitem = setdefault = update = _refuse
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(frozenset(self.items()))
+
+    def __reduce__(self) -> Any:
+        return (immutable_dict, (dict(self),))

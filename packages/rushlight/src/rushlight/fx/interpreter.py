@@ -1,0 +1,176 @@
+"""Running graphs node by node, and rewriting them so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from rushlight.fx.graph import Graph
+from rushlight.fx.graph_module import GraphModule
+from rushlight.fx.node import Argument, Node, Target, map_aggregate, map_arg
+from rushlight.fx.proxy import Proxy
+from rushlight_nn import Module
+
+__all__ = ["Interpreter", "Transformer"]
+
+
+class Interpreter:
+    """Runs a graph node by node. Subclasses override what one kind of node does, or `run_node`.
+
+    Args:
+        module: a GraphModule, or any module together with `graph`.
+        garbage_collect_values: forget a result after its last use.
+        graph: another graph than the module's.
+    """
+
+    def __init__(
+        self, module: Module, garbage_collect_values: bool = True, graph: Graph | None = None
+    ) -> None:
+        self.module = module
+        self.graph: Graph = module.graph if graph is None else graph
+        self.garbage_collect_values = garbage_collect_values
+        self.env: dict[Node, Any] = {}
+        self.args_iter: Iterator[Any] = iter(())
+
+    def run(
+        self, *args: Any, initial_env: dict[Node, Any] | None = None, enable_io_processing: bool = True
+    ) -> Any:
+        """What the graph returns for these arguments. `initial_env` has results of nodes that are not to run."""
+        self.env = dict(initial_env or {})
+        self.args_iter = iter(args)
+        last_users: dict[Node, list[Node]] = {}
+        if self.garbage_collect_values:
+            seen: set[Node] = set()
+            for node in reversed(self.graph.nodes):
+                for used in node.all_input_nodes:
+                    if used not in seen:
+                        seen.add(used)
+                        last_users.setdefault(node, []).append(used)
+        for node in self.graph.nodes:
+            if node not in self.env:
+                try:
+                    self.env[node] = self.run_node(node)
+                except Exception as error:
+                    error.add_note(f"while fx.Interpreter ran {node.format_node()}")
+                    raise
+            if node.op == "output":
+                return self.env[node]
+            for used in last_users.get(node, ()):
+                del self.env[used]
+        return None
+
+    def boxed_run(self, args_list: list[Any]) -> Any:
+        """The same with arguments in a list, which is emptied."""
+        args = tuple(args_list)
+        args_list.clear()
+        return self.run(*args)
+
+    def run_node(self, n: Node) -> Any:
+        """The result of one node."""
+        args, kwargs = self.fetch_args_kwargs_from_env(n)
+        return getattr(self, n.op)(n.target, args, kwargs)
+
+    def placeholder(self, target: Target, args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Any:
+        """The next argument, or all that are left for a target that begins with a star."""
+        if isinstance(target, str) and target.startswith("*"):
+            return list(self.args_iter)
+        try:
+            return next(self.args_iter)
+        except StopIteration:
+            if args:
+                return args[0]
+            raise RuntimeError(f"fx.Interpreter.run(): the argument '{target}' is missing") from None
+
+    def get_attr(self, target: Target, args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Any:
+        """The attribute of the module at a path."""
+        return self.fetch_attr(str(target))
+
+    def call_function(self, target: Target, args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Any:
+        """Calls the function."""
+        return target(*args, **kwargs)  # type: ignore[operator]
+
+    def call_method(self, target: Target, args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Any:
+        """Calls the method of the first argument."""
+        owner, *rest = args
+        return getattr(owner, str(target))(*rest, **kwargs)
+
+    def call_module(self, target: Target, args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Any:
+        """Calls the submodule."""
+        return self.fetch_attr(str(target))(*args, **kwargs)
+
+    def output(self, target: Target, args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Any:
+        """What the graph returns."""
+        return args[0]
+
+    def fetch_attr(self, target: str) -> Any:
+        """The attribute of the module at a path."""
+        value: Any = self.module
+        parts = target.split(".")
+        for i, part in enumerate(parts):
+            if not hasattr(value, part):
+                raise RuntimeError(f"fx.Interpreter: the module has no '{'.'.join(parts[: i + 1])}'")
+            value = getattr(value, part)
+        return value
+
+    def fetch_args_kwargs_from_env(self, n: Node) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments of a node, with results in place of nodes."""
+        return self.map_nodes_to_values(n.args, n), self.map_nodes_to_values(n.kwargs, n)
+
+    def map_nodes_to_values(self, args: Argument, n: Node) -> Any:
+        """`args` with results in place of nodes."""
+
+        def value(node: Node) -> Any:
+            if node not in self.env:
+                raise RuntimeError(f"fx.Interpreter: '{n}' uses '{node}', which has not run")
+            return self.env[node]
+
+        return map_arg(args, value)
+
+
+class Transformer(Interpreter):
+    """Runs a graph with proxies, so that what the methods do makes another graph: `transform()` gives its GraphModule."""
+
+    def __init__(self, module: GraphModule) -> None:
+        from rushlight.fx._symbolic_trace import Tracer
+
+        super().__init__(module)
+        self.new_graph = Graph()
+
+        class Appending(Tracer):
+            def __init__(self, graph: Graph, root: Module) -> None:
+                super().__init__()
+                self.graph = graph
+                self._enter(root)
+
+            def is_leaf_module(self, m: Module, module_qualified_name: str) -> bool:
+                return True
+
+        self.tracer = Appending(self.new_graph, module)
+
+    def placeholder(self, target: Target, args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Proxy:
+        default = args[0] if args else ...
+        return Proxy(self.new_graph.placeholder(str(target), default_value=default), self.tracer)
+
+    def get_attr(self, target: Target, args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Proxy:
+        return self.tracer.create_proxy("get_attr", target, args, kwargs)
+
+    def call_module(self, target: Target, args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Any:
+        module = self.fetch_attr(str(target))
+        return self.tracer.call_module(module, module.forward, args, kwargs)
+
+    def call_function(self, target: Target, args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Any:
+        return self.tracer.create_proxy("call_function", target, args, kwargs)
+
+    def call_method(self, target: Target, args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Any:
+        return self.tracer.create_proxy("call_method", target, args, kwargs)
+
+    def transform(self) -> GraphModule:
+        """The module of the new graph."""
+        result = self.run()
+        if result is not None:
+
+            def node_of(a: Any) -> Any:
+                return a.node if isinstance(a, Proxy) else a
+
+            self.new_graph.output(map_aggregate(result, node_of))
+        return GraphModule(self.module, self.new_graph, type(self.module).__name__)
