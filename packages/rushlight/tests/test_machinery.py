@@ -160,29 +160,6 @@ def test_a_module_is_imported_under_one_name() -> None:
         assert ("/rushlight/" in str(found.__path__)) if hasattr(found, "__path__") else not module.ispkg
 
 
-def test_tracing_runs_the_function_once_and_says_that_nothing_is_recorded() -> None:
-    torch.jit._warned = False
-    seen = []
-
-    def function(x: Any, y: Any = 1) -> Any:
-        seen.append((x, y))
-        return x if x > 0 else -x
-
-    with pytest.warns(UserWarning, match="there is no tracer"):
-        assert torch.jit.trace(function, (2,)) is function
-    assert torch.jit.trace(function, 3) is function
-    assert torch.jit.trace(function, example_kwarg_inputs={"x": 4, "y": 5}) is function
-    assert seen == [(2, 1), (3, 1), (4, 5)]
-    with pytest.raises(RuntimeError, match="needs either example_inputs"):
-        torch.jit.trace(function)
-    with pytest.raises(TypeError, match="unexpected keyword"):
-        torch.jit.trace(function, 1, other=1)  # type: ignore[call-arg]
-    layer = nn.Linear(2, 1)
-    assert torch.jit.trace_module(layer, {"forward": torch.ones(1, 2)}) is layer
-    with pytest.raises(AttributeError, match="missing"):
-        torch.jit.trace_module(layer, {"missing": ()})
-
-
 @no_gpu
 def test_questions_about_gpus_have_answers_and_orders_raise() -> None:
     cuda = torch.cuda

@@ -1,0 +1,115 @@
+"""Programs of files as modules."""
+
+from __future__ import annotations
+
+import os
+from typing import IO, Any, NoReturn
+
+import rushlight_core as core
+from rushlight_graph import ExportedProgram
+from rushlight_graph import load as load_program
+from rushlight_nn import Module, Parameter
+
+__all__ = ["LoadedModule", "ScriptModule", "load"]
+
+File = str | os.PathLike[str] | IO[bytes]
+
+
+class ScriptModule(Module):
+    """A base for modules that were written to be compiled, and of those that `trace` and `load` give."""
+
+
+class LoadedModule(ScriptModule):
+    """A program of a file. It computes what the module did in the mode in which it was saved; `train()` changes nothing.
+
+    Parameters and buffers are those that the program uses, under the module's names. They lie in the file, and are
+    read-only.
+    """
+
+    def __init__(self, program: ExportedProgram) -> None:
+        super().__init__()
+        object.__setattr__(self, "program", program)
+        object.__setattr__(self, "_run", program.module())
+        for name, kind, tensor in program.program.constants():
+            if kind == "constant":
+                continue
+            *folders, field = name.split(".")
+            module: Module = self
+            for folder in folders:
+                if folder not in module._modules:
+                    module.add_module(folder, Module())
+                module = module._modules[folder]
+            if kind == "parameter":
+                module.register_parameter(field, Parameter(tensor, requires_grad=tensor.is_floating_point()))
+            else:
+                module.register_buffer(field, tensor)
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        return self._run(*args, **kwargs)
+
+    @property
+    def code(self) -> str:
+        """The operators of the program as text."""
+        return str(self.program)
+
+    graph = code
+
+    def save(self, f: File, _extra_files: dict[str, str | bytes] | None = None) -> None:
+        """As `jit.save`."""
+        from rushlight.jit._traced import save
+
+        save(self, f, _extra_files)
+
+    def _apply(self, fn: Any, recurse: bool = True) -> NoReturn:
+        raise NotImplementedError(
+            "jit: a loaded program keeps its device and its dtypes\nhint: convert the module before it is traced"
+        )
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> NoReturn:
+        raise NotImplementedError("jit: a loaded program is not copied\nhint: load it again")
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise TypeError("jit: a loaded program cannot be pickled\nhint: jit.save(module, file) writes it")
+
+
+def load(
+    f: File,
+    map_location: Any = None,
+    _extra_files: dict[str, Any] | None = None,
+    _restore_shapes: bool = False,
+) -> LoadedModule:
+    """The program of a file that `save`, or `export.save`, wrote, as a module.
+
+    Args:
+        f: a path or an open binary file.
+        map_location: must be None or the CPU.
+        _extra_files: a dict whose keys name files that `save` was given: their contents are filled in, as bytes.
+        _restore_shapes: is of no consequence: programs know the shapes of all values.
+
+    Raises:
+        NotImplementedError: the file is one of TorchScript's, which holds code.
+        ValueError: it is no program, or is damaged.
+    """
+    if map_location is not None and core.device(map_location).type != "cpu":
+        raise NotImplementedError(f"jit.load(map_location): programs run on the CPU, got {map_location!r}")
+    if isinstance(f, (str, os.PathLike)):
+        with open(f, "rb") as file:
+            _refuse_archives(file.read(4))
+    else:
+        place = f.tell()
+        _refuse_archives(f.read(4))
+        f.seek(place)
+    texts: dict[str, str] = dict.fromkeys(_extra_files or (), "")
+    program = load_program(f, extra_files=texts)
+    if _extra_files is not None:
+        _extra_files.update({name: text.encode() for name, text in texts.items()})
+    return LoadedModule(program)
+
+
+def _refuse_archives(start: bytes) -> None:
+    if start == b"PK\x03\x04":
+        raise NotImplementedError(
+            "jit.load(): TorchScript's files hold code, which cannot be run\n"
+            "hint: make the model in Python and load its weights, which PyTorch saves by"
+            " torch.save(torch.jit.load(path).state_dict(), new)"
+        )

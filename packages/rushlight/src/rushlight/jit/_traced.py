@@ -1,0 +1,273 @@
+"""Traced modules and functions: what they are in this process, and what is saved of them."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import threading
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rushlight.jit._loaded import File, LoadedModule, ScriptModule
+from rushlight_core import Tensor
+from rushlight_graph import ExportedProgram, export
+from rushlight_graph import save as save_program
+from rushlight_graph.capture import capture
+from rushlight_nn import Module
+
+__all__ = [
+    "ScriptFunction",
+    "TopLevelTracedModule",
+    "TracerWarning",
+    "is_tracing",
+    "save",
+    "trace",
+    "trace_module",
+]
+
+# Note [Traced modules]
+# A trace records a program, to be saved. In this process the module goes on as Python: with other sizes, in training,
+# after to() it does what its code says, and shares parameters and buffers with the module that was traced. What is saved is
+# recorded anew when it is saved, with the example inputs, so that it has the parameters and the mode of that time.
+
+_state = threading.local()
+
+
+class TracerWarning(Warning):
+    """Of a module that runs, and of which no program can be made."""
+
+    @staticmethod
+    def ignore_lib_warnings() -> None:
+        """Nothing: no library is warned of."""
+
+
+def is_tracing() -> bool:
+    """Whether `trace` or `save` is recording on this thread."""
+    return getattr(_state, "depth", 0) > 0
+
+
+class _Recording:
+    """One method with its example inputs."""
+
+    def __init__(self, method: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        self.method, self.args, self.kwargs = method, args, dict(kwargs)
+
+    def program(self, func: Any) -> ExportedProgram:
+        _state.depth = getattr(_state, "depth", 0) + 1
+        try:
+            if self.method == "forward" and isinstance(func, Module):
+                return export(func, self.args, self.kwargs)
+            state: list[tuple[str, str, Tensor]] = []
+            if isinstance(func, Module):
+                state += [(name, "parameter", tensor) for name, tensor in func.named_parameters()]
+                state += [(name, "buffer", tensor) for name, tensor in func.named_buffers()]
+                func = getattr(func, self.method)
+            return ExportedProgram(capture(func, self.args, self.kwargs, state), (self.args, self.kwargs))
+        finally:
+            _state.depth -= 1
+
+
+class TopLevelTracedModule(ScriptModule):
+    """A module that was traced. It shares parameters, buffers, submodules and mode with that module, and calls it."""
+
+    def __init__(self, module: Module, recordings: list[_Recording]) -> None:
+        super().__init__()
+        object.__setattr__(self, "_original", module)
+        object.__setattr__(self, "_recordings", recordings)
+        for table in ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set"):
+            object.__setattr__(self, table, getattr(module, table))
+        object.__setattr__(self, "training", module.training)
+
+    def __getattr__(self, name: str) -> Any:
+        for table in ("_parameters", "_buffers", "_modules"):
+            entries = self.__dict__.get(table, {})
+            if name in entries:
+                return entries[name]
+        if "_original" not in self.__dict__:
+            raise AttributeError(name)
+        return getattr(self.__dict__["_original"], name)
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        return self._original(*args, **kwargs)
+
+    def train(self, mode: bool = True) -> Any:
+        self._original.train(mode)
+        object.__setattr__(self, "training", mode)
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> TopLevelTracedModule:
+        made = TopLevelTracedModule(copy.deepcopy(self._original, memo), self._recordings)
+        memo[id(self)] = made
+        return made
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return TopLevelTracedModule, (self._original, self._recordings)
+
+    def _check_tables(self) -> None:
+        """They are those of the module that was traced."""
+        self._original._check_tables()
+
+    def _apply(self, fn: Any, recurse: bool = True) -> Any:
+        self._original._apply(fn, recurse)
+        return self
+
+    @property
+    def original_name(self) -> str:
+        """The name of the class of the module that was traced."""
+        return type(self._original).__name__
+
+    @property
+    def code(self) -> str:
+        """The operators of the program as text."""
+        return str(_program_of(self, "code"))
+
+    graph = code
+
+    def save(self, f: File, _extra_files: dict[str, str | bytes] | None = None) -> None:
+        """As `jit.save`."""
+        save(self, f, _extra_files)
+
+
+class ScriptFunction:
+    """A function that was traced, and calls it."""
+
+    def __init__(self, function: Callable[..., Any], recordings: list[_Recording]) -> None:
+        self._original, self._recordings = function, recordings
+        functools.update_wrapper(self, function)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._original(*args, **kwargs)
+
+    @property
+    def code(self) -> str:
+        """The operators of the program as text."""
+        return str(_program_of(self, "code"))
+
+    graph = code
+
+    def save(self, f: File, _extra_files: dict[str, str | bytes] | None = None) -> None:
+        """As `jit.save`."""
+        save(self, f, _extra_files)
+
+
+def trace(
+    func: Any,
+    example_inputs: Any = None,
+    optimize: Any = None,
+    check_trace: bool = True,
+    check_inputs: Any = None,
+    check_tolerance: float = 1e-5,
+    strict: bool = True,
+    *,
+    example_kwarg_inputs: dict[str, Any] | None = None,
+) -> Any:
+    """`func` as a module or function that can be saved as a program: see `save`.
+
+    In this process it runs as Python, for inputs of any sizes and values. The program holds for the dtypes and shapes of the
+    example inputs; `export(dynamic_shapes=...)` makes one of sizes that change. Where none can be made, as branches
+    depend on values, a TracerWarning says why, and `save` raises.
+
+    A program makes the calls that the module made, so that there is nothing for `optimize`, `check_trace`, `check_inputs`,
+    `check_tolerance` and `strict` to do.
+
+    Args:
+        func: a module, or a function.
+        example_inputs: a tuple of positional arguments, or one that is no tuple.
+        example_kwarg_inputs: arguments by name, in their place.
+
+    Raises:
+        TypeError: `func` cannot be called.
+        RuntimeError: no example inputs are given.
+    """
+    if not callable(func):
+        raise TypeError(f"jit.trace(func): needs a function or a module, got {type(func).__name__}")
+    if (example_inputs is None) == (example_kwarg_inputs is None):
+        raise RuntimeError("jit.trace(): needs either example_inputs or example_kwarg_inputs")
+    if isinstance(func, (TopLevelTracedModule, ScriptFunction, LoadedModule)):
+        return func
+    return _traced(func, [_Recording("forward", _tuple(example_inputs), example_kwarg_inputs or {})])
+
+
+def trace_module(
+    mod: Module,
+    inputs: dict[str, Any],
+    optimize: Any = None,
+    check_trace: bool = True,
+    check_inputs: Any = None,
+    check_tolerance: float = 1e-5,
+    strict: bool = True,
+) -> Any:
+    """A module as :func:`trace` gives it, of which the methods that `inputs` names are traced, with these inputs.
+
+    A file holds one program: one with several methods cannot be saved.
+    """
+    if not isinstance(mod, Module):
+        raise AttributeError(f"jit.trace_module(mod): needs a module, got {type(mod).__name__}")
+    if not isinstance(inputs, dict):
+        raise AttributeError(f"jit.trace_module(inputs): must be a dict, got {type(inputs).__name__}")
+    for name in inputs:
+        getattr(mod, name)  # raises AttributeError
+    return _traced(mod, [_Recording(name, _tuple(given), {}) for name, given in inputs.items()])
+
+
+def _tuple(inputs: Any) -> tuple[Any, ...]:
+    if inputs is None:
+        return ()
+    return tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
+
+
+def _traced(func: Any, recordings: list[_Recording]) -> Any:
+    for recording in recordings:
+        call = func if recording.method == "forward" else getattr(func, recording.method)
+        try:
+            recording.program(func)
+        except (RuntimeError, TypeError, ValueError) as error:
+            call(*recording.args, **recording.kwargs)  # a mistake of the program's is raised here
+            name = getattr(func, "__name__", type(func).__name__)
+            warnings.warn(
+                f"jit.trace: {name} runs as Python, and cannot be saved:\n{error}",
+                TracerWarning,
+                stacklevel=3,
+            )
+    return (TopLevelTracedModule if isinstance(func, Module) else ScriptFunction)(func, recordings)
+
+
+def _program_of(traced: Any, what: str) -> ExportedProgram:
+    if len(traced._recordings) != 1:
+        raise NotImplementedError(
+            f"jit.{what}: {len(traced._recordings)} methods were traced, and a file holds one program\n"
+            "hint: trace and save them one by one"
+        )
+    return traced._recordings[0].program(traced._original)
+
+
+def save(m: Any, f: File, _extra_files: dict[str, str | bytes] | None = None) -> None:
+    """Writes a traced module or function, or a loaded one, as a program.
+
+    The file has no code in it; `load`, `export.load` and `rushlight-run` read it.
+
+    It is recorded now, with the example inputs, parameters and mode as they are.
+
+    Args:
+        m: what `trace`, `trace_module` or `load` gave.
+        f: a path or an open binary file.
+        _extra_files: texts that `load` gives back, by name; bytes must be UTF-8.
+
+    Raises:
+        NotImplementedError: `m` was not traced, or no program can be made of it yet.
+        RuntimeError: it reads values of tensors.
+    """
+    texts = {
+        name: text if isinstance(text, str) else text.decode() for name, text in (_extra_files or {}).items()
+    }
+    if isinstance(m, LoadedModule):
+        program = m.program
+    elif isinstance(m, (TopLevelTracedModule, ScriptFunction)):
+        program = _program_of(m, "save")
+    else:
+        raise NotImplementedError(
+            f"jit.save(m): {type(m).__name__} was not traced, and there is no compiler of its source\n"
+            "hint: jit.trace(model, example_inputs) first; torch.save(model.state_dict(), f) saves the weights"
+        )
+    save_program(program, f, extra_files=texts)
