@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -248,7 +249,7 @@ def test_mutated_files(file: bytes) -> None:
 
 
 def test_many_nodes() -> None:
-    count = 200_000
+    count = 1_000_000
     x = core.ones(1)
     capture = Capture([("x", "constant", x)], [])
     capture.start()
@@ -256,12 +257,13 @@ def test_many_nodes() -> None:
     capture.stop()
     _header, graph, _data = parts(capture.finish([result], {}).to_bytes())
     one = graph["nodes"][0]
-    graph["values"] = [graph["values"][0]] * (count + 1)
-    graph["nodes"] = [
-        {**one, "arguments": [{"value": i}, *one["arguments"][1:]], "results": [i + 1]} for i in range(count)
-    ]
-    graph["outputs"] = [count]
-    text = json.dumps(graph)
+    # As text: a million dicts would take gigabytes.
+    node = json.dumps({**one, "arguments": [{"value": "FROM"}, *one["arguments"][1:]], "results": ["TO"]})
+    before, between, after = re.split('"FROM"|"TO"', node)
+    nodes = ",".join(f"{before}{i}{between}{i + 1}{after}" for i in range(count))
+    values = ",".join([json.dumps(graph["values"][0])] * (count + 1))
+    text = json.dumps({**graph, "values": "VALUES", "nodes": "NODES", "outputs": [count]})
+    text = text.replace('"VALUES"', f"[{values}]").replace('"NODES"', f"[{nodes}]")
     entry = {"dtype": "U8", "shape": [len(text)], "data_offsets": [0, len(text)]}
     head = json.dumps({"rushlight.program": entry}).encode()
     program = Program.from_bytes(struct.pack("<Q", len(head)) + head + text.encode())
