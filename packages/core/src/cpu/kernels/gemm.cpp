@@ -193,12 +193,16 @@ struct Block {
     }
 
     void pack() const {
-        for (int64_t p = 0; p < rows.count; ++p) {
-            const int64_t row = rows.begin(p), count = rows.lines(p);
-            for_runs(step, g.k, g.step_run, [&](int64_t k, int64_t steps) {
-                pack_panel<T, false>(a + row * g.k + (k - step) * count, count,
-                                     g.a + row * g.a_row + g.a_step(k), g.a_row, g.a_col, count, steps);
-            });
+        // Columns of a that run along m are packed a few steps at a time across all panels: one pass over its memory.
+        const int64_t chunk = g.a_row == 1 ? 16 : g.k;
+        for (int64_t first = 0; first < g.k; first += chunk) {
+            for (int64_t p = 0; p < rows.count; ++p) {
+                const int64_t row = rows.begin(p), count = rows.lines(p);
+                for_runs(step + first, min(chunk, g.k - first), g.step_run, [&](int64_t k, int64_t steps) {
+                    pack_panel<T, false>(a + row * g.k + (k - step) * count, count,
+                                         g.a + row * g.a_row + g.a_step(k), g.a_row, g.a_col, count, steps);
+                });
+            }
         }
     }
 

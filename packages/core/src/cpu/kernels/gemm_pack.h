@@ -23,6 +23,7 @@ static void pack_panel(T* out, int64_t width, const T* in, int64_t line, int64_t
             }
             if (count - l == 4) {  // a panel of rows where registers are few; masks take longer
                 __builtin_memcpy(o + l, row + l, 4 * sizeof(T));
+                __builtin_prefetch(row + l + 16 * step);
             } else if (l < count) {
                 store(o + l, load(row + l, Lanes<T>(count - l)), Lanes<T>(count - l));
             }
@@ -45,7 +46,11 @@ static void pack_panel(T* out, int64_t width, const T* in, int64_t line, int64_t
                 const Lanes<T> lanes(steps);
                 Vec<T> r[kL];
 #pragma GCC unroll 16
-                for (int l = 0; l < kL; ++l) r[l] = l < lines ? load(source + l * line + p, lanes) : Vec<T>{};
+                for (int l = 0; l < kL; ++l) {
+                    r[l] = l < lines ? load(source + l * line + p, lanes) : Vec<T>{};
+                    if (l < lines)
+                        __builtin_prefetch(source + (l + count) * line + p, 0, 2);  // the next panel
+                }
                 transpose<T>(r);
                 // Where lines are fewer than lanes, what a store leaves too much is written over by the next one.
 #pragma GCC unroll 16
