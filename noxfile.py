@@ -104,13 +104,14 @@ def demo(session: nox.Session) -> None:
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """Check style and format: ruff for Python, clang-format for C++, no marks of conflicts; `-- --fix` mends what it can."""
+    """Check style and format: ruff, clang-format, no marks of conflicts, no idioms of docs/style.md; `-- --fix` fixes."""
     install_tools(session, dependency_group("lint"))
     fix = "--fix" in session.posargs
     session.run("ruff", "check", *(["--fix"] if fix else []), ".")
     session.run("ruff", "format", *([] if fix else ["--check"]), ".")
     session.run("python", "tools/check_format.py", *(["--fix"] if fix else []))
     session.run("python", "tools/check_conflicts.py")
+    session.run("python", "tools/check_language.py")
 
 
 @nox.session

@@ -3,7 +3,7 @@
 Note [Fair comparison]
 The machine is shared, so no absolute time can be trusted. Every library is measured in short blocks, one
 after the other, over and over; a ratio is formed within each round, where what slowed one library slowed
-the other too. Then the median over rounds discards the rounds in which it did not. The order is drawn anew
+the other too. Then the median over rounds discards the rounds in which it did not. The order is drawn again
 for each round, and a few untimed calls precede each block: whoever ran before leaves the caches to the next
 one in its own state, and a fixed order would bill that to the same library every time.
 

@@ -166,7 +166,8 @@ class Builder:
         digest.update(tree_hash(package.folder, skip=NOT_SOURCES).encode())
         if package.native:
             digest.update(toolchain().encode())
-            # With the packages it links at their place: a moved repository configures anew.
+            # The digest includes the folder, since linked packages are found by path: a moved repository is
+            # configured again.
             digest.update(str(self.folder).encode())
             digest.update("\n".join(sorted(requirements_of_build(self.graph))).encode())
         for other in self.graph.links(package):

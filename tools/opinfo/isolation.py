@@ -49,7 +49,7 @@ def work(function: Callable[[str, Callable[[str], None]], dict[str, Any]], note:
 
 
 class Worker:
-    """One process at a time, made anew after a crash."""
+    """Runs samples in one process, which is replaced after a crash."""
 
     def __init__(self, command: list[str], seconds: float, folder: Path) -> None:
         self._command, self._seconds = command, seconds

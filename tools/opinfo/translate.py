@@ -77,7 +77,7 @@ class Translator:
 
     def __init__(self, theirs: Any, ours: Any, inner: str = "torch.testing") -> None:
         self.theirs, self.ours = theirs, ours
-        self.inner = inner  # functions of these modules are made anew, over our library
+        self.inner = inner  # functions of these modules are created again for rushlight
         self._made: dict[int, tuple[Any, Callable[..., Any]]] = {}
 
     # --- functions ---

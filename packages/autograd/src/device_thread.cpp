@@ -75,7 +75,7 @@ bool DeviceThread::run_one() {
 
 void DeviceThread::main() {
     this_thread = this;
-    if (const ThreadFunctions* functions = thread_functions()) functions->begin();  // for good
+    if (const ThreadFunctions* functions = thread_functions()) functions->begin();  // never ended
     for (;;) {
         {
             std::unique_lock lock(mutex_);

@@ -218,7 +218,7 @@ void check_inplace(const char* op, const Tensor& t) {
 // After an in-place operator the tensor's value is the operator's result, so its history is the operator's node. If
 // the tensor is a view, the value of its root has changed in part: the root's new history is a node that routes the
 // view's part of the gradient through the operator and the rest past it (WriteThroughView), and the root's generation
-// grows, so that every view, this one included, reads its history anew.
+// grows, so that every view, including this one, updates its history.
 void rebase_history(const Tensor& t, const Ref<Node>& node, uint32_t index) {
     if (!is_differentiable(t.dtype())) return;  // what is written to integers has no gradient
     TensorImpl* impl = t.impl();

@@ -1,4 +1,4 @@
-"""Function.jvp: tangents by a rule of one's own."""
+"""Function.jvp: tangents computed by a custom rule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operators of one's own: custom_op and its derivative."""
+"""Custom operators: custom_op and its derivative."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ def test_spawned_interpreters(run_script):
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_processes_end_with_a_killed_parent(run_script, method):
-    # A program starts workers that sleep for ever and is killed; they must not survive it.
+    # A program starts workers that sleep without end and is killed; they must not survive it.
     run_script(
         """
         import os, signal, subprocess, sys, time

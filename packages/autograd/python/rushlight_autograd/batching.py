@@ -96,7 +96,7 @@ def warn_of_slow_path(mode: bool) -> bool:
 
 
 def slow_path_taken(forget: bool = False) -> list[str]:
-    """The operators that vmap has computed example by example so far. With `forget` the list begins anew."""
+    """Return the operators that vmap has computed example by example so far. With `forget`, clear the list."""
     return _slow_path_taken(forget)
 
 

@@ -1,4 +1,4 @@
-"""Operators of one's own, with a derivative: `custom_op`, after PyTorch's torch.library."""
+"""Custom operators with a derivative: `custom_op`, as in PyTorch's torch.library."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ PyObject* repr(PyObject* self) {
     Node& node = node_of(self);
     return PyUnicode_FromFormat("<%s object at %p>", node.name().c_str(), static_cast<void*>(&node));
 }
-// Wrappers are made anew each time: they are the same when their node is.
+// Each access creates a new wrapper; two wrappers are equal if they have the same node.
 PyObject* compare(PyObject* a, PyObject* b, int how) {
     Node* other = unwrap_node(b);
     if (!other || (how != Py_EQ && how != Py_NE)) Py_RETURN_NOTIMPLEMENTED;

@@ -34,7 +34,7 @@ struct alignas(64) SmallCache {
 };
 
 // Never null: before a thread's first block it points at one shared, empty cache of capacity zero. So neither
-// a new thread, nor a sanitizer's build (where it stays there for good), costs the fast path a branch.
+// a new thread, nor a sanitizer's build (where it is never replaced), costs the fast path a branch.
 extern RL_API __thread SmallCache* small_cache RL_TLS_MODEL;
 
 RL_API void* allocate_slow(size_t nbytes);

@@ -10,7 +10,7 @@ namespace rushlight::python {
 
 // Note [Interpreter exit]
 // At its end the interpreter ends every other thread that asks for the GIL, where that thread stands: it is unwound, through
-// our C++ too. Nobody may catch that for good, and no destructor on the way may touch Python, for the thread does not have
+// our C++ too. No handler may stop the unwinding, and no destructor on the way may touch Python, for the thread does not have
 // the GIL. So a thread that asks at that time sleeps until the process is gone, and what unwinds a thread that was already
 // asking is let through, up to the first frame that would touch Python: that sleeps too. (PyGILState_Check() is no help: once
 // the interpreter has ended it says yes to everybody.)

@@ -18,7 +18,7 @@ inline constexpr int kMaxDevices = 128;  // of one type; a device's index is one
 
 struct Attached;
 
-/// Where memory of a device was made: the context of a storage's release function. Kept for good.
+/// The source of a device's memory: the context of a storage's release function. Never freed.
 struct MemorySource {
     const Attached* attached;
     int32_t index;

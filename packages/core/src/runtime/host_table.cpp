@@ -42,7 +42,7 @@ void describe_call(const DeviceCall* call, char* text, size_t size) {
     std::snprintf(text, size, "%s", where.empty() ? (call->op ? call->op : "") : where.c_str());
 }
 
-/// What `cpu_kernel` gives out; kept for good.
+/// The CPU kernel that `cpu_kernel` returns. Never freed.
 struct CpuKernel {
     KernelFn before, run;
 };

@@ -28,8 +28,8 @@
 // share of the work wait at the barrier. The processors are lent: a region takes all spare threads or, when
 // another thread's region has them, runs alone on its own.
 //
-// fork() copies the forking thread but not its team, and the next region would wait for it for ever. So in
-// the child that thread computes alone for good, vendor code included. Threads that the child starts have no
+// fork() copies the forking thread but not its team, and the next region would wait for it without end. So in
+// the child that thread always computes alone, including in vendor libraries. Threads that the child starts have no
 // team yet and may make one.
 
 namespace rushlight {

@@ -75,8 +75,8 @@ void Generator::set_state(std::span<const uint8_t> bytes) {
              "set_state(state): got %zu bytes, needs the %zu of get_state()", bytes.size(), sizeof saved);
     std::memcpy(&saved, bytes.data(), sizeof saved);
     RL_CHECK(std::memcmp(saved.magic, kMagic, sizeof kMagic) == 0, throw_runtime,
-             "set_state(state): these bytes are no state of this generator\n"
-             "hint: the state of another library or version cannot be restored; manual_seed() starts anew");
+             "set_state(state): the bytes are not a state of this generator\n"
+             "hint: the state of another library or version cannot be restored; use manual_seed() instead");
     store(State{saved.offset} << 64 | saved.seed);
 }
 

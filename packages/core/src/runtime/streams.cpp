@@ -13,7 +13,8 @@ using namespace detail;
 
 namespace {
 
-// As many as anybody keeps busy: streams are shared in turn and never destroyed, so memory may name one for good.
+// The number of streams per device. Streams are reused in turn and never destroyed, so memory may refer to one
+// permanently.
 constexpr size_t kPooledStreams = 32;
 
 struct StreamPool {

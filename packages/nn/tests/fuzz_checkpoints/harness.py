@@ -109,7 +109,7 @@ def check(data: bytes, measured: bool = True) -> bool:
 
 
 def _resident() -> int:
-    """The memory of this process, of which the peak begins anew."""
+    """Return the resident memory of this process and reset its peak."""
     with open("/proc/self/clear_refs", "w") as file:
         file.write("5")
     with open("/proc/self/statm") as file:

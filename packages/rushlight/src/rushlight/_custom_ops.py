@@ -1,4 +1,4 @@
-"""Operators of one's own by an older door: use `rushlight.library`."""
+"""Deprecated alias of `rushlight.library`."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ __all__ = ["get_ctx"]
 
 
 def get_ctx() -> NoReturn:
-    """Raises NotImplementedError: there is no tracer that would ask for sizes that depend on values."""
-    raise NotImplementedError("get_ctx(): there is no tracer of programs")
+    """Raise NotImplementedError, since programs are not traced."""
+    raise NotImplementedError("get_ctx(): tracing of programs is not supported")

@@ -1,4 +1,4 @@
-"""The CPU, by the questions that are asked of GPUs."""
+"""The CPU, with the interface of `rushlight.cuda`."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ __all__ = ["current_device", "device_count", "is_available", "synchronize"]
 
 
 def is_available() -> bool:
-    """Whether there is one: yes."""
+    """Return True: a CPU is always available."""
     return True
 
 
 def device_count() -> int:
-    """How many there are: one."""
+    """Return 1: all cores together are one device."""
     return 1
 
 
 def current_device() -> str:
-    """The one in use: "cpu"."""
+    """Return "cpu"."""
     return "cpu"
 
 
 def synchronize(device: Any = None) -> None:
-    """Waits until it has done all its work, which it has."""
+    """No-op: CPU kernels are synchronous."""

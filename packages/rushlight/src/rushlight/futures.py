@@ -1,4 +1,4 @@
-"""Results that come later."""
+"""Futures, which hold results that another thread sets."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Future(Generic[T]):
     """A result that another thread sets.
 
     Args:
-        devices: accepted; a result is there for all devices when it is set.
+        devices: ignored; exists for compatibility with PyTorch.
     """
 
     def __init__(self, *, devices: Any = None) -> None:
@@ -27,11 +27,11 @@ class Future(Generic[T]):
         self._callbacks: list[Callable[[], None]] = []
 
     def done(self) -> bool:
-        """Whether it is set, to a result or an exception."""
+        """Return whether the future has a result or an exception."""
         return self._ready.is_set()
 
     def wait(self) -> T:
-        """The result, when it is there. Raises what was set as an exception."""
+        """Wait for the result and return it. Raises the exception if the future has one."""
         self._ready.wait()
         if self._error is not None:
             raise self._error
@@ -42,7 +42,7 @@ class Future(Generic[T]):
     def _set(self, value: T | None, error: BaseException | None) -> None:
         with self._lock:
             if self._ready.is_set():
-                raise RuntimeError("Future: it is set already")
+                raise RuntimeError("Future: the result is already set")
             self._value, self._error = value, error
             callbacks, self._callbacks = self._callbacks, []
             self._ready.set()
@@ -50,11 +50,11 @@ class Future(Generic[T]):
             callback()
 
     def set_result(self, result: T) -> None:
-        """Sets it. Raises RuntimeError where it is set already."""
+        """Set the result. Raises RuntimeError if the future already has a result or an exception."""
         self._set(result, None)
 
     def set_exception(self, result: BaseException) -> None:
-        """What those who wait for it will raise."""
+        """Set the exception that `wait` raises. Raises RuntimeError if a result is already set."""
         if not isinstance(result, Exception):
             raise TypeError(
                 f"Future.set_exception(result): must be an Exception, not {type(result).__name__}"
@@ -69,11 +69,11 @@ class Future(Generic[T]):
         callback()
 
     def add_done_callback(self, callback: Callable[[Future[T]], None]) -> None:
-        """Calls callback(self) when it is set, in the thread that sets it; at once if it is."""
+        """Call `callback(self)` when the future completes, in the thread that sets it, or now if it has completed."""
         self._when_done(lambda: callback(self))
 
     def then(self, callback: Callable[[Future[T]], S]) -> Future[S]:
-        """A future of callback(self)."""
+        """Return a future that holds the result of `callback(self)`, which is called when this one completes."""
         following: Future[S] = Future()
 
         def run() -> None:
@@ -89,7 +89,7 @@ class Future(Generic[T]):
 
 
 def collect_all(futures: Sequence[Future[Any]]) -> Future[list[Future[Any]]]:
-    """A future of the list, set when all of it are."""
+    """Return a future that completes when all of `futures` have. Its result is the list of futures."""
     whole: Future[list[Future[Any]]] = Future()
     rest, lock = [len(futures)], threading.Lock()
 

@@ -1,4 +1,4 @@
-"""Operators of one's own: rushlight_autograd.library."""
+"""Custom operators: `rushlight_autograd.library`."""
 
 import rushlight_autograd.library as _package
 from rushlight_autograd.library import *  # noqa: F403

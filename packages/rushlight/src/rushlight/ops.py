@@ -1,4 +1,4 @@
-"""Operators of one's own by name: `ops.namespace.name`, as `library.custom_op` made them."""
+"""Access to custom operators by name: `ops.namespace.name` is the operator that `library.custom_op` defined."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class _Namespace:
 
 
 class _Overload:
-    """An operator of PyTorch's by its inner name, `aten.add.Tensor`: calls the public one."""
+    """A PyTorch operator named by its overload, such as `aten.add.Tensor`. It calls the public function."""
 
     def __init__(self, name: str, overload: str) -> None:
         self.__name__ = f"{name}.{overload}"
@@ -56,7 +56,7 @@ class _Aten(_Overload):
 
 
 class _AtenNamespace:
-    """PyTorch's own operators, as programs name them that look inside."""
+    """The namespace `ops.aten`, which contains PyTorch's built-in operators."""
 
     def __getattr__(self, name: str) -> _Aten:
         if name.startswith("__"):
@@ -70,8 +70,8 @@ aten = _AtenNamespace()
 
 
 def load_library(path: str) -> NoReturn:
-    """Raises OSError: what was compiled for PyTorch's C++ interface cannot be loaded."""
-    raise OSError(f"ops.load_library(path): {path} is for PyTorch's C++ interface, which is not here")
+    """Raise OSError, since libraries compiled for PyTorch's C++ interface cannot be loaded."""
+    raise OSError(f"ops.load_library(path): cannot load {path}, which needs PyTorch's C++ interface")
 
 
 def __getattr__(name: str) -> _Namespace:

@@ -9,8 +9,8 @@ from rushlight_core import Tensor
 
 from ..functional import binary_cross_entropy_with_logits, softplus
 from . import constraints
-from .chances import Chances
 from .exp_family import ExponentialFamily
+from .probs_or_logits import ProbsOrLogits
 from .utils import broadcast_all
 
 TYPE_CHECKING = False
@@ -20,11 +20,15 @@ if TYPE_CHECKING:
 __all__ = ["Bernoulli"]
 
 
-class Bernoulli(Chances, ExponentialFamily):
-    """One with probability `probs`, else zero; `logits` are the log-odds.
+class Bernoulli(ProbsOrLogits, ExponentialFamily):
+    """The Bernoulli distribution: 1 with probability `probs`, otherwise 0.
+
+    Args:
+        probs: the probability of 1.
+        logits: the log-odds of 1.
 
     Raises:
-        ValueError: not exactly one of them is given, or a probability is not between 0 and 1.
+        ValueError: `probs` and `logits` are both given or both missing, or a probability is not between 0 and 1.
     """
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}

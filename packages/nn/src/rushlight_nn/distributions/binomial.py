@@ -9,7 +9,7 @@ from rushlight_core import Tensor
 
 from ..functional import softplus
 from . import constraints
-from .chances import Chances
+from .probs_or_logits import ProbsOrLogits
 from .utils import broadcast_all
 
 TYPE_CHECKING = False
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["Binomial"]
 
 
-class Binomial(Chances):
+class Binomial(ProbsOrLogits):
     """How many of `total_count` trials succeed, each with probability `probs`; `logits` are its log-odds.
 
     Raises:

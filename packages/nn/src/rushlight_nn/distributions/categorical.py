@@ -1,4 +1,4 @@
-"""Choices."""
+"""The categorical distribution."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import rushlight_core as core
 from rushlight_core import Tensor
 
 from . import constraints
-from .chances import Chances
+from .probs_or_logits import ProbsOrLogits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,11 +18,15 @@ if TYPE_CHECKING:
 __all__ = ["Categorical"]
 
 
-class Categorical(Chances):
-    """A choice of 0 to K - 1 by `probs` (..., K), which are divided by their sum, or `logits`, of any sum.
+class Categorical(ProbsOrLogits):
+    """The categorical distribution over the integers from 0 to K - 1.
+
+    Args:
+        probs: probabilities, of shape (..., K); they are divided by their sum.
+        logits: unnormalized log-probabilities, of shape (..., K).
 
     Raises:
-        ValueError: not exactly one of them is given, it has no dimension, or a probability is negative.
+        ValueError: `probs` and `logits` are both given or both missing, are 0-dimensional, or a probability is negative.
     """
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
@@ -30,7 +34,7 @@ class Categorical(Chances):
     _binary = False
 
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
-        shape = self._set_choices(probs, logits)
+        shape = self._set_categories(probs, logits)
         super().__init__(shape[:-1], validate_args=validate_args)
 
     @constraints.dependent_property(is_discrete=True, event_dim=0)
@@ -67,7 +71,7 @@ class Categorical(Chances):
         return logits.gather(-1, value.to(core.int64).expand(shape).unsqueeze(-1)).squeeze(-1)
 
     def entropy(self) -> Tensor:
-        # What never happens adds nothing, though its logarithm is infinite.
+        # A category of probability 0 contributes 0, although its logarithm is infinite.
         logits = self.logits.clamp(min=core.finfo(self.logits.dtype).min)
         return -(logits * self.probs).sum(-1)
 

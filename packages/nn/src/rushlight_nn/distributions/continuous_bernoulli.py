@@ -8,8 +8,8 @@ import rushlight_core as core
 from rushlight_core import Tensor
 
 from . import constraints
-from .chances import Chances
 from .exp_family import ExponentialFamily
+from .probs_or_logits import ProbsOrLogits
 from .utils import broadcast_all, clamp_probs, open_uniform
 
 TYPE_CHECKING = False
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["ContinuousBernoulli"]
 
 
-class ContinuousBernoulli(Chances, ExponentialFamily):
+class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
     """The distribution of numbers between 0 and 1 of density ∝ probs^x (1 - probs)^(1 - x) ∝ exp(logits · x).
 
     G. Loaiza-Ganem and J. P. Cunningham, "The continuous Bernoulli: fixing a pervasive error in variational autoencoders",

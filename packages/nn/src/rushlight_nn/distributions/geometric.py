@@ -9,7 +9,7 @@ from rushlight_core import Tensor
 
 from ..functional import binary_cross_entropy_with_logits
 from . import constraints
-from .chances import Chances
+from .probs_or_logits import ProbsOrLogits
 from .utils import broadcast_all, open_uniform
 
 TYPE_CHECKING = False
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["Geometric"]
 
 
-class Geometric(Chances):
+class Geometric(ProbsOrLogits):
     """How often one fails before the first success, of probability `probs`; `logits` are its log-odds.
 
     Raises:

@@ -19,14 +19,14 @@ __all__ = ["MixtureSameFamily"]
 
 
 class MixtureSameFamily(Distribution):
-    """A choice among K distributions of one family, which are along the last dimension of their batch.
+    """A mixture of K distributions of one family.
 
     Args:
-        mixture_distribution: the chances of the components, of batch shape (...) and K choices.
-        component_distribution: of batch shape (..., K).
+        mixture_distribution: the Categorical over the K components, of batch shape (...).
+        component_distribution: the components, of batch shape (..., K).
 
     Raises:
-        ValueError: the shapes do not fit, or the first is no Categorical.
+        ValueError: the shapes do not match, or `mixture_distribution` is not a Categorical.
     """
 
     arg_constraints: Any = {}
@@ -39,12 +39,13 @@ class MixtureSameFamily(Distribution):
     ) -> None:
         if not isinstance(mixture_distribution, Categorical):
             raise ValueError(
-                f"MixtureSameFamily(mixture_distribution): got {type(mixture_distribution).__name__}, needs Categorical"
+                "MixtureSameFamily(mixture_distribution): must be a Categorical, got "
+                f"{type(mixture_distribution).__name__}"
             )
         if not isinstance(component_distribution, Distribution):
             raise ValueError(
-                f"MixtureSameFamily(component_distribution): got {type(component_distribution).__name__}, "
-                "needs Distribution"
+                "MixtureSameFamily(component_distribution): must be a Distribution, got "
+                f"{type(component_distribution).__name__}"
             )
         self._mixture_distribution = mixture_distribution
         self._component_distribution = component_distribution
@@ -64,7 +65,7 @@ class MixtureSameFamily(Distribution):
 
     @property
     def mixture_distribution(self) -> Categorical:
-        """The chances of the components."""
+        """The distribution over the components."""
         return self._mixture_distribution
 
     @property
@@ -85,7 +86,7 @@ class MixtureSameFamily(Distribution):
         return constraints.MixtureSameFamilyConstraint(self._component_distribution.support)
 
     def _weights(self) -> Tensor:
-        """The chances, (..., K, 1 for each dimension of an event)."""
+        """Return the weights of the components, of shape (..., K) followed by a 1 for each event dimension."""
         probs = self._mixture_distribution.probs
         return probs.reshape(probs.shape + (1,) * len(self._event_shape))
 
@@ -99,11 +100,11 @@ class MixtureSameFamily(Distribution):
 
     @property
     def variance(self) -> Tensor:
-        # Within the components, and of their means.
+        # The law of total variance: within the components, and between their means.
         weights, component = self._weights(), self._component_distribution
         within = (weights * component.variance).sum(self._component_dim)
-        apart = component.mean - self.mean.unsqueeze(self._component_dim)
-        return within + (weights * apart.square()).sum(self._component_dim)
+        deviation = component.mean - self.mean.unsqueeze(self._component_dim)
+        return within + (weights * deviation.square()).sum(self._component_dim)
 
     def cdf(self, value: Tensor) -> Tensor:
         probability = self._component_distribution.cdf(value.unsqueeze(self._component_dim))
@@ -113,8 +114,8 @@ class MixtureSameFamily(Distribution):
         if self._validate_args:
             self._validate_sample(value)
         component = self._component_distribution.log_prob(value.unsqueeze(self._component_dim))
-        chances = self._mixture_distribution.logits.log_softmax(-1)
-        return (component + chances).logsumexp(-1)
+        log_weights = self._mixture_distribution.logits.log_softmax(-1)
+        return (component + log_weights).logsumexp(-1)
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         with core.no_grad():

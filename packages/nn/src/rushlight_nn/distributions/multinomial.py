@@ -11,7 +11,7 @@ from rushlight_core import Tensor
 from . import constraints
 from .binomial import Binomial
 from .categorical import Categorical
-from .over_choices import OverChoices
+from .over_categories import OverCategories
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["Multinomial"]
 
 
-class Multinomial(OverChoices):
+class Multinomial(OverCategories):
     """How often each of K is chosen in `total_count` choices by `probs` (..., K) or `logits`.
 
     `log_prob` takes counts of any sum, and then counts with their sum as the number of choices.

@@ -9,8 +9,8 @@ from rushlight_core import Tensor
 
 from ..functional import logsigmoid
 from . import constraints
-from .chances import Chances
 from .gamma import Gamma
+from .probs_or_logits import ProbsOrLogits
 from .utils import broadcast_all
 
 TYPE_CHECKING = False
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["NegativeBinomial"]
 
 
-class NegativeBinomial(Chances):
+class NegativeBinomial(ProbsOrLogits):
     """How many trials succeed, each with probability `probs`, before `total_count` of them fail; `logits` are the log-odds.
 
     The count of failures need not be whole.
@@ -62,7 +62,7 @@ class NegativeBinomial(Chances):
         return self.mean / (-self.logits).sigmoid()
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        # Poisson's, of an expected number that has a gamma distribution.
+        # A Poisson distribution whose rate has a gamma distribution.
         with core.no_grad():
             count = self.total_count.clamp(min=core.finfo(self.total_count.dtype).tiny)
             rate = Gamma(count, (-self.logits).exp(), validate_args=False).sample(sample_shape)
@@ -72,7 +72,7 @@ class NegativeBinomial(Chances):
         if self._validate_args:
             self._validate_sample(value)
         n = self.total_count
-        chances = n * logsigmoid(-self.logits) + value * logsigmoid(self.logits)
-        ways = (n + value).lgamma() - (value + 1).lgamma() - n.lgamma()
-        # No failure to wait for: all is over before the first trial.
-        return chances + core.where(n + value == 0, 0.0, ways)
+        log_powers = n * logsigmoid(-self.logits) + value * logsigmoid(self.logits)
+        log_binomial = (n + value).lgamma() - (value + 1).lgamma() - n.lgamma()
+        # With total_count 0, the value is 0 with probability 1; the formula would be inf - inf.
+        return log_powers + core.where(n + value == 0, 0.0, log_binomial)

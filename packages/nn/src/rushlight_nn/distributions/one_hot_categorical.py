@@ -9,7 +9,7 @@ from rushlight_core import Tensor
 
 from . import constraints
 from .categorical import Categorical
-from .over_choices import OverChoices
+from .over_categories import OverCategories
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["OneHotCategorical", "OneHotCategoricalStraightThrough"]
 
 
-class OneHotCategorical(OverChoices):
+class OneHotCategorical(OverCategories):
     """As :class:`Categorical`, over vectors of K with a one where the choice is.
 
     Raises:

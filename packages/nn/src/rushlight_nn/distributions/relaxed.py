@@ -1,4 +1,4 @@
-"""Choices made smooth by a temperature."""
+"""The base class of relaxed (continuous) versions of discrete distributions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Relaxed(TransformedDistribution):
-    """Transformed from a distribution that has the temperature and the chances."""
+    """Base class of transformed distributions whose base distribution has a temperature and probabilities."""
 
     has_rsample = True
     base_dist: Any
@@ -30,6 +30,6 @@ class Relaxed(TransformedDistribution):
 
     @property
     def logits(self) -> Tensor:
-        """Their log-odds, or their logarithms where they sum to 1."""
+        """The log-odds of the probabilities, or their logarithms if they sum to 1."""
         logits: Tensor = self.base_dist.logits
         return logits

@@ -8,7 +8,7 @@ from rushlight_core import Tensor
 
 from ..functional import softplus
 from . import constraints
-from .chances import Chances
+from .probs_or_logits import ProbsOrLogits
 from .relaxed import Relaxed
 from .transforms import SigmoidTransform
 from .utils import broadcast_all, clamp_probs, open_uniform
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["LogitRelaxedBernoulli", "RelaxedBernoulli"]
 
 
-class LogitRelaxedBernoulli(Chances):
+class LogitRelaxedBernoulli(ProbsOrLogits):
     """The logits of :class:`RelaxedBernoulli` variables: logistic variables around `logits`, over the temperature.
 
     C. J. Maddison, A. Mnih, Y. W. Teh, "The concrete distribution", 2017.

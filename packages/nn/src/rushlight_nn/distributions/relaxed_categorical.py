@@ -10,7 +10,7 @@ from rushlight_core import Tensor
 
 from . import constraints
 from .categorical import Categorical
-from .over_choices import OverChoices
+from .over_categories import OverCategories
 from .relaxed import Relaxed
 from .transforms import ExpTransform
 from .utils import broadcast_all, open_uniform
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["ExpRelaxedCategorical", "RelaxedOneHotCategorical"]
 
 
-class ExpRelaxedCategorical(OverChoices):
+class ExpRelaxedCategorical(OverCategories):
     """The logarithms of :class:`RelaxedOneHotCategorical` variables, which keep digits where those are nearly 0.
 
     C. J. Maddison, A. Mnih, Y. W. Teh, "The concrete distribution", 2017, appendix C.3.

@@ -116,7 +116,7 @@ def triplet_margin_with_distance_loss(
     swap: bool = False,
     reduction: str = "mean",
 ) -> Tensor:
-    """:func:`triplet_margin_loss` with a distance of one's own; by default the norm of order 2."""
+    """Compute :func:`triplet_margin_loss` with a custom distance function. Default: the norm of order 2."""
     name = "triplet_margin_with_distance_loss"
     code = reduction_code(name, reduction)
     if margin <= 0:

@@ -89,7 +89,7 @@ class TripletMarginLoss(_Loss):
 
 
 class TripletMarginWithDistanceLoss(_Loss):
-    """:class:`TripletMarginLoss` with a distance of one's own."""
+    """A :class:`TripletMarginLoss` with a custom distance function."""
 
     def __init__(
         self,

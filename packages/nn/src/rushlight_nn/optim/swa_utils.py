@@ -133,9 +133,9 @@ class AveragedModel(Module):
 
 
 def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
-    """Compute the running statistics of `model`'s batch normalisations anew, as plain means over `loader`.
+    """Recompute the running statistics of the batch normalization layers of `model` as means over `loader`.
 
-    A batch that is a list or tuple has the input first.
+    If a batch is a list or tuple, its first element is the input.
     """
     from ..layers.norm import _BatchNorm
 

@@ -160,7 +160,7 @@ def _read(source: Source, map_location: Any, verify: bool | None) -> Any:
         if source.mapping is not None or verify:
             raise FormatError(
                 "it has PyTorch's layout of before 1.6, without alignment and checksums: mmap and verify=True need another\n"
-                "hint: save(load(path), path) writes it anew"
+                "hint: save(load(path), path) converts the file"
             )
         return pytorch.read_legacy(source, map_location, budget)
     if shards.is_index(start):

@@ -137,7 +137,7 @@ def refusal(value: Any, place: str) -> TypeError:
 def _hint(value: Any) -> str:
     if hasattr(value, "state_dict") and hasattr(value, "load_state_dict"):
         return (
-            "save its state, save(model.state_dict(), path), and give it to a model that is made anew: "
+            "save its state by save(model.state_dict(), path), and load it into a new model by "
             "model.load_state_dict(load(path))"
         )
     if isinstance(value, dict):

@@ -1,8 +1,8 @@
-"""Values of classes that JSON does not have, as a name and parts that it has.
+"""Serialization of values that JSON does not support, as a name and parts that JSON supports.
 
-Classes of the user's own (named tuples, enumerations) are written by what they hold. They come back as themselves
-where the class was allowed (:mod:`trust`), else as a named tuple made anew, or as the enumeration's value: no name in
-a file is looked up.
+User-defined named tuples and enumerations are stored by their contents. They are loaded as instances of their class
+if the class was allowed (:mod:`trust`), and otherwise as a new named tuple type or as the enumeration's value: names
+in a file are never imported.
 """
 
 from __future__ import annotations

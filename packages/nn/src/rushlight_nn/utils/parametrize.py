@@ -1,9 +1,9 @@
-"""Tensors of a module that are computed from others: `rushlight.nn.utils.parametrize`.
+"""Parametrizations, which compute tensors of a module from other tensors: `rushlight.nn.utils.parametrize`.
 
 Note [Classes of parametrized modules]
-A parametrized tensor is a property, and properties belong to classes. So a module with a parametrization gets a
-class of its own, derived from the one it had; it is made anew for every change and never altered, so that modules
-which share it (copies do) cannot disturb each other. Copies and pickles name the class by what it is made of.
+A parametrized tensor is a property, and properties belong to classes. A module with a parametrization therefore gets
+a class derived from its original one. Every change creates another class, and classes are never modified, so that
+modules that share a class (copies do) do not affect each other. Copies and pickles identify the class by its parts.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ class ParametrizationList(ModuleList):
                 _replace(original, part)
 
     def forward(self) -> Tensor:
-        """The tensor, computed anew."""
+        """Compute the tensor from its originals."""
         first, *others = self
         result = first(*self._originals())
         for module in others:

@@ -1,7 +1,7 @@
-"""Setting parts of parameters to zero, for good: `rushlight.nn.utils.prune`.
+"""Pruning, which keeps parts of parameters at zero: `rushlight.nn.utils.prune`.
 
-A pruned parameter `name` is split into a parameter `name_orig` and a buffer `name_mask` of zeros and ones, and `name`
-is their product, computed before every forward. Pruning again narrows the mask.
+A pruned parameter `name` is replaced by a parameter `name_orig` and a buffer `name_mask` of zeros and ones. `name` is
+their product, which is computed before every forward pass. Pruning again sets further elements of the mask to zero.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Switches that are kept and change nothing, for a `with` block or for good."""
+"""Switches of PyTorch that have no effect here; their values are stored."""
 
 from __future__ import annotations
 

@@ -27,9 +27,9 @@ __all__ = [
 ]
 
 # Note [Traced modules]
-# A trace records a program, to be saved. In this process the module goes on as Python: with other sizes, in training,
-# after to() it does what its code says, and shares parameters and buffers with the module that was traced. What is saved is
-# recorded anew when it is saved, with the example inputs, so that it has the parameters and the mode of that time.
+# A trace records a program, to be saved. In this process the traced module runs its Python code, with other sizes, in
+# training and after to(), and shares parameters and buffers with the original module. Saving records the program again with
+# the example inputs, so that it has the parameters and the mode of that time.
 
 _state = threading.local()
 

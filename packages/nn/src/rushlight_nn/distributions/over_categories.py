@@ -1,4 +1,4 @@
-"""Distributions over what a categorical one chooses."""
+"""The base class of distributions whose samples have one element per category."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-class OverChoices(Distribution):
-    """Vectors with an element for each of the K choices of `_categorical`, whose parameters are theirs."""
+class OverCategories(Distribution):
+    """Base class of distributions over vectors with one element per category of `_categorical`.
+
+    The parameters are those of `_categorical`."""
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     _categorical: Categorical
@@ -33,7 +35,7 @@ class OverChoices(Distribution):
 
     @property
     def logits(self) -> Tensor:
-        """Their logarithms."""
+        """The logarithms of the probabilities."""
         return self._categorical.logits
 
     @property
@@ -42,7 +44,7 @@ class OverChoices(Distribution):
 
     @property
     def param_shape(self) -> Any:
-        """The parameter's shape."""
+        """The shape of the parameter."""
         return self._categorical.param_shape
 
     def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:

@@ -1,4 +1,4 @@
-"""Parameters that are given as probabilities or as their logits."""
+"""The base class of distributions whose parameter is `probs` or `logits`."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-class Chances(Distribution):
-    """Distributions of `probs` or `logits`; the other is computed when it is asked for.
+class ProbsOrLogits(Distribution):
+    """Base class of distributions with a parameter `probs` or `logits`. The other one is computed on first access.
 
-    Of `_binary` ones the logits are log-odds, of others the logarithms of probabilities that sum to 1.
+    If `_binary` is true, logits are log-odds; otherwise they are the logarithms of probabilities that sum to 1.
     """
 
     _binary = True
@@ -27,22 +27,21 @@ class Chances(Distribution):
 
     @lazy_property
     def logits(self) -> Tensor:
-        """Their log-odds or logarithms."""
+        """The log-odds of the probabilities, or their logarithms."""
         return probs_to_logits(self.__dict__["probs"], self._binary)
 
     def _given(self, probs: Any, logits: Any) -> tuple[str, Any]:
-        """The name of the one that is given, and its value."""
+        """Return the name and the value of the argument that is not None."""
         if (probs is None) == (logits is None):
-            raise ValueError(
-                f"{type(self).__name__}(probs, logits): got {'neither' if probs is None else 'both'}, needs one of them"
-            )
+            given = "neither" if probs is None else "both"
+            raise ValueError(f"{type(self).__name__}(probs, logits): exactly one must be given, got {given}")
         return ("probs", probs) if logits is None else ("logits", logits)
 
-    def _set_choices(self, probs: Any, logits: Any) -> tuple[int, ...]:
-        """Set the one that is given, (..., K), so that the K probabilities sum to 1; its shape."""
+    def _set_categories(self, probs: Any, logits: Any) -> tuple[int, ...]:
+        """Normalize the given argument, of shape (..., K), over its K categories; store it and return its shape."""
         name, value = self._given(probs, logits)
         if value.dim() < 1:
-            raise ValueError(f"{type(self).__name__}({name}): got no dimension, needs one of choices")
+            raise ValueError(f"{type(self).__name__}({name}): must be at least 1-dimensional, got a scalar")
         if name == "probs":
             value = value / value.sum(-1, keepdim=True)
         else:
@@ -56,5 +55,5 @@ class Chances(Distribution):
 
     @property
     def param_shape(self) -> Size:
-        """The parameter's shape."""
+        """The shape of the parameter."""
         return self._param.size()
