@@ -93,6 +93,32 @@ def test_an_index_that_is_written_is_read_before() -> None:
     assert numbers().index_add_(0, core.tensor([0, 0]), x[:2], alpha=2).tolist() == [7, 2, 3, 0]
 
 
+@pytest.mark.parametrize("chosen", [True, False])
+@pytest.mark.parametrize("shape", [(), (2,), (2, 3), (0, 2)])
+def test_masks_without_dimensions(chosen: bool, shape: tuple[int, ...]) -> None:
+    """They choose everything, or nothing, beside other indices, too."""
+    x = np.arange(float(np.prod(shape))).reshape(shape)
+    mask = core.tensor(chosen)
+    index: list[tuple[list[core.Tensor | None], tuple[object, ...]]] = [([mask], (chosen,))]
+    if shape and shape[0]:
+        last = core.tensor([1])
+        index += [
+            ([mask, last], (chosen, [1])),
+            ([last, mask], ([1], chosen)),
+            ([None, mask], (slice(None), chosen)),
+        ]
+    for given, same in index:
+        written, added = x.copy(), x.copy()
+        written[same] = 7
+        np.add.at(added, same, 7)
+        for accumulate, expected in ((False, written), (True, added)):
+            t = core.tensor(x)
+            assert t.index_put_(given, core.tensor(7.0), accumulate=accumulate) is t
+            np.testing.assert_array_equal(t.numpy(), expected)
+            put = core.tensor(x).index_put(given, core.tensor(7.0), accumulate=accumulate)
+            np.testing.assert_array_equal(put.numpy(), expected)
+
+
 DTYPES = [core.bool, core.uint8, core.int16, core.int32, core.float64, core.complex128]
 
 

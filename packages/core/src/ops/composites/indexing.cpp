@@ -8,6 +8,7 @@
 #include "rushlight/ops/index_put_.h"
 #include "rushlight/ops/nonzero.h"
 #include "rushlight/ops/select.h"
+#include "rushlight/ops/unsqueeze.h"
 
 namespace rushlight::composites {
 namespace {
@@ -20,20 +21,28 @@ bool is_number_beside(const Tensor& input, const Tensor& t) {
     return !t.defined() || (!is_mask(t) && t.device() == input.device());
 }
 
-// Indices that are numbers on the tensor's device. A mask of k dimensions stands for k of them.
+// Indices that are numbers on the tensor's device. A mask of k dimensions stands for k of them; one of none chooses the row
+// of a new dimension of size 1, or no row of it, as x[True] and x[False] do.
 class Numbers {
   public:
-    Numbers(const char* op, const Tensor& input, TensorList given) : list_(given) {
+    Numbers(const char* op, const Tensor& input, TensorList given) : input_(input), list_(given) {
         if (std::ranges::all_of(given, [&](const Tensor& t) { return is_number_beside(input, t); })) return;
-        for (const Tensor& t : given) add(op, input, t);
+        for (const Tensor& t : given) add(op, t);
         list_ = own_;
     }
+    // What they index: the input, or a view of it with new dimensions.
+    const Tensor& input() const { return input_; }
     TensorList list() const { return list_; }
 
   private:
-    void add(const char* op, const Tensor& input, const Tensor& t) {
+    void add(const char* op, const Tensor& t) {
+        const Tensor& input = input_;
         if (is_number_beside(input, t)) return own_.push_back(t);
         if (!is_mask(t)) return own_.push_back(ops::_to_copy(t, t.dtype(), input.device()));
+        if (t.dim() == 0) {
+            input_ = ops::unsqueeze(input, static_cast<int64_t>(own_.size()));
+            return add(op, ops::unsqueeze(t, 0));
+        }
         for (int64_t k = 0; k < t.dim(); ++k) {
             const size_t d = own_.size() + static_cast<size_t>(k);
             // A size of 0, which chooses nothing, fits every dimension: so the array API standard has it.
@@ -47,6 +56,7 @@ class Numbers {
         for (int64_t k = 0; k < t.dim(); ++k) own_.push_back(ops::select(found, 1, k));
     }
 
+    Tensor input_;
     TensorList list_;
     std::vector<Tensor> own_;
 };
@@ -57,14 +67,16 @@ Tensor index(const Tensor& input, TensorList indices) {
     if (indices.size() == 1 && indices[0].defined() && indices[0].dtype() == DType::Bool &&
         indices[0].dim() > 0 && indices[0].shape() == input.shape() && indices[0].device() == input.device())
         return ops::_masked_elements(input, indices[0]);
-    return ops::_index(input, Numbers("index", input, indices).list());
+    const Numbers numbers("index", input, indices);
+    return ops::_index(numbers.input(), numbers.list());
 }
 
 Tensor index_put_(const Tensor& input, TensorList indices, const Tensor& values, bool accumulate) {
     const Numbers numbers("index_put_", input, indices);
-    if (values.device() == input.device()) return ops::_index_put_(input, numbers.list(), values, accumulate);
-    const Tensor there = ops::_to_copy(values, values.dtype(), input.device());
-    return ops::_index_put_(input, numbers.list(), there, accumulate);
+    const bool beside = values.device() == input.device();
+    const Tensor there = beside ? values : ops::_to_copy(values, values.dtype(), input.device());
+    ops::_index_put_(numbers.input(), numbers.list(), there, accumulate);
+    return input;
 }
 Tensor index_put(const Tensor& input, TensorList indices, const Tensor& values, bool accumulate) {
     return ops::index_put_(ops::clone(input, "contiguous"), indices, values, accumulate);
