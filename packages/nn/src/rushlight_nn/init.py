@@ -126,24 +126,54 @@ def trunc_normal_(
     b: float = 2.0,
     generator: Any = None,
 ) -> Tensor:
-    """Normal, conditioned on lying in [a, b] (inverse transform sampling)."""
+    """Fill `tensor` with normal numbers of `mean` and `std`, conditioned on lying in [a, b].
+
+    Numbers are rejected until all lie there: those of the whole normal distribution where more than 0.3 of it do, and
+    else uniform ones, each kept with the ratio of the density to its largest value in [a, b].
+
+    Raises:
+        ValueError: `a` is not below `b`, or `std` is not positive.
+    """
     if a >= b or std <= 0:
         raise ValueError(f"trunc_normal_(a, b, std): got {a}, {b} and {std}, needs a < b and std > 0")
-
-    def cdf_minus_half(x: float) -> float:
-        return math.erf((x - mean) / (std * math.sqrt(2.0))) / 2.0
-
+    if tensor.is_meta:
+        return tensor
     if mean < a - 2 * std or mean > b + 2 * std:
         warnings.warn(
             f"trunc_normal_: the mean {mean} is more than two standard deviations outside [{a}, {b}]; "
             "far in the tail the distribution may be off",
             stacklevel=3,
         )
-    # uniform in the image of [a, b], mapped back by the inverse of the distribution function
-    tensor.uniform_(2.0 * cdf_minus_half(a), 2.0 * cdf_minus_half(b), generator=generator)
-    tensor.erfinv_()
-    tensor.mul_(std * math.sqrt(2.0)).add_(mean)
-    return tensor.clamp_(a, b)
+    cdf_a, cdf_b = (math.erf((x - mean) / (std * math.sqrt(2.0))) / 2.0 for x in (a, b))
+    if cdf_b - cdf_a > 0.3:
+        _reject_normal(tensor, mean, std, a, b, generator)
+    else:
+        _reject_uniform(tensor, mean, std, a, b, generator)
+    return tensor
+
+
+def _reject_normal(tensor: Tensor, mean: float, std: float, a: float, b: float, generator: Any) -> None:
+    low, high = (tensor.new_tensor(bound, device="cpu").item() for bound in (a, b))  # as `tensor` holds them
+    tensor.normal_(mean, std, generator=generator)
+    while (outside := (tensor < low) | (tensor > high)).any():
+        tensor.copy_(
+            core.where(outside, core.empty_like(tensor).normal_(mean, std, generator=generator), tensor)
+        )
+
+
+def _reject_uniform(tensor: Tensor, mean: float, std: float, a: float, b: float, generator: Any) -> None:
+    mode = max(a, min(mean, b))
+    log_peak = -0.5 * ((mode - mean) / std) ** 2
+
+    def rejected(candidates: Tensor) -> Tensor:
+        log_density = ((candidates - mean) / std).square().mul_(-0.5).sub_(log_peak)
+        return core.empty_like(tensor).uniform_(generator=generator).log_() > log_density
+
+    pending = rejected(tensor.uniform_(a, b, generator=generator))
+    while pending.any():
+        candidates = core.empty_like(tensor).uniform_(a, b, generator=generator)
+        tensor.copy_(core.where(pending, candidates, tensor))
+        pending = pending & rejected(candidates)
 
 
 @_outside_autograd
@@ -258,8 +288,9 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
         return tensor
     rows, columns = tensor.shape[0], tensor.numel() // tensor.shape[0]
     wide = core.float64 if tensor.dtype == core.float64 else core.float32
-    matrix = core.empty(min(rows, columns), max(rows, columns), dtype=wide, device=tensor.device)
-    _make_rows_orthonormal(matrix.normal_(0.0, 1.0, generator=generator))
+    drawn = core.empty(rows, columns, dtype=wide, device=tensor.device).normal_(0.0, 1.0, generator=generator)
+    matrix = drawn if rows <= columns else drawn.t().contiguous()
+    _make_rows_orthonormal(matrix)
     return tensor.copy_((matrix if rows <= columns else matrix.t()).reshape(tensor.shape)).mul_(gain)
 
 
@@ -286,7 +317,7 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any =
     zeros = math.ceil(sparsity * rows)
     tensor.normal_(0.0, std, generator=generator)
     for column in range(columns):
-        chosen = core.rand(rows, generator=generator, device=tensor.device).argsort()[:zeros]
+        chosen = core.randperm(rows, generator=generator, device=tensor.device)[:zeros]
         tensor[chosen, column] = 0.0
     return tensor
 

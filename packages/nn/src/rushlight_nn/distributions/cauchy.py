@@ -9,7 +9,6 @@ import rushlight_core as core
 from rushlight_core import Tensor
 
 from .location_scale import LocationScale
-from .utils import open_uniform
 
 __all__ = ["Cauchy"]
 
@@ -34,8 +33,8 @@ class Cauchy(LocationScale):
         return core.full_like(self.loc, math.inf)
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        u = open_uniform(self._extended_shape(sample_shape), self.loc)
-        return self.loc + self.scale * (math.pi * (u - 0.5)).tan()
+        standard = self.loc.new_empty(self._extended_shape(sample_shape)).cauchy_()
+        return self.loc + self.scale * standard
 
     def log_prob(self, value: Tensor) -> Tensor:
         return -math.log(math.pi) - self.scale.log() - self._standard(value).square().log1p()

@@ -166,8 +166,9 @@ def gumbel_softmax(
     They need not be normalised. With `hard` the sample is one-hot, with the gradient of the relaxed one.
     `eps` is accepted and ignored.
     """
-    uniform = core.rand_like(logits).clamp(min=1e-20)
-    soft = softmax((logits - (-uniform.log()).clamp(min=1e-20).log()) / tau, dim)
+    exponential = core.empty_like(logits).exponential_()
+    gumbel = -exponential.clamp_(min=core.finfo(logits.dtype).tiny).log()
+    soft = softmax((logits + gumbel) / tau, dim)
     if not hard:
         return soft
     index = soft.detach().argmax(dim, keepdim=True)
