@@ -1,8 +1,11 @@
 // Random generators: who hands out the streams that philox.h computes.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <span>
 #include <vector>
 
@@ -12,6 +15,20 @@
 #include "rushlight/philox.h"
 
 namespace rushlight {
+
+class MersenneTwister;
+
+/// How a generator's numbers are made.
+enum class RandomStream : uint8_t {
+    Philox,  ///< Each is a function of the seed, the call and the element.
+    Torch,  ///< PyTorch's on the CPU: a Mersenne twister's, drawn one after the other.
+};
+
+/// The stream of generators that are made from now on: of RUSHLIGHT_RANDOM ("philox", the default, or "torch") before
+/// `set_random_stream` is called. ValueError if that variable says something else.
+RL_API RandomStream random_stream();
+/// Chooses it, also for the default generator, which starts again from its initial seed if its stream changes.
+RL_API void set_random_stream(RandomStream stream);
 
 /// A seed and the number of streams given out since it was set. Thread-safe without a lock, so also across a
 /// fork; the child starts in the parent's state, as a copy.
@@ -31,24 +48,48 @@ class RL_API Generator final : public RefCounted {
     uint64_t seed();
     uint64_t initial_seed() const;
 
-    /// A stream that nobody else has; with `streams` above one, so are the next offsets.
+    RandomStream stream() const { return stream_.load(std::memory_order_acquire); }
+    /// Starts again from the initial seed, in another stream. Does nothing if `stream` is this generator's already.
+    void set_stream(RandomStream stream);
+
+    /// A Philox stream that nobody else has; with `streams` above one, so are the next offsets. What has no definition in
+    /// the stream `Torch` draws from it there too: numbers of other devices, and of distributions that are not PyTorch's.
     PhiloxKey reserve(uint64_t streams = 1);
 
+    /// The twister of the stream `Torch`, while no other thread draws from one.
+    class Draw {
+      public:
+        explicit Draw(Generator& generator) : lock_(twister_mutex()), twister_(*generator.twister_) {}
+        MersenneTwister* operator->() const { return &twister_; }
+        MersenneTwister& operator*() const { return twister_; }
+
+      private:
+        std::lock_guard<std::mutex> lock_;
+        MersenneTwister& twister_;
+    };
+
+    /// In the stream `Torch` it is what PyTorch's generator gives, byte for byte.
     std::vector<uint8_t> get_state() const;
-    /// Takes what `get_state` gave. RuntimeError for anything else; the state stays as it was.
+    /// Takes what `get_state` gave, here or in PyTorch, and the stream that it was of. RuntimeError for anything else; the
+    /// state stays as it was.
     void set_state(std::span<const uint8_t> state);
 
   private:
     using State = unsigned __int128;  // offset in the high half, seed in the low one
 
-    explicit Generator(Device device, uint64_t seed) : device_(device), state_(seed) {}
-    ~Generator() = default;
+    explicit Generator(Device device, uint64_t seed);
+    ~Generator();
+
+    // One lock for all twisters, so that a fork needs to hold one only.
+    static std::mutex& twister_mutex();
 
     State load() const;
     State exchange_if(State expected, State desired) const;
     void store(State state);
 
     Device device_;
+    std::atomic<RandomStream> stream_{RandomStream::Philox};
+    std::unique_ptr<MersenneTwister> twister_;  // there once the stream has been `Torch`
     alignas(16) mutable State state_;
 };
 

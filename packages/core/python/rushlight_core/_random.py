@@ -43,6 +43,51 @@ def set_rng_state(new_state: Tensor) -> None:
     _C.default_generator.set_state(new_state)
 
 
+class stream:  # noqa: N801
+    """Chooses how the CPU makes random numbers: rushlight's way, or PyTorch's, number for number.
+
+    It takes effect at once, for the default generator and for every `Generator` that is made afterwards; used in a `with`
+    statement, it is undone at the end. The default generator starts again from its initial seed. The environment variable
+    `RUSHLIGHT_RANDOM` chooses from the start of the process.
+
+    Args:
+        name: `"philox"`, the default of the process: each number is a function of the seed, the call and the element, so
+            that many threads draw at once and devices agree. `"torch"`: the numbers of PyTorch's CPU generator (MT19937)
+            for the same seed and the same calls, on one thread: `rand`, `randn`, `randint`, `randperm`, `normal`,
+            `uniform_`, `bernoulli`, `multinomial`, `exponential_`, `cauchy_`, `log_normal_`, `geometric_`, dropout, and
+            `nn.init`. What else draws (`poisson`, `binomial`, gamma samples, other devices) has no stream of PyTorch's
+            here, and stays with `"philox"`.
+
+    States of both streams can be saved and set: `get_rng_state()` of the stream `"torch"` is PyTorch's, byte for byte, and
+    `set_rng_state` of it, or of a state that PyTorch saved, continues in that stream.
+
+    Raises:
+        ValueError: `name` is another.
+
+    Example::
+
+        >>> with torch.random.stream("torch"):
+        ...     torch.manual_seed(0)
+        ...     torch.rand(2)
+        tensor([0.4963, 0.7682])
+    """
+
+    def __init__(self, name: str) -> None:
+        self._before = _C.random_stream()
+        _C.set_random_stream(name)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exception: object) -> None:
+        _C.set_random_stream(self._before)
+
+
+def get_stream() -> str:
+    """The stream that `stream` chose: `"philox"` or `"torch"`."""
+    return _C.random_stream()
+
+
 class fork_rng:  # noqa: N801
     """Inside, random numbers may be drawn and seeds set; afterwards the generators go on where they were.
 

@@ -10,7 +10,10 @@
 #include "cpu/contiguous.h"
 #include "cpu/pointwise_driver.h"
 #include "cpu/random_fill.h"
+#include "cpu/random_values.h"
+#include "cpu/twister.h"
 #include "ops/functors/random.h"
+#include "runtime/cpu_context.h"
 #include "rushlight/error.h"
 #include "rushlight/parallel.h"
 
@@ -39,16 +42,6 @@ void spread(const View& self, const void* values, DType dtype) {
 
 namespace {
 
-// Calls `fill` with row-major memory for all values, of type T: the tensor's own where that fits.
-template <class T, class Fill>
-void with_values(KernelContext& ctx, const View& self, DType dtype, Fill fill) {
-    if (self.numel == 0) return;
-    if (self.contiguous && self.dtype == dtype) return fill(self.as<T>());
-    T* values = scratch<T>(ctx, self.numel);
-    fill(values);
-    spread(self, values, dtype);
-}
-
 // Floating values in float32, or float64 for tensors of that. `map` makes the result of what `draw` gives.
 template <class Draw, class Map>
 void floating(KernelContext& ctx, const View& self, Draw draw, Map map) {
@@ -62,32 +55,14 @@ void floating(KernelContext& ctx, const View& self, Draw draw, Map map) {
     else with_values<float>(ctx, self, DType::Float32, fill);
 }
 
-// Complex numbers as pairs of real ones.
-struct Pairs {
-    int64_t sizes[kMaxDims], strides[kMaxDims];
-    View view;
-
-    explicit Pairs(const View& v) : view(v) {
-        RL_CHECK(v.ndim < kMaxDims, throw_runtime,
-                 "random numbers: a complex tensor has at most %d dimensions here", kMaxDims - 1);
-        for (int d = 0; d < v.ndim; ++d) {
-            sizes[d] = v.sizes[d];
-            strides[d] = 2 * v.strides[d];
-        }
-        sizes[v.ndim] = 2;
-        strides[v.ndim] = 1;
-        view.sizes = sizes;
-        view.strides = strides;
-        ++view.ndim;
-        view.numel *= 2;
-        view.dtype = real_dtype(v.dtype);
-    }
-};
+// The generator whose numbers are drawn one after the other, if that is what it does: RandomStream::Torch.
+Generator* twister_of(const KernelContext& ctx) { return CpuContext::twister(&ctx); }
 
 }  // namespace
 
 void uniform_(KernelContext& ctx, const View& self, double from, double to) {
     if (is_complex(self.dtype)) return uniform_(ctx, Pairs(self).view, from, to);
+    if (Generator* twister = twister_of(ctx)) return twister::uniform_(ctx, *twister, self, from, to);
     floating(
         ctx, self, [&](auto* out) { fill_uniform(ctx.random, out, self.numel); },
         [=](auto u) { return static_cast<decltype(u)>(from) + u * static_cast<decltype(u)>(to - from); });
@@ -96,18 +71,21 @@ void uniform_(KernelContext& ctx, const View& self, double from, double to) {
 // A complex number's variance is shared by its parts.
 void normal_(KernelContext& ctx, const View& self, double mean, double std) {
     if (is_complex(self.dtype)) return normal_(ctx, Pairs(self).view, mean, std / std::sqrt(2.0));
+    if (Generator* twister = twister_of(ctx)) return twister::normal_(ctx, *twister, self, mean, std);
     floating(
         ctx, self, [&](auto* out) { fill_normal(ctx.random, out, self.numel); },
         [=](auto z) { return static_cast<decltype(z)>(mean) + z * static_cast<decltype(z)>(std); });
 }
 
 void exponential_(KernelContext& ctx, const View& self, double lambd) {
+    if (Generator* twister = twister_of(ctx)) return twister::exponential_(ctx, *twister, self, lambd);
     floating(
         ctx, self, [&](auto* out) { fill_uniform(ctx.random, out, self.numel); },
         [=](auto u) { return functors::Exponential<decltype(u)>{static_cast<decltype(u)>(lambd)}(u); });
 }
 
 void geometric_(KernelContext& ctx, const View& self, double p) {
+    if (Generator* twister = twister_of(ctx)) return twister::geometric_(ctx, *twister, self, p);
     const double scale = 1 / std::log1p(-p);
     auto draw = [&](auto* out) { fill_uniform(ctx.random, out, self.numel); };
     if (is_floating(self.dtype)) {
@@ -127,6 +105,7 @@ void geometric_(KernelContext& ctx, const View& self, double p) {
 }
 
 void cauchy_(KernelContext& ctx, const View& self, double median, double sigma) {
+    if (Generator* twister = twister_of(ctx)) return twister::cauchy_(ctx, *twister, self, median, sigma);
     floating(
         ctx, self, [&](auto* out) { fill_uniform(ctx.random, out, self.numel); },
         [=](auto u) {
@@ -136,6 +115,7 @@ void cauchy_(KernelContext& ctx, const View& self, double median, double sigma) 
 }
 
 void log_normal_(KernelContext& ctx, const View& self, double mean, double std) {
+    if (Generator* twister = twister_of(ctx)) return twister::log_normal_(ctx, *twister, self, mean, std);
     floating(
         ctx, self, [&](auto* out) { fill_normal(ctx.random, out, self.numel); },
         [=](auto z) {
@@ -145,12 +125,14 @@ void log_normal_(KernelContext& ctx, const View& self, double mean, double std) 
 }
 
 void bernoulli_(KernelContext& ctx, const View& self, double p) {
+    if (Generator* twister = twister_of(ctx)) return twister::bernoulli_(ctx, *twister, self, p);
     with_values<uint8_t>(ctx, self, DType::UInt8, [&](uint8_t* values) {
         fill_bernoulli(ctx.random, static_cast<float>(p), values, self.numel);
     });
 }
 
 void bernoulli(KernelContext& ctx, const View& out, const View& p) {
+    if (Generator* twister = twister_of(ctx)) return twister::bernoulli(ctx, *twister, out, p);
     const View chances = contiguous_in(ctx, p, p.dtype == DType::Float64 ? DType::Float64 : DType::Float32);
     auto draw = [&](const auto* chance, auto* uniform) {
         fill_uniform(ctx.random, uniform, out.numel);
@@ -169,12 +151,14 @@ void bernoulli(KernelContext& ctx, const View& out, const View& p) {
 }
 
 void integers_(KernelContext& ctx, const View& self, int64_t low, int64_t range) {
+    if (Generator* twister = twister_of(ctx)) return twister::integers_(ctx, *twister, self, low, range);
     with_values<int64_t>(ctx, self, DType::Int64, [&](int64_t* values) {
         fill_integers(ctx.random, low, static_cast<uint64_t>(range), values, self.numel);
     });
 }
 
 void randperm(KernelContext& ctx, const View& out, int64_t n) {
+    if (Generator* twister = twister_of(ctx)) return twister::randperm(*twister, out, n);
     int64_t* place = out.as<int64_t>();
     uint64_t* bits = scratch<uint64_t>(ctx, n);
     fill_integers(ctx.random, 0, 0, reinterpret_cast<int64_t*>(bits), n);
@@ -185,6 +169,8 @@ void randperm(KernelContext& ctx, const View& out, int64_t n) {
 
 void multinomial(KernelContext& ctx, const View& out, const View& input, int64_t num_samples,
                  bool replacement) {
+    if (Generator* twister = twister_of(ctx))
+        return twister::multinomial(ctx, *twister, out, input, num_samples, replacement);
     const int64_t n = input.size(-1), rows = n ? input.numel / n : 0;
     double* weights = scratch<double>(ctx, input.numel);
     const View dense =
@@ -196,20 +182,9 @@ void multinomial(KernelContext& ctx, const View& out, const View& input, int64_t
     double* uniform = scratch<double>(ctx, rows * draws);
     fill_uniform(ctx.random, uniform, rows * draws);
     for (int64_t r = 0; r < rows; ++r) {
-        double *w = weights + r * n, *u = uniform + r * draws, total = 0;
+        double *w = weights + r * n, *u = uniform + r * draws;
         int64_t* chosen = out.as<int64_t>() + r * num_samples;
-        int64_t possible = 0;
-        for (int64_t i = 0; i < n; ++i) {
-            RL_CHECK(w[i] >= 0 && std::isfinite(w[i]), throw_runtime,
-                     "multinomial(input): weights must be finite and not negative, found %g", w[i]);
-            total += w[i];
-            possible += w[i] > 0;
-        }
-        RL_CHECK(total > 0, throw_runtime, "multinomial(input): the weights of a row sum to zero");
-        RL_CHECK(
-            replacement || possible >= num_samples, throw_runtime,
-            "multinomial(num_samples): %lld cannot be drawn without replacement from %lld weights above zero",
-            (long long)num_samples, (long long)possible);
+        check_weights(w, n, num_samples, replacement);
         if (replacement) {
             // Where the running sum passes a uniform share of the total.
             std::partial_sum(w, w + n, w);
@@ -242,7 +217,8 @@ void apply_mask(const uint8_t* mask, const double* in, double scale, double* out
 }
 
 template <class T>
-void dropout_of(PhiloxKey key, const View& out, const View& mask, const View& input, double p) {
+void dropout_of(PhiloxKey key, const View& out, const View& mask, const View& input, double p,
+                const uint8_t* drawn) {
     constexpr int64_t kBlock = 1024;
     const T* in = input.as<T>();
     T* result = out.as<T>();
@@ -250,6 +226,7 @@ void dropout_of(PhiloxKey key, const View& out, const View& mask, const View& in
     const T scale = static_cast<T>(1 / (1 - p));
     const uint64_t threshold = mask_threshold(1 - p);
     parallel_for(0, out.numel, kGrain, [&](int64_t begin, int64_t end) {
+        if (drawn) return apply_mask(drawn + begin, in + begin, scale, result + begin, end - begin);
         uint8_t block[kBlock];
         for (int64_t at = begin; at < end; at += kBlock) {
             int64_t n = std::min(kBlock, end - at);
@@ -265,8 +242,13 @@ void dropout_of(PhiloxKey key, const View& out, const View& mask, const View& in
 void dropout(KernelContext& ctx, const View& out, const View& mask, const View& input, double p) {
     const WidenedOut wide(ctx, out);
     const View x = contiguous_in(ctx, input, wide.view().dtype);
-    if (x.dtype == DType::Float64) dropout_of<double>(ctx.random, wide.view(), mask, x, p);
-    else dropout_of<float>(ctx.random, wide.view(), mask, x, p);
+    uint8_t* drawn = nullptr;
+    if (Generator* twister = twister_of(ctx)) {
+        drawn = mask.defined() ? mask.as<uint8_t>() : scratch<uint8_t>(ctx, input.numel);
+        twister::dropout_mask(ctx, *twister, drawn, input, p);
+    }
+    if (x.dtype == DType::Float64) dropout_of<double>(ctx.random, wide.view(), mask, x, p, drawn);
+    else dropout_of<float>(ctx.random, wide.view(), mask, x, p, drawn);
     wide.finish();
 }
 

@@ -119,7 +119,12 @@ class Launch {
     }
 
     /// The kernel draws from a stream of its own.
-    void random(Generator* generator) { key_ = (generator ? *generator : default_generator()).reserve(); }
+    void random(Generator* generator) {
+        Generator& drawn = generator ? *generator : default_generator();
+        key_ = drawn.reserve();
+        if (drawn.stream() == RandomStream::Torch) [[unlikely]]
+            context_.draw_from(&drawn);
+    }
 
     /// Lets the device look at the values of the inputs before anything is written.
     void check_values();

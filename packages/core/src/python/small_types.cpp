@@ -216,6 +216,32 @@ PyObject* generator_reduce(PyObject* self, PyObject*) {
     PyObject* state = generator_get_state(self, nullptr);
     return state ? Py_BuildValue("(O()N)", GeneratorType, state) : nullptr;
 }
+const char* stream_name(RandomStream stream) { return stream == RandomStream::Torch ? "torch" : "philox"; }
+PyObject* get_random_stream(PyObject*, PyObject*) {
+    RL_PY_TRY return PyUnicode_FromString(stream_name(random_stream()));
+    RL_PY_CATCH
+}
+PyObject* choose_random_stream(PyObject*, PyObject* name) {
+    RL_PY_TRY
+    RL_CHECK(PyUnicode_Check(name), throw_type, "random.stream(name): must be a str, not %s",
+             Py_TYPE(name)->tp_name);
+    const char* text = PyUnicode_AsUTF8(name);
+    if (!text) return nullptr;
+    const bool torch = std::string_view(text) == "torch";
+    RL_CHECK(torch || std::string_view(text) == "philox", throw_value,
+             "random.stream(name): must be 'philox' or 'torch', got '%s'", text);
+    set_random_stream(torch ? RandomStream::Torch : RandomStream::Philox);
+    Py_RETURN_NONE;
+    RL_PY_CATCH
+}
+PyMethodDef random_functions[] = {
+    {"random_stream", get_random_stream, METH_NOARGS,
+     "The random stream of generators that are made: \"philox\" or \"torch\"."},
+    {"set_random_stream", choose_random_stream, METH_O, "Chooses it, also for the default generator."},
+    {nullptr, nullptr, 0, nullptr}};
+PyObject* generator_stream(PyObject* self, void*) {
+    return PyUnicode_FromString(stream_name(generator_of(self).stream()));
+}
 PyObject* generator_device(PyObject*, void*) { return wrap(Device{}); }
 PyMethodDef generator_methods[] = {
     {"manual_seed", generator_manual_seed, METH_O,
@@ -228,8 +254,10 @@ PyMethodDef generator_methods[] = {
     {"__reduce__", generator_reduce, METH_NOARGS, "For pickles and copies."},
     {"__setstate__", generator_set_state, METH_O, "set_state()."},
     {nullptr, nullptr, 0, nullptr}};
-PyGetSetDef generator_properties[] = {{"device", generator_device, nullptr, nullptr, nullptr},
-                                      {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyGetSetDef generator_properties[] = {
+    {"device", generator_device, nullptr, nullptr, nullptr},
+    {"stream", generator_stream, nullptr, "How its numbers are made: \"philox\" or \"torch\".", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 // --- Size ---
 
@@ -411,6 +439,7 @@ int add_small_types(PyObject* module) {
         PyModule_AddObjectRef(module, "Size", reinterpret_cast<PyObject*>(SizeType)) < 0)
         return -1;
     try {
+        if (PyModule_AddFunctions(module, random_functions) < 0) return -1;
         Object g = Object::steal(wrap_generator(Ref<Generator>::share(&default_generator())));
         return PyModule_AddObjectRef(module, "default_generator", g.get());
     } catch (...) {

@@ -5,6 +5,8 @@
 
 namespace rushlight {
 
+class Generator;
+
 class CpuContext {
   public:
     CpuContext() : context_{scratch, {}, this, nullptr} {}
@@ -18,6 +20,13 @@ class CpuContext {
         return &context_;
     }
 
+    /// Makes kernels draw their numbers one after the other, from this generator's twister.
+    void draw_from(Generator* generator) { twister_ = generator; }
+    /// Whose twister a kernel has to draw from; null where numbers are functions of the key.
+    static Generator* twister(const KernelContext* context) {
+        return static_cast<CpuContext*>(context->impl)->twister_;
+    }
+
   private:
     struct Block;
     static void* scratch(KernelContext* context, size_t nbytes);
@@ -25,6 +34,7 @@ class CpuContext {
 
     KernelContext context_;
     Block* last_ = nullptr;
+    Generator* twister_ = nullptr;
 };
 
 }  // namespace rushlight

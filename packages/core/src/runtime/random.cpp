@@ -1,10 +1,14 @@
 #include "rushlight/random.h"
 
+#include <pthread.h>
 #include <sys/random.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
+#include <string_view>
 
+#include "runtime/mersenne_twister.h"
 #include "rushlight/error.h"
 
 namespace rushlight {
@@ -18,7 +22,55 @@ struct SavedState {
 };
 constexpr char kMagic[8] = {'r', 'l', 'p', 'h', 'i', 'l', 'x', '1'};
 
+RandomStream stream_of_environment() {
+    const char* name = std::getenv("RUSHLIGHT_RANDOM");
+    if (!name || std::string_view(name) == "philox") return RandomStream::Philox;
+    RL_CHECK(std::string_view(name) == "torch", throw_value,
+             "RUSHLIGHT_RANDOM is \"%s\"; it can be \"philox\" or \"torch\"", name);
+    return RandomStream::Torch;
+}
+
+std::atomic<RandomStream>& chosen_stream() {
+    static std::atomic<RandomStream> chosen = stream_of_environment();
+    return chosen;
+}
+
 }  // namespace
+
+RandomStream random_stream() { return chosen_stream().load(std::memory_order_relaxed); }
+
+void set_random_stream(RandomStream stream) {
+    chosen_stream().store(stream, std::memory_order_relaxed);
+    default_generator().set_stream(stream);
+}
+
+std::mutex& Generator::twister_mutex() {
+    static std::mutex& mutex = []() -> std::mutex& {
+        static std::mutex made;
+        // A thread that stays behind would hold it in the child without end.
+        pthread_atfork([] { made.lock(); }, [] { made.unlock(); }, [] { made.unlock(); });
+        return made;
+    }();
+    return mutex;
+}
+
+Generator::Generator(Device device, uint64_t seed) : device_(device), state_(seed) {
+    if (device.type == DeviceType::CPU) set_stream(random_stream());
+}
+
+Generator::~Generator() = default;
+
+void Generator::set_stream(RandomStream stream) {
+    std::lock_guard lock(twister_mutex());
+    if (stream_.load(std::memory_order_relaxed) == stream) return;
+    const uint64_t seed = initial_seed();
+    if (stream == RandomStream::Torch) {
+        if (twister_) *twister_ = MersenneTwister(seed);
+        else twister_ = std::make_unique<MersenneTwister>(seed);
+    }
+    store(seed);
+    stream_.store(stream, std::memory_order_release);
+}
 
 Ref<Generator> Generator::make(Device device, uint64_t seed) {
     return Ref<Generator>::adopt(new Generator(device, seed));
@@ -40,7 +92,10 @@ void Generator::store(State state) {
     for (State now; (now = exchange_if(seen, state)) != seen;) seen = now;
 }
 
-void Generator::manual_seed(uint64_t seed) { store(seed); }
+void Generator::manual_seed(uint64_t seed) {
+    store(seed);
+    if (stream() == RandomStream::Torch) *Draw(*this) = MersenneTwister(seed);
+}
 
 uint64_t Generator::seed() {
     uint64_t fresh = 0;
@@ -60,6 +115,13 @@ PhiloxKey Generator::reserve(uint64_t streams) {
 
 std::vector<uint8_t> Generator::get_state() const {
     State state = load();
+    if (stream() == RandomStream::Torch) {
+        std::vector<uint8_t> bytes(MersenneTwister::kStateBytes);
+        Draw(const_cast<Generator&>(*this))
+            ->save(std::span<uint8_t, MersenneTwister::kStateBytes>(bytes),
+                   static_cast<uint64_t>(state >> 64));
+        return bytes;
+    }
     SavedState saved;
     std::memcpy(saved.magic, kMagic, sizeof kMagic);
     saved.seed = static_cast<uint64_t>(state);
@@ -70,13 +132,22 @@ std::vector<uint8_t> Generator::get_state() const {
 }
 
 void Generator::set_state(std::span<const uint8_t> bytes) {
+    if (bytes.size() == MersenneTwister::kStateBytes) {
+        MersenneTwister twister(0);
+        const uint64_t offset = twister.restore(bytes.first<MersenneTwister::kStateBytes>());
+        set_stream(RandomStream::Torch);
+        *Draw(*this) = twister;
+        return store(State{offset} << 64 | twister.initial_seed());
+    }
     SavedState saved;
     RL_CHECK(bytes.size() == sizeof saved, throw_runtime,
-             "set_state(state): got %zu bytes, needs the %zu of get_state()", bytes.size(), sizeof saved);
+             "set_state(state): got %zu bytes, needs the %zu of get_state(), or the %zu of PyTorch's",
+             bytes.size(), sizeof saved, MersenneTwister::kStateBytes);
     std::memcpy(&saved, bytes.data(), sizeof saved);
     RL_CHECK(std::memcmp(saved.magic, kMagic, sizeof kMagic) == 0, throw_runtime,
              "set_state(state): the bytes are not a state of this generator\n"
              "hint: the state of another library or version cannot be restored; use manual_seed() instead");
+    set_stream(RandomStream::Philox);
     store(State{saved.offset} << 64 | saved.seed);
 }
 

@@ -34,49 +34,58 @@ Tensor filled(Tensor t, bool requires_grad, Fill fill) {
     return t;
 }
 
+// `range` integers from low on; 0 stands for 2^64.
+Tensor integers_of_range(const Tensor& t, int64_t low, uint64_t range, Generator* generator) {
+    return ops::_integers_(t, low, static_cast<int64_t>(range), generator);
+}
+
 // Integers from low to before high, without overflow.
 Tensor integers(const char* op, const Tensor& t, int64_t low, int64_t high, Generator* generator) {
     RL_CHECK(low < high, throw_runtime, "%s(low, high): there is no integer from %lld to before %lld", op,
              (long long)low, (long long)high);
-    auto range = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
-    return ops::_integers_(t, low, static_cast<int64_t>(range), generator);
+    return integers_of_range(t, low, static_cast<uint64_t>(high) - static_cast<uint64_t>(low), generator);
 }
 
-// One past the largest integer up to which all are exact; 0 stands for 2^63.
-int64_t exact_integers(DType t) {
+// One past the largest integer up to which all are exact.
+uint64_t exact_integers(DType t) {
     switch (t) {
         case DType::Bool: return 2;
         case DType::UInt8: return 256;
         case DType::Int8: return 128;
         case DType::Int16: return 32768;
-        case DType::Int32: return int64_t{1} << 31;
+        case DType::Int32: return uint64_t{1} << 31;
         case DType::Float16: return (1 << 11) + 1;
         case DType::BFloat16: return (1 << 8) + 1;
         case DType::Float32: return (1 << 24) + 1;
-        case DType::Float64: return (int64_t{1} << 53) + 1;
-        default: return std::numeric_limits<int64_t>::max();
+        case DType::Float64: return (uint64_t{1} << 53) + 1;
+        default: return uint64_t{1} << 63;
     }
 }
 
 }  // namespace
 
 Tensor bernoulli__tensor(const Tensor& input, const Tensor& p, Generator* generator) {
-    Tensor chances =
+    Tensor probabilities =
         ops::expand(is_floating(p.dtype()) ? p : ops::_to_copy(p, default_dtype()), input.sizes(), false);
-    return ops::copy_(input, ops::bernoulli(ops::detach(chances), generator), false);
+    return ops::copy_(input, ops::bernoulli(ops::detach(probabilities), generator), false);
 }
 Tensor bernoulli_p(const Tensor& input, double p, Generator* generator) {
     return ops::bernoulli_(ops::empty_like(ops::detach(input)), p, generator);
 }
 
 Tensor random_(const Tensor& input, Generator* generator) {
-    return integers("random_", input, 0, exact_integers(input.dtype()), generator);
+    return integers_of_range(input, 0, exact_integers(input.dtype()), generator);
 }
 Tensor random__to(const Tensor& input, int64_t to, Generator* generator) {
     return integers("random_", input, 0, to, generator);
 }
 Tensor random__from(const Tensor& input, int64_t from, std::optional<int64_t> to, Generator* generator) {
-    return integers("random_", input, from, to.value_or(exact_integers(input.dtype())), generator);
+    if (to) return integers("random_", input, from, *to, generator);
+    const uint64_t end = exact_integers(input.dtype());
+    RL_CHECK(from < 0 || static_cast<uint64_t>(from) < end, throw_runtime,
+             "random_(from): there is no integer from %lld to before %llu", (long long)from,
+             (unsigned long long)end);
+    return integers_of_range(input, from, end - static_cast<uint64_t>(from), generator);
 }
 
 Tensor rand(IntList size, Generator* generator, OptDType dtype, OptDevice device, bool requires_grad) {

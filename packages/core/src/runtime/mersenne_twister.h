@@ -1,0 +1,59 @@
+// The generator that PyTorch draws from on the CPU: MT19937, of M. Matsumoto and T. Nishimura, "Mersenne twister: a
+// 623-dimensionally equidistributed uniform pseudo-random number generator", 1998.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace rushlight {
+
+/// Random words, one after the other. Not thread-safe: Generator::draw holds the lock.
+class MersenneTwister {
+  public:
+    /// The size of PyTorch's saved state of a CPU generator.
+    static constexpr size_t kStateBytes = 5056;
+
+    /// The lower 32 bits of `seed` choose the sequence, as in PyTorch.
+    explicit MersenneTwister(uint64_t seed);
+
+    uint64_t initial_seed() const { return seed_; }
+
+    uint32_t next() {
+        if (--left_ == 0) refill();
+        uint32_t y = words_[next_++];
+        y ^= y >> 11;
+        y ^= (y << 7) & 0x9D2C5680U;
+        y ^= (y << 15) & 0xEFC60000U;
+        return y ^ (y >> 18);
+    }
+    /// The upper half is drawn first.
+    uint64_t next64() {
+        const uint64_t upper = next();
+        return upper << 32 | next();
+    }
+    /// A standard normal number. They are made in pairs (G. Box and M. Muller, "A note on the generation of random
+    /// normal deviates", 1958), and the second of a pair is kept for the next call.
+    double next_normal();
+
+    /// Writes the state as PyTorch's `get_state` does. `offset` is that of the Philox stream beside it; it lies in a
+    /// field that PyTorch does not read.
+    void save(std::span<uint8_t, kStateBytes> bytes, uint64_t offset) const;
+    /// Takes what `save` or PyTorch wrote, and returns the offset. RuntimeError for other bytes; the state stays then.
+    uint64_t restore(std::span<const uint8_t, kStateBytes> bytes);
+
+  private:
+    static constexpr int kWords = 624;
+
+    void refill();
+
+    uint64_t seed_;
+    std::array<uint32_t, kWords> words_;
+    int left_ = 1;  // one more than the words that are left before the next refill
+    uint32_t next_ = 0;
+    double kept_normal_ = 0;
+    bool has_normal_ = false;
+};
+
+}  // namespace rushlight
