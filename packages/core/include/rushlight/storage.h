@@ -76,6 +76,11 @@ class RL_API Storage : public RefCounted {
     /// RuntimeError while somebody outside holds its address.
     void resize(size_t nbytes);
 
+    /// Copies the bytes to `target`'s memory, which every tensor over this storage uses from then on, and keeps
+    /// `target` alive. Memory whose address somebody outside holds (`exports`) is kept as long as this storage. For
+    /// CPU memory that no other thread writes meanwhile.
+    void move_to(Ref<Storage> target);
+
     /// How many NumPy arrays, DLPack capsules and buffers outside look at this memory by its address.
     uint32_t exports() const { return exports_.load(std::memory_order_acquire); }
     void add_export() { exports_.fetch_add(1, std::memory_order_relaxed); }

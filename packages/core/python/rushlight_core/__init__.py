@@ -116,7 +116,8 @@ def _storage_in_python(name):
 
 _C.UntypedStorage.from_file = staticmethod(_storage_in_python("from_file"))
 _C.UntypedStorage.__getitem__ = _storage_in_python("getitem")
-_C.UntypedStorage.untyped = _storage_in_python("untyped")
+for _name in ("untyped", "is_shared", "share_memory_"):
+    setattr(_C.UntypedStorage, _name, _storage_in_python(_name))
 
 for _name in ("module_load", "new", "storage"):
     setattr(_C.Tensor, _name, _in_python(_name))

@@ -99,6 +99,15 @@ class TypedStorage:
         """How many bytes there are."""
         return self._untyped.nbytes()
 
+    def is_shared(self) -> bool:
+        """Return whether the memory is in shared memory."""
+        return self._untyped.is_shared()
+
+    def share_memory_(self) -> TypedStorage:
+        """Move the memory to shared memory, in place, and return the storage."""
+        self._untyped.share_memory_()
+        return self
+
     def size(self) -> int:
         """How many elements there are."""
         return self._elements.numel()

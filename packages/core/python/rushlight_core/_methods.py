@@ -228,7 +228,8 @@ def retain_grad(self: Tensor) -> NoReturn:
 # --- shared memory: the transport that is installed ---
 
 
-def _transport() -> Any:
+def shared_memory_package() -> Any:
+    """Return the package that moves tensors to shared memory. Raises RuntimeError if it is not installed."""
     # By name: core knows of no package that builds on it.
     name = "rushlight_multiprocessing"
     try:
@@ -244,7 +245,7 @@ def _transport() -> Any:
 
 def share_memory_(self: Tensor) -> Tensor:
     """Moves the data to shared memory, in place; returns self. A tensor on a GPU stays as it is."""
-    return self if self.is_cuda else _transport().share_memory_(self)
+    return self if self.is_cuda else shared_memory_package().share_memory_(self)
 
 
 def is_shared(self: Tensor) -> bool:

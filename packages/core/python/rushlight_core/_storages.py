@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import sys
 from typing import Any
 
 from . import _C
@@ -60,3 +61,17 @@ def getitem(self: UntypedStorage, index: Any) -> Any:
 def untyped(self: UntypedStorage) -> UntypedStorage:
     """Itself."""
     return self
+
+
+def share_memory_(self: UntypedStorage) -> UntypedStorage:
+    """Move the memory to shared memory, in place, and return the storage. All tensors over it follow."""
+    from ._methods import shared_memory_package
+
+    return self if self.device.type == "cuda" else shared_memory_package().share_memory_(self)
+
+
+def is_shared(self: UntypedStorage) -> bool:
+    """Return whether the memory is in shared memory. Memory of a CUDA device always is."""
+    # What was never imported has shared nothing.
+    package = sys.modules.get("rushlight_multiprocessing")
+    return self.device.type == "cuda" or (package is not None and package.is_shared(self))

@@ -95,6 +95,15 @@ PyObject* storage_deepcopy(PyObject* o, PyObject*) {
     return wrap_storage(copy.get());
     RL_PY_CATCH
 }
+// _move_to(target): the memory of `target` takes the place of this storage's own, for all its tensors.
+PyObject* storage_move_to(PyObject* o, PyObject* target) {
+    RL_PY_TRY
+    RL_CHECK(PyObject_TypeCheck(target, storage_type), throw_type,
+             "UntypedStorage._move_to(target): must be an UntypedStorage, got %s", Py_TYPE(target)->tp_name);
+    storage_of(o).move_to(reinterpret_cast<PyStorage*>(target)->storage);
+    Py_RETURN_NONE;
+    RL_PY_CATCH
+}
 PyObject* storage_device(PyObject* o, void*) {
     RL_PY_TRY return wrap(storage_of(o).device());
     RL_PY_CATCH
@@ -137,6 +146,7 @@ PyMethodDef methods[] = {{"nbytes", storage_nbytes, METH_NOARGS, "The size in by
                          {"data_ptr", storage_data_ptr, METH_NOARGS, "The address of the first byte."},
                          {"resizable", storage_resizable, METH_NOARGS,
                           "Whether the memory is ours, and nobody outside looks at it."},
+                         {"_move_to", storage_move_to, METH_O, nullptr},
                          {"__reduce_ex__", storage_reduce, METH_O, nullptr},
                          {"__deepcopy__", storage_deepcopy, METH_O, nullptr},
                          {nullptr, nullptr, 0, nullptr}};

@@ -12,7 +12,13 @@
 namespace rushlight {
 namespace {
 using Pool = ObjectPool<sizeof(Storage), alignof(Storage)>;
-}
+
+// What a storage that was moved keeps alive.
+struct Moved {
+    Ref<Storage> target;
+    Ref<Storage> before;  // the memory until the move, if somebody outside may still look at it
+};
+}  // namespace
 
 Ref<Storage> Storage::allocate(size_t nbytes, Device device) {
     void* data = nullptr;
@@ -58,6 +64,25 @@ void Storage::destroy(Storage* storage) {
     }
     storage->~Storage();
     Pool::release(storage);
+}
+
+void Storage::move_to(Ref<Storage> target) {
+    RL_CHECK(device_.type == DeviceType::CPU && target->device_.type == DeviceType::CPU, throw_runtime,
+             "move_to: both storages must be on the CPU, got %s and %s", name(device_).c_str(),
+             name(target->device_).c_str());
+    RL_CHECK(target->nbytes_ >= nbytes_, throw_value, "move_to: the target has %zu bytes, %zu are needed",
+             target->nbytes_, nbytes_);
+    RL_CHECK(target.get() != this, throw_value, "move_to: a storage cannot be moved to itself");
+    if (nbytes_) std::memcpy(target->data_, data_, nbytes_);
+    auto* moved = new Moved{target, nullptr};
+    Ref<Storage> before = wrap(
+        target->data_, nbytes_, device_, target->kind_,
+        [](void* context, void*, size_t) { delete static_cast<Moved*>(context); }, moved);
+    std::swap(data_, before->data_);
+    std::swap(kind_, before->kind_);
+    std::swap(release_, before->release_);
+    std::swap(context_, before->context_);
+    if (exports() != 0) moved->before = std::move(before);
 }
 
 void Storage::resize(size_t nbytes) {

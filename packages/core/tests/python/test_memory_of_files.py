@@ -43,6 +43,34 @@ def test_a_part_keeps_the_memory() -> None:
     assert rl.asarray(part).tolist() == [1, 2]
 
 
+def test_storages_that_are_not_shared() -> None:
+    t = rl.ones(3)
+    assert not t.untyped_storage().is_shared()
+    assert not t.storage().is_shared()
+
+
+def test_a_storage_moves_to_other_memory() -> None:
+    t = rl.arange(6.0)
+    part, array, target = t[2:4], t.numpy(), rl.zeros(10)
+    address = t.data_ptr()
+    t.untyped_storage()._move_to(target.untyped_storage())
+    assert t.data_ptr() == target.data_ptr() != address
+    target[2] = -1
+    assert part.tolist() == [-1, 3]
+    assert target.tolist() == [0, 1, -1, 3, 4, 5, 0, 0, 0, 0]
+    del target, t
+    assert part.tolist() == [-1, 3]  # it keeps the new memory
+    assert array.tolist() == [0, 1, 2, 3, 4, 5]  # and the array the old
+    with pytest.raises(ValueError, match="4 bytes, 24 are needed"):
+        part.untyped_storage()._move_to(rl.ones(1).untyped_storage())
+    with pytest.raises(ValueError, match="itself"):
+        part.untyped_storage()._move_to(part.untyped_storage())
+    with pytest.raises(RuntimeError, match="CPU"):
+        part.untyped_storage()._move_to(rl.ones(9, device="meta").untyped_storage())
+    with pytest.raises(TypeError, match="UntypedStorage"):
+        part.untyped_storage()._move_to(part)
+
+
 def test_dtypes_and_layouts_that_no_tensor_has() -> None:
     assert repr(rl.float8_e4m3fn) == "torch.float8_e4m3fn"
     assert rl.float8_e4m3fn != rl.float32
