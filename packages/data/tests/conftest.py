@@ -95,7 +95,9 @@ class Held:
 
     @staticmethod
     def mappings() -> int:
-        return Path("/proc/self/maps").read_text().count("memfd:rushlight")
+        """Count the arenas that are mapped; an arena's data and its table are mapped separately."""
+        lines = Path("/proc/self/maps").read_text().splitlines()
+        return len({line.split()[4] for line in lines if "memfd:rushlight" in line})
 
     @staticmethod
     def threads() -> int:

@@ -1,10 +1,12 @@
-"""Who holds a block: locks that the kernel drops with their process."""
+"""Who holds a block: tables that count while their process lives, and locks of messages."""
 
 from __future__ import annotations
 
 import os
 import signal
+import sys
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,7 +14,7 @@ import rushlight_core as core
 import rushlight_multiprocessing as mp
 from rushlight_multiprocessing.arena import find, guard
 from rushlight_multiprocessing.connection import Pipe
-from rushlight_multiprocessing.heap import FIRST_ARENA_BYTES, Heap, OwnedArena, heap
+from rushlight_multiprocessing.heap import FIRST_ARENA_BYTES, Heap, OwnedArena, _rounded, heap
 
 
 def block_of(t):
@@ -21,7 +23,7 @@ def block_of(t):
 
 def is_held_elsewhere(arena, offset) -> bool:
     """Whether another open file description holds the block."""
-    if arena.try_exclusive(offset):
+    if arena.take_if_free(offset):
         arena.unlock(offset)
         return False
     return True
@@ -141,7 +143,7 @@ def test_free_pieces_never_overlap_and_join_again(requests, random):
         taken: list[tuple[int, int]] = []
         for size, alignment in requests:
             size = -(-size // 64) * 64
-            offset = owned.reserve(size, alignment)
+            offset = owned.reserve_range(size, alignment)
             if offset is None:
                 continue
             assert offset % alignment == 0
@@ -149,11 +151,33 @@ def test_free_pieces_never_overlap_and_join_again(requests, random):
             taken.append((offset, offset + size))
             if random.random() < 0.3:
                 start, end = taken.pop(random.randrange(len(taken)))
-                owned.give_back(start, end - start)
+                owned.give_back_range(start, end - start)
         random.shuffle(taken)
         for start, end in taken:
-            owned.give_back(start, end - start)
+            owned.give_back_range(start, end - start)
         assert (owned.starts, owned.ends) == ([0], [1 << 16])
+    finally:
+        owned.arena.owner = None
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(1, 100_000), max_size=60), st.randoms())
+def test_blocks_of_slabs_never_overlap_and_slabs_become_free(requests, random):
+    owned = OwnedArena(Heap(), 32 << 20)
+    try:
+        taken: list[tuple[int, int]] = []
+        for nbytes in requests:
+            size = _rounded(nbytes)
+            offset = owned.reserve(size)
+            assert offset % (64 if size < 4096 else 4096) == 0
+            assert all(offset + size <= start or end <= offset for start, end in taken)
+            taken.append((offset, offset + size))
+            if random.random() < 0.4:
+                start, end = taken.pop(random.randrange(len(taken)))
+                owned.give_back(start, end - start)
+        for start, end in taken:
+            owned.give_back(start, end - start)
+        assert (owned.starts, owned.ends, owned.slabs) == ([0], [32 << 20], {})
     finally:
         owned.arena.owner = None
 
@@ -182,3 +206,158 @@ def test_finalisers_that_run_under_the_lock_are_dealt_with_later():
         del t  # as if the collector ran here
         assert block.views == 1
     assert block.views == 0
+
+
+def locks_of(arena) -> int:
+    """Count the kernel's locks of an arena's file, which every operation on its locks searches."""
+    inode = os.fstat(arena.locks).st_ino
+    return sum(int(line.split()[5].split(":")[-1]) == inode for line in open("/proc/locks"))
+
+
+def lines_run(function) -> int:
+    """Count the lines of this package that a call executes."""
+    count = 0
+
+    def trace(frame, event, arg):
+        nonlocal count
+        if "rushlight_multiprocessing" not in frame.f_code.co_filename:
+            return None
+        count += event == "line"
+        return trace
+
+    previous = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        function()
+    finally:
+        sys.settrace(previous)
+    return count
+
+
+@pytest.mark.parametrize("at_once", [False, True])
+def test_cost_of_a_held_tensor_does_not_grow_with_their_number(at_once, held):
+    """Counted per tensor: locks in the kernel, lines of Python, and descriptors."""
+    a, b = Pipe()
+    kept = []
+
+    def receive(n):
+        if at_once:
+            a.send([core.full((1 + i % 300,), float(i)) for i in range(n)])
+            kept.extend(b.recv())
+        else:
+            for i in range(n):
+                a.send(core.full((1 + i % 300,), float(i)))
+                kept.append(b.recv())
+
+    receive(100)  # the pipe's first arena is mapped
+    arenas = {id(block_of(t).arena): block_of(t).arena for t in kept}
+    descriptors = held.descriptors()
+    lines, locks = [], []
+    for _ in range(4):
+        lines.append(lines_run(lambda: receive(400)))
+        locks.append(sum(map(locks_of, arenas.values())))
+    assert max(locks) <= 4
+    assert max(lines) <= 1.1 * min(lines)
+    assert held.descriptors() == descriptors
+    assert [t[-1].item() for t in kept[100:]] == [float(i) for i in range(400)] * 4
+
+
+def test_dropping_and_reusing_small_blocks_takes_constant_time():
+    own = Heap()
+    views = [own.allocate(64 * (1 + i % 500), solo=True)[1] for i in range(4000)]
+    views = views[::2]
+
+    def again():
+        views.extend(own.allocate(64 * (1 + i % 500), solo=True)[1] for i in range(500))
+
+    again()
+    counts = [lines_run(again) for _ in range(3)]
+    assert max(counts) <= 1.5 * min(counts)
+
+
+def test_a_message_with_many_blocks_has_few_locks():
+    a, b = Pipe()
+    tensors = [mp.share_memory_(core.full((20,), float(i))) for i in range(3000)]
+    arena = block_of(tensors[0]).arena
+    before = locks_of(arena)
+    a.send(tensors[::7])
+    assert locks_of(arena) - before <= 64
+    offsets = [block_of(t).offset for t in tensors[::7]]
+    del tensors
+    assert all(is_held_elsewhere(arena, offset) for offset in offsets)
+    assert [t[3].item() for t in b.recv()] == [float(i) for i in range(0, 3000, 7)]
+
+
+def test_the_table_of_a_process_that_ended_does_not_count():
+    """A new process takes the slot of one that was killed, and begins with an empty table."""
+    reader, writer = Pipe()
+    t = mp.share_memory_(core.arange(1000.0))
+    arena, offset = block_of(t).arena, block_of(t).offset
+    for _ in range(2):
+        pid = os.fork()
+        if pid == 0:
+            try:
+                writer.send(t.sum().item())
+                signal.pause()
+            finally:
+                os._exit(1)
+        assert reader.recv() == 499500
+        assert is_held_elsewhere(arena, offset)
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+    del t
+    pid = os.fork()
+    if pid == 0:
+        try:
+            writer.send(None)
+            signal.pause()
+        finally:
+            os._exit(1)
+    reader.recv()
+    assert not is_held_elsewhere(arena, offset)
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+
+
+def test_several_holders_are_all_asked():
+    """The kernel reports locks in no particular order."""
+    pipes, pids = [Pipe() for _ in range(5)], []
+    t = mp.share_memory_(core.arange(1000.0))
+    arena, offset = block_of(t).arena, block_of(t).offset
+    for _, theirs in pipes:
+        pid = os.fork()
+        if pid == 0:
+            code = 1
+            try:
+                kept = t
+                del t
+                theirs.send(0)
+                theirs.recv()
+                del kept
+                theirs.send(0)
+                theirs.recv()
+                code = 0
+            finally:
+                os._exit(code)
+        pids.append(pid)
+    for ours, _ in pipes:
+        ours.recv()
+    del t
+    for i in (2, 0, 4, 1, 3):
+        assert is_held_elsewhere(arena, offset)
+        pipes[i][0].send(0)
+        pipes[i][0].recv()
+    assert not is_held_elsewhere(arena, offset)
+    for (ours, _), pid in zip(pipes, pids, strict=True):
+        ours.send(0)
+        assert os.waitpid(pid, 0)[1] == 0
+
+
+def test_more_processes_than_slots_are_refused(monkeypatch):
+    from rushlight_multiprocessing import arena as arenas
+
+    t = mp.share_memory_(core.ones(3))
+    arena = block_of(t).arena
+    monkeypatch.setattr(arenas, "SLOTS", 1)
+    with pytest.raises(RuntimeError, match="more than 1 processes"):
+        arenas._claim_slot(arena.locks, arena.size)

@@ -8,7 +8,7 @@ import pytest
 
 import rushlight_core as core
 import rushlight_multiprocessing as mp
-from rushlight_multiprocessing.sharing import contiguous_stride, dense_stride, empty
+from rushlight_multiprocessing.sharing import contiguous_stride, empty
 
 DTYPES = [
     core.bool,
@@ -119,9 +119,101 @@ def test_views_of_shared_memory_stay_views():
     assert base[1, 2].item() == -1
 
 
-def test_expanded_tensor():
-    t = mp.share_memory_(core.arange(3.0)).reshape(3, 1).expand(3, 4)
-    assert through_pipe(t).tolist() == t.tolist()
+@pytest.mark.parametrize("gives", [False, True])
+@pytest.mark.parametrize("n", [20, 5000])
+def test_tensors_over_one_storage_arrive_as_aliases(gives, n):
+    b = core.arange(float(n))
+    part, whole, column, bits = through_pipe([b[2:4], b, b.view(-1, 10)[:, 3], b.view(core.int32)[:3]], gives)
+    assert whole.tolist() == b.tolist()
+    assert column.tolist() == b.view(-1, 10)[:, 3].tolist()
+    whole[3] = -1
+    assert part.tolist() == [2, -1]
+    assert column[0].item() == -1
+    whole[2] = 1
+    assert bits[2].item() == 0x3F800000
+    assert part.untyped_storage() is whole.untyped_storage()
+    assert (b[3].item() == -1) is not gives  # moved, or copied
+
+
+def test_view_that_is_sent_alone_shares_the_whole_storage():
+    b = core.zeros(100)
+    part = through_pipe(b[10:20])
+    assert mp.is_shared(b)
+    part[0] = 5
+    assert b[10].item() == 5
+
+
+def test_views_of_one_flat_buffer():
+    flat = core.zeros(30)
+    views = [flat[i * 10 : i * 10 + 10].view(2, 5) for i in range(3)]
+    *got, buffer = through_pipe([*views, flat])
+    buffer.copy_(core.arange(30.0))
+    assert got[2].tolist() == [[20, 21, 22, 23, 24], [25, 26, 27, 28, 29]]
+
+
+def test_parts_of_a_large_storage_are_given_by_themselves():
+    big = core.arange(1 << 20)
+    mp.empty_cache()
+    a, b = through_pipe([big[5:6000], big[10_000:20_000]], gives=True)
+    assert a.tolist() == big[5:6000].tolist()
+    assert b.tolist() == big[10_000:20_000].tolist()
+    assert a.untyped_storage().nbytes() + b.untyped_storage().nbytes() == 8 * 15_995
+
+
+@pytest.mark.parametrize("gives", [False, True])
+@pytest.mark.parametrize("n", [3, 2000])
+def test_expanded_tensor_is_not_materialized(gives, n):
+    t = core.arange(float(n)).reshape(n, 1).expand(n, 1000)
+    got = through_pipe(t, gives)
+    assert got.stride() == t.stride()
+    assert got.untyped_storage().nbytes() == 4 * n
+    assert got[:, 7].tolist() == t[:, 7].tolist()
+
+
+@pytest.mark.parametrize("gives", [False, True])
+def test_overlapping_windows(gives):
+    t = core.arange(4000.0).as_strided((1000, 8), (3, 1))
+    got = through_pipe(t, gives)
+    assert got.tolist() == t.tolist()
+    assert got.stride() == (3, 1)
+
+
+def test_storages():
+    t = core.zeros(10)
+    storage = t.untyped_storage()
+    assert not storage.is_shared()
+    assert storage.share_memory_() is storage
+    assert storage.is_shared()
+    assert t.is_shared()
+    assert t[3:].storage().is_shared()
+    got, tensor = through_pipe([storage, t])
+    tensor.fill_(1)
+    assert t.tolist() == [1] * 10
+    assert got is tensor.untyped_storage()
+    empty_storage = core.empty(0).untyped_storage()
+    assert through_pipe(empty_storage.share_memory_()).nbytes() == 0
+    u = core.ones(3)
+    assert u.storage().share_memory_().is_shared()
+    assert u.is_shared()
+
+
+@pytest.mark.parametrize("n", [10, 10_000])
+def test_a_storage_that_is_given(n):
+    storage = core.full((n,), 3, dtype=core.uint8).untyped_storage()
+    got = through_pipe(storage, gives=True)
+    assert bytes(got) == b"\3" * n
+    assert not storage.is_shared()
+
+
+def test_arrays_over_memory_that_was_moved():
+    t = core.arange(1000.0)
+    array = t.numpy()
+    address = t.data_ptr()
+    t.share_memory_()
+    assert t.data_ptr() != address
+    more = [core.zeros(1000) for _ in range(10)]
+    assert array.tolist() == list(range(1000))  # the old memory is not freed below it
+    del more
 
 
 def test_requires_grad_arrives():
@@ -198,7 +290,6 @@ def test_empty_is_shared():
 def test_strides():
     assert contiguous_stride((2, 3, 4)) == (12, 4, 1)
     assert contiguous_stride((2, 0, 4)) == core.empty(2, 0, 4).stride()
-    assert dense_stride((2, 3), (1, 20)) == (1, 2)
 
 
 def test_sharing_strategy_names():

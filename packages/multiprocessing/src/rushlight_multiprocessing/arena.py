@@ -1,20 +1,30 @@
-"""Arenas: anonymous shared-memory files, and the locks that count references to their blocks.
+"""Arenas: anonymous shared-memory files, with tables of the blocks that each process holds.
 
 Note [Who frees a block]
 An arena is a memfd that is mapped by every process that uses a tensor in it. The process that created the
 arena allocates its blocks (`heap.py`). A block may be freed when the last process has dropped it, and this
-must also work when a process is killed. The kernel therefore counts the references: a process that uses a
-block holds a shared lock on its first byte (`F_OFD_SETLK`, a lock that belongs to an open file description).
-The kernel releases the locks of a process that ends for any reason, and a stray write cannot corrupt them.
+must also work when a process is killed. Every process therefore *holds* blocks in a table of its own, which
+counts only while the process lives:
 
+* After the data, the file contains `SLOTS` tables with one byte per `GRANULE` bytes of data. A process that
+  attaches the arena locks a free slot exclusively (`F_OFD_SETLK`, a lock of an open file description, which
+  the kernel releases when the process ends for any reason). It writes 1 to its table for each block that it
+  holds, and 0 when it drops the block. No other process writes to the table, so no atomic operation is needed.
 * A process that attaches an arena opens the memfd again (`/proc/self/fd/N`) to have locks of its own.
 * A message that contains tensors carries one *lock descriptor* per arena: a new open file description that
-  holds locks on the message's blocks. It exists as long as the message, so the sender may drop the tensor, or
-  end, before the message is read. If a message is never read, its blocks are freed when the socket is closed.
-* A forked child gets its own description with locks on all blocks that the parent held at the fork.
-* A block is free if an exclusive lock on it can be taken. The owner tries this when it needs memory.
+  holds shared locks on ranges which contain the message's blocks. It exists as long as the message, so the
+  sender may drop the tensor, or end, before the message is read. If a message is never read, its blocks are
+  freed when the socket is closed.
+* A forked child gets a slot of its own, with the blocks that the parent held at the fork.
+* A block is free if an exclusive lock on it can be taken, so that it is in no message, and no locked slot has
+  it in its table. The tables are read under the exclusive lock: a block can pass from a table to a message
+  only before or after, and passes from a message to a table before the message's lock is released. The owner
+  checks this when it needs memory.
 * The last process that drops a large block shared by itself returns its pages to the system; see
   `Arena.punch_if_free`.
+
+The number of locks grows with processes and unread messages, not with tensors, because the kernel searches all
+locks of a file for every lock, unlock and close.
 """
 
 from __future__ import annotations
@@ -38,8 +48,14 @@ PAGE = mmap.PAGESIZE
 # soon as the block is dropped.
 PUNCH_BYTES = 1 << 20
 
-# The owner of an arena holds a lock at this offset, which is beyond the end of every arena, until it ends.
-_ALIVE = 1 << 62
+# The data of a block begins at a multiple of this. Tables have one byte per granule.
+GRANULE = 64
+# The number of processes that can use an arena at the same time. The owner has slot 0.
+SLOTS = 1024
+# The lock of slot i is the byte at this offset plus i, beyond the end of every arena.
+_SLOT_LOCKS = 1 << 62
+# The largest number of ranges that a lock descriptor locks.
+_MAX_RANGES = 64
 
 _FLOCK = struct.Struct("hhqqi4x")  # struct flock: type, whence, start, length, pid
 
@@ -97,10 +113,10 @@ _lock_fds: set[int] = set()
 class Block:
     """A block of an arena that this process uses or owns.
 
-    `views` counts the memoryviews of this process over the block. A view that was deleted counts until
-    `Guard` has processed it."""
+    `views` counts the memoryviews of this process over the block, which is in the process's table while there
+    are any. A view that was deleted counts until `Guard` has processed it."""
 
-    __slots__ = ("arena", "lent", "nbytes", "offset", "published", "size", "solo", "view_ref", "views")
+    __slots__ = ("arena", "lent", "nbytes", "offset", "sent", "size", "solo", "view_ref", "views")
 
     def __init__(self, arena: Arena, offset: int, size: int, nbytes: int, solo: bool) -> None:
         self.arena = arena
@@ -108,7 +124,7 @@ class Block:
         self.size = size  # the reserved size, which only the owner knows
         self.nbytes = nbytes
         self.solo = solo
-        self.published = False  # other processes may use it, and this one holds a lock
+        self.sent = False  # whether another process may hold it
         self.lent = False  # whether it is in the heap's list of lent blocks
         self.views = 0
         self.view_ref: weakref.ref[memoryview] | None = None
@@ -117,20 +133,17 @@ class Block:
         """Return a view of the memory, which stays allocated as long as the view exists. Call under `guard`."""
         view = self.view_ref() if self.view_ref is not None else None
         if view is None:
+            if self.views == 0:
+                self.arena.table[self.offset // GRANULE] = 1
             view = self.arena.memory[self.offset : self.offset + self.nbytes]
             self.views += 1
             self.view_ref = weakref.ref(view, partial(_dropped, self))
         return view
 
-    def publish(self) -> None:
-        """Take this process's lock on the block, so that other processes may use it from now on."""
-        if not self.published:
-            self.arena.lock(self.offset)
-            self.published = True
-
     def _forget_view(self) -> None:
         self.views -= 1
         if self.views == 0:
+            self.arena.table[self.offset // GRANULE] = 0
             self.arena.release(self)
 
 
@@ -145,12 +158,14 @@ class Arena:
         self.key = key
         self.size = size
         self.owner = owner
-        self.locks = reopen(fd)
-        if owner is not None:
-            self.lock(_ALIVE)
-        # Map the file through a description without locks: mmap keeps a copy of the descriptor, and a forked
-        # child would otherwise keep its parent's locks.
-        self.mapping = _map(fd, size)
+        # Map the file through a description without locks: mmap keeps a copy of the descriptor, and so would
+        # keep the locks of the message, or those of the parent in a forked child.
+        plain = reopen(fd)
+        try:
+            self.locks, self.table = _claim_slot(plain, size)
+            self.mapping = _map(plain, size)
+        finally:
+            os.close(plain)
         self.memory = memoryview(self.mapping)
         self.address: int = core.frombuffer(self.memory, dtype=core.uint8, count=1).data_ptr()
         self.blocks: dict[int, Block] = {}
@@ -163,13 +178,10 @@ class Arena:
     @property
     def abandoned(self) -> bool:
         """Whether the process that created the arena has ended, so that no block will be added to it."""
-        if self.owner is not None or not self.try_exclusive(_ALIVE):
-            return False
-        self.unlock(_ALIVE)
-        return True
+        return self.owner is None and not any(_locked(self.locks, _SLOT_LOCKS, _SLOT_LOCKS + 1))
 
     def hold(self, offset: int, nbytes: int, solo: bool) -> memoryview:
-        """Lock a block that was received in a message and return a view of its memory. Call under `guard`."""
+        """Hold a block that was received in a message and return a view of its memory. Call under `guard`."""
         block = self.blocks.get(offset)
         if block is None:
             if not 0 <= offset <= offset + nbytes <= self.size:
@@ -177,7 +189,7 @@ class Arena:
                     f"a message names bytes {offset} to {offset + nbytes} of an arena of {self.size} bytes"
                 )
             block = self.blocks[offset] = Block(self, offset, nbytes, nbytes, solo)
-        block.publish()
+        block.sent = True
         return block.view()
 
     def release(self, block: Block) -> None:
@@ -186,7 +198,6 @@ class Arena:
             self.owner.take_back(block)
             return
         del self.blocks[block.offset]
-        self.unlock(block.offset)
         if block.solo and block.nbytes >= PUNCH_BYTES:
             self.punch_if_free(block)
 
@@ -194,16 +205,40 @@ class Arena:
         """Return the pages of a block to the system if no process uses it, and return whether it did.
 
         The exclusive lock keeps the owner from reusing the block meanwhile. If several processes drop the
-        block at once, the last one to unlock it succeeds."""
-        if not self.try_exclusive(block.offset):
-            return False
-        first = -(-block.offset // PAGE) * PAGE
-        length = (block.offset + block.nbytes) // PAGE * PAGE - first
-        if length > 0:
-            # MADV_REMOVE deallocates this range of the file for all processes.
-            self.mapping.madvise(mmap.MADV_REMOVE, first, length)
-        self.unlock(block.offset)
-        return True
+        block at once, one of them finds it free: a process that could not take the lock has cleared its table
+        before, and the one that had the lock reads the tables again after releasing it."""
+        while self.take_if_free(block.offset):
+            first = -(-block.offset // PAGE) * PAGE
+            length = (block.offset + block.nbytes) // PAGE * PAGE - first
+            if length > 0:
+                # MADV_REMOVE deallocates this range of the file for all processes.
+                self.mapping.madvise(mmap.MADV_REMOVE, first, length)
+            self.unlock(block.offset)
+            return True
+        return False
+
+    def take_if_free(self, offset: int) -> bool:
+        """Lock the block at `offset` exclusively if no message and no other process has it; return whether it is
+        locked. The caller calls `unlock`."""
+        while True:
+            try:
+                _set_lock(self.locks, fcntl.F_WRLCK, offset)
+            except BlockingIOError:
+                return False
+            if not self._is_held_elsewhere(offset):
+                return True
+            self.unlock(offset)
+            if self._is_held_elsewhere(offset):
+                return False
+
+    def unlock(self, offset: int) -> None:
+        _set_lock(self.locks, fcntl.F_UNLCK, offset)
+
+    def _is_held_elsewhere(self, offset: int) -> bool:
+        """Return whether the table of another living process has the block."""
+        where, length = self.size + offset // GRANULE, _table_bytes(self.size)
+        slots = _locked(self.locks, _SLOT_LOCKS, _SLOT_LOCKS + SLOTS)
+        return any(os.pread(self.locks, 1, where + (slot - _SLOT_LOCKS) * length) == b"\1" for slot in slots)
 
     def find(self, address: int) -> Block | None:
         """Return the block that contains a memory address, or None."""
@@ -218,27 +253,18 @@ class Arena:
                 return block
         return None
 
-    def lock(self, offset: int) -> None:
-        _set_lock(self.locks, fcntl.F_RDLCK, offset)
-
-    def unlock(self, offset: int) -> None:
-        _set_lock(self.locks, fcntl.F_UNLCK, offset)
-
-    def try_exclusive(self, offset: int) -> bool:
-        try:
-            _set_lock(self.locks, fcntl.F_WRLCK, offset)
-        except BlockingIOError:
-            return False
-        return True
-
     def open_locks(self, offsets: Iterable[int]) -> int:
-        """Open a descriptor that holds locks on these blocks until its last copy is closed.
+        """Open a descriptor that keeps these blocks allocated until its last copy is closed.
 
-        The caller closes it with `close_lock_fd`."""
+        It locks at most `_MAX_RANGES` ranges, which may contain other blocks too; these are freed later than
+        necessary. The caller closes it with `close_lock_fd`."""
         fd = reopen(self.locks)
         _lock_fds.add(fd)
-        for offset in offsets:
-            _set_lock(fd, fcntl.F_RDLCK, offset)
+        ordered = sorted(offsets)
+        step = max(1, -(-len(ordered) // _MAX_RANGES))
+        for i in range(0, len(ordered), step):
+            last = ordered[min(i + step, len(ordered)) - 1]
+            lock_blocks(fd, ordered[i], last + 1 - ordered[i])
         return fd
 
 
@@ -259,8 +285,9 @@ def track_lock_fd(fd: int) -> None:
     _lock_fds.add(fd)
 
 
-def lock_block(fd: int, offset: int) -> None:
-    _set_lock(fd, fcntl.F_RDLCK, offset)
+def lock_blocks(fd: int, start: int, length: int) -> None:
+    """Lock the blocks that begin in a range for a lock descriptor, waiting for a check of them to end."""
+    _set_lock(fd, fcntl.F_RDLCK, start, length, wait=True)
 
 
 def reopen(fd: int) -> int:
@@ -274,10 +301,40 @@ def reopen(fd: int) -> int:
         ) from error
 
 
-def _map(fd: int, size: int) -> mmap.mmap:
+def file_bytes(size: int) -> int:
+    """Return the length of the file of an arena with `size` bytes of data."""
+    return size + SLOTS * _table_bytes(size)
+
+
+def _table_bytes(size: int) -> int:
+    return -(-size // (GRANULE * PAGE)) * PAGE
+
+
+def _claim_slot(fd: int, size: int) -> tuple[int, mmap.mmap]:
+    """Claim a slot of an arena: return a new descriptor that locks it, and the empty table."""
+    locks = reopen(fd)
+    try:
+        for slot in range(SLOTS):
+            try:
+                _set_lock(locks, fcntl.F_WRLCK, _SLOT_LOCKS + slot)
+                break
+            except BlockingIOError:
+                continue
+        else:
+            raise RuntimeError(f"more than {SLOTS} processes use the tensors of one process at the same time")
+        length = _table_bytes(size)
+        table = _map(fd, length, size + slot * length)
+        table.madvise(mmap.MADV_REMOVE)  # the table of a process that has ended
+    except BaseException:
+        os.close(locks)
+        raise
+    return locks, table
+
+
+def _map(fd: int, size: int, offset: int = 0) -> mmap.mmap:
     if sys.version_info >= (3, 13):
-        return mmap.mmap(fd, size, trackfd=False)  # do not keep a copy of the descriptor
-    return mmap.mmap(fd, size)
+        return mmap.mmap(fd, size, offset=offset, trackfd=False)  # do not keep a copy of the descriptor
+    return mmap.mmap(fd, size, offset=offset)
 
 
 def find(address: int) -> Block | None:
@@ -289,13 +346,26 @@ def find(address: int) -> Block | None:
     return None
 
 
-def _set_lock(fd: int, kind: int, offset: int) -> None:
-    fcntl.fcntl(fd, fcntl.F_OFD_SETLK, _FLOCK.pack(kind, os.SEEK_SET, offset, 1, 0))
+def _set_lock(fd: int, kind: int, start: int, length: int = 1, wait: bool = False) -> None:
+    command = fcntl.F_OFD_SETLKW if wait else fcntl.F_OFD_SETLK
+    fcntl.fcntl(fd, command, _FLOCK.pack(kind, os.SEEK_SET, start, length, 0))
+
+
+def _locked(fd: int, start: int, end: int) -> Iterator[int]:
+    """Iterate over the bytes from `start` to `end` that are locked by other descriptions, in any order."""
+    ranges = [(start, end)]
+    while ranges:
+        start, end = ranges.pop()
+        asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, start, end - start, 0)
+        kind, _, found, _, _ = _FLOCK.unpack(fcntl.fcntl(fd, fcntl.F_OFD_GETLK, asked))
+        if kind != fcntl.F_UNLCK:
+            yield found
+            ranges += [part for part in ((start, found), (found + 1, end)) if part[0] < part[1]]
 
 
 # Hooks around fork(), which run in the thread that forks; see Note [Who frees a block].
 
-_inherited: list[tuple[Arena, int]] = []
+_inherited: list[tuple[Arena, int, mmap.mmap]] = []
 
 
 def _held(arena: Arena) -> Iterator[Block]:
@@ -305,24 +375,32 @@ def _held(arena: Arena) -> Iterator[Block]:
 def _before_fork() -> None:
     guard.__enter__()
     for arena in list(attached.values()):
-        held = list(_held(arena))
-        for block in held:
-            block.publish()
-        _inherited.append((arena, arena.open_locks(block.offset for block in held)))
+        fd = reopen(arena.locks)  # mmap keeps a copy of a descriptor, which must have no locks
+        try:
+            locks, table = _claim_slot(fd, arena.size)
+        finally:
+            os.close(fd)
+        _lock_fds.add(locks)
+        for block in _held(arena):
+            block.sent = True
+            table[block.offset // GRANULE] = 1
+        _inherited.append((arena, locks, table))
 
 
 def _after_fork_in_parent() -> None:
-    for _, fd in _inherited:
-        close_lock_fd(fd)
+    for _, locks, table in _inherited:
+        table.close()
+        close_lock_fd(locks)
     _inherited.clear()
     guard.__exit__()
 
 
 def _after_fork_in_child() -> None:
-    for arena, fd in _inherited:
-        _lock_fds.discard(fd)
+    for arena, locks, table in _inherited:
+        _lock_fds.discard(locks)
         os.close(arena.locks)
-        arena.locks = fd
+        arena.table.close()
+        arena.locks, arena.table = locks, table
         arena.owner = None
         arena.blocks = {block.offset: block for block in _held(arena)}
     _inherited.clear()

@@ -12,35 +12,107 @@ import bisect
 import os
 from collections import deque
 
-from .arena import PAGE, PUNCH_BYTES, Arena, ArenaOwner, Block, guard
+from .arena import GRANULE, PAGE, PUNCH_BYTES, Arena, ArenaOwner, Block, file_bytes, guard
 
 FIRST_ARENA_BYTES = 64 << 20
-ALIGNMENT = 64
 # After this many consecutive allocations of one size, blocks are kept for reuse with their pages, even if each
 # is shared by itself.
 _STREAM = 4
 _TRIES = 2  # lent blocks to check before free memory is used instead
 
 
+class Slab:
+    """A range of an arena that is divided into pieces of one size."""
+
+    __slots__ = ("end", "free", "listed", "next", "start", "used")
+
+    def __init__(self, start: int, end: int) -> None:
+        self.start = start
+        self.end = end
+        self.next = start  # pieces from here on were never used
+        self.free: list[int] = []
+        self.used = 0
+        self.listed = False  # in the arena's list of usable slabs
+
+    def take(self, size: int) -> int | None:
+        """Reserve a piece and return its offset, or None if the slab is full."""
+        if self.free:
+            offset = self.free.pop()
+        elif self.next + size <= self.end:
+            offset, self.next = self.next, self.next + size
+        else:
+            return None
+        self.used += 1
+        return offset
+
+    def give_back(self, offset: int) -> None:
+        self.free.append(offset)
+        self.used -= 1
+
+
 class OwnedArena(ArenaOwner):
-    """An arena created by this process, with the sorted list of its free ranges, no two of which are adjacent."""
+    """An arena created by this process: its free ranges, sorted and not adjacent, and the slabs of small blocks.
+
+    The number of ranges does not grow with the number of small blocks, and slabs are found by offset or size,
+    so that a small block is reserved and given back in constant time."""
 
     def __init__(self, heap: Heap, size: int) -> None:
         self.heap = heap
         fd = os.memfd_create("rushlight", os.MFD_CLOEXEC)
         try:
-            os.ftruncate(fd, size)
+            os.ftruncate(fd, file_bytes(size))
             self.arena = Arena(int.from_bytes(os.urandom(8), "little"), size, fd, owner=self)
         finally:
             os.close(fd)
         self.starts = [0]
         self.ends = [size]
+        self.slabs: dict[int, Slab] = {}  # by start
+        # By size of the pieces. The lists may contain slabs that are full, or free and no longer in `slabs`.
+        self.usable: dict[int, list[Slab]] = {}
 
     @property
     def empty(self) -> bool:
         return not self.arena.blocks
 
-    def reserve(self, size: int, alignment: int) -> int | None:
+    def reserve(self, size: int) -> int | None:
+        """Reserve `size` bytes, which `_rounded` has returned; return their offset, or None without room."""
+        slab_bytes = _slab_bytes(size)
+        if slab_bytes is None:
+            return self.reserve_range(size, PAGE)
+        usable = self.usable.setdefault(size, [])
+        while usable:
+            slab = usable[-1]
+            offset = slab.take(size) if self.slabs.get(slab.start) is slab else None
+            if offset is not None:
+                return offset
+            usable.pop().listed = False
+        start = self.reserve_range(slab_bytes, slab_bytes)
+        if start is None:
+            return None
+        slab = self.slabs[start] = Slab(start, start + slab_bytes)
+        self._list(slab, size)
+        return slab.take(size)
+
+    def give_back(self, offset: int, size: int) -> None:
+        """Free bytes that `reserve` has returned."""
+        slab_bytes = _slab_bytes(size)
+        if slab_bytes is None:
+            self.give_back_range(offset, size)
+            return
+        slab = self.slabs[offset - offset % slab_bytes]
+        slab.give_back(offset)
+        if slab.used:
+            self._list(slab, size)
+        else:
+            del self.slabs[slab.start]
+            self.give_back_range(slab.start, slab_bytes)
+
+    def _list(self, slab: Slab, size: int) -> None:
+        if not slab.listed:
+            slab.listed = True
+            self.usable[size].append(slab)
+
+    def reserve_range(self, size: int, alignment: int) -> int | None:
         """Reserve `size` bytes by first fit and return their offset, or None if no free range is large enough."""
         for i, (start, end) in enumerate(zip(self.starts, self.ends, strict=True)):
             offset = -(-start // alignment) * alignment
@@ -56,7 +128,7 @@ class OwnedArena(ArenaOwner):
             return offset
         return None
 
-    def give_back(self, offset: int, size: int) -> None:
+    def give_back_range(self, offset: int, size: int) -> None:
         i = bisect.bisect(self.starts, offset)
         end = offset + size
         joins_left = i > 0 and self.ends[i - 1] == offset
@@ -91,28 +163,29 @@ class Heap:
 
         With `solo`, the block is shared by itself rather than as one of a sequence of batches, and its pages
         are returned to the system when it is dropped."""
-        size, alignment = _rounded(nbytes)
+        size = _rounded(nbytes)
         with guard:
             self._run = self._run + 1 if size == self._last_size else 0
             self._last_size = size
             block = self._reuse_lent(size)
+            reused = block is not None
             if block is None:
-                owned, offset = self._reserve(size, alignment)
+                owned, offset = self._reserve(size)
                 block = Block(owned.arena, offset, size, nbytes, solo)
                 owned.arena.blocks[offset] = block
             block.nbytes = nbytes
             block.solo = solo and self._run < _STREAM
-            return block, block.view()
+            view = block.view()
+            if reused:
+                block.arena.unlock(block.offset)
+            return block, view
 
     def take_back(self, owned: OwnedArena, block: Block) -> None:
         """Free or lend a block of which this process has no view left."""
-        was_published, block.published = block.published, False
-        if was_published:
-            owned.arena.unlock(block.offset)
         returned = block.solo and block.nbytes >= PUNCH_BYTES and owned.arena.punch_if_free(block)
         if block.lent:  # it was received back in a message and is still in the list
             return
-        if returned or not was_published:
+        if returned or not block.sent:
             self._free(owned, block)
         else:
             block.lent = True
@@ -125,7 +198,7 @@ class Heap:
             for owned, block in queue:
                 if block.views:  # it was received back in a message and is held again
                     block.lent = False
-                elif owned.arena.try_exclusive(block.offset):
+                elif owned.arena.take_if_free(block.offset):
                     owned.arena.unlock(block.offset)
                     self._free(owned, block)
                 else:
@@ -156,31 +229,31 @@ class Heap:
             if block.views:
                 block.lent = False
                 continue
-            # Keep the exclusive lock until the block is published, so that no process returns its pages.
-            if owned.arena.try_exclusive(block.offset):
-                block.lent = False
+            # Keep the exclusive lock until the block is in the table, so that no process returns its pages.
+            if owned.arena.take_if_free(block.offset):
+                block.lent = block.sent = False
                 return block
             queue.append((owned, block))
         return None
 
-    def _reserve(self, size: int, alignment: int) -> tuple[OwnedArena, int]:
+    def _reserve(self, size: int) -> tuple[OwnedArena, int]:
         self._patience -= 1
-        place = self._reserve_free(size, alignment)
+        place = self._reserve_free(size)
         # Checking takes one system call per lent block, so it is repeated only after as many allocations.
         if place is None and self.lent and self._patience < 0:
             self.reclaim()
             self._patience = sum(map(len, self.lent.values()))
-            place = self._reserve_free(size, alignment)
+            place = self._reserve_free(size)
         if place is None:
             owned = self._grow(size)
-            offset = owned.reserve(size, alignment)
+            offset = owned.reserve(size)
             assert offset is not None
             place = owned, offset
         return place
 
-    def _reserve_free(self, size: int, alignment: int) -> tuple[OwnedArena, int] | None:
+    def _reserve_free(self, size: int) -> tuple[OwnedArena, int] | None:
         for owned in reversed(self.arenas):
-            offset = owned.reserve(size, alignment)
+            offset = owned.reserve(size)
             if offset is not None:
                 return owned, offset
         return None
@@ -192,7 +265,7 @@ class Heap:
         try:
             owned = OwnedArena(self, wanted)
         except (OSError, MemoryError):  # not enough address space: allocate only what is needed
-            owned = OwnedArena(self, size)
+            owned = OwnedArena(self, _slab_bytes(size) or size)
         self.arenas.append(owned)
         return owned
 
@@ -202,10 +275,18 @@ class Heap:
         owned.give_back(block.offset, block.size)
 
 
-def _rounded(nbytes: int) -> tuple[int, int]:
+def _rounded(nbytes: int) -> int:
+    """Return the size that is reserved for a block of `nbytes` bytes."""
     if nbytes < PAGE:
-        return -(-max(nbytes, 1) // ALIGNMENT) * ALIGNMENT, ALIGNMENT
-    return -(-nbytes // PAGE) * PAGE, PAGE
+        return -(-max(nbytes, 1) // GRANULE) * GRANULE
+    return -(-nbytes // PAGE) * PAGE
+
+
+def _slab_bytes(size: int) -> int | None:
+    """Return the size of the slabs that contain blocks of `size` bytes, or None for blocks outside of slabs."""
+    if size < PAGE:
+        return 16 * PAGE
+    return 256 * PAGE if size <= 16 * PAGE else None
 
 
 _heap = Heap()

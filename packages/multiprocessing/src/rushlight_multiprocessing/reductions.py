@@ -1,9 +1,11 @@
 """Pickling of tensors that are sent to other processes.
 
+A tensor is sent as its storage and its geometry, so tensors over one storage arrive as aliases.
+
 There are two cases. For a message over a `Connection` of this package, the pickler collects the shared-memory
 blocks of the tensors in an `OutgoingBlocks`, and the connection sends their lock descriptors (see Note [Who
 frees a block] in `arena.py`) with the message. For the standard module's pickler, which handles the arguments
-of a spawned process and standard queues, each tensor carries its lock descriptor in a `DupFd`.
+of a spawned process and standard queues, each storage carries its lock descriptor in a `DupFd`.
 """
 
 from __future__ import annotations
@@ -13,18 +15,27 @@ import os
 import pickle
 import threading
 import weakref
-from collections.abc import Callable
 from multiprocessing import context, reduction
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 import rushlight_core as core
 
-from .arena import Arena, attached, close_lock_fd, guard, lock_block, track_lock_fd
-from .sharing import copy_of, geometry, place, tensor_over
+from .arena import Arena, attached, close_lock_fd, file_bytes, guard, lock_blocks, track_lock_fd
+from .sharing import (
+    contiguous_stride,
+    empty_storage,
+    extent,
+    is_shared,
+    place,
+    storage_of,
+    storage_over,
+    tensor_over,
+)
 
-# A connection with `gives=True` sends tensors below this size as bytes.
+# A connection with `gives=True` sends storages below this size as bytes.
 INLINE_BYTES = 4096
+ITEM_BYTES = 16  # the size of the largest dtype
 
 
 class OutgoingBlocks:
@@ -51,7 +62,7 @@ class OutgoingBlocks:
         with guard:
             for arena, offsets in zip(self.arenas, self.offsets, strict=True):
                 for offset in offsets:
-                    arena.blocks[offset].publish()
+                    arena.blocks[offset].sent = True
             return [
                 arena.open_locks(offsets) for arena, offsets in zip(self.arenas, self.offsets, strict=True)
             ]
@@ -75,34 +86,111 @@ class IncomingBlocks:
 class Pickler(ForkingPickler):
     """Pickles one message for a `Connection`.
 
-    With `gives=True`, small tensors are sent as bytes, and others are copied to shared memory instead of
-    moved."""
+    With `copies`, storages that are not in shared memory are copied instead of moved."""
 
-    def __init__(self, file: io.BytesIO, gives: bool) -> None:
+    def __init__(self, file: io.BytesIO, copies: Copies | None) -> None:
         super().__init__(file, pickle.HIGHEST_PROTOCOL)
         self.outgoing = OutgoingBlocks()
-        self.gives = gives
+        self.copies = copies
 
     def reducer_override(self, obj: Any) -> Any:
-        if not isinstance(obj, core.Tensor):
-            return NotImplemented
-        if obj.numel() == 0 or (
-            self.gives and obj.numel() * obj.dtype.itemsize < INLINE_BYTES and _plain(obj)
-        ):
-            return reduce_inline(obj)
-        block, view, byte_offset = copy_of(obj) if self.gives else place(obj)
-        slot = self.outgoing.add(block.arena, block.offset, view)
-        return _with_class(
-            obj, rebuild, (slot, block.offset, block.nbytes, block.solo, byte_offset, *geometry(obj))
-        )
+        if isinstance(obj, core.Tensor):
+            if self.copies is None or obj.numel() == 0 or is_shared(obj):
+                return reduce_tensor(obj)
+            storage_of(obj)  # raises for tensors that cannot be sent
+            return _with_class(obj, (*self.copies.copy(obj), obj.requires_grad))
+        if isinstance(obj, core.UntypedStorage):
+            if self.copies is not None and not is_shared(obj):
+                if obj.nbytes() < INLINE_BYTES:
+                    return rebuild_inline, (bytearray(obj),)
+                obj = self.copies.copy_range(obj, 0, obj.nbytes())
+            block, view, byte_offset = place(obj)
+            slot = self.outgoing.add(block.arena, block.offset, view)
+            where = (slot, block.offset, block.nbytes, block.solo, byte_offset, obj.nbytes())
+            return rebuild_storage, where
+        return NotImplemented
+
+
+class Copies:
+    """Copies of the parts of storages that the tensors of one message use.
+
+    A tensor may be a small part of its storage, which is not copied whole. Tensors that overlap must arrive as
+    aliases: then the message is pickled again, with one copy of what they use together."""
+
+    def __init__(self) -> None:
+        self.used: dict[core.UntypedStorage, list[tuple[int, int]]] = {}
+        # The ranges that are copied once, sorted, with their copies: set for the second time.
+        self.ranges: dict[core.UntypedStorage, list[tuple[int, int, core.UntypedStorage]]] = {}
+
+    def copy(self, tensor: core.Tensor) -> tuple[Any, ...]:
+        """Return the storage and the geometry with which a tensor is sent."""
+        storage = tensor.untyped_storage()
+        start, end = extent(tensor)
+        geometry = tensor.dtype, tuple(tensor.shape), tuple(tensor.stride())
+        if storage in self.ranges:
+            for first, last, copied in self.ranges[storage]:
+                if first <= start < last:
+                    return copied, *geometry, (start - first) // tensor.dtype.itemsize
+        self.used.setdefault(storage, []).append((start, end))
+        nbytes = tensor.numel() * tensor.dtype.itemsize
+        if end - start > nbytes:  # a view with gaps is sent without them
+            flat = tensor_over(
+                _new_storage(nbytes), tensor.dtype, tensor.shape, contiguous_stride(tensor.shape), 0
+            )
+            flat.copy_(tensor.detach())
+            return flat.untyped_storage(), tensor.dtype, tuple(tensor.shape), tuple(flat.stride()), 0
+        return self.copy_range(storage, start, end), *geometry, 0
+
+    def copy_range(self, storage: core.UntypedStorage, start: int, end: int) -> core.UntypedStorage:
+        """Return a copy of a range of bytes, in shared memory if it is not small."""
+        copied = _new_storage(end - start)
+        bytes_of(copied, 0, end - start).copy_(bytes_of(storage, start, end))
+        return copied
+
+    def merge(self) -> bool:
+        """Return whether tensors overlap. If so, make the copies that they share."""
+        overlap = False
+        merged: dict[core.UntypedStorage, list[list[int]]] = {}
+        for storage, used in self.used.items():
+            ranges = merged[storage] = []
+            for start, end in sorted(used):
+                if ranges and start < ranges[-1][1]:
+                    ranges[-1][1] = max(end, ranges[-1][1])
+                    overlap = True
+                else:
+                    # Begin at a multiple of the largest item size, for tensors of other dtypes.
+                    ranges.append([start // ITEM_BYTES * ITEM_BYTES, end])
+        if overlap:
+            for storage, ranges in merged.items():
+                self.ranges[storage] = [
+                    (start, end, self.copy_range(storage, start, end)) for start, end in ranges
+                ]
+        return overlap
+
+
+def _new_storage(nbytes: int) -> core.UntypedStorage:
+    if nbytes < INLINE_BYTES:
+        return core.empty(nbytes, dtype=core.uint8).untyped_storage()
+    return empty_storage(nbytes, solo=False)
+
+
+def bytes_of(storage: core.UntypedStorage, start: int, end: int) -> core.Tensor:
+    """Return a range of a storage as a tensor of bytes."""
+    return tensor_over(storage, core.uint8, (end - start,), (1,), start)
 
 
 def dumps(obj: object, gives: bool = False) -> tuple[memoryview, OutgoingBlocks]:
-    """Pickle an object; return the bytes and the shared-memory blocks of its tensors."""
-    file = io.BytesIO()
-    pickler = Pickler(file, gives)
-    pickler.dump(obj)
-    return file.getbuffer(), pickler.outgoing
+    """Pickle an object; return the bytes and the shared-memory blocks of its tensors.
+
+    With `gives`, the sender does not use the tensors afterwards: what is not in shared memory is copied there
+    instead of moved, and small storages are sent as bytes."""
+    copies = Copies() if gives else None
+    while True:
+        file = io.BytesIO()
+        pickler = Pickler(file, copies)
+        pickler.dump(obj)
+        if copies is None or copies.ranges or not copies.merge():
+            return file.getbuffer(), pickler.outgoing
 
 
 _local = threading.local()
@@ -125,64 +213,62 @@ def attach(key: int, size: int, fd: int) -> Arena:
     with guard:
         arena = attached.get(key)
         if arena is None:
-            found = os.fstat(fd).st_size
-            if found != size:
-                raise ValueError(f"a message announces an arena of {size} bytes, but it has {found}")
+            found, expected = os.fstat(fd).st_size, file_bytes(size)
+            if found != expected:
+                raise ValueError(f"a message announces an arena file of {expected} bytes, but it has {found}")
             arena = Arena(key, size, fd)
         return arena
 
 
-def rebuild(
-    slot: int, offset: int, nbytes: int, solo: bool, byte_offset: int, dtype: Any, size: Any, stride: Any,
-    requires_grad: bool,
-) -> core.Tensor:  # fmt: skip
-    """Rebuild a tensor of the message that is being unpickled."""
+def rebuild_storage(
+    slot: int, offset: int, block_bytes: int, solo: bool, byte_offset: int, nbytes: int
+) -> core.UntypedStorage:
+    """Rebuild a storage of the message that is being unpickled."""
     arena = _local.incoming.arenas[slot]
     with guard:
-        view = arena.hold(offset, nbytes, solo)
-    tensor = tensor_over(view, byte_offset, dtype, size, stride)
+        view = arena.hold(offset, block_bytes, solo)
+    return storage_over(view, byte_offset, nbytes)
+
+
+def rebuild_inline(data: bytearray) -> core.UntypedStorage:
+    """Rebuild a storage that was sent as bytes."""
+    if not data:
+        return core.empty(0, dtype=core.uint8).untyped_storage()
+    return core.frombuffer(data, dtype=core.uint8).untyped_storage()
+
+
+def reduce_tensor(tensor: core.Tensor) -> Any:
+    """Reduce a tensor to its storage and its geometry."""
+    storage = storage_of(tensor)
+    geometry = tensor.dtype, tuple(tensor.shape), tuple(tensor.stride())
+    if tensor.numel() == 0:
+        return _with_class(tensor, (None, *geometry, 0, tensor.requires_grad))
+    return _with_class(tensor, (storage, *geometry, tensor.storage_offset(), tensor.requires_grad))
+
+
+def rebuild_tensor(storage: core.UntypedStorage | None, *args: Any) -> core.Tensor:
+    """Rebuild a tensor from its storage, dtype, size, stride, offset and `requires_grad`."""
+    *geometry, requires_grad = args
+    if storage is None:
+        dtype, size, _, _ = geometry
+        tensor = core.empty(size, dtype=dtype)
+    else:
+        tensor = core._C._tensor_over(storage, *geometry)
     return tensor.requires_grad_() if requires_grad else tensor
 
 
-def reduce_inline(tensor: core.Tensor) -> Any:
-    """Reduce a small tensor to its bytes."""
-    _check_sendable(tensor)
-    flat = tensor.detach().contiguous().view(-1)
-    data = bytearray(flat.numel() * flat.dtype.itemsize)
-    if data:
-        core.frombuffer(data, dtype=flat.dtype).copy_(flat)
-    return _with_class(tensor, rebuild_inline, (data, *geometry(tensor)))
-
-
-def rebuild_inline(data: bytearray, dtype: Any, size: Any, stride: Any, requires_grad: bool) -> core.Tensor:
-    """Rebuild a tensor that was sent as bytes."""
-    tensor = core.frombuffer(data, dtype=dtype).view(size) if data else core.empty(size, dtype=dtype)
-    return tensor.requires_grad_() if requires_grad else tensor
-
-
-def rebuild_subclass(
-    build: Callable[..., core.Tensor], args: tuple[Any, ...], kind: type, state: dict[str, Any]
-) -> Any:
+def rebuild_subclass(args: tuple[Any, ...], kind: type, state: dict[str, Any]) -> Any:
     """Rebuild a tensor of a subclass, including the attributes that were set on it."""
     requires_grad = args[-1]
-    tensor: Any = build(*args[:-1], False).as_subclass(kind)
+    tensor: Any = rebuild_tensor(*args[:-1], False).as_subclass(kind)
     tensor.__dict__.update(state)
     return tensor.requires_grad_(requires_grad)
 
 
-def _with_class(tensor: core.Tensor, build: Callable[..., core.Tensor], args: tuple[Any, ...]) -> Any:
-    if _plain(tensor):
-        return build, args
-    return rebuild_subclass, (build, args, type(tensor), dict(getattr(tensor, "__dict__", {})))
-
-
-def _plain(tensor: core.Tensor) -> bool:
-    return type(tensor) is core.Tensor
-
-
-def _check_sendable(tensor: core.Tensor) -> None:
-    if tensor.requires_grad and not tensor.is_leaf:
-        place(tensor)  # raises
+def _with_class(tensor: core.Tensor, args: tuple[Any, ...]) -> Any:
+    if type(tensor) is core.Tensor:
+        return rebuild_tensor, args
+    return rebuild_subclass, (args, type(tensor), dict(getattr(tensor, "__dict__", {})))
 
 
 # Reductions for the standard module's pickler: the lock descriptor is sent in a DupFd.
@@ -205,11 +291,11 @@ _starting: weakref.WeakKeyDictionary[Any, _StartedProcess] = weakref.WeakKeyDict
 _received_fds: dict[int, int] = {}
 
 
-def reduce_tensor(tensor: core.Tensor) -> Any:
-    """Reduce a tensor for the standard module's pickler."""
-    if tensor.numel() == 0:
-        return reduce_inline(tensor)
-    block, _view, byte_offset = place(tensor)
+def reduce_storage(storage: core.UntypedStorage) -> Any:
+    """Reduce a storage for the standard module's pickler."""
+    if not storage.nbytes():
+        return rebuild_inline, (bytearray(),)
+    block, _view, byte_offset = place(storage)
     arena = block.arena
     popen = context.get_spawning_popen()
     started = None
@@ -219,23 +305,20 @@ def reduce_tensor(tensor: core.Tensor) -> Any:
             started = _starting[popen] = _StartedProcess()
             weakref.finalize(popen, started.close).atexit = False
     with guard:
-        block.publish()
+        block.sent = True
         if started is None:
+            # The standard module's server thread sends the descriptor once, when the receiver asks for it.
             fd = arena.open_locks([block.offset])
-        elif arena in started.lock_fds:
-            fd, dup = started.lock_fds[arena]
-            lock_block(fd, block.offset)
+            dup = reduction.DupFd(fd)
+            close_lock_fd(fd)
         else:
-            fd = arena.open_locks([block.offset])
-    if started is None:
-        # The standard module's server thread sends the descriptor once, when the receiver asks for it.
-        dup = reduction.DupFd(fd)
-        close_lock_fd(fd)
-    elif arena not in started.lock_fds:
-        dup = reduction.DupFd(fd)
-        started.lock_fds[arena] = (fd, dup)
-    where = (arena.key, arena.size, block.offset, block.nbytes, block.solo, byte_offset)
-    return _with_class(tensor, rebuild_from_descriptor, (started is not None, dup, *where, *geometry(tensor)))
+            if arena not in started.lock_fds:
+                fd = arena.open_locks([])
+                lock_blocks(fd, 0, arena.size)  # all blocks, until the arguments have been read
+                started.lock_fds[arena] = (fd, reduction.DupFd(fd))
+            dup = started.lock_fds[arena][1]
+    where = (arena.key, arena.size, block.offset, block.nbytes, block.solo, byte_offset, storage.nbytes())
+    return rebuild_from_descriptor, (started is not None, dup, *where)
 
 
 def rebuild_from_descriptor(
@@ -244,13 +327,12 @@ def rebuild_from_descriptor(
     key: int,
     size: int,
     offset: int,
-    nbytes: int,
+    block_bytes: int,
     solo: bool,
     byte_offset: int,
-    *geometry: Any,
-) -> core.Tensor:
-    """Rebuild a tensor whose lock descriptor was sent by the standard module."""
-    dtype, shape, stride, requires_grad = geometry
+    nbytes: int,
+) -> core.UntypedStorage:
+    """Rebuild a storage whose lock descriptor was sent by the standard module."""
     fd = _received_fds.get(key) if inherited else None
     if fd is None:
         fd = dup.detach()
@@ -260,11 +342,10 @@ def rebuild_from_descriptor(
             _received_fds[key] = fd
     arena = attach(key, size, fd)
     with guard:
-        view = arena.hold(offset, nbytes, solo)
+        view = arena.hold(offset, block_bytes, solo)
     if not inherited:
         close_lock_fd(fd)
-    tensor = tensor_over(view, byte_offset, dtype, shape, stride)
-    return tensor.requires_grad_() if requires_grad else tensor
+    return storage_over(view, byte_offset, nbytes)
 
 
 def launched(popen: object) -> None:
@@ -281,12 +362,9 @@ def arguments_read() -> None:
     _received_fds.clear()
 
 
-def _reduce_subclass(tensor: core.Tensor) -> Any:
-    return reduce_tensor(tensor)
-
-
 def init_reductions() -> None:
     """Register tensors with the standard module's pickler. Called when the package is imported."""
+    ForkingPickler.register(core.UntypedStorage, reduce_storage)
     ForkingPickler.register(core.Tensor, reduce_tensor)
     _register_subclasses(core.Tensor)
 
@@ -294,5 +372,5 @@ def init_reductions() -> None:
 def _register_subclasses(kind: type) -> None:
     subclass: type
     for subclass in kind.__subclasses__():
-        ForkingPickler.register(subclass, _reduce_subclass)
+        ForkingPickler.register(subclass, reduce_tensor)
         _register_subclasses(subclass)

@@ -1,10 +1,10 @@
-"""Functions that move tensors to shared memory and describe them for other processes."""
+"""Functions that move storages to shared memory and make tensors over it."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
 import rushlight_core as core
 
@@ -13,41 +13,53 @@ from .heap import heap
 
 
 class Place(NamedTuple):
-    """The block that contains a tensor's data, and the tensor's offset in it."""
+    """The block that contains a storage's data, and the storage's offset in it."""
 
     block: Block
     view: memoryview  # keeps the block
     byte_offset: int
 
 
-def share_memory_(tensor: core.Tensor) -> core.Tensor:
-    """Move a tensor's data to shared memory, in place, and return the tensor.
+Memory = TypeVar("Memory", core.Tensor, core.UntypedStorage)
 
-    Processes that receive the tensor afterwards use the same memory. Moving copies the data once. A tensor
-    that is already in shared memory is returned unchanged.
+
+def share_memory_(data: Memory) -> Memory:
+    """Move a tensor's storage, or a storage, to shared memory in place, and return the argument.
+
+    All tensors over the storage follow. Processes that receive one of them afterwards use the same memory.
+    Moving copies the data once. What is already in shared memory is returned unchanged.
 
     Raises RuntimeError if the tensor is not on the CPU, or requires grad and is not a leaf."""
-    if tensor.numel() > 0:
-        place(tensor)
-    return tensor
+    if isinstance(data, core.Tensor):
+        place(storage_of(data))
+    else:
+        place(data)
+    return data
 
 
-def is_shared(tensor: core.Tensor) -> bool:
-    """Return whether the tensor's data is in shared memory."""
-    return tensor.device.type == "cpu" and _find(tensor) is not None
+def is_shared(data: core.Tensor | core.UntypedStorage) -> bool:
+    """Return whether the data of a tensor or a storage is in shared memory."""
+    if data.device.type != "cpu":
+        return False
+    return _find(data.untyped_storage() if isinstance(data, core.Tensor) else data) is not None
 
 
 def empty(size: Sequence[int], dtype: core.dtype) -> core.Tensor:
     """Return an uninitialized contiguous tensor in shared memory.
 
     The memory is kept for reuse when the tensor is dropped, which suits batches rather than weights."""
-    nbytes = math.prod(size) * dtype.itemsize
-    _, view = heap().allocate(nbytes, solo=False)
-    return tensor_over(view, 0, dtype, size, contiguous_stride(size))
+    storage = empty_storage(math.prod(size) * dtype.itemsize, solo=False)
+    return tensor_over(storage, dtype, size, contiguous_stride(size), 0)
 
 
-def place(tensor: core.Tensor) -> Place:
-    """Return the location of a tensor in shared memory, moving it there if necessary."""
+def empty_storage(nbytes: int, solo: bool) -> core.UntypedStorage:
+    """Return an uninitialized storage in shared memory; see `Heap.allocate`."""
+    _, view = heap().allocate(nbytes, solo)
+    return storage_over(view, 0, nbytes)
+
+
+def storage_of(tensor: core.Tensor) -> core.UntypedStorage:
+    """Return the storage of a tensor that can be sent. Raises RuntimeError if it cannot."""
     if tensor.device.type != "cpu":
         raise RuntimeError(
             f"a tensor on {tensor.device} cannot be shared between processes: only CPU tensors can\n"
@@ -58,40 +70,46 @@ def place(tensor: core.Tensor) -> Place:
             "a tensor that requires grad and is not a leaf cannot be sent to another process, since its "
             "graph cannot be sent\nSend tensor.detach() if only the values are needed."
         )
-    found = _find(tensor)
-    if found is None:
-        _move(tensor)
-        found = _find(tensor)
-        assert found is not None
-    return found
+    return tensor.untyped_storage()
 
 
-def copy_of(tensor: core.Tensor) -> Place:
-    """Copy a tensor to shared memory and return the location of the copy.
-
-    A tensor that is already in shared memory is not copied."""
-    found = _find(tensor)
+def place(storage: core.UntypedStorage) -> Place:
+    """Return the location of a storage in shared memory, moving it there if necessary."""
+    found = _find(storage)
     if found is not None:
         return found
-    shared = empty(tensor.shape, tensor.dtype)
-    shared.copy_(tensor.detach())
-    found = _find(shared)
-    assert found is not None
-    return found
+    if storage.device.type != "cpu":
+        raise RuntimeError(
+            f"a storage on {storage.device} cannot be shared between processes: only CPU storages can"
+        )
+    nbytes = storage.nbytes()
+    block, view = heap().allocate(nbytes, solo=True)
+    if nbytes:
+        storage._move_to(storage_over(view, 0, nbytes))
+    return Place(block, view, 0)
+
+
+def storage_over(view: memoryview, byte_offset: int, nbytes: int) -> core.UntypedStorage:
+    """Return a storage over `nbytes` bytes of a block's memory, which it keeps allocated."""
+    if not nbytes:
+        return core.empty(0, dtype=core.uint8).untyped_storage()
+    # Pass `view` itself, not a slice of it: the block is held as long as that object exists.
+    return core.frombuffer(view, dtype=core.uint8, count=nbytes, offset=byte_offset).untyped_storage()
 
 
 def tensor_over(
-    view: memoryview, byte_offset: int, dtype: core.dtype, size: Sequence[int], stride: Sequence[int]
+    storage: core.UntypedStorage, dtype: core.dtype, size: Sequence[int], stride: Sequence[int], offset: int
 ) -> core.Tensor:
-    """Return a tensor of this size and stride over a block's memory, which it keeps allocated."""
-    offset, start = divmod(byte_offset, dtype.itemsize)
-    if start:  # a view of another dtype whose offset is not a multiple of the item size
-        offset, start = 0, byte_offset
-    # Pass `view` itself, not a slice of it: the block is held as long as that object exists.
-    whole = core.frombuffer(view, dtype=dtype, count=(len(view) - start) // dtype.itemsize, offset=start)
-    if offset == 0 and stride == contiguous_stride(size) and 0 < math.prod(size) == whole.numel():
-        return whole.view(tuple(size))
-    return whole.as_strided(tuple(size), tuple(stride), offset)
+    """Return a tensor with this geometry over a storage."""
+    return core._C._tensor_over(storage, dtype, tuple(size), tuple(stride), offset)
+
+
+def extent(tensor: core.Tensor) -> tuple[int, int]:
+    """Return the first byte of the storage that a tensor with elements uses, and the byte after the last."""
+    item = tensor.dtype.itemsize
+    last = sum((n - 1) * step for n, step in zip(tensor.shape, tensor.stride(), strict=True))
+    first = tensor.storage_offset() * item
+    return first, first + (last + 1) * item
 
 
 def contiguous_stride(size: Sequence[int]) -> tuple[int, ...]:
@@ -103,35 +121,11 @@ def contiguous_stride(size: Sequence[int]) -> tuple[int, ...]:
     return tuple(stride)
 
 
-def dense_stride(size: Sequence[int], stride: Sequence[int]) -> tuple[int, ...]:
-    """Return dense strides that preserve the memory order of the dimensions, such as channels last."""
-    dense, step = [0] * len(size), 1
-    for i in sorted(range(len(size)), key=lambda i: (stride[i], -i)):
-        dense[i] = step
-        step *= max(size[i], 1)
-    return tuple(dense)
-
-
-def _find(tensor: core.Tensor) -> Place | None:
-    address = tensor.data_ptr()
+def _find(storage: core.UntypedStorage) -> Place | None:
+    address = storage.data_ptr()
     with guard:
         block = find(address)
         # This process has dropped a block without a view, so the address belongs to other memory.
         if block is None or not block.views:
             return None
         return Place(block, block.view(), address - block.arena.address - block.offset)
-
-
-def _move(tensor: core.Tensor) -> None:
-    size = tuple(tensor.shape)
-    stride = dense_stride(size, tensor.stride())
-    _, view = heap().allocate(max(tensor.numel(), 1) * tensor.dtype.itemsize, solo=True)
-    with core.no_grad():
-        shared = tensor_over(view, 0, tensor.dtype, size, stride)
-        shared.copy_(tensor.detach())
-    tensor.data = shared
-
-
-def geometry(tensor: core.Tensor) -> tuple[Any, ...]:
-    """Return the dtype, size, stride and requires_grad of a tensor, as they are sent."""
-    return tensor.dtype, tuple(tensor.shape), tuple(tensor.stride()), tensor.requires_grad
