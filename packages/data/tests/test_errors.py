@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 import time
 
 import pytest
@@ -240,6 +241,19 @@ def test_timeout(processes, held):
     loader = DataLoader(Fails(lambda: time.sleep(100)), 2, num_workers=2, timeout=0.3, transport=processes)
     with pytest.raises(LoaderTimeout, match=r"within 0.3 seconds\n.*batch 2 \(samples 4, 5\)"):
         list(loader)
+    assert held.children() == []
+
+
+def test_a_worker_that_dies_slowly_is_waited_for(processes, held, monkeypatch):
+    """On an overloaded machine, a worker that was killed may take long to end."""
+    monkeypatch.setattr("rushlight_data.worker_pool.STOP_SECONDS", 0.05)
+    loader = DataLoader(Fails(lambda: time.sleep(100)), 2, num_workers=2, timeout=0.3, transport=processes)
+    iterator = iter(loader)
+    for worker in iterator._pool.workers:
+        kill = worker.process.kill
+        worker.process.kill = lambda kill=kill: threading.Timer(0.5, kill).start()
+    with pytest.raises(LoaderTimeout):
+        list(iterator)
     assert held.children() == []
 
 

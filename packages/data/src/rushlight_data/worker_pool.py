@@ -16,8 +16,13 @@ from .fetch import Fetcher, Task
 from .interrupts import raise_kept_interrupt
 from .worker import Setup, run
 
-# When the pool stops, a worker that is reading a sample is killed after this many seconds.
-STOP_SECONDS = 2.0
+# When the pool stops, a worker that is still reading a sample is killed after this many seconds. Ctrl-C and
+# `break` return after at most one second, unless the machine is overloaded.
+STOP_SECONDS = 0.5
+# How long to wait for the end of a worker that was killed. Only an overloaded machine comes near.
+END_SECONDS = 30.0
+# How long to wait for the exit code of a worker that has closed its connection.
+LOST_SECONDS = 5.0
 
 # The loader's ends of all pipes. They are closed in forked children: a worker detects that the loader has
 # ended, or was killed, when the last copy of the other end of its pipe is closed.
@@ -142,7 +147,7 @@ class WorkerPool:
         return replies
 
     def _lost(self, worker: WorkerHandle) -> None:
-        worker.join(STOP_SECONDS)
+        worker.join(LOST_SECONDS)
         tasks = worker.tasks.values()
         lost = [
             (task.number, task.indices if isinstance(task.indices, list) else [task.indices])
@@ -168,5 +173,6 @@ def _stop(workers: list[WorkerHandle], pid: int) -> None:
         worker.join(max(0.0, deadline - time.monotonic()))
         if worker.process.is_alive():
             worker.process.kill()
-            worker.join(STOP_SECONDS)
+            # A thread cannot be killed.
+            worker.join(STOP_SECONDS if worker.process.pid is None else END_SECONDS)
         worker.forget()
