@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from .docstrings import heads
 from .emit_headers import by_base
-from .emit_python import _form_of, _hidden
 from .model import Op
+from .python_signatures import hidden
 from .writer import GENERATED
 
 
@@ -13,7 +14,7 @@ def emit_docs(ops: list[Op]) -> dict[str, str]:
     pages = {}
     families: dict[str, list[tuple[str, Op]]] = {}
     for name, group in sorted(by_base(ops).items()):
-        visible = [op for op in group if not _hidden(op)]
+        visible = [op for op in group if not hidden(op)]
         if not visible:
             continue
         pages[f"{name}.md"] = _page(name, visible)
@@ -34,7 +35,8 @@ def _first_line(op: Op) -> str:
 def _page(name: str, group: list[Op]) -> str:
     lines = [f"# {name}", ""]
     for op in group:
-        lines += ["```", _form_of(op, name).schema.text(name), "```", "", op.doc.strip(), ""]
+        method = "function" not in op.variants
+        lines += ["```", *heads(op, name, method), "```", "", op.doc.strip(), ""]
         if op.example:
             lines += ["```python", op.example.strip(), "```", ""]
     first = group[0]

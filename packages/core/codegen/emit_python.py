@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from .emit_headers import by_base
+from .docstrings import docstring, of_synonym
 from .model import Form, Op
+from .python_signatures import form_of, hidden, names_of, self_index, synonyms, takes_out
 from .schema import Argument, cpp_default
 from .writer import GENERATED, shards
 
@@ -14,34 +15,13 @@ _COMPARISONS = {"lt": "Py_LT", "le": "Py_LE", "eq": "Py_EQ", "ne": "Py_NE", "gt"
 
 def emit_python(ops: list[Op]) -> dict[str, str]:
     """File name to text: python/bindings_N.cpp and the tables that the module and the type read."""
-    names = {**by_base(ops), **_inplace_names(ops)}
-    names = {name: group for name, group in names.items() if any(not _hidden(op) for op in group)}
+    names = {name: group for name, group in names_of(ops).items() if any(not hidden(op) for op in group)}
     items = sorted(names.items())
     files = {}
     for name, group in shards(items, SHARD, lambda item: item[1][0].family).items():
         files[f"python/bindings_{name}.cpp"] = _shard(group)
     files["python/tables.cpp"] = _tables(items, ops)
     return files
-
-
-def _hidden(op: Op) -> bool:
-    return "hidden" in op.variants
-
-
-def _inplace_names(ops: list[Op]) -> dict[str, list[Op]]:
-    """Names with a trailing underscore, for the derived in-place forms."""
-    names: dict[str, list[Op]] = {}
-    for op in ops:
-        if "inplace" in op.variants and not op.is_inplace:
-            names.setdefault(op.base + "_", []).append(op)
-    return names
-
-
-def _form_of(op: Op, name: str) -> Form:
-    natural = op.forms()[0]
-    if name == op.base:
-        return natural
-    return next(f for f in op.forms() if f.kind == "InPlace")
 
 
 def is_function(op: Op, name: str) -> bool:
@@ -52,18 +32,13 @@ def is_method(op: Op, name: str) -> bool:
     return "method" in op.variants
 
 
-def _self_index(op: Op) -> int:
-    """Which argument a method's object is: the one called input, as in where(condition, input, other)."""
-    return next((i for i, a in enumerate(op.schema.arguments) if a.name in ("input", "self")), 0)
-
-
 def _shard(items: list[tuple[str, list[Op]]]) -> str:
     headers = sorted({op.header for _, group in items for op in group})
     lines = [f"// {GENERATED}", '#include "python/arguments.h"', '#include "python/results.h"']
     lines += ['#include "python/tables.h"'] + [f'#include "{h}"' for h in headers]
     lines += ["", "namespace rushlight::python {"]
     for name, group in items:
-        lines += _binding(name, [op for op in group if not _hidden(op)])
+        lines += _binding(name, [op for op in group if not hidden(op)])
     seen = set()
     for name, group in items:
         for op in group:
@@ -114,17 +89,16 @@ def _binding(name: str, group: list[Op]) -> list[str]:
     lines = ["", f"// --- {name}"]
     signatures = []
     for i, op in enumerate(group):
-        form = _form_of(op, name)
+        form = form_of(op, name)
         arguments = list(form.schema.arguments)
         specs = [_spec(a, position, op, group) for position, a in enumerate(arguments)]
-        has_out = form.kind == "Functional" and "out" in op.variants
-        if has_out:
+        if takes_out(form):
             specs.append('{"out", nullptr, ArgType::Out, 0, ArgSpec::kDefaulted|ArgSpec::kKeywordOnly}')
         if specs:
             lines.append(f"constexpr ArgSpec {name}_{i}[] = {{{', '.join(specs)}}};")
         specs_name = f"{name}_{i}" if specs else "nullptr"
         text = form.schema.text(name).replace('"', '\\"')
-        signatures.append(f'{{"{text}", {specs_name}, {len(specs)}, {_self_index(op)}}}')
+        signatures.append(f'{{"{text}", {specs_name}, {len(specs)}, {self_index(op)}}}')
         fields = [r.name for r in form.schema.returns]
         if len(fields) > 1 and all(fields):
             quoted = ", ".join(f'"{f}"' for f in fields)
@@ -137,7 +111,7 @@ def _binding(name: str, group: list[Op]) -> list[str]:
         f'    switch (p.parse("{name}", {name}_signatures, {len(group)}, self, args, nargs, kwnames)) {{',
     ]
     for i, op in enumerate(group):
-        form = _form_of(op, name)
+        form = form_of(op, name)
         lines.append(f"        case {i}: {{")
         lines += [f"            {line}" for line in _case(name, i, op, form)]
         lines.append("        }")
@@ -166,7 +140,7 @@ def _case(name: str, i: int, op: Op, form: Form) -> list[str]:
     fields = [r.name for r in form.schema.returns]
     extra = f", {name}_{i}_fields" if len(fields) > 1 and all(fields) else ""
     lines = []
-    if form.kind == "Functional" and "out" in op.variants:
+    if takes_out(form):
         j = len(form.schema.arguments)
         outs = [f"p.out({j}, {k}, {len(fields)})" for k in range(len(fields))]
         if form.schema.returns[0].type == "Tensor[]":
@@ -229,7 +203,7 @@ def _dunder(op: Op) -> list[str]:
 def _tables(items: list[tuple[str, list[Op]]], ops: list[Op]) -> str:
     functions, methods = [], []
     for name, group in items:
-        visible = [op for op in group if not _hidden(op)]
+        visible = [op for op in group if not hidden(op)]
         if any(is_function(op, name) for op in visible):
             functions.append((name, visible))
         if any(is_method(op, name) for op in visible):
@@ -241,11 +215,13 @@ def _tables(items: list[tuple[str, list[Op]]], ops: list[Op]) -> str:
     for kind, entries in (("function", functions), ("method", methods)):
         lines += ["", f"PyMethodDef generated_{kind}s[] = {{"]
         for name, group in entries:
-            doc = _doc(name, group)
-            for spelling in [name, *_synonyms(name, group)]:
+            called = [op for op in group if kind in op.variants]
+            for spelling in [name, *synonyms(name, group)]:
+                doc = docstring if spelling == name else of_synonym
+                text = _literal(doc(spelling, name, called, kind == "method"))
                 lines.append(
                     f'    {{"{spelling}", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>({name}_{kind})), '
-                    f"METH_FASTCALL | METH_KEYWORDS, {doc}}},"
+                    f"METH_FASTCALL | METH_KEYWORDS, {text}}},"
                 )
         lines += ["    {nullptr, nullptr, 0, nullptr}};"]
     lines += _slots(ops)
@@ -253,17 +229,8 @@ def _tables(items: list[tuple[str, list[Op]]], ops: list[Op]) -> str:
     return "\n".join(lines)
 
 
-def _synonyms(name: str, group: list[Op]) -> list[str]:
-    """Other spellings of a name, with the underscore of its in-place form."""
-    words = dict.fromkeys(word for op in group for word in op.synonyms)
-    return [word + name.removeprefix(group[0].base) for word in words]
-
-
-def _doc(name: str, group: list[Op]) -> str:
-    text = "\n".join(_form_of(op, name).schema.text(name) for op in group)
-    text += "\n\n" + group[0].doc.strip()
-    if group[0].example:
-        text += "\n\nExample::\n\n    " + group[0].example.strip().replace("\n", "\n    ")
+def _literal(text: str) -> str:
+    """As one string of C++."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'
 

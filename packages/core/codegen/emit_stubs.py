@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import keyword
 import re
+from dataclasses import replace
 from pathlib import Path
 
-from .emit_headers import by_base
-from .emit_python import _form_of, _hidden, _inplace_names, _self_index, _synonyms
-from .model import Form, Op
-from .schema import Argument
+from .model import Op
+from .python_signatures import form_of, hidden, names_of, result_name, return_type, signatures, synonyms
 from .writer import GENERATED
 
 _TEMPLATES = Path(__file__).resolve().parent / "templates"
@@ -35,19 +33,17 @@ _SPECIAL = {
     "invert": ("invert", False),
     **{name: (name, False) for name in ("lt", "le", "gt", "ge")},
 }
-_RETURNS = {"Tensor": "Tensor", "Tensor[]": "tuple[Tensor, ...]", "Scalar": "Number"}
 
 
 def emit_stubs(ops: list[Op]) -> dict[str, str]:
     """File name to text: python/_C.pyi and python/__init__.pyi."""
-    names = {**by_base(ops), **_inplace_names(ops)}
     functions: list[str] = []
     methods: list[str] = []
     exported: list[str] = []
     results: list[str] = []
-    for name, group in sorted(names.items()):
-        visible = [op for op in group if not _hidden(op)]
-        for spelling in [name, *_synonyms(name, group)]:
+    for name, group in sorted(names_of(ops).items()):
+        visible = [op for op in group if not hidden(op)]
+        for spelling in [name, *synonyms(name, group)]:
             as_function = [
                 s for op in visible if "function" in op.variants for s in _signatures(op, name, False)
             ]
@@ -87,72 +83,23 @@ def _type(stub: str) -> str:
     return re.sub(r"\b(int|float|bool|dtype|device)\b", r"_\1", stub)
 
 
-def _result_name(op: Op, name: str) -> str:
-    return f"_{op.name.replace('.', '_')}_result"
-
-
 def _result_class(op: Op, name: str) -> list[str]:
-    fields = _form_of(op, name).schema.returns
+    fields = form_of(op, name).schema.returns
     if len(fields) < 2 or not all(r.name for r in fields):
         return []
-    lines = [f"class {_result_name(op, name)}(NamedTuple):"]
-    return [*lines, *(f"    {r.name}: {_RETURNS.get(r.type, _type(r.type))}" for r in fields), ""]
-
-
-def _return(op: Op, name: str, form: Form, method: bool) -> str:
-    returns = form.schema.returns
-    if method and form.kind == "InPlace" and [r.type for r in returns] == ["Tensor"]:
-        return "Self"
-    if not returns:
-        return "None"
-    kinds = [_RETURNS.get(r.type, _type(r.type)) for r in returns]
-    if len(kinds) == 1:
-        return kinds[0]
-    return _result_name(op, name) if all(r.name for r in returns) else f"tuple[{', '.join(kinds)}]"
-
-
-def _parameter(a: Argument, op: Op) -> str:
-    name = a.name + "_" if keyword.iskeyword(a.name) else a.name
-    kind = _type(a.type.stub) + (" | None" if a.name in op.none_is_default else "")
-    if a.required:
-        return f"{name}: {kind}"
-    plain = a.default is None or isinstance(a.default, (bool, int, str))
-    return f"{name}: {kind} = {a.default!r}" if plain else f"{name}: {kind} = ..."
+    lines = [f"class {result_name(op)}(NamedTuple):"]
+    return [*lines, *(f"    {r.name}: {_type(return_type(r.type))}" for r in fields), ""]
 
 
 def _signatures(op: Op, name: str, method: bool) -> list[str]:
     """ "(self, other: Tensor) -> Tensor", and once more where a list may be given as separate arguments."""
-    form = _form_of(op, name)
-    arguments = list(form.schema.arguments)
-    if method:
-        del arguments[_self_index(op)]
-    out = form.kind == "Functional" and "out" in op.variants
-    count = len(form.schema.returns)
-    end = f" -> {_return(op, name, form, method)}"
     found = []
-    for spread in (False, True):
-        if spread and not any(a.varargs for a in arguments):
-            continue
-        parts = ["self"] if method else []
-        starred = False
-        for a in arguments:
-            if a.varargs and spread:
-                parts.append(f"*{a.name}: {'Tensor' if a.type.is_tensor else '_int'}")
-                starred = True
-                continue
-            if a.keyword_only and not starred:
-                parts.append("*")
-                starred = True
-            parts.append(_parameter(a, op))
-        if any(a.type.name == "device?" and a.keyword_only for a in arguments):
-            # Every binding takes these two, and their usual values only.
-            parts += ["layout: object = None", "pin_memory: _bool | None = False"]
-        if out:
-            parts += [] if starred else ["*"]
-            kind = "Tensor" if count == 1 else "tuple[Tensor, ...]"
-            kind = "Sequence[Tensor]" if form.schema.returns[0].type == "Tensor[]" else kind
-            parts.append(f"out: {kind} | None = None")
-        found.append(f"({', '.join(parts)}){end}")
+    for signature in signatures(op, name, method):
+        parameters = tuple(replace(p, annotation=_type(p.annotation)) for p in signature.parameters)
+        text = replace(signature, parameters=parameters, returns=_type(signature.returns)).typed()
+        if method:
+            text = text.replace("(", "(self, " if parameters else "(self", 1)
+        found.append(text)
     return found
 
 

@@ -207,19 +207,19 @@ PyObject* unpack_dual(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
 PyMethodDef methods[] = {
     {"backward", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(method_backward)),
      METH_FASTCALL | METH_KEYWORDS,
-     "backward(gradient=None, retain_graph=None, create_graph=False, inputs=None)\n\n"
+     "backward($self, gradient=None, retain_graph=None, create_graph=False, inputs=None)\n--\n\n"
      "Adds the gradients of this tensor to the `grad` of the leaves (or of `inputs`) that it was computed from.\n"
      "gradient: of the tensor's shape; may be left out for one element.\n"
      "Raises RuntimeError for a graph that was used already and not retained."},
     {"register_hook", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(method_register_hook)),
      METH_VARARGS | METH_KEYWORDS,
-     "register_hook(hook)\n\nhook(grad) -> Tensor or None is called when the gradient of this tensor is known, and may replace it."},
+     "register_hook($self, hook)\n--\n\nhook(grad) -> Tensor or None is called when the gradient of this tensor is known, and may replace it."},
     {"register_post_accumulate_grad_hook",
      reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(method_register_post_accumulate_grad_hook)),
      METH_VARARGS | METH_KEYWORDS,
-     "register_post_accumulate_grad_hook(hook)\n\nhook(tensor) is called when a gradient has been added to `grad`."},
+     "register_post_accumulate_grad_hook($self, hook)\n--\n\nhook(tensor) is called when a gradient has been added to `grad`."},
     {"retain_grad", method_retain_grad, METH_NOARGS,
-     "Keeps the gradient of a tensor that is no leaf in `grad`, as all hooks of the tensor have left it."},
+     "retain_grad($self)\n--\n\nKeeps the gradient of a tensor that is no leaf in `grad`, as all hooks of the tensor have left it."},
     {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef properties[] = {
     {"grad_fn", get_grad_fn, nullptr, "The node that computed this tensor, or None.", nullptr},

@@ -452,11 +452,11 @@ PyObject* frombuffer(PyObject*, PyObject* args, PyObject* kwargs) {
 
 PyMethodDef functions[] = {
     {"from_numpy", from_numpy, METH_O,
-     "from_numpy(ndarray) -> Tensor\n\nA tensor over the memory of a NumPy array; a read-only array makes a read-only "
+     "from_numpy(ndarray, /)\n--\n\nA tensor over the memory of a NumPy array; a read-only array makes a read-only "
      "tensor. ValueError for another byte order, negative strides and misaligned elements, TypeError for dtypes that "
      "tensors do not have."},
     {"frombuffer", RL_KEYWORDS(frombuffer),
-     "frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False) -> Tensor\n\nA 1-D tensor over the memory "
+     "frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False)\n--\n\nA 1-D tensor over the memory "
      "of any object with a buffer, beginning `offset` bytes into it; read-only memory makes a read-only tensor."},
     {"_from_array", RL_FAST(from_array_py), METH_FASTCALL, nullptr},
     {nullptr, nullptr, 0, nullptr}};
@@ -467,7 +467,7 @@ PyBufferProcs tensor_buffer{get_buffer, release_buffer};
 
 PyMethodDef buffer_methods[] = {
     {"numpy", RL_FAST(Seen<"numpy">::of<method_numpy>), METH_FASTCALL | METH_KEYWORDS,
-     "numpy(*, force=False) -> ndarray\n\nA NumPy array over the same memory. With `force` also for tensors that require "
+     "numpy($self, *, force=False)\n--\n\nA NumPy array over the same memory. With `force` also for tensors that require "
      "grad or are on a device, then possibly a copy."},
     {"__array__", RL_KEYWORDS(Seen<"__array__">::of<method_array>), nullptr},
     {"__array_wrap__", Seen<"__array_wrap__">::of_tuple<method_array_wrap>, METH_VARARGS, nullptr},

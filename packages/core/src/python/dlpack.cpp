@@ -325,7 +325,7 @@ PyObject* from_dlpack(PyObject*, PyObject* args, PyObject* kwargs) {
 
 PyMethodDef functions[] = {
     {"from_dlpack", RL_KEYWORDS(from_dlpack),
-     "from_dlpack(ext_tensor, *, device=None, copy=None) -> Tensor\n\nA tensor over the memory of another library's array, "
+     "from_dlpack(ext_tensor, *, device=None, copy=None)\n--\n\nA tensor over the memory of another library's array, "
      "or of a DLPack capsule; read-only memory makes a read-only tensor. BufferError where it cannot be shared."},
     {nullptr, nullptr, 0, nullptr}};
 

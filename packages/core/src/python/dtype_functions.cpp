@@ -66,13 +66,13 @@ PyObject* result_type(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObje
 PyMethodDef functions[] = {
     {"_dtype_of", dtype_of_value, METH_O, nullptr},
     {"promote_types", RL_KEYWORDS(promote_types),
-     "promote_types(type1, type2) -> dtype\n\nThe smallest dtype that holds values of both."},
+     "promote_types(type1, type2)\n--\n\nThe smallest dtype that holds values of both."},
     {"can_cast", RL_KEYWORDS(can_cast_py),
-     "can_cast(from_, to) -> bool\n\nWhether results of one dtype may be written to tensors of another: a category "
+     "can_cast(from_, to)\n--\n\nWhether results of one dtype may be written to tensors of another: a category "
      "(bool, integer, floating, complex) never narrows."},
     {"result_type", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(result_type)),
      METH_FASTCALL | METH_KEYWORDS,
-     "result_type(tensor, other) -> dtype\n\nThe dtype of arithmetic on two tensors or numbers."},
+     "result_type(tensor, other)\n--\n\nThe dtype of arithmetic on two tensors or numbers."},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace

@@ -112,12 +112,17 @@ int add_mode_scope(PyObject* module) {
 }
 
 PyMethodDef functions[] = {
-    {"is_grad_enabled", is_grad_enabled, METH_NOARGS, "Whether operators are recorded for gradients."},
+    {"is_grad_enabled", is_grad_enabled, METH_NOARGS,
+     "is_grad_enabled()\n--\n\nWhether operators are recorded for gradients."},
     {"_set_grad_enabled", set_grad_enabled, METH_O, nullptr},
-    {"is_inference_mode_enabled", is_inference_mode_enabled, METH_NOARGS, nullptr},
-    {"is_strict_enabled", is_strict_py, METH_NOARGS, "Whether strict mode is on: see `strict`."},
-    {"get_num_threads", get_num_threads, METH_NOARGS, "How many threads an operator may use."},
-    {"set_num_threads", set_num_threads_py, METH_O, "Sets how many threads an operator may use."},
+    {"is_inference_mode_enabled", is_inference_mode_enabled, METH_NOARGS,
+     "is_inference_mode_enabled()\n--\n\nWhether inference mode is on: see `inference_mode`."},
+    {"is_strict_enabled", is_strict_py, METH_NOARGS,
+     "is_strict_enabled()\n--\n\nWhether strict mode is on: see `strict`."},
+    {"get_num_threads", get_num_threads, METH_NOARGS,
+     "get_num_threads()\n--\n\nHow many threads an operator may use."},
+    {"set_num_threads", set_num_threads_py, METH_O,
+     "set_num_threads(n, /)\n--\n\nSets how many threads an operator may use."},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace

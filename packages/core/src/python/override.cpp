@@ -263,7 +263,7 @@ PyMethodDef functions[] = {{"_overrides_enabled", overrides_enabled, METH_NOARGS
 
 PyMethodDef override_methods[] = {
     {"as_subclass", RL_KEYWORDS(method_as_subclass),
-     "as_subclass(cls)\n\nThe tensor as an object of a subclass of Tensor."},
+     "as_subclass($self, cls)\n--\n\nThe tensor as an object of a subclass of Tensor."},
     {"__torch_function__", RL_KEYWORDS(default_override) | METH_CLASS,
      "Calls `func` without overrides; tensors among the result become objects of this class."},
     {nullptr, nullptr, 0, nullptr}};

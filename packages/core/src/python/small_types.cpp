@@ -59,9 +59,9 @@ PyObject* dtype_to_complex(PyObject* self, PyObject*) {
 PyMethodDef dtype_methods[] = {
     {"__reduce__", dtype_reduce, METH_NOARGS, nullptr},
     {"to_real", dtype_to_real, METH_NOARGS,
-     "The dtype of the real and imaginary parts; the dtype itself where it is not complex."},
+     "to_real($self)\n--\n\nThe dtype of the real and imaginary parts; the dtype itself where it is not complex."},
     {"to_complex", dtype_to_complex, METH_NOARGS,
-     "The complex dtype with parts of this one; complex64 of bfloat16."},
+     "to_complex($self)\n--\n\nThe complex dtype with parts of this one; complex64 of bfloat16."},
     {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef dtype_properties[] = {{"itemsize", dtype_itemsize, nullptr, "Bytes of one element.", nullptr},
                                   {"is_floating_point", dtype_is_floating, nullptr, nullptr, nullptr},
@@ -236,8 +236,9 @@ PyObject* choose_random_stream(PyObject*, PyObject* name) {
 }
 PyMethodDef random_functions[] = {
     {"random_stream", get_random_stream, METH_NOARGS,
-     "The random stream of generators that are made: \"philox\" or \"torch\"."},
-    {"set_random_stream", choose_random_stream, METH_O, "Chooses it, also for the default generator."},
+     "random_stream()\n--\n\nThe random stream of generators that are made: \"philox\" or \"torch\"."},
+    {"set_random_stream", choose_random_stream, METH_O,
+     "set_random_stream(name, /)\n--\n\nChooses it, also for the default generator."},
     {nullptr, nullptr, 0, nullptr}};
 PyObject* generator_stream(PyObject* self, void*) {
     return PyUnicode_FromString(stream_name(generator_of(self).stream()));
@@ -245,12 +246,15 @@ PyObject* generator_stream(PyObject* self, void*) {
 PyObject* generator_device(PyObject*, void*) { return wrap(Device{}); }
 PyMethodDef generator_methods[] = {
     {"manual_seed", generator_manual_seed, METH_O,
-     "Sets the seed and starts the sequence again; returns self."},
-    {"seed", generator_seed, METH_NOARGS, "Takes a seed from the system and returns it."},
-    {"initial_seed", generator_initial_seed, METH_NOARGS, "The seed that the sequence started with."},
-    {"get_state", generator_get_state, METH_NOARGS, "The state, as a uint8 tensor."},
-    {"set_state", generator_set_state, METH_O, "Continues from a state of get_state()."},
-    {"clone_state", generator_clone_state, METH_NOARGS, "A new generator in the same state."},
+     "manual_seed($self, seed, /)\n--\n\nSets the seed and starts the sequence again; returns self."},
+    {"seed", generator_seed, METH_NOARGS, "seed($self)\n--\n\nTakes a seed from the system and returns it."},
+    {"initial_seed", generator_initial_seed, METH_NOARGS,
+     "initial_seed($self)\n--\n\nThe seed that the sequence started with."},
+    {"get_state", generator_get_state, METH_NOARGS, "get_state($self)\n--\n\nThe state, as a uint8 tensor."},
+    {"set_state", generator_set_state, METH_O,
+     "set_state($self, state, /)\n--\n\nContinues from a state of get_state()."},
+    {"clone_state", generator_clone_state, METH_NOARGS,
+     "clone_state($self)\n--\n\nA new generator in the same state."},
     {"__reduce__", generator_reduce, METH_NOARGS, "For pickles and copies."},
     {"__setstate__", generator_set_state, METH_O, "set_state()."},
     {nullptr, nullptr, 0, nullptr}};
@@ -323,8 +327,9 @@ PyObject* size_add(PyObject* a, PyObject* b) {
 PyObject* size_repeat(PyObject* self, Py_ssize_t n) {
     return as_size(PyTuple_Type.tp_as_sequence->sq_repeat(self, n));
 }
-PyMethodDef size_methods[] = {{"numel", size_numel, METH_NOARGS, "The product of the sizes."},
-                              {nullptr, nullptr, 0, nullptr}};
+PyMethodDef size_methods[] = {
+    {"numel", size_numel, METH_NOARGS, "numel($self)\n--\n\nThe product of the sizes."},
+    {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
 
@@ -385,22 +390,26 @@ int add_small_types(PyObject* module) {
                                         {0, nullptr}};
     static PyType_Spec dtype_spec{"rushlight_core.dtype", sizeof(PyDType), 0,
                                   Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, dtype_slots};
-    static PyType_Slot device_slots[] = {{Py_tp_new, (void*)device_new},
-                                         {Py_tp_repr, (void*)device_repr},
-                                         {Py_tp_str, (void*)device_str},
-                                         {Py_tp_methods, device_methods},
-                                         {Py_tp_getset, device_properties},
-                                         {Py_tp_richcompare, (void*)device_compare},
-                                         {Py_tp_hash, (void*)device_hash},
-                                         {Py_tp_dealloc, (void*)plain_dealloc},
-                                         {0, nullptr}};
+    static PyType_Slot device_slots[] = {
+        {Py_tp_doc, const_cast<char*>("device(type, index=None)\n--\n\nA device, such as the CPU or a GPU.")},
+        {Py_tp_new, (void*)device_new},
+        {Py_tp_repr, (void*)device_repr},
+        {Py_tp_str, (void*)device_str},
+        {Py_tp_methods, device_methods},
+        {Py_tp_getset, device_properties},
+        {Py_tp_richcompare, (void*)device_compare},
+        {Py_tp_hash, (void*)device_hash},
+        {Py_tp_dealloc, (void*)plain_dealloc},
+        {0, nullptr}};
     static PyType_Spec device_spec{"rushlight_core.device", sizeof(PyDevice), 0, Py_TPFLAGS_DEFAULT,
                                    device_slots};
-    static PyType_Slot generator_slots[] = {{Py_tp_new, (void*)generator_new},
-                                            {Py_tp_dealloc, (void*)generator_dealloc},
-                                            {Py_tp_methods, generator_methods},
-                                            {Py_tp_getset, generator_properties},
-                                            {0, nullptr}};
+    static PyType_Slot generator_slots[] = {
+        {Py_tp_doc, const_cast<char*>("Generator(device=None)\n--\n\nA source of random numbers.")},
+        {Py_tp_new, (void*)generator_new},
+        {Py_tp_dealloc, (void*)generator_dealloc},
+        {Py_tp_methods, generator_methods},
+        {Py_tp_getset, generator_properties},
+        {0, nullptr}};
     static PyType_Spec generator_spec{"rushlight_core.Generator", sizeof(PyGenerator), 0, Py_TPFLAGS_DEFAULT,
                                       generator_slots};
     static PyType_Slot size_slots[] = {{Py_tp_base, &PyTuple_Type},

@@ -141,15 +141,16 @@ PyObject* tensor_over(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     RL_PY_CATCH
 }
 
-PyMethodDef methods[] = {{"nbytes", storage_nbytes, METH_NOARGS, "The size in bytes."},
-                         {"size", storage_nbytes, METH_NOARGS, "The size in bytes."},
-                         {"data_ptr", storage_data_ptr, METH_NOARGS, "The address of the first byte."},
-                         {"resizable", storage_resizable, METH_NOARGS,
-                          "Whether the memory is ours, and nobody outside looks at it."},
-                         {"_move_to", storage_move_to, METH_O, nullptr},
-                         {"__reduce_ex__", storage_reduce, METH_O, nullptr},
-                         {"__deepcopy__", storage_deepcopy, METH_O, nullptr},
-                         {nullptr, nullptr, 0, nullptr}};
+PyMethodDef methods[] = {
+    {"nbytes", storage_nbytes, METH_NOARGS, "nbytes($self)\n--\n\nThe size in bytes."},
+    {"size", storage_nbytes, METH_NOARGS, "size($self)\n--\n\nThe size in bytes."},
+    {"data_ptr", storage_data_ptr, METH_NOARGS, "data_ptr($self)\n--\n\nThe address of the first byte."},
+    {"resizable", storage_resizable, METH_NOARGS,
+     "resizable($self)\n--\n\nWhether the memory is ours, and nobody outside looks at it."},
+    {"_move_to", storage_move_to, METH_O, nullptr},
+    {"__reduce_ex__", storage_reduce, METH_O, nullptr},
+    {"__deepcopy__", storage_deepcopy, METH_O, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef properties[] = {{"device", storage_device, nullptr, "Where the memory is.", nullptr},
                             {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyMethodDef functions[] = {
@@ -159,9 +160,10 @@ PyMethodDef functions[] = {
 
 }  // namespace
 
-PyMethodDef storage_methods[] = {{"untyped_storage", Seen<"untyped_storage">::of<method_untyped_storage>,
-                                  METH_NOARGS, "The memory behind the tensor, as bytes."},
-                                 {nullptr, nullptr, 0, nullptr}};
+PyMethodDef storage_methods[] = {
+    {"untyped_storage", Seen<"untyped_storage">::of<method_untyped_storage>, METH_NOARGS,
+     "untyped_storage($self)\n--\n\nThe memory behind the tensor, as bytes."},
+    {nullptr, nullptr, 0, nullptr}};
 
 int add_storage_type(PyObject* module) {
     static PyMemberDef members[] = {

@@ -1,0 +1,194 @@
+"""Signatures in Python's syntax, of which stubs, docstrings, pages and `inspect.signature` are made.
+
+Note [Signatures of builtins]
+`inspect.signature` reads the signature of a function that is written in C from the first line of its docstring,
+`name(parameters)`, which a line `--` and an empty line follow; Python leaves them out of `__doc__`. A signature is one: of a
+name with several overloads it is that of the overload with the most parameters, and the docstring lists them all. It is text
+in the library, so that it costs nothing at import.
+"""
+
+from __future__ import annotations
+
+import keyword
+import math
+from dataclasses import dataclass, replace
+
+from .emit_headers import by_base
+from .model import Form, Op
+from .schema import Argument
+
+_RETURNS = {"Tensor": "Tensor", "Tensor[]": "tuple[Tensor, ...]", "Scalar": "Number"}
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter as Python writes it; `default` is source text, empty where an argument must be given."""
+
+    name: str
+    annotation: str
+    default: str = ""
+    keyword_only: bool = False
+    star: bool = False  # *name
+    by_position: bool = False  # its name is a keyword of Python, which a call cannot write
+
+
+@dataclass(frozen=True)
+class Signature:
+    parameters: tuple[Parameter, ...]
+    returns: str
+
+    def typed(self) -> str:
+        """ "(input: Tensor, dim: int = 0) -> Tensor"."""
+        parts = [
+            f"{p.shown}: {p.parameter.annotation}" + f" = {p.parameter.default}" * bool(p.parameter.default)
+            if p.parameter
+            else p.shown
+            for p in _parts(self.parameters)
+        ]
+        return f"({', '.join(parts)}) -> {self.returns}"
+
+    def untyped(self) -> str:
+        """ "(input, dim=0)"."""
+        parts = [
+            p.shown + (f"={p.parameter.default}" if p.parameter and p.parameter.default else "")
+            for p in _parts(self.parameters)
+        ]
+        return f"({', '.join(parts)})"
+
+
+@dataclass(frozen=True)
+class _Part:
+    shown: str
+    parameter: Parameter | None = None  # None: a mark, `/` or `*`
+
+
+def _parts(parameters: tuple[Parameter, ...]) -> list[_Part]:
+    parts: list[_Part] = []
+    starred = False
+    for p in parameters:
+        if p.keyword_only and not starred:
+            parts.append(_Part("*"))
+        starred = starred or p.keyword_only or p.star
+        parts.append(_Part("*" + p.name if p.star else p.name, p))
+        if p.by_position:
+            parts.append(_Part("/"))
+    return parts
+
+
+def hidden(op: Op) -> bool:
+    return "hidden" in op.variants
+
+
+def names_of(ops: list[Op]) -> dict[str, list[Op]]:
+    """Every name of the table to its overloads: operators and, with a trailing underscore, their derived in-place forms."""
+    inplace: dict[str, list[Op]] = {}
+    for op in ops:
+        if "inplace" in op.variants and not op.is_inplace:
+            inplace.setdefault(op.base + "_", []).append(op)
+    return {**by_base(ops), **inplace}
+
+
+def form_of(op: Op, name: str) -> Form:
+    """The form that `name` calls: the natural one, or the in-place form."""
+    natural = op.forms()[0]
+    return natural if name == op.base else next(f for f in op.forms() if f.kind == "InPlace")
+
+
+def synonyms(name: str, group: list[Op]) -> list[str]:
+    """Other spellings of a name, with the underscore of its in-place form."""
+    words = dict.fromkeys(word for op in group for word in op.synonyms)
+    return [word + name.removeprefix(group[0].base) for word in words]
+
+
+def self_index(op: Op) -> int:
+    """Which argument a method's object is: the one called input, as in where(condition, input, other)."""
+    return next((i for i, a in enumerate(op.schema.arguments) if a.name in ("input", "self")), 0)
+
+
+def takes_out(form: Form) -> bool:
+    """Whether a call has the keyword `out`."""
+    return form.kind == "Functional" and "out" in form.op.variants
+
+
+def signatures(op: Op, name: str, method: bool) -> list[Signature]:
+    """The signature of an overload, and once more where a list may be given as separate arguments.
+
+    Of a method the object is left out.
+    """
+    form = form_of(op, name)
+    arguments = list(form.schema.arguments)
+    if method:
+        del arguments[self_index(op)]
+    parameters = [_parameter(a, op) for a in arguments]
+    if any(a.type.name == "device?" and a.keyword_only for a in arguments):
+        # Every binding takes these two, and their usual values only.
+        parameters.append(Parameter("layout", "object", "None", keyword_only=True))
+        parameters.append(Parameter("pin_memory", "bool | None", "False", keyword_only=True))
+    if takes_out(form):
+        kind = "Tensor" if len(form.schema.returns) == 1 else "tuple[Tensor, ...]"
+        kind = "Sequence[Tensor]" if form.schema.returns[0].type == "Tensor[]" else kind
+        parameters.append(Parameter("out", f"{kind} | None", "None", keyword_only=True))
+    found = [Signature(tuple(parameters), returned(op, name, method))]
+    if any(a.varargs for a in arguments):
+        spread = [
+            replace(p, annotation="Tensor" if a.type.is_tensor else "int", default="", star=True)
+            if a.varargs
+            else p
+            for p, a in zip(parameters, arguments, strict=False)
+        ] + parameters[len(arguments) :]
+        found.append(Signature(tuple(spread), found[0].returns))
+    return found
+
+
+def widest(group: list[Op], name: str, method: bool) -> Signature:
+    """The one signature of a name that is shown where there is room for one: Note [Signatures of builtins]."""
+    every = [s for op in group for s in signatures(op, name, method)]
+    # Of two spellings of one overload the second has separate arguments, which is how it is called.
+    return max(
+        every, key=lambda s: (sum(p.name != "out" for p in s.parameters), any(p.star for p in s.parameters))
+    )
+
+
+def text_signature(spelling: str, shown: Signature, method: bool) -> str:
+    """What a docstring in C begins with."""
+    first = (Parameter("$self", ""),) if method else ()
+    return f"{spelling}{replace(shown, parameters=first + shown.parameters).untyped()}\n--\n\n"
+
+
+def _parameter(a: Argument, op: Op) -> Parameter:
+    reserved = keyword.iskeyword(a.name)
+    kind = a.type.stub + (" | None" if a.name in op.none_is_default and not a.type.optional else "")
+    default = (
+        "" if a.required else "None" if a.default == () and a.name in op.none_is_default else _default(a)
+    )
+    return Parameter(
+        a.name + "_" if reserved else a.name, kind, default, a.keyword_only, by_position=reserved
+    )
+
+
+def _default(a: Argument) -> str:
+    if isinstance(a.default, float) and math.isinf(a.default):
+        return "1e999" if a.default > 0 else "-1e999"  # a literal, which `inspect.signature` wants
+    return repr(a.default)
+
+
+def result_name(op: Op) -> str:
+    """The class of a named tuple in the stubs."""
+    return f"_{op.name.replace('.', '_')}_result"
+
+
+def returned(op: Op, name: str, method: bool) -> str:
+    form = form_of(op, name)
+    returns = form.schema.returns
+    if method and form.kind == "InPlace" and [r.type for r in returns] == ["Tensor"]:
+        return "Self"
+    if not returns:
+        return "None"
+    kinds = [return_type(r.type) for r in returns]
+    if len(kinds) == 1:
+        return kinds[0]
+    return result_name(op) if all(r.name for r in returns) else f"tuple[{', '.join(kinds)}]"
+
+
+def return_type(kind: str) -> str:
+    return _RETURNS.get(kind, kind)

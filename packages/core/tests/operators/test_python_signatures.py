@@ -1,0 +1,111 @@
+"""`inspect.signature` and docstrings of operators: what they say is what the entries say."""
+
+from __future__ import annotations
+
+import inspect
+import keyword
+from typing import Any
+
+import pytest
+
+import rushlight_core as core
+from rushlight_core.codegen.model import Op
+from rushlight_core.codegen.python_signatures import names_of, synonyms
+from rushlight_testing.operators import all_samples, operators
+
+# What bindings take besides the arguments of the entry.
+OF_BINDINGS = {"out", "layout", "pin_memory"}
+
+
+def _callables() -> list[Any]:
+    """(spelling, operators, whether it is a method) of everything that an entry brings into Python."""
+    found = []
+    for name, group in names_of(operators()).items():
+        visible = [op for op in group if "hidden" not in op.variants]
+        for kind in ("function", "method"):
+            if called := [op for op in visible if kind in op.variants]:
+                found += [(word, called, kind == "method") for word in [name, *synonyms(name, visible)]]
+    return [pytest.param(*one, id=f"{'Tensor.' * one[2]}{one[0]}") for one in found]
+
+
+def _arguments(op: Op, method: bool) -> dict[str, Any]:
+    """Name to default of the entry's arguments, as Python writes them; of a method without the object."""
+    arguments = list(op.schema.arguments)
+    if method:
+        own = next((a for a in arguments if a.name in ("input", "self")), arguments[0])
+        arguments.remove(own)
+    defaults = {}
+    for a in arguments:
+        name = a.name + "_" if keyword.iskeyword(a.name) else a.name
+        nothing = a.default == () and a.name in op.none_is_default
+        defaults[name] = inspect.Parameter.empty if a.required else None if nothing else a.default
+    return defaults
+
+
+@pytest.mark.parametrize(("name", "group", "method"), _callables())
+def test_a_signature_is_that_of_an_entry(name: str, group: list[Op], method: bool) -> None:
+    value = getattr(core.Tensor if method else core._C, name)
+    if inspect.isfunction(value):
+        return  # a front in Python, as `nonzero` has one
+    parameters = list(inspect.signature(value).parameters.values())
+    assert len(parameters) == 0 or not method or parameters[0].name == "self"
+    shown = {p.name: p.default for p in parameters[method:] if p.name not in OF_BINDINGS}
+    entries = [_arguments(op, method) for op in group]
+    assert list(shown) in [list(entry) for entry in entries]
+    entry = next(entry for entry in entries if list(entry) == list(shown))
+    starred = {p.name for p in parameters if p.kind is p.VAR_POSITIONAL}
+    assert {n: d for n, d in shown.items() if n not in starred} == {
+        n: d for n, d in entry.items() if n not in starred
+    }
+    assert len(shown) == max(map(len, entries))
+    assert ("out" in shown or "out" in inspect.signature(value).parameters) == any(
+        "out" in op.variants and not name.endswith("_") for op in group if _arguments(op, method) == entry
+    )
+
+
+def test_samples_bind_to_the_signature() -> None:
+    """What operators with one signature are called with fits it."""
+    bound = 0
+    for name, group in names_of(operators()).items():
+        op = group[0]
+        if len(group) > 1 or op.is_inplace or name != op.base or not {"function"} <= op.variants:
+            continue
+        signature = inspect.signature(getattr(core._C, name))
+        known = signature.parameters
+        for sample in all_samples(op):
+            kwargs = {op.aliases.get(key, key): value for key, value in sample.kwargs.items()}
+            if any(p.kind is p.VAR_POSITIONAL for p in known.values()) and set(kwargs) - set(known):
+                continue
+            signature.bind(*sample.args, **kwargs)
+            bound += 1
+    assert bound > 1000
+
+
+def test_every_public_callable_has_a_signature() -> None:
+    classes = (core.Tensor, core.Generator, core.UntypedStorage, core.Size, core.dtype)
+    for owner in (core, core.linalg, core.fft, core.special, *classes):
+        for name in dir(owner):
+            value = getattr(owner, name)
+            if name.startswith("_") or not callable(value) or isinstance(value, type):
+                continue
+            inspect.signature(value)
+
+
+def test_signatures_of_methods_are_bound() -> None:
+    assert str(inspect.signature(core.add)) == "(input, other, *, alpha=1, out=None)"
+    assert str(inspect.signature(core.Tensor.add)) == "(self, /, other, *, alpha=1, out=None)"
+    assert str(inspect.signature(core.ones(2).add_)) == "(other, *, alpha=1)"
+    assert str(inspect.signature(core.ones(2).view)) == "(*size)"
+    assert str(inspect.signature(core.Tensor.uniform_)) == "(self, from_=0, /, to=1, *, generator=None)"
+    assert str(inspect.signature(core.ones(2).where)) == "(condition, other, *, out=None)"
+
+
+def test_a_docstring_lists_every_overload() -> None:
+    text = core.max.__doc__
+    assert "max(input: Tensor, *, out: Tensor | None = None) -> Tensor\n" in text
+    assert "max(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor\n" in text
+    assert "max(input: Tensor, dim: int, keepdim: bool = False," in text
+    assert "-> (values: Tensor, indices: Tensor)" in text
+    assert core.multiply.__doc__ == "Alias of `rushlight.mul`."
+    assert core.Tensor.multiply_.__doc__ == "Alias of `Tensor.mul_`."
+    assert not core.add.__doc__.startswith("add(")
