@@ -51,9 +51,30 @@ def test_modules_can_be_imported_and_reached(name):
 
 def test_what_is_missing_is_named():
     with pytest.raises(
-        AttributeError, match=r"'rushlight' has no attribute 'sparse_coo_tensor'.*docs/differences.md"
+        AttributeError, match=r"'rushlight' has no attribute 'sparse_coo_tensor'.*\n.*docs/differences.md"
     ):
         torch.sparse_coo_tensor
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("torch.reulu", "relu"),
+        ("torch.optm", "optim"),
+        ("torch.nn.Liner", "Linear"),
+        ("torch.nn.functional.reulu", "relu"),
+        ("torch.optim.Admw", "AdamW"),
+        ("torch.utils.data.DataLoder", "DataLoader"),
+        ("torch.ones(2).reulu", "relu"),
+        ("torch.nn.Linear(1, 1).wieght", "weight"),
+    ],
+)
+def test_what_is_misspelt_is_answered_with_a_name(text, meant, capsys):
+    """By the traceback that Python prints, which adds names itself where there are not too many."""
+    with pytest.raises(AttributeError) as caught:
+        eval(text)
+    sys.__excepthook__(caught.type, caught.value, None)
+    assert f"Did you mean: {meant!r}?" in capsys.readouterr().err
 
 
 def test_dir_lists_what_is_loaded_later():

@@ -279,4 +279,10 @@ def __getattr__(name: str) -> object:
     # found by the names that it gives them.
     if name.startswith(("_", "linalg_", "fft_")) and not name.startswith("__") and hasattr(_C, name):
         return getattr(_C, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from ._misspelt import missing
+
+    raise missing(__name__, name, __dir__)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

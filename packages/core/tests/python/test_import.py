@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -110,3 +111,16 @@ print("librushlight" in open("/proc/self/maps").read())
 """
     wanted = "rushlight_core could not be imported: it needs a processor with AVX2 and FMA (x86-64-v3)"
     assert run(code).splitlines() == [wanted, "False"]
+
+
+def test_a_misspelt_name_is_answered_with_one_that_exists() -> None:
+    assert len(dir(core)) > 750  # more than Python itself looks through
+    with pytest.raises(AttributeError) as caught:
+        core.reulu
+    assert str(caught.value) == "module 'rushlight_core' has no attribute 'reulu'. Did you mean: 'relu'?"
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+    with pytest.raises(AttributeError, match="Did you mean: 'einsum'"):  # loaded when it is first asked for
+        core.einsumm
+    with pytest.raises(AttributeError) as caught:
+        core.xylophone
+    assert str(caught.value) == "module 'rushlight_core' has no attribute 'xylophone'"

@@ -162,9 +162,10 @@ if not TYPE_CHECKING:  # a checker would take every name for one that is there
         try:
             return getattr(rushlight_core, name)
         except AttributeError:
-            raise AttributeError(
-                f"module 'rushlight' has no attribute {name!r}; what differs from PyTorch is listed in docs/differences.md"
-            ) from None
+            from rushlight_core._misspelt import missing
+
+            hint = "what differs from PyTorch is listed in docs/differences.md"
+            raise missing(__name__, name, __dir__, hint) from None
 
 
 def __dir__() -> list[str]:
