@@ -1,33 +1,70 @@
-"""Docstrings of operators: what `help()` and editors show."""
+"""Docstrings of operators: what `help()` and editors show, and what the pages are made of.
+
+Everything but the description comes from what an entry declares for other ends: types and defaults from its signature,
+dtypes, shapes and errors from its kind and from the keys `dtypes` and `result`. The keys `arguments`, `returns` and `raises`
+add what they do not say.
+"""
 
 from __future__ import annotations
 
+import textwrap
+from collections.abc import Callable
+
+from .argument_descriptions import DESCRIPTIONS
 from .model import Op
-from .python_signatures import form_of, signatures, text_signature, widest
+from .python_signatures import Parameter, form_of, self_index, signatures, text_signature, widest
+from .results_in_words import accepted, returned
+
+_DTYPE_ERRORS = "NotImplementedError, TypeError or RuntimeError"
+_WIDTH = 120
 
 
 def docstring(spelling: str, name: str, group: list[Op], method: bool) -> str:
     """The docstring of a function or a method, with the signature that `inspect.signature` reads before it."""
-    return text_signature(spelling, widest(group, name, method), method) + body(name, group, method)
+    return text_signature(spelling, widest(group, name, method), method) + help_text(
+        spelling, name, group, method
+    )
 
 
-def of_synonym(spelling: str, name: str, group: list[Op], method: bool) -> str:
-    """The docstring of another spelling: its signature, and where the documentation is."""
-    owner = "Tensor" if method else "rushlight"
-    return text_signature(spelling, widest(group, name, method), method) + f"Alias of `{owner}.{name}`."
+def help_text(spelling: str, name: str, group: list[Op], method: bool) -> str:
+    """The text of a docstring: of a function all that is known; of other spellings and forms a summary."""
+    if spelling != name:
+        return f"Alias of `{'Tensor' if method else 'rushlight'}.{name}`."
+    if method and any("function" in op.variants for op in group):
+        return summary(name, group)
+    return body(name, group, method)
+
+
+def summary(name: str, group: list[Op]) -> str:
+    """What a method does whose function has the long docstring."""
+    base = group[0].base
+    inplace = name != base
+    parts = []
+    if len(group) > 1:
+        parts += ["\n".join(head for op in group for head in heads(op, name, True))]
+    parts.append(group[0].doc.strip().split("\n\n")[0])
+    if inplace:
+        parts.append("In place: the result is written to the tensor, which is returned.")
+    parts.append(f"See `rushlight.{base}`.")
+    return "\n\n".join(parts)
 
 
 def body(name: str, group: list[Op], method: bool) -> str:
-    """The text of a name: of each overload its signature, where there are several, what it does, and an example."""
+    """The long docstring: what each overload does, arguments, results, dtypes, errors and examples."""
     parts: list[str] = []
-    said: set[str] = set()
     for op in group:
         if len(group) > 1:
-            parts += heads(op, name, method)
-        for text in (op.doc.strip(), _example(op)):
-            if text and text not in said:
-                said.add(text)
-                parts.append(text)
+            parts.append("\n".join(heads(op, name, method)))
+        if op.doc.strip() not in parts:
+            parts.append(op.doc.strip())
+    for title, lines in facts(name, group, method).items():
+        filled = [
+            textwrap.fill(line, _WIDTH, initial_indent=" " * 4, subsequent_indent=" " * 8) for line in lines
+        ]
+        parts.append("\n".join([f"{title}:", *filled]))
+    examples = list(dict.fromkeys(op.example.strip() for op in group if op.example))
+    if examples:
+        parts.append("Example::\n\n    " + "\n".join(examples).replace("\n", "\n    "))
     return "\n\n".join(parts)
 
 
@@ -44,7 +81,66 @@ def heads(op: Op, name: str, method: bool) -> list[str]:
     return shown
 
 
-def _example(op: Op) -> str:
-    if not op.example:
-        return ""
-    return "Example::\n\n    " + op.example.strip().replace("\n", "\n    ")
+def facts(name: str, group: list[Op], method: bool) -> dict[str, list[str]]:
+    """Title to lines of the parts that every docstring and every page has: arguments, results, dtypes, errors."""
+    found = {
+        "Arguments": _arguments(name, group, method),
+        "Returns": _each(name, group, method, returned),
+        "Dtypes": _each(name, group, method, lambda op: [accepted(op)] if op.tensors else []),
+        "Raises": [f"{error}: {text}" for error, text in raised(group).items()],
+    }
+    return {title: lines for title, lines in found.items() if lines}
+
+
+def _each(name: str, group: list[Op], method: bool, lines_of: Callable[[Op], list[str]]) -> list[str]:
+    """The lines of all overloads, and before each the call, where they differ."""
+    found = {op.name: lines_of(op) for op in group}
+    if len({tuple(lines) for lines in found.values()}) == 1:
+        return found[group[0].name]
+    calls = {op.name: f"`{name}{signatures(op, name, method)[0].untyped()}`" for op in group}
+    return [f"{calls[op.name]}: {line}" for op in group for line in found[op.name]]
+
+
+def _arguments(name: str, group: list[Op], method: bool) -> list[str]:
+    """A line for each parameter of any overload: its types, its default and what it is."""
+    shown: dict[str, list[Parameter]] = {}
+    texts: dict[str, list[str]] = {}
+    for op in group:
+        arguments = list(op.schema.arguments)
+        if method:
+            del arguments[self_index(op)]
+        for i, p in enumerate(signatures(op, name, method)[0].parameters):
+            shown.setdefault(p.name, []).append(p)
+            own = op.arguments.get(arguments[i].name) if i < len(arguments) else None
+            if own and own not in texts.setdefault(p.name, []):
+                texts[p.name].append(own)
+    lines = []
+    for argument, parameters in shown.items():
+        kinds = dict.fromkeys(word for p in parameters for word in p.annotation.split(" | "))
+        if "None" in kinds:  # last, as it is written
+            kinds = dict.fromkeys([*(kind for kind in kinds if kind != "None"), "None"])
+        defaults = {p.default for p in parameters}
+        given = f", default {defaults.pop()}" if len(defaults) == 1 and "" not in defaults else ""
+        text = " ".join(texts.get(argument, [])) or DESCRIPTIONS.get(argument, "")
+        lines.append(f"{argument} ({' | '.join(kinds)}{given})" + f": {text}" * bool(text))
+    return lines
+
+
+def raised(group: list[Op]) -> dict[str, str]:
+    """Class to text of the errors: what the kinds, the types and the dtypes say, and the entries' key `raises`."""
+    found: dict[str, list[str]] = {}
+
+    def add(error: str, text: str) -> None:
+        if text not in found.setdefault(error, []):
+            found[error].append(text)
+
+    for op in group:
+        if op.kind == "pointwise" and len(op.tensors) > 1:
+            add("RuntimeError", "The shapes do not broadcast.")
+        if any(a.name in ("dim", "dims") and a.type.name.startswith("int") for a in op.schema.arguments):
+            add("IndexError", "A dimension is out of range.")
+        if op.tensors and accepted(op) != "all":
+            add(_DTYPE_ERRORS, "The dtype is none of those above.")
+        for error, text in op.raises.items():
+            add(error, text)
+    return {error: " ".join(texts) for error, texts in found.items()}

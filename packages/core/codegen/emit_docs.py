@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .docstrings import heads
+from .docstrings import facts, heads
 from .emit_headers import by_base
 from .model import Op
 from .python_signatures import hidden
@@ -39,8 +39,11 @@ def _page(name: str, group: list[Op]) -> str:
         lines += ["```", *heads(op, name, method), "```", "", op.doc.strip(), ""]
         if op.example:
             lines += ["```python", op.example.strip(), "```", ""]
+    method = all("function" not in op.variants for op in group)
+    for title, texts in facts(name, group, method).items():
+        lines += [f"**{title}**", "", *(f"- {text}" for text in texts), ""]
     first = group[0]
-    facts = []
+    notes = []
     variants = set().union(*(op.variants for op in group))
     calls = [
         text
@@ -52,20 +55,20 @@ def _page(name: str, group: list[Op]) -> str:
         )
         if key in variants
     ]
-    facts.append(f"Called as {', '.join(calls)}.")
+    notes.append(f"Called as {', '.join(calls)}.")
     if first.synonyms:
-        facts.append("Also known as " + ", ".join(f"`{word}`" for word in first.synonyms) + ".")
+        notes.append("Also known as " + ", ".join(f"`{word}`" for word in first.synonyms) + ".")
     aliases = {other: own for op in group for other, own in op.aliases.items()}
     if aliases:
-        facts.append("Argument names: " + ", ".join(f"`{o}` for `{own}`" for o, own in aliases.items()) + ".")
+        notes.append("Argument names: " + ", ".join(f"`{o}` for `{own}`" for o, own in aliases.items()) + ".")
     if nones := dict.fromkeys(name for op in group for name in op.none_is_default):
-        facts.append("None stands for the default of " + ", ".join(f"`{name}`" for name in nones) + ".")
+        notes.append("None stands for the default of " + ", ".join(f"`{name}`" for name in nones) + ".")
     if any(op.random for op in group):
-        facts.append("Draws random numbers: `manual_seed` makes them repeat.")
+        notes.append("Draws random numbers: `manual_seed` makes them repeat.")
     if any(op.synchronises for op in group):
-        facts.append("Waits for the device.")
+        notes.append("Waits for the device.")
     if not any(op.differentiable for op in group):
-        facts.append("Has no gradient.")
+        notes.append("Has no gradient.")
     if first.oracle:
-        facts.append(f"Tested against `{first.oracle}`.")
-    return "\n".join([*lines, *(f"- {fact}" for fact in facts), "", f"<!-- {GENERATED} -->", ""])
+        notes.append(f"Tested against `{first.oracle}`.")
+    return "\n".join([*lines, *(f"- {fact}" for fact in notes), "", f"<!-- {GENERATED} -->", ""])

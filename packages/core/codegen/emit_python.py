@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .docstrings import docstring, of_synonym
+from .docstrings import docstring
 from .model import Form, Op
 from .python_signatures import form_of, hidden, names_of, self_index, synonyms, takes_out
 from .schema import Argument, cpp_default
@@ -217,8 +217,7 @@ def _tables(items: list[tuple[str, list[Op]]], ops: list[Op]) -> str:
         for name, group in entries:
             called = [op for op in group if kind in op.variants]
             for spelling in [name, *synonyms(name, group)]:
-                doc = docstring if spelling == name else of_synonym
-                text = _literal(doc(spelling, name, called, kind == "method"))
+                text = _literal(docstring(spelling, name, called, kind == "method"))
                 lines.append(
                     f'    {{"{spelling}", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>({name}_{kind})), '
                     f"METH_FASTCALL | METH_KEYWORDS, {text}}},"

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from dataclasses import replace
 from pathlib import Path
 
+from .docstrings import help_text
 from .model import Op
 from .python_signatures import form_of, hidden, names_of, result_name, return_type, signatures, synonyms
 from .writer import GENERATED
@@ -49,9 +51,10 @@ def emit_stubs(ops: list[Op]) -> dict[str, str]:
             ]
             as_method = [s for op in visible if "method" in op.variants for s in _signatures(op, name, True)]
             if as_function:
-                functions += _overloads(spelling, as_function, "")
+                functions += _overloads(spelling, as_function, _help(spelling, name, visible, False), "")
                 exported.append(spelling)
-            methods += _overloads(spelling, as_method, "    ")
+            if as_method:
+                methods += _overloads(spelling, as_method, _help(spelling, name, visible, True), "    ")
         for op in visible:
             results += _result_class(op, name)
     for op in ops:
@@ -103,10 +106,19 @@ def _signatures(op: Op, name: str, method: bool) -> list[str]:
     return found
 
 
-def _overloads(name: str, signatures: list[str], indent: str) -> list[str]:
+def _help(spelling: str, name: str, group: list[Op], method: bool) -> str:
+    kind = "method" if method else "function"
+    return help_text(spelling, name, [op for op in group if kind in op.variants], method)
+
+
+def _overloads(name: str, signatures: list[str], text: str, indent: str) -> list[str]:
+    """The definitions of a name; the first has the docstring, which editors show for all."""
     signatures = list(dict.fromkeys(signatures))
     mark = [f"{indent}@overload"] if len(signatures) > 1 else []
-    return [line for s in signatures for line in (*mark, f"{indent}def {name}{s}: ...")]
+    first, *others = signatures
+    quoted = textwrap.indent(f'r"""{text}"""', indent + "    ", lambda line: bool(line.strip()))
+    lines = [*mark, f"{indent}def {name}{first}:", *quoted.splitlines(), f"{indent}    ..."]
+    return lines + [line for s in others for line in (*mark, f"{indent}def {name}{s}: ...")]
 
 
 def _special_methods(op: Op) -> list[str]:

@@ -20,6 +20,16 @@ class EntryError(ValueError):
 
 
 VARIANTS = {"function", "method", "inplace", "out", "nn", "hidden"}
+# Classes that the key `raises` may name.
+ERRORS = (
+    "IndexError",
+    "LinAlgError",
+    "NotImplementedError",
+    "OutOfMemoryError",
+    "RuntimeError",
+    "TypeError",
+    "ValueError",
+)
 OPS = Path(__file__).parent.parent / "ops"  # the entries of this package: beside codegen/, installed or not
 _KEYS = {f.name for f in fields(Op)} - {"name", "schema", "family", "source", "line"} | {"op", "signature"}
 
@@ -170,13 +180,20 @@ def _op(path: Path, entry: dict[str, object]) -> Op:
     for key in ("samples", "errors"):
         texts = values.get(key, [])
         values[key] = tuple(Sample(str(text), line) for text in texts)
-    aliases = values.get("aliases", {})
-    aliases.pop("__line__", None)
+    for key in ("aliases", "expects", "arguments", "raises"):
+        values.get(key, {}).pop("__line__", None)
     expects = values.get("expects", {})
-    expects.pop("__line__", None)
-    for argument in expects:
-        if argument not in [a.name for a in schema.arguments]:
-            raise fail(f"expects names {argument!r}, which is no argument")
+    for key in ("expects", "arguments"):
+        for argument in values.get(key, {}):
+            if argument not in [a.name for a in schema.arguments]:
+                raise fail(f"{key} names {argument!r}, which is no argument")
+    for error in values.get("raises", {}):
+        if error not in ERRORS:
+            raise fail(f"raises names {error!r}, which is none of {', '.join(ERRORS)}")
+    for key in ("arguments", "raises"):
+        for what, text in values.get(key, {}).items():
+            if not str(text).endswith("."):
+                raise fail(f"{key}: the text of {what!r} is no sentence, as it does not end with a full stop")
     values["expects"] = tuple((argument, str(text)) for argument, text in expects.items())
     op = Op(name=name, schema=schema, family=path.stem, source=path, line=line, **values)
     if op.expects and op.kind not in ("custom", "dynamic", "composite", "storage"):

@@ -76,6 +76,11 @@ class Op:
     wraps: bool = False  # pointwise: integers beyond the dtype's range are taken modulo it
     aux: tuple[str, ...] = ()  # hidden results, made when a formula asks
     aliases: dict[str, str] = field(default_factory=dict, hash=False)  # other names of arguments: axis -> dim
+    arguments: dict[str, str] = field(
+        default_factory=dict, hash=False
+    )  # what they mean: argument_descriptions.py
+    returns: str = ""  # what is returned, where docstrings.py cannot say it
+    raises: dict[str, str] = field(default_factory=dict, hash=False)  # class of an error to when it is raised
     random: bool = False
     synchronises: str = ""  # whether the host waits for values: one of SYNCHRONISES
     host: tuple[str, ...] = ()  # tensors that lie on the CPU, wherever the others do

@@ -140,6 +140,23 @@ def test_a_file_that_cannot_be_read(tmp_path: Path, text: str, said: str) -> Non
         load_entries(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ("  arguments:\n    other: The other.", "arguments names 'other', which is no argument"),
+        ("  arguments:\n    input: The input", "arguments: the text of 'input' is no sentence"),
+        ("  raises:\n    KeyError: Never.", "raises names 'KeyError', which is none of IndexError"),
+        ("  raises:\n    ValueError: never", "raises: the text of 'ValueError' is no sentence"),
+        ("  raised:\n    ValueError: Never.", "unknown key 'raised'"),
+    ],
+)
+def test_descriptions_that_fit_nothing(tmp_path: Path, lines: str, said: str) -> None:
+    text = _EXPECTING.replace("  expects:\n", lines + "\n")
+    (tmp_path / "a.yaml").write_text(text)
+    with pytest.raises(EntryError, match=rf"a\.yaml:2: twice: {said}"):
+        load_ops(tmp_path)
+
+
 def test_expectations_are_checks_in_their_order(tmp_path: Path) -> None:
     lines = [
         "input: floating (*lines, N, 2 * N)",

@@ -1,0 +1,118 @@
+"""Shapes and dtypes of results in words: from an entry's kind and its keys `result` and `dtypes`."""
+
+from __future__ import annotations
+
+import ast
+
+from .model import Op
+from .results import DTYPES, rule_of
+from .schema import Return
+
+_SETS = {
+    "any": ["all"],
+    "real": ["all that are not complex"],
+    "number": ["all but bool"],
+    "integer": ["integers"],
+    "floating": ["floating-point numbers"],
+    "complex": ["complex numbers"],
+    "wide": ["float32", "float64"],
+    "lapack": ["float32", "float64", "complex64", "complex128"],
+}
+
+
+def accepted(op: Op) -> str:
+    """The dtypes that the operator takes, as in "floating-point numbers and complex numbers"; "all" for all."""
+    taken = [word for word in op.dtypes.split() if not word.startswith("-")]
+    without = [word.removeprefix("-") for word in op.dtypes.split() if word.startswith("-")]
+    text = _joined([name for word in taken for name in _SETS.get(word, [word])])
+    return text + (f" but {_joined(without)}" if without else "")
+
+
+def _joined(words: list[str]) -> str:
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+def dtype_of_result(op: Op) -> list[str]:
+    """The dtype of each result; one for all of a list; nothing where no rule is declared."""
+    rule = rule_of(op)
+    if not rule:
+        return []
+    node = ast.parse(rule, mode="eval").body
+    nodes = node.elts if isinstance(node, ast.Tuple) else [node]
+    return [_words(one, op) for one in nodes]
+
+
+def _words(node: ast.expr, op: Op) -> str:
+    if isinstance(node, ast.Name):
+        if node.id == "default":
+            return "the default dtype"
+        if node.id in DTYPES:
+            return node.id
+        kind = next(a.type.name for a in op.schema.arguments if a.name == node.id)
+        return f"`{node.id}`" if kind.startswith("dtype") else f"the dtype of `{node.id}`"
+    if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or) and len(node.values) == 2:
+        first, rest = node.values
+        return f"{_words(first, op)}, by default {_words(rest, op)}"
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        if text := _of_function(node.func.id, node.args, op):
+            return text
+    return f"`{ast.unparse(node)}`"  # conditions, which read as Python
+
+
+def _of_function(name: str, args: list[ast.expr], op: Op) -> str:
+    if name == "promote":
+        names = [a.id for a in args if isinstance(a, ast.Name) and a.id not in (*DTYPES, "default")]
+        if len(names) < len(args):
+            return ""
+        if len(names) == 1:
+            (argument,) = (a for a in op.schema.arguments if a.name == names[0])
+            several = argument.type.name.endswith("[]")
+            return f"the {'promoted ' * several}dtype of `{names[0]}`"
+        return f"the promoted dtype of {_joined([f'`{name}`' for name in names])}"
+    (inner,) = args
+    text = _words(inner, op)
+    return {
+        "each": f"{text}, for each of them",
+        "floating": f"{text}; of integers and bool the default dtype",
+        "complexed": f"the complex dtype that belongs to {text}",
+        "real": f"{text}; of complex ones the dtype of their parts",
+        "summed": f"{text}; of integers and bool int64",
+        "numeric": f"{text}; of bool int64",
+        "computed": f"{text}; of float16 and bfloat16 float32",
+    }[name]
+
+
+def shape_of_result(op: Op) -> str:
+    """The shape, where the kind decides it; empty where it does not."""
+    names = {a.name for a in op.schema.arguments}
+    if op.kind == "pointwise":
+        operands = [a.name for a in op.tensors]
+        if len(operands) == 1:
+            return f"the shape of `{operands[0]}`"
+        return f"the shape to which {_joined([f'`{name}`' for name in operands])} broadcast"
+    if op.kind == "reduce" and "dim" in names:
+        rest = " (size 1 with `keepdim`)" if "keepdim" in names else ""
+        return f"the shape of `input` without the dimensions `dim`{rest}"
+    return "()" if op.kind == "reduce" else ""
+
+
+def returned(op: Op) -> list[str]:
+    """A sentence for each result: what is declared about its shape and dtype, or the entry's own words."""
+    if op.returns:
+        return [op.returns]
+    if op.is_inplace:
+        return ["The tensor itself."]
+    dtypes, shape = dtype_of_result(op), shape_of_result(op)
+    results = op.schema.returns
+    if dtypes and len(dtypes) < len(results):
+        dtypes = dtypes * len(results)
+    return [text for i, result in enumerate(results) if (text := _sentence(result, dtypes[i : i + 1], shape))]
+
+
+def _sentence(result: Return, dtype: list[str], shape: str) -> str:
+    plain = {"bool": "A bool.", "int": "An int.", "float": "A float.", "Scalar": "A number."}
+    what = plain.get(result.type, "A tensor." if result.type == "Tensor" else "A tuple of tensors.")
+    facts = [f"shape: {shape}"] if shape else []
+    facts += [f"dtype: {dtype[0]}"] if dtype and result.type not in plain else []
+    text = what + "".join(f" {fact[0].upper()}{fact[1:]}." for fact in facts)
+    return f"{result.name}: {text}" if result.name else text
