@@ -149,6 +149,16 @@ def docs(session: nox.Session) -> None:
 
 
 @nox.session
+def site(session: nox.Session) -> None:
+    """Build the documentation site into site/: docs/ and a reference generated from the packages. A broken link fails."""
+    install(session, builder(), everything(), requirements=dependency_group("site"))
+    work = Path(session.create_tmp()).resolve() / "pages"
+    session.run(
+        "python", "-P", "-m", "docsite", "--out", str(ROOT / "site"), "--work", str(work), *session.posargs, env=TOOLS
+    )  # fmt: skip
+
+
+@nox.session
 def bench(session: nox.Session) -> None:
     """Measure what is published against the peers: arguments after `--` go to `python -m benchmarks`.
 
