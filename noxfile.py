@@ -104,7 +104,7 @@ def demo(session: nox.Session) -> None:
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """Check style and format: ruff, clang-format, no marks of conflicts, no idioms of docs/style.md; `-- --fix` fixes."""
+    """Check style and format: ruff, clang-format, marks of conflicts, language, subjects of commits; `-- --fix` fixes."""
     install_tools(session, dependency_group("lint"))
     fix = "--fix" in session.posargs
     session.run("ruff", "check", *(["--fix"] if fix else []), ".")
@@ -112,6 +112,7 @@ def lint(session: nox.Session) -> None:
     session.run("python", "tools/check_format.py", *(["--fix"] if fix else []))
     session.run("python", "tools/check_conflicts.py")
     session.run("python", "tools/check_language.py")
+    session.run("python", "tools/check_commits.py")
 
 
 @nox.session
