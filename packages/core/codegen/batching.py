@@ -85,7 +85,9 @@ def _kind(op: Op, form: Form, a: Argument) -> str:
     lists = (TYPES["int[]"], TYPES["int[]?"])
     if a.name in _DIMENSIONS:
         if a.type in lists:
-            return "A" if op.kind == "reduce" else "D"
+            if op.kind != "reduce":
+                return "D"
+            return "N" if op.gives_truth else "A"
         return "n" if op.base.startswith("unsqueeze") else "d"
     if a.type in lists and a.name in ("size", "input_sizes"):
         return "s" if a.name == "size" else "i"

@@ -24,7 +24,7 @@ struct Row {
     uint64_t hash;
     Rule rule;
     // A character for each argument: t tensor, c condition (outside of promotion), l list of tensors, d dimension,
-    // D dimensions, A dimensions of which none means all, n dimension of the result, s sizes of the result, i sizes of the
+    // D dimensions, A dimensions of which an empty list means all, N of which None alone does, n dimension of the result, s sizes of the result, i sizes of the
     // input, k keepdim, . anything else
     const char* arguments;
     bool random;

@@ -110,13 +110,15 @@ void dims(Call& c) {
             case 'd': v = wrap_dim(c.op.name, c.integer(i), rank) + 1; break;
             case 'n': v = wrap_dim(c.op.name, c.integer(i), rank + 1) + 1; break;
             case 'D':
-            case 'A': {
+            case 'A':
+            case 'N': {
+                const bool all = kinds[i] == 'A' || (kinds[i] == 'N' && v.is_none());
                 std::vector<int64_t> list;
                 if (const auto* given = v.as<std::vector<int64_t>>())
                     for (int64_t d : *given) list.push_back(wrap_dim(c.op.name, d, rank) + 1);
-                if (list.empty() && kinds[i] == 'A')
+                if (list.empty() && all)
                     for (int64_t d = 0; d < std::max<int64_t>(rank, 1); ++d) list.push_back(d + 1);
-                if (!v.is_none() || kinds[i] == 'A') v = std::move(list);
+                if (!v.is_none() || all) v = std::move(list);
                 break;
             }
             case 's':

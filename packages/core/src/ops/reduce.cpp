@@ -12,14 +12,20 @@
 namespace rushlight {
 namespace {
 
-// Which dimensions are reduced; none named means all.
-uint64_t reduced_dims(const char* op, const Tensor& input, const std::optional<IntList>& dims) {
+// Whether every dimension is reduced: without `dims`, and with an empty list. For truth values (all, any) an empty list reduces
+// nothing, as in PyTorch and NumPy.
+bool reduces_all(const ReduceDesc& desc, const std::optional<IntList>& dims) {
+    return !dims || (dims->empty() && desc.result != ReduceDesc::Result::Bool);
+}
+
+// The set of dimensions that are reduced.
+uint64_t reduced_dims(const ReduceDesc& desc, const Tensor& input, const std::optional<IntList>& dims) {
     uint64_t all = input.dim() == 64 ? ~uint64_t{0} : (uint64_t{1} << input.dim()) - 1;
-    if (!dims || dims->empty()) return all;
+    if (reduces_all(desc, dims)) return all;
     uint64_t chosen = 0;
     for (int64_t dim : *dims) {
-        int d = wrap_dim(op, dim, input.dim());
-        RL_CHECK(!(chosen >> d & 1), throw_runtime, "%s(dim): dimension %d stands twice in %s", op, d,
+        int d = wrap_dim(desc.name, dim, input.dim());
+        RL_CHECK(!(chosen >> d & 1), throw_runtime, "%s(dim): dimension %d stands twice in %s", desc.name, d,
                  to_string(*dims).c_str());
         chosen |= uint64_t{1} << d;
     }
@@ -54,10 +60,7 @@ struct Reduction {
 
     Reduction(const ReduceDesc& d, const Tensor& input, const std::optional<IntList>& dims, bool keepdim,
               DType t)
-        : desc(d),
-          loops(&loops_for(d, input.dtype())),
-          reduced(reduced_dims(d.name, input, dims)),
-          result(t) {
+        : desc(d), loops(&loops_for(d, input.dtype())), reduced(reduced_dims(d, input, dims)), result(t) {
         bool empty = false;
         for (int i = 0; i < input.dim(); ++i) {
             int64_t size = input.impl()->size(i);
@@ -148,8 +151,8 @@ Tensor reduce(const ReduceDesc& desc, const Tensor& input, std::optional<IntList
         }
     }
     DType result = dtype ? *dtype : result_of(desc, input.dtype());
-    bool all = !dims || dims->empty();
-    if (all && !keepdim && input.is_contiguous() && input.device().type == DeviceType::CPU) {
+    if (reduces_all(desc, dims) && !keepdim && input.is_contiguous() &&
+        input.device().type == DeviceType::CPU) {
         int64_t n = input.numel();
         const ReduceLoops& loops = loops_for(desc, input.dtype());
         if (n > 0 && n <= cpu::kGrain) {

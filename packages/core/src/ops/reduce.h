@@ -18,7 +18,7 @@ struct ReduceDesc {
     KernelSlots* kernels;
 };
 
-/// Over `dims`, all of them where there are none. `dtype`: of the elements and of the result.
+/// Over `dims`; without them over all dimensions, with an empty list over all or, where the result is Bool, none. `dtype`: of the elements and of the result.
 Tensor reduce(const ReduceDesc& desc, const Tensor& input, std::optional<IntList> dims, bool keepdim,
               std::optional<DType> dtype, const Scalar* params);
 /// The CPU's kernel over views, as a device's kernel is called.

@@ -56,6 +56,11 @@ def axes(dim: Any) -> Any:
     return tuple(dim) if isinstance(dim, (tuple, list)) else dim
 
 
+def named_axes(dim: Any) -> Any:
+    """A `dim` argument as NumPy's `axis`, where an empty list names no axis and only None means all."""
+    return tuple(dim) if isinstance(dim, list) else dim
+
+
 def p_norm(x: Array, p: float, dim: Any, keepdim: bool) -> Any:
     """The p-norm over some or all dimensions."""
     magnitude, axis = np.abs(x), axes(dim)
