@@ -263,7 +263,12 @@ struct Var<Complex<T>> {
     double correction;
     explicit Var(const Scalar* p) : correction(p[0].to<double>()) {}
     RL_HD_CALL Acc start() const { return {0, 0, 0}; }
-    RL_HD_CALL Acc step(Acc a, Complex<T> x) const { return join(a, {1, Complex<double>(x), 0}); }
+    RL_HD_CALL Acc step(Acc a, Complex<T> x) const {
+        const Complex<double> z(x), apart = z - a.mean;
+        const double count = a.count + 1;
+        const Complex<double> mean = a.mean + apart * (1 / count), rest = z - mean;
+        return {count, mean, a.squares + apart.re * rest.re + apart.im * rest.im};
+    }
     RL_HD_CALL Acc join(Acc a, Acc b) const {
         double count = a.count + b.count;
         if (count == 0) return a;

@@ -1,0 +1,75 @@
+"""Law: where an infinity or a NaN lies among the elements does not matter to what a reduction makes of it.
+
+Elements are reduced one by one, in lanes, in blocks that are joined, and along rows: each of these must give a result of the
+same kind (finite, NaN or an infinity of one sign) for every place, and that of the oracle where the entry has one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rushlight_core as core
+from rushlight_core.codegen.model import Op
+from rushlight_testing.operators import operators
+
+OPS = [
+    op
+    for op in operators()
+    if op.kind == "reduce"
+    and "function" in op.variants
+    and op.result not in ("int64", "truth")
+    and "dim" in [a.name for a in op.schema.arguments]
+    and len(op.schema.returns) == 1
+]
+# The parts of a product of complex numbers are infinite or NaN, depending on what an infinity was multiplied by before.
+UNLIKE = {("prod", "complex64")}
+VALUES = {
+    "float32": (np.inf, -np.inf, np.nan),
+    "complex64": (complex(np.inf, 1), complex(1, -np.inf), complex(np.inf, np.inf), complex(1, np.nan)),
+}
+
+
+def kind(value: Any) -> Any:
+    """finite, nan, inf or -inf, of each part."""
+    parts = (value.real, value.imag) if isinstance(value, complex) else (value,)
+    return tuple("nan" if p != p else p if np.isinf(p) else "finite" for p in parts)
+
+
+def kinds(op: Op, column: Any) -> set[Any]:
+    """Of one column of numbers, reduced in every way that loops differ in."""
+    n = len(column)
+    wide = core.zeros(n, 37, dtype=column.dtype)
+    wide[:] = column[:, None]
+    function = getattr(core, op.name)
+    ways = [
+        function(column, 0),
+        function(wide, 0)[0],
+        function(wide, 0)[36],
+        function(wide.t().contiguous(), 1)[0],
+        function(wide[:, ::18], 0)[1],
+        function(wide[:, 3], 0),
+    ]
+    return {kind(w.item()) for w in ways}
+
+
+@pytest.mark.parametrize("dtype", list(VALUES))
+@pytest.mark.parametrize("op", [pytest.param(op, id=op.name) for op in OPS])
+def test_the_place_does_not_matter(op: Op, dtype: str) -> None:
+    if (op.name, dtype) in UNLIKE:
+        pytest.skip("the order of the factors matters")
+    for n in (3, 70):
+        column = core.arange(1, n + 1).to(getattr(core, dtype)) / n
+        try:
+            getattr(core, op.name)(column, 0)
+        except NotImplementedError:
+            pytest.skip(f"{op.name} does not take {dtype}")
+        for value in VALUES[dtype]:
+            found = set()
+            for place in {0, 1, n // 2, n - 2, n - 1}:
+                moved = column.clone()
+                moved[place] = value
+                found |= kinds(op, moved)
+            assert len(found) == 1, f"{op.name} of {n} elements, one of which is {value}: {found}"
