@@ -129,7 +129,6 @@ Tensor apply(const Tensor& base, const IndexExpression& index, std::vector<Tenso
     int d = 0;  // the view's dimension that the next item applies to
     int source = 0;  // the base's, for errors
     size_t slot = 0;  // its place in `chosen`, where a mask counts as one
-    bool ellipsis = false;
     auto choose = [&](Tensor t) {
         chosen.resize(slot + 1);
         chosen[slot++] = std::move(t);
@@ -153,8 +152,7 @@ Tensor apply(const Tensor& base, const IndexExpression& index, std::vector<Tenso
                 break;
             }
             case Kind::Ellipsis: {
-                RL_CHECK(!ellipsis, throw_index, "index: only one ... is allowed");
-                ellipsis = true;
+                // The first takes all dimensions that no index uses, so that later ones take none.
                 int64_t rest = view.ndim() - d - index.consumed(i + 1);
                 if (rest < 0) too_many(base, index);
                 d += static_cast<int>(rest);

@@ -118,6 +118,19 @@ def test_integers_of_other_types(index: Any) -> None:
     assert t[: int(index) % 3].tolist() == a[: int(index) % 3].tolist()
 
 
+@pytest.mark.parametrize(
+    "index", [(..., ...), (..., 0, ...), (0, ..., ...), (..., None, ..., 1), (..., [1, 0], ...)]
+)
+def test_later_ellipses_stand_for_no_dimension(index: Any) -> None:
+    first = index.index(...)
+    same = tuple(item for i, item in enumerate(index) if item is not ... or i == first)
+    a, t = pair(2, 3)
+    assert t[index].tolist() == a[same].tolist()
+    a[same] = -1
+    t[index] = -1
+    assert t.tolist() == a.tolist()
+
+
 def test_slices_take_tensors() -> None:
     a, t = pair(5)
     assert t[core.tensor(1) : core.tensor(4) : core.tensor(2)].tolist() == a[1:4:2].tolist()
@@ -131,7 +144,7 @@ def test_slices_take_tensors() -> None:
         ((..., -7), IndexError, "-7 is out of bounds for dimension 1 of size 3"),
         ((0, 0, 0), IndexError, "3 indices for a tensor of 2 dimensions"),
         ((0, ..., 0, 0), IndexError, "3 indices for a tensor of 2 dimensions"),
-        ((..., ...), IndexError, "only one"),
+        ((..., 0, ..., 0, 0), IndexError, "3 indices for a tensor of 2 dimensions"),
         (1.0, IndexError, "not float"),
         (1j, IndexError, "not complex"),
         ("x", IndexError, "not str"),
