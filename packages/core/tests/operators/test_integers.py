@@ -107,6 +107,18 @@ def test_negation_of_bools() -> None:
         assert (~x).dtype is core.bool
 
 
+def test_powers_of_bools() -> None:
+    base, exponent = core.tensor([True, True, False, False]), core.tensor([True, False, True, False])
+    wanted = [True, True, False, True]
+    for got in (base**exponent, core.pow(base, exponent), base.clone().pow_(exponent)):
+        assert got.dtype is core.bool
+        assert got.tolist() == wanted
+    assert [(base**e).tolist() for e in (True, False)] == [base.tolist(), [True] * 4]
+    assert [(e**exponent).tolist() for e in (True, False)] == [[True] * 4, (~exponent).tolist()]
+    assert (base**2).dtype is core.int64
+    assert (base**2.0).dtype is core.float32
+
+
 @pytest.mark.parametrize(
     "fill",
     [

@@ -244,6 +244,8 @@ struct Pow {
             return math::pow(a, b);
         } else if constexpr (std::is_same_v<T, double>) {
             return math::power(a, b);
+        } else if constexpr (std::is_same_v<T, bool>) {
+            return a || !b;
         } else {
             if (b < T(0)) return a == T(1) ? T(1) : a == static_cast<T>(-1) ? (b % 2 == 0 ? T(1) : a) : T(0);
             T power = 1;
@@ -265,6 +267,7 @@ struct Pow {
     // The common exponents cost no more than a multiplication.
     template <class Run>
     void with_second(T exponent, Run run) const {
+        if constexpr (std::is_same_v<T, bool>) return run([exponent](T a) { return a || !exponent; });
         if (exponent == T(2)) return run([](T a) { return times(a, a); });
         if (exponent == T(3)) return run([](T a) { return times(times(a, a), a); });
         if constexpr (std::is_floating_point_v<T> || kIsComplex<T>) {
