@@ -40,6 +40,19 @@ def test_as_near_as_documented(name: str) -> None:
     np.testing.assert_allclose(got, reference(x), rtol=bound, atol=1e-15 if name == "gammaln" else 0)
 
 
+def test_the_zeros_of_lgamma() -> None:
+    """Near 1 and 2 float32 keeps its relative accuracy; the reference is that of float64."""
+    steps = np.concatenate([np.geomspace(1e-7, 0.3, 400), -np.geomspace(1e-7, 0.3, 400), [0.0]])
+    for zero in (1.0, 2.0):
+        x = core.from_numpy((zero + steps).astype(np.float32))
+        got, wanted = core.lgamma(x).numpy(), core.lgamma(x.double()).numpy()
+        assert (got[steps == 0] == 0).all()
+        np.testing.assert_allclose(got, wanted, rtol=1e-7)
+    x = core.tensor([1.0, 2.0, 1 + 2.0**-30, 2 - 2.0**-30], dtype=core.float64)
+    near = [0, 0, -0.57721566413555075 * 2.0**-30, -0.42278433479814631 * 2.0**-30]
+    np.testing.assert_allclose(core.lgamma(x).numpy(), near, rtol=1e-14)
+
+
 @pytest.mark.parametrize("scale", [0.01, 1.0, 30.0, 250.0, 4000.0, 1e8])
 def test_incomplete_gamma_functions(scale: float) -> None:
     a = np.linspace(0.2, 1.8, 9)[:, None] * scale

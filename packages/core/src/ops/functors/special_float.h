@@ -111,18 +111,34 @@ RL_HD inline float i1e(float x) {
 /// Where those below hold.
 RL_HD inline bool positive(float x) { return x > 0.f && x < 1e30f; }
 
-/// Stirling's series (DLMF 5.11.1) from 8 on; smaller numbers are moved there by the recurrence.
-RL_HD inline double lgamma_stirling(double x) {
-    double product = x * (x + 1) * (x + 2) * (x + 3) * ((x + 4) * (x + 5) * (x + 6) * (x + 7));
-    bool low = x < 8;
-    double y = low ? x + 8 : x, r = 1 / y, z = r * r;
+/// Stirling's series (DLMF 5.11.1), from 8 on.
+RL_HD inline double stirling(double y) {
+    double r = 1 / y, z = r * r;
     double tail =
         r * series(z, 1. / 12, -1. / 360, 1. / 1260, -1. / 1680, 1. / 1188, -691. / 360360, 1. / 156);
-    double stirling = (y - 0.5) * log(y) - y + 0.9189385332046728 + tail;
-    return low ? stirling - log(product) : stirling;
+    return (y - 0.5) * log(y) - y + 0.9189385332046728 + tail;
 }
-RL_HD inline float lgamma_positive(float x) {
-    return static_cast<float>(lgamma_stirling(static_cast<double>(x)));
+/// x (x + 1) ... (x + 7), by which the recurrence moves numbers below 8 there.
+RL_HD inline double eight_factors(double x) {
+    return x * (x + 1) * (x + 2) * (x + 3) * ((x + 4) * (x + 5) * (x + 6) * (x + 7));
+}
+RL_HD inline double lgamma_stirling(double x) {
+    bool low = x < 8;
+    double moved = stirling(low ? x + 8 : x);
+    return low ? moved - log(eight_factors(x)) : moved;
+}
+/// Near its zeros at 1 and 2, where these terms cancel, the series about 2 (DLMF 5.7.3).
+RL_HD inline float lgamma_positive(float value) {
+    double x = static_cast<double>(value);
+    bool low = x < 8, first = x < 1.5;
+    double z = x - (first ? 1. : 2.);
+    bool near = z > -0.25 && z < 0.25;
+    double about_2 = z * series(z, 0.42278433509846713, 0.3224670334241132, -0.0673523010531981,
+                                0.0205808084277845, -0.0073855510286740, 0.0028905103307415,
+                                -0.0011927539117033, 0.0005096695247430, -0.0002231547584536);
+    double moved = near ? about_2 : stirling(low ? x + 8 : x);
+    double factors = near ? (first ? x : 1.) : low ? eight_factors(x) : 1.;
+    return static_cast<float>(moved - log(factors));
 }
 
 /// The derivative of digamma (DLMF 5.15.8), likewise.
