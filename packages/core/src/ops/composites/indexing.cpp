@@ -14,9 +14,7 @@ namespace rushlight::composites {
 namespace {
 
 // Bytes are masks, as bools are.
-bool is_mask(const Tensor& t) {
-    return t.dtype() == DType::Bool || (t.dtype() == DType::UInt8 && t.dim() > 0);
-}
+bool is_mask(const Tensor& t) { return t.dtype() == DType::Bool || t.dtype() == DType::UInt8; }
 bool is_number_beside(const Tensor& input, const Tensor& t) {
     return !t.defined() || (!is_mask(t) && t.device() == input.device());
 }
