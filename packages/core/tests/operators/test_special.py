@@ -97,3 +97,13 @@ def test_names() -> None:
     assert special.psi is special.digamma is core.digamma
     assert special.expit is core.sigmoid
     assert set(special.__all__) <= set(vars(special))
+
+
+@pytest.mark.parametrize(
+    "degree", [core.ones(1), core.ones(1, dtype=core.float64), core.ones(1, dtype=core.int64)]
+)
+def test_shifted_arguments_are_not_rounded(degree: core.Tensor) -> None:
+    x = core.tensor([0.106, -0.983], dtype=core.bfloat16)
+    got = special.shifted_chebyshev_polynomial_t(x, degree)
+    assert got.dtype is core.result_type(x, degree)
+    assert got.tolist() == (2 * x.to(got.dtype) - 1).tolist()

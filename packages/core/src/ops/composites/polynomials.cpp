@@ -11,6 +11,7 @@
 #include "rushlight/ops/sub.h"
 #include "rushlight/ops/to.h"
 #include "rushlight/ops/trunc.h"
+#include "tensor/promotion.h"
 
 #include <cmath>
 
@@ -39,14 +40,14 @@ struct Degree {
 struct Shifted {
     Tensor moved;  // what `x` refers to
     TensorOrScalar x;
-    // Of integers, whose dtype may not hold the result, in the dtype that they have together with `n`.
+    // In the dtype that the input has together with `n`; of integers in float64 first, since it may not hold them.
     static Tensor move(const Tensor& t, const TensorOrScalar& n) {
+        const TensorOrScalar both[] = {t, n};
+        const DType common = result_dtype(both);
         const bool integers = !is_differentiable(t.dtype());
-        const Tensor wide = integers ? ops::to(t, DType::Float64) : t;
+        const Tensor wide = ops::to(t, integers ? DType::Float64 : common);
         const Tensor moved = ops::sub(ops::mul(wide, Scalar(2)), Scalar(1));
-        if (!integers) return moved;
-        const bool typed = n.is_tensor() && is_differentiable(n.tensor().dtype());
-        return ops::to(moved, typed ? n.tensor().dtype() : default_dtype());
+        return integers ? ops::to(moved, is_differentiable(common) ? common : default_dtype()) : moved;
     }
     Shifted(const TensorOrScalar& input, const TensorOrScalar& n)
         : moved(input.is_tensor() ? move(input.tensor(), n) : Tensor()),
