@@ -503,6 +503,10 @@ def test_places_that_are_no_numbers(mode: int, padding: int, align: bool) -> Non
         x.clone().requires_grad_(), grid.clone().requires_grad_(), mode, padding, align
     )
     assert core.allclose(recorded.detach(), plain, equal_nan=True)
+    moved = grid.clone().requires_grad_()
+    core.grid_sampler(x, moved, mode, padding, align).sum().backward()
+    slopes = moved.grad.isnan().flatten(0, 2).all(1)
+    assert slopes.tolist() == plain.flatten().isnan().tolist()
     values = plain.flatten().tolist()
     if mode == 2 or (mode == 0 and padding == 0):
         assert all(v != v for v in values[:5])

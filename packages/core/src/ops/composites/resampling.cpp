@@ -137,13 +137,14 @@ Tensor grid_sampler(const Tensor& input, const Tensor& grid, int64_t mode, int64
                   wide[] = {batch, channels, places};
     Tensor flat = ops::reshape(input, flat_shape);
     std::vector<Tap> corners;
-    Tensor nowhere;
+    Tensor nowhere, coordinates;
     int64_t step = 1;
     for (int64_t d = 0; d < dims; ++d) {
         const int64_t size = input.size(-1 - d);
         const double n = static_cast<double>(size);
         Tensor x = plus(ops::reshape(ops::select(grid, -1, d), line_shape), 1);
         x = align ? times(x, 0.5 * (n - 1)) : times(plus(times(x, n), -1), 0.5);
+        coordinates = coordinates.defined() ? ops::add(coordinates, x) : x;
         const std::vector<Tap> before = std::move(corners);
         corners.clear();
         for (const Tap& tap : taps_of(x, size, mode, padding, align)) {
@@ -166,7 +167,10 @@ Tensor grid_sampler(const Tensor& input, const Tensor& grid, int64_t mode, int64
         Tensor part = ops::mul(ops::gather(flat, 2, index), ops::unsqueeze(c.weight, 1));
         result = result.defined() ? ops::add(result, part) : part;
     }
-    result = ops::where(ops::unsqueeze(nowhere, 1), Scalar(std::numeric_limits<double>::quiet_NaN()), result);
+    // So are the gradients of its coordinates; those of the input are zero.
+    const Tensor lost =
+        times(ops::where(nowhere, coordinates, Scalar(0)), std::numeric_limits<double>::quiet_NaN());
+    result = ops::where(ops::unsqueeze(nowhere, 1), ops::unsqueeze(lost, 1), result);
     std::vector<int64_t> shape{batch, channels};
     shape.insert(shape.end(), grid.sizes().begin() + 1, grid.sizes().end() - 1);
     return ops::reshape(result, shape);
