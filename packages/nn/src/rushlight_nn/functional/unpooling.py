@@ -10,7 +10,7 @@ from rushlight_core.overrides import overridable
 from .._core import core
 from .._typing import Any
 from ._arguments import tuple_of
-from .pooling import avg_pool1d, avg_pool2d, avg_pool3d
+from .pooling import avg_pool1d, avg_pool2d, avg_pool3d, max_pool1d, max_pool2d, max_pool3d
 
 
 def _unpool(
@@ -103,12 +103,17 @@ def max_unpool3d(
 
 
 _MEANS = {1: avg_pool1d, 2: avg_pool2d, 3: avg_pool3d}
+_MAXIMA = {1: max_pool1d, 2: max_pool2d, 3: max_pool3d}
 
 
 def _lp_pool(
     dims: int, input: Tensor, norm_type: float, kernel_size: Any, stride: Any, ceil_mode: bool
 ) -> Tensor:
     kernel = tuple_of(dims, kernel_size)
+    if norm_type == math.inf:
+        return _MAXIMA[dims](input.abs(), kernel, stride, 0, 1, ceil_mode)
+    if norm_type == -math.inf:
+        return -_MAXIMA[dims](-input.abs(), kernel, stride, 0, 1, ceil_mode)
     mean = _MEANS[dims](input.pow(norm_type), kernel, stride, 0, ceil_mode)
     total = mean * math.prod(kernel)
     empty = total == 0  # where the root has no slope, zero is taken
@@ -119,7 +124,10 @@ def _lp_pool(
 def lp_pool1d(
     input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
 ) -> Tensor:
-    """The root of order `norm_type` of the sum of powers in each window of (N, C, L) or (C, L)."""
+    """The root of order `norm_type` of the sum of powers in each window of (N, C, L) or (C, L).
+
+    With infinity, and minus infinity, it is the largest, and the smallest, magnitude.
+    """
     return _lp_pool(1, input, norm_type, kernel_size, stride, ceil_mode)
 
 
@@ -127,7 +135,10 @@ def lp_pool1d(
 def lp_pool2d(
     input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
 ) -> Tensor:
-    """The root of order `norm_type` of the sum of powers in each window of (N, C, H, W) or (C, H, W)."""
+    """The root of order `norm_type` of the sum of powers in each window of (N, C, H, W) or (C, H, W).
+
+    Infinite orders are those of :func:`lp_pool1d`.
+    """
     return _lp_pool(2, input, norm_type, kernel_size, stride, ceil_mode)
 
 
@@ -135,5 +146,8 @@ def lp_pool2d(
 def lp_pool3d(
     input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
 ) -> Tensor:
-    """The root of order `norm_type` of the sum of powers in each window of (N, C, D, H, W) or (C, D, H, W)."""
+    """The root of order `norm_type` of the sum of powers in each window of (N, C, D, H, W) or (C, D, H, W).
+
+    Infinite orders are those of :func:`lp_pool1d`.
+    """
     return _lp_pool(3, input, norm_type, kernel_size, stride, ceil_mode)
