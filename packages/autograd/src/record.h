@@ -17,6 +17,12 @@ inline std::vector<Edge> edges_of(TensorList list) {
     return edges;
 }
 
+/// What an operator returns may be a view of a temporary that it allocated and for which nothing is recorded. Such a result
+/// becomes a tensor of its own: a write to a view of it would be recorded for the temporary otherwise.
+inline void leave_temporary(const Tensor& result) {
+    if (result.defined() && result.impl()->is_view()) result.impl()->leave_root();
+}
+
 /// Results that come as a list: the node learns their number and shapes.
 void set_histories(const std::vector<Tensor>& results, const Ref<Node>& node,
                    std::vector<SavedShape>& shapes);

@@ -360,6 +360,42 @@ def test_a_number_is_a_tensor_without_dimensions(op: Op, dtype: str) -> None:
             assert same(a, b), (number, place, sample.text)
 
 
+# --- views of results ---
+
+
+@pytest.mark.parametrize(
+    "op",
+    [op for op in CALLED if op.differentiable and not op.is_inplace and not op.random],
+    ids=lambda op: op.name,
+)
+def test_a_write_to_a_view_of_a_result_is_recorded(op: Op) -> None:
+    """Though what an operator returns may itself be a view of memory that it allocated; batches of batches, too."""
+    for sample, batches in itertools.product(samples(op), ((), (1, 2))):
+
+        def leaf(t: Any, batches: Any = batches) -> Any:
+            return t.detach().expand(*batches, *t.shape).clone().requires_grad_(is_float(t))
+
+        found = []
+        for written in (False, True):
+            arguments = replaced((sample.args, sample.kwargs), leaf)
+            wanted = [t for t in tensors_in(arguments) if t.requires_grad]
+            try:
+                outputs = [t for t in tensors_in(call(op, *arguments)) if t.requires_grad]
+                if not outputs:
+                    break
+                for t in outputs:
+                    if written:
+                        t[...].mul_(3)
+                scale = [core.full_like(t.detach(), 1 if written else 3) for t in outputs]
+                found.append(grad(outputs, wanted, scale, allow_unused=True))
+            except Errors:
+                break  # the operator saved its result, or its result cannot be written
+        if len(found) == 2:
+            for a, b in zip(*found, strict=True):
+                assert (a is None) == (b is None), sample.text
+                assert a is None or same(a, b), sample.text
+
+
 # --- zeros, ties and the ends of domains ---
 
 # Where results are finite, derivatives are, but for these.

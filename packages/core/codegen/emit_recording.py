@@ -176,6 +176,8 @@ class RecordingEmitter(DerivativeEmitter):
             place = "rebase_history" if inplace else "set_history"
             if self.d.jvp == "view":
                 place = "rebase_geometry"
+            elif not inplace and self.op.kind != "view" and not self.op.view:
+                lines.append(f"leave_temporary({result});")
             lines.append(f"{place}({result}, owner, {i});")
         for use in self.saved_uses():
             if self.kind_of(use.name) == "result":
