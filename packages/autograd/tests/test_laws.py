@@ -484,6 +484,47 @@ def test_derivatives_beside_zero_keep_their_digits(op: Op, dtypes: tuple[str, st
     assert not wrong
 
 
+# The pole of Hurwitz's zeta function at 0 is taken as that of the right side, as in PyTorch and SciPy.
+WITHOUT_SIDES = {"special_zeta"}
+
+
+@pytest.mark.parametrize(
+    "op", [op for op in POINTWISE if op.name not in WITHOUT_SIDES], ids=lambda op: op.name
+)
+def test_derivatives_at_zero_keep_its_sign(op: Op) -> None:
+    """Where a gradient is infinite at 0.0 or -0.0, it has the sign that it has beside it."""
+    wrong = []
+    for sign, sample in itertools.product((1.0, -1.0), samples(op, "float64", 2)):
+        count = len([t for t in tensors_in((sample.args, sample.kwargs)) if is_float(t)])
+        for place in range(count):
+            found = []
+            for value in (0.0, 1e-200):
+                seen = itertools.count()
+
+                def moved(
+                    t: Any, value: float = value, seen: Any = seen, place: int = place, s: float = sign
+                ) -> Any:
+                    if not is_float(t):
+                        return t
+                    t = core.full_like(t, s * value) if next(seen) == place else t.detach()
+                    return t.requires_grad_()
+
+                arguments = replaced((sample.args, sample.kwargs), moved)
+                leaf = [t for t in tensors_in(arguments) if is_float(t)][place]
+                try:
+                    outputs = [t for t in tensors_in(call(op, *arguments)) if t.requires_grad]
+                    ones = [core.ones_like(t.detach()) for t in outputs]
+                    found += grad(outputs, [leaf], ones, allow_unused=True) if outputs else ()
+                except Errors:
+                    break
+            if len(found) == 2 and None not in found:
+                at, near = found
+                infinite = core.isinf(at) & ~core.isnan(near)
+                if bool((infinite & (core.sign(at) != core.sign(near))).any()):
+                    wrong.append((sign, place, sample.text))
+    assert not wrong
+
+
 def _keeps_digits(narrow: Any, wide: Any) -> bool:
     if narrow is None or wide is None:
         return narrow is wide
