@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from typing import Any, NamedTuple
 
@@ -64,6 +65,8 @@ LENIENT = {
     # The memory format of an example means nothing for all of them.
     "contiguous",
 }
+# Results that are the same for all examples.
+CONSTANTS: set[str] = set()
 ERRORS = (RuntimeError, ValueError, TypeError, IndexError, NotImplementedError)
 ROWS = 3
 
@@ -143,6 +146,25 @@ def test_operator(op, text) -> None:
     rare = text.startswith(("t(), ", "t(3), t(1, "))
     slow = SLOW | {"index_add_", "index_select", "masked_select", "nll_loss"} if rare else SLOW
     assert taken <= slow, f"{op.name} takes the slow path through {sorted(taken - slow)}"
+
+
+@pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
+def test_results_of_batched_tensors_are_batched(op: Op) -> None:
+    """Also where they do not depend on the values: each example may write its own."""
+    unbatched = []
+    for sample in op.samples:
+        for call in calls(op, sample.text):
+
+            def observed(*given: Tensor, call: Call = call, text: str = sample.text) -> Any:
+                results = call.function(*given)
+                tensors = [t for t in flatten(results)[0] if isinstance(t, Tensor)]
+                unbatched.extend(text for t in tensors if debug_unwrap(t, recurse=False) is t)
+                return results
+
+            with warnings.catch_warnings(), contextlib.suppress(*ERRORS):
+                warnings.simplefilter("ignore")
+                vmap(observed)(*(core.stack([x, x]) for x in call.tensors))
+    assert bool(unbatched) == (op.name in CONSTANTS), f"{op.name}: {unbatched}"
 
 
 def _may_refuse(op: Op, which: set[int], count: int, text: str) -> bool:

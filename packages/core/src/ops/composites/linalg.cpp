@@ -13,6 +13,7 @@
 #include "rushlight/ops/clone.h"
 #include "rushlight/ops/conj.h"
 #include "rushlight/ops/contiguous.h"
+#include "rushlight/ops/copy_.h"
 #include "rushlight/ops/detach.h"
 #include "rushlight/ops/diagonal.h"
 #include "rushlight/ops/exp.h"
@@ -37,6 +38,7 @@
 #include "rushlight/ops/to.h"
 #include "rushlight/ops/unsqueeze.h"
 #include "rushlight/ops/where.h"
+#include "rushlight/ops/zeros_like.h"
 
 namespace rushlight::composites {
 namespace {
@@ -224,7 +226,9 @@ Tensor matrix_power(const Tensor& input, int64_t n) {
         RL_CHECK(n > INT64_MIN, throw_runtime, "linalg.matrix_power(n): %lld is too small", (long long)n);
         return matrix_power(ops::linalg_inv(input), -n);
     }
-    if (n == 0) return ops::clone(identity_like(input), "contiguous");
+    if (n == 0)
+        return ops::copy_(ops::zeros_like(input, std::nullopt, std::nullopt, false, "contiguous"),
+                          identity_like(input));
     if (n == 1) return ops::clone(input, "contiguous");
     Tensor square = input, power;
     for (;;) {
