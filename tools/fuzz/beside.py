@@ -25,6 +25,7 @@ WAYS = {
     "decomposed": "PyTorch's decompositions give what is here",
     "references": "PyTorch's reference implementations give what is here",
 }
+RESOLVED = "PyTorch gives what is here where it conjugates at once"
 META = "PyTorch's meta kernels give what is here"
 REFUSED = "PyTorch's meta kernels or reference implementations refuse it, too"
 WITHOUT_DERIVATIVES = "PyTorch gives without derivatives what is here"
@@ -55,6 +56,8 @@ def sentences(
         # What is written to a view is another matter where other code makes copies.
         for way, sentence in WAYS.items():
             yield partial(_agrees, way, program, ours, otherwise), sentence
+    if kind in ("values", "alias", "gradient", "tangent", "accepts", "gradient accepts") and writes:
+        yield partial(_agrees, "resolved", program, ours, otherwise), RESOLVED
     if kind in ("shape", "dtype"):
         yield lambda: _has_form(program, ours, otherwise), META
     if kind == "raises" and program.mode != "vmap":

@@ -154,8 +154,8 @@ class Campaign:
         """Says so where PyTorch refuses what was written after it was saved, and the gradients here are right."""
         if MODIFIED not in found.text or KEPT in found.text:
             return found
-        mine, theirs = complete(self.ours.run(program)), complete(self.theirs.keep(program))
-        if mine is None or theirs is None or difference(program, mine, theirs) is not None:
+        mine, theirs = complete(self.ours.run(program)), self.theirs.keep(program)
+        if mine is None or isinstance(theirs, Ended) or difference(program, mine, theirs) is not None:
             return found
         return replace(found, text=f"{found.text}; {KEPT}")
 

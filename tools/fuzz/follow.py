@@ -10,7 +10,7 @@ import numpy as np
 
 from fuzz.compare import apart
 from fuzz.execute import Machine, Observation, Record, is_tensor, name_of
-from fuzz.program import Input, Program
+from fuzz.program import Call, Input, Program, mapped
 
 
 class Follower(Machine):
@@ -108,4 +108,23 @@ class Meta(Machine):
         return Record(name_of(value.dtype), shape, bool(value.requires_grad), np.broadcast_to(0.0, shape))
 
 
-WAYS = {"strided": Strided, "decomposed": Decomposed, "references": References, "meta": Meta}
+class Resolved(Machine):
+    """Results are conjugated and negated at once, where PyTorch returns a view and only notes that it is to be done."""
+
+    def apply(self, call: Call, variables: dict[str, Any]) -> Any:
+        def resolve(value: Any) -> Any:
+            if not is_tensor(value):
+                return value
+            lazy = value.is_conj() or value.is_neg()
+            return value.resolve_conj().resolve_neg() if lazy else value
+
+        return mapped(super().apply(call, variables), resolve)
+
+
+WAYS = {
+    "strided": Strided,
+    "resolved": Resolved,
+    "decomposed": Decomposed,
+    "references": References,
+    "meta": Meta,
+}

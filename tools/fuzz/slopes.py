@@ -41,7 +41,8 @@ Numbers = list[np.ndarray]
 def is_right(program: Program, kind: str, ours: Run, run: Run) -> bool:
     """Whether the gradients, or tangents, here are those of PyTorch's values, and PyTorch's are not.
 
-    Both are computed in float64. Where the slopes to both sides of a point differ, what lies between them is right.
+    Both are computed in float64. Where the slopes to both sides of a point differ, what lies between them is right. Results
+    of finite inputs that are not finite have no slope: they are left out, and with them gradients that are not finite.
     """
     if any(call.op in CUT for call in program.calls):
         return False
@@ -63,10 +64,13 @@ def is_right(program: Program, kind: str, ours: Run, run: Run) -> bool:
         return False
     given: list[Any] = mine.tangents if kind == "tangent" else mine.gradients
     other: list[Any] = theirs.tangents if kind == "tangent" else theirs.gradients
-    distance = _distance(given, sides)
+    partly = all(np.isfinite(one.values).all() for one in wide.inputs)
+    distance = _distance(given, sides, partly)
     if not distance < NEAR:
         return False
-    return bool(theirs.error) or not _distance(other, sides) < APART * max(distance, NEAR / APART / APART)
+    return bool(theirs.error) or not _distance(other, sides, partly) < APART * max(
+        distance, NEAR / APART / APART
+    )
 
 
 def is_right_where_finite(program: Program, ours: Run, run: Run) -> bool:
@@ -181,9 +185,14 @@ def weights(shape: tuple[int, ...]) -> np.ndarray:
     return (np.arange(1, count + 1) / (count + 1)).reshape(shape)
 
 
-def _weighted(records: list[Record]) -> float:
+def _weighted(records: list[Record], counted: list[np.ndarray] | None = None) -> float:
+    """The weighted sum of all elements, or of those that are counted."""
+    total = 0.0
     with np.errstate(invalid="ignore"):
-        return sum(float((r.array * weights(r.shape)).sum().real) for r in records)
+        for i, r in enumerate(records):
+            products = r.array * weights(r.shape)
+            total += float((products if counted is None else np.where(counted[i], products, 0)).sum().real)
+    return total
 
 
 def _slopes(value: Callable[[float], Any]) -> tuple[Any, Any]:
@@ -196,10 +205,11 @@ def _gradients(program: Program, theirs: Observation, run: Run) -> list[tuple[np
     """For each leaf the slopes of the weighted sum of results; with backward2 after them those of gradients."""
     leaves = [one for one in program.inputs if one.requires_grad]
     counted = [name for name, value in theirs.final.items() if value.requires_grad]
+    finite = [np.isfinite(theirs.final[name].array) for name in counted]
 
     def loss(inputs: Program) -> float:
         seen = _values(replace(inputs, mode="plain"), run)
-        return _weighted([seen.final[name] for name in counted])
+        return _weighted([seen.final[name] for name in counted], finite)
 
     found = [_of_leaf(program, one, loss) for one in leaves]
     if program.mode == "backward2":
@@ -261,21 +271,28 @@ def _tangents(program: Program, theirs: Observation, run: Run) -> list[tuple[np.
     return [((b - a) / STEP, (c - b) / STEP) for a, b, c in zip(below, here, above, strict=True)]
 
 
-def _distance(given: list[Record | None], sides: list[tuple[np.ndarray, np.ndarray]]) -> float:
-    """How far derivatives are from what lies between the slopes, relative to the largest; no derivative is 0."""
+def _distance(
+    given: list[Record | None], sides: list[tuple[np.ndarray, np.ndarray]], partly: bool = False
+) -> float:
+    """How far derivatives are from what lies between the slopes, relative to the largest; no derivative is 0.
+
+    `partly` leaves out derivatives that are not finite.
+    """
     if len(given) != len(sides):
         return float("inf")
-    return max(map(_from_sides, given, sides), default=0.0)
+    return max((_from_sides(*pair, partly) for pair in zip(given, sides, strict=True)), default=0.0)
 
 
-def _from_sides(record: Record | None, sides: tuple[np.ndarray, np.ndarray]) -> float:
+def _from_sides(record: Record | None, sides: tuple[np.ndarray, np.ndarray], partly: bool) -> float:
     left, right = sides
     value = np.zeros_like(left) if record is None else record.array.astype(complex)
     if value.shape != left.shape:
         return float("inf")
     if not value.size:
         return 0.0
-    if not (np.isfinite(left).all() and np.isfinite(right).all() and np.isfinite(value).all()):
+    known = np.isfinite(value) if partly else np.full(value.shape, True)
+    value, left, right = (np.where(known, v, 0) for v in (value, left, right))
+    if not known.any() or not all(np.isfinite(v).all() for v in (value, left, right)):
         return float("inf")
     largest = max(1.0, float(abs(left).max()), float(abs(right).max()))
     return max(float(d.max()) for d in _beyond(value, left, right)) / largest

@@ -68,6 +68,13 @@ def test_other_code_that_gives_what_is_here(way: str) -> None:
     assert said(written, "values", RIGHT, RIGHT, {way: RIGHT}) in ("", beside.NEW_TENSOR)
 
 
+def test_results_that_are_conjugated_later() -> None:
+    """Where programs write, and nowhere else."""
+    assert said(call(X, path=".f_"), "alias", RIGHT, DOUBLE, {"resolved": RIGHT}) == beside.RESOLVED
+    assert said(call(X, path=".f_"), "alias", TRIPLE, DOUBLE, {"resolved": RIGHT}) == ""
+    assert said(call(X), "alias", RIGHT, DOUBLE, {"resolved": RIGHT}) == ""
+
+
 def test_sizes_and_dtypes_of_meta_tensors() -> None:
     """The form of every result counts, in the mode in which the difference was seen."""
     wide, narrow = computing(lambda x: x), computing(lambda x: x, "float32")

@@ -242,6 +242,29 @@ def test_gradients_that_pytorch_refuses_wherever_the_point_is() -> None:
     assert sentence(program, "gradient accepts", right, refusing(False)) == ""
 
 
+def test_gradients_beside_results_that_are_no_numbers() -> None:
+    """Elements without a value have no slope; those of the others count."""
+    program = one_call(Input("x0", "float64", (2,), (4.0, 0.5), requires_grad=True), mode="backward")
+
+    def squares(factor: float, error: str = "") -> explain.Run:
+        numbers = library(
+            lambda x: np.where(x > 1, np.nan, x**2), lambda x: np.where(x > 1, np.nan, factor * x)
+        )
+
+        def observe(p: Program) -> Observation:
+            seen = numbers(p)
+            fails = error and p.mode == "backward"
+            return replace(seen, gradients=[], error=error, failed_at="backward") if fails else seen
+
+        return observe
+
+    right, wrong, none = squares(2.0), squares(3.0), squares(2.0, "RuntimeError: no")
+    assert sentence(program, "gradient accepts", right, none) == explain.ITS_VALUES
+    assert sentence(program, "gradient accepts", wrong, none) == ""
+    assert sentence(program, "gradient", right, wrong) == explain.ITS_VALUES
+    assert sentence(program, "gradient", wrong, right) == ""
+
+
 def test_any_slope_at_a_kink_is_right_but_none_beyond() -> None:
     program = one_call(Input("x0", "float64", (1,), (0.0,), requires_grad=True), mode="backward")
     half, one, two = (library(abs, lambda x, s=s: s + 0 * x) for s in (0.5, 1.0, 2.0))
