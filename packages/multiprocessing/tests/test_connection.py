@@ -10,7 +10,7 @@ import pytest
 
 import rushlight_core as core
 import rushlight_multiprocessing as mp
-from rushlight_multiprocessing.connection import LARGE_BYTES
+from rushlight_multiprocessing.pipes import LARGE_BYTES
 
 
 def test_both_directions():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import multiprocessing
 
 import pytest
@@ -151,3 +152,15 @@ def test_module_functions_make_our_kinds():
     t = core.ones(3)
     with mp.Pool(1) as pool:
         assert pool.apply(core.neg, (t,)).tolist() == [-1, -1, -1]
+
+
+@pytest.mark.parametrize(
+    "name", ["connection", "context", "heap", "managers", "pool", "queues", "shared_memory"]
+)
+def test_submodules_are_the_standard_ones(name):
+    assert getattr(mp, name) is importlib.import_module(f"multiprocessing.{name}")
+
+
+def test_unknown_names():
+    with pytest.raises(AttributeError, match="nothing"):
+        mp.nothing  # noqa: B018

@@ -25,7 +25,7 @@ DTYPES = [
 
 
 def through_pipe(obj, gives=False):
-    from rushlight_multiprocessing.connection import Pipe
+    from rushlight_multiprocessing.pipes import Pipe
 
     reader, writer = Pipe(duplex=False, gives=gives)
     with reader, writer:

@@ -11,15 +11,17 @@ released when processes are killed, and the size of /dev/shm does not limit it.
 """
 
 import multiprocessing as _standard
+from importlib import import_module as _import_module
+from importlib.util import find_spec as _find_spec
 from typing import Any
 
 from . import reductions as _reductions
-from .connection import Connection, Pipe
-from .context import Process, get_context
-from .heap import heap as _heap
-from .queues import JoinableQueue as _JoinableQueue
-from .queues import Queue as _Queue
-from .queues import SimpleQueue as _SimpleQueue
+from .pipes import Connection, Pipe
+from .contexts import Process, get_context
+from .allocator import heap as _heap
+from .queue import JoinableQueue as _JoinableQueue
+from .queue import Queue as _Queue
+from .queue import SimpleQueue as _SimpleQueue
 from .sharing import is_shared, share_memory_
 from .spawn import (
     ProcessContext,
@@ -35,9 +37,11 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
-    """Look up names that this module does not define in the standard module."""
+    """Look up names and submodules that this module does not define in the standard module."""
     if name in _standard.__all__:
         return getattr(_standard, name)
+    if not name.startswith("_") and _find_spec(f"multiprocessing.{name}") is not None:
+        return _import_module(f"multiprocessing.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

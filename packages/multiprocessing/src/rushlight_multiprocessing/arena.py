@@ -2,7 +2,7 @@
 
 Note [Who frees a block]
 An arena is a memfd that is mapped by every process that uses a tensor in it. The process that created the
-arena allocates its blocks (`heap.py`). A block may be freed when the last process has dropped it, and this
+arena allocates its blocks (`allocator.py`). A block may be freed when the last process has dropped it, and this
 must also work when a process is killed. Every process therefore *holds* blocks in a table of its own, which
 counts only while the process lives:
 

@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeVar
 import rushlight_core as core
 
 from .arena import Block, find, guard
-from .heap import heap
+from .allocator import heap
 
 
 class Place(NamedTuple):

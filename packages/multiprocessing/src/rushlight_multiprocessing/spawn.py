@@ -10,8 +10,8 @@ from collections.abc import Callable
 from multiprocessing import connection as standard
 from typing import Any
 
-from .connection import Connection
-from .context import get_context
+from .pipes import Connection
+from .contexts import get_context
 
 __all__ = [
     "ProcessContext",

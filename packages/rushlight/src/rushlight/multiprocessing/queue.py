@@ -1,5 +1,5 @@
-"""Queues: rushlight_multiprocessing.queues."""
+"""Queues: rushlight_multiprocessing.queue."""
 
-from rushlight_multiprocessing.queues import Queue, SimpleQueue
+from rushlight_multiprocessing.queue import Queue, SimpleQueue
 
 __all__ = ["Queue", "SimpleQueue"]

@@ -10,8 +10,8 @@ from multiprocessing import context as standard
 from typing import Any
 
 from . import reductions
-from .connection import Connection, Pipe
-from .queues import JoinableQueue, Queue, SimpleQueue
+from .pipes import Connection, Pipe
+from .queue import JoinableQueue, Queue, SimpleQueue
 
 
 def _start(popen_of: Any, process: Any) -> Any:
@@ -71,7 +71,7 @@ class _Shared:
         return Pipe(duplex)
 
     def Queue(self, maxsize: int = 0) -> Queue:
-        """Return a queue; see `rushlight_multiprocessing.queues.Queue`."""
+        """Return a queue; see `rushlight_multiprocessing.queue.Queue`."""
         return Queue(maxsize, ctx=self)
 
     def JoinableQueue(self, maxsize: int = 0) -> JoinableQueue:

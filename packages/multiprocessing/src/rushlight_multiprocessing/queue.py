@@ -19,7 +19,7 @@ from multiprocessing.synchronize import SEM_VALUE_MAX  # type: ignore[attr-defin
 from queue import Empty, Full
 from typing import Any
 
-from .connection import Connection, Pipe
+from .pipes import Connection, Pipe
 from .reductions import OutgoingBlocks, dumps
 
 __all__ = ["JoinableQueue", "Queue", "SimpleQueue"]

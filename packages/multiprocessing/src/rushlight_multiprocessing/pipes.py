@@ -22,7 +22,7 @@ from multiprocessing.connection import Client, Listener, wait
 from typing import Any
 
 from .arena import Arena, close_lock_fd, guard, track_lock_fd
-from .heap import heap
+from .allocator import heap
 from .reductions import IncomingBlocks, OutgoingBlocks, dumps, loads
 
 __all__ = ["Client", "Connection", "Listener", "Pipe", "wait"]
