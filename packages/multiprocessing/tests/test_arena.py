@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 import rushlight_core as core
 import rushlight_multiprocessing as mp
+from rushlight_multiprocessing.allocator import FIRST_ARENA_BYTES, Heap, OwnedArena, _rounded, heap
 from rushlight_multiprocessing.arena import find, guard
 from rushlight_multiprocessing.pipes import Pipe
-from rushlight_multiprocessing.allocator import FIRST_ARENA_BYTES, Heap, OwnedArena, _rounded, heap
 
 
 def block_of(t):

@@ -163,4 +163,4 @@ def test_submodules_are_the_standard_ones(name):
 
 def test_unknown_names():
     with pytest.raises(AttributeError, match="nothing"):
-        mp.nothing  # noqa: B018
+        mp.nothing

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import queue
 import signal
+import threading
 
 import pytest
 
@@ -162,3 +163,37 @@ def test_a_killed_sender_leaves_nothing(held):
 def test_queue_needs_inheritance():
     with pytest.raises(RuntimeError, match="inheritance"):
         mp.Pipe()[0].send(fork.Queue())
+
+
+def feeders() -> int:
+    return sum(thread.name == "QueueFeeder" for thread in threading.enumerate())
+
+
+def test_plain_objects_are_written_by_put_while_the_pipe_has_room():
+    before = feeders()
+    queue = mp.Queue()
+    for i in range(50):
+        queue.put({"n": i})
+        assert queue.get() == {"n": i}
+    assert feeders() == before
+    for i in range(5000):  # more than fit: `put` does not wait
+        queue.put((i, "x" * 100))
+    assert feeders() == before + 1
+    assert [queue.get()[0] for _ in range(5000)] == list(range(5000))
+    queue.close()
+    queue.join_thread()
+
+
+def test_plain_objects_do_not_overtake_tensors():
+    queue = mp.Queue()
+    for _ in range(20):
+        for i in range(30):
+            queue.put(core.tensor(i) if i % 3 == 0 else i)
+        assert [int(queue.get()) for _ in range(30)] == list(range(30))
+
+
+def test_plain_objects_to_a_queue_that_nobody_reads():
+    queue = mp.Queue(2)
+    queue._reader.close()
+    for i in range(10):
+        queue.put(i, timeout=10)  # raises queue.Full if an object that was not sent keeps its room

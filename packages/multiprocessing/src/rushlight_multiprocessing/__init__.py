@@ -16,9 +16,9 @@ from importlib.util import find_spec as _find_spec
 from typing import Any
 
 from . import reductions as _reductions
-from .pipes import Connection, Pipe
-from .contexts import Process, get_context
 from .allocator import heap as _heap
+from .contexts import Process, get_context
+from .pipes import Connection, Pipe
 from .queue import JoinableQueue as _JoinableQueue
 from .queue import Queue as _Queue
 from .queue import SimpleQueue as _SimpleQueue

@@ -21,8 +21,8 @@ from multiprocessing import reduction
 from multiprocessing.connection import Client, Listener, wait
 from typing import Any
 
-from .arena import Arena, close_lock_fd, guard, track_lock_fd
 from .allocator import heap
+from .arena import Arena, close_lock_fd, guard, track_lock_fd
 from .reductions import IncomingBlocks, OutgoingBlocks, dumps, loads
 
 __all__ = ["Client", "Connection", "Listener", "Pipe", "wait"]
@@ -91,6 +91,12 @@ class Connection(standard.Connection):
         finally:
             for fd in lock_fds:
                 close_lock_fd(fd)
+
+    def has_room(self) -> bool:
+        """Return whether a message of at most `LARGE_BYTES` can be sent without waiting for the reader."""
+        poller = select.poll()
+        poller.register(self._handle, select.POLLOUT)
+        return bool(poller.poll(0))
 
     def recv_packed(self) -> tuple[Any, IncomingBlocks | None]:
         """Receive a message without unpickling it; `unpack` must follow. Raises EOFError."""

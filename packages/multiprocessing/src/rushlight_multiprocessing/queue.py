@@ -19,7 +19,7 @@ from multiprocessing.synchronize import SEM_VALUE_MAX  # type: ignore[attr-defin
 from queue import Empty, Full
 from typing import Any
 
-from .pipes import Connection, Pipe
+from .pipes import LARGE_BYTES, Connection, Pipe
 from .reductions import OutgoingBlocks, dumps
 
 __all__ = ["JoinableQueue", "Queue", "SimpleQueue"]
@@ -64,7 +64,10 @@ class SimpleQueue:
 
 
 class Queue:
-    """A queue whose `put` blocks only when `maxsize` objects are in it. A thread writes to the pipe."""
+    """A queue whose `put` blocks only when `maxsize` objects are in it.
+
+    `put` writes a plain object to the pipe if the pipe has room and nothing waits before it. Otherwise a thread
+    writes to the pipe, which takes longer because two threads take turns."""
 
     _closed: bool
     _backlog: deque[tuple[Any, OutgoingBlocks] | None] | None
@@ -84,6 +87,8 @@ class Queue:
         if not self._room.acquire(block, timeout):
             raise Full
         with self._changed:
+            if not self._backlog and self._send_now(*packed):
+                return
             if self._backlog is None:
                 self._backlog = self._start_feeder()
             self._backlog.append(packed)
@@ -170,6 +175,20 @@ class Queue:
         if self._closed:
             raise ValueError(f"{self!r} is closed")
 
+    def _send_now(self, payload: Any, outgoing: OutgoingBlocks) -> bool:
+        """Write an object without tensors to the pipe if this does not block, and return whether it was written."""
+        if outgoing.arenas or len(payload) > LARGE_BYTES or not self._wlock.acquire(False):
+            return False
+        try:
+            if not self._writer.has_room():
+                return False
+            self._writer.send_packed(payload, outgoing)
+        except BrokenPipeError:  # all readers have closed the pipe
+            self._room.release()
+        finally:
+            self._wlock.release()
+        return True
+
     def _start_here(self) -> None:
         """Initialize the state that is separate in each process."""
         self._changed = threading.Condition(threading.Lock())
@@ -237,7 +256,7 @@ def _feed(
         with changed:
             while not backlog:
                 changed.wait()
-            packed = backlog.popleft()
+            packed = backlog[0]
         if packed is None:
             writer.close()
             return
@@ -253,6 +272,7 @@ def _feed(
             print("rushlight_multiprocessing: an object could not be sent through a queue", file=sys.stderr)
             traceback.print_exc()
         del packed
+        backlog.popleft()  # only now, so that `put` does not write an object before this one
 
 
 def _end(backlog: deque[Any], changed: threading.Condition) -> None:

@@ -8,8 +8,8 @@ from typing import NamedTuple, TypeVar
 
 import rushlight_core as core
 
-from .arena import Block, find, guard
 from .allocator import heap
+from .arena import Block, find, guard
 
 
 class Place(NamedTuple):

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from multiprocessing import connection as standard
 from typing import Any
 
-from .pipes import Connection
 from .contexts import get_context
+from .pipes import Connection
 
 __all__ = [
     "ProcessContext",

@@ -9,8 +9,8 @@ from typing import Any
 import rushlight_core as core
 
 from . import sharing
-from .pipes import Connection, Pipe
 from .contexts import get_context
+from .pipes import Connection, Pipe
 from .reductions import INLINE_BYTES
 
 
