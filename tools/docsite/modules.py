@@ -11,7 +11,6 @@ class Module:
 
     name: str
     title: str
-    stub: str = ""  # the compiled module whose stub has the signatures of functions without one
 
     @property
     def page(self) -> str:
@@ -20,13 +19,16 @@ class Module:
 
 CHAPTERS: dict[str, list[Module]] = {
     "Tensors": [
-        Module("rushlight", "rushlight: tensors, dtypes, grad mode, saving", "rushlight_core._C"),
-        Module("rushlight.linalg", "Linear algebra", "rushlight_core._C"),
-        Module("rushlight.fft", "Fourier transforms", "rushlight_core._C"),
-        Module("rushlight.special", "Special functions", "rushlight_core._C"),
+        Module("rushlight", "rushlight: tensors, dtypes, grad mode, saving"),
+        Module("rushlight.linalg", "Linear algebra"),
+        Module("rushlight.fft", "Fourier transforms"),
+        Module("rushlight.special", "Special functions"),
+        Module("rushlight.array_api", "The array API standard"),
         Module("rushlight.masked", "Masked reductions"),
         Module("rushlight.signal.windows", "Windows of signals"),
         Module("rushlight.random", "Random generators"),
+        Module("rushlight.quasirandom", "Quasirandom numbers"),
+        Module("rushlight.storage", "Storage"),
         Module("rushlight.utils.dlpack", "DLPack"),
         Module("rushlight.overrides", "Overriding operators"),
         Module("rushlight.library", "Custom operators"),
@@ -42,30 +44,59 @@ CHAPTERS: dict[str, list[Module]] = {
     ],
     "Networks": [
         Module("rushlight.nn", "Layers and losses"),
-        Module("rushlight.nn.functional", "Functions of layers", "rushlight_core._C"),
+        Module("rushlight.nn.functional", "Functions of layers"),
+        Module("rushlight.nn.attention", "Choice of the attention kernel"),
+        Module("rushlight.nn.attention.flex_attention", "Attention with functions of the scores"),
         Module("rushlight.nn.init", "Initialisation"),
-        Module("rushlight.nn.utils", "Utilities: clipping, packed sequences"),
+        Module("rushlight.nn.utils", "Gradient clipping and other utilities"),
+        Module("rushlight.nn.utils.rnn", "Packed and padded sequences"),
+        Module("rushlight.nn.utils.parametrizations", "Ready-made parametrizations"),
         Module("rushlight.nn.utils.parametrize", "Parametrizations"),
         Module("rushlight.nn.utils.prune", "Pruning"),
         Module("rushlight.optim", "Optimizers"),
         Module("rushlight.optim.lr_scheduler", "Learning-rate schedules"),
         Module("rushlight.optim.swa_utils", "Averaged weights"),
         Module("rushlight.distributions", "Probability distributions"),
+        Module("rushlight.distributions.transforms", "Transforms of random variables"),
+        Module("rushlight.distributions.constraints", "Constraints on parameters"),
         Module("rushlight.serialization", "Saving and loading"),
+        Module("rushlight.hub", "Files from the network"),
     ],
     "Data and processes": [
         Module("rushlight.utils.data", "Datasets and loaders"),
         Module("rushlight.multiprocessing", "Processes that share tensors"),
+        Module("rushlight.futures", "Futures"),
     ],
     "Tools": [
         Module("rushlight.profiler", "Profiler"),
+        Module("rushlight.utils.benchmark", "Timing statements"),
+        Module("rushlight.utils.flop_counter", "Counting floating-point operations"),
         Module("rushlight.export", "Programs: capture, save and run"),
         Module("rushlight.fx", "Graphs of Python calls"),
         Module("rushlight.jit", "TorchScript's names"),
+        Module("rushlight.compiler", "The compiler's names"),
+        Module("rushlight.as_torch", "Programs that import torch"),
         Module("rushlight.testing", "Testing"),
         Module("rushlight_testing.conformance", "Conformance kits"),
         Module("rushlight.backends", "Libraries that compute"),
+        Module("rushlight.backends.cpu", "The CPU's instructions"),
         Module("rushlight.accelerator", "The accelerator, whichever it is"),
         Module("rushlight.cuda", "CUDA devices"),
     ],
 }
+
+# Modules that the reference does not list, by their beginnings. They pass on listed names, or say that something is absent.
+UNLISTED = {
+    "by the file that PyTorch has its names in": (
+        "amp.autocast_mode", "amp.grad_scaler", "autograd.anomaly_mode", "autograd.function", "autograd.grad_mode",
+        "autograd.gradcheck", "autograd.profiler", "autograd.variable", "cuda.amp", "distributions.", "functional", "fx.",
+        "jit.annotations", "multiprocessing.", "nn.modules", "nn.parameter", "nn.utils.", "optim.", "profiler.profiler",
+        "signal", "types", "utils.data.", "utils.hooks", "utils.model_zoo",
+    ),
+    "not there, which is what programs ask": (
+        "ao", "backends.", "cpu", "distributed", "mps", "nn.parallel", "onnx", "utils.cpp_extension", "xpu",
+    ),
+    "of no names, or of the library itself": (
+        "ops", "torch_version", "utils", "utils.benchmark.", "utils.collect_env", "version",
+    ),
+}  # fmt: skip

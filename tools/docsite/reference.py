@@ -34,7 +34,7 @@ class Reference:
         self._operators: dict[str, Operator] = {}
         self._objects: dict[int, str] = {}  # of classes and functions, by identity: where they are documented
         self._families: dict[str, list[Operator]] = operators.families()
-        self._core = read_stub("rushlight_core._C")
+        self._core = read_stub("rushlight_core")
         for family, group in self._families.items():
             for operator in group:
                 self._operators |= dict.fromkeys([operator.name, *operator.synonyms], operator)
@@ -85,7 +85,6 @@ class Reference:
 
     def _module_page(self, module: Module, members: dict[str, Any]) -> str:
         imported = importlib.import_module(module.name)
-        stub = read_stub(module.stub) if module.stub else Stub()
         lines = [f"# {module.title}", "", directive("py:module", [module.name], ""), ""]
         lines += [f"`import {module.name}`", ""]
         described = _described(imported)
@@ -96,7 +95,7 @@ class Reference:
         constants: dict[str, list[str]] = {}
         for name, value in members.items():
             full_name = f"{module.name}.{name}"
-            operator = self._operator(value, name)
+            operator = self.operator(value, name)
             elsewhere = self._objects.get(id(value), full_name)
             if operator is not None and not operator.fronted:
                 if module.name != "rushlight":  # which has all of them
@@ -111,7 +110,7 @@ class Reference:
                 links.append("* [`Tensor`](tensor.md): a typed, multi-dimensional array.")
             else:
                 self.names[full_name] = module.page
-                own.setdefault(_group(value), []).append(self._entry(full_name, value, stub))
+                own.setdefault(_group(value), []).append(self._entry(full_name, value))
         divided = sum(map(len, own.values())) > DIVIDED and len(own) > 1
         for group, entries in sorted(own.items()) if divided else own.items():
             if divided:
@@ -126,7 +125,7 @@ class Reference:
                 lines.append(f"* `{kind}`: {', '.join(f'`{name}`' for name in names)}")
         return "\n".join([*lines, ""])
 
-    def _operator(self, value: Any, name: str) -> Operator | None:
+    def operator(self, value: Any, name: str) -> Operator | None:
         """The operator behind a compiled function: by its own name, or by the one that its docstring begins with."""
         if not isinstance(value, types.BuiltinFunctionType):
             return None
@@ -138,7 +137,8 @@ class Reference:
 
     # --- names ---
 
-    def _entry(self, full_name: str, value: Any, stub: Stub) -> str:
+    def _entry(self, full_name: str, value: Any) -> str:
+        stub = read_stub((getattr(value, "__module__", None) or "rushlight_core").split(".")[0])
         if isinstance(value, type):
             return self._class(full_name, value, stub)
         name = full_name.rpartition(".")[2]
@@ -220,7 +220,8 @@ class Reference:
         try:
             signature = inspect.signature(value)
         except (TypeError, ValueError):
-            found = stub.signatures.get(key) or stub.signatures.get(f"{key}.__init__") or [""]
+            found = stub.signatures.get(key) or stub.signatures.get(f"{key}.__init__")
+            found = found or ([""] if isinstance(value, type) else ["(...)"])
             if isinstance(value, type):
                 found = [text.removesuffix(" -> None") for text in found]
             return [shown + text for text in found]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -19,17 +20,13 @@ class Stub:
     signatures: dict[str, list[str]] = field(default_factory=dict)
 
 
-def read_stub(module: str) -> Stub:
-    """Return the signatures of `module.pyi`; of nothing, where the module has no stub."""
-    spec = find_spec(module)
-    if spec is None or spec.origin is None:
-        return Stub()
-    origin = Path(spec.origin)
-    name = "__init__" if spec.submodule_search_locations else module.rpartition(".")[2]
-    paths = [origin.parent / f"{name}.pyi"]
+@functools.cache
+def read_stub(package: str) -> Stub:
+    """Return the signatures in the stub of a package's compiled module; nothing, where it has none."""
+    spec = find_spec(package)
     # An editable installation keeps stubs apart from the sources.
-    paths += [Path(entry) / f"{name}.pyi" for entry in _package_folders(module)]
-    for path in paths:
+    for folder in spec.submodule_search_locations or [] if spec else []:
+        path = Path(folder) / "_C.pyi"
         if path.exists():
             return parse(path.read_text())
     return Stub()
@@ -41,12 +38,6 @@ def parse(text: str) -> Stub:
     for node in ast.parse(text).body:
         _read(node, "", stub)
     return stub
-
-
-def _package_folders(module: str) -> list[str]:
-    package = module.rpartition(".")[0] or module
-    spec = find_spec(package)
-    return list(spec.submodule_search_locations or []) if spec else []
 
 
 def _read(node: ast.stmt, prefix: str, stub: Stub) -> None:
