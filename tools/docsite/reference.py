@@ -90,7 +90,7 @@ class Reference:
         described = _described(imported)
         if described:
             lines += [markdown(described), ""]
-        own: dict[str, list[str]] = {}
+        own: list[tuple[str, str]] = []  # the group and the entry of each name that is documented here
         links: list[str] = []
         constants: dict[str, list[str]] = {}
         for name, value in members.items():
@@ -110,13 +110,14 @@ class Reference:
                 links.append("* [`Tensor`](tensor.md): a typed, multi-dimensional array.")
             else:
                 self.names[full_name] = module.page
-                own.setdefault(_group(value), []).append(self._entry(full_name, value))
-        divided = sum(map(len, own.values())) > DIVIDED and len(own) > 1
-        for group, entries in sorted(own.items()) if divided else own.items():
-            if divided:
+                own.append((_group(value), self._entry(full_name, value)))
+        divided = len(own) > DIVIDED and len({group for group, _ in own}) > 1
+        shown = ""
+        for group, entry in sorted(own, key=lambda each: each[0]) if divided else own:
+            if divided and group != shown:
                 lines += [f"## {group}", ""]
-            for entry in entries:
-                lines += [entry, ""]
+                shown = group
+            lines += [entry, ""]
         if links:
             lines += ["## Documented elsewhere", "", *links, ""]
         if constants:
