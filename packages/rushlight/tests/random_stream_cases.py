@@ -139,6 +139,13 @@ def other_cases(torch: Any) -> Cases:
         "dropout alpha": lambda: functional.alpha_dropout(torch.ones(2, 3, 4), 0.3, True),
         "dropout in place": lambda: functional.dropout(torch.ones(4, 5), 0.3, inplace=True),
     }
+    data, items = torch.utils.data, list(range(10))
+    cases |= {
+        "RandomSampler": lambda: torch.tensor(list(data.RandomSampler(items))),
+        "RandomSampler with replacement": lambda: torch.tensor(list(data.RandomSampler(items, True, 20))),
+        "DataLoader": lambda: torch.cat([batch for _ in range(2) for batch in data.DataLoader(items, 3, True)]),
+        "random_split": lambda: torch.tensor(list(data.random_split(items, [5, 5])[0])),
+    }
     init, samples = torch.nn.init, torch.distributions
     for name in (
         "uniform_",

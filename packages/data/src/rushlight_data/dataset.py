@@ -19,7 +19,6 @@ import rushlight_core as core
 
 from .collate import gather
 from .fetch import batch_method
-from .random_streams import new_seed, permutation
 
 __all__ = [
     "ChainDataset",
@@ -246,7 +245,7 @@ def random_split(
             f"random_split(lengths): {list(lengths)} add up to {sum(lengths)}, but the dataset has "
             f"{len(dataset)} samples"
         )
-    order = list(permutation(len(dataset), new_seed(generator)))
+    order = core.randperm(len(dataset), generator=generator).tolist()
     ends = list(itertools.accumulate(sizes))
     return [Subset(dataset, order[end - size : end]) for size, end in zip(sizes, ends, strict=True)]
 

@@ -166,7 +166,8 @@ class RandomSampler(_Seeded):
         round_, start = divmod(start, n)
         left = total - round_ * n - start
         while left > 0:
-            yield from itertools.islice(permutation(n, mix(seed, round_) >> 1, start), left)
+            # The first permutation is that of the seed itself, as PyTorch's is.
+            yield from itertools.islice(permutation(n, mix(seed, round_) >> 1 if round_ else seed, start), left)
             left -= n - start
             round_, start = round_ + 1, 0
 
