@@ -134,8 +134,10 @@ class Stage:
         lines: list[str] = []
         for caption, pages in groups.items():
             entries = [os.path.relpath(page, here) for page in pages]
-            option = [f":caption: {caption}"] if caption else []
-            lines += ["", "```{toctree}", ":hidden:", *option, "", *entries, "```", ""]
+            options = [f":caption: {caption}"] if caption else []
+            # The page of the decisions does not list them itself.
+            options.append(":maxdepth: 1" if name == "decisions/index" else ":hidden:")
+            lines += ["", "```{toctree}", *options, "", *entries, "```", ""]
         return "\n".join(lines)
 
 

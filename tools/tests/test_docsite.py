@@ -110,10 +110,10 @@ def test_links_lead_to_pages_of_the_site(repository: Path, tmp_path: Path) -> No
 def test_the_navigation_is_what_section_pages_list(repository: Path, tmp_path: Path) -> None:
     staged(repository, tmp_path / "stage")
     guide = (tmp_path / "stage/guide.md").read_text()
-    assert guide.endswith("```{toctree}\n:hidden:\n:caption: Here\n\nmore\n```\n")
+    assert guide.endswith("```{toctree}\n:caption: Here\n:hidden:\n\nmore\n```\n")
     reference = (tmp_path / "stage/reference.md").read_text()
     assert "* [Sum](api/sum.md): adds." in reference
-    assert ":caption: Sums\n\napi/sum\n" in reference
+    assert ":caption: Sums\n:hidden:\n\napi/sum\n" in reference
     assert "0001-first" in (tmp_path / "stage/decisions/index.md").read_text()
 
 
