@@ -65,6 +65,14 @@ LENIENT = {
     # The memory format of an example means nothing for all of them.
     "contiguous",
 }
+# What vmap promotes although one example of two dtypes is refused.
+PROMOTED = {
+    *("heaviside", "isclose", "scaled_dot_product_attention", "nll_loss", "cross_entropy_loss", "put"),
+    *("convolution", "conv1d", "conv1d.padding", "conv_transpose1d"),
+    *("conv2d", "conv2d.padding", "conv_transpose2d", "conv3d", "conv3d.padding", "conv_transpose3d"),
+    *("layer_norm", "native_layer_norm", "group_norm", "native_group_norm"),
+    *("lstm_cell", "lstm", "lstm.data"),
+}
 # Results that are the same for all examples.
 CONSTANTS: set[str] = set()
 ERRORS = (RuntimeError, ValueError, TypeError, IndexError, NotImplementedError)
@@ -165,6 +173,33 @@ def test_results_of_batched_tensors_are_batched(op: Op) -> None:
                 warnings.simplefilter("ignore")
                 vmap(observed)(*(core.stack([x, x]) for x in call.tensors))
     assert bool(unbatched) == (op.name in CONSTANTS), f"{op.name}: {unbatched}"
+
+
+def _with_one_of(tensors: list[Tensor], place: int) -> list[Tensor]:
+    """One of them in float32, if it is of float64."""
+    return [x.float() if i == place and x.dtype == core.float64 else x.clone() for i, x in enumerate(tensors)]
+
+
+@pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
+def test_dtypes_that_one_example_refuses(op: Op) -> None:
+    """A sum inside a rule must not promote what the operator itself refuses."""
+    taken = []
+    for sample in op.samples:
+        for call in calls(op, sample.text):
+            for place in range(len(call.tensors) if len(call.tensors) > 1 else 0):
+                mixed = _with_one_of(call.tensors, place)
+                try:
+                    call.function(*mixed)
+                except ERRORS as error:
+                    if "dtype" not in str(error):
+                        continue
+                else:
+                    continue
+                with warnings.catch_warnings(), contextlib.suppress(*ERRORS):
+                    warnings.simplefilter("ignore")
+                    vmap(call.function)(*(core.stack([x, x]) for x in mixed))
+                    taken.append((sample.text, place))
+    assert bool(taken) == (op.name in PROMOTED), taken
 
 
 def _may_refuse(op: Op, which: set[int], count: int, text: str) -> bool:

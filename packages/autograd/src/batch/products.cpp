@@ -91,8 +91,15 @@ void dot(Call& c) {
 }
 
 // beta * input + alpha * (a @ b), by operators that see batched tensors.
+// What is added has the product's dtype for one example; a sum would promote.
+static void check_added(const Call& c, const char* argument, const Tensor& added, const Tensor& factor) {
+    RL_CHECK(added.dtype() == factor.dtype(), throw_runtime, "%s(%s): needs dtype %s, got %s", c.op.name,
+             argument, name(factor.dtype()), name(added.dtype()));
+}
+
 void add_product(Call& c) {
     const Tensor input = c.tensor(0), a = c.tensor(1), b = c.tensor(2);
+    check_added(c, "input", input, a);
     const Scalar beta = c.get<Scalar>(3), alpha = c.get<Scalar>(4);
     Tensor product = a.dim() == 2 ? ops::mm(a, b) : ops::bmm(a, b);
     if (!alpha.equals(1)) product = ops::mul(product, alpha);
@@ -107,6 +114,7 @@ void linear(Call& c) {
         return c.finish();
     }
     const Tensor input = c.tensor(0), weight = c.tensor(1), bias = c.tensor(2);
+    if (bias.defined()) check_added(c, "bias", bias, input);
     const Tensor product = ops::matmul(input, weight.dim() == 2 ? ops::transpose(weight, 0, 1) : weight);
     c.give_as_is(bias.defined() ? ops::add(product, bias, Scalar(1)) : product);
 }
