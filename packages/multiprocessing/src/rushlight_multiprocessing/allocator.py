@@ -1,9 +1,10 @@
 """The heap, which allocates blocks in the arenas that this process has created.
 
 A block is *held* while this process has a view of it, *lent* when only other processes may still use it, and
-then free. Other processes do not report when they drop a block; the heap checks the locks when it needs
-memory. An allocation first tries lent blocks of its size, oldest first: a sequence of batches of the same size
-then reuses a few blocks, whose pages are already mapped in all processes.
+then free. Other processes do not report when they drop a block. Every allocation therefore checks a few of
+the lent blocks, the oldest first, before it takes free memory: a sequence of batches then uses the same
+memory again, whatever their sizes, instead of memory that was never used. Of the pages of free memory, as
+many are kept as the next block needs.
 """
 
 from __future__ import annotations
@@ -18,7 +19,10 @@ FIRST_ARENA_BYTES = 64 << 20
 # After this many consecutive allocations of one size, blocks are kept for reuse with their pages, even if each
 # is shared by itself.
 _STREAM = 4
-_TRIES = 2  # lent blocks to check before free memory is used instead
+# Lent blocks that an allocation checks, which takes a few microseconds each: for small blocks, and for blocks
+# that take longer to fill.
+_CHECKS, _CHECKS_IF_LARGE = 2, 16
+_LARGE_BYTES = 64 << 10
 
 
 class Slab:
@@ -144,8 +148,8 @@ class OwnedArena(ArenaOwner):
             self.starts.insert(i, offset)
             self.ends.insert(i, end)
 
-    def take_back(self, block: Block) -> None:
-        self.heap.take_back(self, block)
+    def take_back(self, block: Block, returned: bool) -> None:
+        self.heap.take_back(self, block, returned)
 
 
 class Heap:
@@ -153,7 +157,9 @@ class Heap:
 
     def __init__(self) -> None:
         self.arenas: list[OwnedArena] = []
-        self.lent: dict[int, deque[tuple[OwnedArena, Block]]] = {}
+        self.lent: deque[tuple[OwnedArena, Block]] = deque()
+        self.used_bytes = 0  # of held and lent blocks
+        self._next_bytes = 0  # what is about to be allocated
         self._last_size = 0
         self._run = 0  # consecutive allocations of this size
         self._patience = 0  # allocations until all lent blocks are checked again
@@ -167,47 +173,29 @@ class Heap:
         with guard:
             self._run = self._run + 1 if size == self._last_size else 0
             self._last_size = size
-            block = self._reuse_lent(size)
-            reused = block is not None
-            if block is None:
-                owned, offset = self._reserve(size)
-                block = Block(owned.arena, offset, size, nbytes, solo)
-                owned.arena.blocks[offset] = block
-            block.nbytes = nbytes
+            self._next_bytes = size
+            self._check_lent(_CHECKS if size < _LARGE_BYTES else _CHECKS_IF_LARGE)
+            owned, offset = self._reserve(size)
+            self.used_bytes += size
+            self._next_bytes = 0
+            block = owned.arena.blocks[offset] = Block(owned.arena, offset, size, nbytes, solo)
             block.solo = solo and self._run < _STREAM
-            view = block.view()
-            if reused:
-                block.arena.unlock(block.offset)
-            return block, view
+            return block, block.view()
 
-    def take_back(self, owned: OwnedArena, block: Block) -> None:
+    def take_back(self, owned: OwnedArena, block: Block, returned: bool) -> None:
         """Free or lend a block of which this process has no view left."""
-        returned = block.solo and block.nbytes >= PUNCH_BYTES and owned.arena.punch_if_free(block)
         if block.lent:  # it was received back in a message and is still in the list
             return
         if returned or not block.sent:
-            self._free(owned, block)
+            self._free(owned, block, returned)
         else:
             block.lent = True
-            self.lent.setdefault(block.size, deque()).append((owned, block))
+            self.lent.append((owned, block))
 
     def reclaim(self) -> None:
-        """Free the lent blocks that no process uses any more, and close empty arenas except the newest."""
-        for size, queue in list(self.lent.items()):
-            still_lent: deque[tuple[OwnedArena, Block]] = deque()
-            for owned, block in queue:
-                if block.views:  # it was received back in a message and is held again
-                    block.lent = False
-                elif owned.arena.take_if_free(block.offset):
-                    owned.arena.unlock(block.offset)
-                    self._free(owned, block)
-                else:
-                    still_lent.append((owned, block))
-            if still_lent:
-                self.lent[size] = still_lent
-            else:
-                del self.lent[size]
-        self._close_empty(self.arenas[:-1])
+        """Free the lent blocks that no process uses any more, and close empty arenas except the oldest."""
+        self._check_lent(len(self.lent))
+        self._close_empty(self.arenas[1:])
 
     def trim(self) -> None:
         """Close every arena in which no block is held or lent."""
@@ -220,21 +208,16 @@ class Heap:
             owned.arena.owner = None  # break the reference cycle
             self.arenas.remove(owned)
 
-    def _reuse_lent(self, size: int) -> Block | None:
-        queue = self.lent.get(size)
-        if not queue:
-            return None
-        for _ in range(min(_TRIES, len(queue))):
-            owned, block = queue.popleft()
-            if block.views:
+    def _check_lent(self, count: int) -> None:
+        """Check up to `count` lent blocks, the oldest first, and free those that no process uses any more."""
+        for _ in range(min(count, len(self.lent))):
+            owned, block = self.lent.popleft()
+            if block.views:  # it was received back in a message and is held again
                 block.lent = False
-                continue
-            # Keep the exclusive lock until the block is in the table, so that no process returns its pages.
-            if owned.arena.take_if_free(block.offset):
-                block.lent = block.sent = False
-                return block
-            queue.append((owned, block))
-        return None
+            elif owned.arena.is_free(block.offset):
+                self._free(owned, block)
+            else:
+                self.lent.append((owned, block))
 
     def _reserve(self, size: int) -> tuple[OwnedArena, int]:
         self._patience -= 1
@@ -242,7 +225,7 @@ class Heap:
         # Checking takes one system call per lent block, so it is repeated only after as many allocations.
         if place is None and self.lent and self._patience < 0:
             self.reclaim()
-            self._patience = sum(map(len, self.lent.values()))
+            self._patience = len(self.lent)
             place = self._reserve_free(size)
         if place is None:
             owned = self._grow(size)
@@ -252,7 +235,7 @@ class Heap:
         return place
 
     def _reserve_free(self, size: int) -> tuple[OwnedArena, int] | None:
-        for owned in reversed(self.arenas):
+        for owned in self.arenas:  # the oldest first, so that the last one becomes empty
             offset = owned.reserve(size)
             if offset is not None:
                 return owned, offset
@@ -269,10 +252,20 @@ class Heap:
         self.arenas.append(owned)
         return owned
 
-    def _free(self, owned: OwnedArena, block: Block) -> None:
+    def _free(self, owned: OwnedArena, block: Block, returned: bool = False) -> None:
         block.lent = False
         del owned.arena.blocks[block.offset]
+        self.used_bytes -= block.size
+        if not returned and (block.returns_pages or self._exceeds_budget(block)):
+            owned.arena.return_pages(block)
         owned.give_back(block.offset, block.size)
+
+    def _exceeds_budget(self, block: Block) -> bool:
+        """Return whether the arenas have more pages than the blocks in use and the next one need."""
+        if block.nbytes < PUNCH_BYTES:
+            return False
+        pages = sum(os.fstat(owned.arena.locks).st_blocks * 512 for owned in self.arenas)
+        return pages > self.used_bytes + self._next_bytes + PUNCH_BYTES
 
 
 def _rounded(nbytes: int) -> int:
@@ -300,6 +293,7 @@ def _after_fork_in_child() -> None:
     # The arenas belong to the parent; the child uses their blocks as any other process does.
     _heap.arenas.clear()
     _heap.lent.clear()
+    _heap.used_bytes = 0
 
 
 os.register_at_fork(after_in_child=_after_fork_in_child)

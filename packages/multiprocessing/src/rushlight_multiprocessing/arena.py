@@ -21,7 +21,7 @@ counts only while the process lives:
   only before or after, and passes from a message to a table before the message's lock is released. The owner
   checks this when it needs memory.
 * The last process that drops a large block shared by itself returns its pages to the system; see
-  `Arena.punch_if_free`.
+  `Arena.release`.
 
 The number of locks grows with processes and unread messages, not with tensors, because the kernel searches all
 locks of a file for every lock, unlock and close.
@@ -36,6 +36,7 @@ import os
 import struct
 import sys
 import threading
+import time
 import weakref
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -47,6 +48,8 @@ PAGE = mmap.PAGESIZE
 # The pages of a block of at least this many bytes that was shared by itself are returned to the system as
 # soon as the block is dropped.
 PUNCH_BYTES = 1 << 20
+# The same for blocks of a sequence, whose pages are otherwise kept for the next block.
+KEEP_BYTES = 8 << 20
 
 # The data of a block begins at a multiple of this. Tables have one byte per granule.
 GRANULE = 64
@@ -129,6 +132,11 @@ class Block:
         self.views = 0
         self.view_ref: weakref.ref[memoryview] | None = None
 
+    @property
+    def returns_pages(self) -> bool:
+        """Whether the block's pages are returned to the system when the last process drops it."""
+        return self.nbytes >= (PUNCH_BYTES if self.solo else KEEP_BYTES)
+
     def view(self) -> memoryview:
         """Return a view of the memory, which stays allocated as long as the view exists. Call under `guard`."""
         view = self.view_ref() if self.view_ref is not None else None
@@ -143,7 +151,6 @@ class Block:
     def _forget_view(self) -> None:
         self.views -= 1
         if self.views == 0:
-            self.arena.table[self.offset // GRANULE] = 0
             self.arena.release(self)
 
 
@@ -194,42 +201,62 @@ class Arena:
 
     def release(self, block: Block) -> None:
         """Release a block of which this process has no view left."""
+        returned = False
+        if block.returns_pages:
+            returned = self._return_pages_if_last(block)
+        self.table[block.offset // GRANULE] = 0
         if self.owner is not None:
-            self.owner.take_back(block)
-            return
-        del self.blocks[block.offset]
-        if block.solo and block.nbytes >= PUNCH_BYTES:
-            self.punch_if_free(block)
+            self.owner.take_back(block, returned)
+        else:
+            del self.blocks[block.offset]
 
-    def punch_if_free(self, block: Block) -> bool:
-        """Return the pages of a block to the system if no process uses it, and return whether it did.
+    def _return_pages_if_last(self, block: Block) -> bool:
+        """Return the pages of a block that is being dropped if nobody else has it, and return whether it did.
 
-        The exclusive lock keeps the owner from reusing the block meanwhile. If several processes drop the
-        block at once, one of them finds it free: a process that could not take the lock has cleared its table
-        before, and the one that had the lock reads the tables again after releasing it."""
-        while self.take_if_free(block.offset):
-            first = -(-block.offset // PAGE) * PAGE
-            length = (block.offset + block.nbytes) // PAGE * PAGE - first
-            if length > 0:
-                # MADV_REMOVE deallocates this range of the file for all processes.
-                self.mapping.madvise(mmap.MADV_REMOVE, first, length)
-            self.unlock(block.offset)
-            return True
-        return False
-
-    def take_if_free(self, offset: int) -> bool:
-        """Lock the block at `offset` exclusively if no message and no other process has it; return whether it is
-        locked. The caller calls `unlock`."""
-        while True:
-            try:
-                _set_lock(self.locks, fcntl.F_WRLCK, offset)
-            except BlockingIOError:
+        The block is still in this process's table, so that its owner does not use the memory for another block
+        meanwhile. If several processes drop the block at once, each waits until the others have looked; a lock
+        that is not exclusive belongs to a message, whose reader is going to drop the block later."""
+        while not self._try_exclusive(block.offset):
+            if self._lock_kind(block.offset) == fcntl.F_RDLCK:
                 return False
-            if not self._is_held_elsewhere(offset):
-                return True
-            self.unlock(offset)
-            if self._is_held_elsewhere(offset):
-                return False
+            time.sleep(0)
+        last = not self._is_held_elsewhere(block.offset)
+        if last:
+            self.return_pages(block)
+        self.table[block.offset // GRANULE] = 0  # before the others look
+        self.unlock(block.offset)
+        return last
+
+    def return_pages(self, block: Block) -> None:
+        """Return the pages of a block that nobody else can use to the system."""
+        first = -(-block.offset // PAGE) * PAGE
+        length = (block.offset + block.nbytes) // PAGE * PAGE - first
+        if length > 0:
+            # MADV_REMOVE deallocates this range of the file for all processes.
+            self.mapping.madvise(mmap.MADV_REMOVE, first, length)
+
+    def is_free(self, offset: int) -> bool:
+        """Return whether no message and no other process has the block at `offset`. For the owner.
+
+        The tables are read under an exclusive lock, which keeps messages from locking the block."""
+        if not self._try_exclusive(offset):
+            return False
+        free = not self._is_held_elsewhere(offset)
+        self.unlock(offset)
+        return free
+
+    def _try_exclusive(self, offset: int) -> bool:
+        try:
+            _set_lock(self.locks, fcntl.F_WRLCK, offset)
+        except BlockingIOError:
+            return False
+        return True
+
+    def _lock_kind(self, offset: int) -> int:
+        """Return the kind of a lock that another description holds on a block; F_UNLCK if there is none."""
+        asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, offset, 1, 0)
+        kind: int = _FLOCK.unpack(fcntl.fcntl(self.locks, fcntl.F_OFD_GETLK, asked))[0]
+        return kind
 
     def unlock(self, offset: int) -> None:
         _set_lock(self.locks, fcntl.F_UNLCK, offset)
@@ -271,7 +298,8 @@ class Arena:
 class ArenaOwner:
     """Interface of the owner of an arena, which the heap implements."""
 
-    def take_back(self, block: Block) -> None:
+    def take_back(self, block: Block, returned: bool) -> None:
+        """Take back a block of which this process has no view left; `returned`: nobody has it, or its pages."""
         raise NotImplementedError
 
 
