@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import random
+import sys
 
 import numpy as np
 import pytest
@@ -538,3 +539,27 @@ def test_a_context_that_is_none() -> None:
             DataLoader([1, 2], num_workers=1, multiprocessing_context=bad)
     for good in ("fork", multiprocessing.get_context("spawn"), multiprocessing):
         DataLoader([1, 2], num_workers=1, multiprocessing_context=good)
+
+
+def test_numpy_that_another_thread_is_importing(monkeypatch):
+    """Worker threads may import NumPy lazily: until then its module has no attributes."""
+    import importlib.machinery
+    import types
+
+    from rushlight_data import default_collate, default_convert
+
+    half = types.ModuleType("numpy")
+    half.__spec__ = importlib.machinery.ModuleSpec("numpy", None)
+    half.__spec__._initializing = True
+    monkeypatch.setitem(sys.modules, "numpy", half)
+
+    class Draws(Dataset):
+        def __len__(self):
+            return 2
+
+        def __getitem__(self, i):
+            return float(i)
+
+    assert default_collate([("a", 1.0)])[0] == ("a",)
+    assert default_convert({"a": 1}) == {"a": 1}
+    assert next(iter(DataLoader(Draws(), 2))).tolist() == [0, 1]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import copy
-import sys
 import threading
 from collections.abc import Callable, Mapping, MutableMapping, MutableSequence, Sequence
 from typing import Any
 
 import rushlight_core as core
+
+from .random_streams import imported_numpy
 
 __all__ = ["collate", "default_collate", "default_collate_fn_map", "default_convert"]
 
@@ -60,7 +61,7 @@ def collate(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -
         return core.tensor(batch)
     if isinstance(first, (str, bytes)):
         return batch
-    numpy = sys.modules.get("numpy")
+    numpy = imported_numpy()
     if numpy is not None:
         if isinstance(first, numpy.ndarray):
             if first.dtype.kind not in "biufc":
@@ -93,7 +94,7 @@ def default_convert(data: Any) -> Any:
     """Convert NumPy arrays and scalars to tensors, at any nesting depth, and leave other objects unchanged.
 
     A `DataLoader` without batching applies this to each sample."""
-    numpy = sys.modules.get("numpy")
+    numpy = imported_numpy()
     if numpy is not None and isinstance(data, (numpy.ndarray, numpy.bool_, numpy.number)):
         return core.as_tensor(data) if data.dtype.kind in "biufc" else data
     if isinstance(data, (core.Tensor, str, bytes)):

@@ -22,6 +22,17 @@ import rushlight_core as core
 _MASK = (1 << 64) - 1
 
 
+def imported_numpy() -> Any:
+    """Return NumPy if the program has imported it, or else None.
+
+    A module is in `sys.modules` while another thread imports it, without some of its attributes. Data of a
+    thread that has not imported NumPy itself contains no arrays then."""
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and getattr(numpy.__spec__, "_initializing", False):
+        return None
+    return numpy
+
+
 def mix(*numbers: int) -> int:
     """Hash integers to 64 bits, by chaining the finalizer of SplitMix64 (Steele et al., 2014)."""
     h = 0x9E3779B97F4A7C15
@@ -76,7 +87,7 @@ def seed_streams(seed: int) -> None:
         own.manual_seed(seed & (_MASK >> 1))
     random.seed(seed)
     core.default_generator.manual_seed(seed & (_MASK >> 1))
-    numpy = sys.modules.get("numpy")
+    numpy = imported_numpy()
     if numpy is not None:
         numpy.random.seed(seed & 0xFFFFFFFF)
 
@@ -92,7 +103,7 @@ class PreservedStreams:
     def __enter__(self) -> None:
         self._python = random.getstate()
         self._core = core.default_generator.get_state()
-        numpy = sys.modules.get("numpy")
+        numpy = imported_numpy()
         if numpy is not None:
             # Reading the state of NumPy's generator takes 50 microseconds; replacing its bit generator is
             # almost free.
@@ -104,7 +115,7 @@ class PreservedStreams:
     def __exit__(self, *exc: object) -> None:
         random.setstate(self._python)
         core.default_generator.set_state(self._core)
-        numpy = sys.modules.get("numpy")
+        numpy = imported_numpy()
         if numpy is not None and self._numpy is not None:
             # If the dataset itself imports NumPy, there was no state to save, and NumPy stays seeded.
             numpy.random.set_bit_generator(self._replaced)
