@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
@@ -242,6 +243,47 @@ def test_timeout(processes, held):
     with pytest.raises(LoaderTimeout, match=r"within 0.3 seconds\n.*batch 2 \(samples 4, 5\)"):
         list(loader)
     assert held.children() == []
+
+
+@pytest.mark.parametrize(("left", "ahead"), [(None, 8), (100 << 20, 8), (9 << 20, 4), (1, 1)])
+def test_fewer_batches_are_read_ahead_when_memory_is_short(processes, left, ahead):
+    class Transport(type(processes)):
+        def memory_left(self):
+            return left
+
+    class Large(Dataset):
+        def __len__(self):
+            return 40
+
+        def __getitem__(self, i):
+            return core.ones(1 << 19)
+
+    loader = DataLoader(Large(), 1, num_workers=2, prefetch_factor=4, transport=Transport())
+    counts = []
+    iterator = iter(loader)
+    for _ in iterator:
+        counts.append(sum(len(worker.tasks) for worker in iterator._pool.workers))
+    assert len(counts) == 40
+    assert max(counts[10:30]) <= ahead
+    if ahead > 1:
+        assert max(counts[10:30]) >= min(ahead, 4)
+
+
+def test_errors_of_the_loader_itself_are_not_those_of_a_worker(processes, monkeypatch):
+    iterator = iter(DataLoader(Fails(lambda: None), 2, num_workers=1, transport=processes))
+    connection = iterator._pool.workers[0].conn
+
+    class Full:
+        def recv(self):
+            raise OSError(errno.EMFILE, "too many open files")
+
+        def __getattr__(self, name):
+            return getattr(connection, name)
+
+    iterator._pool.workers[0].conn = Full()
+    with pytest.raises(OSError, match="too many open files") as caught:
+        list(iterator)
+    assert not isinstance(caught.value, WorkerError)
 
 
 def test_a_worker_that_dies_slowly_is_waited_for(processes, held, monkeypatch):

@@ -110,6 +110,17 @@ def default_convert(data: Any) -> Any:
     return data
 
 
+def tensor_bytes(data: Any) -> int:
+    """Return the size of the tensors in a batch, at any nesting depth."""
+    if isinstance(data, core.Tensor):
+        return data.numel() * data.element_size()
+    if isinstance(data, Mapping):
+        return sum(map(tensor_bytes, data.values()))
+    if isinstance(data, Sequence) and not isinstance(data, (str, bytes, range)):
+        return sum(map(tensor_bytes, data))
+    return 0
+
+
 def stack(tensors: Sequence[core.Tensor]) -> core.Tensor:
     """Stack tensors along a new first dimension; in a worker, directly into memory that can be sent."""
     allocate: Allocate | None = getattr(_worker, "allocate", None)

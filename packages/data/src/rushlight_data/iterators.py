@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rushlight_core.seams.profiler import DATA_WAIT, span
 
+from .collate import tensor_bytes
 from .errors import Failure, LoaderTimeout, shown
 from .fetch import Fetcher, IterableFetcher, Task
 from .interrupts import KeepInterrupts
@@ -19,6 +20,9 @@ from .worker_pool import WorkerHandle, WorkerPool
 
 if TYPE_CHECKING:
     from .loader import DataLoader
+
+# Limits of memory are read only for batches of at least this size.
+LARGE_BYTES = 1 << 20
 
 __all__ = ["LoaderIterator", "SerialIterator", "WorkersIterator"]
 
@@ -151,6 +155,8 @@ class WorkersIterator(LoaderIterator):
         self._in_order = loader.in_order
         self._timeout = loader.timeout or None
         self._room = loader.num_workers * (loader.prefetch_factor or 2)
+        self._memory_left = getattr(pool.transport, "memory_left", None)
+        self._batch_bytes = 0  # of the largest batch so far
         self._next_out = self._sent = progress.batches  # the next batch to return, and to assign
         self._ready: dict[
             int, tuple[Task, Any, WorkerHandle, Any]
@@ -245,6 +251,8 @@ class WorkersIterator(LoaderIterator):
                 worker.ended = True
             else:
                 self._ready[number] = (task, payload, worker, state)
+                if self._memory_left is not None:
+                    self._batch_bytes = max(self._batch_bytes, tensor_bytes(payload))
             self._fill()
 
     def _fill(self) -> None:
@@ -253,6 +261,8 @@ class WorkersIterator(LoaderIterator):
         while not self._order_ended:
             busy = sum(len(worker.tasks) for worker in workers)
             if busy + len(self._ready) >= self._room:
+                return
+            if (busy or self._ready) and self._is_short_of_memory(busy):
                 return
             if self._iterable:
                 worker = self._next_worker()
@@ -272,6 +282,15 @@ class WorkersIterator(LoaderIterator):
             worker.tasks[self._sent] = task
             self._pool.send(worker, ("task", self._generation, self._sent, task))
             self._sent += 1
+
+    def _is_short_of_memory(self, busy: int) -> bool:
+        """Return whether a limit of memory has no room for the batches that are being read and another one.
+
+        Fewer batches are then read ahead. One that does not fit by itself raises OutOfMemoryError."""
+        if self._batch_bytes < LARGE_BYTES or self._memory_left is None:
+            return False
+        left = self._memory_left()
+        return left is not None and (busy + 1) * self._batch_bytes > left
 
     def _next_worker(self) -> WorkerHandle | None:
         workers = self._pool.workers

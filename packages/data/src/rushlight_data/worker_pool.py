@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import errno
 import os
 import select
 import time
@@ -86,6 +87,7 @@ class WorkerPool:
         self, num_workers: int, fetcher: Fetcher, seed: int, init_fn: Any, transport: Any, context: Any
     ) -> None:
         self.generation = 0
+        self.transport = transport
         self.workers: list[WorkerHandle] = []
         self._by_fd: dict[int, WorkerHandle] = {}
         self._poller = select.poll()
@@ -140,8 +142,13 @@ class WorkerPool:
                 if worker.conn.poll():
                     replies.append((worker, worker.conn.recv()))
                     continue
-            except (EOFError, OSError):  # OSError: it ended in the middle of a message
+            except EOFError:
                 pass
+            except OSError as error:
+                # A worker that ended in the middle of a message. Other errors are the loader's own, such as too
+                # many open files.
+                if error.errno not in (None, errno.ECONNRESET, errno.EPIPE):
+                    raise
             if not replies:
                 self._lost(worker)
         return replies

@@ -13,7 +13,10 @@ import bisect
 import os
 from collections import deque
 
-from .arena import GRANULE, PAGE, PUNCH_BYTES, Arena, ArenaOwner, Block, file_bytes, guard
+import rushlight_core as core
+
+from .arena import GRANULE, KEEP_BYTES, PAGE, PUNCH_BYTES, Arena, ArenaOwner, Block, file_bytes, guard
+from .limits import tightest_limit
 
 FIRST_ARENA_BYTES = 64 << 20
 # After this many consecutive allocations of one size, blocks are kept for reuse with their pages, even if each
@@ -167,9 +170,13 @@ class Heap:
     def allocate(self, nbytes: int, solo: bool) -> tuple[Block, memoryview]:
         """Allocate an uninitialized block of at least `nbytes` bytes; return it with a view that keeps it.
 
+        Raises OutOfMemoryError for a large block if a limit of memory has no room for it.
+
         With `solo`, the block is shared by itself rather than as one of a sequence of batches, and its pages
         are returned to the system when it is dropped."""
         size = _rounded(nbytes)
+        if size >= KEEP_BYTES:
+            _check_limit(nbytes)
         with guard:
             self._run = self._run + 1 if size == self._last_size else 0
             self._last_size = size
@@ -266,6 +273,15 @@ class Heap:
             return False
         pages = sum(os.fstat(owned.arena.locks).st_blocks * 512 for owned in self.arenas)
         return pages > self.used_bytes + self._next_bytes + PUNCH_BYTES
+
+
+def _check_limit(nbytes: int) -> None:
+    """Raise OutOfMemoryError if a limit has no room for a block: writing to it would kill the process."""
+    limit = tightest_limit()
+    if limit is not None and nbytes > limit.left:
+        raise core.OutOfMemoryError(
+            f"shared memory: {nbytes} bytes are needed and {limit.left} are left: {limit}"
+        )
 
 
 def _rounded(nbytes: int) -> int:

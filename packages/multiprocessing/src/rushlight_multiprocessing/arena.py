@@ -30,6 +30,7 @@ locks of a file for every lock, unlock and close.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import mmap
 import os
@@ -43,6 +44,8 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 
 import rushlight_core as core
+
+from .limits import tightest_limit
 
 PAGE = mmap.PAGESIZE
 # The pages of a block of at least this many bytes that was shared by itself are returned to the system as
@@ -360,9 +363,16 @@ def _claim_slot(fd: int, size: int) -> tuple[int, mmap.mmap]:
 
 
 def _map(fd: int, size: int, offset: int = 0) -> mmap.mmap:
-    if sys.version_info >= (3, 13):
-        return mmap.mmap(fd, size, offset=offset, trackfd=False)  # do not keep a copy of the descriptor
-    return mmap.mmap(fd, size, offset=offset)
+    try:
+        if sys.version_info >= (3, 13):
+            return mmap.mmap(fd, size, offset=offset, trackfd=False)  # do not keep a copy of the descriptor
+        return mmap.mmap(fd, size, offset=offset)
+    except OSError as error:
+        if error.errno != errno.ENOMEM:
+            raise
+        limit = tightest_limit()
+        reason = "the system has no memory" if limit is None else str(limit)
+        raise core.OutOfMemoryError(f"shared memory: {size} bytes cannot be mapped: {reason}") from error
 
 
 def find(address: int) -> Block | None:

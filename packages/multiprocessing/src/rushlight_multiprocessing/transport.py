@@ -10,6 +10,7 @@ import rushlight_core as core
 
 from . import sharing
 from .contexts import get_context
+from .limits import tightest_limit
 from .pipes import Connection, Pipe
 from .reductions import INLINE_BYTES
 
@@ -43,6 +44,11 @@ class SharedMemoryTransport:
         if math.prod(size) * dtype.itemsize < INLINE_BYTES:
             return None
         return sharing.empty(size, dtype)
+
+    def memory_left(self) -> int | None:
+        """Return how many bytes of memory the process may still use; None without a limit."""
+        limit = tightest_limit()
+        return None if limit is None else limit.left
 
     share_memory_ = staticmethod(sharing.share_memory_)
     is_shared = staticmethod(sharing.is_shared)

@@ -3,7 +3,10 @@
 A transport is found by the entry point group `rushlight.transport`, or given as an argument. What it must
 offer is the part of the standard `multiprocessing` module that a loader needs, so that the standard module
 itself almost is one. There are three: shared memory (`rushlight_multiprocessing`), standard pickling and
-threads (both in `rushlight_data`)."""
+threads (both in `rushlight_data`).
+
+A transport may also have a method `memory_left() -> int | None`: how many bytes of memory the loader's process may
+still use, None without a limit. The loader then reads fewer batches ahead while there is no room for them."""
 
 from __future__ import annotations
 

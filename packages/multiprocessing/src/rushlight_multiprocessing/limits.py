@@ -1,0 +1,79 @@
+"""How much memory this process may still use: limits of control groups and of the process."""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+_CGROUPS = Path("/sys/fs/cgroup")
+_OWN_CGROUP = Path("/proc/self/cgroup")
+
+
+class Limit(NamedTuple):
+    """A limit of memory in bytes, and what is used of it."""
+
+    name: str
+    limit: int
+    used: int
+
+    @property
+    def left(self) -> int:
+        return max(0, self.limit - self.used)
+
+    def __str__(self) -> str:
+        return f"{self.name} is {self.limit} bytes, of which {self.used} are used"
+
+
+def tightest_limit(cgroups: Path = _CGROUPS, own: Path = _OWN_CGROUP) -> Limit | None:
+    """Return the limit with the least memory left, or None if there is none.
+
+    Considered are the memory limits of the process's control group (of version 2 or 1) and of those around it,
+    whose use does not count files that the kernel can drop, and the limit of the address space (`RLIMIT_AS`)."""
+    limits = []
+    for group, limit_name, used_name in _groups(cgroups, own):
+        limit, used = _number(group / limit_name), _number(group / used_name)
+        if limit is not None and used is not None:
+            limits.append(Limit(f"{group / limit_name}", limit, max(0, used - _droppable(group))))
+    space = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if space != resource.RLIM_INFINITY:
+        with open("/proc/self/statm") as statm:
+            limits.append(Limit("RLIMIT_AS", space, int(statm.read().split()[0]) * resource.getpagesize()))
+    return min(limits, key=lambda limit: limit.left, default=None)
+
+
+def _groups(cgroups: Path, own: Path) -> Iterator[tuple[Path, str, str]]:
+    """Iterate over the control groups of this process, with the names of their limit and of their use."""
+    try:
+        lines = own.read_text().splitlines()
+    except OSError:
+        return
+    for line in lines:
+        number, controllers, path = line.split(":", 2)
+        if number == "0":
+            root, limit, used = cgroups, "memory.max", "memory.current"
+        elif "memory" in controllers.split(","):
+            root, limit, used = cgroups / "memory", "memory.limit_in_bytes", "memory.usage_in_bytes"
+        else:
+            continue
+        group = root / path.strip("/")
+        for around in (group, *group.parents):
+            if around.is_relative_to(root):
+                yield around, limit, used
+
+
+def _number(path: Path) -> int | None:
+    try:
+        return int(path.read_text())
+    except (OSError, ValueError):  # there is no such file, or "max"
+        return None
+
+
+def _droppable(group: Path) -> int:
+    try:
+        lines = (group / "memory.stat").read_text().splitlines()
+    except OSError:
+        return 0
+    found = dict(line.split() for line in lines)
+    return int(found.get("total_inactive_file", found.get("inactive_file", 0)))
