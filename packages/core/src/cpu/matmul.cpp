@@ -285,7 +285,7 @@ void multiply(KernelContext& ctx, const View& out, const View* input, const View
     const Product p = product_of(ctx, out, input, a, b, b_transposed, beta, alpha);
     if (out.dtype == DType::Float32 || out.dtype == DType::Float64)
         return multiply_floating(ctx, out.dtype, p);
-    if (out.dtype == DType::Bool && (out.numel == 0 || p.k == 0) && p.init.data == nullptr) return clear(out);
+    if (out.dtype == DType::Bool && (out.numel == 0 || (p.k == 0 && !p.init.data))) return clear(out);
     RL_CHECK(is_integral(out.dtype), throw_not_implemented, "matmul: no kernel for dtype %s on the CPU",
              name(out.dtype));
     multiply_integers(out.dtype, p);

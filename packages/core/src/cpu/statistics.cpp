@@ -102,8 +102,6 @@ void count_parts(const View& out, const View& input, int64_t bins, double min, d
     }
     RL_CHECK(std::isfinite(low) && std::isfinite(high), throw_runtime,
              "histc(min, max): the range [%g, %g] is not finite", double(low), double(high));
-    RL_CHECK(low <= high, throw_runtime, "histc(min, max): min %g is larger than max %g", double(low),
-             double(high));
     if (low == high) {
         low -= 1;
         high += 1;

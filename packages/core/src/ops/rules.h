@@ -13,6 +13,10 @@ inline void same_dtype(const char* op, const char* first, const Tensor& a, const
     RL_CHECK(a.dtype() == b.dtype(), throw_runtime, "%s(%s, %s): the dtypes %s and %s differ", op, first,
              second, name(a.dtype()), name(b.dtype()));
 }
+/// NotImplementedError for a dtype of which an operator has no kernel.
+inline void check_defined(bool defined, const char* op, DType dtype) {
+    RL_CHECK(defined, throw_not_implemented, "%s: not defined for dtype %s", op, name(dtype));
+}
 /// NotImplementedError for a dtype that is no floating one.
 inline void floating_only(const char* op, const Tensor& t) {
     RL_CHECK(is_floating(t.dtype()), throw_not_implemented,

@@ -1,7 +1,9 @@
-"""Law: on the meta device an operator gives the sizes, strides, dtypes and number of results that it gives elsewhere.
+"""Law: on the meta device an operator gives the sizes, strides, dtypes and number of results that it gives elsewhere, and
+refuses what is refused elsewhere, with an exception of the same class.
 
 Operators whose result's size depends on values (kind `dynamic`) refuse, and so may those that read values on the way, which
-say so in their entry (`synchronises`). Both raise NotImplementedError and say why.
+say so in their entry (`synchronises`). Both raise NotImplementedError and say why. What is refused elsewhere because of its
+values (a singular matrix, an index out of range) is accepted, for the meta device has no values.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import pytest
 import rushlight_core as core
 from rushlight_core.codegen.model import Op
 from rushlight_testing import Sample
+from rushlight_testing.dtypes import DTYPES, samples_of_dtype
 from rushlight_testing.operators import (
     TYPED_ERRORS,
     all_samples,
@@ -25,16 +28,22 @@ from rushlight_testing.operators import (
     operators,
     tensors_in,
 )
-from rushlight_testing.samples import arguments_of
+from rushlight_testing.samples import arguments_of, samples_of
 from rushlight_testing.variants import LAYOUTS, SIZES, one_element
 
 OPS = operators()
-DTYPES = ("float32", "int64", "bool", "complex64")
 REFUSED = re.compile("depends on values, which a meta tensor does not have|has no data to copy")
 
 
+# No index is in the range of a dimension without elements, but the meta device does not look for one.
+NOTHING_TO_CHOOSE = re.compile("for 0 classes|of size 0|of 0 (elements|rows)|0 rows|the mask has")
+
+
 def meta(t: Any) -> Any:
-    return core.empty_strided(t.shape, t.stride(), dtype=t.dtype, device="meta")
+    """A tensor of the same geometry, offset included, on the meta device."""
+    reach = sum((n - 1) * step for n, step in zip(t.shape, t.stride(), strict=True)) + 1 if t.numel() else 0
+    whole = core.empty(t.storage_offset() + reach, dtype=t.dtype, device="meta")
+    return whole.as_strided(t.shape, t.stride(), t.storage_offset())
 
 
 def on_meta(op: Op, sample: Sample) -> Sample:
@@ -59,14 +68,43 @@ def form(result: Any) -> Any:
     return tuple(result.shape), result.stride(), result.dtype
 
 
-def check(op: Op, text: str, got: Any, wanted: Any) -> None:
-    if isinstance(wanted, Exception):
-        return
-    if isinstance(got, Exception):
-        told = f"{op.name}({text}): on the meta device {type(got).__name__}: {got}"
-        assert op.synchronises, told
-        assert isinstance(got, NotImplementedError), told
-        assert REFUSED.search(str(got)), told
+def ones_on_the_diagonal(t: Any) -> Any:
+    return core.eye(t.shape[-2], t.shape[-1], dtype=t.dtype).expand(t.shape) if t.dim() > 1 else t
+
+
+def all_different(t: Any) -> Any:
+    return core.arange(t.numel()).square().cos().to(t.dtype).reshape(t.shape)
+
+
+OTHER_VALUES = (core.zeros_like, core.ones_like, ones_on_the_diagonal, all_different)
+
+
+def refused_for_its_values(op: Op, sample: Sample, error: Exception) -> bool:
+    """Whether the same call with other values works."""
+    if NOTHING_TO_CHOOSE.search(str(error)):
+        return True
+    others = (map_tensors(lambda t, values=values: values(t), sample) for values in OTHER_VALUES)
+    return any(not isinstance(attempt(op, other), Exception) for other in others)
+
+
+def check_refusal(op: Op, text: str, got: Any, wanted: Exception | None, sample: Sample) -> None:
+    """`got` on the meta device, `wanted` elsewhere; at least one of them is an exception."""
+    if not isinstance(got, Exception):
+        assert wanted is not None
+        assert refused_for_its_values(op, sample, wanted), (
+            f"{op.name}({text}): accepted on the meta device, elsewhere {type(wanted).__name__}: {wanted}"
+        )
+    elif not (op.synchronises and isinstance(got, NotImplementedError) and REFUSED.search(str(got))):
+        assert type(got) is type(wanted), (
+            f"{op.name}({text}): on the meta device {type(got).__name__}: {got}\nelsewhere "
+            + (f"{type(wanted).__name__}: {wanted}" if wanted else "it works")
+        )
+
+
+def check(op: Op, text: str, got: Any, wanted: Any, sample: Sample) -> None:
+    """Compares what the meta device and the CPU make of `sample`: results, or an error."""
+    if isinstance(got, Exception) or isinstance(wanted, Exception):
+        check_refusal(op, text, got, wanted if isinstance(wanted, Exception) else None, sample)
         return
     assert op.kind != "dynamic", f"{op.name}({text}): on the meta device {got}, without values"
     assert len(got) == len(wanted), (
@@ -79,10 +117,13 @@ def check(op: Op, text: str, got: Any, wanted: Any) -> None:
 
 
 def calls(op: Op) -> Iterator[tuple[str, Sample, Sample]]:
-    """The samples, of several dtypes, sizes and layouts, each twice."""
+    """The samples of all dtypes, sizes and layouts, and the calls that must raise, each twice."""
     for dtype in DTYPES:
-        for sample, again in zip(all_samples(op, dtype), all_samples(op, dtype), strict=True):
+        for sample, again in zip(samples_of_dtype(op, dtype), samples_of_dtype(op, dtype), strict=True):
             yield f"{sample.text}, {dtype}", sample, again
+    for error in op.errors:
+        for sample, again in zip(samples_of(error.text, core), samples_of(error.text, core), strict=True):
+            yield f"{sample.text}, an error", sample, again
     for sample in all_samples(op):
         for name, change in (SIZES | LAYOUTS).items():
             yield f"{sample.text}, {name}", map_tensors(change, sample), map_tensors(change, sample)
@@ -94,13 +135,13 @@ def test_meta_tells_what_comes(op: Op) -> None:
     for text, sample, again in calls(op):
         if tensors_in([*again.args, *again.kwargs.values()]):
             there = on_meta(op, again)
-            check(op, text, attempt(op, there), attempt(op, sample))
+            check(op, text, attempt(op, there), attempt(op, sample), sample)
 
 
 def test_a_wrong_form_is_noticed() -> None:
     op = next(op for op in OPS if op.name == "add")
-    right = [core.ones(2, 3)]
-    check(op, "made here", [core.empty(2, 3, device="meta")], right)
+    right, sample = [core.ones(2, 3)], Sample("made here", (core.ones(2, 3), 1))
+    check(op, "made here", [core.empty(2, 3, device="meta")], right, sample)
     for wrong in (
         [core.empty(3, 2, device="meta")],
         [core.empty(3, 2, device="meta").t()],
@@ -111,4 +152,17 @@ def test_a_wrong_form_is_noticed() -> None:
         RuntimeError("add: shapes do not broadcast"),
     ):
         with pytest.raises(AssertionError):
-            check(op, "made here", wrong, right)
+            check(op, "made here", wrong, right, sample)
+
+
+def test_a_refusal_of_one_device_alone_is_noticed() -> None:
+    by_name = {op.name: op for op in OPS}
+    accepted = [core.empty(2, 2, device="meta")]
+    no_kernel = NotImplementedError("not defined for dtype bool")
+    bools = Sample("made here", (core.ones(2, 2, dtype=core.bool), core.ones(2, 2, dtype=core.bool)))
+    check(by_name["mm"], "made here", no_kernel, no_kernel, bools)
+    for got in (accepted, RuntimeError("the dtypes differ")):
+        with pytest.raises(AssertionError):
+            check(by_name["mm"], "made here", got, no_kernel, bools)
+    singular = Sample("made here", (core.ones(2, 2),))
+    check(by_name["linalg_inv"], "made here", accepted, core.linalg.LinAlgError("singular"), singular)

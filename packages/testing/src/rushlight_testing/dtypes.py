@@ -18,7 +18,7 @@ from rushlight_testing.operators import (
 )
 from rushlight_testing.samples import Sample, arguments_of
 
-__all__ = ["accepted_dtypes", "samples_of_dtype"]
+__all__ = ["DTYPES", "accepted_dtypes", "samples_of_dtype"]
 
 # Samples are written for these; those of wider unsigned integers have the values of uint8.
 _WRITTEN = {"uint16": "uint8", "uint32": "uint8", "uint64": "uint8"}

@@ -168,7 +168,8 @@ std::tuple<Tensor, Tensor, Tensor> linalg_ldl_factor_ex(const Tensor& A, bool he
     check_square_matrix("linalg.ldl_factor", "A", A);
     auto results = ops::_linalg_ldl_factor(A, hermitian);
     if (check_errors)
-        check_info("linalg.ldl_factor_ex(A)", std::get<2>(results), "is singular: D(%lld, %lld) is zero");
+        check_info("linalg.ldl_factor_ex(A)", std::get<2>(results),
+                   "is singular: element %lld of the diagonal of D is zero");
     return results;
 }
 

@@ -67,6 +67,7 @@ Outputs nll_loss(const Tensor& input, const Tensor& target, const Tensor& weight
 Outputs nll_loss_backward(const Tensor& grad, const Tensor& target, const Tensor& weight,
                           const Tensor& total_weight, IntList input_sizes, int64_t reduction,
                           int64_t ignore_index) {
+    floating_only("nll_loss_backward", grad);
     check_classes("nll_loss_backward", input_sizes, target, weight, grad.dtype(), reduction);
     check_grad("nll_loss_backward", grad, input_sizes, target, reduction);
     Outputs outs;
@@ -88,6 +89,7 @@ Outputs cross_entropy(const Tensor& input, const Tensor& target, const Tensor& w
 Outputs cross_entropy_backward(const Tensor& grad, const Tensor& input, const Tensor& target,
                                const Tensor& weight, const Tensor& log_sum, const Tensor& total_weight,
                                int64_t reduction, int64_t ignore_index, double label_smoothing) {
+    floating_only("cross_entropy_backward", input);
     check_classes("cross_entropy_backward", input.sizes(), target, weight, input.dtype(), reduction);
     same_dtype("cross_entropy_backward", "grad", grad, "input", input);
     check_grad("cross_entropy_backward", grad, input.sizes(), target, reduction);

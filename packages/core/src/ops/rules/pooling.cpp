@@ -87,6 +87,7 @@ Pooled pool_shape(const Windows& w, IntList input, bool ceil_mode) {
 Outputs max_pool(const char* op, int pooled, const Tensor& input, IntList kernel_size, IntList stride,
                  IntList padding, IntList dilation, bool ceil_mode) {
     Pooled p = pool_shape({op, pooled, kernel_size, stride, padding, dilation}, input.sizes(), ceil_mode);
+    check_defined(is_floating(input.dtype()) || is_integral(input.dtype()), op, input.dtype());
     Outputs out;
     out.add(p.shape(), input.dtype(), input.device());
     out.add(p.shape(), DType::Int64, input.device());
@@ -127,6 +128,7 @@ Outputs adaptive_avg(const char* op, int pooled, const Tensor& input, IntList ou
     return out;
 }
 Outputs adaptive_max(const char* op, int pooled, const Tensor& input, IntList output_size) {
+    floating_only(op, input);
     Pooled p = adaptive_shape(op, pooled, input, output_size, false);
     Outputs out;
     out.add(p.shape(), input.dtype(), input.device());

@@ -17,6 +17,12 @@ void check_inner(const char* op, const char* names, const Tensor& a, const Tenso
              (long long)inner);
 }
 
+// Bools have no products. Where nothing is multiplied the result is false.
+void check_no_bools(const char* op, DType dtype, IntList sizes, int64_t inner) {
+    check_defined(dtype != DType::Bool || inner == 0 || std::ranges::find(sizes, 0) != sizes.end(), op,
+                  dtype);
+}
+
 // `input` broadcasts to the product.
 void check_addend(const char* op, const Tensor& input, IntList product) {
     bool fits = input.dim() <= static_cast<int64_t>(product.size());
@@ -34,6 +40,7 @@ Outputs mm(const Tensor& input, const Tensor& mat2) {
     same_dtype("mm", "input", input, "mat2", mat2);
     check_inner("mm", "input, mat2", input, mat2, mat2.size(0));
     const int64_t sizes[] = {input.size(0), mat2.size(1)};
+    check_no_bools("mm", input.dtype(), sizes, input.size(1));
     Outputs out;
     out.add(sizes, input.dtype(), input.device());
     return out;
@@ -45,6 +52,7 @@ Outputs addmm(const Tensor& input, const Tensor& mat1, const Tensor& mat2, Scala
     check_matrix("addmm", "mat2", mat2, 2);
     same_dtype("addmm", "mat1", mat1, "mat2", mat2);
     same_dtype("addmm", "input", input, "mat1", mat1);
+    check_defined(mat1.dtype() != DType::Bool, "addmm", mat1.dtype());
     check_inner("addmm", "mat1, mat2", mat1, mat2, mat2.size(0));
     const int64_t sizes[] = {mat1.size(0), mat2.size(1)};
     check_addend("addmm", input, sizes);
@@ -61,6 +69,7 @@ Outputs bmm(const Tensor& input, const Tensor& mat2) {
              (long long)input.size(0), (long long)mat2.size(0));
     check_inner("bmm", "input, mat2", input, mat2, mat2.size(1));
     const int64_t sizes[] = {input.size(0), input.size(1), mat2.size(2)};
+    check_no_bools("bmm", input.dtype(), sizes, input.size(2));
     Outputs out;
     out.add(sizes, input.dtype(), input.device());
     return out;
@@ -72,6 +81,7 @@ Outputs baddbmm(const Tensor& input, const Tensor& batch1, const Tensor& batch2,
     check_matrix("baddbmm", "batch2", batch2, 3);
     same_dtype("baddbmm", "batch1", batch1, "batch2", batch2);
     same_dtype("baddbmm", "input", input, "batch1", batch1);
+    check_defined(batch1.dtype() != DType::Bool, "baddbmm", batch1.dtype());
     RL_CHECK(batch1.size(0) == batch2.size(0), throw_runtime,
              "baddbmm(batch1, batch2): %lld matrices against %lld", (long long)batch1.size(0),
              (long long)batch2.size(0));
@@ -89,6 +99,7 @@ Outputs mv(const Tensor& input, const Tensor& vec) {
     same_dtype("mv", "input", input, "vec", vec);
     check_inner("mv", "input, vec", input, vec, vec.size(0));
     const int64_t sizes[] = {input.size(0)};
+    check_no_bools("mv", input.dtype(), sizes, vec.size(0));
     Outputs out;
     out.add(sizes, input.dtype(), input.device());
     return out;
@@ -98,6 +109,7 @@ Outputs dot(const Tensor& input, const Tensor& tensor) {
     check_matrix("dot", "input", input, 1);
     check_matrix("dot", "tensor", tensor, 1);
     same_dtype("dot", "input", input, "tensor", tensor);
+    check_defined(input.dtype() != DType::Bool, "dot", input.dtype());
     check_inner("dot", "input, tensor", input, tensor, tensor.size(0));
     Outputs out;
     out.add({}, input.dtype(), input.device());
@@ -130,6 +142,7 @@ Outputs linear(const Tensor& input, const Tensor& weight, const Tensor& bias) {
     const auto n = static_cast<size_t>(input.dim());
     std::copy_n(input.sizes().begin(), n - 1, sizes);
     sizes[n - 1] = features;
+    check_no_bools("linear", input.dtype(), IntList(sizes, n), bias.defined() ? 1 : width);
     Outputs out;
     out.add(IntList(sizes, is_row ? n - 1 : n), input.dtype(), input.device());
     return out;

@@ -1,4 +1,7 @@
 // Elements by rank, and counts of elements by where they lie.
+#include <cmath>
+#include <limits>
+
 #include "bodies/statistics.h"
 #include "ops/views.h"
 
@@ -67,10 +70,20 @@ Outputs kthvalue(const Tensor& input, int64_t k, int64_t dim, bool keepdim) {
     return outs;
 }
 
-Outputs histc(const Tensor& input, int64_t bins, Scalar, Scalar) {
+Outputs histc(const Tensor& input, int64_t bins, Scalar min, Scalar max) {
     RL_CHECK(bins > 0, throw_runtime, "histc(bins): must be positive, got %lld", (long long)bins);
     RL_CHECK(is_floating(input.dtype()), throw_not_implemented,
              "histc: needs a floating-point tensor, got dtype %s", name(input.dtype()));
+    const auto low = min.to<double>(), high = max.to<double>();
+    // Equal ends stand for the range of the elements, if there are any.
+    if (low != high || input.numel() == 0) {
+        // In the dtype in which places are computed.
+        const double most = input.dtype() == DType::Float64 ? std::numeric_limits<double>::max()
+                                                            : std::numeric_limits<float>::max();
+        RL_CHECK(std::abs(low) <= most && std::abs(high) <= most, throw_runtime,
+                 "histc(min, max): the range [%g, %g] is not finite", low, high);
+        RL_CHECK(low <= high, throw_runtime, "histc(min, max): min %g is larger than max %g", low, high);
+    }
     Outputs outs;
     outs.add(IntList(&bins, 1), input.dtype(), input.device());
     return outs;
