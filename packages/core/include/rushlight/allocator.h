@@ -85,7 +85,7 @@ struct AllocatorInterface {
     void (*release)(void* self, void* data, size_t nbytes);
 };
 
-/// Serves all new storages from `allocator` (nullptr: the default one); returns the former, nullptr for the
+/// Serves all new storages, and the scratch memory of kernels, from `allocator` (nullptr: the default one); returns the former, nullptr for the
 /// default. Blocks that exist keep the allocator that made them.
 RL_API const AllocatorInterface* set_allocator(const AllocatorInterface* allocator);
 

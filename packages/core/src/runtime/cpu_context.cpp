@@ -7,13 +7,15 @@ namespace rushlight {
 struct alignas(64) CpuContext::Block {
     Block* before;
     size_t nbytes;
+    Allocation memory;
 };
 
 void* CpuContext::scratch(KernelContext* context, size_t nbytes) {
     auto* self = static_cast<CpuContext*>(context->impl);
-    size_t all = sizeof(Block) + nbytes;
-    auto* block = static_cast<Block*>(cpu_allocate(all));
-    *block = {self->last_, all};
+    const size_t all = sizeof(Block) + nbytes;
+    const Allocation memory = allocate(all);
+    auto* block = static_cast<Block*>(memory.data);
+    *block = {self->last_, all, memory};
     self->last_ = block;
     return block + 1;
 }
@@ -21,7 +23,8 @@ void* CpuContext::scratch(KernelContext* context, size_t nbytes) {
 void CpuContext::release() {
     while (Block* block = last_) {
         last_ = block->before;
-        cpu_release(block, block->nbytes);
+        const Allocation memory = block->memory;
+        rushlight::release(memory, block->nbytes);
     }
 }
 

@@ -24,24 +24,24 @@ class Buffer {
   public:
     Buffer() = default;
     explicit Buffer(int64_t count)
-        : bytes_(sizeof(T) * static_cast<size_t>(std::max<int64_t>(count, 1))),
-          data_(static_cast<T*>(cpu_allocate(bytes_))) {}
-    Buffer(Buffer&& other) noexcept : bytes_(other.bytes_), data_(std::exchange(other.data_, nullptr)) {}
+        : bytes_(sizeof(T) * static_cast<size_t>(std::max<int64_t>(count, 1))), memory_(allocate(bytes_)) {}
+    Buffer(Buffer&& other) noexcept
+        : bytes_(other.bytes_), memory_(std::exchange(other.memory_, Allocation{})) {}
     Buffer& operator=(Buffer&& other) noexcept {
         std::swap(bytes_, other.bytes_);
-        std::swap(data_, other.data_);
+        std::swap(memory_, other.memory_);
         return *this;
     }
     ~Buffer() {
-        if (data_) cpu_release(data_, bytes_);
+        if (memory_.data) release(memory_, bytes_);
     }
 
-    T* data() const { return data_; }
-    T& operator[](int64_t i) const { return data_[i]; }
+    T* data() const { return static_cast<T*>(memory_.data); }
+    T& operator[](int64_t i) const { return data()[i]; }
 
   private:
     size_t bytes_ = 0;
-    T* data_ = nullptr;
+    Allocation memory_{};
 };
 
 /// An array of the library's integers.

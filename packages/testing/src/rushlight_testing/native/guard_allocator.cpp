@@ -22,6 +22,9 @@ std::atomic<unsigned char> fresh = 0xCB;
 
 std::atomic<size_t> live_bytes, live_blocks, total_blocks;
 
+// Requests until one is refused; negative: none is.
+std::atomic<int64_t> until_refusal = -1;
+
 struct Layout {
     size_t rounded, mapped,
         before;  // of the block; of the mapping with its guard; from the mapping to the block
@@ -39,6 +42,7 @@ struct Layout {
 
 void* allocate(void*, size_t nbytes) {
     if (nbytes > size_t{4} << 30) return nullptr;  // what tests ask for to be refused
+    if (until_refusal.load() >= 0 && until_refusal-- == 0) return nullptr;
     Layout layout(nbytes);
     void* mapping = mmap(nullptr, layout.mapped, PROT_READ | PROT_WRITE,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -79,6 +83,7 @@ const rushlight::AllocatorInterface interface_{sizeof(rushlight::AllocatorInterf
 extern "C" {
 RL_API const void* guard_allocator() { return &interface_; }
 RL_API void guard_fill_fresh_with(unsigned char value) { fresh = value; }
+RL_API void guard_refuse_after(int64_t requests) { until_refusal = requests; }
 RL_API size_t guard_live_bytes() { return live_bytes; }
 RL_API size_t guard_live_blocks() { return live_blocks; }
 RL_API size_t guard_total_blocks() { return total_blocks; }
