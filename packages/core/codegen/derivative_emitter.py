@@ -5,22 +5,29 @@ from __future__ import annotations
 from .derivatives import Derivative
 from .formulas import FormulaError, Use
 from .model import Op
+from .schema import Argument
 
 
 class DerivativeEmitter:
     """Writes one part of the C++ of a derivative, and collects the headers and the installations that it needs."""
 
+    d: Derivative
+    op: Op
+    ops: dict[str, list[Op]]
+    tensors: list[Argument]
+    args: dict[str, Argument]
+
     def __init__(self, d: Derivative, ops: dict[str, list[Op]]) -> None:
         self.d, self.op, self.ops = d, d.op, ops
         words = "".join(p.capitalize() for p in d.op.name.replace(".", "_").strip("_").split("_"))
-        self.node = words + ("InPlace" if d.op.is_inplace else "") + "Backward0"
+        self.node: str = words + ("InPlace" if d.op.is_inplace else "") + "Backward0"
         self.headers: set[str] = set()
         self.installs: list[str] = []
         self.tensors = list(self.op.tensors)
-        self.has_list = any(a.type.name.endswith("[]") for a in self.tensors)
-        self.list_result = [r.type for r in self.op.schema.returns] == ["Tensor[]"]
-        self.results = [r.name for r in self.op.schema.returns]
-        self.multi = len(self.op.schema.returns) > 1
+        self.has_list: bool = any(a.type.name.endswith("[]") for a in self.tensors)
+        self.list_result: bool = [r.type for r in self.op.schema.returns] == ["Tensor[]"]
+        self.results: list[str] = [r.name for r in self.op.schema.returns]
+        self.multi: bool = len(self.op.schema.returns) > 1
         self.args = {a.name: a for a in self.op.schema.arguments}
         if "grad" in self.args:  # in formulas the name `grad` is taken
             self.args["arg_grad"] = self.args["grad"]

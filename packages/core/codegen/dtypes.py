@@ -15,7 +15,7 @@ _INTEGERS = ("uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "ui
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
 _COMPLEX = ("complex64", "complex128")
 ANY = ("bool", *_INTEGERS, *_FLOATS, *_COMPLEX)
-SETS = {
+SETS: dict[str, tuple[str, ...]] = {
     "any": ANY,
     "real": ("bool", *_INTEGERS, *_FLOATS),
     "number": (*_INTEGERS, *_FLOATS, *_COMPLEX),

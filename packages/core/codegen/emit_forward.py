@@ -141,7 +141,7 @@ class ForwardEmitter(DerivativeEmitter):
             lines.append(f"if (Tensor tangent_ = tangent({cpp_name(name)}); tangent_.defined())")
             writer = CppWriter(self.ops, name_of, lambda n: f"needs_grad({cpp_name(n)})")
             lines.append(f"    f::accumulate(totals, {writer.write(formula.tree)});")
-            self.headers |= writer.headers
+            self.headers.update(writer.headers)
         if form.kind == "InPlace":
             target = cpp_name(form.schema.arguments[0].name)
             return [*lines, f"f::write_tangent({target}, totals[0]);"]

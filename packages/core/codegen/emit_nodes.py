@@ -114,7 +114,7 @@ class NodeEmitter(DerivativeEmitter):
             lines.append(f"    const auto {_local(use)} = {saved_name(use)}.unpack(this);")
         writer = CppWriter(self.ops, self._name_in_apply, self._wants)
         text = writer.write(formula.tree)
-        self.headers |= writer.headers
+        self.headers.update(writer.headers)
         if len(names) == 1:
             name = names[0]
             if self.args[name].type.name.endswith("[]"):

@@ -187,9 +187,9 @@ def _op(path: Path, entry: dict[str, object]) -> Op:
         for argument in values.get(key, {}):
             if argument not in [a.name for a in schema.arguments]:
                 raise fail(f"{key} names {argument!r}, which is no argument")
-    for error in values.get("raises", {}):
-        if error not in ERRORS:
-            raise fail(f"raises names {error!r}, which is none of {', '.join(ERRORS)}")
+    for name_of_error in values.get("raises", {}):
+        if name_of_error not in ERRORS:
+            raise fail(f"raises names {name_of_error!r}, which is none of {', '.join(ERRORS)}")
     for key in ("arguments", "raises"):
         for what, text in values.get(key, {}).items():
             if not str(text).endswith("."):

@@ -7,15 +7,11 @@ import sys
 
 import rushlight_core as _core  # first: it loads librushlight, which this package's library needs
 from rushlight_autograd._C import FunctionCtx
+from rushlight_core import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
 
 # Where the packages that build on core look for a provider of gradients.
 _core.autograd = sys.modules[__name__]  # type: ignore[attr-defined]
 
-enable_grad = _core.enable_grad
-inference_mode = _core.inference_mode
-no_grad = _core.no_grad
-set_grad_enabled = _core.set_grad_enabled
-is_grad_enabled = _core.is_grad_enabled
 
 TYPE_CHECKING = False  # typing takes longer to import than this package
 if TYPE_CHECKING:

@@ -45,7 +45,7 @@ class CustomOpDef:
         self._backward: Callable[..., Any] | None = None
         self._setup_context: Callable[..., Any] | None = None
         self._function = self._make_function()
-        self.__name__ = name.rpartition("::")[2]
+        self.__name__: str = name.rpartition("::")[2]
         self.__doc__ = fn.__doc__
         self.__wrapped__ = fn
 

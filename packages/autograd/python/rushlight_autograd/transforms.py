@@ -33,7 +33,7 @@ class Transform:
     """One derivative in reverse mode while its function runs."""
 
     def __init__(self) -> None:
-        self.outer = core.is_grad_enabled()  # whether graphs around this one are recorded
+        self.outer: bool = core.is_grad_enabled()  # whether graphs around this one are recorded
         self._mode = core.enable_grad()
 
     def __enter__(self) -> Transform:

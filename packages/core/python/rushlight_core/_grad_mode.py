@@ -22,7 +22,7 @@ class _Mode(_C._ModeScope):
 
     __slots__ = ()
     __enter__: Callable[..., None]
-    __exit__ = _C._ModeScope._restore
+    __exit__: Callable[..., None] = _C._ModeScope._restore
 
     def _fresh(self) -> _Mode:
         """A context manager like this one; a function may be entered again before it is left."""
@@ -107,14 +107,14 @@ class no_grad(_Mode):  # noqa: N801
     """
 
     __slots__ = ()
-    __enter__ = _C._ModeScope._turn_off
+    __enter__: Callable[..., None] = _C._ModeScope._turn_off
 
 
 class enable_grad(_Mode):  # noqa: N801
     """Operators inside are recorded again, within `no_grad`."""
 
     __slots__ = ()
-    __enter__ = _C._ModeScope._turn_on
+    __enter__: Callable[..., None] = _C._ModeScope._turn_on
 
 
 class set_grad_enabled(_Mode):  # noqa: N801

@@ -40,7 +40,7 @@ class Graph:
     """
 
     def __init__(self, device: DeviceLike | None = None) -> None:
-        self.device = _of(device)
+        self.device: _device = _of(device)
         if self.device.type == "cpu":
             raise NotImplementedError("Graph(device): the CPU records no graphs")
         self._graph: Any = _C._new_graph(self.device)

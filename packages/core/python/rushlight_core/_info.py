@@ -9,9 +9,14 @@ TYPE_CHECKING = False  # typing takes longer to import than this package
 if TYPE_CHECKING:
     from typing import Any
 
-e, pi, inf, nan = 2.718281828459045, 3.141592653589793, float("inf"), float("nan")
-newaxis = None
-cfloat, cdouble = _C.complex64, _C.complex128  # as float and double are other names of real ones
+e: float = 2.718281828459045
+pi: float = 3.141592653589793
+inf: float = float("inf")
+nan: float = float("nan")
+newaxis: None = None
+# As float and double are other names of real ones.
+cfloat: dtype = _C.complex64
+cdouble: dtype = _C.complex128
 
 # Bits of the significand without the hidden one, and the largest exponent.
 _FLOATS = {"float16": (10, 15), "bfloat16": (7, 127), "float32": (23, 127), "float64": (52, 1023)}
@@ -39,7 +44,16 @@ class finfo:  # noqa: N801
         type: the dtype, by default `get_default_dtype()`. For a complex one, limits of its real part.
     """
 
-    def __init__(self, type: dtype | None = None) -> None:
+    dtype: str
+    bits: int
+    eps: float
+    max: float
+    min: float
+    tiny: float
+    smallest_normal: float
+    resolution: float
+
+    def __init__(self, type: _C.dtype | None = None) -> None:
         type = _C.get_default_dtype() if type is None else _C._dtype_of(type) or type
         if (limits := _FLOATS_OF_8_BITS.get(_name(type))) is not None:
             self.dtype, self.bits, self.resolution = _name(type), 8, 1.0
@@ -80,7 +94,12 @@ class iinfo:  # noqa: N801
         type: the dtype.
     """
 
-    def __init__(self, type: dtype) -> None:
+    dtype: str
+    bits: int
+    max: int
+    min: int
+
+    def __init__(self, type: _C.dtype) -> None:
         type = _C._dtype_of(type) or type
         if not isinstance(type, dtype) or type.is_floating_point or type.is_complex or type is _C.bool:
             raise TypeError(f"iinfo(type): needs an integer dtype, got {type!r}\nhint: finfo is for floats")
@@ -116,10 +135,13 @@ class _OtherLayout(layout):
     """A layout that no tensor has, to compare with; what makes tensors refuses it."""
 
 
-strided = layout("strided")
-sparse_coo, sparse_csr, sparse_csc, sparse_bsr, sparse_bsc, jagged = map(
-    _OtherLayout, ("sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc", "jagged")
-)
+strided: layout = layout("strided")
+sparse_coo: layout = _OtherLayout("sparse_coo")
+sparse_csr: layout = _OtherLayout("sparse_csr")
+sparse_csc: layout = _OtherLayout("sparse_csc")
+sparse_bsr: layout = _OtherLayout("sparse_bsr")
+sparse_bsc: layout = _OtherLayout("sparse_bsc")
+jagged: layout = _OtherLayout("jagged")
 
 
 class memory_format(str):  # noqa: N801
@@ -131,10 +153,10 @@ class memory_format(str):  # noqa: N801
         return f"torch.{self}_format" if self in ("contiguous", "preserve") else f"torch.{self}"
 
 
-contiguous_format = memory_format("contiguous")
-preserve_format = memory_format("preserve")
-channels_last = memory_format("channels_last")
-channels_last_3d = memory_format("channels_last_3d")
+contiguous_format: memory_format = memory_format("contiguous")
+preserve_format: memory_format = memory_format("preserve")
+channels_last: memory_format = memory_format("channels_last")
+channels_last_3d: memory_format = memory_format("channels_last_3d")
 
 
 def is_tensor(obj: Any) -> bool:

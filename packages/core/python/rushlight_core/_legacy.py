@@ -52,16 +52,16 @@ def _type(name: str) -> Any:
     return _TensorType(name, (), {"dtype": _DTYPES_BY_NAME[name], "__module__": "torch"})
 
 
-BFloat16Tensor = _type("BFloat16Tensor")
-BoolTensor = _type("BoolTensor")
-ByteTensor = _type("ByteTensor")
-CharTensor = _type("CharTensor")
-DoubleTensor = _type("DoubleTensor")
-FloatTensor = _type("FloatTensor")
-HalfTensor = _type("HalfTensor")
-IntTensor = _type("IntTensor")
-LongTensor = _type("LongTensor")
-ShortTensor = _type("ShortTensor")
+BFloat16Tensor: Any = _type("BFloat16Tensor")
+BoolTensor: Any = _type("BoolTensor")
+ByteTensor: Any = _type("ByteTensor")
+CharTensor: Any = _type("CharTensor")
+DoubleTensor: Any = _type("DoubleTensor")
+FloatTensor: Any = _type("FloatTensor")
+HalfTensor: Any = _type("HalfTensor")
+IntTensor: Any = _type("IntTensor")
+LongTensor: Any = _type("LongTensor")
+ShortTensor: Any = _type("ShortTensor")
 
 
 def dtype_of_type(kind: Any) -> Any:
@@ -75,6 +75,8 @@ def dtype_of_type(kind: Any) -> Any:
 
 class TypedStorage:
     """A tensor's whole memory as elements of its dtype, without shape; what `Tensor.storage()` returns."""
+
+    dtype: _C.dtype
 
     def __init__(self, tensor: Tensor) -> None:
         self.dtype = tensor.dtype

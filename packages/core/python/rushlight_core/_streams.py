@@ -41,9 +41,9 @@ class Stream:
     """
 
     def __init__(self, device: DeviceLike | None = None, *, priority: int = 0) -> None:
-        self.device = _of(device)
+        self.device: _device = _of(device)
         self.priority = priority
-        self.stream_id = 0 if self.device.type == "cpu" else _C._new_stream(self.device, priority)
+        self.stream_id: int = 0 if self.device.type == "cpu" else _C._new_stream(self.device, priority)
         self._before: list[tuple[_device, Stream]] = []
 
     @classmethod
@@ -120,7 +120,7 @@ class Event:
     ) -> None:
         if interprocess:
             raise NotImplementedError("Event(interprocess): events belong to one process")
-        self.device = _of(device)
+        self.device: _device = _of(device)
         self._event: Any = (
             None if self.device.type == "cpu" else _C._new_event(self.device, bool(enable_timing))
         )

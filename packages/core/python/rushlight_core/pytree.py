@@ -252,9 +252,6 @@ class TreeSpec:
 class LeafSpec(TreeSpec):
     """The shape of what is no container."""
 
-    __repr__ = TreeSpec.__repr__
-    __str__ = TreeSpec.__str__
-
     def __init__(self) -> None:
         super().__init__(None, None, [])
 

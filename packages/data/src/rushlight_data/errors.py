@@ -71,15 +71,15 @@ class Failure:
         self.pid = pid
         self.batch = batch
         self.doing = doing
-        self.index = index[0] if index else None
+        self.index: Any = index[0] if index else None
         if not _can_be_sent(self.index):
             self.index = repr(self.index)
         self.indices = indices
-        self.text = "".join(traceback.format_exception(error))
-        self.summary = "".join(traceback.format_exception_only(error)).strip()
+        self.text: str = "".join(traceback.format_exception(error))
+        self.summary: str = "".join(traceback.format_exception_only(error)).strip()
         # A transport within one process carries the exception as it is.
-        self.exception = error if sends_objects else None
-        self.pickled = None if sends_objects else _pickle(error)
+        self.exception: BaseException | None = error if sends_objects else None
+        self.pickled: bytes | None = None if sends_objects else _pickle(error)
 
     def error(self) -> BaseException:
         """Return the exception to raise in the loader's process, of the same class as in the worker if possible."""

@@ -19,9 +19,9 @@ class Task:
     __slots__ = ("indices", "number", "position")
 
     def __init__(self, number: int, position: int, indices: Any) -> None:
-        self.number = number
-        self.position = position
-        self.indices = indices
+        self.number: int = number
+        self.position: int = position
+        self.indices: Any = indices
 
     def __reduce__(self) -> Any:
         return Task, (self.number, self.position, self.indices)
@@ -40,8 +40,8 @@ class Fetcher:
         self.batched = batched
         self.collate_fn = collate_fn
         self.streams = streams
-        self.seed = 0
-        self.doing = "starting"
+        self.seed: int = 0
+        self.doing: str = "starting"
         self.index: tuple[Any, ...] = ()
         # Called between samples; returns whether the loader has cancelled the batch.
         self.stopped: Callable[[], bool] | None = None
@@ -81,8 +81,13 @@ class MapFetcher(Fetcher):
     ) -> None:
         super().__init__(dataset, batched, collate_fn, streams)
         per_sample = streams == "sample"
-        self.read_batch = batch_method(dataset) if batched and fast and not per_sample else None
-        self.read_many = getattr(dataset, "__getitems__", None) if batched and not per_sample else None
+        fetched_at_once = batched and fast and not per_sample
+        self.read_batch: Callable[[Sequence[int]], Any] | None = (
+            batch_method(dataset) if fetched_at_once else None
+        )
+        self.read_many: Any | None = (
+            getattr(dataset, "__getitems__", None) if batched and not per_sample else None
+        )
 
     def fetch(self, task: Task) -> Any:
         self._seed_batch(task)
@@ -142,8 +147,8 @@ class MapFetcher(Fetcher):
         return samples
 
     def _record_failure(self, task: Task, index: Any) -> None:
-        self.doing = f"reading sample {index!r} of batch {task.number}"
-        self.index = (index,)
+        self.doing: str = f"reading sample {index!r} of batch {task.number}"
+        self.index: Any = (index,)
 
 
 class IterableFetcher(Fetcher):
@@ -182,8 +187,10 @@ class IterableFetcher(Fetcher):
         except StopIteration:
             raise
         except BaseException:
-            self.doing = f"reading sample {task.position + len(samples)} of the stream (batch {task.number})"
-            self.index = (task.position + len(samples),)
+            self.doing: str = (
+                f"reading sample {task.position + len(samples)} of the stream (batch {task.number})"
+            )
+            self.index: Any = (task.position + len(samples),)
             raise
         if not samples or (self.drop_last and len(samples) < task.indices):
             raise StopIteration

@@ -320,8 +320,8 @@ class DistributedSampler(Sampler[int]):
         self.drop_last = drop_last
         self.epoch = 0
         n = len(dataset)
-        self.num_samples = n // num_replicas if drop_last else math.ceil(n / num_replicas)
-        self.total_size = self.num_samples * num_replicas
+        self.num_samples: int = n // num_replicas if drop_last else math.ceil(n / num_replicas)
+        self.total_size: int = self.num_samples * num_replicas
 
     def __iter__(self) -> Iterator[int]:
         return self.iter_from(0)

@@ -108,10 +108,10 @@ class MessageReader:
         self._conn = conn
         self._isolated = isolated
         self._queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self.generation = 0
-        self.closed = False
-        self.finished = threading.Event()
-        self.get = self._queue.get
+        self.generation: int = 0
+        self.closed: bool = False
+        self.finished: threading.Event = threading.Event()
+        self.get: Callable[..., Any] = self._queue.get
         self._thread = threading.Thread(target=self._read, name="DataLoaderReader", daemon=True)
         self._thread.start()
 

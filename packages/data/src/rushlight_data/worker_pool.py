@@ -44,6 +44,9 @@ class WorkerHandle:
 
     `tasks` maps batch numbers to the tasks that were sent to the worker and have no reply yet."""
 
+    waited: float
+    worked: float
+
     def __init__(self, worker_id: int, conn: Any, process: Any) -> None:
         self.id = worker_id
         self.conn = conn

@@ -40,8 +40,8 @@ class Dim:
         if not isinstance(name, str) or not name.isidentifier():
             raise ValueError(f"Dim(name): must be an identifier, got {name!r}")
         self.name = name
-        self.min = 2 if min is None else min
-        self.max = _MOST if max is None else max
+        self.min: int = 2 if min is None else min
+        self.max: int = _MOST if max is None else max
         if not 0 <= self.min <= self.max <= _MOST:
             raise ValueError(f"Dim({name!r}): min {self.min} and max {self.max} are no range of sizes")
 

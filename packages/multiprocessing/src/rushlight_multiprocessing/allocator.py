@@ -34,12 +34,12 @@ class Slab:
     __slots__ = ("end", "free", "listed", "next", "start", "used")
 
     def __init__(self, start: int, end: int) -> None:
-        self.start = start
-        self.end = end
-        self.next = start  # pieces from here on were never used
+        self.start: int = start
+        self.end: int = end
+        self.next: int = start  # pieces from here on were never used
         self.free: list[int] = []
-        self.used = 0
-        self.listed = False  # in the arena's list of usable slabs
+        self.used: int = 0
+        self.listed: bool = False  # in the arena's list of usable slabs
 
     def take(self, size: int) -> int | None:
         """Reserve a piece and return its offset, or None if the slab is full."""
@@ -68,11 +68,11 @@ class OwnedArena(ArenaOwner):
         fd = os.memfd_create("rushlight", os.MFD_CLOEXEC)
         try:
             os.ftruncate(fd, file_bytes(size))
-            self.arena = Arena(int.from_bytes(os.urandom(8), "little"), size, fd, owner=self)
+            self.arena: Arena = Arena(int.from_bytes(os.urandom(8), "little"), size, fd, owner=self)
         finally:
             os.close(fd)
-        self.starts = [0]
-        self.ends = [size]
+        self.starts: list[int] = [0]
+        self.ends: list[int] = [size]
         self.slabs: dict[int, Slab] = {}  # by start
         # By size of the pieces. The lists may contain slabs that are full, or free and no longer in `slabs`.
         self.usable: dict[int, list[Slab]] = {}
@@ -161,7 +161,7 @@ class Heap:
     def __init__(self) -> None:
         self.arenas: list[OwnedArena] = []
         self.lent: deque[tuple[OwnedArena, Block]] = deque()
-        self.used_bytes = 0  # of held and lent blocks
+        self.used_bytes: int = 0  # of held and lent blocks
         self._next_bytes = 0  # what is about to be allocated
         self._last_size = 0
         self._run = 0  # consecutive allocations of this size

@@ -73,7 +73,7 @@ class Guard:
     `dropped`, and the holder of the lock processes the list."""
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
+        self.lock: threading.Lock = threading.Lock()
         self.dropped: deque[Block] = deque()
 
     def __enter__(self) -> None:
@@ -108,7 +108,7 @@ class Guard:
                 self.lock.release()
 
 
-guard = Guard()
+guard: Guard = Guard()
 # Every arena this process has mapped, by key. Blocks, connections and the heap keep them alive.
 attached: weakref.WeakValueDictionary[int, Arena] = weakref.WeakValueDictionary()
 # Lock descriptors that are open in this process while messages are sent or read. A forked child closes its
@@ -125,14 +125,14 @@ class Block:
     __slots__ = ("arena", "lent", "nbytes", "offset", "sent", "size", "solo", "view_ref", "views")
 
     def __init__(self, arena: Arena, offset: int, size: int, nbytes: int, solo: bool) -> None:
-        self.arena = arena
-        self.offset = offset
-        self.size = size  # the reserved size, which only the owner knows
-        self.nbytes = nbytes
-        self.solo = solo
-        self.sent = False  # whether another process may hold it
-        self.lent = False  # whether it is in the heap's list of lent blocks
-        self.views = 0
+        self.arena: Arena = arena
+        self.offset: int = offset
+        self.size: int = size  # the reserved size, which only the owner knows
+        self.nbytes: int = nbytes
+        self.solo: bool = solo
+        self.sent: bool = False  # whether another process may hold it
+        self.lent: bool = False  # whether it is in the heap's list of lent blocks
+        self.views: int = 0
         self.view_ref: weakref.ref[memoryview] | None = None
 
     @property
@@ -165,18 +165,18 @@ class Arena:
     """A memfd mapped into this process. `owner` is the heap that created it, or None in other processes."""
 
     def __init__(self, key: int, size: int, fd: int, owner: ArenaOwner | None = None) -> None:
-        self.key = key
-        self.size = size
-        self.owner = owner
+        self.key: int = key
+        self.size: int = size
+        self.owner: ArenaOwner | None = owner
         # Map the file through a description without locks: mmap keeps a copy of the descriptor, and so would
         # keep the locks of the message, or those of the parent in a forked child.
         plain = reopen(fd)
         try:
             self.locks, self.table = _claim_slot(plain, size)
-            self.mapping = _map(plain, size)
+            self.mapping: mmap.mmap = _map(plain, size)
         finally:
             os.close(plain)
-        self.memory = memoryview(self.mapping)
+        self.memory: memoryview = memoryview(self.mapping)
         self.address: int = core.frombuffer(self.memory, dtype=core.uint8, count=1).data_ptr()
         self.blocks: dict[int, Block] = {}
         attached[key] = self

@@ -6,8 +6,8 @@ The default start method is shared with the standard module: `set_start_method` 
 from __future__ import annotations
 
 import multiprocessing
-from multiprocessing import context as standard
-from typing import Any
+import multiprocessing.context as standard
+from typing import Any, ClassVar
 
 from . import reductions
 from .pipes import Connection, Pipe
@@ -90,19 +90,19 @@ class _Shared:
 class ForkContext(_Shared, standard.ForkContext):  # type: ignore[misc]
     """The context of the start method 'fork'."""
 
-    Process = ForkProcess
+    Process: ClassVar[Any] = ForkProcess
 
 
 class SpawnContext(_Shared, standard.SpawnContext):  # type: ignore[misc]
     """The context of the start method 'spawn'."""
 
-    Process = SpawnProcess
+    Process: ClassVar[Any] = SpawnProcess
 
 
 class ForkServerContext(_Shared, standard.ForkServerContext):  # type: ignore[misc]
     """The context of the start method 'forkserver'."""
 
-    Process = ForkServerProcess
+    Process: ClassVar[Any] = ForkServerProcess
 
 
 _contexts: dict[str, Any] = {

@@ -74,8 +74,10 @@ class IncomingBlocks:
     Arenas are attached at once; a block is locked when its tensor is rebuilt."""
 
     def __init__(self, table: list[tuple[int, int]], lock_fds: list[int]) -> None:
-        self.lock_fds = lock_fds
-        self.arenas = [attach(key, size, fd) for (key, size), fd in zip(table, lock_fds, strict=True)]
+        self.lock_fds: list[int] = lock_fds
+        self.arenas: list[Arena] = [
+            attach(key, size, fd) for (key, size), fd in zip(table, lock_fds, strict=True)
+        ]
 
     def close(self) -> None:
         for fd in self.lock_fds:
@@ -90,8 +92,8 @@ class Pickler(ForkingPickler):
 
     def __init__(self, file: io.BytesIO, copies: Copies | None) -> None:
         super().__init__(file, pickle.HIGHEST_PROTOCOL)
-        self.outgoing = OutgoingBlocks()
-        self.copies = copies
+        self.outgoing: OutgoingBlocks = OutgoingBlocks()
+        self.copies: bool = copies
 
     def reducer_override(self, obj: Any) -> Any:
         if isinstance(obj, core.Tensor):

@@ -29,6 +29,8 @@ class ProcessException(Exception):  # noqa: N818 (PyTorch's name)
 
     `error_index` is the number of the process; `pid` and `error_pid` are its process id."""
 
+    error_pid: int
+
     def __init__(self, msg: str, error_index: int, pid: int) -> None:
         super().__init__(msg)
         self.msg = msg

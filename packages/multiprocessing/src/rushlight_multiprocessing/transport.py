@@ -50,5 +50,12 @@ class SharedMemoryTransport:
         limit = tightest_limit()
         return None if limit is None else limit.left
 
-    share_memory_ = staticmethod(sharing.share_memory_)
-    is_shared = staticmethod(sharing.is_shared)
+    @staticmethod
+    def share_memory_(tensor: core.Tensor) -> core.Tensor:
+        """Move the memory of a tensor to shared memory, in place."""
+        return sharing.share_memory_(tensor)
+
+    @staticmethod
+    def is_shared(tensor: core.Tensor) -> bool:
+        """Return whether the memory of a tensor is shared memory."""
+        return sharing.is_shared(tensor)

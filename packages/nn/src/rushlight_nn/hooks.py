@@ -19,7 +19,7 @@ class RemovableHandle:
     _ids = itertools.count()
 
     def __init__(self, hooks: dict[int, Any], extra: tuple[dict[int, Any], ...] = ()) -> None:
-        self.id = next(RemovableHandle._ids)
+        self.id: int = next(RemovableHandle._ids)
         self._tables = [weakref.ref(table) for table in (hooks, *extra)]
 
     def remove(self) -> None:
@@ -45,7 +45,7 @@ class RemovableHandle:
         RemovableHandle._ids = itertools.count(max(next(RemovableHandle._ids), self.id + 1))
 
 
-class HookTable(dict):
+class HookTable(dict[Any, Any]):
     """Hooks by id, in the order they run. (A plain dict cannot be referred to weakly.)"""
 
     __slots__ = ("__weakref__",)
@@ -363,8 +363,8 @@ class BackwardGate:
         self.module = module
         self.grad_output: tuple[Any, ...] | None = None
         self.inputs: list[int] = []  # positions of tensors among the arguments
-        self.count = 0
-        self.watches_inputs = False
+        self.count: int = 0
+        self.watches_inputs: bool = False
 
     def enter(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         self.count = len(args)

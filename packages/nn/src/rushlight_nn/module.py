@@ -23,6 +23,15 @@ from .state import State
 from .traversal import Traversal
 
 TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import ParamSpec, Protocol, TypeVar
+
+    P = ParamSpec("P")
+    R = TypeVar("R", covariant=True)
+
+    class _HasForward(Protocol[P, R]):
+        def forward(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
+
 
 _NOT_YET: Any = MappingProxyType({})
 _NOTHING: Any = object()
@@ -102,21 +111,27 @@ class Module(Traversal, Hooks, State):
             return
         codes = (getattr(member, "__code__", None) for member in cls.__dict__.values())
         if not cls._mirrored or any("__getattr__" in getattr(code, "co_names", ()) for code in codes):
-            cls.__bases__ = (*cls.__bases__, _GetattrFromTables)
+            type.__setattr__(cls, "__bases__", (*cls.__bases__, _GetattrFromTables))
 
-    def __call__(self, first: Any = _NOTHING, /, *args: Any, **kwargs: Any) -> Any:
-        # One positional argument is the rule. Passing it on by itself, not in a tuple, saves a third of the
-        # time.
-        try:
-            if self._hooked or args or kwargs or first is _NOTHING:
-                everything = args if first is _NOTHING else (first, *args)
-                if self._hooked:
-                    return self._call_with_hooks(everything, kwargs)
-                return self.forward(*everything, **kwargs)
-            return self.forward(first)
-        except Exception as error:
-            add_path(self, error)
-            raise
+    if TYPE_CHECKING:
+        # A call takes what `forward` takes and returns what it returns: `model(x)` is a Tensor to an editor.
+        def __call__(self: _HasForward[P, R], *args: P.args, **kwargs: P.kwargs) -> R: ...
+
+    else:
+
+        def __call__(self, first: Any = _NOTHING, /, *args: Any, **kwargs: Any) -> Any:
+            # One positional argument is the rule. Passing it on by itself, not in a tuple, saves a third of the
+            # time.
+            try:
+                if self._hooked or args or kwargs or first is _NOTHING:
+                    everything = args if first is _NOTHING else (first, *args)
+                    if self._hooked:
+                        return self._call_with_hooks(everything, kwargs)
+                    return self.forward(*everything, **kwargs)
+                return self.forward(first)
+            except Exception as error:
+                add_path(self, error)
+                raise
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """What the module computes. Every subclass that is called defines it."""

@@ -29,7 +29,7 @@ TABLES = ("_parameters", "_buffers", "_modules")
 _ABSENT = object()
 
 
-class Registry(dict):
+class Registry(dict[str, Any]):
     """An ordered table from name to entry whose changes show in the owner's attributes."""
 
     __slots__ = ("_owner",)
@@ -84,7 +84,7 @@ class Registry(dict):
         for name, value in dict(*args, **kwargs).items():
             self[name] = value
 
-    def __ior__(self, other: Any) -> Registry:  # type: ignore[misc]
+    def __ior__(self, other: Any) -> Registry:  # type: ignore[override, misc]
         self.update(other)
         return self
 

@@ -14,13 +14,22 @@ from .parameter import Parameter, is_lazy
 
 _EXTRA_STATE = "_extra_state"
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NamedTuple
 
-class IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
+    class _Keys(NamedTuple):
+        missing_keys: list[str]
+        unexpected_keys: list[str]
+
+else:
+    _Keys = namedtuple("_Keys", ["missing_keys", "unexpected_keys"])
+
+
+class IncompatibleKeys(_Keys):
     """What `load_state_dict` returns: keys it looked for in vain, and keys it had no use for."""
 
     __slots__ = ()
-    missing_keys: list[str]
-    unexpected_keys: list[str]
 
     def __str__(self) -> str:
         if not self.missing_keys and not self.unexpected_keys:

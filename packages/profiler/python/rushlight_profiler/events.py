@@ -21,8 +21,8 @@ class Interval:
     __slots__ = ("end", "start")
 
     def __init__(self, start: float, end: float) -> None:
-        self.start = start
-        self.end = end
+        self.start: float = start
+        self.end: float = end
 
     def elapsed_us(self) -> float:
         """How long it is."""
@@ -82,25 +82,25 @@ class FunctionEvent:
     count = 1
 
     def __init__(self, event: Event) -> None:
-        self.id = event.id
+        self.id: int = event.id
         self.kind = event.kind
-        self.name = event.name
-        self.overload_name = event.overload
-        self.thread = event.thread
-        self.time_range = Interval(event.begin / 1e3, event.end / 1e3)
+        self.name: str = event.name
+        self.overload_name: str = event.overload
+        self.thread: int = event.thread
+        self.time_range: Interval = Interval(event.begin / 1e3, event.end / 1e3)
         self.cpu_parent: FunctionEvent | None = None
         self.cpu_children: list[FunctionEvent] = []
-        self.sequence_nr = event.sequence or -1
+        self.sequence_nr: int = event.sequence or -1
         self.fwd_thread: int | None = None
         self.args: str | None = None
         self.arguments: tuple[Any, ...] | None = event.arguments
         if event.kind == "annotation":
             self.args, self.arguments = (event.arguments[0] if event.arguments else None), None  # type: ignore[assignment]
-        self.stack = list(event.stack or ())
-        self.nbytes = event.nbytes
-        self.cpu_memory_usage = 0
-        self.self_cpu_memory_usage = 0
-        self.flops = flops_of(event) if event.arguments and event.kind == "operator" else 0
+        self.stack: list[str] = list(event.stack or ())
+        self.nbytes: int = event.nbytes
+        self.cpu_memory_usage: int = 0
+        self.self_cpu_memory_usage: int = 0
+        self.flops: int = flops_of(event) if event.arguments and event.kind == "operator" else 0
 
     @property
     def key(self) -> str:
@@ -166,10 +166,18 @@ class FunctionEventAvg:
     calls.
     """
 
+    count: int
+    self_cpu_time_total: float
+    self_cpu_memory_usage: int
+    nbytes: int
+    cpu_time_total: float
+    cpu_memory_usage: int
+    flops: int
+
     def __init__(self, first: FunctionEvent) -> None:
-        self.key = first.key
-        self.overload_name = first.overload_name
-        self.kind = first.kind
+        self.key: str = first.key
+        self.overload_name: str = first.overload_name
+        self.kind: str = first.kind
         self.input_shapes: Shapes = first.input_shapes
         self.stack: list[str] = first.stack
         self.count = 0

@@ -108,6 +108,8 @@ class profile:  # noqa: N801  PyTorch's name
     `record_function` on. `start` raises RuntimeError while another profile records.
     """
 
+    step_num: int
+
     def __init__(
         self,
         *,
@@ -121,7 +123,7 @@ class profile:  # noqa: N801  PyTorch's name
         with_modules: bool = False,
         buffer_events: int = DEFAULT_BUFFER,
     ) -> None:
-        self.activities = _check_activities(activities)
+        self.activities: set[ProfilerActivity] = _check_activities(activities)
         if with_modules:
             raise NotImplementedError("profile(with_modules): layers are not recorded\nhint: with_stack=True")
         if not isinstance(buffer_events, int) or not 16 <= buffer_events <= 1 << 28:
@@ -132,14 +134,14 @@ class profile:  # noqa: N801  PyTorch's name
             raise TypeError(f"profile(on_trace_ready): got {type(on_trace_ready).__name__}, needs a callable")
         if schedule is not None and not callable(schedule):
             raise TypeError(f"profile(schedule): got {type(schedule).__name__}, needs a callable")
-        self.schedule = schedule or _always
+        self.schedule: Callable[[int], ProfilerAction] = schedule or _always
         self.on_trace_ready = on_trace_ready
-        self.record_shapes = record_shapes or with_flops
+        self.record_shapes: bool = record_shapes or with_flops
         self.profile_memory = profile_memory
         self.with_stack = with_stack
         self.with_flops = with_flops
         self.step_num = 0
-        self.current_action = ProfilerAction.NONE
+        self.current_action: ProfilerAction = ProfilerAction.NONE
         self._has_steps = schedule is not None
         self._buffer_events = buffer_events
         self._step_span: _C.record_function | None = None

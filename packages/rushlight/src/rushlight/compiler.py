@@ -27,7 +27,8 @@ def is_compiling() -> bool:
     return False
 
 
-is_dynamo_compiling = is_exporting = is_compiling
+is_dynamo_compiling: Callable[[], bool] = is_compiling
+is_exporting: Callable[[], bool] = is_compiling
 
 
 def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:

@@ -26,7 +26,7 @@ class _Overload:
     """A PyTorch operator named by its overload, such as `aten.add.Tensor`. It calls the public function."""
 
     def __init__(self, name: str, overload: str) -> None:
-        self.__name__ = f"{name}.{overload}"
+        self.__name__: str = f"{name}.{overload}"
         self._name = name
 
     def __repr__(self) -> str:
@@ -66,7 +66,7 @@ class _AtenNamespace:
         return made
 
 
-aten = _AtenNamespace()
+aten: _AtenNamespace = _AtenNamespace()
 
 
 def load_library(path: str) -> NoReturn:

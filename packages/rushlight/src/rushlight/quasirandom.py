@@ -46,7 +46,7 @@ class SobolEngine:
             self._sequence: Any = qmc.Sobol(dimension, scramble=scramble, bits=self.MAXBIT, rng=seed)
         except TypeError:  # SciPy before 1.15
             self._sequence = qmc.Sobol(dimension, scramble=scramble, bits=self.MAXBIT, seed=seed)
-        self.num_generated = 0
+        self.num_generated: int = 0
 
     def draw(self, n: int = 1, out: Tensor | None = None, dtype: Any = None) -> Tensor:
         """The next `n` points, (n, dimension), of the default dtype or another."""

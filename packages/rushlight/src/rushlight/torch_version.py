@@ -64,4 +64,5 @@ class TorchVersion(str):
     def __ne__(self, other: object) -> bool:
         return self._compare(other, ne)
 
-    __hash__ = str.__hash__
+    def __hash__(self) -> int:
+        return str.__hash__(self)

@@ -149,7 +149,7 @@ class autocast:  # noqa: N801
         if device_type not in _DEVICES:
             raise RuntimeError(f"autocast(device_type): got {device_type!r}, needs 'cpu' or 'cuda'")
         self.device = device_type
-        self.fast_dtype = _defaults[device_type] if dtype is None else dtype
+        self.fast_dtype: Any = _defaults[device_type] if dtype is None else dtype
         if enabled and device_type == "cuda" and not _C._device_count("cuda"):
             warnings.warn("autocast('cuda') does nothing: there is no GPU", UserWarning, stacklevel=2)
             enabled = False

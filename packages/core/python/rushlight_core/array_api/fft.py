@@ -57,10 +57,16 @@ def _several(name: str) -> Callable[..., Tensor]:
     return function
 
 
-fft, ifft, rfft, irfft, hfft, ihfft = (
-    _one(name) for name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")
-)
-fftn, ifftn, rfftn, irfftn = (_several(name) for name in ("fftn", "ifftn", "rfftn", "irfftn"))
+fft: Callable[..., Tensor] = _one("fft")
+ifft: Callable[..., Tensor] = _one("ifft")
+rfft: Callable[..., Tensor] = _one("rfft")
+irfft: Callable[..., Tensor] = _one("irfft")
+hfft: Callable[..., Tensor] = _one("hfft")
+ihfft: Callable[..., Tensor] = _one("ihfft")
+fftn: Callable[..., Tensor] = _several("fftn")
+ifftn: Callable[..., Tensor] = _several("ifftn")
+rfftn: Callable[..., Tensor] = _several("rfftn")
+irfftn: Callable[..., Tensor] = _several("irfftn")
 
 
 def fftfreq(n: int, /, *, d: float = 1.0, dtype: dtype | None = None, device: Any = None) -> Tensor:

@@ -31,8 +31,8 @@ class Bernoulli(ProbsOrLogits, ExponentialFamily):
         ValueError: `probs` and `logits` are both given or both missing, or a probability is not between 0 and 1.
     """
 
-    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
-    support = constraints.boolean
+    arg_constraints: Any = {"probs": constraints.unit_interval, "logits": constraints.real}
+    support: Any = constraints.boolean
     has_enumerate_support = True
 
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:

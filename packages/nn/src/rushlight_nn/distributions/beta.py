@@ -26,8 +26,11 @@ class Beta(ExponentialFamily):
         ValueError: a concentration is not positive.
     """
 
-    arg_constraints = {"concentration1": constraints.positive, "concentration0": constraints.positive}
-    support = constraints.unit_interval
+    concentration1: Tensor
+    concentration0: Tensor
+
+    arg_constraints: Any = {"concentration1": constraints.positive, "concentration0": constraints.positive}
+    support: Any = constraints.unit_interval
     has_rsample = True
 
     def __init__(self, concentration1: Any, concentration0: Any, validate_args: bool | None = None) -> None:

@@ -26,7 +26,7 @@ class Binomial(ProbsOrLogits):
         ValueError: not exactly one of them is given, a probability is not between 0 and 1, or a count not a whole number.
     """
 
-    arg_constraints = {
+    arg_constraints: Any = {
         "total_count": constraints.nonnegative_integer,
         "probs": constraints.unit_interval,
         "logits": constraints.real,
@@ -43,7 +43,7 @@ class Binomial(ProbsOrLogits):
         name, given = self._given(probs, logits)
         (given,) = broadcast_all(given)
         count, self.__dict__[name] = broadcast_all(total_count, given)
-        self.total_count = count.to(given.dtype)
+        self.total_count: Tensor = count.to(given.dtype)
         super().__init__(self.param_shape, validate_args=validate_args)
 
     @constraints.dependent_property(is_discrete=True, event_dim=0)

@@ -29,7 +29,7 @@ class Categorical(ProbsOrLogits):
         ValueError: `probs` and `logits` are both given or both missing, are 0-dimensional, or a probability is negative.
     """
 
-    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
+    arg_constraints: Any = {"probs": constraints.simplex, "logits": constraints.real_vector}
     has_enumerate_support = True
     _binary = False
 

@@ -24,7 +24,7 @@ class Chi2(Gamma):
         ValueError: a number of degrees of freedom is not positive.
     """
 
-    arg_constraints = {"df": constraints.positive}
+    arg_constraints: Any = {"df": constraints.positive}
 
     def __init__(self, df: Any, validate_args: bool | None = None) -> None:
         (df,) = broadcast_all(df)

@@ -251,6 +251,9 @@ class _Below(_Bounded):
 
 
 class _Between(_Bounded):
+    lower_bound: Any
+    upper_bound: Any
+
     def __init__(self, lower_bound: Any, upper_bound: Any) -> None:
         self.lower_bound, self.upper_bound = lower_bound, upper_bound
         super().__init__()
@@ -455,8 +458,8 @@ class _Cat(Constraint):
     ) -> None:
         if not all(isinstance(c, Constraint) for c in cseq):
             raise TypeError("cat(cseq): needs constraints")
-        self.cseq = list(cseq)
-        self.lengths = [1] * len(self.cseq) if lengths is None else list(lengths)
+        self.cseq: list[Constraint] = list(cseq)
+        self.lengths: list[int] = [1] * len(self.cseq) if lengths is None else list(lengths)
         if len(self.lengths) != len(self.cseq):
             raise ValueError(
                 f"cat(lengths): got {len(self.lengths)}, needs {len(self.cseq)}, one of each part"
@@ -482,6 +485,9 @@ class _Cat(Constraint):
 class _Stack(Constraint):
     """Of slices along `dim` that each belong to a set of their own."""
 
+    cseq: list[Constraint]
+    dim: int
+
     def __init__(self, cseq: Sequence[Constraint], dim: int = 0) -> None:
         if not all(isinstance(c, Constraint) for c in cseq):
             raise TypeError("stack(cseq): needs constraints")
@@ -504,32 +510,32 @@ class _Stack(Constraint):
         return core.stack([c.check(v) for c, v in zip(self.cseq, slices, strict=False)], self.dim)
 
 
-dependent = _Dependent()
+dependent: _Dependent = _Dependent()
 dependent_property = _DependentProperty
 independent = _IndependentConstraint
-boolean = _Boolean()
-one_hot = _OneHot()
-nonnegative_integer = _IntegerGreaterThan(0)
-positive_integer = _IntegerGreaterThan(1)
+boolean: _Boolean = _Boolean()
+one_hot: _OneHot = _OneHot()
+nonnegative_integer: _IntegerGreaterThan = _IntegerGreaterThan(0)
+positive_integer: _IntegerGreaterThan = _IntegerGreaterThan(1)
 integer_interval = _IntegerInterval
-real = _Real()
-real_vector = independent(real, 1)
-positive = _GreaterThan(0.0)
-nonnegative = _GreaterThanEq(0.0)
+real: _Real = _Real()
+real_vector: independent = independent(real, 1)
+positive: _GreaterThan = _GreaterThan(0.0)
+nonnegative: _GreaterThanEq = _GreaterThanEq(0.0)
 greater_than = _GreaterThan
 greater_than_eq = _GreaterThanEq
 less_than = _LessThan
 multinomial = _Multinomial
-unit_interval = _Interval(0.0, 1.0)
+unit_interval: _Interval = _Interval(0.0, 1.0)
 interval = _Interval
 half_open_interval = _HalfOpenInterval
-simplex = _Simplex()
-lower_triangular = _LowerTriangular()
-lower_cholesky = _LowerCholesky()
-corr_cholesky = _CorrCholesky()
-square = _Square()
-symmetric = _Symmetric()
-positive_semidefinite = _PositiveSemidefinite()
-positive_definite = _PositiveDefinite()
+simplex: _Simplex = _Simplex()
+lower_triangular: _LowerTriangular = _LowerTriangular()
+lower_cholesky: _LowerCholesky = _LowerCholesky()
+corr_cholesky: _CorrCholesky = _CorrCholesky()
+square: _Square = _Square()
+symmetric: _Symmetric = _Symmetric()
+positive_semidefinite: _PositiveSemidefinite = _PositiveSemidefinite()
+positive_definite: _PositiveDefinite = _PositiveDefinite()
 cat = _Cat
 stack = _Stack

@@ -34,8 +34,8 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
         ValueError: not exactly one of them is given, or a probability is not between 0 and 1.
     """
 
-    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
-    support = constraints.unit_interval
+    arg_constraints: Any = {"probs": constraints.unit_interval, "logits": constraints.real}
+    support: Any = constraints.unit_interval
     has_rsample = True
 
     def __init__(

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import rushlight_core as core
 from rushlight_core import Tensor
 
+from .._typing import Any
 from . import constraints
 from .exp_family import ExponentialFamily
 
@@ -25,8 +26,8 @@ class Dirichlet(ExponentialFamily):
         ValueError: a concentration is not positive, or it has no dimension.
     """
 
-    arg_constraints = {"concentration": constraints.independent(constraints.positive, 1)}
-    support = constraints.simplex
+    arg_constraints: Any = {"concentration": constraints.independent(constraints.positive, 1)}
+    support: Any = constraints.simplex
     has_rsample = True
 
     def __init__(self, concentration: Tensor, validate_args: bool | None = None) -> None:

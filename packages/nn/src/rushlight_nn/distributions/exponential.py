@@ -25,8 +25,10 @@ class Exponential(ExponentialFamily):
         ValueError: a rate is not positive.
     """
 
-    arg_constraints = {"rate": constraints.positive}
-    support = constraints.nonnegative
+    rate: Tensor
+
+    arg_constraints: Any = {"rate": constraints.positive}
+    support: Any = constraints.nonnegative
     has_rsample = True
 
     def __init__(self, rate: Any, validate_args: bool | None = None) -> None:

@@ -26,8 +26,11 @@ class FisherSnedecor(Distribution):
         ValueError: a number of degrees of freedom is not positive.
     """
 
-    arg_constraints = {"df1": constraints.positive, "df2": constraints.positive}
-    support = constraints.positive
+    df1: Tensor
+    df2: Tensor
+
+    arg_constraints: Any = {"df1": constraints.positive, "df2": constraints.positive}
+    support: Any = constraints.positive
     has_rsample = True
 
     def __init__(self, df1: Any, df2: Any, validate_args: bool | None = None) -> None:

@@ -27,8 +27,11 @@ class Gamma(ExponentialFamily):
         ValueError: a parameter is not positive.
     """
 
-    arg_constraints = {"concentration": constraints.positive, "rate": constraints.positive}
-    support = constraints.nonnegative
+    concentration: Tensor
+    rate: Tensor
+
+    arg_constraints: Any = {"concentration": constraints.positive, "rate": constraints.positive}
+    support: Any = constraints.nonnegative
     has_rsample = True
 
     def __init__(self, concentration: Any, rate: Any, validate_args: bool | None = None) -> None:

@@ -29,7 +29,11 @@ class GeneralizedPareto(Distribution):
         ValueError: a scale is not positive.
     """
 
-    arg_constraints = {
+    loc: Tensor
+    scale: Tensor
+    concentration: Tensor
+
+    arg_constraints: Any = {
         "loc": constraints.real,
         "scale": constraints.positive,
         "concentration": constraints.real,

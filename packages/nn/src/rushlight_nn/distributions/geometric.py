@@ -26,8 +26,8 @@ class Geometric(ProbsOrLogits):
         ValueError: not exactly one of them is given, or a probability is not in (0, 1].
     """
 
-    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
-    support = constraints.nonnegative_integer
+    arg_constraints: Any = {"probs": constraints.unit_interval, "logits": constraints.real}
+    support: Any = constraints.nonnegative_integer
 
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
         name, given = self._given(probs, logits)

@@ -27,7 +27,10 @@ class Gumbel(TransformedDistribution):
         ValueError: a scale is not positive.
     """
 
-    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
+    loc: Tensor
+    scale: Tensor
+
+    arg_constraints: Any = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:

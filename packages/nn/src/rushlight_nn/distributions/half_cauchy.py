@@ -26,7 +26,7 @@ class HalfCauchy(TransformedDistribution):
         ValueError: a scale is not positive.
     """
 
-    arg_constraints = {"scale": constraints.positive}
+    arg_constraints: Any = {"scale": constraints.positive}
     support = constraints.nonnegative
     base_dist: Cauchy
 

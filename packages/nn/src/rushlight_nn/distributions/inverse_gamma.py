@@ -24,7 +24,7 @@ class InverseGamma(TransformedDistribution):
         ValueError: a parameter is not positive.
     """
 
-    arg_constraints = {"concentration": constraints.positive, "rate": constraints.positive}
+    arg_constraints: Any = {"concentration": constraints.positive, "rate": constraints.positive}
     support = constraints.positive
     base_dist: Gamma
 

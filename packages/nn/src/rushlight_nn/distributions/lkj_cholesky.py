@@ -31,8 +31,10 @@ class LKJCholesky(Distribution):
         ValueError: `dim` is below 2, or a concentration is not positive.
     """
 
-    arg_constraints = {"concentration": constraints.positive}
-    support = constraints.corr_cholesky
+    concentration: Tensor
+
+    arg_constraints: Any = {"concentration": constraints.positive}
+    support: Any = constraints.corr_cholesky
 
     def __init__(self, dim: int, concentration: Any = 1.0, validate_args: bool | None = None) -> None:
         if dim < 2:

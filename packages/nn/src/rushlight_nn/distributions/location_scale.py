@@ -16,8 +16,11 @@ if TYPE_CHECKING:
 class LocationScale(Distribution):
     """Of loc + scale * z, where z has the same distribution whatever the parameters are."""
 
-    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
-    support = constraints.real
+    loc: Tensor
+    scale: Tensor
+
+    arg_constraints: Any = {"loc": constraints.real, "scale": constraints.positive}
+    support: Any = constraints.real
     has_rsample = True
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:

@@ -23,7 +23,7 @@ class LogNormal(TransformedDistribution):
         ValueError: a scale is not positive.
     """
 
-    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
+    arg_constraints: Any = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.positive
     base_dist: Normal
 

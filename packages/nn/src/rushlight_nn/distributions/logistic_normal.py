@@ -27,7 +27,7 @@ class LogisticNormal(TransformedDistribution):
         ValueError: a scale is not positive, or there is no dimension.
     """
 
-    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
+    arg_constraints: Any = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.simplex
     base_dist: Independent
 

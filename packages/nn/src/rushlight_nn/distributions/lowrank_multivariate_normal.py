@@ -35,12 +35,12 @@ class LowRankMultivariateNormal(Distribution):
         ValueError: an element of the diagonal is not positive, or shapes do not fit.
     """
 
-    arg_constraints = {
+    arg_constraints: Any = {
         "loc": constraints.real_vector,
         "cov_factor": constraints.independent(constraints.real, 2),
         "cov_diag": constraints.independent(constraints.positive, 1),
     }
-    support = constraints.real_vector
+    support: Any = constraints.real_vector
     has_rsample = True
 
     def __init__(
@@ -59,9 +59,9 @@ class LowRankMultivariateNormal(Distribution):
             )
         batch = core.broadcast_shapes(loc.shape[:-1], cov_factor.shape[:-2], cov_diag.shape[:-1])
         self._unbroadcasted_cov_factor, self._unbroadcasted_cov_diag = cov_factor, cov_diag
-        self.loc = loc.expand(*batch, size)
-        self.cov_factor = cov_factor.expand(*batch, *cov_factor.shape[-2:])
-        self.cov_diag = cov_diag.expand(*batch, size)
+        self.loc: Tensor = loc.expand(*batch, size)
+        self.cov_factor: Tensor = cov_factor.expand(*batch, *cov_factor.shape[-2:])
+        self.cov_diag: Tensor = cov_diag.expand(*batch, size)
         super().__init__(batch, (size,), validate_args)
         scaled = cov_factor.mT / cov_diag.unsqueeze(-2)
         identity = core.eye(cov_factor.shape[-1], dtype=loc.dtype, device=loc.device)

@@ -32,13 +32,13 @@ class MultivariateNormal(Distribution):
         ValueError: not exactly one matrix is given, or it is not positive definite.
     """
 
-    arg_constraints = {
+    arg_constraints: Any = {
         "loc": constraints.real_vector,
         "covariance_matrix": constraints.positive_definite,
         "precision_matrix": constraints.positive_definite,
         "scale_tril": constraints.lower_cholesky,
     }
-    support = constraints.real_vector
+    support: Any = constraints.real_vector
     has_rsample = True
 
     def __init__(
@@ -54,7 +54,7 @@ class MultivariateNormal(Distribution):
         name, matrix = one_matrix("MultivariateNormal", covariance_matrix, precision_matrix, scale_tril)
         size = loc.shape[-1]
         batch = core.broadcast_shapes(matrix.shape[:-2], loc.shape[:-1])
-        self.loc = loc.expand(*batch, size)
+        self.loc: Tensor = loc.expand(*batch, size)
         self.__dict__[name] = matrix.expand(*batch, *matrix.shape[-2:])
         super().__init__(batch, (size,), validate_args)
         self._unbroadcasted_scale_tril = factor_of(name, matrix)

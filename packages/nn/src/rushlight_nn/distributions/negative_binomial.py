@@ -29,12 +29,12 @@ class NegativeBinomial(ProbsOrLogits):
         ValueError: not exactly one of them is given, a probability is not in [0, 1), or a count is negative.
     """
 
-    arg_constraints = {
+    arg_constraints: Any = {
         "total_count": constraints.greater_than_eq(0),
         "probs": constraints.half_open_interval(0.0, 1.0),
         "logits": constraints.real,
     }
-    support = constraints.nonnegative_integer
+    support: Any = constraints.nonnegative_integer
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class NegativeBinomial(ProbsOrLogits):
         name, given = self._given(probs, logits)
         (given,) = broadcast_all(given)
         count, self.__dict__[name] = broadcast_all(total_count, given)
-        self.total_count = count.to(given.dtype)
+        self.total_count: Tensor = count.to(given.dtype)
         super().__init__(self.param_shape, validate_args=validate_args)
 
     @property

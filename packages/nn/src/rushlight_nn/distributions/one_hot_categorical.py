@@ -25,7 +25,7 @@ class OneHotCategorical(OverCategories):
         ValueError: as there.
     """
 
-    support = constraints.one_hot
+    support: Any = constraints.one_hot
     has_enumerate_support = True
 
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:

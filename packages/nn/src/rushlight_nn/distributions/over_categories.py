@@ -20,7 +20,7 @@ class OverCategories(Distribution):
 
     The parameters are those of `_categorical`."""
 
-    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
+    arg_constraints: Any = {"probs": constraints.simplex, "logits": constraints.real_vector}
     _categorical: Categorical
 
     def __init__(self, categorical: Categorical, validate_args: bool | None) -> None:

@@ -27,7 +27,10 @@ class Pareto(TransformedDistribution):
         ValueError: a parameter is not positive.
     """
 
-    arg_constraints = {"alpha": constraints.positive, "scale": constraints.positive}
+    scale: Tensor
+    alpha: Tensor
+
+    arg_constraints: Any = {"alpha": constraints.positive, "scale": constraints.positive}
 
     def __init__(self, scale: Any, alpha: Any, validate_args: bool | None = None) -> None:
         self.scale, self.alpha = broadcast_all(scale, alpha)

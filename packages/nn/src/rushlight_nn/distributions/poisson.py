@@ -25,8 +25,10 @@ class Poisson(ExponentialFamily):
         ValueError: a rate is negative.
     """
 
-    arg_constraints = {"rate": constraints.nonnegative}
-    support = constraints.nonnegative_integer
+    rate: Tensor
+
+    arg_constraints: Any = {"rate": constraints.nonnegative}
+    support: Any = constraints.nonnegative_integer
 
     def __init__(self, rate: Any, validate_args: bool | None = None) -> None:
         (self.rate,) = broadcast_all(rate)

@@ -29,8 +29,8 @@ class LogitRelaxedBernoulli(ProbsOrLogits):
         ValueError: not exactly one of probs and logits is given, or a probability is not between 0 and 1.
     """
 
-    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
-    support = constraints.real
+    arg_constraints: Any = {"probs": constraints.unit_interval, "logits": constraints.real}
+    support: Any = constraints.real
     has_rsample = True
 
     def __init__(
@@ -74,7 +74,7 @@ class RelaxedBernoulli(Relaxed):
         ValueError: not exactly one of probs and logits is given, or a probability is not between 0 and 1.
     """
 
-    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
+    arg_constraints: Any = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.unit_interval
     base_dist: LogitRelaxedBernoulli
 

@@ -31,7 +31,7 @@ class ExpRelaxedCategorical(OverCategories):
         ValueError: not exactly one of probs and logits is given, or a probability is negative.
     """
 
-    support = constraints.real_vector  # such that the sum of the exponentials is 1: nobody checks that
+    support: Any = constraints.real_vector  # such that the sum of the exponentials is 1: nobody checks that
     has_rsample = True
 
     def __init__(
@@ -74,7 +74,7 @@ class RelaxedOneHotCategorical(Relaxed):
         ValueError: not exactly one of probs and logits is given, or a probability is negative.
     """
 
-    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
+    arg_constraints: Any = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.simplex
     base_dist: ExpRelaxedCategorical
 

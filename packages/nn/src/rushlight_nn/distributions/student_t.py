@@ -27,12 +27,16 @@ class StudentT(Distribution):
         ValueError: a number of degrees of freedom or a scale is not positive.
     """
 
-    arg_constraints = {
+    df: Tensor
+    loc: Tensor
+    scale: Tensor
+
+    arg_constraints: Any = {
         "df": constraints.positive,
         "loc": constraints.real,
         "scale": constraints.positive,
     }
-    support = constraints.real
+    support: Any = constraints.real
     has_rsample = True
 
     def __init__(self, df: Any, loc: Any = 0.0, scale: Any = 1.0, validate_args: bool | None = None) -> None:

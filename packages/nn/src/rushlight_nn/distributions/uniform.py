@@ -26,6 +26,9 @@ class Uniform(Distribution):
         ValueError: `low` is not less than `high`.
     """
 
+    low: Tensor
+    high: Tensor
+
     has_rsample = True
 
     def __init__(self, low: Any, high: Any, validate_args: bool | None = None) -> None:

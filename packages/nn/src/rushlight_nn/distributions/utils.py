@@ -23,7 +23,7 @@ __all__ = [
     "vec_to_tril_matrix",
 ]
 
-euler_constant = 0.57721566490153286060
+euler_constant: float = 0.57721566490153286060
 
 
 def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
@@ -68,7 +68,7 @@ class lazy_property:  # noqa: N801
     def __init__(self, wrapped: Callable[[Any], Any]) -> None:
         self.wrapped = wrapped
         self.__doc__ = wrapped.__doc__
-        self.__name__ = wrapped.__name__
+        self.__name__: str = wrapped.__name__
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         if instance is None:

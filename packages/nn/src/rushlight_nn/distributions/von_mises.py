@@ -29,8 +29,11 @@ class VonMises(Distribution):
         ValueError: a concentration is not positive.
     """
 
-    arg_constraints = {"loc": constraints.real, "concentration": constraints.positive}
-    support = constraints.real
+    loc: Tensor
+    concentration: Tensor
+
+    arg_constraints: Any = {"loc": constraints.real, "concentration": constraints.positive}
+    support: Any = constraints.real
 
     def __init__(self, loc: Any, concentration: Any, validate_args: bool | None = None) -> None:
         self.loc, self.concentration = broadcast_all(loc, concentration)

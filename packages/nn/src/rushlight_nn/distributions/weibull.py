@@ -25,7 +25,10 @@ class Weibull(TransformedDistribution):
         ValueError: a parameter is not positive.
     """
 
-    arg_constraints = {"scale": constraints.positive, "concentration": constraints.positive}
+    scale: Tensor
+    concentration: Tensor
+
+    arg_constraints: Any = {"scale": constraints.positive, "concentration": constraints.positive}
     support = constraints.positive
 
     def __init__(self, scale: Any, concentration: Any, validate_args: bool | None = None) -> None:

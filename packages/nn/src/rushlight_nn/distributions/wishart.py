@@ -35,7 +35,7 @@ class Wishart(ExponentialFamily):
         ValueError: not exactly one matrix is given, it is not positive definite, or `df` is too small.
     """
 
-    support = constraints.positive_definite
+    support: Any = constraints.positive_definite
     has_rsample = True
 
     def __init__(
@@ -50,7 +50,7 @@ class Wishart(ExponentialFamily):
         df = core.as_tensor(df, dtype=matrix.dtype, device=matrix.device)
         batch = core.broadcast_shapes(matrix.shape[:-2], df.shape)
         size = matrix.shape[-1]
-        self.df = df.expand(batch)
+        self.df: Any = df.expand(batch)
         self.__dict__[name] = matrix.expand(*batch, size, size)
         self._event_shape = core.Size((size, size))
         if bool((self.df <= size - 1).any()):

@@ -117,7 +117,12 @@ from .pooling import (
 from .unpooling import lp_pool1d, lp_pool2d, lp_pool3d, max_unpool1d, max_unpool2d, max_unpool3d
 from .vision import interpolate, upsample, upsample_bilinear, upsample_nearest
 
-linear = operator("linear")
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rushlight_core import linear as linear
+else:
+    linear = operator("linear")
+
 
 __all__ = [
     "adaptive_avg_pool1d",

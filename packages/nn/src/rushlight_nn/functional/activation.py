@@ -10,33 +10,63 @@ from rushlight_core.overrides import overridable
 from .._core import core, operator
 from .._typing import Any
 
-_relu, relu_ = operator("relu"), operator("relu_")
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rushlight_core import celu_ as celu_
+    from rushlight_core import elu_ as elu_
+    from rushlight_core import gelu as gelu
+    from rushlight_core import glu as glu
+    from rushlight_core import hardshrink as hardshrink
+    from rushlight_core import hardtanh_ as hardtanh_
+    from rushlight_core import leaky_relu_ as leaky_relu_
+    from rushlight_core import log_sigmoid as logsigmoid
+    from rushlight_core import prelu as prelu
+    from rushlight_core import relu_ as relu_
+    from rushlight_core import rrelu_ as rrelu_
+    from rushlight_core import selu_ as selu_
+    from rushlight_core import sigmoid as sigmoid
+    from rushlight_core import softplus as softplus
+    from rushlight_core import softshrink as softshrink
+    from rushlight_core import softsign as softsign
+    from rushlight_core import tanh as tanh
+    from rushlight_core import tanhshrink as tanhshrink
+    from rushlight_core import threshold_ as threshold_
+else:
+    relu_ = operator("relu_")
+    threshold_ = operator("threshold_")
+    hardtanh_ = operator("hardtanh_")
+    leaky_relu_ = operator("leaky_relu_")
+    elu_ = operator("elu_")
+    selu_ = operator("selu_")
+    celu_ = operator("celu_")
+    rrelu_ = operator("rrelu_")
+    sigmoid = operator("sigmoid")
+    tanh = operator("tanh")
+    gelu = operator("gelu")
+    softplus = operator("softplus")
+    logsigmoid = operator("log_sigmoid")
+    softsign = operator("softsign")
+    softshrink = operator("softshrink")
+    hardshrink = operator("hardshrink")
+    tanhshrink = operator("tanhshrink")
+    prelu = operator("prelu")
+    glu = operator("glu")
+
+_relu = operator("relu")
 _relu6, _relu6_ = operator("relu6"), operator("relu6_")
-_threshold, threshold_ = operator("threshold"), operator("threshold_")
-_hardtanh, hardtanh_ = operator("hardtanh"), operator("hardtanh_")
-_leaky_relu, leaky_relu_ = operator("leaky_relu"), operator("leaky_relu_")
-_elu, elu_ = operator("elu"), operator("elu_")
-_selu, selu_ = operator("selu"), operator("selu_")
-_celu, celu_ = operator("celu"), operator("celu_")
+_threshold = operator("threshold")
+_hardtanh = operator("hardtanh")
+_leaky_relu = operator("leaky_relu")
+_elu = operator("elu")
+_selu = operator("selu")
+_celu = operator("celu")
 _silu, _silu_ = operator("silu"), operator("silu_")
 _mish, _mish_ = operator("mish"), operator("mish_")
 _hardswish, _hardswish_ = operator("hardswish"), operator("hardswish_")
 _hardsigmoid, _hardsigmoid_ = operator("hardsigmoid"), operator("hardsigmoid_")
-_rrelu, rrelu_ = operator("rrelu"), operator("rrelu_")
+_rrelu = operator("rrelu")
 _softmax = operator("softmax")
 _log_softmax = operator("log_softmax")
-
-sigmoid = operator("sigmoid")
-tanh = operator("tanh")
-gelu = operator("gelu")
-softplus = operator("softplus")
-logsigmoid = operator("log_sigmoid")
-softsign = operator("softsign")
-softshrink = operator("softshrink")
-hardshrink = operator("hardshrink")
-tanhshrink = operator("tanhshrink")
-prelu = operator("prelu")
-glu = operator("glu")
 
 
 @overridable

@@ -12,7 +12,12 @@ from .._typing import Any
 from .activation import softmax
 from .dropout import dropout
 
-scaled_dot_product_attention = operator("scaled_dot_product_attention")
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rushlight_core import scaled_dot_product_attention as scaled_dot_product_attention
+else:
+    scaled_dot_product_attention = operator("scaled_dot_product_attention")
+
 _linear = operator("linear")
 _constant_pad = operator("constant_pad_nd")
 

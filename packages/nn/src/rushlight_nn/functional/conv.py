@@ -7,12 +7,21 @@ from rushlight_core.overrides import overridable
 
 from .._core import operator
 
-conv1d = operator("conv1d")
-conv2d = operator("conv2d")
-conv3d = operator("conv3d")
-conv_transpose1d = operator("conv_transpose1d")
-conv_transpose2d = operator("conv_transpose2d")
-conv_transpose3d = operator("conv_transpose3d")
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rushlight_core import conv1d as conv1d
+    from rushlight_core import conv2d as conv2d
+    from rushlight_core import conv3d as conv3d
+    from rushlight_core import conv_transpose1d as conv_transpose1d
+    from rushlight_core import conv_transpose2d as conv_transpose2d
+    from rushlight_core import conv_transpose3d as conv_transpose3d
+else:
+    conv1d = operator("conv1d")
+    conv2d = operator("conv2d")
+    conv3d = operator("conv3d")
+    conv_transpose1d = operator("conv_transpose1d")
+    conv_transpose2d = operator("conv_transpose2d")
+    conv_transpose3d = operator("conv_transpose3d")
 
 
 @overridable

@@ -59,11 +59,11 @@ class LinearCrossEntropyOptions:
                 f"LinearCrossEntropyOptions(batch_chunk_size): got {batch_chunk_size!r}, "
                 "needs a positive int or None"
             )
-        self.allow_retain_graph = allow_retain_graph
-        self.batch_chunk_size = batch_chunk_size
-        self.chunking_method = chunking_method
+        self.allow_retain_graph: bool = allow_retain_graph
+        self.batch_chunk_size: int | None = batch_chunk_size
+        self.chunking_method: str | None = chunking_method
         self.acc_policy = acc_policy
-        self.acc_dtype = acc_dtype
+        self.acc_dtype: Any = acc_dtype
 
     def __repr__(self) -> str:
         names = ("allow_retain_graph", "batch_chunk_size", "chunking_method", "acc_policy", "acc_dtype")

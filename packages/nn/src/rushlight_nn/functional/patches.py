@@ -8,10 +8,18 @@ from rushlight_core.overrides import overridable
 from .._core import operator
 from .._typing import Any
 
-pixel_shuffle = operator("pixel_shuffle")
-pixel_unshuffle = operator("pixel_unshuffle")
-channel_shuffle = operator("channel_shuffle")
-native_channel_shuffle = operator("native_channel_shuffle")
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rushlight_core import channel_shuffle as channel_shuffle
+    from rushlight_core import native_channel_shuffle as native_channel_shuffle
+    from rushlight_core import pixel_shuffle as pixel_shuffle
+    from rushlight_core import pixel_unshuffle as pixel_unshuffle
+else:
+    pixel_shuffle = operator("pixel_shuffle")
+    pixel_unshuffle = operator("pixel_unshuffle")
+    channel_shuffle = operator("channel_shuffle")
+    native_channel_shuffle = operator("native_channel_shuffle")
+
 
 _im2col = operator("_im2col")
 _col2im = operator("_col2im")

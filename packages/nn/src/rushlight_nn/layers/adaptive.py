@@ -43,6 +43,8 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         ValueError: the cutoffs are not increasing whole numbers between 1 and n_classes - 1.
     """
 
+    tail: ModuleList
+
     def __init__(
         self,
         in_features: int,
@@ -68,13 +70,13 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             )
         self.in_features = in_features
         self.n_classes = n_classes
-        self.cutoffs = [*limits, n_classes]
+        self.cutoffs: list[int] = [*limits, n_classes]
         self.div_value = div_value
         self.head_bias = head_bias
-        self.shortlist_size = limits[0]
-        self.n_clusters = len(limits)
-        self.head_size = self.shortlist_size + self.n_clusters
-        self.head = Linear(in_features, self.head_size, head_bias, device, dtype)
+        self.shortlist_size: int = limits[0]
+        self.n_clusters: int = len(limits)
+        self.head_size: int = self.shortlist_size + self.n_clusters
+        self.head: Linear = Linear(in_features, self.head_size, head_bias, device, dtype)
         self.tail = ModuleList()
         for i, (low, high) in enumerate(zip(self.cutoffs, self.cutoffs[1:], strict=False)):
             hidden = int(in_features // div_value ** (i + 1))

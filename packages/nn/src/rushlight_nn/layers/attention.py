@@ -51,11 +51,11 @@ class MultiheadAttention(Module):
             )
         self.embed_dim = embed_dim
         self.num_heads = num_heads
-        self.head_dim = embed_dim // num_heads
+        self.head_dim: int = embed_dim // num_heads
         self.dropout = dropout
         self.batch_first = batch_first
-        self.kdim = embed_dim if kdim is None else kdim
-        self.vdim = embed_dim if vdim is None else vdim
+        self.kdim: int = embed_dim if kdim is None else kdim
+        self.vdim: int = embed_dim if vdim is None else vdim
 
         def new(*shape: int) -> Parameter:
             return Parameter(core.empty(shape, device=device, dtype=dtype))
@@ -69,7 +69,7 @@ class MultiheadAttention(Module):
         whole = new(3 * embed_dim, embed_dim) if self._qkv_same_embed_dim else None
         self.register_parameter("in_proj_weight", whole)
         self.register_parameter("in_proj_bias", new(3 * embed_dim) if bias else None)
-        self.out_proj = Linear(embed_dim, embed_dim, bias, device, dtype)
+        self.out_proj: Linear = Linear(embed_dim, embed_dim, bias, device, dtype)
         self.register_parameter("bias_k", new(1, 1, embed_dim) if add_bias_kv else None)
         self.register_parameter("bias_v", new(1, 1, embed_dim) if add_bias_kv else None)
         self.add_zero_attn = add_zero_attn

@@ -7,6 +7,8 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 
+from rushlight_core import Tensor
+
 from .._typing import Any
 from ..module import Module
 
@@ -104,7 +106,7 @@ class Sequential(_Numbered):
             for index, module in enumerate(args):
                 self.add_module(str(index), module)
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Any) -> Tensor:
         for module in self._modules.values():
             input = module(input)
         return input

@@ -68,7 +68,7 @@ class _Convolution(Module):
         self.dilation = tuple_of(dims, dilation)
         self.groups = groups
         self.padding_mode = padding_mode
-        self.output_padding = (0,) * dims
+        self.output_padding: tuple[int, ...] = (0,) * dims
         self.padding = padding if isinstance(padding, str) else tuple_of(dims, padding)
         self._split_padding()  # reports a padding that cannot be
         self.weight = Parameter(core.empty(self._weight_shape(), device=device, dtype=dtype))

@@ -32,9 +32,13 @@ class _FractionalMaxPool(Module):
             )
         if output_ratio is not None and not all(0 < ratio < 1 for ratio in tuple_of(dims, output_ratio)):
             raise ValueError(f"{name}(output_ratio): got {output_ratio}, needs numbers between 0 and 1")
-        self.kernel_size = tuple_of(dims, kernel_size)
-        self.output_size = None if output_size is None else tuple_of(dims, output_size)
-        self.output_ratio = None if output_ratio is None else tuple_of(dims, output_ratio)
+        self.kernel_size: tuple[Any, ...] = tuple_of(dims, kernel_size)
+        self.output_size: tuple[Any, ...] | None = (
+            None if output_size is None else tuple_of(dims, output_size)
+        )
+        self.output_ratio: tuple[Any, ...] | None = (
+            None if output_ratio is None else tuple_of(dims, output_ratio)
+        )
         self.return_indices = return_indices
         self.register_buffer("_random_samples", _random_samples)
 

@@ -33,14 +33,14 @@ class LazyLinear(LazyModuleMixin, Linear):
         bias: whether there is a b.
     """
 
-    cls_to_become = Linear
+    cls_to_become: Any = Linear
 
     def __init__(self, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
         super().__init__(0, 0, False)
         self.out_features = out_features
-        self.weight = UninitializedParameter(device=device, dtype=dtype)
+        self.weight: Any = UninitializedParameter(device=device, dtype=dtype)
         if bias:
-            self.bias = UninitializedParameter(device=device, dtype=dtype)
+            self.bias: Any = UninitializedParameter(device=device, dtype=dtype)
 
     def reset_parameters(self) -> None:
         """Draw new starting values, if the sizes are known."""
@@ -51,12 +51,12 @@ class LazyLinear(LazyModuleMixin, Linear):
         """Take `in_features` from the input."""
         if self.has_uninitialized_params():
             self.in_features = input.shape[-1]
-            self.weight.materialize((self.out_features, self.in_features))  # type: ignore[attr-defined]
+            self.weight.materialize((self.out_features, self.in_features))
             if self.bias is not None:
-                self.bias.materialize((self.out_features,))  # type: ignore[attr-defined]
+                self.bias.materialize((self.out_features,))
             self.reset_parameters()
         elif self.in_features == 0:  # a state was loaded
-            self.in_features = self.weight.shape[-1]
+            self.in_features: int = self.weight.shape[-1]
 
 
 class _LazyParts(LazyModuleMixin):
@@ -132,19 +132,19 @@ class _LazyConvolution(_LazyParts, _Convolution):
 class LazyConv1d(_LazyConvolution, Conv1d):
     """A :class:`Conv1d` whose `in_channels` is the first input's; the other arguments are the same."""
 
-    cls_to_become = Conv1d
+    cls_to_become: Any = Conv1d
 
 
 class LazyConv2d(_LazyConvolution, Conv2d):
     """A :class:`Conv2d` whose `in_channels` is the first input's; the other arguments are the same."""
 
-    cls_to_become = Conv2d
+    cls_to_become: Any = Conv2d
 
 
 class LazyConv3d(_LazyConvolution, Conv3d):
     """A :class:`Conv3d` whose `in_channels` is the first input's; the other arguments are the same."""
 
-    cls_to_become = Conv3d
+    cls_to_become: Any = Conv3d
 
 
 class _LazyTransposedConvolution(_LazyParts, _TransposedConvolution):
@@ -182,19 +182,19 @@ class _LazyTransposedConvolution(_LazyParts, _TransposedConvolution):
 class LazyConvTranspose1d(_LazyTransposedConvolution, ConvTranspose1d):
     """A :class:`ConvTranspose1d` whose `in_channels` is the first input's; the other arguments are the same."""
 
-    cls_to_become = ConvTranspose1d
+    cls_to_become: Any = ConvTranspose1d
 
 
 class LazyConvTranspose2d(_LazyTransposedConvolution, ConvTranspose2d):
     """A :class:`ConvTranspose2d` whose `in_channels` is the first input's; the other arguments are the same."""
 
-    cls_to_become = ConvTranspose2d
+    cls_to_become: Any = ConvTranspose2d
 
 
 class LazyConvTranspose3d(_LazyTransposedConvolution, ConvTranspose3d):
     """A :class:`ConvTranspose3d` whose `in_channels` is the first input's; the other arguments are the same."""
 
-    cls_to_become = ConvTranspose3d
+    cls_to_become: Any = ConvTranspose3d
 
 
 class _LazyNorm(LazyModuleMixin, _NormBase):
@@ -212,12 +212,12 @@ class _LazyNorm(LazyModuleMixin, _NormBase):
         super().__init__(0, eps, momentum, False, track_running_stats, device, dtype, bias=False)
         self.affine = affine
         if affine:
-            self.weight = UninitializedParameter(device=device, dtype=dtype)
+            self.weight: Any = UninitializedParameter(device=device, dtype=dtype)
             if bias:
-                self.bias = UninitializedParameter(device=device, dtype=dtype)
+                self.bias: Any = UninitializedParameter(device=device, dtype=dtype)
         if track_running_stats:
-            self.running_mean = UninitializedBuffer(device=device, dtype=dtype)
-            self.running_var = UninitializedBuffer(device=device, dtype=dtype)
+            self.running_mean: Any = UninitializedBuffer(device=device, dtype=dtype)
+            self.running_var: Any = UninitializedBuffer(device=device, dtype=dtype)
 
     def reset_parameters(self) -> None:
         """Start again: weight one, bias zero, no statistics; if the sizes are known."""
@@ -235,7 +235,7 @@ class _LazyNorm(LazyModuleMixin, _NormBase):
             self.reset_parameters()
         elif self.num_features == 0:
             known = [tensor.shape[0] for tensor in tensors if tensor is not None]
-            self.num_features = known[0] if known else self._features(input)
+            self.num_features: int = known[0] if known else self._features(input)
 
     def _features(self, input: Tensor) -> int:
         unbatched = isinstance(self, (InstanceNorm1d, InstanceNorm2d, InstanceNorm3d))
@@ -245,19 +245,19 @@ class _LazyNorm(LazyModuleMixin, _NormBase):
 class LazyBatchNorm1d(_LazyNorm, BatchNorm1d):
     """A :class:`BatchNorm1d` whose `num_features` is the first input's; the other arguments are the same."""
 
-    cls_to_become = BatchNorm1d
+    cls_to_become: Any = BatchNorm1d
 
 
 class LazyBatchNorm2d(_LazyNorm, BatchNorm2d):
     """A :class:`BatchNorm2d` whose `num_features` is the first input's; the other arguments are the same."""
 
-    cls_to_become = BatchNorm2d
+    cls_to_become: Any = BatchNorm2d
 
 
 class LazyBatchNorm3d(_LazyNorm, BatchNorm3d):
     """A :class:`BatchNorm3d` whose `num_features` is the first input's; the other arguments are the same."""
 
-    cls_to_become = BatchNorm3d
+    cls_to_become: Any = BatchNorm3d
 
 
 class LazyInstanceNorm1d(_LazyNorm, InstanceNorm1d):
@@ -266,16 +266,16 @@ class LazyInstanceNorm1d(_LazyNorm, InstanceNorm1d):
     Unlike there, a weight and running statistics are kept unless told otherwise.
     """
 
-    cls_to_become = InstanceNorm1d
+    cls_to_become: Any = InstanceNorm1d
 
 
 class LazyInstanceNorm2d(_LazyNorm, InstanceNorm2d):
     """An :class:`InstanceNorm2d` whose `num_features` is the first input's; see :class:`LazyInstanceNorm1d`."""
 
-    cls_to_become = InstanceNorm2d
+    cls_to_become: Any = InstanceNorm2d
 
 
 class LazyInstanceNorm3d(_LazyNorm, InstanceNorm3d):
     """An :class:`InstanceNorm3d` whose `num_features` is the first input's; see :class:`LazyInstanceNorm1d`."""
 
-    cls_to_become = InstanceNorm3d
+    cls_to_become: Any = InstanceNorm3d

@@ -54,10 +54,12 @@ class LinearCrossEntropyLoss(Module):
         self.register_buffer("weight", weight)
         self.reduction = reduction
         self.num_classes = num_classes
-        self.out_features = tuple(out_features)
+        self.out_features: tuple[int, ...] = tuple(out_features)
         self.ignore_index = ignore_index
         self.label_smoothing = label_smoothing
-        self.linear = Linear(in_features, math.prod(out_features, start=num_classes), bias, device, dtype)
+        self.linear: Linear = Linear(
+            in_features, math.prod(out_features, start=num_classes), bias, device, dtype
+        )
         self.options = options
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:

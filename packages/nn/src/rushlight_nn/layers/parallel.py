@@ -26,6 +26,8 @@ class DataParallel(Module):
         NotImplementedError: there is more than one device, or the output is to be on another.
     """
 
+    device_ids: list[Any]
+
     def __init__(
         self,
         module: Module,

@@ -26,7 +26,7 @@ class _MaxPool(Module):
     ) -> None:
         super().__init__()
         self.kernel_size = kernel_size
-        self.stride = kernel_size if stride is None else stride
+        self.stride: Any = kernel_size if stride is None else stride
         self.padding = padding
         self.dilation = dilation
         self.return_indices = return_indices
@@ -80,9 +80,9 @@ class AvgPool1d(Module):
         count_include_pad: bool = True,
     ) -> None:
         super().__init__()
-        self.kernel_size = tuple_of(1, kernel_size)
-        self.stride = self.kernel_size if stride is None else tuple_of(1, stride)
-        self.padding = tuple_of(1, padding)
+        self.kernel_size: tuple[Any, ...] = tuple_of(1, kernel_size)
+        self.stride: tuple[Any, ...] = self.kernel_size if stride is None else tuple_of(1, stride)
+        self.padding: tuple[Any, ...] = tuple_of(1, padding)
         self.ceil_mode = ceil_mode
         self.count_include_pad = count_include_pad
 
@@ -109,7 +109,7 @@ class _AvgPool(Module):
     ) -> None:
         super().__init__()
         self.kernel_size = kernel_size
-        self.stride = kernel_size if stride is None else stride
+        self.stride: Any = kernel_size if stride is None else stride
         self.padding = padding
         self.ceil_mode = ceil_mode
         self.count_include_pad = count_include_pad

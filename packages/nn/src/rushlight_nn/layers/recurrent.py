@@ -76,7 +76,7 @@ class RNNBase(Module):
         self.num_layers = num_layers
         self.bias = bias
         self.batch_first = batch_first
-        self.dropout = float(dropout)
+        self.dropout: float = float(dropout)
         self.bidirectional = bidirectional
         self.proj_size = proj_size
         rows = _GATES[mode] * hidden_size

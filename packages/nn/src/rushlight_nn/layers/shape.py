@@ -34,7 +34,7 @@ class Unflatten(Module):
         if not all(isinstance(size, int) for size in unflattened_size):
             raise TypeError(f"Unflatten(unflattened_size): got {unflattened_size!r}, needs ints")
         self.dim = dim
-        self.unflattened_size = tuple(unflattened_size)
+        self.unflattened_size: tuple[int, ...] = tuple(unflattened_size)
 
     def forward(self, input: Tensor) -> Tensor:
         dim = self.dim + input.dim() if self.dim < 0 else self.dim

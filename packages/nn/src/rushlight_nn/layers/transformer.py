@@ -58,18 +58,18 @@ class TransformerEncoderLayer(Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        self.self_attn = MultiheadAttention(
+        self.self_attn: MultiheadAttention = MultiheadAttention(
             d_model, nhead, dropout, bias, batch_first=batch_first, device=device, dtype=dtype
         )
-        self.linear1 = Linear(d_model, dim_feedforward, bias, device, dtype)
-        self.dropout = Dropout(dropout)
-        self.linear2 = Linear(dim_feedforward, d_model, bias, device, dtype)
+        self.linear1: Linear = Linear(d_model, dim_feedforward, bias, device, dtype)
+        self.dropout: Dropout = Dropout(dropout)
+        self.linear2: Linear = Linear(dim_feedforward, d_model, bias, device, dtype)
         self.norm_first = norm_first
-        self.norm1 = LayerNorm(d_model, layer_norm_eps, bias=bias, device=device, dtype=dtype)
-        self.norm2 = LayerNorm(d_model, layer_norm_eps, bias=bias, device=device, dtype=dtype)
-        self.dropout1 = Dropout(dropout)
-        self.dropout2 = Dropout(dropout)
-        self.activation = _activation(activation)
+        self.norm1: LayerNorm = LayerNorm(d_model, layer_norm_eps, bias=bias, device=device, dtype=dtype)
+        self.norm2: LayerNorm = LayerNorm(d_model, layer_norm_eps, bias=bias, device=device, dtype=dtype)
+        self.dropout1: Dropout = Dropout(dropout)
+        self.dropout2: Dropout = Dropout(dropout)
+        self.activation: Callable[[Tensor], Tensor] = _activation(activation)
 
     def forward(
         self,
@@ -98,6 +98,8 @@ class TransformerEncoder(Module):
 
     The copies start with the same values, but share nothing.
     """
+
+    layers: ModuleList
 
     def __init__(
         self,
@@ -145,21 +147,23 @@ class TransformerDecoderLayer(Module):
     ) -> None:
         super().__init__()
         own: dict[str, Any] = {"device": device, "dtype": dtype}
-        self.self_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, **own)
-        self.multihead_attn = MultiheadAttention(
+        self.self_attn: MultiheadAttention = MultiheadAttention(
             d_model, nhead, dropout, bias, batch_first=batch_first, **own
         )
-        self.linear1 = Linear(d_model, dim_feedforward, bias, **own)
-        self.dropout = Dropout(dropout)
-        self.linear2 = Linear(dim_feedforward, d_model, bias, **own)
+        self.multihead_attn: MultiheadAttention = MultiheadAttention(
+            d_model, nhead, dropout, bias, batch_first=batch_first, **own
+        )
+        self.linear1: Linear = Linear(d_model, dim_feedforward, bias, **own)
+        self.dropout: Dropout = Dropout(dropout)
+        self.linear2: Linear = Linear(dim_feedforward, d_model, bias, **own)
         self.norm_first = norm_first
-        self.norm1 = LayerNorm(d_model, layer_norm_eps, bias=bias, **own)
-        self.norm2 = LayerNorm(d_model, layer_norm_eps, bias=bias, **own)
-        self.norm3 = LayerNorm(d_model, layer_norm_eps, bias=bias, **own)
-        self.dropout1 = Dropout(dropout)
-        self.dropout2 = Dropout(dropout)
-        self.dropout3 = Dropout(dropout)
-        self.activation = _activation(activation)
+        self.norm1: LayerNorm = LayerNorm(d_model, layer_norm_eps, bias=bias, **own)
+        self.norm2: LayerNorm = LayerNorm(d_model, layer_norm_eps, bias=bias, **own)
+        self.norm3: LayerNorm = LayerNorm(d_model, layer_norm_eps, bias=bias, **own)
+        self.dropout1: Dropout = Dropout(dropout)
+        self.dropout2: Dropout = Dropout(dropout)
+        self.dropout3: Dropout = Dropout(dropout)
+        self.activation: Callable[[Tensor], Tensor] = _activation(activation)
 
     def forward(
         self,
@@ -204,6 +208,8 @@ class TransformerDecoder(Module):
 
     The copies start with the same values, but share nothing.
     """
+
+    layers: ModuleList
 
     def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
         super().__init__()

@@ -18,9 +18,9 @@ class _MaxUnpool(Module):
 
     def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
         super().__init__()
-        self.kernel_size = tuple_of(self._dims, kernel_size)
-        self.stride = self.kernel_size if stride is None else tuple_of(self._dims, stride)
-        self.padding = tuple_of(self._dims, padding)
+        self.kernel_size: tuple[Any, ...] = tuple_of(self._dims, kernel_size)
+        self.stride: tuple[Any, ...] = self.kernel_size if stride is None else tuple_of(self._dims, stride)
+        self.padding: tuple[Any, ...] = tuple_of(self._dims, padding)
 
     def forward(self, input: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
         return self._unpool(input, indices, self.kernel_size, self.stride, self.padding, output_size)

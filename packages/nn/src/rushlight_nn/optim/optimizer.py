@@ -16,7 +16,7 @@ from .._typing import Any
 from ..hooks import HookTable, RemovableHandle
 
 # Stands for a setting that has no default: every group must give it.
-required = object()
+required: object = object()
 
 
 _alive: WeakSet[Optimizer] = WeakSet()

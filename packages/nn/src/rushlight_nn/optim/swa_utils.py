@@ -84,6 +84,8 @@ class AveragedModel(Module):
         use_buffers: average buffers too; otherwise they are copied from the model.
     """
 
+    module: Module
+
     n_averaged: Tensor
 
     def __init__(

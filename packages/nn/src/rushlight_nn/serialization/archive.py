@@ -30,12 +30,12 @@ class Entry:
     __slots__ = ("begin", "crc", "header", "is_plain", "name", "size")
 
     def __init__(self, name: str, header: int, size: int, crc: int, is_plain: bool) -> None:
-        self.name = name
-        self.header = header
-        self.size = size  # in the archive
-        self.crc = crc
-        self.is_plain = is_plain
-        self.begin = -1
+        self.name: str = name
+        self.header: int = header
+        self.size: int = size  # in the archive
+        self.crc: int = crc
+        self.is_plain: bool = is_plain
+        self.begin: int = -1
 
 
 # Reading ----------------------------------------------------------------------------------------------------
@@ -189,6 +189,8 @@ def altered(entry: Entry) -> FormatError:
 
 class Writer:
     """Writes an archive, entry by entry, to a file that need not be seekable."""
+
+    position: int
 
     def __init__(self, file: BinaryIO) -> None:
         self.file = file

@@ -336,9 +336,9 @@ def _path_of(kind: type) -> Callable[..., Any]:
     return build
 
 
-path = _path_of(pathlib.Path)
-windows_path = _path_of(pathlib.PureWindowsPath)
-pure_path = _path_of(pathlib.PurePosixPath)
+path: Callable[..., Any] = _path_of(pathlib.Path)
+windows_path: Callable[..., Any] = _path_of(pathlib.PureWindowsPath)
+pure_path: Callable[..., Any] = _path_of(pathlib.PurePosixPath)
 
 
 def date_time(data: Any, zone: Any = None) -> datetime.datetime:
@@ -606,7 +606,7 @@ class Names:
     def __init__(self, persistent: Callable[[Any], Any], budget: Budget) -> None:
         self.persistent = persistent
         self.budget = budget
-        self.keys = Keys(trust.is_allowed)
+        self.keys: Keys = Keys(trust.is_allowed)
 
     def find(self, name: str) -> Any:
         """What `name` stands for.

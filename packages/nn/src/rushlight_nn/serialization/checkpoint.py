@@ -39,7 +39,7 @@ class Layout:
     def __init__(self, obj: Any) -> None:
         encoder = Encoder()
         try:
-            self.root = encoder.encode(obj)
+            self.root: Any = encoder.encode(obj)
         except RecursionError:
             raise ValueError("save: the object is nested too deeply") from None
         self.tensors: dict[str, Tensor] = {}

@@ -105,11 +105,11 @@ class Entry:
     __slots__ = ("begin", "dtype", "name", "shape", "size")
 
     def __init__(self, name: str, dtype: str, shape: list[int], begin: int, size: int) -> None:
-        self.name = name
-        self.dtype = dtype
-        self.shape = shape
-        self.begin = begin
-        self.size = size
+        self.name: str = name
+        self.dtype: str = dtype
+        self.shape: list[int] = shape
+        self.begin: int = begin
+        self.size: int = size
 
     @property
     def kind(self) -> bytes:

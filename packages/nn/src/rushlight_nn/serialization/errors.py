@@ -26,6 +26,8 @@ class Budget:
         size: of the file, in bytes.
     """
 
+    left: int
+
     def __init__(self, size: int) -> None:
         self.size = size
         self.left = 8 * size + (10 << 20)

@@ -25,6 +25,8 @@ class Keys:
         is_allowed: whether the user allowed a class, whose instances may be keys.
     """
 
+    left: int
+
     def __init__(self, is_allowed: Any = None) -> None:
         self.is_allowed = is_allowed
         self.left = _CHOSEN

@@ -51,10 +51,10 @@ class Machine:
 
     def __init__(self, data: bytes, table: Table, budget: Budget) -> None:
         self.data = data
-        self.position = 0
+        self.position: int = 0
         self.table = table
         self.budget = budget
-        self.keys = table.keys
+        self.keys: Keys = table.keys
 
     def load(self) -> Any:
         """The value of the pickle at `position`, which moves behind it.

@@ -40,7 +40,7 @@ class Stored:
         self.storage = storage
         self.key = key
         self.dtype = dtype  # None where tensors of several dtypes share the memory
-        self.begin = storage.nbytes()  # in bytes
+        self.begin: Any = storage.nbytes()  # in bytes
         self.end = 0
 
     @property
@@ -120,6 +120,8 @@ class Pickler:
         legacy: whether persistent ids have a sixth part.
         noting: whether to fill `storages`; what is written then has no meaning.
     """
+
+    out: bytearray
 
     def __init__(self, storages: Storages, legacy: bool = False, noting: bool = False) -> None:
         self.storages = storages

@@ -38,16 +38,16 @@ class Source:
 
     def __init__(self, f: str | os.PathLike[str] | BinaryIO, mapping: str | None = None) -> None:
         self.mapping = mapping
-        self.descriptor = -1
+        self.descriptor: int = -1
         self._memory: memoryview | None = None
         self._map: memoryview | None = None
         self._begin = 0
         if not hasattr(f, "read"):
-            self.name = os.fspath(f)
+            self.name: str = os.fspath(f)
             self.descriptor = os.open(self.name, os.O_RDONLY | os.O_CLOEXEC)
             try:
                 with open(self.descriptor, "rb", closefd=False) as file:  # refuses directories
-                    self.size = file.seek(0, os.SEEK_END)
+                    self.size: int = file.seek(0, os.SEEK_END)
             except BaseException:
                 self.close()
                 raise

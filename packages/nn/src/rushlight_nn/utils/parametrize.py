@@ -75,8 +75,8 @@ class ParametrizationList(ModuleList):
                 f"parametrization: right_inverse of {type(modules[0]).__name__} returned {type(start).__name__}, "
                 "needs a tensor or a sequence of tensors"
             )
-        self.is_tensor = isinstance(start, Tensor)
-        self.ntensors = 1 if isinstance(start, Tensor) else len(start)
+        self.is_tensor: bool = isinstance(start, Tensor)
+        self.ntensors: int = 1 if isinstance(start, Tensor) else len(start)
         if isinstance(start, Tensor):
             if start.dtype != dtype:
                 raise ValueError(

@@ -60,7 +60,7 @@ class _Products:
         self.allow_tf32 = value == "tf32"
 
 
-matmul = _Products()
+matmul: _Products = _Products()
 
 
 def is_built() -> bool:

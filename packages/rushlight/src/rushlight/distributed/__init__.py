@@ -45,7 +45,11 @@ def _is_there() -> bool:
     return False
 
 
-is_mpi_available = is_nccl_available = is_gloo_available = is_ucc_available = is_xccl_available = _is_there
+is_mpi_available: Callable[[], bool] = _is_there
+is_nccl_available: Callable[[], bool] = _is_there
+is_gloo_available: Callable[[], bool] = _is_there
+is_ucc_available: Callable[[], bool] = _is_there
+is_xccl_available: Callable[[], bool] = _is_there
 
 
 class ReduceOp(Enum):

@@ -183,7 +183,7 @@ class Tracer(TracerBase):
         """
         self._enter(root if isinstance(root, Module) else Module())
         function = type(root).forward if isinstance(root, Module) else root
-        self.graph = Graph(tracer_cls=type(self))
+        self.graph: Graph = Graph(tracer_cls=type(self))
         with _tracing, ExitStack() as stack:
             function, args = self.create_args_for_root(function, isinstance(root, Module), concrete_args)
             self._patch(stack, function)

@@ -84,7 +84,7 @@ class GraphModule(Module):
         super().__init__()
         type(self).__name__ = class_name
         if isinstance(root, Module):
-            self.training = root.training
+            self.training: bool = root.training
             for node in graph.nodes:
                 if node.op in ("get_attr", "call_module"):
                     _copy_attr(root, self, str(node.target))

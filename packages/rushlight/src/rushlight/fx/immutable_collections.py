@@ -17,8 +17,18 @@ def _refuse(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
 class immutable_list(list[Any]):  # noqa: N801  PyTorch's name
     """A list that raises NotImplementedError when it is changed."""
 
-    __delitem__ = __iadd__ = __imul__ = __setitem__ = append = clear = extend = _refuse
-    insert = pop = remove = reverse = sort = _refuse
+    __delitem__: Any = _refuse
+    __iadd__: Any = _refuse
+    __imul__: Any = _refuse
+    __setitem__: Any = _refuse
+    append: Any = _refuse
+    clear: Any = _refuse
+    extend: Any = _refuse
+    insert: Any = _refuse
+    pop: Any = _refuse
+    remove: Any = _refuse
+    reverse: Any = _refuse
+    sort: Any = _refuse
 
     def __hash__(self) -> int:  # type: ignore[override]
         return hash(tuple(self))
@@ -30,7 +40,14 @@ class immutable_list(list[Any]):  # noqa: N801  PyTorch's name
 class immutable_dict(dict[Any, Any]):  # noqa: N801
     """A dict that raises NotImplementedError when it is changed."""
 
-    __delitem__ = __ior__ = __setitem__ = clear = pop = popitem = setdefault = update = _refuse
+    __delitem__: Any = _refuse
+    __ior__: Any = _refuse
+    __setitem__: Any = _refuse
+    clear: Any = _refuse
+    pop: Any = _refuse
+    popitem: Any = _refuse
+    setdefault: Any = _refuse
+    update: Any = _refuse
 
     def __hash__(self) -> int:  # type: ignore[override]
         return hash(frozenset(self.items()))

@@ -134,7 +134,7 @@ class Transformer(Interpreter):
         from rushlight.fx._symbolic_trace import Tracer
 
         super().__init__(module)
-        self.new_graph = Graph()
+        self.new_graph: Graph = Graph()
 
         class Appending(Tracer):
             def __init__(self, graph: Graph, root: Module) -> None:
@@ -145,7 +145,7 @@ class Transformer(Interpreter):
             def is_leaf_module(self, m: Module, module_qualified_name: str) -> bool:
                 return True
 
-        self.tracer = Appending(self.new_graph, module)
+        self.tracer: Tracer = Appending(self.new_graph, module)
 
     def placeholder(self, target: Target, args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Proxy:
         default = args[0] if args else ...

@@ -139,7 +139,7 @@ class Proxy:
     """
 
     def __init__(self, node: Node, tracer: TracerBase | None = None) -> None:
-        self.tracer = GraphAppendingTracer(node.graph) if tracer is None else tracer
+        self.tracer: TracerBase = GraphAppendingTracer(node.graph) if tracer is None else tracer
         self.node = node
 
     def __repr__(self) -> str:
@@ -202,7 +202,7 @@ class Attribute(Proxy):
     def __init__(self, root: Proxy, attr: str) -> None:
         self.root = root
         self.attr = attr
-        self.tracer = root.tracer
+        self.tracer: TracerBase = root.tracer
         self._made: Node | None = None
 
     @property

@@ -86,7 +86,8 @@ def export(fn: T) -> T:
     return fn
 
 
-script_method = interface = export
+script_method: Callable[[T], T] = export
+interface: Callable[[T], T] = export
 
 
 def ignore(drop: Any = False, **kwargs: Any) -> Any:

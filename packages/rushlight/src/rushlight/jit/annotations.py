@@ -12,5 +12,9 @@ class _BroadcastingList:
         return list[types]
 
 
-BroadcastingList1 = BroadcastingList2 = BroadcastingList3 = _BroadcastingList()
-BroadcastingList4 = BroadcastingList5 = BroadcastingList6 = _BroadcastingList()
+BroadcastingList1: _BroadcastingList = _BroadcastingList()
+BroadcastingList2: _BroadcastingList = _BroadcastingList()
+BroadcastingList3: _BroadcastingList = _BroadcastingList()
+BroadcastingList4: _BroadcastingList = _BroadcastingList()
+BroadcastingList5: _BroadcastingList = _BroadcastingList()
+BroadcastingList6: _BroadcastingList = _BroadcastingList()

@@ -100,6 +100,11 @@ def _default(argument: Any) -> Any:
 class Evaluator(ast.NodeVisitor):
     """Evaluates one formula. `names` holds arguments and results, `shapes` what was kept of those that are not in it."""
 
+    operators: Operators
+    names: dict[str, Any]
+    shapes: dict[str, Any]
+    needs: Callable[[str], bool]
+
     def __init__(
         self,
         operators: Operators,

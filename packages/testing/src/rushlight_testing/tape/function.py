@@ -24,7 +24,7 @@ class FunctionCtx:
 
     def __init__(self, needs_input_grad: tuple[bool, ...]) -> None:
         self.needs_input_grad = needs_input_grad
-        self.materialize_grads = True
+        self.materialize_grads: bool = True
         self._to_save: tuple[Tensor | None, ...] = ()
         self._saved: list[Saved | None] = []
         self._dirty: tuple[Tensor, ...] = ()
@@ -58,12 +58,15 @@ class FunctionCtx:
 class FunctionNode(Node):
     """Calls a Function's backward."""
 
+    function: type[Function]
+    context: FunctionCtx
+
     __slots__ = ("arguments", "context", "function", "results")
 
     def __init__(self, function: type[Function], context: FunctionCtx, arguments: Sequence[Any]) -> None:
         super().__init__(function.__name__ + "Backward", [edge_of(a) for a in arguments])
         self.function, self.context = function, context
-        self.arguments = [_Like(a) for a in arguments]
+        self.arguments: list[_Like] = [_Like(a) for a in arguments]
         self.results: list[_Like] = []
 
     def apply(self, grads: Gradients) -> Gradients:

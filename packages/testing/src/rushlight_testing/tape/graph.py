@@ -20,6 +20,9 @@ _sequence = itertools.count(1)
 class Edge:
     """Where a gradient goes: the `index`-th result of a node."""
 
+    node: Node
+    index: int
+
     __slots__ = ("index", "node")
 
     def __init__(self, node: Node, index: int = 0) -> None:
@@ -28,6 +31,10 @@ class Edge:
 
 class Node:
     """Turns gradients of results into gradients of arguments."""
+
+    title: str
+    edges: list[Edge | None]
+    num_results: int
 
     __slots__ = (
         "__weakref__",
@@ -42,8 +49,10 @@ class Node:
 
     def __init__(self, title: str, edges: Sequence[Edge | None], num_results: int = 1) -> None:
         self.title, self.edges, self.num_results = title, list(edges), num_results
-        self.sequence = next(_sequence)  # edges are made first: what is consumed is older than its consumer
-        self.released = False
+        self.sequence: int = next(
+            _sequence
+        )  # edges are made first: what is consumed is older than its consumer
+        self.released: bool = False
         self.tensor_hooks: dict[int, Hooks] = {}  # by the number of the result
         self.retained: list[tuple[int, Keep]] = []  # of retain_grad(): called after all of those
 
@@ -67,6 +76,10 @@ class Node:
 class State:
     """What hangs on a tensor. `generation`: of a root, how often its history was replaced; of a view, that of its root
     when its own history was made."""
+
+    node: Node | None
+    index: int
+    generation: int
 
     __slots__ = ("accumulator", "generation", "hooks", "index", "node", "post_accumulate", "retained")
 
@@ -93,7 +106,7 @@ class Accumulate(Node):
 
     def __init__(self, variable: Tensor) -> None:
         super().__init__("AccumulateGrad", [])
-        self.variable = variable
+        self.variable: Tensor = variable
         self.tensor_hooks[0] = state_of(variable).hooks
 
     def apply(self, grads: Gradients) -> Gradients:
@@ -131,7 +144,12 @@ class Saved:
     """A tensor that a node keeps. A result is kept without its history, which would keep the node; it gets it back when it
     is used."""
 
+    version: int
+    index: int | None
+
     __slots__ = ("index", "tensor", "version")
+
+    tensor: Tensor
 
     def __init__(self, tensor: Tensor, index: int | None = None) -> None:
         self.tensor, self.version, self.index = tensor, tensor._version, index
@@ -161,15 +179,18 @@ class Window:
     Where one of the two is complex and the other real, that memory holds real numbers.
     """
 
+    root: tuple[tuple[int, ...], tuple[int, ...]]
+    view: tuple[tuple[int, ...], tuple[int, ...]]
+
     def __init__(self, root: Tensor, view: Tensor) -> None:
-        self.mixed = root.is_complex() != view.is_complex()
-        self.root_complex = self.mixed and root.is_complex()
-        self.view_complex = self.mixed and view.is_complex()
+        self.mixed: bool = root.is_complex() != view.is_complex()
+        self.root_complex: bool = self.mixed and root.is_complex()
+        self.view_complex: bool = self.mixed and view.is_complex()
         self.root, begin = _place(root, self.root_complex)
         self.view, first = _place(view, self.view_complex)
-        self.offset = first - begin
+        self.offset: int = first - begin
         ends = [sum((n - 1) * s for n, s in zip(*place, strict=True)) for place in (self.root, self.view)]
-        self.extent = max(ends[0], ends[1] + self.offset) + 1
+        self.extent: int = max(ends[0], ends[1] + self.offset) + 1
 
     def fresh(self, like: Tensor) -> Tensor:
         dtype = like.real.dtype if self.mixed else like.dtype
@@ -198,7 +219,7 @@ class ViewOfRoot(Node):
 
     def __init__(self, root: Tensor, view: Tensor) -> None:
         super().__init__("AsStridedBackward0", [edge_of(root)])
-        self.window = Window(root, view)
+        self.window: Window = Window(root, view)
 
     def apply(self, grads: Gradients) -> Gradients:
         (grad,) = grads
@@ -212,6 +233,10 @@ class ViewOfRoot(Node):
 class WriteThroughView(Node):
     """The history of a root after an in-place operator on one of its views: the view's part of the gradient goes through
     the operator, the rest past it."""
+
+    window: Window
+    write: Node
+    index: int
 
     __slots__ = ("index", "window", "write")
 

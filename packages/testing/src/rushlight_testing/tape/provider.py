@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import rushlight_core as core
-from rushlight_core import Tensor
+from rushlight_core import Tensor, enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
 from rushlight_core.codegen.derivatives import load_derivatives
 from rushlight_core.codegen.loader import load_ops
 from rushlight_core.seams.stages import provide_stage, provide_state
@@ -30,8 +30,6 @@ __all__ = [
     "no_grad",
     "set_grad_enabled",
 ]
-enable_grad, inference_mode, no_grad = core.enable_grad, core.inference_mode, core.no_grad
-set_grad_enabled, is_grad_enabled = core.set_grad_enabled, core.is_grad_enabled
 
 TensorOrTensors = Tensor | Sequence[Tensor]
 

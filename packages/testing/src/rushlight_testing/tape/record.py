@@ -43,6 +43,9 @@ def _wants_grad(value: Any) -> bool:
 class FormulaNode(Node):
     """A node that evaluates its operator's formulas."""
 
+    derivative: Derivative
+    operators: Operators
+
     __slots__ = (
         "derivative",
         "operators",
@@ -73,7 +76,7 @@ class FormulaNode(Node):
         self.result_shapes: list[Shape] = []
         # In place the first argument's value is about to change.
         overwritten = derivative.op.schema.arguments[0].name if inplace else None
-        self.uses_of_arguments = {use for use in self.uses() if _argument(use) in bound}
+        self.uses_of_arguments: set[Use] = {use for use in self.uses() if _argument(use) in bound}
         for use in self.uses_of_arguments:
             value = bound[_argument(use)]
             if use.attribute:
@@ -112,7 +115,7 @@ class FormulaNode(Node):
         """Results are known by name, by number, and as `result`."""
         names = [r.name for r in self.derivative.op.schema.returns]
         self.result_shapes = [Shape.of(r) for r in results]
-        self.num_results = len(results)
+        self.num_results: int = len(results)
         for use in self.uses() - self.uses_of_arguments:
             if use.name in auxiliary:
                 self.saved[use.name] = _save(auxiliary[use.name])
@@ -193,9 +196,9 @@ class Recorder:
     """The function of the stage "autograd"."""
 
     def __init__(self, ops: list[Op], derivatives: list[Derivative]) -> None:
-        self.operators = Operators(ops)
+        self.operators: Operators = Operators(ops)
         self.forms: dict[str, Form] = {form.name: form for op in ops for form in op.forms()}
-        self.derivatives = {d.op.name: d for d in derivatives}
+        self.derivatives: dict[str, Derivative] = {d.op.name: d for d in derivatives}
 
     def __call__(self, name: str, args: tuple[Any, ...], rest: int) -> Any:
         form = self.forms[name]

@@ -42,5 +42,5 @@ def _infinite(p: Distribution, q: Distribution) -> Tensor:
     return core.full(shape, math.inf, dtype=like.dtype, device=like.device)
 
 
-for pair in PAIRS:
-    register_kl(*pair)(_infinite)
+for _pair in PAIRS:
+    register_kl(*_pair)(_infinite)

@@ -80,7 +80,7 @@ class Transform:
     def __eq__(self, other: object) -> bool:
         return self is other
 
-    __hash__ = object.__hash__
+    __hash__: Any = object.__hash__
 
     def __call__(self, x: Tensor) -> Tensor:
         """The function of `x`."""
@@ -184,12 +184,12 @@ class ComposeTransform(Transform):
         if cache_size:
             parts = [part.with_cache(cache_size) for part in parts]
         super().__init__(cache_size=cache_size)
-        self.parts = list(parts)
+        self.parts: list[Transform] = list(parts)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ComposeTransform) and self.parts == other.parts
 
-    __hash__ = object.__hash__
+    __hash__: Any = object.__hash__
 
     @property
     def domain(self) -> Any:
@@ -279,7 +279,7 @@ def _widened(constraint: Any, dims: int) -> Any:
     return constraints.independent(constraint, more) if more > 0 else constraint
 
 
-identity_transform = ComposeTransform([])
+identity_transform: ComposeTransform = ComposeTransform([])
 
 
 class IndependentTransform(Transform):
@@ -289,7 +289,7 @@ class IndependentTransform(Transform):
         self, base_transform: Transform, reinterpreted_batch_ndims: int, cache_size: int = 0
     ) -> None:
         super().__init__(cache_size=cache_size)
-        self.base_transform = base_transform.with_cache(cache_size)
+        self.base_transform: Transform = base_transform.with_cache(cache_size)
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
 
     @property
@@ -348,6 +348,9 @@ class ReshapeTransform(Transform):
         ValueError: the shapes have different numbers of elements.
     """
 
+    in_shape: Size
+    out_shape: Size
+
     bijective = True
 
     def __init__(self, in_shape: Sequence[int], out_shape: Sequence[int], cache_size: int = 0) -> None:
@@ -394,7 +397,7 @@ class ReshapeTransform(Transform):
             and self.out_shape == other.out_shape
         )
 
-    __hash__ = object.__hash__
+    __hash__: Any = object.__hash__
 
 
 def _replace_end(shape: Sequence[int], old: Sequence[int], new: Sequence[int]) -> Size:

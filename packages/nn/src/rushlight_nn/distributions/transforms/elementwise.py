@@ -24,7 +24,7 @@ class _Plain(Transform):
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self)
 
-    __hash__ = object.__hash__
+    __hash__: Any = object.__hash__
 
 
 class ExpTransform(_Plain):
@@ -54,7 +54,7 @@ class PowerTransform(Transform):
 
     def __init__(self, exponent: Any, cache_size: int = 0) -> None:
         super().__init__(cache_size=cache_size)
-        self.exponent = exponent if isinstance(exponent, Tensor) else core.as_tensor(exponent)
+        self.exponent: Tensor = exponent if isinstance(exponent, Tensor) else core.as_tensor(exponent)
 
     def with_cache(self, cache_size: int = 1) -> Transform:
         return self if self._cache_size == cache_size else PowerTransform(self.exponent, cache_size)
@@ -66,7 +66,7 @@ class PowerTransform(Transform):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, PowerTransform) and _same(self.exponent, other.exponent)
 
-    __hash__ = object.__hash__
+    __hash__: Any = object.__hash__
 
     def _call(self, x: Tensor) -> Tensor:
         return x.pow(self.exponent)
@@ -126,7 +126,7 @@ class TanhTransform(_Plain):
     """y = tanh(x)."""
 
     domain = constraints.real
-    codomain = constraints.interval(-1.0, 1.0)
+    codomain: Any = constraints.interval(-1.0, 1.0)
     bijective = True
     sign = 1
 
@@ -156,6 +156,9 @@ class AbsTransform(_Plain):
 
 class AffineTransform(Transform):
     """y = loc + scale · x, of events of `event_dim` dimensions."""
+
+    loc: Any
+    scale: Any
 
     bijective = True
 
@@ -189,7 +192,7 @@ class AffineTransform(Transform):
             and _same(self.scale, other.scale)
         )
 
-    __hash__ = object.__hash__
+    __hash__: Any = object.__hash__
 
     @property
     def sign(self) -> Any:

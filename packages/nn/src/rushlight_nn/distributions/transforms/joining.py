@@ -67,8 +67,8 @@ class CatTransform(_Joined):
         cache_size: int = 0,
     ) -> None:
         super().__init__(cache_size=cache_size)
-        self.transforms = _transforms("CatTransform", tseq, cache_size)
-        self.lengths = [1] * len(self.transforms) if lengths is None else list(lengths)
+        self.transforms: Any = _transforms("CatTransform", tseq, cache_size)
+        self.lengths: list[int] = [1] * len(self.transforms) if lengths is None else list(lengths)
         if len(self.lengths) != len(self.transforms):
             raise ValueError(
                 f"CatTransform(lengths): got {len(self.lengths)}, needs {len(self.transforms)}, one of each transform"
@@ -122,7 +122,7 @@ class StackTransform(_Joined):
 
     def __init__(self, tseq: Sequence[Transform], dim: int = 0, cache_size: int = 0) -> None:
         super().__init__(cache_size=cache_size)
-        self.transforms = _transforms("StackTransform", tseq, cache_size)
+        self.transforms: Any = _transforms("StackTransform", tseq, cache_size)
         self.dim = dim
 
     @property

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class LowerCholeskyTransform(_Plain):
     """The lower triangle of a matrix, with the exponential of its diagonal. What is above the diagonal does not matter."""
 
-    domain = constraints.independent(constraints.real, 2)
+    domain: Any = constraints.independent(constraints.real, 2)
     codomain = constraints.lower_cholesky
 
     def _call(self, x: Tensor) -> Tensor:
@@ -34,7 +34,7 @@ class LowerCholeskyTransform(_Plain):
 class PositiveDefiniteTransform(_Plain):
     """L Lᵀ of such a triangle L."""
 
-    domain = constraints.independent(constraints.real, 2)
+    domain: Any = constraints.independent(constraints.real, 2)
     codomain = constraints.positive_definite
 
     def _call(self, x: Tensor) -> Tensor:

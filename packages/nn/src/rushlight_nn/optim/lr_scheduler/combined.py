@@ -49,7 +49,7 @@ class SequentialLR(_Combined):
         self.optimizer = optimizer
         self._schedulers = list(schedulers)
         self._milestones = list(milestones)
-        self.last_epoch = last_epoch + 1
+        self.last_epoch: int = last_epoch + 1
         # Every scheduler took its first step when it was made: undo them all, then let the first one begin.
         for group in optimizer.param_groups:
             set_rate(group, group["initial_lr"])
@@ -78,7 +78,7 @@ class ChainedScheduler(_Combined):
     def __init__(self, schedulers: Sequence[Any], optimizer: Optimizer | None = None) -> None:
         if not schedulers:
             raise ValueError("ChainedScheduler(schedulers): got none")
-        self.optimizer = schedulers[0].optimizer if optimizer is None else optimizer
+        self.optimizer: Any | Optimizer = schedulers[0].optimizer if optimizer is None else optimizer
         for position, scheduler in enumerate(schedulers):
             if scheduler.optimizer is not self.optimizer:
                 raise ValueError(

@@ -29,6 +29,10 @@ class CyclicLR(LRScheduler):
         cycle_momentum: whether the momentum is set too, against the rate, between `base_momentum` and `max_momentum`.
     """
 
+    mode: str
+    gamma: float
+    scale_fn: Callable[[float], float] | None
+
     def __init__(
         self,
         optimizer: Optimizer,
@@ -51,16 +55,16 @@ class CyclicLR(LRScheduler):
                 f"CyclicLR(mode): got {mode!r}, needs one of {', '.join(map(repr, _MODES))}, or a scale_fn"
             )
         lows = per_group("CyclicLR", "base_lr", base_lr, len(groups))
-        self.max_lrs = per_group("CyclicLR", "max_lr", max_lr, len(groups))
+        self.max_lrs: list[Any] = per_group("CyclicLR", "max_lr", max_lr, len(groups))
         down = step_size_up if step_size_down is None else step_size_down
         if step_size_up <= 0 or down < 0:
             raise ValueError(
                 f"CyclicLR(step_size_up, step_size_down): got {step_size_up} and {down}, needs steps"
             )
-        self.total_size = float(step_size_up + down)
-        self.step_ratio = step_size_up / self.total_size
+        self.total_size: float = float(step_size_up + down)
+        self.step_ratio: float = step_size_up / self.total_size
         self.mode, self.gamma, self.scale_fn = mode, gamma, scale_fn
-        self.scale_mode = "iterations" if scale_fn is None and mode == "exp_range" else scale_mode
+        self.scale_mode: str = "iterations" if scale_fn is None and mode == "exp_range" else scale_mode
         self.cycle_momentum = cycle_momentum
         if last_epoch == -1:
             for group, low in zip(groups, lows, strict=True):
@@ -68,8 +72,10 @@ class CyclicLR(LRScheduler):
         if cycle_momentum:
             if not all("momentum" in group or "betas" in group for group in groups):
                 raise ValueError("CyclicLR(cycle_momentum): the optimizer has neither 'momentum' nor 'betas'")
-            self.base_momentums = per_group("CyclicLR", "base_momentum", base_momentum, len(groups))
-            self.max_momentums = per_group("CyclicLR", "max_momentum", max_momentum, len(groups))
+            self.base_momentums: list[Any] = per_group(
+                "CyclicLR", "base_momentum", base_momentum, len(groups)
+            )
+            self.max_momentums: list[Any] = per_group("CyclicLR", "max_momentum", max_momentum, len(groups))
             if last_epoch == -1:
                 for group, low, high in zip(groups, self.base_momentums, self.max_momentums, strict=True):
                     set_momentum(group, high)

@@ -18,7 +18,9 @@ class LambdaLR(LRScheduler):
     _unsaved = ("optimizer", "lr_lambdas")
 
     def __init__(self, optimizer: Optimizer, lr_lambda: Any, last_epoch: int = -1) -> None:
-        self.lr_lambdas = per_group("LambdaLR", "lr_lambda", lr_lambda, len(optimizer.param_groups))
+        self.lr_lambdas: list[Any] = per_group(
+            "LambdaLR", "lr_lambda", lr_lambda, len(optimizer.param_groups)
+        )
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float]:
@@ -72,7 +74,7 @@ class MultiStepLR(LRScheduler):
     def __init__(
         self, optimizer: Optimizer, milestones: Iterable[int], gamma: float = 0.1, last_epoch: int = -1
     ) -> None:
-        self.milestones = Counter(milestones)
+        self.milestones: Counter[int] = Counter(milestones)
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
@@ -225,6 +227,8 @@ class CosineAnnealingWarmRestarts(LRScheduler):
     fractions of epochs.
     """
 
+    T_i: int
+
     def __init__(
         self, optimizer: Optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0, last_epoch: int = -1
     ) -> None:
@@ -260,7 +264,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
             while self.T_cur >= self.T_i:
                 self.T_cur -= self.T_i
                 self.T_i *= self.T_mult
-        self.last_epoch = math.floor(epoch)
+        self.last_epoch: int = math.floor(epoch)
         for group, rate in zip(self.optimizer.param_groups, self.get_lr(), strict=True):
             set_rate(group, rate)
         self._last_lr = self._rates()

@@ -53,8 +53,10 @@ class ReduceLROnPlateau(LRScheduler):
         self.threshold_mode = threshold_mode
         self.cooldown = cooldown
         self.eps = eps
-        self.min_lrs = per_group("ReduceLROnPlateau", "min_lr", min_lr, len(optimizer.param_groups))
-        self.default_min_lr = min_lr if not isinstance(min_lr, (list, tuple)) else None
+        self.min_lrs: list[Any] = per_group(
+            "ReduceLROnPlateau", "min_lr", min_lr, len(optimizer.param_groups)
+        )
+        self.default_min_lr: Any | None = min_lr if not isinstance(min_lr, (list, tuple)) else None
         self._reset()
         super().__init__(optimizer)
         self.last_epoch = 0
@@ -63,9 +65,9 @@ class ReduceLROnPlateau(LRScheduler):
         pass  # nothing has been measured yet
 
     def _reset(self) -> None:
-        self.best = math.inf if self.mode == "min" else -math.inf
-        self.cooldown_counter = 0
-        self.num_bad_epochs = 0
+        self.best: float = math.inf if self.mode == "min" else -math.inf
+        self.cooldown_counter: int = 0
+        self.num_bad_epochs: int = 0
 
     @property
     def in_cooldown(self) -> bool:
@@ -81,7 +83,7 @@ class ReduceLROnPlateau(LRScheduler):
     def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
         """Note the epoch's result `metrics`, a number, and reduce the rates if it is time."""
         current = float(metrics)
-        self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
+        self.last_epoch: int = self.last_epoch + 1 if epoch is None else epoch
         if self.is_better(current, self.best):
             self.best = current
             self.num_bad_epochs = 0

@@ -105,7 +105,7 @@ class BlockMask:
         self._mask = mask
         self.mask_mod = mask_mod
         self.BLOCK_SIZE = block_size
-        self.seq_lengths = (mask.shape[-2], mask.shape[-1])
+        self.seq_lengths: tuple[int, int] = (mask.shape[-2], mask.shape[-1])
 
     @property
     def shape(self) -> tuple[int, ...]:
