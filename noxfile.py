@@ -117,7 +117,7 @@ def lint(session: nox.Session) -> None:
 
 @nox.session
 def types(session: nox.Session) -> None:
-    """Check annotations with mypy: the packages as they are installed, the tools, and programs that use them."""
+    """Check annotations with mypy: the packages as they are installed, the tools, programs; and that they are complete."""
     install(session, builder(), everything(), requirements=dependency_group("types"))
     for package in everything():
         session.run("mypy", "-p", package.module, *session.posargs)
@@ -125,6 +125,7 @@ def types(session: nox.Session) -> None:
     # Programs of users: what the packages' annotations are for.
     session.run("mypy", "packages/rushlight/tests/typed_program.py", *session.posargs)
     session.run("mypy", "docs/examples", *session.posargs)
+    session.run("python", "-P", "tools/check_completeness.py", *(package.module for package in everything()))
 
 
 @nox.session

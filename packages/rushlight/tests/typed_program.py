@@ -32,6 +32,16 @@ class Cube(torch.autograd.Function):
         return 3 * grad * x**2
 
 
+def calls(x: Tensor) -> None:
+    """A call of a module has the arguments and the result of its `forward`."""
+    assert_type(Net()(x), Tensor)
+    assert_type(nn.Linear(4, 2)(x), Tensor)
+    assert_type(nn.Sequential(nn.Linear(4, 2), nn.ReLU())(x), Tensor)
+    assert_type(F.linear(x, x), Tensor)
+    Net()(x, x)  # type: ignore[call-arg]
+    F.conv2d(x, x, step=2)  # type: ignore[call-overload]
+
+
 def tensors(x: Tensor, mask: Tensor) -> None:
     assert_type(x + 1, Tensor)
     assert_type(1 - x, Tensor)
