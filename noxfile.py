@@ -117,7 +117,7 @@ def lint(session: nox.Session) -> None:
 
 @nox.session
 def types(session: nox.Session) -> None:
-    """Check annotations with mypy: the packages as they are installed, the tools, programs; and that they are complete."""
+    """Check annotations with mypy: the installed packages, tools, programs; that they are complete, and that stubs are true."""
     install(session, builder(), everything(), requirements=dependency_group("types"))
     for package in everything():
         session.run("mypy", "-p", package.module, *session.posargs)
@@ -126,6 +126,8 @@ def types(session: nox.Session) -> None:
     session.run("mypy", "packages/rushlight/tests/typed_program.py", *session.posargs)
     session.run("mypy", "docs/examples", *session.posargs)
     session.run("python", "-P", "tools/check_completeness.py", *(package.module for package in everything()))
+    extensions = [f"{package.module}._C" for package in everything() if package.native]
+    session.run("python", "-P", "tools/check_stubs.py", *extensions)
 
 
 @nox.session

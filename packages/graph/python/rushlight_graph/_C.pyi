@@ -1,9 +1,11 @@
 # ruff: noqa: N999
 
 from collections.abc import Sequence
+from typing import Self, final
 
 from rushlight_core import Tensor
 
+@final
 class Program:
     """A graph of operators with its constants."""
 
@@ -27,12 +29,13 @@ class Program:
     def constants(self) -> list[tuple[str, str, Tensor]]: ...
     def metadata(self) -> dict[str, str]: ...
 
+@final
 class Capture:
     """A region whose operators become a program."""
 
-    def __init__(
-        self, inputs: Sequence[tuple[str, str, Tensor]], state: Sequence[tuple[str, str, Tensor]]
-    ) -> None: ...
+    def __new__(
+        cls, inputs: Sequence[tuple[str, str, Tensor]], state: Sequence[tuple[str, str, Tensor]]
+    ) -> Self: ...
     def start(self) -> None: ...
     def stop(self) -> None: ...
     def enter_module(self, path: str, /) -> None: ...
