@@ -64,7 +64,7 @@ class OwnedArena(ArenaOwner):
     so that a small block is reserved and given back in constant time."""
 
     def __init__(self, heap: Heap, size: int) -> None:
-        self.heap = heap
+        self.heap: Heap = heap
         fd = os.memfd_create("rushlight", os.MFD_CLOEXEC)
         try:
             os.ftruncate(fd, file_bytes(size))

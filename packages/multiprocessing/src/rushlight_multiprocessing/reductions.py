@@ -93,7 +93,7 @@ class Pickler(ForkingPickler):
     def __init__(self, file: io.BytesIO, copies: Copies | None) -> None:
         super().__init__(file, pickle.HIGHEST_PROTOCOL)
         self.outgoing: OutgoingBlocks = OutgoingBlocks()
-        self.copies: bool = copies
+        self.copies: Copies | None = copies
 
     def reducer_override(self, obj: Any) -> Any:
         if isinstance(obj, core.Tensor):
