@@ -22,7 +22,7 @@ struct Recorder {
     inline static std::atomic<uint64_t> last_number{0};
 
     ~Recorder();
-    Recorder(std::vector<Named> inputs, std::vector<Named> state);
+    Recorder(std::vector<Named> inputs, std::vector<Named> state, std::set<std::string> expanded);
 
     void call(const Operator& op, StageMask rest, Stack& stack);
     void values_read(const char* op, const Tensor& t) const;
@@ -75,6 +75,7 @@ struct Recorder {
     std::vector<Tensor> constants_;
     std::vector<Outside> outside_;
     size_t num_inputs_;
+    std::set<std::string> expanded_;
     std::unordered_map<TensorImpl*, size_t> outside_of_;
     std::unordered_map<Storage*, std::vector<size_t>> outside_over_;
     std::unordered_map<TensorImpl*, Known> known_;
@@ -134,7 +135,8 @@ TensorType type_of(const Tensor& t) { return {t.dtype(), t.device(), t.shape()};
 
 }  // namespace
 
-Recorder::Recorder(std::vector<Named> inputs, std::vector<Named> state) : num_inputs_(inputs.size()) {
+Recorder::Recorder(std::vector<Named> inputs, std::vector<Named> state, std::set<std::string> expanded)
+    : num_inputs_(inputs.size()), expanded_(std::move(expanded)) {
     graph_.writer = "rushlight " RUSHLIGHT_VERSION;
     std::move(state.begin(), state.end(), std::back_inserter(inputs));
     for (Named& named : inputs) {
@@ -238,6 +240,7 @@ void Recorder::keep_before_write(Storage* storage) {
 void Recorder::call(const Operator& op, StageMask rest, Stack& stack) {
     if (capturing.depth > 0) return op.boxed(op, rest, stack);
     check_stages(op, stack);
+    if (expanded_.contains(op.name)) return op.boxed(op, rest, stack);
     const SchemaText schema(op);
     each_tensor(stack, [&](const Tensor& t, size_t position) {
         if (schema.arguments[position].written) make_own(t, op);
@@ -516,8 +519,8 @@ Program Recorder::finish(TensorList outputs, std::map<std::string, std::string> 
 
 // --- Capture ---
 
-Capture::Capture(std::vector<Named> inputs, std::vector<Named> state)
-    : recorder_(std::make_unique<Recorder>(std::move(inputs), std::move(state))) {}
+Capture::Capture(std::vector<Named> inputs, std::vector<Named> state, std::set<std::string> expanded)
+    : recorder_(std::make_unique<Recorder>(std::move(inputs), std::move(state), std::move(expanded))) {}
 
 Capture::~Capture() {
     if (!recorder_->started || recorder_->stopped) return;
@@ -562,7 +565,8 @@ void Capture::leave_module() {
 Program Capture::finish(TensorList outputs, std::map<std::string, std::string> metadata) {
     RL_CHECK(recorder_ && recorder_->stopped, throw_runtime, "capture: finish() comes once, after stop()");
     const auto done = std::move(recorder_);
-    recorder_ = std::make_unique<Recorder>(std::vector<Named>(), std::vector<Named>());
+    recorder_ =
+        std::make_unique<Recorder>(std::vector<Named>(), std::vector<Named>(), std::set<std::string>());
     return done->finish(outputs, std::move(metadata));
 }
 

@@ -374,6 +374,8 @@ Json encode(const Graph& graph) {
                         {"metadata", std::move(metadata)}};
 }
 
+std::string to_json(const Graph& graph) { return encode(graph).text(); }
+
 Graph decode(const Json& json) {
     const At root{json, "graph"};
     Graph graph;

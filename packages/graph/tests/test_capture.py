@@ -351,3 +351,19 @@ def test_an_error_in_a_run_names_the_node() -> None:
         IndexError, match=r"\nin node \d \(_?index.* at .*test_capture\.py:\d+\) of the program"
     ):
         program.run([X, index + 5])
+
+
+def test_composites_are_recorded_as_what_they_call() -> None:
+    from rushlight_graph.capture import capture
+
+    x = core.randn(3, 4)
+    whole = capture(lambda x: core.logit(core.softmax(x, 1), 1e-3), (x,), {}, [])
+    apart = capture(
+        lambda x: core.logit(core.softmax(x, 1), 1e-3), (x,), {}, [], expanded=["logit", "softmax"]
+    )
+    assert " = softmax(" in whole.text()
+    assert " = logit(" in whole.text()
+    assert " = softmax(" not in apart.text()
+    assert " = logit(" not in apart.text()
+    assert " = _softmax(" in apart.text()
+    assert core.equal(apart.run([x])[0], whole.run([x])[0])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -22,11 +22,12 @@ def capture_sizes(
     state: State,
     module: Any,
     dynamic_shapes: Any,
+    expanded: Sequence[str] = (),
 ) -> Program:
     """One program of several calls of `function`, with other sizes where `dynamic_shapes` marks them."""
     sizes = dynamic.sizes_of(function, args, kwargs, dynamic_shapes)
     if not sizes:
-        return capture(function, args, kwargs, state, module)
+        return capture(function, args, kwargs, state, module, expanded)
     given = trees.Flattening("export")
     given.arguments(args, kwargs)
     tensors = [tensor for _, tensor in given.tensors]
@@ -35,7 +36,7 @@ def capture_sizes(
     for run in range(dynamic.CAPTURES):
         others = dynamic.resized(tensors, sizes, [numbers[run] for numbers in values])
         arguments, named = dynamic.replaced(args, others), dynamic.replaced(dict(kwargs), others)
-        programs.append(capture(function, arguments, named, state, module))
+        programs.append(capture(function, arguments, named, state, module, expanded))
     symbols = [
         (size.dim.name, size.dim.min, size.dim.max, size.places, numbers)
         for size, numbers in zip(sizes, values, strict=True)
@@ -49,6 +50,7 @@ def capture(
     kwargs: Mapping[str, Any],
     state: State,
     module: Any = None,
+    expanded: Sequence[str] = (),
 ) -> Program:
     """The program of one call of `function`.
 
@@ -58,10 +60,11 @@ def capture(
         args, kwargs: tensors become the program's inputs; everything else belongs to the program.
         state: name, "parameter" or "buffer", and tensor of what belongs to the program, where it is used.
         module: one whose submodules are told apart, for errors and for who reads the program.
+        expanded: names of composites, which are recorded as the operators that they call.
     """
     given = trees.Flattening("export")
     structure = given.arguments(args, kwargs, _names(function))
-    region = Capture([(name, "constant", tensor) for name, tensor in given.tensors], state)
+    region = Capture([(name, "constant", tensor) for name, tensor in given.tensors], state, expanded)
     with ExitStack() as stack:
         if module is not None:
             stack.enter_context(_modules_told(region, module))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import IO, Any, NoReturn
 
@@ -149,6 +149,23 @@ def export(
             other operators with other sizes.
         NotImplementedError: what cannot be captured yet: gradients, autocast, vmap, devices but the CPU.
     """
+    if preserve_module_call_signature:
+        raise NotImplementedError(
+            "export(preserve_module_call_signature): modules are not kept apart in a program"
+        )
+    if prefer_deferred_runtime_asserts_over_guards:
+        raise NotImplementedError("export(prefer_deferred_runtime_asserts_over_guards): must be False")
+    return capture_module(mod, args, kwargs, dynamic_shapes)
+
+
+def capture_module(
+    mod: Any,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any] | None,
+    dynamic_shapes: Any,
+    expanded: Sequence[str] = (),
+) -> ExportedProgram:
+    """What `export` does; of the composites in `expanded`, the operators that they call are recorded."""
     if not hasattr(mod, "named_parameters") or not callable(mod):
         raise TypeError(
             f"export(mod): must be a module, got {type(mod).__name__}\nhint: make a function the forward of a Module"
@@ -157,20 +174,14 @@ def export(
         raise TypeError(
             f"export(args): must be a tuple, got {type(args).__name__}\nhint: (x,) has one element"
         )
-    if preserve_module_call_signature:
-        raise NotImplementedError(
-            "export(preserve_module_call_signature): modules are not kept apart in a program"
-        )
-    if prefer_deferred_runtime_asserts_over_guards:
-        raise NotImplementedError("export(prefer_deferred_runtime_asserts_over_guards): must be False")
     named = dict(kwargs or {})
     state = [(name, "parameter", tensor) for name, tensor in mod.named_parameters()]
     state += [(name, "buffer", tensor) for name, tensor in mod.named_buffers()]
     with _no_member_replaced(mod):
         if dynamic_shapes is None:
-            program = capture(mod, args, named, state, mod)
+            program = capture(mod, args, named, state, mod, expanded)
         else:
-            program = capture_sizes(mod, args, named, state, mod, dynamic_shapes)
+            program = capture_sizes(mod, args, named, state, mod, dynamic_shapes, expanded)
     return ExportedProgram(program, (args, named))
 
 

@@ -89,6 +89,14 @@ Object tensor_list(TensorList tensors) {
     return list;
 }
 
+std::set<std::string> names_of(PyObject* sequence) {
+    const Object fast = checked(PySequence_Fast(sequence, "needs a sequence of names"));
+    std::set<std::string> names;
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(fast.get()); ++i)
+        names.insert(text_of(PySequence_Fast_GET_ITEM(fast.get(), i)));
+    return names;
+}
+
 std::map<std::string, std::string> texts_of(PyObject* dict) {
     RL_CHECK(PyDict_Check(dict), throw_type, "needs a dict, got %s", Py_TYPE(dict)->tp_name);
     std::map<std::string, std::string> texts;
@@ -236,6 +244,9 @@ PyObject* program_run(PyObject* self, PyObject* inputs) {
 PyObject* program_text(PyObject* self, PyObject*) {
     return guarded([&] { return text_object(to_text(program_of(self).graph())).release(); });
 }
+PyObject* program_graph(PyObject* self, PyObject*) {
+    return guarded([&] { return text_object(to_json(program_of(self).graph())).release(); });
+}
 PyObject* program_inputs(PyObject* self, PyObject*) {
     return guarded([&] {
         const Graph& graph = program_of(self).graph();
@@ -288,6 +299,7 @@ PyMethodDef program_methods[] = {
     {"simplified", program_simplified, METH_NOARGS, "The same program with fewer nodes."},
     {"run", program_run, METH_O, "run(tensors) -> list of tensors"},
     {"text", program_text, METH_NOARGS, "Its operators, a line for each."},
+    {"graph", program_graph, METH_NOARGS, "The graph as JSON, in the form that files have."},
     {"inputs", program_inputs, METH_NOARGS, "The names of its inputs."},
     {"constants", program_constants, METH_NOARGS, "Name, kind and tensor of each of its constants."},
     {"metadata", program_metadata, METH_NOARGS, "What was given to `finish`."},
@@ -308,12 +320,13 @@ struct PyCapture {
 Capture& capture_of(PyObject* self) { return *reinterpret_cast<PyCapture*>(self)->capture; }
 PyObject* capture_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     return guarded([&]() -> PyObject* {
-        static const char* names[] = {"inputs", "state", nullptr};
-        PyObject *inputs, *state;
-        if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO:Capture", const_cast<char**>(names), &inputs,
-                                         &state))
+        static const char* names[] = {"inputs", "state", "expanded", nullptr};
+        PyObject *inputs, *state, *expanded = nullptr;
+        if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|O:Capture", const_cast<char**>(names), &inputs,
+                                         &state, &expanded))
             throw PythonError();
-        auto capture = std::make_unique<Capture>(named_of(inputs), named_of(state));
+        auto capture = std::make_unique<Capture>(named_of(inputs), named_of(state),
+                                                 expanded ? names_of(expanded) : std::set<std::string>());
         Object self = checked(type->tp_alloc(type, 0));
         reinterpret_cast<PyCapture*>(self.get())->capture = capture.release();
         return self.release();
@@ -357,8 +370,10 @@ PyType_Slot capture_slots[] = {
     {Py_tp_dealloc, reinterpret_cast<void*>(capture_dealloc)},
     {Py_tp_methods, capture_methods},
     {Py_tp_doc,
-     const_cast<char*>("Capture(inputs, state): a region whose operators become a program; both are lists of "
-                       "(name, kind, tensor).")},
+     const_cast<char*>(
+         "Capture(inputs, state, expanded=()): a region whose operators become a program; inputs and state "
+         "are lists of (name, kind, tensor), and of composites named in `expanded` the operators that "
+         "they call are recorded.")},
     {0, nullptr}};
 PyType_Spec capture_spec = {"rushlight_graph._C.Capture", sizeof(PyCapture), 0, Py_TPFLAGS_DEFAULT,
                             capture_slots};

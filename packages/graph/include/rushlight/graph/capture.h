@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,7 @@ struct Named {
 
 // Note [Capture]
 // A provider of the Tracer stage, which lies above autograd: it sees the operators that a program calls, and lets them run. A
-// composite is one call; what it is made of runs unrecorded. Values are tensors by identity. Effects are observed, since a
+// composite is one call, unless the capture is asked to expand it; what it is made of runs unrecorded. Values are tensors by identity. Effects are observed, since a
 // schema marks what is returned and not every buffer that is updated: memory is shared where storages are the same, an
 // argument was written where its version has moved, and an operator is random where the default generator has.
 //
@@ -32,7 +33,8 @@ struct Recorder;
 class RL_API Capture {
   public:
     /// `inputs` become the program's arguments; `state`, parameters and buffers, its constants where they are used.
-    Capture(std::vector<Named> inputs, std::vector<Named> state);
+    /// Of the operators named in `expanded`, which must be composites, the operators that they call are recorded in their place.
+    Capture(std::vector<Named> inputs, std::vector<Named> state, std::set<std::string> expanded = {});
     ~Capture();
     Capture(const Capture&) = delete;
 

@@ -139,6 +139,8 @@ RL_API Graph generalize(const std::vector<Graph>& graphs, std::vector<Symbol> sy
 
 /// The graph for people: a line for each input, constant and call.
 RL_API std::string to_text(const Graph& graph);
+/// The graph as JSON, in the form that files have (docs/programs.md).
+RL_API std::string to_json(const Graph& graph);
 /// "float32[1, 3, 8, 8]", with the device where it is not the CPU.
 RL_API std::string to_text(const TensorType& type);
 /// "2*batch+1".
