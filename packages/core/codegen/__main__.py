@@ -20,6 +20,7 @@ from .emit_derivatives import emit_derivatives
 from .emit_docs import emit_docs
 from .emit_headers import emit_headers
 from .emit_kernels import CUDA, emit_cuda_list, emit_kernels
+from .emit_onnx import emit_onnx
 from .emit_python import emit_python
 from .emit_stubs import emit_stubs
 from .emit_table import emit_table
@@ -92,6 +93,9 @@ def main() -> int:
     command.add_argument("--ops", type=Path, default=OPS)
     command.add_argument("--out", type=Path, required=True)
     command.add_argument("--operators", nargs="+", help="loops of these operators only, for a quick build")
+    command = commands.add_parser("onnx", help="write the table of how operators are exported to ONNX")
+    command.add_argument("--ops", type=Path, default=OPS)
+    command.add_argument("--out", type=Path, required=True)
     command = commands.add_parser("explain", help="print every file and symbol behind an operator")
     command.add_argument("name")
     command.add_argument("--ops", type=Path, default=OPS)
@@ -115,6 +119,8 @@ def main() -> int:
             ops = load_ops(args.ops)
             loops = [op for op in ops if not args.operators or op.name in args.operators]
             write_all(args.out, emit_kernels(loops, CUDA) | emit_cuda_list(loops, ops))
+        elif args.command == "onnx":
+            _write(args.out, emit_onnx(load_ops(args.ops)))
         elif args.command == "docs":
             write_all(args.out, emit_docs(load_ops(args.ops)))
         elif args.command == "duty":

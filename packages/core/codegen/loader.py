@@ -11,6 +11,7 @@ import yaml
 from .dtypes import DTypesError, dtypes_of, element_types
 from .expects import ExpectsError, checks_of
 from .model import KINDS, SYNCHRONISES, VIEWS, Op, Sample
+from .onnx_rules import OnnxRuleError, check_onnx
 from .results import WORDS, ResultError, check_result
 from .schema import SchemaError, parse_schema
 
@@ -201,9 +202,10 @@ def _op(path: Path, entry: dict[str, object]) -> Op:
     try:
         checks_of(op)
         check_result(op)
+        check_onnx(op)
         dtypes_of(op.dtypes)
         if op.kind in WORDS:
             element_types(op.dtypes, op.result)
-    except (DTypesError, ExpectsError, ResultError) as error:
+    except (DTypesError, ExpectsError, OnnxRuleError, ResultError) as error:
         raise fail(str(error)) from None
     return op

@@ -94,6 +94,9 @@ class Op:
         tuple[str, str], ...
     ] = ()  # what is asked of arguments before the body sees them: expects.py
     differentiable: bool = True
+    onnx: str = (
+        ""  # how it is exported: an expression over ONNX's operators, or "function"; see onnx_rules.py
+    )
     oracle: str = ""  # expression over the arguments as NumPy arrays that gives the results
     law: tuple[
         str, ...

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -20,6 +22,7 @@ from rushlight_core.codegen.batching import load_batching
 from rushlight_core.codegen.derivatives import load_derivatives
 from rushlight_core.codegen.duty import SHARED, duty
 from rushlight_core.codegen.emit_docs import emit_docs
+from rushlight_core.codegen.emit_onnx import emit_onnx
 from rushlight_core.codegen.emit_stubs import emit_stubs
 from rushlight_core.codegen.expects import checks_of
 from rushlight_core.codegen.explain import UnknownOperatorError, explain
@@ -99,6 +102,39 @@ def test_expectations_that_cannot_be_read(tmp_path: Path, line: str, said: str) 
     (tmp_path / "a.yaml").write_text(f"{_EXPECTING}    {line}\n")
     with pytest.raises(EntryError, match=rf"a\.yaml:2: twice: .*{said}"):
         load_ops(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        ("Relu(x)", "'x' is no argument"),
+        ("relu(input)", "'relu' is no operator of ONNX"),
+        ("Relu(input", "is no expression"),
+        ("Relu(input) + 1", "is no part of an expression"),
+        ("Relu(**input)", "is no part of an expression"),
+        ("onnx.Relu(input)", "is no part of an expression"),
+    ],
+)
+def test_exports_that_cannot_be_read(tmp_path: Path, rule: str, said: str) -> None:
+    entry = (
+        f'- op: f\n  doc: d\n  signature: "(Tensor input) -> Tensor"\n  kind: pointwise\n  onnx: "{rule}"\n'
+    )
+    (tmp_path / "a.yaml").write_text(entry)
+    with pytest.raises(EntryError, match=re.escape(said)):
+        load_ops(tmp_path)
+
+
+def test_how_operators_are_exported(ops: list[Op], tmp_path: Path) -> None:
+    (tmp_path / "_operators.py").write_text(emit_onnx(ops)["_operators.py"])
+    found = runpy.run_path(str(tmp_path / "_operators.py"))
+    rule = found["RULES"]["leaky_relu"]
+    assert rule.onnx == "LeakyRelu(input, alpha=negative_slope)"
+    assert (rule.arguments, rule.operands) == (("input", "negative_slope"), ("input",))
+    assert rule.defaults == {"negative_slope": 0.01}
+    assert found["FORMS"]["leaky_relu_"] == "leaky_relu"
+    assert "pairwise_distance" in found["COMPOSITES"]
+    assert not set(found["COMPOSITES"]) & {*found["RULES"], *found["FORMS"]}
+    assert "nonzero" in found["DYNAMIC"]
 
 
 @pytest.mark.parametrize("parser", [getattr(yaml, "CSafeLoader", yaml.SafeLoader), yaml.SafeLoader])

@@ -1,0 +1,72 @@
+"""The table of rushlight_graph that says how operators are exported to ONNX, as a module of Python."""
+
+from __future__ import annotations
+
+from .model import Op
+from .writer import GENERATED
+
+
+def emit_onnx(ops: list[Op]) -> dict[str, str]:
+    """File name to text: _operators.py."""
+    rules, forms, composites, dynamic = [], [], [], []
+    for op in ops:
+        if not op.onnx:
+            if op.kind == "composite":
+                composites += [form.name for form in op.forms() if form.kind != "Aux"]
+            elif op.kind == "dynamic":
+                dynamic.append(op.name)
+            continue
+        arguments = op.schema.arguments
+        names = tuple(a.name for a in arguments)
+        defaults = {a.name: a.default for a in arguments if not a.required}
+        operands = tuple(a.name for a in op.tensors if a.name not in op.bool_inputs)
+        if op.kind != "pointwise":
+            operands = ()
+        rules.append(
+            f"    {op.name!r}: Rule({op.onnx!r}, {names!r}, {defaults!r}, {operands!r}, {op.result!r}),"
+        )
+        for form in op.forms():
+            if form.kind == "Aux":
+                continue
+            if form.name != op.name:
+                forms.append(f"    {form.name!r}: {op.name!r},")
+    lines = [
+        f'"""How operators are exported to ONNX. {GENERATED}"""',
+        "",
+        "from __future__ import annotations",
+        "",
+        "from typing import Any, NamedTuple",
+        "",
+        "",
+        "class Rule(NamedTuple):",
+        '    """How an operator is exported: the expression, or `function`; the names of the arguments, and defaults; of',
+        '    element-wise operators, the arguments that are converted to one dtype, and the word for its result."""',
+        "",
+        "    onnx: str",
+        "    arguments: tuple[str, ...]",
+        "    defaults: dict[str, Any]",
+        "    operands: tuple[str, ...]",
+        "    result: str",
+        "",
+        "",
+        "RULES: dict[str, Rule] = {",
+        *rules,
+        "}",
+        "",
+        "#: In-place and out= forms, and the operators that they are forms of.",
+        "FORMS: dict[str, str] = {",
+        *forms,
+        "}",
+        "",
+        "#: Composites without a rule: the operators that they call are exported.",
+        "COMPOSITES: tuple[str, ...] = (",
+        *(f"    {name!r}," for name in composites),
+        ")",
+        "",
+        "#: Operators with results whose sizes depend on values.",
+        "DYNAMIC: tuple[str, ...] = (",
+        *(f"    {name!r}," for name in dynamic),
+        ")",
+        "",
+    ]
+    return {"_operators.py": "\n".join(lines)}

@@ -1,0 +1,52 @@
+"""The key `onnx`: how an operator is exported to ONNX.
+
+Either the word `function`, where rushlight_graph has a function for it, or an expression in Python's syntax over ONNX's
+operators:
+
+    onnx: Relu(input)                             a node with this input
+    onnx: LeakyRelu(input, alpha=negative_slope)  attributes are keywords
+    onnx: Add(input, Mul(other, alpha))           several nodes
+    onnx: Sub(Exp(input), 1)                      numbers are constants of the operands' dtype; so is `inf`
+
+An argument that the expression does not name must have its default, or the call is not exported. Left out, a composite is
+exported as the operators that it calls, and other operators are not exported.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .model import Op
+
+FUNCTION = "function"
+_NODES = (ast.Expression, ast.Call, ast.Name, ast.Load, ast.Constant, ast.UnaryOp, ast.USub, ast.keyword)
+
+
+class OnnxRuleError(ValueError):
+    """A text that cannot be read; the loader adds file and line."""
+
+
+def check_onnx(op: Op) -> None:
+    """Raise OnnxRuleError where `onnx` is neither `function` nor an expression over the operator's arguments."""
+    if op.onnx in ("", FUNCTION):
+        return
+    if len(op.schema.returns) != 1:
+        raise OnnxRuleError(f"onnx {op.onnx!r}: an expression has one result; write `function`")
+    try:
+        tree = ast.parse(op.onnx, mode="eval")
+    except SyntaxError:
+        raise OnnxRuleError(f"onnx {op.onnx!r} is no expression") from None
+    functions = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    known = {a.name for a in op.schema.arguments} | {"inf"}
+    for node in ast.walk(tree):
+        if not isinstance(node, _NODES) or (isinstance(node, ast.keyword) and node.arg is None):
+            raise OnnxRuleError(f"onnx {op.onnx!r}: {ast.unparse(node)!r} is no part of an expression")
+        if not isinstance(node, ast.Name):
+            continue
+        if id(node) in functions:
+            if not node.id[0].isupper():
+                raise OnnxRuleError(f"onnx {op.onnx!r}: {node.id!r} is no operator of ONNX")
+        elif node.id not in known:
+            raise OnnxRuleError(f"onnx {op.onnx!r}: {node.id!r} is no argument")

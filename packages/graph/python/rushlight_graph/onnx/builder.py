@@ -1,0 +1,294 @@
+"""Builds the nodes of an ONNX graph: names, constants, casts, and what depends on the version of the operators."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import rushlight_core as core
+from rushlight_core import Tensor
+from rushlight_graph.onnx.graph import Graph, Size, UnsupportedError, Value
+
+#: Names of dtypes, and the numbers that ONNX has for them.
+ELEMENT_TYPES = {
+    "float32": 1,
+    "uint8": 2,
+    "int8": 3,
+    "uint16": 4,
+    "int16": 5,
+    "int32": 6,
+    "int64": 7,
+    "bool": 9,
+    "float16": 10,
+    "float64": 11,
+    "uint32": 12,
+    "uint64": 13,
+    "bfloat16": 16,
+}
+FLOATING = ("float32", "float64", "float16", "bfloat16")
+
+# Operators that were added or changed after version 17.
+_ADDED = {"BitwiseAnd": 18, "BitwiseOr": 18, "BitwiseXor": 18, "BitwiseNot": 18, "Gelu": 20}
+_TRUTHS = {
+    *("Equal", "Greater", "Less", "GreaterOrEqual", "LessOrEqual", "IsNaN", "IsInf", "And", "Or", "Not", "Xor"),
+}  # fmt: skip
+_LOGICAL = {"And", "Or", "Not", "Xor"}
+_COUNTS = {"Shape", "Size", "NonZero", "ArgMax", "ArgMin"}
+_ROUNDING = {"Floor", "Ceil", "Round"}
+# What has no bools among its types, and is computed with integers then.
+_NUMERIC = {
+    *("Add", "Sub", "Mul", "Div", "Max", "Min", "Greater", "Less", "GreaterOrEqual", "LessOrEqual", "Abs", "Neg", "Sign"),
+    *("Pow", "Mod", "ReduceSum", "ReduceProd", "ReduceMax", "ReduceMin", "CumSum", "MatMul", "Clip", "Relu", "ArgMax"),
+    *("ArgMin", "TopK", "Trilu", "ScatterElements", "ScatterND", "Pad", "Einsum"),
+}  # fmt: skip
+_MOVE_ONLY = {"ScatterElements", "ScatterND"}  # bools are fine, unless something is added up
+
+
+@dataclass(frozen=True)
+class Val:
+    """A value of the ONNX graph."""
+
+    name: str
+    dtype: str
+
+
+@dataclass
+class Emitted:
+    """A node of the ONNX graph."""
+
+    op: str
+    inputs: list[str]
+    outputs: list[str]
+    attributes: dict[str, Any]
+    where: str  # the call that it belongs to
+
+
+class Builder:
+    """Collects nodes and constants."""
+
+    def __init__(self, graph: Graph, opset: int) -> None:
+        self.graph = graph
+        self.opset = opset
+        self.nodes: list[Emitted] = []
+        self.initializers: dict[str, Tensor] = {}
+        self.input_names: list[str] = []
+        self.where = ""
+        self._taken: set[str] = set()
+        self._numbers = 0
+        self._known: dict[Any, Val] = {}
+
+    # --- names and constants ---
+
+    def reserve(self, name: str) -> str:
+        """The name, or one like it where it is taken."""
+        wanted, number = name, 1
+        while wanted in self._taken or not wanted:
+            number += 1
+            wanted = f"{name}_{number}"
+        self._taken.add(wanted)
+        return wanted
+
+    def fresh(self, word: str) -> str:
+        """A name for a result."""
+        while True:
+            name = f"{word}_{self._numbers}"
+            self._numbers += 1
+            if name not in self._taken:
+                self._taken.add(name)
+                return name
+
+    def constant(self, tensor: Tensor, name: str | None = None) -> Val:
+        """A tensor that comes with the model."""
+        dtype = dtype_name(tensor.dtype)
+        if dtype not in ELEMENT_TYPES:
+            raise UnsupportedError(f"a constant of dtype {dtype}")
+        given = self.fresh("constant") if name is None else self.reserve(name)
+        self.initializers[given] = tensor
+        return Val(given, dtype)
+
+    def scalar(self, value: float | Val | Size, dtype: str) -> Val:
+        """A number as a tensor without dimensions."""
+        if isinstance(value, Val):
+            return self.cast(value, dtype)
+        if isinstance(value, Size):
+            return self.cast(self.op("Reshape", self.ints([value]), self.ints([])), dtype)
+        if dtype not in FLOATING and not isinstance(value, bool):
+            if isinstance(value, float) and (not math.isfinite(value) or value != int(value)):
+                raise UnsupportedError(f"the number {value} with tensors of dtype {dtype}")
+            value = int(value)
+            limits = None if dtype == "bool" else core.iinfo(getattr(core, dtype))
+            if limits and not limits.min <= value <= limits.max:
+                raise UnsupportedError(f"the number {value} with tensors of dtype {dtype}")
+        key = ("scalar", repr(value), dtype)
+        if key not in self._known:
+            self._known[key] = self.constant(core.tensor(value, dtype=getattr(core, dtype)))
+        return self._known[key]
+
+    def ints(self, numbers: Sequence[int | Size]) -> Val:
+        """Integers as a tensor with one dimension."""
+        key = ("ints", tuple(numbers))
+        if key in self._known:
+            return self._known[key]
+        parts: list[Val] = []
+        fixed: list[int] = []
+
+        def close() -> None:
+            if fixed:
+                parts.append(self.ints(list(fixed)))
+                fixed.clear()
+
+        if not any(isinstance(number, Size) for number in numbers):
+            made = self.constant(core.tensor(list(numbers), dtype=core.int64))
+        else:
+            for number in numbers:
+                if isinstance(number, Size):
+                    close()
+                    parts.append(self._expression(number.expression))
+                else:
+                    fixed.append(number)
+            close()
+            made = parts[0] if len(parts) == 1 else self.op("Concat", *parts, axis=0)
+        self._known[key] = made
+        return made
+
+    def _expression(self, number: int) -> Val:
+        key = ("expression", number)
+        if key in self._known:
+            return self._known[key]
+        ((kind, content),) = self.graph.expressions[number].items()
+        if kind == "number":
+            made = self.ints([content])
+        elif kind == "symbol":
+            # Where the size is the dimension of an input itself, if there is such a place.
+            places = self.graph.symbols[content].places
+            given, dim, scale, offset = min(places, key=lambda place: (place[2], abs(place[3])))
+            made = self.op("Shape", Val(self.input_names[given], "float32"), start=dim, end=dim + 1)
+            if offset:
+                made = self.op("Sub", made, self.ints([offset]))
+            if scale != 1:
+                made = self.op("Div", made, self.ints([scale]))
+        else:
+            left, right = (self._expression(part) for part in content)
+            if kind == "//":  # Div rounds towards zero
+                left = self.op("Sub", left, self.op("Mod", left, right))
+            made = self.op({"+": "Add", "-": "Sub", "*": "Mul", "//": "Div"}[kind], left, right)
+        self._known[key] = made
+        return made
+
+    # --- nodes ---
+
+    def op(self, name: str, *inputs: Val | None, dtype: str | None = None, **attributes: Any) -> Val:
+        """A node with one result, of `dtype` or that which the operator gives."""
+        if name in _ROUNDING and inputs[0] and inputs[0].dtype not in FLOATING:
+            return inputs[0]
+        given: list[Val | None] = list(inputs)
+        first = given[1] if name == "Where" else given[0]
+        assert first is not None
+        wanted = dtype or first.dtype
+        if name == "Where" and wanted == "bool":  # runtimes lack it
+            chosen = [item and self.cast(item, "uint8") for item in given[1:]]
+            return self.cast(self.op("Where", given[0], *chosen), "bool")
+        if name in _LOGICAL:
+            given = [item and self.cast(item, "bool") for item in given]
+        elif first.dtype == "bool" and name in _NUMERIC and not self._moves(name, attributes):
+            given = [item and (self.cast(item, "int32") if item.dtype == "bool" else item) for item in given]
+            made = self.op(name, *given, **attributes)
+            return made if name in _TRUTHS | _COUNTS else self.cast(made, wanted)
+        if name in _TRUTHS:
+            wanted = "bool"
+        elif name in _COUNTS:
+            wanted = "int64"
+        return self.ops(name, *given, dtypes=[wanted], **attributes)[0]
+
+    @staticmethod
+    def _moves(name: str, attributes: dict[str, Any]) -> bool:
+        return name in _MOVE_ONLY and attributes.get("reduction", "none") == "none"
+
+    def ops(self, name: str, *inputs: Val | None, dtypes: Sequence[str], **attributes: Any) -> list[Val]:
+        """A node with a result of each of the dtypes."""
+        if self.opset < _ADDED.get(name, 0):
+            raise UnsupportedError(f"needs {name}, which opset_version {_ADDED[name]} has")
+        names = [item.name if item else "" for item in inputs]
+        while names and not names[-1]:
+            names.pop()
+        outputs = [self.fresh(name.lower()) for _ in dtypes]
+        kept = {key: value for key, value in attributes.items() if value is not None}
+        self.nodes.append(Emitted(name, names, outputs, kept, self.where))
+        return [Val(output, dtype) for output, dtype in zip(outputs, dtypes, strict=True)]
+
+    def cast(self, value: Val, dtype: str) -> Val:
+        """The value in another dtype."""
+        if value.dtype == dtype:
+            return value
+        if dtype not in ELEMENT_TYPES:
+            raise UnsupportedError(f"dtype {dtype}, which ONNX's operators do not take")
+        return self.op("Cast", value, dtype=dtype, to=ELEMENT_TYPES[dtype])
+
+    def reshape(self, value: Val, sizes: Sequence[int | Size]) -> Val:
+        """The same elements in another shape."""
+        moving = [i for i, size in enumerate(sizes) if isinstance(size, Size)]
+        wanted = list(sizes)
+        if len(moving) == 1 and 0 not in [size for size in sizes if not isinstance(size, Size)]:
+            wanted[moving[0]] = -1
+        allow = 1 if any(size == 0 for size in wanted if not isinstance(size, Size)) else None
+        return self.op("Reshape", value, self.ints(wanted), allowzero=allow)
+
+    def flat(self, value: Val) -> Val:
+        """The elements in one dimension."""
+        return self.op("Reshape", value, self.ints([-1]))
+
+    def transpose(self, value: Val, order: Sequence[int]) -> Val:
+        """Dimension order[i] at place i."""
+        if list(order) == list(range(len(order))):
+            return value
+        return self.op("Transpose", value, perm=list(order))
+
+    def expand(self, value: Val, sizes: Sequence[int | Size]) -> Val:
+        """Repeat along dimensions of size one, and new ones before."""
+        if 0 in [size for size in sizes if not isinstance(size, Size)]:
+            return self.empty(sizes, value.dtype)
+        return self.op("Expand", value, self.ints(sizes))
+
+    def empty(self, sizes: Sequence[int | Size], dtype: str) -> Val:
+        """A tensor without elements."""
+        zero = core.zeros(1, dtype=getattr(core, dtype))
+        return self.op("ConstantOfShape", self.ints(sizes), dtype=dtype, value=zero)
+
+    def unsqueeze(self, value: Val, dims: Sequence[int]) -> Val:
+        """With new dimensions at these places of the result."""
+        return self.op("Unsqueeze", value, self.ints(dims)) if dims else value
+
+    def squeeze(self, value: Val, dims: Sequence[int]) -> Val:
+        """Without these dimensions."""
+        return self.op("Squeeze", value, self.ints(dims)) if dims else value
+
+    def slice(self, value: Val, dim: int, start: int | Size, end: int | Size, step: int = 1) -> Val:
+        """Elements start, start + step, … of a dimension."""
+        return self.op(
+            "Slice", value, self.ints([start]), self.ints([end]), self.ints([dim]), self.ints([step])
+        )
+
+    def reduce(self, name: str, value: Val, dims: Sequence[int] | None, keep: bool) -> Val:
+        """A reduction over these dimensions, None for all."""
+        if dims is not None and not dims:
+            return value
+        if name == "ReduceSum" or self.opset >= 18:
+            axes = None if dims is None else self.ints(dims)
+            return self.op(name, value, axes, keepdims=int(keep))
+        return self.op(name, value, keepdims=int(keep), axes=None if dims is None else list(dims))
+
+
+def dtype_name(dtype: Any) -> str:
+    """The name of a dtype of core: "float32"."""
+    return str(dtype).rpartition(".")[2]
+
+
+def fixed_sizes(value: Value) -> list[int]:
+    """The sizes of a value, none of which may change."""
+    if not value.fixed:
+        raise UnsupportedError(
+            "the shape of a tensor changes, which the exported form of this call must know"
+        )
+    return [int(size) for size in value.sizes]

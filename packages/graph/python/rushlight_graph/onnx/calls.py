@@ -1,0 +1,203 @@
+"""One call of a program as the functions that export it see it, and the expressions of the operators' entries."""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+import rushlight_core as core
+from rushlight_graph.onnx._operators import RULES, Rule
+from rushlight_graph.onnx.builder import Builder, Val, dtype_name
+from rushlight_graph.onnx.graph import Node, Size, UnsupportedError, Use, Value
+
+Exported = Val | Sequence[Val | Sequence[Val]]
+Function = Callable[[Builder, "Call"], Exported]
+
+#: Functions by operator, for those whose entry says `onnx: function`.
+FUNCTIONS: dict[str, Function] = {}
+# Arguments that say where or how a result lies in memory, or how fast it is made, and not what it is.
+_NO_MEANING = {
+    *("memory_format", "device", "requires_grad", "non_blocking", "copy", "cudnn_enabled", "cudnn_enable", "sparse_grad"),
+    *("stable", "implicit", "generator", "sparse", "scale_grad_by_freq", "padding_idx"),
+}  # fmt: skip
+
+
+def exports(*names: str) -> Callable[[Function], Function]:
+    """Mark the function that exports these operators."""
+
+    def register(function: Function) -> Function:
+        for name in names:
+            if name in FUNCTIONS or RULES[name].onnx != "function":
+                raise ValueError(f"onnx: {name} is exported in two ways")
+            FUNCTIONS[name] = function
+        return function
+
+    return register
+
+
+class Call:
+    """The arguments of a call by name. What a function does not ask for must have its default."""
+
+    def __init__(
+        self,
+        builder: Builder,
+        name: str,
+        node: Node,
+        tensors: dict[int, Val],
+        values: Sequence[Value],
+    ) -> None:
+        self.name = name
+        self.rule: Rule = RULES[name]
+        self._builder = builder
+        self._arguments = dict(zip(self.rule.arguments, node.arguments, strict=False))
+        self._tensors = tensors
+        self._values = values
+        self._asked: set[str] = set()
+        self.results = [values[number] for number in node.defines()]
+
+    def __getitem__(self, name: str) -> Any:
+        """An argument that is no tensor."""
+        self._asked.add(name)
+        return self._arguments[name]
+
+    @property
+    def result(self) -> Value:
+        """What is known of the first result."""
+        return self.results[0]
+
+    def has(self, name: str) -> bool:
+        """Whether an argument is given, and not None."""
+        return self[name] is not None
+
+    def is_tensor(self, name: str) -> bool:
+        """Whether a TensorOrScalar is a tensor."""
+        return isinstance(self[name], Use)
+
+    def value(self, name: str) -> Value:
+        """What is known of an argument that is a tensor."""
+        return self._values[self[name].value]
+
+    def values(self, name: str) -> list[Value | None]:
+        """The same of a list."""
+        return [None if use is None else self._values[use.value] for use in self[name]]
+
+    def rank(self, name: str) -> int:
+        """The number of dimensions of an argument."""
+        return len(self.value(name).sizes)
+
+    def dim(self, name: str, of: str = "input") -> int:
+        """A dimension, counted from the first."""
+        dim = self[name]
+        return dim % self.rank(of) if self.rank(of) else 0
+
+    def dims(self, name: str, of: str = "input") -> list[int]:
+        """Dimensions, counted from the first."""
+        return [dim % self.rank(of) if self.rank(of) else 0 for dim in self[name]]
+
+    def tensor(self, name: str) -> Val:
+        """An argument: a tensor, or of element-wise operators also a number; in the dtype that the call computes with."""
+        given = self[name]
+        if name in self.rule.operands:
+            dtype = self.operand_dtype()
+            return self._builder.scalar(
+                self._tensors[given.value] if isinstance(given, Use) else given, dtype
+            )
+        return self._tensors[given.value]
+
+    def optional(self, name: str) -> Val | None:
+        """A tensor or None."""
+        return self.tensor(name) if self.has(name) else None
+
+    def tensors(self, name: str) -> list[Val]:
+        """A list of tensors."""
+        return [self._tensors[use.value] for use in self[name]]
+
+    def optionals(self, name: str) -> list[Val | None]:
+        """A list of tensors and None."""
+        return [None if use is None else self._tensors[use.value] for use in self[name]]
+
+    def operand_dtype(self) -> str:
+        """The dtype that an element-wise operator computes with."""
+        if self.rule.result == "bool":
+            joint: Any = None
+            given = [self._arguments[name] for name in self.rule.operands]
+            examples = [self._example(item) for item in given]
+            joint = examples[0]
+            for other in examples[1:]:
+                joint = core.result_type(joint, other)
+                joint = core.empty((1,), dtype=joint)
+            return dtype_name(joint.dtype) if isinstance(joint, core.Tensor) else self.result.dtype
+        return self.result.dtype
+
+    def _example(self, item: Any) -> Any:
+        if not isinstance(item, Use):
+            return item
+        value = self._values[item.value]
+        return core.empty((1,) * len(value.sizes), dtype=getattr(core, value.dtype))
+
+    def check_asked(self) -> None:
+        """Raise UnsupportedError where an argument that nobody asked for has another value than its default."""
+        for name, given in self._arguments.items():
+            if name in self._asked or name in _NO_MEANING:
+                continue
+            if name not in self.rule.defaults or given != self.rule.defaults[name]:
+                raise UnsupportedError(f"the argument {name}={given!r}")
+
+    def evaluate(self, expression: str) -> Val:
+        """The nodes of an expression over the arguments: see rushlight_core.codegen.onnx_rules."""
+        return self._input(_parsed(expression))
+
+    def _input(self, node: ast.expr) -> Val:
+        if isinstance(node, ast.Name) and node.id != "inf":
+            given = self[node.id]
+            if isinstance(given, Use) or node.id in self.rule.operands:
+                return self.tensor(node.id)
+            return self._builder.scalar(given, self._number_dtype())
+        if isinstance(node, ast.Call):
+            return self._node(node)
+        return self._builder.scalar(self._attribute(node), self._number_dtype())
+
+    def _number_dtype(self) -> str:
+        return self.operand_dtype() if self.rule.operands else self.result.dtype
+
+    def _node(self, node: ast.Call) -> Val:
+        assert isinstance(node.func, ast.Name)
+        operator = node.func.id
+        inputs = [(item, self._input(item)) for item in node.args]
+        if operator == "Mul":  # alpha and the like are one as a rule
+            for (item, _), (_, other) in (inputs, inputs[::-1]):
+                if isinstance(item, ast.Name) and self._is_one(item.id):
+                    return other
+        attributes = {item.arg: self._attribute(item.value) for item in node.keywords if item.arg}
+        return self._builder.op(operator, *(value for _, value in inputs), **attributes)
+
+    def _is_one(self, name: str) -> bool:
+        given = self._arguments.get(name)
+        return isinstance(given, (int, float)) and not isinstance(given, bool) and given == 1
+
+    def _attribute(self, node: ast.expr) -> Any:
+        if isinstance(node, ast.Constant):
+            return node.value
+        if isinstance(node, ast.UnaryOp):
+            return -self._attribute(node.operand)
+        assert isinstance(node, ast.Name)
+        if node.id == "inf":
+            return math.inf
+        value = self[node.id]
+        if isinstance(value, bool):
+            return int(value)
+        floats = ("alpha", "negative_slope", "lambd")  # an integer stands for a Scalar as well
+        return float(value) if node.id in floats else value
+
+
+@cache
+def _parsed(expression: str) -> ast.expr:
+    return ast.parse(expression, mode="eval").body
+
+
+def is_size(item: Any) -> bool:
+    """Whether an integer changes from run to run."""
+    return isinstance(item, Size)

@@ -1,0 +1,328 @@
+"""`onnx.export`: a module, or a program, as a model in ONNX."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from enum import Enum, IntEnum
+from typing import IO, Any
+
+import rushlight_core as core
+from rushlight_core import Tensor
+from rushlight_graph.exported import ExportedProgram, capture_module
+from rushlight_graph.onnx import functions  # noqa: F401  registers the functions of operators
+from rushlight_graph.onnx._operators import COMPOSITES
+from rushlight_graph.onnx.builder import Builder, Val
+from rushlight_graph.onnx.graph import Graph, read
+from rushlight_graph.onnx.lowering import Lowering
+from rushlight_graph.onnx.model import OPSETS, Model, ValueType
+
+File = str | os.PathLike[str] | IO[bytes]
+_DEFAULT_OPSET = 18
+#: Where a program's text about Python's arguments and results lies in the file.
+METADATA = "rushlight."
+
+
+class OnnxExporterError(RuntimeError):
+    """A model that cannot be exported."""
+
+
+class OnnxLoadError(ValueError):
+    """A file that is no model, or has what `load` does not read."""
+
+
+class TrainingMode(Enum):
+    """The mode in which a model is exported: as it is, since export() does not change `training`."""
+
+    EVAL = 0
+    PRESERVE = 1
+    TRAINING = 2
+
+
+class OperatorExportTypes(IntEnum):
+    """The operators that are exported to: ONNX's."""
+
+    ONNX = 0
+    ONNX_ATEN = 1
+    ONNX_ATEN_FALLBACK = 2
+    ONNX_FALLTHROUGH = 3
+
+
+_exporting = False
+
+
+def is_in_onnx_export() -> bool:
+    """Whether a model is being exported."""
+    return _exporting
+
+
+class ONNXProgram:
+    """A model in ONNX.
+
+    Calling it runs the model with onnxruntime, on the tensors of the arguments.
+    """
+
+    def __init__(self, model: Model, exported_program: ExportedProgram) -> None:
+        self._model = model
+        #: The program that was exported.
+        self.exported_program = exported_program
+
+    @property
+    def model_proto(self) -> Any:
+        """The model as an `onnx.ModelProto`, for which the package onnx is needed."""
+        onnx = _package("onnx")
+        return onnx.load_model_from_string(self._model.to_bytes())
+
+    def save(
+        self,
+        destination: File,
+        *,
+        include_initializers: bool = True,
+        keep_initializers_as_inputs: bool = False,
+        external_data: bool | None = None,
+    ) -> None:
+        """Write the model.
+
+        Args:
+            destination: a path, or an open binary file.
+            include_initializers: must be True.
+            keep_initializers_as_inputs: whether constants are inputs with defaults as well.
+            external_data: whether tensors of 1 KB and more lie in a second file, the path with ".data"; None is False.
+
+        Raises:
+            ValueError: the file would have more than 2 GB.
+        """
+        if not include_initializers:
+            raise NotImplementedError("ONNXProgram.save(include_initializers): must be True")
+        self._model.write(destination, bool(external_data), keep_initializers_as_inputs)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> list[Tensor]:
+        """The results of onnxruntime, as tensors."""
+        runtime = _package("onnxruntime")
+        arrays = [tensor.detach().numpy() for tensor in _tensors([args, kwargs])]
+        if len(arrays) != len(self._model.inputs):
+            raise TypeError(f"ONNXProgram: needs {len(self._model.inputs)} tensors, got {len(arrays)}")
+        session = runtime.InferenceSession(self._model.to_bytes(), providers=["CPUExecutionProvider"])
+        names = [value.name for value in self._model.inputs]
+        results = session.run(None, dict(zip(names, arrays, strict=True)))
+        return [core.from_numpy(result) for result in results]
+
+    def __repr__(self) -> str:
+        counts: dict[str, int] = {}
+        for node in self._model.nodes:
+            counts[node.op] = counts.get(node.op, 0) + 1
+        inside = ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
+        return f"ONNXProgram(opset {self._model.opset}: {inside})"
+
+
+def _tensors(tree: Any) -> list[Tensor]:
+    """The tensors in tuples, lists and dicts, in their order."""
+    if isinstance(tree, Tensor):
+        return [tree]
+    parts = tree.values() if isinstance(tree, dict) else tree if isinstance(tree, (tuple, list)) else ()
+    return [tensor for part in parts for tensor in _tensors(part)]
+
+
+def _package(name: str) -> Any:
+    import importlib
+
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise ImportError(f"onnx: this needs the package {name}\nhint: pip install {name}") from None
+
+
+def export(
+    model: Any,
+    args: tuple[Any, ...] = (),
+    f: File | None = None,
+    *,
+    kwargs: Mapping[str, Any] | None = None,
+    verbose: bool | None = None,
+    input_names: Sequence[str] | None = None,
+    output_names: Sequence[str] | None = None,
+    opset_version: int | None = None,
+    dynamo: bool = True,
+    external_data: bool = True,
+    dynamic_shapes: Any = None,
+    custom_translation_table: Mapping[Callable[..., Any], Any] | None = None,
+    report: bool = False,
+    optimize: bool = True,
+    verify: bool = False,
+    profile: bool = False,
+    dump_exported_program: bool = False,
+    artifacts_dir: str | os.PathLike[str] = ".",
+    export_params: bool = True,
+    keep_initializers_as_inputs: bool = False,
+    dynamic_axes: Any = None,
+    training: TrainingMode = TrainingMode.EVAL,
+    operator_export_type: OperatorExportTypes = OperatorExportTypes.ONNX,
+    do_constant_folding: bool = True,
+    custom_opsets: Mapping[str, int] | None = None,
+    export_modules_as_functions: bool | Collection[Any] = False,
+    autograd_inlining: bool = True,
+) -> ONNXProgram:
+    """Call a module once and make a model in ONNX of the operators that it called.
+
+    Args:
+        model: a module, or an ExportedProgram.
+        args: the module's positional arguments. Tensors become inputs; numbers and strings belong to the model.
+        f: the path that the model is written to, or an open binary file; None writes none.
+        kwargs: the module's keyword arguments.
+        input_names, output_names: names for the first inputs and outputs, in their order.
+        opset_version: the version of ONNX's operators, from 17 to 21; None is 18.
+        external_data: whether tensors of 1 KB and more lie in a second file, the path with ".data". Without, a model has at
+            most 2 GB.
+        dynamic_shapes: sizes of the arguments that change, as for `export.export`; their names are in the model.
+        optimize: whether calls of constants are folded and calls that come twice are shared.
+        verify: whether the results of onnxruntime for `args` are compared with the program's.
+        keep_initializers_as_inputs: whether constants are inputs with defaults as well.
+        dynamo: must be True; the other arguments must have their defaults.
+
+    Returns:
+        The model.
+
+    Raises:
+        OnnxExporterError: an operator has no equivalent; the message lists all of them with their lines.
+        NotImplementedError: an argument that must have its default does not.
+        ValueError: the opset version is not supported, names come twice, or the file would have more than 2 GB.
+    """
+    refused = {
+        "verbose": bool(verbose),
+        "dynamo": not dynamo,
+        "custom_translation_table": bool(custom_translation_table),
+        "report": report,
+        "profile": profile,
+        "dump_exported_program": dump_exported_program,
+        "artifacts_dir": os.fspath(artifacts_dir) != ".",
+        "export_params": not export_params,
+        "training": getattr(training, "value", training) != TrainingMode.EVAL.value,
+        "operator_export_type": int(operator_export_type) != OperatorExportTypes.ONNX,
+        "do_constant_folding": not do_constant_folding,
+        "custom_opsets": bool(custom_opsets),
+        "export_modules_as_functions": bool(export_modules_as_functions),
+        "autograd_inlining": not autograd_inlining,
+    }
+    for name, wrong in refused.items():
+        if wrong:
+            raise NotImplementedError(f"onnx.export({name}): must have its default")
+    if dynamic_axes is not None:
+        raise NotImplementedError(
+            "onnx.export(dynamic_axes): is not supported\nhint: mark the sizes with dynamic_shapes, as in"
+            ' {"x": {0: Dim("batch")}}'
+        )
+    opset = _DEFAULT_OPSET if opset_version is None else opset_version
+    if opset not in OPSETS:
+        raise ValueError(
+            f"onnx.export(opset_version): must be from {OPSETS[0]} to {OPSETS[-1]}, got {opset_version!r}"
+        )
+    args = args if isinstance(args, tuple) else (args,)
+    if isinstance(model, ExportedProgram):
+        if dynamic_shapes is not None:
+            raise ValueError("onnx.export(dynamic_shapes): an ExportedProgram has its own")
+        program = model
+    else:
+        with _in_export(), core.no_grad():
+            program = capture_module(model, args, kwargs, dynamic_shapes, COMPOSITES)
+    made = _lower(program.simplify() if optimize else program, opset, input_names, output_names)
+    exported = ONNXProgram(made, program)
+    if verify:
+        _verify(exported, args, dict(kwargs or {}))
+    if f is not None:
+        exported.save(f, keep_initializers_as_inputs=keep_initializers_as_inputs, external_data=external_data)
+    return exported
+
+
+@contextlib.contextmanager
+def _in_export() -> Iterator[None]:
+    global _exporting
+    _exporting = True
+    try:
+        yield
+    finally:
+        _exporting = False
+
+
+def _lower(
+    program: ExportedProgram,
+    opset: int,
+    input_names: Sequence[str] | None,
+    output_names: Sequence[str] | None,
+) -> Model:
+    graph = read(program.program)
+    builder = Builder(graph, opset)
+    inputs = _named([name for name, _ in graph.inputs], input_names, "input_names")
+    outputs = _named([f"output_{i}" for i in range(len(graph.outputs))], output_names, "output_names")
+    graph.inputs = [(name, value) for name, (_, value) in zip(inputs, graph.inputs, strict=True)]
+    if len({*inputs, *outputs}) < len(inputs) + len(outputs):
+        raise ValueError(
+            f"onnx.export(input_names, output_names): a name comes twice in {[*inputs, *outputs]}"
+        )
+    for name in outputs:
+        builder.reserve(name)
+    lowering = Lowering(graph, [tensor for _, _, tensor in program.program.constants()], builder)
+    results = lowering.run()
+    if lowering.problems:
+        listed = "".join(f"\n  {text}" for text in dict.fromkeys(lowering.problems))
+        raise OnnxExporterError(f"onnx.export: the model calls what has no equivalent in ONNX:{listed}")
+    _name_outputs(builder, results, outputs)
+    metadata = {METADATA + key: text for key, text in program.program.metadata().items()}
+    if graph.symbols:
+        ranges = [{"name": s.name, "min": s.min, "max": s.max, "example": s.example} for s in graph.symbols]
+        metadata[METADATA + "symbols"] = json.dumps(ranges)
+    model = Model(
+        opset,
+        builder.nodes,
+        builder.initializers,
+        [_type(graph, name, value) for name, value in graph.inputs],
+        [_type(graph, name, value) for name, value in zip(outputs, graph.outputs, strict=True)],
+        metadata,
+    )
+    model.prune()
+    return model
+
+
+def _named(defaults: list[str], given: Sequence[str] | None, argument: str) -> list[str]:
+    names = list(given or ())
+    if len(names) > len(defaults):
+        raise ValueError(f"onnx.export({argument}): {len(names)} names are given for {len(defaults)} tensors")
+    return names + defaults[len(names) :]
+
+
+def _name_outputs(builder: Builder, results: list[Val], names: list[str]) -> None:
+    """The results get their names: by a node of their own where they are inputs, constants, or come twice."""
+    made = {output for node in builder.nodes for output in node.outputs}
+    renamed: dict[str, str] = {}
+    builder.where = ""
+    copies = []
+    for val, name in zip(results, names, strict=True):
+        if val.name in made and val.name not in renamed:
+            renamed[val.name] = name
+        else:
+            copies.append((val, name))
+    for node in builder.nodes:
+        node.inputs = [renamed.get(given, given) for given in node.inputs]
+        node.outputs = [renamed.get(given, given) for given in node.outputs]
+    for val, name in copies:
+        made_val = builder.op("Identity", Val(renamed.get(val.name, val.name), val.dtype))
+        builder.nodes[-1].outputs = [name]
+        del made_val
+
+
+def _type(graph: Graph, name: str, value: int) -> ValueType:
+    info = graph.values[value]
+    return ValueType(
+        name, info.dtype, [size if isinstance(size, int) else graph.text(size) for size in info.sizes]
+    )
+
+
+def _verify(exported: ONNXProgram, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    with core.no_grad():
+        expected = exported.exported_program.program.run(_tensors([args, kwargs]))
+    for i, (tensor, got) in enumerate(zip(expected, exported(*args, **kwargs), strict=True)):
+        if not core.allclose(got.to(core.float64), tensor.to(core.float64), 1e-4, 1e-5, equal_nan=True):
+            raise OnnxExporterError(
+                f"onnx.export(verify): result {i} differs between onnxruntime and the program"
+            )

@@ -1,0 +1,16 @@
+"""Functions that export operators whose entries say `onnx: function`, one file for each subject."""
+
+from rushlight_graph.onnx.functions import (  # noqa: F401  each registers its functions
+    convolutions,
+    creation,
+    elementwise,
+    indexing,
+    losses,
+    matrices,
+    normalization,
+    pooling,
+    recurrent,
+    reductions,
+    resizing,
+    shapes,
+)

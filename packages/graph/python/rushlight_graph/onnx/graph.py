@@ -1,0 +1,200 @@
+"""A program's graph as objects of Python."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, NoReturn
+
+from rushlight_graph._C import Program
+
+
+class UnsupportedError(Exception):
+    """One call cannot be exported; the message says why."""
+
+
+class Size:
+    """An integer that changes from run to run: the expression of that number.
+
+    It is no int, so that code which needs a fixed size fails. It is equal to the same expression alone, and to no number.
+    """
+
+    __slots__ = ("expression",)
+
+    def __init__(self, expression: int) -> None:
+        self.expression = expression
+
+    def _unsupported(self, *_: Any) -> NoReturn:
+        raise UnsupportedError("depends on a size that changes")
+
+    __index__ = __int__ = __float__ = __neg__ = __bool__ = _unsupported
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _unsupported
+    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __truediv__ = __rtruediv__ = _unsupported
+    __lt__ = __le__ = __gt__ = __ge__ = _unsupported
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Size) and other.expression == self.expression
+
+    def __hash__(self) -> int:
+        return hash(self.expression)
+
+    def __repr__(self) -> str:
+        return f"Size({self.expression})"
+
+
+class DTypeName(str):
+    """The name of a dtype among the arguments of a call."""
+
+    __slots__ = ()
+
+
+class Use(NamedTuple):
+    """A tensor among the arguments of a call."""
+
+    value: int
+
+
+@dataclass(frozen=True)
+class Value:
+    """What is known of a tensor; `memory` is the first value with the same memory."""
+
+    dtype: str
+    sizes: tuple[int | Size, ...]
+    memory: int
+
+    @property
+    def fixed(self) -> bool:
+        """Whether no size changes."""
+        return not any(isinstance(size, Size) for size in self.sizes)
+
+
+@dataclass(frozen=True)
+class Node:
+    """One call."""
+
+    op: str
+    arguments: list[Any]
+    results: list[int | list[int] | None]
+    writes: list[int]
+    random: bool
+    line: str
+    module: str
+
+    def uses(self) -> list[int]:
+        """The values among its arguments."""
+        found = []
+        for argument in self.arguments:
+            items = argument if isinstance(argument, list) else [argument]
+            found += [item.value for item in items if isinstance(item, Use)]
+        return found
+
+    def defines(self) -> list[int]:
+        """The values among its results."""
+        found: list[int] = []
+        for result in self.results:
+            found += result if isinstance(result, list) else [] if result is None else [result]
+        return found
+
+
+@dataclass
+class Symbol:
+    """A size that changes: its name, range, value in the capture, and (input, dimension, scale, offset) where it is."""
+
+    name: str
+    min: int
+    max: int
+    example: int
+    places: list[tuple[int, int, int, int]]
+
+
+@dataclass
+class Graph:
+    """A program's graph."""
+
+    values: list[Value]
+    inputs: list[tuple[str, int]]
+    constants: list[tuple[str, int, str, bool]]  # name, value, kind, whether it is written
+    nodes: list[Node]
+    outputs: list[int]
+    symbols: list[Symbol] = field(default_factory=list)
+    expressions: list[dict[str, Any]] = field(default_factory=list)
+
+    def text(self, size: int | Size) -> str:
+        """The expression of a size: "2*batch+1"."""
+        return _text(self, size.expression)[0] if isinstance(size, Size) else str(size)
+
+
+_BINDING = {"+": 1, "-": 1, "*": 2, "//": 2}
+
+
+def _text(graph: Graph, expression: int) -> tuple[str, int]:
+    ((kind, content),) = graph.expressions[expression].items()
+    if kind in ("number", "symbol"):
+        return (str(content) if kind == "number" else graph.symbols[content].name), 3
+    (left, binds_left), (right, binds_right) = (_text(graph, part) for part in content)
+    binding = _BINDING[kind]
+    left = f"({left})" if binds_left < binding else left
+    right = f"({right})" if binds_right < binding or (binds_right == binding and kind in "-//") else right
+    return f"{left}{kind}{right}", binding
+
+
+def read(program: Program) -> Graph:
+    """The graph of a program."""
+    data = json.loads(program.graph())
+    texts = data["texts"]
+    operators = [name for name, _ in data["operators"]]
+    values = [
+        Value(value["dtype"], tuple(_integer(size) for size in value["sizes"]), value.get("memory", number))
+        for number, value in enumerate(data["values"])
+    ]
+    nodes = [
+        Node(
+            operators[node["op"]],
+            [_argument(argument) for argument in node["arguments"]],
+            node["results"],
+            node.get("writes", []),
+            node.get("random", False),
+            texts[node.get("line", 0)],
+            texts[node.get("module", 0)],
+        )
+        for node in data["nodes"]
+    ]
+    symbols = [
+        Symbol(
+            symbol["name"],
+            symbol["least"],
+            symbol["most"],
+            symbol["example"],
+            [
+                (place["input"], place["dim"], place.get("scale", 1), place.get("offset", 0))
+                for place in symbol["places"]
+            ],
+        )
+        for symbol in data["symbols"]
+    ]
+    constants = [(c["name"], c["value"], c["kind"], c.get("written", False)) for c in data["constants"]]
+    inputs = [(given["name"], given["value"]) for given in data["inputs"]]
+    return Graph(values, inputs, constants, nodes, data["outputs"], symbols, data["expressions"])
+
+
+def _integer(item: Any) -> int | Size:
+    return Size(item["size"]) if isinstance(item, dict) else item
+
+
+def _argument(item: Any) -> Any:
+    if isinstance(item, list):
+        return [_integer(part) for part in item]
+    if not isinstance(item, dict):
+        return item
+    ((kind, content),) = item.items()
+    if kind == "value":
+        return Use(content)
+    if kind == "values":
+        return [None if number is None else Use(number) for number in content]
+    if kind == "size":
+        return Size(content)
+    if kind == "float":
+        return float(content)
+    if kind == "complex":
+        return complex(*(_argument(part) for part in content))
+    return DTypeName(content) if kind == "dtype" else content

@@ -1,0 +1,286 @@
+"""From a program's graph to nodes of ONNX.
+
+Note [Memory in ONNX]
+A program writes in place and makes views; in ONNX each value is defined once and has memory of its own. Values with the
+same memory are therefore versions: a call that writes gives its argument a new definition, the tensor that it is a view of
+gets one in which the elements of the view are replaced (ScatterElements, with the places that the view's operator gives for
+a tensor of indices), and another view of that memory is made again before it is read. A view that nobody reads after the
+write costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import rushlight_core as core
+from rushlight_core import Tensor
+from rushlight_core._C import _call_boxed
+from rushlight_graph.onnx._operators import DYNAMIC, FORMS, RULES
+from rushlight_graph.onnx.builder import ELEMENT_TYPES, Builder, Val, fixed_sizes
+from rushlight_graph.onnx.calls import FUNCTIONS, Call, is_size
+from rushlight_graph.onnx.graph import DTypeName, Graph, Node, UnsupportedError, Use
+
+# They change the shape of their argument, and none of its elements.
+_RESHAPE_IN_PLACE = {"squeeze_", "squeeze_.dim", "unsqueeze_", "transpose_", "swapaxes_", "t_"}
+_FOLDED_ELEMENTS = 1 << 16
+
+
+class Lowering:
+    """Exports the calls of a graph one after the other."""
+
+    def __init__(self, graph: Graph, constants: Sequence[Tensor], builder: Builder) -> None:
+        self.graph = graph
+        self.builder = builder
+        self.problems: list[str] = []
+        self._vals: dict[int, Val] = {}
+        self._made: dict[int, int] = {}  # the version of its memory that a value was made at
+        self._versions: dict[int, int] = {}  # of memory, by its first value
+        self._view_of: dict[int, tuple[Node, int, int]] = {}  # call, which result, the tensor that is viewed
+        self._same: dict[int, int] = {}  # a value that is another's tensor
+        self._from_outside: dict[int, str] = {}  # memory: what it is
+        self._last_use: dict[int, int] = {}
+        self._missing: set[int] = set()  # results of calls that cannot be exported
+        self._at = 0
+        for number, node in enumerate(graph.nodes):
+            for value in node.uses():
+                self._last_use[value] = number
+        for value in graph.outputs:
+            self._last_use[value] = len(graph.nodes)
+        for name, value in graph.inputs:
+            info = graph.values[value]
+            if info.dtype not in ELEMENT_TYPES:
+                self.problems.append(
+                    f"input '{name}': dtype {info.dtype}, which ONNX's operators do not take"
+                )
+            given = builder.reserve(name)
+            builder.input_names.append(given)
+            self._define(value, Val(given, info.dtype))
+            self._from_outside[info.memory] = f"its input '{name}'"
+        for (name, value, kind, _), tensor in zip(graph.constants, constants, strict=True):
+            info = graph.values[value]
+            if info.dtype not in ELEMENT_TYPES:
+                self.problems.append(
+                    f"{kind} '{name}': dtype {info.dtype}, which ONNX's operators do not take"
+                )
+                self._missing.add(value)
+                continue
+            self._define(value, builder.constant(tensor, name))
+            self._from_outside.setdefault(info.memory, f"its {kind} '{name}'")
+
+    def run(self) -> list[Val]:
+        """Export all calls; the results, as far as `problems` is empty."""
+        for number, node in enumerate(self.graph.nodes):
+            self._at = number
+            if self._missing.intersection(node.uses()):
+                self._missing.update(node.defines())
+                continue
+            self.builder.where = f"{node.op} at {node.line}" if node.line else node.op
+            if node.module:
+                self.builder.where += f" in {node.module}"
+            try:
+                self._export(node)
+            except UnsupportedError as error:
+                self.problems.append(f"{self.builder.where}: {error}")
+                self._missing.update(node.defines())
+        self._at = len(self.graph.nodes)
+        if self.problems:
+            return []
+        return [self._read(value) for value in self.graph.outputs]
+
+    # --- values ---
+
+    def _memory(self, value: int) -> int:
+        return self.graph.values[value].memory
+
+    def _representative(self, value: int) -> int:
+        while value in self._same:
+            value = self._same[value]
+        return value
+
+    def _define(self, value: int, val: Val) -> None:
+        self._vals[value] = val
+        self._made[value] = self._versions.get(self._memory(value), 0)
+
+    def _read(self, value: int) -> Val:
+        value = self._representative(value)
+        if self._made[value] != self._versions.get(self._memory(value), 0):
+            node, which, _ = self._view_of[value]  # the first value with this memory is always up to date
+            self._define(value, self._flat(self._call(node))[which])
+        return self._vals[value]
+
+    def _flat(self, given: Any) -> list[Val]:
+        if isinstance(given, Val):
+            return [given]
+        return [part for item in given for part in self._flat(item)]
+
+    # --- calls ---
+
+    def _export(self, node: Node) -> None:
+        made = self._flat(self._call(node))
+        results = node.defines()
+        if node.op in _RESHAPE_IN_PLACE:
+            self._views(node, made, node.uses()[0], results)
+        elif node.writes:
+            self._write_all(node, made, results)
+        else:
+            uses = node.uses()
+            for which, (value, val) in enumerate(zip(results, made, strict=False)):
+                parents = [use for use in uses if self._memory(use) == self._memory(value)]
+                if not parents or self._memory(value) == value:
+                    self._define(value, self.builder.cast(val, self.graph.values[value].dtype))
+                elif val == self._read(parents[0]):
+                    self._same[value] = self._representative(parents[0])
+                else:
+                    self._view_of[value] = (node, which, self._representative(parents[0]))
+                    self._define(value, val)
+
+    def _views(self, node: Node, made: list[Val], parent: int, results: list[int]) -> None:
+        for which, (value, val) in enumerate(zip(results, made, strict=True)):
+            self._view_of[value] = (node, which, self._representative(parent))
+            self._define(value, val)
+
+    def _call(self, node: Node) -> Any:
+        name = FORMS.get(node.op, node.op)
+        if node.random:
+            raise UnsupportedError(
+                "draws random numbers\nhint: call eval() on the model before it is exported"
+            )
+        for value in node.defines():
+            if self.graph.values[value].dtype not in ELEMENT_TYPES:
+                raise UnsupportedError(
+                    f"its result is of dtype {self.graph.values[value].dtype}, which ONNX's operators do not take"
+                )
+        if (folded := self._folded(node)) is not None:
+            return folded
+        results = [self.graph.values[value] for value in node.defines()]
+        if results and not node.writes and all(value.fixed and 0 in value.sizes for value in results):
+            return [self.builder.empty(value.sizes, value.dtype) for value in results]
+        rule = RULES.get(name)
+        if rule is None:
+            if name in DYNAMIC:
+                raise UnsupportedError(
+                    "the size of its result depends on values, and a model has fixed sizes"
+                )
+            raise UnsupportedError("has no equivalent in ONNX")
+        # The tensors of an out= form come last.
+        tensors = {
+            use: self._read(use)
+            for argument in node.arguments[: len(rule.arguments)]
+            for use in _uses(argument)
+        }
+        call = Call(self.builder, name, node, tensors, self.graph.values)
+        made = call.evaluate(rule.onnx) if rule.onnx != "function" else FUNCTIONS[name](self.builder, call)
+        call.check_asked()
+        return made
+
+    def _folded(self, node: Node) -> list[Val] | None:
+        """What a call without tensors gives, which is always the same."""
+        moving = any(is_size(item) for argument in node.arguments for item in _items(argument))
+        values = [self.graph.values[value] for value in node.defines()]
+        if node.uses() or moving or not values or not all(value.fixed for value in values):
+            return None
+        number = 1
+        for size in fixed_sizes(values[0]):
+            number *= size
+        if number > _FOLDED_ELEMENTS and node.op in FUNCTIONS:
+            return None
+        arguments = [getattr(core, a) if isinstance(a, DTypeName) else a for a in node.arguments]
+        result = _call_boxed(node.op, *arguments)
+        tensors = list(result) if isinstance(result, (list, tuple)) else [result]
+        return [self.builder.constant(tensor) for tensor in tensors]
+
+    # --- writes ---
+
+    def _write_all(self, node: Node, made: list[Val], results: list[int]) -> None:
+        written = [use for position in node.writes for use in _uses(node.arguments[position])]
+        in_place = FORMS.get(node.op, node.op) != node.op or node.op.partition(".")[0].endswith("_")
+        if not in_place:
+            outside = [self._from_outside.get(self._memory(value)) for value in written]
+            what = next((text for text in outside if text), "an argument")
+            raise UnsupportedError(f"writes {what}\nhint: call eval() on the model before it is exported")
+        for value, val in zip(written, made, strict=False):
+            if outside_name := self._from_outside.get(self._memory(value)):
+                raise UnsupportedError(f"writes {outside_name}, which a model in ONNX cannot")
+            self._write(self._representative(value), self.builder.cast(val, self.graph.values[value].dtype))
+        for value, target in zip(results, written, strict=False):
+            self._same[value] = self._representative(target)
+
+    def _write(self, value: int, val: Val) -> None:
+        memory = self._memory(value)
+        others = [
+            other
+            for other in range(len(self.graph.values))
+            if self._memory(other) == memory and self._representative(other) != value
+        ]
+        seen = any(self._last_use.get(other, -1) > self._at for other in others)
+        # From the view to what it is a view of, before the version moves on.
+        definitions = [(value, val)]
+        while seen and value in self._view_of:
+            node, which, parent = self._view_of[value]
+            val = self._replaced(node, which, parent, value, val)
+            value = parent
+            definitions.append((value, val))
+        if not seen and value in self._view_of:
+            # Nobody reads the rest of this memory any more.
+            definitions = definitions[:1]
+        self._versions[memory] = self._versions.get(memory, 0) + 1
+        for changed, new in definitions:
+            self._define(changed, new)
+
+    def _replaced(self, node: Node, which: int, parent: int, view: int, val: Val) -> Val:
+        """The tensor `parent` with the elements of a view of it replaced."""
+        before, sizes = self._read(parent), self.graph.values[parent].sizes
+        base = FORMS.get(node.op, node.op)
+        if base in (
+            "view",
+            "reshape",
+            "flatten",
+            "unsqueeze",
+            "squeeze",
+            "squeeze.dim",
+            "unflatten",
+            "ravel",
+            "view_as",
+        ):
+            return self.builder.reshape(val, sizes)
+        try:
+            places = self._places(node, which, parent)
+        except UnsupportedError:
+            raise UnsupportedError("writes a part of a tensor whose shape changes") from None
+        flat = self.builder.op(
+            "ScatterElements",
+            self.builder.flat(before),
+            self.builder.constant(places.reshape(-1)),
+            self.builder.flat(val),
+            axis=0,
+        )
+        return self.builder.reshape(flat, sizes)
+
+    def _places(self, node: Node, which: int, parent: int) -> Tensor:
+        """Where the elements of a view are in what it is a view of, counted row by row."""
+        sizes = fixed_sizes(self.graph.values[parent])
+        count = 1
+        for size in sizes:
+            count *= size
+        indices = core.arange(count).reshape(sizes)
+        arguments = []
+        for argument in node.arguments:
+            if isinstance(argument, Use):
+                if self._representative(argument.value) != parent:
+                    raise UnsupportedError("a view of two tensors")
+                arguments.append(indices)
+            elif any(is_size(item) for item in _items(argument)):
+                raise UnsupportedError("depends on a size that changes")
+            else:
+                arguments.append(getattr(core, argument) if isinstance(argument, DTypeName) else argument)
+        result = _call_boxed(node.op, *arguments)
+        return (result[which] if isinstance(result, (list, tuple)) else result).contiguous()
+
+
+def _items(argument: Any) -> list[Any]:
+    return argument if isinstance(argument, list) else [argument]
+
+
+def _uses(argument: Any) -> list[int]:
+    return [item.value for item in _items(argument) if isinstance(item, Use)]
