@@ -1,39 +1,33 @@
-"""Export to ONNX: not there. Programs that ask whether it goes on hear no."""
+"""Models in ONNX: what `torch.onnx` has, as far as it is here, and `load`. See rushlight_graph.onnx."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import Enum
-from typing import Any, NoReturn
+from typing import Any
 
-__all__ = ["OnnxExporterError", "TrainingMode", "export", "is_in_onnx_export", "register_custom_op_symbolic"]
+from rushlight_graph.onnx import OnnxExporterError as OnnxExporterError
+from rushlight_graph.onnx import OnnxLoadError as OnnxLoadError
+from rushlight_graph.onnx import ONNXProgram as ONNXProgram
+from rushlight_graph.onnx import OperatorExportTypes as OperatorExportTypes
+from rushlight_graph.onnx import TrainingMode as TrainingMode
+from rushlight_graph.onnx import export as export
+from rushlight_graph.onnx import is_in_onnx_export as is_in_onnx_export
+from rushlight_graph.onnx import load as load
 
-
-class OnnxExporterError(RuntimeError):
-    """An export that failed."""
-
-
-class TrainingMode(Enum):
-    """Whether a model is exported as it trains."""
-
-    EVAL = 0
-    PRESERVE = 1
-    TRAINING = 2
+__all__ = [
+    "ONNXProgram",
+    "OnnxExporterError",
+    "OnnxLoadError",
+    "OperatorExportTypes",
+    "TrainingMode",
+    "export",
+    "is_in_onnx_export",
+    "load",
+    "register_custom_op_symbolic",
+]
 
 
 def register_custom_op_symbolic(
     symbolic_name: str, symbolic_fn: Callable[..., Any], opset_version: int
 ) -> None:
-    """Accepted, as libraries say it when they are imported; nothing is exported."""
-
-
-def is_in_onnx_export() -> bool:
-    """Whether a model is being exported: no."""
-    return False
-
-
-def export(model: Any, *args: Any, **kwargs: Any) -> NoReturn:
-    """Raises NotImplementedError."""
-    raise NotImplementedError(
-        "onnx.export(): models cannot be exported\nhint: their weights can, as safetensors files: torch.save(state, f)"
-    )
+    """Accepted, as libraries call it when they are imported; operators of libraries are not exported."""

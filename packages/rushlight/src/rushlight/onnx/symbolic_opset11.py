@@ -1,1 +1,1 @@
-"""How operators are exported: nothing is."""
+"""Names that libraries import; operators are exported by their entries."""
