@@ -72,6 +72,7 @@ CHAPTERS: dict[str, list[Module]] = {
         Module("rushlight.utils.benchmark", "Timing statements"),
         Module("rushlight.utils.flop_counter", "Counting floating-point operations"),
         Module("rushlight.export", "Programs: capture, save and run"),
+        Module("rushlight.onnx", "Models in ONNX"),
         Module("rushlight.fx", "Graphs of Python calls"),
         Module("rushlight.jit", "TorchScript's names"),
         Module("rushlight.compiler", "The compiler's names"),
@@ -94,7 +95,7 @@ UNLISTED = {
         "signal", "types", "utils.data.", "utils.hooks", "utils.model_zoo",
     ),
     "not there, which is what programs ask": (
-        "ao", "backends.", "cpu", "distributed", "mps", "nn.parallel", "onnx", "utils.cpp_extension", "xpu",
+        "ao", "backends.", "cpu", "distributed", "mps", "nn.parallel", "onnx.", "utils.cpp_extension", "xpu",
     ),
     "of no names, or of the library itself": (
         "ops", "torch_version", "utils", "utils.benchmark.", "utils.collect_env", "version",

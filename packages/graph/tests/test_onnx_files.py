@@ -119,7 +119,8 @@ def test_files_of_two_gigabytes_need_a_second_file(
     with pytest.raises(ValueError, match=r"at most 8000(.|\n)*external_data=True"):
         onnx.export(wide, (core.randn(2, 8),), tmp_path / "model.onnx", external_data=False)
     assert not list(tmp_path.iterdir())
-    onnx.export(wide, (core.randn(2, 8),), tmp_path / "model.onnx")
+    onnx.export(wide, (core.randn(2, 8),)).save(tmp_path / "model.onnx")
+    assert (tmp_path / "model.onnx.data").exists()
 
 
 @pytest.mark.parametrize("location", ["../model.onnx.data", "/etc/passwd", ""])

@@ -89,14 +89,16 @@ class ONNXProgram:
             destination: a path, or an open binary file.
             include_initializers: must be True.
             keep_initializers_as_inputs: whether constants are inputs with defaults as well.
-            external_data: whether tensors of 1 KB and more lie in a second file, the path with ".data"; None is False.
+            external_data: whether tensors of 1 KB and more lie in a second file, the path with ".data". With None they do
+                where one file would have more than 2 GB.
 
         Raises:
             ValueError: the file would have more than 2 GB.
         """
         if not include_initializers:
             raise NotImplementedError("ONNXProgram.save(include_initializers): must be True")
-        self._model.write(destination, bool(external_data), keep_initializers_as_inputs)
+        external = self._model.is_large() if external_data is None else external_data
+        self._model.write(destination, external, keep_initializers_as_inputs)
 
     def __call__(self, *args: Any, **kwargs: Any) -> list[Tensor]:
         """The results of onnxruntime, as tensors."""

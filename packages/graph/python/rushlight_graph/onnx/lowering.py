@@ -42,6 +42,9 @@ class Lowering:
         self._last_use: dict[int, int] = {}
         self._missing: set[int] = set()  # results of calls that cannot be exported
         self._at = 0
+        self._sharing: dict[int, list[int]] = {}  # the values with some memory
+        for value, info in enumerate(graph.values):
+            self._sharing.setdefault(info.memory, []).append(value)
         for number, node in enumerate(graph.nodes):
             for value in node.uses():
                 self._last_use[value] = number
@@ -208,12 +211,10 @@ class Lowering:
 
     def _write(self, value: int, val: Val) -> None:
         memory = self._memory(value)
-        others = [
-            other
-            for other in range(len(self.graph.values))
-            if self._memory(other) == memory and self._representative(other) != value
-        ]
-        seen = any(self._last_use.get(other, -1) > self._at for other in others)
+        seen = any(
+            self._last_use.get(other, -1) > self._at and self._representative(other) != value
+            for other in self._sharing[memory]
+        )
         # From the view to what it is a view of, before the version moves on.
         definitions = [(value, val)]
         while seen and value in self._view_of:

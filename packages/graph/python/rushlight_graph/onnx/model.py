@@ -54,6 +54,10 @@ class Model:
         self.nodes = kept[::-1]
         self.initializers = {name: tensor for name, tensor in self.initializers.items() if name in needed}
 
+    def is_large(self) -> bool:
+        """Whether one file would have more than 2 GB, as far as the tensors go."""
+        return sum(t.numel() * t.element_size() for t in self.initializers.values()) > _LARGEST
+
     def to_bytes(self) -> bytes:
         """The file with all tensors in it."""
         pieces = self._pieces([_tensor(name, tensor) for name, tensor in self.initializers.items()])

@@ -14,6 +14,21 @@ def embedding(b: Builder, call: Call) -> Val:
     return b.op("Gather", call.tensor("weight"), call.tensor("indices"), axis=0)
 
 
+@exports("_embedding_bag")
+def embedding_bag(b: Builder, call: Call) -> Val:
+    padding = call["padding_idx"]
+    weight, bags, index = call.tensor("weight"), b.cast(call.tensor("bags"), "int64"), call.tensor("indices")
+    rows = b.op("Gather", weight, index, axis=0)
+    if padding >= 0:
+        counts = b.op("Not", b.op("Equal", index, b.scalar(padding, index.dtype)))
+        rows = b.op("Mul", rows, b.cast(b.unsqueeze(counts, [1]), rows.dtype))
+    call["count"]
+    zeros = b.expand(b.scalar(0.0, weight.dtype), call.result.sizes)
+    places = b.expand(b.unsqueeze(bags, [1]), [*call.value("indices").sizes, call.value("weight").sizes[1]])
+    sums = b.op("ScatterElements", zeros, places, rows, axis=0, reduction="add")
+    return b.op("Div", sums, b.scalar(call["divisor"], weight.dtype))
+
+
 @exports("index_select")
 def index_select(b: Builder, call: Call) -> Val:
     x, index = call.tensor("input"), call.tensor("index")
@@ -210,6 +225,27 @@ def index(b: Builder, call: Call) -> Val:
     count, before = len(shape), dims[0]
     order = [*range(count, count + before), *range(count), *range(count + before, count + len(rest))]
     return b.transpose(made, order)
+
+
+@exports("index_put", "index_put_")
+def index_put_or_mask(b: Builder, call: Call) -> Val:
+    """Write at indices, or one number where a mask is True."""
+    known = call.values("indices")
+    masks = [d for d, value in enumerate(known) if value is not None and value.dtype in ("bool", "uint8")]
+    if not masks:
+        return index_put(b, call)
+    sizes = call.value("values").sizes
+    if any(value is not None for d, value in enumerate(known) if d != masks[0]) or any(size != 1 for size in sizes):
+        raise UnsupportedError("how many elements it writes depends on values, and a model has fixed sizes")
+    x, values, accumulate = call.tensor("input"), call.tensor("values"), call["accumulate"]
+    mask, shape = call.optionals("indices")[masks[0]], known[masks[0]]
+    assert mask is not None
+    assert shape is not None
+    rank = len(shape.sizes)
+    # The mask begins at the dimension of its place among the indices.
+    mask = b.unsqueeze(b.cast(mask, "bool"), [*range(masks[0]), *range(masks[0] + rank, call.rank("input"))])
+    value = b.op("Reshape", b.cast(values, x.dtype), b.ints([]))
+    return b.op("Where", mask, b.op("Add", x, value) if accumulate else value, x)
 
 
 @exports("_index_put_")

@@ -21,7 +21,7 @@ _REDUCTIONS = {
 def _dims(call: Call) -> list[int] | None:
     """The dimensions of a reduction; None for all."""
     given = call["dim"] if "dim" in call.rule.arguments else None
-    if given is None or (given == [] and call.name not in ("logsumexp",)):
+    if given is None or (given == [] and call.name not in ("logsumexp", "any", "all")):
         return None
     rank = call.rank("input")
     if not rank:
