@@ -10,6 +10,7 @@
 #include "rushlight/hooks.h"
 #include "rushlight/ops/add.h"
 #include "rushlight/ops/clone.h"
+#include "rushlight/sparse.h"
 
 namespace rushlight::autograd {
 namespace {
@@ -176,7 +177,8 @@ void AccumulateGrad::accumulate(Tensor& grad) {
                     !grad.impl()->storage()->read_only();
         if (!ours || grad_mode()) grad = ours ? grad : ops::clone(grad);
         leaf->set_grad(Ref<TensorImpl>::share(grad.impl()));
-    } else if (grad_mode()) {
+    } else if (grad_mode() || is_sparse(existing)) {
+        // A sum with a sparse gradient may be sparse or dense, and so is another tensor.
         leaf->set_grad(Ref<TensorImpl>::share(ops::add(existing, grad).impl()));
     } else {
         ops::add_(existing, grad);

@@ -21,6 +21,7 @@ from rushlight_core.codegen.model import Op
 SLOW = {
     *(
         "_embedding_bag",
+        "_sampled_products",
         "bucketize",
         "bucketize.number",
         "ctc_loss",

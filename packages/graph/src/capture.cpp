@@ -13,6 +13,7 @@
 #include "rushlight/random.h"
 #include "rushlight/schema.h"
 #include "rushlight/site.h"
+#include "rushlight/sparse.h"
 #include "rushlight/tracing.h"
 #include "rushlight/value.h"
 
@@ -205,6 +206,9 @@ void Recorder::check_stages(const Operator& op, const Stack& stack) const {
         RL_CHECK(!(t.impl()->stages() & (bit(Stage::Batch) | bit(Stage::Dual))), throw_not_implemented,
                  "capture: %s%s is inside a transform (vmap, jvp), which cannot be captured so far", op.name,
                  here().c_str());
+        RL_CHECK(!is_sparse(t), throw_not_implemented,
+                 "capture: %s%s has a tensor of layout %s; only plain tensors can be captured", op.name,
+                 here().c_str(), layout_name(t));
         RL_CHECK(t.device().type == DeviceType::CPU, throw_not_implemented,
                  "capture: %s%s has a tensor on %s; only programs on the CPU can be captured so far", op.name,
                  here().c_str(), name(t.device()).c_str());

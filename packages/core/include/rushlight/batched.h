@@ -8,11 +8,13 @@ namespace rushlight {
 
 inline bool is_batched(const Tensor& t) { return t.impl()->own_stages() & bit(Stage::Batch); }
 [[noreturn]] RL_API void fail_batched(const char* op);
-/// To be called before `op` looks at the values, or at the memory, of a tensor. RuntimeError where it is batched; a tracer may
-/// refuse as well.
+/// Raises for a tensor that is batched or sparse.
+[[noreturn]] RL_API void fail_without_values(const char* op, const Tensor& t);
+/// To be called before `op` looks at the values, or at the memory, of a tensor. RuntimeError where it is batched or sparse; a
+/// tracer may refuse as well.
 inline void require_values(const char* op, const Tensor& t) {
-    if (is_batched(t)) [[unlikely]]
-        fail_batched(op);
+    if (t.impl()->own_stages() & (bit(Stage::Batch) | bit(Stage::Sparse))) [[unlikely]]
+        fail_without_values(op, t);
     if (is_tracing()) [[unlikely]]
         report_values_read(op, t);
 }

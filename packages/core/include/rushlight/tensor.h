@@ -25,8 +25,8 @@ using IntList = std::span<const int64_t>;
 // One 64-bit word per tensor answers what dispatch asks: bits 0-15 are the stages that want to see its operators,
 // 16-23 the dtype, 24-31 the device type, 32-39 the device index, 40-63 the flags below.
 using StageMask = uint32_t;
-enum class Stage : uint8_t { Autograd, Dual, Batch, Autocast, Tracer, Profiler, Python, Strict };
-inline constexpr int kNumStages = 8;
+enum class Stage : uint8_t { Autograd, Dual, Sparse, Batch, Autocast, Tracer, Profiler, Python, Strict };
+inline constexpr int kNumStages = 9;
 constexpr StageMask bit(Stage s) { return StageMask{1} << static_cast<int>(s); }
 
 enum class Flag : uint8_t {

@@ -59,11 +59,10 @@ from ._questions import (
 from ._random import fork_rng, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 from ._unique import unique, unique_consecutive
 
-_C.Tensor.layout = property(lambda self: strided)
+_C.Tensor.layout = property(lambda self: _layout_of(self))
 for _name in (
     "is_ipu",
     "is_mps",
-    "is_sparse_csr",
     "is_xla",
     "is_xpu",
 ):  # devices and layouts that there are not
@@ -92,13 +91,13 @@ def _to_device(self, device, /, *, stream=None):
     return to_device(self, device, stream=stream)
 
 
-def _in_python(name):
+def _in_python(name, module="_methods"):
     """A method whose module is imported when it is first called."""
 
     def method(self, *args, **kwargs):
-        from . import _methods
+        from importlib import import_module
 
-        return getattr(_methods, name)(self, *args, **kwargs)
+        return getattr(import_module(f".{module}", __name__), name)(self, *args, **kwargs)
 
     method.__name__, method.__qualname__ = name, f"Tensor.{name}"
     return method
@@ -119,8 +118,35 @@ _C.UntypedStorage.__getitem__ = _storage_in_python("getitem")
 for _name in ("untyped", "is_shared", "share_memory_"):
     setattr(_C.UntypedStorage, _name, _storage_in_python(_name))
 
+
+def _layout_of(t):
+    if t.is_sparse:
+        return sparse_coo
+    return sparse_csr if t.is_sparse_csr else strided
+
+
 for _name in ("module_load", "new", "storage"):
     setattr(_C.Tensor, _name, _in_python(_name))
+for _name in (
+    "_coalesced_",
+    "_indices",
+    "_nnz",
+    "_values",
+    "coalesce",
+    "col_indices",
+    "crow_indices",
+    "dense_dim",
+    "indices",
+    "is_coalesced",
+    "smm",
+    "sparse_dim",
+    "sparse_mask",
+    "to_sparse",
+    "to_sparse_coo",
+    "to_sparse_csr",
+    "values",
+):
+    setattr(_C.Tensor, _name, _in_python(_name, "_sparse"))
 _C.Tensor.const_data_ptr = _C.Tensor.data_ptr  # both are for reading and writing
 _C.Tensor.__array_namespace__ = _array_namespace
 _C.Tensor.to_device = _to_device
@@ -245,6 +271,10 @@ _LAZY = {
         ),
         "_sym",
     ),
+    **dict.fromkeys(("segment_reduce",), "_segments"),
+    **dict.fromkeys(("sparse_coo_tensor", "sparse_csr_tensor"), "_sparse"),
+    **dict.fromkeys(("smm", "spmm"), "sparse"),
+    "sparse": "",
     "svd_lowrank": "_lowrank",
 }
 __all__ += list(_LAZY)

@@ -113,8 +113,10 @@ def dim_order(self: Tensor, *, ambiguity_check: Any = False) -> tuple[int, ...]:
 
 
 def to_dense(self: Tensor, dtype: Any = None, *, masked_grad: bool | None = None) -> Tensor:
-    """The tensor itself, which is dense; converted where a `dtype` is given."""
-    return self if dtype is None else self.to(dtype)
+    """The tensor itself where it is dense, else a dense tensor of the same values; converted where a `dtype` is given."""
+    from ._sparse import to_dense
+
+    return to_dense(self, dtype, masked_grad=masked_grad)
 
 
 def new_tensor(

@@ -21,7 +21,9 @@ def reduce_tensor(self: Tensor, protocol: Any) -> tuple[Any, ...]:
         plain = self.detach()
     state = dict(self._attributes() or {})
     made: tuple[Any, ...]
-    if self.device.type == "cpu":
+    if (parts := _C._sparse_parts(plain)) is not None:
+        made = (_rebuild_sparse, (*parts[1:], tuple(plain.shape), self.requires_grad))
+    elif self.device.type == "cpu":
         geometry = (plain.dtype, tuple(plain.shape), plain.stride(), plain.storage_offset())
         made = (_rebuild_tensor, (plain.untyped_storage(), *geometry, self.requires_grad))
     elif self.device.type == "meta":
@@ -58,6 +60,13 @@ def _rebuild_meta(dtype: Any, size: Any, stride: Any, requires_grad: bool) -> Te
     return tensor.requires_grad_() if requires_grad else tensor
 
 
+def _rebuild_sparse(
+    indices: Tensor, columns: Tensor | None, values: Tensor, coalesced: bool, size: Any, requires_grad: bool
+) -> Tensor:
+    tensor = _C._sparse_make("unpickled sparse tensor", size, indices, columns, values, coalesced, True)
+    return tensor.requires_grad_() if requires_grad else tensor
+
+
 def _rebuild_on_device(host: Tensor, device: str, requires_grad: bool) -> Tensor:
     tensor = host.to(device)
     return tensor.requires_grad_() if requires_grad else tensor
@@ -88,7 +97,9 @@ def deepcopy_tensor(self: Tensor, memo: dict[int, Any]) -> Tensor:
         )
     with _C.DisableTorchFunctionSubclass():
         plain = self.detach()
-        if self.device.type == "cpu":
+        if _C._sparse_parts(plain) is not None:
+            made = plain.clone()
+        elif self.device.type == "cpu":
             storage = copy.deepcopy(plain.untyped_storage(), memo)
             offset = plain.storage_offset()
             made = _C._tensor_over(storage, plain.dtype, tuple(plain.shape), plain.stride(), offset)

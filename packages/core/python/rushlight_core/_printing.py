@@ -85,8 +85,36 @@ def tensor_repr(self: Tensor, *, tensor_contents: str | None = None) -> str:
         return _batched_repr(self)
     with _C.DisableTorchFunctionSubclass():
         prefix = "tensor(" if type(self) is Tensor else f"{type(self).__name__}("
+        if (parts := _C._sparse_parts(self)) is not None:
+            return _sparse_repr(self, prefix, parts, tensor_contents)
         contents = tensor_contents if tensor_contents is not None else _contents(self.detach(), len(prefix))
         return _with_suffixes(prefix + contents, list(_suffixes(self)), len(prefix))
+
+
+def _sparse_repr(t: Tensor, prefix: str, parts: Any, contents: str | None) -> str:
+    layout, indices, columns, values, _ = parts
+    indent = len(prefix)
+    named = {"indices": indices, "values": values}
+    if columns is not None:
+        named = {"crow_indices": indices, "col_indices": columns, "values": values}
+    lines = []
+    for name, part in named.items():
+        start = f"{name}=tensor("
+        size = f", size={tuple(part.shape)}" if part.numel() == 0 else ""
+        lines.append(f"{start}{_contents(part, indent + len(start))}{size})")
+    suffixes = [f"size={tuple(t.shape)}", f"nnz={values.shape[0]}"]
+    obvious = (_C.get_default_dtype(), _C.int64, _C.bool)
+    if t.device.type != "cpu":
+        suffixes.insert(0, f"device='{t.device}'")
+    if t.dtype not in obvious:
+        suffixes.append(f"dtype={t.dtype}")
+    suffixes += [f"layout={layout}", *_place_in_graph(t)]
+    text = prefix + ((",\n" + " " * indent).join(lines) if contents is None else contents)
+    if columns is not None:
+        return _with_suffixes(text, suffixes, indent)
+    # Of COO the sizes are in a line of their own.
+    text += ",\n" + " " * indent + suffixes[0]
+    return _with_suffixes(text, suffixes[1:], indent)
 
 
 # What unwraps one level of a batched tensor: (value, level). Whoever makes such tensors says so here.
@@ -120,6 +148,10 @@ def _suffixes(t: Tensor) -> Iterator[str]:
         obvious = (_C.int64, _C.bool, _C.complex128 if default is _C.float64 else _C.complex64)
     if t.dtype is not default and t.dtype not in obvious:
         yield f"dtype={t.dtype}"
+    yield from _place_in_graph(t)
+
+
+def _place_in_graph(t: Tensor) -> Iterator[str]:
     grad_fn = t.grad_fn
     if grad_fn is not None:
         yield f"grad_fn=<{grad_fn.name()}>"

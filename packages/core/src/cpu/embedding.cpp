@@ -57,7 +57,7 @@ void embedding(KernelContext& ctx, const View& out, const View& weight, const Vi
 }
 
 void embedding_bag(KernelContext& ctx, const View& out, const View& weight, const View& indices,
-                   const View& bags, int64_t count, double divisor, int64_t padding_idx, bool) {
+                   const View& bags, int64_t count, double divisor, int64_t padding_idx, bool, bool) {
     const int64_t* rows = checked_indices(ctx, "embedding_bag", indices, weight.size(0));
     const int64_t *bag = contiguous_in(ctx, bags).as<int64_t>(), n = indices.numel;
     int64_t* starts = scratch<int64_t>(ctx, count + 1);

@@ -21,6 +21,6 @@ void embedding_dense_backward(KernelContext& ctx, const View& grad_weight, const
 /// `divisor`.
 void embedding_bag(KernelContext& ctx, const View& out, const View& weight, const View& indices,
                    const View& bags, int64_t count, double divisor, int64_t padding_idx,
-                   bool scale_grad_by_freq);
+                   bool scale_grad_by_freq, bool sparse);
 
 }  // namespace rushlight::cpu

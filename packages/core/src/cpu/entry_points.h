@@ -28,4 +28,5 @@
 #include "cpu/scatter.h"
 #include "cpu/searching.h"
 #include "cpu/softmax.h"
+#include "cpu/sparse.h"
 #include "cpu/statistics.h"

@@ -9,6 +9,7 @@
 #include "python/release.h"
 #include "python/tables.h"
 #include "rushlight/batched.h"
+#include "rushlight/sparse.h"
 
 namespace rushlight::python {
 namespace {
@@ -309,6 +310,8 @@ namespace {
 
 PyObject* as_numpy(PyObject* self, const char* op) {
     const Tensor& t = unwrap(self);
+    RL_CHECK(!is_sparse(t), throw_type, "%s: NumPy has no tensors of layout %s\nhint: use to_dense() first",
+             op, layout_name(t));
     require_values(op, t);
     RL_CHECK(
         !(t.requires_grad() && grad_mode()), throw_runtime,

@@ -154,6 +154,7 @@ int add_stages(PyObject* module);
 int add_errors(PyObject* module);
 int add_lapack(PyObject* module);
 int add_compute(PyObject* module);
+int add_sparse(PyObject* module);
 int add_default_device(PyObject* module);
 
 /// Methods and properties that are written by hand; each table ends with a null name.

@@ -11,7 +11,7 @@
 namespace rushlight::python {
 namespace {
 
-constexpr const char* kStageNames[kNumStages] = {"autograd", "dual",     "batch",  "autocast",
+constexpr const char* kStageNames[kNumStages] = {"autograd", "dual",     "sparse", "batch", "autocast",
                                                  "tracer",   "profiler", "python", "strict"};
 
 int stage_of(const char* function, PyObject* o) {

@@ -19,6 +19,7 @@
 #include "rushlight/ops/real.h"
 #include "rushlight/ops/t.h"
 #include "rushlight/ops/transpose.h"
+#include "rushlight/sparse.h"
 
 namespace rushlight::python {
 
@@ -367,6 +368,14 @@ RL_GETTER(get_base) {
     return wrap(impl->is_view() ? Tensor::share(impl->root()) : Tensor());
     RL_PY_CATCH
 }
+RL_GETTER(get_is_sparse) {
+    const Tensor& t = unwrap(self);
+    return PyBool_FromLong(is_sparse(t) && sparse_parts(t).layout == Layout::Coo);
+}
+RL_GETTER(get_is_sparse_csr) {
+    const Tensor& t = unwrap(self);
+    return PyBool_FromLong(is_sparse(t) && sparse_parts(t).layout == Layout::Csr);
+}
 RL_GETTER(get_is_cpu) { return PyBool_FromLong(unwrap(self).device().type == DeviceType::CPU); }
 RL_GETTER(get_is_cuda) { return PyBool_FromLong(unwrap(self).device().type == DeviceType::CUDA); }
 RL_GETTER(get_is_meta) { return PyBool_FromLong(unwrap(self).device().type == DeviceType::Meta); }
@@ -563,7 +572,10 @@ PyGetSetDef tensor_properties[] = {
      "The operator that made the tensor: None, until rushlight-autograd is imported.", nullptr},
     {"__dict__", get_dict, PyObject_GenericSetDict, nullptr, nullptr},
     {"__array_priority__", get_array_priority, nullptr, "Above that of NumPy's arrays.", nullptr},
-    {"is_sparse", Seen<"is_sparse">::get<get_false>, nullptr, nullptr, nullptr},
+    {"is_sparse", Seen<"is_sparse">::get<get_is_sparse>, nullptr, "Whether the layout is torch.sparse_coo.",
+     nullptr},
+    {"is_sparse_csr", Seen<"is_sparse_csr">::get<get_is_sparse_csr>, nullptr,
+     "Whether the layout is torch.sparse_csr.", nullptr},
     {"is_quantized", Seen<"is_quantized">::get<get_false>, nullptr, nullptr, nullptr},
     {"is_cpu", Seen<"is_cpu">::get<get_is_cpu>, nullptr, nullptr, nullptr},
     {"is_cuda", Seen<"is_cuda">::get<get_is_cuda>, nullptr, nullptr, nullptr},

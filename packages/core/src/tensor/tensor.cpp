@@ -4,7 +4,9 @@
 
 #include "rushlight/batched.h"
 #include "rushlight/dispatch.h"
+#include "rushlight/sparse.h"
 #include "rushlight/streams.h"
+#include "tensor/factory.h"
 #include "tensor/object_pool.h"
 
 namespace rushlight {
@@ -109,6 +111,12 @@ void fail_batched(const char* op) {
         op);
 }
 
+void fail_without_values(const char* op, const Tensor& t) {
+    if (is_batched(t)) fail_batched(op);
+    throw_runtime("%s: a tensor of layout %s has no elements at addresses\nhint: use to_dense(), or values()",
+                  op, layout_name(t));
+}
+
 std::string to_string(IntList sizes) {
     std::string text = "(";
     for (size_t d = 0; d < sizes.size(); ++d) text += (d ? ", " : "") + std::to_string(sizes[d]);
@@ -182,7 +190,7 @@ struct TensorFactory {
     }
     static Tensor view(const Tensor& base, IntList sizes, IntList strides, int64_t offset) {
         TensorImpl* from = base.impl();
-        constexpr uint64_t kKeep = uint64_t{0xffffff} << 16;  // dtype and device
+        constexpr uint64_t kKeep = uint64_t{0xffffff} << 16 | bit(Stage::Sparse);  // dtype, device and layout
         uint64_t key = from->key_ & kKeep;
         key |= from->key_ & bit(Flag::Inference);
         from->storage_->retain();
@@ -206,7 +214,7 @@ struct TensorFactory {
     }
     static Tensor alias(const Tensor& base) {
         TensorImpl* from = base.impl();
-        uint64_t key = from->key_ & ((uint64_t{0xffffff} << 16) | bit(Flag::Inference));
+        uint64_t key = from->key_ & ((uint64_t{0xffffff} << 16) | bit(Stage::Sparse) | bit(Flag::Inference));
         from->storage_->retain();
         TensorImpl* impl = make(from->storage_, key, from->offset_);
         share_versions(from, impl);
@@ -373,6 +381,10 @@ Tensor make_over(Ref<Storage> storage, IntList sizes, IntList strides, int64_t o
         throw_runtime, "shape %s with strides %s at offset %lld needs more than the %zu bytes of the storage",
         to_string(sizes).c_str(), to_string(strides).c_str(), (long long)offset, storage->nbytes());
     return TensorFactory::over(std::move(storage), sizes, strides, offset, dtype);
+}
+
+Tensor make_without_memory(Ref<Storage> storage, IntList sizes, IntList strides, DType dtype) {
+    return TensorFactory::over(std::move(storage), sizes, strides, 0, dtype);
 }
 
 Tensor make_view(const Tensor& base, IntList sizes, IntList strides, int64_t offset) {

@@ -11,13 +11,10 @@ void check_indices(const char* op, const Tensor& indices) {
 
 }  // namespace
 
-Outputs embedding(const Tensor& weight, const Tensor& indices, int64_t, bool, bool sparse) {
+Outputs embedding(const Tensor& weight, const Tensor& indices, int64_t, bool, bool) {
     RL_CHECK(weight.dim() == 2, throw_runtime, "embedding(weight): needs a table (rows, width), got shape %s",
              to_string(weight.sizes()).c_str());
     check_indices("embedding", indices);
-    RL_CHECK(!sparse, throw_not_implemented,
-             "embedding(sparse): row-sparse gradients are not supported\n"
-             "hint: leave out sparse=True, the gradient is the same");
     int64_t sizes[kMaxDims + 1];
     std::copy(indices.sizes().begin(), indices.sizes().end(), sizes);
     sizes[indices.dim()] = weight.impl()->size(1);
@@ -28,7 +25,7 @@ Outputs embedding(const Tensor& weight, const Tensor& indices, int64_t, bool, bo
 }
 
 Outputs embedding_bag(const Tensor& weight, const Tensor& indices, const Tensor& bags, int64_t count, double,
-                      int64_t, bool) {
+                      int64_t, bool, bool) {
     const char* op = "embedding_bag";
     RL_CHECK(weight.dim() == 2, throw_runtime, "%s(weight): needs a table (rows, width), got shape %s", op,
              to_string(weight.sizes()).c_str());

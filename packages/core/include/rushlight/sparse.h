@@ -1,0 +1,61 @@
+// Sparse tensors: COO and CSR. What computes with them is a stage of dispatch, in src/sparse/. See Note [Sparse tensors].
+#pragma once
+
+#include "rushlight/tensor.h"
+
+namespace rushlight {
+
+// Note [Sparse tensors]
+// A sparse tensor is a TensorImpl of the full shape that carries Stage::Sparse. Its storage has no memory; it owns the parts:
+// indices and values, which are plain tensors. So an alias or a detached tensor has the same parts, and whatever asks for
+// the address of elements finds none.
+//
+// Every operator that is given a sparse tensor is called at Stage::Sparse, which is above Dual and Autograd. There each
+// operator that has a sparse form (src/sparse/) is computed by operators on the parts, and each of the others raises one
+// error. Calls with plain tensors never look at any of this: their mask has no such bit.
+//
+// Three operators lead from a sparse tensor to its values and back, and have derivatives: `_sparse_values` (the values),
+// `_with_sparse_values` (a tensor of other values at the same places) and `_sparse_mask_values` (what a tensor, dense or
+// sparse, has at these places). The stage hands them on. Each sparse form is made of them and of operators on plain tensors,
+// so its gradients of any order, in reverse and forward mode, follow from theirs. The history of a sparse tensor is its own,
+// as of any tensor; the parts have none.
+
+enum class Layout : uint8_t { Coo, Csr };
+
+/// What a sparse tensor consists of; never written in place by operators on other tensors.
+struct SparseParts {
+    Layout layout = Layout::Coo;
+    Tensor
+        indices;  // COO: int64 (sparse dimensions, nnz); CSR: where each row begins, (rows + 1), int64 or int32
+    Tensor columns;  // CSR: (nnz), of the same dtype
+    Tensor values;  // (nnz, dense dimensions...), without history
+    bool coalesced = false;  // COO: sorted, each place once
+};
+
+inline bool is_sparse(const Tensor& t) { return t.impl()->own_stages() & bit(Stage::Sparse); }
+/// "torch.strided", "torch.sparse_coo" or "torch.sparse_csr".
+RL_API const char* layout_name(const Tensor& t);
+
+/// A sparse tensor of these parts, whose shapes are trusted; for values with a history there is ops::_with_sparse_values.
+RL_API Tensor make_sparse(IntList size, SparseParts parts);
+/// The parts of a sparse tensor.
+RL_API const SparseParts& sparse_parts(const Tensor& t);
+/// Gives a sparse tensor other parts of the same size: what in-place operators do.
+RL_API void set_sparse_parts(const Tensor& t, SparseParts parts);
+
+/// Raises RuntimeError unless the parts make a tensor of `size`: shapes, dtypes, devices and, with `values`, the indices
+/// themselves. `op` is named in the error.
+RL_API void check_sparse(const char* op, IntList size, const SparseParts& parts, bool values);
+
+// Conversions, made of operators: their gradients are those of the operators.
+
+/// Sorted, each place once: values at one place are added. RuntimeError unless the layout is COO.
+RL_API Tensor coalesce(const Tensor& t);
+/// A plain tensor of the same values; of a plain tensor the tensor itself.
+RL_API Tensor to_dense(const Tensor& t);
+/// COO, coalesced, with the elements, or rows over the first `sparse_dim` dimensions, that are not zero.
+RL_API Tensor to_sparse_coo(const Tensor& t, int64_t sparse_dim);
+/// CSR. RuntimeError unless it has two dimensions.
+RL_API Tensor to_sparse_csr(const Tensor& t);
+
+}  // namespace rushlight

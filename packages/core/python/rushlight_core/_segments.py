@@ -1,0 +1,98 @@
+"""Reductions of segments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import _C
+from ._C import Tensor
+
+_STARTS = {"sum": 0.0, "mean": 0.0, "max": -float("inf"), "min": float("inf"), "prod": 1.0}
+
+
+def segment_reduce(
+    data: Tensor,
+    reduce: str,
+    *,
+    lengths: Tensor | None = None,
+    indices: Tensor | None = None,
+    offsets: Tensor | None = None,
+    axis: int = 0,
+    unsafe: bool = False,
+    initial: Any = None,
+) -> Tensor:
+    """Reduces segments of `data` that lie one after the other along `axis`.
+
+    Args:
+        data: floating point (..., n, ...).
+        reduce: "sum", "mean", "max", "min" or "prod".
+        lengths: how long each segment is, (..., segments) with the dimensions of `data` before `axis` in front.
+        indices: not supported, as in PyTorch.
+        offsets: in the place of lengths, where each segment begins and the last one ends, (..., segments + 1).
+        axis: the dimension.
+        unsafe: leave out the check that the segments cover the dimension.
+        initial: what each reduction starts with, and the result of an empty segment. Without it an empty segment gives 0,
+            NaN for the mean, -inf, inf or 1.
+
+    Returns:
+        a tensor of the shape of `data` with as many elements along `axis` as there are segments.
+    """
+    name = "segment_reduce"
+    if reduce not in _STARTS:
+        raise RuntimeError(f"{name}(reduce): must be one of {', '.join(_STARTS)}, got {reduce!r}")
+    if indices is not None:
+        raise NotImplementedError(f"{name}(): indices based reduction is not supported yet.")
+    if not data.dtype.is_floating_point:
+        raise RuntimeError(f"{name}(data): must be floating point, got {data.dtype}")
+    if (lengths is None) == (offsets is None):
+        raise RuntimeError(f"{name}(): needs either lengths or offsets")
+    if not -data.dim() <= axis < data.dim():
+        raise IndexError(f"{name}(axis): must be in [{-data.dim()}, {data.dim() - 1}], got {axis}")
+    axis %= data.dim()
+    given = lengths if lengths is not None else offsets
+    assert given is not None
+    if given.dtype not in (_C.int64, _C.int32):
+        raise RuntimeError(f"{name}(): lengths and offsets must be int64 or int32, got {given.dtype}")
+    if given.dim() != axis + 1 or given.shape[:axis] != data.shape[:axis]:
+        raise RuntimeError(
+            f"{name}(): lengths or offsets of shape {tuple(given.shape)} do not fit data of shape {tuple(data.shape)} "
+            f"and axis {axis}"
+        )
+    if offsets is not None and offsets.shape[-1] == 0:
+        raise RuntimeError(f"{name}(offsets): needs at least one number")
+    counts = (given if offsets is None else _C.diff(offsets)).to(_C.int64)
+    front, n = tuple(data.shape[:axis]), data.shape[axis]
+    if counts.numel() and int(counts.min()) < 0:
+        raise RuntimeError(f"{name}(): lengths contains negative value!")
+    if not unsafe or offsets is None:
+        covered = counts.sum(-1)
+        if bool((covered != n).any()) or (offsets is not None and bool((offsets[..., 0] != 0).any())):
+            raise RuntimeError(
+                f"{name}(): Expected all rows of lengths along axis to sum to data.size(axis) = {n}"
+            )
+    segments, rest = counts.shape[-1], tuple(data.shape[axis + 1 :])
+    total = counts[..., 0].numel() * segments if segments else 0
+    if offsets is not None and unsafe:  # they need not begin with 0 or end with n
+        data = _covered(data.reshape(-1, n, *rest), offsets.reshape(-1, segments + 1), counts)
+    flat = data.reshape(-1, *rest)
+    segment = _C.repeat_interleave(counts.reshape(-1))
+    start = _C.full(
+        (total, *rest), _STARTS[reduce] if initial is None else initial, dtype=data.dtype, device=data.device
+    )
+    if reduce in ("sum", "mean"):
+        result = start.index_add(0, segment, flat)
+        if reduce == "mean":
+            shape = (total, *(1,) * len(rest))
+            sizes = counts.reshape(shape).to(data.dtype)
+            empty = _C.full_like(start, float("nan")) if initial is None else start
+            result = _C.where(sizes > 0, result / sizes.clamp(min=1), empty)
+    else:
+        word = {"max": "amax", "min": "amin", "prod": "prod"}[reduce]
+        result = start.index_reduce(0, segment, flat, word)
+    return result.reshape(*front, segments, *rest)
+
+
+def _covered(data: Tensor, offsets: Tensor, counts: Tensor) -> Tensor:
+    """The elements that segments cover, row after row."""
+    rows = [row[int(o[0]) : int(o[-1])] for row, o in zip(data, offsets, strict=True)]
+    return _C.cat(rows) if rows else data

@@ -1,0 +1,189 @@
+"""Functions of sparse tensors: `torch.sparse`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from . import _C, _sparse
+from ._C import Tensor
+
+__all__ = [
+    "addmm",
+    "as_sparse_gradcheck",
+    "check_sparse_tensor_invariants",
+    "log_softmax",
+    "mm",
+    "sampled_addmm",
+    "softmax",
+    "spdiags",
+    "sum",
+]
+
+
+def _is_sparse(t: Any) -> bool:
+    return isinstance(t, Tensor) and (t.is_sparse or t.is_sparse_csr)
+
+
+def mm(mat1: Tensor, mat2: Tensor) -> Tensor:
+    """The product of two matrices of which one is sparse, or both: then the result is sparse.
+
+    Gradients for a sparse matrix are sparse, with its places.
+    """
+    return _C.mm(mat1, mat2)
+
+
+def spmm(mat1: Tensor, mat2: Tensor) -> Tensor:
+    """As :func:`mm`."""
+    return _C.mm(mat1, mat2)
+
+
+def smm(input: Tensor, mat: Tensor) -> Tensor:
+    """The product of a sparse matrix and `mat`, as a sparse matrix."""
+    return _sparse.smm(input, mat)
+
+
+def addmm(mat: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1.0, alpha: float = 1.0) -> Tensor:
+    """`beta * mat + alpha * (mat1 @ mat2)`, where `mat1` is sparse."""
+    return _C.addmm(mat, mat1, mat2, beta=beta, alpha=alpha)
+
+
+def sampled_addmm(
+    input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1.0, alpha: float = 1.0
+) -> Tensor:
+    """`beta * input + alpha * (mat1 @ mat2)` at the places of `input`, a sparse matrix; no other product is computed."""
+    if not _is_sparse(input):
+        raise RuntimeError("sampled_addmm(input): needs a sparse matrix, got layout torch.strided")
+    if (
+        mat1.dim() != 2
+        or mat2.dim() != 2
+        or input.shape != (mat1.shape[0], mat2.shape[1])
+        or mat1.shape[1] != mat2.shape[0]
+    ):
+        raise RuntimeError(
+            f"sampled_addmm: shapes {tuple(input.shape)}, {tuple(mat1.shape)} and {tuple(mat2.shape)} do not fit"
+        )
+    row, column = input.to_sparse_coo()._indices()
+    if mat1.dtype.is_floating_point:
+        products = _C._sampled_products(row, column, mat1, mat2.t())
+    else:
+        products = (mat1.index_select(0, row) * mat2.t().index_select(0, column)).sum(-1)
+    return _C._with_sparse_values(_C._sparse_values(input) * beta + products * alpha, input)
+
+
+def sum(input: Tensor, dim: Any = None, dtype: Any = None) -> Tensor:
+    """The sum of a sparse tensor over `dim`, or of all elements: plain where no sparse dimension is left, else sparse."""
+    if not _is_sparse(input):
+        raise RuntimeError("sparse.sum(input): needs a sparse tensor, got layout torch.strided")
+    if dim is None:
+        return _C.sum(input, dtype=dtype)
+    return _C.sum(input, dim, dtype=dtype)
+
+
+def softmax(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
+    """softmax along `dim` over the elements that are stored; the others count as minus infinity."""
+    if not _is_sparse(input):
+        raise RuntimeError("sparse.softmax(input): needs a sparse tensor, got layout torch.strided")
+    return _C.softmax(input, dim, dtype=dtype)
+
+
+def log_softmax(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
+    """The logarithm of :func:`softmax`."""
+    if not _is_sparse(input):
+        raise RuntimeError("sparse.log_softmax(input): needs a sparse tensor, got layout torch.strided")
+    return _C.log_softmax(input, dim, dtype=dtype)
+
+
+def spdiags(diagonals: Tensor, offsets: Tensor, shape: Any, layout: Any = None) -> Tensor:
+    """A sparse matrix with `diagonals[i]` along the diagonal `offsets[i]`, element j in column j.
+
+    Args:
+        diagonals: (n, length), or (length) for one diagonal.
+        offsets: n distinct int64 numbers: 0 is the main diagonal, those above count up.
+        shape: (rows, columns).
+        layout: `sparse_coo`, the default, or `sparse_csr`.
+    """
+    diagonals, offsets = _C.atleast_2d(diagonals), _C.atleast_1d(offsets)
+    rows, columns = (int(n) for n in shape)
+    if diagonals.dim() != 2 or offsets.dim() != 1 or diagonals.shape[0] != offsets.shape[0]:
+        raise RuntimeError(
+            f"spdiags(): needs as many offsets as diagonals, got {tuple(offsets.shape)} and {tuple(diagonals.shape)}"
+        )
+    if offsets.dtype != _C.int64:
+        raise RuntimeError(f"spdiags(offsets): must be int64, got {offsets.dtype}")
+    if len({*offsets.tolist()}) != offsets.numel():
+        raise RuntimeError("spdiags(offsets): an offset occurs twice")
+    column = _C.arange(diagonals.shape[1], device=diagonals.device).expand(diagonals.shape[0], -1)
+    row = column - offsets.unsqueeze(1)
+    inside = (row >= 0) & (row < rows) & (column < columns)
+    where = _C.stack([row[inside], column[inside]])
+    result = _sparse.sparse_coo_tensor(where, diagonals[inside], (rows, columns)).coalesce()
+    return result if layout is None else result.to_sparse(layout=layout)
+
+
+class check_sparse_tensor_invariants:  # noqa: N801
+    """Whether sparse tensors are checked when they are made: a context, a decorator, and a switch.
+
+    `with check_sparse_tensor_invariants(False):` leaves the checks out inside of the block. They are on by default.
+    """
+
+    def __init__(self, enable: bool = True) -> None:
+        self._wanted = enable
+        self._before: list[bool] = []
+
+    @staticmethod
+    def is_enabled() -> bool:
+        """Whether they are on."""
+        return _sparse.checks_are_on
+
+    @staticmethod
+    def enable() -> None:
+        """Turns the checks on."""
+        _sparse.checks_are_on = True
+
+    @staticmethod
+    def disable() -> None:
+        """Turns the checks off."""
+        _sparse.checks_are_on = False
+
+    def __enter__(self) -> None:
+        self._before.append(_sparse.checks_are_on)
+        _sparse.checks_are_on = self._wanted
+
+    def __exit__(self, *exception: object) -> None:
+        _sparse.checks_are_on = self._before.pop()
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(function)
+        def checked(*args: Any, **kwargs: Any) -> Any:
+            with type(self)(self._wanted):
+                return function(*args, **kwargs)
+
+        return checked
+
+
+def as_sparse_gradcheck(gradcheck: Callable[..., bool]) -> Callable[..., bool]:
+    """`gradcheck` for functions of sparse tensors: their values are what is varied."""
+
+    @wraps(gradcheck)
+    def checked(function: Callable[..., Any], inputs: Any, **kwargs: Any) -> bool:
+        given = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
+        kwargs.pop("masked", None)
+        plain = [
+            _C._sparse_values(t).detach().requires_grad_(t.requires_grad) if _is_sparse(t) else t
+            for t in given
+        ]
+
+        def of_values(*varied: Any) -> Any:
+            arguments = [
+                _C._with_sparse_values(v, t.detach()) if _is_sparse(t) else v
+                for v, t in zip(varied, given, strict=True)
+            ]
+            result = function(*arguments)
+            results = result if isinstance(result, (tuple, list)) else (result,)
+            return tuple(_C._sparse_values(r) if _is_sparse(r) else r for r in results)
+
+        return gradcheck(of_values, plain, **kwargs)
+
+    return checked

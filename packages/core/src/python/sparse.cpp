@@ -1,0 +1,110 @@
+// Sparse tensors and their parts, for rushlight_core._sparse.
+#include "rushlight/sparse.h"
+
+#include "python/python.h"
+#include "python/values.h"
+#include "rushlight/batched.h"
+#include "rushlight/ops/_with_sparse_values.h"
+
+namespace rushlight::python {
+namespace {
+
+const Tensor& tensor_of(const char* function, PyObject* o) {
+    RL_CHECK(is_tensor(o), throw_type, "%s: must be a Tensor, not %s", function, Py_TYPE(o)->tp_name);
+    return unwrap(o);
+}
+
+std::vector<int64_t> sizes_of(PyObject* o) {
+    Object list = Object::steal(PySequence_Tuple(o));
+    std::vector<int64_t> sizes;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(list.get()); ++i) {
+        const long long n = PyLong_AsLongLong(PyTuple_GET_ITEM(list.get(), i));
+        if (n == -1 && PyErr_Occurred()) throw PythonError();
+        sizes.push_back(n);
+    }
+    return sizes;
+}
+
+// _sparse_make(op, size, indices, columns, values, coalesced, check): columns is None for COO; `check` says whether the
+// indices are looked at.
+PyObject* make(PyObject*, PyObject* args) {
+    RL_PY_TRY
+    const char* op;
+    PyObject *size, *indices, *columns, *values;
+    int is_coalesced, check;
+    if (!PyArg_ParseTuple(args, "sOOOOpp:_sparse_make", &op, &size, &indices, &columns, &values,
+                          &is_coalesced, &check))
+        return nullptr;
+    const Tensor given = tensor_of(op, values);
+    RL_CHECK(!is_batched(given), throw_not_implemented, "%s: sparse tensors cannot be made inside vmap", op);
+    SparseParts parts{columns == Py_None ? Layout::Coo : Layout::Csr, make_alias(tensor_of(op, indices)),
+                      Tensor(), make_alias(given), is_coalesced != 0};
+    if (columns != Py_None) parts.columns = make_alias(tensor_of(op, columns));
+    const std::vector<int64_t> sizes = sizes_of(size);
+    check_sparse(op, sizes, parts, check);
+    const Tensor pattern = make_sparse(sizes, std::move(parts));
+    return wrap(given.impl()->stages() ? ops::_with_sparse_values(given, pattern) : pattern);
+    RL_PY_CATCH
+}
+
+// _sparse_parts(t): (layout, indices, columns, values, coalesced); values without history. None for a plain tensor.
+PyObject* parts_of(PyObject*, PyObject* o) {
+    RL_PY_TRY
+    const Tensor& t = tensor_of("_sparse_parts", o);
+    if (!is_sparse(t)) Py_RETURN_NONE;
+    const SparseParts& parts = sparse_parts(t);
+    auto alias = [](const Tensor& x) {
+        return Object::steal(x.defined() ? wrap(make_alias(x)) : Py_NewRef(Py_None));
+    };
+    Object indices = alias(parts.indices), columns = alias(parts.columns), values = alias(parts.values);
+    return Py_BuildValue("(sOOOO)", layout_name(t), indices.get(), columns.get(), values.get(),
+                         parts.coalesced ? Py_True : Py_False);
+    RL_PY_CATCH
+}
+
+// _sparse_set_coalesced(t, on): what the maker of the indices says of them.
+PyObject* set_coalesced(PyObject*, PyObject* args) {
+    RL_PY_TRY
+    PyObject* o;
+    int on;
+    if (!PyArg_ParseTuple(args, "Op:_sparse_set_coalesced", &o, &on)) return nullptr;
+    const Tensor& t = tensor_of("_coalesced_", o);
+    RL_CHECK(is_sparse(t), throw_runtime, "_coalesced_: needs a sparse tensor");
+    SparseParts parts = sparse_parts(t);
+    parts.coalesced = on;
+    check_sparse("_coalesced_", t.sizes(), parts, on);
+    set_sparse_parts(t, std::move(parts));
+    return Py_NewRef(o);
+    RL_PY_CATCH
+}
+
+template <Tensor (*convert)(const Tensor&)>
+PyObject* converted(PyObject*, PyObject* o) {
+    RL_PY_TRY return wrap(convert(tensor_of("sparse conversion", o)));
+    RL_PY_CATCH
+}
+
+PyObject* to_coo(PyObject*, PyObject* args) {
+    RL_PY_TRY
+    PyObject* o;
+    long long sparse_dim;
+    if (!PyArg_ParseTuple(args, "OL:_sparse_to_coo", &o, &sparse_dim)) return nullptr;
+    return wrap(to_sparse_coo(tensor_of("to_sparse", o), sparse_dim));
+    RL_PY_CATCH
+}
+
+PyMethodDef functions[] = {
+    {"_sparse_make", make, METH_VARARGS, "A sparse tensor of its parts."},
+    {"_sparse_parts", parts_of, METH_O, "The parts of a sparse tensor, or None."},
+    {"_sparse_set_coalesced", set_coalesced, METH_VARARGS, "Says that indices are coalesced, or not."},
+    {"_sparse_coalesce", converted<coalesce>, METH_O, "Sorted, each place once."},
+    {"_sparse_to_dense", converted<to_dense>, METH_O, "A plain tensor of the same values."},
+    {"_sparse_to_csr", converted<to_sparse_csr>, METH_O, "The matrix in CSR."},
+    {"_sparse_to_coo", to_coo, METH_VARARGS, "_sparse_to_coo(t, sparse_dim): in COO."},
+    {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace
+
+int add_sparse(PyObject* module) { return PyModule_AddFunctions(module, functions); }
+
+}  // namespace rushlight::python

@@ -1,0 +1,124 @@
+#include "sparse/parts.h"
+
+#include "rushlight/batched.h"
+#include "rushlight/dispatch.h"
+#include "rushlight/ops/_to_copy.h"
+#include "rushlight/ops/_unique_elements.h"
+#include "rushlight/ops/add.h"
+#include "rushlight/ops/arange.h"
+#include "rushlight/ops/diff.h"
+#include "rushlight/ops/floor_divide.h"
+#include "rushlight/ops/index_add.h"
+#include "rushlight/ops/mul.h"
+#include "rushlight/ops/remainder.h"
+#include "rushlight/ops/repeat_interleave.h"
+#include "rushlight/ops/select.h"
+#include "rushlight/ops/stack.h"
+#include "rushlight/ops/unsqueeze.h"
+#include "rushlight/ops/zeros.h"
+
+namespace rushlight::sparse {
+
+Tensor Coordinates::along(int64_t dim) const { return ops::select(indices, 0, dim); }
+
+Tensor Coordinates::places() const {
+    Tensor places = along(0);
+    for (int64_t d = 1; d < sparse_dim(); ++d)
+        places = ops::add(ops::mul(places, Scalar(size[static_cast<size_t>(d)])), along(d));
+    return places;
+}
+
+int64_t Coordinates::num_places() const {
+    int64_t n = 1;
+    for (int64_t d = 0; d < sparse_dim(); ++d) n *= size[static_cast<size_t>(d)];
+    return n;
+}
+
+Tensor coordinates_of(const Tensor& places, IntList size) {
+    if (size.size() == 1) return ops::unsqueeze(places, 0);
+    std::vector<Tensor> rows(size.size());
+    Tensor rest = places;
+    for (size_t d = size.size(); d-- > 1;) {
+        const Scalar n(std::max<int64_t>(size[d], 1));
+        rows[d] = ops::remainder(rest, n);
+        rest = ops::floor_divide(rest, n);
+    }
+    rows[0] = rest;
+    return ops::stack(rows, 0);
+}
+
+Coordinates coordinates(const Tensor& t) {
+    const SparseParts& parts = sparse_parts(t);
+    Coordinates c{parts.indices, ops::_sparse_values(t), t.shape(), parts.coalesced};
+    if (parts.layout == Layout::Coo) return c;
+    auto wide = [](const Tensor& x) {
+        return x.dtype() == DType::Int64 ? x : ops::_to_copy(x, DType::Int64);
+    };
+    const Tensor rows = ops::arange(Scalar(c.size[0]), DType::Int64, parts.indices.device());
+    const Tensor counts = ops::diff(wide(parts.indices));
+    const Tensor both[] = {ops::repeat_interleave(rows, counts, 0, parts.columns.numel()),
+                           wide(parts.columns)};
+    c.indices = ops::stack(both, 0);
+    c.coalesced = true;
+    return c;
+}
+
+Coordinates coalesced(const Tensor& t) { return coordinates(layout_of(t) == Layout::Coo ? coalesce(t) : t); }
+
+Tensor from_coordinates(const Coordinates& c) {
+    const Tensor pattern =
+        make_sparse(c.size, {Layout::Coo, c.indices, Tensor(), make_alias(c.values), c.coalesced});
+    return c.values.impl()->stages() ? ops::_with_sparse_values(c.values, pattern) : pattern;
+}
+
+Tensor in_layout(const Coordinates& c, Layout layout) {
+    const Tensor t = from_coordinates(c);
+    return layout == Layout::Coo ? t : to_sparse_csr(t);
+}
+
+Tensor with_values(const Tensor& like, const Tensor& values) {
+    SparseParts parts = sparse_parts(like);
+    parts.values = make_alias(values);
+    const Tensor pattern = make_sparse(like.sizes(), std::move(parts));
+    return values.impl()->stages() ? ops::_with_sparse_values(values, pattern) : pattern;
+}
+
+int64_t wrapped(const char* op, int64_t dim, int64_t ndim) {
+    RL_CHECK(dim >= -ndim && dim < ndim, throw_index, "%s(dim): must be in [%lld, %lld], got %lld", op,
+             (long long)-ndim, (long long)ndim - 1, (long long)dim);
+    return dim < 0 ? dim + ndim : dim;
+}
+
+void check_write(const char* op, const Tensor& t) {
+    RL_CHECK(
+        !grad_mode() || !t.requires_grad(), throw_not_implemented,
+        "%s: a sparse tensor that requires grad cannot be written in place while gradients are recorded\n"
+        "hint: use the form that returns a new tensor, or torch.no_grad()",
+        op);
+    begin_write(op, t);
+}
+
+void refuse(const char* op, const Tensor& t, const char* what) {
+    throw_not_implemented("%s: %s is not supported for tensors of layout %s\nhint: use to_dense()", op, what,
+                          layout_name(t));
+}
+
+}  // namespace rushlight::sparse
+
+namespace rushlight {
+
+Tensor coalesce(const Tensor& t) {
+    RL_CHECK(is_sparse(t) && sparse_parts(t).layout == Layout::Coo, throw_runtime,
+             "coalesce expected sparse coordinate tensor layout but got %s", layout_name(t));
+    if (sparse_parts(t).coalesced) return t;
+    sparse::Coordinates c = sparse::coordinates(t);
+    const auto [places, inverse, counts] = ops::_unique_elements(c.places(), false, true, false);
+    c.indices = sparse::coordinates_of(places, IntList(c.size).first(static_cast<size_t>(c.sparse_dim())));
+    std::vector<int64_t> shape = c.values.shape();
+    shape[0] = places.numel();
+    c.values = ops::index_add(ops::zeros(shape, c.values.dtype(), c.values.device()), 0, inverse, c.values);
+    c.coalesced = true;
+    return sparse::from_coordinates(c);
+}
+
+}  // namespace rushlight

@@ -1,0 +1,131 @@
+// Products of matrices of which one is sparse, or both.
+#include "rushlight/ops/_sparse_mm.h"
+#include "rushlight/ops/add.h"
+#include "rushlight/ops/addmm.h"
+#include "rushlight/ops/addmv.h"
+#include "rushlight/ops/arange.h"
+#include "rushlight/ops/cumsum.h"
+#include "rushlight/ops/expand.h"
+#include "rushlight/ops/index_add.h"
+#include "rushlight/ops/index_select.h"
+#include "rushlight/ops/matmul.h"
+#include "rushlight/ops/mm.h"
+#include "rushlight/ops/mul.h"
+#include "rushlight/ops/mv.h"
+#include "rushlight/ops/repeat_interleave.h"
+#include "rushlight/ops/searchsorted.h"
+#include "rushlight/ops/squeeze.h"
+#include "rushlight/ops/stack.h"
+#include "rushlight/ops/sub.h"
+#include "rushlight/ops/t.h"
+#include "rushlight/ops/unsqueeze.h"
+#include "rushlight/ops/zeros.h"
+#include "sparse/parts.h"
+#include "sparse/stage.h"
+
+namespace rushlight::sparse {
+namespace {
+
+void check_product(const char* op, const Tensor& a, const Tensor& b) {
+    for (const Tensor* t : {&a, &b})
+        if (is_sparse(*t) && (t->dim() != 2 || coordinates(*t).sparse_dim() != 2))
+            refuse(op, *t, "a tensor that is no matrix of two sparse dimensions");
+    RL_CHECK(a.dim() == 2 && b.dim() == 2, throw_runtime, "%s: needs two matrices, got shapes %s and %s", op,
+             to_string(a.sizes()).c_str(), to_string(b.sizes()).c_str());
+    RL_CHECK(a.size(1) == b.size(0), throw_runtime,
+             "%s: shapes %s and %s do not fit: %lld columns against %lld rows", op,
+             to_string(a.sizes()).c_str(), to_string(b.sizes()).c_str(), (long long)a.size(1),
+             (long long)b.size(0));
+    RL_CHECK(a.dtype() == b.dtype(), throw_runtime, "%s: expected tensors of one dtype, got %s and %s", op,
+             name(a.dtype()), name(b.dtype()));
+}
+
+// The values at (row, col) of a matrix of `rows` rows, times a plain matrix.
+Tensor times_dense(const Tensor& row, const Tensor& col, const Tensor& values, const Tensor& dense,
+                   int64_t rows) {
+    if (is_floating(dense.dtype())) return ops::_sparse_mm(row, col, values, dense, rows);
+    const int64_t shape[] = {rows, dense.size(1)};
+    const Tensor products = ops::mul(ops::unsqueeze(values, 1), ops::index_select(dense, 0, col));
+    return ops::index_add(ops::zeros(shape, dense.dtype(), dense.device()), 0, row, products);
+}
+
+// Each value of `a` meets a row of `b`, and these products are added: as many as there are, not as many as columns.
+Tensor times_sparse(const Tensor& a, const Tensor& b) {
+    const Coordinates x = coordinates(a), y = coalesced(b);
+    const Tensor bounds = ops::arange(Scalar(y.size[0] + 1), DType::Int64, a.device());
+    const Tensor starts = ops::searchsorted(y.along(0), bounds);
+    const Tensor begin = ops::index_select(starts, 0, x.along(1));
+    const Tensor count = ops::sub(ops::index_select(starts, 0, ops::add(x.along(1), Scalar(1))), begin);
+    // Which value of `a` a product belongs to, and how many of its products come before.
+    const Tensor of_a = ops::repeat_interleave(count);
+    const Tensor first = ops::sub(ops::cumsum(count, 0), count);
+    const Tensor nth = ops::sub(ops::arange(Scalar(of_a.numel()), DType::Int64, a.device()),
+                                ops::index_select(first, 0, of_a));
+    const Tensor of_b = ops::add(ops::index_select(begin, 0, of_a), nth);
+    const Tensor indices[] = {ops::index_select(x.along(0), 0, of_a), ops::index_select(y.along(1), 0, of_b)};
+    const Tensor values =
+        ops::mul(ops::index_select(x.values, 0, of_a), ops::index_select(y.values, 0, of_b));
+    const Tensor product =
+        coalesce(from_coordinates({ops::stack(indices, 0), values, {x.size[0], y.size[1]}, false}));
+    return layout_of(a) == Layout::Csr ? to_sparse_csr(product) : product;
+}
+
+Tensor multiply(const char* op, const Tensor& a, const Tensor& b) {
+    check_product(op, a, b);
+    if (is_sparse(a) && is_sparse(b)) return times_sparse(a, b);
+    if (is_sparse(a)) {
+        const Coordinates c = coordinates(a);
+        return times_dense(c.along(0), c.along(1), c.values, b, c.size[0]);
+    }
+    const Coordinates c = coordinates(b);
+    return ops::t(times_dense(c.along(1), c.along(0), c.values, ops::t(a), c.size[1]));
+}
+
+Tensor mm(const Tensor& a, const Tensor& b) { return multiply("mm", a, b); }
+
+Tensor mv(const Tensor& a, const Tensor& x) {
+    RL_CHECK(!is_sparse(x) && x.dim() == 1, throw_runtime,
+             "mv(vec): needs a plain vector, got layout %s, shape %s", layout_name(x),
+             to_string(x.sizes()).c_str());
+    const int64_t last[] = {1};
+    return ops::squeeze(multiply("mv", a, ops::unsqueeze(x, 1)), last);
+}
+
+Tensor matmul(const Tensor& a, const Tensor& b) {
+    const int64_t first[] = {0};
+    if (a.dim() == 2 && b.dim() == 1) return mv(a, b);
+    if (a.dim() == 1 && b.dim() == 2 && !is_sparse(a))
+        return ops::squeeze(multiply("matmul", ops::unsqueeze(a, 0), b), first);
+    return multiply("matmul", a, b);
+}
+
+Tensor scaled(const Tensor& t, Scalar by) { return by.equals(1) ? t : ops::mul(t, by); }
+
+Tensor addmm(const Tensor& input, const Tensor& a, const Tensor& b, Scalar beta, Scalar alpha) {
+    const Tensor product = scaled(multiply("addmm", a, b), alpha);
+    RL_CHECK(!is_sparse(product) || is_sparse(input), throw_not_implemented,
+             "addmm(input): of two sparse matrices it must be sparse too");
+    if (is_sparse(input) && !is_sparse(product)) refuse("addmm", input, "a sparse input with a plain factor");
+    if (!beta.equals(0)) return ops::add(scaled(input, beta), product);
+    // What is not read may be infinite; its shape must fit all the same.
+    if (!is_sparse(input)) ops::expand(input, product.sizes());
+    return product;
+}
+
+Tensor addmv(const Tensor& input, const Tensor& a, const Tensor& x, Scalar beta, Scalar alpha) {
+    if (is_sparse(input)) refuse("addmv", input, "a sparse input");
+    const Tensor product = scaled(mv(a, x), alpha);
+    return beta.equals(0) ? product : ops::add(scaled(input, beta), product);
+}
+
+}  // namespace
+
+void install_products() {
+    RL_SPARSE(mm, "mm", mm);
+    RL_SPARSE(mv, "mv", mv);
+    RL_SPARSE(matmul, "matmul", matmul);
+    RL_SPARSE(addmm, "addmm", addmm);
+    RL_SPARSE(addmv, "addmv", addmv);
+}
+
+}  // namespace rushlight::sparse

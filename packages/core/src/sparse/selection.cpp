@@ -1,0 +1,168 @@
+// Slices of sparse tensors, and sparse tensors joined.
+#include <algorithm>
+
+#include "ops/host_values.h"
+#include "rushlight/ops/add.h"
+#include "rushlight/ops/amax.h"
+#include "rushlight/ops/amin.h"
+#include "rushlight/ops/arange.h"
+#include "rushlight/ops/cat.h"
+#include "rushlight/ops/cumsum.h"
+#include "rushlight/ops/eq.h"
+#include "rushlight/ops/index_select.h"
+#include "rushlight/ops/nonzero.h"
+#include "rushlight/ops/repeat_interleave.h"
+#include "rushlight/ops/reshape.h"
+#include "rushlight/ops/searchsorted.h"
+#include "rushlight/ops/select.h"
+#include "rushlight/ops/sort.h"
+#include "rushlight/ops/stack.h"
+#include "rushlight/ops/sub.h"
+#include "rushlight/ops/sum.h"
+#include "rushlight/ops/to.h"
+#include "rushlight/ops/zeros.h"
+#include "rushlight/promotion.h"
+#include "sparse/parts.h"
+#include "sparse/stage.h"
+
+namespace rushlight::sparse {
+namespace {
+
+// The elements `picked` of c, with other coordinates along `dim`; without those where `along` is undefined.
+Coordinates picked(const Coordinates& c, const Tensor& places, int64_t dim, const Tensor& along) {
+    std::vector<Tensor> rows;
+    for (int64_t d = 0; d < c.sparse_dim(); ++d) {
+        if (d != dim) rows.push_back(ops::index_select(c.along(d), 0, places));
+        else if (along.defined()) rows.push_back(along);
+    }
+    Coordinates result{rows.empty() ? Tensor() : ops::stack(rows, 0), ops::index_select(c.values, 0, places),
+                       c.size, false};
+    return result;
+}
+
+Tensor index_select(const Tensor& t, int64_t dim, const Tensor& index) {
+    const char* op = "index_select";
+    if (!is_sparse(t)) refuse(op, index, "an index");
+    Coordinates c = coordinates(t);
+    const int64_t d = wrapped(op, dim, c.ndim());
+    RL_CHECK(!is_sparse(index) && index.dim() <= 1 &&
+                 (index.dtype() == DType::Int64 || index.dtype() == DType::Int32),
+             throw_runtime, "index_select(index): needs an int32 or int64 vector, got %s of shape %s",
+             name(index.dtype()), to_string(index.sizes()).c_str());
+    const Tensor wanted = ops::reshape(ops::to(index, DType::Int64), kInts<-1>);
+    const int64_t n = c.size[static_cast<size_t>(d)];
+    if (wanted.numel() > 0)
+        RL_CHECK(*on_host(ops::amin(wanted)).data<int64_t>() >= 0 &&
+                     *on_host(ops::amax(wanted)).data<int64_t>() < n,
+                 throw_index, "index_select(index): out of range for dimension %lld of size %lld",
+                 (long long)d, (long long)n);
+    if (d >= c.sparse_dim()) {
+        c.values = ops::index_select(c.values, d - c.sparse_dim() + 1, wanted);
+        c.size[static_cast<size_t>(d)] = wanted.numel();
+        return from_coordinates(c);
+    }
+    // Sorted by their coordinate, the elements of each slice lie side by side.
+    const auto [sorted, order] = ops::sort(c.along(d), -1, false, true);
+    const Tensor begin = ops::searchsorted(sorted, wanted),
+                 end = ops::searchsorted(sorted, wanted, false, true);
+    const Tensor count = ops::sub(end, begin), slice = ops::repeat_interleave(count);
+    const Tensor first = ops::sub(ops::cumsum(count, 0), count);
+    const Tensor nth = ops::sub(ops::arange(Scalar(slice.numel()), DType::Int64, t.device()),
+                                ops::index_select(first, 0, slice));
+    const Tensor places = ops::index_select(order, 0, ops::add(ops::index_select(begin, 0, slice), nth));
+    Coordinates result = picked(c, places, d, slice);
+    result.size[static_cast<size_t>(d)] = wanted.numel();
+    result.coalesced = c.coalesced && d == 0;
+    return in_layout(result, layout_of(t));
+}
+
+Tensor select(const Tensor& t, int64_t dim, int64_t index) {
+    const char* op = "select";
+    Coordinates c = coordinates(t);
+    const int64_t d = wrapped(op, dim, c.ndim()), n = c.size[static_cast<size_t>(d)];
+    RL_CHECK(index >= -n && index < n, throw_index,
+             "select(index): %lld is out of range for dimension %lld of size %lld", (long long)index,
+             (long long)d, (long long)n);
+    const int64_t at = index < 0 ? index + n : index;
+    std::vector<int64_t> size = c.size;
+    size.erase(size.begin() + d);
+    if (d >= c.sparse_dim()) {
+        c.values = ops::select(c.values, d - c.sparse_dim() + 1, at);
+        c.size = std::move(size);
+        return from_coordinates(c);
+    }
+    const Tensor places = ops::reshape(ops::nonzero(ops::eq(c.along(d), Scalar(at))), kInts<-1>);
+    Coordinates result = picked(c, places, d, Tensor());
+    // Of the last sparse dimension a plain tensor is left.
+    if (!result.indices.defined()) return ops::sum(result.values, kInts<0>, false, t.dtype());
+    result.size = std::move(size);
+    result.coalesced = c.coalesced;
+    return from_coordinates(result);
+}
+
+Tensor cat(TensorList tensors, int64_t dim) {
+    std::vector<Coordinates> all;
+    for (const Tensor& t : tensors) {
+        RL_CHECK(is_sparse(t), throw_runtime,
+                 "cat(tensors): sparse and plain tensors cannot be joined\nhint: use to_dense()");
+        all.push_back(coordinates(t));
+    }
+    const Coordinates& first = all.front();
+    const int64_t d = wrapped("cat", dim, first.ndim());
+    std::vector<TensorOrScalar> operands(tensors.begin(), tensors.end());
+    const DType dtype = result_dtype(operands);
+    int64_t total = 0;
+    for (const Coordinates& c : all) {
+        bool fits = c.sparse_dim() == first.sparse_dim() && c.ndim() == first.ndim();
+        for (int64_t i = 0; fits && i < c.ndim(); ++i)
+            fits = i == d || c.size[static_cast<size_t>(i)] == first.size[static_cast<size_t>(i)];
+        RL_CHECK(
+            fits, throw_runtime,
+            "cat(tensors): needs equal shapes but for dimension %lld, and equally many sparse dimensions; got %s "
+            "and %s",
+            (long long)d, to_string(first.size).c_str(), to_string(c.size).c_str());
+        total += c.size[static_cast<size_t>(d)];
+    }
+    std::vector<Tensor> indices, values;
+    int64_t before = 0;
+    bool once = d == 0 && first.sparse_dim() > 0;
+    for (const Coordinates& c : all) {
+        const int64_t own = c.size[static_cast<size_t>(d)];
+        Tensor v = ops::to(c.values, dtype);
+        if (d < c.sparse_dim()) {
+            std::vector<Tensor> rows;
+            for (int64_t i = 0; i < c.sparse_dim(); ++i)
+                rows.push_back(i == d ? ops::add(c.along(i), Scalar(before)) : c.along(i));
+            indices.push_back(ops::stack(rows, 0));
+        } else {
+            // Along a dense dimension each has zeros where the others are.
+            std::vector<int64_t> left = v.shape(), right = v.shape();
+            const auto at = static_cast<size_t>(d - c.sparse_dim() + 1);
+            left[at] = before;
+            right[at] = total - before - own;
+            const Tensor parts[] = {ops::zeros(left, dtype, v.device()), v,
+                                    ops::zeros(right, dtype, v.device())};
+            v = ops::cat(parts, static_cast<int64_t>(at));
+            indices.push_back(c.indices);
+        }
+        values.push_back(v);
+        once &= c.coalesced;
+        before += own;
+    }
+    std::vector<int64_t> size = first.size;
+    size[static_cast<size_t>(d)] = total;
+    const bool csr =
+        std::ranges::all_of(tensors, [](const Tensor& t) { return layout_of(t) == Layout::Csr; });
+    return in_layout({ops::cat(indices, 1), ops::cat(values, 0), std::move(size), once},
+                     csr ? Layout::Csr : Layout::Coo);
+}
+
+}  // namespace
+
+void install_selection() {
+    RL_SPARSE(index_select, "index_select", index_select);
+    RL_SPARSE(select, "select", select);
+    RL_SPARSE(cat, "cat", cat);
+}
+
+}  // namespace rushlight::sparse

@@ -1,0 +1,36 @@
+// The stage of dispatch that computes with sparse tensors. See Note [Sparse tensors].
+#pragma once
+
+#include "rushlight/dispatch.h"
+
+namespace rushlight {
+
+/// Attaches the stage, when the first sparse tensor is made.
+void install_sparse_stage();
+
+namespace sparse {
+
+/// What a form of an operator looks like to the stage: the form itself, without the operator and the mask.
+template <auto form>
+struct AtStage;
+template <class R, class... A, R (*form)(A...)>
+struct AtStage<form> {
+    static R call(const Operator&, StageMask, A... args) { return form(args...); }
+};
+
+void install(const char* name, void* function);
+
+void install_structure();
+void install_elementwise();
+void install_sums();
+void install_products();
+void install_selection();
+
+}  // namespace sparse
+}  // namespace rushlight
+
+// RL_SPARSE(add, "add", add): `form` is what operator "add" does with sparse tensors; it does not compile unless it takes what
+// ops::add takes.
+#define RL_SPARSE(operation, name, form)                               \
+    (static_cast<void>(static_cast<decltype(&form)>(&ops::operation)), \
+     install(name, reinterpret_cast<void*>(&AtStage<&form>::call)))

@@ -1,0 +1,11 @@
+// How tensors are made whose storage is no memory.
+#pragma once
+
+#include "rushlight/tensor.h"
+
+namespace rushlight {
+
+/// A tensor of this geometry over a storage that is not asked whether it is large enough.
+Tensor make_without_memory(Ref<Storage> storage, IntList sizes, IntList strides, DType dtype);
+
+}  // namespace rushlight

@@ -1,0 +1,515 @@
+"""Sparse tensors: how they are made, their parts, and every operator with a sparse form, beside plain tensors."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+import rushlight_core as core
+from rushlight_core import sparse
+
+COO = "coo"
+CSR = "csr"
+
+
+def dense(rows: int = 5, columns: int = 4, seed: int = 3) -> core.Tensor:
+    rng = np.random.default_rng(seed)
+    values = rng.normal(size=(rows, columns)) * (rng.random((rows, columns)) < 0.5)
+    values[0] = 0  # an empty row
+    return core.tensor(values, dtype=core.float64)
+
+
+def as_layout(t: core.Tensor, layout: str) -> core.Tensor:
+    return t.to_sparse() if layout == COO else t.to_sparse_csr()
+
+
+def uncoalesced() -> core.Tensor:
+    """[[0, 4, 0], [0, 2, 5]], with two values at (0, 1) and unsorted indices."""
+    return core.sparse_coo_tensor([[1, 0, 1, 0], [2, 1, 1, 1]], [5.0, 1.0, 2.0, 3.0], (2, 3))
+
+
+def same(a: core.Tensor, b: core.Tensor) -> None:
+    a, b = a.to_dense(), b.to_dense()
+    assert a.dtype == b.dtype
+    assert a.shape == b.shape
+    np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-12, atol=1e-12)
+
+
+# --- making ---
+
+
+def test_coo_parts() -> None:
+    s = uncoalesced()
+    assert s.layout is core.sparse_coo
+    assert (s.is_sparse, s.is_sparse_csr) == (True, False)
+    assert (s.shape, s._nnz(), s.sparse_dim(), s.dense_dim()) == ((2, 3), 4, 2, 0)
+    assert s._indices().tolist() == [[1, 0, 1, 0], [2, 1, 1, 1]]
+    assert s._values().tolist() == [5.0, 1.0, 2.0, 3.0]
+    assert not s.is_coalesced()
+    assert s.to_dense().tolist() == [[0.0, 4.0, 0.0], [0.0, 2.0, 5.0]]
+    c = s.coalesce()
+    assert c.is_coalesced()
+    assert c.indices().tolist() == [[0, 1, 1], [1, 1, 2]]
+    assert c.values().tolist() == [4.0, 2.0, 5.0]
+    assert c.coalesce() is c
+
+
+def test_hybrid() -> None:
+    s = core.sparse_coo_tensor([[2, 0, 2]], [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], (3, 2))
+    assert (s.sparse_dim(), s.dense_dim()) == (1, 1)
+    assert s.to_dense().tolist() == [[3.0, 4.0], [0.0, 0.0], [6.0, 8.0]]
+    assert s.coalesce().values().tolist() == [[3.0, 4.0], [6.0, 8.0]]
+    assert s.to_dense().to_sparse(1).indices().tolist() == [[0, 2]]
+
+
+def test_csr_parts() -> None:
+    s = core.sparse_csr_tensor([0, 1, 3], [2, 0, 1], [1.0, 2.0, 3.0], (2, 3))
+    assert s.layout is core.sparse_csr
+    assert (s.is_sparse, s.is_sparse_csr) == (False, True)
+    assert (s._nnz(), s.sparse_dim(), s.dense_dim()) == (3, 2, 0)
+    assert s.crow_indices().tolist() == [0, 1, 3]
+    assert s.col_indices().tolist() == [2, 0, 1]
+    assert s.values().tolist() == [1.0, 2.0, 3.0]
+    assert s.to_dense().tolist() == [[0.0, 0.0, 1.0], [2.0, 3.0, 0.0]]
+    assert core.sparse_csr_tensor(
+        core.tensor([0, 1], dtype=core.int32), core.tensor([4], dtype=core.int32), [1.0]
+    ).shape == (1, 5)
+
+
+def test_size_dtype_and_zeros() -> None:
+    assert core.sparse_coo_tensor([[0, 3], [1, 0]], [1, 2]).shape == (4, 2)
+    assert core.sparse_coo_tensor([[0]], [1], (2,), dtype=core.float64).dtype == core.float64
+    nothing = core.sparse_coo_tensor((2, 3))
+    assert nothing._nnz() == 0
+    assert nothing.is_coalesced()
+    assert nothing.to_dense().tolist() == [[0.0] * 3] * 2
+    assert core.sparse_coo_tensor(size=(2, 3)).shape == (2, 3)
+    assert core.zeros_like(uncoalesced())._nnz() == 0
+    assert core.eye(2).sparse_dim() == 0
+    assert core.eye(2).dense_dim() == 2
+
+
+@pytest.mark.parametrize("dtype", [core.float32, core.bfloat16, core.int64, core.complex64, core.bool])
+def test_conversions(dtype: core.dtype) -> None:
+    t = dense().to(dtype)
+    for layout in (COO, CSR):
+        s = as_layout(t, layout)
+        assert s.dtype == dtype
+        assert bool((s.to_dense() == t).all())
+    assert bool((t.to_sparse_csr().to_sparse().to_dense() == t).all())
+    assert t.to_sparse(layout=core.sparse_csr).is_sparse_csr
+    assert t.to_sparse_coo().is_sparse
+    assert t.to_sparse().to(core.complex128).dtype == core.complex128
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (([[0, 5]], [1.0, 2.0], (3,)), "out of range for size 3"),
+        (([[0, -1]], [1.0, 2.0], (3,)), "negative index"),
+        (([[0, 1]], [1.0], (3,)), "must have same nnz"),
+        (([[0, 1], [0, 1]], [1.0, 2.0], (3,)), "len.size. == sparse_dim"),
+        (([[0, 1]], [[1.0], [2.0]], (3, 2)), "incorrect size"),
+        (([0, 1], [1.0, 2.0], (3,)), "sparse_dim x nnz"),
+        ((core.tensor([[0.0]]), [1.0], (3,)), "must be integers"),
+        (([[0]], [1.0], (-3,)), "negative"),
+        (([[0]], [1.0], (1 << 40, 1 << 40)), "len|too large"),
+    ],
+)
+def test_bad_coo(arguments: tuple, text: str) -> None:
+    with pytest.raises(RuntimeError, match=text):
+        core.sparse_coo_tensor(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("crow", "col", "text"),
+    [
+        ([0, 1], [0], r"nrows \+ 1"),
+        ([0, 2, 1], [0, 1], r"crow_indices\[..., -1\] == nnz"),
+        ([1, 2, 2], [0, 1], r"crow_indices\[..., 0\] == 0"),
+        ([0, 3, 2], [0, 1], "crow_indices"),
+        ([0, 1, 2], [0, 5], "out of range"),
+        ([0, 2, 2], [1, 0], "sorted and distinct"),
+        ([0, 2, 2], [1, 1], "sorted and distinct"),
+        ([0, 1, 2], [0], "same nnz"),
+        ([0.0, 1.0, 2.0], [0, 1], "int32 or int64"),
+    ],
+)
+def test_bad_csr(crow: list, col: list, text: str) -> None:
+    with pytest.raises(RuntimeError, match=text):
+        core.sparse_csr_tensor(crow, col, [1.0, 2.0], (2, 2))
+
+
+def test_checks_can_be_left_out_and_kernels_still_hold_bounds() -> None:
+    given = ([[0, 7], [0, 1]], [1.0, 2.0], (3, 2))
+    with pytest.raises(RuntimeError):
+        core.sparse_coo_tensor(*given)
+    bad = core.sparse_coo_tensor(*given, check_invariants=False)
+    for use in (lambda: bad @ core.ones(2, 2), bad.to_dense, lambda: core.ones(3, 2) + bad):
+        with pytest.raises(IndexError):
+            use()
+    with sparse.check_sparse_tensor_invariants(False):
+        assert not sparse.check_sparse_tensor_invariants.is_enabled()
+        assert core.sparse_coo_tensor(*given)._nnz() == 2
+        with pytest.raises(RuntimeError):
+            core.sparse_coo_tensor(*given, check_invariants=True)
+    assert sparse.check_sparse_tensor_invariants.is_enabled()
+    with pytest.raises(RuntimeError, match="is_coalesced"):
+        core.sparse_coo_tensor([[1, 0]], [1.0, 2.0], (3,), is_coalesced=True)
+
+
+def test_methods_of_the_wrong_layout() -> None:
+    plain, s, c = core.eye(2), uncoalesced(), core.eye(2).to_sparse_csr()
+    for call, text in [
+        (plain.coalesce, "coalesce expected sparse coordinate tensor layout but got torch.strided"),
+        (plain.indices, "indices expected sparse coordinate tensor layout but got Strided"),
+        (plain.values, "values expected sparse tensor layout but got Strided"),
+        (plain.is_coalesced, "is_coalesced expected"),
+        (plain.crow_indices, "crow_indices expected sparse row compressed tensor layout but got Strided"),
+        (s.crow_indices, "crow_indices expected"),
+        (c.indices, "indices expected"),
+        (plain._nnz, "_nnz expected"),
+        (s.indices, "uncoalesced tensor, please call"),
+        (s.values, "uncoalesced tensor, please call"),
+    ]:
+        with pytest.raises(RuntimeError, match=text):
+            call()
+
+
+# --- what has no sparse form ---
+
+
+@pytest.mark.parametrize("layout", [COO, CSR])
+def test_other_operators_raise_one_error(layout: str) -> None:
+    s = as_layout(dense(), layout)
+    for call in (
+        lambda: s.cos(),
+        lambda: s == s,
+        lambda: s.reshape(-1),
+        lambda: core.softmax(s, 0).exp(),
+        lambda: core.stack([s, s]),
+        lambda: core.ones(5, 4).where(s, s),
+        lambda: core.mul(s, s, out=core.zeros(5, 4)),
+    ):
+        with pytest.raises(NotImplementedError, match=rf"torch\.sparse_{layout}\n.*to_dense"):
+            call()
+    for call in (s.tolist, s.data_ptr, s.untyped_storage, lambda: memoryview(s), lambda: core.from_dlpack(s)):
+        with pytest.raises((RuntimeError, TypeError, BufferError), match=rf"torch\.sparse_{layout}"):
+            call()
+    with pytest.raises(TypeError, match=rf"torch\.sparse_{layout}"):
+        s.numpy()
+    with pytest.raises(RuntimeError, match="data"):
+        core.ones(5, 4).data = s
+
+
+# --- copies ---
+
+
+@pytest.mark.parametrize("layout", [COO, CSR])
+def test_copies(layout: str) -> None:
+    s = as_layout(dense(), layout)
+    for other in (s.clone(), copy.deepcopy(s), pickle.loads(pickle.dumps(s)), copy.copy(s)):
+        same(other, s)
+        assert other.layout is s.layout
+    changed = s.clone()
+    changed.mul_(2)
+    same(s, dense())
+    same(changed, dense() * 2)
+    alias = s.detach()
+    alias.mul_(3)
+    same(s, dense() * 3)
+    assert s.zero_() is s
+    assert s._nnz() == 0
+    same(s, core.zeros_like(dense()))
+    s.copy_(changed)
+    same(s, dense() * 2)
+
+
+def test_printing() -> None:
+    assert repr(uncoalesced()) == (
+        "tensor(indices=tensor([[1, 0, 1, 0],\n"
+        "                       [2, 1, 1, 1]]),\n"
+        "       values=tensor([5., 1., 2., 3.]),\n"
+        "       size=(2, 3), nnz=4, layout=torch.sparse_coo)"
+    )
+    assert repr(core.eye(3).to_sparse_csr()) == (
+        "tensor(crow_indices=tensor([0, 1, 2, 3]),\n"
+        "       col_indices=tensor([0, 1, 2]),\n"
+        "       values=tensor([1., 1., 1.]), size=(3, 3), nnz=3,\n"
+        "       layout=torch.sparse_csr)"
+    )
+    assert repr(core.sparse_coo_tensor((2, 3), dtype=core.float64)) == (
+        "tensor(indices=tensor([], size=(2, 0)),\n"
+        "       values=tensor([], size=(0,)),\n"
+        "       size=(2, 3), nnz=0, dtype=torch.float64, layout=torch.sparse_coo)"
+    )
+    assert repr(core.sparse_coo_tensor([[0, 1]], [1.0, 2.0], requires_grad=True)).endswith(
+        "size=(2,), nnz=2, layout=torch.sparse_coo, requires_grad=True)"
+    )
+
+
+# --- arithmetic ---
+
+
+@pytest.mark.parametrize("layout", [COO, CSR])
+def test_sums_of_tensors(layout: str) -> None:
+    a, b = dense(seed=1), dense(seed=2)
+    s, t = as_layout(a, layout), as_layout(b, layout)
+    for result, wanted in [
+        (s + t, a + b),
+        (core.add(s, t, alpha=-3), a - 3 * b),
+        (s - t, a - b),
+        (s + s, a + a),
+        (a + t, a + b),
+        (core.sub(a, t, alpha=2), a - 2 * b),
+        (s + b, a + b),
+    ]:
+        same(result, wanted)
+    assert (s + t).layout is s.layout
+    assert not (a + t).is_sparse
+    total = s.clone()
+    total += t
+    same(total, a + b)
+    plain = a.clone()
+    plain.add_(t, alpha=2)
+    same(plain, a + 2 * b)
+    transposed = dense(4, 5, seed=1).t()
+    same(transposed.add_(t), dense(4, 5, seed=1).t() + b)
+    for bad in (lambda: s + 1, lambda: s.add_(b)):
+        with pytest.raises(NotImplementedError, match="not supported"):
+            bad()
+    with pytest.raises(RuntimeError, match="one shape"):
+        s + as_layout(dense(3, 4), layout)
+    with pytest.raises(RuntimeError, match="can't be cast"):
+        core.ones(5, 4, dtype=core.int64).add_(s)
+
+
+def test_sums_keep_coalesced() -> None:
+    a, b = dense(seed=1).to_sparse(), dense(seed=2).to_sparse()
+    assert (a + b).is_coalesced()
+    u = uncoalesced()
+    assert not (u + u.coalesce()).is_coalesced()
+    same(u + u.coalesce(), u.to_dense() * 2)
+
+
+@pytest.mark.parametrize("layout", [COO, CSR])
+def test_products_element_by_element(layout: str) -> None:
+    a, b = dense(seed=1), dense(seed=2)
+    s = as_layout(a, layout)
+    full = core.tensor(np.random.default_rng(5).normal(size=(5, 4)))
+    for result, wanted in [
+        (s * 3, a * 3),
+        (3 * s, a * 3),
+        (s * core.tensor(2.0, dtype=core.float64), a * 2),
+        (s * full, a * full),
+        (full * s, a * full),
+        (s * full[0], a * full[0]),
+        (s * full[:, :1], a * full[:, :1]),
+        (s * as_layout(b, layout), a * b),
+        (s * s, a * a),
+        (s / 4, a / 4),
+        (s / (full.abs() + 1), a / (full.abs() + 1)),
+        (-s, -a),
+        (s.abs().sqrt(), a.abs().sqrt()),
+        (s.sin(), a.sin()),
+        (s**2, a**2),
+        (s.clamp(-0.5, 0.5), a.clamp(-0.5, 0.5)),
+    ]:
+        same(result, wanted)
+        assert result.layout is s.layout
+    inplace = s.clone()
+    inplace.mul_(2).div_(full.abs() + 1)
+    same(inplace, a * 2 / (full.abs() + 1))
+    same(uncoalesced() ** 2, uncoalesced().to_dense() ** 2)
+    same(uncoalesced() * uncoalesced(), uncoalesced().to_dense() ** 2)
+    with pytest.raises(NotImplementedError, match="division by a sparse"):
+        full / s
+    with pytest.raises(NotImplementedError, match="positive powers"):
+        s**0
+    with pytest.raises(NotImplementedError, match="min <= 0 <= max"):
+        s.clamp(1, 2)
+    with pytest.raises(RuntimeError, match="broadcast"):
+        s * core.ones(3, dtype=core.float64)
+
+
+# --- sums, norms, softmax ---
+
+
+@pytest.mark.parametrize("layout", [COO, CSR])
+def test_sums(layout: str) -> None:
+    a = dense()
+    s = as_layout(a, layout)
+    same(s.sum(), a.sum())
+    same(sparse.sum(s), a.sum())
+    for dim in (0, 1, -1):
+        same(sparse.sum(s, dim), a.sum(dim))
+        assert sparse.sum(s, dim).is_sparse
+    same(sparse.sum(s, (0, 1)), a.sum())
+    assert not sparse.sum(s, (0, 1)).is_sparse
+    assert sparse.sum(s, dtype=core.float32).dtype == core.float32
+    for p in (1, 2, 3, float("inf")):
+        same(s.norm(p), a.norm(p))
+    same(s.norm(), a.norm())
+    same(core.linalg.vector_norm(s), core.linalg.vector_norm(a))
+    with pytest.raises(NotImplementedError, match="keepdim"):
+        s.sum(0, keepdim=True)
+    with pytest.raises(IndexError):
+        sparse.sum(s, 2)
+    with pytest.raises(RuntimeError, match="needs a sparse tensor"):
+        sparse.sum(a)
+
+
+def test_sum_of_hybrid() -> None:
+    s = core.sparse_coo_tensor([[2, 0, 2]], [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], (3, 2))
+    for dim in (0, 1, (0, 1)):
+        same(sparse.sum(s, dim), s.to_dense().sum(dim))
+    same(uncoalesced().norm(), uncoalesced().to_dense().norm())
+
+
+@pytest.mark.parametrize("layout", [COO, CSR])
+@pytest.mark.parametrize("dim", [0, 1, -1])
+def test_softmax(layout: str, dim: int) -> None:
+    a = dense()
+    s = as_layout(a, layout)
+    lowest = core.where(a != 0, a, -float("inf"))
+    wanted = core.where(a != 0, core.softmax(lowest, dim), 0.0)
+    same(sparse.softmax(s, dim), wanted)
+    same(sparse.log_softmax(s, dim), core.where(a != 0, core.log_softmax(lowest, dim), 0.0))
+    # Large values do not overflow.
+    same(sparse.softmax(s * 1e4, dim).sum(), core.where(a != 0, core.softmax(lowest * 1e4, dim), 0.0).sum())
+
+
+def test_softmax_of_hybrid_and_of_one_dimension() -> None:
+    s = core.sparse_coo_tensor([[2, 0]], [[1.0, 2.0], [3.0, 5.0]], (3, 2)).to(core.float64)
+    same(sparse.softmax(s, 1)._values(), core.softmax(s.coalesce()._values(), 1))
+    same(sparse.softmax(s, 0).coalesce().values(), core.softmax(s.coalesce().values(), 0))
+    assert sparse.softmax(core.sparse_coo_tensor((2, 3)), 0)._nnz() == 0
+
+
+# --- matrix products ---
+
+
+@pytest.mark.parametrize("layout", [COO, CSR])
+@pytest.mark.parametrize("dtype", [core.float64, core.float32, core.bfloat16, core.complex128, core.int64])
+def test_matrix_products(layout: str, dtype: core.dtype) -> None:
+    a = (dense() * 4).round().to(dtype)
+    s = as_layout(a, layout)
+    for width in (1, 3, 70):
+        b = (core.arange(4 * width).reshape(4, width) % 7 - 3).to(dtype)
+        wanted = (a.to(core.complex128) @ b.to(core.complex128)).to(dtype)
+        for product in (s @ b, core.mm(s, b), sparse.mm(s, b), core.spmm(s, b)):
+            assert bool((product == wanted).all())
+    left = (core.arange(15).reshape(3, 5) % 4).to(dtype)
+    assert bool((left @ s == (left.to(core.complex128) @ a.to(core.complex128)).to(dtype)).all())
+    vector = core.arange(4).to(dtype)
+    assert bool((s @ vector == (a.to(core.complex128) @ vector.to(core.complex128)).to(dtype)).all())
+    assert bool((s.mv(vector) == s @ vector).all())
+
+
+@pytest.mark.parametrize("layout", [COO, CSR])
+def test_more_products(layout: str) -> None:
+    a, b = dense(5, 4, 1), dense(4, 6, 2)
+    s, t = as_layout(a, layout), as_layout(b, layout)
+    same(s @ t, a @ b)
+    assert (s @ t).layout is s.layout
+    m = core.ones(5, 6, dtype=core.float64)
+    same(core.addmm(m, s, b, beta=2, alpha=3), 2 * m + 3 * (a @ b))
+    same(sparse.addmm(m, s, b, beta=0.5), 0.5 * m + a @ b)
+    same(sparse.addmm(m[0], s, b), m[0] + a @ b)
+    same(core.addmm(core.full_like(m, float("inf"))[:1, :1], s, b, beta=0), a @ b)
+    same(
+        sparse.sampled_addmm(
+            s, core.ones(5, 3, dtype=core.float64), core.ones(3, 4, dtype=core.float64), beta=2
+        ),
+        2 * a + 3.0 * (a != 0),
+    )
+    z = sparse.sampled_addmm(s.to(core.complex64), core.full((5, 3), 1j), core.full((3, 4), 2j))
+    same(z, (a - 6.0 * (a != 0)).to(core.complex64))
+    same(core.smm(s, b), a @ b)
+    same(s.t(), a.t())
+    same(s.transpose(0, 1) @ a, a.t() @ a)
+    for bad in (
+        lambda: s @ core.ones(3, 2, dtype=core.float64),
+        lambda: s @ core.ones(4, 2),
+        lambda: core.bmm(s, s),
+    ):
+        with pytest.raises(RuntimeError):
+            bad()
+    with pytest.raises(NotImplementedError, match="no matrix"):
+        core.sparse_coo_tensor([[0]], [[1.0]], (2, 1)) @ core.ones(1, 2)
+
+
+def test_unsorted_and_many_rows() -> None:
+    rng = np.random.default_rng(0)
+    where, values = rng.integers(0, 300, (2, 5000)), rng.normal(size=5000)
+    s = core.sparse_coo_tensor(where, values, (300, 300))
+    b = core.tensor(rng.normal(size=(300, 17)))
+    wanted = np.zeros((300, 300))
+    np.add.at(wanted, tuple(where), values)
+    np.testing.assert_allclose(s.to_dense().numpy(), wanted, atol=1e-10)
+    np.testing.assert_allclose((s @ b).numpy(), wanted @ b.numpy(), atol=1e-9)
+    np.testing.assert_allclose((s.to_sparse_csr() @ b).numpy(), wanted @ b.numpy(), atol=1e-9)
+
+
+# --- slices ---
+
+
+@pytest.mark.parametrize("layout", [COO, CSR])
+def test_slices(layout: str) -> None:
+    a = dense()
+    s = as_layout(a, layout)
+    for dim, index in [(0, [3, 1, 1, 4]), (1, [2, 0, 2]), (-1, []), (0, [0])]:
+        number = core.tensor(index, dtype=core.int64)
+        same(s.index_select(dim, number), a.index_select(dim, number))
+    same(s[2], a[2])
+    same(s[-1][1], a[-1][1])
+    same(s.select(1, 3), a[:, 3])
+    same(core.cat([s, s]), core.cat([a, a]))
+    same(core.cat([s, s * 2], 1), core.cat([a, a * 2], 1))
+    assert core.cat([s, s]).layout is s.layout
+    with pytest.raises(IndexError):
+        s.index_select(0, core.tensor([5]))
+    with pytest.raises(IndexError):
+        s[7]
+    with pytest.raises(RuntimeError, match="cannot be joined"):
+        core.cat([s, a])
+    with pytest.raises(RuntimeError, match="equal shapes"):
+        core.cat([s, as_layout(dense(3, 3), layout)])
+
+
+def test_slices_of_hybrid() -> None:
+    s = core.sparse_coo_tensor([[2, 0, 2]], [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], (3, 2))
+    a = s.to_dense()
+    number = core.tensor([1, 1, 0])
+    same(s.index_select(1, number), a.index_select(1, number))
+    same(s.index_select(0, core.tensor([2, 2, 1])), a.index_select(0, core.tensor([2, 2, 1])))
+    same(s[2], a[2])
+    same(s.select(1, 0), a[:, 0])
+    same(core.cat([s, s], 1), core.cat([a, a], 1))
+    same(core.cat([s, s], 0), core.cat([a, a], 0))
+    with pytest.raises(NotImplementedError, match="cannot change places"):
+        s.t()
+
+
+def test_masks_and_diagonals() -> None:
+    a, b = dense(seed=1), dense(seed=2)
+    wanted = core.where(b != 0, a, 0.0)
+    for mask in (b.to_sparse(), b.to_sparse_csr()):
+        same(a.sparse_mask(mask), wanted)
+    same(a.to_sparse().sparse_mask(b.to_sparse()), wanted)
+    same(core.zeros_like(a.to_sparse()).sparse_mask(b.to_sparse()), core.zeros_like(a))
+    diagonals = core.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    made = sparse.spdiags(diagonals, core.tensor([0, 1]), (3, 3))
+    assert made.to_dense().tolist() == [[1.0, 5.0, 0.0], [0.0, 2.0, 6.0], [0.0, 0.0, 3.0]]
+    with pytest.raises(RuntimeError, match="twice"):
+        sparse.spdiags(diagonals, core.tensor([1, 1]), (3, 3))
+
+
+def test_dense_tensors_carry_no_mark() -> None:
+    s = dense().to_sparse()
+    for plain in (s.to_dense(), s._values(), s._indices(), s @ core.ones(4, 2, dtype=core.float64), s.sum()):
+        assert plain.layout is core.strided
+        plain.cos()
