@@ -532,7 +532,7 @@ def test_infinite_parameters_stay_where_the_gradient_is_zero(name):
     assert p.tolist() == [float("-inf")] * 40
 
 
-# Optimizer itself has no learning rate; SparseAdam raises, since there are no sparse gradients.
+# Optimizer itself has no learning rate; SparseAdam takes sparse gradients only: test_sparse_gradients.py.
 WITH_RATE = sorted(
     {name for name in optim.__all__ if isinstance(getattr(optim, name), type)} - {"Optimizer", "SparseAdam"}
 )

@@ -133,11 +133,13 @@ def embedding_bag(
             raise NotImplementedError(f"{name}(per_sample_weights): needs mode 'sum', got {mode!r}")
     bags, length = _bags(name, input, offsets, include_last_offset)
     flat = input.reshape(-1)
-    if mode != "max" and per_sample_weights is None and weight.device.type == "cpu" and not sparse:
+    if mode == "max" and sparse:
+        raise ValueError(f"{name}(sparse): max mode does not support sparse weights")
+    if mode != "max" and per_sample_weights is None and weight.device.type == "cpu":
         row = _checked(flat, weight, padding_idx, max_norm, norm_type)
         equal = padding_idx is None and input.dim() == 2  # bags of one size
         divisor = float(max(input.shape[1], 1)) if mode == "mean" and equal else 1.0
-        sums = _embedding_bag(weight, flat, bags, length, divisor, row, scale_grad_by_freq)
+        sums = _embedding_bag(weight, flat, bags, length, divisor, row, scale_grad_by_freq, sparse)
         if mode == "sum" or equal:
             return sums
         return _mean(sums, flat, bags, length, None if padding_idx is None else flat == row)

@@ -7,9 +7,13 @@ from collections.abc import Iterable
 import rushlight_core as core
 from rushlight_core import Tensor
 
+from .._core import operator
 from .._typing import Any
 from ._each import EachParameter, counter
 from .optimizer import check_settings, refuse
+
+_sparse_values = operator("_sparse_values")
+_with_sparse_values = operator("_with_sparse_values")
 
 
 class Adagrad(EachParameter):
@@ -80,5 +84,23 @@ class Adagrad(EachParameter):
 
     def _update(self, group: dict[str, Any], param: Tensor, grad: Tensor, state: dict[str, Any]) -> None:
         rate = float(group["lr"]) / (1 + (float(state["step"]) - 1) * group["lr_decay"])
+        if grad.is_sparse:
+            return _update_sparse(param, grad.coalesce(), state["sum"], rate, group["eps"])
         total = state["sum"].addcmul_(grad, grad)
         param.addcdiv_(grad, total.sqrt().add_(group["eps"]), value=-rate)
+        return None
+
+    def _decays(self, group: dict[str, Any]) -> bool:
+        if not super()._decays(group):
+            return False
+        if any(param.grad is not None and param.grad.is_sparse for param in group["params"]):
+            raise RuntimeError("weight_decay option is not compatible with sparse gradients")
+        return True
+
+
+def _update_sparse(param: Tensor, grad: Tensor, total: Tensor, rate: float, eps: float) -> None:
+    """The update where the gradient has values, and nowhere else."""
+    values = _sparse_values(grad)
+    total.add_(_with_sparse_values(values * values, grad))
+    root = _sparse_values(total.sparse_mask(grad)).sqrt_().add_(eps)
+    param.add_(_with_sparse_values(values / root, grad), alpha=-rate)

@@ -79,18 +79,45 @@ class SGD(Optimizer):
         with core.no_grad():
             for group in self.param_groups:
                 for params, grads in batches(group["params"]):
-                    if group["momentum"] == 0:
-                        _update(group, params, grads, [], False)
-                    else:
-                        self._step_with_momentum(group, params, grads)
+                    try:
+                        self._step_fused(group, params, grads)
+                    except NotImplementedError:
+                        # Nothing was written. Sparse gradients are found here, so that others need not be looked at.
+                        if not any(map(self._is_sparse, params)):
+                            raise
+                        self._step_each(group, params)
         self._step_count += 1
         return loss
+
+    def _step_fused(self, group: dict[str, Any], params: list[Any], grads: list[Any]) -> None:
+        if group["momentum"] == 0:
+            _update(group, params, grads, [], False)
+        else:
+            self._step_with_momentum(group, params, grads)
+
+    def _is_sparse(self, param: Any) -> bool:
+        """Whether the gradient of `param`, or its direction, is sparse."""
+        buffer = self.state[param].get("momentum_buffer") if param in self.state else None
+        return param.grad.is_sparse or (buffer is not None and buffer.is_sparse)
+
+    def _step_each(self, group: dict[str, Any], params: list[Any]) -> None:
+        """The step of parameters of which some have a sparse gradient, whose step costs what the gradient has rows."""
+        plain = [param for param in params if not self._is_sparse(param)]
+        if plain:
+            self._step_fused(group, plain, [param.grad for param in plain])
+        for param in params:
+            if self._is_sparse(param):
+                _update_sparse(group, param, self.state)
 
     def _step_with_momentum(self, group: dict[str, Any], params: list[Any], grads: list[Any]) -> None:
         state = self.state
         buffers = [state[param].get("momentum_buffer") for param in params]
         new = [i for i, buffer in enumerate(buffers) if buffer is None]
         if new:
+            # Two calls follow, so this is asked before the first one writes.
+            if any(map(self._is_sparse, params)):
+                self._step_each(group, params)
+                return
             # In its first step a parameter's direction is its gradient, not a part of it: a call of its own.
             for i in new:
                 buffers[i] = state[params[i]]["momentum_buffer"] = core.empty_like(params[i])
@@ -120,3 +147,19 @@ def _update(
         maximize=group["maximize"],
         is_first_step=first,
     )
+
+
+def _update_sparse(group: dict[str, Any], param: Any, states: Any) -> None:
+    grad = -param.grad if group["maximize"] else param.grad
+    if group["weight_decay"] != 0:
+        grad = grad.add(param, alpha=group["weight_decay"])
+    if group["momentum"] != 0:
+        state = states[param]
+        buffer = state.get("momentum_buffer")
+        if buffer is None:
+            buffer = grad.clone()
+        else:
+            buffer = (buffer * group["momentum"]).add(grad, alpha=1 - group["dampening"])
+        state["momentum_buffer"] = buffer = buffer.coalesce() if buffer.is_sparse else buffer
+        grad = grad.add(buffer, alpha=group["momentum"]) if group["nesterov"] else buffer
+    param.add_(grad, alpha=-float(group["lr"]))

@@ -22,6 +22,7 @@ from ..parameter import Buffer, Parameter, UninitializedBuffer, UninitializedPar
 from . import trust
 from .errors import Budget, FormatError
 from .keys import Keys
+from .sparse import rebuild_sparse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -195,18 +196,19 @@ def rebuild_typed(function: Any, kind: Any, arguments: Any, state: Any) -> Tenso
     return tensor
 
 
-def refuse_sparse(*arguments: Any) -> Tensor:
-    raise FormatError("it holds a sparse tensor, which rushlight does not have\nhint: save tensor.to_dense()")
-
-
 def refuse_quantized(*arguments: Any) -> Tensor:
     raise FormatError("it holds a quantized tensor, which rushlight does not have\nhint: save it dequantized")
 
 
 def layout(name: Any) -> Any:
-    if name != "torch.strided":
-        return refuse_sparse()
-    return core.strided
+    found = {
+        "torch.strided": core.strided,
+        "torch.sparse_coo": core.sparse_coo,
+        "torch.sparse_csr": core.sparse_csr,
+    }
+    if name not in found:
+        raise FormatError(f"it holds a tensor of layout {name!r:.80}, which rushlight does not have")
+    return found[name]
 
 
 def device(*arguments: Any) -> Any:
@@ -469,7 +471,14 @@ def uninitialized(kind: Any) -> Callable[..., Any]:
     return build
 
 
-_TENSORS = (rebuild_tensor, rebuild_tensor_v2, rebuild_tensor_v3, rebuild_parameter, rebuild_meta)
+_TENSORS = (
+    rebuild_tensor,
+    rebuild_tensor_v2,
+    rebuild_tensor_v3,
+    rebuild_parameter,
+    rebuild_meta,
+    rebuild_sparse,
+)
 
 _NAMES: dict[str, Any] = {
     "torch._utils._rebuild_tensor": rebuild_tensor,
@@ -480,8 +489,8 @@ _NAMES: dict[str, Any] = {
     "torch._utils._rebuild_meta_tensor_no_storage": rebuild_meta,
     "torch._utils._rebuild_device_tensor_from_numpy": rebuild_on_device,
     "torch._utils._rebuild_device_tensor_from_cpu_tensor": rebuild_on_device,
-    "torch._utils._rebuild_sparse_tensor": refuse_sparse,
-    "torch._utils._rebuild_sparse_csr_tensor": refuse_sparse,
+    "torch._utils._rebuild_sparse_tensor": rebuild_sparse,
+    "torch._utils._rebuild_sparse_csr_tensor": rebuild_sparse,
     "torch._utils._rebuild_qtensor": refuse_quantized,
     "torch._tensor._rebuild_from_type_v2": rebuild_typed,
     "torch.serialization._get_layout": layout,
@@ -495,6 +504,8 @@ _NAMES: dict[str, Any] = {
     "torch.nn.utils.rnn.PackedSequence": packed_sequence,
     "torch.storage.UntypedStorage": StorageType("UntypedStorage", None),
     "torch.strided": core.strided,
+    "torch.sparse_coo": core.sparse_coo,
+    "torch.sparse_csr": core.sparse_csr,
     "collections.OrderedDict": OrderedDict,
     "collections.defaultdict": defaultdict,
     "collections.Counter": Counter,
@@ -555,6 +566,7 @@ _CALLS: dict[Any, Callable[..., Any]] = {
     DtypeType: numpy_dtype,
     UninitializedParameter: uninitialized(UninitializedParameter),
     UninitializedBuffer: uninitialized(UninitializedBuffer),
+    rebuild_sparse: rebuild_sparse,
     set: plain_set,
     frozenset: plain_frozenset,
     list: plain_list,

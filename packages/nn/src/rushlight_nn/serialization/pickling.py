@@ -333,6 +333,9 @@ class Pickler:
 
     def function_of(self, plain: Tensor) -> None:
         """The name of the function that makes a tensor like `plain`."""
+        if core._C._sparse_parts(plain) is not None:
+            self.name("torch._utils", "_rebuild_sparse_tensor")
+            return
         if plain.device.type == "meta":
             self.name("torch._utils", "_rebuild_meta_tensor_no_storage")
             return
@@ -343,6 +346,9 @@ class Pickler:
 
     def arguments_of(self, plain: Tensor, requires_grad: bool) -> None:
         """The arguments of that function."""
+        if (parts := core._C._sparse_parts(plain)) is not None:
+            self.sparse(plain, parts)
+            return
         if plain.device.type == "meta":
             self.plain_tuple((plain.dtype, tuple(plain.shape), tuple(plain.stride()), requires_grad))
             return
@@ -358,6 +364,21 @@ class Pickler:
         if stored.dtype is None:
             self.save(plain.dtype)
         self.out += b"t"
+
+    def sparse(self, plain: Tensor, parts: Any) -> None:
+        """The layout of a sparse tensor and the tuple of its parts. Whether it requires grad has no place in the format."""
+        layout, indices, columns, found, coalesced = parts
+        self.name("torch.serialization", "_get_layout")
+        self.plain_tuple((layout,))
+        self.out += b"R("
+        for part in (indices, found) if columns is None else (indices, columns, found):
+            self.plain_tensor(part, False)
+        self.name("torch", "Size")
+        self.plain_tuple((tuple(plain.shape),))
+        self.out += b"R"
+        if columns is None:
+            self.save(coalesced)
+        self.out += b"t\x86"
 
     def storage(self, stored: Stored) -> None:
         """The persistent id of a storage."""

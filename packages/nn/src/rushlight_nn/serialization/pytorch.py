@@ -20,6 +20,7 @@ from .machine import Machine
 from .pickling import dump
 from .placing import place
 from .source import Source
+from .sparse import check_indices, indices_come_later
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -334,7 +335,8 @@ def _read_legacy(source: Source, data: bytes, map_location: Any, budget: Budget)
     numbers = machine.load()
     if not isinstance(numbers, dict) or numbers.get("little_endian") is not True:
         raise FormatError("it was written on a machine of another byte order")
-    value = run(machine)
+    with indices_come_later() as sparse:
+        value = run(machine)
     keys = machine.load()
     if (
         type(keys) is not list
@@ -358,6 +360,7 @@ def _read_legacy(source: Source, data: bytes, map_location: Any, budget: Budget)
             core._C._tensor_over(target, core.uint8, [host.nbytes()], [1], 0).copy_(filled)
     if position != source.size:
         raise FormatError("something follows the last storage: the file was altered")
+    check_indices(sparse)
     return value
 
 

@@ -52,6 +52,8 @@ class Encoder:
             return value
         if kind is float:
             return value if math.isfinite(value) else {_TAG: "float", "value": repr(value)}
+        if isinstance(value, Tensor) and core._C._sparse_parts(value) is not None:
+            return self._encode_sparse(value, path)
         if isinstance(value, Tensor):
             return {_TAG: "tensor", "number": self._number(value, path, named)}
         numpy = sys.modules.get("numpy")
@@ -68,6 +70,15 @@ class Encoder:
             raise refusal(value, path or "the object")
         tag, parts = found
         return {_TAG: tag, **{name: self.encode(part, _join(path, name)) for name, part in parts.items()}}
+
+    def _encode_sparse(self, value: Tensor, path: str) -> Any:
+        if type(value) is not Tensor:
+            raise refusal(value, path or "the object")
+        layout, *parts, coalesced = core._C._sparse_parts(value)
+        names = ("indices", "columns", "values")
+        found = {name: self.encode(part, _join(path, name)) for name, part in zip(names, parts, strict=True)}
+        about = {"layout": layout, "size": list(value.shape), "coalesced": coalesced}
+        return {_TAG: "sparse", **about, "requires_grad": value.requires_grad, **found}
 
     def _encode_array(self, numpy: Any, value: Any, path: str) -> Any:
         copy = numpy.array(value, dtype=value.dtype.newbyteorder("="), order="C")

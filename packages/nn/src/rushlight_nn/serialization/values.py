@@ -22,6 +22,7 @@ from rushlight_core._other_dtypes import OtherDtype
 from .._typing import Any
 from . import trust
 from .builders import DTYPES
+from .sparse import rebuild_sparse
 
 
 class UnknownTag(Exception):  # noqa: N818
@@ -164,6 +165,22 @@ def _packed_sequence(items: list[Any]) -> Any:
     return PackedSequence(*items)
 
 
+def _sparse(
+    layout: str,
+    size: list[int],
+    coalesced: bool,
+    requires_grad: bool,
+    indices: Any,
+    columns: Any,
+    values: Any,
+) -> Any:
+    kind = {"torch.sparse_coo": core.sparse_coo, "torch.sparse_csr": core.sparse_csr}[_text(layout)]
+    parts = (
+        (indices, values, size, coalesced is True) if columns is None else (indices, columns, values, size)
+    )
+    return rebuild_sparse(kind, parts).requires_grad_(requires_grad is True)
+
+
 # Of defaultdicts ----------------------------------------------------------------------------------------------
 
 _FACTORIES: dict[str, Callable[[], Any]] = {
@@ -237,4 +254,5 @@ _DECODERS: dict[str, Callable[..., Any]] = {
     "namedtuple": _named_tuple,
     "enum": _enum,
     "PackedSequence": _packed_sequence,
+    "sparse": _sparse,
 }

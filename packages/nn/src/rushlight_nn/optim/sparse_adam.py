@@ -1,0 +1,97 @@
+"""Adam for gradients that are sparse."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from math import sqrt
+
+import rushlight_core as core
+from rushlight_core import Tensor
+
+from .._core import operator
+from .._typing import Any
+from ._each import check_betas
+from .optimizer import Optimizer, check_settings
+
+_sparse_values = operator("_sparse_values")
+_with_sparse_values = operator("_with_sparse_values")
+
+
+class SparseAdam(Optimizer):
+    """Adam that updates the moments and the parameter only where the gradient, which must be sparse, has values.
+
+    Args:
+        params: dense tensors or parameter groups.
+        lr: learning rate.
+        betas: decay rates of the averages of gradients and of their squares.
+        eps: added to the root.
+        maximize: go up instead of down.
+
+    Raises:
+        ValueError: a setting is out of range, or a parameter is sparse.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float | Any = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        maximize: bool = False,
+    ) -> None:
+        check_settings("SparseAdam", lr=lr, eps=eps)
+        if not lr > 0 or not eps > 0:
+            raise ValueError(f"SparseAdam(lr, eps): got {lr} and {eps}, needs numbers above 0")
+        check_betas("SparseAdam", betas)
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "maximize": maximize})
+        for number, group in enumerate(self.param_groups):
+            if any(param.is_sparse for param in group["params"]):
+                raise ValueError(
+                    f"SparseAdam requires dense parameter tensors: group {number} has a sparse one"
+                )
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Update all parameters that have a gradient.
+
+        Args:
+            closure: computes the loss and its gradients; its value is returned.
+
+        Raises:
+            RuntimeError: a gradient is dense.
+        """
+        loss = None if closure is None else self._evaluate(closure)
+        with core.no_grad():
+            for group in self.param_groups:
+                for param in group["params"]:
+                    if param.grad is None:
+                        continue
+                    if not param.grad.is_sparse:
+                        raise RuntimeError(
+                            "SparseAdam does not support dense gradients, please consider Adam instead"
+                        )
+                    self._update(group, param, param.grad.coalesce())
+        return loss
+
+    def _update(self, group: dict[str, Any], param: Tensor, grad: Tensor) -> None:
+        state = self.state[param]
+        if not state:
+            state["step"] = 0
+            state["exp_avg"], state["exp_avg_sq"] = core.zeros_like(param), core.zeros_like(param)
+        state["step"] += 1
+        first, second = group["betas"]
+        values = _sparse_values(grad)
+        if group["maximize"]:
+            values = -values
+        mean = _move(state["exp_avg"], grad, values, 1 - first)
+        square = _move(state["exp_avg_sq"], grad, values * values, 1 - second)
+        step = float(group["lr"]) * sqrt(1 - second ** state["step"]) / (1 - first ** state["step"])
+        change = mean.div_(square.sqrt_().add_(group["eps"]))
+        param.add_(_with_sparse_values(change, grad), alpha=-step)
+
+
+def _move(average: Tensor, places: Tensor, values: Tensor, weight: float) -> Tensor:
+    """Move an average towards `values` where they are; return what it is there."""
+    before = _sparse_values(average.sparse_mask(places))
+    change = (values - before).mul_(weight)
+    average.add_(_with_sparse_values(change, places))
+    return before.add_(change)

@@ -1,0 +1,64 @@
+"""Sparse tensors of a file: made of their parts, which are checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+import rushlight_core as core
+from rushlight_core import Tensor
+
+from .._typing import Any
+from .errors import FormatError
+
+
+def rebuild_sparse(kind: Any, parts: Any, *requires_grad: Any) -> Tensor:
+    """A sparse tensor of its layout and parts, whose indices are checked."""
+    if not isinstance(parts, tuple) or not all(isinstance(part, Tensor) for part in parts[:2]):
+        raise FormatError("a sparse tensor is made of something other than tensors")
+    if kind is core.sparse_coo and len(parts) in (3, 4):
+        indices, found, shape, *coalesced = parts
+        return _sparse(shape, indices, None, found, coalesced == [True])
+    if kind is core.sparse_csr and len(parts) == 4 and isinstance(parts[2], Tensor):
+        crow, columns, found, shape = parts
+        return _sparse(shape, crow, columns, found, True)
+    raise FormatError(
+        "it holds a sparse tensor of a form that rushlight does not have\nhint: save tensor.to_dense()"
+    )
+
+
+def _sparse(shape: Any, indices: Tensor, columns: Tensor | None, found: Tensor, coalesced: bool) -> Tensor:
+    if not isinstance(shape, (tuple, list)) or not all(type(n) is int and 0 <= n < 1 << 59 for n in shape):
+        raise FormatError("a sparse tensor has no size")
+    unchecked = _unchecked.get()
+    try:
+        made = core._C._sparse_make(
+            "load", tuple(shape), indices, columns, found, coalesced, unchecked is None
+        )
+    except (RuntimeError, TypeError) as error:
+        raise FormatError(f"the parts of a sparse tensor do not fit each other: {error}") from None
+    if unchecked is not None:
+        unchecked.append(made)
+    return made
+
+
+# Where storages are filled after the structure is read: the sparse tensors whose indices have not been looked at.
+_unchecked: ContextVar[list[Tensor] | None] = ContextVar("_unchecked", default=None)
+
+
+@contextmanager
+def indices_come_later() -> Iterator[list[Tensor]]:
+    """Collect sparse tensors in the block without looking at their indices; `check_indices` does it."""
+    token = _unchecked.set(collected := [])
+    try:
+        yield collected
+    finally:
+        _unchecked.reset(token)
+
+
+def check_indices(tensors: list[Tensor]) -> None:
+    """Raise FormatError unless the indices of these sparse tensors fit their sizes."""
+    for tensor in tensors:
+        _, indices, columns, found, coalesced = core._C._sparse_parts(tensor)
+        _sparse(tuple(tensor.shape), indices, columns, found, coalesced)
