@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from . import _C
-from ._C import Tensor
+from ._C import Tensor, overridable
 
 _STARTS = {"sum": 0.0, "mean": 0.0, "max": -float("inf"), "min": float("inf"), "prod": 1.0}
 
 
+@overridable
 def segment_reduce(
     data: Tensor,
     reduce: str,

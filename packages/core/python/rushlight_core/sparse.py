@@ -7,7 +7,7 @@ from functools import wraps
 from typing import Any
 
 from . import _C, _sparse
-from ._C import Tensor
+from ._C import Tensor, overridable
 
 __all__ = [
     "addmm",
@@ -26,6 +26,7 @@ def _is_sparse(t: Any) -> bool:
     return isinstance(t, Tensor) and (t.is_sparse or t.is_sparse_csr)
 
 
+@overridable
 def mm(mat1: Tensor, mat2: Tensor) -> Tensor:
     """The product of two matrices of which one is sparse, or both: then the result is sparse.
 
@@ -34,21 +35,25 @@ def mm(mat1: Tensor, mat2: Tensor) -> Tensor:
     return _C.mm(mat1, mat2)
 
 
+@overridable
 def spmm(mat1: Tensor, mat2: Tensor) -> Tensor:
     """As :func:`mm`."""
     return _C.mm(mat1, mat2)
 
 
+@overridable
 def smm(input: Tensor, mat: Tensor) -> Tensor:
     """The product of a sparse matrix and `mat`, as a sparse matrix."""
     return _sparse.smm(input, mat)
 
 
+@overridable
 def addmm(mat: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1.0, alpha: float = 1.0) -> Tensor:
     """`beta * mat + alpha * (mat1 @ mat2)`, where `mat1` is sparse."""
     return _C.addmm(mat, mat1, mat2, beta=beta, alpha=alpha)
 
 
+@overridable
 def sampled_addmm(
     input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1.0, alpha: float = 1.0
 ) -> Tensor:
@@ -72,6 +77,7 @@ def sampled_addmm(
     return _C._with_sparse_values(_C._sparse_values(input) * beta + products * alpha, input)
 
 
+@overridable
 def sum(input: Tensor, dim: Any = None, dtype: Any = None) -> Tensor:
     """The sum of a sparse tensor over `dim`, or of all elements: plain where no sparse dimension is left, else sparse."""
     if not _is_sparse(input):
@@ -81,6 +87,7 @@ def sum(input: Tensor, dim: Any = None, dtype: Any = None) -> Tensor:
     return _C.sum(input, dim, dtype=dtype)
 
 
+@overridable
 def softmax(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
     """softmax along `dim` over the elements that are stored; the others count as minus infinity."""
     if not _is_sparse(input):
@@ -88,6 +95,7 @@ def softmax(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
     return _C.softmax(input, dim, dtype=dtype)
 
 
+@overridable
 def log_softmax(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
     """The logarithm of :func:`softmax`."""
     if not _is_sparse(input):
@@ -95,6 +103,7 @@ def log_softmax(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
     return _C.log_softmax(input, dim, dtype=dtype)
 
 
+@overridable
 def spdiags(diagonals: Tensor, offsets: Tensor, shape: Any, layout: Any = None) -> Tensor:
     """A sparse matrix with `diagonals[i]` along the diagonal `offsets[i]`, element j in column j.
 
