@@ -17,8 +17,8 @@ import numpy as np
 from fuzz.compare import NOT_FINITE, NOT_THERE, Difference, as_computed, difference
 from fuzz.execute import Observation, Record, complete
 from fuzz.processes import Ended
-from fuzz.program import FLOATS, Call, Input, Program, mapped
-from fuzz.wider import widened
+from fuzz.program import COMPLEX, FLOATS, Call, Input, Program, mapped
+from fuzz.wider import is_near, widened
 
 WAYS = {
     "strided": "PyTorch gives for other strides what is here",
@@ -26,6 +26,7 @@ WAYS = {
     "references": "PyTorch's reference implementations give what is here",
 }
 RESOLVED = "PyTorch gives what is here where it conjugates at once"
+WIDE_DEFAULT = "PyTorch gives what is here where the default dtype is float64"
 META = "PyTorch's meta kernels give what is here"
 REFUSED = "PyTorch's meta kernels or reference implementations refuse it, too"
 WITHOUT_DERIVATIVES = "PyTorch gives without derivatives what is here"
@@ -46,6 +47,8 @@ def sentences(
     kind, writes = found.kind, any(call.writes for call in program.calls)
     if kind in ("shape", "accepts"):
         yield lambda: sizes_of_more_elements(program, kind, ours, run), MORE_ELEMENTS
+    if kind in ("values", "alias"):
+        yield lambda: has_wide_values(program, ours, otherwise), WIDE_DEFAULT
     if kind == "values" and found.text.endswith(NOT_FINITE):
         yield lambda: towards_infinity(program, ours, run), TOWARDS_INFINITY
     if kind in ("values", "shape", "dtype", "raises") and program.mode in ("backward", "backward2", "jvp"):
@@ -76,6 +79,16 @@ def _has_form(program: Program, ours: Run, otherwise: Otherwise) -> bool:
     if mine is None or seen is None or not mine.final:
         return False
     return all(_form(value) == _form(seen.final.get(name)) for name, value in mine.final.items())
+
+
+def has_wide_values(program: Program, ours: Run, otherwise: Otherwise) -> bool:
+    """Whether results of integers are, but for rounding to their dtype, those that PyTorch has in float64."""
+    if any(one.dtype in (*FLOATS, *COMPLEX) for one in program.inputs):
+        return False
+    mine, seen = complete(ours(program)), complete(otherwise("wide default", program))
+    if mine is None or seen is None or not mine.final or mine.final.keys() != seen.final.keys():
+        return False
+    return all(is_near(mine.final[name], seen.final[name]) for name in mine.final)
 
 
 def _form(value: Any) -> Any:

@@ -121,7 +121,20 @@ class Resolved(Machine):
         return mapped(super().apply(call, variables), resolve)
 
 
+class WideDefault(Machine):
+    """Functions of integers and numbers are computed in float64, since that is the default dtype."""
+
+    def run(self, program: Program) -> Observation:
+        kept = self.library.get_default_dtype()
+        self.library.set_default_dtype(self.library.float64)
+        try:
+            return super().run(program)
+        finally:
+            self.library.set_default_dtype(kept)
+
+
 WAYS = {
+    "wide default": WideDefault,
     "strided": Strided,
     "resolved": Resolved,
     "decomposed": Decomposed,

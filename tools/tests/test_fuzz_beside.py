@@ -68,6 +68,15 @@ def test_other_code_that_gives_what_is_here(way: str) -> None:
     assert said(written, "values", RIGHT, RIGHT, {way: RIGHT}) in ("", beside.NEW_TENSOR)
 
 
+def test_integers_that_are_computed_in_a_wider_dtype() -> None:
+    large = call(Input("x0", "int32", (1,), (10**9,)))
+    right, narrow, wrong = (computing(lambda x, n=n: np.cos(x * n), "float32") for n in (1.0, 1.0000001, 2.0))
+    exact = computing(lambda x: np.cos(x * 1.0))
+    assert said(large, "values", right, narrow, {"wide default": exact}) == beside.WIDE_DEFAULT
+    assert said(large, "values", wrong, narrow, {"wide default": exact}) == ""
+    assert said(large, "values", narrow, right, {"wide default": exact}) == ""
+
+
 def test_results_that_are_conjugated_later() -> None:
     """Where programs write, and nowhere else."""
     assert said(call(X, path=".f_"), "alias", RIGHT, DOUBLE, {"resolved": RIGHT}) == beside.RESOLVED
