@@ -117,7 +117,7 @@ def lint(session: nox.Session) -> None:
 
 @nox.session
 def types(session: nox.Session) -> None:
-    """Check annotations with mypy: the installed packages, tools, programs; that they are complete, and that stubs are true."""
+    """Check annotations with mypy, in the packages as installed, tools and programs; that they are complete; and stubs."""
     install(session, builder(), everything(), requirements=dependency_group("types"))
     for package in everything():
         session.run("mypy", "-p", package.module, *session.posargs)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .docstrings import docstring
 from .model import Form, Op
-from .python_signatures import form_of, hidden, names_of, self_index, synonyms, takes_out
+from .python_signatures import form_of, hidden, names_of, self_index, spelled, synonyms, takes_out
 from .schema import Argument, cpp_default
 from .writer import GENERATED, shards
 
@@ -68,6 +68,8 @@ def _spec(a: Argument, position: int, op: Op, group: list[Op]) -> str:
     alias = next((other for other, own in op.aliases.items() if own == a.name), "")
     if a.name == "input" and not alias:
         alias = "self"
+    if spelled(a.name) != a.name and not alias:
+        alias = spelled(a.name)
     flags = "|".join(
         flag
         for flag, on in (

@@ -29,7 +29,6 @@ class Parameter:
     default: str = ""
     keyword_only: bool = False
     star: bool = False  # *name
-    by_position: bool = False  # its name is a keyword of Python, which a call cannot write
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,7 @@ class Signature:
 @dataclass(frozen=True)
 class _Part:
     shown: str
-    parameter: Parameter | None = None  # None: a mark, `/` or `*`
+    parameter: Parameter | None = None  # None: the mark `*`
 
 
 def _parts(parameters: tuple[Parameter, ...]) -> list[_Part]:
@@ -70,8 +69,6 @@ def _parts(parameters: tuple[Parameter, ...]) -> list[_Part]:
             parts.append(_Part("*"))
         starred = starred or p.keyword_only or p.star
         parts.append(_Part("*" + p.name if p.star else p.name, p))
-        if p.by_position:
-            parts.append(_Part("/"))
     return parts
 
 
@@ -155,15 +152,18 @@ def text_signature(spelling: str, shown: Signature, method: bool) -> str:
     return f"{spelling}{replace(shown, parameters=first + shown.parameters).untyped()}\n--\n\n"
 
 
+def spelled(name: str) -> str:
+    """A name as a call writes it: `from_` for `from`, which is a keyword of Python."""
+    return name + "_" if keyword.iskeyword(name) else name
+
+
 def _parameter(a: Argument, op: Op) -> Parameter:
-    reserved = keyword.iskeyword(a.name)
     kind = a.type.stub + (" | None" if a.name in op.none_is_default and not a.type.optional else "")
-    default = (
-        "" if a.required else "None" if a.default == () and a.name in op.none_is_default else _default(a)
-    )
-    return Parameter(
-        a.name + "_" if reserved else a.name, kind, default, a.keyword_only, by_position=reserved
-    )
+    if a.required:
+        default = ""
+    else:
+        default = "None" if a.default == () and a.name in op.none_is_default else _default(a)
+    return Parameter(spelled(a.name), kind, default, a.keyword_only)
 
 
 def _default(a: Argument) -> str:

@@ -96,7 +96,7 @@ def test_signatures_of_methods_are_bound() -> None:
     assert str(inspect.signature(core.Tensor.add)) == "(self, /, other, *, alpha=1, out=None)"
     assert str(inspect.signature(core.ones(2).add_)) == "(other, *, alpha=1)"
     assert str(inspect.signature(core.ones(2).view)) == "(*size)"
-    assert str(inspect.signature(core.Tensor.uniform_)) == "(self, from_=0, /, to=1, *, generator=None)"
+    assert str(inspect.signature(core.Tensor.uniform_)) == "(self, /, from_=0, to=1, *, generator=None)"
     assert str(inspect.signature(core.ones(2).where)) == "(condition, other, *, out=None)"
 
 
@@ -109,3 +109,10 @@ def test_a_docstring_lists_every_overload() -> None:
     assert core.multiply.__doc__ == "Alias of `rushlight.mul`."
     assert core.Tensor.multiply_.__doc__ == "Alias of `Tensor.mul_`."
     assert not core.add.__doc__.startswith("add(")
+
+
+def test_an_argument_whose_name_is_a_keyword_of_python() -> None:
+    x = core.empty(100)
+    assert x.uniform_(from_=2, to=3).min() >= 2
+    assert x.uniform_(**{"from": 4, "to": 5}).min() >= 4
+    assert x.random_(from_=7, to=8).tolist() == [7] * 100
