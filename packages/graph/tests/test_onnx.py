@@ -348,7 +348,10 @@ def test_training_is_refused(function_module: Callable[..., Any]) -> None:
     ("function", "message"),
     [
         (lambda x: core.nonzero(x), "the size of its result depends on values"),
-        (lambda x: core.index_put(x, [core.tensor([True, False, True])], core.ones(2)), "how many elements it writes depends on values"),
+        (
+            lambda x: core.index_put(x, [core.tensor([True, False, True])], core.ones(2)),
+            "how many elements it writes depends on values",
+        ),
         (lambda x: core.rand(3) + x, "draws random numbers"),
         (lambda x: core.fft_fft(x), "dtype complex64"),
         (lambda x: core.elu(x, 1, 1, 2).to(core.complex64), "dtype complex64"),

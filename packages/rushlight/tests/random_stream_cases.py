@@ -143,7 +143,9 @@ def other_cases(torch: Any) -> Cases:
     cases |= {
         "RandomSampler": lambda: torch.tensor(list(data.RandomSampler(items))),
         "RandomSampler with replacement": lambda: torch.tensor(list(data.RandomSampler(items, True, 20))),
-        "DataLoader": lambda: torch.cat([batch for _ in range(2) for batch in data.DataLoader(items, 3, True)]),
+        "DataLoader": lambda: torch.cat(
+            [batch for _ in range(2) for batch in data.DataLoader(items, 3, True)]
+        ),
         "random_split": lambda: torch.tensor(list(data.random_split(items, [5, 5])[0])),
     }
     init, samples = torch.nn.init, torch.distributions

@@ -167,7 +167,9 @@ class RandomSampler(_Seeded):
         left = total - round_ * n - start
         while left > 0:
             # The first permutation is that of the seed itself, as PyTorch's is.
-            yield from itertools.islice(permutation(n, mix(seed, round_) >> 1 if round_ else seed, start), left)
+            yield from itertools.islice(
+                permutation(n, mix(seed, round_) >> 1 if round_ else seed, start), left
+            )
             left -= n - start
             round_, start = round_ + 1, 0
 

@@ -235,7 +235,9 @@ def index_put_or_mask(b: Builder, call: Call) -> Val:
     if not masks:
         return index_put(b, call)
     sizes = call.value("values").sizes
-    if any(value is not None for d, value in enumerate(known) if d != masks[0]) or any(size != 1 for size in sizes):
+    if any(value is not None for d, value in enumerate(known) if d != masks[0]) or any(
+        size != 1 for size in sizes
+    ):
         raise UnsupportedError("how many elements it writes depends on values, and a model has fixed sizes")
     x, values, accumulate = call.tensor("input"), call.tensor("values"), call["accumulate"]
     mask, shape = call.optionals("indices")[masks[0]], known[masks[0]]
