@@ -16,7 +16,8 @@ MODULES = (
     "", "Tensor", "linalg", "fft", "special", "random", "autograd", "autograd.functional", "autograd.forward_ad", "func",
     "autograd.graph", "nn", "nn.functional", "nn.init", "nn.utils", "nn.utils.parametrizations",
     "nn.utils.parametrize", "nn.utils.prune", "nn.utils.rnn", "optim", "optim.lr_scheduler",
-    "optim.swa_utils", "masked", "signal.windows", "distributions", "utils.data", "utils.checkpoint", "utils.dlpack",
+    "optim.swa_utils", "masked", "signal.windows", "sparse", "distributions", "utils.data", "utils.checkpoint",
+    "utils.dlpack",
 )  # fmt: skip
 
 

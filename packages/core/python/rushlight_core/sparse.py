@@ -42,9 +42,9 @@ def spmm(mat1: Tensor, mat2: Tensor) -> Tensor:
 
 
 @overridable
-def smm(input: Tensor, mat: Tensor) -> Tensor:
-    """The product of a sparse matrix and `mat`, as a sparse matrix."""
-    return _sparse.smm(input, mat)
+def smm(input: Tensor, mat2: Tensor) -> Tensor:
+    """The product of a sparse matrix and `mat2`, as a sparse matrix."""
+    return _sparse.smm(input, mat2)
 
 
 @overridable
