@@ -5,14 +5,14 @@
 #include "rushlight/ops/_to_copy.h"
 #include "rushlight/ops/_unique_elements.h"
 #include "rushlight/ops/add.h"
-#include "rushlight/ops/arange.h"
-#include "rushlight/ops/diff.h"
+#include "rushlight/ops/cumsum.h"
 #include "rushlight/ops/floor_divide.h"
 #include "rushlight/ops/index_add.h"
 #include "rushlight/ops/mul.h"
+#include "rushlight/ops/ones.h"
 #include "rushlight/ops/remainder.h"
-#include "rushlight/ops/repeat_interleave.h"
 #include "rushlight/ops/select.h"
+#include "rushlight/ops/slice.h"
 #include "rushlight/ops/stack.h"
 #include "rushlight/ops/unsqueeze.h"
 #include "rushlight/ops/zeros.h"
@@ -54,10 +54,13 @@ Coordinates coordinates(const Tensor& t) {
     auto wide = [](const Tensor& x) {
         return x.dtype() == DType::Int64 ? x : ops::_to_copy(x, DType::Int64);
     };
-    const Tensor rows = ops::arange(Scalar(c.size[0]), DType::Int64, parts.indices.device());
-    const Tensor counts = ops::diff(wide(parts.indices));
-    const Tensor both[] = {ops::repeat_interleave(rows, counts, 0, parts.columns.numel()),
-                           wide(parts.columns)};
+    // A value's row is the number of rows that end before it.
+    const int64_t nnz = parts.columns.numel(), rows = c.size[0];
+    const Tensor ends = ops::slice(wide(parts.indices), 0, 1, rows, 1);
+    const Tensor one = ops::ones(ends.sizes(), DType::Int64, ends.device());
+    const int64_t places[] = {nnz + 1};
+    const Tensor ended = ops::index_add(ops::zeros(places, DType::Int64, ends.device()), 0, ends, one);
+    const Tensor both[] = {ops::slice(ops::cumsum(ended, 0), 0, 0, nnz, 1), wide(parts.columns)};
     c.indices = ops::stack(both, 0);
     c.coalesced = true;
     return c;

@@ -513,3 +513,14 @@ def test_dense_tensors_carry_no_mark() -> None:
     for plain in (s.to_dense(), s._values(), s._indices(), s @ core.ones(4, 2, dtype=core.float64), s.sum()):
         assert plain.layout is core.strided
         plain.cos()
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (1, 1), (4, 2)])
+def test_matrices_without_rows_columns_or_values(shape: tuple[int, int]) -> None:
+    for a in (core.zeros(shape), core.ones(shape)):
+        for layout in (COO, CSR):
+            s = as_layout(a, layout)
+            same(s, a)
+            same(s @ core.ones(shape[1], 2), a @ core.ones(shape[1], 2))
+            same(s.to_sparse_coo().t(), a.t())
+            same(s.sum(), a.sum())
