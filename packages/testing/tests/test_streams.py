@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import json
 import os
@@ -14,6 +15,7 @@ import pytest
 import rushlight_core as core
 from rushlight_core import Event, Stream, Tensor, devices
 from rushlight_core._streams import current_stream
+from rushlight_core.seams.allocator import set_allocator
 
 pytestmark = pytest.mark.swap
 
@@ -303,6 +305,26 @@ def test_a_late_error_names_its_operator_and_line() -> None:
     assert "test_streams.py:" in text
     assert "out of range" in text
     assert z.cpu().tolist() == [float(i + 1) for i in range(10)]  # the process goes on
+    del y
+
+
+def test_scratch_memory_runs_out_late(guard_allocator: Path) -> None:
+    library = ctypes.CDLL(str(guard_allocator))
+    library.guard_allocator.restype = ctypes.c_void_p
+    library.guard_refuse_after.argtypes = [ctypes.c_int64]
+    x = core.arange(12.0, device="toy").reshape(4, 3).t()
+    former = set_allocator(library.guard_allocator())
+    try:
+        y = x.sort(dim=0, descending=True).values  # queued: its kernel copies lines into memory of the host
+        library.guard_refuse_after(0)
+        with pytest.raises(core.OutOfMemoryError, match=r"sort at .*test_streams\.py"):
+            devices.synchronize("toy")
+        library.guard_refuse_after(-1)
+        assert x.tolist() == [[0, 3, 6, 9], [1, 4, 7, 10], [2, 5, 8, 11]]
+        assert x.sort(dim=0, descending=True).values.tolist() == [[2, 5, 8, 11], [1, 4, 7, 10], [0, 3, 6, 9]]
+    finally:
+        library.guard_refuse_after(-1)
+        set_allocator(former)
     del y
 
 
