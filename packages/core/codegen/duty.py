@@ -1,4 +1,8 @@
-"""How each operator is served on a device: what a backend has brought, and what it need not bring."""
+"""How each operator is served on a device: what a backend has brought, and what it need not bring.
+
+Each line names the dtypes that the operator takes: they are the same on every device (decision 0032), so a kernel takes them
+all, or raises NotImplementedError for those that its device lacks.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +45,7 @@ def duty(ops: list[Op], device: str, kernels: Collection[str]) -> str:
     ways = {op.name: way(op, device, kernels) for op in ops}
     counts = Counter(ways.values())
     width = max(map(len, ways))
-    lines = [f"{op.name:{width}}  {op.kind:9}  {ways[op.name]}" for op in ops]
+    lines = [f"{op.name:{width}}  {op.kind:9}  {ways[op.name]:10}  {op.dtypes}" for op in ops]
     lines += ["", f"{len(ops)} operators on {device}:"]
     lines += [f"{counts[name]:5}  {name}: {text}" for name, text in WAYS.items() if counts[name]]
     return "\n".join(lines)

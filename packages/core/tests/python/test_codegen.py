@@ -228,7 +228,7 @@ def test_every_visible_operator_has_a_page(ops: list[Op]) -> None:
 def test_duty(ops: list[Op]) -> None:
     def ways(device: str, *kernels: str) -> dict[str, str]:
         lines = duty(ops, device, kernels).split("\n\n")[0].splitlines()
-        return {name: way for name, _, way in (line.split(maxsplit=2) for line in lines)}
+        return {line.split()[0]: re.split(" {2,}", line)[2] for line in lines}
 
     assert list(ways("cpu")) == [op.name for op in ops]
     assert "refused" not in ways("cpu").values()
@@ -238,6 +238,10 @@ def test_duty(ops: list[Op]) -> None:
     chosen = {name: device[name] for name in ("add", "mul", "stack", "select", "cat", "zeros")}
     assert list(chosen.values()) == ["kernel", "refused", "composite", "view", "service", "copy"]
     assert ways("toy", *SHARED)["zeros"] == "kernel"
+    dtypes = {
+        line.split()[0]: re.split(" {2,}", line)[3] for line in duty(ops, "cuda", ()).splitlines()[:100]
+    }
+    assert all(dtypes[op.name] == op.dtypes for op in ops[:100])
 
 
 def test_duty_of_a_device() -> None:
