@@ -45,9 +45,28 @@ struct Attached {
 /// The backend that is being attached by this thread.
 extern constinit thread_local Attached* attaching;
 
-/// Raises where there is no backend of that type, and in a child of the process that attached it.
-const Attached& require_attached(DeviceType type);
+/// The backend of every device type; null where none is attached.
+extern std::atomic<const Attached*> attached[kNumDeviceTypes];
+
+/// Null where there is none and none is found. A plug-in of another name than "cuda" is found when its name is read:
+/// parse_device.
 const Attached* attached_or_null(DeviceType type);
+const Attached& require_attached_slow(DeviceType type);
+/// Raises where there is no backend of that type, and in a child of the process that attached it.
+inline const Attached& require_attached(DeviceType type) {
+    if (const Attached* found = attached[static_cast<int>(type)].load(std::memory_order_acquire)) [[likely]]
+        return *found;
+    return require_attached_slow(type);
+}
+/// The backend of a device that is no CPU or meta device. A device without an index gets the current one's; RuntimeError
+/// where there is no such device.
+inline const Attached& resolve_attached(Device& device) {
+    const Attached& owner = require_attached(device.type);
+    if (device.index < 0) device.index = static_cast<int8_t>(current_device(device.type));
+    RL_CHECK(device.index < owner.count, throw_runtime, "device %s: this machine has %d of them",
+             name(device).c_str(), owner.count);
+    return owner;
+}
 
 extern const HostTable host_table;
 /// The text that a plug-in's function left on this thread.

@@ -22,14 +22,12 @@ namespace rushlight {
 namespace detail {
 
 constinit thread_local Attached* attaching = nullptr;
+std::atomic<const Attached*> attached[kNumDeviceTypes];
 
 namespace {
-std::atomic<const Attached*> attached[kNumDeviceTypes];
 std::atomic<const Attached*> of_the_parent[kNumDeviceTypes];  // in a forked child
 }  // namespace
 
-/// Null where there is none and none is found. A plug-in of another name than "cuda" is found when its name is
-/// read: parse_device.
 const Attached* attached_or_null(DeviceType type) {
     auto& slot = attached[static_cast<int>(type)];
     const Attached* found = slot.load(std::memory_order_acquire);
@@ -38,7 +36,7 @@ const Attached* attached_or_null(DeviceType type) {
     return found;
 }
 
-const Attached& require_attached(DeviceType type) {
+const Attached& require_attached_slow(DeviceType type) {
     const Attached* found = attached_or_null(type);
     if (!found) [[unlikely]] {
         std::string device = name(Device{type, -1});
@@ -286,10 +284,7 @@ Device resolve(Device device) {
         RL_CHECK(device.index <= 0, throw_runtime, "device %s: there is one of them", name(device).c_str());
         return {device.type, -1};  // "cpu:0" is "cpu"
     }
-    const Attached& owner = require_attached(device.type);
-    if (device.index < 0) device.index = static_cast<int8_t>(current_index[static_cast<int>(device.type)]);
-    RL_CHECK(device.index < owner.count, throw_runtime, "device %s: this machine has %d of them",
-             name(device).c_str(), owner.count);
+    resolve_attached(device);
     return device;
 }
 

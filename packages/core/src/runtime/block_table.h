@@ -201,7 +201,10 @@ class BlockStore {
         Block* block = unused_;
         unused_ = block->next;
         --count_;
-        *block = Block{};
+        // The list of streams is empty in a free block, and keeps its memory.
+        block->left = block->right = block->previous = block->next = nullptr;
+        block->pending_events = block->site = 0;
+        block->state = BlockState::Free;
         return block;
     }
     void give(Block* block) {

@@ -158,8 +158,7 @@ void record_current_use_slow(const Storage& storage) {
 using namespace detail;
 
 void* backend_allocate(Device device, size_t nbytes, void (**release)(void*, void*, size_t), void** context) {
-    device = resolve(device);
-    const Attached& owner = require_attached(device.type);
+    const Attached& owner = resolve_attached(device);
     void* stream = current_stream(device);
     *release = release_memory;
     *context = source_of(owner, device.index, stream);
