@@ -77,6 +77,23 @@ std::tuple<Tensor, Tensor> std_mean_unbiased(const Tensor& input, bool unbiased)
     return std_mean(input, std::nullopt, Scalar(unbiased ? 1 : 0), false);
 }
 
+namespace {
+
+// The orders of which no elements have no norm: 1 / 0, and the largest and the smallest of nothing.
+void check_elements(const Tensor& input, double order, const std::optional<IntList>& dim) {
+    if (!(order < 0 || std::isinf(order)) || input.numel() > 0) return;
+    bool empty = !dim || dim->empty();
+    if (dim)
+        for (int64_t d : *dim) empty |= input.dim() > 0 && input.size(wrap_dim("norm", d, input.dim())) == 0;
+    RL_CHECK(
+        !empty, throw_runtime,
+        "norm(input): shape %s has no elements along a reduced dimension, and no elements have no norm of "
+        "order %g",
+        to_string(input.sizes()).c_str(), order);
+}
+
+}  // namespace
+
 Tensor norm(const Tensor& input, Scalar p, std::optional<IntList> dim, bool keepdim,
             std::optional<DType> dtype) {
     DType computed = dtype.value_or(input.dtype());
@@ -84,6 +101,7 @@ Tensor norm(const Tensor& input, Scalar p, std::optional<IntList> dim, bool keep
              "norm(input): needs a floating-point tensor, got %s\nhint: give dtype, or convert it first",
              name(computed));
     double power = p.to<double>();
+    check_elements(input, power, dim);
     if (power == 2) return ops::_norm2(input, dim, keepdim, dtype);
     Tensor magnitude = ops::abs(input);
     if (is_complex(computed)) {
