@@ -12,7 +12,7 @@ import numpy_library
 import numpy_library_wrong
 import pytest
 from fuzz.__main__ import TABLE
-from fuzz.campaign import Campaign, names_of
+from fuzz.campaign import KEPT, MODIFIED, Campaign, names_of
 from fuzz.compare import KINDS, NOT_FINITE, OTHER_DTYPE, Difference, apart, difference
 from fuzz.execute import Machine, Observation, Record
 from fuzz.follow import Follower
@@ -309,6 +309,40 @@ def test_rounding_is_judged_by_going_on_from_what_was_computed() -> None:
         campaign = Campaign(ours, Fixed(1.0), seed=0)  # type: ignore[arg-type]
         assert campaign._is_unstable(program, found) == expected
         assert campaign._is_unstable(replace(program, inputs=(batched,), mode="vmap"), found) == expected
+
+
+@pytest.mark.parametrize(
+    ("gradient", "error", "harmless"),
+    [
+        (2.0, "", True),
+        (3.0, "", False),
+        (4.0, "", True),
+        (2.0, "RuntimeError: derivative is not implemented", True),
+        (2.0, "RuntimeError: no", False),
+    ],
+)
+def test_gradients_that_pytorch_has_where_it_saves_copies(
+    gradient: float, error: str, harmless: bool
+) -> None:
+    """They count as those here also but for known differences, of which 4 is one, and where PyTorch has no formula."""
+    x = Input("x0", "float64", (1,), (1.0,), requires_grad=True)
+    program = Program((x,), (Call("neg_", ".neg_", "v0", (Ref("x0"),)),), "backward")
+    table = [Known("neg_", "gradient", "so", text="(4.0), at")]
+
+    class Fixed:
+        def __init__(self, gradient: float, error: str = "") -> None:
+            self.seen = Observation([[record([-1.0])]], final={"v0": record([-1.0])})
+            self.seen.gradients = [record([gradient])]
+            self.seen.error, self.seen.failed_at = error, "backward" if error else ""
+
+        def run(self, p: Program) -> Observation:
+            return self.seen
+
+        keep = run
+
+    campaign = Campaign(Fixed(2.0), Fixed(gradient, error), seed=0, known=table)  # type: ignore[arg-type]
+    found = Difference("gradient accepts", "neg_", MODIFIED)
+    assert (KEPT in campaign._compared_with_copies(program, found).text) == harmless
 
 
 def test_results_are_followed_as_far_as_rounding_goes() -> None:
