@@ -192,7 +192,9 @@ def test_worker_that_ends(processes, held, end, code, match, persistent):
     assert 5 in error.lost
     assert error.worker_id in (0, 1)
     assert f"(pid {error.pid})" in str(error)
+    assert "read sample 5 of batch 2 and held" in str(error)
     assert "batch 2 (samples 4, 5)" in str(error)
+    assert error.index == 5
     assert held.children() == []
     assert next(iterator, "end") == "end"
     # The loader itself can go on with new workers.
@@ -236,6 +238,56 @@ def test_idle_worker_that_is_killed(processes):
     os.kill(iterator._pool.workers[1].process.pid, signal.SIGKILL)
     with pytest.raises(WorkerExited, match="worker 1"):
         list(iterator)
+
+
+def test_crash_in_a_stream_names_the_sample(processes):
+    class Stream(IterableDataset):
+        def __iter__(self):
+            yield from range(7)
+            end_by_signal()
+
+    with pytest.raises(WorkerExited, match="read sample 7 of batch 1") as caught:
+        list(DataLoader(Stream(), 4, num_workers=1, transport=processes))
+    assert caught.value.index == 7
+
+
+SPAWNED = """
+    import os, sys
+    from rushlight_data import DataLoader, Dataset, WorkerExited
+
+    class Ends(Dataset):
+        def __len__(self):
+            return 8
+
+        def __getitem__(self, i):
+            if i == 5:
+                os._exit(3)
+            return i
+
+    if __name__ == "__main__":
+        loader = DataLoader(
+            Ends(), 4, num_workers=1, transport=sys.argv[1], multiprocessing_context=sys.argv[2]
+        )
+        try:
+            list(loader)
+        except WorkerExited as error:
+            print(error.index, "read sample 5 of batch 1" in str(error))
+"""
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_crash_in_a_spawned_worker_names_the_sample(processes, run_script, method):
+    assert run_script(SPAWNED, processes.name, method) == "5 True\n"
+
+
+def test_crash_outside_of_a_sample_names_none(processes):
+    def collate(samples):
+        end_by_signal()
+
+    with pytest.raises(WorkerExited) as caught:
+        list(DataLoader(range(4), 4, num_workers=1, collate_fn=collate, transport=processes))
+    assert caught.value.index is None
+    assert "read sample" not in str(caught.value)
 
 
 def test_timeout(processes, held):

@@ -98,9 +98,16 @@ class Failure:
 
 
 def exited(
-    worker_id: int, pid: int | None, exitcode: int | None, lost: Sequence[tuple[int, Sequence[Any]]]
+    worker_id: int,
+    pid: int | None,
+    exitcode: int | None,
+    lost: Sequence[tuple[int, Sequence[Any]]],
+    sample: tuple[int, Any] | None = None,
 ) -> WorkerExited:
-    """Make the error for a worker that has ended. `lost` has the number and the indices of each pending batch."""
+    """Make the error for a worker that has ended.
+
+    `lost` has the number and the indices of each pending batch, and `sample` the batch and the index of the
+    sample that the worker was reading."""
     if exitcode is None:
         how, hint = "went away", ""
     elif exitcode < 0:
@@ -119,11 +126,14 @@ def exited(
         how, hint = f"exited with code {exitcode}", ""
     held = "; ".join(f"batch {batch} (samples {shown(indices)})" for batch, indices in lost) or "no batch"
     pid_text = f" (pid {pid})" if pid is not None else ""
-    error = WorkerExited(f"DataLoader worker {worker_id}{pid_text} {how} while it held {held}{hint}")
+    reading = f"read sample {sample[1]!r} of batch {sample[0]} and " if sample is not None else ""
+    error = WorkerExited(f"DataLoader worker {worker_id}{pid_text} {how} while it {reading}held {held}{hint}")
     error.worker_id, error.pid, error.exitcode = worker_id, pid, exitcode
     error.lost = [index for _, indices in lost for index in indices]
     if lost:
         error.batch, error.indices = lost[0][0], list(lost[0][1])
+    if sample is not None:
+        error.index = sample[1]
     return error
 
 

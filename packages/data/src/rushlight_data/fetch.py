@@ -43,6 +43,8 @@ class Fetcher:
         self.seed: int = 0
         self.doing: str = "starting"
         self.index: tuple[Any, ...] = ()
+        # Called before each sample is read with its batch and its position in the batch, and with -1 after them.
+        self.reading: Callable[[int, int], None] | None = None
         # Called between samples; returns whether the loader has cancelled the batch.
         self.stopped: Callable[[], bool] | None = None
 
@@ -116,6 +118,8 @@ class MapFetcher(Fetcher):
         return self._collate(task, samples)
 
     def _read_one(self, task: Task, index: Any) -> Any:
+        if self.reading is not None:
+            self.reading(task.number, 0)
         try:
             return self.dataset[index]
         except BaseException as error:
@@ -125,21 +129,23 @@ class MapFetcher(Fetcher):
 
     def _read_each(self, task: Task, indices: Sequence[Any]) -> list[Any]:
         dataset, stopped, index = self.dataset, self.stopped, None
+        per_sample, reading = self.streams == "sample", self.reading
         samples: list[Any] = []
         try:
-            if self.streams == "sample":
-                for offset, index in enumerate(indices):
-                    if offset:
-                        seed_streams(mix(self.seed, task.position + offset))
-                    samples.append(dataset[index])
-            elif stopped is None:
+            if stopped is None and reading is None and not per_sample:
                 for index in indices:
                     samples.append(dataset[index])
-            else:
-                for index in indices:
-                    if stopped():
-                        raise Abandoned
-                    samples.append(dataset[index])
+                return samples
+            for offset, index in enumerate(indices):
+                if stopped is not None and stopped():
+                    raise Abandoned
+                if per_sample and offset:
+                    seed_streams(mix(self.seed, task.position + offset))
+                if reading is not None:
+                    reading(task.number, offset)
+                samples.append(dataset[index])
+            if reading is not None:
+                reading(task.number, -1)
         except BaseException as error:
             self._record_failure(task, index)
             _convert_stop_iteration(error)
@@ -176,10 +182,14 @@ class IterableFetcher(Fetcher):
             if self.iterator is None:
                 self.iterator = iter(self.dataset)
             if not self.batched:
+                if self.reading is not None:
+                    self.reading(task.number, 0)
                 return next(self.iterator)
             for offset in range(task.indices):
                 if offset and self.streams == "sample":
                     seed_streams(mix(self.seed, task.position + offset))
+                if self.reading is not None:
+                    self.reading(task.number, offset)
                 try:
                     samples.append(next(self.iterator))
                 except StopIteration:

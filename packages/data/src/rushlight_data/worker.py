@@ -7,6 +7,7 @@ import queue
 import signal
 import threading
 from collections.abc import Callable
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -15,6 +16,7 @@ import rushlight_core as core
 from .collate import allocate_batches_by
 from .errors import Failure
 from .fetch import Abandoned, Fetcher, IterableFetcher, Task
+from .marks import Marks
 from .random_streams import give_own_generator, seed_streams
 
 __all__ = ["WorkerInfo", "get_worker_info"]
@@ -65,6 +67,7 @@ class Setup:
         fetcher: Fetcher,
         init_fn: Callable[[int], object] | None,
         transport: Any,
+        marks: Marks | None = None,
     ) -> None:
         self.worker_id = worker_id
         self.num_workers = num_workers
@@ -72,6 +75,7 @@ class Setup:
         self.fetcher = fetcher
         self.init_fn = init_fn
         self.transport = transport
+        self.marks = marks
 
 
 def run(conn: Any, setup: Setup) -> None:
@@ -149,6 +153,8 @@ class _WorkerLoop:
         self.setup = setup
         self.fetcher = setup.fetcher
         self.fetcher.stopped = self._is_stale
+        if setup.marks is not None:
+            self.fetcher.reading = partial(setup.marks.set, setup.worker_id)
         self.generation = 0
         self.broken: Exception | None = None
 
@@ -162,7 +168,9 @@ class _WorkerLoop:
         try:
             self._process_messages()
         finally:
-            self.fetcher.stopped = None  # break the reference cycle between the fetcher and this object
+            self.fetcher.stopped = self.fetcher.reading = (
+                None  # break the reference cycle between the fetcher and this object
+            )
 
     def _process_messages(self) -> None:
         while True:

@@ -13,8 +13,9 @@ import weakref
 from typing import Any
 
 from .errors import exited
-from .fetch import Fetcher, Task
+from .fetch import Fetcher, IterableFetcher, Task
 from .interrupts import raise_kept_interrupt
+from .marks import Marks
 from .worker import Setup, run
 
 # When the pool stops, a worker that is still reading a sample is killed after this many seconds. Ctrl-C and
@@ -91,13 +92,16 @@ class WorkerPool:
     ) -> None:
         self.generation = 0
         self.transport = transport
+        self._iterable = isinstance(fetcher, IterableFetcher)
         self.workers: list[WorkerHandle] = []
+        # A thread cannot crash alone.
+        self._marks = Marks(num_workers) if transport.isolated else None
         self._by_fd: dict[int, WorkerHandle] = {}
         self._poller = select.poll()
         self._stop = weakref.finalize(self, _stop, self.workers, os.getpid())
         try:
             for i in range(num_workers):
-                setup = Setup(i, num_workers, seed + i, copy.copy(fetcher), init_fn, transport)
+                setup = Setup(i, num_workers, seed + i, copy.copy(fetcher), init_fn, transport, self._marks)
                 self._start(setup, transport, context)
         except BaseException:
             self.stop()
@@ -163,7 +167,19 @@ class WorkerPool:
             (task.number, task.indices if isinstance(task.indices, list) else [task.indices])
             for task in tasks
         ]
-        raise exited(worker.id, worker.process.pid, worker.process.exitcode, lost)
+        reading = self._marks.get(worker.id) if self._marks is not None else None
+        sample: tuple[int, Any] | None = None
+        for task in tasks:
+            if reading is not None and task.number == reading[0]:
+                offset = reading[1]
+                # The samples of a stream are numbered.
+                sample = (
+                    task.number,
+                    task.indices[offset]
+                    if isinstance(task.indices, list)
+                    else (task.position + offset if self._iterable else task.indices),
+                )
+        raise exited(worker.id, worker.process.pid, worker.process.exitcode, lost, sample)
 
     def stop(self) -> None:
         """Stop all workers and wait until they have ended."""

@@ -1,0 +1,43 @@
+"""Marks: memory in which each worker process notes the sample that it reads, for the error if it crashes."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from typing import Any
+
+_OFFSET_BITS = 32
+
+
+class Marks:
+    """One shared word per worker, which survives the worker: a batch's number and a position in the batch."""
+
+    def __init__(self, num_workers: int, fd: int | None = None) -> None:
+        self.num_workers = num_workers
+        self._fd = os.memfd_create("rushlight-marks", os.MFD_CLOEXEC) if fd is None else fd
+        nbytes = 8 * num_workers
+        if fd is None:
+            os.ftruncate(self._fd, nbytes)
+        self._mapping = mmap.mmap(self._fd, nbytes)
+        self._words = memoryview(self._mapping).cast("q")
+
+    def __del__(self) -> None:
+        os.close(self._fd)
+
+    def __reduce__(self) -> Any:
+        from multiprocessing.reduction import DupFd
+
+        return _rebuild, (self.num_workers, DupFd(self._fd))
+
+    def set(self, worker: int, batch: int, offset: int) -> None:
+        """Note that a worker reads the sample at `offset` of a batch; -1 if it reads none."""
+        self._words[worker] = batch << _OFFSET_BITS | offset + 1
+
+    def get(self, worker: int) -> tuple[int, int] | None:
+        """Return the batch and the offset of the sample that a worker was reading, or None."""
+        batch, position = divmod(self._words[worker], 1 << _OFFSET_BITS)
+        return (batch, position - 1) if position else None
+
+
+def _rebuild(num_workers: int, dup: Any) -> Marks:
+    return Marks(num_workers, dup.detach())
