@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from rushlight_graph.onnx.builder import FLOATING, Builder, Val
-from rushlight_graph.onnx.calls import Call, exports
+from rushlight_graph.onnx.calls import Call, Exported, exports
 from rushlight_graph.onnx.graph import Size, UnsupportedError
 
 
@@ -228,7 +228,7 @@ def index(b: Builder, call: Call) -> Val:
 
 
 @exports("index_put", "index_put_")
-def index_put_or_mask(b: Builder, call: Call) -> Val:
+def index_put_or_mask(b: Builder, call: Call) -> Exported:
     """Write at indices, or one number where a mask is True."""
     known = call.values("indices")
     masks = [d for d, value in enumerate(known) if value is not None and value.dtype in ("bool", "uint8")]
