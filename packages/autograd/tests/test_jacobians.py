@@ -17,7 +17,7 @@ from rushlight_core import Tensor
 
 D = core.float64
 # Kernels of gradients that are computed example by example.
-SLOW = {"_ctc_loss_backward", "embedding_dense_backward", "_embedding_bag"}
+SLOW = {"_ctc_loss_backward", "embedding_dense_backward", "_embedding_bag", "_sampled_products", "_sparse_mm"}
 
 
 @pytest.mark.parametrize(("op", "text"), CASES, ids=lambda v: v if isinstance(v, str) else v.name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from . import _C
-from ._C import Tensor
+from ._C import Tensor, overridable
 
 # Note [Checks of sparse tensors]
 # The indices of a sparse tensor are looked at when it is made, unless `check_invariants=False` is passed or
@@ -208,6 +208,7 @@ def _nnz(self: Tensor) -> int:
     return int(_parts(self, "_nnz", "")[3].shape[0])
 
 
+@overridable
 def sparse_dim(self: Tensor) -> int:
     """How many dimensions the indices name; 0 for a plain tensor."""
     parts = _C._sparse_parts(self)

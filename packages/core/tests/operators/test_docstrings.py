@@ -109,7 +109,10 @@ def test_shapes_are_those_that_are_said(op: Op) -> None:
             continue
         shape = arguments["input"].shape
         dim = arguments.get("dim")
-        given = [dim] if isinstance(dim, int) else list(dim or range(len(shape)))
+        if op.base in ("all", "any") and dim == ():
+            given = []  # they reduce nothing then
+        else:
+            given = [dim] if isinstance(dim, int) else list(dim or range(len(shape)))
         reduced = {d % len(shape) for d in given} if shape else set()
         kept = arguments.get("keepdim")
         wanted = [1 if i in reduced else n for i, n in enumerate(shape) if kept or i not in reduced]

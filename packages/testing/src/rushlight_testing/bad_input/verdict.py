@@ -110,6 +110,8 @@ def _touch(result: Any, library: Any, read: bool) -> str | None:
     """Reads a result whole: a memory checker looks on. And by its geometry, without one."""
     if result.device.type != "cpu":
         return None
+    if result.is_sparse or result.is_sparse_csr:  # no memory of its own: read what it consists of
+        result = result.to_dense()
     reach = result.storage_offset()
     if result.numel():
         reach += sum((n - 1) * s for n, s in zip(result.shape, result.stride(), strict=True)) + 1
