@@ -25,6 +25,7 @@ CHAPTERS: dict[str, list[Module]] = {
         Module("rushlight.special", "Special functions"),
         Module("rushlight.array_api", "The array API standard"),
         Module("rushlight.masked", "Masked reductions"),
+        Module("rushlight.sparse", "Sparse tensors"),
         Module("rushlight.signal.windows", "Windows of signals"),
         Module("rushlight.random", "Random generators"),
         Module("rushlight.quasirandom", "Quasirandom numbers"),

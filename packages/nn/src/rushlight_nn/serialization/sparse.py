@@ -50,7 +50,8 @@ _unchecked: ContextVar[list[Tensor] | None] = ContextVar("_unchecked", default=N
 @contextmanager
 def indices_come_later() -> Iterator[list[Tensor]]:
     """Collect sparse tensors in the block without looking at their indices; `check_indices` does it."""
-    token = _unchecked.set(collected := [])
+    collected: list[Tensor] = []
+    token = _unchecked.set(collected)
     try:
         yield collected
     finally:
@@ -60,5 +61,7 @@ def indices_come_later() -> Iterator[list[Tensor]]:
 def check_indices(tensors: list[Tensor]) -> None:
     """Raise FormatError unless the indices of these sparse tensors fit their sizes."""
     for tensor in tensors:
-        _, indices, columns, found, coalesced = core._C._sparse_parts(tensor)
+        parts = core._C._sparse_parts(tensor)
+        assert parts is not None  # they are sparse
+        _, indices, columns, found, coalesced = parts
         _sparse(tuple(tensor.shape), indices, columns, found, coalesced)

@@ -74,7 +74,9 @@ class Encoder:
     def _encode_sparse(self, value: Tensor, path: str) -> Any:
         if type(value) is not Tensor:
             raise refusal(value, path or "the object")
-        layout, *parts, coalesced = core._C._sparse_parts(value)
+        of_value = core._C._sparse_parts(value)
+        assert of_value is not None  # the caller has asked
+        layout, *parts, coalesced = of_value
         names = ("indices", "columns", "values")
         found = {name: self.encode(part, _join(path, name)) for name, part in zip(names, parts, strict=True)}
         about = {"layout": layout, "size": list(value.shape), "coalesced": coalesced}

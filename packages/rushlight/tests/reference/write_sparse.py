@@ -1,6 +1,6 @@
 """Writes sparse.json: a table of five rows after three steps with sparse gradients, as PyTorch 2.13 trains it.
 
-    python packages/nn/tests/reference/write_sparse.py
+    python packages/rushlight/tests/reference/write_sparse.py
 
 `test_sparse_gradients.py` trains the same table.
 """
