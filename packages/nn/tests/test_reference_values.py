@@ -19,6 +19,7 @@ EXEMPT = {
     **dict.fromkeys(("functional", "init"), "a module"),
     "DataParallel": "for several devices",
     "LinearCrossEntropyOptions": "settings",
+    "SparseAdam": "needs an engine: test_sparse_gradients.py of the package rushlight",
     "SyncBatchNorm": "PyTorch's needs a group of processes",
     "factory_kwargs": "no layer",
     "update_bn": "called for every average",

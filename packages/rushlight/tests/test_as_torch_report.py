@@ -90,7 +90,7 @@ def test_the_command(tmp_path: Path) -> None:
     assert "a.py: 13 names of torch, 4 missing" in done.stdout
     assert "line 10: torch.no_such.name is missing: there is no torch.no_such\n" in done.stdout
     assert "b.py: 2 names of torch, 0 missing, 1 that differ" in done.stdout
-    assert "line 2: torch.compile differs: **`torch.compile`** returns what it is given" in done.stdout
+    assert "line 2: torch.compile differs: **`torch.compile`** returns its argument" in done.stdout
     assert run("b.py").returncode == 0
     (tmp_path / "c.py").write_text("import (")
     assert run("b.py", "c.py", "d.py").returncode == 2
