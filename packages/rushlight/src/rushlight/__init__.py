@@ -59,7 +59,6 @@ if TYPE_CHECKING:
     from rushlight import random as random
     from rushlight import serialization as serialization
     from rushlight import signal as signal
-    from rushlight import sparse as sparse
     from rushlight import storage as storage
     from rushlight import testing as testing
     from rushlight import torch_version as torch_version
