@@ -172,7 +172,9 @@ class Arena:
         # keep the locks of the message, or those of the parent in a forked child.
         plain = reopen(fd)
         try:
-            self.locks, self.table = _claim_slot(plain, size)
+            locks, table = _claim_slot(plain, size)
+            self.locks: int = locks
+            self.table: mmap.mmap = table
             self.mapping: mmap.mmap = _map(plain, size)
         finally:
             os.close(plain)

@@ -56,7 +56,7 @@ class Call:
         self._tensors = tensors
         self._values = values
         self._asked: set[str] = set()
-        self.results = [values[number] for number in node.defines()]
+        self.results: list[Value] = [values[number] for number in node.defines()]
 
     def __getitem__(self, name: str) -> Any:
         """An argument that is no tensor."""

@@ -28,7 +28,7 @@ class Known:
     """Integers that are known while a model is loaded, as those that shapes are made of."""
 
     def __init__(self, array: Any, constant: Tensor | None = None) -> None:
-        self.array = np.asarray(array)
+        self.array: np.ndarray[Any, Any] = np.asarray(array)
         self.constant = constant
 
     def ints(self) -> list[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, NoReturn
 
@@ -22,15 +23,32 @@ class Size:
     __slots__ = ("expression",)
 
     def __init__(self, expression: int) -> None:
-        self.expression = expression
+        self.expression: int = expression
 
     def _unsupported(self, *_: Any) -> NoReturn:
         raise UnsupportedError("depends on a size that changes")
 
-    __index__ = __int__ = __float__ = __neg__ = __bool__ = _unsupported
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _unsupported
-    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __truediv__ = __rtruediv__ = _unsupported
-    __lt__ = __le__ = __gt__ = __ge__ = _unsupported
+    __index__: Callable[..., NoReturn] = _unsupported
+    __int__: Callable[..., NoReturn] = _unsupported
+    __float__: Callable[..., NoReturn] = _unsupported
+    __neg__: Callable[..., NoReturn] = _unsupported
+    __bool__: Callable[..., NoReturn] = _unsupported
+    __add__: Callable[..., NoReturn] = _unsupported
+    __radd__: Callable[..., NoReturn] = _unsupported
+    __sub__: Callable[..., NoReturn] = _unsupported
+    __rsub__: Callable[..., NoReturn] = _unsupported
+    __mul__: Callable[..., NoReturn] = _unsupported
+    __rmul__: Callable[..., NoReturn] = _unsupported
+    __floordiv__: Callable[..., NoReturn] = _unsupported
+    __rfloordiv__: Callable[..., NoReturn] = _unsupported
+    __mod__: Callable[..., NoReturn] = _unsupported
+    __rmod__: Callable[..., NoReturn] = _unsupported
+    __truediv__: Callable[..., NoReturn] = _unsupported
+    __rtruediv__: Callable[..., NoReturn] = _unsupported
+    __lt__: Callable[..., NoReturn] = _unsupported
+    __le__: Callable[..., NoReturn] = _unsupported
+    __gt__: Callable[..., NoReturn] = _unsupported
+    __ge__: Callable[..., NoReturn] = _unsupported
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Size) and other.expression == self.expression
