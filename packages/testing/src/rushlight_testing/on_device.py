@@ -50,6 +50,7 @@ EXCEPTIONS: dict[str, str] = {
     "test_derivatives.py::test_formula_of_complex_numbers[*max_pool*]": _DTYPES,
     "test_derivatives.py::test_formula*[cpu-*": "its result is on the CPU",
     "test_laws_fresh_memory.py::test_what_is_not_written_is_noticed": "the device's own memory is not the tested filling",
+    "test_laws_out_of_memory.py::*": "a kernel of a device asks for memory late, when other results may have been written",
     "test_vmap.py::test_a_batched_tensor_shows_its_level": "a printed tensor names its device",
     "test_library.py::test_writing_an_argument": "the array of a device's tensor is a copy",
     "test_vmap.py::test_operator[_embedding_bag-*": "a variant that is refused is refused late",
