@@ -68,7 +68,7 @@ class RL_API Generator final : public RefCounted {
         MersenneTwister& twister_;
     };
 
-    /// In the stream `Torch` it is what PyTorch's generator gives, byte for byte.
+    /// In the stream `Torch` it is a state that PyTorch's generator accepts; bytes that PyTorch ignores hold the Philox offset.
     std::vector<uint8_t> get_state() const;
     /// Takes what `get_state` gave, here or in PyTorch, and the stream that it was of. RuntimeError for anything else; the
     /// state stays as it was.

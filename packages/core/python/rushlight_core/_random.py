@@ -58,7 +58,7 @@ class stream:  # noqa: N801
             `nn.init`. What else draws (`poisson`, `binomial`, gamma samples, other devices) has no stream of PyTorch's
             here, and stays with `"philox"`.
 
-    States of both streams can be saved and set: `get_rng_state()` of the stream `"torch"` is PyTorch's, byte for byte, and
+    States of both streams can be saved and set: PyTorch accepts what `get_rng_state()` gives in the stream `"torch"`, and
     `set_rng_state` of it, or of a state that PyTorch saved, continues in that stream.
 
     Raises:

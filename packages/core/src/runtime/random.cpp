@@ -47,7 +47,7 @@ void set_random_stream(RandomStream stream) {
 std::mutex& Generator::twister_mutex() {
     static std::mutex& mutex = []() -> std::mutex& {
         static std::mutex made;
-        // A thread that stays behind would hold it in the child without end.
+        // Without this, a child would wait for a thread of its parent that held the lock at the fork.
         pthread_atfork([] { made.lock(); }, [] { made.unlock(); }, [] { made.unlock(); });
         return made;
     }();
