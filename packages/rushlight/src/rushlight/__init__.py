@@ -10,8 +10,58 @@ are first used.
 from __future__ import annotations
 
 import os as _os
+import sys as _sys
 
 import rushlight_core
+
+TYPE_CHECKING = False  # typing takes longer to import than this package
+if TYPE_CHECKING:
+    from typing import Any as _Any
+
+
+class _Finder:
+    """Finds the modules of one of this package's folders: its files first, then those of `rushlight._table`."""
+
+    def __init__(self, path: str) -> None:
+        root = vars(_sys.modules[__name__])["__path__"][0]
+        if path != root and not path.startswith((f"{root}/", f"{root}\\")):
+            raise ImportError("not a folder of rushlight")
+        self._prefix = path[len(root) :].replace("\\", ".").replace("/", ".") + "."
+        for hook in _sys.path_hooks:
+            if hook is not _Finder:
+                try:
+                    self._files: _Any = hook(path)
+                    return
+                except ImportError:
+                    pass
+        raise ImportError(f"no path hook for {path}")
+
+    def find_spec(self, name: str, target: _Any = None) -> _Any:
+        spec = self._files.find_spec(name, target)
+        if spec is None or spec.loader is None:
+            from rushlight import _table
+
+            return _table.spec_of(name) or spec
+        return spec
+
+    def invalidate_caches(self) -> None:
+        self._files.invalidate_caches()
+
+    def iter_modules(self, prefix: str = "") -> _Any:
+        """What pkgutil lists."""
+        from pkgutil import iter_importer_modules  # type: ignore[attr-defined]  # typeshed lacks it
+
+        from rushlight import _table
+
+        yield from iter_importer_modules(self._files, prefix)
+        for name in _table.MODULES:
+            package, _, leaf = f".{name}".rpartition(".")
+            if f"{package}." == self._prefix:
+                yield prefix + leaf, False
+
+
+# Here rather than in a file of its own, which would take as long to import as all of this package.
+_sys.path_hooks.insert(0, _Finder)
 
 # Gradients come from rushlight-autograd, which attaches itself to core, or from the provider that the user names.
 if _provider := _os.environ.get("RUSHLIGHT_AUTOGRAD"):
@@ -28,7 +78,6 @@ globals().update(
     {name: vars(rushlight_core)[name] for name in rushlight_core.__all__ if name in vars(rushlight_core)}
 )
 
-TYPE_CHECKING = False  # typing takes longer to import than this package
 if TYPE_CHECKING:
     from rushlight import accelerator as accelerator
     from rushlight import ao as ao

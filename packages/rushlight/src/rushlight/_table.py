@@ -1,0 +1,316 @@
+"""The modules that show names of other packages under PyTorch's paths: one table in place of a file for each.
+
+`rushlight._Finder` finds them here, and the build writes their stubs from the same text. A module is a table from the
+module that a name comes from to names, apart by blanks: `name:alias` gives a name another one, and `*` stands for
+all names of the module, those included that it loads when they are asked for.
+"""
+
+from __future__ import annotations
+
+from importlib.machinery import ModuleSpec
+from types import CodeType, ModuleType
+from typing import Any
+
+MODULES: dict[str, dict[str, str]] = {
+    "amp.autocast_mode": {"rushlight_core.amp": "autocast custom_bwd custom_fwd is_autocast_available"},
+    "amp.grad_scaler": {"rushlight_core.amp": "GradScaler"},
+    "array_api": {"rushlight_core.array_api": "*"},
+    "autograd.anomaly_mode": {"rushlight_autograd": "detect_anomaly set_detect_anomaly"},
+    "autograd.forward_ad": {"rushlight_autograd.forward_ad": "*"},
+    "autograd.function": {"rushlight_autograd.function": "Function FunctionCtx once_differentiable"},
+    "autograd.functional": {"rushlight_autograd.functional": "*"},
+    "autograd.grad_mode": {
+        "rushlight_autograd": "set_multithreading_enabled",
+        "rushlight_core": "enable_grad inference_mode no_grad set_grad_enabled",
+    },
+    "autograd.graph": {"rushlight_autograd.graph": "*"},
+    "autograd.variable": {"rushlight_autograd.variable": "Variable"},
+    "distributions.multivariate_normal": {
+        "rushlight_nn.distributions.multivariate_normal": (
+            "* Distribution _batch_mahalanobis _batch_mv _precision_to_scale_tril"
+        ),
+    },
+    "distributions.studentT": {"rushlight_nn.distributions.student_t": "*"},
+    "distributions.utils": {"rushlight_nn.distributions.utils": "* _standard_normal _sum_rightmost"},
+    "export": {"rushlight_graph": "Dim ExportedProgram export load save"},
+    "fft": {"rushlight_core.fft": "*"},
+    "func": {
+        "rushlight_autograd.batching": "debug_unwrap slow_path_taken vmap warn_of_slow_path",
+        "rushlight_autograd.jacobians": "hessian jacfwd jacrev",
+        "rushlight_autograd.transforms": "grad grad_and_value jvp linearize vjp",
+        "rushlight_nn.utils.stateless": "functional_call replace_all_batch_norm_modules_ stack_module_state",
+    },
+    "functional": {
+        "rushlight_core": (
+            "atleast_1d atleast_2d atleast_3d block_diag broadcast_shapes broadcast_tensors cartesian_prod "
+            "cdist chain_matmul einsum istft lu meshgrid norm pca_lowrank split stft svd_lowrank tensordot "
+            "unique unique_consecutive unravel_index"
+        ),
+    },
+    "library": {"rushlight_autograd.library": "*"},
+    "linalg": {"rushlight_core.linalg": "*"},
+    "masked": {"rushlight_core.masked": "*"},
+    "multiprocessing.queue": {"rushlight_multiprocessing.queue": "Queue SimpleQueue"},
+    "multiprocessing.reductions": {"rushlight_multiprocessing.reductions": "init_reductions reduce_tensor"},
+    "multiprocessing.spawn": {
+        "rushlight_multiprocessing.spawn": (
+            "ProcessContext ProcessException ProcessExitedException ProcessRaisedException SpawnContext "
+            "spawn start_processes"
+        ),
+    },
+    "nn.functional": {"rushlight_nn.functional": "*"},
+    "nn.init": {"rushlight_nn.init": "*"},
+    "nn.modules.activation": {
+        "rushlight_nn.layers.activation": (
+            "CELU ELU GELU GLU Hardshrink Hardsigmoid Hardswish Hardtanh LeakyReLU LogSigmoid LogSoftmax "
+            "Mish PReLU RReLU ReLU ReLU6 SELU SiLU Sigmoid Softmax Softmax2d Softmin Softplus Softshrink "
+            "Softsign Tanh Tanhshrink Threshold"
+        ),
+        "rushlight_nn.layers.attention": "MultiheadAttention",
+    },
+    "nn.modules.adaptive": {"rushlight_nn": "AdaptiveLogSoftmaxWithLoss"},
+    "nn.modules.batchnorm": {
+        "rushlight_nn.layers.lazy": "LazyBatchNorm1d LazyBatchNorm2d LazyBatchNorm3d",
+        "rushlight_nn.layers.norm": "BatchNorm1d BatchNorm2d BatchNorm3d SyncBatchNorm _BatchNorm _NormBase",
+    },
+    "nn.modules.channelshuffle": {"rushlight_nn": "ChannelShuffle"},
+    "nn.modules.container": {
+        "rushlight_nn.layers.container": "ModuleDict ModuleList Sequential",
+        "rushlight_nn.layers.parameter_container": "ParameterDict ParameterList",
+    },
+    "nn.modules.conv": {
+        "rushlight_nn": (
+            "LazyConv1d LazyConv2d LazyConv3d LazyConvTranspose1d LazyConvTranspose2d LazyConvTranspose3d"
+        ),
+        "rushlight_nn.layers.conv": "Conv1d Conv2d Conv3d _Convolution:_ConvNd",
+        "rushlight_nn.layers.conv_transpose": "ConvTranspose1d ConvTranspose2d ConvTranspose3d",
+    },
+    "nn.modules.distance": {"rushlight_nn": "CosineSimilarity PairwiseDistance"},
+    "nn.modules.dropout": {
+        "rushlight_nn.layers.dropout": (
+            "AlphaDropout Dropout Dropout1d Dropout2d Dropout3d FeatureAlphaDropout"
+        ),
+    },
+    "nn.modules.flatten": {"rushlight_nn": "Flatten Unflatten"},
+    "nn.modules.fold": {"rushlight_nn": "Fold Unfold"},
+    "nn.modules.instancenorm": {
+        "rushlight_nn.layers.instance_norm": "InstanceNorm1d InstanceNorm2d InstanceNorm3d _InstanceNorm",
+        "rushlight_nn.layers.lazy": "LazyInstanceNorm1d LazyInstanceNorm2d LazyInstanceNorm3d",
+    },
+    "nn.modules.lazy": {"rushlight_nn.lazy": "LazyModuleMixin"},
+    "nn.modules.linear": {
+        "rushlight_nn.layers.lazy": "LazyLinear",
+        "rushlight_nn.layers.linear": "Bilinear Identity Linear",
+    },
+    "nn.modules.linear_cross_entropy_options": {"rushlight_nn": "LinearCrossEntropyOptions"},
+    "nn.modules.loss": {
+        "rushlight_nn.layers.linear_cross_entropy": "LinearCrossEntropyLoss",
+        "rushlight_nn.layers.loss": (
+            "BCELoss BCEWithLogitsLoss CTCLoss CrossEntropyLoss HuberLoss KLDivLoss L1Loss MSELoss NLLLoss "
+            "SmoothL1Loss _Loss _WeightedLoss"
+        ),
+        "rushlight_nn.layers.margin_loss": (
+            "CosineEmbeddingLoss GaussianNLLLoss HingeEmbeddingLoss MarginRankingLoss MultiLabelMarginLoss "
+            "MultiLabelSoftMarginLoss MultiMarginLoss PoissonNLLLoss SoftMarginLoss TripletMarginLoss "
+            "TripletMarginWithDistanceLoss"
+        ),
+    },
+    "nn.modules.padding": {
+        "rushlight_nn": (
+            "CircularPad1d CircularPad2d CircularPad3d ConstantPad1d ConstantPad2d ConstantPad3d "
+            "ReflectionPad1d ReflectionPad2d ReflectionPad3d ReplicationPad1d ReplicationPad2d "
+            "ReplicationPad3d ZeroPad1d ZeroPad2d ZeroPad3d"
+        ),
+    },
+    "nn.modules.pixelshuffle": {"rushlight_nn": "PixelShuffle PixelUnshuffle"},
+    "nn.modules.pooling": {
+        "rushlight_nn.layers.fractional": "FractionalMaxPool2d FractionalMaxPool3d",
+        "rushlight_nn.layers.pooling": (
+            "AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d AdaptiveMaxPool1d AdaptiveMaxPool2d "
+            "AdaptiveMaxPool3d AvgPool1d AvgPool2d AvgPool3d MaxPool1d MaxPool2d MaxPool3d"
+        ),
+        "rushlight_nn.layers.unpooling": "LPPool1d LPPool2d LPPool3d MaxUnpool1d MaxUnpool2d MaxUnpool3d",
+    },
+    "nn.modules.rnn": {
+        "rushlight_nn.layers.recurrent": "GRU GRUCell LSTM LSTMCell RNN RNNBase RNNCell RNNCellBase",
+    },
+    "nn.modules.sparse": {"rushlight_nn.layers.embedding": "Embedding EmbeddingBag"},
+    "nn.modules.transformer": {
+        "rushlight_nn.layers.transformer": (
+            "Transformer TransformerDecoder TransformerDecoderLayer TransformerEncoder "
+            "TransformerEncoderLayer"
+        ),
+    },
+    "nn.modules.upsampling": {"rushlight_nn": "Upsample UpsamplingBilinear2d UpsamplingNearest2d"},
+    "nn.parameter": {"rushlight_nn.parameter": "*"},
+    "nn.utils.clip_grad": {
+        "rushlight_nn.utils.clip_grad": (
+            "clip_grad_norm clip_grad_norm_ clip_grad_value_ clip_grads_with_norm_ get_total_norm"
+        ),
+    },
+    "nn.utils.convert_parameters": {
+        "rushlight_nn.utils.convert_parameters": "parameters_to_vector vector_to_parameters",
+    },
+    "nn.utils.fusion": {
+        "rushlight_nn.utils.fusion": (
+            "fuse_conv_bn_eval fuse_conv_bn_weights fuse_linear_bn_eval fuse_linear_bn_weights"
+        ),
+    },
+    "nn.utils.init": {"rushlight_nn.utils": "skip_init"},
+    "nn.utils.memory_format": {
+        "rushlight_nn.utils": "convert_conv2d_weight_memory_format convert_conv3d_weight_memory_format",
+    },
+    "nn.utils.parametrizations": {"rushlight_nn.utils.parametrizations": "*"},
+    "nn.utils.parametrize": {"rushlight_nn.utils.parametrize": "*"},
+    "nn.utils.prune": {"rushlight_nn.utils.prune": "*"},
+    "nn.utils.rnn": {"rushlight_nn.utils.rnn": "*"},
+    "nn.utils.spectral_norm": {"rushlight_nn.utils": "remove_spectral_norm spectral_norm"},
+    "nn.utils.stateless": {"rushlight_nn.utils.stateless": "functional_call"},
+    "nn.utils.weight_norm": {"rushlight_nn.utils": "remove_weight_norm weight_norm"},
+    "optim.adadelta": {"rushlight_nn.optim": "Adadelta"},
+    "optim.adafactor": {"rushlight_nn.optim": "Adafactor"},
+    "optim.adagrad": {"rushlight_nn.optim": "Adagrad"},
+    "optim.adam": {"rushlight_nn.optim": "Adam"},
+    "optim.adamax": {"rushlight_nn.optim": "Adamax"},
+    "optim.adamw": {"rushlight_nn.optim": "AdamW"},
+    "optim.asgd": {"rushlight_nn.optim": "ASGD"},
+    "optim.lbfgs": {"rushlight_nn.optim": "LBFGS"},
+    "optim.lr_scheduler": {"rushlight_nn.optim.lr_scheduler": "*"},
+    "optim.nadam": {"rushlight_nn.optim": "NAdam"},
+    "optim.radam": {"rushlight_nn.optim": "RAdam"},
+    "optim.rmsprop": {"rushlight_nn.optim": "RMSprop"},
+    "optim.rprop": {"rushlight_nn.optim": "Rprop"},
+    "optim.sgd": {"rushlight_nn.optim": "SGD"},
+    "optim.sparse_adam": {"rushlight_nn.optim": "SparseAdam"},
+    "optim.swa_utils": {"rushlight_nn.optim.swa_utils": "*"},
+    "profiler.profiler": {
+        "rushlight_profiler": (
+            "ProfilerAction profile schedule supported_activities tensorboard_trace_handler"
+        ),
+    },
+    "random": {
+        "rushlight_core": (
+            "default_generator fork_rng get_rng_state initial_seed manual_seed seed set_rng_state"
+        ),
+        "rushlight_core._random": "get_stream stream",
+        "rushlight_data.random_streams": "thread_safe_generator",
+    },
+    "signal.windows.windows": {
+        "rushlight_core.signal.windows": (
+            "bartlett blackman cosine exponential gaussian general_cosine general_hamming hamming hann "
+            "kaiser nuttall"
+        ),
+    },
+    "sparse": {"rushlight_core.sparse": "*"},
+    "special": {"rushlight_core.special": "*"},
+    "storage": {"rushlight_core": "TypedStorage UntypedStorage"},
+    "testing": {"rushlight_testing": "*"},
+    "utils._pytree": {
+        "rushlight_core.pytree": (
+            "Context GetAttrKey KeyPath LeafSpec MappingKey NodeDef PyTree SUPPORTED_NODES SequenceKey "
+            "TreeSpec _defaultdict_flatten _defaultdict_unflatten _deque_flatten _deque_unflatten "
+            "_dict_flatten _dict_flatten_with_keys _dict_unflatten _get_node_type _is_leaf "
+            "_is_namedtuple_instance _list_flatten _list_flatten_with_keys _list_unflatten "
+            "_namedtuple_flatten _namedtuple_unflatten _ordereddict_unflatten _register_pytree_node "
+            "_tuple_flatten _tuple_unflatten keystr map_only register_pytree_node tree_all tree_all_only "
+            "tree_any tree_any_only tree_flatten tree_flatten_with_path tree_iter tree_leaves tree_map "
+            "tree_map_ tree_map_only tree_map_only_ tree_map_with_path tree_structure tree_unflatten"
+        ),
+    },
+    "utils.checkpoint": {
+        "rushlight_autograd.checkpoint": (
+            "CheckpointError DefaultDeviceType checkpoint checkpoint_sequential get_device_states "
+            "set_checkpoint_debug_enabled set_checkpoint_early_stop set_device_states"
+        ),
+    },
+    "utils.data._utils.worker": {"rushlight_data": "get_worker_info"},
+    "utils.data.dataloader": {
+        "rushlight_data": "DataLoader default_collate default_convert get_worker_info",
+        "rushlight_data.iterators": (
+            "LoaderIterator:_BaseDataLoaderIter SerialIterator:_SingleProcessDataLoaderIter "
+            "WorkersIterator:_MultiProcessingDataLoaderIter"
+        ),
+    },
+    "utils.data.dataset": {
+        "rushlight_data": (
+            "ChainDataset ConcatDataset Dataset IterableDataset StackDataset Subset TensorDataset "
+            "random_split"
+        ),
+    },
+    "utils.data.distributed": {"rushlight_data": "DistributedSampler"},
+    "utils.data.sampler": {
+        "rushlight_data": (
+            "BatchSampler RandomSampler Sampler SequentialSampler SubsetRandomSampler WeightedRandomSampler"
+        ),
+    },
+    "utils.hooks": {"rushlight_nn.hooks": "RemovableHandle"},
+}
+
+# Each is the module of rushlight_nn.distributions of the same name.
+_DISTRIBUTIONS = (
+    "bernoulli beta binomial categorical cauchy chi2 constraint_registry constraints "
+    "continuous_bernoulli dirichlet distribution exp_family exponential fishersnedecor gamma "
+    "generalized_pareto geometric gumbel half_cauchy half_normal independent inverse_gamma kl "
+    "kumaraswamy laplace lkj_cholesky log_normal logistic_normal lowrank_multivariate_normal "
+    "mixture_same_family multinomial negative_binomial normal one_hot_categorical pareto poisson "
+    "relaxed_bernoulli relaxed_categorical transformed_distribution transforms uniform von_mises "
+    "weibull wishart"
+)
+MODULES |= {
+    f"distributions.{name}": {f"rushlight_nn.distributions.{name}": "*"} for name in _DISTRIBUTIONS.split()
+}
+
+
+def source(name: str, *, stub: bool = False) -> str:
+    """The text of a module of the table in Python, or that of its stub."""
+    shown = MODULES[name]
+    whole = next((origin for origin, names in shown.items() if names.split()[0] == "*"), None)
+    origins = ", ".join(f"`{origin}`" for origin in shown)
+    lines = [f'"""Names of {origins}, under the path `torch.{name}`."""', ""]
+    public = []
+    if whole:
+        lines += [f"import {whole} as _package", f"from {whole} import *"]
+        if not stub:
+            lines += ["from rushlight._wrapped import names_of", "", "__getattr__ = names_of(_package)"]
+            lines += ["__doc__ = _package.__doc__", ""]
+    for origin, names in shown.items():
+        for word in names.split():
+            original, _, alias = word.partition(":")
+            if original != "*":
+                alias = alias or original
+                lines.append(f"from {origin} import {original} as {alias}")
+                public += [] if alias.startswith("_") else [alias]
+    listed = "".join(f'    "{alias}",\n' for alias in sorted(public))
+    added = f"[\n{listed}]"
+    if whole:
+        lines += ["", "__all__ = list(_package.__all__)", *([f"__all__ += {added}"] if public else [])]
+    else:
+        lines += ["", f"__all__ = {added}"]
+    return "\n".join(lines) + "\n"
+
+
+class _Loader:
+    """Executes the text that `source` gives for a module."""
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        return None
+
+    def exec_module(self, module: ModuleType) -> None:
+        exec(self.get_code(module.__name__), vars(module))
+
+    def get_code(self, name: str) -> CodeType:
+        return compile(self.get_source(name), f"<{name}>", "exec", dont_inherit=True)
+
+    def get_source(self, name: str) -> str:
+        return source(name.removeprefix("rushlight."))
+
+    def is_package(self, name: str) -> bool:
+        return False
+
+
+def spec_of(name: str) -> ModuleSpec | None:
+    """What the import system needs to know of a module, or None if the table does not have it."""
+    if name.removeprefix("rushlight.") not in MODULES:
+        return None
+    loader: Any = _Loader()
+    return ModuleSpec(name, loader, origin="rushlight._table")

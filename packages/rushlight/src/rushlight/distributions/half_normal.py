@@ -1,4 +1,0 @@
-"""rushlight_nn.distributions.half_normal, where PyTorch has it."""
-
-from rushlight_nn.distributions.half_normal import *  # noqa: F403
-from rushlight_nn.distributions.half_normal import __all__ as __all__

@@ -1,9 +1,0 @@
-"""Softmax of many classes, by the file that PyTorch has it in."""
-
-from rushlight_nn import (
-    AdaptiveLogSoftmaxWithLoss,
-)
-
-__all__ = [
-    "AdaptiveLogSoftmaxWithLoss",
-]

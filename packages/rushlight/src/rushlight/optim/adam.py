@@ -1,5 +1,0 @@
-"""Adam, by the file that PyTorch has it in."""
-
-from rushlight_nn.optim import Adam
-
-__all__ = ["Adam"]
