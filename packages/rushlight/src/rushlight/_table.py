@@ -8,8 +8,11 @@ all names of the module, those included that it loads when they are asked for.
 from __future__ import annotations
 
 from importlib.machinery import ModuleSpec
-from types import CodeType, ModuleType
-from typing import Any
+
+TYPE_CHECKING = False  # typing takes longer to import than this module
+if TYPE_CHECKING:
+    from types import CodeType, ModuleType
+    from typing import Any
 
 MODULES: dict[str, dict[str, str]] = {
     "amp.autocast_mode": {"rushlight_core.amp": "autocast custom_bwd custom_fwd is_autocast_available"},
