@@ -60,7 +60,7 @@ class _Finder:
                 yield prefix + leaf, False
 
 
-# Here rather than in a file of its own, which would take as long to import as all of this package.
+# Here rather than in a file of its own, so that importing this package reads no other file of it.
 _sys.path_hooks.insert(0, _Finder)
 
 # Gradients come from rushlight-autograd, which attaches itself to core, or from the provider that the user names.

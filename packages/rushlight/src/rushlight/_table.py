@@ -7,10 +7,9 @@ all names of the module, those included that it loads when they are asked for.
 
 from __future__ import annotations
 
-from importlib.machinery import ModuleSpec
-
 TYPE_CHECKING = False  # typing takes longer to import than this module
 if TYPE_CHECKING:
+    from importlib.machinery import ModuleSpec
     from types import CodeType, ModuleType
     from typing import Any
 
@@ -315,5 +314,6 @@ def spec_of(name: str) -> ModuleSpec | None:
     """What the import system needs to know of a module, or None if the table does not have it."""
     if name.removeprefix("rushlight.") not in MODULES:
         return None
-    loader: Any = _Loader()
-    return ModuleSpec(name, loader, origin="rushlight._table")
+    spec: Any = type(__spec__)  # ModuleSpec: importing importlib.machinery takes longer than the module
+    found: ModuleSpec = spec(name, _Loader(), origin="rushlight._table")
+    return found
