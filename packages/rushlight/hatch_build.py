@@ -19,4 +19,4 @@ class Stubs(BuildHookInterface[Any]):
         for old in set(package.rglob("*.pyi")) - set(stubs):
             old.unlink()
         for path, name in stubs.items():
-            path.write_text(table["source"](name, stub=True), encoding="utf-8")
+            path.write_text(table["stub"](name), encoding="utf-8")

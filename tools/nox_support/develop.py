@@ -97,6 +97,8 @@ def _key(package: Package, home: Path) -> str:
     parts = [str(home), tree_hash(package.folder / "pyproject.toml")]
     if package.native:
         parts += [toolchain(), *_python_files(package)]
+    if (package.folder / "hatch_build.py").exists():
+        parts.append(tree_hash(package.folder / "src"))  # files are written from the sources
     return "\n".join(parts)
 
 

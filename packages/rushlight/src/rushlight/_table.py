@@ -1,16 +1,18 @@
 """The modules that show names of other packages under PyTorch's paths: one table in place of a file for each.
 
-`rushlight._Finder` finds them here, and the build writes their stubs from the same text. A module is a table from the
-module that a name comes from to names, apart by blanks: `name:alias` gives a name another one, and `*` stands for
-all names of the module, those included that it loads when they are asked for.
+`rushlight._Finder` finds them here, and the build writes their stubs. An entry maps the modules that
+names come from to the names, separated by blanks: `name:alias` shows a name under another one, and `*` stands for
+all names of the module, including those that it loads when they are asked for.
 """
 
 from __future__ import annotations
 
+import sys
+
 TYPE_CHECKING = False  # typing takes longer to import than this module
 if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
-    from types import CodeType, ModuleType
+    from types import ModuleType
     from typing import Any
 
 MODULES: dict[str, dict[str, str]] = {
@@ -263,51 +265,66 @@ MODULES |= {
 }
 
 
-def source(name: str, *, stub: bool = False) -> str:
-    """The text of a module of the table in Python, or that of its stub."""
-    shown = MODULES[name]
-    whole = next((origin for origin, names in shown.items() if names.split()[0] == "*"), None)
-    origins = ", ".join(f"`{origin}`" for origin in shown)
-    lines = [f'"""Names of {origins}, under the path `torch.{name}`."""', ""]
-    public = []
-    if whole:
-        lines += [f"import {whole} as _package", f"from {whole} import *"]
-        if not stub:
-            lines += ["from rushlight._wrapped import names_of", "", "__getattr__ = names_of(_package)"]
-            lines += ["__doc__ = _package.__doc__", ""]
-    for origin, names in shown.items():
+def stub(name: str) -> str:
+    """The text of the stub of a module of the table."""
+    lines = [f'"""{_docstring(name)}"""', ""]
+    added: list[str] = []
+    whole = None
+    for origin, names in MODULES[name].items():
         for word in names.split():
-            original, _, alias = word.partition(":")
-            if original != "*":
-                alias = alias or original
-                lines.append(f"from {origin} import {original} as {alias}")
-                public += [] if alias.startswith("_") else [alias]
-    listed = "".join(f'    "{alias}",\n' for alias in sorted(public))
-    added = f"[\n{listed}]"
+            if word == "*":
+                whole = origin
+                lines += [f"import {origin} as _package", f"from {origin} import *"]
+                continue
+            original, alias = _shown(word)
+            lines.append(f"from {origin} import {original} as {alias}")
+            added += [] if alias.startswith("_") else [alias]
+    listed = "[\n" + "".join(f'    "{alias}",\n' for alias in sorted(added)) + "]"
     if whole:
-        lines += ["", "__all__ = list(_package.__all__)", *([f"__all__ += {added}"] if public else [])]
+        lines += ["", "__all__ = list(_package.__all__)", *([f"__all__ += {listed}"] if added else [])]
     else:
-        lines += ["", f"__all__ = {added}"]
+        lines += ["", f"__all__ = {listed}"]
     return "\n".join(lines) + "\n"
 
 
+def _docstring(name: str) -> str:
+    origins = ", ".join(f"`{origin}`" for origin in MODULES[name])
+    return f"Names of {origins}, under the path `torch.{name}`."
+
+
+def _shown(word: str) -> tuple[str, str]:
+    """The name in the module that it comes from, and the name under which it is shown."""
+    original, _, alias = word.partition(":")
+    return original, alias or original
+
+
 class _Loader:
-    """Executes the text that `source` gives for a module."""
+    """Fills a module with the objects that the table lists."""
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
         return None
 
     def exec_module(self, module: ModuleType) -> None:
-        exec(self.get_code(module.__name__), vars(module))
+        from rushlight._wrapped import names_of
 
-    def get_code(self, name: str) -> CodeType:
-        return compile(self.get_source(name), f"<{name}>", "exec", dont_inherit=True)
-
-    def get_source(self, name: str) -> str:
-        return source(name.removeprefix("rushlight."))
-
-    def is_package(self, name: str) -> bool:
-        return False
+        name = module.__name__.removeprefix("rushlight.")
+        filled = vars(module)
+        filled["__doc__"] = _docstring(name)
+        whole: list[str] = []
+        added: list[str] = []
+        for origin, names in MODULES[name].items():
+            __import__(origin)
+            package = sys.modules[origin]
+            for word in names.split():
+                if word == "*":
+                    whole = list(package.__all__)
+                    filled.update({each: getattr(package, each) for each in whole})
+                    filled.update(__doc__=package.__doc__, __getattr__=names_of(package))
+                    continue
+                original, alias = _shown(word)
+                filled[alias] = getattr(package, original)
+                added += [] if alias.startswith("_") else [alias]
+        filled["__all__"] = whole + sorted(added)
 
 
 def spec_of(name: str) -> ModuleSpec | None:
