@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import errno
 import os
+import random
 import signal
 import sys
 import threading
 import time
 
+import numpy as np
 import pytest
 
 import rushlight_core as core
@@ -394,3 +396,112 @@ class Recursive(Dataset):
 def test_workers_within_workers_are_refused(processes):
     with pytest.raises(AssertionError, match="children"):
         list(DataLoader(Recursive(), num_workers=1, transport=processes))
+
+
+UNPICKLABLE = """
+    import pickle, sys
+    from functools import partial
+    from rushlight_data import DataLoader, Dataset
+
+    class Transform:
+        def __init__(self, fn):
+            self.steps = {"first": [print, partial(map, fn)]}
+
+    class Rows(Dataset):
+        def __init__(self, transform):
+            self.path = "here"
+            self.transform = transform
+
+        def __len__(self):
+            return 4
+
+        def __getitem__(self, i):
+            return i
+
+    def init(worker_id):
+        pass
+
+    if __name__ == "__main__":
+        local = lambda sample: sample
+        options = {"num_workers": 1, "transport": sys.argv[1], "multiprocessing_context": sys.argv[2]}
+        for dataset, further in (
+            (Rows(Transform(local)), {}),
+            (Rows(local), {}),
+            (Rows(None), {"collate_fn": local}),
+            (Rows(None), {"worker_init_fn": Rows(open(sys.executable, "rb")).transform.read}),
+        ):
+            try:
+                iter(DataLoader(dataset, **options, **further))
+            except (AttributeError, TypeError, pickle.PicklingError) as error:
+                print(error.__notes__[-1].split(" = ")[0])
+        iter(DataLoader(Rows(None), worker_init_fn=init, **options))  # nothing is added where nothing fails
+"""
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_what_cannot_be_pickled_is_named(processes, run_script, method):
+    assert run_script(UNPICKLABLE, processes.name, method).splitlines() == [
+        "DataLoader: dataset.transform.steps['first'][1].args[0]",
+        "DataLoader: dataset.transform",
+        "DataLoader: collate_fn",
+        "DataLoader: worker_init_fn",
+    ]
+
+
+class HoldsGenerators(Dataset):
+    def __init__(self):
+        self.plain = [1, 2]
+        self.rngs = {"a": [np.random.RandomState(0), np.random.default_rng(0)]}
+        self.own = core.Generator()
+        self.other = Fails(random.Random(0))
+        # Those that the loader seeds, and one without a state.
+        self.fine = [core.default_generator, np.random.mtrand._rand, random.SystemRandom()]
+
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, i):
+        return i
+
+
+def test_generators_of_a_dataset_that_repeat_are_named_once(processes):
+    loader = DataLoader(HoldsGenerators(), num_workers=2, transport=processes)
+    with pytest.warns(UserWarning, match="worker_init_fn") as caught:
+        assert [len(list(loader)) for _ in range(2)] == [4, 4]
+    (warning,) = caught
+    text = str(warning.message)
+    for path in (
+        "dataset.rngs['a'][0] (RandomState)",
+        "dataset.rngs['a'][1] (Generator)",
+        "dataset.own (Generator)",
+        "dataset.other.what (Random)",
+    ):
+        assert path in text
+    assert "fine" not in text
+    assert warning.filename == __file__
+
+
+@pytest.mark.parametrize("options", [{}, {"num_workers": 1}, {"num_workers": 2, "worker_init_fn": print}])
+def test_generators_that_do_not_repeat_or_are_seeded(options, capfd, recwarn):
+    list(DataLoader(HoldsGenerators(), **options))
+    list(DataLoader([random.Random(0)] * 3, 3, num_workers=2, collate_fn=len))
+    assert not recwarn.list
+
+
+def test_break_returns_while_workers_read(processes, held):
+    """Samples after the first take far longer than the test may."""
+
+    class Slow(Dataset):
+        def __len__(self):
+            return 8
+
+        def __getitem__(self, i):
+            if i > 1:
+                time.sleep(1000)
+            return i
+
+    loader = DataLoader(Slow(), num_workers=2, transport=processes)
+    for _ in loader:
+        break
+    del loader
+    assert held.children() == []

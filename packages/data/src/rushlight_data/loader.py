@@ -14,6 +14,7 @@ from typing import Any, Generic, Protocol, TypeVar, cast
 from .collate import default_collate, default_convert
 from .dataset import IterableDataset, _draws_random
 from .fetch import Fetcher, IterableFetcher, MapFetcher, Streams
+from .held_generators import warn_of_generators
 from .interrupts import KeepInterrupts
 from .iterators import LoaderIterator, SerialIterator, WorkersIterator
 from .random_streams import mix, new_seed
@@ -162,6 +163,7 @@ class DataLoader(Generic[T_co]):
         self._progress: Progress | None = None
         self._resume: dict[str, Any] | None = None
         self._epoch = 0
+        self._warned = False  # of generators that the dataset holds
         self._stats = LoaderStats(num_workers)
         self._made = True
 
@@ -188,6 +190,10 @@ class DataLoader(Generic[T_co]):
         progress, order = self._begin_epoch()
         if self.num_workers == 0:
             return SerialIterator(self, progress, order, self._make_fetcher())
+        if self.num_workers > 1 and self.worker_init_fn is None and not self._warned:
+            self._warned = True
+            if find_transport(self.transport).isolated:
+                warn_of_generators(self.dataset)
         with KeepInterrupts():
             if self._pool is None or self._pool.stopped or not self.persistent_workers:
                 pool = WorkerPool(

@@ -16,6 +16,7 @@ from .errors import exited
 from .fetch import Fetcher, IterableFetcher, Task
 from .interrupts import raise_kept_interrupt
 from .marks import Marks
+from .unpicklable import explain
 from .worker import Setup, run
 
 # When the pool stops, a worker that is still reading a sample is killed after this many seconds. Ctrl-C and
@@ -118,7 +119,17 @@ class WorkerPool:
             warnings.filterwarnings(
                 "ignore", message=".*multi-threaded, use of fork.*", category=DeprecationWarning
             )
-            process.start()
+            try:
+                process.start()
+            except Exception as error:
+                if not isinstance(error, OSError):
+                    explain(
+                        error,
+                        dataset=setup.fetcher.dataset,
+                        collate_fn=setup.fetcher.collate_fn,
+                        worker_init_fn=setup.init_fn,
+                    )
+                raise
         if transport.isolated:
             theirs.close()
         worker = WorkerHandle(setup.worker_id, ours, process)

@@ -1,0 +1,61 @@
+"""Find random generators that a dataset holds, of which every worker would have a copy in the same state."""
+
+from __future__ import annotations
+
+import random
+import warnings
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import rushlight_core as core
+
+from .dataset import _draws_random
+from .random_streams import imported_numpy
+
+_LIMIT = 10_000
+
+
+def warn_of_generators(dataset: Any) -> None:
+    """Warn if a dataset holds generators, which draw the same numbers in every worker."""
+    if not _draws_random(dataset):
+        return
+    paths = [f"{path} ({type(found).__name__})" for path, found in _find(dataset)]
+    if paths:
+        warnings.warn(
+            f"DataLoader(dataset): each worker has a copy of {', '.join(paths)} and draws the same numbers as "
+            "the other workers\n"
+            "Draw from random, numpy.random or the default generator of rushlight in __getitem__, which the "
+            "loader seeds for each batch, or create the generator in worker_init_fn from "
+            "get_worker_info().seed. A dataset that draws no numbers while it is read sets draws_random = False.",
+            stacklevel=3,
+        )
+
+
+def _find(dataset: Any) -> Iterator[tuple[str, Any]]:
+    kinds: tuple[type, ...] = (random.Random, core.Generator)
+    # Generators that the loader itself seeds, or that have no state.
+    exempt = [random._inst, core.default_generator]  # type: ignore[attr-defined]
+    numpy = imported_numpy()
+    if numpy is not None:
+        kinds = (*kinds, numpy.random.RandomState, numpy.random.Generator)
+        exempt.append(numpy.random.mtrand._rand)
+    seen: set[int] = set()
+    stack = [("dataset", dataset)]
+    while stack and len(seen) < _LIMIT:
+        path, obj = stack.pop()
+        if id(obj) in seen:
+            continue
+        seen.add(id(obj))
+        if isinstance(obj, kinds):
+            if not isinstance(obj, random.SystemRandom) and not any(obj is one for one in exempt):
+                yield path, obj
+            continue
+        if isinstance(obj, Mapping):
+            parts = [(f"{path}[{key!r}]", obj[key]) for key in list(obj)[:_LIMIT]]
+        elif isinstance(obj, (list, tuple)):
+            parts = [(f"{path}[{i}]", value) for i, value in enumerate(obj[:_LIMIT])]
+        else:
+            parts = []
+        if not isinstance(obj, type):
+            parts += [(f"{path}.{name}", value) for name, value in getattr(obj, "__dict__", {}).items()]
+        stack += reversed(parts)
