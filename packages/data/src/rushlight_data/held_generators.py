@@ -27,7 +27,7 @@ def warn_of_generators(dataset: Any) -> None:
             "Draw from random, numpy.random or the default generator of rushlight in __getitem__, which the "
             "loader seeds for each batch, or create the generator in worker_init_fn from "
             "get_worker_info().seed. A dataset that draws no numbers while it is read sets draws_random = False.",
-            stacklevel=3,
+            stacklevel=4,
         )
 
 

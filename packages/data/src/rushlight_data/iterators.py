@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import weakref
 from collections.abc import Iterator
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -9,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 from rushlight_core.seams.profiler import DATA_WAIT, span
 
 from .collate import tensor_bytes
+from .early import EarlyBatches, predict
 from .errors import Failure, LoaderTimeout, shown
 from .fetch import Fetcher, IterableFetcher, Task
 from .interrupts import KeepInterrupts
+from .opened_files import unchanged
 from .pinning import pin, should_pin
 from .random_streams import PreservedStreams, mix
 from .state import Progress
@@ -150,8 +154,6 @@ class WorkersIterator(LoaderIterator):
     ) -> None:
         super().__init__(loader, progress, order)
         self._pool = pool
-        pool.generation += 1
-        self._generation = pool.generation
         self._in_order = loader.in_order
         self._timeout = loader.timeout or None
         self._room = loader.num_workers * (loader.prefetch_factor or 2)
@@ -164,16 +166,38 @@ class WorkersIterator(LoaderIterator):
         self._order_ended = False
         self._turn = progress.turn
         self._sent_of = [batches for batches, _ in progress.streams]
-        for worker in pool.workers:
-            worker.tasks.clear()
-            worker.ended = False
-            if self._iterable:
-                batches, state = progress.streams[worker.id]
-                seed = mix(progress.seed, worker.id)
-            else:
-                batches, state, seed = 0, None, progress.seed
-            pool.send(worker, ("epoch", self._generation, seed, batches, loader.batch_size, state))
+        early, pool.early = pool.early, None
+        if early is not None and self._adopts(early):
+            for worker in pool.workers:
+                pool.send(worker, ("begun", pool.generation))
+        else:
+            self._start_epoch()
+        self._generation = pool.generation
+        pool.iterator = weakref.ref(self)
         self._fill()
+
+    def _start_epoch(self) -> None:
+        pool, progress = self._pool, self._progress
+        count = len(pool.workers)
+        if self._iterable:
+            seeds, starts = [mix(progress.seed, i) for i in range(count)], progress.streams
+        else:
+            seeds, starts = [progress.seed] * count, [(0, None)] * count
+        pool.start_epoch(seeds, starts, self._loader.batch_size)
+
+    def _adopts(self, early: EarlyBatches) -> bool:
+        """Continue with the batches that were read early if they are the first ones of this epoch."""
+        assert self._order is not None
+        if self._sent or (self._pool.streams is not None and early.seed != self._progress.seed):
+            return False
+        begin = list(itertools.islice(self._order, len(early.tasks)))
+        if not _same_indices(begin, [task.indices for task in early.tasks]):
+            self._order = itertools.chain(begin, self._order)
+            return False
+        for task in early.tasks:
+            self._position += len(task.indices) if self._count_samples else 1
+        self._sent = len(early.tasks)
+        return True
 
     def _next(self) -> Any:
         begun = perf_counter()
@@ -247,6 +271,10 @@ class WorkersIterator(LoaderIterator):
             worker.worked += worked
             self._stats.idle += waited
             self._stats.worked += worked
+            if state is not None and not self._iterable and not unchanged(state):
+                # The batch was read early, and its files have changed since.
+                self._pool.assign(worker, number, task)
+                continue
             if kind == END:
                 worker.ended = True
             else:
@@ -279,8 +307,7 @@ class WorkersIterator(LoaderIterator):
                     self._order_ended = True
                     return
                 worker = min(workers, key=_pending_count)
-            worker.tasks[self._sent] = task
-            self._pool.send(worker, ("task", self._generation, self._sent, task))
+            self._pool.assign(worker, self._sent, task)
             self._sent += 1
 
     def _is_short_of_memory(self, busy: int) -> bool:
@@ -304,8 +331,28 @@ class WorkersIterator(LoaderIterator):
     def _finish(self) -> None:
         self._progress.finished = True
         self._stats.worker_times = [(worker.worked, worker.waited) for worker in self._pool.workers]
-        if not self._loader.persistent_workers:
+        self._pool.iterator = _none
+        if not self._loader._keeps(self._pool):
             self._pool.stop()
+        elif self._pool.is_known:
+            self._read_early()
+
+    def _read_early(self) -> None:
+        """Let the workers read the first batches of the next epoch. See Note [Early batches]."""
+        pool = self._pool
+        left = (
+            self._memory_left()
+            if self._memory_left is not None and self._batch_bytes >= LARGE_BYTES
+            else None
+        )
+        if left is not None and self._room * self._batch_bytes > left:
+            return
+        early = pool.early = predict(self._loader, self._room)
+        if early is not None:
+            count = len(pool.workers)
+            pool.start_epoch([early.seed] * count, [(0, None)] * count, self._loader.batch_size)
+            for task in early.tasks:
+                pool.assign(pool.workers[task.number % count], task.number, task, early=True)
 
     def _timeout_error(self) -> LoaderTimeout:
         held = "; ".join(
@@ -315,6 +362,17 @@ class WorkersIterator(LoaderIterator):
             for task in list(worker.tasks.values())[:1]
         )
         return LoaderTimeout(f"DataLoader timed out: no batch arrived within {self._timeout} seconds\n{held}")
+
+
+def _none() -> None:
+    return None
+
+
+def _same_indices(first: list[Any], second: list[Any]) -> bool:
+    try:
+        return bool(first == second)
+    except Exception:  # indices without a truth value of their comparison, such as tensors
+        return False
 
 
 def _pending_count(worker: WorkerHandle) -> int:

@@ -58,7 +58,10 @@ class DataLoader(Generic[T_co]):
         multiprocessing_context: a context or the name of a start method; None selects the default one.
         generator: the generator from which seeds are drawn; None selects core's global one.
         prefetch_factor: number of batches read ahead per worker. Default: 2.
-        persistent_workers: whether to keep the workers, and their copies of the dataset, between epochs.
+        persistent_workers: whether to keep the workers between epochs. None keeps worker processes that read a
+            map-style dataset as long as nothing has changed of which they have a copy; otherwise, and where
+            changes could go unnoticed, each epoch has new workers. True keeps them also where changes could go
+            unnoticed. False starts new workers for each epoch.
         pin_memory_device: the device for which memory is pinned; "" selects the available one.
         in_order: whether to return batches in the sampler's order rather than as they arrive.
         seed: makes the order and all random streams a function of (seed, epoch, batch). If None, the seed of
@@ -100,7 +103,7 @@ class DataLoader(Generic[T_co]):
         generator: Any = None,
         *,
         prefetch_factor: int | None = None,
-        persistent_workers: bool = False,
+        persistent_workers: bool | None = None,
         pin_memory_device: str = "",
         in_order: bool = True,
         seed: int | None = None,
@@ -152,7 +155,8 @@ class DataLoader(Generic[T_co]):
         if collate_fn is None:
             collate_fn = default_collate if batched else default_convert
         self.collate_fn = collate_fn
-        self.persistent_workers = persistent_workers
+        self.persistent_workers: bool = num_workers > 0 if persistent_workers is None else persistent_workers
+        self._keeps_always = bool(persistent_workers)
         self.in_order = in_order
         self.seed = seed
         self.streams = streams
@@ -160,6 +164,7 @@ class DataLoader(Generic[T_co]):
         self._iterable = iterable
         self._batched = batched
         self._pool: WorkerPool | None = None
+        self._pool_arguments: tuple[Any, ...] = ()
         self._progress: Progress | None = None
         self._resume: dict[str, Any] | None = None
         self._epoch = 0
@@ -186,29 +191,61 @@ class DataLoader(Generic[T_co]):
     def __iter__(self) -> LoaderIterator:
         """Begin an epoch, or continue from the state that `load_state_dict` has loaded.
 
-        With persistent workers, this ends the previous iterator."""
+        With `persistent_workers=True`, this ends the previous iterator."""
         progress, order = self._begin_epoch()
         if self.num_workers == 0:
             return SerialIterator(self, progress, order, self._make_fetcher())
-        if self.num_workers > 1 and self.worker_init_fn is None and not self._warned:
-            self._warned = True
-            if find_transport(self.transport).isolated:
-                warn_of_generators(self.dataset)
         with KeepInterrupts():
-            if self._pool is None or self._pool.stopped or not self.persistent_workers:
-                pool = WorkerPool(
-                    self.num_workers,
-                    self._make_fetcher(),
-                    mix(progress.seed, -1) >> 1,
-                    self.worker_init_fn,
-                    find_transport(self.transport),
-                    self.multiprocessing_context,
-                )
-            else:
-                pool = self._pool
-            if self.persistent_workers:
-                self._pool = pool
+            pool = self._reusable_pool()
+            if pool is None:
+                pool = self._start_workers(progress.seed)
             return WorkersIterator(self, progress, order, pool)
+
+    def _start_workers(self, seed: int) -> WorkerPool:
+        transport = find_transport(self.transport)
+        if self.num_workers > 1 and self.worker_init_fn is None and transport.isolated and not self._warned:
+            self._warned = True
+            warn_of_generators(self.dataset)
+        pool = WorkerPool(
+            self.num_workers,
+            self._make_fetcher(),
+            mix(seed, -1) >> 1,
+            self.worker_init_fn,
+            transport,
+            self.multiprocessing_context,
+        )
+        if self.persistent_workers and self._pool is None:
+            self._pool, self._pool_arguments = pool, self._worker_arguments()
+        return pool
+
+    def _reusable_pool(self) -> WorkerPool | None:
+        """Return the pool of the epoch before, or None if its workers cannot read this epoch."""
+        pool = self._pool
+        if pool is None:
+            return None
+        if not pool.stopped:
+            if pool.iterator() is not None and not self._keeps_always:
+                return None  # another iterator of this loader still uses the workers
+            arguments = self._worker_arguments()
+            same = all(a is b for a, b in zip(arguments, self._pool_arguments, strict=True))
+            if same and self._keeps(pool) and pool.is_current():
+                return pool
+            pool.stop()
+        self._pool = None
+        return None
+
+    def _keeps(self, pool: WorkerPool) -> bool:
+        """Return whether the workers are kept for the next epoch if nothing changes."""
+        if pool is not self._pool:
+            return False
+        # With streams=None, workers draw random numbers from their own streams, which start with an epoch.
+        return self._keeps_always or (pool.is_known and self.streams is not None)
+
+    def _worker_arguments(self) -> tuple[Any, ...]:
+        return (
+            self.num_workers, self.collate_fn, self.worker_init_fn, self.transport, self.multiprocessing_context,
+            self.streams,
+        )  # fmt: skip
 
     def state_dict(self) -> dict[str, Any]:
         """Return the position of the latest iteration as a small dict of plain Python objects.
@@ -296,7 +333,11 @@ class DataLoader(Generic[T_co]):
 
 
 def _check_workers(
-    num_workers: int, timeout: float, prefetch_factor: int | None, persistent_workers: bool, context: Any
+    num_workers: int,
+    timeout: float,
+    prefetch_factor: int | None,
+    persistent_workers: bool | None,
+    context: Any,
 ) -> None:
     if num_workers < 0:
         raise ValueError(
@@ -307,7 +348,7 @@ def _check_workers(
     if num_workers == 0:
         for name, given in (
             ("prefetch_factor", prefetch_factor is not None),
-            ("persistent_workers", persistent_workers),
+            ("persistent_workers", bool(persistent_workers)),
             ("multiprocessing_context", context is not None),
         ):
             if given:

@@ -17,6 +17,7 @@ from .collate import allocate_batches_by
 from .errors import Failure
 from .fetch import Abandoned, Fetcher, IterableFetcher, Task
 from .marks import Marks
+from .opened_files import OpenedFiles
 from .random_streams import give_own_generator, seed_streams
 
 __all__ = ["WorkerInfo", "get_worker_info"]
@@ -157,6 +158,7 @@ class _WorkerLoop:
             self.fetcher.reading = partial(setup.marks.set, setup.worker_id)
         self.generation = 0
         self.broken: Exception | None = None
+        self.files = OpenedFiles() if setup.transport.isolated else None
 
     def work(self) -> None:
         if self.setup.init_fn is not None:
@@ -182,9 +184,9 @@ class _WorkerLoop:
             if message[0] == "epoch":
                 _, self.generation, seed, done, batch, state = message
                 self._start_epoch(seed, done, batch, state)
-            elif not self._is_stale():
-                _, _, number, task = message
-                self._run_task(number, task, waited)
+            elif message[0] == "task" and not self._is_stale():
+                _, _, number, task, early = message
+                self._run_task(number, task, waited, early)
 
     def _is_stale(self) -> bool:
         return self.messages.closed or self.messages.generation != self.generation
@@ -197,10 +199,13 @@ class _WorkerLoop:
         except Exception as error:
             self.broken = error
 
-    def _run_task(self, number: int, task: Task, waited: float) -> None:
+    def _run_task(self, number: int, task: Task, waited: float, early: bool) -> None:
         begun = perf_counter()
-        state = None
+        state: Any = None
+        files = self.files if early else None
         try:
+            if files is not None:
+                files.start()
             if self.broken is not None:
                 raise self.broken
             payload = self.fetcher.fetch(task)
@@ -213,6 +218,9 @@ class _WorkerLoop:
             return
         except Exception as error:
             kind, payload = FAILURE, self._failure(task, error)
+        finally:
+            if files is not None:
+                state = files.stop()
         worked = perf_counter() - begun
         try:
             self.conn.send((self.generation, number, kind, payload, waited, worked, state))

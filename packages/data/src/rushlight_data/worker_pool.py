@@ -10,12 +10,16 @@ import select
 import time
 import warnings
 import weakref
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from .collate import default_collate_fn_map
+from .early import EarlyBatches
 from .errors import exited
 from .fetch import Fetcher, IterableFetcher, Task
 from .interrupts import raise_kept_interrupt
 from .marks import Marks
+from .snapshot import Snapshot
 from .unpicklable import explain
 from .worker import Setup, run
 
@@ -92,6 +96,12 @@ class WorkerPool:
         self, num_workers: int, fetcher: Fetcher, seed: int, init_fn: Any, transport: Any, context: Any
     ) -> None:
         self.generation = 0
+        self.streams = fetcher.streams
+        # The workers' copies are made after this. Threads have none.
+        self.snapshot = Snapshot(fetcher, init_fn, default_collate_fn_map) if transport.isolated else None
+        self.early: EarlyBatches | None = None
+        # The iterator of the current epoch, while it exists and the epoch has not ended.
+        self.iterator: Callable[[], Any] = _none
         self.transport = transport
         self._iterable = isinstance(fetcher, IterableFetcher)
         self.workers: list[WorkerHandle] = []
@@ -141,6 +151,35 @@ class WorkerPool:
     @property
     def stopped(self) -> bool:
         return not self._stop.alive
+
+    @property
+    def is_known(self) -> bool:
+        """Whether a change of what the workers have copies of would be noticed."""
+        return self.snapshot is not None and self.snapshot.known and not self._iterable
+
+    def is_current(self) -> bool:
+        """Return whether all workers run and have copies of the present state, as far as it is known."""
+        poller = select.poll()
+        for worker in self.workers:
+            poller.register(worker.sentinel, select.POLLIN)
+        return not poller.poll(0) and not (self.snapshot is not None and self.snapshot.changed())
+
+    def start_epoch(
+        self, seeds: Sequence[int], starts: Sequence[tuple[int, Any]], batch_size: int | None
+    ) -> None:
+        """Begin an epoch in all workers and cancel the tasks of the one before.
+
+        `starts` has, for each worker, the number of batches already read and the state of its stream."""
+        self.generation += 1
+        for worker, seed, (batches, state) in zip(self.workers, seeds, starts, strict=True):
+            worker.tasks.clear()
+            worker.ended = False
+            self.send(worker, ("epoch", self.generation, seed, batches, batch_size, state))
+
+    def assign(self, worker: WorkerHandle, number: int, task: Task, early: bool = False) -> None:
+        """Send a task of the current epoch to a worker."""
+        worker.tasks[number] = task
+        self.send(worker, ("task", self.generation, number, task, early))
 
     def send(self, worker: WorkerHandle, message: Any) -> None:
         """Send a message to a worker. If the worker has ended, the next `receive` raises."""
@@ -195,6 +234,10 @@ class WorkerPool:
     def stop(self) -> None:
         """Stop all workers and wait until they have ended."""
         self._stop()
+
+
+def _none() -> None:
+    return None
 
 
 def _stop(workers: list[WorkerHandle], pid: int) -> None:

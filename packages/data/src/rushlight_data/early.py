@@ -1,0 +1,101 @@
+"""Prediction of the next epoch, so that its first batches are read before it begins.
+
+Note [Early batches]
+When an epoch ends, its workers are idle until the next one begins. They then read the first batches of the epoch that
+would begin if nothing changed: the order comes from copies of the samplers and generators, so that nothing is drawn
+from the program's own. When the next epoch begins, its own order and seed decide. The batches that were read early are
+used only if they are the ones that the epoch begins with, and if the workers' state has not changed (Note
+[Snapshots]); otherwise they are dropped. A batch whose samples were read from a file that has changed since is read
+again (`opened_files.py`). A wrong prediction therefore costs time only.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import rushlight_core as core
+
+from .fetch import Task
+from .random_streams import mix, new_seed
+from .sampler import (
+    BatchSampler,
+    DistributedSampler,
+    RandomSampler,
+    SequentialSampler,
+    SubsetRandomSampler,
+    WeightedRandomSampler,
+)
+
+if TYPE_CHECKING:
+    from .loader import DataLoader
+
+_RANDOM = (RandomSampler, SubsetRandomSampler, WeightedRandomSampler)
+_FIXED = (SequentialSampler, DistributedSampler, list, tuple, range)
+
+
+class EarlyBatches:
+    """The batches of a predicted epoch that workers were told to read: their tasks and the epoch's seed."""
+
+    def __init__(self, seed: int, tasks: list[Task]) -> None:
+        self.seed = seed
+        self.tasks = tasks
+
+
+def predict(loader: DataLoader[Any], count: int) -> EarlyBatches | None:
+    """Return the first `count` batches of the next epoch if nothing changes, or None if they are not known."""
+    generators = _Copies()
+    # The seed is drawn before the sampler's, as when an epoch begins.
+    if loader.seed is None:
+        seed = new_seed(generators.copy(loader.generator))
+    else:
+        seed = mix(loader.seed, loader._epoch) >> 1
+    sampler = _copy(
+        loader.batch_sampler if loader._batched else loader.sampler,
+        None if loader.seed is None else mix(seed, -2) >> 1,
+        generators,
+    )
+    if sampler is None:
+        return None
+    order: Iterator[Any] = itertools.islice(iter(sampler), count)
+    tasks: list[Task] = []
+    position = 0
+    for number, indices in enumerate(order):
+        if loader._batched and not isinstance(indices, list):
+            indices = list(indices)
+        tasks.append(Task(number, position, indices))
+        position += len(indices) if loader._batched else 1
+    return EarlyBatches(seed, tasks)
+
+
+class _Copies:
+    """Copies of generators. Those of one generator are one copy, as the draws of the epoch share the original."""
+
+    def __init__(self) -> None:
+        self._copies: dict[int, core.Generator] = {}
+
+    def copy(self, generator: Any) -> core.Generator:
+        original = core.default_generator if generator is None else generator
+        if id(original) not in self._copies:
+            made = self._copies[id(original)] = core.Generator()
+            made.set_state(original.get_state())
+        return self._copies[id(original)]
+
+
+def _copy(sampler: Any, seed: int | None, generators: _Copies) -> Any:
+    """Return a sampler with the order of the next iteration, or None for classes whose order is not known."""
+    kind = type(sampler)
+    if kind in _FIXED:
+        return sampler
+    if kind is BatchSampler:
+        inner = _copy(sampler.sampler, seed, generators)
+        return None if inner is None else BatchSampler(inner, sampler.batch_size, sampler.drop_last)
+    if kind in _RANDOM:
+        made = copy.copy(sampler)
+        if seed is not None:
+            made.reseed(seed)
+        made.generator = generators.copy(sampler.generator)
+        return made
+    return None

@@ -1,0 +1,302 @@
+"""Snapshots of objects, which tell whether their state has changed.
+
+Note [Snapshots]
+Workers have a copy of the dataset, made when they started. They can be kept for another epoch, and batches of that
+epoch can be read before it begins, only if nothing has changed in between. A snapshot walks over everything that
+is reachable from the dataset, the collate function and the other arguments of workers: attributes, containers,
+the elements of tensors and arrays, closures, the attributes of classes, and the globals that functions use. It keeps
+one entry per mutable object: the object, and references to its parts. A comparison goes over the entries and compares
+parts by identity, so a value that is replaced by an equal one counts as a change, which only costs time.
+
+Code of the standard library and of installed packages is not followed, but its objects are. A snapshot is not `known`
+if it meets an object whose state cannot be read (a file, a lock, shared memory of another kind), or too much to
+compare in a few milliseconds. Such a dataset may change without notice.
+"""
+
+from __future__ import annotations
+
+import array
+import collections
+import copyreg
+import enum
+import functools
+import itertools
+import mmap
+import operator
+import pathlib
+import pickle
+import random
+import re
+import sys
+import sysconfig
+import types
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import rushlight_core as core
+
+from .random_streams import imported_numpy
+
+_OBJECTS = 10_000
+_ITEMS = 1_000_000  # of lists whose items are plain values
+_BYTES = 16 << 20
+
+_PLAIN: frozenset[type] = frozenset({
+    type(None), bool, int, float, complex, str, bytes, range, slice, type(...), type(NotImplemented),
+    core.dtype, core.device, re.Pattern, types.ModuleType, object,
+    types.MethodDescriptorType, types.WrapperDescriptorType, types.GetSetDescriptorType, types.MemberDescriptorType,
+    types.ClassMethodDescriptorType, types.CodeType,
+})  # fmt: skip
+_MISSING = object()
+
+
+class Snapshot:
+    """The state of `roots` and of everything reachable from them. See Note [Snapshots].
+
+    `known` is whether all of it could be read."""
+
+    def __init__(self, *roots: Any) -> None:
+        self.known: bool = True
+        self._entries: list[tuple[Callable[[Any], list[Any]], Any, list[Any]]] = []
+        self._contents: list[tuple[Any, bytes]] = []
+        self._seen: dict[int, Any] = {}  # keeps the objects, so that no other one gets their identity
+        self._items = self._bytes = 0
+        self._stack: list[Any] = list(roots)
+        while self._stack and self.known:
+            self._visit(self._stack.pop())
+        if not self.known:
+            self._entries.clear()
+            self._contents.clear()
+            self._seen.clear()
+
+    def changed(self) -> bool:
+        """Return whether anything differs from the time when the snapshot was made."""
+        for parts_of, obj, parts in self._entries:
+            now = parts_of(obj)
+            if len(now) != len(parts) or not all(map(operator.is_, now, parts)):
+                return True
+        return any(_content(obj) != content for obj, content in self._contents)
+
+    def _visit(self, obj: Any) -> None:
+        kind = type(obj)
+        if kind in _PLAIN or id(obj) in self._seen or isinstance(obj, (enum.Enum, pathlib.PurePath)):
+            return
+        self._seen[id(obj)] = obj
+        if len(self._seen) > _OBJECTS:
+            self.known = False
+        elif isinstance(obj, type):
+            self._visit_class(obj)
+        elif isinstance(obj, types.FunctionType):
+            if not _is_library(obj.__module__):
+                self._add(_function_parts, obj)
+        elif isinstance(obj, types.BuiltinFunctionType):
+            self._stack.append(obj.__self__)
+        elif isinstance(obj, types.MethodType):
+            self._stack += (obj.__func__, obj.__self__)
+        elif isinstance(obj, (staticmethod, classmethod)) or kind is functools._lru_cache_wrapper:
+            self._stack.append(obj.__wrapped__)
+        elif isinstance(obj, property):
+            self._stack += (obj.fget, obj.fset)
+        elif kind is functools.partial:
+            self._stack += (obj.func, obj.args)
+            self._add(_values, obj.keywords)
+        elif kind is types.CellType:
+            self._add(_cell_parts, obj)
+        elif _is_read_only(obj):
+            pass
+        elif _has_content(obj):
+            self._add_content(obj)
+        elif isinstance(obj, (tuple, frozenset)):
+            self._push(obj, len(obj))
+            self._visit_attributes(obj)
+        elif isinstance(obj, (list, collections.deque)):
+            if type(obj).__iter__ in (list.__iter__, collections.deque.__iter__):
+                self._visit_items(obj)
+                self._visit_attributes(obj)
+            else:
+                self.known = False
+        elif isinstance(obj, dict):
+            self._add(_dict_parts, obj)
+            self._visit_attributes(obj)
+        elif isinstance(obj, set):
+            # The order of a set that is not changed stays.
+            self._add(_set_parts, obj)
+        elif _has_only_attributes(kind):
+            self._stack.append(kind)
+            self._visit_attributes(obj)
+        else:
+            self.known = False
+
+    def _add(self, parts_of: Callable[[Any], list[Any]], obj: Any) -> None:
+        parts = parts_of(obj)
+        self._entries.append((parts_of, obj, parts))
+        self._push(parts, len(parts))
+
+    def _visit_items(self, obj: Any) -> None:
+        items = list(obj)
+        self._entries.append((list, obj, items))
+        kinds = set(map(type, items))
+        if tuple in kinds:
+            inner = itertools.chain.from_iterable(item for item in items if type(item) is tuple)
+            if set(map(type, inner)) <= _PLAIN:
+                kinds.discard(tuple)
+        self._push(items if not kinds <= _PLAIN else (), len(items))
+
+    def _push(self, parts: Iterable[Any], count: int) -> None:
+        self._items += count
+        if self._items > _ITEMS:
+            self.known = False
+        self._stack += (part for part in parts if type(part) not in _PLAIN)
+
+    def _visit_attributes(self, obj: Any) -> None:
+        if hasattr(obj, "__dict__") or copyreg._slotnames(type(obj)):  # type: ignore[attr-defined]
+            self._add(_attributes, obj)
+
+    def _visit_class(self, kind: type) -> None:
+        for base in kind.__mro__:
+            if base is not object and not _is_library(base.__module__):
+                self._add(_class_parts, base)
+
+    def _add_content(self, obj: Any) -> None:
+        content = _content(obj) if _content_bytes(obj) <= _BYTES - self._bytes else None
+        if content is None:
+            self.known = False
+        else:
+            self._bytes += len(content)
+            self._contents.append((obj, content))
+            if isinstance(obj, core.Tensor):
+                self._visit_attributes(obj)
+
+
+def _values(obj: dict[Any, Any]) -> list[Any]:
+    return list(obj.values())
+
+
+def _dict_parts(obj: dict[Any, Any]) -> list[Any]:
+    return [*dict.keys(obj), *dict.values(obj)]
+
+
+def _set_parts(obj: set[Any]) -> list[Any]:
+    return list(obj)
+
+
+def _cell_parts(cell: types.CellType) -> list[Any]:
+    try:
+        return [cell.cell_contents]
+    except ValueError:  # it is empty
+        return []
+
+
+def _attributes(obj: Any) -> list[Any]:
+    own = getattr(obj, "__dict__", {})
+    slots = copyreg._slotnames(type(obj))  # type: ignore[attr-defined]
+    return [*own, *own.values(), *(getattr(obj, name, _MISSING) for name in slots)]
+
+
+def _class_parts(kind: type) -> list[Any]:
+    return [
+        value
+        for name, value in vars(kind).items()
+        if name not in ("__dict__", "__weakref__", "__doc__", "_abc_impl", "__parameters__", "__orig_bases__")
+        and not name.startswith("__slot")
+    ]
+
+
+def _function_parts(function: types.FunctionType) -> list[Any]:
+    parts: list[Any] = [
+        function.__code__,
+        *(function.__defaults__ or ()),
+        *(function.__kwdefaults__ or {}).values(),
+    ]
+    parts += function.__closure__ or ()
+    names = _names(function.__code__)
+    for name in names:
+        value = function.__globals__.get(name, _MISSING)
+        parts.append(value)
+        if isinstance(value, types.ModuleType) and not _is_library(value.__name__):
+            parts += (vars(value).get(other, _MISSING) for other in names)
+    return parts
+
+
+@functools.lru_cache(maxsize=1024)
+def _names(code: types.CodeType) -> tuple[str, ...]:
+    """Return the names of globals and attributes that the code uses."""
+    inner = (_names(part) for part in code.co_consts if isinstance(part, types.CodeType))
+    return tuple(dict.fromkeys(itertools.chain(code.co_names, *inner)))
+
+
+def _has_content(obj: Any) -> bool:
+    kinds = (core.Tensor, core.Generator, random.Random, bytearray, array.array)
+    if isinstance(obj, kinds):
+        return True
+    numpy = imported_numpy()
+    return numpy is not None and isinstance(
+        obj, (numpy.ndarray, numpy.generic, numpy.dtype, numpy.random.RandomState, numpy.random.Generator)
+    )
+
+
+def _is_read_only(obj: Any) -> bool:
+    """Return whether an object is an array that nobody in this process can write to."""
+    numpy = imported_numpy()
+    if numpy is None or not isinstance(obj, numpy.ndarray) or obj.dtype.hasobject:
+        return False
+    while isinstance(obj, numpy.ndarray):
+        if obj.flags.writeable:
+            return False
+        obj = obj.base
+    return obj is None or isinstance(obj, (bytes, mmap.mmap))
+
+
+def _content_bytes(obj: Any) -> int:
+    if isinstance(obj, core.Tensor):
+        return obj.numel() * obj.element_size()
+    return int(getattr(obj, "nbytes", 0))
+
+
+def _content(obj: Any) -> bytes | None:
+    """Return bytes that determine the value of an object, or None if it has values that bytes do not show."""
+    if isinstance(obj, core.Tensor):
+        if obj.device.type != "cpu" or obj.layout is not core.strided:
+            return None
+        data = (
+            bytes(memoryview(obj.detach().contiguous().reshape(-1).view(core.uint8))) if obj.numel() else b""
+        )
+        return repr((obj.shape, obj.dtype, obj.requires_grad)).encode() + data
+    if isinstance(obj, core.Generator):
+        return bytes(obj.get_state().tolist())
+    numpy = imported_numpy()
+    if numpy is not None and isinstance(obj, numpy.ndarray):
+        if obj.dtype.hasobject:
+            return None
+        return repr((obj.shape, obj.dtype, obj.strides)).encode() + obj.tobytes()
+    try:
+        return pickle.dumps(obj)
+    except Exception:  # random.SystemRandom has no state
+        return None
+
+
+@functools.lru_cache(maxsize=1024)
+def _has_only_attributes(kind: type) -> bool:
+    """Return whether `__dict__` and slots are all the state of instances, which have none in C."""
+    slots = 0
+    for base in kind.__mro__:
+        names = vars(base).get("__slots__", ())
+        slots += len({names} if isinstance(names, str) else {*names} - {"__dict__", "__weakref__"})
+    pointers = slots + (kind.__dictoffset__ > 0) + (kind.__weakrefoffset__ > 0)
+    is_heap_type = bool(kind.__flags__ & 1 << 9)
+    return (
+        is_heap_type and kind.__itemsize__ == 0 and kind.__basicsize__ == object.__basicsize__ + 8 * pointers
+    )
+
+
+@functools.lru_cache(maxsize=1024)
+def _is_library(module: str | None) -> bool:
+    """Return whether a module belongs to Python, to an installed package or to rushlight."""
+    root = (module or "").partition(".")[0]
+    if root == "__main__":
+        return False
+    if root in sys.stdlib_module_names or root.startswith("rushlight"):
+        return True
+    file = getattr(sys.modules.get(root), "__file__", None) or ""
+    paths = sysconfig.get_paths()
+    return any(file.startswith(paths[name]) for name in ("stdlib", "purelib", "platlib"))
