@@ -12,13 +12,16 @@ import pytest
 import rushlight_core as core
 from rushlight_data import (
     BatchSampler,
+    BucketBatchSampler,
     DataLoader,
     Dataset,
     DistributedSampler,
     IterableDataset,
+    PermutationSampler,
     RandomSampler,
     SequentialSampler,
     SubsetRandomSampler,
+    TokenBatchSampler,
     WeightedRandomSampler,
     default_collate,
 )
@@ -150,6 +153,7 @@ def samplers():
         "replacement": lambda: RandomSampler(data, replacement=True),
         "subset": lambda: SubsetRandomSampler([3, 1, 5, 7]),
         "weighted": lambda: WeightedRandomSampler([1.0] * N, N),
+        "permutation": lambda: PermutationSampler(data),
         "list": lambda: [4, 2, 6],
         "iterator": lambda: iter([4, 2, 6]),  # can be read once only
     }
@@ -175,6 +179,22 @@ def test_epochs_are_those_without_workers(name, seed, between):
         return result, core.rand(1).item()
 
     assert epochs(2) == epochs(0)
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: BucketBatchSampler([*range(N)], 4), lambda: TokenBatchSampler([*range(N)], 30)]
+)
+def test_batches_by_length_are_those_without_workers(make):
+    def epochs(num_workers):
+        core.manual_seed(1)
+        loader = DataLoader(Rows(), batch_sampler=make(), num_workers=num_workers)
+        assert len(list(loader)) == len(loader)
+        return [batch[0].tolist() for _ in range(3) for batch in loader], loader
+
+    expected, _ = epochs(0)
+    found, loader = epochs(2)
+    assert found == expected
+    assert loader._pool.early is not None
 
 
 @pytest.mark.parametrize("shuffle", [False, True])

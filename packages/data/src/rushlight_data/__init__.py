@@ -12,7 +12,9 @@ from .dataset import (
     random_split,
 )
 from .errors import LoaderTimeout, WorkerError, WorkerExited
+from .length_samplers import BucketBatchSampler, TokenBatchSampler
 from .loader import DataLoader
+from .permutation import Permutation, PermutationSampler
 from .sampler import (
     BatchSampler,
     DistributedSampler,
@@ -29,6 +31,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "BatchSampler",
+    "BucketBatchSampler",
     "ChainDataset",
     "ConcatDataset",
     "DataLoader",
@@ -37,6 +40,8 @@ __all__ = [
     "IterableDataset",
     "LoaderStats",
     "LoaderTimeout",
+    "Permutation",
+    "PermutationSampler",
     "RandomSampler",
     "Sampler",
     "SequentialSampler",
@@ -44,6 +49,7 @@ __all__ = [
     "Subset",
     "SubsetRandomSampler",
     "TensorDataset",
+    "TokenBatchSampler",
     "WeightedRandomSampler",
     "WorkerError",
     "WorkerExited",

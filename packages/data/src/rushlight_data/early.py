@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any
 import rushlight_core as core
 
 from .fetch import Task
+from .length_samplers import BucketBatchSampler, TokenBatchSampler
+from .permutation import PermutationSampler
 from .random_streams import mix, new_seed
 from .sampler import (
     BatchSampler,
@@ -32,7 +34,9 @@ from .sampler import (
 if TYPE_CHECKING:
     from .loader import DataLoader
 
-_RANDOM = (RandomSampler, SubsetRandomSampler, WeightedRandomSampler)
+_RANDOM = (
+    RandomSampler, SubsetRandomSampler, WeightedRandomSampler, PermutationSampler, BucketBatchSampler, TokenBatchSampler
+)  # fmt: skip
 _FIXED = (SequentialSampler, DistributedSampler, list, tuple, range)
 
 
