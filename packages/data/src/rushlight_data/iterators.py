@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rushlight_core.seams.profiler import DATA_WAIT, span
 
 from .collate import tensor_bytes
+from .display import Display
 from .early import EarlyBatches, predict
 from .errors import Failure, LoaderTimeout, shown
 from .fetch import Fetcher, IterableFetcher, Task
@@ -44,6 +45,16 @@ class LoaderIterator:
         self._count_samples = loader._batched
         self._position = progress.samples
         self._left_at = perf_counter()
+        self._display: Display | None = None
+        if loader.progress or loader.report:
+            self._display = Display(
+                progress.epoch, progress.batches, _length(loader), loader.progress, loader.report, self._stats
+            )
+
+    def __del__(self) -> None:
+        display = getattr(self, "_display", None)
+        if display is not None:
+            display.close()
 
     def __iter__(self) -> Iterator[Any]:
         return self
@@ -77,6 +88,13 @@ class LoaderIterator:
         stats.used += begun - self._left_at
         self._left_at = now = perf_counter()
         stats.waited += now - begun
+        if self._display is not None:
+            self._display.advance()
+
+    def _end_epoch(self) -> None:
+        self._progress.finished = True
+        if self._display is not None:
+            self._display.finish()
 
     def _advance(self, task: Task) -> None:
         """Advance the epoch's progress past a batch."""
@@ -112,7 +130,7 @@ class SerialIterator(LoaderIterator):
             else:
                 task = self._next_task(progress.batches)
         except StopIteration:
-            progress.finished = True
+            self._end_epoch()
             raise
         if self._preserved is None:
             data = self._fetch(task)
@@ -135,7 +153,7 @@ class SerialIterator(LoaderIterator):
                 fetcher.resume(self._progress.batches, self._loader.batch_size, self._progress.streams[0][1])
             return fetcher.fetch(task)
         except StopIteration:
-            self._progress.finished = True
+            self._end_epoch()
             raise
         except Exception as error:
             error.add_note(f"in the DataLoader, while {fetcher.doing}")
@@ -329,7 +347,7 @@ class WorkersIterator(LoaderIterator):
         return None
 
     def _finish(self) -> None:
-        self._progress.finished = True
+        self._end_epoch()
         self._stats.worker_times = [(worker.worked, worker.waited) for worker in self._pool.workers]
         self._pool.iterator = _none
         if not self._loader._keeps(self._pool):
@@ -362,6 +380,13 @@ class WorkersIterator(LoaderIterator):
             for task in list(worker.tasks.values())[:1]
         )
         return LoaderTimeout(f"DataLoader timed out: no batch arrived within {self._timeout} seconds\n{held}")
+
+
+def _length(loader: DataLoader[Any]) -> int | None:
+    try:
+        return len(loader)
+    except (TypeError, NotImplementedError):
+        return None
 
 
 def _none() -> None:

@@ -72,6 +72,9 @@ class DataLoader(Generic[T_co]):
             in PyTorch.
         transport: how batches are sent: "shared_memory", "pickling", "threads", a
             `rushlight_core.seams.transport.Transport`, or None for the fastest one installed. Not in PyTorch.
+        progress: whether to show a progress bar on the standard error stream. Not in PyTorch.
+        report: whether to write, at the end of each epoch, a line that says whether the training loop waited for the
+            workers or the workers for the loop, and what may help. Not in PyTorch.
 
     Raises:
         ValueError: if arguments exclude each other or are out of range.
@@ -109,6 +112,8 @@ class DataLoader(Generic[T_co]):
         seed: int | None = None,
         streams: Streams = "batch",
         transport: Any = None,
+        progress: bool = False,
+        report: bool = False,
     ) -> None:
         _check_workers(num_workers, timeout, prefetch_factor, persistent_workers, multiprocessing_context)
         _check_streams(streams)
@@ -161,6 +166,8 @@ class DataLoader(Generic[T_co]):
         self.seed = seed
         self.streams = streams
         self.transport = transport
+        self.progress = progress
+        self.report = report
         self._iterable = iterable
         self._batched = batched
         self._pool: WorkerPool | None = None

@@ -30,6 +30,21 @@ class LoaderStats:
         self.idle = idle
         self.worker_times: list[tuple[float, float]] = []  # (worked, idle) of each worker
 
+    def copy(self) -> LoaderStats:
+        """Return a copy that does not change."""
+        return LoaderStats(self.num_workers, self.batches, self.waited, self.used, self.worked, self.idle)
+
+    def since(self, before: LoaderStats) -> LoaderStats:
+        """Return the times that have passed since an earlier copy."""
+        return LoaderStats(
+            self.num_workers,
+            self.batches - before.batches,
+            self.waited - before.waited,
+            self.used - before.used,
+            self.worked - before.worked,
+            self.idle - before.idle,
+        )
+
     @property
     def verdict(self) -> str:
         """One sentence that says what limits the speed and what may help."""
