@@ -18,7 +18,7 @@ from rushlight_data import (
     default_collate,
     random_split,
 )  # fmt: skip
-from rushlight_data.fetch import batch_method
+from rushlight_data.dataset import batch_method
 
 
 class Squares(Dataset):

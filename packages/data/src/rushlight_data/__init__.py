@@ -25,6 +25,7 @@ from .sampler import (
     WeightedRandomSampler,
 )
 from .stats import LoaderStats
+from .streams import MixStream, ShardStream, ShuffleStream, Stream, StreamIterator
 from .worker import WorkerInfo, get_worker_info
 
 __version__ = "0.1.0"
@@ -40,12 +41,17 @@ __all__ = [
     "IterableDataset",
     "LoaderStats",
     "LoaderTimeout",
+    "MixStream",
     "Permutation",
     "PermutationSampler",
     "RandomSampler",
     "Sampler",
     "SequentialSampler",
+    "ShardStream",
+    "ShuffleStream",
     "StackDataset",
+    "Stream",
+    "StreamIterator",
     "Subset",
     "SubsetRandomSampler",
     "TensorDataset",

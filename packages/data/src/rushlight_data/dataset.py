@@ -18,7 +18,6 @@ from typing import Any, Generic, TypeVar
 import rushlight_core as core
 
 from .collate import gather
-from .fetch import batch_method
 
 __all__ = [
     "ChainDataset",
@@ -255,6 +254,19 @@ def read_samples(dataset: Any, indices: list[Any]) -> list[Any]:
     at_once = getattr(dataset, "__getitems__", None)
     samples: list[Any] = at_once(indices) if at_once is not None else [dataset[i] for i in indices]
     return samples
+
+
+def batch_method(dataset: Any) -> Callable[[Sequence[int]], Any] | None:
+    """Return `dataset.__getbatch__`, or None if it cannot be used.
+
+    It cannot be used if a subclass overrides `__getitem__` or `__getitems__` without overriding
+    `__getbatch__`. A dataset that wraps another one may set `__getbatch__` to None."""
+    for kind in type(dataset).__mro__:
+        if "__getbatch__" in vars(kind):
+            return dataset.__getbatch__
+        if "__getitem__" in vars(kind) or "__getitems__" in vars(kind):
+            return None
+    return None
 
 
 def _draws_random(dataset: object) -> bool:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
 
+from .dataset import batch_method
 from .random_streams import mix, seed_streams
+from .streams import Stream
 
 Streams = Literal["batch", "sample"] | None
 
@@ -14,17 +16,19 @@ class Task:
     """A batch to be read.
 
     `number` is the batch's position in the epoch, and `position` that of its first sample. `indices` is a list
-    of indices, or a single index if the loader does not batch."""
+    of indices, or a single index if the loader does not batch. For an iterable dataset, they count within the lane
+    of the batch."""
 
-    __slots__ = ("indices", "number", "position")
+    __slots__ = ("indices", "lane", "number", "position")
 
-    def __init__(self, number: int, position: int, indices: Any) -> None:
+    def __init__(self, number: int, position: int, indices: Any, lane: int = 0) -> None:
         self.number: int = number
         self.position: int = position
         self.indices: Any = indices
+        self.lane: int = lane
 
     def __reduce__(self) -> Any:
-        return Task, (self.number, self.position, self.indices)
+        return Task, (self.number, self.position, self.indices, self.lane)
 
 
 class Fetcher:
@@ -165,33 +169,60 @@ class IterableFetcher(Fetcher):
     ) -> None:
         super().__init__(dataset, batched, collate_fn, streams)
         self.drop_last = drop_last
-        self.iterator: Iterator[Any] | None = None
+        self.epoch_seed: int = 0
+        self.seeds: dict[int, int] = {}  # by lane
+        self.iterators: dict[int, Iterator[Any]] = {}  # by lane
 
     def start_epoch(self, seed: int) -> None:
-        super().start_epoch(seed)
-        self.iterator = None
+        # New dicts: the fetchers of worker threads are shallow copies of one fetcher.
+        self.epoch_seed, self.seeds, self.iterators = seed, {}, {}
+
+    def start_lane(self, lane: int, batches: int, batch: int | None, state: Any) -> None:
+        """Begin a lane after `batches` batches of `batch` samples each.
+
+        Load `state` into the dataset or its iterator; if `state` is None, read that many batches and discard
+        them."""
+        self.seeds[lane] = mix(self.epoch_seed, lane)
+        if not batches:
+            return
+        if state is None:
+            for number in range(batches):
+                self.read(Task(number, number * (batch or 1), batch, lane))
+        elif not isinstance(self.dataset, Stream) and hasattr(self.dataset, "load_state_dict"):
+            self.dataset.load_state_dict(state)
+        else:
+            iterator: Any = self._open(lane)
+            iterator.load_state_dict(state)
+            self.iterators[lane] = iterator
+
+    def _open(self, lane: int) -> Iterator[Any]:
+        if isinstance(self.dataset, Stream):
+            return self.dataset.iterate(lane, self.dataset.lanes, self.epoch_seed)
+        return iter(self.dataset)
 
     def fetch(self, task: Task) -> Any:
         return self._collate(task, self.read(task))
 
     def read(self, task: Task) -> Any:
         """Return the samples of a task without collating them."""
+        self.seed = self.seeds[task.lane]
         self._seed_batch(task)
         samples: list[Any] = []
         try:
-            if self.iterator is None:
-                self.iterator = iter(self.dataset)
+            iterator = self.iterators.get(task.lane)
+            if iterator is None:
+                iterator = self.iterators[task.lane] = self._open(task.lane)
             if not self.batched:
                 if self.reading is not None:
                     self.reading(task.number, 0)
-                return next(self.iterator)
+                return next(iterator)
             for offset in range(task.indices):
                 if offset and self.streams == "sample":
                     seed_streams(mix(self.seed, task.position + offset))
                 if self.reading is not None:
                     self.reading(task.number, offset)
                 try:
-                    samples.append(next(self.iterator))
+                    samples.append(next(iterator))
                 except StopIteration:
                     break
         except StopIteration:
@@ -206,25 +237,10 @@ class IterableFetcher(Fetcher):
             raise StopIteration
         return samples
 
-    def resume(self, batches: int, batch: int | None, state: Any) -> None:
-        """Continue after `batches` batches of `batch` samples each.
-
-        Load `state` into the dataset or its iterator; if `state` is None, read that many batches and discard
-        them."""
-        if state is None:
-            for number in range(batches):
-                self.read(Task(number, number * (batch or 1), batch))
-        elif hasattr(self.dataset, "load_state_dict"):
-            self.dataset.load_state_dict(state)
-        else:
-            stream: Any = iter(self.dataset)
-            stream.load_state_dict(state)
-            self.iterator = stream
-
-    def state(self) -> Any:
-        """Return the `state_dict()` of the iterator or of the dataset, or None if neither has one."""
+    def state(self, lane: int) -> Any:
+        """Return the `state_dict()` of the lane's iterator or of the dataset, or None if neither has one."""
         part: Any
-        for part in (self.iterator, self.dataset):
+        for part in (self.iterators.get(lane), self.dataset):
             if hasattr(part, "state_dict"):
                 return part.state_dict()
         return None
@@ -238,16 +254,3 @@ def _convert_stop_iteration(error: BaseException) -> None:
     """Replace a StopIteration of a dataset, which would end the loop over the loader silently."""
     if isinstance(error, StopIteration):
         raise RuntimeError("the dataset or the collate_fn raised StopIteration") from error
-
-
-def batch_method(dataset: Any) -> Callable[[Sequence[int]], Any] | None:
-    """Return `dataset.__getbatch__`, or None if it cannot be used.
-
-    It cannot be used if a subclass overrides `__getitem__` or `__getitems__` without overriding
-    `__getbatch__`. A dataset that wraps another one may set `__getbatch__` to None."""
-    for kind in type(dataset).__mro__:
-        if "__getbatch__" in vars(kind):
-            return dataset.__getbatch__
-        if "__getitem__" in vars(kind) or "__getitems__" in vars(kind):
-            return None
-    return None

@@ -18,7 +18,7 @@ from .fetch import Fetcher, IterableFetcher, Task
 from .interrupts import KeepInterrupts
 from .opened_files import unchanged
 from .pinning import pin, should_pin
-from .random_streams import PreservedStreams, mix
+from .random_streams import PreservedStreams
 from .state import Progress
 from .worker import END
 from .worker_pool import WorkerHandle, WorkerPool
@@ -112,60 +112,75 @@ class SerialIterator(LoaderIterator):
         super().__init__(loader, progress, order)
         self._fetcher = fetcher
         self._preserved = PreservedStreams() if fetcher.streams is not None else None
-        if isinstance(fetcher, IterableFetcher):
-            fetcher.start_epoch(mix(progress.seed, 0))
-            self._to_resume = progress.batches > 0
-        else:
-            fetcher.start_epoch(progress.seed)
-            self._to_resume = False
+        fetcher.start_epoch(progress.seed)
+        self._to_begin = isinstance(fetcher, IterableFetcher)
+        self._ended: set[int] = set()  # lanes
 
     def _next(self) -> Any:
         begun = perf_counter()
         progress = self._progress
         if progress.finished:
             raise StopIteration
-        try:
-            if self._iterable:
-                task = Task(progress.batches, progress.samples, self._loader.batch_size)
-            else:
-                task = self._next_task(progress.batches)
-        except StopIteration:
-            self._end_epoch()
-            raise
-        if self._preserved is None:
-            data = self._fetch(task)
-        else:
-            with self._preserved:
-                data = self._fetch(task)
+        while True:
+            try:
+                task = self._lane_task() if self._iterable else self._next_task(progress.batches)
+            except StopIteration:
+                self._end_epoch()
+                raise
+            try:
+                if self._preserved is None:
+                    data = self._fetch(task)
+                else:
+                    with self._preserved:
+                        data = self._fetch(task)
+                break
+            except StopIteration:
+                self._ended.add(task.lane)
         if self._pins:
             data = pin(data, self._loader.pin_memory_device)
-        if isinstance(self._fetcher, IterableFetcher):
-            progress.streams = [(progress.batches + 1, self._fetcher.state())]
         self._stats.worked += perf_counter() - begun
         self._record_returned(task, begun)
         return data
 
+    def _lane_task(self) -> Task:
+        """Make the task for the next batch of an iterable dataset. Raises StopIteration if all lanes have ended."""
+        streams, size = self._progress.streams, self._loader.batch_size
+        for lane in (*range(self._progress.turn, len(streams)), *range(self._progress.turn)):
+            if lane not in self._ended:
+                number = streams[lane][0]
+                return Task(number, number * (size or 1), size, lane)
+        raise StopIteration
+
     def _fetch(self, task: Task) -> Any:
-        fetcher = self._fetcher
+        fetcher, progress = self._fetcher, self._progress
         try:
-            if self._to_resume and isinstance(fetcher, IterableFetcher):
-                self._to_resume = False
-                fetcher.resume(self._progress.batches, self._loader.batch_size, self._progress.streams[0][1])
-            return fetcher.fetch(task)
+            if self._to_begin and isinstance(fetcher, IterableFetcher):
+                self._to_begin = False
+                for lane, (batches, state) in enumerate(progress.streams):
+                    fetcher.start_lane(lane, batches, self._loader.batch_size, state)
+            data = fetcher.fetch(task)
         except StopIteration:
-            self._end_epoch()
             raise
         except Exception as error:
             error.add_note(f"in the DataLoader, while {fetcher.doing}")
+            self._advance_lane(task)
             self._advance(task)  # the caller may continue with the next batch
             raise
+        self._advance_lane(task)
+        return data
+
+    def _advance_lane(self, task: Task) -> None:
+        if isinstance(self._fetcher, IterableFetcher):
+            progress = self._progress
+            progress.streams[task.lane] = (task.number + 1, self._fetcher.state(task.lane))
+            progress.turn = (task.lane + 1) % len(progress.streams)
 
 
 class WorkersIterator(LoaderIterator):
     """Reads batches ahead in workers.
 
     Each batch of a map-style dataset is assigned to the worker with the fewest pending tasks; the contents of
-    a batch do not depend on the worker. For an iterable dataset the workers take turns."""
+    a batch do not depend on the worker. For an iterable dataset the lanes take turns."""
 
     def __init__(
         self, loader: DataLoader[Any], progress: Progress, order: Iterator[Any] | None, pool: WorkerPool
@@ -178,12 +193,11 @@ class WorkersIterator(LoaderIterator):
         self._memory_left = getattr(pool.transport, "memory_left", None)
         self._batch_bytes = 0  # of the largest batch so far
         self._next_out = self._sent = progress.batches  # the next batch to return, and to assign
-        self._ready: dict[
-            int, tuple[Task, Any, WorkerHandle, Any]
-        ] = {}  # read but not yet returned, by number
+        self._ready: dict[int, tuple[Task, Any, Any]] = {}  # read but not yet returned, by number
         self._order_ended = False
         self._turn = progress.turn
-        self._sent_of = [batches for batches, _ in progress.streams]
+        self._sent_of = [batches for batches, _ in progress.streams]  # by lane
+        self._ended: set[int] = set()  # lanes
         early, pool.early = pool.early, None
         if early is not None and self._adopts(early):
             for worker in pool.workers:
@@ -195,13 +209,7 @@ class WorkersIterator(LoaderIterator):
         self._fill()
 
     def _start_epoch(self) -> None:
-        pool, progress = self._pool, self._progress
-        count = len(pool.workers)
-        if self._iterable:
-            seeds, starts = [mix(progress.seed, i) for i in range(count)], progress.streams
-        else:
-            seeds, starts = [progress.seed] * count, [(0, None)] * count
-        pool.start_epoch(seeds, starts, self._loader.batch_size)
+        self._pool.start_epoch(self._progress.seed, self._progress.streams, self._loader.batch_size)
 
     def _adopts(self, early: EarlyBatches) -> bool:
         """Continue with the batches that were read early if they are the first ones of this epoch."""
@@ -230,7 +238,7 @@ class WorkersIterator(LoaderIterator):
             raise StopIteration
         try:
             with KeepInterrupts():
-                task, data, worker, state = self._take(begun)
+                task, data, state = self._take(begun)
                 self._fill()
         except StopIteration:
             self._finish()
@@ -239,18 +247,18 @@ class WorkersIterator(LoaderIterator):
             # A worker died, the timeout expired, or Ctrl-C was pressed: the pool cannot be used any more.
             self._pool.stop()
             raise
+        if self._iterable:
+            self._progress.streams[task.lane] = (task.number + 1, state)
+            self._progress.turn = (task.lane + 1) % len(self._sent_of)
         if isinstance(data, Failure):
             self._advance(task)
             raise data.error()
         if self._pins:
             data = pin(data, self._loader.pin_memory_device)
-        if self._iterable:
-            self._progress.streams[worker.id] = (task.number + 1, state)
-            self._progress.turn = (worker.id + 1) % len(self._pool.workers)
         self._record_returned(task, begun)
         return data
 
-    def _take(self, begun: float) -> tuple[Task, Any, WorkerHandle, Any]:
+    def _take(self, begun: float) -> tuple[Task, Any, Any]:
         """Wait for the next batch to return."""
         while True:
             if self._in_order:
@@ -261,7 +269,7 @@ class WorkersIterator(LoaderIterator):
             elif self._ready:
                 return self._ready.pop(next(iter(self._ready)))
             if not self._ready and not any(worker.tasks for worker in self._pool.workers):
-                if self._order_ended or all(worker.ended for worker in self._pool.workers):
+                if self._order_ended:
                     raise StopIteration
                 self._fill()
                 continue
@@ -294,9 +302,9 @@ class WorkersIterator(LoaderIterator):
                 self._pool.assign(worker, number, task)
                 continue
             if kind == END:
-                worker.ended = True
+                self._ended.add(task.lane)
             else:
-                self._ready[number] = (task, payload, worker, state)
+                self._ready[number] = (task, payload, state)
                 if self._memory_left is not None:
                     self._batch_bytes = max(self._batch_bytes, tensor_bytes(payload))
             self._fill()
@@ -311,13 +319,14 @@ class WorkersIterator(LoaderIterator):
             if (busy or self._ready) and self._is_short_of_memory(busy):
                 return
             if self._iterable:
-                worker = self._next_worker()
-                if worker is None:
+                lane = self._next_lane()
+                if lane is None:
                     self._order_ended = True
                     return
-                mine = self._sent_of[worker.id]
-                self._sent_of[worker.id] += 1
-                task = Task(mine, mine * (self._loader.batch_size or 1), self._loader.batch_size)
+                mine, size = self._sent_of[lane], self._loader.batch_size
+                self._sent_of[lane] += 1
+                task = Task(mine, mine * (size or 1), size, lane)
+                worker = workers[lane % len(workers)]
             else:
                 try:
                     task = self._next_task(self._sent)
@@ -337,13 +346,13 @@ class WorkersIterator(LoaderIterator):
         left = self._memory_left()
         return left is not None and (busy + 1) * self._batch_bytes > left
 
-    def _next_worker(self) -> WorkerHandle | None:
-        workers = self._pool.workers
-        for _ in workers:
-            worker = workers[self._turn]
-            self._turn = (self._turn + 1) % len(workers)
-            if not worker.ended:
-                return worker
+    def _next_lane(self) -> int | None:
+        lanes = len(self._sent_of)
+        for _ in range(lanes):
+            lane = self._turn
+            self._turn = (lane + 1) % lanes
+            if lane not in self._ended:
+                return lane
         return None
 
     def _finish(self) -> None:
@@ -352,7 +361,7 @@ class WorkersIterator(LoaderIterator):
         self._pool.iterator = _none
         if not self._loader._keeps(self._pool):
             self._pool.stop()
-        elif self._pool.is_known:
+        elif self._pool.is_known and not self._iterable:
             self._read_early()
 
     def _read_early(self) -> None:
@@ -368,7 +377,7 @@ class WorkersIterator(LoaderIterator):
         early = pool.early = predict(self._loader, self._room)
         if early is not None:
             count = len(pool.workers)
-            pool.start_epoch([early.seed] * count, [(0, None)] * count, self._loader.batch_size)
+            pool.start_epoch(early.seed)
             for task in early.tasks:
                 pool.assign(pool.workers[task.number % count], task.number, task, early=True)
 

@@ -21,6 +21,7 @@ from .random_streams import mix, new_seed
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, iterate
 from .state import Progress, check, generator_state, load_generator_state
 from .stats import LoaderStats
+from .streams import Stream
 from .transport import find_transport
 from .worker_pool import WorkerPool
 
@@ -276,7 +277,7 @@ class DataLoader(Generic[T_co]):
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Continue from a state in the next iteration. Raises ValueError if the state does not fit this loader."""
-        state = check(state_dict, self._iterable, self.num_workers)
+        state = check(state_dict, self._iterable, self._lanes(), self.num_workers)
         load_generator_state(self.generator, state.get("generator"))
         self._resume = dict(state)
 
@@ -319,13 +320,15 @@ class DataLoader(Generic[T_co]):
         progress = Progress(epoch, seed, order_state, batches, samples)
         if self._iterable:
             streams = (resume or {}).get("streams")
-            progress.streams = (
-                [(n, s) for n, s in streams] if streams else [(0, None)] * max(self.num_workers, 1)
-            )
+            progress.streams = [(n, s) for n, s in streams] if streams else [(0, None)] * self._lanes()
             progress.turn = (resume or {}).get("turn", 0)
         self._progress = progress
         self._epoch = epoch + 1
         return progress, order
+
+    def _lanes(self) -> int:
+        """Return the number of parts of an iterable dataset that have a position each. See Note [Lanes]."""
+        return self.dataset.lanes if isinstance(self.dataset, Stream) else max(self.num_workers, 1)
 
     def _make_fetcher(self) -> Fetcher:
         streams = self.streams

@@ -22,10 +22,10 @@ class Progress:
         self.batches = batches
         self.samples = samples
         self.finished = False
-        # For an iterable dataset, per worker: the number of batches returned, and the stream's state after
+        # For an iterable dataset, per lane: the number of batches returned, and the stream's state after
         # them (None if the dataset has no state_dict).
         self.streams: list[tuple[int, Any]] = []
-        self.turn = 0  # the worker that reads the next batch
+        self.turn = 0  # the lane of the next batch
 
     def state_dict(self) -> dict[str, Any]:
         """Return the progress as plain Python objects."""
@@ -43,7 +43,7 @@ class Progress:
         }
 
 
-def check(state: Any, iterable: bool, num_workers: int) -> dict[str, Any]:
+def check(state: Any, iterable: bool, lanes: int, num_workers: int) -> dict[str, Any]:
     """Return the state if this loader can resume from it. Raises ValueError otherwise."""
     if not isinstance(state, dict) or "version" not in state or "epoch" not in state:
         raise ValueError("DataLoader.load_state_dict(state_dict): this is not the state of a DataLoader")
@@ -52,11 +52,17 @@ def check(state: Any, iterable: bool, num_workers: int) -> dict[str, Any]:
             f"DataLoader.load_state_dict(state_dict): unsupported version {state['version']}, need {VERSION}"
         )
     streams = state.get("streams") or []
-    if state["batches"] and iterable and len(streams) != max(num_workers, 1):
+    if state["batches"] and iterable and len(streams) != lanes:
+        if lanes != max(num_workers, 1):
+            raise ValueError(
+                f"DataLoader.load_state_dict(state_dict): the state is of a stream with {len(streams)} lanes, this "
+                f"one has {lanes}"
+            )
         raise ValueError(
             f"DataLoader.load_state_dict(state_dict): the state was saved with {len(streams)} workers, this "
             f"loader has {num_workers}\n"
-            "Each worker reads its own part of an iterable dataset: resume with the same number of workers."
+            "Each worker reads its own part of an iterable dataset: resume with the same number of workers, or use a "
+            "Stream."
         )
     if state["batches"] and bool(streams) != iterable:
         raise ValueError(

@@ -182,8 +182,8 @@ class _WorkerLoop:
             if message is None:
                 return
             if message[0] == "epoch":
-                _, self.generation, seed, done, batch, state = message
-                self._start_epoch(seed, done, batch, state)
+                _, self.generation, seed, lanes, batch = message
+                self._start_epoch(seed, lanes, batch)
             elif message[0] == "task" and not self._is_stale():
                 _, _, number, task, early = message
                 self._run_task(number, task, waited, early)
@@ -191,11 +191,12 @@ class _WorkerLoop:
     def _is_stale(self) -> bool:
         return self.messages.closed or self.messages.generation != self.generation
 
-    def _start_epoch(self, seed: int, done: int, batch: Any, state: Any) -> None:
+    def _start_epoch(self, seed: int, lanes: list[tuple[int, int, Any]], batch: Any) -> None:
         try:
             self.fetcher.start_epoch(seed)
-            if isinstance(self.fetcher, IterableFetcher) and done:
-                self.fetcher.resume(done, batch, state)
+            if isinstance(self.fetcher, IterableFetcher):
+                for lane, batches, state in lanes:
+                    self.fetcher.start_lane(lane, batches, batch, state)
         except Exception as error:
             self.broken = error
 
@@ -210,8 +211,6 @@ class _WorkerLoop:
                 raise self.broken
             payload = self.fetcher.fetch(task)
             kind = DATA
-            if isinstance(self.fetcher, IterableFetcher):
-                state = self.fetcher.state()
         except StopIteration:
             kind, payload = END, None
         except Abandoned:
@@ -221,6 +220,8 @@ class _WorkerLoop:
         finally:
             if files is not None:
                 state = files.stop()
+        if isinstance(self.fetcher, IterableFetcher):
+            state = self.fetcher.state(task.lane)
         worked = perf_counter() - begun
         try:
             self.conn.send((self.generation, number, kind, payload, waited, worked, state))

@@ -20,6 +20,7 @@ from .fetch import Fetcher, IterableFetcher, Task
 from .interrupts import raise_kept_interrupt
 from .marks import Marks
 from .snapshot import Snapshot
+from .streams import Stream
 from .unpicklable import explain
 from .worker import Setup, run
 
@@ -58,7 +59,6 @@ class WorkerHandle:
         self.conn = conn
         self.process = process
         self.tasks: dict[int, Task] = {}
-        self.ended = False  # whether its stream has ended in this epoch (iterable datasets)
         self.waited = self.worked = 0.0
         # A pidfd, because the standard sentinel is a pipe that the worker's own children inherit: it would
         # not become readable while any of them runs.
@@ -104,6 +104,8 @@ class WorkerPool:
         self.iterator: Callable[[], Any] = _none
         self.transport = transport
         self._iterable = isinstance(fetcher, IterableFetcher)
+        # The position of other streams may be part of the dataset's state.
+        self._begins_anew = not self._iterable or isinstance(fetcher.dataset, Stream)
         self.workers: list[WorkerHandle] = []
         # A thread cannot crash alone.
         self._marks = Marks(num_workers) if transport.isolated else None
@@ -155,7 +157,7 @@ class WorkerPool:
     @property
     def is_known(self) -> bool:
         """Whether a change of what the workers have copies of would be noticed."""
-        return self.snapshot is not None and self.snapshot.known and not self._iterable
+        return self.snapshot is not None and self.snapshot.known and self._begins_anew
 
     def is_current(self) -> bool:
         """Return whether all workers run and have copies of the present state, as far as it is known."""
@@ -165,16 +167,17 @@ class WorkerPool:
         return not poller.poll(0) and not (self.snapshot is not None and self.snapshot.changed())
 
     def start_epoch(
-        self, seeds: Sequence[int], starts: Sequence[tuple[int, Any]], batch_size: int | None
+        self, seed: int, lanes: Sequence[tuple[int, Any]] = (), batch_size: int | None = None
     ) -> None:
         """Begin an epoch in all workers and cancel the tasks of the one before.
 
-        `starts` has, for each worker, the number of batches already read and the state of its stream."""
+        `lanes` has, for each lane of an iterable dataset, the number of batches already read and its state."""
         self.generation += 1
-        for worker, seed, (batches, state) in zip(self.workers, seeds, starts, strict=True):
+        count = len(self.workers)
+        for worker in self.workers:
             worker.tasks.clear()
-            worker.ended = False
-            self.send(worker, ("epoch", self.generation, seed, batches, batch_size, state))
+            mine = [(lane, *lanes[lane]) for lane in range(worker.id, len(lanes), count)]
+            self.send(worker, ("epoch", self.generation, seed, mine, batch_size))
 
     def assign(self, worker: WorkerHandle, number: int, task: Task, early: bool = False) -> None:
         """Send a task of the current epoch to a worker."""
