@@ -1,5 +1,6 @@
 """Datasets, samplers and a DataLoader, with PyTorch's `utils.data` API."""
 
+from .array_dataset import ArrayDataset
 from .collate import collate, default_collate, default_collate_fn_map, default_convert
 from .dataset import (
     ChainDataset,
@@ -26,11 +27,14 @@ from .sampler import (
 )
 from .stats import LoaderStats
 from .streams import MixStream, ShardStream, ShuffleStream, Stream, StreamIterator
+from .tar_shards import read_tar
+from .text_lines import TextLines
 from .worker import WorkerInfo, get_worker_info
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "ArrayDataset",
     "BatchSampler",
     "BucketBatchSampler",
     "ChainDataset",
@@ -55,6 +59,7 @@ __all__ = [
     "Subset",
     "SubsetRandomSampler",
     "TensorDataset",
+    "TextLines",
     "TokenBatchSampler",
     "WeightedRandomSampler",
     "WorkerError",
@@ -66,4 +71,5 @@ __all__ = [
     "default_convert",
     "get_worker_info",
     "random_split",
+    "read_tar",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import stat
 import sys
@@ -18,7 +19,8 @@ class OpenedFiles:
     """Records the files that this process opens through Python while `start` and `stop` enclose the reading."""
 
     def __init__(self) -> None:
-        self._inherited = _regular_files()
+        # Such as logs. Those that can only be read are watched.
+        self._inherited = _regular_files() - _regular_files(read_only=True)
         self._installed = self._recording = False
         self._signatures: Signatures = {}
 
@@ -65,12 +67,15 @@ def unchanged(signatures: Signatures) -> bool:
     return all(signature(path) == saved for path, saved in signatures.items())
 
 
-def _regular_files() -> set[tuple[str, str]]:
-    """Return the descriptors and paths of the files that this process has open."""
+def _regular_files(read_only: bool = False) -> set[tuple[str, str]]:
+    """Return the descriptors and paths of the files that this process has open, or those open for reading only."""
     paths = set()
     for name in os.listdir("/proc/self/fd"):
         try:
-            if stat.S_ISREG(os.fstat(int(name)).st_mode):
+            fd = int(name)
+            if read_only and fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_ACCMODE != os.O_RDONLY:
+                continue
+            if stat.S_ISREG(os.fstat(fd).st_mode):
                 path = os.readlink(f"/proc/self/fd/{name}")
                 if not path.startswith("/memfd:"):
                     paths.add((name, path))

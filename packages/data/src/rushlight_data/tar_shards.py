@@ -1,0 +1,62 @@
+"""Samples in tar files, by the convention of WebDataset."""
+
+from __future__ import annotations
+
+import os
+import tarfile
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+__all__ = ["read_tar"]
+
+
+def read_tar(
+    path: str | os.PathLike[str], decoders: Mapping[str, Callable[[bytes], Any]] | None = None
+) -> Iterator[dict[str, Any]]:
+    """Iterate over the samples of a tar file, which may be compressed.
+
+    Consecutive files with the same path up to the first dot of their name are one sample. A sample is a dict with that
+    path as "__key__", and with the content of each file under the rest of its name: "a/cat.jpg" and "a/cat.seg.png" give
+    `{"__key__": "a/cat", "jpg": …, "seg.png": …}`. Files without a dot, and those whose names begin with a dot, are left
+    out.
+
+    Arguments:
+        path: path of the tar file.
+        decoders: functions that convert the content, by its key. Other content stays bytes.
+
+    Raises `tarfile.ReadError` for a file that is damaged, and ValueError if a sample has two files of the same name.
+
+    Example:
+        >>> import io, tarfile
+        >>> with tarfile.open("shard.tar", "w") as tar:
+        ...     for name, content in (("one.txt", b"hello"), ("one.cls", b"3")):
+        ...         info = tarfile.TarInfo(name)
+        ...         info.size = len(content)
+        ...         tar.addfile(info, io.BytesIO(content))
+        >>> list(read_tar("shard.tar", {"cls": int}))
+        [{'__key__': 'one', 'txt': b'hello', 'cls': 3}]
+    """
+    decoders = {} if decoders is None else decoders
+    sample: dict[str, Any] = {}
+    # A stream is read from its beginning to its end, without seeking.
+    with tarfile.open(path, "r|*") as tar:
+        for member in tar:
+            folder, _, name = member.name.rpartition("/")
+            stem, dot, extension = name.partition(".")
+            if not member.isfile() or not stem or not dot:
+                continue
+            key = f"{folder}/{stem}" if folder else stem
+            if sample and sample["__key__"] != key:
+                yield sample
+                sample = {}
+            file = tar.extractfile(member)
+            assert file is not None
+            content = file.read()
+            if extension in sample:
+                raise ValueError(
+                    f"read_tar(path): {os.fspath(path)!r} has two files {member.name!r} in one sample"
+                )
+            sample["__key__"] = key
+            sample[extension] = decoders[extension](content) if extension in decoders else content
+    if sample:
+        yield sample
