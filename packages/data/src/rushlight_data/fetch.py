@@ -205,7 +205,7 @@ class IterableFetcher(Fetcher):
 
     def read(self, task: Task) -> Any:
         """Return the samples of a task without collating them."""
-        self.seed = self.seeds[task.lane]
+        self.seed: int = self.seeds[task.lane]
         self._seed_batch(task)
         samples: list[Any] = []
         try:

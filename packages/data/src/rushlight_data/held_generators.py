@@ -34,7 +34,7 @@ def warn_of_generators(dataset: Any) -> None:
 def _find(dataset: Any) -> Iterator[tuple[str, Any]]:
     kinds: tuple[type, ...] = (random.Random, core.Generator)
     # Generators that the loader itself seeds, or that have no state.
-    exempt = [random._inst, core.default_generator]  # type: ignore[attr-defined]
+    exempt = [random._inst, core.default_generator]
     numpy = imported_numpy()
     if numpy is not None:
         kinds = (*kinds, numpy.random.RandomState, numpy.random.Generator)

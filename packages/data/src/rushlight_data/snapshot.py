@@ -78,7 +78,7 @@ class Snapshot:
         return any(_content(obj) != content for obj, content in self._contents)
 
     def _visit(self, obj: Any) -> None:
-        kind = type(obj)
+        kind: Any = type(obj)
         if kind in _PLAIN or id(obj) in self._seen or isinstance(obj, (enum.Enum, pathlib.PurePath)):
             return
         self._seen[id(obj)] = obj
@@ -276,7 +276,7 @@ def _content(obj: Any) -> bytes | None:
 
 
 @functools.lru_cache(maxsize=1024)
-def _has_only_attributes(kind: type) -> bool:
+def _has_only_attributes(kind: Any) -> bool:
     """Return whether `__dict__` and slots are all the state of instances, which have none in C."""
     slots = 0
     for base in kind.__mro__:

@@ -165,7 +165,7 @@ class ShuffleStream(Stream[T]):
         _require_positive("ShuffleStream", "buffer_size", buffer_size)
         self.stream = stream
         self.buffer_size = buffer_size
-        self.lanes = stream.lanes
+        self.lanes: int = stream.lanes
 
     def iterate(self, lane: int, lanes: int, seed: int) -> StreamIterator[T]:
         return _ShuffleIterator(self.stream.iterate(lane, lanes, seed), self.buffer_size, mix(seed, lane))
@@ -241,10 +241,10 @@ class MixStream(Stream[T]):
             )
         if stop not in ("all", "first"):
             raise ValueError(f"MixStream(stop): must be 'all' or 'first', got {stop!r}")
-        self.streams = list(streams)
-        self.weights = [float(weight) for weight in weights]
+        self.streams: list[Stream[T]] = list(streams)
+        self.weights: list[float] = [float(weight) for weight in weights]
         self.stop = stop
-        self.lanes = min(stream.lanes for stream in streams)
+        self.lanes: int = min(stream.lanes for stream in streams)
 
     def iterate(self, lane: int, lanes: int, seed: int) -> StreamIterator[T]:
         sources = [

@@ -16,7 +16,7 @@ from typing import Any
 from .collate import default_collate_fn_map
 from .early import EarlyBatches
 from .errors import exited
-from .fetch import Fetcher, IterableFetcher, Task
+from .fetch import Fetcher, IterableFetcher, Streams, Task
 from .interrupts import raise_kept_interrupt
 from .marks import Marks
 from .snapshot import Snapshot
@@ -95,10 +95,12 @@ class WorkerPool:
     def __init__(
         self, num_workers: int, fetcher: Fetcher, seed: int, init_fn: Any, transport: Any, context: Any
     ) -> None:
-        self.generation = 0
-        self.streams = fetcher.streams
+        self.generation: int = 0
+        self.streams: Streams = fetcher.streams
         # The workers' copies are made after this. Threads have none.
-        self.snapshot = Snapshot(fetcher, init_fn, default_collate_fn_map) if transport.isolated else None
+        self.snapshot: Snapshot | None = (
+            Snapshot(fetcher, init_fn, default_collate_fn_map) if transport.isolated else None
+        )
         self.early: EarlyBatches | None = None
         # The iterator of the current epoch, while it exists and the epoch has not ended.
         self.iterator: Callable[[], Any] = _none
