@@ -360,3 +360,30 @@ def test_nothing_is_read_early_where_memory_is_short(processes, pipe):
     loader = DataLoader(Large(pipe[1]), 1, num_workers=2, transport=processes)
     assert len(list(loader)) == N
     assert loader._pool.early is not None
+
+
+def test_list_of_batches_that_changes_in_place(processes, pipe):
+    batches = [[0, 1], [2, 3]]
+    loader = DataLoader(Rows(pipe[1]), batch_sampler=batches, num_workers=1, transport=processes)
+    assert epoch(loader)[0] == [0, 1, 2, 3]
+    count_reads(pipe, 8)  # the second epoch, too
+    batches[0][0] = 5
+    assert epoch(loader)[0] == [5, 1, 2, 3]
+
+
+class Proxy:
+    """Pretends to be another object, and fails."""
+
+    @property
+    def __class__(self):
+        raise RuntimeError("no object is bound")
+
+    def __getattr__(self, name):
+        raise RuntimeError("no object is bound")
+
+
+def test_objects_that_cannot_be_inspected(processes):
+    dataset = Rows()
+    dataset.proxy = Proxy()
+    loader = DataLoader(dataset, 2, num_workers=2, transport=processes)
+    assert epoch(loader)[0] == epoch(loader)[0] == list(range(N))

@@ -67,6 +67,8 @@ def predict(loader: DataLoader[Any], count: int) -> EarlyBatches | None:
     tasks: list[Task] = []
     position = 0
     for number, indices in enumerate(order):
+        # A copy, so that a change of the original is noticed.
+        indices = copy.deepcopy(indices)
         if loader._batched and not isinstance(indices, list):
             indices = list(indices)
         tasks.append(Task(number, position, indices))

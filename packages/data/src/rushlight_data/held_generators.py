@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import rushlight_core as core
@@ -46,16 +47,18 @@ def _find(dataset: Any) -> Iterator[tuple[str, Any]]:
         if id(obj) in seen:
             continue
         seen.add(id(obj))
-        if isinstance(obj, kinds):
-            if not isinstance(obj, random.SystemRandom) and not any(obj is one for one in exempt):
+        # The class is asked for by type(), since proxies pretend to have another one.
+        kind = type(obj)
+        if issubclass(kind, kinds):
+            if kind is not random.SystemRandom and not any(obj is one for one in exempt):
                 yield path, obj
             continue
-        if isinstance(obj, Mapping):
-            parts = [(f"{path}[{key!r}]", obj[key]) for key in list(obj)[:_LIMIT]]
-        elif isinstance(obj, (list, tuple)):
+        parts: list[tuple[str, Any]] = []
+        if kind is dict:
+            parts = [(f"{path}[{key!r}]", value) for key, value in obj.items()]
+        elif kind in (list, tuple):
             parts = [(f"{path}[{i}]", value) for i, value in enumerate(obj[:_LIMIT])]
-        else:
-            parts = []
-        if not isinstance(obj, type):
-            parts += [(f"{path}.{name}", value) for name, value in getattr(obj, "__dict__", {}).items()]
+        elif not issubclass(kind, type):
+            with contextlib.suppress(Exception):
+                parts = [(f"{path}.{name}", value) for name, value in vars(obj).items()]
         stack += reversed(parts)

@@ -62,8 +62,11 @@ class Snapshot:
         self._seen: dict[int, Any] = {}  # keeps the objects, so that no other one gets their identity
         self._items = self._bytes = 0
         self._stack: list[Any] = list(roots)
-        while self._stack and self.known:
-            self._visit(self._stack.pop())
+        try:
+            while self._stack and self.known:
+                self._visit(self._stack.pop())
+        except Exception:  # an object that raises when it is inspected, such as a proxy
+            self.known = False
         if not self.known:
             self._entries.clear()
             self._contents.clear()
@@ -71,11 +74,14 @@ class Snapshot:
 
     def changed(self) -> bool:
         """Return whether anything differs from the time when the snapshot was made."""
-        for parts_of, obj, parts in self._entries:
-            now = parts_of(obj)
-            if len(now) != len(parts) or not all(map(operator.is_, now, parts)):
-                return True
-        return any(_content(obj) != content for obj, content in self._contents)
+        try:
+            for parts_of, obj, parts in self._entries:
+                now = parts_of(obj)
+                if len(now) != len(parts) or not all(map(operator.is_, now, parts)):
+                    return True
+            return any(_content(obj) != content for obj, content in self._contents)
+        except Exception:  # an object that can no longer be inspected
+            return True
 
     def _visit(self, obj: Any) -> None:
         kind: Any = type(obj)
