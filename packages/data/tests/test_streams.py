@@ -119,8 +119,9 @@ def test_resume_reads_little_again():
 def test_shuffle_mixes_within_blocks_only():
     order = list(ShuffleStream(ShardStream([range(100)], iter), 10))
     assert order != list(range(100))
-    for begin in range(0, 100, 10):
-        assert sorted(order[begin : begin + 10]) == list(range(begin, begin + 10))
+    blocks = [[value - begin for value in order[begin : begin + 10]] for begin in range(0, 100, 10)]
+    assert all(sorted(block) == list(range(10)) for block in blocks)
+    assert len({tuple(block) for block in blocks}) > 5
     firsts = collections.Counter(
         next(iter(ShuffleStream(ShardStream([range(9)], iter), 3))) for _ in range(300)
     )
