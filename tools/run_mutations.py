@@ -6,25 +6,28 @@
 
 Everything happens in a copy of the working tree, .nox/mutation/tree, with a development environment of its own: a mistake is
 written into a file there, C++ is compiled, and the tests that the entry names, which are among those that CI runs, run until
-the first failure. A mistake that no test notices has survived. The session fails where fewer than 90 % are caught, where an
-entry does not fit its file, or where the tests fail without any mistake.
+the first failure. The test that failed is kept in .nox/mutation/noticed.json and runs first the next time, alone. A mistake
+that no test notices has survived. The session fails where fewer than 90 % are caught in Python or in C++, where an entry
+does not fit its file, or where the tests fail without any mistake.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import subprocess
 import sys
 import time
 import tomllib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 LIST = ROOT / "tools" / "mutations.toml"
 TREE = ROOT / ".nox" / "mutation" / "tree"
+NOTICED = ROOT / ".nox" / "mutation" / "noticed.json"  # by mistake, the test that noticed it last
 NEEDED = 0.9
 NO_END = 900  # seconds after which tests that do not end count as a failure
 
@@ -118,8 +121,8 @@ def build(package: str) -> tuple[bool, str]:
     return run([str(TREE / ".venv/bin/cmake"), "--build", str(folder)])
 
 
-def test_command(m: Mutation) -> list[str]:
-    """What runs the tests that should notice."""
+def pytest_command(m: Mutation, noticed: str = "") -> list[str]:
+    """What runs the tests that should notice, or the one that did."""
     folder = TREE / "packages" / m.package
     python = str(TREE / ".venv/bin/python")
     command = [
@@ -132,13 +135,35 @@ def test_command(m: Mutation) -> list[str]:
         f"--rootdir={folder}",
         "-x",
         "-q",
+        "-p",
+        "no:cacheprovider",
     ]
-    command += ["-p", "no:cacheprovider", *(["-k", m.only] if m.only else [])]
+    if noticed:
+        return [*command, noticed]
+    command += ["-k", m.only] if m.only else []
     return command + [str(folder / "tests" / test) for test in m.tests or [""]]
 
 
-def outcome(m: Mutation) -> tuple[str, str]:
-    """What became of a mutation: "caught", "survived" or "broken" (it does not compile), and what says so."""
+def together(mutations: Iterable[Mutation]) -> list[Mutation]:
+    """One entry for each package, with the tests of all its entries, and those that choose among tests as they are."""
+    whole: dict[str, Mutation] = {}
+    chosen: dict[tuple[str, ...], Mutation] = {}
+    for m in mutations:
+        if m.only:
+            chosen.setdefault(tuple(pytest_command(m)), m)
+        elif m.package not in whole:
+            whole[m.package] = m
+        elif (before := whole[m.package]).tests:
+            tests = list(dict.fromkeys([*before.tests, *m.tests])) if m.tests else []
+            whole[m.package] = replace(before, tests=tests)
+    return [*whole.values(), *chosen.values()]
+
+
+def outcome(m: Mutation, noticed: str = "") -> tuple[str, str]:
+    """What became of a mutation: "caught", "survived" or "broken" (it does not compile), and what says so.
+
+    `noticed` is a test that runs before the others.
+    """
     path = TREE / m.file
     original = path.read_text()
     try:
@@ -147,7 +172,11 @@ def outcome(m: Mutation) -> tuple[str, str]:
             built, output = build(m.built_package)
             if not built:
                 return "broken", output
-        passed, output = run(test_command(m), timeout=NO_END)
+        if noticed:
+            passed, output = run(pytest_command(m, noticed), timeout=NO_END)
+            if not passed and failing_test(output) == noticed:
+                return "caught", output
+        passed, output = run(pytest_command(m), timeout=NO_END)
         return ("survived" if passed else "caught"), output
     finally:
         path.write_text(original)
@@ -157,6 +186,12 @@ def first_failure(output: str) -> str:
     """The first line of a report of pytest's that names a failure."""
     lines = output.splitlines()
     return next((line for line in lines if line.startswith(("FAILED", "ERROR"))), lines[-1] if lines else "")
+
+
+def failing_test(output: str) -> str:
+    """The name of the test that failed, as pytest takes it; empty where no single test did."""
+    line = first_failure(output)
+    return line.removeprefix("FAILED ").split(" - ")[0] if line.startswith("FAILED ") else ""
 
 
 def main(arguments: list[str]) -> int:
@@ -173,7 +208,7 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
 
     mutations = load()
-    wrong = misfits(mutations)
+    wrong = misfits(mutations, ROOT)
     if wrong:
         print("\n".join(wrong))
         return 1
@@ -190,34 +225,40 @@ def main(arguments: list[str]) -> int:
         print(output)
         return 1
     failing = 0
-    for command in [] if options.no_baseline else {tuple(test_command(m)): m for m in chosen}:
-        passed, output = run(command, timeout=NO_END)
+    for base in [] if options.no_baseline else together(chosen):
+        passed, output = run(pytest_command(base), timeout=NO_END)
         if not passed:
             failing += 1
             print(f"fails without a mistake: {first_failure(output)}", flush=True)
-    counts = dict.fromkeys(("caught", "survived", "broken"), 0)
+    noticed = json.loads(NOTICED.read_text()) if NOTICED.is_file() else {}
+    outcomes: dict[str, list[str]] = {"Python": [], "C++": []}
     dirty: set[str] = set()  # packages whose last build had a mistake in it
     for m in chosen:
         for package in dirty - ({m.built_package} if m.compiled else set()):
             build(package)
         dirty.clear()
         begun = time.monotonic()
-        what, output = outcome(m)
-        counts[what] += 1
+        what, output = outcome(m, noticed.get(m.name, ""))
+        outcomes["C++" if m.compiled else "Python"].append(what)
         if m.compiled:
             dirty.add(m.built_package)
-        said = (
-            first_failure(output)
-            if what != "survived"
-            else f"{m.file}: {m.replacement.strip().splitlines()[0]}"
-        )
+        if what == "caught" and failing_test(output):
+            noticed[m.name] = failing_test(output)
+            NOTICED.write_text(json.dumps(noticed, indent=1, sort_keys=True))
+        written = m.replacement.strip().partition("\n")[0] or "(removed)"
+        said = first_failure(output) if what != "survived" else f"{m.file}: {written}"
         print(f"{what:<8} {m.name:<44} {time.monotonic() - begun:5.0f} s  {said}", flush=True)
     for package in dirty:
         build(package)
-    rate = counts["caught"] / len(chosen) if chosen else 1.0
-    found = ", ".join(f"{counts[what]} {what}" for what in ("caught", "survived", "broken"))
-    print(f"\nof {len(chosen)}: {found}; {rate:.0%} caught")
-    return 1 if failing or counts["broken"] or rate < NEEDED else 0
+    print()
+    enough = True
+    for language, ends in outcomes.items():
+        if ends:
+            rate = ends.count("caught") / len(ends)
+            enough = enough and rate >= NEEDED and "broken" not in ends
+            counts = ", ".join(f"{ends.count(end)} {end}" for end in ("caught", "survived", "broken"))
+            print(f"of {len(ends)} in {language}: {counts}; {rate:.0%} caught")
+    return 1 if failing or not enough else 0
 
 
 if __name__ == "__main__":

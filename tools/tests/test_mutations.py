@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from pathlib import Path
 
 import pytest
 import run_mutations
-from run_mutations import Mutation, first_failure, load, misfits, outcome
+from run_mutations import Mutation, failing_test, first_failure, load, main, misfits, outcome, together
 
 MUTATIONS = load()
 
@@ -81,6 +82,53 @@ def test_outcomes(tree: Path, text: str, replacement: str, what: str) -> None:
     assert (tree / "packages/one/one.py").read_text() == before
     if what == "caught":
         assert "test_one" in first_failure(output)
+
+
+def test_the_test_that_noticed_runs_first(tree: Path) -> None:
+    """It is enough that it fails; where it passes, or is gone, the others run."""
+    tests = tree / "packages/one/tests"
+    (tests / "test_before.py").write_text("def test_before():\n    pass\n")
+    mistake = Mutation("one", "packages/one/one.py", "+ 1", "+ 2", "one")
+    noticed = failing_test(outcome(mistake)[1])
+    assert noticed == "packages/one/tests/test_one.py::test_one"
+    found, output = outcome(mistake, noticed)
+    assert found == "caught"
+    assert "passed" not in output
+    for other in ("packages/one/tests/test_before.py::test_before", "packages/one/tests/test_gone.py::test"):
+        found, output = outcome(mistake, other)
+        assert (found, failing_test(output)) == ("caught", noticed)
+        assert "1 failed, 1 passed" in output
+
+
+def test_tests_run_once_without_a_mistake() -> None:
+    one = Mutation("a", "packages/one/one.py", "a", "b", "one", ["test_a.py", "test_b.py"])
+    others = [dataclasses.replace(one, tests=["test_b.py", "test_c.py"]), dataclasses.replace(one, only="a")]
+    whole, chosen = together([one, *others, others[1]])
+    assert whole.tests == ["test_a.py", "test_b.py", "test_c.py"]
+    assert chosen == others[1]
+    assert together([dataclasses.replace(one, tests=[]), one])[0].tests == []
+
+
+@pytest.mark.parametrize(("texts", "status"), [(["+ 1"], 0), (["+ 1", " - 0"], 1)])
+def test_the_figures_are_printed_by_language(
+    tree: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    texts: list[str],
+    status: int,
+) -> None:
+    listed = [Mutation(text, "packages/one/one.py", text, "", "one") for text in texts]
+    monkeypatch.setattr(run_mutations, "load", lambda: listed)
+    monkeypatch.setattr(run_mutations, "ROOT", tree)
+    monkeypatch.setattr(run_mutations, "NOTICED", tree / "noticed.json")
+    monkeypatch.setattr(run_mutations, "copy_tree", lambda: None)
+    (tree / "noxfile.py").write_text("")
+    assert main([]) == status
+    caught = f"of {len(texts)} in Python: 1 caught, {len(texts) - 1} survived, 0 broken"
+    assert caught in capsys.readouterr().out
+    assert json.loads((tree / "noticed.json").read_text()) == {
+        "+ 1": "packages/one/tests/test_one.py::test_one"
+    }
 
 
 CMAKE = """#!/bin/sh
