@@ -115,6 +115,8 @@ Tensor addmm(const Tensor& input, const Tensor& a, const Tensor& b, Scalar beta,
 Tensor addmv(const Tensor& input, const Tensor& a, const Tensor& x, Scalar beta, Scalar alpha) {
     if (is_sparse(input)) refuse("addmv", input, "a sparse input");
     const Tensor product = scaled(mv(a, x), alpha);
+    RL_CHECK(input.dtype() == product.dtype(), throw_runtime,
+             "addmv(input, mat): the dtypes %s and %s differ", name(input.dtype()), name(product.dtype()));
     return beta.equals(0) ? product : ops::add(scaled(input, beta), product);
 }
 

@@ -85,6 +85,8 @@ Tensor outer(const Tensor& input, const Tensor& vec2) {
 
 Tensor addmv(const Tensor& input, const Tensor& mat, const Tensor& vec, Scalar beta, Scalar alpha) {
     Tensor product = ops::mv(mat, vec);
+    RL_CHECK(input.dtype() == product.dtype(), throw_runtime,
+             "addmv(input, mat): the dtypes %s and %s differ", name(input.dtype()), name(product.dtype()));
     check_weights("addmv", product, beta, alpha);
     if (is_integral(product.dtype(), true)) {
         // As in addmm, where factors are converted to the matrices' dtype.
