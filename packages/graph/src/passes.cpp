@@ -135,10 +135,10 @@ void remove_dead(Graph& graph, std::vector<Tensor>& constants) {
     compact(graph);
 }
 
-// A call that was made before with the same arguments, on memory that nobody writes, gives the same.
+// A call that was made before with the same arguments, on memory that nobody writes, gives the same. Uses are renamed and
+// outputs are not: two results stay two tensors, since who gets them may write one.
 void share_calls(Graph& graph) {
     const std::set<ValueId> written = written_memory(graph);
-    const std::set<ValueId> outputs(graph.outputs.begin(), graph.outputs.end());
     std::map<std::string, const Node*> known;
     std::map<ValueId, ValueId> names;
     for (Node& node : graph.nodes) {
@@ -153,9 +153,7 @@ void share_calls(Graph& graph) {
         std::vector<ValueId> before, here;
         each_result(*at->second, [&](ValueId id) { before.push_back(id); });
         each_result(node, [&](ValueId id) { here.push_back(id); });
-        // Two results stay two tensors: who gets them may write one.
-        const auto is_output = [&](ValueId id) { return outputs.contains(id); };
-        if (before.size() != here.size() || std::ranges::any_of(here, is_output)) continue;
+        if (before.size() != here.size()) continue;
         for (size_t i = 0; i < here.size(); ++i) names[here[i]] = before[i];
     }
 }

@@ -12,6 +12,7 @@ from rushlight_graph._C import Capture, Program
 X = core.tensor([[1.0, -2.0, 3.0], [4.0, 5.0, -6.0]])
 MASK = core.tril(core.ones(3, 3))
 WEIGHT = core.arange(9.0).reshape(3, 3)
+HALF = core.full((2, 3), 0.5)
 
 
 def simplified(function: Any, *tensors: Any, state: Any = ()) -> tuple[Program, list[str]]:
@@ -59,6 +60,11 @@ PROGRAMS = {
         ["exp", "add_", "exp", "add"],
     ),
     "one call as two results": (lambda x: (x.exp(), x.exp()), ["exp", "exp"]),
+    "random numbers of a constant": (lambda x: x + core.bernoulli(HALF), ["bernoulli", "add"]),
+    "one call as two results, and used": (
+        lambda x: (a := x.exp(), b := x.exp(), a + b),
+        ["exp", "exp", "add"],
+    ),
     "random numbers twice": (lambda x: core.rand(2) + core.rand(2), ["rand", "rand", "add"]),
     "a constant's": (lambda x: x.masked_fill(MASK[:2] == 0, -1.0), ["masked_fill"]),
     "a constant's view": (lambda x: x @ WEIGHT.t(), ["t", "matmul"]),
