@@ -328,10 +328,27 @@ def test_containers_and_keywords() -> None:
 
 @pytest.mark.parametrize("chunk", [1, 2, 3, 100])
 def test_chunks(chunk: int) -> None:
-    f = vmap(lambda x: (x.sum(), x), out_dims=(0, 1), chunk_size=chunk)
-    total, rows = f(X)
+    f = vmap(lambda x: (x.sum(), x, x), out_dims=(0, 1, -1), chunk_size=chunk)
+    total, rows, last = f(X)
     assert total.tolist() == pytest.approx(X.sum(1).tolist())
-    assert rows.tolist() == X.t().tolist()
+    assert rows.tolist() == last.tolist() == X.t().tolist()
+    planes = vmap(lambda x: x, out_dims=-2, chunk_size=chunk)(core.arange(24).reshape(4, 3, 2))
+    assert planes.tolist() == core.arange(24).reshape(4, 3, 2).transpose(0, 1).tolist()
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 3, 100])
+def test_random_numbers_of_chunks(chunk: int) -> None:
+    """Those of all examples are one tensor's, or each example's own."""
+
+    def noise(x: core.Tensor) -> core.Tensor:
+        return core.rand(3) + 0 * x
+
+    core.manual_seed(0)
+    same = vmap(noise, randomness="same", chunk_size=chunk)(X)
+    core.manual_seed(0)
+    assert same.tolist() == [core.rand(3).tolist()] * 4
+    different = vmap(noise, randomness="different", chunk_size=chunk)(X)
+    assert len({tuple(row) for row in different.tolist()}) == 4
 
 
 @pytest.mark.parametrize(

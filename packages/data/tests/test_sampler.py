@@ -82,6 +82,13 @@ def test_more_samples_than_there_are(n, total):
     assert set(counts.values()) <= {total // n, total // n + 1, 0}
 
 
+def test_rounds_are_permutations_that_differ():
+    drawn = list(RandomSampler(range(50), num_samples=150))
+    rounds = [drawn[i : i + 50] for i in range(0, 150, 50)]
+    assert all(sorted(one) == list(range(50)) for one in rounds)
+    assert len({tuple(one) for one in rounds}) == 3
+
+
 def test_orders_differ_between_epochs_and_follow_the_generator():
     sampler = RandomSampler(range(100), generator=seeded(1))
     first, second = list(sampler), list(sampler)

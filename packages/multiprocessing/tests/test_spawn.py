@@ -24,6 +24,13 @@ def fail(i):
     time.sleep(100)
 
 
+def fail_before_the_other(i, t):
+    if i == 1:
+        raise KeyError("no such thing")
+    time.sleep(0.3)
+    t[0] = 1
+
+
 class PickyError(Exception):
     def __init__(self, a, b):
         super().__init__(a)
@@ -74,6 +81,15 @@ def test_an_exception_ends_all():
     assert isinstance(caught.value.__cause__, KeyError)
     assert "in fail" in str(caught.value)
     assert not any(map(alive, context.pids()))
+
+
+def test_others_may_end_within_the_grace_period():
+    t = mp.share_memory_(core.zeros(1))
+    context = start_processes(fail_before_the_other, (t,), nprocs=2, join=False, start_method="fork")
+    with pytest.raises(mp.ProcessRaisedException, match="no such thing"):
+        context.join(grace_period=60)
+    assert t.item() == 1
+    assert [process.exitcode for process in context.processes] == [0, 1]
 
 
 def test_an_exception_that_cannot_be_sent():

@@ -58,9 +58,10 @@ def number(value):
     return b"\x8a\x10" + value.to_bytes(16, "little", signed=True)
 
 
-def storage(key="0", kind="FloatStorage", count=4, device="cpu"):
+def storage(key="0", kind="FloatStorage", count=4, device="cpu", part=b""):
     module = "torch.storage" if kind == "UntypedStorage" else "torch"
-    return b"(" + text("storage") + name(module, kind) + text(key) + text(device) + number(count) + b"tQ"
+    named = text("storage") + name(module, kind) + text(key) + text(device) + number(count)
+    return b"(" + named + part + b"tQ"
 
 
 def tensor(shape=(2, 2), strides=(2, 1), offset=0, given=None, grad=b"\x89"):
@@ -77,6 +78,28 @@ MEMORY = {"0": np.arange(4, dtype=np.float32).tobytes()}
 def test_the_helpers_of_these_tests():
     found = run(b"\x80\x02" + tensor() + b".", MEMORY)
     assert found.tolist() == [[0.0, 1.0], [2.0, 3.0]]
+
+
+def test_a_storage_within_another():
+    """Files of before 1.6 name one by its first element and how many there are."""
+
+    def part(begin, count):
+        return b"(" + text("1") + number(begin) + number(count) + b"t"
+
+    given = tensor((2,), (1,), given=storage(part=part(1, 2)))
+    assert run(b"\x80\x02" + given + b".", MEMORY).tolist() == [1.0, 2.0]
+    beyond = tensor((2,), (1,), given=storage(part=part(1, 4)))
+    with pytest.raises(CheckpointError, match="beyond"):
+        run(b"\x80\x02" + beyond + b".", MEMORY)
+
+
+def test_devices_that_map_location_leaves_out_stay():
+    file = archive(b"\x80\x02" + tensor(given=storage(device="cuda:63")) + b".", MEMORY)
+    assert load(file, map_location={"cuda:63": "cpu"}).tolist() == [[0.0, 1.0], [2.0, 3.0]]
+    for where in ({"cuda:62": "cpu"}, {}, None):
+        file.seek(0)
+        with pytest.raises(RuntimeError, match="'cuda:63', which is not available"):
+            load(file, map_location=where)
 
 
 # Every instruction ------------------------------------------------------------------------------------------

@@ -44,6 +44,15 @@ def test_numbers_are_those_that_pytorch_drew(torch_stream, recorded, name):
         )
 
 
+@pytest.mark.parametrize("seed", [0, 5489, 2**32 - 1])
+def test_words_are_those_of_the_mersenne_twister(torch_stream, seed):
+    """NumPy's legacy generator is seeded alike. There are 624 words between two twists of the state."""
+    words = np.random.RandomState(seed)._bit_generator.random_raw(3 * 624)
+    torch.manual_seed(seed)
+    drawn = torch.empty(words.size, dtype=torch.int64).random_(0, 2**20)
+    np.testing.assert_array_equal(drawn.numpy(), words % 2**20)
+
+
 def test_a_stream_is_undone_at_the_end_of_with():
     torch.manual_seed(3)
     before = torch.rand(4)

@@ -31,7 +31,16 @@ def uncoalesced() -> core.Tensor:
     return core.sparse_coo_tensor([[1, 0, 1, 0], [2, 1, 1, 1]], [5.0, 1.0, 2.0, 3.0], (2, 3))
 
 
+def check_mark(t: core.Tensor) -> None:
+    """Check that a tensor that says it is coalesced has each place once, in order."""
+    if t.layout is core.sparse_coo and t.is_coalesced():
+        places = [tuple(place) for place in t._indices().t().tolist()]
+        assert places == sorted(set(places))
+
+
 def same(a: core.Tensor, b: core.Tensor) -> None:
+    check_mark(a)
+    check_mark(b)
     a, b = a.to_dense(), b.to_dense()
     assert a.dtype == b.dtype
     assert a.shape == b.shape
@@ -365,7 +374,8 @@ def test_sums(layout: str) -> None:
 def test_sum_of_hybrid() -> None:
     s = core.sparse_coo_tensor([[2, 0, 2]], [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], (3, 2))
     for dim in (0, 1, (0, 1)):
-        same(sparse.sum(s, dim), s.to_dense().sum(dim))
+        for dtype in (None, core.float64, core.int64):
+            same(sparse.sum(s, dim, dtype), s.to_dense().sum(dim, dtype=dtype))
     same(uncoalesced().norm(), uncoalesced().to_dense().norm())
 
 
@@ -492,6 +502,16 @@ def test_slices_of_hybrid() -> None:
     same(core.cat([s, s], 0), core.cat([a, a], 0))
     with pytest.raises(NotImplementedError, match="cannot change places"):
         s.t()
+
+
+def test_slices_of_what_is_not_coalesced() -> None:
+    s = uncoalesced()
+    a = s.to_dense()
+    for dim in (0, 1):
+        for parts in ([s, s], [s, s.coalesce()], [s.coalesce(), s]):
+            same(core.cat(parts, dim), core.cat([a, a], dim))
+        same(s.index_select(dim, core.tensor([1, 0, 1])), a.index_select(dim, core.tensor([1, 0, 1])))
+        same(s.select(dim, 1), a.select(dim, 1))
 
 
 def test_masks_and_diagonals() -> None:
