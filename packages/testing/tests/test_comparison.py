@@ -6,7 +6,7 @@ from rushlight_testing import assert_close, make_tensor
 
 def test_equal_values_pass() -> None:
     assert_close(core.tensor([1.0, 2.0]), core.tensor([1.0, 2.0 + 1e-7]))
-    assert_close({"a": [1, 2.0]}, {"a": [1, 2.0]})
+    assert_close({"a": [1, 2.0, 1j]}, {"a": [1, 2.0, 1j + 1e-9]})
     assert_close(core.tensor([float("nan")]), core.tensor([float("nan")]), equal_nan=True)
 
 
@@ -27,6 +27,23 @@ def test_differences_are_named(a, b, text) -> None:
         assert_close(a, b)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", "complex64", "complex128"])
+def test_tolerances_of_dtypes_are_pytorchs(dtype: str) -> None:
+    rtol, atol = {
+        "float16": (1e-3, 1e-5),
+        "bfloat16": (1.6e-2, 1e-5),
+        "float64": (1e-7, 1e-7),
+        "complex128": (1e-7, 1e-7),
+    }.get(dtype, (1.3e-6, 1e-5))
+    kind = getattr(core, dtype)
+    zero, one = core.zeros(1, dtype=kind), core.ones(1, dtype=kind)
+    assert_close(zero + 0.9 * atol, zero)
+    with pytest.raises(AssertionError, match="elements differ"):
+        assert_close(zero + 1.2 * atol, zero)
+    with pytest.raises(AssertionError, match="elements differ"):
+        assert_close(one + 2.0 * (rtol + atol), one)
+
+
 def test_tolerances_go_together() -> None:
     with pytest.raises(ValueError, match="both or none"):
         assert_close(1.0, 1.0, rtol=1.0)
@@ -44,16 +61,38 @@ def test_layouts_and_classes_are_compared() -> None:
     class Sub(core.Tensor):
         pass
 
-    class Other(core.Tensor):
-        layout = core.sparse_coo
-
     x = core.ones(2)
     assert_close(x.as_subclass(Sub), x)
     with pytest.raises(TypeError, match="classes differ: Sub and Tensor"):
         assert_close(x.as_subclass(Sub), x, allow_subclasses=False)
     with pytest.raises(AssertionError, match="the layouts differ"):
-        assert_close(x.as_subclass(Other), x)
-    assert_close(x.as_subclass(Other), x, check_layout=False)
+        assert_close(x.to_sparse(), x)
+    assert_close(x.to_sparse(), x, check_layout=False)
+
+
+def test_sparse_tensors() -> None:
+    x = core.tensor([[0.0, 1.0], [2.0, 0.0]])
+    coo, csr = x.to_sparse(), x.to_sparse_csr()
+    for one in (coo, csr):
+        assert_close(one, one * (1 + 1e-7), check_stride=True)
+        for other in (x, coo, csr):
+            assert_close(one, other, check_layout=False)
+            with pytest.raises(AssertionError, match=r"1 of . elements differ"):
+                assert_close(one, other + 1.0 * (x == 2).to_sparse(), check_layout=False)
+        with pytest.raises(AssertionError, match="numbers of specified elements differ: 2 and 1"):
+            assert_close(one, one.to_dense().tril().to_sparse(layout=one.layout))
+        with pytest.raises(AssertionError, match=r"indices differ: \[.*\] and \[.*\]"):
+            assert_close(one, x.flip(0).to_sparse(layout=one.layout))
+        with pytest.raises(AssertionError, match="of the values 2 of 2 elements differ"):
+            assert_close(one, one * 2)
+
+
+def test_sparse_tensors_that_are_not_coalesced() -> None:
+    twice = core.sparse_coo_tensor([[0, 0], [1, 1]], [0.5, 0.5], (2, 2))
+    once = core.sparse_coo_tensor([[0], [1]], [1.0], (2, 2))
+    assert_close(twice, once.coalesce())
+    with pytest.raises(AssertionError, match="numbers of specified elements differ: 2 and 1"):
+        assert_close(twice, once)
 
 
 def test_complex_elements() -> None:

@@ -15,6 +15,8 @@ _TOLERANCES = {
     "bfloat16": (1.6e-2, 1e-5),
     "float32": (1.3e-6, 1e-5),
     "float64": (1e-7, 1e-7),
+    "complex64": (1.3e-6, 1e-5),
+    "complex128": (1e-7, 1e-7),
 }
 
 
@@ -41,8 +43,9 @@ def assert_close(
     """Raises AssertionError unless |actual - expected| <= atol + rtol * |expected| for every element.
 
     Compares tensors, numbers, NumPy arrays, and sequences and mappings of them. `rtol` and `atol` go together; left
-    out, they follow from the dtypes. Shapes must agree; dtypes, devices and layouts unless their check is off. The error
-    says how many elements differ and where the greatest difference is; `msg` replaces it, or is a function of it.
+    out, they follow from the dtypes. Shapes must agree; dtypes, devices and layouts unless their check is off. Indices of
+    sparse tensors must be equal, and their values close. The error says how many elements differ and where the greatest
+    difference is; `msg` replaces it, or is a function of it.
 
     Raises TypeError for what cannot be compared, and, unless `allow_subclasses`, for two tensors of different classes.
     """
@@ -87,11 +90,11 @@ def _is_sequence(x: Any) -> bool:
 def _tensor(x: Any) -> Tensor:
     if isinstance(x, Tensor):
         return x.detach()
-    if isinstance(x, (bool, int, float)):
-        # A number of Python compares as the widest type of its kind.
-        return core.tensor(
-            x, dtype=core.bool if isinstance(x, bool) else core.int64 if isinstance(x, int) else core.float64
-        )
+    # A number of Python compares as the widest type of its kind.
+    kinds = ((bool, core.bool), (int, core.int64), (float, core.float64), (complex, core.complex128))
+    for kind, dtype in kinds:
+        if isinstance(x, kind):
+            return core.tensor(x, dtype=dtype)
     if hasattr(x, "__array__"):
         return core.as_tensor(x)
     raise TypeError(f"assert_close(): cannot compare {type(x).__name__}")
@@ -117,10 +120,40 @@ def _difference(
         return f"the dtypes differ: {a.dtype} and {b.dtype}"
     if check_layout and a.layout != b.layout:
         return f"the layouts differ: {a.layout} and {b.layout}"
-    if check_stride and a.stride() != b.stride():
-        return f"the strides differ: {a.stride()} and {b.stride()}"
     if rtol is None or atol is None:
         rtol, atol = default_tolerances(a.dtype, b.dtype)
+    if a.is_sparse != b.is_sparse or a.is_sparse_csr != b.is_sparse_csr:
+        a, b = a.to_dense(), b.to_dense()
+    if a.is_sparse or a.is_sparse_csr:
+        return _sparse_difference(a, b, rtol, atol, equal_nan)
+    if check_stride and a.stride() != b.stride():
+        return f"the strides differ: {a.stride()} and {b.stride()}"
+    return _element_difference(a, b, rtol, atol, equal_nan)
+
+
+def _sparse_difference(a: Tensor, b: Tensor, rtol: float, atol: float, equal_nan: bool) -> str:
+    """What is wrong with tensors of one sparse layout: the places of their elements must be equal, and values close."""
+    if a.is_sparse:
+        if a.is_coalesced() != b.is_coalesced():
+            a, b = a.coalesce(), b.coalesce()
+        places = {"indices": (a._indices(), b._indices())}
+        values = a._values(), b._values()
+    else:
+        places = {
+            "crow_indices": (a.crow_indices(), b.crow_indices()),
+            "col_indices": (a.col_indices(), b.col_indices()),
+        }
+        values = a.values(), b.values()
+    if a._nnz() != b._nnz():
+        return f"the numbers of specified elements differ: {a._nnz()} and {b._nnz()}"
+    for name, (x, y) in places.items():
+        if not core.equal(x, y):
+            return f"the {name} differ: {x.tolist()} and {y.tolist()}"
+    text = _element_difference(*values, rtol, atol, equal_nan)
+    return text and f"of the values {text}"
+
+
+def _element_difference(a: Tensor, b: Tensor, rtol: float, atol: float, equal_nan: bool) -> str:
     worst, worst_ratio, where, count = 0.0, 0.0, 0, 0
     left, right = a.reshape(-1).tolist(), b.reshape(-1).tolist()
     for i, (x, y) in enumerate(zip(left, right, strict=True)):
