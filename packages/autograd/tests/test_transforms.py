@@ -145,6 +145,13 @@ def test_vjp_may_be_used_many_times() -> None:
         assert b.tolist() == [1, 2]
 
 
+def test_vectors_belong_to_their_outputs_where_others_have_no_graph() -> None:
+    x = numbers(1, 2)
+    _, back = vjp(lambda a: (core.ones(2, dtype=D), a * 3, a.detach(), a**2), x)
+    (gradient,) = back((numbers(100, 100), numbers(1, 2), numbers(100, 100), numbers(10, 20)))
+    assert gradient.tolist() == [3 * 1 + 2 * 1 * 10, 3 * 2 + 2 * 2 * 20]
+
+
 def test_linearize() -> None:
     x = numbers(1, 2)
     y, f = linearize(lambda a: {"cube": a**3}, x)

@@ -92,6 +92,23 @@ def test_fusing_with_batch_norm(bias: bool) -> None:
         utils.fuse_linear_bn_eval(linear, bn)
 
 
+@pytest.mark.parametrize("transpose", [False, True])
+@pytest.mark.parametrize("spatial", [1, 2, 3])
+@pytest.mark.parametrize("channels", [3, 5])
+def test_fused_weights(spatial: int, transpose: bool, channels: int) -> None:
+    """They are those of the fused layer; so many outputs as inputs would hide which dimension is which."""
+    name = f"Conv{'Transpose' if transpose else ''}{spatial}d"
+    conv = getattr(nn, name)(3, channels, 2).eval()
+    bn = _settled(getattr(nn, f"BatchNorm{spatial}d")(channels))
+    weight, bias = utils.fuse_conv_bn_weights(
+        conv.weight, conv.bias, bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias, transpose
+    )
+    x = core.randn(2, 3, *[4] * spatial)
+    wanted = bn(conv(x))
+    conv.weight, conv.bias = weight, bias
+    assert core.allclose(conv(x), wanted, 1e-4, 1e-5)
+
+
 def test_weights_in_channels_last() -> None:
     net = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Conv3d(4, 2, 2))
     x, wanted = core.randn(1, 3, 8, 8), net[0].weight.detach().clone()
