@@ -69,6 +69,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     )
     (tmp_path / ".venv" / "bin" / "python").chmod(0o755)
     monkeypatch.setattr(run_mutations, "TREE", tmp_path)
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # half of the time of these runs
     return tmp_path
 
 
@@ -85,7 +86,7 @@ def test_outcomes(tree: Path, text: str, replacement: str, what: str) -> None:
 
 
 def test_the_test_that_noticed_runs_first(tree: Path) -> None:
-    """It is enough that it fails; where it passes, or is gone, the others run."""
+    """It is enough that it fails; where it passes, the others run."""
     tests = tree / "packages/one/tests"
     (tests / "test_before.py").write_text("def test_before():\n    pass\n")
     mistake = Mutation("one", "packages/one/one.py", "+ 1", "+ 2", "one")
@@ -94,10 +95,9 @@ def test_the_test_that_noticed_runs_first(tree: Path) -> None:
     found, output = outcome(mistake, noticed)
     assert found == "caught"
     assert "passed" not in output
-    for other in ("packages/one/tests/test_before.py::test_before", "packages/one/tests/test_gone.py::test"):
-        found, output = outcome(mistake, other)
-        assert (found, failing_test(output)) == ("caught", noticed)
-        assert "1 failed, 1 passed" in output
+    found, output = outcome(mistake, "packages/one/tests/test_before.py::test_before")
+    assert (found, failing_test(output)) == ("caught", noticed)
+    assert "1 failed, 1 passed" in output
 
 
 def test_tests_run_once_without_a_mistake() -> None:
@@ -109,23 +109,17 @@ def test_tests_run_once_without_a_mistake() -> None:
     assert together([dataclasses.replace(one, tests=[]), one])[0].tests == []
 
 
-@pytest.mark.parametrize(("texts", "status"), [(["+ 1"], 0), (["+ 1", " - 0"], 1)])
 def test_the_figures_are_printed_by_language(
-    tree: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    texts: list[str],
-    status: int,
+    tree: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    listed = [Mutation(text, "packages/one/one.py", text, "", "one") for text in texts]
+    listed = [Mutation(text, "packages/one/one.py", text, "", "one") for text in ("+ 1", " - 0")]
     monkeypatch.setattr(run_mutations, "load", lambda: listed)
     monkeypatch.setattr(run_mutations, "ROOT", tree)
     monkeypatch.setattr(run_mutations, "NOTICED", tree / "noticed.json")
     monkeypatch.setattr(run_mutations, "copy_tree", lambda: None)
     (tree / "noxfile.py").write_text("")
-    assert main([]) == status
-    caught = f"of {len(texts)} in Python: 1 caught, {len(texts) - 1} survived, 0 broken"
-    assert caught in capsys.readouterr().out
+    assert main(["--no-baseline"]) == 1
+    assert "of 2 in Python: 1 caught, 1 survived, 0 broken; 50% caught" in capsys.readouterr().out
     assert json.loads((tree / "noticed.json").read_text()) == {
         "+ 1": "packages/one/tests/test_one.py::test_one"
     }
