@@ -29,7 +29,13 @@ import nox  # noqa: E402
 from gpu import bundle  # noqa: E402
 from nox.command import CommandFailed  # noqa: E402
 from nox_support import develop  # noqa: E402
-from nox_support.environments import build_tool, install, install_other_build, install_tools  # noqa: E402
+from nox_support.environments import (  # noqa: E402
+    build_tool,
+    install,
+    install_beside,
+    install_other_build,
+    install_tools,
+)
 from nox_support.graph import Graph, Package, dependency_group  # noqa: E402
 from nox_support.wheels import WORK, Builder, BuildError, budgets  # noqa: E402
 
@@ -231,6 +237,24 @@ def against_torch(session: nox.Session) -> None:
             failed.append(" ".join(command[-2:]))
     if failed:
         session.error(f"{len(failed)} of {len(commands)} commands failed: {'; '.join(failed)}")
+
+
+@nox.session
+def compat(session: nox.Session) -> None:
+    """Train a step with twelve third-party packages from PyTorch's files, against PyTorch's results; `-- timm` for one.
+
+    One environment has PyTorch, which writes the files; the session's own has rushlight in its place. By hand.
+    """
+    requirements = ROOT / "tools" / "compat" / "requirements.txt"
+    pins = ["--no-deps", "-r", str(requirements)]
+    install(session, builder(), [GRAPH["rushlight"]])
+    session.run("python", "-m", "pip", "install", "-q", "--disable-pip-version-check", *pins)
+    peer = install_beside(session, "torch", ["torch==2.13.0"], pins)
+    files = Path(session.create_tmp()).resolve() / "files"
+    environment = {**TOOLS, "PYTHONWARNINGS": "ignore"}
+    command = ["-P", "-m", "compat"]
+    session.run(str(peer), *command, "write", str(files), *session.posargs, env=environment, external=True)
+    session.run("python", *command, "read", str(files), *session.posargs, env=environment)
 
 
 @nox.session

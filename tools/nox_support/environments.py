@@ -84,6 +84,22 @@ def install_other_build(session: nox.Session, folder: Path) -> Path:
     return python
 
 
+def install_beside(session: nox.Session, name: str, *steps: list[str]) -> Path:
+    """The interpreter of an environment beside the session's, in which each of `steps`, arguments of pip, was installed."""
+    home = Path(f"{session.virtualenv.location}-{name}")
+    python, stamp = home / "bin" / "python", home / "installed.json"
+    files = [Path(text) for step in steps for text in step if Path(text).is_file()]
+    state = {"steps": list(steps), "files": {str(file): file_hash(file) for file in files}}
+    if not stamp.exists() or json.loads(stamp.read_text()) != state:
+        session.run("python", "-m", "venv", "--clear", str(home))
+        for step in steps:
+            session.run(
+                str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check", *step, external=True
+            )
+        stamp.write_text(json.dumps(state, indent=1))
+    return python
+
+
 def build_tool(builder: Builder, name: str) -> str:
     """The path of a program in the build environment, such as cmake."""
     return str(Path(build_python(builder.graph)).parent / name)
