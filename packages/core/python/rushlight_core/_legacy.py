@@ -110,6 +110,12 @@ class TypedStorage:
         self._untyped.share_memory_()
         return self
 
+    def resize_(self, size: int) -> TypedStorage:
+        """Make the memory larger, in place: `size` elements. See `UntypedStorage.resize_`."""
+        self._untyped.resize_(size * self.element_size())
+        self._elements = self._elements.as_strided((size,), (1,), 0)
+        return self
+
     def size(self) -> int:
         """How many elements there are."""
         return self._elements.numel()

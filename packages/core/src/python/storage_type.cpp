@@ -79,6 +79,23 @@ PyObject* storage_data_ptr(PyObject* o, PyObject*) { return PyLong_FromVoidPtr(s
 PyObject* storage_resizable(PyObject* o, PyObject*) {
     return PyBool_FromLong(storage_of(o).kind() == StorageKind::Cached && storage_of(o).exports() == 0);
 }
+// resize_(size): only to a larger size, since a tensor that refers to bytes behind the new end would read other memory.
+PyObject* storage_resize(PyObject* o, PyObject* size) {
+    RL_PY_TRY
+    int64_t nbytes;
+    RL_CHECK(to_int(size, nbytes), throw_type, "UntypedStorage.resize_(size): must be an int, got %s",
+             Py_TYPE(size)->tp_name);
+    RL_CHECK(nbytes >= 0, throw_runtime, "UntypedStorage.resize_(size): got %lld, needs at least 0",
+             static_cast<long long>(nbytes));
+    Storage& storage = storage_of(o);
+    RL_CHECK(static_cast<size_t>(nbytes) >= storage.nbytes(), throw_not_implemented,
+             "UntypedStorage.resize_(size): memory of %zu bytes cannot become %lld bytes: tensors may refer to what "
+             "would be freed\nhint: let go of the tensors, or give them other memory by set_()",
+             storage.nbytes(), static_cast<long long>(nbytes));
+    if (static_cast<size_t>(nbytes) > storage.nbytes()) storage.resize(static_cast<size_t>(nbytes));
+    return Py_NewRef(o);
+    RL_PY_CATCH
+}
 PyObject* storage_reduce(PyObject* o, PyObject* protocol) {
     RL_PY_TRY
     Object module = Object::steal(PyImport_ImportModule("rushlight_core._pickling"));
@@ -147,11 +164,16 @@ PyMethodDef methods[] = {
     {"data_ptr", storage_data_ptr, METH_NOARGS, "data_ptr($self)\n--\n\nThe address of the first byte."},
     {"resizable", storage_resizable, METH_NOARGS,
      "resizable($self)\n--\n\nWhether the memory is ours, and nobody outside looks at it."},
+    {"resize_", storage_resize, METH_O,
+     "resize_($self, size, /)\n--\n\nMake the memory larger, in place: `size` bytes, of which the new ones are not "
+     "initialised."},
     {"_move_to", storage_move_to, METH_O, nullptr},
     {"__reduce_ex__", storage_reduce, METH_O, nullptr},
     {"__deepcopy__", storage_deepcopy, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr}};
+PyObject* storage_cdata(PyObject* o, void*) { return PyLong_FromVoidPtr(&storage_of(o)); }
 PyGetSetDef properties[] = {{"device", storage_device, nullptr, "Where the memory is.", nullptr},
+                            {"_cdata", storage_cdata, nullptr, nullptr, nullptr},
                             {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyMethodDef functions[] = {
     {"_tensor_over", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(tensor_over)), METH_FASTCALL,

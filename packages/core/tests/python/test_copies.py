@@ -29,3 +29,10 @@ def test_what_moves_nothing_is_a_copy_too(copying: object) -> None:
     y.add_(1)
     assert x.tolist() == rl.arange(12.0).reshape(3, 4).tolist()
     assert y.is_contiguous()
+
+
+def test_a_copy_out_of_the_meta_device_says_so_in_pytorchs_words() -> None:
+    nothing = rl.zeros(2, device="meta")
+    for copy in (nothing.cpu, lambda: rl.zeros(2).copy_(nothing), lambda: nothing.to("cpu", rl.float64)):
+        with pytest.raises(NotImplementedError, match="Cannot copy out of meta tensor; no data!"):
+            copy()

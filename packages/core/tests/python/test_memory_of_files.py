@@ -89,3 +89,34 @@ def test_dtypes_and_layouts_that_no_tensor_has() -> None:
             make()
     with pytest.raises(NotImplementedError, match="strided"):
         rl.ones(2, layout=rl.sparse_csr)
+
+
+def test_memory_grows_in_place() -> None:
+    tensor = rl.tensor([1, 2], dtype=rl.int32)
+    view = tensor[1:]
+    storage = tensor.untyped_storage()
+    assert storage.resize_(16) is storage
+    assert storage.nbytes() == 16
+    assert (tensor.tolist(), view.tolist()) == ([1, 2], [2])
+    view.resize_(3)[1:] = 7  # within the memory that is there now
+    assert storage.nbytes() == 16
+    assert storage.resize_(16) is storage
+    with pytest.raises(NotImplementedError, match="16 bytes cannot become 0 bytes"):
+        storage.resize_(0)
+    with pytest.raises(RuntimeError, match="at least 0"):
+        storage.resize_(-1)
+    with pytest.raises(TypeError, match="must be an int"):
+        storage.resize_(1.5)
+    array = tensor.numpy()
+    with pytest.raises(RuntimeError, match="NumPy"):
+        storage.resize_(64)
+    assert array.tolist() == [1, 2]
+    typed = rl.ones(2).storage()
+    assert typed.resize_(3) is typed
+    assert (len(typed), typed.nbytes()) == (3, 12)
+
+
+def test_storages_have_an_identity() -> None:
+    tensor = rl.ones(4)
+    assert tensor.untyped_storage()._cdata == tensor[2:].untyped_storage()._cdata
+    assert tensor.untyped_storage()._cdata != rl.ones(4).untyped_storage()._cdata
