@@ -56,26 +56,30 @@ class EachParameter(Optimizer):
                     if param.grad is None:
                         continue
                     state = self.state[param]
-                    values, grad = as_real(param), as_real(param.grad)
                     if not state:
                         self._begin(group, param, state)
-                    if "step" in state:
-                        if self._reads_count:
-                            self._refuse_capture(param)
-                        state["step"] += 1
-                    if group.get("maximize"):
-                        grad = -grad
-                    if self._decays(group):
-                        grad = grad + values * group["weight_decay"]
-                    if param.is_complex():
-                        parts = {key: _real_entry(value) for key, value in state.items()}
-                        given = dict(parts)
-                        self._update(group, values, grad, parts)
-                        state.update((key, value) for key, value in parts.items() if value is not given[key])
-                    else:
-                        self._update(group, values, grad, state)
+                    self._update_one(group, param, param.grad, state)
         self._step_count += 1
         return loss
+
+    def _update_one(self, group: dict[str, Any], param: Tensor, grad: Tensor, state: dict[str, Any]) -> None:
+        """Take the step of one parameter, whose state is there."""
+        values, grad = as_real(param), as_real(grad)
+        if "step" in state:
+            if self._reads_count:
+                self._refuse_capture(param)
+            state["step"] += 1
+        if group.get("maximize"):
+            grad = -grad
+        if self._decays(group):
+            grad = grad + values * group["weight_decay"]
+        if param.is_complex():
+            parts = {key: _real_entry(value) for key, value in state.items()}
+            given = dict(parts)
+            self._update(group, values, grad, parts)
+            state.update((key, value) for key, value in parts.items() if value is not given[key])
+        else:
+            self._update(group, values, grad, state)
 
 
 def as_real(tensor: Tensor) -> Tensor:

@@ -95,7 +95,15 @@ class Adam(Optimizer):
         with core.no_grad():
             for group in self.param_groups:
                 for params, grads in batches(group["params"]):
-                    self._update(group, params, grads)
+                    try:
+                        self._update(group, params, grads)
+                    except NotImplementedError as error:
+                        if any(grad.is_sparse for grad in grads):
+                            raise RuntimeError(
+                                f"{type(self).__name__} does not support sparse gradients, "
+                                "please consider SparseAdam instead"
+                            ) from error
+                        raise
         self._step_count += 1
         return loss
 

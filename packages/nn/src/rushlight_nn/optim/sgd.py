@@ -107,7 +107,7 @@ class SGD(Optimizer):
             self._step_fused(group, plain, [param.grad for param in plain])
         for param in params:
             if self._is_sparse(param):
-                _update_sparse(group, param, self.state)
+                _update_sparse(group, param, param.grad, self.state[param])
 
     def _step_with_momentum(self, group: dict[str, Any], params: list[Any], grads: list[Any]) -> None:
         state = self.state
@@ -149,12 +149,11 @@ def _update(
     )
 
 
-def _update_sparse(group: dict[str, Any], param: Any, states: Any) -> None:
-    grad = -param.grad if group["maximize"] else param.grad
+def _update_sparse(group: dict[str, Any], param: Any, grad: Any, state: dict[str, Any]) -> None:
+    grad = -grad if group["maximize"] else grad
     if group["weight_decay"] != 0:
         grad = grad.add(param, alpha=group["weight_decay"])
     if group["momentum"] != 0:
-        state = states[param]
         buffer = state.get("momentum_buffer")
         if buffer is None:
             buffer = grad.clone()

@@ -69,24 +69,27 @@ class SparseAdam(Optimizer):
                         raise RuntimeError(
                             "SparseAdam does not support dense gradients, please consider Adam instead"
                         )
-                    self._update(group, param, param.grad.coalesce())
+                    state = self.state[param]
+                    if not state:
+                        state["step"] = 0
+                        state["exp_avg"], state["exp_avg_sq"] = core.zeros_like(param), core.zeros_like(param)
+                    state["step"] += 1
+                    update_rows(group, param, param.grad, state)
         return loss
 
-    def _update(self, group: dict[str, Any], param: Tensor, grad: Tensor) -> None:
-        state = self.state[param]
-        if not state:
-            state["step"] = 0
-            state["exp_avg"], state["exp_avg_sq"] = core.zeros_like(param), core.zeros_like(param)
-        state["step"] += 1
-        first, second = group["betas"]
-        values = _sparse_values(grad)
-        if group["maximize"]:
-            values = -values
-        mean = _move(state["exp_avg"], grad, values, 1 - first)
-        square = _move(state["exp_avg_sq"], grad, values * values, 1 - second)
-        step = float(group["lr"]) * sqrt(1 - second ** state["step"]) / (1 - first ** state["step"])
-        change = mean.div_(square.sqrt_().add_(group["eps"]))
-        param.add_(_with_sparse_values(change, grad), alpha=-step)
+
+def update_rows(group: dict[str, Any], param: Tensor, grad: Tensor, state: dict[str, Any]) -> None:
+    """Update `param` where its gradient has values; the state's count includes this step."""
+    grad = grad.coalesce()
+    first, second = group["betas"]
+    values = _sparse_values(grad)
+    if group["maximize"]:
+        values = -values
+    mean = _move(state["exp_avg"], grad, values, 1 - first)
+    square = _move(state["exp_avg_sq"], grad, values * values, 1 - second)
+    step = float(group["lr"]) * sqrt(1 - second ** state["step"]) / (1 - first ** state["step"])
+    change = mean.div_(square.sqrt_().add_(group["eps"]))
+    param.add_(_with_sparse_values(change, grad), alpha=-step)
 
 
 def _move(average: Tensor, places: Tensor, values: Tensor, weight: float) -> Tensor:
