@@ -165,3 +165,10 @@ def test_lists_print_what_is_alike_once():
     )
     assert repr(ModuleList()) == "ModuleList()"
     assert "(0-11): 12 x" in repr(ModuleList([Linear(2, 2) for _ in range(12)]))
+
+
+def test_indices_by_pytorchs_name() -> None:
+    layers = ModuleList([Identity(), Identity()])
+    assert (layers._get_abs_string_index(1), layers._get_abs_string_index(-2)) == ("1", "0")
+    with pytest.raises(IndexError):
+        layers._get_abs_string_index(2)

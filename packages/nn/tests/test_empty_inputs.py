@@ -74,7 +74,7 @@ def test_batch_norm_of_nothing(dims, shape, options):
 def test_batch_norm_without_channels():
     for shape in ((3, 0), (2, 0, 3), (0, 0)):
         assert F.batch_norm(core.ones(shape), None, None, training=True).shape == shape
-    with pytest.raises(ValueError, match="one value per channel"):
+    with pytest.raises(ValueError, match="Expected more than 1"):
         F.batch_norm(core.ones(1, 3), None, None, training=True)
 
 
@@ -90,10 +90,10 @@ def test_instance_norm_of_nothing(shape):
 
 def test_one_value_per_channel_or_group():
     for shape in ((0, 3, 1), (2, 3, 1), (2, 3)):
-        with pytest.raises(ValueError, match="one value per channel"):
+        with pytest.raises(ValueError, match="Expected more than 1"):
             F.instance_norm(core.ones(shape))
     for shape in ((1, 3), (1, 3, 1)):
-        with pytest.raises(ValueError, match="one value per group"):
+        with pytest.raises(ValueError, match="Expected more than 1 value per channel"):
             nn.GroupNorm(3, 3)(core.ones(shape))
     assert nn.GroupNorm(3, 3)(core.ones(2, 3)).shape == (2, 3)
     assert nn.GroupNorm(1, 3)(core.ones(1, 3)).shape == (1, 3)

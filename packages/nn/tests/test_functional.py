@@ -215,7 +215,7 @@ def test_batch_norm(rng):
     close(running_var, 0.9 + 0.1 * x.var((0, 2), ddof=1))
     fixed = F.batch_norm(to(x), to(mean), to(var), to(w), to(b), False, 0.1, 1e-3)
     close(fixed, normal * w[:, None] + b[:, None])
-    with pytest.raises(ValueError, match="one value per channel"):
+    with pytest.raises(ValueError, match="Expected more than 1 value per channel when training"):
         F.batch_norm(to(x[:1, :, 0]), None, None, training=True)
 
 
@@ -570,3 +570,16 @@ def test_lengths_of_ctc_loss_are_integers(lengths) -> None:
 def test_ctc_loss_of_an_empty_batch() -> None:
     none = core.zeros(0, 1, dtype=core.int64)
     assert F.ctc_loss(core.zeros(3, 0, 2), none, [], (), reduction="none").shape == (0,)
+
+
+def test_phrases_that_programs_search_for() -> None:
+    wide, narrow = core.zeros(3, 1), core.zeros(3)
+    for loss in (F.mse_loss, F.l1_loss, F.smooth_l1_loss, F.huber_loss):
+        with pytest.warns(
+            UserWarning, match=r"Using a target size \(torch.Size\(\[3\]\)\) that is different to the input"
+        ):
+            loss(wide, narrow)
+    with pytest.raises(ValueError, match=r"Using a target size \(torch.Size\(\[3\]\)\)"):
+        F.binary_cross_entropy(wide, narrow)
+    with pytest.raises(ValueError, match="Expected more than 1 spatial element when training"):
+        F.instance_norm(core.ones(2, 3, 1))

@@ -407,3 +407,16 @@ def test_pools_of_one_and_three_dimensions():
     cube = core.randn(2, 4, 4, 4)
     assert core.allclose(nn.AdaptiveAvgPool3d((1, 4, 4))(cube), cube.mean(1, keepdim=True))
     assert core.equal(nn.AdaptiveMaxPool3d(1)(cube), cube.amax((1, 2, 3), keepdim=True))
+
+
+def test_attention_starts_as_a_subclass_says() -> None:
+    class Zeros(nn.MultiheadAttention):
+        def _reset_parameters(self) -> None:
+            for parameter in self.parameters():
+                nn.init.zeros_(parameter)
+
+    assert not any(parameter.any() for parameter in Zeros(4, 2).parameters())
+    attention = Zeros(4, 2)
+    nn.init.ones_(attention.in_proj_weight)
+    attention.reset_parameters()
+    assert not attention.in_proj_weight.any()

@@ -104,8 +104,8 @@ def test_a_state_that_does_not_fit_changes_nothing_and_is_described():
     with pytest.raises(RuntimeError) as info:
         ours.load_state_dict(state)
     text = str(info.value)
-    assert "missing keys: '0.weight', '1.running_mean'" in text
-    assert "unexpected keys: '0.weights'" in text
+    assert 'Missing key(s) in state_dict: "0.weight", "1.running_mean"' in text
+    assert 'Unexpected key(s) in state_dict: "0.weights"' in text
     assert "size mismatch for 2.weight: (1, 4) in the state, (1, 3) in the module" in text
     assert "1.bias: got list, needs a tensor" in text
     assert "hint: is '0.weights' what the module calls '0.weight'?" in text
@@ -134,7 +134,7 @@ def test_the_count_of_batches_is_missed_from_version_2_on():
     state = model().state_dict()
     assert state._metadata["1"] == {"version": 2}
     del state["1.num_batches_tracked"]
-    with pytest.raises(RuntimeError, match=r"missing keys: '1\.num_batches_tracked'"):
+    with pytest.raises(RuntimeError, match=r'Missing key\(s\) in state_dict: "1\.num_batches_tracked"'):
         model().load_state_dict(state)
     ours = model()
     ours[1].num_batches_tracked.fill_(3)
@@ -192,7 +192,7 @@ def test_extra_state():
     assert ours[0].epoch == 4
     with pytest.raises(RuntimeError, match="_extra_state"):
         Sequential(Linear(1, 1)).load_state_dict(state)
-    with pytest.raises(RuntimeError, match=r"missing keys: '0\._extra_state'"):
+    with pytest.raises(RuntimeError, match=r'Missing key\(s\) in state_dict: "0\._extra_state"'):
         ours.load_state_dict({})
 
 

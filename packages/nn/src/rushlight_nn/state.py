@@ -39,6 +39,10 @@ class IncompatibleKeys(_Keys):
     __repr__ = __str__
 
 
+def _quoted(keys: list[str]) -> str:
+    return ", ".join(f'"{key}"' for key in keys)
+
+
 class State:
     """The part of Module that deals with `state_dict` and `load_state_dict`.
 
@@ -190,9 +194,9 @@ class State:
     ) -> str:
         lines = [f"load_state_dict: the state does not fit {type(self).__name__}; nothing was loaded"]
         if strict and missing:
-            lines.append("  missing keys: " + ", ".join(map(repr, missing)))
+            lines.append("  Missing key(s) in state_dict: " + _quoted(missing))
         if strict and unexpected:
-            lines.append("  unexpected keys: " + ", ".join(map(repr, unexpected)))
+            lines.append("  Unexpected key(s) in state_dict: " + _quoted(unexpected))
         lines += ["  " + error for error in errors]
         if strict and missing and unexpected:
             wrapped = next(

@@ -74,8 +74,8 @@ def nll_loss(
 def _warn_of_sizes(function: str, input: Tensor, target: Tensor) -> None:
     if target.shape != input.shape:
         warnings.warn(
-            f"{function}: input {tuple(input.shape)} and target {tuple(target.shape)} are broadcast, "
-            "which is rarely meant; give them the same shape",
+            f"Using a target size ({target.shape}) that is different to the input size ({input.shape}): {function} "
+            "broadcasts them, which is rarely meant; give them the same shape",
             stacklevel=3,
         )
 
@@ -209,8 +209,8 @@ def binary_cross_entropy_with_logits(
 def _same_shape(function: str, input: Tensor, target: Tensor) -> None:
     if target.shape != input.shape:
         raise ValueError(
-            f"{function}(input, target): shapes {tuple(input.shape)} and {tuple(target.shape)} differ\n"
-            "hint: reshape the target with view_as(input)"
+            f"{function}(input, target): Using a target size ({target.shape}) that is different to the input size "
+            f"({input.shape}); they must be the same\nhint: reshape the target with view_as(input)"
         )
 
 

@@ -42,7 +42,8 @@ def batch_norm(
         return batch_norm(none, running_mean, running_var, weight, bias, training, momentum, eps).reshape(0)
     if training and input.dim() > 1 and input.shape[0] * math.prod(input.shape[2:]) == 1:
         raise ValueError(
-            f"batch_norm(input): shape {tuple(input.shape)} has one value per channel, training needs more\n"
+            "batch_norm(input): Expected more than 1 value per channel when training, got input size "
+            f"{input.shape}\n"
             "hint: a larger batch, or module.eval()"
         )
     return _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, True)
@@ -74,7 +75,9 @@ def group_norm(
         ValueError: a group of the only sample has a single value.
     """
     if input.numel() == num_groups and input.dim() > 1:
-        raise ValueError(f"group_norm(input): shape {tuple(input.shape)} has one value per group, needs more")
+        raise ValueError(
+            f"group_norm(input): Expected more than 1 value per channel when training, got input size {input.shape}"
+        )
     return _group_norm(input, num_groups, weight, bias, eps)
 
 
@@ -122,7 +125,8 @@ def instance_norm(
     batch, channels = input.shape[:2]
     if math.prod(input.shape[2:]) == 1:
         raise ValueError(
-            f"instance_norm(input): shape {tuple(input.shape)} has one value per channel, needs more"
+            "instance_norm(input): Expected more than 1 spatial element when training, got input size "
+            f"{input.shape}"
         )
     if input.numel() == 0:
         return input.clone()

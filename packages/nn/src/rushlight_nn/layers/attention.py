@@ -73,10 +73,14 @@ class MultiheadAttention(Module):
         self.register_parameter("bias_k", new(1, 1, embed_dim) if add_bias_kv else None)
         self.register_parameter("bias_v", new(1, 1, embed_dim) if add_bias_kv else None)
         self.add_zero_attn = add_zero_attn
-        self.reset_parameters()
+        self._reset_parameters()
 
     def reset_parameters(self) -> None:
         """Draw new starting values (Glorot's), biases zero."""
+        self._reset_parameters()
+
+    def _reset_parameters(self) -> None:
+        # PyTorch's name, which subclasses override.
         for weight in (self.in_proj_weight, self.q_proj_weight, self.k_proj_weight, self.v_proj_weight):
             if weight is not None:
                 init.xavier_uniform_(weight)

@@ -24,6 +24,10 @@ class _Numbered(Module):
             raise IndexError(f"{type(self).__name__}: index {index} is out of range for {size} modules")
         return index % size
 
+    def _get_abs_string_index(self, idx: Any) -> str:
+        # PyTorch's name, which subclasses of ModuleList call.
+        return str(self._position(idx))
+
     def _name_at(self, index: Any) -> str:
         # Sequential's children may have names of their own.
         return list(self._modules)[self._position(index)]
