@@ -209,7 +209,6 @@ MODULES: dict[str, dict[str, str]] = {
     "sparse": {"rushlight_core.sparse": "*"},
     "special": {"rushlight_core.special": "*"},
     "storage": {"rushlight_core": "TypedStorage UntypedStorage"},
-    "testing": {"rushlight_testing": "*"},
     "utils._pytree": {
         "rushlight_core.pytree": (
             "Context GetAttrKey KeyPath LeafSpec MappingKey NodeDef PyTree SUPPORTED_NODES SequenceKey "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import cmath
 import math
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -81,6 +82,27 @@ def assert_close(
                 fail(text, path)
 
     compare(actual, expected, "")
+
+
+def assert_allclose(
+    actual: Any,
+    expected: Any,
+    rtol: float | None = None,
+    atol: float | None = None,
+    equal_nan: bool = True,
+    msg: str = "",
+) -> None:
+    """Raise AssertionError unless two values agree within tolerances, whatever their dtypes: use `assert_close`.
+
+    PyTorch's function of this name is deprecated, and so is this one. What is no tensor is converted to one. Left out,
+    the tolerances are the larger ones of both dtypes.
+    """
+    warnings.warn("assert_allclose() is deprecated; use assert_close()", FutureWarning, stacklevel=2)
+    a = actual if isinstance(actual, Tensor) else core.tensor(actual)
+    b = expected if isinstance(expected, Tensor) else core.tensor(expected, dtype=a.dtype)
+    if rtol is None and atol is None:
+        rtol, atol = default_tolerances(a.dtype, b.dtype)
+    assert_close(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan, check_dtype=False, msg=msg or None)
 
 
 def _is_sequence(x: Any) -> bool:

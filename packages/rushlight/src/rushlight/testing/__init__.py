@@ -1,0 +1,12 @@
+"""assert_close and samples: rushlight_testing."""
+
+import rushlight_testing as _package
+from rushlight_testing import *  # noqa: F403
+
+__all__ = list(_package.__all__)
+
+TYPE_CHECKING = False  # a checker would take every name for one that is there
+if not TYPE_CHECKING:
+    from rushlight._wrapped import names_of
+
+    __getattr__ = names_of(_package)

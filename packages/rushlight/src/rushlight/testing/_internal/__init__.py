@@ -1,0 +1,1 @@
+"""What PyTorch keeps for its own tests, and libraries test with."""

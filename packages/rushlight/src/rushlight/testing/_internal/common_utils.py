@@ -1,0 +1,244 @@
+# ruff: noqa: N801, PT009
+"""The base class of PyTorch's own tests, and what goes with it, for libraries that test with them."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import itertools
+import random
+import sys
+import unittest
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from numbers import Number
+from typing import Any
+
+import numpy as np
+
+import rushlight_core as core
+from rushlight import cuda
+from rushlight.autograd import gradcheck, gradgradcheck
+from rushlight_testing import assert_close, default_tolerances, make_tensor
+
+__all__ = [
+    "IS_LINUX", "IS_MACOS", "IS_WINDOWS", "TEST_CUDA", "TEST_NUMPY", "TEST_SCIPY", "TestCase", "freeze_rng_state",
+    "gradcheck", "gradgradcheck", "instantiate_parametrized_tests", "make_tensor", "parametrize", "run_tests",
+    "set_default_dtype", "subtest",
+]  # fmt: skip
+
+IS_LINUX = sys.platform == "linux"
+IS_MACOS = sys.platform == "darwin"
+IS_WINDOWS = sys.platform == "win32"
+TEST_CUDA = cuda.is_available()
+TEST_NUMPY = True
+TEST_SCIPY = importlib.util.find_spec("scipy") is not None
+
+
+def run_tests(argv: list[str] | None = None) -> None:
+    """Run the tests of the main program with unittest."""
+    unittest.main(argv=argv)
+
+
+class TestCase(unittest.TestCase):
+    """A test case whose `assertEqual` compares tensors, and whose tests begin with the same random numbers.
+
+    `precision` and `rel_tol` are the smallest tolerances of all comparisons.
+    """
+
+    precision: float = 0
+    rel_tol: float = 0
+
+    def setUp(self) -> None:
+        """Seed the generators of rushlight, NumPy and Python."""
+        core.manual_seed(1234)
+        np.random.seed(1234)
+        random.seed(1234)
+
+    def assertEqual(
+        self,
+        x: Any,
+        y: Any,
+        msg: str | Callable[[str], str] | None = None,
+        *,
+        atol: float | None = None,
+        rtol: float | None = None,
+        equal_nan: bool = True,
+        exact_dtype: bool = True,
+        exact_device: bool = False,
+        exact_layout: bool = False,
+        exact_stride: bool = False,
+        exact_is_coalesced: bool = False,
+    ) -> None:
+        """Compare tensors, numbers, arrays and containers of them within tolerances, and all else by `==`.
+
+        Args:
+            x, y: what is compared. A number may stand for a tensor of one element.
+            msg: is added to the error, or makes it of the text that says what differs.
+            atol, rtol: tolerances; both or none. They follow from the dtypes otherwise.
+            equal_nan: whether NaN equals NaN.
+            exact_dtype, exact_device, exact_layout, exact_stride, exact_is_coalesced: what else must agree.
+        """
+        if (atol is None) != (rtol is None):
+            raise ValueError("assertEqual(atol, rtol): give both or none")
+        report = msg if callable(msg) or msg is None else lambda text: f"{text}\n{msg}"
+        options = {
+            "equal_nan": equal_nan, "check_dtype": exact_dtype, "check_device": exact_device,
+            "check_layout": exact_layout, "check_stride": exact_stride, "msg": report,
+        }  # fmt: skip
+
+        def compare(a: Any, b: Any) -> None:
+            if isinstance(a, Mapping) and isinstance(b, Mapping):
+                super(TestCase, self).assertEqual(set(a), set(b), msg if isinstance(msg, str) else None)
+                for key in a:
+                    compare(a[key], b[key])
+            elif isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
+                super(TestCase, self).assertEqual(len(a), len(b), msg if isinstance(msg, str) else None)
+                for one, other in zip(a, b, strict=True):
+                    compare(one, other)
+            elif a is None or b is None:
+                super(TestCase, self).assertIs(a, b, msg if isinstance(msg, str) else None)
+            elif isinstance(a, _TENSORS) or isinstance(b, _TENSORS) or _are_numbers(a, b):
+                self._compare_tensors(a, b, rtol, atol, exact_is_coalesced, options)
+            else:
+                super(TestCase, self).assertEqual(a, b, msg if isinstance(msg, str) else None)
+
+        compare(x, y)
+
+    def _compare_tensors(
+        self, a: Any, b: Any, rtol: float | None, atol: float | None, coalesced: bool, options: dict[str, Any]
+    ) -> None:
+        if isinstance(a, Number) != isinstance(b, Number):  # of a tensor and a number the values are compared
+            options = {**options, "check_dtype": False}
+            a, b = (core.as_tensor(value).reshape(()) if _size(value) == 1 else value for value in (a, b))
+        if coalesced and isinstance(a, core.Tensor) and a.is_sparse and a.is_coalesced() != b.is_coalesced():
+            self.fail(f"is_coalesced() is {a.is_coalesced()} and {b.is_coalesced()}")
+        if rtol is None or atol is None:
+            rtol, atol = default_tolerances(*(core.as_tensor(value).dtype for value in (a, b)))
+        assert_close(a, b, rtol=max(rtol, self.rel_tol), atol=max(atol, self.precision), **options)
+
+    def assertNotEqual(self, x: Any, y: Any, msg: str | None = None, **options: Any) -> None:
+        """Fail where `assertEqual` does not."""
+        try:
+            self.assertEqual(x, y, **options)
+        except AssertionError:
+            return
+        raise AssertionError(self._formatMessage(msg, f"{x!r} and {y!r} are equal"))
+
+
+_TENSORS = (core.Tensor, np.ndarray, np.generic)
+
+
+def _are_numbers(a: Any, b: Any) -> bool:
+    return isinstance(a, Number) and isinstance(b, Number)
+
+
+def _size(value: Any) -> int:
+    """How many elements a number, a tensor or an array has."""
+    return value.numel() if isinstance(value, core.Tensor) else np.size(value)
+
+
+@contextmanager
+def freeze_rng_state() -> Iterator[None]:
+    """Run a block, and let the default generator go on as if it had not run."""
+    state = core.get_rng_state()
+    try:
+        yield
+    finally:
+        core.set_rng_state(state)
+
+
+@contextmanager
+def set_default_dtype(dtype: core.dtype) -> Iterator[None]:
+    """Run a block with another default dtype."""
+    before = core.get_default_dtype()
+    core.set_default_dtype(dtype)
+    try:
+        yield
+    finally:
+        core.set_default_dtype(before)
+
+
+class subtest:
+    """The arguments of one test that `parametrize` makes, with a name of its own and decorators."""
+
+    def __init__(
+        self, arg_values: Any, name: str | None = None, decorators: Iterable[Callable[..., Any]] = ()
+    ) -> None:
+        self.arg_values = arg_values
+        self.name = name
+        self.decorators = list(decorators)
+
+
+class parametrize:
+    """A decorator: one test for each of `arg_values`, which `instantiate_parametrized_tests` makes.
+
+    Args:
+        arg_str: the names of the arguments, separated by commas.
+        arg_values: for each test a value, or as many as there are names, or a `subtest` of them.
+        name_fn: makes the end of a test's name from the values.
+    """
+
+    def __init__(
+        self, arg_str: str, arg_values: Iterable[Any], name_fn: Callable[..., str] | None = None
+    ) -> None:
+        self.names = [name.strip() for name in arg_str.split(",") if name.strip()]
+        self.values = list(arg_values)
+        self.name_fn = name_fn
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        function.__dict__.setdefault("_parametrized", []).insert(0, self)
+        return function
+
+    def tests(self) -> Iterator[tuple[str, dict[str, Any], list[Callable[..., Any]]]]:
+        """The name, the arguments and the decorators of each test."""
+        for value in self.values:
+            case = value if isinstance(value, subtest) else subtest(value)
+            values = [case.arg_values] if len(self.names) == 1 else list(case.arg_values)
+            if len(values) != len(self.names):
+                raise RuntimeError(
+                    f"parametrize: {len(values)} values for the arguments {', '.join(self.names)}"
+                )
+            name = case.name
+            if name is None and self.name_fn is not None:
+                name = self.name_fn(*values)
+            if name is None:
+                parts = (f"{key}_{_text(value)}" for key, value in zip(self.names, values, strict=True))
+                name = "_".join(parts)
+            yield name, dict(zip(self.names, values, strict=True)), case.decorators
+
+
+def _text(value: Any) -> str:
+    plain = isinstance(value, (core.dtype, core.device, Number, str))
+    text = str(value).removeprefix("torch.") if plain else type(value).__name__
+    return "".join(letter if letter.isalnum() else "_" for letter in text)
+
+
+def instantiate_parametrized_tests(generic_cls: type) -> type:
+    """Replace each test that `parametrize` decorates by a test for each combination of its values."""
+    for name, function in list(vars(generic_cls).items()):
+        marks = getattr(function, "_parametrized", None)
+        if not marks:
+            continue
+        delattr(generic_cls, name)
+        for parts in itertools.product(*(mark.tests() for mark in marks)):
+            full = "_".join([name, *(part[0] for part in parts)])
+            if hasattr(generic_cls, full):
+                raise RuntimeError(f"instantiate_parametrized_tests: two tests are called {full}")
+            setattr(generic_cls, full, _with_arguments(function, full, parts))
+    return generic_cls
+
+
+def _with_arguments(function: Callable[..., Any], name: str, parts: Iterable[Any]) -> Callable[..., Any]:
+    arguments = {key: value for part in parts for key, value in part[1].items()}
+
+    @functools.wraps(function)
+    def test(self: Any) -> Any:
+        return function(self, **arguments)
+
+    test.__name__ = name
+    result: Callable[..., Any] = test
+    for part in parts:
+        for decorator in part[2]:
+            result = decorator(result)
+    return result
