@@ -51,7 +51,7 @@ def _each(
             state: dict[str, Any] = dict(given)
             optimizer._update_one(group, param, grad, state)
             for key, value in given.items():
-                if state[key] is not value:  # a number that was computed anew
+                if state[key] is not value:  # a number that replaces the given one
                     value.copy_(state[key])
 
 
