@@ -109,6 +109,16 @@ def demo(session: nox.Session) -> None:
 
 
 @nox.session
+def programs(session: nox.Session) -> None:
+    """Train every program of docs/examples/training/ to the figure that it states, in programs-out/: by hand."""
+    install(session, builder(), [GRAPH["rushlight"]], requirements=dependency_group("demo"))
+    folder = ROOT / "docs" / "examples" / "training"
+    names = session.posargs or sorted(file.stem for file in folder.glob("*.py") if file.stem != "common")
+    for name in names:
+        session.run("python", str(folder / f"{name}.py"), "--out", "programs-out")
+
+
+@nox.session
 def lint(session: nox.Session) -> None:
     """Check style and format: ruff, clang-format, marks of conflicts, language, subjects of commits; `-- --fix` fixes."""
     install_tools(session, dependency_group("lint"))
