@@ -95,15 +95,7 @@ class Adam(Optimizer):
         with core.no_grad():
             for group in self.param_groups:
                 for params, grads in batches(group["params"]):
-                    try:
-                        self._update(group, params, grads)
-                    except NotImplementedError as error:
-                        if any(grad.is_sparse for grad in grads):
-                            raise RuntimeError(
-                                f"{type(self).__name__} does not support sparse gradients, "
-                                "please consider SparseAdam instead"
-                            ) from error
-                        raise
+                    self._update(group, params, grads)
         self._step_count += 1
         return loss
 
@@ -118,23 +110,32 @@ class Adam(Optimizer):
             counter.add_(1)
         beta1, beta2 = group["betas"]
         update = _fused_adamw_ if group["decoupled_weight_decay"] else _fused_adam_
-        update(
-            *as_real(
-                params,
-                grads,
-                [state["exp_avg"] for state in states],
-                [state["exp_avg_sq"] for state in states],
-                [state["max_exp_avg_sq"] for state in states] if amsgrad else [],
-            ),
-            steps,
-            lr=float(group["lr"]),
-            beta1=beta1,
-            beta2=beta2,
-            weight_decay=group["weight_decay"],
-            eps=group["eps"],
-            amsgrad=amsgrad,
-            maximize=group["maximize"],
-        )
+        try:
+            update(
+                *as_real(
+                    params,
+                    grads,
+                    [state["exp_avg"] for state in states],
+                    [state["exp_avg_sq"] for state in states],
+                    [state["max_exp_avg_sq"] for state in states] if amsgrad else [],
+                ),
+                steps,
+                lr=float(group["lr"]),
+                beta1=beta1,
+                beta2=beta2,
+                weight_decay=group["weight_decay"],
+                eps=group["eps"],
+                amsgrad=amsgrad,
+                maximize=group["maximize"],
+            )
+        except Exception as error:
+            for counter in counters.values():
+                counter.sub_(1)  # the operator checks its arguments before it writes, so no step was taken
+            if any(grad.is_sparse for grad in grads):
+                raise RuntimeError(
+                    f"{type(self).__name__} does not support sparse gradients, please consider SparseAdam instead"
+                ) from error
+            raise
 
     def _states(self, params: list[Any], amsgrad: bool) -> list[dict[str, Any]]:
         """The state of each of `params`, which starts here where there is none."""
