@@ -305,8 +305,8 @@ inline BackendKernel from_slot(KernelFn slot) {
 }
 
 /// Calls a kernel from an operator's slot on the thread's current stream. Of the given context only `random`
-/// counts. `op`, a constant, is for errors.
-RL_API void backend_call(const char* op, Device device, KernelFn kernel, const KernelArgs& args);
+/// counts; it is replaced for the call. `op`, a constant, is for errors.
+RL_API void backend_call(const char* op, Device device, KernelFn kernel, KernelArgs&& args);
 
 /// Waits until a device has done all its work.
 RL_API void synchronize(Device device);

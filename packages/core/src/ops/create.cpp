@@ -26,13 +26,12 @@ void run(SharedKernel& kernel, const Tensor& t, const Scalar* numbers, int count
     const auto device = static_cast<int>(t.device().type);
     const KernelFn found = kernel.slots.device[device].load(std::memory_order_acquire);
     const View view = t.impl()->view();
-    const KernelArgs args{
-        sizeof(KernelArgs), 1,      0, static_cast<uint16_t>(count), t.dtype(), kNoDType, &view,
-        given.params(),     nullptr};
+    KernelArgs args{sizeof(KernelArgs), 1,      0, static_cast<uint16_t>(count), t.dtype(), kNoDType, &view,
+                    given.params(),     nullptr};
     if (t.device().type == DeviceType::CPU) return found(args);
     if (found) {
         record_current_use(*t.impl()->storage());
-        return backend_call(kernel.name, t.device(), found, args);
+        return backend_call(kernel.name, t.device(), found, std::move(args));
     }
     // One element is enough where all are equal.
     const Tensor host = make_tensor(&kernel == &fill_kernel ? IntList() : t.sizes(), t.dtype());

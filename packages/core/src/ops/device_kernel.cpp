@@ -5,6 +5,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ops/copying.h"
@@ -90,10 +91,10 @@ DeviceFallback set_device_fallback(DeviceFallback choice) { return chosen.exchan
 void set_fallback_warning(void (*warn)(const char*)) { warning.store(warn); }
 
 void call_on_device(const char* op, Device device, const KernelSlots& slots, KernelPart part,
-                    const KernelArgs& args, const std::vector<const void*>* written) {
+                    KernelArgs&& args, const std::vector<const void*>* written) {
     const auto& of_part = part == KernelPart::Run ? slots.device : slots.before;
     if (KernelFn kernel = of_part[static_cast<int>(device.type)].load(std::memory_order_acquire)) [[likely]]
-        return backend_call(op, device, kernel, args);
+        return backend_call(op, device, kernel, std::move(args));
     constexpr auto cpu = static_cast<int>(DeviceType::CPU);
     KernelFn host = of_part[cpu].load(std::memory_order_acquire);
     RL_CHECK(

@@ -9,6 +9,6 @@ namespace rushlight {
 /// Calls the device's kernel among `slots`. Where it has none: what rushlight/device_fallback.h says. Inputs that
 /// begin at one of the places `written` are written too.
 void call_on_device(const char* op, Device device, const KernelSlots& slots, KernelPart part,
-                    const KernelArgs& args, const std::vector<const void*>* written = nullptr);
+                    KernelArgs&& args, const std::vector<const void*>* written = nullptr);
 
 }  // namespace rushlight

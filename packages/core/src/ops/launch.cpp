@@ -68,7 +68,7 @@ void Launch::fail_device(const Tensor& t) const {
         KernelContext context{nullptr, key_, nullptr, nullptr};
         args.context = &context;
         call_on_device(op_, device_, slots_, slots == slots_.device ? KernelPart::Run : KernelPart::Before,
-                       args, written_.get());
+                       std::move(args), written_.get());
     }
 }
 

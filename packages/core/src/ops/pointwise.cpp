@@ -140,11 +140,12 @@ struct Fast {
         View views[kMaxOperands];
         Numbers<2 * kMaxOperands> numbers;
         record_current_use(*out.impl()->storage());
-        views[0] = out.impl()->view();
+        const View shape = views[0] = out.impl()->view();  // of all of them
         for (int i = 0; i < desc.num_inputs; ++i) {
             if (in[i].is_tensor()) {
                 record_current_use(*in[i].tensor().impl()->storage());
-                views[1 + i] = in[i].tensor().impl()->view();
+                const DType own = desc.bool_inputs >> i & 1 ? DType::Bool : dtype;
+                views[1 + i] = {data[1 + i], shape.sizes, shape.strides, shape.numel, shape.ndim, own, 1};
             } else {
                 views[1 + i] = absent_view(dtype);
                 numbers.add(in[i].scalar());

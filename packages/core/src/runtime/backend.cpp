@@ -332,12 +332,11 @@ bool takes_formats(DeviceType type, uint32_t formats) {
     return b && (b->memory_formats & formats) == formats;
 }
 
-void backend_call(const char* op, Device device, KernelFn kernel, const KernelArgs& args) {
+void backend_call(const char* op, Device device, KernelFn kernel, KernelArgs&& args) {
     const Attached& owner = require_attached(device.type);
     DeviceContext context(op, owner, device, args.context ? args.context->random : PhiloxKey{0, 0});
-    KernelArgs complete = args;
-    complete.context = &context;
-    check_backend(from_slot(kernel)(&complete), owner.backend, op);
+    args.context = &context;
+    check_backend(from_slot(kernel)(&args), owner.backend, op);
 }
 
 DeviceProperties device_properties(Device device) {

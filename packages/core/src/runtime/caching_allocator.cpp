@@ -86,6 +86,7 @@ void* CachingAllocator::allocate(size_t nbytes, StreamId stream) noexcept try {
     size_t size = round_up(nbytes, config_.rounding);
     std::lock_guard lock(mutex_);
     uint64_t now = driver_.now_ms();
+    const size_t quick = count_quick();
     // All bookkeeping memory first: from here on only the driver can fail.
     store_.reserve(2);
     live_.reserve();
@@ -111,8 +112,8 @@ void* CachingAllocator::allocate(size_t nbytes, StreamId stream) noexcept try {
     ++statistics_.allocation_count;
     statistics_.allocated_bytes += block->size;
     statistics_.active_bytes += block->size;
-    raise_peak(statistics_.allocated_bytes_peak, statistics_.allocated_bytes);
-    raise_peak(statistics_.active_bytes_peak, statistics_.active_bytes);
+    raise_peak(statistics_.allocated_bytes_peak, statistics_.allocated_bytes - quick);
+    raise_peak(statistics_.active_bytes_peak, statistics_.active_bytes - quick);
     return block->data;
 } catch (const std::bad_alloc&) { return nullptr; }
 
@@ -190,9 +191,13 @@ void CachingAllocator::split(Block* block, size_t size) {
 
 bool CachingAllocator::release(void* data) noexcept {
     std::lock_guard lock(mutex_);
+    count_quick();
+    return release_locked(data, driver_.now_ms());
+}
+
+bool CachingAllocator::release_locked(void* data, uint64_t now) noexcept {
     Block* block = live_.take(data);
     if (!block) return false;
-    uint64_t now = driver_.now_ms();
     ++statistics_.release_count;
     statistics_.allocated_bytes -= block->size;
     if (block->used_on.empty()) {
@@ -487,17 +492,53 @@ void CachingAllocator::drop_inherited() {
     }
 }
 
+/// Brings the peaks up to this moment; returns the bytes that threads keep in their lists. Called before the bytes change
+/// that the allocator counts.
+size_t CachingAllocator::count_quick() noexcept {
+    if (quick_.empty()) return 0;
+    size_t held = 0, least = 0;
+    for (QuickBlocks* list : quick_) {
+        held += list->bytes();
+        least += list->least_since();
+    }
+    raise_peak(statistics_.allocated_bytes_peak, statistics_.allocated_bytes - least);
+    raise_peak(statistics_.active_bytes_peak, statistics_.active_bytes - least);
+    return held;
+}
+
+void CachingAllocator::add(QuickBlocks& list) {
+    std::lock_guard lock(mutex_);
+    quick_.push_back(&list);
+}
+
+void CachingAllocator::take_back(QuickBlocks& list) noexcept {
+    std::lock_guard lock(mutex_);
+    count_quick();
+    const uint64_t now = driver_.now_ms();
+    list.drain([&](void* data) { release_locked(data, now); });
+}
+
+void CachingAllocator::remove(QuickBlocks& list) noexcept {
+    take_back(list);
+    std::lock_guard lock(mutex_);
+    std::erase(quick_, &list);
+}
+
 MemoryStatistics CachingAllocator::statistics() noexcept {
     std::lock_guard lock(mutex_);
+    const size_t quick = count_quick();
     MemoryStatistics result = statistics_;
+    result.allocated_bytes -= quick;
+    result.active_bytes -= quick;
     result.limit_bytes = limit_;
     return result;
 }
 
 void CachingAllocator::reset_peaks() noexcept {
     std::lock_guard lock(mutex_);
-    statistics_.allocated_bytes_peak = statistics_.allocated_bytes;
-    statistics_.active_bytes_peak = statistics_.active_bytes;
+    const size_t quick = count_quick();
+    statistics_.allocated_bytes_peak = statistics_.allocated_bytes - quick;
+    statistics_.active_bytes_peak = statistics_.active_bytes - quick;
     statistics_.reserved_bytes_peak = statistics_.reserved_bytes;
 }
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "block_table.h"
+#include "quick_blocks.h"
 #include "recent_use.h"
 #include "rushlight/allocator.h"
 #include "rushlight/site.h"
@@ -98,6 +99,12 @@ class CachingAllocator {
     /// "; the largest are 40.0 MiB (train.py:12), …": of live blocks, for errors. "" where there are none.
     std::string largest_live(size_t count);
 
+    /// Statistics leave out what a thread's list of small blocks holds: Note [Quick blocks].
+    void add(QuickBlocks& list);
+    /// Releases what it holds; on its thread.
+    void take_back(QuickBlocks& list) noexcept;
+    void remove(QuickBlocks& list) noexcept;
+
     void before_fork() noexcept { mutex_.lock(); }
     void after_fork_in_parent() noexcept { mutex_.unlock(); }
     void after_fork_in_child() noexcept;
@@ -117,6 +124,8 @@ class CachingAllocator {
     Block* map_segment(Pool& pool, size_t size);
     Block* new_segment(Pool& pool, size_t nbytes);
     void split(Block* block, size_t size);
+    bool release_locked(void* data, uint64_t now) noexcept;
+    size_t count_quick() noexcept;
     void make_free(Block* block, uint64_t now);
     std::span<Page> pages(const Block* block) const;
     size_t take_pages(const Block* block, uint64_t now);
@@ -149,6 +158,7 @@ class CachingAllocator {
     std::deque<Pending> pending_;
     std::vector<Captured> captured_;  // the streams that are captured now
     std::vector<Block*> held_back_;   // until the capture ends
+    std::vector<QuickBlocks*> quick_;
     uint64_t limit_;
     RecentUse recent_use_;
     std::atomic<uint64_t> next_look_{0};  // when memory may be due to go back

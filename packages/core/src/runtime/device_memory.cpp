@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <utility>
 
 #include "runtime/attached.h"
 #include "runtime/caching_allocator.h"
@@ -19,7 +20,8 @@ namespace rushlight {
 
 /// A caching allocator over the functions of a plug-in.
 struct DeviceAllocator {
-    DeviceAllocator(Device where, const AllocatorDriver& given) : device(where), driver(given) {}
+    DeviceAllocator(const detail::Attached& attached, const AllocatorDriver& given)
+        : owner(attached), driver(given) {}
 
     struct PluginDriver final : detail::Driver {
         explicit PluginDriver(const AllocatorDriver& given) {
@@ -42,15 +44,93 @@ struct DeviceAllocator {
         AllocatorDriver c = {};
     };
 
-    Device device;
+    const detail::Attached& owner;
     PluginDriver driver;
     detail::CachingAllocator blocks{driver, {}};
+    const int place = std::min(made_before++, detail::kQuickPlaces);
+
+    static inline std::atomic<int> made_before{0};
 };
 
 namespace detail {
 namespace {
 
 detail::StreamId id(void* stream) { return reinterpret_cast<StreamId>(stream); }
+
+// --- Note [Quick blocks] ---
+
+static_assert(CachingConfig{}.rounding == QuickBlocks::kGrain);
+
+struct ThreadList {
+    DeviceAllocator* from;
+    QuickBlocks blocks;
+};
+// One more than there are places: the last one stays empty.
+constinit thread_local ThreadList* thread_lists[kQuickPlaces + 1] RL_TLS_MODEL = {};
+constinit thread_local bool thread_ends RL_TLS_MODEL = false;
+
+/// In a forked child the devices are the parent's, and so are their locks. What a child keeps in its lists is not used.
+bool usable(const DeviceAllocator& from) { return !from.owner.forked.load(std::memory_order_relaxed); }
+
+/// Gives all blocks of this thread's list back; says whether there were any.
+bool drain_quick(DeviceAllocator& from) {
+    ThreadList* list = thread_lists[from.place];
+    if (!list || list->blocks.bytes() == 0) return false;
+    from.blocks.take_back(list->blocks);
+    return true;
+}
+
+struct ThreadEnd {
+    ~ThreadEnd() {
+        thread_ends = true;  // what is released later goes to the allocator
+        for (ThreadList*& list : thread_lists) {
+            if (!list) continue;
+            if (usable(*list->from)) list->from->blocks.remove(list->blocks);
+            delete std::exchange(list, nullptr);
+        }
+    }
+};
+
+[[gnu::noinline]] void make_quick(DeviceAllocator& from) noexcept try {
+    if (thread_ends || from.place == kQuickPlaces) return;
+    static thread_local ThreadEnd end;
+    (void)&end;
+    auto list = std::make_unique<ThreadList>(&from);
+    from.blocks.add(list->blocks);
+    thread_lists[from.place] = list.release();
+} catch (const std::bad_alloc&) {}  // the allocator serves this thread, too
+
+bool quick(size_t nbytes) {
+    return nbytes <= QuickBlocks::kLimit && !several_streams.load(std::memory_order_relaxed);
+}
+
+/// A block of this thread's list, or null.
+void* take_quick(const MemorySource& from, size_t nbytes) {
+    ThreadList* list = thread_lists[from.place];
+    return list && quick(nbytes) ? list->blocks.take(nbytes) : nullptr;
+}
+bool put_quick(const MemorySource& to, void* data, size_t nbytes) {
+    ThreadList* list = thread_lists[to.place];
+    return list && quick(nbytes) && list->blocks.put(data, nbytes);
+}
+
+[[gnu::noinline]] BackendStatus allocate_slow(DeviceAllocator& from, size_t nbytes, void* stream,
+                                              void** data) {
+    if (several_streams.load(std::memory_order_relaxed)) drain_quick(from);
+    BackendStatus status = allocator_allocate(&from, nbytes, stream, data);
+    if (status == BackendStatus::OutOfMemory && drain_quick(from))
+        status = allocator_allocate(&from, nbytes, stream, data);
+    return status;
+}
+
+[[gnu::noinline]] void release_slow(DeviceAllocator& from, void* data, size_t nbytes) noexcept {
+    if (quick(nbytes) && !thread_lists[from.place]) {
+        make_quick(from);
+        if (ThreadList* list = thread_lists[from.place]; list && list->blocks.put(data, nbytes)) return;
+    }
+    // Nobody is left to hear of a failure here; the next call of the device reports its state.
+    (void)from.blocks.release(data);
+}
 
 void fail_out_of_memory(DeviceAllocator& from, size_t nbytes) {
     constexpr double kMiB = 1 << 20;
@@ -82,11 +162,12 @@ BackendStatus create_allocator(int32_t index, const AllocatorDriver* driver, Dev
         return refuse("create_allocator: the driver needs the functions map and unmap");
     DeviceState& state = *attaching->devices[static_cast<size_t>(index)];
     if (state.allocator) return refuse("create_allocator: the device has an allocator");
-    auto fresh = std::make_unique<DeviceAllocator>(attaching->device(index), *driver);
+    auto fresh = std::make_unique<DeviceAllocator>(*attaching, *driver);
     const AllocatorDriver& c = fresh->driver.c;
     const int events = !!c.record + !!c.reached + !!c.wait + !!c.destroy;
     if (events != 0 && events != 4)
         return refuse("create_allocator: the driver needs all four functions of marks, or none");
+    state.default_source.place = fresh->place;
     // Never destroyed: tensors may outlive main().
     *made = state.allocator = fresh.release();
     return BackendStatus::Ok;
@@ -106,22 +187,23 @@ BackendStatus allocator_release(DeviceAllocator* from, void* data) {
 }
 
 BackendStatus allocator_record_use(DeviceAllocator* from, void* data, void* stream) {
+    if (stream) several_streams.store(true, std::memory_order_relaxed);
     from->blocks.record_use(data, id(stream));
     return BackendStatus::Ok;
 }
 
 BackendStatus allocate_on(const Attached& owner, int32_t index, size_t nbytes, void* stream, void** data) {
-    DeviceAllocator* own = owner.devices[static_cast<size_t>(index)]->allocator;
-    return own ? allocator_allocate(own, nbytes, stream, data)
-               : owner.backend.allocate(index, nbytes, stream, data);
+    const DeviceState& state = *owner.devices[static_cast<size_t>(index)];
+    if (!state.allocator) return owner.backend.allocate(index, nbytes, stream, data);
+    *data = take_quick(state.default_source, nbytes);
+    return *data ? BackendStatus::Ok : allocate_slow(*state.allocator, nbytes, stream, data);
 }
 
 void release_on(const Attached& owner, int32_t index, void* data, size_t nbytes) {
     if (owner.forked.load(std::memory_order_relaxed)) return;
-    // Nobody is left to hear of a failure here; the next call of the device reports its state.
-    if (DeviceAllocator* own = owner.devices[static_cast<size_t>(index)]->allocator)
-        (void)own->blocks.release(data);
-    else owner.backend.release(index, data, nbytes);
+    const DeviceState& state = *owner.devices[static_cast<size_t>(index)];
+    if (!state.allocator) owner.backend.release(index, data, nbytes);
+    else if (!put_quick(state.default_source, data, nbytes)) release_slow(*state.allocator, data, nbytes);
 }
 
 std::atomic<bool> several_streams{false};
@@ -139,7 +221,7 @@ MemorySource* source_of(const Attached& owner, int32_t index, void* stream) {
 
 void release_memory(void* context, void* data, size_t nbytes) {
     auto* source = static_cast<const MemorySource*>(context);
-    if (data) release_on(*source->attached, source->index, data, nbytes);
+    if (data && !put_quick(*source, data, nbytes)) release_on(*source->attached, source->index, data, nbytes);
 }
 
 }  // namespace
@@ -161,8 +243,11 @@ void* backend_allocate(Device device, size_t nbytes, void (**release)(void*, voi
     const Attached& owner = resolve_attached(device);
     void* stream = current_stream(device);
     *release = release_memory;
-    *context = source_of(owner, device.index, stream);
+    MemorySource* source = source_of(owner, device.index, stream);
+    *context = source;
     if (nbytes == 0) return nullptr;
+    if (void* data = take_quick(*source, nbytes)) [[likely]]
+        return data;
     void* data = nullptr;
     BackendStatus status = allocate_on(owner, device.index, nbytes, stream, &data);
     if (status == BackendStatus::OutOfMemory) [[unlikely]] {
@@ -193,17 +278,17 @@ void record_stream_use(const Storage& storage, void* stream) {
 }
 
 namespace {
-CachingAllocator& allocator_of(const char* what, Device device) {
+DeviceAllocator& allocator_of(const char* what, Device device) {
     device = resolve(device);
     const Attached& owner = require_attached(device.type);
     DeviceAllocator* own = owner.devices[static_cast<size_t>(device.index)]->allocator;
     RL_CHECK(own, throw_not_implemented, "%s(%s): the backend of this device has an allocator of its own",
              what, name(device).c_str());
-    return own->blocks;
+    return *own;
 }
 }  // namespace
 
-CachingAllocator& detail::graph_memory(Device device) { return allocator_of("graphs", device); }
+CachingAllocator& detail::graph_memory(Device device) { return allocator_of("graphs", device).blocks; }
 
 uint64_t detail::memory_pool_of(const Storage& storage) {
     if (storage.release_function() != release_memory || !storage.data()) return 0;
@@ -213,15 +298,23 @@ uint64_t detail::memory_pool_of(const Storage& storage) {
 }
 
 MemoryStatistics memory_statistics(Device device) {
-    return allocator_of("memory_stats", device).statistics();
+    return allocator_of("memory_stats", device).blocks.statistics();
 }
 void reset_peak_memory_statistics(Device device) {
-    allocator_of("reset_peak_memory_stats", device).reset_peaks();
+    allocator_of("reset_peak_memory_stats", device).blocks.reset_peaks();
 }
-std::string memory_snapshot(Device device) { return allocator_of("memory_snapshot", device).snapshot(); }
-void empty_cache(Device device) { allocator_of("empty_cache", device).empty_cache(); }
+std::string memory_snapshot(Device device) {
+    DeviceAllocator& from = allocator_of("memory_snapshot", device);
+    drain_quick(from);
+    return from.blocks.snapshot();
+}
+void empty_cache(Device device) {
+    DeviceAllocator& from = allocator_of("empty_cache", device);
+    drain_quick(from);
+    from.blocks.empty_cache();
+}
 uint64_t set_memory_limit(Device device, uint64_t nbytes) {
-    return allocator_of("set_memory_limit", device).set_limit(nbytes ? nbytes : UINT64_MAX);
+    return allocator_of("set_memory_limit", device).blocks.set_limit(nbytes ? nbytes : UINT64_MAX);
 }
 
 }  // namespace rushlight

@@ -7,12 +7,16 @@
 // The allocator services of HostTable, as a plug-in uses them: 10^5 operations over streams that stand still until the test
 // advances them. Every piece of queued work checks that nobody else has touched its block, and memory that went back to the
 // driver is freed, so that a memory checker sees whoever still uses it.
+#include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <functional>
 #include <map>
+#include <mutex>
 #include <random>
+#include <thread>
 
 #include "check.h"
 #include "dispatch/shared_kernel.h"
@@ -146,6 +150,164 @@ TEST(a_plugin_asks_for_an_allocator_during_init) {
     DeviceAllocator* late = nullptr;
     CHECK(host->create_allocator(1, &driver, &late) == BackendStatus::Value);
     CHECK(std::string(host->last_error()).find("during init only") != std::string::npos);
+}
+
+// A storage's memory, as operators take it; the thread keeps small blocks: Note [Quick blocks].
+struct Taken {
+    explicit Taken(size_t size) : nbytes(size), data(backend_allocate(kDevice, size, &release, &context)) {}
+    void give() const { release(context, data, nbytes); }
+
+    size_t nbytes;
+    void (*release)(void*, void*, size_t) = nullptr;
+    void* context = nullptr;
+    void* data;
+};
+
+TEST(a_thread_takes_its_small_blocks_again) {
+    empty_cache(kDevice);
+    const MemoryStatistics before = memory_statistics(kDevice);
+    std::vector<void*> places;
+    for (int i = 0; i < 3; ++i) {
+        const Taken a(100), b(513), large(1 << 20);
+        CHECK_EQUAL(memory_statistics(kDevice).allocated_bytes, before.allocated_bytes + 1536 + (1 << 20));
+        for (const Taken& taken : {a, b, large}) {
+            places.push_back(taken.data);
+            taken.give();
+        }
+        const MemoryStatistics now = memory_statistics(kDevice);
+        CHECK_EQUAL(now.allocated_bytes, before.allocated_bytes);
+        CHECK_EQUAL(now.active_bytes, before.active_bytes);
+        // Only the first round came to the allocator for the small ones.
+        CHECK_EQUAL(now.allocation_count, before.allocation_count + 3 + static_cast<uint64_t>(i));
+    }
+    for (size_t i = 3; i < places.size(); ++i) CHECK_EQUAL(places[i], places[i - 3]);
+    CHECK(memory_snapshot(kDevice).find("live") == std::string::npos);
+    empty_cache(kDevice);
+    CHECK_EQUAL(mapped, 0u);
+}
+
+TEST(peaks_count_what_lists_hand_out) {
+    std::vector<Taken> some;
+    for (int i = 0; i < 4; ++i) some.emplace_back(2048);
+    for (const Taken& taken : some) taken.give();
+    reset_peak_memory_statistics(kDevice);
+    CHECK_EQUAL(memory_statistics(kDevice).allocated_bytes_peak, 0u);
+    for (int i = 0; i < 3; ++i) some[static_cast<size_t>(i)] = Taken(2048);
+    for (int i = 0; i < 3; ++i) some[static_cast<size_t>(i)].give();
+    CHECK_EQUAL(memory_statistics(kDevice).allocated_bytes_peak, 3 * 2048u);
+    const Taken one(2048), large(20'000);  // comes to the allocator
+    CHECK_EQUAL(memory_statistics(kDevice).allocated_bytes_peak, 2048u + 20'480);
+    one.give();
+    large.give();
+    empty_cache(kDevice);
+}
+
+TEST(memory_that_runs_out_takes_back_what_the_thread_keeps) {
+    std::vector<Taken> small;
+    for (int i = 0; i < 8; ++i) small.emplace_back(4096);
+    for (const Taken& taken : small) taken.give();
+    const Taken large(94 * kMiB);
+    CHECK_EQUAL(mapped, 96 * kMiB);  // with the segment of the small ones
+    const Taken fits(2 * kMiB);
+    CHECK_EQUAL(mapped, 96 * kMiB);
+    CHECK_RAISES(OutOfMemory, "a block of 2.0 MiB does not fit", Taken(2 * kMiB));
+    large.give();
+    fits.give();
+    empty_cache(kDevice);
+}
+
+// Three threads take and release blocks, small ones mostly, and pass some on to be released elsewhere. Whoever holds a block
+// has stamped it all over.
+TEST(blocks_of_threads_never_overlap) {
+    struct Owned {
+        Taken block;
+        uint64_t stamp;
+        void write() const { std::fill_n(words(), count(), stamp); }
+        void check() const {
+            CHECK(std::all_of(words(), words() + count(), [this](uint64_t word) { return word == stamp; }));
+        }
+        uint64_t* words() const { return static_cast<uint64_t*>(block.data); }
+        size_t count() const { return block.nbytes / 8; }
+    };
+    std::mutex mutex;
+    std::vector<Owned> passed_on;
+    const char* given = std::getenv("RUSHLIGHT_FUZZ_OPERATIONS");
+    const int operations = (given ? std::atoi(given) : 100'000) / 3;
+    std::atomic<int> full{0};
+    const auto work = [&](unsigned number) {
+        std::mt19937 random(number);
+        std::vector<Owned> live;
+        for (int i = 0; i < operations; ++i) {
+            switch (random() % 16) {
+                case 0: {  // to another thread, and one of its blocks to this one
+                    std::lock_guard lock(mutex);
+                    if (!live.empty()) passed_on.push_back(live.back()), live.pop_back();
+                    if (!passed_on.empty())
+                        live.push_back(passed_on.front()), passed_on.erase(passed_on.begin());
+                    break;
+                }
+                case 1:
+                    if (random() % 64 == 0) empty_cache(kDevice);
+                    else if (random() % 8 == 0) {
+                        const MemoryStatistics s = memory_statistics(kDevice);
+                        CHECK(s.allocated_bytes <= s.reserved_bytes);
+                        CHECK(s.allocated_bytes <= s.allocated_bytes_peak);
+                    }
+                    break;
+                default:
+                    if (random() % 2) {
+                        const size_t nbytes =
+                            8 + (random() % 200 ? random() % 10'000 : random() % (8 * kMiB)) / 8 * 8;
+                        try {
+                            live.push_back(
+                                {Taken(nbytes), uint64_t{number} << 32 | static_cast<unsigned>(i)});
+                            live.back().write();
+                        } catch (const Error&) { ++full; }
+                    } else if (!live.empty()) {
+                        std::swap(live[random() % live.size()], live.back());
+                        live.back().check();
+                        live.back().block.give();
+                        live.pop_back();
+                    }
+            }
+        }
+        for (const Owned& owned : live) {
+            owned.check();
+            owned.block.give();
+        }
+    };
+    std::vector<std::thread> threads;
+    for (unsigned t = 0; t < 3; ++t) threads.emplace_back(work, t);
+    for (std::thread& thread : threads) thread.join();
+    for (const Owned& owned : passed_on) {
+        owned.check();
+        owned.block.give();
+    }
+    empty_cache(kDevice);  // the threads gave back what they kept
+    const MemoryStatistics s = memory_statistics(kDevice);
+    CHECK_EQUAL(s.allocated_bytes, 0u);
+    CHECK_EQUAL(s.reserved_bytes, 0u);
+    CHECK_EQUAL(mapped, 0u);
+}
+
+// From here on the process has several streams.
+TEST(a_block_that_another_stream_uses_is_not_kept) {
+    const Taken kept(1000), used(1000);
+    kept.give();
+    CHECK(host->record_use(allocator, used.data, &streams[1]) == BackendStatus::Ok);
+    bool read = false;
+    streams[1].push([&] { read = true; });
+    used.give();
+    std::vector<Taken> others;
+    for (int i = 0; i < 20; ++i) {
+        others.emplace_back(1000);
+        CHECK(read || others.back().data != used.data);
+    }
+    CHECK(!read);
+    for (const Taken& taken : others) taken.give();
+    while (streams[1].advance()) {}
+    empty_cache(kDevice);
+    CHECK_EQUAL(mapped, 0u);
 }
 
 TEST(work_never_meets_foreign_work_in_its_memory) {

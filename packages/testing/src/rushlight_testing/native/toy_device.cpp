@@ -50,6 +50,20 @@ BackendStatus fail(BackendStatus status, const std::string& text) {
 
 // --- Streams: queues that one thread works off, as far as somebody waits -------------------------
 
+/// A mutex that costs one exchange where it is free. Every call takes it, and it is held for a moment, except by the thread
+/// that runs the work: for that, whoever comes sleeps.
+class Lock {
+  public:
+    void lock() {
+        for (int tries = 0; taken_.exchange(true, std::memory_order_acquire); ++tries)
+            if (tries > 20) std::this_thread::sleep_for(std::chrono::microseconds(20));
+    }
+    void unlock() { taken_.store(false, std::memory_order_release); }
+
+  private:
+    std::atomic<bool> taken_{false};
+};
+
 /// Work in the order of its coming: records of one size, which do not move, in chunks that are used again.
 class Tasks {
   public:
@@ -64,8 +78,8 @@ class Tasks {
     template <class T, class... A>
     void push(A&&... arguments) {
         static_assert(sizeof(T) <= kRoom && alignof(T) <= alignof(std::max_align_t));
-        if (last_ == chunks_.size() * kPerChunk) add_chunk();
-        Record& record = at(last_);
+        if (next_ == end_) add_chunk();
+        Record& record = *next_++;
         new (record.room) T(std::forward<A>(arguments)...);
         record.run = [](void* room) {
             auto* work = static_cast<T*>(room);
@@ -75,12 +89,12 @@ class Tasks {
         ++last_;
     }
     void run_first() {
-        Record& record = at(first_++);
+        Record& record = (*chunks_.front())[first_++];
         record.run(record.room);
-        if (first_ % kPerChunk != 0) return;
+        if (first_ != kPerChunk) return;
         spare_.push_back(chunks_.front());
         chunks_.pop_front();
-        first_ -= kPerChunk;
+        first_ = 0;
         last_ -= kPerChunk;
     }
 
@@ -93,14 +107,15 @@ class Tasks {
     using Chunk = std::array<Record, kPerChunk>;
     void add_chunk() {
         if (spare_.empty()) spare_.push_back(new Chunk);
-        chunks_.push_back(spare_.back());
+        next_ = chunks_.emplace_back(spare_.back())->data();
+        end_ = next_ + kPerChunk;
         spare_.pop_back();
     }
-    Record& at(size_t i) { return (*chunks_[i / kPerChunk])[i % kPerChunk]; }
 
     std::deque<Chunk*> chunks_;
     std::vector<Chunk*> spare_;
     size_t first_ = 0, last_ = 0;  // counted from the first chunk
+    Record *next_ = nullptr, *end_ = nullptr;  // of the last chunk
 };
 
 /// Work that is recorded, to be done any number of times. It is one list, in the order in which it was recorded, whatever
@@ -188,14 +203,14 @@ class Queue {
         if (stream == other || other->done >= ticket) return;
         push(stream, [this, other, ticket] { run_to(other, ticket); });
     }
-    void wait(std::unique_lock<std::mutex>& lock, Stream* stream, uint64_t ticket) {
+    void wait(std::unique_lock<Lock>& lock, Stream* stream, uint64_t ticket) {
         stream->wanted = std::max(stream->wanted, ticket);
         if (std::find(waited_.begin(), waited_.end(), stream) == waited_.end()) waited_.push_back(stream);
         wake_.notify_one();
         finished_.wait(lock, [&] { return stream->done >= ticket; });
     }
 
-    std::mutex mutex;
+    Lock mutex;
 
   private:
     void work() {
@@ -224,7 +239,7 @@ class Queue {
         ++stream->done;
     }
 
-    std::condition_variable wake_, finished_;
+    std::condition_variable_any wake_, finished_;
     std::vector<Stream*> waited_, busy_;
     std::unique_ptr<std::mt19937> random_;
     int depth_ = 0;  // tasks that wait for others
@@ -243,7 +258,7 @@ ToyDevice& device(int32_t index) {
 Stream* stream_of(int32_t index, void* stream) {
     return stream ? static_cast<Stream*>(stream) : device(index).default_stream.get();
 }
-void wait_for_all(std::unique_lock<std::mutex>& lock, ToyDevice& d) {
+void wait_for_all(std::unique_lock<Lock>& lock, ToyDevice& d) {
     queue().wait(lock, d.default_stream.get(), d.default_stream->queued);
     // By index: the wait lets go of the lock, and a stream may be added meanwhile.
     for (size_t i = 0; i < d.streams.size(); ++i)
@@ -263,7 +278,7 @@ BackendStatus destroy_stream(int32_t index, void* stream) {
 }
 /// Reports the first thing that went wrong since somebody last asked. Without the lock: core may need another one to say
 /// where the kernel was queued.
-BackendStatus report(std::unique_lock<std::mutex>& lock) {
+BackendStatus report(std::unique_lock<Lock>& lock) {
     const LateError error = std::exchange(late_error, {});
     lock.unlock();
     if (error.status == BackendStatus::Ok) return error.status;
@@ -271,7 +286,7 @@ BackendStatus report(std::unique_lock<std::mutex>& lock) {
     host->describe(&error.call, where, sizeof where);
     return fail(error.status, std::string("queued by ") + where + ": " + error.text);
 }
-BackendStatus finish(std::unique_lock<std::mutex>& lock, Stream* stream) {
+BackendStatus finish(std::unique_lock<Lock>& lock, Stream* stream) {
     if (stream->graph) return fail(BackendStatus::Runtime, "a stream that is captured cannot be waited for");
     queue().wait(lock, stream, stream->queued);
     return report(lock);
@@ -504,36 +519,36 @@ int num_choices = 0;
 struct Kept {
     explicit Kept(const KernelArgs& given)
         : args(given), call(*given.context->call), random(given.context->random) {
-        const int tensors = args.num_outputs + args.num_inputs;
-        size_t numbers = 0, dims = 0;
+        const int tensors = given.num_outputs + given.num_inputs;
+        // In units of an int64_t.
+        size_t length = (tensors * sizeof(View) + given.num_params * sizeof(Param)) / sizeof(int64_t);
         for (int i = 0; i < tensors; ++i)
-            if (given.tensors[i].defined()) dims += 2 * static_cast<size_t>(given.tensors[i].ndim);
-        for (int i = 0; i < args.num_params; ++i) {
-            const Param& p = given.params[i];
-            if (p.kind == Param::Kind::String) numbers += p.length / 8 + 1;
-            if (p.kind == Param::Kind::Ints) numbers += p.length;
-            if (p.kind == Param::Kind::Complex) numbers += 2;
-        }
-        const size_t nbytes = static_cast<size_t>(tensors) * sizeof(View) + args.num_params * sizeof(Param) +
-                              (dims + numbers) * sizeof(int64_t);
-        if (nbytes > sizeof room) large.reset(new int64_t[nbytes / sizeof(int64_t)]);
-        auto* views = reinterpret_cast<View*>(large ? large.get() : room);
+            length += given.tensors[i].defined() ? 2 * static_cast<size_t>(given.tensors[i].ndim) : 0;
+        for (int i = 0; i < given.num_params; ++i) length += behind(given.params[i]);
+        if (length > std::size(room)) large.reset(new int64_t[length]);
+        int64_t* const start = large ? large.get() : room;
+        auto* views = reinterpret_cast<View*>(start);
         auto* params = reinterpret_cast<Param*>(views + tensors);
-        auto* next = reinterpret_cast<int64_t*>(params + args.num_params);
-        std::copy_n(given.tensors, tensors, views);
-        std::copy_n(given.params, args.num_params, params);
+        auto* next = reinterpret_cast<int64_t*>(params + given.num_params);
         for (int i = 0; i < tensors; ++i) {
-            View& v = views[i];
+            View& v = views[i] = given.tensors[i];
             if (!v.defined()) continue;
-            const auto n = static_cast<size_t>(v.ndim);
-            v.sizes = take(next, v.sizes, n * 8);
-            v.strides = take(next, v.strides, n * 8);
+            if (i > 0 && v.sizes == given.tensors[0].sizes && v.strides == given.tensors[0].strides) {
+                v.sizes = views[0].sizes;
+                v.strides = views[0].strides;
+                continue;
+            }
+            v.sizes = take(next, v.sizes, v.ndim);
+            v.strides = take(next, v.strides, v.ndim);
         }
-        for (int i = 0; i < args.num_params; ++i) {
-            Param& p = params[i];
-            if (p.kind == Param::Kind::String) p.string = take(next, p.string, p.length);
-            if (p.kind == Param::Kind::Ints) p.ints = take(next, p.ints, p.length * size_t{8});
-            if (p.kind == Param::Kind::Complex) p.parts = take(next, p.parts, 16);
+        for (int i = 0; i < given.num_params; ++i) {
+            Param& p = params[i] = given.params[i];
+            const size_t words = behind(p);
+            if (words == 0) continue;
+            const size_t nbytes = p.kind == Param::Kind::String ? p.length : words * sizeof(int64_t);
+            std::memcpy(next, p.string, nbytes);
+            p.ints = next;
+            next += words;
         }
         args.tensors = views;
         args.params = params;
@@ -541,19 +556,23 @@ struct Kept {
     }
     Kept(const Kept&) = delete;
 
-    template <class T>
-    static const T* take(int64_t*& next, const T* from, size_t nbytes) {
+    /// The length of what a parameter points at.
+    static size_t behind(const Param& p) {
+        if (p.kind <= Param::Kind::Float) return 0;  // most are plain numbers
+        if (p.kind == Param::Kind::Ints) return p.length;
+        return p.kind == Param::Kind::String ? p.length / sizeof(int64_t) + 1 : 2;
+    }
+    static const int64_t* take(int64_t*& next, const int64_t* from, int32_t count) {
         int64_t* to = next;
-        if (nbytes) std::memcpy(to, from, nbytes);
-        next += (nbytes + 7) / 8;
-        return reinterpret_cast<const T*>(to);
+        for (int32_t d = 0; d < count; ++d) *next++ = from[d];
+        return to;
     }
 
     KernelArgs args;
     DeviceCall call;
     PhiloxKey random;
-    int64_t room[64];  // for the views and parameters of most calls
-    std::unique_ptr<int64_t[]> large;  // for those of others
+    std::unique_ptr<int64_t[]> large;  // for the views and parameters of calls with many
+    int64_t room[64];  // for those of others
 };
 static_assert(sizeof(View) % sizeof(int64_t) == 0 && sizeof(Param) % sizeof(int64_t) == 0);
 

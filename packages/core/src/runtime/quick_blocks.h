@@ -1,0 +1,78 @@
+// The small blocks of a device that a thread released last, for its next allocations.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace rushlight::detail {
+
+// Note [Quick blocks]
+// Queueing an operator on a device allocates its result and releases another one soon, so the caching allocator's lock and
+// its joining and splitting of blocks would cost as much as the rest of the call. Each thread therefore keeps some small
+// blocks of each size that it has released, and takes them again without a lock. To the allocator they stay live; its
+// statistics leave them out.
+//
+// Such a block skips all that the allocator does at a release. So these lists are used only while a process has default
+// streams and nothing else: there is no other stream to wait for then, and no pool of a graph.
+//
+// A thread gives its blocks back when it ends, when it empties the cache, when memory is out and once there are several
+// streams. Nobody else takes them: an idle thread keeps up to `kBytes` for each device.
+
+/// The list of one thread for one allocator. Only that thread calls `take`, `put` and `drain`.
+class QuickBlocks {
+  public:
+    static constexpr size_t kGrain = 512;  // what the allocator rounds to
+    static constexpr size_t kLimit = 8192;  // larger blocks are not kept
+    static constexpr size_t kBytes = size_t{128} << 10;
+
+    /// A block for that many bytes, of which there are 1 to kLimit, or null.
+    void* take(size_t nbytes) noexcept {
+        Bin& bin = bins_[(nbytes - 1) / kGrain];
+        if (bin.count == 0) return nullptr;
+        const size_t left = bytes() - size_of(nbytes);
+        bytes_.store(left, std::memory_order_relaxed);
+        if (left < least_.load(std::memory_order_relaxed)) least_.store(left, std::memory_order_relaxed);
+        return bin.blocks[--bin.count];
+    }
+    /// Keeps a block that was allocated with `nbytes`; false where there is no room.
+    bool put(void* data, size_t nbytes) noexcept {
+        Bin& bin = bins_[(nbytes - 1) / kGrain];
+        const size_t held = bytes() + size_of(nbytes);
+        if (bin.count == kKeep || held > kBytes) return false;
+        bytes_.store(held, std::memory_order_relaxed);
+        bin.blocks[bin.count++] = data;
+        return true;
+    }
+    /// Calls `give` with every block, and keeps none.
+    template <class F>
+    void drain(F&& give) {
+        for (Bin& bin : bins_)
+            while (bin.count > 0) give(bin.blocks[--bin.count]);
+        bytes_.store(0, std::memory_order_relaxed);
+        least_.store(0, std::memory_order_relaxed);
+    }
+
+    /// The bytes that are kept; on any thread.
+    size_t bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }
+    /// The fewest bytes that were kept since the last call; on any thread, and exact where that is the list's.
+    size_t least_since() noexcept {
+        const size_t least = least_.load(std::memory_order_relaxed);
+        least_.store(bytes(), std::memory_order_relaxed);
+        return least;
+    }
+
+  private:
+    static constexpr uint32_t kKeep = 15;
+    static size_t size_of(size_t nbytes) { return (nbytes + kGrain - 1) / kGrain * kGrain; }
+
+    struct Bin {
+        uint32_t count;
+        void* blocks[kKeep];
+    };
+    std::atomic<size_t> bytes_{0}, least_{0};
+    std::array<Bin, kLimit / kGrain> bins_ = {};
+};
+
+}  // namespace rushlight::detail
