@@ -99,7 +99,9 @@ struct DeviceCall {
 
 /// Services for a kernel. Scratch memory lives until the operator's last kernel returns.
 struct KernelContext {
-    void* (*scratch)(KernelContext*, size_t nbytes);  // 64-byte aligned; raises when memory is out
+    void* (*scratch)(
+        KernelContext*,
+        size_t nbytes);  // 64-byte aligned; when memory is out: raises on the CPU, null on a device
     PhiloxKey random;  // of operators that are marked `random`
     void* impl;  // of whoever made the context
     void* kept;  // on the CPU what an operator's first kernel leaves to its second, in scratch memory

@@ -12,6 +12,7 @@
 #include <map>
 #include <set>
 #include <thread>
+#include <utility>
 
 #include "check.h"
 #include "dispatch/shared_kernel.h"
@@ -74,7 +75,10 @@ BackendStatus add_kernel(const KernelArgs* args) {
     void* scratch = args->context->scratch(args->context, 100);
     CHECK(scratch != nullptr && blocks[scratch].first == 100);
     CHECK(args->context->scratch(args->context, 0) == nullptr);
+    // Out of memory: null, and the error for a kernel that returns OutOfMemory.
     CHECK(args->context->scratch(args->context, SIZE_MAX) == nullptr);
+    CHECK_EQUAL(std::string(host->last_error()), "too large");
+    if (next_status == BackendStatus::OutOfMemory) return std::exchange(next_status, BackendStatus::Ok);
     return report();
 }
 
@@ -328,6 +332,11 @@ TEST(kernels_are_called_with_a_context) {
     CHECK(blocks.empty());  // scratch memory went with the call
     next_status = BackendStatus::Value;
     CHECK_RAISES(Value, "fake: add failed: the device said no",
+                 backend_call("add", kFirst, slot,
+                              {sizeof(KernelArgs), 1, 1, 0, kNoDType, kNoDType, views, nullptr, nullptr}));
+    CHECK(blocks.empty());
+    next_status = BackendStatus::OutOfMemory;
+    CHECK_RAISES(OutOfMemory, "fake: add failed: too large",
                  backend_call("add", kFirst, slot,
                               {sizeof(KernelArgs), 1, 1, 0, kNoDType, kNoDType, views, nullptr, nullptr}));
     CHECK(blocks.empty());
