@@ -59,10 +59,10 @@ class UnknownDeviceError(ValueError):
     """There is no device of that type."""
 
 
-def kernels_of(device: str, backend: Path | None) -> list[str]:
-    """What the backend of a device has brought; of the CPU and the meta device, which need none, nothing."""
+def kernels_of(device: str, backend: Path | None) -> dict[str, list[str]]:
+    """The kernels that a device's backend has brought, and the dtypes that they lack; nothing of the CPU and the meta device."""
     if device in ("cpu", "meta"):
-        return []
+        return {}
     from rushlight_core import _C  # not while the library is built
 
     if backend:

@@ -1,13 +1,13 @@
 """How each operator is served on a device: what a backend has brought, and what it need not bring.
 
-Each line names the dtypes that the operator takes: they are the same on every device (decision 0032), so a kernel takes them
-all, or raises NotImplementedError for those that its device lacks.
+Each line names the dtypes that the operator takes, which are the same on every device (decision 0032), and those among them
+that the device's kernel lacks (decision 0051).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from .model import Op
 
@@ -40,12 +40,17 @@ def way(op: Op, device: str, kernels: Collection[str]) -> str:
     return "kernel" if all(name in kernels for name in SHARED) else "copy"
 
 
-def duty(ops: list[Op], device: str, kernels: Collection[str]) -> str:
-    """A line for each operator, and how many are served in each way."""
+def duty(ops: list[Op], device: str, kernels: Mapping[str, Collection[str]]) -> str:
+    """A line for each operator, and how many are served in each way. `kernels` maps names to the dtypes that they lack."""
+
+    def dtypes(op: Op) -> str:
+        lacks = kernels.get(op.name)
+        return f"{op.dtypes}, lacks {' '.join(lacks)}" if lacks else str(op.dtypes)
+
     ways = {op.name: way(op, device, kernels) for op in ops}
     counts = Counter(ways.values())
     width = max(map(len, ways))
-    lines = [f"{op.name:{width}}  {op.kind:9}  {ways[op.name]:10}  {op.dtypes}" for op in ops]
+    lines = [f"{op.name:{width}}  {op.kind:9}  {ways[op.name]:10}  {dtypes(op)}" for op in ops]
     lines += ["", f"{len(ops)} operators on {device}:"]
     lines += [f"{counts[name]:5}  {name}: {text}" for name, text in WAYS.items() if counts[name]]
     return "\n".join(lines)

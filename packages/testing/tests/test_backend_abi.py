@@ -144,3 +144,52 @@ for wrong, kind in (("always", ValueError), (1, TypeError)):
 """,
         compile_plugin("small_backend", tmp_path),
     )
+
+
+def test_dtypes_that_a_kernel_lacks(tmp_path: Path) -> None:
+    """They are served as if there were no kernel, and `duty` prints them."""
+    library = compile_plugin(
+        "small_backend", tmp_path, ["-DSMALL_LACKS=1u<<int(DType::Float64)|1u<<int(DType::Int64)"]
+    )
+    run(
+        COMPUTES
+        + """
+import warnings
+
+double = core.ones(2, dtype=core.float64, device="small")
+for call in (lambda: double + 1, lambda: double.add_(1), lambda: core.add(double, 1, out=double), lambda: x + double,
+             lambda: core.arange(3, device="small") + 1):
+    try:
+        call()
+    except NotImplementedError as error:
+        assert "no kernel for device small:0 and dtype" in str(error), error
+        assert "device_fallback" in str(error), error
+    else:
+        raise AssertionError
+assert double.cpu().tolist() == [1.0, 1.0]
+assert double.sum().item() == 2
+assert (core.arange(3, device="small") + 0.5).cpu().tolist() == [0.5, 1.5, 2.5]  # computed in float32
+core._C._set_device_fallback("warn")
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    assert (double + 1).cpu().tolist() == [2.0, 2.0]
+    assert (x + 1).cpu().tolist() == [[2.0] * 3] * 2
+assert [str(w.message) for w in caught] == [
+    "add: no kernel for device small:0 and dtype float64: computed on the CPU, for which 32 bytes were copied"
+], [str(w.message) for w in caught]
+""",
+        library,
+    )
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "rushlight_core.codegen",
+        "duty",
+        "small",
+        "--backend",
+        str(library),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    (line,) = [line for line in done.stdout.splitlines() if line.split()[:1] == ["add"]]
+    assert line.endswith(", lacks int64 float64")

@@ -214,6 +214,10 @@ struct Backend {
     BackendStatus (*properties)(int32_t device, DeviceProperties* found);
     /// Bytes of the device that nobody has taken, in any process, and all that it has.
     BackendStatus (*memory_info)(int32_t device, uint64_t* free, uint64_t* total);
+    /// The dtypes that an operator's kernel does not take, as bits `1 << DType`, of those in the operator's entry. Asked once
+    /// for each kernel, after `kernel`. A call of such a dtype (`KernelArgs::compute`, else the first input's, else the
+    /// output's) is served as if there were no kernel.
+    BackendStatus (*lacks)(const char* name, uint64_t schema_hash, uint64_t* dtypes);
 };
 
 /// The one symbol of a plug-in.
@@ -295,6 +299,10 @@ RL_API void backend_copy_bytes(CopyKind kind, Device device, void* target, const
 
 /// Whether kernels of this device write outputs in one of the formats kTakes….
 RL_API bool takes_formats(DeviceType type, uint32_t formats);
+
+struct KernelSlots;
+/// The dtypes that a device's kernel among `slots` does not take, as bits: `Backend::lacks`.
+RL_API uint64_t lacked_dtypes(DeviceType type, const KernelSlots& slots);
 
 /// An operator's slot for a device other than the CPU holds a BackendKernel under KernelFn's type.
 inline KernelFn to_slot(BackendKernel kernel) {

@@ -28,7 +28,17 @@ Tensor tensor_of(const View& v, Device device) {
     return make_over(std::move(storage), IntList(v.sizes, n), IntList(v.strides, n), 0, v.dtype);
 }
 
-void warn_once(const char* op, Device device, size_t nbytes) {
+/// The dtype that says whether a device's kernel takes a call: `Backend::lacks`.
+DType dtype_of(const KernelArgs& args) {
+    if (args.compute != kNoDType) return args.compute;
+    for (int i = 0; i < args.num_inputs; ++i)
+        if (args.in(i).defined()) return args.in(i).dtype;
+    return args.num_outputs ? args.out(0).dtype : kNoDType;
+}
+
+bool has(uint64_t dtypes, DType t) { return t != kNoDType && dtypes >> static_cast<int>(t) & 1; }
+
+void warn_once(const char* op, const std::string& where, size_t nbytes) {
     static std::mutex mutex;
     static std::set<std::string> warned;
     {
@@ -38,14 +48,14 @@ void warn_once(const char* op, Device device, size_t nbytes) {
     char text[300];
     std::snprintf(text, sizeof text,
                   "%s: no kernel for device %s: computed on the CPU, for which %zu bytes were copied", op,
-                  name(device).c_str(), nbytes);
+                  where.c_str(), nbytes);
     if (auto* warn = warning.load()) warn(text);
     else std::fprintf(stderr, "rushlight: %s\n", text);
 }
 
 /// The CPU's kernel over copies of all that it reads, and back.
-void call_on_copies(const char* op, Device device, KernelFn before, KernelFn kernel, const KernelArgs& args,
-                    const std::vector<const void*>* written) {
+void call_on_copies(const char* op, Device device, const std::string& where, KernelFn before, KernelFn kernel,
+                    const KernelArgs& args, const std::vector<const void*>* written) {
     const int count = args.num_outputs + args.num_inputs;
     std::vector<Tensor> there(static_cast<size_t>(count)), here(there);
     std::vector<View> views(args.tensors, args.tensors + count);
@@ -74,7 +84,7 @@ void call_on_copies(const char* op, Device device, KernelFn before, KernelFn ker
         v.strides = own;
         v.contiguous = seen.contiguous;
     }
-    warn_once(op, device, moved);
+    warn_once(op, where, moved);
     KernelArgs host = args;
     host.tensors = views.data();
     run_on_cpu(before, kernel, host, args.context ? args.context->random : PhiloxKey{0, 0});
@@ -93,16 +103,22 @@ void set_fallback_warning(void (*warn)(const char*)) { warning.store(warn); }
 void call_on_device(const char* op, Device device, const KernelSlots& slots, KernelPart part,
                     KernelArgs&& args, const std::vector<const void*>* written) {
     const auto& of_part = part == KernelPart::Run ? slots.device : slots.before;
-    if (KernelFn kernel = of_part[static_cast<int>(device.type)].load(std::memory_order_acquire)) [[likely]]
+    const auto type = static_cast<int>(device.type);
+    const uint64_t lacks = lacked_dtypes(device.type, slots);
+    const bool lacked = lacks && has(lacks, dtype_of(args));
+    KernelFn kernel = of_part[type].load(std::memory_order_acquire);
+    if (kernel && !lacked) [[likely]]
         return backend_call(op, device, kernel, std::move(args));
     constexpr auto cpu = static_cast<int>(DeviceType::CPU);
     KernelFn host = of_part[cpu].load(std::memory_order_acquire);
+    const std::string where =
+        name(device) + (lacked ? " and dtype " + std::string(name(dtype_of(args))) : std::string());
     RL_CHECK(
         host && device_fallback() == DeviceFallback::Warn, throw_not_implemented,
         "%s: no kernel for device %s\nhint: rushlight.backends.device_fallback = \"warn\" lets the CPU compute it",
-        op, name(device).c_str());
-    call_on_copies(op, device, part == KernelPart::Run ? slots.before[cpu].load() : nullptr, host, args,
-                   written);
+        op, where.c_str());
+    call_on_copies(op, device, where, part == KernelPart::Run ? slots.before[cpu].load() : nullptr, host,
+                   args, written);
 }
 
 }  // namespace rushlight

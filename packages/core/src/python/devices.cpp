@@ -69,17 +69,25 @@ bool find_in_packages(std::string_view name) {
     return found.get() == Py_True;
 }
 
-// _kernels(type): what `codegen duty` asks.
+// _kernels(type) -> {name: [dtype that it lacks]}: what `codegen duty` asks.
 PyObject* kernels_py(PyObject*, PyObject* type) {
     RL_PY_TRY
     const Device device = read_device("_kernels", type);
-    Object list = Object::steal(PyList_New(0));
-    for (std::string_view name : kernels_of(device.type)) {
-        Object text =
-            Object::steal(PyUnicode_FromStringAndSize(name.data(), static_cast<Py_ssize_t>(name.size())));
-        if (PyList_Append(list.get(), text.get()) < 0) return nullptr;
+    Object kernels = Object::steal(PyDict_New());
+    for (std::string_view kernel : kernels_of(device.type)) {
+        const Operator* op = find_operator(kernel);  // none where several share the kernel
+        const uint64_t lacks = op && op->kernels ? lacked_dtypes(device.type, *op->kernels) : 0;
+        Object dtypes = Object::steal(PyList_New(0));
+        for (int t = 0; t < kNumDTypes; ++t) {
+            if (!(lacks >> t & 1)) continue;
+            Object text = Object::steal(PyUnicode_FromString(name(static_cast<DType>(t))));
+            if (PyList_Append(dtypes.get(), text.get()) < 0) return nullptr;
+        }
+        Object key =
+            Object::steal(PyUnicode_FromStringAndSize(kernel.data(), static_cast<Py_ssize_t>(kernel.size())));
+        if (PyDict_SetItem(kernels.get(), key.get(), dtypes.get()) < 0) return nullptr;
     }
-    return list.release();
+    return kernels.release();
     RL_PY_CATCH
 }
 // _device_fallback() -> str, _set_device_fallback(str)

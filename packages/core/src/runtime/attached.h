@@ -5,6 +5,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <unordered_map>
 #include <vector>
 
 #include "rushlight/backend.h"
@@ -42,6 +43,7 @@ struct Attached {
     int32_t count = 0;
     std::atomic<bool> forked{false};  // in a child: the device is the parent's
     std::array<std::unique_ptr<DeviceState>, kMaxDevices> devices = {};
+    std::unordered_map<const KernelSlots*, uint64_t> lacks;  // dtypes, where a kernel does not take all
 
     Device device(int32_t index) const { return {backend.type, static_cast<int8_t>(index)}; }
 };

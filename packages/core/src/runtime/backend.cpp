@@ -131,7 +131,8 @@ void check_memory(const Attached& a) {
     }
 }
 
-void install_kernels(const Backend& b) {
+void install_kernels(Attached& owner) {
+    const Backend& b = owner.backend;
     const auto device = static_cast<int>(b.type);
     const auto look_up = [&](const char* name, uint64_t hash, KernelPart part, std::atomic<KernelFn>& slot) {
         BackendKernel kernel = nullptr;
@@ -139,7 +140,13 @@ void install_kernels(const Backend& b) {
         if (kernel) slot = to_slot(kernel);
     };
     for (Operator* op : operators_with_kernels()) {
-        look_up(op->name, op->hash, KernelPart::Run, op->kernels->device[device]);
+        KernelSlots& slots = *op->kernels;
+        look_up(op->name, op->hash, KernelPart::Run, slots.device[device]);
+        if (slots.device[device] && b.lacks) {
+            uint64_t dtypes = 0;
+            check_backend(b.lacks(op->name, op->hash, &dtypes), b, "asking for dtypes");
+            if (dtypes) owner.lacks[&slots] = dtypes;
+        }
         if (op->kernels->before[static_cast<int>(DeviceType::CPU)])
             look_up(op->name, op->hash, KernelPart::Before, op->kernels->before[device]);
     }
@@ -237,7 +244,7 @@ const Backend& register_backend(const Backend& given) {
     check_memory(*fresh);
     watch_forks();
     if (b.type == DeviceType::Plugin) name_plugin_device(b.name);
-    install_kernels(b);
+    install_kernels(*fresh);
     // Published last: until here no thread can have a tensor of this device. Never freed: tensors may outlive
     // main().
     const Attached* published = fresh.release();
@@ -324,6 +331,14 @@ void backend_copy_bytes(CopyKind kind, Device device, void* target, const void* 
     };
     if (copy.until != CopyUntil::Queued) refuse_in_capture("copying", device, copy.stream);
     check_backend(b.copy(&copy), b, "copying");
+}
+
+uint64_t lacked_dtypes(DeviceType type, const KernelSlots& slots) {
+    const Attached* found = attached[static_cast<int>(type)].load(std::memory_order_acquire);
+    if (!found || found->lacks.empty()) [[likely]]
+        return 0;
+    const auto at = found->lacks.find(&slots);
+    return at == found->lacks.end() ? 0 : at->second;
 }
 
 bool takes_formats(DeviceType type, uint32_t formats) {

@@ -227,7 +227,7 @@ def test_every_visible_operator_has_a_page(ops: list[Op]) -> None:
 
 def test_duty(ops: list[Op]) -> None:
     def ways(device: str, *kernels: str) -> dict[str, str]:
-        lines = duty(ops, device, kernels).split("\n\n")[0].splitlines()
+        lines = duty(ops, device, dict.fromkeys(kernels, ())).split("\n\n")[0].splitlines()
         return {line.split()[0]: re.split(" {2,}", line)[2] for line in lines}
 
     assert list(ways("cpu")) == [op.name for op in ops]
@@ -239,9 +239,12 @@ def test_duty(ops: list[Op]) -> None:
     assert list(chosen.values()) == ["kernel", "refused", "composite", "view", "service", "copy"]
     assert ways("toy", *SHARED)["zeros"] == "kernel"
     dtypes = {
-        line.split()[0]: re.split(" {2,}", line)[3] for line in duty(ops, "cuda", ()).splitlines()[:100]
+        line.split()[0]: re.split(" {2,}", line)[3] for line in duty(ops, "cuda", {}).splitlines()[:100]
     }
     assert all(dtypes[op.name] == op.dtypes for op in ops[:100])
+    lines = duty(ops, "cuda", {"add": ["complex64", "complex128"], "mul": []}).splitlines()
+    by_name = {line.split()[0]: line for line in lines if line}
+    assert by_name["add"].endswith(f"{by_name['mul'].split('  ')[-1]}, lacks complex64 complex128")
 
 
 def test_duty_of_a_device() -> None:

@@ -1,5 +1,6 @@
 // A backend that does no more than it must: memory of the host, no streams, three kernels. Compiled in several ways, it is an
-// older plug-in (SMALL_ABI), one of an earlier part of this ABI (SMALL_SIZE bytes of the struct), or one of a later (SMALL_LATER).
+// older plug-in (SMALL_ABI), one of an earlier part of this ABI (SMALL_SIZE bytes of the struct), or one of a later (SMALL_LATER). SMALL_LACKS says which
+// dtypes its `add` does not take.
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
@@ -84,6 +85,12 @@ const Later small = [] {
     b.synchronize_device = [](int32_t) { return BackendStatus::Ok; };
     b.synchronize_stream = [](int32_t, void*) { return BackendStatus::Ok; };
     b.kernel = kernel;
+#ifdef SMALL_LACKS  // bits of dtypes
+    b.lacks = [](const char* name, uint64_t, uint64_t* dtypes) {
+        if (std::strcmp(name, "add") == 0) *dtypes = SMALL_LACKS;
+        return BackendStatus::Ok;
+    };
+#endif
     return made;
 }();
 
