@@ -11,6 +11,7 @@
 #include "rushlight/error.h"
 #include "rushlight/intrusive.h"
 #include "rushlight/kernel.h"
+#include "rushlight/list.h"
 #include "rushlight/scalar.h"
 #include "rushlight/storage.h"
 
@@ -18,8 +19,6 @@ namespace rushlight {
 
 inline constexpr int kMaxDims = 64;
 inline constexpr int kInlineDims = 4;
-
-using IntList = std::span<const int64_t>;
 
 // Note [Key]
 // One 64-bit word per tensor answers what dispatch asks: bits 0-15 are the stages that want to see its operators,
@@ -210,7 +209,7 @@ class RL_API Tensor {
     Ref<TensorImpl> impl_;
 };
 
-using TensorList = std::span<const Tensor>;
+using TensorList = List<Tensor>;
 
 /// An argument that is a tensor or a number.
 class TensorOrScalar {
