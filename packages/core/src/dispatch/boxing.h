@@ -108,7 +108,10 @@ struct FromValue<std::optional<T>> {
 };
 
 // Results: one value, a tuple of them, or none.
-inline void push_result(Stack& stack, const Tensor& t) { stack.push_back(to_value(t)); }
+inline void push_result(Stack& stack, Tensor t) {
+    if (t.defined()) stack.emplace_back(std::move(t));
+    else stack.emplace_back();
+}
 inline void push_result(Stack& stack, std::vector<Tensor> list) { stack.emplace_back(std::move(list)); }
 template <class... T>
 void push_result(Stack& stack, const std::tuple<T...>& results) {
@@ -181,21 +184,25 @@ struct Boxing<R(A...)> {
     // Operator::boxed: a typed call with arguments from the stack.
     static void boxed(const Operator& op, StageMask mask, Stack& stack) {
         if (stack.size() != sizeof...(A)) bad_boxed_count(op, stack.size(), sizeof...(A));
-        Stack arguments;
-        arguments.swap(stack);  // they live until the call is over; results go to the emptied stack
-        apply(op, mask, arguments, stack, std::index_sequence_for<A...>{});
+        apply(op, mask, stack, std::index_sequence_for<A...>{});
     }
 
   private:
+    // The arguments stay on the stack until the call is over.
     template <size_t... I>
-    static void apply(const Operator& op, StageMask mask, const Stack& in, Stack& out,
-                      std::index_sequence<I...>) {
+    static void apply(const Operator& op, StageMask mask, Stack& stack, std::index_sequence<I...>) {
         auto run = [&]() -> R {
-            return mask == kAllStages ? Call<R(A...)>::call(op, FromValue<A>::get(op, in[I], I)...)
-                                      : Call<R(A...)>::next(op, mask, FromValue<A>::get(op, in[I], I)...);
+            return mask == kAllStages ? Call<R(A...)>::call(op, FromValue<A>::get(op, stack[I], I)...)
+                                      : Call<R(A...)>::next(op, mask, FromValue<A>::get(op, stack[I], I)...);
         };
-        if constexpr (std::is_void_v<R>) run();
-        else push_result(out, run());
+        if constexpr (std::is_void_v<R>) {
+            run();
+            stack.clear();
+        } else {
+            R result = run();
+            stack.clear();
+            push_result(stack, std::move(result));
+        }
     }
 };
 
