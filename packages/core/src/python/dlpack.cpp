@@ -1,15 +1,10 @@
 // DLPack in both directions: Tensor.__dlpack__ and from_dlpack.
-#include "python/dlpack.h"
-
-#include <cstring>
-#include <memory>
-
+#include "tensor/dlpack.h"
 #include "ops/copying.h"
 #include "python/arguments.h"
 #include "python/override.h"
 #include "python/release.h"
 #include "rushlight/backend.h"
-#include "rushlight/batched.h"
 
 namespace rushlight::python {
 namespace {
@@ -17,82 +12,13 @@ namespace {
 using namespace dlpack;
 using Plain = rushlight::Device;
 
-DataType to_dlpack(DType t) {
-    auto bits = static_cast<uint8_t>(itemsize(t) * 8);
-    switch (t) {
-        case DType::Bool: return {kBool, 8, 1};
-        case DType::BFloat16: return {kBFloat, 16, 1};
-        case DType::UInt8:
-        case DType::UInt16:
-        case DType::UInt32:
-        case DType::UInt64: return {kUInt, bits, 1};
-        case DType::Complex64:
-        case DType::Complex128: return {kComplex, bits, 1};
-        case DType::Float16:
-        case DType::Float32:
-        case DType::Float64: return {kFloat, bits, 1};
-        default: return {kInt, bits, 1};
-    }
-}
-
-DType from_dlpack_type(DataType t) {
-    if (t.lanes == 1)
-        for (int i = 0; i < kNumDTypes; ++i) {
-            DataType known = to_dlpack(static_cast<DType>(i));
-            if (known.code == t.code && known.bits == t.bits) return static_cast<DType>(i);
-        }
-    throw_buffer(
-        "from_dlpack(ext_tensor): no tensor dtype corresponds to type code %d with %d bits and %d lanes",
-        int(t.code), int(t.bits), int(t.lanes));
-}
-
-dlpack::Device to_dlpack(Plain device, const char* op) {
-    if (device.type == DeviceType::CPU) return {kCPU, 0};
-    if (device.type == DeviceType::CUDA) return {kCUDA, resolve(device).index};
-    throw_buffer("%s: DLPack has no device for a tensor on %s", op, name(device).c_str());
-}
+// Names of the capsules, before and after the memory was taken out.
+constexpr const char* kCapsule = "dltensor";
+constexpr const char* kUsedCapsule = "used_dltensor";
+constexpr const char* kVersionedCapsule = "dltensor_versioned";
+constexpr const char* kUsedVersionedCapsule = "used_dltensor_versioned";
 
 // --- out ---
-
-// Owns what an exported Array points at. Holds the storage, not the tensor, so that it may be let go of on any thread.
-template <class M>
-struct Export {
-    M managed;
-    Ref<Storage> storage;
-    int64_t dims[];
-
-    static M* make(const Tensor& t, const char* op) {
-        require_values(op, t);
-        auto n = static_cast<size_t>(t.dim());
-        auto* self = static_cast<Export*>(std::malloc(sizeof(Export) + 2 * n * sizeof(int64_t)));
-        RL_CHECK(self, throw_out_of_memory, "%s: out of memory", op);
-        new (&self->storage) Ref<Storage>(Ref<Storage>::share(t.impl()->storage()));
-        self->storage->add_export();
-        int64_t step = 1;
-        for (size_t d = n; d-- > 0;) {
-            self->dims[d] = t.sizes()[d];
-            // Of a dimension of size 1 the stride means nothing; consumers that look for row-major order want this one.
-            self->dims[n + d] = t.sizes()[d] <= 1 ? step : t.strides()[d];
-            step *= t.sizes()[d] ? t.sizes()[d] : 1;
-        }
-        std::memset(&self->managed, 0, sizeof(M));
-        self->managed.owner = self;
-        self->managed.deleter = [](M* managed) {
-            auto* owner = static_cast<Export*>(managed->owner);
-            owner->storage->drop_export();
-            owner->storage.~Ref<Storage>();
-            std::free(owner);
-        };
-        self->managed.array = {t.impl()->data(),
-                               to_dlpack(t.device(), op),
-                               static_cast<int32_t>(n),
-                               to_dlpack(t.dtype()),
-                               self->dims,
-                               self->dims + n,
-                               0};
-        return &self->managed;
-    }
-};
 
 template <class M>
 void destroy_capsule(PyObject* capsule, const char* name) {
@@ -125,7 +51,7 @@ PyObject* method_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
     RL_CHECK(copy == Py_None || PyBool_Check(copy), throw_type,
              "__dlpack__(copy): must be None or a bool, not %s", Py_TYPE(copy)->tp_name);
     bool copied = copy == Py_True;
-    dlpack::Device here = to_dlpack(t.device(), "__dlpack__()");
+    dlpack::Device here = device_of(t.device(), "__dlpack__()");
     if (dl_device != Py_None) {
         RL_CHECK(two_ints(dl_device, type, id), throw_type,
                  "__dlpack__(dl_device): must be None or a tuple of two ints");
@@ -155,9 +81,8 @@ PyObject* method_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
 
     bool read_only = t.impl()->storage()->read_only();
     if (major >= 1) {
-        ManagedVersioned* managed = Export<ManagedVersioned>::make(t, "__dlpack__()");
-        managed->version = kVersion;
-        managed->flags = (read_only ? kReadOnly : 0) | (copied ? kIsCopied : 0);
+        ManagedVersioned* managed = share_versioned(t, "__dlpack__()");
+        managed->flags |= copied ? kIsCopied : 0;
         PyObject* capsule = PyCapsule_New(managed, kVersionedCapsule, [](PyObject* c) {
             destroy_capsule<ManagedVersioned>(c, kVersionedCapsule);
         });
@@ -168,7 +93,7 @@ PyObject* method_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
         !read_only, throw_buffer,
         "__dlpack__(): this tensor is read-only, which a consumer that asks for no version would not learn\n"
         "hint: pass max_version=(1, 0), or clone() first");
-    Managed* managed = Export<Managed>::make(t, "__dlpack__()");
+    Managed* managed = share(t, "__dlpack__()");
     PyObject* capsule =
         PyCapsule_New(managed, kCapsule, [](PyObject* c) { destroy_capsule<Managed>(c, kCapsule); });
     if (!capsule) managed->deleter(managed);
@@ -178,7 +103,7 @@ PyObject* method_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
 
 PyObject* method_dlpack_device(PyObject* self, PyObject*) {
     RL_PY_TRY
-    dlpack::Device d = to_dlpack(unwrap(self).device(), "__dlpack_device__()");
+    dlpack::Device d = device_of(unwrap(self).device(), "__dlpack_device__()");
     return Py_BuildValue("(ii)", int(d.type), int(d.id));
     RL_PY_CATCH
 }
@@ -196,49 +121,6 @@ void release_managed(void* context, void*, size_t) {
         context);
 }
 
-Tensor import_array(const Array& array, ReleaseFn release, void* managed, bool read_only) {
-    // From here on the storage gives the memory back, also when something is wrong with it.
-    Ref<Storage> owner = Storage::wrap(nullptr, 0, Plain{}, StorageKind::Foreign, release, managed);
-    Plain device;
-    if (array.device.type == kCUDA) device = {DeviceType::CUDA, static_cast<int8_t>(array.device.id)};
-    else
-        RL_CHECK(array.device.type == kCPU || array.device.type == kCUDAHost, throw_buffer,
-                 "from_dlpack(ext_tensor): memory on device (%d, %d) is not supported",
-                 int(array.device.type), int(array.device.id));
-    if (device.type != DeviceType::CPU) require_backend(device.type);
-    DType dtype = from_dlpack_type(array.dtype);
-    RL_CHECK(array.ndim >= 0 && array.ndim <= kMaxDims && (array.ndim == 0 || array.shape), throw_buffer,
-             "from_dlpack(ext_tensor): a tensor has at most %d dimensions, got %d", kMaxDims,
-             int(array.ndim));
-    auto n = static_cast<size_t>(array.ndim);
-    IntList sizes(array.shape, n);
-    int64_t strides[kMaxDims];
-    int64_t step = 1, extent = 1;
-    bool empty = false;
-    for (size_t d = n; d-- > 0;) {
-        RL_CHECK(sizes[d] >= 0, throw_buffer, "from_dlpack(ext_tensor): a dimension cannot be negative: %s",
-                 to_string(sizes).c_str());
-        strides[d] = array.strides ? array.strides[d] : step;
-        step *= sizes[d] ? sizes[d] : 1;
-        if (sizes[d] <= 1 && strides[d] < 0) strides[d] = 0;
-        RL_CHECK(strides[d] >= 0, throw_buffer,
-                 "from_dlpack(ext_tensor): a stride is negative (%lld), tensors cannot have one\n"
-                 "hint: copy the array in the other library first",
-                 (long long)strides[d]);
-        empty |= sizes[d] == 0;
-        extent += (sizes[d] - 1) * strides[d];
-    }
-    void* data = static_cast<char*>(array.data) + array.byte_offset;
-    size_t nbytes = empty ? 0 : static_cast<size_t>(extent) * itemsize(dtype);
-    RL_CHECK(nbytes == 0 || array.data, throw_buffer,
-             "from_dlpack(ext_tensor): the array has elements but no memory");
-    auto storage = Storage::wrap(
-        nbytes ? data : nullptr, nbytes, device, StorageKind::Foreign,
-        [](void* o, void*, size_t) { Ref<Storage>::adopt(static_cast<Storage*>(o)); }, owner.release());
-    if (read_only) storage->set_read_only();
-    return make_over(std::move(storage), sizes, IntList(strides, n), 0, dtype);
-}
-
 Tensor import_capsule(PyObject* capsule) {
     if (PyCapsule_IsValid(capsule, kVersionedCapsule)) {
         auto* managed = static_cast<ManagedVersioned*>(PyCapsule_GetPointer(capsule, kVersionedCapsule));
@@ -246,15 +128,15 @@ Tensor import_capsule(PyObject* capsule) {
                  "from_dlpack(ext_tensor): the array comes in DLPack %u.%u, this library reads %u.x",
                  managed->version.major, managed->version.minor, kVersion.major);
         PyCapsule_SetName(capsule, kUsedVersionedCapsule);
-        return import_array(managed->array, release_managed<ManagedVersioned>, managed,
-                            managed->flags & kReadOnly);
+        return tensor_over(managed->array, release_managed<ManagedVersioned>, managed,
+                           managed->flags & kReadOnly, "from_dlpack(ext_tensor)");
     }
     RL_CHECK(PyCapsule_IsValid(capsule, kCapsule), throw_buffer,
              "from_dlpack(ext_tensor): the capsule '%s' holds no array, or was used already",
              PyCapsule_GetName(capsule) ? PyCapsule_GetName(capsule) : "");
     auto* managed = static_cast<Managed*>(PyCapsule_GetPointer(capsule, kCapsule));
     PyCapsule_SetName(capsule, kUsedCapsule);
-    return import_array(managed->array, release_managed<Managed>, managed, false);
+    return tensor_over(managed->array, release_managed<Managed>, managed, false, "from_dlpack(ext_tensor)");
 }
 
 // Calls producer.__dlpack__ with what this library can take, or without arguments where it is of an older standard; then
@@ -297,7 +179,7 @@ PyObject* from_dlpack(PyObject*, PyObject* args, PyObject* kwargs) {
         Plain wanted;
         RL_CHECK(to_device(device, wanted), throw_type,
                  "from_dlpack(device): must be a device or a str, not %s", Py_TYPE(device)->tp_name);
-        dlpack::Device d = to_dlpack(wanted, "from_dlpack(device)");
+        dlpack::Device d = device_of(wanted, "from_dlpack(device)");
         dl_device = Object::steal(Py_BuildValue("(ii)", int(d.type), int(d.id)));
         // Producers of the first standard know no such argument; where the memory is there already, none is needed.
         if (PyObject_HasAttrString(producer, "__dlpack_device__")) {
