@@ -10,6 +10,7 @@
 #include "growth.h"
 #include "history.h"
 #include "rushlight/autograd/engine.h"
+#include "rushlight/gradients.h"
 #include "rushlight/ops/as_strided.h"
 #include "rushlight/ops/copy_.h"
 #include "rushlight/ops/zeros_like.h"
@@ -251,12 +252,22 @@ void unlock_after_fork() {
     hooks_mutex().unlock();
 }
 
+// GradientFunctions::backward.
+void pass(TensorList outputs, TensorList gradients, TensorList inputs, bool retain_graph, bool create_graph) {
+    BackwardOptions options;
+    options.retain_graph = retain_graph || create_graph;
+    options.create_graph = create_graph;
+    run_backward(outputs, gradients, inputs, options);
+}
+
 }  // namespace
 
 void initialize() {
     static std::once_flag once;
     std::call_once(once, [] {
         set_meta_table(meta_functions());
+        static constexpr GradientFunctions functions{pass};
+        set_gradient_functions(functions);
         pthread_atfork(lock_before_fork, unlock_after_fork, unlock_after_fork);
         install_all();
         install_batch();

@@ -9,6 +9,7 @@
 #include "python/results.h"
 #include "rushlight/batched.h"
 #include "rushlight/dispatch.h"
+#include "rushlight/gradients.h"
 #include "rushlight/half.h"
 #include "rushlight/ops/conj.h"
 #include "rushlight/ops/copy_.h"
@@ -344,14 +345,7 @@ int set_grad(PyObject* self, PyObject* value, void*) {
     }
     RL_CHECK(is_tensor(value), throw_type, "grad must be a Tensor or None, not %s", Py_TYPE(value)->tp_name);
     const Tensor& g = unwrap(value);
-    RL_CHECK(!g.is_same(t), throw_runtime, "a tensor cannot be its own grad");
-    RL_CHECK(g.dtype() == t.dtype() && g.device() == t.device(), throw_runtime,
-             "grad must have the tensor's dtype and device (%s on %s), got %s on %s", name(t.dtype()),
-             name(t.device()).c_str(), name(g.dtype()), name(g.device()).c_str());
-    RL_CHECK(std::equal(g.sizes().begin(), g.sizes().end(), t.sizes().begin(), t.sizes().end()),
-             throw_runtime, "grad must have the tensor's shape %s, got %s", to_string(t.sizes()).c_str(),
-             to_string(g.sizes()).c_str());
-    t.impl()->set_grad(Ref<TensorImpl>::share(g.impl()));
+    set_gradient(t, g);
     if (!PyObject_GC_IsTracked(self)) PyObject_GC_Track(self);
     return 0;
     RL_PY_CATCH_INT

@@ -1,0 +1,24 @@
+// The backward pass, which the provider of gradients runs.
+#pragma once
+
+#include "rushlight/tensor.h"
+
+namespace rushlight {
+
+/// What a provider does in core's place.
+struct GradientFunctions {
+    /// Adds the gradients of `outputs` to those of `inputs`, or of every leaf where that list is empty. An undefined tensor among
+    /// `gradients` is 1, for an output of one element.
+    void (*backward)(TensorList outputs, TensorList gradients, TensorList inputs, bool retain_graph,
+                     bool create_graph);
+};
+/// Installs the functions of the process's provider. They live as long as the process.
+RL_API void set_gradient_functions(const GradientFunctions& functions);
+
+/// Calls the provider's function; RuntimeError where no provider is loaded.
+RL_API void run_backward(TensorList outputs, TensorList gradients, TensorList inputs, bool retain_graph,
+                         bool create_graph);
+/// Sets `tensor.grad`; an undefined gradient takes it away. RuntimeError where it has not the tensor's dtype, device and shape.
+RL_API void set_gradient(const Tensor& tensor, const Tensor& gradient);
+
+}  // namespace rushlight
