@@ -7,6 +7,9 @@ from itertools import groupby
 from .model import Form, Op
 from .writer import GENERATED
 
+# What programs use beside operators.
+_GENERAL = ("dispatch", "error", "gradients", "operators", "print", "random", "scalar", "tensor")
+
 
 def by_base(ops: list[Op]) -> dict[str, list[Op]]:
     """Overloads of one name together, in file order."""
@@ -15,8 +18,16 @@ def by_base(ops: list[Op]) -> dict[str, list[Op]]:
 
 def emit_headers(ops: list[Op]) -> dict[str, str]:
     """File name to text, for every header."""
-    files = {}
-    for base, group in by_base(ops).items():
+    groups = by_base(ops)
+    lines = [
+        f"// {GENERATED}",
+        "// Tensors and every operator, for programs that prefer one header.",
+        "#pragma once",
+        "",
+    ]
+    includes = [f"rushlight/{name}.h" for name in _GENERAL] + [f"rushlight/ops/{base}.h" for base in groups]
+    files = {"include/rushlight/all.h": "\n".join([*lines, *(f'#include "{name}"' for name in includes), ""])}
+    for base, group in groups.items():
         forms = [f for op in group for f in op.forms()]
         lines = [
             f"// {GENERATED}",
