@@ -33,6 +33,7 @@ FOLDERS = {
     "dispatch": {"tensor"},
     "cpu": {"elements", "runtime"},
     "ops": {"elements", "runtime", "tensor", "dispatch", "cpu"},
+    "c": {"runtime", "tensor", "dispatch"},
     "python": {"elements", "runtime", "tensor", "dispatch", "cpu", "ops"},
 }
 INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)

@@ -16,6 +16,7 @@ from .batching import emit_batching, load_batching
 from .derivatives import load_derivatives
 from .duty import duty
 from .emit_bodies import emit_bodies
+from .emit_c import emit_c
 from .emit_derivatives import emit_derivatives
 from .emit_docs import emit_docs
 from .emit_headers import emit_headers
@@ -32,7 +33,7 @@ from .writer import GENERATED, write_all
 def generate(ops_folder: Path, out: Path) -> None:
     """Writes every generated file of core below `out`, and sources.cmake, which lists them."""
     ops = load_ops(ops_folder)
-    emitters = (emit_headers, emit_bodies, emit_table, emit_kernels, emit_python, emit_stubs)
+    emitters = (emit_headers, emit_c, emit_bodies, emit_table, emit_kernels, emit_python, emit_stubs)
     _write(out, {name: text for emit in emitters for name, text in emit(ops).items()})
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from .derivatives import Derivative, load_derivatives
 from .emit_bodies import BODIES
+from .emit_c import c_function
 from .emit_kernels import functor_name
 from .emit_table import _base, _slots
 from .model import FOLDERS, KINDS, Form, Op
@@ -59,6 +60,8 @@ def _explain(op: Op, formulas: dict[str, Derivative] | None) -> str:
         rows.append(("number slot", f"nb_{op.dunder}"))
     if op.kind in ("pointwise", "reduce", "custom", "dynamic"):
         rows.append(("kernel slots", f"rushlight::{_slots(op)}, one for each device"))
+    if op.c:
+        rows.append(("function of C", f"rushlight/rushlight.h: {c_function(op)}"))
     lines = [f"{op.name}: {op.doc.strip().splitlines()[0]}"]
     lines += [f"  {label + ':':17}{text}" for label, text in rows]
     lines.append("  forms, each an entry of the operator table:")

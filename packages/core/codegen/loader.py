@@ -154,6 +154,8 @@ def _op(path: Path, entry: dict[str, object]) -> Op:
     if variants - VARIANTS:
         raise fail(f"unknown variants {sorted(variants - VARIANTS)}; known are {sorted(VARIANTS)}")
     values["variants"] = variants
+    if not isinstance(values.get("c", False), bool):
+        raise fail(f"key 'c' must be true or false, got {values['c']!r}")
     values["result"] = str(values.get("result", ""))
     values["law"] = tuple(str(text) for text in values.get("law", ()))
     if "view" in values and values["view"] not in VIEWS:

@@ -97,6 +97,7 @@ class Op:
     onnx: str = (
         ""  # how it is exported: an expression over ONNX's operators, or "function"; see onnx_rules.py
     )
+    c: bool = False  # whether rushlight.h has a function of its own for it, besides rl_call
     oracle: str = ""  # expression over the arguments as NumPy arrays that gives the results
     law: tuple[
         str, ...

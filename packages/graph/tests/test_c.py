@@ -6,7 +6,7 @@ import ctypes
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
-from ctypes import POINTER, byref, c_char_p, c_int32, c_int64, c_size_t, c_uint32, c_void_p, sizeof
+from ctypes import POINTER, byref, c_char_p, c_int32, c_int64, c_size_t, c_uint32, c_uint64, c_void_p, sizeof
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ class Array(ctypes.Structure):
         ("data", c_void_p),
         ("release", Releaser),
         ("context", c_void_p),
+        ("flags", c_uint64),
     ]
 
 
@@ -41,7 +42,7 @@ def core_libraries() -> Path:
 @pytest.fixture(scope="module")
 def library() -> Any:
     found = ctypes.CDLL(str(INSTALLED / "lib" / "librushlight_graph.so"))
-    found.rl_error_text.restype = c_char_p
+    found.rl_error_text.restype = c_char_p  # of librushlight.so, which it needs
     found.rl_c_version.restype = c_uint32
     for function in ("rl_program_free", "rl_array_free"):
         getattr(found, function).restype = None
@@ -88,12 +89,15 @@ def test_a_program_of_c(counting: Any, model: Path, tmp_path: Path) -> None:
         f"-I{INSTALLED / 'include'}",
         f"-L{INSTALLED / 'lib'}",
         "-lrushlight_graph",
+        f"-L{core_libraries()}",
+        "-lrushlight",
         "-Wl,--allow-shlib-undefined",
     ]
     command += [
         f"-I{HERE.parent / 'include'}",
+        f"-I{core_libraries().parent / 'include'}",
         f"-Wl,-rpath,{INSTALLED / 'lib'}",
-        f"-Wl,-rpath-link,{core_libraries()}",
+        f"-Wl,-rpath,{core_libraries()}",
     ]
     subprocess.run(command, check=True)
     done = subprocess.run([str(built), str(model)], capture_output=True, text=True, env=_run.environment())
@@ -167,23 +171,23 @@ FAILURES: dict[str, tuple[Call, int, str]] = {
     "run: no outputs": (lambda lib, p, m: lib.rl_program_run(p, byref(array(X)), 1, None, 2), 2, "rl_program_run(outputs)"),
     "run: outputs": (lambda lib, p, m: lib.rl_program_run(p, byref(array(X)), 1, results(1), 1), 2, "program has 2"),
     "run: inputs": (lambda lib, p, m: lib.rl_program_run(p, None, 0, results(), 2), 2, "0 inputs are given, it has 1"),
-    "run: output struct": (lambda lib, p, m: lib.rl_program_run(p, byref(array(X)), 1, (Array * 2)(), 2), 2, "of output 0"),
+    "run: output struct": (lambda lib, p, m: lib.rl_program_run(p, byref(array(X)), 1, (Array * 2)(), 2), 2, "outputs[0]"),
     **{
         f"run: {name}": (
             lambda lib, p, m, c=changes: lib.rl_program_run(p, byref(array(X, **c)), 1, results(), 2), 2, message,
         )
         for name, changes, message in (
-            ("struct", {"struct_size": 8}, "struct_size of input 0 is 8"),
-            ("dtype", {"dtype": 99}, "input 0 has no dtype"),
+            ("struct", {"struct_size": 8}, "(inputs[0]).struct_size: must be at least 64, got 8"),
+            ("dtype", {"dtype": 99}, "(inputs[0]).dtype"),
             ("another dtype", {"dtype": 5}, "must be float32[2, 3], got int64[2, 3]"),
-            ("dimensions", {"ndim": 65}, "input 0 has no sizes"),
-            ("no sizes", {"sizes": None}, "input 0 has no sizes"),
-            ("negative size", {"sizes": (c_int64 * 2)(-1, 3)}, "a size that no array has"),
-            ("huge size", {"sizes": (c_int64 * 2)(2**62, 3)}, "a size that no array has"),
+            ("dimensions", {"ndim": 65}, "(inputs[0]).ndim: must be from 0 to 64"),
+            ("no sizes", {"sizes": None}, "(inputs[0]).sizes: must not be null"),
+            ("negative size", {"sizes": (c_int64 * 2)(-1, 3)}, "(inputs[0]).sizes"),
+            ("huge size", {"sizes": (c_int64 * 2)(2**62, 3)}, "(inputs[0]).sizes"),
             ("another size", {"sizes": (c_int64 * 2)(1, 3)}, "must be float32[2, 3], got float32[1, 3]"),
-            ("negative stride", {"strides": (c_int64 * 2)(-3, 1)}, "a stride that no array has"),
-            ("huge stride", {"strides": (c_int64 * 2)(2**63 - 1, 1)}, "input 0"),
-            ("no data", {"data": None}, "the data of input 0 is null"),
+            ("negative stride", {"strides": (c_int64 * 2)(-3, 1)}, "(inputs[0]).strides"),
+            ("huge stride", {"strides": (c_int64 * 2)(2**63 - 1, 1)}, "(inputs[0])"),
+            ("no data", {"data": None}, "(inputs[0]).data: must not be null"),
         )
     },
 }  # fmt: skip

@@ -16,6 +16,8 @@ struct SchemaArgument {
     std::string_view name;
     bool keyword_only;
     bool written;  // Tensor(w!)
+    int fill;  // n of int[n], where one int stands for n equal ones; else 0
+    std::string_view default_value;  // as Python writes it, "" where there is none
 };
 
 /// The parts of an Operator's schema; refers to its text.

@@ -29,6 +29,17 @@ std::string_view plain_type(std::string_view type) {
     return type;
 }
 
+// n of "int[n]", else 0.
+int count_of(std::string_view type) {
+    int count = 0;
+    if (type.starts_with("int["))
+        for (char c : type.substr(4)) {
+            if (c < '0' || c > '9') break;
+            count = 10 * count + (c - '0');
+        }
+    return count;
+}
+
 }  // namespace
 
 SchemaText::SchemaText(const Operator& op) {
@@ -41,11 +52,13 @@ SchemaText::SchemaText(const Operator& op) {
             keyword_only = true;
             continue;
         }
-        part = part.substr(0, part.find('='));
+        const size_t equals = part.find('=');
+        const std::string_view value = equals == part.npos ? "" : part.substr(equals + 1);
+        part = part.substr(0, equals);
         const size_t space = part.rfind(' ');
         const std::string_view type = part.substr(0, space);
-        arguments.push_back(
-            {plain_type(type), part.substr(space + 1), keyword_only, type.starts_with("Tensor(w!)")});
+        arguments.push_back({plain_type(type), part.substr(space + 1), keyword_only,
+                             type.starts_with("Tensor(w!)"), count_of(type), value});
     }
     const std::string_view result = text.substr(arrow + 4);
     if (result == "()") return;

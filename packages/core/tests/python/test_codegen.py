@@ -184,6 +184,7 @@ def test_a_file_that_cannot_be_read(tmp_path: Path, text: str, said: str) -> Non
         ("  raises:\n    KeyError: Never.", "raises names 'KeyError', which is none of IndexError"),
         ("  raises:\n    ValueError: never", "raises: the text of 'ValueError' is no sentence"),
         ("  raised:\n    ValueError: Never.", "unknown key 'raised'"),
+        ("  c: typed", "key 'c' must be true or false, got 'typed'"),
     ],
 )
 def test_descriptions_that_fit_nothing(tmp_path: Path, lines: str, said: str) -> None:
@@ -258,6 +259,7 @@ def test_duty_of_a_device() -> None:
 
 def test_explain(ops: list[Op], tmp_path: Path) -> None:
     text = explain("add", ops)
+    assert "rushlight/rushlight.h: rl_op_add" in text
     for part in ("ops/arithmetic.yaml:", "functors::Add", "Tensor.add_", "add.out(", "op_add_out", "nb_add"):
         assert part in text
     assert "derivative:      unknown" in text

@@ -1,0 +1,57 @@
+// What the C functions of rushlight's libraries are made of: statuses for exceptions, handles for tensors.
+#pragma once
+
+#include "rushlight/rushlight.h"
+#include "rushlight/tensor.h"
+
+namespace rushlight::c {
+
+/// Remembers the exception that is being handled as the last failure of this thread, and returns its status.
+[[gnu::cold]] RL_API rl_status failure() noexcept;
+/// RuntimeError in a process that has loaded another copy of librushlight.so.
+RL_API void require_one_copy();
+
+/// Runs a body, and makes a status of what it throws.
+template <class Body>
+rl_status caught(Body&& body) noexcept {
+    try {
+        body();
+        return RL_OK;
+    } catch (...) { return failure(); }
+}
+/// Runs the body of a C function.
+template <class Body>
+rl_status guarded(Body&& body) noexcept {
+    return caught([&] {
+        require_one_copy();
+        body();
+    });
+}
+
+/// ValueError where a pointer is null.
+inline void require(const void* pointer, const char* function, const char* argument) {
+    RL_CHECK(pointer, throw_value, "%s(%s): must not be null", function, argument);
+}
+
+// Note [Handles]
+// An rl_tensor* is a TensorImpl* that owns a reference, so that no memory is allocated for it.
+
+/// Gives the reference away; null for an undefined tensor.
+inline rl_tensor* handle_of(Tensor tensor) { return reinterpret_cast<rl_tensor*>(tensor.release()); }
+/// Undefined for null.
+inline Tensor optional_tensor(const rl_tensor* handle) {
+    return Tensor::share(reinterpret_cast<TensorImpl*>(const_cast<rl_tensor*>(handle)));
+}
+inline Tensor tensor_of(const rl_tensor* handle, const char* function, const char* argument) {
+    require(handle, function, argument);
+    return optional_tensor(handle);
+}
+
+/// A tensor over the memory of `array`, which `where` names in errors. The release function is called also where this raises.
+RL_API Tensor tensor_over(const rl_array& array, const char* where);
+/// Raises ValueError unless `array` is as long as this library's rl_array; then sets everything but its size to null.
+RL_API void clear(rl_array& array, const char* where);
+/// Describes the memory of a tensor, which stays alive until the array's release function is called.
+RL_API void describe_memory(const Tensor& tensor, rl_array& array, const char* where);
+
+}  // namespace rushlight::c

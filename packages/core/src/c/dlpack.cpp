@@ -1,0 +1,55 @@
+// DLPack for C.
+#include "tensor/dlpack.h"
+
+#include "rushlight/c_support.h"
+
+using namespace rushlight;
+using namespace rushlight::c;
+
+namespace {
+
+void release(void* managed, void*, size_t) {
+    auto* array = static_cast<dlpack::ManagedVersioned*>(managed);
+    if (array->deleter) array->deleter(array);
+}
+
+}  // namespace
+
+extern "C" {
+
+RL_API rl_status rl_tensor_from_dlpack(struct DLManagedTensorVersioned* array, rl_tensor** result) {
+    if (result) *result = nullptr;
+    return caught([&] {
+        constexpr const char* kName = "rl_tensor_from_dlpack(array)";
+        require(array, "rl_tensor_from_dlpack", "array");
+        auto* managed = reinterpret_cast<dlpack::ManagedVersioned*>(array);
+        // Of another major version only the version and the deleter are where they are expected.
+        if (managed->version.major != dlpack::kVersion.major) {
+            const dlpack::Version version = managed->version;
+            release(managed, nullptr, 0);
+            throw_buffer("%s: the array comes in DLPack %u.%u, this library reads %u.x", kName, version.major,
+                         version.minor, dlpack::kVersion.major);
+        }
+        Tensor made =
+            dlpack::tensor_over(managed->array, release, managed, managed->flags & dlpack::kReadOnly, kName);
+        require_one_copy();
+        require(result, "rl_tensor_from_dlpack", "result");
+        *result = handle_of(std::move(made));
+    });
+}
+
+RL_API rl_status rl_tensor_to_dlpack(rl_tensor* tensor, struct DLManagedTensorVersioned** result) {
+    return guarded([&] {
+        require(result, "rl_tensor_to_dlpack", "result");
+        *result = nullptr;
+        const Tensor t = tensor_of(tensor, "rl_tensor_to_dlpack", "tensor");
+        RL_CHECK(
+            !t.requires_grad(), throw_buffer,
+            "rl_tensor_to_dlpack(tensor): the tensor requires grad, and writes from outside cannot be recorded\n"
+            "hint: call the operator 'detach' first");
+        *result = reinterpret_cast<DLManagedTensorVersioned*>(
+            dlpack::share_versioned(t, "rl_tensor_to_dlpack(tensor)"));
+    });
+}
+
+}  // extern "C"

@@ -1,0 +1,104 @@
+// Statuses and texts of failures, for each thread.
+#include <dlfcn.h>
+#include <link.h>
+
+#include <new>
+#include <string>
+#include <vector>
+
+#include "rushlight/c_support.h"
+
+namespace rushlight::c {
+namespace {
+
+struct Failure {
+    rl_status status = RL_OK;
+    std::string text;
+};
+thread_local Failure last;
+
+rl_status status_of(ErrorKind kind) {
+    switch (kind) {
+        case ErrorKind::Runtime: return RL_ERROR_RUNTIME;
+        case ErrorKind::Value: return RL_ERROR_VALUE;
+        case ErrorKind::Type: return RL_ERROR_TYPE;
+        case ErrorKind::Index: return RL_ERROR_INDEX;
+        case ErrorKind::NotImplemented: return RL_ERROR_NOT_IMPLEMENTED;
+        case ErrorKind::OutOfMemory: return RL_ERROR_OUT_OF_MEMORY;
+        case ErrorKind::Buffer: return RL_ERROR_BUFFER;
+        case ErrorKind::Interrupted: return RL_ERROR_INTERRUPTED;
+        case ErrorKind::LinAlg: return RL_ERROR_LINALG;
+    }
+    return RL_ERROR_OTHER;
+}
+
+rl_status remember(rl_status status, const char* text) noexcept {
+    last.status = status;
+    try {
+        last.text = text;
+    } catch (...) { last.text.clear(); }
+    return status;
+}
+
+// Note [Copies of the library]
+// Handles are addresses, so a tensor of one copy of the library would be taken for its own by another. The copy that is asked
+// second, or both where both are loaded first, refuses to make any. It finds the other by the address of a function of this
+// interface in each loaded library.
+std::string find_other_copy() {
+    std::vector<std::string> paths;
+    const auto collect = [](dl_phdr_info* info, size_t, void* out) {
+        if (info->dlpi_name && *info->dlpi_name)
+            static_cast<std::vector<std::string>*>(out)->push_back(info->dlpi_name);
+        return 0;
+    };
+    dl_iterate_phdr(collect, &paths);
+    const void* own = reinterpret_cast<const void*>(&rl_c_version);
+    Dl_info here{};
+    dladdr(own, &here);
+    for (const std::string& path : paths) {
+        void* library = dlopen(path.c_str(), RTLD_LAZY | RTLD_NOLOAD);
+        if (!library) continue;
+        // Where a library lacks the function it is looked up in those that it needs.
+        const void* found = dlsym(library, "rl_c_version");
+        Dl_info there{};
+        if (found && found != own) dladdr(found, &there);
+        dlclose(library);
+        if (there.dli_fname)
+            return std::string(here.dli_fname ? here.dli_fname : "?") + " and " + there.dli_fname;
+    }
+    return {};
+}
+
+}  // namespace
+
+rl_status failure() noexcept {
+    try {
+        throw;
+    } catch (const Error& error) {
+        return remember(status_of(error.kind()), error.what());
+    } catch (const std::bad_alloc&) {
+        return remember(RL_ERROR_OUT_OF_MEMORY, "out of memory");
+    } catch (const std::exception& error) { return remember(RL_ERROR_OTHER, error.what()); } catch (...) {
+        return remember(RL_ERROR_OTHER, "an unknown error");
+    }
+}
+
+void require_one_copy() {
+    static const std::string others = find_other_copy();
+    RL_CHECK(others.empty(), throw_runtime,
+             "this process has loaded two copies of librushlight: %s\n"
+             "hint: link and load one copy only",
+             others.c_str());
+}
+
+}  // namespace rushlight::c
+
+using namespace rushlight::c;
+
+extern "C" {
+
+RL_API uint32_t rl_c_version(void) { return RL_C_VERSION; }
+RL_API const char* rl_error_text(void) { return last.text.c_str(); }
+RL_API rl_status rl_error_status(void) { return last.status; }
+
+}  // extern "C"

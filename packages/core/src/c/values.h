@@ -1,0 +1,22 @@
+// Values of C and of C++.
+#pragma once
+
+#include "c/operators.h"
+#include "rushlight/c_support.h"
+
+namespace rushlight::c {
+
+/// An argument of an operator. TypeError or ValueError where it is none.
+Value value_of(const rl_value& value, const Operator& op, const SignatureArgument& argument);
+/// Hands a result out; it belongs to the caller.
+void hand_out(Value&& result, rl_value& value);
+
+/// A number, for a function's argument; TypeError for other kinds.
+Scalar scalar_of(const rl_value* value, const char* function, const char* argument);
+Device device_of(const rl_device& device, const char* function, const char* argument);
+DType dtype_of(int64_t dtype, const char* function, const char* argument);
+std::vector<Tensor> tensors_of(rl_tensor* const* tensors, size_t count, bool optional, const char* function,
+                               const char* argument);
+IntList integers_of(const int64_t* integers, size_t count, const char* function, const char* argument);
+
+}  // namespace rushlight::c
