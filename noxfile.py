@@ -433,6 +433,15 @@ def embed(session: nox.Session) -> None:
     session.run("python", "tools/check_embed.py", str(build / "embed"))
 
 
+@nox.session
+def zig(session: nox.Session) -> None:
+    """Train on handwritten digits from Zig, through the C interface."""
+    install(session, builder(), [GRAPH["autograd"]], requirements=["scikit-learn", "ziglang"])
+    session.run(
+        "python", "-P", "docs/examples/zig/train.py", env={"ZIG_GLOBAL_CACHE_DIR": session.create_tmp()}
+    )
+
+
 @nox.session(reuse_venv=False)
 def isolated(session: nox.Session) -> None:
     """Build core and autograd as a stranger's pip does, each in an environment of its own, and install them.
