@@ -71,7 +71,8 @@ static void* fail_often(void* name) {
 }
 
 int main(void) {
-    expect(rl_c_version() == RL_C_VERSION && rl_error_status() == RL_OK && *rl_error_text() == '\0', "it begins badly");
+    expect(rl_c_version() == RL_C_VERSION && rl_error_status() == RL_OK && *rl_error_text() == '\0',
+           "it begins badly");
     compute();
     expect(released == 1, "the memory was not released");
 
@@ -81,7 +82,8 @@ int main(void) {
     for (int i = 0; i < 2; ++i) pthread_join(threads[i], NULL);
     expect(rl_error_status() == RL_OK, "an error of another thread is seen");
 
-    expect(rl_set_grad_mode(0) == 1 && rl_grad_mode() == 0 && rl_set_grad_mode(1) == 0, "the gradient mode is wrong");
+    expect(rl_set_grad_mode(0) == 1 && rl_grad_mode() == 0 && rl_set_grad_mode(1) == 0,
+           "the gradient mode is wrong");
     const pid_t child = fork();
     if (child == 0) {
         compute();
