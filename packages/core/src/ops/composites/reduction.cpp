@@ -118,6 +118,9 @@ Tensor norm(const Tensor& input, Scalar p, std::optional<IntList> dim, bool keep
 }
 
 Tensor _p_norm(const Tensor& input, Scalar p, std::optional<IntList> dim, bool keepdim) {
+    if (input.dtype() == DType::Float16 ||
+        input.dtype() == DType::BFloat16)  // whose powers overflow before the norm does
+        return ops::_to_copy(_p_norm(ops::_to_copy(input, DType::Float32), p, dim, keepdim), input.dtype());
     return ops::pow(ops::sum(ops::pow(ops::abs(input), p), dim, keepdim), Scalar(1 / p.to<double>()));
 }
 

@@ -1,0 +1,53 @@
+"""Law: where float16 holds a result, nothing overflows on the way to it.
+
+Each sample of an operator is called with float16 tensors whose elements are large, and beside it in float64. bfloat16 has
+the range of float32, in which its results are computed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rushlight_core as core
+from rushlight_core.codegen.model import Op
+from rushlight_testing.dtypes import samples_of_dtype
+from rushlight_testing.operators import TYPED_ERRORS, call, flat, is_random, map_tensors, operators
+
+OPS = [op for op in operators() if op.samples and not is_random(op) and not op.base.startswith("_")]
+FACTOR = 64.0  # of the samples' elements, which are small numbers: third powers overflow
+LARGEST = 65504.0
+
+# Operators that overflow, and why.
+KNOWN = {
+    "cov": "weighted products are added in float16, as PyTorch's are",
+    "corrcoef": "the same",
+}
+
+
+def overflows(mine: Any, exact: Any) -> bool:
+    """Whether a float16 result is not finite where float64's is well within the range."""
+    if not isinstance(mine, core.Tensor) or mine.dtype != core.float16 or mine.shape != exact.shape:
+        return False
+    got, want = mine.double().numpy(), exact.double().numpy()
+    return bool((~np.isfinite(got) & (np.abs(want) < LARGEST / 4)).any())
+
+
+def in_float64(t: Any) -> Any:
+    return t.double() if t.dtype == core.float16 else t
+
+
+@pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
+def test_no_overflow(op: Op) -> None:
+    found = []
+    for sample in samples_of_dtype(op, "float16"):
+        large = map_tensors(lambda t: (t * FACTOR) if t.dtype == core.float16 else t, sample)
+        try:
+            exact, mine = flat(call(op, map_tensors(in_float64, large))), flat(call(op, large))
+        except TYPED_ERRORS:
+            continue
+        if len(mine) == len(exact) and any(overflows(*pair) for pair in zip(mine, exact, strict=True)):
+            found.append(sample.text)
+    assert bool(found) == (op.name in KNOWN), found
