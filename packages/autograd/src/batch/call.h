@@ -52,6 +52,9 @@ class Call {
     int64_t rank(size_t i) const;
     /// The most of any tensor argument.
     int64_t max_rank() const;
+    /// Whether floating-point or complex arguments have different dtypes. Operators that a rule is made of would promote them
+    /// where the operator itself may refuse.
+    bool mixes_dtypes() const;
     bool is_tensor(size_t i) const { return stack[i].as<Tensor>() != nullptr; }
     const Tensor& tensor(size_t i) const;  // undefined where it is absent
     /// Whether the argument is batched in this level; of a list, whether any is.

@@ -181,8 +181,11 @@ void along_index(Call& c) {
     if (rank == 0 || !c.is_batched(0)) return loop(c);
     const std::string_view name = c.op.name;
     if (c.is_batched(2) && c.rank(2) == 1 && c.row.arguments[3] == 't' && c.rank(3) == rank) {
-        // The same written by scatter: an index for each element of the source.
+        // The same written by scatter: an index for each element of the source. Scatter would leave out what is too much.
         const int64_t dim = wrap_dim(c.op.name, c.integer(1), rank) + 1;
+        std::vector<int64_t> slices = c.tensor(0).shape();
+        slices[static_cast<size_t>(dim) - 1] = c.tensor(2).numel();
+        if (c.tensor(3).shape() != slices) return loop(c);
         const Tensor target = c.lower(c.tensor(0)), source = c.expanded(c.tensor(3));
         std::vector<int64_t> sizes(static_cast<size_t>(rank) + 1, 1);
         sizes[0] = c.size();
@@ -219,7 +222,7 @@ void take(Call& c) {
 // put_(input, index, source, accumulate)
 void put(Call& c) {
     const Tensor input = c.tensor(0), index = c.tensor(1);
-    if (!c.is_batched(0) || !c.lower(input).is_contiguous()) return loop(c);
+    if (c.mixes_dtypes() || !c.is_batched(0) || !c.lower(input).is_contiguous()) return loop(c);
     const Tensor flat = ops::view(c.lower(input), std::array<int64_t, 2>{c.size(), input.numel()});
     const std::array<int64_t, 2> row{c.size(), -1};
     std::vector<Tensor> at{Tensor(), ops::reshape(index, kInts<-1>)};

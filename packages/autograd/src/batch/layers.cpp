@@ -46,6 +46,7 @@ namespace rules {
 
 // layer_norm(input, normalized_shape, weight, bias, ...), and _rms_norm without a bias: over the last dimensions.
 void layer_norm(Call& c) {
+    if (c.mixes_dtypes()) return loop(c);
     const bool has_bias = c.row.arguments[3] == 't';
     const Tensor weight = c.tensor(2), bias = has_bias ? c.tensor(3) : Tensor();
     if (!c.is_batched(weight) && !c.is_batched(bias)) return front(c);
@@ -60,6 +61,7 @@ void layer_norm(Call& c) {
 
 // group_norm(input, num_groups, weight, bias, ...) of (N, C, ...)
 void group_norm(Call& c) {
+    if (c.mixes_dtypes()) return loop(c);
     const Tensor input = c.tensor(0), weight = c.tensor(2), bias = c.tensor(3);
     const bool apart = c.is_batched(weight) || c.is_batched(bias);
     const bool rows = c.is_batched(0);
@@ -131,11 +133,22 @@ Tensor likelihood(const Tensor& log_p, const Tensor& target, const Tensor& weigh
     return ops::mul(one, weights);
 }
 
+// Whether there is a class for each sample and place, and a weight for each class, if any.
+bool fits(const Tensor& log_p, const Tensor& target, const Tensor& weight) {
+    if (log_p.dim() == 0) return false;
+    std::vector<int64_t> places = log_p.shape();
+    const auto classes = places.begin() + (log_p.dim() == 1 ? 0 : 1);
+    if (weight.defined() && weight.shape() != std::vector<int64_t>{*classes}) return false;
+    places.erase(classes);
+    return target.shape() == places;
+}
+
 }  // namespace
 
 // nll_loss(input, target, weight, reduction, ignore_index)
 void nll_loss(Call& c) {
-    if (c.rank(0) == 1 && c.rank(1) == 1) return loop(c);  // one sample, whose class has a dimension
+    // One sample, whose class may have a dimension, and what is refused.
+    if (c.mixes_dtypes() || !fits(c.tensor(0), c.tensor(1), c.tensor(2))) return loop(c);
     Tensor weights;
     const Tensor losses = likelihood(c.tensor(0), c.tensor(1), c.tensor(2), c.integer(4), weights);
     c.give_as_is(reduced_loss(losses, weights, c.integer(3)));
@@ -145,7 +158,9 @@ void nll_loss(Call& c) {
 void cross_entropy(Call& c) {
     const Tensor input = c.tensor(0), target = c.tensor(1), weight = c.tensor(2);
     const double smoothing = c.get<double>(5);
-    if (is_differentiable(target.dtype()) || smoothing != 0) return loop(c);
+    if (is_differentiable(target.dtype()) || smoothing != 0 || c.mixes_dtypes() ||
+        !fits(input, target, weight))
+        return loop(c);
     Tensor weights;
     const Tensor log_p = ops::log_softmax(input, input.dim() == 1 ? 0 : 1, std::nullopt);
     const Tensor losses = likelihood(log_p, target, weight, c.integer(4), weights);

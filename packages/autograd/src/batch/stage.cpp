@@ -152,6 +152,16 @@ int64_t Call::max_rank() const {
     return most;
 }
 
+bool Call::mixes_dtypes() const {
+    std::optional<DType> first;
+    for (size_t i = 0; i < stack.size(); ++i) {
+        if (!is_tensor(i) || !tensor(i).defined() || !is_differentiable(tensor(i).dtype())) continue;
+        if (first.value_or(tensor(i).dtype()) != tensor(i).dtype()) return true;
+        first = tensor(i).dtype();
+    }
+    return false;
+}
+
 int64_t Call::integer(size_t i) const {
     if (auto* n = stack[i].as<int64_t>()) return *n;
     return stack[i].as<Scalar>()->to<int64_t>();
@@ -388,7 +398,14 @@ void side_by_side(Call& c) {
              "%s(input): needs at least 1 dimension, got a 0-d tensor", c.op.name);
     c.unwrap();
     const Tensor t = c.get<Tensor>(0);
-    bool fits = t.is_contiguous();
+    // A copy is made only where no view is possible, since a write to the view must be seen in the tensor.
+    bool fits = bytes || t.is_contiguous();
+    if (!fits && c.op.name == std::string_view("view.dtype")) {
+        const auto from = static_cast<int64_t>(itemsize(t.dtype()));
+        const auto to = static_cast<int64_t>(itemsize(c.get<DType>(1)));
+        fits = t.strides().back() == 1 && t.impl()->offset() * from % to == 0;
+        for (int64_t stride : t.strides().first(t.strides().size() - 1)) fits &= stride * from % to == 0;
+    }
     if (c.op.name == std::string_view("view_as_complex") && t.dim() > 0) {
         fits = t.strides().back() == 1 && t.impl()->offset() % 2 == 0;
         for (int64_t stride : t.strides().first(t.strides().size() - 1)) fits &= stride % 2 == 0;
