@@ -306,8 +306,10 @@ Tensor cholesky_backward(const Tensor& grad, const Tensor& L) {
     return ops::mul(lower_solve(L, upper_solve(transposed, inner, true), false), Scalar(0.5));
 }
 
+// The derivative along the Hermitian part of the tangent, as the gradient is Hermitian: each is the transpose of the other.
 Tensor cholesky_forward(const Tensor& tangent, const Tensor& L) {
-    const Tensor inner = upper_solve(ops::adjoint(L), lower_solve(L, tangent, true), false);
+    const Tensor along = ops::mul(ops::add(tangent, ops::adjoint(tangent)), Scalar(0.5));
+    const Tensor inner = upper_solve(ops::adjoint(L), lower_solve(L, along, true), false);
     const Tensor half = ops::mul(ops::add(ops::tril(inner), ops::tril(inner, -1)), Scalar(0.5));
     return ops::matmul(L, half);
 }

@@ -152,9 +152,11 @@ Tensor eigh_backward(const Tensor& grad_values, const Tensor& grad_vectors, cons
     return ops::matmul(eigenvectors, ops::matmul(ops::add(turn, ops::diag_embed(grad_values)), transposed));
 }
 
+// The derivative along the Hermitian part of the tangent, as that of a Cholesky factor.
 std::tuple<Tensor, Tensor> eigh_forward(const Tensor& tangent, const Tensor& eigenvalues,
                                         const Tensor& eigenvectors) {
-    const Tensor inner = ops::matmul(ops::adjoint(eigenvectors), ops::matmul(tangent, eigenvectors));
+    const Tensor turned = ops::matmul(ops::adjoint(eigenvectors), ops::matmul(tangent, eigenvectors));
+    const Tensor inner = ops::mul(ops::add(turned, ops::adjoint(turned)), Scalar(0.5));
     return {ops::real(ops::diagonal(inner, 0, -2, -1)),
             ops::matmul(eigenvectors, by_differences(inner, eigenvalues))};
 }
