@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import sys
 import time
@@ -62,9 +63,10 @@ def main(arguments: list[str] | None = None) -> int:
         campaign = Campaign(
             ours, theirs, options.seed, table, lambda text: print(text, flush=True), options.out
         )
-        campaign.run(
-            seconds=options.minutes * 60, programs=options.programs or float("inf"), first=options.first
-        )
+        with contextlib.suppress(KeyboardInterrupt):  # ends with the report
+            campaign.run(
+                seconds=options.minutes * 60, programs=options.programs or float("inf"), first=options.first
+            )
     finally:
         ours.close()
         theirs.close()

@@ -19,6 +19,7 @@ from fuzz.shrink import shrink
 
 MODIFIED = "modified by an inplace operation"
 KEPT = "PyTorch gives the same where it saves copies"
+SIGN_OF_LIFE = 25_000  # programs
 ENOUGH = 2  # programs of a group that are shrunk; more are counted
 
 
@@ -81,6 +82,8 @@ class Campaign:
                 mine = self.ours.receive()
                 self.programs += 1
                 self.calls += len(made[0].calls)
+                if self.programs % SIGN_OF_LIFE == 0:
+                    self.say(f"{self.programs} programs, {len(self.groups)} groups")
                 found = self._judge(made[0], mine, made[1])
                 if found is not None:
                     ahead = self.theirs.receive()  # the process is needed for shrinking

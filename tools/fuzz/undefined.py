@@ -53,6 +53,7 @@ VIEWS_IF_POSSIBLE = {"contiguous", "flatten", "ravel", "reshape", "reshape_as"}
 CONVERSIONS = {
     "to": "", "type_as": "", "int": "int32", "long": "int64", "short": "int16", "char": "int8", "byte": "uint8",
 }  # fmt: skip
+RECURRENT = {"gru", "lstm", "rnn_relu", "rnn_tanh"}
 MOST_DEGREE = 50  # of a polynomial; PyTorch's formulas lose their digits with it
 
 
@@ -236,9 +237,38 @@ class Undefined:
         if call.writes and tensors and self.draft.mode not in ("plain", "vmap"):
             if not self._is_finite(tensors[0]):
                 return True  # the derivative of what is written over is 0, times one at a pole or beyond the domain
+        if call.op in RECURRENT and self._reads_beyond_weights(call, variables):
+            return True
         if call.op == "movedim" and self.draft.mode == "jvp":
             return any(t.dim() == 0 for t in tensors)  # as a view of all: see _index
         return self.is_beyond(family(call.op), tensors, given)
+
+    def _reads_beyond_weights(self, call: Call, variables: dict[str, Any]) -> bool:
+        """Whether arguments of a recurrent layer are not those of one layer: PyTorch reads other memory then, or crashes.
+
+        All weights of a layer without projections have as many rows. Packed rows are as many as their batches' sizes say.
+        """
+
+        def tensors(value: Any) -> list[Any]:
+            return [variables[name] for name in _spelled(value) if is_tensor(variables.get(name))]
+
+        lists = [value for value in call.args if isinstance(value, (list, tuple))]
+        if not lists:
+            return False
+        states = tensors(lists[0]) if len(lists) > 1 else []
+        rows = {tuple(t.shape[:1]) for t in tensors(lists[-1])}
+        if rows & {(), (0,)} or len(rows) > 1 or len({tuple(t.shape) for t in states}) > 1:
+            return True
+        given = tensors(call.args[:2])
+        packed = (
+            len(given) > 1 and isinstance(call.args[2], (Ref, list, tuple)) and call.args[2] is not lists[-1]
+        )
+        if not packed:
+            return False
+        data, sizes = given[:2]
+        if name_of(sizes.dtype) != "int64" or not data.shape or not sizes.shape or not sizes.numel():
+            return True
+        return int(self.machine.record(sizes).array.sum()) != data.shape[0]
 
     def _is_seen_otherwise(self, written: Any) -> bool:
         """Whether another variable's memory changes with what is written, in PyTorch only.
@@ -300,6 +330,12 @@ class Undefined:
             return any(((v == np.round(v)) & (v != 0)).any() for v in values[:1] if v.dtype.kind == "f")
         if op == "cov":
             return len(values) > 1 and values[0].shape[-1:] in ((), (1,))  # PyTorch writes to its input
+        if op == "lu_unpack" and len(values) > 1:
+            # PyTorch reads beyond pivots of another shape.
+            return values[1].shape[:-1] != values[0].shape[:-2] or not values[1].size
+        if op == "native_batch_norm":
+            # Without statistics PyTorch reads those that are not there.
+            return len(values) < 3 and any(v is False for v in given)
         if op == "multilabel_margin_loss":
             return not all(v.size for v in values)  # the same
         if op in (
@@ -323,7 +359,9 @@ class Undefined:
         if op.startswith("grid_sampler"):
             return not all(np.isfinite(v).all() for v in values)
         if "_polynomial_" in op:
-            degrees = [*values[1:], *(np.array(v) for v in given[1:] if isinstance(v, (int, float)))]
+            # The second argument; the first may be a number.
+            first = bool(given) and isinstance(given[0], Ref)
+            degrees = [*values[first:], *(np.array(v) for v in given[1:] if isinstance(v, (int, float)))]
             return any(not (np.abs(d) <= MOST_DEGREE).all() for d in degrees)
         if op in ("linalg_lu", "linalg_lu_factor", "linalg_lu_factor_ex", "lu") and _has_equal_pivots(
             values[0]

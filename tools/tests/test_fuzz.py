@@ -499,6 +499,38 @@ def test_polynomials_have_few_terms() -> None:
     undefined = Undefined(RIGHT, Draft("plain"))
     assert undefined.is_beyond("special_hermite_polynomial_h", [], [0.5, 1000])
     assert not undefined.is_beyond("special_hermite_polynomial_h", [], [0.5, 3])
+    degree = RIGHT.make(Input("x0", "int64", (1,), (1000,)))
+    assert undefined.is_beyond("special_hermite_polynomial_h", [degree], [0.5, Ref("x0")])
+    assert not undefined.is_beyond("special_hermite_polynomial_h", [degree], [Ref("x0"), 3])
+
+
+def _recurrent(rows: int = 2, states: int = 1, sizes: tuple[int, ...] = ()) -> bool:
+    """Whether a call of rnn_tanh is undefined: the rows of one weight, of the second state, and the sizes of packed data."""
+    shapes = {"x": (2, 3), "h": (1, 2, 2), "g": (states, 2, 2), "w": (2, 3), "u": (2, 2), "b": (rows,)}
+    inputs = [Input(name, "float64", shape, (1.0,) * int(np.prod(shape))) for name, shape in shapes.items()]
+    if sizes:
+        inputs.append(Input("s", "int64", (len(sizes),), sizes))
+    weights = [Ref("w"), Ref("u"), Ref("b"), Ref("b")]
+    args = (Ref("x"), Ref("s"), Ref("h"), weights) if sizes else (Ref("x"), [Ref("h"), Ref("g")], weights)
+    call = Call("rnn_tanh", "torch.rnn_tanh", "v0", (*args, True, 1, 0.0, False, False))
+    return Undefined(RIGHT, Draft("plain")).is_undefined(call, RIGHT.start(Program(tuple(inputs), (call,))))
+
+
+def test_recurrent_layers_have_weights_states_and_batches_of_one_layer() -> None:
+    """PyTorch reads beyond others."""
+    assert not _recurrent()
+    assert _recurrent(rows=1)
+    assert _recurrent(states=2)
+    assert not _recurrent(sizes=(1, 1))
+    assert _recurrent(sizes=(2, 2))
+
+
+def test_pivots_are_those_of_the_matrices() -> None:
+    matrix = RIGHT.make(Input("x0", "float64", (2, 2), (1.0, 2.0, 3.0, 4.0)))
+    pivots = {n: RIGHT.make(Input("x1", "int32", (n,), (1,) * n)) for n in (0, 2)}
+    undefined = Undefined(RIGHT, Draft("plain"))
+    assert undefined.is_beyond("lu_unpack", [matrix, pivots[0]], [Ref("x0"), Ref("x1")])
+    assert not undefined.is_beyond("lu_unpack", [matrix, pivots[2]], [Ref("x0"), Ref("x1")])
 
 
 # --- text ---
