@@ -111,6 +111,11 @@ def test_parameter_list():
     with pytest.raises(TypeError):
         values.extend(core.ones(2))
     assert "Parameter containing" in repr(values)
+    assert repr(ParameterList([1])) == "ParameterList(  (0): Object of type: int)"
+    assert (
+        repr(ParameterList([1, "a"]))
+        == "ParameterList(\n    (0): Object of type: int\n    (1): Object of type: str\n)"
+    )
 
 
 def test_parameter_dict():

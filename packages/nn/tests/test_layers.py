@@ -335,8 +335,10 @@ def test_multihead_attention_layouts_and_masks():
         layer(x, x, x, attn_mask=causal[:4])
     with pytest.raises(RuntimeError, match="hint about attn_mask"):
         layer(x, x, x, is_causal=True)
-    with pytest.raises(ValueError, match="3 equal heads"):
+    with pytest.raises(AssertionError, match="3 equal heads"):
         nn.MultiheadAttention(8, 3)
+    with pytest.raises(ValueError, match="must be positive, got 8 and 0"):
+        nn.MultiheadAttention(8, 0)
     more = nn.MultiheadAttention(8, 2, add_bias_kv=True, add_zero_attn=True)
     padding = core.tensor([[False] * 5, [True] * 5, [False] * 4 + [True]])
     result, weights = more(x, x, x, key_padding_mask=padding, attn_mask=causal)

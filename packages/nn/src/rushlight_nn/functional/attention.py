@@ -173,7 +173,7 @@ def _check_inputs(name: str, inputs: tuple[Tensor, Tensor, Tensor], width: int, 
     if query.shape[-1] != width:
         raise ValueError(f"{name}(query): the last size is {query.shape[-1]}, needs {width}")
     if width % heads:
-        raise ValueError(f"{name}(num_heads): {width} cannot be split into {heads} equal heads")
+        raise AssertionError(f"{name}(num_heads): {width} cannot be split into {heads} equal heads")
     if key.shape[:-1] != value.shape[:-1]:
         raise ValueError(
             f"{name}(key, value): shapes {tuple(key.shape)} and {tuple(value.shape)} differ in length or batch"

@@ -45,8 +45,12 @@ class MultiheadAttention(Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        if embed_dim <= 0 or num_heads <= 0 or embed_dim % num_heads:
+        if embed_dim <= 0 or num_heads <= 0:
             raise ValueError(
+                f"MultiheadAttention(embed_dim, num_heads): must be positive, got {embed_dim} and {num_heads}"
+            )
+        if embed_dim % num_heads:
+            raise AssertionError(  # PyTorch's class
                 f"MultiheadAttention: embed_dim {embed_dim} cannot be split into {num_heads} equal heads"
             )
         self.embed_dim = embed_dim

@@ -22,10 +22,10 @@ def _as_entry(value: Any) -> Any:
 
 def _describe(name: str, value: Any) -> str:
     if not isinstance(value, Tensor):
-        return f"({name}): {type(value).__name__}"
+        return f"  ({name}): Object of type: {type(value).__name__}"
     size = "x".join(map(str, value.shape))
     place = "" if value.device.type == "cpu" else f" ({value.device})"
-    return f"({name}): {type(value).__name__} containing: [{value.dtype} of size {size}{place}]"
+    return f"  ({name}): {type(value).__name__} containing: [{value.dtype} of size {size}{place}]"
 
 
 class ParameterList(Module):
