@@ -156,6 +156,7 @@ int add_lapack(PyObject* module);
 int add_compute(PyObject* module);
 int add_sparse(PyObject* module);
 int add_default_device(PyObject* module);
+int add_collective(PyObject* module);
 
 /// Methods and properties that are written by hand; each table ends with a null name.
 extern PyMethodDef tensor_methods[];

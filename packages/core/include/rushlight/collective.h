@@ -1,0 +1,120 @@
+// Collective operations between processes of one machine, over a file of memory that all of them map.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "rushlight/tensor.h"
+
+namespace rushlight {
+
+enum class ReduceOp : uint8_t { Sum, Avg, Product, Min, Max, BitAnd, BitOr, BitXor };
+enum class CollectiveKind : uint8_t {
+    AllReduce,
+    Reduce,
+    Broadcast,
+    Gather,
+    AllGather,
+    Scatter,
+    ReduceScatter,
+    AllToAll,
+    Barrier
+};
+
+/// What one rank takes part in. A list of tensors is one sequence of elements, in the order of the list.
+struct Collective {
+    CollectiveKind kind = CollectiveKind::Barrier;
+    ReduceOp op = ReduceOp::Sum;
+    int root = 0;  // of Reduce, Broadcast, Gather and Scatter
+    /// AllReduce, Reduce, Broadcast: read and written. Scatter, ReduceScatter, AllToAll: one tensor for each rank. Gather,
+    /// AllGather: one tensor.
+    std::vector<Tensor> inputs;
+    /// Gather, AllGather, AllToAll: one tensor for each rank. Scatter, ReduceScatter: one tensor. Else empty.
+    std::vector<Tensor> outputs;
+    /// What all ranks must agree on beside the operation, for callers that run many alike; may be empty.
+    std::string label;
+    /// The line of the program that asked for it, for messages.
+    std::string where;
+};
+
+/// A collective under way.
+class RL_API CollectiveWork {
+  public:
+    bool done() const;
+    /// Null while it runs, and where nothing was raised.
+    std::exception_ptr error() const;
+    /// Waits for the end and raises what the collective raised; false where `seconds` (negative: without end) have passed.
+    bool wait(double seconds);
+
+  private:
+    friend class ProcessGroup;
+    Collective what_;
+    std::vector<std::pair<Tensor, Tensor>>
+        copies_;  // an output that is not contiguous, and what stands for it
+    std::string text_;
+    mutable std::mutex mutex_;
+    std::condition_variable changed_;
+    bool done_ = false;
+    std::exception_ptr error_;
+};
+
+struct CollectiveRegion;
+
+/// One rank's membership in a group of processes. Collectives of a group run one after the other, in the order of the calls,
+/// which must be the same on every rank. All functions may be called from any thread.
+class RL_API ProcessGroup {
+  public:
+    /// How large the file of a group is; new files are zero.
+    static size_t file_bytes(int size);
+    /// Maps the file and takes the place of a rank. The descriptor may be closed afterwards.
+    ProcessGroup(int fd, int rank, int size, double timeout);
+    ~ProcessGroup();
+    ProcessGroup(const ProcessGroup&) = delete;
+
+    int rank() const { return rank_; }
+    int size() const { return size_; }
+    double timeout() const { return timeout_; }
+    void set_timeout(double seconds) { timeout_ = seconds; }
+
+    /// Runs a collective, or queues it for the thread of the group.
+    std::shared_ptr<CollectiveWork> submit(Collective what, bool async);
+    /// Makes every later collective raise `why`, and those that wait, on all ranks.
+    void abort(const std::string& why);
+    /// Leaves the group. Waits for what is queued unless the group is broken; other ranks that still wait for this one raise.
+    void close();
+
+  private:
+    void check_member() const;
+    void prepare(CollectiveWork& work) const;
+    void run(CollectiveWork& work);
+    void transfer(CollectiveWork& work);
+    void work();
+    void wait_for(int rank, uint32_t step, const CollectiveWork& work);
+    [[noreturn]] void fail(const std::string& why);
+    void raise_if_broken() const;
+    template <class Write, class Read>
+    void exchange(const CollectiveWork& work, Write write, Read read);
+    void compare_texts();
+
+    const int rank_, size_;
+    std::atomic<double> timeout_;
+    const int process_;
+    CollectiveRegion* region_ = nullptr;
+    uint32_t step_ = 0;
+    bool first_ = false;  // the next step is the first of its collective
+    bool intact_ = false;  // what is being raised leaves the ranks in step
+    std::chrono::steady_clock::time_point deadline_;
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    std::deque<std::shared_ptr<CollectiveWork>> queue_;
+    bool busy_ = false, closed_ = false;
+    std::thread thread_;
+};
+
+}  // namespace rushlight

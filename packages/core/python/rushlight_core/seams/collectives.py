@@ -1,0 +1,67 @@
+"""The seam between processes that compute together and the packages that make use of them.
+
+A provider (rushlight-multiprocessing over shared memory) makes groups of processes. Whoever initializes the group of all
+processes announces it by `set_default_group`; a module that sums gradients and a sampler that reads a rank's part of a
+dataset find it by `default_group`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+if TYPE_CHECKING:
+    from rushlight_core import Tensor
+
+__all__ = ["Group", "Work", "default_group", "set_default_group"]
+
+
+@runtime_checkable
+class Work(Protocol):
+    """A collective under way."""
+
+    def wait(self, timeout: Any = None) -> bool:
+        """Wait for the end; raises what the collective raised."""
+
+    def is_completed(self) -> bool:
+        """Return whether it has ended."""
+
+
+@runtime_checkable
+class Group(Protocol):
+    """One rank's membership in a group of processes.
+
+    Every rank calls the same methods in the same order. `label` is a text that must be the same on all ranks, for callers
+    that run many operations alike. A list of tensors counts as one sequence of elements."""
+
+    def rank(self) -> int:
+        """Return the number of this process in the group."""
+
+    def size(self) -> int:
+        """Return the number of processes."""
+
+    def reduce_tensors(self, tensors: Sequence[Tensor], op: str = "SUM", label: str = "") -> Work:
+        """Begin to replace tensors of one dtype by their reduction ("SUM", "AVG", "MAX", …) over all ranks."""
+
+    def broadcast_tensors(self, tensors: Sequence[Tensor], root: int = 0, label: str = "") -> Work:
+        """Begin to replace tensors by those of one rank."""
+
+    def broadcast_object(self, value: Any, root: int = 0, label: str = "") -> Any:
+        """Return the object of one rank, which is pickled."""
+
+    def abort(self, why: str) -> None:
+        """Make the operations that other ranks wait in, and all later ones, raise RuntimeError with a text."""
+
+
+_default: Group | None = None
+
+
+def default_group() -> Group | None:
+    """Return the group of all processes, or None before it is initialized."""
+    return _default
+
+
+def set_default_group(group: Group | None) -> None:
+    """Announce the group of all processes; None when it is destroyed."""
+    global _default
+    _default = group

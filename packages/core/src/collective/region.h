@@ -1,0 +1,66 @@
+// The file of memory that the ranks of a group map.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+namespace rushlight {
+
+// Note [Collectives]
+// Every rank has two buffers in the file, and a count of the steps that it has finished writing. In step s a rank writes its
+// part to buffer s % 2, publishes s + 1, waits until every rank has published as much, and reads what it needs from the
+// buffers of the others. All collectives are made of such steps, a chunk of the tensors in each. Nobody writes to a buffer
+// that is still read: a rank that writes in step s has seen all ranks publish s, which they did after they had read what
+// step s - 2 left in the same buffer. So one wait for each chunk is enough.
+//
+// The first step of a collective also carries its description in words. All ranks compare all descriptions with rank 0's
+// before they write to a tensor, and raise the same error where one differs. As each has made one step, the group stays
+// usable.
+//
+// A rank that waits sleeps in short turns, and looks between them whether the ranks that it waits for still live: they left
+// their process's number and the time of its start, by which a process that got the same number later is told apart. Nothing
+// of this needs a descriptor, and a child that was forked does not count as its parent.
+
+constexpr int kMaxRanks = 256;
+constexpr int64_t kChunk = 256 << 10;  // bytes of a buffer: two ranks' buffers stay in the cache of a core
+constexpr int kTextBytes = 512;
+
+enum class RankState : uint32_t { Absent, Joined, Left };
+
+struct alignas(128) RankSlot {
+    std::atomic<uint32_t> step;  // futex
+    std::atomic<uint32_t> sleepers;
+    std::atomic<RankState> state;
+    int32_t process;
+    uint64_t started;
+};
+
+struct alignas(128) StepText {
+    char what[kTextBytes / 2];
+    char where[kTextBytes / 2];
+};
+
+struct alignas(4096) CollectiveRegion {
+    std::atomic<uint32_t> broken;  // 0: no, 1: the text is being written, 2: yes
+    char why[2 * kTextBytes];
+    RankSlot ranks[kMaxRanks];
+    // Followed by two texts and two buffers for each rank.
+
+    StepText& text(int rank, uint32_t step) {
+        return reinterpret_cast<StepText*>(this + 1)[2 * rank + static_cast<int>(step % 2)];
+    }
+    char* buffer(int size, int rank, uint32_t step) {
+        return reinterpret_cast<char*>(this + 1) + static_cast<int64_t>(sizeof(StepText)) * 2 * size +
+               kChunk * (2 * rank + static_cast<int>(step % 2));
+    }
+};
+
+// When a process was started, in ticks since the machine was: 0 where it has ended.
+uint64_t start_of_process(int process);
+
+void copy_text(char* to, size_t room, const std::string& text);
+void futex_wait(std::atomic<uint32_t>& word, uint32_t value, int64_t nanoseconds);
+void futex_wake(std::atomic<uint32_t>& word);
+
+}  // namespace rushlight

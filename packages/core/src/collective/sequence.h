@@ -1,0 +1,75 @@
+// Tensors as one sequence of bytes, and the reduction of chunks of it.
+#pragma once
+
+#include <cstring>
+#include <vector>
+
+#include "rushlight/collective.h"
+
+namespace rushlight {
+
+// Contiguous tensors, one after the other.
+class Sequence {
+  public:
+    explicit Sequence(TensorList tensors) {
+        for (const Tensor& t : tensors)
+            if (t.numel()) {
+                auto n = t.numel() * static_cast<int64_t>(itemsize(t.dtype()));
+                parts_.push_back({static_cast<char*>(t.impl()->data()), bytes_, n});
+                bytes_ += n;
+            }
+    }
+    int64_t bytes() const { return bytes_; }
+
+    // The memory of a range that lies in one tensor; null where it does not.
+    char* within(int64_t offset, int64_t n) {
+        if (n == 0) return nullptr;
+        const Part& p = seek(offset);
+        return offset + n <= p.start + p.bytes ? p.data + (offset - p.start) : nullptr;
+    }
+    void read(int64_t offset, int64_t n, char* to) {
+        walk(offset, n, [&](char* part, int64_t bytes) {
+            std::memcpy(to, part, static_cast<size_t>(bytes));
+            to += bytes;
+        });
+    }
+    void write(int64_t offset, int64_t n, const char* from) {
+        walk(offset, n, [&](char* part, int64_t bytes) {
+            std::memcpy(part, from, static_cast<size_t>(bytes));
+            from += bytes;
+        });
+    }
+
+  private:
+    struct Part {
+        char* data;
+        int64_t start, bytes;
+    };
+    // Offsets grow from chunk to chunk, so the search goes on where the last one ended.
+    const Part& seek(int64_t offset) {
+        if (at_ >= parts_.size() || offset < parts_[at_].start) at_ = 0;
+        while (offset >= parts_[at_].start + parts_[at_].bytes) ++at_;
+        return parts_[at_];
+    }
+    template <class F>
+    void walk(int64_t offset, int64_t n, F f) {
+        while (n > 0) {
+            const Part& p = seek(offset);
+            const int64_t bytes = std::min(n, p.start + p.bytes - offset);
+            f(p.data + (offset - p.start), bytes);
+            offset += bytes;
+            n -= bytes;
+        }
+    }
+    std::vector<Part> parts_;
+    size_t at_ = 0;
+    int64_t bytes_ = 0;
+};
+
+// Raises TypeError where values of that dtype are not reduced by that operation.
+void check_reducible(const char* who, ReduceOp op, DType dtype);
+
+// Combines `n` elements of each of `parts` in the order of the list, into `to`, which is none of them.
+void reduce_parts(ReduceOp op, DType dtype, int64_t n, const std::vector<const char*>& parts, char* to);
+
+}  // namespace rushlight
