@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+sys.path.insert(0, str(Path(__file__).parent))  # ranks.py
+
 # Where gradients are installed, tensors are tried with them.
 with contextlib.suppress(ModuleNotFoundError):
     import rushlight_autograd  # noqa: F401

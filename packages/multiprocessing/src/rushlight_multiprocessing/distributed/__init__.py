@@ -1,0 +1,64 @@
+"""Processes of one machine that compute together: `torch.distributed` over shared memory.
+
+    from rushlight_multiprocessing import distributed as dist
+
+    dist.init_process_group("shm", init_method="tcp://localhost:29500", rank=rank, world_size=2)
+    dist.all_reduce(tensor)
+    dist.destroy_process_group()
+
+Ranks that disagree on an operation, its dtype or its size raise an error that names both lines of the program. A rank
+that ends makes the others raise. Values are combined in the order of the ranks, so results do not depend on timing.
+"""
+
+from .collectives import *  # noqa: F403
+from .collectives import __all__ as _collectives
+from .group import ProcessGroup, ReduceOp, Work
+from .stores import DistStoreError, FileStore, HashStore, PrefixStore, Store, TCPStore
+from .world import (
+    Backend,
+    GroupMember,
+    destroy_process_group,
+    get_backend,
+    get_global_rank,
+    get_group_rank,
+    get_process_group_ranks,
+    get_rank,
+    get_world_size,
+    group,
+    init_process_group,
+    is_initialized,
+    new_group,
+)
+
+
+def is_available() -> bool:
+    """Return whether there are process groups: yes."""
+    return True
+
+
+__all__ = [
+    *_collectives,
+    "Backend",
+    "DistStoreError",
+    "FileStore",
+    "GroupMember",
+    "HashStore",
+    "PrefixStore",
+    "ProcessGroup",
+    "ReduceOp",
+    "Store",
+    "TCPStore",
+    "Work",
+    "destroy_process_group",
+    "get_backend",
+    "get_global_rank",
+    "get_group_rank",
+    "get_process_group_ranks",
+    "get_rank",
+    "get_world_size",
+    "group",
+    "init_process_group",
+    "is_available",
+    "is_initialized",
+    "new_group",
+]

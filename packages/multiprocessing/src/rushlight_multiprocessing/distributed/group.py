@@ -1,0 +1,215 @@
+"""Groups of processes over shared memory, and collectives under way."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+from collections.abc import Sequence
+from datetime import timedelta
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import rushlight_core as core
+from rushlight_core import _C, Tensor
+
+from .stores import Store
+
+__all__ = ["ProcessGroup", "ReduceOp", "Work"]
+
+DEFAULT_TIMEOUT = timedelta(minutes=30)
+
+
+class ReduceOp(Enum):
+    """How values of several ranks become one. Values are combined in the order of the ranks.
+
+    float16 and bfloat16 are combined in float32 and rounded once. AVG needs a floating or complex dtype, MIN and MAX a real
+    one, and BAND, BOR and BXOR integers or bool. PREMUL_SUM is not supported."""
+
+    SUM = "SUM"
+    AVG = "AVG"
+    PRODUCT = "PRODUCT"
+    MIN = "MIN"
+    MAX = "MAX"
+    BAND = "BAND"
+    BOR = "BOR"
+    BXOR = "BXOR"
+    PREMUL_SUM = "PREMUL_SUM"
+
+
+class Work:
+    """A collective under way, as calls with `async_op=True` return it."""
+
+    def __init__(self, handle: Any, results: list[Tensor]) -> None:
+        self._handle = handle
+        self._results = results
+
+    def wait(self, timeout: timedelta | None = None) -> bool:
+        """Wait for the end and return True. Raises what the collective raised, and RuntimeError after `timeout`."""
+        seconds = -1.0 if timeout is None else timeout.total_seconds()
+        if not _C._wait_work(self._handle, seconds):
+            raise RuntimeError(f"Work.wait(timeout): the collective has not ended after {seconds:g} seconds")
+        return True
+
+    def is_completed(self) -> bool:
+        """Return whether the collective has ended, with an error or without."""
+        return _C._work_done(self._handle)
+
+    def is_success(self) -> bool:
+        """Return whether the collective has ended without an error."""
+        return _C._work_done(self._handle) and not _C._work_failed(self._handle)
+
+    def exception(self) -> BaseException | None:
+        """Return what the collective raised, or None."""
+        if not _C._work_failed(self._handle):
+            return None
+        try:
+            _C._wait_work(self._handle, 0.0)
+        except Exception as error:
+            return error
+        return None
+
+    def result(self) -> list[Tensor]:
+        """Return the tensors that the collective writes."""
+        return self._results
+
+
+def _machine() -> str:
+    """Return what is the same for two processes only if one can open the other's files through /proc."""
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    return f"{boot}:{os.stat('/proc/self/ns/pid').st_ino}"
+
+
+def _where() -> str:
+    """Return the line of the program that called into this library."""
+    frame: Any = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("rushlight"):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+class ProcessGroup:
+    """One rank's membership in a group of processes on one machine.
+
+    `init_process_group` and `new_group` make groups. The memory of a group is a file without a name, which ends with the
+    last process that maps it."""
+
+    def __init__(self, store: Store, name: str, rank: int, size: int, timeout: timedelta) -> None:
+        self._rank = rank
+        self._size = size
+        self._name = name
+        seconds = timeout.total_seconds()
+        fd = -1
+        try:
+            if rank == 0:
+                fd = os.memfd_create("rushlight-group", os.MFD_CLOEXEC)
+                os.ftruncate(fd, _C._group_bytes(size))
+                store.set(f"{name}/file", f"{_machine()} {os.getpid()} {fd}")
+            else:
+                store.wait([f"{name}/file"], timeout)
+                machine, process, number = store.get(f"{name}/file").decode().split()
+                if machine != _machine():
+                    raise RuntimeError(
+                        "init_process_group(backend='shm'): rank 0 is on another machine or in another container\n"
+                        "The backend shm connects processes of one machine and one process namespace."
+                    )
+                try:
+                    fd = os.open(f"/proc/{process}/fd/{number}", os.O_RDWR | os.O_CLOEXEC)
+                except OSError as error:
+                    raise RuntimeError(
+                        f"init_process_group(): cannot open the memory of rank 0 (process {process}): {error}"
+                    ) from None
+            self._handle: Any = _C._new_group(fd, rank, size, seconds)
+            self.run("barrier", label=f"while group {name} is made").wait()
+        finally:
+            if fd >= 0:
+                os.close(fd)
+
+    def rank(self) -> int:
+        """Return the number of this process in the group."""
+        return self._rank
+
+    def size(self) -> int:
+        """Return the number of processes."""
+        return self._size
+
+    def name(self) -> str:
+        """Return the name of the backend."""
+        return "shm"
+
+    @property
+    def group_name(self) -> str:
+        """The name of the group, which is the same on all ranks."""
+        return self._name
+
+    def __repr__(self) -> str:
+        return f"ProcessGroup(shm, rank {self._rank} of {self._size})"
+
+    def run(
+        self,
+        kind: str,
+        inputs: Sequence[Tensor] = (),
+        outputs: Sequence[Tensor] = (),
+        op: str = "SUM",
+        root: int = 0,
+        label: str = "",
+        async_op: bool = False,
+    ) -> Work:
+        """Run a collective of rushlight/collective.h, or begin one."""
+        handle = _C._collective(
+            self._handle, kind, op, root, list(inputs), list(outputs), label, _where(), async_op
+        )
+        return Work(handle, list(outputs) or list(inputs))
+
+    # The seam: rushlight_core.seams.collectives.Group.
+
+    def reduce_tensors(self, tensors: Sequence[Tensor], op: str = "SUM", label: str = "") -> Work:
+        """Begin to replace tensors of one dtype by their reduction over all ranks."""
+        return self.run("all_reduce", tensors, op=op, label=label, async_op=True)
+
+    def broadcast_tensors(self, tensors: Sequence[Tensor], root: int = 0, label: str = "") -> Work:
+        """Begin to replace tensors by those of one rank."""
+        return self.run("broadcast", tensors, root=root, label=label, async_op=True)
+
+    def broadcast_object(self, value: Any, root: int = 0, label: str = "") -> Any:
+        """Return the object of one rank, which is pickled."""
+        data = _pickled(value) if self._rank == root else core.empty(0, dtype=core.uint8)
+        size = core.tensor([data.numel()])
+        self.run("broadcast", [size], root=root, label=label)
+        if self._rank != root:
+            data = core.empty(int(size.item()), dtype=core.uint8)
+        self.run("broadcast", [data], root=root, label=label)
+        return _unpickled(data)
+
+    def gather_objects(self, value: Any) -> list[Any]:
+        """Return the objects of all ranks, which are pickled."""
+        data = _pickled(value)
+        sizes = [core.zeros(1, dtype=core.int64) for _ in range(self._size)]
+        self.run("all_gather", [core.tensor([data.numel()])], sizes)
+        longest = max(int(size.item()) for size in sizes)
+        padded = core.zeros(longest, dtype=core.uint8)
+        padded[: data.numel()] = data
+        parts = [core.empty(longest, dtype=core.uint8) for _ in range(self._size)]
+        self.run("all_gather", [padded], parts)
+        return [_unpickled(part[: int(size.item())]) for part, size in zip(parts, sizes, strict=True)]
+
+    def abort(self, why: str = "the group was aborted") -> None:
+        """Make the operations that other ranks wait in, and all later ones, raise RuntimeError with a text."""
+        _C._abort_group(self._handle, why)
+
+    def shutdown(self) -> None:
+        """Leave the group. Ranks that still wait for this one raise RuntimeError."""
+        _C._close_group(self._handle)
+
+    def set_timeout(self, timeout: timedelta) -> None:
+        """Set how long this rank waits for others in a collective."""
+        _C._set_group_timeout(self._handle, timeout.total_seconds())
+
+
+def _pickled(value: Any) -> Tensor:
+    return core.frombuffer(bytearray(pickle.dumps(value)), dtype=core.uint8)
+
+
+def _unpickled(data: Tensor) -> Any:
+    return pickle.loads(bytes(data.numpy()))

@@ -1,0 +1,327 @@
+"""The group of all processes, the groups made of it, and how they are found."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+from datetime import timedelta
+from typing import Any
+from urllib.parse import parse_qs, urlparse
+
+from rushlight_core.seams import collectives as seam
+
+from .group import DEFAULT_TIMEOUT, ProcessGroup
+from .stores import FileStore, PrefixStore, Store, TCPStore
+
+__all__ = [
+    "Backend",
+    "GroupMember",
+    "destroy_process_group",
+    "get_backend",
+    "get_global_rank",
+    "get_group_rank",
+    "get_process_group_ranks",
+    "get_rank",
+    "get_world_size",
+    "group",
+    "init_process_group",
+    "is_initialized",
+    "new_group",
+    "resolve",
+]
+
+_HINT = "Call init_process_group() first."
+
+
+class Backend(str):
+    """The name of what carries messages between processes. This library has SHM; programs compare with the others."""
+
+    SHM = "shm"
+    GLOO = "gloo"
+    MPI = "mpi"
+    NCCL = "nccl"
+    UCC = "ucc"
+    UNDEFINED = "undefined"
+    XCCL = "xccl"
+
+
+class _World:
+    default: ProcessGroup | None = None
+    store: Store | None = None
+    made: int = 0
+    # The ranks, in the group of all processes, of each group that this process is in.
+    ranks: dict[ProcessGroup, list[int]] = {}
+
+
+class _Constants(type):
+    @property
+    def WORLD(cls) -> ProcessGroup | None:
+        return _World.default
+
+
+class group(metaclass=_Constants):  # noqa: N801
+    """`group.WORLD` is the group of all processes, or None."""
+
+
+class GroupMember(metaclass=_Constants):
+    """`GroupMember.NON_GROUP_MEMBER` stands for a group that this process is not in."""
+
+    NON_GROUP_MEMBER: object = -100
+
+
+def is_initialized() -> bool:
+    """Return whether this process is in a group of all processes."""
+    return _World.default is not None
+
+
+def resolve(given: Any) -> ProcessGroup:
+    """Return a group; None stands for the group of all processes. Raises ValueError without one."""
+    chosen = _World.default if given is None else given
+    if chosen is None:
+        raise ValueError(f"Default process group has not been initialized.\n{_HINT}")
+    if not isinstance(chosen, ProcessGroup):
+        raise TypeError(f"group: must be a ProcessGroup or None, got {type(chosen).__name__}")
+    if chosen not in _World.ranks:
+        raise ValueError("Invalid process group specified: it was destroyed or belongs to another process")
+    return chosen
+
+
+def get_rank(group: Any = None) -> int:
+    """Return the number of this process in a group, or -1 if it is not in the group."""
+    return -1 if group is GroupMember.NON_GROUP_MEMBER else resolve(group).rank()
+
+
+def get_world_size(group: Any = None) -> int:
+    """Return the number of processes in a group, or -1 if this process is not in the group."""
+    return -1 if group is GroupMember.NON_GROUP_MEMBER else resolve(group).size()
+
+
+def get_backend(group: Any = None) -> str:
+    """Return the name of a group's backend: "shm"."""
+    return Backend(resolve(group).name())
+
+
+def get_process_group_ranks(group: Any) -> list[int]:
+    """Return the numbers, in the group of all processes, of a group's processes."""
+    return list(_World.ranks[resolve(group)])
+
+
+def get_group_rank(group: ProcessGroup, global_rank: int) -> int:
+    """Return the number in a group of a process of the group of all processes. Raises ValueError for others."""
+    ranks = _World.ranks[resolve(group)]
+    if global_rank not in ranks:
+        raise ValueError(f"Global rank {global_rank} is not part of group {group!r}")
+    return ranks.index(global_rank)
+
+
+def get_global_rank(group: ProcessGroup, group_rank: int) -> int:
+    """Return the number in the group of all processes of a process of a group. Raises ValueError for others."""
+    ranks = _World.ranks[resolve(group)]
+    if not 0 <= group_rank < len(ranks):
+        raise ValueError(f"Group rank {group_rank} is not part of group {group!r}")
+    return ranks[group_rank]
+
+
+def _check_backend(backend: str | None) -> None:
+    names = {part.split(":")[-1].strip().lower() for part in (backend or "shm").split(",")}
+    unknown = names - {"shm", "gloo"}
+    if unknown:
+        raise ValueError(
+            f"init_process_group(backend): {', '.join(sorted(unknown))} is not available; there is 'shm', shared "
+            "memory between processes of one machine"
+        )
+
+
+def _from_environment(rank: int, world_size: int) -> tuple[str, int, int, int]:
+    """Return address, port, rank and world size as launchers set them."""
+    environment = os.environ
+    wanted = {"MASTER_ADDR", "MASTER_PORT"}
+    wanted |= ({"RANK"} if rank < 0 else set()) | ({"WORLD_SIZE"} if world_size < 0 else set())
+    missing = sorted(wanted - environment.keys())
+    if missing:
+        raise ValueError(
+            f"init_process_group(init_method='env://'): the environment variables {', '.join(missing)} are not set\n"
+            "A launcher sets them; or pass init_method='tcp://localhost:PORT' or 'file:///PATH', rank and world_size."
+        )
+    numbers = {}
+    for name in (wanted | {"LOCAL_WORLD_SIZE"} & environment.keys()) - {"MASTER_ADDR"}:
+        try:
+            numbers[name] = int(environment[name])
+        except ValueError:
+            raise ValueError(
+                f"init_process_group(): the environment variable {name} must be a number, got {environment[name]!r}"
+            ) from None
+    rank = numbers.get("RANK", rank)
+    world_size = numbers.get("WORLD_SIZE", world_size)
+    if numbers.get("LOCAL_WORLD_SIZE", world_size) != world_size:
+        raise RuntimeError(
+            f"init_process_group(): LOCAL_WORLD_SIZE={numbers['LOCAL_WORLD_SIZE']} of WORLD_SIZE={world_size} processes "
+            "are on this machine; the backend shm connects processes of one machine"
+        )
+    if environment.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
+        raise RuntimeError(
+            "init_process_group(): torchrun serves MASTER_PORT itself in PyTorch's protocol, which this library does "
+            "not read\nSet TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 for torchrun, so that rank 0 serves it."
+        )
+    return environment["MASTER_ADDR"], numbers["MASTER_PORT"], rank, world_size
+
+
+def _check_rank(rank: int, world_size: int) -> None:
+    if world_size < 1:
+        raise ValueError(f"init_process_group(world_size): must be at least 1, got {world_size}")
+    if not 0 <= rank < world_size:
+        raise ValueError(f"init_process_group(rank): must be from 0 to {world_size - 1}, got {rank}")
+
+
+def _rendezvous(url: str, rank: int, world_size: int, timeout: timedelta) -> tuple[Store, int, int]:
+    parts = urlparse(url)
+    query = {name: values[-1] for name, values in parse_qs(parts.query).items()}
+    rank = int(query.get("rank", rank))
+    world_size = int(query.get("world_size", world_size))
+    if parts.scheme == "env":
+        host, port, rank, world_size = _from_environment(rank, world_size)
+    elif parts.scheme == "tcp":
+        if not parts.hostname or parts.port is None:
+            raise ValueError(f"init_process_group(init_method): {url!r} needs a host and a port")
+        host, port = parts.hostname, parts.port
+    elif parts.scheme == "file":
+        if not parts.path:
+            raise ValueError(f"init_process_group(init_method): {url!r} needs a path, as in file:///tmp/job")
+        _check_rank(rank, world_size)
+        return FileStore(parts.path, world_size), rank, world_size
+    else:
+        raise ValueError(
+            f"init_process_group(init_method): must begin with env://, tcp:// or file://, got {url!r}"
+        )
+    _check_rank(rank, world_size)
+    return TCPStore(host, port, world_size, rank == 0, timeout, wait_for_workers=False), rank, world_size
+
+
+def init_process_group(
+    backend: str | None = None,
+    init_method: str | None = None,
+    timeout: timedelta | None = None,
+    world_size: int = -1,
+    rank: int = -1,
+    store: Store | None = None,
+    group_name: str = "",
+    pg_options: Any = None,
+    device_id: Any = None,
+) -> None:
+    """Make the group of all processes of a job on one machine, and wait for all of them.
+
+    Arguments:
+        backend: "shm", shared memory; None and "gloo" select it too. Others raise ValueError.
+        init_method: where the processes meet: "env://" (the default) reads RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT
+            from the environment; "tcp://localhost:PORT", which rank 0 serves; "file:///PATH", a file that no earlier job
+            has used.
+        timeout: how long a collective waits for other ranks; 30 minutes unless said otherwise.
+        world_size, rank: the number of processes, and that of this one; not needed with "env://".
+        store: where the processes meet, in place of `init_method`.
+        group_name: accepted for PyTorch's signature, which ignores it too.
+        pg_options: must be None; the backend has no options.
+        device_id: must be None; the backend serves no devices.
+
+    Raises ValueError for bad arguments and RuntimeError if a process does not come in time."""
+    if is_initialized():
+        raise ValueError("trying to initialize the default process group twice!")
+    _check_backend(backend)
+    if pg_options is not None or device_id is not None:
+        raise ValueError("init_process_group(pg_options, device_id): must be None for the backend shm")
+    if store is not None and init_method is not None:
+        raise ValueError("init_process_group(): store and init_method are two ways to meet: pass one of them")
+    timeout = DEFAULT_TIMEOUT if timeout is None else timeout
+    if not isinstance(timeout, timedelta):
+        raise TypeError(
+            f"init_process_group(timeout): must be a datetime.timedelta, got {type(timeout).__name__}"
+        )
+    if store is None:
+        store, rank, world_size = _rendezvous(init_method or "env://", rank, world_size, timeout)
+    else:
+        _check_rank(rank, world_size)
+    made = ProcessGroup(PrefixStore("default", store), "world", rank, world_size, timeout)
+    _World.default = made
+    _World.store = store
+    _World.made = 0
+    _World.ranks[made] = list(range(world_size))
+    seam.set_default_group(made)
+
+
+def new_group(
+    ranks: list[int] | None = None,
+    timeout: timedelta | None = None,
+    backend: str | None = None,
+    pg_options: Any = None,
+    use_local_synchronization: bool = False,
+    group_desc: str | None = None,
+    device_id: Any = None,
+) -> Any:
+    """Make a group of some of the processes. All processes must call this, in the same order.
+
+    Arguments:
+        ranks: numbers in the group of all processes; None selects all.
+        timeout: how long a collective of the group waits for other ranks; 30 minutes unless said otherwise.
+        backend: as for `init_process_group`.
+        pg_options, device_id: must be None.
+        use_local_synchronization: must be False: processes that are not in the group number it too.
+        group_desc: a name for people; has no effect.
+
+    Return the group, or `GroupMember.NON_GROUP_MEMBER` in a process that is not in it."""
+    world = resolve(None)
+    _check_backend(backend)
+    if pg_options is not None or device_id is not None:
+        raise ValueError("new_group(pg_options, device_id): must be None for the backend shm")
+    if use_local_synchronization:
+        raise NotImplementedError("new_group(use_local_synchronization): every process must call new_group()")
+    chosen = list(range(world.size())) if ranks is None else sorted(ranks)
+    if len(set(chosen)) != len(chosen) or not chosen:
+        raise ValueError(f"new_group(ranks): must be different numbers, at least one, got {ranks}")
+    if not 0 <= chosen[0] <= chosen[-1] < world.size():
+        raise ValueError(f"new_group(ranks): must be from 0 to {world.size() - 1}, got {ranks}")
+    _World.made += 1
+    if world.rank() not in chosen:
+        return GroupMember.NON_GROUP_MEMBER
+    assert _World.store is not None
+    name = f"{_World.made}/{'-'.join(map(str, chosen))}"
+    made = ProcessGroup(
+        PrefixStore("groups", _World.store),
+        name,
+        chosen.index(world.rank()),
+        len(chosen),
+        timeout or DEFAULT_TIMEOUT,
+    )
+    _World.ranks[made] = chosen
+    return made
+
+
+def destroy_process_group(group: Any = None) -> None:
+    """Leave a group and free its memory; None stands for all groups.
+
+    Collectives that were begun end first. Ranks that still wait for this one raise RuntimeError."""
+    if group is GroupMember.NON_GROUP_MEMBER:
+        return
+    chosen = resolve(group)
+    if chosen is not _World.default:
+        chosen.shutdown()
+        del _World.ranks[chosen]
+        return
+    _leave()
+
+
+def _leave() -> None:
+    for made in list(_World.ranks):
+        made.shutdown()
+    _World.ranks.clear()
+    _World.default = None
+    seam.set_default_group(None)
+    store, _World.store = _World.store, None
+    if isinstance(store, TCPStore):
+        store.close()
+
+
+@atexit.register
+def _at_exit() -> None:
+    with contextlib.suppress(Exception):
+        if _World.default is not None:
+            _leave()
