@@ -17,6 +17,14 @@ uint64_t current_pass_id() { return current_pass ? current_pass->id() : 0; }
 
 bool current_pass_runs(Node* node) { return current_pass && current_pass->runs(node); }
 
+void queue_callback(std::function<void()> callback) {
+    Pass* pass = current_pass;
+    RL_CHECK(pass, throw_runtime,
+             "queue_callback(): no backward pass runs on this thread\nhint: call it in a hook");
+    while (pass->outer()) pass = pass->outer();
+    pass->queue_callback(std::move(callback));
+}
+
 std::vector<Tensor> run_backward(std::span<const Root> roots, std::span<const Edge> inputs,
                                  const BackwardOptions& options) {
     GradMode mode(options.create_graph);
@@ -27,6 +35,7 @@ std::vector<Tensor> run_backward(std::span<const Root> roots, std::span<const Ed
     pass.discover();
     if (!inputs.empty()) pass.restrict_to(inputs);
     pass.run();
+    pass.run_callbacks();
     return pass.take_captures();
 }
 

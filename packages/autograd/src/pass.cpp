@@ -41,6 +41,24 @@ Pass::Pass(const BackwardOptions& options)
 }
 Pass::~Pass() = default;
 
+void Pass::queue_callback(std::function<void()> callback) {
+    std::lock_guard lock(callbacks_mutex_);
+    callbacks_.push_back(std::move(callback));
+}
+
+void Pass::run_callbacks() {
+    // A callback may queue another one.
+    for (size_t i = 0;; ++i) {
+        std::function<void()> next;
+        {
+            std::lock_guard lock(callbacks_mutex_);
+            if (i == callbacks_.size()) return callbacks_.clear();
+            next = std::move(callbacks_[i]);
+        }
+        next();
+    }
+}
+
 void Pass::add_root(const Edge& edge, Tensor grad) {
     uint32_t task = task_of(edge.node.get());
     roots_.push_back(edge.node);

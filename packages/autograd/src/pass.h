@@ -1,6 +1,9 @@
 // One backward pass: what it runs, in which order, and the gradients on their way.
 #pragma once
 
+#include <functional>
+#include <mutex>
+
 #include "rushlight/autograd/engine.h"
 
 namespace rushlight::autograd {
@@ -72,6 +75,10 @@ class Pass {
     bool runs(Node* node) const;
     uint64_t id() const { return id_; }
     Pass* outer() const { return outer_; }
+    // Any thread that works for the pass.
+    void queue_callback(std::function<void()> callback);
+    // After the pass has ended without an error, on the thread that asked for it.
+    void run_callbacks();
 
   private:
     friend class Scheduler;
@@ -132,6 +139,8 @@ class Pass {
     uint64_t id_;
     Device home_;  // whose nodes run on the calling thread, beside the host's
     const bool device_threads_;
+    std::mutex callbacks_mutex_;
+    std::vector<std::function<void()>> callbacks_;
     Pass* outer_ = nullptr;  // whose hook or node runs this one, on the same thread
 };
 

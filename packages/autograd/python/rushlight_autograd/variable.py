@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+from rushlight_autograd._C import _queue_callback
 from rushlight_core import Tensor
+
+
+class _Engine:
+    """The engine by PyTorch's name, for programs that act at the end of a backward pass."""
+
+    def queue_callback(self, callback: Callable[[], object]) -> None:
+        """Call a function when the outermost backward pass that runs on this thread has ended without an error.
+
+        Raises RuntimeError outside of hooks and backward functions."""
+        _queue_callback(callback)
 
 
 class _Meta(type):
@@ -19,3 +31,5 @@ class _Meta(type):
 
 class Variable(metaclass=_Meta):
     """`Variable(data, requires_grad)` is a tensor over the memory of `data`; every tensor is one."""
+
+    _execution_engine: _Engine = _Engine()

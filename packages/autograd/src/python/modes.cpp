@@ -143,7 +143,26 @@ std::exception_ptr carry_exception(std::exception_ptr failure) {
 }
 constexpr ThreadFunctions thread_functions{begin_thread, end_thread, carry_exception};
 
+// queue_callback(callback)
+PyObject* queue_callback_py(PyObject*, PyObject* callable) {
+    RL_TRY
+    RL_CHECK(PyCallable_Check(callable), throw_type, "queue_callback(callback): must be callable, not %s",
+             Py_TYPE(callable)->tp_name);
+    std::shared_ptr<PyObject> held(Py_NewRef(callable), [](PyObject* o) {
+        if (!Py_IsInitialized()) return;
+        WithGil gil;
+        Py_DECREF(o);
+    });
+    queue_callback([held] {
+        WithGil gil;
+        Object result(check(PyObject_CallNoArgs(held.get())));
+    });
+    Py_RETURN_NONE;
+    RL_CATCH
+}
+
 PyMethodDef functions[] = {
+    {"_queue_callback", queue_callback_py, METH_O, nullptr},
     {"_push_saved_hooks", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(push_saved_hooks)),
      METH_FASTCALL, nullptr},
     {"_pop_saved_hooks", pop_saved_hooks, METH_NOARGS, nullptr},

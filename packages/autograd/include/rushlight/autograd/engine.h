@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <exception>
+#include <functional>
 
 #include "rushlight/autograd/variable.h"
 
@@ -42,6 +43,9 @@ RL_API void backward(const Tensor& output, const Tensor& grad = Tensor(), bool r
 /// The pass that runs on this thread, as seen by hooks and nodes: its number, 0 for none, and whether it runs a node.
 RL_API uint64_t current_pass_id();
 RL_API bool current_pass_runs(Node* node);
+/// Calls a function when the backward pass that runs on this thread has ended, on the thread that asked for the pass: after
+/// all gradients are accumulated, and not if the pass raises. Of passes inside of one another it is the outermost.
+RL_API void queue_callback(std::function<void()> callback);
 
 namespace detail {
 extern RL_API constinit thread_local bool parallel_branches RL_TLS_MODEL;
