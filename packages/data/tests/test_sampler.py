@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rushlight_core as core
+from rushlight_core.seams import collectives
 from rushlight_data import (
     BatchSampler,
     DataLoader,
@@ -236,3 +237,21 @@ def test_batch_sampler_subclass_without_its_init(seed):
 def test_bad_arguments(make, error, match):
     with pytest.raises(error, match=match):
         make()
+
+
+def test_a_distributed_sampler_takes_rank_and_size_from_the_group() -> None:
+    class Group:
+        def rank(self) -> int:
+            return 2
+
+        def size(self) -> int:
+            return 3
+
+    collectives.set_default_group(Group())  # type: ignore[arg-type]
+    try:
+        sampler = DistributedSampler(range(7), shuffle=False)
+        assert (sampler.rank, sampler.num_replicas) == (2, 3)
+        assert list(sampler) == [2, 5, 1]
+        assert list(DistributedSampler(range(7), rank=0, shuffle=False)) == [0, 3, 6]
+    finally:
+        collectives.set_default_group(None)

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence, Sized
 from typing import Any, Generic, TypeVar
 
 import rushlight_core as core
+from rushlight_core.seams.collectives import default_group
 
 from .random_streams import generator_of, mix, new_seed, permutation
 
@@ -290,8 +291,8 @@ class DistributedSampler(Sampler[int]):
 
     Arguments:
         dataset: the dataset.
-        num_replicas: number of processes; required.
-        rank: number of the calling process, from 0 to `num_replicas - 1`; required.
+        num_replicas: number of processes; None selects that of the group of all processes.
+        rank: number of the calling process, from 0 to `num_replicas - 1`; None selects that in the group.
         shuffle: whether to shuffle the indices.
         seed: seed of the order, the same in all processes.
         drop_last: whether to drop the last indices instead of repeating the first ones."""
@@ -308,10 +309,14 @@ class DistributedSampler(Sampler[int]):
         drop_last: bool = False,
     ) -> None:
         if num_replicas is None or rank is None:
-            raise RuntimeError(
-                "DistributedSampler(num_replicas, rank): both are required, since there is no process group\n"
-                "Pass the number of processes and the number of this process."
-            )
+            group = default_group()
+            if group is None:
+                raise RuntimeError(
+                    "DistributedSampler(num_replicas, rank): both are required, since there is no process group\n"
+                    "Pass the number of processes and of this process, or call init_process_group() first."
+                )
+            num_replicas = group.size() if num_replicas is None else num_replicas
+            rank = group.rank() if rank is None else rank
         if not 0 <= rank < num_replicas:
             raise ValueError(f"DistributedSampler(rank): {rank} is not between 0 and {num_replicas - 1}")
         self.dataset = dataset
