@@ -1,0 +1,310 @@
+"""A module of which every process of a group trains a copy."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+import rushlight_core as core
+from rushlight_core import Tensor
+from rushlight_core.seams import collectives
+
+from .._typing import Any
+from ..module import Module
+
+_MB = 1 << 20
+_FIRST_BUCKET = _MB  # small, so that the first sum begins early
+
+
+class DistributedDataParallel(Module):
+    """A module of which every process of a group trains a copy, on its own part of each batch.
+
+    After `backward` every rank's gradients are the mean of those of all ranks, so that equal optimizers keep the copies
+    equal. Gradients are summed while the backward pass runs: in buckets, in the order in which they came in the first
+    backward pass of rank 0, and by a thread that does not need the interpreter. Sums are made in place; there is no second
+    copy of the gradients. Parameters and buffers are those of rank 0 at first.
+
+    Names of parameters begin with `module.`. Call `no_sync` around forward and backward passes whose gradients are only
+    to be added on this rank.
+
+    Args:
+        module: the module, with the same parameters on all ranks.
+        device_ids, output_device: must be None: the module is where its parameters are.
+        dim: the batch's dimension; has no effect on one device.
+        broadcast_buffers: whether each forward pass outside of `no_sync` begins with the buffers of rank 0.
+        init_sync: whether to compare parameters with rank 0's and to take over their values.
+        process_group: a group; None selects the group of all processes.
+        bucket_cap_mb: the largest bucket in MiB; 25 unless said otherwise. The first one has at most 1 MiB.
+        find_unused_parameters: whether parameters may get no gradient in a backward pass. They then count as zero on this
+            rank, and keep their gradient if no rank had one. Without it such a pass raises RuntimeError on all ranks.
+        check_reduction: has no effect, as in PyTorch.
+        gradient_as_bucket_view: has no effect: gradients are summed in place in any case.
+        static_graph: the same as `find_unused_parameters`.
+        delay_all_reduce_named_params, param_to_hook_all_reduce, mixed_precision, device_mesh: must be None.
+        skip_all_reduce_unused_params: must be False.
+
+    Raises:
+        RuntimeError: there is no group, ranks have different parameters, or none of them requires a gradient.
+        ValueError: devices were given.
+        NotImplementedError: another argument is not supported.
+    """
+
+    def __init__(
+        self,
+        module: Module,
+        device_ids: Sequence[Any] | None = None,
+        output_device: Any = None,
+        dim: int = 0,
+        broadcast_buffers: bool = True,
+        init_sync: bool = True,
+        process_group: Any = None,
+        bucket_cap_mb: float | None = None,
+        find_unused_parameters: bool = False,
+        check_reduction: bool = False,
+        gradient_as_bucket_view: bool = False,
+        static_graph: bool = False,
+        delay_all_reduce_named_params: Any = None,
+        param_to_hook_all_reduce: Any = None,
+        mixed_precision: Any = None,
+        device_mesh: Any = None,
+        skip_all_reduce_unused_params: bool = False,
+    ) -> None:
+        super().__init__()
+        if device_ids or output_device is not None:
+            raise ValueError(
+                "DistributedDataParallel(device_ids, output_device): must be None for modules on the CPU"
+            )
+        for name, value in {
+            "delay_all_reduce_named_params": delay_all_reduce_named_params,
+            "param_to_hook_all_reduce": param_to_hook_all_reduce,
+            "mixed_precision": mixed_precision,
+            "device_mesh": device_mesh,
+            "skip_all_reduce_unused_params": skip_all_reduce_unused_params or None,
+        }.items():
+            if value is not None:
+                raise NotImplementedError(f"DistributedDataParallel({name}): is not supported, got {value!r}")
+        group = collectives.default_group() if process_group is None else process_group
+        if group is None:
+            raise RuntimeError(
+                "DistributedDataParallel(): the default process group has not been initialized\n"
+                "hint: call torch.distributed.init_process_group() first"
+            )
+        if not isinstance(group, collectives.Group):
+            raise TypeError(
+                f"DistributedDataParallel(process_group): must be a group, got {type(group).__name__}"
+            )
+        ignored = frozenset(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))
+        named = {name: p for name, p in module.named_parameters() if name not in ignored}
+        trained = {name: p for name, p in named.items() if p.requires_grad}
+        if not trained:
+            raise RuntimeError(
+                "DistributedDataParallel is not needed when a module doesn't have any parameters that require a "
+                "gradient."
+            )
+        self.module = module
+        self.process_group: Any = group
+        self.device_ids: None = None
+        self.output_device: None = None
+        self.dim: int = dim
+        self.broadcast_buffers: bool = broadcast_buffers
+        self.find_unused_parameters: bool = find_unused_parameters
+        self.gradient_as_bucket_view: bool = gradient_as_bucket_view
+        self.static_graph: bool = static_graph
+        self.require_backward_grad_sync: bool = True
+        self._ignored: frozenset[str] = ignored
+        if init_sync:
+            _compare(group, named, self._buffers_of_module())
+            group.broadcast_tensors(
+                [*named.values(), *self._buffers_of_module().values()], 0, "parameters and buffers"
+            ).wait()
+        cap = int((25 if bucket_cap_mb is None else bucket_cap_mb) * _MB)
+        self._reducer: _Reducer = _Reducer(group, trained, cap, find_unused_parameters or static_graph)
+
+    def _buffers_of_module(self) -> dict[str, Tensor]:
+        return {name: b for name, b in self.module.named_buffers() if name not in self._ignored}
+
+    def forward(self, *inputs: Any, **kwargs: Any) -> Any:
+        sync = self.require_backward_grad_sync
+        if core.is_grad_enabled():
+            self._reducer.begin(sync)
+        if sync and self.broadcast_buffers and (buffers := self._buffers_of_module()):
+            self.process_group.broadcast_tensors(list(buffers.values()), 0, "buffers").wait()
+        return self.module(*inputs, **kwargs)
+
+    @contextmanager
+    def no_sync(self) -> Iterator[None]:
+        """Return a context in which forward and backward passes add gradients on this rank only.
+
+        The first pass after it sums over the ranks what was added."""
+        before = self.require_backward_grad_sync
+        self.require_backward_grad_sync = False
+        try:
+            yield
+        finally:
+            self.require_backward_grad_sync = before
+
+
+def _compare(group: Any, parameters: dict[str, Tensor], buffers: dict[str, Tensor]) -> None:
+    """Raise RuntimeError on all ranks if names, shapes or dtypes of a rank are not rank 0's."""
+    mine = [(name, tuple(t.shape), str(t.dtype)) for name, t in (*parameters.items(), *buffers.items())]
+    first = group.broadcast_object(mine, 0, "names of parameters")
+    wrong = core.tensor([0 if mine == first else group.rank()])
+    group.reduce_tensors([wrong], "MAX", "comparison of parameters").wait()
+    rank = int(wrong.item())
+    if rank == 0:
+        return
+    text = f"DistributedDataParallel(module): rank {rank} has other parameters or buffers than rank 0"
+    if mine != first:
+        for number, (ours, theirs) in enumerate(zip(mine, first, strict=False)):
+            if ours != theirs:
+                raise RuntimeError(
+                    f"{text}: number {number} is {theirs} on rank 0 and {ours} on rank {group.rank()}"
+                )
+        raise RuntimeError(f"{text}: {len(first)} on rank 0 and {len(mine)} on rank {group.rank()}")
+    raise RuntimeError(text)
+
+
+class _Reducer:
+    """Sums gradients over the ranks as they come in the backward pass.
+
+    A bucket is a list of parameters, by number, of which the gradients are summed in one collective. Buckets begin in their
+    order, which is the same on all ranks, each when its last gradient and all buckets before are there. What is left waits
+    for the end of the pass, and so does the whole first pass, which has no order yet."""
+
+    def __init__(self, group: Any, parameters: dict[str, Tensor], cap: int, unused: bool) -> None:
+        self.group = group
+        self.names: list[str] = list(parameters)
+        self.parameters: list[Tensor] = list(parameters.values())
+        self.cap: int = cap
+        self.unused: bool = unused  # whether parameters may stay without a gradient
+        self.sync: bool = True  # of the last forward pass
+        self.buckets: list[list[int]] = []  # empty before the first pass
+        self.bucket_of: dict[int, int] = {}
+        self.passes: int = 0
+        self.local: set[int] = set()  # got a gradient under no_sync
+        self.lock = threading.RLock()
+        self._restart()
+        reference = weakref.ref(self)
+        for number, parameter in enumerate(self.parameters):
+            parameter.register_post_accumulate_grad_hook(_hook(reference, number))
+
+    def _restart(self) -> None:
+        self.ready: dict[int, None] = {}  # parameters in the order of their gradients
+        self.running: bool = False  # a pass has begun, of which the end is not yet seen
+        self.missing: list[int] = [len(bucket) for bucket in self.buckets]
+        self.works: list[Any] = []
+        self.stand_ins: dict[int, Tensor] = {}
+
+    def begin(self, sync: bool) -> None:
+        """Prepare for the backward pass that follows a forward pass."""
+        with self.lock:
+            self.sync = sync
+            if self.running and sync:  # the last pass raised
+                self.passes += 1
+                self._restart()
+
+    def add(self, number: int) -> None:
+        """Take in a parameter of which the gradient is there."""
+        with self.lock:
+            if not self.sync:
+                self.local.add(number)
+                return
+            if not self.running:
+                self.running = True
+                core.autograd.Variable._execution_engine.queue_callback(self.finish)  # type: ignore[attr-defined]
+            if number in self.ready:
+                raise RuntimeError(
+                    f"DistributedDataParallel: the parameter {self.names[number]!r} got a gradient twice in a pass\n"
+                    "hint: reentrant checkpoints that share parameters do so; use use_reentrant=False"
+                )
+            self.ready[number] = None
+            if self.buckets:
+                self.missing[self.bucket_of[number]] -= 1
+                self._launch()
+
+    def _launch(self) -> None:
+        while len(self.works) < len(self.buckets) and self.missing[len(self.works)] == 0:
+            at = len(self.works)
+            gradients = [self._gradient(number) for number in self.buckets[at]]
+            label = f"gradients of pass {self.passes}, bucket {at} of {len(self.buckets)}"
+            self.works.append(self.group.reduce_tensors(gradients, "AVG", label))
+
+    def _gradient(self, number: int) -> Tensor:
+        gradient = self.stand_ins.get(number, self.parameters[number].grad)
+        assert gradient is not None
+        return gradient
+
+    def finish(self) -> None:
+        """Sum what is left at the end of a pass, and wait for the sums."""
+        with self.lock:
+            absent = sorted(set(range(len(self.parameters))) - set(self.ready))
+            if absent and not self.unused:
+                self._refuse(absent)
+            if not self.buckets:
+                order = self.group.broadcast_object([*self.ready, *absent], 0, "order of gradients")
+                self._divide(order)
+                for number in self.ready:
+                    self.missing[self.bucket_of[number]] -= 1
+            for number in absent:
+                before = self.parameters[number].grad
+                self.stand_ins[number] = (
+                    core.zeros_like(self.parameters[number].detach()) if before is None else before.clone()
+                )
+                self.missing[self.bucket_of[number]] -= 1
+            self._launch()
+            works = list(self.works)
+            used = core.zeros(len(self.parameters), dtype=core.uint8)
+            if self.unused:
+                for number in {*self.ready, *self.local}:
+                    used[number] = 1
+                works.append(self.group.reduce_tensors([used], "MAX", f"used in pass {self.passes}"))
+            for work in works:
+                work.wait()
+            for number, mean in self.stand_ins.items():
+                parameter = self.parameters[number]
+                if not used[number]:
+                    continue
+                if parameter.grad is None:
+                    parameter.grad = mean
+                else:
+                    parameter.grad.copy_(mean)
+            self.passes += 1
+            self.local.clear()
+            self._restart()
+
+    def _refuse(self, absent: list[int]) -> None:
+        listed = ", ".join(repr(self.names[number]) for number in absent[:10])
+        more = f" and {len(absent) - 10} more" if len(absent) > 10 else ""
+        text = (
+            f"DistributedDataParallel: on rank {self.group.rank()} the parameters {listed}{more} got no gradient in the "
+            "backward pass\nhint: pass find_unused_parameters=True if not every pass uses all parameters"
+        )
+        self.group.abort(text)  # other ranks may have gradients of them, and would wait
+        raise RuntimeError(text)
+
+    def _divide(self, order: list[int]) -> None:
+        """Make buckets of parameters in order: of one dtype, and no larger than the limit."""
+        size = 0
+        for number in order:
+            parameter = self.parameters[number]
+            nbytes = parameter.numel() * parameter.element_size()
+            cap = min(self.cap, _FIRST_BUCKET) if len(self.buckets) <= 1 else self.cap
+            last = self.buckets[-1] if self.buckets else None
+            if last is None or size + nbytes > cap or self.parameters[last[0]].dtype != parameter.dtype:
+                self.buckets.append([])
+                size = 0
+            self.buckets[-1].append(number)
+            self.bucket_of[number] = len(self.buckets) - 1
+            size += nbytes
+        self.missing = [len(bucket) for bucket in self.buckets]
+
+
+def _hook(reference: weakref.ref[_Reducer], number: int) -> Callable[[Tensor], None]:
+    def call(_: Tensor) -> None:
+        reducer = reference()
+        if reducer is not None:
+            reducer.add(number)
+
+    return call
