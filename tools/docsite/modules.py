@@ -65,6 +65,8 @@ CHAPTERS: dict[str, list[Module]] = {
     ],
     "Data and processes": [
         Module("rushlight.utils.data", "Datasets and loaders"),
+        Module("rushlight.distributed", "Groups of processes"),
+        Module("rushlight.nn.parallel", "Modules over processes"),
         Module("rushlight.multiprocessing", "Processes that share tensors"),
         Module("rushlight.futures", "Futures"),
     ],
@@ -96,7 +98,7 @@ UNLISTED = {
         "signal", "types", "utils.data.", "utils.hooks", "utils.model_zoo",
     ),
     "not there, which is what programs ask": (
-        "ao", "backends.", "cpu", "distributed", "mps", "nn.parallel", "onnx.", "utils.cpp_extension", "xpu",
+        "ao", "backends.", "cpu", "distributed.", "mps", "nn.parallel.", "onnx.", "utils.cpp_extension", "xpu",
     ),
     "of no names, or of the library itself": (
         "ops", "torch_version", "utils", "utils.benchmark.", "utils.collect_env", "version",

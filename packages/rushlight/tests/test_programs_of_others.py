@@ -170,7 +170,7 @@ def test_questions_are_answered_and_orders_refused() -> None:
         (NotImplementedError, lambda: torch.ones(2, layout=torch.sparse_coo)),
         (OSError, lambda: torch.ops.load_library("libother.so")),
         (RuntimeError, lambda: nn.parallel.DistributedDataParallel(model)),
-        (RuntimeError, lambda: torch.distributed.init_process_group("gloo")),
+        (ValueError, lambda: torch.distributed.init_process_group("nccl")),
         (RuntimeError, lambda: torch.distributed.nn.all_reduce(torch.ones(1))),
         (TypeError, lambda: torch.ones(2, dtype=torch.float8_e4m3fn)),
     ]

@@ -1,14 +1,14 @@
-"""A base for classes that programs ask about, and of which there are no instances without process groups."""
+"""A base for classes that programs check for, and of which there are no instances."""
 
 from __future__ import annotations
 
 from typing import Any
 
-HINT = "hint: ask torch.distributed.is_available() before"
+HINT = "hint: rushlight.distributed has process groups over shared memory, and DistributedDataParallel"
 
 
 class Absent:
     """Making an instance raises RuntimeError."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        raise RuntimeError(f"distributed.{type(self).__name__}(): there are no process groups\n{HINT}")
+        raise RuntimeError(f"distributed.{type(self).__name__}(): is not supported\n{HINT}")

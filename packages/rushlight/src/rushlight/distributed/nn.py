@@ -1,3 +1,18 @@
-"""Messages between processes that gradients flow through: there are no process groups, and each raises RuntimeError."""
+"""Messages between processes that gradients flow through: not supported."""
 
-from rushlight.distributed import __getattr__ as __getattr__
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("_"):
+        raise AttributeError(f"module 'rushlight.distributed.nn' has no attribute {name!r}")
+
+    def refuse(*args: Any, **kwargs: Any) -> NoReturn:
+        raise RuntimeError(
+            f"distributed.nn.{name}(): gradients do not flow through collectives\n"
+            "hint: torch.distributed has the collectives, and DistributedDataParallel sums gradients"
+        )
+
+    return refuse

@@ -1,6 +1,5 @@
-"""Modules over several devices: `DataParallel`, where there is one device."""
+"""Modules over several processes, and `DataParallel`, where there is one device."""
 
-from rushlight.nn.parallel.distributed import DistributedDataParallel
-from rushlight_nn import DataParallel
+from rushlight_nn import DataParallel, DistributedDataParallel
 
 __all__ = ["DataParallel", "DistributedDataParallel"]

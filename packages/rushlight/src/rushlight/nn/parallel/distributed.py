@@ -1,19 +1,5 @@
-"""A module in several processes that compute together: there are no process groups."""
+"""A module that several processes train together, by the file that PyTorch has it in."""
 
-from __future__ import annotations
-
-from typing import Any
-
-from rushlight_nn import Module
+from rushlight_nn import DistributedDataParallel
 
 __all__ = ["DistributedDataParallel"]
-
-
-class DistributedDataParallel(Module):
-    """A name to ask for: no module is one, and making one raises RuntimeError."""
-
-    def __init__(self, module: Module, *args: Any, **kwargs: Any) -> None:
-        raise RuntimeError(
-            "DistributedDataParallel(): there are no process groups\n"
-            "hint: torch.distributed.is_available() says so; rushlight.multiprocessing trains in several processes"
-        )
