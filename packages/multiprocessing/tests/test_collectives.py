@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import time
@@ -16,6 +17,7 @@ from ranks import run_ranks
 
 import rushlight_core as core
 from rushlight_multiprocessing import distributed as dist
+from rushlight_multiprocessing.distributed import world
 
 SIZES = [(), (0,), (1,), (3, 5), (70_001,)]  # in float32 the last is longer than a buffer
 FLOATING = ["float16", "bfloat16", "float32", "float64"]
@@ -267,11 +269,15 @@ def test_a_rank_that_leaves(tmp_path: Path) -> None:
 
 
 def forked(rank: int) -> int:
+    dist.all_reduce(core.ones(1), async_op=True).wait()  # starts the thread of the group
     child = os.fork()
     if child == 0:
+        gc.collect()
         try:
             dist.barrier()
         except RuntimeError as error:
+            world._World.ranks.clear()
+            world._World.default = None  # the last reference to the group, whose thread is the parent's
             os._exit(7 if "was forked from rank" in str(error) else 1)
         os._exit(2)
     dist.barrier()

@@ -77,6 +77,9 @@ class RL_API ProcessGroup {
     ~ProcessGroup();
     ProcessGroup(const ProcessGroup&) = delete;
 
+    /// False in a process that was forked from the member: there the object must not be used, nor destroyed, since its thread and
+    /// its waiters are the parent's.
+    bool is_member() const;
     int rank() const { return rank_; }
     int size() const { return size_; }
     double timeout() const { return timeout_; }

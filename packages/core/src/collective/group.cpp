@@ -66,11 +66,7 @@ ProcessGroup::ProcessGroup(int fd, int rank, int size, double timeout)
 }
 
 ProcessGroup::~ProcessGroup() {
-    if (getpid() == process_) {
-        close();
-    } else if (thread_.joinable()) {
-        thread_.detach();  // it is the parent's
-    }
+    close();
     munmap(region_, file_bytes(size_));
 }
 
@@ -89,19 +85,21 @@ void ProcessGroup::close() {
     futex_wake(mine.step);
 }
 
+bool ProcessGroup::is_member() const { return getpid() == process_; }
+
 void ProcessGroup::check_member() const {
-    RL_CHECK(getpid() == process_, throw_runtime,
+    RL_CHECK(is_member(), throw_runtime,
              "ProcessGroup: this process was forked from rank %d and is no member of the group\n"
              "hint: start the process before init_process_group(), or call it in the new process",
              rank_);
-    RL_CHECK(!closed_, throw_runtime, "ProcessGroup: the group was destroyed");
 }
 
 std::shared_ptr<CollectiveWork> ProcessGroup::submit(Collective what, bool async) {
     auto work = std::make_shared<CollectiveWork>();
     work->what_ = std::move(what);
+    check_member();  // before the lock, which a thread of the parent may have held at the fork
     std::unique_lock lock(mutex_);
-    check_member();
+    RL_CHECK(!closed_, throw_runtime, "ProcessGroup: the group was destroyed");
     raise_if_broken();
     prepare(*work);
     if (!async && queue_.empty() && !busy_) {

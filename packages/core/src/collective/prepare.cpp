@@ -17,6 +17,8 @@ void check_tensor(const char* who, const Tensor& t, bool written) {
              name(t.device()).c_str());
     RL_CHECK(!is_sparse(t), throw_type, "%s: tensors must be strided, got one of layout %s", who,
              layout_name(t));
+    RL_CHECK(!(t.impl()->stages() & bit(Stage::Batch)), throw_runtime, "%s: is not supported inside of vmap",
+             who);
     if (!written) return;
     RL_CHECK(!t.impl()->storage()->read_only(), throw_runtime, "%s: writes to a tensor that is read-only",
              who);

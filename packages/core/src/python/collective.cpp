@@ -27,6 +27,8 @@ PyObject* to_capsule(T value, const char* kind) {
     auto* held = new T(std::move(value));
     PyObject* capsule = PyCapsule_New(held, kind, [](PyObject* c) {
         auto* ended = static_cast<T*>(PyCapsule_GetPointer(c, PyCapsule_GetName(c)));
+        if constexpr (std::is_same_v<T, Group>)
+            if (!(*ended)->is_member()) return;  // a forked child keeps the memory for as long as it lives
         WithoutGil nogil;
         delete ended;
     });

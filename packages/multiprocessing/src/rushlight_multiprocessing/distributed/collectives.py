@@ -93,8 +93,16 @@ def _pieces(tensor: Tensor, size: int, function: str, argument: str) -> list[Ten
     return [flat[i * n : (i + 1) * n] for i in range(size)]
 
 
-def _run(member: ProcessGroup, kind: str, async_op: bool, *args: Any, **kwargs: Any) -> Work | None:
-    work = member.run(kind, *args, async_op=async_op, **kwargs)
+def _run(
+    member: ProcessGroup,
+    kind: str,
+    async_op: bool,
+    inputs: Sequence[Tensor] = (),
+    outputs: Sequence[Tensor] = (),
+    op: str = "SUM",
+    root: int = 0,
+) -> Work | None:
+    work = member.run(kind, inputs, outputs, op, root, async_op=async_op)
     return work if async_op else None
 
 
