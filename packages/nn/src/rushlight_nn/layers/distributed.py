@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import rushlight_core as core
@@ -146,7 +146,7 @@ class DistributedDataParallel(Module):
             self.require_backward_grad_sync = before
 
 
-def _compare(group: Any, parameters: dict[str, Tensor], buffers: dict[str, Tensor]) -> None:
+def _compare(group: Any, parameters: Mapping[str, Tensor], buffers: Mapping[str, Tensor]) -> None:
     """Raise RuntimeError on all ranks if names, shapes or dtypes of a rank are not rank 0's."""
     mine = [(name, tuple(t.shape), str(t.dtype)) for name, t in (*parameters.items(), *buffers.items())]
     first = group.broadcast_object(mine, 0, "names of parameters")
@@ -173,7 +173,7 @@ class _Reducer:
     order, which is the same on all ranks, each when its last gradient and all buckets before are there. What is left waits
     for the end of the pass, and so does the whole first pass, which has no order yet."""
 
-    def __init__(self, group: Any, parameters: dict[str, Tensor], cap: int, unused: bool) -> None:
+    def __init__(self, group: Any, parameters: Mapping[str, Tensor], cap: int, unused: bool) -> None:
         self.group = group
         self.names: list[str] = list(parameters)
         self.parameters: list[Tensor] = list(parameters.values())
