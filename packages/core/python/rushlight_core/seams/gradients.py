@@ -2,7 +2,9 @@
 
 A provider is a module that attaches itself to core when it is imported: stages and per-tensor state
 (rushlight_core.seams.stages, or in C++ rushlight/dispatch.h), and itself as `rushlight_core.autograd`, where packages that
-build on core look for `grad`, `backward` and `Function`. It is an entry point of the group "rushlight.autograd".
+build on core look for `grad`, `backward` and `Function`. `DistributedDataParallel` of rushlight-nn also needs
+`Variable._execution_engine.queue_callback(callback)`, which calls a function at the end of the backward pass that runs.
+A provider is an entry point of the group "rushlight.autograd".
 """
 
 from __future__ import annotations
