@@ -18,7 +18,6 @@ EXEMPT = {
     **dict.fromkeys(("Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter"), "a tensor"),
     **dict.fromkeys(("functional", "init"), "a module"),
     "DataParallel": "for several devices",
-    "DistributedDataParallel": "for several processes",
     "LinearCrossEntropyOptions": "settings",
     "SparseAdam": "needs an engine: test_sparse_gradients.py of the package rushlight",
     "SyncBatchNorm": "PyTorch's needs a group of processes",

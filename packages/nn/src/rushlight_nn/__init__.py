@@ -42,7 +42,6 @@ from .layers.container import ModuleDict, ModuleList, Sequential
 from .layers.conv import Conv1d, Conv2d, Conv3d
 from .layers.conv_transpose import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from .layers.distance import CosineSimilarity, PairwiseDistance
-from .layers.distributed import DistributedDataParallel
 from .layers.dropout import AlphaDropout, Dropout, Dropout1d, Dropout2d, Dropout3d, FeatureAlphaDropout
 from .layers.embedding import Embedding, EmbeddingBag
 from .layers.fractional import FractionalMaxPool2d, FractionalMaxPool3d
@@ -318,7 +317,6 @@ __all__ = [
     "LinearCrossEntropyLoss",
     "LinearCrossEntropyOptions",
     "DataParallel",
-    "DistributedDataParallel",
     "UninitializedBuffer",
     "UninitializedParameter",
     "factory_kwargs",

@@ -146,7 +146,7 @@ MODULES: dict[str, dict[str, str]] = {
         ),
     },
     "nn.modules.upsampling": {"rushlight_nn": "Upsample UpsamplingBilinear2d UpsamplingNearest2d"},
-    "nn.parallel.distributed": {"rushlight_nn": "DistributedDataParallel"},
+    "nn.parallel.distributed": {"rushlight_nn.layers.distributed": "DistributedDataParallel"},
     "nn.parameter": {"rushlight_nn.parameter": "*"},
     "nn.utils.clip_grad": {
         "rushlight_nn.utils.clip_grad": (

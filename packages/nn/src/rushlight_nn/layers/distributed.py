@@ -14,6 +14,8 @@ from rushlight_core.seams import collectives
 from .._typing import Any
 from ..module import Module
 
+__all__ = ["DistributedDataParallel"]
+
 _MB = 1 << 20
 _FIRST_BUCKET = _MB  # small, so that the first sum begins early
 

@@ -1,5 +1,6 @@
 """Modules over several processes, and `DataParallel`, where there is one device."""
 
-from rushlight_nn import DataParallel, DistributedDataParallel
+from rushlight_nn import DataParallel
+from rushlight_nn.layers.distributed import DistributedDataParallel
 
 __all__ = ["DataParallel", "DistributedDataParallel"]
