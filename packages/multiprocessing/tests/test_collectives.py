@@ -245,6 +245,8 @@ def late(rank: int) -> str:
         time.sleep(1.0)
         return ""
     dist.group.WORLD.set_timeout(timedelta(seconds=0.2))
+    with pytest.raises(RuntimeError, match=r"after 0\.05 seconds"):
+        dist.barrier(timeout=timedelta(seconds=0.05))
     with pytest.raises(RuntimeError) as error:
         dist.all_reduce(core.ones(5))
     return str(error.value)
@@ -289,7 +291,9 @@ def test_a_forked_child_is_no_member(tmp_path: Path) -> None:
 
 
 def subgroups(rank: int) -> list[Any]:
-    pair = dist.new_group([0, 2])
+    other_order = dist.new_group([2, 0], sort_ranks=False)
+    assert dist.get_rank(other_order) == {0: 1, 1: -1, 2: 0}[rank]
+    pair = dist.new_group([2, 0])
     both = dist.new_group([1, 2])
     tensor = core.tensor([float(rank)])
     if rank != 1:

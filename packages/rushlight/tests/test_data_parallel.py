@@ -180,6 +180,8 @@ def test_parameters_without_a_gradient_raise_on_all_ranks(tmp_path: Path) -> Non
 def buffers(rank: int) -> list[float]:
     torch.manual_seed(0)
     wrapped = DistributedDataParallel(nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2)))
+    assert wrapped.broadcast_buffers
+    assert not DistributedDataParallel(nn.Linear(2, 2), forward_sync_buffers=False).broadcast_buffers
     for _ in range(2):
         wrapped(torch.randn(4, 2) + rank).sum().backward()
     before = wrapped.module[1].running_mean.tolist()

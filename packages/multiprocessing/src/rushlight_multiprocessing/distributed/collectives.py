@@ -289,13 +289,26 @@ def all_to_all_single(
     return _run(member, "all_to_all", async_op, inputs, outputs)
 
 
-def barrier(group: Group = None, async_op: bool = False, device_ids: list[int] | None = None) -> Work | None:
-    """Wait until every rank has called this. `device_ids` is for devices that the backend does not serve."""
+def barrier(
+    group: Group = None,
+    async_op: bool = False,
+    device_ids: list[int] | None = None,
+    timeout: timedelta | None = None,
+) -> Work | None:
+    """Wait until every rank has called this.
+
+    `device_ids` must be None: the backend serves no devices. Raises RuntimeError after `timeout`, which is not
+    allowed together with `async_op`."""
     if device_ids is not None:
         raise RuntimeError("barrier(device_ids): the backend shm has no devices")
     if (member := _member(group, "barrier")) is None:
         return None
-    return _run(member, "barrier", async_op)
+    if timeout is None:
+        return _run(member, "barrier", async_op)
+    if async_op:
+        raise ValueError("barrier(timeout): pass the timeout to Work.wait() with async_op=True")
+    member.run("barrier", async_op=True).wait(timeout)
+    return None
 
 
 def monitored_barrier(

@@ -256,6 +256,7 @@ def new_group(
     use_local_synchronization: bool = False,
     group_desc: str | None = None,
     device_id: Any = None,
+    sort_ranks: bool = True,
 ) -> Any:
     """Make a group of some of the processes. All processes must call this, in the same order.
 
@@ -266,6 +267,7 @@ def new_group(
         pg_options, device_id: must be None.
         use_local_synchronization: must be False: processes that are not in the group number it too.
         group_desc: a name for people; has no effect.
+        sort_ranks: whether processes are numbered in their order in the group of all processes, or in that of `ranks`.
 
     Return the group, or `GroupMember.NON_GROUP_MEMBER` in a process that is not in it."""
     world = resolve(None)
@@ -274,10 +276,12 @@ def new_group(
         raise ValueError("new_group(pg_options, device_id): must be None for the backend shm")
     if use_local_synchronization:
         raise NotImplementedError("new_group(use_local_synchronization): every process must call new_group()")
-    chosen = list(range(world.size())) if ranks is None else sorted(ranks)
+    chosen = list(range(world.size()) if ranks is None else ranks)
+    if sort_ranks:
+        chosen.sort()
     if len(set(chosen)) != len(chosen) or not chosen:
         raise ValueError(f"new_group(ranks): must be different numbers, at least one, got {ranks}")
-    if not 0 <= chosen[0] <= chosen[-1] < world.size():
+    if not 0 <= min(chosen) <= max(chosen) < world.size():
         raise ValueError(f"new_group(ranks): must be from 0 to {world.size() - 1}, got {ranks}")
     _World.made += 1
     if world.rank() not in chosen:

@@ -35,7 +35,8 @@ class DistributedDataParallel(Module):
         module: the module, with the same parameters on all ranks.
         device_ids, output_device: must be None: the module is where its parameters are.
         dim: the batch's dimension; has no effect on one device.
-        broadcast_buffers: whether each forward pass outside of `no_sync` begins with the buffers of rank 0.
+        broadcast_buffers, forward_sync_buffers: two names of one argument: whether each forward pass outside of `no_sync`
+            begins with the buffers of rank 0. None stands for True.
         init_sync: whether to compare parameters with rank 0's and to take over their values.
         process_group: a group; None selects the group of all processes.
         bucket_cap_mb: the largest bucket in MiB; 25 unless said otherwise. The first one has at most 1 MiB.
@@ -46,6 +47,8 @@ class DistributedDataParallel(Module):
         static_graph: the same as `find_unused_parameters`.
         delay_all_reduce_named_params, param_to_hook_all_reduce, mixed_precision, device_mesh: must be None.
         skip_all_reduce_unused_params: must be False.
+        batched_grad_copy: has no effect: gradients are not copied to buckets.
+        bucket_cap_mb_list: must be None.
 
     Raises:
         RuntimeError: there is no group, ranks have different parameters, or none of them requires a gradient.
@@ -59,7 +62,7 @@ class DistributedDataParallel(Module):
         device_ids: Sequence[Any] | None = None,
         output_device: Any = None,
         dim: int = 0,
-        broadcast_buffers: bool = True,
+        broadcast_buffers: bool | None = None,
         init_sync: bool = True,
         process_group: Any = None,
         bucket_cap_mb: float | None = None,
@@ -72,6 +75,10 @@ class DistributedDataParallel(Module):
         mixed_precision: Any = None,
         device_mesh: Any = None,
         skip_all_reduce_unused_params: bool = False,
+        *,
+        batched_grad_copy: bool = False,
+        bucket_cap_mb_list: Sequence[float] | None = None,
+        forward_sync_buffers: bool | None = None,
     ) -> None:
         super().__init__()
         if device_ids or output_device is not None:
@@ -84,9 +91,15 @@ class DistributedDataParallel(Module):
             "mixed_precision": mixed_precision,
             "device_mesh": device_mesh,
             "skip_all_reduce_unused_params": skip_all_reduce_unused_params or None,
+            "bucket_cap_mb_list": bucket_cap_mb_list,
         }.items():
             if value is not None:
                 raise NotImplementedError(f"DistributedDataParallel({name}): is not supported, got {value!r}")
+        if broadcast_buffers is not None and forward_sync_buffers is not None:
+            raise ValueError(
+                "DistributedDataParallel(): broadcast_buffers and forward_sync_buffers are two names of one argument"
+            )
+        synced = forward_sync_buffers if broadcast_buffers is None else broadcast_buffers
         group = collectives.default_group() if process_group is None else process_group
         if group is None:
             raise RuntimeError(
@@ -110,7 +123,7 @@ class DistributedDataParallel(Module):
         self.device_ids: None = None
         self.output_device: None = None
         self.dim: int = dim
-        self.broadcast_buffers: bool = broadcast_buffers
+        self.broadcast_buffers: bool = synced is not False
         self.find_unused_parameters: bool = find_unused_parameters
         self.gradient_as_bucket_view: bool = gradient_as_bucket_view
         self.static_graph: bool = static_graph
