@@ -41,6 +41,13 @@ def test_what_has_no_other_dtype() -> None:
             make()
 
 
+def test_strides_of_no_elements_need_not_fit() -> None:
+    assert core.empty(2, 0)[:, ::2].as_strided((0, 2), (1, 3)).view(core.float64).shape == (0, 1)
+    assert core.empty(0, 1, dtype=core.bfloat16)[:, :0].view(core.int32).shape == (0, 0)
+    with pytest.raises(RuntimeError, match=r"view\(dtype\): .*the last size"):
+        core.empty(0, 3).view(core.float64)
+
+
 def test_bytes_become_bools_where_they_are_0_or_1() -> None:
     x = core.tensor([[0, 1], [1, 0]], dtype=core.uint8)
     assert x.view(core.bool).tolist() == [[False, True], [True, False]]

@@ -44,18 +44,20 @@ Tensor view_dtype(const Tensor& input, DType dtype) {
             "hint: use contiguous() first",
             old_name, to_string(input.strides()).c_str(), new_name);
         bool fits = true;
+        const bool empty = input.numel() == 0;  // then only the last size has to fit: no element is read
         // In bytes, then in elements of the new size.
         auto convert = [&](int64_t& value) {
             fits &= value * from % to == 0;
             value = value * from / to;
         };
         convert(sizes.back());
+        const bool sizes_fit = fits;
         convert(offset);
         for (size_t d = 0; d + 1 < strides.size(); ++d)
             if (sizes[d] != 1) convert(strides[d]);
         strides.back() = 1;
         RL_CHECK(
-            fits, throw_runtime,
+            fits || (empty && sizes_fit), throw_runtime,
             "view(dtype): %s of shape %s, strides %s and offset %lld cannot be seen as %s: the last size, the offset and "
             "all strides must be divisible by %lld",
             old_name, to_string(input.sizes()).c_str(), to_string(input.strides()).c_str(),
