@@ -25,6 +25,7 @@ from .sampler import (
     SubsetRandomSampler,
     WeightedRandomSampler,
 )
+from .shared_list import SharedList
 from .stats import LoaderStats
 from .streams import MixStream, ShardStream, ShuffleStream, Stream, StreamIterator
 from .tar_shards import read_tar
@@ -52,6 +53,7 @@ __all__ = [
     "Sampler",
     "SequentialSampler",
     "ShardStream",
+    "SharedList",
     "ShuffleStream",
     "StackDataset",
     "Stream",
