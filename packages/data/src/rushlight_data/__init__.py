@@ -13,9 +13,11 @@ from .dataset import (
     random_split,
 )
 from .errors import LoaderTimeout, WorkerError, WorkerExited
+from .image_folder import ImageFolder
 from .length_samplers import BucketBatchSampler, TokenBatchSampler
 from .loader import DataLoader
 from .permutation import Permutation, PermutationSampler
+from .safetensors_dataset import SafetensorsDataset
 from .sampler import (
     BatchSampler,
     DistributedSampler,
@@ -28,6 +30,7 @@ from .sampler import (
 from .shared_list import SharedList
 from .stats import LoaderStats
 from .streams import MixStream, ShardStream, ShuffleStream, Stream, StreamIterator
+from .tables import CSVDataset, ParquetDataset, read_parquet
 from .tar_shards import read_tar
 from .text_lines import TextLines
 from .worker import WorkerInfo, get_worker_info
@@ -38,18 +41,22 @@ __all__ = [
     "ArrayDataset",
     "BatchSampler",
     "BucketBatchSampler",
+    "CSVDataset",
     "ChainDataset",
     "ConcatDataset",
     "DataLoader",
     "Dataset",
     "DistributedSampler",
+    "ImageFolder",
     "IterableDataset",
     "LoaderStats",
     "LoaderTimeout",
     "MixStream",
+    "ParquetDataset",
     "Permutation",
     "PermutationSampler",
     "RandomSampler",
+    "SafetensorsDataset",
     "Sampler",
     "SequentialSampler",
     "ShardStream",
@@ -73,5 +80,6 @@ __all__ = [
     "default_convert",
     "get_worker_info",
     "random_split",
+    "read_parquet",
     "read_tar",
 ]

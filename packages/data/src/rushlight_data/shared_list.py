@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NoReturn, TypeVar, overload
+from typing import Any, ClassVar, NoReturn, TypeVar, overload
 
 __all__ = ["SharedList"]
 
@@ -77,17 +77,21 @@ class SharedList(Sequence[T]):
             return NotImplemented
         return len(self) == len(other) and all(a is b or a == b for a, b in zip(self, other, strict=True))
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__: ClassVar[None]  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         shown = ", ".join(map(repr, self[:4]))
         return f"SharedList([{shown}{', ...' if len(self) > 4 else ''}]) of {len(self)} items"
 
     def __setitem__(self, index: Any, value: Any) -> NoReturn:
-        raise TypeError("SharedList: the items cannot be changed\nChange a list and create a SharedList of it.")
+        raise TypeError(
+            "SharedList: the items cannot be changed\nChange a list and create a SharedList of it."
+        )
 
     def __delitem__(self, index: Any) -> NoReturn:
-        raise TypeError("SharedList: the items cannot be removed\nUse a Subset, or create another SharedList.")
+        raise TypeError(
+            "SharedList: the items cannot be removed\nUse a Subset, or create another SharedList."
+        )
 
     def __getattr__(self, name: str) -> NoReturn:
         hint = "\nIt is read-only: use list(...) for a copy." if hasattr(list, name) else ""
@@ -116,7 +120,7 @@ def _encode(items: Sequence[Any]) -> tuple[str, Any, Any]:
     kinds = set(map(type, items))
     if kinds == {float}:
         return "float", _read_only(np.array(items, np.float64)), None
-    if kinds == {int} and -(1 << 63) <= min(items) and max(items) < 1 << 63:
+    if kinds == {int} and min(items) >= -(1 << 63) and max(items) < 1 << 63:
         return "int", _read_only(np.array(items, np.int64)), None
     if kinds == {str}:
         kind, encoded = "str", (item.encode("utf-8", "surrogatepass") for item in items)

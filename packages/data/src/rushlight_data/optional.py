@@ -1,0 +1,23 @@
+"""Import packages that only some datasets need."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+__all__ = ["require"]
+
+
+def require(module: str, user: str, extra: str) -> Any:
+    """Import and return a module. If its package is missing, raise ModuleNotFoundError that says how to install it."""
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        package = module.partition(".")[0]
+        if error.name not in (package, module):
+            raise
+        raise ModuleNotFoundError(
+            f"{user} needs the package {package}, which is not installed\n"
+            f"Install it with pip install 'rushlight-data[{extra}]'.",
+            name=package,
+        ) from None
