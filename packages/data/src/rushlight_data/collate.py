@@ -75,6 +75,8 @@ def collate(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -
     def inner(samples: Sequence[Any]) -> Any:
         return collate(samples, collate_fn_map=collate_fn_map)
 
+    if type(first) is tuple:  # most samples: before the checks of abstract classes, which are slow
+        return [inner(column) for column in _columns(batch)]
     if isinstance(first, Mapping):
         return _as_mapping(first, {key: inner([sample[key] for sample in batch]) for key in first})
     if isinstance(first, tuple) and hasattr(first, "_fields"):
@@ -155,13 +157,14 @@ def gather(tensors: Sequence[core.Tensor], indices: Sequence[int]) -> list[core.
 
 
 def _columns(batch: Sequence[Any]) -> list[tuple[Any, ...]]:
-    length = len(batch[0])
-    for i, sample in enumerate(batch):
-        if len(sample) != length:
-            raise RuntimeError(
-                f"default_collate(batch): sequences must have the same length; sample 0 has {length} items, "
-                f"sample {i} has {len(sample)}"
-            )
+    lengths = list(map(len, batch))
+    length = lengths[0]
+    if lengths.count(length) != len(lengths):
+        i = next(i for i, other in enumerate(lengths) if other != length)
+        raise RuntimeError(
+            f"default_collate(batch): sequences must have the same length; sample 0 has {length} items, "
+            f"sample {i} has {lengths[i]}"
+        )
     return list(zip(*batch, strict=True))
 
 

@@ -11,6 +11,7 @@ workers. One value is not restored: the second Gaussian that NumPy's legacy gene
 
 from __future__ import annotations
 
+import itertools
 import random
 import sys
 import threading
@@ -52,8 +53,8 @@ def new_seed(generator: Any = None) -> int:
 def permutation(n: int, seed: int, start: int = 0) -> Iterator[int]:
     """Iterate over the permutation of `range(n)` that `seed` determines, from position `start` on."""
     order = core.randperm(n, generator=generator_of(seed))
-    for i in range(start, n, 4096):  # a list of the whole permutation would take 36 bytes per index
-        yield from order[i : i + 4096].tolist()
+    # A list of the whole permutation would take 36 bytes per index.
+    return itertools.chain.from_iterable(order[i : i + 4096].tolist() for i in range(start, n, 4096))
 
 
 def generator_of(seed: int) -> Any:
