@@ -88,10 +88,11 @@ PyObject* storage_resize(PyObject* o, PyObject* size) {
     RL_CHECK(nbytes >= 0, throw_runtime, "UntypedStorage.resize_(size): got %lld, needs at least 0",
              static_cast<long long>(nbytes));
     Storage& storage = storage_of(o);
-    RL_CHECK(static_cast<size_t>(nbytes) >= storage.nbytes(), throw_not_implemented,
-             "UntypedStorage.resize_(size): memory of %zu bytes cannot become %lld bytes: tensors may refer to what "
-             "would be freed\nhint: let go of the tensors, or give them other memory by set_()",
-             storage.nbytes(), static_cast<long long>(nbytes));
+    RL_CHECK(
+        static_cast<size_t>(nbytes) >= storage.nbytes(), throw_not_implemented,
+        "UntypedStorage.resize_(size): memory of %zu bytes cannot become %lld bytes: tensors may refer to what "
+        "would be freed\nhint: let go of the tensors, or give them other memory by set_()",
+        storage.nbytes(), static_cast<long long>(nbytes));
     if (static_cast<size_t>(nbytes) > storage.nbytes()) storage.resize(static_cast<size_t>(nbytes));
     return Py_NewRef(o);
     RL_PY_CATCH

@@ -18,7 +18,8 @@ Tensor fill__tensor(const Tensor& input, const Tensor& value) {
     RL_CHECK(value.dim() == 0, throw_runtime, "fill_(value): must be a number or a 0-d tensor, got shape %s",
              to_string(value.sizes()).c_str());
     RL_CHECK(value.device().type != DeviceType::Meta || input.device() == value.device(),
-             throw_not_implemented, "fill_(value): Cannot copy out of meta tensor; no data! It was to be copied to %s",
+             throw_not_implemented,
+             "fill_(value): Cannot copy out of meta tensor; no data! It was to be copied to %s",
              name(input.device()).c_str());
     check_writable("fill_", input);
     begin_write("fill_", input);
