@@ -120,7 +120,7 @@ def programs(session: nox.Session) -> None:
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """Check style and format: ruff, clang-format, marks of conflicts, language, subjects of commits; `-- --fix` fixes."""
+    """Check style and format: ruff, clang-format, conflicts, language, docstrings, commits; `-- --fix` fixes."""
     install_tools(session, dependency_group("lint"))
     fix = "--fix" in session.posargs
     session.run("ruff", "check", *(["--fix"] if fix else []), ".")
@@ -128,6 +128,7 @@ def lint(session: nox.Session) -> None:
     session.run("python", "tools/check_format.py", *(["--fix"] if fix else []))
     session.run("python", "tools/check_conflicts.py")
     session.run("python", "tools/check_language.py")
+    session.run("python", "tools/count_docstrings.py", "--check")
     session.run("python", "tools/check_commits.py")
 
 

@@ -1,0 +1,198 @@
+"""Count the public names whose documentation lacks an example, shapes or errors, and compare with docs/readability.md.
+
+    python tools/count_docstrings.py                 prints the table of this tree
+    python tools/count_docstrings.py --tree FOLDER   that of another one, such as an older commit's
+    python tools/count_docstrings.py --check         fails where a count is above the one in the page
+    python tools/count_docstrings.py --write         writes the table into the page
+
+Sources are parsed, not imported, so that a tree need not be built; only the generator of the operators' pages runs. Counted
+are these pages, and the functions and classes that a package exports: those in an `__all__`, in a stub's template
+or in the meta-package's table of modules.
+
+* An example is a block of code.
+* Shapes are expected where an argument or the result is a tensor.
+* Errors are expected of operators, and of functions and classes with a `raise` statement of their own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+PAGE = ROOT / "docs" / "readability.md"
+HEADING = "## Now"  # of the page: the table below it is checked
+KINDS = ("example", "shapes", "errors")
+
+_EXAMPLE = re.compile(r"::\n\n|>>> |```")
+_SHAPES = re.compile(r"\bshape[sd]?\b|\bsizes?\b|\(N\b|\(\*", re.IGNORECASE)
+_ERRORS = re.compile(r"\braise[sd]?\b", re.IGNORECASE)
+
+# Runs in another tree's packages/core, whose generator writes a page for every operator.
+_PAGES = """
+import json
+from codegen.emit_docs import emit_docs
+from codegen.loader import load_ops
+print(json.dumps(emit_docs(load_ops())))
+"""
+
+
+@dataclass
+class Count:
+    """How many names something is expected of, and how many lack it."""
+
+    expected: int = 0
+    lacking: int = 0
+
+    def add(self, has: bool) -> None:
+        self.expected += 1
+        self.lacking += not has
+
+
+def count(tree: Path) -> dict[str, dict[str, Count]]:
+    """Return the counts of every package of a tree, and of the operators, by kind."""
+    found = {"operators": _operators(tree)}
+    exported = _exported(tree)
+    for package in sorted((tree / "packages").iterdir()):
+        counts = {kind: Count() for kind in KINDS}
+        for node in _definitions(package):
+            if node.name in exported:
+                _add(counts, node)
+        if counts["example"].expected:
+            found[package.name] = counts
+    return found
+
+
+def _operators(tree: Path) -> dict[str, Count]:
+    done = subprocess.run(
+        [sys.executable, "-c", _PAGES], cwd=tree / "packages/core", capture_output=True, text=True, check=True
+    )
+    counts = {kind: Count() for kind in KINDS}
+    for name, page in json.loads(done.stdout).items():
+        if name != "index.md":
+            counts["example"].add("```python" in page.partition("\n")[2])
+            counts["shapes"].add(bool(_SHAPES.search(page)))
+            counts["errors"].add(bool(_ERRORS.search(page)))
+    return counts
+
+
+def _sources(package: Path, pattern: str) -> Iterator[Path]:
+    for folder in ("src", "python", "codegen/templates"):
+        yield from sorted((package / folder).rglob(pattern))
+
+
+def _exported(tree: Path) -> set[str]:
+    """The words in `__all__`, in stubs' templates after `as` and in the table of modules."""
+    names: set[str] = set()
+    for package in (tree / "packages").iterdir():
+        for path in _sources(package, "*.pyi.tmpl"):
+            names |= set(re.findall(r"\bas (\w+)$", path.read_text(), re.MULTILINE))
+        for path in _sources(package, "*.py"):
+            text = path.read_text()
+            if "__all__" not in text and path.name != "_table.py":
+                continue
+            for node in ast.parse(text).body:
+                if path.name == "_table.py" or _sets_all(node):
+                    for part in ast.walk(node):
+                        if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                            names |= set(re.split(r"[\s:]+", part.value))
+    return names
+
+
+def _sets_all(node: ast.stmt) -> bool:
+    targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+    return any(isinstance(target, ast.Name) and target.id == "__all__" for target in targets)
+
+
+Definition = ast.FunctionDef | ast.ClassDef
+
+
+def _definitions(package: Path) -> Iterator[Definition]:
+    for path in _sources(package, "*.py"):
+        if "templates" not in path.parts:
+            for node in ast.parse(path.read_text()).body:
+                if isinstance(node, Definition) and not node.name.startswith("_"):
+                    yield node
+
+
+def _add(counts: dict[str, Count], node: Definition) -> None:
+    methods = [part for part in node.body if isinstance(part, ast.FunctionDef)]
+    documented = [node, *(method for method in methods if method.name == "__init__")]
+    text = "\n".join(ast.get_docstring(part) or "" for part in documented)
+    counts["example"].add(bool(_EXAMPLE.search(text)))
+    if any(_takes_tensors(part) for part in [node, *methods] if isinstance(part, ast.FunctionDef)):
+        counts["shapes"].add(bool(_SHAPES.search(text)))
+    if any(isinstance(part, ast.Raise) and part.exc for part in ast.walk(node)):
+        counts["errors"].add(bool(_ERRORS.search(text)))
+
+
+def _takes_tensors(function: ast.FunctionDef) -> bool:
+    arguments = function.args
+    annotations = [
+        function.returns,
+        *(each.annotation for each in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]),
+    ]
+    return any("Tensor" in ast.unparse(annotation) for annotation in annotations if annotation)
+
+
+def table(counts: dict[str, dict[str, Count]]) -> str:
+    """Return the counts as a table of Markdown: "lacking of expected" in each cell."""
+    lines = ["| of | without example | without shapes | without errors |", "|---|--:|--:|--:|"]
+    for name, kinds in counts.items():
+        cells = [f"{kinds[kind].lacking} of {kinds[kind].expected}" for kind in KINDS]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def grown(counts: dict[str, dict[str, Count]], page: str) -> list[str]:
+    """Return a sentence for each count that is above the one in the page's table, or that the table lacks."""
+    _, heading, text = page.partition(f"{HEADING}\n")
+    if not heading:
+        return [f"the page has no heading {HEADING!r}"]
+    rows = {
+        name: [int(cell) for cell in cells]
+        for name, *cells in re.findall(
+            r"^\| ([\w-]+) \| (\d+) of \d+ \| (\d+) of \d+ \| (\d+) of \d+ \|$", text, re.MULTILINE
+        )
+    }
+    problems = []
+    for name, kinds in counts.items():
+        for kind, most in zip(KINDS, rows.get(name, [0, 0, 0]), strict=True):
+            if kinds[kind].lacking > most:
+                problems.append(
+                    f"{name}: {kinds[kind].lacking} public names are documented without {kind}, {most} in the page"
+                )
+    return problems
+
+
+def with_table(page: str, shown: str) -> str:
+    """Return the page with its first table below the heading replaced."""
+    before, heading, after = page.partition(f"{HEADING}\n")
+    return before + heading + re.sub(r"(^\|.*\n)+", f"{shown}\n", after, count=1, flags=re.MULTILINE)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--tree", type=Path, default=ROOT, help="the folder of a checkout")
+    parser.add_argument("--check", action="store_true", help="fail where a count is above the page's")
+    parser.add_argument("--write", action="store_true", help="write the table into the page")
+    arguments = parser.parse_args()
+    counts = count(arguments.tree)
+    print(table(counts))
+    if arguments.write:
+        PAGE.write_text(with_table(PAGE.read_text(), table(counts)))
+    problems = grown(counts, PAGE.read_text()) if arguments.check else []
+    for problem in problems:
+        print(problem)
+    return bool(problems)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
