@@ -78,7 +78,7 @@ def _operators(tree: Path) -> dict[str, Count]:
     for name, page in json.loads(done.stdout).items():
         if name != "index.md":
             counts["example"].add("```python" in page.partition("\n")[2])
-            counts["shapes"].add(bool(_SHAPES.search(page)))
+            counts["shapes"].add(bool(_SHAPES.search(page.partition("**Raises**")[0])))
             counts["errors"].add(bool(_ERRORS.search(page)))
     return counts
 

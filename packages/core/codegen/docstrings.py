@@ -17,6 +17,8 @@ from .results_in_words import accepted, returned
 
 _DTYPE_ERRORS = "NotImplementedError, TypeError or RuntimeError"
 _WIDTH = 120
+# Arguments, where they are integers, that name dimensions.
+_DIMENSIONS = {"dim", "dims", "dim0", "dim1", "dim2", "axis0", "axis1", "source", "destination"}
 
 
 def docstring(spelling: str, name: str, group: list[Op], method: bool) -> str:
@@ -127,7 +129,7 @@ def _arguments(name: str, group: list[Op], method: bool) -> list[str]:
 
 
 def raised(group: list[Op]) -> dict[str, str]:
-    """Class to text of the errors: what the kinds, the types and the dtypes say, and the entries' key `raises`."""
+    """Class to text of the errors: what the kinds, the arguments and the dtypes say, and the entries' key `raises`."""
     found: dict[str, list[str]] = {}
 
     def add(error: str, text: str) -> None:
@@ -137,8 +139,11 @@ def raised(group: list[Op]) -> dict[str, str]:
     for op in group:
         if op.kind == "pointwise" and len(op.tensors) > 1:
             add("RuntimeError", "The shapes do not broadcast.")
-        if any(a.name in ("dim", "dims") and a.type.name.startswith("int") for a in op.schema.arguments):
+        integers = {a.name for a in op.schema.arguments if a.type.name.startswith("int")}
+        if integers & _DIMENSIONS:
             add("IndexError", "A dimension is out of range.")
+        if "reduction" in integers:
+            add("ValueError", "`reduction` is none of 0 (none), 1 (mean) and 2 (sum).")
         if op.tensors and accepted(op) != "all":
             add(_DTYPE_ERRORS, "The dtype is none of those above.")
         for error, text in op.raises.items():

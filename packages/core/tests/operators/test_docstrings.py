@@ -77,10 +77,16 @@ def test_a_method_says_where_the_rest_is() -> None:
 
 
 @pytest.mark.parametrize(
-    "op", [pytest.param(op, id=op.name) for ops in VISIBLE.values() for op in ops if op.raises and op.errors]
+    "op",
+    [
+        pytest.param(op, id=op.name)
+        for name, ops in VISIBLE.items()
+        for op in ops
+        if op.errors and not name.startswith("_")
+    ],
 )
 def test_errors_of_samples_are_documented(op: Op) -> None:
-    """Every class that bad samples raise is one of those that the docstring of an entry with `raises` lists."""
+    """Every class that bad samples raise is one of those that the docstring lists."""
     listed = {word for key in raised([op]) for word in key.replace(" or ", ", ").split(", ")}
     for text in op.errors:
         for sample in samples_of(text.text, core):
