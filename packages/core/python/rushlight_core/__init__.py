@@ -91,16 +91,10 @@ def _to_device(self, device, /, *, stream=None):
     return to_device(self, device, stream=stream)
 
 
-def _in_python(name, module="_methods"):
-    """A method whose module is imported when it is first called."""
+def _new(self, *args, device=None):
+    from ._methods import new
 
-    def method(self, *args, **kwargs):
-        from importlib import import_module
-
-        return getattr(import_module(f".{module}", __name__), name)(self, *args, **kwargs)
-
-    method.__name__, method.__qualname__ = name, f"Tensor.{name}"
-    return method
+    return new(self, *args, device=device)
 
 
 def _storage_in_python(name):
@@ -125,28 +119,7 @@ def _layout_of(t):
     return sparse_csr if t.is_sparse_csr else strided
 
 
-for _name in ("module_load", "new", "storage"):
-    setattr(_C.Tensor, _name, _in_python(_name))
-for _name in (
-    "_coalesced_",
-    "_indices",
-    "_nnz",
-    "_values",
-    "coalesce",
-    "col_indices",
-    "crow_indices",
-    "dense_dim",
-    "indices",
-    "is_coalesced",
-    "smm",
-    "sparse_dim",
-    "sparse_mask",
-    "to_sparse",
-    "to_sparse_coo",
-    "to_sparse_csr",
-    "values",
-):
-    setattr(_C.Tensor, _name, _in_python(_name, "_sparse"))
+_C.Tensor.new = _new
 _C.Tensor.const_data_ptr = _C.Tensor.data_ptr  # both are for reading and writing
 _C.Tensor.__array_namespace__ = _array_namespace
 _C.Tensor.to_device = _to_device

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import pickle
 
 import numpy as np
@@ -544,3 +545,23 @@ def test_matrices_without_rows_columns_or_values(shape: tuple[int, int]) -> None
             same(s @ core.ones(shape[1], 2), a @ core.ones(shape[1], 2))
             same(s.to_sparse_coo().t(), a.t())
             same(s.sum(), a.sum())
+
+
+def test_methods_have_signatures_and_may_be_overridden() -> None:
+    assert str(inspect.signature(core.Tensor.to_sparse)) == (
+        "(self, /, sparse_dim=None, *, layout=None, blocksize=None, dense_dim=None)"
+    )
+    assert str(inspect.signature(core.Tensor.coalesce)) == "(self, /)"
+    called = []
+
+    class Recorded(core.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            called.append(func)
+            return
+
+    x = core.zeros(2, 3).as_subclass(Recorded)
+    called.clear()
+    assert x.to_sparse() is None
+    assert x.sparse_dim() is None
+    assert called == [core.Tensor.to_sparse, core.Tensor.sparse_dim]
