@@ -44,7 +44,7 @@ from ._info import (
     typename,
 )
 from ._nonzero import nonzero
-from ._questions import (
+from ._predicates import (
     is_complex,
     is_conj,
     is_floating_point,
@@ -92,7 +92,7 @@ def _to_device(self, device, /, *, stream=None):
 
 
 def _new(self, *args, device=None):
-    from ._methods import new
+    from ._tensor_types import new
 
     return new(self, *args, device=device)
 
@@ -185,10 +185,10 @@ _LAZY = {
             "IntTensor",
             "LongTensor",
             "ShortTensor",
-            "TypedStorage",
         ),
-        "_legacy",
+        "_tensor_types",
     ),
+    "TypedStorage": "_typed_storage",
     **dict.fromkeys(
         (
             "GradScaler",
@@ -208,7 +208,7 @@ _LAZY = {
     "amp": "",
     "array_api": "",
     "compile": "_compile",
-    "cond": "_control",
+    "cond": "_control_flow",
     "devices": "",
     "Event": "_streams",
     "Stream": "_streams",

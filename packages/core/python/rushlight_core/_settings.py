@@ -153,7 +153,7 @@ def set_default_tensor_type(t: Any, /) -> None:
     Raises:
         TypeError: it is no type of floating-point numbers on the CPU.
     """
-    from ._legacy import dtype_of_type
+    from ._tensor_types import dtype_of_type
 
     dtype = dtype_of_type(t)
     if dtype is None or not dtype.is_floating_point:

@@ -65,7 +65,7 @@ def untyped(self: UntypedStorage) -> UntypedStorage:
 
 def share_memory_(self: UntypedStorage) -> UntypedStorage:
     """Move the memory to shared memory, in place, and return the storage. All tensors over it follow."""
-    from ._methods import shared_memory_package
+    from ._shared_memory import shared_memory_package
 
     return self if self.device.type == "cuda" else shared_memory_package().share_memory_(self)
 

@@ -11,7 +11,7 @@ from ._autocast import (
     is_autocast_enabled,
     set_autocast_dtype,
 )
-from ._questions import (
+from ._deprecated import (
     clear_autocast_cache,
     get_autocast_cpu_dtype,
     get_autocast_gpu_dtype,

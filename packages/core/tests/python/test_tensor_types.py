@@ -1,4 +1,4 @@
-"""Old names of types, storages with a dtype, and methods that are written in Python."""
+"""Types of tensors by old names, storages with a dtype, and methods that are written in Python."""
 
 from __future__ import annotations
 

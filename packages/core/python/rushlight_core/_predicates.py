@@ -1,4 +1,4 @@
-"""What a tensor is, asked by functions: `is_floating_point(t)` as well as `t.is_floating_point()`."""
+"""Predicates of tensors as functions: `is_floating_point(t)` for `t.is_floating_point()`."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ def _tensor(function: str, input: object) -> Tensor:
 
 @overridable
 def is_floating_point(input: Tensor) -> bool:
-    """Whether the tensor's dtype is a floating-point one."""
+    """Return whether the dtype of the tensor is of floating point."""
     return _tensor("is_floating_point", input).is_floating_point()
 
 
 @overridable
 def is_complex(input: Tensor) -> bool:
-    """Whether the tensor's dtype is a complex one."""
+    """Return whether the dtype of the tensor is complex."""
     return _tensor("is_complex", input).is_complex()
 
 
 @overridable
 def is_signed(input: Tensor) -> bool:
-    """Whether the tensor's dtype has negative numbers."""
+    """Return whether the dtype of the tensor has negative numbers."""
     return _tensor("is_signed", input).is_signed()
 
 
 @overridable
 def is_nonzero(input: Tensor) -> bool:
-    """Whether the tensor's only element is not zero.
+    """Return whether the only element of the tensor is not zero.
 
     Raises:
         RuntimeError: the tensor does not have one element.
@@ -41,36 +41,36 @@ def is_nonzero(input: Tensor) -> bool:
 
 @overridable
 def is_conj(input: Tensor) -> bool:
-    """Whether a conjugation is pending: never, conj() computes at once."""
+    """Return False: `conj` computes at once, so that no conjugation is ever pending."""
     _tensor("is_conj", input)
     return False
 
 
 @overridable
 def is_neg(input: Tensor) -> bool:
-    """Whether a negation is pending: never."""
+    """Return False: no negation is ever pending."""
     _tensor("is_neg", input)
     return False
 
 
 @overridable
 def is_inference(input: Tensor) -> bool:
-    """Whether the tensor was made in inference mode."""
+    """Return whether the tensor was made in inference mode."""
     return _tensor("is_inference", input).is_inference()
 
 
 @overridable
 def is_same_size(input: Tensor, other: Tensor) -> bool:
-    """Whether two tensors have the same shape."""
+    """Return whether two tensors have the same shape."""
     return _tensor("is_same_size", input).shape == _tensor("is_same_size", other).shape
 
 
 def is_storage(obj: object) -> bool:
-    """Whether `obj` is a tensor's storage."""
+    """Return whether `obj` is the storage of a tensor."""
     return isinstance(obj, UntypedStorage)
 
 
 @overridable
 def numel(input: Tensor) -> int:
-    """The number of elements."""
+    """Return the number of elements."""
     return _tensor("numel", input).numel()

@@ -1,4 +1,4 @@
-"""What a tensor says of its dtype, its memory and its strides, and how it is asked to change them."""
+"""Predicates of dtypes, memory and strides, and the methods that change them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Control flow as a function."""
+"""Control flow as functions."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ def cond(
     false_fn: Callable[..., Any],
     operands: Sequence[Any] = (),
 ) -> Any:
-    """What `true_fn(*operands)` returns where `pred` holds, else what `false_fn(*operands)` does.
+    """Call `true_fn(*operands)` if `pred` is true, else `false_fn(*operands)`, and return the result.
 
-    Nothing is traced: it is `if` as a function, for programs that were written for a compiler.
+    Nothing is traced: this is an `if` statement as a function, for programs that were written for a compiler.
 
     Args:
         pred: a bool, or a tensor of one element.
@@ -25,7 +25,7 @@ def cond(
 
     Raises:
         TypeError: one of the functions cannot be called, or `operands` is no sequence.
-        RuntimeError: `pred` has not one element.
+        RuntimeError: `pred` does not have one element.
     """
     for name, function in (("true_fn", true_fn), ("false_fn", false_fn)):
         if not callable(function):
