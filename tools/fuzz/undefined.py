@@ -273,7 +273,7 @@ class Undefined:
     def _is_seen_otherwise(self, written: Any) -> bool:
         """Whether another variable's memory changes with what is written, in PyTorch only.
 
-        There `conj` is a view, and a write to what `unsafe_chunk` and its kin give is not followed.
+        There `conj` is a view, and a write to what `unsafe_chunk` and similar functions give is not followed.
         """
 
         def marks(t: Any) -> tuple[bool, bool]:

@@ -120,7 +120,7 @@ bool is_stale(const TensorImpl* view) {
 }
 
 // Note [Views taken in place]
-// t_() and its kin change a tensor's geometry and nobody's values. A view that reads its history from its root reads it in the
+// t_() and similar functions change a tensor's geometry and nobody's values. A view that reads its history from its root reads it in the
 // new geometry from then on; the operator itself leaves no node, and the root's history stays what it is. Any other tensor
 // gets a node for the operator.
 

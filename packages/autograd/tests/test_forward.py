@@ -192,5 +192,5 @@ def test_a_place_beyond_the_plane_is_an_error() -> None:
     for place in (4, -2):
         values, indices = core.max_pool2d_with_indices(leaf(1, 2, 2), (2, 2))
         indices.data.fill_(place)  # behind the version counter
-        with pytest.raises(IndexError, match="a place is out of range for the 4 of a plane"):
+        with pytest.raises(IndexError, match="an index is out of range for the 4 elements of a plane"):
             values.sum().backward()

@@ -67,7 +67,7 @@ def calls(op: Op, text: str) -> Iterator[Call]:
 
 
 def variants(x: Tensor, count: int) -> list[Tensor]:
-    """Tensors of the same shape, valid where `x` is: scaled a little, or turned round where they may be indices."""
+    """Tensors of the same shape, valid where `x` is: scaled a little, or reversed where they may be indices."""
     made = [x]
     for i in range(1, count):
         if x.is_floating_point() or x.is_complex():

@@ -47,7 +47,7 @@ def construct_with_lines(node: yaml.Node) -> object:
         for key_node, value_node in node.value:
             key = str(key_node.value)
             if key in data:
-                raise EntryError(f"{key_node.start_mark.line + 1}: key {key!r} stands twice")
+                raise EntryError(f"{key_node.start_mark.line + 1}: key {key!r} is listed twice")
             data[key] = construct_with_lines(value_node)
         data["__line__"] = node.start_mark.line + 1
         return data

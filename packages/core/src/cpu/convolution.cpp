@@ -117,16 +117,17 @@ void with_type(DType dtype, F&& f) {
 // Into an output with channels side by side, whose dimensions in the order of memory are row-major.
 void copy_channels_last(const View& out, const View& in) {
     int64_t sizes[5] = {}, to[5] = {}, from[5] = {};
-    const auto turn = [&](const View& v, int64_t* of, int64_t* turned) {
-        turned[0] = of[0];
-        for (int d = 2; d < v.ndim; ++d) turned[d - 1] = of[d];
-        turned[v.ndim - 1] = of[1];
+    const auto permute_to_channels_last = [&](const View& v, int64_t* of, int64_t* permuted) {
+        permuted[0] = of[0];
+        for (int d = 2; d < v.ndim; ++d) permuted[d - 1] = of[d];
+        permuted[v.ndim - 1] = of[1];
     };
     int64_t in_strides[5] = {}, out_strides[5] = {}, plain[5] = {};
     std::copy_n(in.strides, in.ndim, in_strides);
     std::copy_n(out.strides, out.ndim, out_strides);
     std::copy_n(out.sizes, out.ndim, plain);
-    turn(out, plain, sizes), turn(out, out_strides, to), turn(in, in_strides, from);
+    permute_to_channels_last(out, plain, sizes), permute_to_channels_last(out, out_strides, to),
+        permute_to_channels_last(in, in_strides, from);
     copy_to(View{out.data, sizes, to, out.numel, out.ndim, out.dtype, 1},
             View{in.data, sizes, from, in.numel, in.ndim, in.dtype, 0});
 }

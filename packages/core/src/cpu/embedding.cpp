@@ -29,7 +29,7 @@ const int64_t* checked_indices(KernelContext& ctx, const char* op, const View& i
     if (place_kernels().within(numbers, count, rows)) return numbers;
     for (int64_t i = 0; i < count; ++i) {
         RL_CHECK(numbers[i] >= 0 && numbers[i] < rows, throw_index,
-                 "%s: index %lld at place %lld is out of range for a table of %lld rows", op,
+                 "%s: index %lld at position %lld is out of range for a table of %lld rows", op,
                  static_cast<long long>(numbers[i]), static_cast<long long>(i), static_cast<long long>(rows));
     }
     return numbers;

@@ -1,4 +1,4 @@
-// Discrete Fourier transforms along dimensions of any length, of float32 and float64 and their complex kin. `forward` has
+// Discrete Fourier transforms along dimensions of any length, of float32 and float64 and the complex dtypes of these widths. `forward` has
 // exp(-2 pi i jk / n), else exp(+2 pi i jk / n); results are multiplied by `scale`.
 #pragma once
 

@@ -40,7 +40,7 @@ void check_targets(const char* op, const int64_t* target, int64_t count, int64_t
     for (int64_t i = 0; i < count; ++i) {
         const int64_t t = target[i];
         RL_CHECK((t >= 0 && t < classes) || t == ignore_index, throw_index,
-                 "%s(input, target): target %lld at place %lld is out of range for %lld classes", op,
+                 "%s(input, target): target %lld at position %lld is out of range for %lld classes", op,
                  static_cast<long long>(t), static_cast<long long>(i), static_cast<long long>(classes));
     }
 }

@@ -51,8 +51,8 @@ void topk(KernelContext& ctx, const View& values, const View& indices, const Vie
 
 void flip(KernelContext&, const View& out, const View& input, Ints dims) {
     if (out.numel == 0) return;
-    uint64_t turned = 0;
-    for (int64_t dim : dims) turned |= uint64_t{1} << (dim < 0 ? dim + std::max(input.ndim, 1) : dim);
+    uint64_t flipped = 0;
+    for (int64_t dim : dims) flipped |= uint64_t{1} << (dim < 0 ? dim + std::max(input.ndim, 1) : dim);
     // Read from the last element with negative strides.
     PointwisePlan plan;
     plan.ndim = input.ndim;
@@ -67,7 +67,7 @@ void flip(KernelContext&, const View& out, const View& input, Ints dims) {
         plan.sizes[d] = input.sizes[d];
         plan.strides[0][d] = out.strides[d] * size;
         plan.strides[1][d] = input.strides[d] * size;
-        if (turned >> d & 1) {
+        if (flipped >> d & 1) {
             plan.data[1] += (plan.sizes[d] - 1) * plan.strides[1][d];
             plan.strides[1][d] = -plan.strides[1][d];
         }

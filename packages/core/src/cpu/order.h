@@ -1,4 +1,4 @@
-// Elements of a line in another order: sorted, or turned round.
+// Reorder the elements of a row: sort and flip.
 #pragma once
 
 #include "rushlight/kernel.h"

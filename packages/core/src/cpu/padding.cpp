@@ -10,14 +10,14 @@ namespace {
 
 constexpr int64_t kWork = 1 << 15;  // elements that a thread takes at least
 
-// Where each place of a padded dimension is read from.
+// The index in the dimension from which each element of the padded dimension is copied.
 const int64_t* sources(KernelContext& ctx, int64_t size, int64_t before, int64_t padded, PadMode mode) {
     auto* from = scratch<int64_t>(ctx, padded);
     for (int64_t i = 0; i < padded; ++i) from[i] = functors::padded_from(i - before, size, mode);
     return from;
 }
 
-PaddedPlanes planes_of(KernelContext& ctx, const View& small, const View& large, Ints amounts,
+PaddedPlanes planes_of(KernelContext& ctx, const View& small, const View& large, Ints padding,
                        std::string_view mode_name) {
     const PadMode mode = pad_mode_of(mode_name);
     PaddedPlanes p;
@@ -26,7 +26,7 @@ PaddedPlanes planes_of(KernelContext& ctx, const View& small, const View& large,
     while (last > first && small.sizes[last - 1] == large.sizes[last - 1]) p.inner *= small.sizes[--last];
     for (int d = first; d < last; ++d) {
         const int64_t from_last = small.ndim - 1 - d, size = small.sizes[d], padded = large.sizes[d];
-        const int64_t before = 2 * from_last < amounts.size ? amounts[2 * from_last] : 0;
+        const int64_t before = 2 * from_last < padding.size ? padding[2 * from_last] : 0;
         p.dims[p.ndim++] = {size, padded, before, sources(ctx, size, before, padded, mode)};
     }
     if (p.ndim == 0) p.dims[p.ndim++] = {1, 1, 0, sources(ctx, 1, 0, 1, mode)};
@@ -41,20 +41,20 @@ PaddedPlanes planes_of(KernelContext& ctx, const View& small, const View& large,
 
 }  // namespace
 
-void pad(KernelContext& ctx, const View& out, const View& input, Ints amounts, std::string_view mode) {
+void pad(KernelContext& ctx, const View& out, const View& input, Ints padding, std::string_view mode) {
     if (out.numel == 0) return;
     const View dense = contiguous_in(ctx, input);
-    const PaddedPlanes p = planes_of(ctx, input, out, amounts, mode);
+    const PaddedPlanes p = planes_of(ctx, input, out, padding, mode);
     parallel_for(0, p.planes, kWork / p.large + 1, [&](int64_t begin, int64_t end) {
         padding_kernels().extend(p, out.data, dense.data, itemsize(out.dtype), begin, end);
     });
 }
 
-void pad_backward(KernelContext& ctx, const View& out, const View& grad, Ints amounts,
+void pad_backward(KernelContext& ctx, const View& out, const View& grad, Ints padding,
                   std::string_view mode) {
     if (out.numel == 0) return;
     const View dense = contiguous_in(ctx, grad);
-    const PaddedPlanes p = planes_of(ctx, out, grad, amounts, mode);
+    const PaddedPlanes p = planes_of(ctx, out, grad, padding, mode);
     const auto fold = padding_kernels().fold[static_cast<int>(out.dtype)];
     parallel_for(0, p.planes, kWork / p.large + 1,
                  [&](int64_t begin, int64_t end) { fold(p, out.data, dense.data, begin, end); });

@@ -1,4 +1,4 @@
-// Tensors between what they take from themselves.
+// Padding with elements of the tensor: "reflect", "replicate" and "circular".
 #pragma once
 
 #include <string_view>
@@ -7,10 +7,10 @@
 
 namespace rushlight::cpu {
 
-/// `input` mirrored at its edges ("reflect"), with its edges repeated ("replicate"), or from its other end ("circular"). `amounts`
-/// has two numbers for each dimension from the last on, before and after.
-void pad(KernelContext& ctx, const View& out, const View& input, Ints amounts, std::string_view mode);
-/// The gradient of `pad`: what was taken several times adds up.
-void pad_backward(KernelContext& ctx, const View& out, const View& grad, Ints amounts, std::string_view mode);
+/// Pad `input` by reflecting it at its edges ("reflect"), repeating its edges ("replicate") or continuing at its other end
+/// ("circular"). `padding` has two numbers for each dimension, before and after, beginning with the last dimension.
+void pad(KernelContext& ctx, const View& out, const View& input, Ints padding, std::string_view mode);
+/// The gradient of `pad`: the gradients of all copies of an element are added.
+void pad_backward(KernelContext& ctx, const View& out, const View& grad, Ints padding, std::string_view mode);
 
 }  // namespace rushlight::cpu

@@ -138,7 +138,7 @@ struct Hat {
     double a, b, centre, box;  // within the box nothing has to be computed
 
     double candidate(double u, double inner) const { return std::floor((2 * a / inner + b) * u + centre); }
-    double slope(double inner) const { return a / (inner * inner) + b; }
+    double derivative(double inner) const { return a / (inner * inner) + b; }
 };
 
 constexpr double kRejection = 10;  // the least mean for which their constants hold; below it, inversion
@@ -173,7 +173,7 @@ class Binomial {
         if (inner >= 0.07 && v <= hat_.box) return k;
         if (!(k >= 0 && k <= n_)) return -1;
         if (at_mode_ > 0) at_mode_ = log_probability(std::floor((n_ + 1) * p_));
-        return std::log(v * height_ / hat_.slope(inner)) <= log_probability(k) - at_mode_ ? k : -1;
+        return std::log(v * height_ / hat_.derivative(inner)) <= log_probability(k) - at_mode_ ? k : -1;
     }
 
   private:
@@ -214,7 +214,7 @@ class Poisson {
         const double inner = 0.5 - std::fabs(u), k = hat_.candidate(u, inner);
         if (inner >= 0.07 && v <= hat_.box) return k;
         if (!(k >= 0) || (inner < 0.013 && v > inner)) return -1;
-        return std::log(v * height_ / hat_.slope(inner)) <= log_probability(k) ? k : -1;
+        return std::log(v * height_ / hat_.derivative(inner)) <= log_probability(k) ? k : -1;
     }
 
   private:

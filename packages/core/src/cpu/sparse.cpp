@@ -13,7 +13,7 @@ const int64_t* checked(KernelContext& ctx, const char* what, const View& indices
     if (place_kernels().within(numbers, indices.numel, size)) return numbers;
     for (int64_t i = 0; i < indices.numel; ++i)
         RL_CHECK(numbers[i] >= 0 && numbers[i] < size, throw_index,
-                 "sparse matrix: %s index %lld at place %lld is out of range for size %lld", what,
+                 "sparse matrix: %s index %lld at position %lld is out of range for size %lld", what,
                  static_cast<long long>(numbers[i]), static_cast<long long>(i), static_cast<long long>(size));
     return numbers;
 }

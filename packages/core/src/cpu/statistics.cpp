@@ -188,7 +188,7 @@ int64_t bincount_count(KernelContext& ctx, const View& input, const View&, int64
     }
     if (least < 0) {
         const int64_t* bad = std::find_if(x, x + row.numel, [](int64_t v) { return v < 0; });
-        throw_runtime("bincount(input): must not be negative, found %lld at place %lld",
+        throw_runtime("bincount(input): must not be negative, found %lld at position %lld",
                       static_cast<long long>(*bad), static_cast<long long>(bad - x));
     }
     RL_CHECK(largest < std::numeric_limits<int64_t>::max(), throw_runtime,

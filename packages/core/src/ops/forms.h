@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "ops/copying.h"
+#include "ops/differentiated.h"
 #include "ops/outputs.h"
-#include "ops/watched.h"
 #include "rushlight/ops/clone.h"
 #include "rushlight/ops/copy_.h"
 
@@ -125,7 +125,7 @@ inline std::vector<Tensor> copy_out(const char* op, const std::vector<Tensor>& r
 /// What a composite in place computes from: a node that saved the tensor itself would find it changed.
 template <class... T>
 Tensor unwritten(const Tensor& t, const T&... others) {
-    return watched(t, others...) ? ops::clone(t, std::nullopt) : t;
+    return differentiated(t, others...) ? ops::clone(t, std::nullopt) : t;
 }
 
 // Composites' results: copied by an operator, so that whatever was recorded on the way reaches the target.

@@ -1,4 +1,4 @@
-// The orders of strides that a copy can be given: `memory_format` of clone, to, contiguous, zeros_like and their kin.
+// The orders of strides that a copy can be given: `memory_format` of clone, to, contiguous, zeros_like and similar functions.
 #pragma once
 
 #include <optional>

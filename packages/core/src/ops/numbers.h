@@ -12,7 +12,7 @@ bool fits_integer(Scalar v, DType t);
 /// RuntimeError where it lies beyond the range, is no number of an integer dtype, or is complex and `t` is not.
 Scalar element_of(const char* op, const char* argument, Scalar value, DType t);
 
-/// The same for `fill_` and its kin: what is beyond the range of half precision becomes an infinity.
+/// The same for `fill_` and similar functions: what is beyond the range of half precision becomes an infinity.
 Scalar fill_element(Scalar value, DType t);
 
 /// The value of a tensor of one element on the CPU.

@@ -25,8 +25,8 @@ uint64_t reduced_dims(const ReduceDesc& desc, const Tensor& input, const std::op
     uint64_t chosen = 0;
     for (int64_t dim : *dims) {
         int d = wrap_dim(desc.name, dim, input.dim());
-        RL_CHECK(!(chosen >> d & 1), throw_runtime, "%s(dim): dimension %d stands twice in %s", desc.name, d,
-                 to_string(*dims).c_str());
+        RL_CHECK(!(chosen >> d & 1), throw_runtime, "%s(dim): dimension %d is listed twice in %s", desc.name,
+                 d, to_string(*dims).c_str());
         chosen |= uint64_t{1} << d;
     }
     return chosen & all;

@@ -4,7 +4,7 @@
 // Integers, slices, None and ... make a view. When no stage wants to see the tensor's operators, the view is computed here
 // and made in one step; otherwise the operators select, slice and unsqueeze are called one after the other, so that each
 // is recorded. Bools and tensors then choose elements of that view by the operators `index` and `index_put_`. A slice whose
-// step is negative takes the same elements with a positive step, in a view whose dimension is turned round afterwards: there
+// step is negative takes the same elements with a positive step, in a view whose dimension is flipped afterwards: there
 // are no negative strides, so that is a copy.
 #include "python/indexing.h"
 
@@ -226,8 +226,8 @@ Tensor value_tensor(const Tensor& target, PyObject* value) {
                name(target.dtype()));
 }
 
-// The value for a view of which dimensions are taken backwards: turned round itself, where it is not broadcast.
-Tensor turned(Tensor value, int64_t ndim, const std::vector<int64_t>& backwards) {
+// Flip the value for a view of which dimensions are indexed backwards, where the value is not broadcast.
+Tensor flipped(Tensor value, int64_t ndim, const std::vector<int64_t>& backwards) {
     std::vector<int64_t> dims;
     for (int64_t d : backwards) {
         int64_t own = d - (ndim - value.dim());
@@ -243,10 +243,10 @@ void assign_view(const Tensor& view, PyObject* value, const std::vector<int64_t>
         return;
     }
     Tensor fitting = without_leading_ones(value_tensor(view, value), view.dim());
-    ops::copy_(view, backwards.empty() ? fitting : turned(std::move(fitting), view.dim(), backwards));
+    ops::copy_(view, backwards.empty() ? fitting : flipped(std::move(fitting), view.dim(), backwards));
 }
 
-// Elements of a view of which dimensions are taken backwards are written in a copy that is turned round, and back.
+// Elements of a view of which dimensions are taken backwards are written in a copy that is flipped, and back.
 void assign_chosen(const Tensor& view, const std::vector<Tensor>& chosen, const Tensor& value,
                    const std::vector<int64_t>& backwards) {
     if (backwards.empty()) {

@@ -119,10 +119,10 @@ TEST(targets_and_indices_out_of_range_are_named) {
     Array<float> out({1}), rows({3, 2});
     Context ctx;
     CHECK_RAISES(
-        Index, "target 4 at place 1",
+        Index, "target 4 at position 1",
         cpu::cross_entropy(ctx, out.view(), none(), none(), x.view(), target.view(), none(), 1, -100, 0));
     target(1) = -1;
-    CHECK_RAISES(Index, "index -1 at place 1",
+    CHECK_RAISES(Index, "index -1 at position 1",
                  cpu::embedding(ctx, rows.view(), table.view(), target.view(), -1, false, false));
 }
 

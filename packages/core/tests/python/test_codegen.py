@@ -162,7 +162,7 @@ def test_scalars_are_those_of_safe_load(
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("- a: 1\n- {b: 1,\n   b: 2}", r"a\.yaml:3: key 'b' stands twice"),
+        ("- a: 1\n- {b: 1,\n   b: 2}", r"a\.yaml:3: key 'b' is listed twice"),
         ("- a\n- !!int x", r"a\.yaml:2: 'x': invalid literal"),
         ("- a\n- b: !!python/object:os.x 1", r"a\.yaml:2: '1': could not determine a constructor"),
         ("- a\n- 2001-13-45", r"a\.yaml:2: '2001-13-45': month must be"),

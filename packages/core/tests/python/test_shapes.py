@@ -212,7 +212,7 @@ def test_sizes_hold_integers() -> None:
 
 
 def test_numbers_of_several_elements() -> None:
-    """float(t) and its kin raise ValueError, item() raises RuntimeError."""
+    """float(t) and similar functions raise ValueError, item() raises RuntimeError."""
     for shape in ((2,), (0,)):
         for convert in (float, int, complex):
             with pytest.raises(ValueError, match="only one can become"):

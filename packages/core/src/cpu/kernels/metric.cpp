@@ -111,16 +111,16 @@ RL_INLINE void sum_differences(T* out, const T* factors, const T* a, const T* b,
     for (int k = 0; k < kVectors; ++k) store(out + k * kLanes<T>, sums[k], lanes);
 }
 
-// out = the sum over j of grad[j] slope(a - b_j, distance_j).
-template <class T, class Slope>
+// out = the sum over j of grad[j] derivative(a - b_j, distance_j).
+template <class T, class Derivative>
 RL_INLINE void sum_slopes(T* __restrict out, const T* grad, const T* a, const T* b, const T* far,
-                          int64_t count, int64_t n, Slope slope) {
+                          int64_t count, int64_t n, Derivative derivative) {
     for (int64_t k = 0; k < n; ++k) out[k] = 0;
     for (int64_t j = 0; j < count; ++j, b += n) {
         const T dy = grad[j], distance = far[j];
         if (distance == 0) continue;
 #pragma omp simd
-        for (int64_t k = 0; k < n; ++k) out[k] += dy * slope(a[k] - b[k], distance);
+        for (int64_t k = 0; k < n; ++k) out[k] += dy * derivative(a[k] - b[k], distance);
     }
 }
 

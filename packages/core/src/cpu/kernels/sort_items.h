@@ -47,7 +47,7 @@ RL_INLINE Items sorted(Items v) {
     return v;
 }
 
-// Sorts kCount vectors, as if they were one. Of two sorted halves the second is turned round, which makes the whole bitonic;
+// Sorts kCount vectors, as if they were one. Of two sorted halves the second is reversed, which makes the whole bitonic;
 // its vectors stay turned until each is merged in itself.
 template <int kCount>
 RL_INLINE void sort_vectors(Items* v) {

@@ -320,10 +320,10 @@ void transform_outputs(const Tiling& tiling, int64_t first, int64_t count, const
 
 // --- filters -----------------------------------------------------------------------------------------------
 
-// The left operand from filters of nine elements that lie at row * row_step + column * column_step, turned by 180 degrees if
-// `turned`.
+// The left operand from filters of nine elements that lie at row * row_step + column * column_step, rotated by 180 degrees if
+// `rotated`.
 void transform_filters(const Left& operand, const float* weight, int64_t row_step, int64_t column_step,
-                       bool turned, float* out, int64_t distance) {
+                       bool rotated, float* out, int64_t distance) {
     const int64_t groups = ceil_div(operand.lines, 8);
     parallel_for(0, groups, 1 + 512 / operand.depth, [&](int64_t first, int64_t last) {
         for (int64_t row = 8 * first; row < min(8 * last, operand.lines); row += 8) {
@@ -332,7 +332,7 @@ void transform_filters(const Left& operand, const float* weight, int64_t row_ste
             for (int64_t column = 0; column < operand.depth; ++column) {
                 const float* w = weight + row * row_step + column * column_step;
                 for (int64_t l = 0; l < count; ++l) {
-                    for (int t = 0; t < 9; ++t) taps[turned ? 8 - t : t][l] = w[l * row_step + t];
+                    for (int t = 0; t < 9; ++t) taps[rotated ? 8 - t : t][l] = w[l * row_step + t];
                 }
                 Eight lines[3][kTile];
                 for (int i = 0; i < 3; ++i) {
@@ -385,7 +385,7 @@ constexpr int64_t kMostTransforms = 2;
 
 // The convolution of `maps` with `filters`, whose rows are output channels, to (batch, channels, height, width).
 void convolve(KernelContext& ctx, const Maps& maps, const Left& filters, const float* weight,
-              int64_t row_step, int64_t column_step, bool turned, const float* bias, int64_t batch,
+              int64_t row_step, int64_t column_step, bool rotated, const float* bias, int64_t batch,
               int64_t height, int64_t width, float* out) {
     const int64_t channels = filters.lines, depth = filters.depth;
     const int64_t fit = kFilterBytes / (kPoints * depth * static_cast<int64_t>(sizeof(float)));
@@ -410,7 +410,7 @@ void convolve(KernelContext& ctx, const Maps& maps, const Left& filters, const f
             const Left part{min(block, channels - channel), depth};
             float* const points = transformed + (keep ? channel * depth : 0);
             if (first == 0 || !keep) {
-                transform_filters(part, weight + channel * row_step, row_step, column_step, turned, points,
+                transform_filters(part, weight + channel * row_step, row_step, column_step, rotated, points,
                                   filter_distance);
             }
             for_points([&](int64_t point) {

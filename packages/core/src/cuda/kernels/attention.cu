@@ -127,7 +127,7 @@ Grid grid_of(int64_t elements) { return {blocks_for(elements), kThreads}; }
 #endif
 constexpr int64_t kScoreBytes = RUSHLIGHT_CUDA_SCORE_BYTES;
 
-/// One call, whose operands are (batch, heads, places, depth).
+/// One call, whose operands are (batch, heads, length, depth).
 template <class Stored>
 class Attention {
   public:

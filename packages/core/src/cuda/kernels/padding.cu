@@ -14,7 +14,7 @@ struct Padded {
     PadMode mode;
     int64_t small[kLoopDims], large[kLoopDims], before[kLoopDims], strides[kLoopDims];
 
-    Padded(const View& inner, const View& outer, Ints amounts, PadMode given)
+    Padded(const View& inner, const View& outer, Ints padding, PadMode given)
         : ndim(inner.ndim), mode(given) {
         if (ndim > kLoopDims)
             fail(BackendStatus::NotImplemented, "has no kernel for more than %d dimensions", kLoopDims);
@@ -22,7 +22,7 @@ struct Padded {
             const int64_t from_last = ndim - 1 - d;
             small[d] = inner.sizes[d];
             large[d] = outer.sizes[d];
-            before[d] = 2 * from_last < amounts.size ? amounts[2 * from_last] : 0;
+            before[d] = 2 * from_last < padding.size ? padding[2 * from_last] : 0;
             strides[d] = inner.strides[d];
         }
     }

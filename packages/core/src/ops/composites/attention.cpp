@@ -1,12 +1,12 @@
 // Attention: one kernel for what is common, operators for dropout, uncommon shapes and what is differentiated further. See
-// Note [Watched composites].
+// Note [Differentiable composites].
 #include <atomic>
 #include <cmath>
 #include <limits>
 
 #include "bodies/attention.h"
 #include "ops/attention_choice.h"
-#include "ops/watched.h"
+#include "ops/differentiated.h"
 #include "rushlight/ops/_attention.h"
 #include "rushlight/ops/_attention_backward.h"
 #include "rushlight/ops/_to_copy.h"
@@ -45,9 +45,9 @@ void choose_attention(bool fused, bool composed) {
 namespace rushlight::composites {
 namespace {
 
-Tensor turned(const Tensor& t) { return ops::transpose(t, -2, -1); }
+Tensor transposed(const Tensor& t) { return ops::transpose(t, -2, -1); }
 
-// (..., key heads, places, depth) as (..., heads, places, depth): each head of key serves several of query.
+// (..., key heads, length, depth) as (..., heads, length, depth): each head of key serves several of query.
 Tensor share_heads(const Tensor& t, int64_t heads) {
     const int64_t own = t.size(-3);
     if (own == heads) return t;
@@ -69,7 +69,7 @@ Tensor sum_shared(const Tensor& grad, const Tensor& t) {
 }
 
 Tensor weights_of(const Tensor& query, const Tensor& key, const Tensor& mask, bool is_causal, double scale) {
-    Tensor scores = ops::matmul(ops::mul(query, scale), turned(key));
+    Tensor scores = ops::matmul(ops::mul(query, scale), transposed(key));
     constexpr double kNever = -std::numeric_limits<double>::infinity();
     if (is_causal) {
         auto places = [&](int64_t n) { return ops::arange(Scalar(n), std::nullopt, query.device(), false); };
@@ -95,7 +95,7 @@ Tensor causal(const Tensor& mask, int64_t queries, int64_t keys) {
 void check(const Tensor& query, const Tensor& key, const Tensor& value, double dropout_p) {
     const char* op = "scaled_dot_product_attention";
     RL_CHECK(query.dim() >= 2 && key.dim() >= 2 && value.dim() >= 2, throw_runtime,
-             "%s(query, key, value): needs at least two dimensions (places, depth), got shapes %s, %s and %s",
+             "%s(query, key, value): needs at least two dimensions (length, depth), got shapes %s, %s and %s",
              op, to_string(query.sizes()).c_str(), to_string(key.sizes()).c_str(),
              to_string(value.sizes()).c_str());
     RL_CHECK(query.dtype() == key.dtype() && key.dtype() == value.dtype(), throw_runtime,
@@ -105,7 +105,7 @@ void check(const Tensor& query, const Tensor& key, const Tensor& value, double d
              "%s(query, key): shapes %s and %s differ in depth", op, to_string(query.sizes()).c_str(),
              to_string(key.sizes()).c_str());
     RL_CHECK(key.size(-2) == value.size(-2), throw_runtime,
-             "%s(key, value): shapes %s and %s differ in places", op, to_string(key.sizes()).c_str(),
+             "%s(key, value): shapes %s and %s differ in length", op, to_string(key.sizes()).c_str(),
              to_string(value.sizes()).c_str());
     RL_CHECK(dropout_p >= 0 && dropout_p < 1, throw_value,
              "%s(dropout_p): must be at least 0 and below 1, got %g", op, dropout_p);
@@ -137,7 +137,7 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
             throw_runtime,
             "scaled_dot_product_attention(enable_gqa): %lld heads of key cannot be shared by %lld of query",
             (long long)key.size(-3), (long long)query.size(-3));
-    if (dropout_p == 0 && !watched(attn_mask) && !watched_forward(query, key, value) &&
+    if (dropout_p == 0 && !differentiated(attn_mask) && !differentiated_forward(query, key, value) &&
         is_plain(query, key, value) && (!shared || enable_gqa) &&
         may_be_fused.load(std::memory_order_relaxed)) {
         // (N, L, E) as (N, 1, L, E), (L, E) as (1, 1, L, E).
@@ -179,7 +179,7 @@ std::tuple<Tensor, Tensor, Tensor> attention_backward(const Tensor& grad, const 
                                                       const Tensor& key, const Tensor& value,
                                                       const Tensor& attn_mask, const Tensor& output,
                                                       const Tensor& log_sum, bool is_causal, double scale) {
-    if (!watched(grad, query, key, value))
+    if (!differentiated(grad, query, key, value))
         return ops::_attention_backward(grad, query, key, value, attn_mask, output, log_sum, is_causal,
                                         scale);
     RL_CHECK(key.size(1) > 0 && query.size(1) % key.size(1) == 0, throw_runtime,
@@ -187,12 +187,12 @@ std::tuple<Tensor, Tensor, Tensor> attention_backward(const Tensor& grad, const 
              (long long)key.size(1));
     Tensor k = share_heads(key, query.size(-3)), v = share_heads(value, query.size(-3));
     Tensor weights = weights_of(query, k, attn_mask, is_causal, scale);
-    Tensor pull = ops::matmul(grad, turned(v));
+    Tensor pull = ops::matmul(grad, transposed(v));
     Tensor scores =
         ops::mul(weights, ops::sub(pull, ops::sum(ops::mul(pull, weights), kInts<-1>, true, std::nullopt)));
     scores = ops::mul(scores, scale);
-    return {ops::matmul(scores, k), sum_shared(ops::matmul(turned(scores), query), key),
-            sum_shared(ops::matmul(turned(weights), grad), value)};
+    return {ops::matmul(scores, k), sum_shared(ops::matmul(transposed(scores), query), key),
+            sum_shared(ops::matmul(transposed(weights), grad), value)};
 }
 
 }  // namespace rushlight::composites

@@ -46,11 +46,11 @@ Tensor sgn(const Tensor& input) { return is_complex(input.dtype()) ? ops::_sgn(i
 Tensor angle(const Tensor& input) {
     if (is_complex(input.dtype())) return ops::_angle(input);
     const DType dtype = is_floating(input.dtype()) ? input.dtype() : default_dtype();
-    const Tensor turned =
+    const Tensor half_turn =
         ops::mul(ops::_to_copy(ops::lt(input, Scalar(0)), dtype, std::nullopt), Scalar(std::numbers::pi));
     // Times 0, since the angle does not change with the number.
-    return is_floating(input.dtype()) ? ops::where(ops::isnan(input), ops::mul(input, Scalar(0)), turned)
-                                      : turned;
+    return is_floating(input.dtype()) ? ops::where(ops::isnan(input), ops::mul(input, Scalar(0)), half_turn)
+                                      : half_turn;
 }
 
 Tensor complex(const Tensor& real, const Tensor& imag) {

@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "bodies/distance.h"
-#include "ops/watched.h"
+#include "ops/differentiated.h"
 #include "rushlight/ops/_cdist_rows.h"
 #include "rushlight/ops/add.h"
 #include "rushlight/ops/broadcast_tensors.h"
@@ -50,9 +50,9 @@ Tensor pdist(const Tensor& input, double p) {
     RL_CHECK(n <= INT32_MAX, throw_runtime, "pdist(input): shape %s has too many pairs of rows",
              to_string(input.sizes()).c_str());
     const int64_t count = n * (n - 1) / 2;
-    // Note [Watched composites]: a few rows and all that follow them at a time, of which half a triangle is too many.
+    // Note [Differentiable composites]: a few rows and all that follow them at a time, of which half a triangle is too many.
     const bool wide = input.dtype() == DType::Float32 || input.dtype() == DType::Float64;
-    if (wide && input.device().type == DeviceType::CPU && !watched(input)) {
+    if (wide && input.device().type == DeviceType::CPU && !differentiated(input)) {
         constexpr int64_t kRows = 16;
         const Tensor all = ops::unsqueeze(input, 0);
         Tensor made = make_tensor(IntList(&count, 1), input.dtype());

@@ -1,7 +1,7 @@
 #include "bodies/factorization.h"
 #include "ops/broadcasting.h"
+#include "ops/differentiated.h"
 #include "ops/matrices.h"
-#include "ops/watched.h"
 #include "rushlight/ops/_householder_product.h"
 #include "rushlight/ops/_linalg_cholesky.h"
 #include "rushlight/ops/_linalg_ldl_factor.h"
@@ -202,7 +202,7 @@ std::tuple<Tensor, Tensor> linalg_qr(const Tensor& A, std::string_view mode) {
              static_cast<int>(mode.size()), mode.data());
     const int64_t m = A.size(-2), n = A.size(-1);
     const int how = complete ? 1 : alone ? 2 : 0;
-    if (!watched(A) || (m >= n && !alone)) return ops::_linalg_qr(A, how);
+    if (!differentiated(A) || (m >= n && !alone)) return ops::_linalg_qr(A, how);
     // What has a formula are tall matrices. Of a wide one the columns on the right are rotated by the Q of the left ones.
     auto [q, r] = ops::_linalg_qr(m >= n ? A : ops::narrow(A, -1, 0, m), 0);
     if (m < n) {
@@ -249,7 +249,7 @@ Tensor householder_product(const Tensor& A, const Tensor& tau) {
     RL_CHECK(A.size(-2) >= A.size(-1), throw_runtime,
              "linalg.householder_product(A): needs at least as many rows as columns, got shape %s",
              to_string(A.sizes()).c_str());
-    if (!watched(A, tau)) return ops::_householder_product(A, tau);
+    if (!differentiated(A, tau)) return ops::_householder_product(A, tau);
     Tensor q = identity(A, A.size(-2), A.size(-1));
     for (int64_t i = tau.size(-1) - 1; i >= 0; --i) {
         const auto [v, factor] = reflector(A, tau, i);
@@ -267,7 +267,7 @@ Tensor ormqr(const Tensor& input, const Tensor& tau, const Tensor& other, bool l
                  std::equal(batch.begin(), batch.end(), others.begin(), others.end()),
              throw_runtime, "ormqr(other): reflectors of shape %s and a matrix of shape %s do not fit",
              to_string(input.sizes()).c_str(), to_string(other.sizes()).c_str());
-    if (!watched(input, tau, other)) return ops::_ormqr(input, tau, other, left, transpose);
+    if (!differentiated(input, tau, other)) return ops::_ormqr(input, tau, other, left, transpose);
     if (!left) return ops::adjoint(ormqr(input, tau, ops::adjoint(other), true, !transpose));
     Tensor x = other;
     const int64_t k = tau.size(-1);

@@ -124,7 +124,7 @@ struct Places {
                  "fft.%s(s, dim): %zu lengths for %zu dimensions", op, s ? s->size() : 0, dims.size());
         for (size_t i = 0; i < dims.size(); ++i) {
             RL_CHECK(std::count(dims.begin(), dims.end(), dims[i]) == 1, throw_runtime,
-                     "fft.%s(dim): dimension %lld stands twice", op, (long long)dims[i]);
+                     "fft.%s(dim): dimension %lld is listed twice", op, (long long)dims[i]);
             sizes.push_back(s && (*s)[i] != -1 ? (*s)[i] : input.sizes()[static_cast<size_t>(dims[i])]);
         }
     }

@@ -173,10 +173,10 @@ Tensor multiply(const std::vector<Tensor>& matrices, const std::vector<std::vect
 Tensor in_best_order(const char* op, const std::vector<Tensor>& matrices) {
     const size_t n = matrices.size();
     for (size_t i = 0; i < n; ++i) {
-        RL_CHECK(matrices[i].dim() == 2, throw_runtime, "%s: needs matrices, got shape %s in place %zu", op,
-                 to_string(matrices[i].sizes()).c_str(), i);
+        RL_CHECK(matrices[i].dim() == 2, throw_runtime, "%s: needs matrices, got shape %s at position %zu",
+                 op, to_string(matrices[i].sizes()).c_str(), i);
         RL_CHECK(i == 0 || matrices[i - 1].size(1) == matrices[i].size(0), throw_runtime,
-                 "%s: shapes %s and %s in places %zu and %zu cannot be multiplied", op,
+                 "%s: shapes %s and %s at positions %zu and %zu cannot be multiplied", op,
                  to_string(matrices[i - 1].sizes()).c_str(), to_string(matrices[i].sizes()).c_str(), i - 1,
                  i);
     }

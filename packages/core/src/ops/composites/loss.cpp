@@ -1,6 +1,6 @@
 // Cross entropy: classes in one pass, probabilities and what is differentiated further in operators.
 #include "bodies/loss.h"
-#include "ops/watched.h"
+#include "ops/differentiated.h"
 #include "rushlight/ops/_cross_entropy.h"
 #include "rushlight/ops/_cross_entropy_backward.h"
 #include "rushlight/ops/_to_copy.h"
@@ -105,7 +105,7 @@ Tensor cross_entropy_loss(const Tensor& input, const Tensor& target, const Tenso
     if (input.dim() == 1 && target.dim() == 1 && target.numel() == 1)  // the class of a single sample
         return cross_entropy_loss(input, ops::reshape(target, {}), weight, reduction, ignore_index,
                                   label_smoothing);
-    if (watched_forward(input) || watched(weight))
+    if (differentiated_forward(input) || differentiated(weight))
         return spelled_out(input, target, weight, reduction, ignore_index, label_smoothing);
     return ops::_cross_entropy(input, target, weight, reduction, ignore_index, label_smoothing);
 }
@@ -130,7 +130,7 @@ Tensor _class_weight_gradient(const Tensor& grad, const Tensor& input, const Ten
 Tensor cross_entropy_backward(const Tensor& grad, const Tensor& input, const Tensor& target,
                               const Tensor& weight, const Tensor& log_sum, const Tensor& total_weight,
                               int64_t reduction, int64_t ignore_index, double smoothing) {
-    if (!watched(grad, input))
+    if (!differentiated(grad, input))
         return ops::_cross_entropy_backward(grad, input, target, weight, log_sum, total_weight, reduction,
                                             ignore_index, smoothing);
     const int64_t dim = class_dim(input);

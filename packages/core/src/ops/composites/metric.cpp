@@ -2,8 +2,8 @@
 
 #include "bodies/metric.h"
 #include "ops/broadcasting.h"
+#include "ops/differentiated.h"
 #include "ops/views.h"
-#include "ops/watched.h"
 #include "rushlight/ops/_cdist.h"
 #include "rushlight/ops/_cdist_gradient.h"
 #include "rushlight/ops/_cdist_rows.h"
@@ -99,10 +99,10 @@ Tensor _cdist_slopes(const Tensor& x1, const Tensor& x2, double p, const Tensor&
     return ops::where(none, Scalar(0), ops::mul(ops::sign(safe), ops::pow(ops::abs(safe), Scalar(p - 1))));
 }
 
-// Note [Watched composites]
+// Note [Differentiable composites]
 Tensor _cdist_backward(const Tensor& grad, const Tensor& x1, const Tensor& x2, double p,
                        const Tensor& result) {
-    if (!watched(grad, x1, x2, result)) return ops::_cdist_gradient(grad, x1, x2, p, result);
+    if (!differentiated(grad, x1, x2, result)) return ops::_cdist_gradient(grad, x1, x2, p, result);
     return ops::sum(ops::mul(ops::unsqueeze(grad, -1), ops::_cdist_slopes(x1, x2, p, result)), kInts<-2>);
 }
 

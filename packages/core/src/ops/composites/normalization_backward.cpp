@@ -1,7 +1,7 @@
 // Gradients of normalisations: fused kernels, and the same in operators where they are differentiated themselves. See Note
-// [Watched composites].
+// [Differentiable composites].
 #include "bodies/normalization_backward.h"
-#include "ops/watched.h"
+#include "ops/differentiated.h"
 #include "rushlight/ops/_batch_norm_backward.h"
 #include "rushlight/ops/_group_norm_backward.h"
 #include "rushlight/ops/_layer_norm_backward.h"
@@ -71,7 +71,7 @@ std::tuple<Tensor, Tensor, Tensor> batch_norm_backward(const Tensor& grad, const
                                                        const Tensor& weight, const Tensor& save_mean,
                                                        const Tensor& save_invstd, bool training, double eps,
                                                        IntList wanted) {
-    if (!watched(grad, input, weight))
+    if (!differentiated(grad, input, weight))
         return ops::_batch_norm_backward(grad, input, weight, save_mean, save_invstd, training, wanted);
     const Dims dims = around_channels(input);
     const int64_t channels[] = {input.size(1)};
@@ -114,7 +114,7 @@ std::tuple<Tensor, Tensor, Tensor> layer_norm_backward(const Tensor& grad, const
                                                        const Tensor& mean, const Tensor& rstd,
                                                        const Tensor& weight, IntList normalized_shape,
                                                        double eps, IntList wanted) {
-    if (!watched(grad, input, weight))
+    if (!differentiated(grad, input, weight))
         return ops::_layer_norm_backward(grad, input, mean, rstd, weight, normalized_shape, wanted);
     return lines_backward(grad, input, weight, normalized_shape, eps, true, wanted[0], wanted[1], wanted[2]);
 }
@@ -122,7 +122,7 @@ std::tuple<Tensor, Tensor, Tensor> layer_norm_backward(const Tensor& grad, const
 std::tuple<Tensor, Tensor> rms_norm_backward(const Tensor& grad, const Tensor& input, const Tensor& rstd,
                                              const Tensor& weight, IntList normalized_shape, double eps,
                                              IntList wanted) {
-    if (!watched(grad, input, weight))
+    if (!differentiated(grad, input, weight))
         return ops::_rms_norm_backward(grad, input, rstd, weight, normalized_shape, wanted);
     auto [grad_input, grad_weight, none] =
         lines_backward(grad, input, weight, normalized_shape, eps, false, wanted[0], wanted[1], false);
@@ -133,7 +133,7 @@ std::tuple<Tensor, Tensor, Tensor> group_norm_backward(const Tensor& grad, const
                                                        const Tensor& mean, const Tensor& rstd,
                                                        const Tensor& weight, int64_t num_groups, double eps,
                                                        IntList wanted) {
-    if (!watched(grad, input, weight))
+    if (!differentiated(grad, input, weight))
         return ops::_group_norm_backward(grad, input, mean, rstd, weight, num_groups, wanted);
     int64_t size = input.size(1) / num_groups;  // of a group; there may be no samples
     for (int64_t d = 2; d < input.dim(); ++d) size *= input.size(d);

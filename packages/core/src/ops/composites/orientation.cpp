@@ -1,4 +1,4 @@
-// Mirrored, turned and summed back.
+// Flip, rotate, and sum to a smaller shape.
 #include "bodies/orientation.h"
 #include "ops/views.h"
 #include "rushlight/ops/clone.h"

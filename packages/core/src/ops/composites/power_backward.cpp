@@ -38,8 +38,8 @@ Tensor prod_backward(const Tensor& grad, const Tensor& input, const Tensor& resu
 
 Tensor pow_backward_input(const Tensor& grad, const TensorOrScalar& input, const TensorOrScalar& exponent) {
     if (exponent.is_tensor()) {
-        Tensor slope = ops::mul(exponent, ops::pow(input, ops::add(exponent, -1)));
-        return ops::where(ops::eq(exponent.tensor(), 0), 0, ops::mul(grad, slope));
+        Tensor derivative = ops::mul(exponent, ops::pow(input, ops::add(exponent, -1)));
+        return ops::where(ops::eq(exponent.tensor(), 0), 0, ops::mul(grad, derivative));
     }
     Scalar e = exponent.scalar();
     if (e.equals(0)) return ops::zeros_like(grad);
@@ -63,20 +63,20 @@ Tensor pow_backward_exponent(const Tensor& grad, const TensorOrScalar& input, co
     };
     if (!input.is_tensor()) {
         const Scalar number = input.scalar();
-        Tensor slope;
+        Tensor derivative;
         if (is_complex(result.dtype())) {  // also of a negative number, whose logarithm is no real one
             const Tensor log = ops::log(make_scalar(number, DType::Complex128));
-            slope = ops::mul(grad, ops::mul(result, ops::_to_copy(log, result.dtype(), std::nullopt)));
+            derivative = ops::mul(grad, ops::mul(result, ops::_to_copy(log, result.dtype(), std::nullopt)));
         } else {
-            slope = ops::mul(grad, ops::mul(result, std::log(number.to<double>())));
+            derivative = ops::mul(grad, ops::mul(result, std::log(number.to<double>())));
         }
-        return number.equals(0) ? ops::where(zero_power(), 0, slope) : slope;
+        return number.equals(0) ? ops::where(zero_power(), 0, derivative) : derivative;
     }
     const Tensor base = input.tensor().dtype() == result.dtype() || is_complex(input.tensor().dtype())
                             ? input.tensor()
                             : ops::_to_copy(input.tensor(), result.dtype(), std::nullopt);
-    Tensor slope = ops::mul(grad, ops::mul(result, ops::log(base)));
-    return ops::where(ops::logical_and(ops::eq(input.tensor(), 0), zero_power()), 0, slope);
+    Tensor derivative = ops::mul(grad, ops::mul(result, ops::log(base)));
+    return ops::where(ops::logical_and(ops::eq(input.tensor(), 0), zero_power()), 0, derivative);
 }
 
 }  // namespace rushlight::composites

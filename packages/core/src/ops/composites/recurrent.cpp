@@ -1,9 +1,9 @@
 // Recurrent layers: the products with the input are taken for all steps at once, a step is one more product and one pass over
-// the gates. See Note [Watched composites].
+// the gates. See Note [Differentiable composites].
 #include <optional>
 
 #include "bodies/recurrent.h"
-#include "ops/watched.h"
+#include "ops/differentiated.h"
 #include "rushlight/ops/_gru_gates.h"
 #include "rushlight/ops/_gru_gates_backward.h"
 #include "rushlight/ops/_lstm_gates.h"
@@ -56,10 +56,10 @@ struct Weights {
 };
 
 Tensor off_one(const Tensor& square_of) { return ops::sub(1, ops::mul(square_of, square_of)); }
-Tensor slope(const Tensor& sigmoid) { return ops::mul(sigmoid, ops::sub(1, sigmoid)); }
+Tensor sigmoid_derivative(const Tensor& sigmoid) { return ops::mul(sigmoid, ops::sub(1, sigmoid)); }
 
 State lstm_state(const Tensor& gates, const Tensor& cell) {
-    if (!watched_forward(gates, cell)) {
+    if (!differentiated_forward(gates, cell)) {
         auto [h, c] = ops::_lstm_gates(gates, cell);
         return {h, c};
     }
@@ -69,7 +69,7 @@ State lstm_state(const Tensor& gates, const Tensor& cell) {
 }
 
 Tensor gru_state(const Tensor& from_input, const Tensor& from_hidden, const Tensor& hidden) {
-    if (!watched_forward(from_input, from_hidden, hidden))
+    if (!differentiated_forward(from_input, from_hidden, hidden))
         return ops::_gru_gates(from_input, from_hidden, hidden);
     auto x = ops::chunk(from_input, 3, 1), h = ops::chunk(from_hidden, 3, 1);
     Tensor z = ops::sigmoid(ops::add(x[1], h[1]));
@@ -315,30 +315,30 @@ std::tuple<Tensor, Tensor> lstm_cell(const Tensor& input, TensorList hx, const T
 std::tuple<Tensor, Tensor> lstm_gates_backward(const Tensor& grad_hidden, const Tensor& grad_cell,
                                                const Tensor& gates, const Tensor& cell,
                                                const Tensor& next_cell) {
-    if (!watched(grad_hidden, grad_cell, gates, cell, next_cell))
+    if (!differentiated(grad_hidden, grad_cell, gates, cell, next_cell))
         return ops::_lstm_gates_backward(grad_hidden, grad_cell, gates, cell, next_cell);
     auto g = ops::chunk(gates, 4, 1);
     Tensor i = ops::sigmoid(g[0]), f = ops::sigmoid(g[1]), m = ops::tanh(g[2]), o = ops::sigmoid(g[3]),
            c = ops::tanh(next_cell);
     Tensor grad = ops::add(grad_cell, ops::mul(ops::mul(grad_hidden, o), off_one(c)));
-    return {ops::cat(std::vector<Tensor>{ops::mul(ops::mul(grad, m), slope(i)),
-                                         ops::mul(ops::mul(grad, cell), slope(f)),
+    return {ops::cat(std::vector<Tensor>{ops::mul(ops::mul(grad, m), sigmoid_derivative(i)),
+                                         ops::mul(ops::mul(grad, cell), sigmoid_derivative(f)),
                                          ops::mul(ops::mul(grad, i), off_one(m)),
-                                         ops::mul(ops::mul(grad_hidden, c), slope(o))},
+                                         ops::mul(ops::mul(grad_hidden, c), sigmoid_derivative(o))},
                      1),
             ops::mul(grad, f)};
 }
 
 std::tuple<Tensor, Tensor, Tensor> gru_gates_backward(const Tensor& grad, const Tensor& from_input,
                                                       const Tensor& from_hidden, const Tensor& hidden) {
-    if (!watched(grad, from_input, from_hidden, hidden))
+    if (!differentiated(grad, from_input, from_hidden, hidden))
         return ops::_gru_gates_backward(grad, from_input, from_hidden, hidden);
     auto x = ops::chunk(from_input, 3, 1), h = ops::chunk(from_hidden, 3, 1);
     Tensor r = ops::sigmoid(ops::add(x[0], h[0])), z = ops::sigmoid(ops::add(x[1], h[1])),
            m = ops::tanh(ops::add(x[2], ops::mul(r, h[2])));
     Tensor dm = ops::mul(ops::mul(grad, ops::sub(1, z)), off_one(m)),
-           dz = ops::mul(ops::mul(grad, ops::sub(hidden, m)), slope(z)),
-           dr = ops::mul(ops::mul(dm, h[2]), slope(r));
+           dz = ops::mul(ops::mul(grad, ops::sub(hidden, m)), sigmoid_derivative(z)),
+           dr = ops::mul(ops::mul(dm, h[2]), sigmoid_derivative(r));
     return {ops::cat(std::vector<Tensor>{dr, dz, dm}, 1),
             ops::cat(std::vector<Tensor>{dr, dz, ops::mul(dm, r)}, 1), ops::mul(grad, z)};
 }

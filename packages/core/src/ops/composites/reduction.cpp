@@ -124,7 +124,7 @@ Tensor _p_norm(const Tensor& input, Scalar p, std::optional<IntList> dim, bool k
     return ops::pow(ops::sum(ops::pow(ops::abs(input), p), dim, keepdim), Scalar(1 / p.to<double>()));
 }
 
-// The slope is sgn(x) (|x| / norm)^(p - 1). Where it is infinite or undefined, at a zero for p < 1 and at the norm 0, zero is
+// The derivative is sgn(x) (|x| / norm)^(p - 1). Where it is infinite or undefined, at a zero for p < 1 and at the norm 0, zero is
 // taken, which is a subgradient.
 Tensor _p_norm_backward(const Tensor& grad, const Tensor& input, Scalar p, std::optional<IntList> dim,
                         bool keepdim, const Tensor& result) {
@@ -137,8 +137,8 @@ Tensor _p_norm_backward(const Tensor& grad, const Tensor& input, Scalar p, std::
     const Tensor none = ops::logical_or(ops::eq(input, Scalar(0)), ops::eq(length, Scalar(0)));
     const Tensor share = ops::div(ops::where(none, Scalar(1), ops::abs(input)),
                                   ops::where(ops::eq(length, Scalar(0)), Scalar(1), length));
-    const Tensor slope = ops::mul(ops::sgn(input), ops::pow(share, Scalar(p.to<double>() - 1)));
-    return ops::where(none, Scalar(0), ops::mul(raised(grad), slope));
+    const Tensor derivative = ops::mul(ops::sgn(input), ops::pow(share, Scalar(p.to<double>() - 1)));
+    return ops::where(none, Scalar(0), ops::mul(raised(grad), derivative));
 }
 Tensor norm_name(const Tensor& input, std::optional<std::string_view> name, std::optional<IntList> dim,
                  bool keepdim, std::optional<DType> dtype) {

@@ -2,8 +2,8 @@
 #include <limits>
 
 #include "bodies/resampling.h"
+#include "ops/differentiated.h"
 #include "ops/views.h"
-#include "ops/watched.h"
 #include "rushlight/ops/_grid_sample.h"
 #include "rushlight/ops/_to_copy.h"
 #include "rushlight/ops/abs.h"
@@ -109,8 +109,8 @@ void check(const Tensor& input, const Tensor& grid, int64_t mode, int64_t paddin
              "grid_sample(input, grid): need one floating dtype, got %s and %s", name(input.dtype()),
              name(grid.dtype()));
     for (int64_t d = 2; d < input.dim(); ++d)
-        RL_CHECK(input.sizes()[d] > 0, throw_runtime, "grid_sample(input): shape %s has no places to sample",
-                 to_string(input.sizes()).c_str());
+        RL_CHECK(input.sizes()[d] > 0, throw_runtime,
+                 "grid_sample(input): shape %s has no elements to sample", to_string(input.sizes()).c_str());
     RL_CHECK(mode >= 0 && mode <= 2, throw_value,
              "grid_sample(mode): got %lld, needs 0 (bilinear), 1 (nearest) or 2 (bicubic)", (long long)mode);
     RL_CHECK(padding >= 0 && padding <= 2, throw_value,
@@ -129,7 +129,7 @@ Tensor grid_sampler(const Tensor& input, const Tensor& grid, int64_t mode, int64
     int64_t length = 1, places = 1;
     for (int64_t d = 2; d < input.dim(); ++d) length *= input.sizes()[d];
     for (int64_t d = 1; d < grid.dim() - 1; ++d) places *= grid.sizes()[d];
-    if (!watched(input, grid) && length <= INT32_MAX)
+    if (!differentiated(input, grid) && length <= INT32_MAX)
         return ops::_grid_sample(input, grid, mode, padding, align);
 
     // One gather for every combination of the taps of each dimension, the last dimension first.

@@ -3,9 +3,9 @@
 
 #include "bodies/linalg.h"
 #include "bodies/spectrum.h"
+#include "ops/differentiated.h"
 #include "ops/host_values.h"
 #include "ops/matrices.h"
-#include "ops/watched.h"
 #include "rushlight/batched.h"
 #include "rushlight/ops/_linalg_eig.h"
 #include "rushlight/ops/_linalg_eigh.h"
@@ -75,8 +75,8 @@ double precision_of(const Tensor& a) {
 
 // The magnitudes of eigenvalues, or singular values.
 Tensor magnitudes(const Tensor& a, bool hermitian) {
-    return hermitian ? ops::abs(std::get<0>(ops::_linalg_eigh(a, false, watched(a))))
-                     : std::get<1>(ops::_linalg_svd(a, false, watched(a)));
+    return hermitian ? ops::abs(std::get<0>(ops::_linalg_eigh(a, false, differentiated(a))))
+                     : std::get<1>(ops::_linalg_svd(a, false, differentiated(a)));
 }
 
 struct Tolerances {
@@ -140,7 +140,7 @@ std::tuple<Tensor, Tensor> linalg_eigh(const Tensor& A, std::string_view UPLO) {
 
 Tensor linalg_eigvalsh(const Tensor& A, std::string_view UPLO) {
     check_square_matrix("linalg.eigvalsh", "A", A);
-    return std::get<0>(ops::_linalg_eigh(A, reads_upper("linalg.eigvalsh", UPLO), watched(A)));
+    return std::get<0>(ops::_linalg_eigh(A, reads_upper("linalg.eigvalsh", UPLO), differentiated(A)));
 }
 
 Tensor eigh_backward(const Tensor& grad_values, const Tensor& grad_vectors, const Tensor& eigenvalues,
@@ -181,7 +181,7 @@ std::tuple<Tensor, Tensor> linalg_eig(const Tensor& A) {
 Tensor linalg_eigvals(const Tensor& A) {
     check_square_matrix("linalg.eigvals", "A", A);
     check_finite("linalg.eigvals", A);
-    return std::get<0>(ops::_linalg_eig(A, watched(A)));
+    return std::get<0>(ops::_linalg_eig(A, differentiated(A)));
 }
 
 // Boeddeker et al., "On the computation of complex-valued gradients with application to statistically optimum beamforming", 2017, with
@@ -219,7 +219,7 @@ std::tuple<Tensor, Tensor, Tensor> linalg_svd(const Tensor& A, bool full_matrice
 Tensor linalg_svdvals(const Tensor& A, std::optional<std::string_view> driver) {
     check_matrix("linalg.svdvals", "A", A);
     check_driver("linalg.svdvals", driver);
-    return std::get<1>(ops::_linalg_svd(A, false, watched(A)));
+    return std::get<1>(ops::_linalg_svd(A, false, differentiated(A)));
 }
 
 std::tuple<Tensor, Tensor, Tensor> svd(const Tensor& input, bool some, bool compute_uv) {

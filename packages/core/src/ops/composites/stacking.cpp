@@ -98,8 +98,8 @@ Tensor block_diag(TensorList tensors) {
 
 std::vector<Tensor> meshgrid(TensorList tensors, std::optional<std::string_view> indexing) {
     check_some("meshgrid", tensors);
-    const bool turned = indexing && *indexing == "xy";
-    RL_CHECK(!indexing || turned || *indexing == "ij", throw_runtime,
+    const bool xy = indexing && *indexing == "xy";
+    RL_CHECK(!indexing || xy || *indexing == "ij", throw_runtime,
              "meshgrid(indexing): must be 'ij' or 'xy', got '%.*s'",
              indexing ? static_cast<int>(indexing->size()) : 0, indexing ? indexing->data() : "");
     std::vector<int64_t> shape;
@@ -110,8 +110,8 @@ std::vector<Tensor> meshgrid(TensorList tensors, std::optional<std::string_view>
                  "meshgrid(tensors): the dtypes %s and %s differ", name(tensors[0].dtype()), name(t.dtype()));
         shape.push_back(t.numel());
     }
-    auto place = [&](size_t i) { return turned && tensors.size() > 1 && i < 2 ? 1 - i : i; };
-    if (turned && tensors.size() > 1) std::swap(shape[0], shape[1]);
+    auto place = [&](size_t i) { return xy && tensors.size() > 1 && i < 2 ? 1 - i : i; };
+    if (xy && tensors.size() > 1) std::swap(shape[0], shape[1]);
     std::vector<Tensor> grids;
     for (size_t i = 0; i < tensors.size(); ++i) {
         std::vector<int64_t> along(shape.size(), 1);

@@ -2,9 +2,9 @@
 
 #include "bodies/systems.h"
 #include "ops/broadcasting.h"
+#include "ops/differentiated.h"
 #include "ops/host_values.h"
 #include "ops/matrices.h"
-#include "ops/watched.h"
 #include "rushlight/batched.h"
 #include "rushlight/ops/_linalg_det.h"
 #include "rushlight/ops/_linalg_inv.h"
@@ -134,13 +134,13 @@ Tensor linalg_solve(const Tensor& A, const Tensor& B, bool left) {
 
 Tensor _solve_adjoint(const Tensor& A, const Tensor& factors, const Tensor& pivots, const Tensor& B,
                       bool left) {
-    if (!watched(A, B)) return ops::_linalg_solve_again(factors, pivots, B, left, true);
+    if (!differentiated(A, B)) return ops::_linalg_solve_again(factors, pivots, B, left, true);
     return std::get<0>(ops::_linalg_solve(ops::adjoint(A), B, left));
 }
 
 Tensor _solve_once_more(const Tensor& A, const Tensor& factors, const Tensor& pivots, const Tensor& B,
                         bool left) {
-    if (!watched(A, B)) return ops::_linalg_solve_again(factors, pivots, B, left, false);
+    if (!differentiated(A, B)) return ops::_linalg_solve_again(factors, pivots, B, left, false);
     return std::get<0>(ops::_linalg_solve(A, B, left));
 }
 

@@ -1,4 +1,4 @@
-// The gamma function and its kin, in double for all types. DLMF is the "NIST Digital Library of Mathematical Functions".
+// The gamma function and related functions, in double for all types. DLMF is the "NIST Digital Library of Mathematical Functions".
 #pragma once
 
 #include "ops/functors/special_float.h"
@@ -108,7 +108,7 @@ RL_SPECIAL double zeta(double s, double q) {
         for (; q < 0; q += 1) sum += std::pow(q, -s);
         return sum + (q > 0 ? zeta_positive(s, q) : kInfinity);
     }
-    // The terms below zero are those of 1 - f, 2 - f, ..., -q, turned round.
+    // The terms below zero are those of 1 - f, 2 - f, ..., -q, reversed.
     double fraction = q - floor, sign = std::fmod(s, 2) == 0 ? 1 : -1;
     return zeta_positive(s, fraction) + sign * (zeta_positive(s, 1 - fraction) - zeta_positive(s, 1 - q));
 }

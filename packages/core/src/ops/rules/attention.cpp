@@ -1,4 +1,4 @@
-// Attention over (batch, heads, places, depth); what is looser was brought to this form by the composite.
+// Attention over (batch, heads, length, depth); what is looser was brought to this form by the composite.
 #include "bodies/attention.h"
 
 namespace rushlight::rules {
@@ -10,7 +10,7 @@ void check(const Tensor& query, const Tensor& key, const Tensor& value, const Te
     same_dtype(op, "query", query, "key", key);
     same_dtype(op, "query", query, "value", value);
     RL_CHECK(query.dim() == 4 && key.dim() == 4 && value.dim() == 4, throw_runtime,
-             "%s(query, key, value): needs (batch, heads, places, depth), got shapes %s, %s and %s", op,
+             "%s(query, key, value): needs (batch, heads, length, depth), got shapes %s, %s and %s", op,
              to_string(query.sizes()).c_str(), to_string(key.sizes()).c_str(),
              to_string(value.sizes()).c_str());
     const IntList q = query.sizes(), k = key.sizes(), v = value.sizes();

@@ -37,12 +37,12 @@ Outputs topk(const Tensor& input, int64_t k, int64_t dim, bool, bool) {
 }
 
 Outputs flip(const Tensor& input, IntList dims) {
-    uint64_t turned = 0;
+    uint64_t flipped = 0;
     for (int64_t dim : dims) {
         const int d = wrap_dim("flip", dim, input.dim());
-        RL_CHECK(!(turned >> d & 1), throw_runtime, "flip(dims): dimension %d stands twice in %s", d,
+        RL_CHECK(!(flipped >> d & 1), throw_runtime, "flip(dims): dimension %d is listed twice in %s", d,
                  to_string(dims).c_str());
-        turned |= uint64_t{1} << d;
+        flipped |= uint64_t{1} << d;
     }
     Outputs outs;
     outs.like(input);

@@ -1,10 +1,10 @@
-// Tensors between what they take from themselves: which amounts fit a shape.
+// Padding with elements of the tensor: shapes, and which padding a shape allows.
 #include "bodies/padding.h"
 
 namespace rushlight::rules {
 namespace {
 
-// The other shape of a tensor whose shape is that with what is around it, or without.
+// The shape after padding, or, where `with` says that `input` is padded, the shape before.
 Outputs padded(const Tensor& input, IntList pad, std::string_view mode, bool with) {
     constexpr const char* op = "pad";
     constexpr int64_t kMost = int64_t{1} << 58;
@@ -21,16 +21,16 @@ Outputs padded(const Tensor& input, IntList pad, std::string_view mode, bool wit
         const size_t d = n - 1 - i / 2;
         const int64_t before = pad[i], after = pad[i + 1];
         RL_CHECK(before >= -kMost && before <= kMost && after >= -kMost && after <= kMost, throw_runtime,
-                 "%s(pad): amounts %lld and %lld for dimension %zu, needs amounts from 0 to %lld", op,
+                 "%s(pad): padding %lld and %lld of dimension %zu must be between 0 and %lld", op,
                  (long long)before, (long long)after, d, (long long)kMost);
         if (before == 0 && after == 0) continue;
         const int64_t size = with ? sizes[d] - before - after : sizes[d];
         const int64_t most = mode == "reflect" ? size - 1 : mode == "circular" ? size : kMost;
         RL_CHECK(before >= 0 && after >= 0 && before <= most && after <= most && size > 0, throw_runtime,
-                 "%s(pad): amounts %lld and %lld for dimension %zu of size %lld in mode '%.*s', needs "
-                 "amounts from 0 to %lld",
-                 op, (long long)before, (long long)after, d, (long long)size, static_cast<int>(mode.size()),
-                 mode.data(), (long long)most);
+                 "%s(pad): padding %lld and %lld of dimension %zu, of size %lld, must be "
+                 "between 0 and %lld in mode '%.*s'",
+                 op, (long long)before, (long long)after, d, (long long)size, (long long)most,
+                 static_cast<int>(mode.size()), mode.data());
         sizes[d] = with ? size : size + before + after;
     }
     Outputs outs;

@@ -85,7 +85,7 @@ Tensor im2col(const Tensor& input, IntList kernel_size, IntList dilation, IntLis
 Tensor col2im(const Tensor& input, IntList output_size, IntList kernel_size, IntList dilation,
               IntList padding, IntList stride) {
     RL_CHECK(input.dim() == 2 || input.dim() == 3, throw_runtime,
-             "fold(input): needs (N, C * kernel, places) or (C * kernel, places), got shape %s",
+             "fold(input): needs (N, C * kernel, windows) or (C * kernel, windows), got shape %s",
              to_string(input.sizes()).c_str());
     const Windows w("fold", output_size, kernel_size, dilation, padding, stride);
     RL_CHECK(

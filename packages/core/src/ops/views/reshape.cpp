@@ -96,7 +96,7 @@ ViewSpec squeeze_dim(const Tensor& input, IntList dim) {
     uint64_t named = 0;
     for (int64_t given : dim) {
         const int d = wrap_dim("squeeze", given, input.dim());
-        RL_CHECK(!(named >> d & 1), throw_runtime, "squeeze(dim): dimension %d stands twice in %s", d,
+        RL_CHECK(!(named >> d & 1), throw_runtime, "squeeze(dim): dimension %d is listed twice in %s", d,
                  to_string(dim).c_str());
         named |= uint64_t{1} << d;
     }

@@ -32,7 +32,7 @@ def compile_cpp(source: Path, target: Path, options: Sequence[str] = ()) -> None
 
 
 def compile_plugin(name: str, folder: Path, options: Sequence[str] = ()) -> Path:
-    """The library of a source of this folder: "toy_device", "small_backend", "guard_allocator"."""
+    """Return the library of a source of this folder: "toy_device", "small_backend", "guard_allocator"."""
     library = folder / f"{name}.so"
     compile_cpp(Path(__file__).parent / f"{name}.cpp", library, ["-shared", "-fPIC", *options])
     return library
